@@ -1,0 +1,28 @@
+# outbox_module(NAME SOURCES ... [DEPENDS ...]): one folder under src/ as a static library.
+# DEPENDS names what the folder's own arrow in DESIGN's layering allows; nothing else is linked.
+function(outbox_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(outbox_${name} STATIC ${ARG_SOURCES})
+  add_library(outbox::${name} ALIAS outbox_${name})
+  target_include_directories(outbox_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(outbox_${name} PUBLIC outbox_flags ${ARG_DEPENDS})
+endfunction()
+
+# outbox_test(NAME LABEL unit|sim|integration|kafka|fault|cli SOURCES ... [DEPENDS ...] [TIMEOUT s] [SERIAL])
+# one GoogleTest program; each program is one ctest entry, so that fixtures are shared.
+function(outbox_test name)
+  cmake_parse_arguments(ARG "SERIAL" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  # A test that skips itself prints the reason; 77 tells ctest.
+  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
+  if(ARG_SERIAL)
+    set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)
+  endif()
+endfunction()

@@ -1,0 +1,91 @@
+// outbox/event.hpp: an event before it is written (Event) and as it was read back (EventView).
+//
+//   outbox::Event event{.aggregate_type = "order", .aggregate_id = "42", .event_type = "OrderPlaced",
+//                       .payload = R"({"total": 12.5})"};
+//
+// The ordering key of an event is (aggregate_type, aggregate_id). An event with an empty aggregate_id has no key and no
+// order.
+//
+// Threads: values; Const methods from any thread.
+// Lifetime: Event owns its strings. EventView borrows: valid as long as its documentation at the place of use says.
+// Errors: validate() names the field that is wrong.
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <outbox/error.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace outbox {
+
+/// A UUID. Ours are version 7 (RFC 9562): their first 48 bits are the time in milliseconds.
+struct EventId {
+  std::array<std::uint8_t, 16> bytes{};
+
+  /// A new UUIDv7, unique across threads and processes. Any thread.
+  [[nodiscard]] static EventId generate();
+  /// Accepts the 36-character form, upper or lower case.
+  [[nodiscard]] static Result<EventId> parse(std::string_view text);
+  /// The 36-character lower-case form.
+  [[nodiscard]] std::string str() const;
+
+  auto operator<=>(const EventId&) const = default;
+};
+
+/// A header of an event: name and value are text. They travel with the message to every sink.
+using Header = std::pair<std::string, std::string>;
+
+/// An event to enqueue.
+struct Event {
+  /// What kind of thing changed ("order"). Required, not blank, at most 255 bytes, no control characters.
+  std::string aggregate_type;
+  /// Which one ("42"). Empty: no key, no order. At most 255 bytes, no control characters.
+  std::string aggregate_id;
+  /// What happened ("OrderPlaced"). Required, not blank, at most 255 bytes, no control characters.
+  std::string event_type;
+  /// The body, delivered byte for byte. At most EventLimits::payload_bytes.
+  std::string payload;
+  /// Names are RFC 9110 tokens, unique without regard to case; `traceparent` and `tracestate` are passed on as W3C says.
+  /// Names that begin with `outbox-` are ours.
+  std::vector<Header> headers{};
+  /// The caller's own id, for example to make a retried request harmless. Default: a new UUIDv7.
+  std::optional<EventId> id{};
+  /// The media type of the payload. When it is JSON ("application/json" or "...+json") the payload must parse as JSON.
+  /// Empty: not said. Default: application/json.
+  std::string content_type{"application/json"};
+  /// Take an advisory lock on the key, for writers that do not lock the aggregate themselves (PostgreSQL only).
+  /// Default: postgres::Options::lock_key.
+  std::optional<bool> lock_key{};
+};
+
+/// Limits checked at the door. The same limits are checked by the SQL functions and the command line.
+struct EventLimits {
+  /// Unit: bytes. Default: 1 MiB.
+  std::size_t payload_bytes{std::size_t{1} << 20U};
+  /// All header names and values together. Unit: bytes. Default: 64 KiB.
+  std::size_t headers_bytes{std::size_t{64} << 10U};
+};
+
+/// Checks an event; the error's message names the field ("aggregate_type: is blank").
+[[nodiscard]] Status validate(const Event& event, const EventLimits& limits = {});
+
+/// An event as the relay read it from the log.
+struct EventView {
+  std::int64_t seq{0};  ///< Place in the log; grows along each key.
+  EventId id{};
+  std::string_view aggregate_type;
+  std::string_view aggregate_id;
+  std::string_view event_type;
+  std::string_view payload;
+  std::string_view content_type;   ///< Empty: not said.
+  std::string_view headers;        ///< A JSON object of strings.
+  std::int64_t created_at_us{0};   ///< When it was written, by the writer's database. Unit: microseconds since 1970, UTC.
+};
+
+}  // namespace outbox

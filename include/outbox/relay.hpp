@@ -1,0 +1,117 @@
+// outbox/relay.hpp: delivers events from the log to sinks, inside your own process. The binary `outbox relay` is a thin
+// shell around this class.
+//
+//   outbox::RelayOptions options{.store_url = "postgresql://localhost/shop"};
+//   auto relay = outbox::Relay::create(options);
+//   if (!relay) throw outbox::Exception(relay.error());
+//   (*relay)->use("mails", std::make_unique<MailSink>());   // subscription "mails" has sink = "custom"
+//   if (auto status = (*relay)->start(); !status) throw outbox::Exception(status.error());
+//   ...
+//   (*relay)->stop(std::chrono::seconds(10));
+//
+// Threads: Any thread.
+// Lifetime: destroying it stops it at once; what was in flight is delivered again by the next relay.
+// Errors: create() and start() check everything that can be checked and say what, where and a hint.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <outbox/error.hpp>
+#include <outbox/sink.hpp>
+#include <outbox/subscription.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace outbox {
+
+struct RelayOptions {
+  /// postgresql://..., or sqlite:PATH. Required.
+  std::string store_url;
+  /// PostgreSQL schema of the outbox tables. Default: outbox.
+  std::string schema{"outbox"};
+  /// How this relay calls itself in `outbox status`. Default: host name and process id.
+  std::string name{};
+  /// Subscriptions to create or change at start; others are left alone. Default: none.
+  std::vector<SubscriptionSpec> subscriptions{};
+  /// Rows of the log per fetch. Unit: rows, 1 to 10000. Default: 1000.
+  std::size_t page_rows{1000};
+  /// Events fetched but not settled, per subscription. Unit: events, at least page_rows. Default: 10000.
+  std::size_t window_events{10000};
+  /// Bytes fetched but not settled, per subscription. Unit: bytes. Default: 16 MiB.
+  std::size_t window_bytes{std::size_t{16} << 20U};
+  /// Longest time an acked event stays unsettled. Default: 50 ms.
+  std::chrono::milliseconds settle_interval{50};
+  /// Settle earlier once so many events are done. Unit: events. Default: 1000.
+  std::size_t settle_events{1000};
+  /// How long the lanes stay ours without a heartbeat. Default: 15 s.
+  std::chrono::milliseconds lease{15000};
+  /// Longest pause between polls when nothing happens. Default: 1 s.
+  std::chrono::milliseconds idle_poll{1000};
+  /// Use the armed wake-up (PostgreSQL: needs a connection that is not pooled by transaction). Default: true.
+  bool wake_up{true};
+};
+
+/// What a subscription of a running relay is doing.
+struct SubscriptionReport {
+  std::string name;
+  std::string state;           ///< delivering, paused, backing-off, stopped, waiting
+  std::string reason;          ///< Why, when it is not delivering.
+  std::uint64_t delivered{0};  ///< Events acked since start().
+  std::uint64_t filtered{0};   ///< Events that did not match since start().
+  std::uint64_t in_window{0};  ///< Fetched, not settled.
+  std::uint64_t settlements{0};  ///< Rows of progress written since start().
+};
+
+struct RelayReport {
+  bool owner{false};           ///< Owns the lanes (delivers) or waits for another relay.
+  std::int64_t generation{0};
+  std::uint64_t fetches{0};
+  std::uint64_t statements{0};  ///< SQL statements sent since start().
+  std::string last_error;       ///< The newest trouble with the store; empty when there is none now.
+  std::vector<SubscriptionReport> subscriptions;
+};
+
+struct StopReport {
+  bool drained{false};           ///< Everything in flight got its outcome and was settled.
+  std::uint64_t abandoned{0};    ///< Events in flight that will be delivered again.
+};
+
+class Relay {
+ public:
+  /// Validates the options. Opens nothing, starts nothing.
+  [[nodiscard]] static Result<std::unique_ptr<Relay>> create(RelayOptions options);
+
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+  Relay(Relay&&) = delete;
+  Relay& operator=(Relay&&) = delete;
+  ~Relay();
+
+  /// Gives a sink for the subscription of that name, whose `sink` setting is "custom". Before start() only.
+  Status use(std::string_view subscription, std::unique_ptr<Sink> sink);
+
+  /// Checks the store (reachable, schema, lineage), applies the subscriptions and starts the threads. A second call is a
+  /// no-op. Returns when the threads run, not when the lanes are owned.
+  [[nodiscard]] Status start();
+
+  /// Asks it to stop; returns at once. Any thread.
+  void request_stop() noexcept;
+
+  /// Stops fetching, waits at most `grace` for what is in flight, settles, gives the lanes back.
+  StopReport stop(std::chrono::milliseconds grace);
+
+  /// For tests: delivers until everything committed before the call is settled, or `limit` passes. start() is not called.
+  [[nodiscard]] Status run_once(std::chrono::milliseconds limit);
+
+  [[nodiscard]] RelayReport report() const;
+
+ private:
+  class Impl;
+  explicit Relay(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace outbox

@@ -1,0 +1,158 @@
+// outbox/sink.hpp: a destination of events, and what it says about each of them.
+//
+// A sink takes messages (send, returns at once) and hands back one Outcome for each (receive, in any order). For simple
+// destinations derive from BatchSink and write one blocking function:
+//
+//   class Printer final : public outbox::BatchSink {
+//    public:
+//     outbox::SinkTraits traits() const noexcept override { return {.name = "printer", .gapless = true}; }
+//     outbox::Status open() override { return {}; }
+//     void close() noexcept override {}
+//
+//    protected:
+//     std::size_t deliver(std::span<const outbox::Message> batch, outbox::Outcome& failure) override {
+//       for (const auto& message : batch) std::puts(std::string(message.body).c_str());
+//       return batch.size();
+//     }
+//   };
+//
+// Threads: One thread at a time: the relay calls one instance from one thread, so implementations need no locks.
+//          `wake` and `on_ready` may be called from any thread.
+// Lifetime: the relay owns the sink and destroys it after close().
+// Errors: open() returns what is wrong; everything about single messages is an Outcome. No virtual may throw.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <outbox/error.hpp>
+#include <outbox/event.hpp>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace outbox {
+
+using Duration = std::chrono::nanoseconds;
+
+/// Names one message between send() and its outcome. Never reused while the sink is open.
+using Token = std::uint64_t;
+
+struct HeaderView {
+  std::string_view name;
+  std::string_view value;
+};
+
+/// One event, rendered for a destination: route and format are applied. Everything is valid only during send().
+struct Message {
+  Token token{0};
+  const EventView* event{nullptr};
+  std::string_view topic;         ///< Topic, subject, routing key, path: what the route says. May be empty.
+  std::optional<std::string_view> key;  ///< The message key; none for an event without a key.
+  std::string_view body;
+  std::string_view content_type;
+  std::span<const HeaderView> headers;
+};
+
+/// What a sink says about one message.
+struct Outcome {
+  enum class Kind : std::uint8_t {
+    unknown,   ///< May have happened. The same id goes again. What nobody set is this.
+    acked,     ///< The destination has it, durably.
+    retry,     ///< Did not happen; try again later.
+    rejected,  ///< This event is at fault.
+    blocked,   ///< The destination is at fault: nothing is counted, the subscription pauses.
+  };
+  /// How much of the destination is blocked.
+  enum class Scope : std::uint8_t { all, host, partition };
+
+  Token token{0};
+  Kind kind{Kind::unknown};
+  Scope scope{Scope::all};
+  Error error{};
+  std::optional<Duration> retry_after{};  ///< The destination's own wish, if it said one.
+};
+
+[[nodiscard]] const char* to_string(Outcome::Kind kind) noexcept;
+
+struct SinkTraits {
+  /// As it appears in logs and metrics ("kafka").
+  std::string_view name;
+  /// The sink itself stops at the first failure: after a message was not acked, none of its key sent later is delivered
+  /// until the relay has called open() again. Then many events of a key may be in flight. Without it the relay keeps one
+  /// event per key in flight. Say true only when a test on the real destination shows it. Default: false.
+  bool gapless{false};
+  /// Most messages the relay hands over in one send(). Default: 1000.
+  std::size_t max_batch{1000};
+  /// Most messages in flight at once. Default: 10000.
+  std::size_t max_in_flight{10000};
+};
+
+class Sink {
+ public:
+  Sink() = default;
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+  Sink(Sink&&) = delete;
+  Sink& operator=(Sink&&) = delete;
+  virtual ~Sink() = default;
+
+  [[nodiscard]] virtual SinkTraits traits() const noexcept = 0;
+
+  /// Connects or prepares. Called before the first send(), and again after a failure once everything in flight has its
+  /// outcome: then the sink must start clean (a gapless sink forgets its failure). Idempotent. May block for some seconds.
+  [[nodiscard]] virtual Status open() = 0;
+
+  /// Takes messages in order and returns how many it took; the rest is offered again later. Returns at once.
+  [[nodiscard]] virtual std::size_t send(std::span<const Message> messages) = 0;
+
+  /// Appends the outcomes that are ready now. Does not wait. Each message taken gets exactly one. Called after each send()
+  /// and each ring of the bell, and while something is in flight every 100 ms at least, so that a sink may watch its
+  /// deadlines here.
+  virtual void receive(std::vector<Outcome>& outcomes) = 0;
+
+  /// Gives up everything in flight: what is not known becomes `unknown` and comes out of receive(). Used when the relay
+  /// may no longer publish, and before the end. Must not block for more than a second.
+  virtual void purge() = 0;
+
+  /// Releases the connection. Nothing is in flight any more.
+  virtual void close() noexcept = 0;
+
+  /// The relay's bell: an asynchronous sink calls it (any thread) when receive() would return something.
+  void on_ready(std::function<void()> wake) {
+    const std::scoped_lock lock(wake_mutex_);
+    wake_ = std::move(wake);
+  }
+
+ protected:
+  void wake() const {
+    const std::scoped_lock lock(wake_mutex_);
+    if (wake_) wake_();
+  }
+
+ private:
+  mutable std::mutex wake_mutex_;
+  std::function<void()> wake_;
+};
+
+/// Makes a sink from one blocking function. When the sink is gapless, nothing more is delivered after a failure until the
+/// relay has received that failure (it then calls open() before it sends again).
+class BatchSink : public Sink {
+ public:
+  [[nodiscard]] std::size_t send(std::span<const Message> messages) final;
+  void receive(std::vector<Outcome>& outcomes) final;
+  void purge() final;
+
+ protected:
+  /// Delivers the messages in order and returns how many are durable at the destination. When fewer than all, `failure`
+  /// says what became of the next one; the others were not tried.
+  [[nodiscard]] virtual std::size_t deliver(std::span<const Message> batch, Outcome& failure) = 0;
+
+ private:
+  std::vector<Outcome> ready_;
+  bool failed_{false};
+};
+
+}  // namespace outbox

@@ -1,0 +1,106 @@
+// outbox/sqlite.hpp: enqueueing events in a SQLite transaction.
+//
+//   sqlite3* db = ...;                       // yours; created once by: outbox migrate --store sqlite:shop.db
+//   const outbox::sqlite::Outbox box;
+//   outbox::sqlite::Transaction tx(db);      // BEGIN IMMEDIATE
+//   ... UPDATE orders ... on db ...
+//   box.enqueue(tx, {.aggregate_type = "order", .aggregate_id = "42", .event_type = "OrderPlaced",
+//                    .payload = R"({"total": 12.5})"});
+//   tx.commit();                             // the event exists if and only if this succeeds
+//
+// A transaction that you began yourself serves as well: box.enqueue(db, event). A connection outside a transaction is
+// refused; anything else does not compile. Begin with BEGIN IMMEDIATE: a deferred transaction that has read before it
+// writes fails when somebody else has committed in between (Remedy::retry_transaction).
+//
+// Threads: Outbox: Const methods from any thread. Transaction: One thread at a time, the thread that uses its connection.
+// Lifetime: the connection must outlive the Transaction. Nothing of ours stays on a connection after the transaction, so
+//           sqlite3_close() works as always.
+// Errors: enqueue, enqueue_many and Transaction throw outbox::Exception, because a lost event must abort the business
+//         transaction. After invalid_argument or too_large the transaction is still usable; otherwise Remedy says what to
+//         redo.
+#pragma once
+
+#include <memory>
+#include <outbox/error.hpp>
+#include <outbox/event.hpp>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+struct sqlite3;
+
+namespace outbox::sqlite {
+
+/// A write transaction on a connection of yours. Statements on that connection belong to it until commit().
+class Transaction {
+ public:
+  /// BEGIN IMMEDIATE: takes the write lock, waiting at most the connection's busy timeout. Throws when it cannot, or when
+  /// a transaction is open already.
+  explicit Transaction(sqlite3* db);
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+  Transaction(Transaction&&) noexcept;
+  Transaction& operator=(Transaction&&) = delete;
+  /// Rolls back what was not committed.
+  ~Transaction();
+
+  /// Throws when it fails. With Effect::none nothing happened and the transaction is rolled back.
+  void commit();
+  void rollback() noexcept;
+
+  [[nodiscard]] sqlite3* handle() const noexcept;
+
+ private:
+  friend class Outbox;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+struct Options {
+  /// Checked before anything is written.
+  EventLimits limits{};
+};
+
+/// What a transaction of SQLite can be.
+template <class T>
+inline constexpr bool is_transaction =
+    std::is_same_v<T, Transaction&> || std::is_same_v<std::remove_cvref_t<T>, sqlite3*>;
+
+class Outbox {
+ public:
+  explicit Outbox(Options options = {}) : options_(options) {}
+
+  /// Writes the event in the transaction and returns its id.
+  EventId enqueue(Transaction& tx, const Event& event) const;
+  /// The same in a transaction that you began on this connection. Not in one: Errc::not_in_transaction, nothing is written.
+  EventId enqueue(sqlite3* db, const Event& event) const;
+
+  /// Several events, all or none; all are checked before the first is written. Ids in the order of the events.
+  std::vector<EventId> enqueue_many(Transaction& tx, std::span<const Event> events) const;
+  std::vector<EventId> enqueue_many(sqlite3* db, std::span<const Event> events) const;
+
+  /// Without exceptions.
+  [[nodiscard]] Result<EventId> try_enqueue(Transaction& tx, const Event& event) const;
+  [[nodiscard]] Result<EventId> try_enqueue(sqlite3* db, const Event& event) const;
+  [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(Transaction& tx, std::span<const Event> events) const;
+  [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(sqlite3* db, std::span<const Event> events) const;
+
+  /// No other type is a transaction of SQLite: not a connection of another store, not a number, not nullptr.
+  template <class T>
+    requires(!is_transaction<T>)
+  EventId enqueue(T&&, const Event&) const = delete;
+  template <class T>
+    requires(!is_transaction<T>)
+  std::vector<EventId> enqueue_many(T&&, std::span<const Event>) const = delete;
+  template <class T>
+    requires(!is_transaction<T>)
+  Result<EventId> try_enqueue(T&&, const Event&) const = delete;
+  template <class T>
+    requires(!is_transaction<T>)
+  Result<std::vector<EventId>> try_enqueue_many(T&&, std::span<const Event>) const = delete;
+
+ private:
+  Options options_;
+};
+
+}  // namespace outbox::sqlite

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""Checks that the #include lines of src/ and include/ follow the layers.
+
+    base <- event <- {store, sink, feed} <- {relay, task, inbox} <- ops <- cli
+
+A folder includes only what lies below it. Folders on the same step do not know each other; nor do
+the stores (src/store/postgres, src/store/sqlite), nor the sinks (src/sink/NAME). What lies directly
+in src/store and src/sink is shared by them, or opens them by name. Public headers include public
+headers and the standard library; only the adapters (postgres.hpp, sqlite.hpp) name a foreign one.
+
+usage: scripts/check_layers.py [ROOT]      prints what is wrong, one line each; 1 if anything is
+"""
+
+import re
+import sys
+from pathlib import Path
+
+CORE = {"base", "event"}
+SIDES = CORE | {"store", "sink", "feed"}
+ENGINES = SIDES | {"relay", "task", "inbox", "config"}
+
+# What each folder of src/ may include, besides itself.
+ALLOWED = {
+    "base": set(),
+    "event": {"base"},
+    "store": CORE,
+    "sink": CORE,
+    "feed": CORE,
+    "relay": SIDES,
+    "task": SIDES,
+    "inbox": SIDES,
+    # The settings of all parts, as text: it names the sinks' own settings and nothing that runs.
+    "config": CORE | {"sink"},
+    "ops": ENGINES,
+    # Programs within the program: each runs the whole path, and neither knows the other.
+    "bench": ENGINES,
+    "demo": ENGINES,
+    "cli": ENGINES | {"ops", "bench", "demo"},
+}
+
+# Folders whose subfolders do not know each other.
+DIVIDED = {"store", "sink"}
+
+ADAPTERS = {"postgres.hpp", "sqlite.hpp"}
+PUBLIC_EXCEPTIONS = {"tl/expected.hpp"}  # our Result type, until the language has one
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
+
+
+def includes(path):
+    """Yields (line number, path between quotes or None, path between angles or None)."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        match = INCLUDE.match(line)
+        if match:
+            yield number, match.group(1), match.group(2)
+
+
+def part_of(parts):
+    """The divided part that a path below src/ belongs to, such as ('sink', 'kafka'), or None."""
+    if len(parts) > 2 and parts[0] in DIVIDED:
+        return parts[0], parts[1]
+    return None
+
+
+def check_source(own, quoted, angled):
+    """What is wrong with one include of a file below src/, or None."""
+    if quoted is None:
+        target = angled.split("/")
+        return "own headers go in quotes" if len(target) > 1 and target[0] in ALLOWED else None
+    target = quoted.split("/")
+    if target[0] == "outbox":
+        # In quotes only above the code that implements it.
+        if Path(quoted).stem == Path(own[-1]).stem:
+            return None
+        return f"write <{quoted}>: public headers go in angles"
+    if target[0] not in ALLOWED:
+        return f'"{quoted}" is not a path from src/'
+    if target[0] != own[0] and target[0] not in ALLOWED[own[0]]:
+        return f"{own[0]} must not know {target[0]}"
+    ours, theirs = part_of(own), part_of(target)
+    if ours and theirs and ours != theirs:
+        return f"{'/'.join(ours)} must not know {'/'.join(theirs)}"
+    return None
+
+
+def check_public(name, quoted, angled):
+    """What is wrong with one include of a public header, or None."""
+    if quoted is not None:
+        return f'"{quoted}": public headers include only <outbox/...> and the standard library'
+    if angled.startswith("outbox/") or angled in PUBLIC_EXCEPTIONS or name in ADAPTERS:
+        return None
+    if "/" in angled or "." in angled:
+        return f"<{angled}> is neither public nor of the C++ standard library"
+    return None
+
+
+def files_below(folder):
+    return sorted(p for p in folder.rglob("*") if p.suffix in {".hpp", ".cpp", ".h", ".ipp"})
+
+
+def check(root):
+    problems = []
+
+    def report(path, number, problem):
+        if problem:
+            problems.append(f"{path.relative_to(root)}:{number}: {problem}")
+
+    for path in files_below(root / "src"):
+        own = path.relative_to(root / "src").parts
+        if own[0] not in ALLOWED:
+            report(path, 1, f"src/{own[0]} has no place among the layers; give it one in ALLOWED")
+            continue
+        for number, quoted, angled in includes(path):
+            report(path, number, check_source(own, quoted, angled))
+    for path in files_below(root / "include" / "outbox"):
+        for number, quoted, angled in includes(path):
+            report(path, number, check_public(path.name, quoted, angled))
+    return problems
+
+
+def main():
+    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
+    if not (root / "src").is_dir():
+        sys.exit(f"check_layers: {root} has no src/")
+    problems = check(root)
+    for problem in problems:
+        print(problem)
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+# The build folders: one per type, made by CMake. Needs say.sh.
+
+: "${root:?the script that reads this file sets it}"
+
+build_folder() { # TYPE
+  case $1 in
+    release) printf '%s/build\n' "$root" ;;
+    debug | asan | tsan) printf '%s/build-%s\n' "$root" "$1" ;;
+    *) die "no such type: $1; hint: release, debug, asan or tsan" ;;
+  esac
+}
+
+build_cached() { # FOLDER NAME: prints the value that CMake remembers, nothing if it has none
+  sed -n "s/^$2:[A-Z]*=//p" "$1/CMakeCache.txt" 2>/dev/null || true
+}
+
+# The sanitizers' folders keep assertions, and are built with -O1: readable stacks, fast enough.
+build_options() { # TYPE: CMake's options, one per line
+  case $1 in
+    release) printf '%s\n' CMAKE_BUILD_TYPE=Release OUTBOX_SANITIZE= ;;
+    debug) printf '%s\n' CMAKE_BUILD_TYPE=Debug OUTBOX_SANITIZE= ;;
+    asan) printf '%s\n' CMAKE_BUILD_TYPE=RelWithDebInfo OUTBOX_SANITIZE=address ;;
+    tsan) printf '%s\n' CMAKE_BUILD_TYPE=RelWithDebInfo OUTBOX_SANITIZE=thread ;;
+  esac
+  case $1 in
+    asan | tsan) printf '%s\n' 'CMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g' ;;
+  esac
+}
+
+# A folder that builds the tests goes on doing so: nothing is configured back and forth. A new one
+# builds them where that is possible, unless told.
+build_with_tests() { # FOLDER WANTED(ON|-)
+  if [ "$2" = ON ]; then
+    echo ON
+  elif [ -f "$1/CMakeCache.txt" ]; then
+    build_cached "$1" OUTBOX_TESTS
+  elif dpkg-query -W -f '${db:Status-Status}' libgmock-dev 2>/dev/null | grep -qx installed; then
+    echo ON
+  else
+    echo OFF
+  fi
+}
+
+# Configures only where something differs: a changed CMakeLists.txt is noticed by the build itself.
+build_configure() ( # TYPE TESTS(ON|-)
+  folder=$(build_folder "$1")
+  fresh=
+  for name in CMAKE_HOME_DIRECTORY:$root CMAKE_CACHEFILE_DIR:$folder; do
+    cached=$(build_cached "$folder" "${name%%:*}")
+    if [ -n "$cached" ] && [ "$cached" != "${name#*:}" ]; then fresh=--fresh; fi
+  done
+  tests=$(build_with_tests "$folder" "$2")
+  options=$(build_options "$1" && printf 'OUTBOX_TESTS=%s\n' "$tests")
+  if command -v ccache >/dev/null; then
+    options=$(printf '%s\nCMAKE_CXX_COMPILER_LAUNCHER=ccache' "$options")
+  fi
+
+  generator=$(build_cached "$folder" CMAKE_GENERATOR)
+  same=yes
+  set --
+  while IFS= read -r option; do
+    set -- "$@" "-D$option"
+    [ "$(build_cached "$folder" "${option%%=*}")" = "${option#*=}" ] || same=no
+  done <<EOF
+$options
+EOF
+  if [ $same = yes ] && [ -z "$fresh" ] && [ -f "$folder/build.ninja" ]; then exit 0; fi
+
+  say "build: configuring ${folder#"$root"/} (tests: $tests)"
+  mkdir -p "$folder"
+  if ! cmake $fresh -S "$root" -B "$folder" -G "${generator:-Ninja}" "$@" -Wno-dev \
+    >"$folder/configure.log" 2>&1; then
+    cat "$folder/configure.log" >&2
+    die "CMake could not configure ${folder#"$root"/}"
+  fi
+)
+
+# One job per core, and no more than the memory holds at a gigabyte for each.
+build_jobs() {
+  cores=$(nproc)
+  gigabytes=$(awk '/^MemTotal:/ { print int($2 / 1000000) }' /proc/meminfo)
+  if [ "$gigabytes" -lt "$cores" ]; then cores=$((gigabytes > 0 ? gigabytes : 1)); fi
+  echo "${CMAKE_BUILD_PARALLEL_LEVEL:-$cores}"
+}
+
+build_run() ( # TYPE [TARGET...]
+  folder=$(build_folder "$1")
+  shift
+  [ $# -eq 0 ] || set -- --target "$@"
+  cmake --build "$folder" --parallel "$(build_jobs)" "$@" >&2
+)
+
+build_has_target() { # TYPE TARGET
+  cmake --build "$(build_folder "$1")" --target help 2>/dev/null | grep -q "^$2:"
+}

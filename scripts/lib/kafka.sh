@@ -1,0 +1,77 @@
+# A private one-node Kafka, broker and controller, below DIR/kafka.
+# Needs say.sh, cache.sh, kafka_jars.sh, ports.sh, process.sh.
+
+kafka_unavailable() {
+  for tool in java kcat; do
+    if ! command -v $tool >/dev/null; then echo "no $tool on this machine"; return 0; fi
+  done
+  if kafka_fetch; then return 1; fi
+}
+
+# Topics are made by who needs them: a misspelt name must fail, not appear. One partition for
+# each internal topic, since fifty of them only make the first consumer wait. A killed broker may
+# not come back before its session has ended, so that is short.
+kafka_properties() (
+  port=$(cat "$1/kafka/port")
+  controller=$(cat "$1/kafka/controller_port")
+  cat <<EOF
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=127.0.0.1:$controller
+listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$controller
+advertised.listeners=PLAINTEXT://127.0.0.1:$port
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+log.dirs=$1/kafka/data
+broker.session.timeout.ms=4000
+broker.heartbeat.interval.ms=1000
+auto.create.topics.enable=false
+group.initial.rebalance.delay.ms=0
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+EOF
+)
+
+kafka_prepare() (
+  state=$1/kafka
+  [ ! -f "$state/formatted" ] || exit 0
+  rm -rf "$state/data"
+  port_free >"$state/port"
+  port_free >"$state/controller_port"
+  kafka_properties "$1" >"$state/server.properties"
+  # An id as Kafka writes them: 16 bytes in URL-safe base64, no dash in front.
+  id=$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=' | sed 's/^-/A/')
+  java -cp "$(kafka_home)/libs/*" kafka.tools.StorageTool format -t "$id" --standalone \
+    -c "$state/server.properties" >"$state/format.log" 2>&1 </dev/null || {
+    tail -n 20 "$state/format.log" >&2
+    die "kafka: the data folder could not be formatted"
+  }
+  : >"$state/formatted"
+)
+
+kafka_spawn() {
+  process_spawn "$1/kafka/pid" "$1/kafka/log" java -Xmx512m \
+    -Dorg.slf4j.simpleLogger.showDateTime=true \
+    -Dorg.slf4j.simpleLogger.dateTimeFormat='yyyy-MM-dd HH:mm:ss.SSS' \
+    -cp "$(kafka_home)/libs/*" kafka.Kafka "$1/kafka/server.properties"
+}
+
+kafka_ready() {
+  kcat -L -m 2 -b "127.0.0.1:$(cat "$1/kafka/port")" 2>/dev/null | grep -q 'broker 1 at'
+}
+
+kafka_environment() {
+  environment_line OUTBOX_TEST_KAFKA "127.0.0.1:$(cat "$1/kafka/port")"
+  environment_line OUTBOX_TEST_KAFKA_HOME "$(kafka_home)"
+}
+
+kafka_stop_signals() { echo 'TERM KILL'; }
+kafka_kill_signal() { echo KILL; }
+
+kafka_remove() { :; }

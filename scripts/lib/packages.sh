@@ -1,0 +1,107 @@
+# The Debian packages the project needs, by purpose, and their installation.
+# "a|b" is met by either; a is what gets installed. Needs say.sh.
+
+packages_for() {
+  case $1 in
+    build)
+      echo 'g++ cmake ninja-build ccache pkg-config
+            libpq-dev libsqlite3-dev librdkafka-dev libfmt-dev libspdlog-dev
+            nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libexpected-dev'
+      ;;
+    test)
+      echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
+            python3 sqlite3 procps util-linux git ca-certificates'
+      ;;
+    servers)
+      echo 'postgresql|postgresql-14|postgresql-15|postgresql-16|postgresql-17|postgresql-18
+            pgbouncer kcat maven default-jre-headless|openjdk-17-jre-headless ca-certificates'
+      ;;
+    lint)
+      echo 'clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 shellcheck python3 git'
+      ;;
+    *) die "no such list of packages: $1" ;;
+  esac
+}
+
+package_installed() (
+  status=$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) && [ "$status" = installed ]
+)
+
+# Prints the packages of the lists that this machine does not have, one per line.
+packages_missing() (
+  for list in "$@"; do
+    for entry in $(packages_for "$list"); do
+      met=no
+      for package in $(printf '%s' "$entry" | tr '|' ' '); do
+        if package_installed "$package"; then met=yes; fi
+      done
+      [ $met = yes ] || printf '%s\n' "${entry%%|*}"
+    done
+  done | sort -u
+)
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# Debian starts a server as soon as it is installed, on the port everybody uses. Ours are private
+# (scripts/servers), so none is to run because of us. What was installed before is left alone.
+PACKAGES_POLICY=/usr/sbin/policy-rc.d
+PACKAGES_NO_CLUSTER=/etc/postgresql-common/createcluster.d/outbox.conf
+
+packages_hold_back_servers() {
+  denied=
+  if ! package_installed postgresql-common; then
+    denied='postgresql*'
+    say "packages: asking postgresql not to create a server of its own ($PACKAGES_NO_CLUSTER)"
+    as_root mkdir -p "${PACKAGES_NO_CLUSTER%/*}"
+    echo 'create_main_cluster = false' | as_root tee "$PACKAGES_NO_CLUSTER" >/dev/null
+  fi
+  if ! package_installed pgbouncer; then denied="${denied:+$denied | }pgbouncer*"; fi
+  if [ -z "$denied" ] || [ -e $PACKAGES_POLICY ]; then return 0; fi
+  packages_policy_is_ours=yes
+  # shellcheck disable=SC2016 # The policy expands its own argument.
+  printf '#!/bin/sh\ncase $1 in %s) exit 101 ;; esac\nexit 0\n' "$denied" |
+    as_root tee $PACKAGES_POLICY >/dev/null
+  as_root chmod 755 $PACKAGES_POLICY
+}
+
+packages_let_servers_go() {
+  if [ "${packages_policy_is_ours:-no}" = yes ]; then as_root rm -f $PACKAGES_POLICY; fi
+}
+
+packages_apt() {
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq \
+    -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null >&2
+}
+
+# Installs what is missing of the lists; does nothing, quickly, when nothing is.
+packages_install() (
+  missing=$(packages_missing "$@" | tr '\n' ' ')
+  if [ -z "$missing" ]; then exit 0; fi
+  say "packages: installing $missing"
+  if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null; then
+    say "packages: neither root nor sudo; hint: run as root: apt-get install $missing"
+    exit 1
+  fi
+  case " $missing" in
+    *' postgresql '* | *' pgbouncer '*)
+      bouncer_is_new=no
+      package_installed pgbouncer || bouncer_is_new=yes
+      trap packages_let_servers_go EXIT
+      trap 'exit 130' INT TERM HUP
+      packages_hold_back_servers
+      ;;
+  esac
+  if ! packages_apt update; then
+    say 'packages: the package index could not be refreshed; trying with the one at hand'
+  fi
+  # shellcheck disable=SC2086 # A list of names.
+  if ! packages_apt install --yes --no-install-recommends $missing; then
+    say "packages: apt-get could not install $missing"
+    exit 1
+  fi
+  if [ "${bouncer_is_new:-no}" = yes ] && [ -d /run/systemd/system ]; then
+    as_root systemctl --quiet disable --now pgbouncer || true
+  fi
+)

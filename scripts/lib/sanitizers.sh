@@ -1,0 +1,25 @@
+# What programs built with a sanitizer need around them. Needs $root.
+
+: "${root:?the script that reads this file sets it}"
+
+# The sanitizers of this compiler want their shadow memory at fixed places. A kernel that
+# randomises more than 28 bits of an address puts other things there, and programs die at start.
+steady_addresses_prefix() { # RUN
+  case $1 in asan | tsan) ;; *) return 0 ;; esac
+  if [ "$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 28)" -gt 28 ] &&
+    setarch --addr-no-randomize true 2>/dev/null; then
+    echo 'setarch --addr-no-randomize'
+  fi
+}
+
+sanitizer_options() { # RUN
+  case $1 in
+    asan)
+      export ASAN_OPTIONS="strict_string_checks=1:check_initialization_order=1:detect_stack_use_after_return=1:${ASAN_OPTIONS-}"
+      export UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS-}"
+      ;;
+    tsan)
+      export TSAN_OPTIONS="second_deadlock_stack=1:suppressions=$root/scripts/lib/tsan.suppressions:${TSAN_OPTIONS-}"
+      ;;
+  esac
+}

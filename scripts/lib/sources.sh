@@ -1,0 +1,25 @@
+# The C++ files of the project. Needs $root.
+
+: "${root:?the script that reads this file sets it}"
+
+sources_cxx() { # paths from the root, one per line: tracked ones, and new ones not ignored
+  git -C "$root" ls-files --cached --others --exclude-standard -- '*.cpp' '*.hpp' |
+    while IFS= read -r file; do if [ -f "$root/$file" ]; then printf '%s\n' "$file"; fi; done
+}
+
+# Those that differ from the branch this one started from: all of them where there is no history.
+sources_cxx_changed() (
+  cd "$root"
+  base=
+  for branch in origin/main main; do
+    if base=$(git merge-base HEAD "$branch" 2>/dev/null); then break; fi
+  done
+  if [ -z "$base" ]; then
+    sources_cxx
+    exit 0
+  fi
+  {
+    git diff --name-only --diff-filter=d "$base" -- '*.cpp' '*.hpp'
+    git ls-files --others --exclude-standard -- '*.cpp' '*.hpp'
+  } | sort -u
+)

@@ -1,0 +1,14 @@
+// Named threads. The only place that makes them.
+#pragma once
+
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+namespace outbox {
+
+/// Starts a thread whose name (15 characters count) shows in `top -H`. Joins when destroyed. The body must not throw.
+[[nodiscard]] std::jthread start_thread(std::string name, std::function<void(std::stop_token)> body);
+
+}  // namespace outbox

@@ -1,0 +1,75 @@
+// outbox bench: measures the figures of the project against their limits.
+#include "bench/bench.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/exit.hpp"
+#include "cli/verbs.hpp"
+
+namespace outbox::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> names;
+  std::string brokers;
+  std::uint64_t events{1'000'000};
+  std::uint64_t repeats{3};
+  std::chrono::milliseconds length{5000};
+  bool json{false};
+  bool list{false};
+};
+
+int list() {
+  for (const auto& benchmark : bench::all_benchmarks()) {
+    if (benchmark.sqlite) continue;  // the same name and help as on PostgreSQL
+    std::printf("%-14s %s%s\n", benchmark.name.c_str(), benchmark.help.c_str(), benchmark.by_hand ? " [by name only]" : "");
+  }
+  return kOk;
+}
+
+int bench(const Options& options, const Context& context) {
+  if (options.list) return list();
+  const auto loaded = context.configuration(Subscriptions::unused);
+  bench::BenchOptions wanted;
+  wanted.names = options.names;
+  wanted.store_url = loaded.config.relay.store_url;
+  wanted.brokers = options.brokers;
+  wanted.events = static_cast<std::int64_t>(options.events);
+  wanted.repeats = static_cast<int>(options.repeats);
+  wanted.seconds = std::chrono::duration<double>(options.length).count();
+  wanted.progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  const auto figures = must(bench::run_benchmarks(wanted));
+  if (options.json) {
+    bench::print_json(std::cout, figures);
+  } else {
+    bench::print_table(std::cout, figures);
+  }
+  for (const bench::Figure& figure : figures) {
+    if (figure.ok && !*figure.ok) return kCheckFailed;
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_bench(Command& root, Context& context) {
+  auto options = std::make_shared<Options>();
+  Command verb = root.verb("bench", "Measure the figures, each beside its limit in the same run; exit 3 when one is missed");
+  verb.argument("NAME", &options->names, "Which ones; all by default (see --list)");
+  verb.option("--list", &options->list, {}, "List the benchmarks");
+  verb.option("--brokers", &options->brokers, "LIST", "Kafka brokers, for kafka and latency-kafka");
+  verb.option("--events", &options->events, "N", "Events in the backlog (default 1000000)");
+  verb.option("--repeats", &options->repeats, "N", "Medians over so many runs (default 3)");
+  verb.option("--length", &options->length, "DURATION", "Length of the measurements that run for a time (default 5s)");
+  verb.option("--json", &options->json, {}, "As JSON");
+  verb.footer("Uses a schema of its own, outbox_bench, in the store's database: made afresh, dropped at the end.");
+  verb.run([options, &context] { return bench(*options, context); });
+}
+
+}  // namespace outbox::cli

@@ -1,0 +1,197 @@
+#include "cli/command.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+#include "base/nearest.hpp"
+#include "cli/exit.hpp"
+#include "config/units.hpp"
+
+namespace outbox::cli {
+namespace {
+
+/// The library's own conversions give some texts, such as {} and [a,b], a meaning of their own; ours take what was typed.
+struct Converter {
+  const std::string& name;
+  const CLI::results_t& given;
+
+  bool operator()(bool* into) const { return *into = true; }
+  bool operator()(std::string* into) const {
+    *into = given.front();
+    return true;
+  }
+  bool operator()(std::optional<std::string>* into) const {
+    *into = given.front();
+    return true;
+  }
+  bool operator()(std::vector<std::string>* into) const {
+    *into = given;
+    return true;
+  }
+  bool operator()(std::uint64_t* into) const {
+    const std::string& text = given.front();
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, *into);
+    if (error == std::errc() && stop == end && !text.empty()) return true;
+    throw CLI::ValidationError(name, "expected a whole number, found \"" + text + "\"");
+  }
+  bool operator()(std::chrono::milliseconds* into) const {
+    const auto value = config::parse_duration(given.front());
+    if (!value) throw CLI::ValidationError(name, value.error().text());
+    *into = *value;
+    return true;
+  }
+};
+
+struct DefaultText {
+  std::string operator()(const std::string* value) const { return *value; }
+  std::string operator()(const std::uint64_t* value) const { return std::to_string(*value); }
+  std::string operator()(const std::chrono::milliseconds* value) const { return config::format_duration(*value); }
+  template <class T>
+  std::string operator()(const T* /*value*/) const {
+    return {};
+  }
+};
+
+bool is_many(const Into& into) { return std::holds_alternative<std::vector<std::string>*>(into); }
+
+CLI::Option* add(CLI::App& app, const std::string& names, const Into& into, const std::string& help) {
+  const std::string name = names.substr(names.rfind(',') + 1);
+  const CLI::callback_t convert = [name, into](const CLI::results_t& given) {
+    return std::visit(Converter{name, given}, into);
+  };
+  if (std::holds_alternative<bool*>(into)) return app.add_flag_callback(names, [convert] { convert({}); }, help);
+  CLI::Option* const option = app.add_option(names, convert, help);
+  if (is_many(into)) {
+    option->expected(1, CLI::detail::expected_max_vector_size)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    option->allow_extra_args(false);
+  } else {
+    option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  }
+  if (const std::string text = std::visit(DefaultText{}, into); !text.empty()) option->default_str(text);
+  return option;
+}
+
+/// The verb that was meant, as far as it was understood.
+const CLI::App& deepest(const CLI::App& app) {
+  const CLI::App* at = &app;
+  while (!at->get_subcommands().empty()) at = at->get_subcommands().back();
+  return *at;
+}
+
+std::string full_name(const CLI::App& app) {
+  return app.get_parent() == nullptr ? app.get_name() : full_name(*app.get_parent()) + " " + app.get_name();
+}
+
+std::string suggestion(std::string_view word, const std::vector<std::string>& known, const std::string& otherwise) {
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  const auto near = nearest(word, views);
+  return near ? "did you mean " + std::string(*near) + "?" : otherwise;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
+    for (const CLI::Option* option : at->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+/// What the user typed that nothing takes.
+std::string unexpected(const CLI::App& at, const std::string& word) {
+  const std::string help = "see " + full_name(at) + " --help";
+  if (word.starts_with('-')) {
+    const std::string name = word.substr(0, word.find('='));
+    const auto known = option_names(at);
+    if (std::find(known.begin(), known.end(), name) != known.end()) {
+      return "unexpected argument " + name + ": " + full_name(at) + " (hint: options go before --)";
+    }
+    return "unknown option " + name + ": " + full_name(at) + " (hint: " + suggestion(name, known, help) + ")";
+  }
+  const auto verbs = at.get_subcommands([](const CLI::App*) { return true; });
+  if (verbs.empty()) return "unexpected argument \"" + word + "\": " + full_name(at) + " (hint: " + help + ")";
+  std::vector<std::string> names;
+  for (const CLI::App* verb : verbs) names.push_back(verb->get_name());
+  return "unknown verb " + word + ": " + full_name(at) + " (hint: " + suggestion(word, names, help) + ")";
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& at = deepest(app);
+  const auto rest = app.remaining(true);
+  const auto* const extra = dynamic_cast<const CLI::ExtrasError*>(&error);
+  if (extra != nullptr && !rest.empty()) {
+    print_error(unexpected(at, rest.front()));
+  } else {
+    print_error(std::string(error.what()) + ": " + full_name(at) + " (hint: see " + full_name(at) + " --help)");
+  }
+  return kUsage;
+}
+
+}  // namespace
+
+Command Command::verb(const std::string& name, const std::string& help) {
+  CLI::App* const app = app_->add_subcommand(name, help);
+  app->fallthrough()->group("Verbs");
+  app_->require_subcommand(0, 1);
+  return {*app, *chosen_};
+}
+
+void Command::option(const std::string& names, Into into, const std::string& value, const std::string& help) {
+  CLI::Option* const option = add(*app_, names, into, help);
+  if (!value.empty()) option->type_name(value);
+}
+
+void Command::option_or(const std::string& names, std::optional<std::string>* into, const std::string& without,
+                        const std::string& value, const std::string& help) {
+  const CLI::callback_t convert = [into, without](const CLI::results_t& given) {
+    *into = given.empty() || given.front().empty() ? without : given.front();
+    return true;
+  };
+  app_->add_option(names, convert, help)->expected(0, 1)->type_name("[" + value + "]");
+}
+
+void Command::argument(const std::string& name, Into into, const std::string& help) {
+  CLI::Option* const option = add(*app_, name, into, help);
+  option->type_name("");
+  if (std::holds_alternative<std::string*>(into)) option->required();
+}
+
+void Command::footer(const std::string& text) { app_->footer(text); }
+
+void Command::run(std::function<int()> body) {
+  app_->final_callback([chosen = chosen_, body = std::move(body)] { *chosen = body; });
+}
+
+Program::Program(const std::string& about, const std::string& version)
+    : app_(std::make_unique<CLI::App>(about, "outbox")) {
+  app_->set_help_flag("-h,--help", "Show this help");
+  app_->set_version_flag("--version", "outbox " + version, "Show the version");
+  app_->get_formatter()->column_width(34);
+  app_->get_formatter()->label("SUBCOMMAND", "VERB");
+}
+
+Program::~Program() = default;
+
+Command Program::root() { return {*app_, chosen_}; }
+
+int Program::run(int argc, const char* const* argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    return app_->exit(asked);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(*app_, error);
+  }
+  if (chosen_) return chosen_();
+  std::fputs(app_->help().c_str(), stderr);
+  return kUsage;
+}
+
+}  // namespace outbox::cli

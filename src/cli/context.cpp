@@ -1,0 +1,74 @@
+#include "cli/context.hpp"
+
+#include <utility>
+
+#include "base/log.hpp"
+#include "cli/exit.hpp"
+
+namespace outbox::cli {
+namespace {
+
+config::Flag parse_setting(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) {
+    throw Failure(kUsage, "--set " + text + ": no value (hint: --set relay.page=500)");
+  }
+  return {.path = text.substr(0, equals), .value = text.substr(equals + 1), .flag = "--set"};
+}
+
+}  // namespace
+
+void Context::add_options(Command& root) {
+  root.option("-c,--config", &file_, "FILE", "Configuration; else OUTBOX_CONFIG, else ./outbox.toml if there is one");
+  root.option("--store", &store_, "URL", "postgresql://... or sqlite:PATH; overrides OUTBOX_STORE_URL and the file");
+  root.option("--schema", &schema_, "NAME", "PostgreSQL schema of the outbox");
+  root.option("--log-level", &log_level_, "LEVEL", "debug, info, warn, error or off");
+  root.option("--log-format", &log_format_, "FORMAT", "text or json");
+  root.option("--set", &settings_, "PATH=VALUE", "Any other setting, such as relay.page=500; may be repeated");
+}
+
+config::Request Context::request(Subscriptions subscriptions) const {
+  config::Request request{.file = file_, .flags = {}, .resolve_subscriptions = subscriptions == Subscriptions::used};
+  for (const std::string& text : settings_) request.flags.push_back(parse_setting(text));
+  const auto add = [&](const std::optional<std::string>& value, const char* path, const char* flag) {
+    if (value) request.flags.push_back({.path = path, .value = *value, .flag = flag});
+  };
+  add(store_, "store.url", "--store");
+  add(schema_, "store.schema", "--schema");
+  add(log_level_, "log.level", "--log-level");
+  add(log_format_, "log.format", "--log-format");
+  return request;
+}
+
+config::Loaded Context::configuration(Subscriptions subscriptions) const {
+  auto loaded = config::load(request(subscriptions));
+  if (!loaded) {
+    std::vector<std::string> lines;
+    for (const auto& problem : loaded.error()) lines.push_back(problem.text());
+    throw Failure(kError, std::move(lines));
+  }
+  const config::Config& config = loaded->config;
+  log::configure(config.log_level, config.log_format == "json" ? log::Format::json : log::Format::text);
+  return std::move(*loaded);
+}
+
+store::StoreOptions Context::store_options(const config::Loaded& loaded) {
+  const RelayOptions& options = loaded.config.relay;
+  if (options.store_url.empty()) {
+    throw Failure(kUsage, "no store: store.url is not set (hint: --store sqlite:shop.db, OUTBOX_STORE_URL, or store.url in " +
+                              (loaded.file.empty() ? std::string("outbox.toml") : loaded.file) + ")");
+  }
+  return {.url = options.store_url, .schema = options.schema, .application = "outbox"};
+}
+
+std::unique_ptr<store::Store> Context::store(const config::Loaded& loaded) {
+  return must(store::open_store(store_options(loaded)));
+}
+
+std::unique_ptr<store::Store> Context::checked_store(const config::Loaded& loaded) {
+  auto opened = store(loaded);
+  must(opened->check());
+  return opened;
+}
+
+}  // namespace outbox::cli

@@ -1,0 +1,84 @@
+// outbox demo: a shop, its relay, and somebody who kills the relay.
+#include "demo/demo.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "cli/exit.hpp"
+#include "cli/verbs.hpp"
+#include "demo/courier.hpp"
+
+namespace outbox::cli {
+namespace {
+
+struct Options {
+  std::string store;
+  std::string sink{"file"};
+  std::string brokers;
+  std::uint64_t seconds{10};
+  std::uint64_t writers{4};
+  std::uint64_t kills{5};
+  bool keep{false};
+  bool json{false};
+  bool naive{false};
+  std::optional<std::string> publisher;
+};
+
+/// The demo checks ranges itself; this only has to fit.
+int fitting(std::uint64_t number) { return static_cast<int>(std::min<std::uint64_t>(number, 1'000'000)); }
+
+std::string store_of(const Options& options, const Context& context) {
+  if (!options.store.empty()) return options.store;
+  for (const config::Flag& flag : context.request(Subscriptions::unused).flags) {
+    if (flag.path == "store.url") return flag.value;
+  }
+  return {};
+}
+
+int demo(const Options& options, const Context& context) {
+  if (options.publisher) {
+    must(demo::run_publisher(*options.publisher));
+    return kOk;
+  }
+  const demo::DemoOptions wanted{.store = store_of(options, context),
+                                 .sink = options.sink,
+                                 .brokers = options.brokers,
+                                 .seconds = fitting(options.seconds),
+                                 .writers = fitting(options.writers),
+                                 .kills = fitting(options.kills),
+                                 .keep = options.keep,
+                                 .json = options.json,
+                                 .naive = options.naive};
+  if (const Status status = demo::check_options(wanted); !status) throw Failure(kUsage, status.error().text());
+  switch (must(demo::run_demo(wanted))) {
+    case demo::Ending::held: return kOk;
+    case demo::Ending::broken: return kCheckFailed;
+    case demo::Ending::interrupted: return kInterrupted;
+  }
+  return kError;
+}
+
+}  // namespace
+
+void add_demo(Command& root, Context& context) {
+  auto options = std::make_shared<Options>();
+  Command verb = root.verb("demo", "A small shop whose relay is killed again and again; then a count of what arrived");
+  verb.option("--store", &options->store, "URL",
+              "Where the shop is: postgresql://... (in schemas of its own) or sqlite:PATH of a new file; by default a "
+              "SQLite file in a work folder");
+  verb.option("--sink", &options->sink, "SINK", "file, or kafka (a topic of its own)");
+  verb.option("--brokers", &options->brokers, "LIST", "Kafka brokers, HOST:PORT");
+  verb.option("--seconds", &options->seconds, "N", "How long the shop is open");
+  verb.option("--writers", &options->writers, "N", "Threads that sell");
+  verb.option("--kills", &options->kills, "N", "How often the relay is killed with SIGKILL; at most twice a second");
+  verb.option("--naive", &options->naive, {}, "Without an outbox: a dual write, with the same kills. Shows what that loses and invents");
+  verb.option("--keep", &options->keep, {}, "Keep the work folder, the tables and the topic, and say where");
+  verb.option("--json", &options->json, {}, "The numbers of the last table as one JSON object");
+  verb.option("--publisher", &options->publisher, "WHERE", "What --naive starts for itself; of no use to people");
+  verb.footer("Needs nothing: it makes what it uses and removes it. Exit status 3 when something was lost, invented or reordered\n"
+              "(not with --naive, which is a lesson), 4 when it was interrupted.");
+  verb.run([options, &context] { return demo(*options, context); });
+}
+
+}  // namespace outbox::cli

@@ -1,0 +1,114 @@
+// outbox enqueue: writes one event given as arguments, or many given as JSON lines.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "cli/enqueue_lines.hpp"
+#include "cli/exit.hpp"
+#include "cli/json.hpp"
+#include "cli/verbs.hpp"
+#include "config/text_file.hpp"
+
+namespace outbox::cli {
+namespace {
+
+constexpr std::size_t kLargestFile = std::size_t{64} << 20U;
+
+struct Options {
+  std::optional<std::string> aggregate_type;
+  std::optional<std::string> aggregate_id;
+  std::optional<std::string> event_type;
+  std::optional<std::string> payload;
+  std::vector<std::string> headers;
+  std::optional<std::string> id;
+  std::optional<std::string> content_type;
+  std::optional<std::string> jsonl;
+  bool ids{false};
+  bool json{false};
+  bool progress{false};
+};
+
+std::string read_payload(const std::string& given) {
+  const bool from_stdin = given == "-";
+  if (!from_stdin && !given.starts_with('@')) return given;
+  const std::string path = from_stdin ? "/dev/stdin" : given.substr(1);
+  auto file = config::read_text_file(path, kLargestFile);
+  if (!file) throw Failure(kError, "payload: " + file.error().message + ": " + path + " (hint: @FILE reads a file, - stdin)");
+  return std::move(file->text);
+}
+
+Header parse_header(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) {
+    throw Failure(kUsage, "--header " + text + ": no value (hint: --header name=value)");
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+Event make_event(const Options& options) {
+  if (!options.payload) {
+    throw Failure(kUsage, "missing arguments: outbox enqueue (hint: AGGREGATE_TYPE AGGREGATE_ID EVENT_TYPE PAYLOAD, or --jsonl)");
+  }
+  Event event{.aggregate_type = *options.aggregate_type, .aggregate_id = *options.aggregate_id,
+              .event_type = *options.event_type, .payload = read_payload(*options.payload)};
+  for (const auto& header : options.headers) event.headers.push_back(parse_header(header));
+  if (options.id) event.id = must(EventId::parse(*options.id));
+  if (options.content_type) event.content_type = *options.content_type;
+  must(validate(event));
+  return event;
+}
+
+int enqueue_one(const Options& options, const Context& context) {
+  const Event event = make_event(options);
+  const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
+  const auto writer = must(store->writer());
+  const auto ids = must(writer->write({&event, 1}));
+  const std::string id = ids.front().str();
+  if (options.json) {
+    Json json;
+    json.object().member("id", id).end().print();
+  } else {
+    std::printf("%s\n", id.c_str());
+  }
+  return kOk;
+}
+
+int enqueue(const Options& options, const Context& context) {
+  if (!options.jsonl) return enqueue_one(options, context);
+  if (options.aggregate_type || !options.headers.empty() || options.id || options.content_type) {
+    throw Failure(kUsage, "--jsonl takes everything from the lines: outbox enqueue (hint: leave the other arguments out)");
+  }
+  const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
+  return enqueue_lines({.path = *options.jsonl, .ids = options.ids, .json = options.json, .progress = options.progress}, *store);
+}
+
+constexpr const char* kFooter = R"(A line of JSON:
+  {"aggregate_type": "order", "aggregate_id": "42", "event_type": "OrderPlaced", "payload": {"total": 12.5},
+   "headers": {"trace": "a1"}, "id": "...", "content_type": "..."}
+Up to 1000 lines or 4 MiB are one transaction. When a line is bad nothing of its transaction is written, and the message says
+how many events were committed before and with which line to go on.
+
+To change data and enqueue in one transaction use the library or outbox.enqueue() in SQL: this verb has a transaction of its
+own.)";
+
+}  // namespace
+
+void add_enqueue(Command& root, Context& context) {
+  auto options = std::make_shared<Options>();
+  Command verb = root.verb("enqueue", "Write events: one from arguments, many from JSON lines");
+  verb.argument("AGGREGATE_TYPE", &options->aggregate_type, "What kind of thing changed: order");
+  verb.argument("AGGREGATE_ID", &options->aggregate_id, "Which one; \"\" for an event without key and order");
+  verb.argument("EVENT_TYPE", &options->event_type, "What happened: OrderPlaced");
+  verb.argument("PAYLOAD", &options->payload, "The body; @FILE reads a file, - reads stdin");
+  verb.option("--header", &options->headers, "NAME=VALUE", "A header; may be repeated");
+  verb.option("--id", &options->id, "UUID", "The event's id; else a new one");
+  verb.option("--content-type", &options->content_type, "TYPE", "Media type of the payload; else application/json");
+  verb.option_or("--jsonl", &options->jsonl, "-", "FILE", "One event per line, from the file or from stdin");
+  verb.option("--ids", &options->ids, {}, "With --jsonl: print the ids");
+  verb.option("--progress", &options->progress, {}, "With --jsonl: a line on stderr every second, terminal or not");
+  verb.option("--json", &options->json, {}, "Print the id, or with --jsonl a summary, as JSON");
+  verb.footer(kFooter);
+  verb.run([options, &context] { return enqueue(*options, context); });
+}
+
+}  // namespace outbox::cli

@@ -1,0 +1,183 @@
+#include "cli/enqueue_lines.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/exit.hpp"
+#include "cli/json.hpp"
+#include "cli/line_reader.hpp"
+#include "cli/progress.hpp"
+#include "cli/signals.hpp"
+#include "event/json_event.hpp"
+
+namespace outbox::cli {
+namespace {
+
+constexpr std::size_t kBatchLines = 1000;
+constexpr std::size_t kBatchBytes = std::size_t{4} << 20U;
+
+/// The file, or stdin.
+class Input {
+ public:
+  explicit Input(const std::string& path) : ours_(path != "-") {
+    if (!ours_) return;
+    fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd_ < 0) throw Failure(kError, std::string(std::strerror(errno)) + ": " + path + " (hint: check the path; - is stdin)");
+  }
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+  Input(Input&&) = delete;
+  Input& operator=(Input&&) = delete;
+  ~Input() {
+    if (ours_) close(fd_);
+  }
+  [[nodiscard]] int fd() const { return fd_; }
+  /// 0: not known.
+  [[nodiscard]] std::size_t size() const {
+    struct stat status {};
+    const bool known = fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
+    return known ? static_cast<std::size_t>(status.st_size) : 0;
+  }
+
+ private:
+  bool ours_;
+  int fd_{STDIN_FILENO};
+};
+
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t") == std::string_view::npos; }
+
+class LineEnqueuer {
+ public:
+  LineEnqueuer(const EnqueueLinesOptions& options, const Input& input, store::Writer& writer)
+      : options_(options), writer_(writer), reader_(input.fd(), signals_.fd()),
+        progress_(options.progress ? Progress::Show::always : Progress::Show::automatic, input.size()) {
+    batch_.reserve(kBatchLines);
+  }
+
+  int run() {
+    std::string_view line;
+    while (true) {
+      switch (reader_.next(line)) {
+        case LineReader::Next::line: take(line); break;
+        case LineReader::Next::idle: write(); break;
+        case LineReader::Next::end: write(); return finish();
+        case LineReader::Next::interrupted: return interrupted();
+        case LineReader::Next::too_long: ++line_; refuse(line_, "is longer than 16 MiB", "one event per line");
+        case LineReader::Next::failed: refuse(line_ + 1, std::string("cannot be read: ") + std::strerror(reader_.error()), {});
+      }
+    }
+  }
+
+ private:
+  void take(std::string_view line) {
+    ++line_;
+    if (is_blank(line)) return;
+    auto event = event::parse_event(line);
+    if (!event) refuse(line_, event.error().message, event.error().hint);
+    if (const Status valid = validate(*event); !valid) refuse(line_, valid.error().message, valid.error().hint);
+    if (batch_.empty()) first_line_ = line_;
+    batch_.push_back(std::move(*event));
+    batch_bytes_ += line.size();
+    if (batch_.size() >= kBatchLines || batch_bytes_ >= kBatchBytes) write();
+  }
+
+  void write() {
+    if (!batch_.empty()) {
+      const auto ids = writer_.write(batch_);
+      if (!ids) not_written(ids.error());
+      written_ += batch_.size();
+      ++transactions_;
+      if (options_.ids) print(*ids);
+      batch_.clear();
+      batch_bytes_ = 0;
+    }
+    progress_.at(written_, reader_.bytes_read());
+  }
+
+  static void print(const std::vector<EventId>& ids) {
+    std::string text;
+    for (const EventId& id : ids) text.append(id.str()).append("\n");
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  }
+
+  /// Where the batch that was not written begins, so that it is known where to go on.
+  [[nodiscard]] std::uint64_t resume_line() const { return batch_.empty() ? line_ : first_line_; }
+  [[nodiscard]] std::string written_before() const {
+    return std::to_string(written_) + (written_ == 1 ? " event was" : " events were") + " committed before it";
+  }
+  [[nodiscard]] std::string go_on() const { return "go on with line " + std::to_string(resume_line()); }
+
+  [[noreturn]] void refuse(std::uint64_t line, const std::string& what, const std::string& hint) {
+    progress_.clear();
+    throw Failure(kError, where(line) + ": " + what + "; " + written_before() + ", nothing from line " +
+                              std::to_string(resume_line()) + " on (hint: " + (hint.empty() ? "" : hint + "; ") +
+                              "correct the line, then " + go_on() + ")");
+  }
+
+  [[noreturn]] void not_written(const Error& error) {
+    progress_.clear();
+    const bool unknown = error.effect == Effect::unknown;
+    const std::string lines = std::to_string(first_line_) + " to " + std::to_string(line_);
+    throw Failure(kError, error.message + (error.origin.empty() ? "" : " [" + error.origin + "]") + ": lines " + lines +
+                              (unknown ? " may or may not have been written" : " were not written") + "; " +
+                              written_before() + " (hint: " + (error.hint.empty() ? "" : error.hint + "; ") +
+                              (unknown ? "look whether they are there, then " : "then ") + go_on() + ")");
+  }
+
+  [[nodiscard]] std::string where(std::uint64_t line) const {
+    return (options_.path == "-" ? std::string("stdin") : options_.path) + ":" + std::to_string(line);
+  }
+
+  int interrupted() {
+    progress_.clear();
+    if (batch_.empty()) ++line_;
+    print_error("interrupted: " + std::to_string(written_) + " events were committed (hint: " + go_on() + ")");
+    return kInterrupted;
+  }
+
+  int finish() {
+    progress_.clear();
+    const double seconds = progress_.seconds();
+    if (options_.json) {
+      Json json;
+      json.object().member("events", written_).member("transactions", transactions_).member("lines", line_);
+      json.member("seconds", seconds).end().print();
+    } else if (!options_.ids) {
+      std::printf("%s events in %s transactions, %.1f s\n", with_commas(written_).c_str(),
+                  with_commas(transactions_).c_str(), seconds);
+    }
+    return kOk;
+  }
+
+  const EnqueueLinesOptions& options_;
+  store::Writer& writer_;
+  Signals signals_;
+  LineReader reader_;
+  Progress progress_;
+  std::vector<Event> batch_;
+  std::size_t batch_bytes_{0};
+  std::uint64_t line_{0};        ///< Read last.
+  std::uint64_t first_line_{0};  ///< Of the batch.
+  std::uint64_t written_{0};
+  std::uint64_t transactions_{0};
+};
+
+}  // namespace
+
+int enqueue_lines(const EnqueueLinesOptions& options, store::Store& store) {
+  const Input input(options.path);
+  const auto writer = must(store.writer());
+  return LineEnqueuer(options, input, *writer).run();
+}
+
+}  // namespace outbox::cli

@@ -1,0 +1,21 @@
+// outbox enqueue --jsonl: events from JSON lines, many per transaction.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "cli/context.hpp"
+
+namespace outbox::cli {
+
+struct EnqueueLinesOptions {
+  std::string path;  ///< "-": stdin.
+  bool ids{false};
+  bool json{false};
+  bool progress{false};
+};
+
+/// Each batch of lines is one transaction. A bad line ends it: nothing of its batch is written, everything before is.
+[[nodiscard]] int enqueue_lines(const EnqueueLinesOptions& options, store::Store& store);
+
+}  // namespace outbox::cli

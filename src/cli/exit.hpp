@@ -1,0 +1,43 @@
+// How a verb ends: exit codes, the one line that says why, and the exception that carries both to main().
+// Verbs are straight scripts; what fails ends them, so here, unlike in the library, errors are thrown.
+#pragma once
+
+#include <exception>
+#include <outbox/error.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace outbox::cli {
+
+/// Stable: scripts depend on them.
+enum ExitCode : int { kOk = 0, kError = 1, kUsage = 2, kCheckFailed = 3, kInterrupted = 4 };
+
+class Failure : public std::exception {
+ public:
+  Failure(ExitCode code, std::vector<std::string> lines) : code_(code), lines_(std::move(lines)) {}
+  Failure(ExitCode code, std::string line) : Failure(code, std::vector<std::string>{std::move(line)}) {}
+
+  [[nodiscard]] ExitCode code() const noexcept { return code_; }
+  [[nodiscard]] const std::vector<std::string>& lines() const noexcept { return lines_; }
+  [[nodiscard]] const char* what() const noexcept override { return lines_.empty() ? "" : lines_.front().c_str(); }
+
+ private:
+  ExitCode code_;
+  std::vector<std::string> lines_;
+};
+
+/// The value, or the end of the verb with exit code 1.
+template <class T>
+[[nodiscard]] T must(Result<T> result) {
+  if (!result) throw Failure(kError, result.error().text());
+  return std::move(*result);
+}
+inline void must(const Status& status) {
+  if (!status) throw Failure(kError, status.error().text());
+}
+
+/// "outbox: line", on stderr. Control characters are taken out, so that it is one line whatever went wrong.
+void print_error(const std::string& line);
+
+}  // namespace outbox::cli

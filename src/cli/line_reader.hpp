@@ -1,0 +1,52 @@
+// Lines from a file, a pipe or a terminal, without copying them more than once.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace outbox::cli {
+
+class LineReader {
+ public:
+  /// A line longer than this is no event: even in base64 the largest payload is shorter.
+  static constexpr std::size_t kLongestLine = std::size_t{16} << 20U;
+
+  enum class Next {
+    line,
+    idle,         ///< Nothing came for a while; there may be more.
+    end,
+    interrupted,  ///< The other descriptor became readable.
+    too_long,     ///< The line is longer than kLongestLine.
+    failed,       ///< error() says why.
+  };
+
+  /// Reads from `fd`, which stays the caller's, until `interrupt_fd` becomes readable.
+  LineReader(int fd, int interrupt_fd);
+
+  /// The line without its end (LF or CR LF) is valid until the next call.
+  [[nodiscard]] Next next(std::string_view& line);
+  [[nodiscard]] std::size_t bytes_read() const { return bytes_read_; }
+  [[nodiscard]] int error() const { return error_; }
+
+ private:
+  enum class Filled { more, nothing, end, interrupted, failed };
+
+  bool take_line(std::string_view& line);
+  [[nodiscard]] Filled fill();
+  void make_room();
+
+  int fd_;
+  int interrupt_fd_;
+  std::unique_ptr<char[]> buffer_;
+  std::size_t capacity_;
+  std::size_t begin_{0};    ///< Of what has not been handed out.
+  std::size_t scanned_{0};  ///< Up to here there is no line end.
+  std::size_t end_{0};
+  bool ended_{false};
+  std::size_t bytes_read_{0};
+  int error_{0};
+};
+
+}  // namespace outbox::cli

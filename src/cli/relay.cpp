@@ -1,0 +1,72 @@
+// outbox relay: delivers, until it is told to stop. A thin shell around outbox::Relay.
+#include <outbox/relay.hpp>
+#include <string>
+
+#include "base/log.hpp"
+#include "cli/exit.hpp"
+#include "cli/signals.hpp"
+#include "cli/verbs.hpp"
+#include "config/redact.hpp"
+#include "config/settings_page.hpp"
+#include "config/units.hpp"
+
+namespace outbox::cli {
+namespace {
+
+struct Options {
+  std::optional<std::string> name;
+  bool no_apply{false};
+};
+
+RelayOptions relay_options(const Options& options, const config::Loaded& loaded) {
+  (void)Context::store_options(loaded);
+  RelayOptions relay = loaded.config.relay;
+  if (options.name) relay.name = *options.name;
+  if (options.no_apply) relay.subscriptions.clear();
+  return relay;
+}
+
+void log_start(const config::Loaded& loaded, const RelayOptions& relay) {
+  for (const auto& warning : loaded.warnings) log::warn("{}", warning);
+  log::info("starting version={} store={} config={} subscriptions={}", OUTBOX_VERSION, config::redact(relay.store_url),
+            loaded.file.empty() ? "none" : loaded.file, relay.subscriptions.size());
+}
+
+int stop(Relay& relay, std::chrono::milliseconds grace) {
+  log::info("stopping grace={} a second signal ends it at once", config::format_duration(grace));
+  const StopReport report = relay.stop(grace);
+  if (report.drained) {
+    log::info("stopped, everything in flight was delivered and settled");
+    return kOk;
+  }
+  log::warn("stopped before everything in flight was settled; abandoned={} will be delivered again", report.abandoned);
+  return kInterrupted;
+}
+
+int relay(const Options& options, const Context& context) {
+  const auto loaded = context.configuration(options.no_apply ? Subscriptions::unused : Subscriptions::used);
+  const RelayOptions relay_settings = relay_options(options, loaded);
+  Signals signals;
+  signals.first_ends(true);
+  log_start(loaded, relay_settings);
+  const auto relay = must(Relay::create(relay_settings));
+  must(relay->start());
+  signals.first_ends(false);
+  signals.wait();
+  return stop(*relay, loaded.config.grace);
+}
+
+}  // namespace
+
+void add_relay(Command& root, Context& context) {
+  auto options = std::make_shared<Options>();
+  Command verb = root.verb("relay", "Deliver events to the sinks of all subscriptions, until stopped");
+  verb.option("--name", &options->name, "NAME", "How this relay calls itself in `outbox status`");
+  verb.option("--no-apply", &options->no_apply, {}, "Leave the subscriptions in the store as they are");
+  verb.footer("SIGTERM or SIGINT stops it when what is in flight is delivered, at the latest after relay.grace: exit 0 when\n"
+              "everything was, 4 when not. A second signal ends it at once. What was in flight is delivered again.\n\n"
+              "Settings ([relay] in the configuration; default; range):\n" + config::settings_help("relay"));
+  verb.run([options, &context] { return relay(*options, context); });
+}
+
+}  // namespace outbox::cli

@@ -1,0 +1,71 @@
+#include "cli/signals.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "base/thread.hpp"
+#include "cli/exit.hpp"
+
+namespace outbox::cli {
+namespace {
+
+sigset_t watched() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+void ring(int fd) noexcept {
+  const std::uint64_t one = 1;
+  while (write(fd, &one, sizeof one) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+Signals::Signals() : asked_fd_(eventfd(0, EFD_CLOEXEC)), done_fd_(eventfd(0, EFD_CLOEXEC)) {
+  const sigset_t set = watched();
+  OUTBOX_CHECK(pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0);
+  const int signals = signalfd(-1, &set, SFD_CLOEXEC);
+  OUTBOX_CHECK(asked_fd_ >= 0 && done_fd_ >= 0 && signals >= 0);
+  watcher_ = start_thread("ob-signals", [this, signals](const std::stop_token&) { watch(signals); });
+}
+
+Signals::~Signals() {
+  ring(done_fd_);
+  watcher_.join();
+  close(asked_fd_);
+  close(done_fd_);
+}
+
+void Signals::wait() const {
+  pollfd asked{.fd = asked_fd_, .events = POLLIN, .revents = 0};
+  while (poll(&asked, 1, -1) < 0 && errno == EINTR) {
+  }
+}
+
+void Signals::watch(int signals) noexcept {
+  std::array<pollfd, 2> fds{{{.fd = signals, .events = POLLIN, .revents = 0}, {.fd = done_fd_, .events = POLLIN, .revents = 0}}};
+  while (true) {
+    if (poll(fds.data(), fds.size(), -1) < 0) continue;
+    if (fds[1].revents != 0) break;
+    signalfd_siginfo info{};
+    if (read(signals, &info, sizeof info) != sizeof info) continue;
+    if (asked_.exchange(true) || first_ends_.load()) std::_Exit(kInterrupted);
+    ring(asked_fd_);
+  }
+  close(signals);
+}
+
+}  // namespace outbox::cli

@@ -1,0 +1,131 @@
+// outbox status: what every subscription and relay is doing.
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "cli/exit.hpp"
+#include "cli/json.hpp"
+#include "cli/table.hpp"
+#include "cli/verbs.hpp"
+#include "config/redact.hpp"
+
+namespace outbox::cli {
+namespace {
+
+struct Options {
+  std::uint64_t limit{100'000};
+  bool json{false};
+};
+
+struct Line {
+  store::SubscriptionRow row;
+  store::SubscriptionProgress progress;
+};
+
+struct View {
+  std::string store;
+  std::vector<Line> subscriptions;
+  std::vector<store::RelayRow> relays;
+};
+
+View look(const Options& options, const config::Loaded& loaded) {
+  const auto store = Context::checked_store(loaded);
+  const auto catalog = must(store->catalog());
+  View view{.store = config::redact(loaded.config.relay.store_url), .subscriptions = {}, .relays = {}};
+  for (auto& row : must(catalog->subscriptions())) {
+    auto progress = must(catalog->progress(row, static_cast<std::int64_t>(options.limit)));
+    view.subscriptions.push_back({.row = std::move(row), .progress = std::move(progress)});
+  }
+  view.relays = must(catalog->relays());
+  return view;
+}
+
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
+
+std::string pending_text(const store::SubscriptionProgress& progress) {
+  return std::to_string(progress.pending) + (progress.pending_capped ? "+" : "");
+}
+
+void print_subscriptions(const View& view) {
+  if (view.subscriptions.empty()) {
+    std::puts("no subscriptions (hint: outbox subscription apply -c outbox.toml)");
+    return;
+  }
+  Table table({"SUBSCRIPTION", "STATE", "SINK", "PENDING", "LAST SETTLED", "OLDEST PENDING"});
+  for (const auto& [row, progress] : view.subscriptions) {
+    table.add({row.spec.name, store::to_string(row.state), row.spec.sink, pending_text(progress),
+               or_dash(progress.last_settled_at), or_dash(progress.oldest_pending_at)});
+    if (!row.reason.empty()) table.note("  reason: " + row.reason);
+    if (row.stopped_seq) {
+      table.note("  stopped at event " + row.stopped_event + " (seq " + std::to_string(*row.stopped_seq) +
+                 "); outbox subscription resume " + row.spec.name + " tries again");
+    }
+  }
+  table.print();
+}
+
+void print_relays(const View& view) {
+  if (view.relays.empty()) {
+    std::puts("no relays (hint: outbox relay)");
+    return;
+  }
+  Table table({"RELAY", "ROLE", "ALIVE", "GENERATION", "HEARTBEAT"});
+  for (const auto& relay : view.relays) {
+    table.add({relay.name, relay.owner ? "delivers" : "waits", relay.alive ? "yes" : "no",
+               std::to_string(relay.generation), or_dash(relay.heartbeat_at)});
+  }
+  table.print();
+}
+
+void put(Json& json, const Line& line) {
+  const auto& [row, progress] = line;
+  json.object().member("name", row.spec.name).member("state", store::to_string(row.state));
+  json.member_or_null("reason", row.reason).member("sink", row.spec.sink).key("stopped_event");
+  if (row.stopped_seq) {
+    json.object().member("id", row.stopped_event).member("seq", *row.stopped_seq).end();
+  } else {
+    json.null();
+  }
+  json.member("pending", progress.pending).member("pending_is_more", progress.pending_capped);
+  json.member("delivered", progress.acked).member("filtered", progress.filtered).member("generation", progress.generation);
+  json.member("config_version", row.config_version).member_or_null("last_settled_at", progress.last_settled_at);
+  json.member_or_null("oldest_pending_at", progress.oldest_pending_at).end();
+}
+
+void print_json(const View& view) {
+  Json json;
+  json.object().member("store", view.store).key("subscriptions").array();
+  for (const auto& line : view.subscriptions) put(json, line);
+  json.end().key("relays").array();
+  for (const auto& relay : view.relays) {
+    json.object().member("id", relay.id).member("name", relay.name).member("owner", relay.owner);
+    json.member("alive", relay.alive).member("generation", relay.generation);
+    json.member_or_null("heartbeat_at", relay.heartbeat_at).end();
+  }
+  json.end().end().print();
+}
+
+int status(const Options& options, const Context& context) {
+  const View view = look(options, context.configuration(Subscriptions::unused));
+  if (options.json) {
+    print_json(view);
+    return kOk;
+  }
+  std::printf("store %s\n\n", view.store.c_str());
+  print_subscriptions(view);
+  std::puts("");
+  print_relays(view);
+  return kOk;
+}
+
+}  // namespace
+
+void add_status(Command& root, Context& context) {
+  auto options = std::make_shared<Options>();
+  Command verb = root.verb("status", "Show what every subscription and relay is doing");
+  verb.option("--limit", &options->limit, "N", "Count at most so many pending events per subscription");
+  verb.option("--json", &options->json, {}, "As JSON");
+  verb.run([options, &context] { return status(*options, context); });
+}
+
+}  // namespace outbox::cli

@@ -1,0 +1,35 @@
+#include "cli/table.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+
+namespace outbox::cli {
+namespace {
+
+/// Characters, not bytes: every byte of UTF-8 that does not continue a character.
+std::size_t width(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
+}
+
+}  // namespace
+
+void Table::print() const {
+  std::vector<std::size_t> widths(rows_.front().size());
+  for (const auto& row : rows_) {
+    if (row.size() != widths.size()) continue;
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
+  }
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line.append(widths[i] - width(row[i]) + 2, ' ');
+    }
+    line += '\n';
+    std::fwrite(line.data(), 1, line.size(), stdout);
+  }
+}
+
+}  // namespace outbox::cli

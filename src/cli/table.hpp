@@ -1,0 +1,22 @@
+// A table for people: columns as wide as their widest cell.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace outbox::cli {
+
+class Table {
+ public:
+  explicit Table(std::vector<std::string> head) { add(std::move(head)); }
+  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  /// A line between the rows that belongs to no column.
+  void note(std::string text) { rows_.push_back({std::move(text)}); }
+  /// To stdout.
+  void print() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace outbox::cli

@@ -1,0 +1,96 @@
+#include "config/document.hpp"
+
+// The whole library is compiled here, so that the binary needs no shared object for reading a file at start.
+#define TOML_HEADER_ONLY 1
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+namespace outbox::config {
+namespace {
+
+Position position(const toml::source_region& region) {
+  return {.line = static_cast<int>(region.begin.line), .column = static_cast<int>(region.begin.column)};
+}
+
+template <class T>
+std::string printed(const T& value) {
+  std::ostringstream out;
+  out << value;
+  return out.str();
+}
+
+Node convert(const toml::node& from);
+
+Node scalar(const toml::node& from) {
+  Node node{.at = position(from.source())};
+  if (const auto* text = from.as_string()) {
+    node.type = Node::Type::string;
+    node.text = text->get();
+  } else if (const auto* integer = from.as_integer()) {
+    node.type = Node::Type::integer;
+    node.text = std::to_string(integer->get());
+  } else if (const auto* real = from.as_floating_point()) {
+    node.type = Node::Type::real;
+    node.text = printed(real->get());
+  } else if (const auto* boolean = from.as_boolean()) {
+    node.type = Node::Type::boolean;
+    node.text = boolean->get() ? "true" : "false";
+  } else {
+    node.type = Node::Type::time;
+    node.text = printed(toml::node_view<const toml::node>(from));
+  }
+  return node;
+}
+
+Node array(const toml::array& from) {
+  Node node{.type = Node::Type::array, .at = position(from.source())};
+  for (const toml::node& item : from) node.items.push_back(convert(item));
+  return node;
+}
+
+Node table(const toml::table& from) {
+  Node node{.type = Node::Type::table, .at = position(from.source())};
+  for (const auto& [key, value] : from) {
+    node.members.push_back({.key = std::string(key.str()), .at = position(key.source()), .value = convert(value)});
+  }
+  std::sort(node.members.begin(), node.members.end(), [](const Member& a, const Member& b) {
+    return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
+  });
+  return node;
+}
+
+Node convert(const toml::node& from) {
+  if (const auto* inner = from.as_table()) return table(*inner);
+  if (const auto* items = from.as_array()) return array(*items);
+  return scalar(from);
+}
+
+}  // namespace
+
+std::string_view describe(Node::Type type) {
+  switch (type) {
+    case Node::Type::string: return "a string";
+    case Node::Type::integer: return "an integer";
+    case Node::Type::real: return "a number with a fraction";
+    case Node::Type::boolean: return "a boolean";
+    case Node::Type::time: return "a date or time";
+    case Node::Type::array: return "an array";
+    case Node::Type::table: return "a table";
+  }
+  return "something else";
+}
+
+tl::expected<Node, Problem> parse_document(std::string_view text, const std::string& file) {
+  const toml::parse_result parsed = toml::parse(text);
+  if (parsed) return table(parsed.table());
+  const Position at = position(parsed.error().source());
+  return tl::unexpected(Problem{.what = "not valid TOML: " + std::string(parsed.error().description()), .path = {},
+                                .where = place(file, at), .at = at,
+                                .hint = "text values need quotes; the format is described at toml.io"});
+}
+
+}  // namespace outbox::config

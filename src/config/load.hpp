@@ -1,0 +1,48 @@
+// The effective configuration: defaults, then the file, then the environment, then flags.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "config/problem.hpp"
+#include "config/settings.hpp"
+
+namespace outbox::config {
+
+/// A value from the command line.
+struct Flag {
+  std::string path;   ///< "store.url"
+  std::string value;
+  std::string flag;   ///< "--store": for messages.
+};
+
+struct Request {
+  /// Named by the user. Default: OUTBOX_CONFIG, else outbox.toml in the working directory if there is one.
+  std::optional<std::string> file{};
+  std::vector<Flag> flags{};
+  /// Resolve ${env:...} and ${file:...} in subscriptions. A verb that does not deliver must not need a broker's password.
+  bool resolve_subscriptions{true};
+};
+
+/// One value as `outbox config show` prints it: secrets are masked.
+struct Entry {
+  std::string section;  ///< "relay", "subscription.orders.kafka"
+  std::string key;      ///< "page", "linger.ms"
+  std::string toml;     ///< The value as it would stand in a file.
+  std::string json;     ///< The same as JSON.
+  std::string origin;   ///< "default", "outbox.toml:3", "environment OUTBOX_STORE_URL", "--store"
+};
+
+struct Loaded {
+  Config config;
+  std::string file;  ///< Empty: none was read.
+  std::vector<Entry> entries;
+  std::vector<std::string> warnings;
+};
+
+/// Everything that is wrong, not only the first. Opens nothing but the file and what it refers to.
+[[nodiscard]] tl::expected<Loaded, Problems> load(const Request& request);
+
+}  // namespace outbox::config

@@ -1,0 +1,43 @@
+// What is shared while one configuration is being read: the file, and what was found wrong and right so far.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/assign.hpp"
+#include "config/load.hpp"
+#include "config/redact.hpp"
+#include "config/reference.hpp"
+
+namespace outbox::config {
+
+struct Reading {
+  std::string file{};
+  Problems problems{};
+  std::vector<Entry> entries{};
+
+  void complain(std::string what, std::string path, Position at, std::string hint) {
+    problems.push_back({.what = std::move(what), .path = std::move(path), .where = place(file, at), .at = at,
+                        .hint = std::move(hint)});
+  }
+  void complain(const std::string& path, Position at, const Error& error) {
+    complain(path + ": " + error.message, path, at, error.hint);
+  }
+  [[nodiscard]] std::string origin(Position at) const { return file + ":" + std::to_string(at.line); }
+  /// Where relative paths in the file count from.
+  [[nodiscard]] std::string directory() const {
+    const std::size_t slash = file.rfind('/');
+    return slash == std::string::npos ? std::string() : file.substr(0, slash == 0 ? 1 : slash);
+  }
+};
+
+/// The value with its references replaced, at every depth; none after a complaint about `path`.
+[[nodiscard]] std::optional<Node> resolve_node(const Node& node, const std::string& path, Reading& reading);
+
+/// How a value may be shown: of a URL what is in effect without its password, of everything else what was written, so that
+/// nothing that came from a reference is shown.
+[[nodiscard]] std::string presentable(const Setting& setting, Slot effective, Slot written, Notation notation);
+
+}  // namespace outbox::config

@@ -1,0 +1,230 @@
+#include "config/subscriptions.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/nearest.hpp"
+#include "event/spec.hpp"
+#include "sink/registry.hpp"
+
+namespace outbox::config {
+namespace {
+
+using Type = Node::Type;
+
+/// A setting of the sink and where it stands.
+struct Given {
+  std::string text;     ///< In effect.
+  std::string written;  ///< Before references were replaced.
+  Position at;
+};
+
+const sink::SinkInfo* find_sink(std::string_view name) {
+  for (const auto& sink : sink::all_sinks()) {
+    if (sink.name == name) return &sink;
+  }
+  return nullptr;
+}
+
+/// The setting that a message of ours is about: what stands before its first colon.
+std::string_view subject(std::string_view message) { return message.substr(0, message.find(": ")); }
+
+std::string joined(const Node& node) {
+  std::string text;
+  for (const Node& item : node.items) text.append(text.empty() ? "" : ",").append(item.text);
+  return text;
+}
+
+class SubscriptionReader {
+ public:
+  SubscriptionReader(const Member& section, bool resolve, Reading& reading)
+      : section_(section), resolve_(resolve), reading_(reading), path_("subscription." + section.key) {
+    effective_.name = written_.name = section.key;
+  }
+
+  std::optional<SubscriptionSpec> read() {
+    const std::size_t before = reading_.problems.size();
+    if (section_.value.type != Type::table) {
+      reading_.complain(path_ + ": expected a table, found " + std::string(describe(section_.value.type)), path_,
+                        section_.at, "write [" + path_ + "] and its settings below it");
+      return std::nullopt;
+    }
+    for (const Member& member : section_.value.members) read_member(member);
+    if (effective_.sink.empty()) {
+      if (reading_.problems.size() == before) complain_about_missing_sink();
+      return std::nullopt;
+    }
+    // A setting that was refused keeps its default, so the checks can go on and find the rest.
+    const bool readable = read_sink_tables();
+    if (readable && resolve_) check_sink();
+    if (resolve_) check_whole();
+    if (reading_.problems.size() != before) return std::nullopt;
+    add_entries();
+    return std::move(effective_);
+  }
+
+ private:
+  void read_member(const Member& member) {
+    for (const auto& row : subscription_settings()) {
+      if (row.setting.path == member.key) return assign(row, member);
+    }
+    if (member.value.type == Type::table && find_sink(member.key) != nullptr) {
+      sink_tables_.push_back(&member);
+      return;
+    }
+    std::vector<std::string_view> known;
+    for (const auto& row : subscription_settings()) known.emplace_back(row.setting.path);
+    for (const auto& sink : sink::all_sinks()) known.emplace_back(sink.name);
+    unknown(path_ + "." + member.key, member, known);
+  }
+
+  void unknown(const std::string& path, const Member& member, const std::vector<std::string_view>& known) {
+    const auto near = nearest(member.key, known);
+    std::string hint = near ? "did you mean " + std::string(*near) + "?" : "known are";
+    if (!near) {
+      for (const std::string_view one : known) hint.append(" ").append(one);
+    }
+    if (!near && known.empty()) hint = "this sink has no settings";
+    reading_.complain("unknown setting " + path, path, member.at, hint);
+  }
+
+  void assign(const Row<SubscriptionSpec>& row, const Member& member) {
+    const std::string path = path_ + "." + row.setting.path;
+    origins_[row.setting.path] = member.at;
+    if (auto status = assign_node(row.setting, row.slot(written_), member.value); !status) {
+      return reading_.complain(path, member.value.at, status.error());
+    }
+    const auto node = resolve_ ? resolve_node(member.value, path, reading_) : member.value;
+    if (node) (void)assign_node(row.setting, row.slot(effective_), *node);
+  }
+
+  void complain_about_missing_sink() {
+    std::string known;
+    for (const auto& sink : sink::all_sinks()) known.append(known.empty() ? "" : ", ").append(sink.name);
+    reading_.complain(path_ + ".sink: is missing", path_ + ".sink", section_.at, "one of " + known);
+  }
+
+  /// False after a complaint: the sink would only complain about the same mistake again.
+  bool read_sink_tables() {
+    const std::size_t before = reading_.problems.size();
+    for (const Member* table : sink_tables_) {
+      if (table->key == effective_.sink) {
+        gather(table->value, "");
+        continue;
+      }
+      reading_.complain(path_ + "." + table->key + ": settings of a sink that is not used", path_ + "." + table->key,
+                        table->at, "the sink of this subscription is " + effective_.sink);
+    }
+    const sink::SinkInfo* const info = find_sink(effective_.sink);
+    for (const auto& [name, given] : given_) {
+      const bool known = info == nullptr || info->free_form || is_known(*info, name, given.at);
+      if (known) effective_.sink_settings[name] = given.text;
+    }
+    return reading_.problems.size() == before;
+  }
+
+  /// Complains when it is not.
+  bool is_known(const sink::SinkInfo& info, const std::string& name, Position at) {
+    std::vector<std::string_view> known;
+    for (const auto& setting : info.settings) known.emplace_back(setting.name);
+    if (std::find(known.begin(), known.end(), name) != known.end()) return true;
+    unknown(sink_path(name), Member{.key = name, .at = at, .value = {}}, known);
+    return false;
+  }
+
+  /// Dotted keys are tables within tables: linger.ms is ms in linger.
+  void gather(const Node& table, const std::string& prefix) {
+    for (const Member& member : table.members) {
+      const std::string name = prefix + member.key;
+      if (member.value.type == Type::table) {
+        gather(member.value, name + ".");
+        continue;
+      }
+      const auto node = resolve_ ? resolve_node(member.value, sink_path(name), reading_) : member.value;
+      if (!node) continue;
+      const bool list = member.value.type == Type::array;
+      given_[name] = {.text = list ? joined(*node) : node->text,
+                      .written = list ? joined(member.value) : member.value.text, .at = member.value.at};
+    }
+  }
+
+  /// The sink says one thing at a time: what it complained about is taken out and it is asked again.
+  void check_sink() {
+    SubscriptionSpec left = effective_;
+    for (std::size_t most = left.sink_settings.size() + 1; most > 0; --most) {
+      const auto status = sink::check_settings(left);
+      if (status) return;
+      const Error& error = status.error();
+      const Position at = blame(error.message);
+      reading_.complain(path_ + "." + error.message, path_ + "." + left.sink, at, error.hint);
+      if (blamed_.empty()) return;
+      left.sink_settings.erase(blamed_);
+    }
+  }
+
+  /// Where the setting of the sink stands that a message is about ("kafka.brokers: ...").
+  Position blame(std::string_view message) {
+    std::string_view name = subject(message);
+    if (name.starts_with(effective_.sink + ".")) name.remove_prefix(effective_.sink.size() + 1);
+    const auto found = given_.find(std::string(name));
+    blamed_ = found == given_.end() ? std::string() : found->first;
+    if (found != given_.end()) return found->second.at;
+    return sink_tables_.empty() ? section_.at : sink_tables_.front()->at;
+  }
+
+  void check_whole() {
+    const auto status = event::validate(effective_);
+    if (status) return;
+    const std::string_view about = subject(status.error().message);
+    const auto found = origins_.find(std::string(about.substr(0, about.find('.'))));
+    reading_.complain(path_, found == origins_.end() ? section_.at : found->second, status.error());
+  }
+
+  [[nodiscard]] std::string sink_path(const std::string& name) const { return path_ + "." + effective_.sink + "." + name; }
+
+  /// As it would stand in a file: a name with a dot needs quotes.
+  [[nodiscard]] std::string section_path() const {
+    return section_.key.find('.') == std::string::npos ? path_ : "subscription." + quote(section_.key);
+  }
+
+  void add_entries() {
+    for (const auto& row : subscription_settings()) {
+      const auto at = origins_.find(row.setting.path);
+      const auto shown = [&](Notation notation) {
+        return presentable(row.setting, row.slot(effective_), row.slot(written_), notation);
+      };
+      reading_.entries.push_back({.section = section_path(), .key = row.setting.path, .toml = shown(Notation::toml),
+                                  .json = shown(Notation::json),
+                                  .origin = at == origins_.end() ? "default" : reading_.origin(at->second)});
+    }
+    for (const auto& [name, given] : given_) {
+      const std::string shown = quote(show_sink_setting(name, given.written));
+      reading_.entries.push_back({.section = section_path() + "." + effective_.sink, .key = name, .toml = shown, .json = shown,
+                                  .origin = reading_.origin(given.at)});
+    }
+  }
+
+  const Member& section_;
+  bool resolve_;
+  Reading& reading_;
+  std::string path_;
+  SubscriptionSpec effective_;
+  SubscriptionSpec written_;
+  std::map<std::string, Position> origins_;
+  std::vector<const Member*> sink_tables_;
+  std::map<std::string, Given> given_;
+  std::string blamed_;
+};
+
+}  // namespace
+
+std::optional<SubscriptionSpec> read_subscription(const Member& section, bool resolve, Reading& reading) {
+  return SubscriptionReader(section, resolve, reading).read();
+}
+
+std::string show_sink_setting(const std::string& name, const std::string& value) {
+  return is_secret_name(name) ? std::string(kMask) : redact(value);
+}
+
+}  // namespace outbox::config

@@ -1,0 +1,18 @@
+// A [subscription.NAME] section of the file.
+#pragma once
+
+#include <optional>
+#include <outbox/subscription.hpp>
+
+#include "config/document.hpp"
+#include "config/reading.hpp"
+
+namespace outbox::config {
+
+/// None after a complaint.
+[[nodiscard]] std::optional<SubscriptionSpec> read_subscription(const Member& section, bool resolve, Reading& reading);
+
+/// A setting of a sink as it may be shown.
+[[nodiscard]] std::string show_sink_setting(const std::string& name, const std::string& value);
+
+}  // namespace outbox::config

@@ -1,0 +1,90 @@
+#include "config/units.hpp"
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+
+#include "base/error.hpp"
+
+namespace outbox::config {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  std::uint64_t size;
+};
+
+// From small to large, the spelling that format_*() writes first.
+constexpr std::array<Unit, 6> kTimes{
+    {{"ms", 1}, {"s", 1000}, {"min", 60'000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}}};
+constexpr std::array<Unit, 4> kSizes{{{"B", 1}, {"KiB", 1U << 10U}, {"MiB", 1U << 20U}, {"GiB", 1U << 30U}}};
+
+/// Keeps every product far from overflow; larger values are out of every setting's range.
+constexpr std::uint64_t kMost = std::uint64_t{1} << 52U;
+
+constexpr std::string_view kTimeHint = "a duration is a whole number and a unit: ms, s, min, h or d";
+constexpr std::string_view kSizeHint = "a size is a whole number and a unit: B, KiB, MiB or GiB";
+
+struct Amount {
+  std::uint64_t number{0};
+  std::string_view unit;
+};
+
+std::optional<Amount> split(std::string_view text) {
+  Amount amount;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, amount.number);
+  if (error != std::errc() || amount.number > kMost) return std::nullopt;
+  amount.unit = std::string_view(stop, static_cast<std::size_t>(end - stop));
+  while (amount.unit.starts_with(' ')) amount.unit.remove_prefix(1);
+  return amount;
+}
+
+template <std::size_t N>
+std::optional<std::uint64_t> scale(const Amount& amount, const std::array<Unit, N>& units) {
+  for (const Unit& unit : units) {
+    if (unit.name != amount.unit) continue;
+    if (amount.number > kMost / unit.size) return std::nullopt;
+    return amount.number * unit.size;
+  }
+  return std::nullopt;
+}
+
+template <std::size_t N>
+std::string format(std::uint64_t value, const std::array<Unit, N>& units) {
+  Unit best = units.front();
+  for (const Unit& unit : units) {
+    if (value != 0 && unit.size > best.size && value % unit.size == 0) best = unit;
+  }
+  return std::to_string(value / best.size).append(best.name);
+}
+
+}  // namespace
+
+Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
+  const auto amount = split(text);
+  if (amount && amount->unit.empty()) {
+    return fail(Errc::invalid_argument, "the number " + std::string(text) + " has no unit",
+                "write \"" + std::string(text) + "s\" for seconds; units are ms, s, min, h and d");
+  }
+  const auto value = amount ? scale(*amount, kTimes) : std::nullopt;
+  if (!value) return fail(Errc::invalid_argument, "not a duration", std::string(kTimeHint));
+  return std::chrono::milliseconds(static_cast<std::int64_t>(*value));
+}
+
+Result<std::size_t> parse_size(std::string_view text) {
+  auto amount = split(text);
+  if (amount && amount->unit.empty()) amount->unit = "B";
+  const auto value = amount ? scale(*amount, kSizes) : std::nullopt;
+  if (!value) return fail(Errc::invalid_argument, "not a size", std::string(kSizeHint));
+  return static_cast<std::size_t>(*value);
+}
+
+std::string format_duration(std::chrono::milliseconds value) {
+  return format(static_cast<std::uint64_t>(value.count() < 0 ? 0 : value.count()), kTimes);
+}
+
+std::string format_size(std::size_t bytes) { return format(bytes, kSizes); }
+
+}  // namespace outbox::config

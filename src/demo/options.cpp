@@ -1,0 +1,58 @@
+#include "demo/options.hpp"
+
+#include "base/error.hpp"
+
+namespace outbox::demo {
+namespace {
+
+constexpr int kMostSeconds = 3600;
+constexpr int kMostWriters = 64;
+
+Status out_of_range(const std::string& option, int value, int least, int most) {
+  return fail(Errc::invalid_argument, option + " " + std::to_string(value) + " is out of range",
+              std::to_string(least) + " to " + std::to_string(most));
+}
+
+bool begins_with(const std::string& text, std::string_view prefix) { return text.rfind(prefix, 0) == 0; }
+
+}  // namespace
+
+Status check_options(const DemoOptions& options) {
+  if (options.seconds < 1 || options.seconds > kMostSeconds) {
+    return out_of_range("--seconds", options.seconds, 1, kMostSeconds);
+  }
+  if (options.writers < 1 || options.writers > kMostWriters) {
+    return out_of_range("--writers", options.writers, 1, kMostWriters);
+  }
+  // Between two kills the relay must come up and deliver something.
+  if (options.kills < 0 || options.kills > 2 * options.seconds) {
+    return out_of_range("--kills", options.kills, 0, 2 * options.seconds);
+  }
+  if (options.sink != "file" && options.sink != "kafka") {
+    return fail(Errc::invalid_argument, "--sink " + options.sink + " is not known to the demo", "file or kafka");
+  }
+  if (options.sink == "kafka" && options.brokers.empty()) {
+    return fail(Errc::invalid_argument, "--sink kafka needs --brokers", "--brokers localhost:9092");
+  }
+  if (options.sink != "kafka" && !options.brokers.empty()) {
+    return fail(Errc::invalid_argument, "--brokers is only for --sink kafka");
+  }
+#ifndef OUTBOX_WITH_KAFKA
+  if (options.sink == "kafka") return fail(Errc::unsupported, "this program was built without Kafka");
+#endif
+  const std::string& store = options.store;
+  const bool sqlite = store.empty() || begins_with(store, "sqlite:");
+  const bool postgres = begins_with(store, "postgresql://") || begins_with(store, "postgres://");
+  if (!sqlite && !postgres) {
+    return fail(Errc::invalid_argument, "--store is not understood", "postgresql://... or sqlite:PATH");
+  }
+#ifndef OUTBOX_WITH_SQLITE
+  if (sqlite) return fail(Errc::unsupported, "this program was built without SQLite", "--store postgresql://...");
+#endif
+#ifndef OUTBOX_WITH_POSTGRES
+  if (postgres) return fail(Errc::unsupported, "this program was built without PostgreSQL");
+#endif
+  return {};
+}
+
+}  // namespace outbox::demo

@@ -1,0 +1,35 @@
+// What `outbox demo` was asked to do.
+#pragma once
+
+#include <outbox/error.hpp>
+#include <string>
+
+namespace outbox::demo {
+
+struct DemoOptions {
+  /// postgresql://... or sqlite:PATH of a file that does not exist yet. Default: a SQLite file in the work folder.
+  std::string store{};
+  /// "file" or "kafka". Default: file.
+  std::string sink{"file"};
+  /// Of Kafka, host:port, several with commas.
+  std::string brokers{};
+  /// How long the shop is open. Unit: seconds, 1 to 3600. Default: 10.
+  int seconds{10};
+  /// Threads that sell. 1 to 64. Default: 4.
+  int writers{4};
+  /// How often the relay is killed; at most twice a second. Default: 5.
+  int kills{5};
+  /// Keep the work folder (and the tables, and the topic).
+  bool keep{false};
+  /// One JSON object instead of the table.
+  bool json{false};
+  /// A dual write instead of an outbox.
+  bool naive{false};
+  /// Ourselves: `PROGRAM relay -c FILE` is the relay. Default: this executable.
+  std::string program{"/proc/self/exe"};
+};
+
+/// Names the option that is wrong.
+[[nodiscard]] Status check_options(const DemoOptions& options);
+
+}  // namespace outbox::demo

@@ -1,0 +1,32 @@
+// What the shop sells, and the event that tells of it. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <outbox/event.hpp>
+#include <string>
+#include <string_view>
+
+namespace outbox::demo {
+
+/// One order of a customer. `version` counts the orders of that customer; it is raised in the order's own transaction, so
+/// it says in which order the orders were committed, and says so without any help from the outbox.
+struct Order {
+  std::string reference;  ///< Unique per attempt: an order that was rolled back never shares one with a committed one.
+  int customer{0};
+  std::int64_t version{0};
+  std::int64_t cents{0};
+
+  bool operator==(const Order&) const = default;
+};
+
+inline constexpr std::string_view kAggregateType = "customer";
+inline constexpr std::string_view kEventType = "OrderPlaced";
+
+/// The customer is the ordering key.
+[[nodiscard]] Event to_event(const Order& order);
+
+/// From the payload of such an event, or from the JSON line that the file sink makes of it; none when it is neither.
+[[nodiscard]] std::optional<Order> parse_order(std::string_view message);
+
+}  // namespace outbox::demo

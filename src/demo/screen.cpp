@@ -1,0 +1,133 @@
+#include "demo/screen.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+namespace outbox::demo {
+namespace {
+
+constexpr std::chrono::milliseconds kLineEvery{1000};
+
+bool is_terminal(std::FILE* out) {
+  const char* const term = std::getenv("TERM");
+  return isatty(fileno(out)) == 1 && (term == nullptr || std::string_view(term) != "dumb");
+}
+
+std::string plural(int count, std::string_view what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
+
+std::string row(std::string_view name, std::int64_t number, std::string_view meaning) {
+  return fmt::format("  {:<14}{:>11}   {}\n", name, grouped(number), meaning);
+}
+
+std::string how_often_killed(int kills) {
+  return kills == 0 ? "Not killed this time." : fmt::format("Killed {} with SIGKILL, and started again.",
+                                                            kills == 1 ? "once" : plural(kills, "time"));
+}
+
+std::string conclusion(const DemoOptions& options, const Outcome& outcome) {
+  const Verdict& verdict = outcome.verdict;
+  if (outcome.interrupted) return "Interrupted: what is missing was still on its way.\n";
+  if (options.naive) {
+    return verdict.promises_held()
+               ? "A dual write with luck. Kill the publisher, or run it for longer.\n"
+               : "That is a dual write, no fault of this program: exit status 0. With an outbox: outbox demo\n";
+  }
+  if (!verdict.promises_held()) return "A PROMISE IS BROKEN: lost, ghosts and out of order must be 0.\n";
+  return "Every promise held. The same shop without an outbox: outbox demo --naive\n";
+}
+
+}  // namespace
+
+std::string grouped(std::int64_t number) {
+  std::string text = std::to_string(number);
+  const std::size_t first = number < 0 ? 1 : 0;
+  for (std::size_t at = text.size(); at > first + 3;) text.insert(at -= 3, ",");
+  return text;
+}
+
+std::string introduction(const DemoOptions& options, const Setting& setting) {
+  const std::string writers = plural(options.writers, "writer");
+  if (options.naive) {
+    return fmt::format(
+        "The same shop without an outbox: it writes to its database and to a publisher.\n\n"
+        "  shop       {}\n"
+        "             {}: half of them publish before the commit, half after it.\n"
+        "             Every tenth order is rolled back at the last moment.\n"
+        "  publisher  {}\n"
+        "             A process of its own. {}\n\n",
+        setting.shop, writers, setting.destination, how_often_killed(options.kills));
+  }
+  return fmt::format(
+      "A shop takes orders and a relay delivers them, while somebody kills the relay.\n\n"
+      "  shop   {}\n"
+      "         {}: an order and its event are one transaction.\n"
+      "         Every tenth is rolled back after its event was written.\n"
+      "  relay  {}\n"
+      "         A process of its own. {}\n\n",
+      setting.shop, writers, setting.destination, how_often_killed(options.kills));
+}
+
+std::string progress_line(const Progress& progress) {
+  const std::string kills =
+      progress.kills_planned == 0 ? "" : fmt::format("  kills {}/{}", progress.kills, progress.kills_planned);
+  const double seconds = static_cast<double>(progress.elapsed.count()) / 1000.0;
+  return fmt::format("{:5.1f} s  committed {}  rolled back {}  delivered {}{}{}", seconds, grouped(progress.committed),
+                     grouped(progress.rolled_back), grouped(progress.delivered), kills,
+                     progress.closing ? "  closing" : "");
+}
+
+std::string table(const DemoOptions& options, const Outcome& outcome) {
+  const Verdict& verdict = outcome.verdict;
+  const std::string duplicates =
+      options.naive || outcome.kills == 0
+          ? "delivered again"
+          : "again after a kill: at most what was not settled yet; same id, same bytes";
+  std::string text = fmt::format("\nThe shop's own tables against {}, read from the beginning:\n\n", outcome.destination);
+  text += row("committed", verdict.committed, "orders in the shop's tables");
+  text += row("delivered", verdict.delivered, "of them arrived");
+  text += row(outcome.interrupted ? "on their way" : "lost", verdict.lost,
+              outcome.interrupted ? "committed, not there yet" : "committed, and never arrived");
+  text += row("ghosts", verdict.ghosts,
+              fmt::format("arrived, and never committed ({} were rolled back)", grouped(outcome.rolled_back)));
+  text += row("out of order", verdict.out_of_order, "arrived after a later order of the same customer");
+  text += row("duplicates", verdict.duplicates, duplicates);
+  text += row("kills", outcome.kills, options.naive ? "of the publisher" : "of the relay");
+  return text + "\n" + conclusion(options, outcome);
+}
+
+std::string json(const Outcome& outcome) {
+  const Verdict& verdict = outcome.verdict;
+  return fmt::format(
+      R"({{"committed": {}, "delivered": {}, "lost": {}, "ghosts": {}, "out_of_order": {}, "duplicates": {}, "kills": {}}})",
+      verdict.committed, verdict.delivered, verdict.lost, verdict.ghosts, verdict.out_of_order, verdict.duplicates,
+      outcome.kills);
+}
+
+ProgressLine::ProgressLine(std::FILE* out, bool quiet_off_terminal)
+    : out_(out), terminal_(is_terminal(out)), quiet_(quiet_off_terminal && !terminal_) {}
+
+void ProgressLine::show(const Progress& progress) {
+  if (quiet_) return;
+  last_ = "  " + progress_line(progress);
+  if (terminal_) {
+    fmt::print(out_, "\r{}\x1b[K", last_);
+    open_ = true;
+  } else if (progress.elapsed - shown_at_ >= kLineEvery) {
+    shown_at_ = progress.elapsed;
+    fmt::print(out_, "{}\n", last_);
+    last_.clear();
+  }
+  (void)std::fflush(out_);
+}
+
+void ProgressLine::finish() {
+  if (open_) fmt::print(out_, "\n");
+  if (!terminal_ && !quiet_ && !last_.empty()) fmt::print(out_, "{}\n", last_);
+  open_ = false;
+  last_.clear();
+  (void)std::fflush(out_);
+}
+
+}  // namespace outbox::demo

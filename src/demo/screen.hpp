@@ -1,0 +1,67 @@
+// What people see of the demo.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "demo/check.hpp"
+#include "demo/options.hpp"
+
+namespace outbox::demo {
+
+/// 1234567 as "1,234,567".
+[[nodiscard]] std::string grouped(std::int64_t number);
+
+/// What the first lines say.
+struct Setting {
+  std::string shop;         ///< Where the shop's tables are.
+  std::string destination;  ///< Where the events go.
+};
+[[nodiscard]] std::string introduction(const DemoOptions& options, const Setting& setting);
+
+struct Progress {
+  std::chrono::milliseconds elapsed{0};
+  std::int64_t committed{0};
+  std::int64_t rolled_back{0};
+  std::int64_t delivered{0};
+  int kills{0};
+  int kills_planned{0};
+  bool closing{false};  ///< The shop is closed: waiting for the rest to arrive.
+};
+/// Fits a line of 79.
+[[nodiscard]] std::string progress_line(const Progress& progress);
+
+struct Outcome {
+  Verdict verdict;
+  std::int64_t rolled_back{0};
+  int kills{0};
+  std::string destination;
+  bool interrupted{false};  ///< Stopped before everything could arrive.
+};
+/// The last table and what it means.
+[[nodiscard]] std::string table(const DemoOptions& options, const Outcome& outcome);
+/// {"committed": ..., "delivered": ..., "lost": ..., "ghosts": ..., "out_of_order": ..., "duplicates": ..., "kills": ...}
+[[nodiscard]] std::string json(const Outcome& outcome);
+
+/// The live line: rewritten in place on a terminal, else one line a second. One thread at a time.
+class ProgressLine {
+ public:
+  /// `quiet_off_terminal`: says nothing at all where there is no terminal.
+  ProgressLine(std::FILE* out, bool quiet_off_terminal);
+
+  void show(const Progress& progress);
+  /// Leaves the last line standing and goes to the next.
+  void finish();
+
+ private:
+  std::FILE* out_;
+  bool terminal_;
+  bool quiet_;
+  bool open_{false};
+  std::string last_;
+  std::chrono::milliseconds shown_at_{-1'000'000};
+};
+
+}  // namespace outbox::demo

@@ -1,0 +1,86 @@
+#include "event/filter.hpp"
+
+#include <algorithm>
+
+#include "event/ascii.hpp"
+#include "event/json_scan.hpp"
+
+namespace outbox::event {
+namespace {
+
+/// The place after the character at `at`: a UTF-8 sequence counts as one.
+std::size_t next_character(std::string_view text, std::size_t at) noexcept {
+  const auto continues = [&](std::size_t i) { return (static_cast<unsigned char>(text[i]) & 0xc0U) == 0x80U; };
+  ++at;
+  while (at < text.size() && continues(at)) ++at;
+  return at;
+}
+
+bool any_matches(const std::vector<std::string>& globs, std::string_view text) {
+  return globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const auto& glob) { return glob_match(glob, text); });
+}
+
+/// The characters that a JSON value stands for: a string's own, else its JSON text.
+std::string value_text(std::string_view value) {
+  if (value.front() != '"') return std::string(value);
+  return decode_json(JsonString{.raw = value.substr(1, value.size() - 2), .escaped = true});
+}
+
+bool all_there(const std::map<std::string, std::string>& wanted, std::string_view json) {
+  for (const auto& header : wanted) {
+    bool there = false;
+    const auto fault = for_each_member(json, [&](JsonString name, std::string_view value) {
+      there = there || (same_name(decode_json(name), header.first) && value_text(value) == header.second);
+    });
+    if (fault || !there) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool glob_match(std::string_view glob, std::string_view text) noexcept {
+  constexpr std::size_t none = std::string_view::npos;
+  std::size_t g = 0;
+  std::size_t t = 0;
+  std::size_t star = none;     // the last '*' seen
+  std::size_t star_text = 0;   // where the text after that '*' is tried next
+  // Only the last '*' is ever reconsidered: an earlier one that took less could not help. At most |glob| * |text| steps.
+  while (t < text.size()) {
+    if (g < glob.size() && glob[g] == '*') {
+      star = g++;
+      star_text = t;
+    } else if (g < glob.size() && glob[g] == '?') {
+      ++g;
+      t = next_character(text, t);
+    } else if (g < glob.size() && glob[g] == text[t]) {
+      ++g;
+      ++t;
+    } else if (star != none) {
+      g = star + 1;
+      t = star_text = next_character(text, star_text);
+    } else {
+      return false;
+    }
+  }
+  while (g < glob.size() && glob[g] == '*') ++g;
+  return g == glob.size();
+}
+
+Filter::Filter(const SubscriptionSpec& spec)
+    : event_types_(spec.event_types), aggregate_types_(spec.aggregate_types), headers_(spec.match_headers) {
+  const auto takes_all = [](const std::vector<std::string>& globs) {
+    return globs.empty() || std::find(globs.begin(), globs.end(), "*") != globs.end();
+  };
+  if (takes_all(event_types_)) event_types_.clear();
+  if (takes_all(aggregate_types_)) aggregate_types_.clear();
+  all_ = event_types_.empty() && aggregate_types_.empty() && headers_.empty();
+}
+
+bool Filter::matches(const EventView& event) const {
+  if (all_) return true;
+  return any_matches(event_types_, event.event_type) && any_matches(aggregate_types_, event.aggregate_type) &&
+         (headers_.empty() || all_there(headers_, event.headers));
+}
+
+}  // namespace outbox::event

@@ -1,0 +1,50 @@
+#include "event/headers.hpp"
+
+#include <cstring>
+
+#include "event/ascii.hpp"
+#include "event/json_scan.hpp"
+
+namespace outbox::event {
+namespace {
+
+std::string_view text_of(JsonString string, Arena& arena) {
+  if (!string.escaped) return string.raw;
+  char* const decoded = arena.allocate(string.raw.size());
+  return {decoded, decode_json(string.raw, decoded)};
+}
+
+/// `value` is a whole JSON value.
+std::string_view text_of_value(std::string_view value, Arena& arena) {
+  if (value.front() != '"') return value;
+  const std::string_view raw = value.substr(1, value.size() - 2);
+  const bool escaped = std::memchr(raw.data(), '\\', raw.size()) != nullptr;
+  return text_of(JsonString{.raw = raw, .escaped = escaped}, arena);
+}
+
+}  // namespace
+
+bool is_reserved_header(std::string_view name) noexcept {
+  return name.size() >= kReservedPrefix.size() && same_name(name.substr(0, kReservedPrefix.size()), kReservedPrefix);
+}
+
+void read_headers(std::string_view json, Arena& arena, std::vector<HeaderView>& into) {
+  if (no_headers(json)) return;
+  const std::size_t before = into.size();
+  const auto fault = for_each_member(json, [&](JsonString name, std::string_view value) {
+    const std::string_view text = text_of(name, arena);
+    if (!is_reserved_header(text)) into.push_back({.name = text, .value = text_of_value(value, arena)});
+  });
+  if (fault) into.resize(before);
+}
+
+std::string_view find_header(std::string_view json, std::string_view name, Arena& arena) {
+  if (no_headers(json)) return {};
+  std::string_view found;
+  const auto fault = for_each_member(json, [&](JsonString member, std::string_view value) {
+    if (found.data() == nullptr && same_name(text_of(member, arena), name)) found = text_of_value(value, arena);
+  });
+  return fault ? std::string_view{} : found;
+}
+
+}  // namespace outbox::event

@@ -1,0 +1,197 @@
+#include "event/id.hpp"
+
+#include <pthread.h>
+#include <sys/random.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <random>
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+
+namespace outbox {
+namespace {
+
+/// A clock that was set back by less than this does not make ids go back; by more, ids follow the clock again, since
+/// their time is used to find them.
+constexpr std::int64_t kLargestStepBackMs = 10'000;
+
+/// Grows in the child after fork(), so that parent and child do not go on with the same randomness.
+std::atomic<std::uint32_t> fork_count{0};
+
+void watch_forks() {
+  static const bool watched = [] {
+    ::pthread_atfork(nullptr, nullptr, [] { fork_count.fetch_add(1, std::memory_order_relaxed); });
+    return true;
+  }();
+  static_cast<void>(watched);
+}
+
+std::int64_t now_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);  // served by the vDSO: no system call
+  return static_cast<std::int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
+}
+
+/// xoshiro256** (Blackman, Vigna 2018), seeded by the kernel: 256 bits of state, so that the 74 random bits of ids of
+/// different threads and machines are independent.
+class Random {
+ public:
+  void seed() {
+    std::size_t have = 0;
+    auto* bytes = reinterpret_cast<unsigned char*>(state_.data());
+    while (have < sizeof(state_)) {
+      const ssize_t got = ::getrandom(bytes + have, sizeof(state_) - have, 0);
+      if (got > 0) have += static_cast<std::size_t>(got);
+      // A kernel without getrandom (or a sandbox that forbids it): the C++ library knows another way, or throws.
+      if (got < 0 && errno != EINTR) return seed_from_device();
+    }
+  }
+
+  std::uint64_t next() {
+    const std::uint64_t result = rotate(state_[1] * 5, 7) * 9;
+    const std::uint64_t shifted = state_[1] << 17U;
+    state_[2] ^= state_[0];
+    state_[3] ^= state_[1];
+    state_[1] ^= state_[2];
+    state_[0] ^= state_[3];
+    state_[2] ^= shifted;
+    state_[3] = rotate(state_[3], 45);
+    return result;
+  }
+
+ private:
+  static std::uint64_t rotate(std::uint64_t x, unsigned by) { return (x << by) | (x >> (64U - by)); }
+
+  void seed_from_device() {
+    std::random_device device;
+    for (auto& word : state_) word = splitmix64((std::uint64_t{device()} << 32U) | device());
+  }
+
+  std::array<std::uint64_t, 4> state_{};
+};
+
+/// The ids of one thread. RFC 9562, 6.2, method 2: within one millisecond the random bits are a counter that grows by
+/// random steps, so ids grow and stay hard to guess.
+class Generator {
+ public:
+  EventId next() {
+    const std::uint32_t forks = fork_count.load(std::memory_order_relaxed);
+    if (!seeded_ || forks != forks_) restart(forks);
+    advance(now_ms());
+    return pack();
+  }
+
+ private:
+  static constexpr std::uint64_t kLowMask = (std::uint64_t{1} << 62U) - 1;
+
+  void restart(std::uint32_t forks) {
+    watch_forks();
+    random_.seed();
+    seeded_ = true;
+    forks_ = forks;
+    ms_ = 0;
+  }
+
+  void advance(std::int64_t now) {
+    if (now > ms_ || ms_ - now > kLargestStepBackMs) return begin(now);
+    low_ += 1 + (random_.next() >> 24U);
+    if (low_ <= kLowMask) return;
+    low_ &= kLowMask;
+    if (++high_ > 0xfffU) begin(ms_ + 1);
+  }
+
+  /// The top bit of the counter starts at zero: room for more ids than a millisecond can hold.
+  void begin(std::int64_t ms) {
+    ms_ = ms;
+    high_ = static_cast<std::uint32_t>(random_.next() >> 53U);
+    low_ = random_.next() & kLowMask;
+  }
+
+  [[nodiscard]] EventId pack() const {
+    const std::uint64_t hi = (static_cast<std::uint64_t>(ms_) << 16U) | 0x7000U | high_;
+    const std::uint64_t lo = (std::uint64_t{1} << 63U) | low_;
+    EventId id;
+    for (unsigned i = 0; i < 8; ++i) {
+      id.bytes[i] = static_cast<std::uint8_t>(hi >> (56U - 8U * i));
+      id.bytes[8 + i] = static_cast<std::uint8_t>(lo >> (56U - 8U * i));
+    }
+    return id;
+  }
+
+  Random random_;
+  std::int64_t ms_{0};
+  std::uint64_t low_{0};
+  std::uint32_t high_{0};
+  std::uint32_t forks_{0};
+  bool seeded_{false};
+};
+
+/// Two hexadecimal characters per byte.
+constexpr auto kHexPairs = [] {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::array<std::array<char, 2>, 256> pairs{};
+  for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = {digits[i >> 4U], digits[i & 15U]};
+  return pairs;
+}();
+
+constexpr bool dash_at(std::size_t at) { return at == 8 || at == 13 || at == 18 || at == 23; }
+
+int hex_value(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+}  // namespace
+
+namespace event {
+
+void write_id(const EventId& id, char* to) noexcept {
+  for (std::size_t i = 0; i < id.bytes.size(); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) *to++ = '-';
+    *to++ = kHexPairs[id.bytes[i]][0];
+    *to++ = kHexPairs[id.bytes[i]][1];
+  }
+}
+
+}  // namespace event
+
+EventId EventId::generate() {
+  thread_local Generator generator;
+  return generator.next();
+}
+
+Result<EventId> EventId::parse(std::string_view text) {
+  const auto bad = [] {
+    return fail(Errc::invalid_argument, "id: is not a UUID", "write it as 36 characters: 8-4-4-4-12 hexadecimal digits");
+  };
+  if (text.size() != event::kIdChars) return bad();
+  EventId id;
+  std::size_t nibble = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (dash_at(at)) {
+      if (text[at] != '-') return bad();
+      continue;
+    }
+    const int value = hex_value(text[at]);
+    if (value < 0) return bad();
+    auto& byte = id.bytes[nibble / 2];
+    byte = static_cast<std::uint8_t>(byte << 4U | static_cast<unsigned>(value));
+    ++nibble;
+  }
+  return id;
+}
+
+std::string EventId::str() const {
+  std::string text(event::kIdChars, '\0');
+  event::write_id(*this, text.data());
+  return text;
+}
+
+}  // namespace outbox

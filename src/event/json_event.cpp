@@ -1,0 +1,188 @@
+#include "event/json_event.hpp"
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "base/error.hpp"
+#include "event/base64.hpp"
+#include "event/json_scan.hpp"
+#include "event/json_write.hpp"
+#include "event/text_rules.hpp"
+
+namespace outbox::event {
+namespace {
+
+tl::unexpected<Error> bad(std::string_view field, std::string_view what, std::string hint = {}) {
+  return fail(Errc::invalid_argument, std::string(field).append(": ").append(what), std::move(hint));
+}
+
+bool is_string(std::string_view value) { return value.front() == '"'; }
+
+/// `value` is a whole JSON string.
+std::string characters(std::string_view value) {
+  return decode_json(JsonString{.raw = value.substr(1, value.size() - 2), .escaped = true});
+}
+
+/// The event of one line, member by member.
+class Reader {
+ public:
+  Status take(const std::string& name, std::string_view value) {
+    for (std::size_t i = 0; i < kMembers.size(); ++i) {
+      if (kMembers[i].first != name) continue;
+      // Which of two values was meant cannot be known, and parsers differ.
+      if (std::exchange(seen_[i], true)) return bad(name, "is given twice");
+      return (this->*kMembers[i].second)(name, value);
+    }
+    std::array<std::string_view, kMembers.size()> known;
+    for (std::size_t i = 0; i < known.size(); ++i) known[i] = kMembers[i].first;
+    return bad(in_quotes(name), "unknown member of an event", did_you_mean(name, known));
+  }
+
+  Result<Event> finish() {
+    if (!given("aggregate_type")) return bad("aggregate_type", "is missing");
+    if (!given("event_type")) return bad("event_type", "is missing");
+    const bool bytes = given("payload_base64");
+    if (!given("payload") && !bytes) return bad("payload", "is missing");
+    if (given("payload") && bytes) return bad("payload", "is given twice: as payload and as payload_base64");
+    if (content_type_) {
+      event_.content_type = std::move(*content_type_);
+    } else if (!json_payload_) {
+      event_.content_type.clear();
+    }
+    return std::move(event_);
+  }
+
+ private:
+  using Member = Status (Reader::*)(const std::string&, std::string_view);
+
+  Status text(const std::string& name, std::string_view value, std::string& into) {
+    if (!is_string(value)) return bad(name, "is not a string", "put it in quotes");
+    into = characters(value);
+    return {};
+  }
+
+  Status aggregate_type(const std::string& name, std::string_view value) {
+    return text(name, value, event_.aggregate_type);
+  }
+  Status event_type(const std::string& name, std::string_view value) { return text(name, value, event_.event_type); }
+
+  // What is optional may also be null, as programs write it that have nothing to say.
+  Status aggregate_id(const std::string& name, std::string_view value) {
+    return value == "null" ? Status{} : text(name, value, event_.aggregate_id);
+  }
+  Status content_type(const std::string& name, std::string_view value) {
+    return value == "null" ? Status{} : text(name, value, content_type_.emplace());
+  }
+
+  Status payload(const std::string&, std::string_view value) {
+    json_payload_ = !is_string(value);
+    event_.payload = json_payload_ ? std::string(value) : characters(value);
+    return {};
+  }
+
+  Status payload_base64(const std::string& name, std::string_view value) {
+    auto bytes = is_string(value) ? read_base64(characters(value)) : std::nullopt;
+    if (!bytes) return bad(name, "is not base64", "with padding, without line breaks");
+    event_.payload = std::move(*bytes);
+    return {};
+  }
+
+  Status headers(const std::string&, std::string_view value) {
+    if (value == "null") return {};
+    auto read = headers_from_json(value);
+    if (!read) return pass(read);
+    event_.headers = std::move(*read);
+    return {};
+  }
+
+  Status id(const std::string& name, std::string_view value) {
+    if (value == "null") return {};
+    if (!is_string(value)) return bad(name, "is not a string");
+    auto parsed = EventId::parse(characters(value));
+    if (!parsed) return pass(parsed);
+    event_.id = *parsed;
+    return {};
+  }
+
+  Status lock_key(const std::string& name, std::string_view value) {
+    if (value == "null") return {};
+    if (value != "true" && value != "false") return bad(name, "is neither true nor false");
+    event_.lock_key = value == "true";
+    return {};
+  }
+
+  static constexpr std::array<std::pair<std::string_view, Member>, 9> kMembers{{
+      {"aggregate_type", &Reader::aggregate_type},
+      {"aggregate_id", &Reader::aggregate_id},
+      {"event_type", &Reader::event_type},
+      {"payload", &Reader::payload},
+      {"payload_base64", &Reader::payload_base64},
+      {"headers", &Reader::headers},
+      {"id", &Reader::id},
+      {"content_type", &Reader::content_type},
+      {"lock_key", &Reader::lock_key},
+  }};
+
+  [[nodiscard]] bool given(std::string_view name) const {
+    for (std::size_t i = 0; i < kMembers.size(); ++i) {
+      if (kMembers[i].first == name) return seen_[i];
+    }
+    return false;
+  }
+
+  Event event_;
+  std::optional<std::string> content_type_;
+  bool json_payload_{false};
+  std::array<bool, kMembers.size()> seen_{};
+};
+
+/// For each member until one is refused. The text's own faults go before the members': half a line must not be reported
+/// as a missing field.
+template <class Take>
+Status read_object(std::string_view json, const std::string& not_an_object, Take&& take) {
+  Status status;
+  const auto fault = for_each_member(json, [&](JsonString name, std::string_view value) {
+    if (status) status = take(decode_json(name), value);
+  });
+  if (!fault) return status;
+  return fail(Errc::invalid_argument,
+              not_an_object + ": " + fault->what + " at byte " + std::to_string(fault->offset + 1));
+}
+
+}  // namespace
+
+Result<Event> parse_event(std::string_view line) {
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+  if (line.substr(0, byte_order_mark.size()) == byte_order_mark) line.remove_prefix(byte_order_mark.size());
+  Reader reader;
+  auto status = read_object(line, "is not a JSON object",
+                            [&](const std::string& name, std::string_view value) { return reader.take(name, value); });
+  if (!status) return pass(status);
+  return reader.finish();
+}
+
+std::string headers_to_json(const std::vector<Header>& headers) {
+  std::string json = "{";
+  for (const auto& [name, value] : headers) {
+    if (json.size() > 1) json += ", ";
+    append_json_string(json, name);
+    json += ": ";
+    append_json_string(json, value);
+  }
+  json += '}';
+  return json;
+}
+
+Result<std::vector<Header>> headers_from_json(std::string_view json) {
+  std::vector<Header> headers;
+  auto status = read_object(json, "headers: is not a JSON object", [&](std::string name, std::string_view value) -> Status {
+    if (!is_string(value)) return bad("headers", "the value of " + in_quotes(name) + " is not a string");
+    headers.emplace_back(std::move(name), characters(value));
+    return {};
+  });
+  if (!status) return pass(status);
+  return headers;
+}
+
+}  // namespace outbox::event

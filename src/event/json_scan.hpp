@@ -1,0 +1,111 @@
+// A strict reader of JSON text that keeps places instead of building values: whether a text is JSON (RFC 8259), where its
+// first fault is, and which bytes are the members of an object. Needs no stack per level of nesting, so hostile input
+// cannot overflow it. Stricter than the grammar in one point, like PostgreSQL and most parsers: \u escapes must pair up.
+// Pure.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace outbox::event {
+
+/// Where a text stops being JSON, and why.
+struct JsonFault {
+  std::size_t offset{0};  ///< In bytes from 0.
+  const char* what{""};
+};
+
+/// The characters between the quotes of a JSON string, as they stand.
+struct JsonString {
+  std::string_view raw;
+  bool escaped{false};  ///< Has backslashes; decode_json() gives what it means.
+};
+
+/// Reads one token or one whole value after the other.
+class JsonCursor {
+ public:
+  explicit JsonCursor(std::string_view text) noexcept
+      : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()) {}
+
+  void space() noexcept {
+    while (at_ < end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
+  }
+  [[nodiscard]] bool at_end() const noexcept { return at_ == end_; }
+  /// The next byte; NUL at the end, which no JSON token begins with.
+  [[nodiscard]] char peek() const noexcept { return at_ < end_ ? *at_ : '\0'; }
+  /// Takes the byte if it is next.
+  bool take(char c) noexcept {
+    if (peek() != c || at_end()) return false;
+    ++at_;
+    return true;
+  }
+  /// Takes a string; false (with a fault) when there is none.
+  bool string(JsonString& into) noexcept;
+  /// Takes a value of any kind, nested or not, and tells its bytes.
+  bool value(std::string_view& into);
+  bool fail(const char* what) noexcept {
+    fault_ = {.offset = static_cast<std::size_t>(at_ - begin_), .what = what};
+    return false;
+  }
+  /// Of the last call that returned false.
+  [[nodiscard]] const JsonFault& fault() const noexcept { return fault_; }
+
+ private:
+  bool container();
+  bool member_name() noexcept;
+  bool scalar() noexcept;
+  bool number() noexcept;
+  bool word(std::string_view expected) noexcept;
+  bool escape() noexcept;
+  bool hex4(unsigned& into) noexcept;
+
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+  JsonFault fault_{};
+};
+
+/// None when the whole text is one JSON value.
+[[nodiscard]] std::optional<JsonFault> json_fault(std::string_view text);
+[[nodiscard]] inline bool is_json(std::string_view text) { return !json_fault(text); }
+
+/// Writes what the escapes mean; `raw` must come from JsonCursor::string. Returns the number of bytes written, which is at
+/// most raw.size().
+std::size_t decode_json(std::string_view raw, char* to) noexcept;
+[[nodiscard]] std::string decode_json(const JsonString& text);
+
+/// Calls visit(JsonString name, std::string_view value) for each member of the object that is the whole text. None when
+/// that is what the text is. With a fault, some members may have been visited: the caller forgets them.
+template <class Visit>
+std::optional<JsonFault> for_each_member(std::string_view text, Visit&& visit) {
+  JsonCursor cursor(text);
+  const auto fault = [&](const char* what) {
+    cursor.fail(what);
+    return cursor.fault();
+  };
+  cursor.space();
+  if (!cursor.take('{')) return fault("expected '{'");
+  cursor.space();
+  bool more = !cursor.take('}');
+  while (more) {
+    JsonString name;
+    std::string_view value;
+    if (!cursor.string(name)) return cursor.fault();
+    cursor.space();
+    if (!cursor.take(':')) return fault("expected ':'");
+    cursor.space();
+    if (!cursor.value(value)) return cursor.fault();
+    visit(name, value);
+    cursor.space();
+    more = cursor.take(',');
+    if (!more && !cursor.take('}')) return fault("expected ',' or '}'");
+    if (more) cursor.space();
+  }
+  cursor.space();
+  if (!cursor.at_end()) return fault("something follows the value");
+  return std::nullopt;
+}
+
+}  // namespace outbox::event

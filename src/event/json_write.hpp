@@ -1,0 +1,60 @@
+// Writing JSON strings. Works on anything with push_back(char) and append(const char*, size): std::string, ArenaText.
+// Pure.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include "event/utf8.hpp"
+
+namespace outbox::event {
+
+/// The end of the bytes from `at` on that stand for themselves inside a JSON string.
+[[nodiscard]] inline const char* plain_run(const char* at, const char* end) noexcept {
+  while (at < end) {
+    const auto byte = static_cast<unsigned char>(*at);
+    if (byte < 0x20U || byte == '"' || byte == '\\') break;
+    const std::size_t length = byte < 0x80U ? 1 : utf8_length(at, end);
+    if (length == 0) break;
+    at += length;
+  }
+  return at;
+}
+
+template <class Out>
+void append_json_escape(Out& out, char c) {
+  constexpr std::string_view named = "\"\\\b\f\n\r\t";
+  constexpr std::string_view letters = "\"\\bfnrt";
+  if (const std::size_t at = named.find(c); at != std::string_view::npos) {
+    const std::array<char, 2> text{'\\', letters[at]};
+    out.append(text.data(), text.size());
+    return;
+  }
+  constexpr std::string_view digits = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(c);
+  const std::array<char, 6> text{'\\', 'u', '0', '0', digits[byte >> 4U], digits[byte & 15U]};
+  out.append(text.data(), text.size());
+}
+
+/// The text in quotes. Bytes that are not UTF-8 become U+FFFD: the result is JSON whatever the input is.
+template <class Out>
+void append_json_string(Out& out, std::string_view text) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  out.push_back('"');
+  for (;;) {
+    const char* const stop = plain_run(at, end);
+    out.append(at, static_cast<std::size_t>(stop - at));
+    if (stop == end) break;
+    if (static_cast<unsigned char>(*stop) >= 0x80U) {
+      out.append("\xef\xbf\xbd", 3);
+    } else {
+      append_json_escape(out, *stop);
+    }
+    at = stop + 1;
+  }
+  out.push_back('"');
+}
+
+}  // namespace outbox::event

@@ -1,0 +1,114 @@
+#include "event/render.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "base/error.hpp"
+#include "event/ascii.hpp"
+#include "event/format.hpp"
+#include "event/template.hpp"
+#include "event/text_rules.hpp"
+
+namespace outbox::event {
+
+struct RenderBuffer::State {
+  Arena arena;
+  std::vector<Message> messages;
+  std::vector<HeaderView> headers;  ///< Of the message being made.
+};
+
+RenderBuffer::RenderBuffer() : state_(std::make_unique<State>()) {}
+RenderBuffer::~RenderBuffer() = default;
+RenderBuffer::RenderBuffer(RenderBuffer&&) noexcept = default;
+RenderBuffer& RenderBuffer::operator=(RenderBuffer&&) noexcept = default;
+
+void RenderBuffer::clear() {
+  state_->messages.clear();
+  state_->arena.clear();
+}
+
+std::span<const Message> RenderBuffer::messages() { return state_->messages; }
+
+struct Renderer::Plan {
+  FormatFunction format;
+  Template topic;
+  Template key;
+  std::vector<std::pair<std::string, Template>> headers;
+};
+
+Renderer::Renderer(std::unique_ptr<Plan> plan) : plan_(std::move(plan)) {}
+Renderer::Renderer(Renderer&&) noexcept = default;
+Renderer& Renderer::operator=(Renderer&&) noexcept = default;
+Renderer::~Renderer() = default;
+
+Result<Renderer> Renderer::create(const SubscriptionSpec& spec) {
+  const FormatFunction format = find_format(spec.format);
+  if (format == nullptr) {
+    return fail(Errc::invalid_argument, "format: unknown format " + in_quotes(spec.format),
+                did_you_mean(spec.format, format_names()));
+  }
+  auto topic = Template::compile("topic", spec.topic);
+  if (!topic) return pass(topic);
+  auto key = Template::compile("key", spec.key);
+  if (!key) return pass(key);
+  std::vector<std::pair<std::string, Template>> headers;
+  for (const auto& header : spec.headers) {
+    const std::string& name = header.first;
+    if (auto status = check_header_name("headers", name); !status) return pass(status);
+    const auto same = [&](const auto& other) { return same_name(other.first, name); };
+    if (std::any_of(headers.begin(), headers.end(), same)) {
+      return fail(Errc::invalid_argument, "headers: " + in_quotes(name) + " is given twice",
+                  "upper and lower case are the same in header names");
+    }
+    auto value = Template::compile("headers." + name, header.second);
+    if (!value) return pass(value);
+    headers.emplace_back(name, std::move(*value));
+  }
+  return Renderer(std::make_unique<Plan>(Plan{.format = format,
+                                              .topic = std::move(*topic),
+                                              .key = std::move(*key),
+                                              .headers = std::move(headers)}));
+}
+
+namespace {
+
+/// What the subscription says about a header holds against what the event says.
+void set_header(std::vector<HeaderView>& headers, HeaderView header) {
+  const auto same = [&](const HeaderView& other) { return same_name(other.name, header.name); };
+  const auto there = std::find_if(headers.begin(), headers.end(), same);
+  if (there == headers.end()) {
+    headers.push_back(header);
+  } else {
+    there->value = header.value;
+  }
+}
+
+std::span<const HeaderView> keep(const std::vector<HeaderView>& headers, Arena& arena) {
+  static_assert(std::is_trivially_copyable_v<HeaderView> && alignof(HeaderView) <= alignof(void*));
+  const std::size_t size = headers.size() * sizeof(HeaderView);
+  auto* const kept = reinterpret_cast<HeaderView*>(arena.allocate(size));
+  std::memcpy(static_cast<void*>(kept), headers.data(), size);
+  return {kept, headers.size()};
+}
+
+}  // namespace
+
+void Renderer::render(Token token, const EventView& event, RenderBuffer& into) const {
+  auto& [arena, messages, headers] = *into.state_;
+  headers.clear();
+  Draft draft{.event = event, .arena = arena, .headers = headers};
+  plan_->format(draft);
+  for (const auto& [name, value] : plan_->headers) set_header(headers, {.name = name, .value = value.render(event, arena)});
+  messages.push_back({.token = token,
+                      .event = &event,
+                      .topic = plan_->topic.render(event, arena),
+                      .key = std::nullopt,
+                      .body = draft.body,
+                      .content_type = draft.content_type,
+                      .headers = keep(headers, arena)});
+  if (!event.aggregate_id.empty()) messages.back().key = plan_->key.render(event, arena);
+}
+
+}  // namespace outbox::event

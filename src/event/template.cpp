@@ -1,0 +1,109 @@
+#include "event/template.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+
+#include "event/ascii.hpp"
+#include "event/headers.hpp"
+#include "event/id.hpp"
+#include "event/time_text.hpp"
+
+namespace outbox::event {
+namespace {
+
+std::string_view in_arena(Arena& arena, std::size_t size, auto&& write) {
+  char* const to = arena.allocate(size);
+  write(to);
+  return {to, size};
+}
+
+std::string_view seq_text(std::int64_t seq, Arena& arena) {
+  constexpr std::size_t longest = std::numeric_limits<std::int64_t>::digits10 + 2;
+  char* const to = arena.allocate(longest);
+  return {to, static_cast<std::size_t>(std::to_chars(to, to + longest, seq).ptr - to)};
+}
+
+/// Each character on its own; a text that stays as it is is not copied.
+template <class Map>
+std::string_view mapped(std::string_view text, Arena& arena, Map map) {
+  if (std::all_of(text.begin(), text.end(), [&](char c) { return map(c) == c; })) return text;
+  return in_arena(arena, text.size(), [&](char* to) { std::transform(text.begin(), text.end(), to, map); });
+}
+
+/// Whether a new word of a CamelCase name begins at `at`: after a small letter or digit, and before the last capital of
+/// an abbreviation (HTTPServer: http-server).
+bool word_begins(std::string_view text, std::size_t at) noexcept {
+  if (at == 0 || !is_upper(text[at])) return false;
+  const char before = text[at - 1];
+  if (is_lower(before) || is_digit(before)) return true;
+  return is_upper(before) && at + 1 < text.size() && is_lower(text[at + 1]);
+}
+
+/// Words in small letters with `separator` between them. Spaces, '-' and '_' are separators too; dots stay.
+std::string_view words(std::string_view text, char separator, Arena& arena) {
+  char* const start = arena.allocate(2 * text.size());
+  char* to = start;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (word_begins(text, at)) *to++ = separator;
+    *to++ = c == ' ' || c == '-' || c == '_' ? separator : to_lower(c);
+  }
+  return {start, static_cast<std::size_t>(to - start)};
+}
+
+}  // namespace
+
+std::string_view Template::value(const Part& part, const EventView& event, Arena& arena) {
+  switch (part.field) {
+    case Field::literal: return part.text;
+    case Field::aggregate_type: return event.aggregate_type;
+    case Field::aggregate_id: return event.aggregate_id;
+    case Field::event_type: return event.event_type;
+    case Field::id: return in_arena(arena, kIdChars, [&](char* to) { write_id(event.id, to); });
+    case Field::seq: return seq_text(event.seq, arena);
+    case Field::content_type: return event.content_type;
+    case Field::created_at: return in_arena(arena, kTimeChars, [&](char* to) { write_time(event.created_at_us, to); });
+    case Field::header: return find_header(event.headers, part.text, arena);
+  }
+  return {};
+}
+
+std::string_view Template::filtered(Filter filter, std::string_view text, Arena& arena) {
+  switch (filter) {
+    case Filter::lower: return mapped(text, arena, [](char c) { return to_lower(c); });
+    case Filter::upper: return mapped(text, arena, [](char c) { return to_upper(c); });
+    case Filter::kebab: return words(text, '-', arena);
+    case Filter::snake: return words(text, '_', arena);
+  }
+  return text;
+}
+
+std::string_view Template::part_text(const Part& part, const EventView& event, Arena& arena) {
+  std::string_view text = value(part, event, arena);
+  for (const Filter filter : part.filters) text = filtered(filter, text, arena);
+  return text;
+}
+
+std::string_view Template::render(const EventView& event, Arena& arena) const {
+  if (parts_.empty()) return {"", 0};
+  if (parts_.size() == 1) return part_text(parts_.front(), event, arena);
+  // Parts first, then their concatenation: a part may itself need the arena, and ArenaText wants it for itself.
+  constexpr std::size_t kNear = 8;
+  std::array<std::string_view, kNear> near;
+  std::vector<std::string_view> far;
+  if (parts_.size() > kNear) far.resize(parts_.size());
+  std::string_view* const texts = far.empty() ? near.data() : far.data();
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    texts[i] = part_text(parts_[i], event, arena);
+    size += texts[i].size();
+  }
+  char* to = arena.allocate(size);
+  const std::string_view whole{to, size};
+  for (std::size_t i = 0; i < parts_.size(); ++i) to = std::copy(texts[i].begin(), texts[i].end(), to);
+  return whole;
+}
+
+}  // namespace outbox::event

@@ -1,0 +1,58 @@
+// Texts made from an event, like {aggregate_type|lower}.events: topics, keys and headers of a subscription.
+//
+//   {FIELD}            aggregate_type, aggregate_id, event_type, id, seq, content_type, created_at (RFC 3339, UTC,
+//                      microseconds), header:NAME (empty when the event has no such header)
+//   {FIELD|FILTER...}  lower, upper, kebab (OrderPlaced -> order-placed), snake (OrderPlaced -> order_placed)
+//   {{ and }}          the braces themselves
+//
+// Compiled once, rendered per event. Pure.
+#pragma once
+
+#include <cstdint>
+#include <outbox/event.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "event/arena.hpp"
+
+namespace outbox::event {
+
+class Template {
+ public:
+  /// `what` names the setting in errors ("topic: unknown field ...").
+  [[nodiscard]] static Result<Template> compile(std::string_view what, std::string_view text);
+
+  /// A view into the template, the event or the arena: valid as long as all three.
+  [[nodiscard]] std::string_view render(const EventView& event, Arena& arena) const;
+
+ private:
+  friend class TemplateParser;
+
+  enum class Field : std::uint8_t {
+    literal,
+    aggregate_type,
+    aggregate_id,
+    event_type,
+    id,
+    seq,
+    content_type,
+    created_at,
+    header,
+  };
+  enum class Filter : std::uint8_t { lower, upper, kebab, snake };
+
+  struct Part {
+    Field field{Field::literal};
+    std::string text;  ///< The literal, or the header's name.
+    std::vector<Filter> filters;
+  };
+
+  static std::string_view value(const Part& part, const EventView& event, Arena& arena);
+  static std::string_view filtered(Filter filter, std::string_view text, Arena& arena);
+  static std::string_view part_text(const Part& part, const EventView& event, Arena& arena);
+
+  std::vector<Part> parts_;
+};
+
+}  // namespace outbox::event

@@ -1,0 +1,143 @@
+// The compiler of templates; what they mean is in template.cpp.
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
+#include "base/error.hpp"
+#include "event/ascii.hpp"
+#include "event/template.hpp"
+#include "event/text_rules.hpp"
+
+namespace outbox::event {
+namespace {
+
+constexpr std::string_view kHeaderField = "header:";
+
+}  // namespace
+
+class TemplateParser {
+ public:
+  TemplateParser(std::string_view what, std::string_view text) : what_(what), text_(text) {}
+
+  Result<Template> parse() {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      const bool doubled = at_ + 1 < text_.size() && text_[at_ + 1] == c;
+      if (c == '}' && !doubled) return error(at_, "'}' without '{'", "write }} for the character itself");
+      if (c == '{' && !doubled) {
+        if (auto status = placeholder(); !status) return pass(status);
+        continue;
+      }
+      literal_.push_back(c);
+      at_ += c == '{' || c == '}' ? 2 : 1;
+    }
+    end_literal();
+    Template made;
+    made.parts_ = std::move(parts_);
+    return made;
+  }
+
+ private:
+  using Field = Template::Field;
+  using Filter = Template::Filter;
+
+  static constexpr std::array<std::pair<std::string_view, Field>, 8> kFields{{
+      {"aggregate_type", Field::aggregate_type},
+      {"aggregate_id", Field::aggregate_id},
+      {"event_type", Field::event_type},
+      {"id", Field::id},
+      {"seq", Field::seq},
+      {"content_type", Field::content_type},
+      {"created_at", Field::created_at},
+      {"header:NAME", Field::header},
+  }};
+  static constexpr std::array<std::pair<std::string_view, Filter>, 4> kFilters{{
+      {"lower", Filter::lower},
+      {"upper", Filter::upper},
+      {"kebab", Filter::kebab},
+      {"snake", Filter::snake},
+  }};
+
+  template <class Named>
+  static std::array<std::string_view, std::tuple_size_v<Named>> names_of(const Named& named) {
+    std::array<std::string_view, std::tuple_size_v<Named>> names;
+    for (std::size_t i = 0; i < names.size(); ++i) names[i] = named[i].first;
+    return names;
+  }
+
+  tl::unexpected<Error> error(std::size_t at, const std::string& message, std::string hint) const {
+    return fail(Errc::invalid_argument, std::string(what_) + ": " + message + " at position " + std::to_string(at + 1),
+                std::move(hint));
+  }
+
+  void end_literal() {
+    if (!literal_.empty()) parts_.push_back({.field = Field::literal, .text = std::exchange(literal_, {}), .filters = {}});
+  }
+
+  /// {FIELD|FILTER|FILTER}, from its opening brace to after its closing one.
+  Status placeholder() {
+    end_literal();
+    const std::size_t close = text_.find_first_of("{}", at_ + 1);
+    if (close == std::string_view::npos || text_[close] == '{') {
+      return error(at_, "'{' without '}'", "write {{ for the character itself");
+    }
+    std::size_t begin = at_ + 1;
+    const auto next_word = [&] {
+      const std::size_t end = std::min(close, text_.find('|', begin));
+      return text_.substr(begin, end - begin);
+    };
+    Template::Part part;
+    std::string_view word = next_word();
+    if (auto status = field(word, begin, part); !status) return status;
+    for (begin += word.size(); begin < close; begin += word.size()) {
+      ++begin;  // the '|'
+      word = next_word();
+      if (auto status = filter(word, begin, part); !status) return status;
+    }
+    parts_.push_back(std::move(part));
+    at_ = close + 1;
+    return {};
+  }
+
+  Status field(std::string_view name, std::size_t at, Template::Part& part) const {
+    if (name.substr(0, kHeaderField.size()) == kHeaderField) {
+      part.field = Field::header;
+      part.text = name.substr(kHeaderField.size());
+      if (is_token(part.text)) return {};
+      return error(at, "bad header name " + in_quotes(part.text), "write {header:NAME}, for example {header:tenant}");
+    }
+    for (const auto& [known, value] : kFields) {
+      if (name != known) continue;
+      part.field = value;
+      return {};
+    }
+    if (name == "header") return error(at, "unknown field 'header'", "write {header:NAME}");
+    const auto known = names_of(kFields);
+    if (name.empty()) return error(at, "missing field", did_you_mean(name, known));
+    return error(at, "unknown field " + in_quotes(name), did_you_mean(name, known));
+  }
+
+  Status filter(std::string_view name, std::size_t at, Template::Part& part) const {
+    for (const auto& [known, value] : kFilters) {
+      if (name != known) continue;
+      part.filters.push_back(value);
+      return {};
+    }
+    const auto known = names_of(kFilters);
+    if (name.empty()) return error(at, "missing filter", did_you_mean(name, known));
+    return error(at, "unknown filter " + in_quotes(name), did_you_mean(name, known));
+  }
+
+  std::string_view what_;
+  std::string_view text_;
+  std::size_t at_{0};
+  std::string literal_;
+  std::vector<Template::Part> parts_;
+};
+
+Result<Template> Template::compile(std::string_view what, std::string_view text) {
+  return TemplateParser(what, text).parse();
+}
+
+}  // namespace outbox::event

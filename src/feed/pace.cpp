@@ -1,0 +1,36 @@
+#include "feed/pace.hpp"
+
+#include <algorithm>
+
+namespace outbox::feed {
+
+Pace::Step Pace::worked() {
+  empty_ = 0;
+  pause_ = options_.busy;
+  armed_ = false;
+  return {.what = Step::What::pause, .pause = options_.busy};
+}
+
+Pace::Step Pace::found_nothing() {
+  if (armed_) return {.what = Step::What::sleep, .pause = options_.idle};
+  if (++empty_ < options_.empty_polls) return {.what = Step::What::pause, .pause = options_.busy};
+  if (options_.arm) return {.what = Step::What::arm, .pause = {}};
+  pause_ = std::min(pause_ * 2, options_.idle);
+  return {.what = Step::What::pause, .pause = pause_};
+}
+
+Pace::Step Pace::armed(bool succeeded) {
+  armed_ = succeeded;
+  if (succeeded) return {.what = Step::What::pause, .pause = {}};
+  pause_ = std::min(pause_ * 2, std::min(options_.refused_longest, options_.idle));
+  return {.what = Step::What::pause, .pause = pause_};
+}
+
+void Pace::woken(bool by_commit) {
+  armed_ = false;
+  pause_ = options_.busy;
+  // After a wake-up the writer is likely to come again; after a quiet second one poll is enough before arming again.
+  empty_ = by_commit ? 0 : options_.empty_polls - 1;
+}
+
+}  // namespace outbox::feed

@@ -1,0 +1,382 @@
+// The keeper: opens the store, owns the lanes or waits for them, runs one tenure after another until it is asked to stop.
+#include "outbox/relay.hpp"
+
+#include <unistd.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/backoff.hpp"
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/thread.hpp"
+#include "event/spec.hpp"
+#include "relay/tenure.hpp"
+#include "sink/registry.hpp"
+#include "store/store.hpp"
+
+namespace outbox {
+namespace {
+
+using relay::TimePoint;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kVacancyCheck{100};
+constexpr std::chrono::milliseconds kTendEvery{1000};
+constexpr std::chrono::seconds kMaintainEvery{30};
+constexpr std::chrono::milliseconds kRunOnceCheck{5};
+/// After the store was lost the sinks may take this long to say what became of what they have in flight.
+constexpr std::chrono::seconds kLostStoreGrace{5};
+constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50), .longest = std::chrono::seconds(5)};
+
+std::string default_name() {
+  char host[256] = "localhost";
+  (void)gethostname(host, sizeof host - 1);
+  return std::string(host) + ":" + std::to_string(getpid());
+}
+
+Status check_options(const RelayOptions& options) {
+  const auto bad = [](const std::string& what, const std::string& hint) {
+    return Status(fail(Errc::invalid_argument, "relay options: " + what, hint));
+  };
+  if (options.store_url.empty()) return bad("store_url is empty", "postgresql://... or sqlite:PATH");
+  if (options.page_rows < 1 || options.page_rows > 10000) return bad("page_rows is out of range", "1 to 10000");
+  if (options.window_events < options.page_rows) {
+    return bad("window_events is smaller than page_rows", "the window must hold at least one page");
+  }
+  if (options.window_bytes < 1024) return bad("window_bytes is too small", "at least 1 KiB");
+  if (options.settle_events < 1) return bad("settle_events is zero", "at least 1");
+  if (options.settle_interval.count() < 0) return bad("settle_interval is negative", "0 ms or more");
+  if (options.lease < std::chrono::seconds(1)) return bad("lease is too short", "at least 1 s");
+  if (options.idle_poll < std::chrono::milliseconds(1)) return bad("idle_poll is too short", "at least 1 ms");
+  for (const SubscriptionSpec& spec : options.subscriptions) {
+    if (Status status = event::validate(spec); !status) return status;
+    if (Status status = sink::check_settings(spec); !status) return status;
+  }
+  return {};
+}
+
+}  // namespace
+
+class Relay::Impl {
+ public:
+  explicit Impl(RelayOptions options) : options_(std::move(options)) {
+    if (options_.name.empty()) options_.name = default_name();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  Impl(Impl&&) = delete;
+  Impl& operator=(Impl&&) = delete;
+  ~Impl() { (void)stop(std::chrono::milliseconds(0)); }
+
+  Status use(std::string_view subscription, std::unique_ptr<Sink> sink) {
+    if (started_) return fail(Errc::invalid_argument, "Relay::use() after start()");
+    if (!sink) return fail(Errc::invalid_argument, "Relay::use(): sink is null");
+    shelf_.put_custom(std::string(subscription), std::move(sink));
+    return {};
+  }
+
+  Status start() {
+    if (started_) return {};
+    auto store = store::open_store({.url = options_.store_url, .schema = options_.schema, .application = "outbox relay"});
+    if (!store) return pass(store);
+    store_ = std::move(*store);
+    if (Status status = store_->check(); !status) return status;
+    if (Status status = apply_subscriptions(); !status) return status;
+    started_ = true;
+    keeper_ = start_thread("ob-keeper", [this](const std::stop_token&) { keep(); });
+    return {};
+  }
+
+  void request_stop() noexcept {
+    {
+      const std::scoped_lock lock(mutex_);
+      stop_asked_ = true;
+    }
+    bell_.notify_all();
+  }
+
+  StopReport stop(std::chrono::milliseconds grace) {
+    {
+      const std::scoped_lock lock(mutex_);
+      grace_ = grace;
+      stop_asked_ = true;
+    }
+    bell_.notify_all();
+    if (keeper_.joinable()) keeper_.join();
+    return stop_report_;
+  }
+
+  Status run_once(std::chrono::milliseconds limit) {
+    const TimePoint until = Clock::now() + limit;
+    if (Status status = start(); !status) return status;
+    auto catalog = store_->catalog();
+    if (!catalog) return pass(catalog);
+    while (true) {
+      auto done = nothing_pending(**catalog);
+      if (!done) return pass(done);
+      if (*done) break;
+      if (Clock::now() >= until) {
+        (void)stop(std::chrono::milliseconds(0));
+        return fail(Errc::deadline_exceeded, "run_once: events are still pending", last_error());
+      }
+      std::unique_lock lock(mutex_);
+      bell_.wait_for(lock, kRunOnceCheck);
+    }
+    (void)stop(std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()));
+    return {};
+  }
+
+  RelayReport report() const {
+    RelayReport report;
+    const std::scoped_lock lock(mutex_);
+    report.owner = tenure_ != nullptr;
+    report.generation = generation_;
+    report.last_error = last_error_;
+    if (tenure_ != nullptr) tenure_->report(report);
+    return report;
+  }
+
+ private:
+  Status apply_subscriptions() {
+    auto catalog = store_->catalog();
+    if (!catalog) return pass(catalog);
+    for (const SubscriptionSpec& spec : options_.subscriptions) {
+      if (auto applied = (*catalog)->apply(spec); !applied) return pass(applied);
+    }
+    return {};
+  }
+
+  Result<bool> nothing_pending(store::Catalog& catalog) {
+    auto rows = catalog.subscriptions();
+    if (!rows) return pass(rows);
+    for (const auto& row : *rows) {
+      if (row.state != store::SubscriptionState::active) continue;
+      auto progress = catalog.progress(row, 1);
+      if (!progress) return pass(progress);
+      if (progress->pending > 0) return false;
+    }
+    return true;
+  }
+
+  // ---- the keeper's thread
+
+  void keep() {
+    int failures = 0;
+    while (!stopping()) {
+      const Status status = one_round();
+      if (status) {
+        failures = 0;
+        continue;
+      }
+      if (stopping()) break;
+      note_trouble(status.error());
+      const bool owned_well = std::exchange(tenure_began_, false);
+      failures = owned_well ? 1 : failures + 1;
+      pause(backoff(kReconnect, failures, static_cast<std::uint64_t>(getpid())));
+    }
+    if (membership_) (void)membership_->leave();
+    membership_.reset();
+    shelf_.close_all();
+  }
+
+  /// Connects, waits until the lanes are ours, delivers until that ends.
+  Status one_round() {
+    if (Status status = store_->check(); !status) return status;
+    if (!membership_) {
+      auto membership = store_->membership(options_.name);
+      if (!membership) return pass(membership);
+      membership_ = std::move(*membership);
+    }
+    auto standing = wait_for_lanes();
+    if (!standing || !standing->owner) {
+      if (!standing) membership_.reset();
+      return standing ? Status{} : Status(pass(standing));
+    }
+    Status status = serve(standing->generation);
+    if (!status && status.error().remedy != Remedy::retry_call) membership_.reset();
+    return status;
+  }
+
+  Result<store::Membership::Standing> keep_lanes() {
+    const TimePoint before = Clock::now();
+    auto standing = membership_->keep(options_.lease);
+    if (standing && standing->owner) {
+      // Counted from before the heartbeat was sent, less a margin for what is on its way.
+      trust_.extend_to(before + options_.lease - options_.lease / 5);
+    }
+    return standing;
+  }
+
+  Result<store::Membership::Standing> wait_for_lanes() {
+    bool told = false;
+    while (true) {
+      auto standing = keep_lanes();
+      if (!standing || standing->owner) return standing;
+      if (!std::exchange(told, true)) log::info("waiting for the lanes owner=\"{}\"", standing->other);
+      const TimePoint renew = Clock::now() + options_.lease / 3;
+      while (Clock::now() < renew) {
+        if (pause(kVacancyCheck)) return store::Membership::Standing{};
+        auto vacant = membership_->vacant();
+        if (!vacant) return pass(vacant);
+        if (*vacant) break;
+      }
+    }
+  }
+
+  Status serve(std::int64_t generation) {
+    auto tenure = std::make_unique<relay::Tenure>(*store_, options_, shelf_, trust_, [this] { ring(); });
+    if (Status status = tenure->begin(generation); !status) return status;
+    log::info("delivering generation={}", generation);
+    publish(tenure.get(), generation);
+    tenure_began_ = true;
+    const Status status = tend_until_it_ends(*tenure);
+    publish(nullptr, generation);
+    // Asked to stop: everything in order. Otherwise the store or the lanes are lost: nothing more is written, and what
+    // the sinks have in flight gets a moment to become known, so that it is not sent twice.
+    const bool orderly = status.has_value();
+    const StopReport report = orderly ? tenure->end(grace(), true) : tenure->end(kLostStoreGrace, false);
+    if (orderly) stop_report_ = report;
+    return status;
+  }
+
+  Status tend_until_it_ends(relay::Tenure& tenure) {
+    auto maintenance = store_->maintenance();
+    if (!maintenance) return pass(maintenance);
+    TimePoint heartbeat_at = Clock::now() + options_.lease / 3;
+    TimePoint maintain_at = Clock::now();
+    TimePoint tend_at = Clock::now() + kTendEvery;
+    while (!stopping()) {
+      if (auto failure = tenure.failure()) return fail(std::move(*failure));
+      const TimePoint now = Clock::now();
+      if (now >= heartbeat_at) {
+        auto standing = keep_lanes();
+        if (!standing) return pass(standing);
+        if (!standing->owner || standing->generation != current_generation()) return lanes_lost(*standing);
+        heartbeat_at = now + options_.lease / 3;
+      }
+      if (now >= tend_at || take_bell()) {
+        if (Status status = tenure.tend(); !status) return status;
+        tend_at = now + kTendEvery;
+      }
+      if (now >= maintain_at) {
+        maintain(**maintenance);
+        maintain_at = now + kMaintainEvery;
+      }
+      wait_until(std::min(std::min(heartbeat_at, tend_at), maintain_at));
+    }
+    return {};
+  }
+
+  Status lanes_lost(const store::Membership::Standing& standing) {
+    trust_.end();
+    return fail(Error{.code = Errc::lease_lost, .remedy = Remedy::retry_call, .effect = Effect::none,
+                      .message = "the lanes were taken over by " + standing.other, .hint = {}, .origin = {}});
+  }
+
+  void maintain(store::Maintenance& maintenance) {
+    auto done = maintenance.run();
+    if (!done) {
+      log::warn("maintenance failed, it will be tried again reason=\"{}\"", done.error().text());
+    } else if (!done->empty()) {
+      log::info("maintenance {}", *done);
+    }
+  }
+
+  void note_trouble(const Error& error) {
+    bool is_new = false;
+    {
+      const std::scoped_lock lock(mutex_);
+      is_new = last_error_ != error.text();
+      last_error_ = error.text();
+    }
+    if (is_new) log::warn("delivery interrupted, it goes on by itself reason=\"{}\"", error.text());
+  }
+
+  void publish(relay::Tenure* tenure, std::int64_t generation) {
+    const std::scoped_lock lock(mutex_);
+    tenure_ = tenure;
+    generation_ = generation;
+    if (tenure != nullptr) last_error_.clear();
+  }
+
+  // ---- the bell
+
+  void ring() {
+    {
+      const std::scoped_lock lock(mutex_);
+      rung_ = true;
+    }
+    bell_.notify_all();
+  }
+  bool take_bell() {
+    const std::scoped_lock lock(mutex_);
+    return std::exchange(rung_, false);
+  }
+  bool stopping() const {
+    const std::scoped_lock lock(mutex_);
+    return stop_asked_;
+  }
+  std::chrono::milliseconds grace() const {
+    const std::scoped_lock lock(mutex_);
+    return grace_;
+  }
+  std::int64_t current_generation() const {
+    const std::scoped_lock lock(mutex_);
+    return generation_;
+  }
+  std::string last_error() const {
+    const std::scoped_lock lock(mutex_);
+    return last_error_;
+  }
+  void wait_until(TimePoint until) {
+    std::unique_lock lock(mutex_);
+    bell_.wait_until(lock, until, [this] { return stop_asked_ || rung_; });
+  }
+  /// True: asked to stop.
+  bool pause(std::chrono::nanoseconds length) {
+    std::unique_lock lock(mutex_);
+    bell_.wait_for(lock, length, [this] { return stop_asked_; });
+    return stop_asked_;
+  }
+
+  RelayOptions options_;
+  std::unique_ptr<store::Store> store_;
+  relay::SinkShelf shelf_;
+  relay::TrustDeadline trust_;
+  std::unique_ptr<store::Membership> membership_;
+  StopReport stop_report_{.drained = true, .abandoned = 0};
+  bool started_{false};
+  bool tenure_began_{false};
+
+  mutable std::mutex mutex_;
+  std::condition_variable bell_;
+  bool stop_asked_{false};
+  bool rung_{false};
+  std::chrono::milliseconds grace_{std::chrono::seconds(10)};
+  relay::Tenure* tenure_{nullptr};
+  std::int64_t generation_{0};
+  std::string last_error_;
+
+  std::jthread keeper_;
+};
+
+Result<std::unique_ptr<Relay>> Relay::create(RelayOptions options) {
+  if (Status status = check_options(options); !status) return fail(std::move(status.error()));
+  return std::unique_ptr<Relay>(new Relay(std::make_unique<Impl>(std::move(options))));
+}
+
+Relay::Relay(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Relay::~Relay() = default;
+Status Relay::use(std::string_view subscription, std::unique_ptr<Sink> sink) {
+  return impl_->use(subscription, std::move(sink));
+}
+Status Relay::start() { return impl_->start(); }
+void Relay::request_stop() noexcept { impl_->request_stop(); }
+StopReport Relay::stop(std::chrono::milliseconds grace) { return impl_->stop(grace); }
+Status Relay::run_once(std::chrono::milliseconds limit) { return impl_->run_once(limit); }
+RelayReport Relay::report() const { return impl_->report(); }
+
+}  // namespace outbox

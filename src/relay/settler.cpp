@@ -1,0 +1,71 @@
+#include "relay/settler.hpp"
+
+#include <utility>
+
+#include "base/thread.hpp"
+
+namespace outbox::relay {
+namespace {
+
+/// A crash of the database takes back at most what was settled since the last flushed commit.
+constexpr std::chrono::milliseconds kFlushEvery{100};
+
+}  // namespace
+
+Settler::Settler(std::unique_ptr<store::Progress> progress, std::function<void(const Error&)> failed)
+    : progress_(std::move(progress)), failed_(std::move(failed)) {}
+
+Settler::~Settler() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  thread_.join();
+}
+
+void Settler::start() {
+  thread_ = start_thread("ob-settle", [this](const std::stop_token& stop) { run(stop); });
+}
+
+void Settler::settle(std::vector<store::Settlement> rows, std::function<void()> written) {
+  {
+    const std::scoped_lock lock(mutex_);
+    jobs_.push_back({std::move(rows), std::move(written)});
+  }
+  changed_.notify_one();
+}
+
+void Settler::run(const std::stop_token& stop) {
+  while (true) {
+    std::vector<Job> jobs;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, stop, [this] { return !jobs_.empty(); });
+      if (jobs_.empty()) return;  // stop asked, everything written
+      jobs.swap(jobs_);
+    }
+    if (!write(std::move(jobs))) return;
+  }
+}
+
+bool Settler::write(std::vector<Job> jobs) {
+  std::vector<store::Settlement> rows;
+  for (Job& job : jobs) {
+    rows.insert(rows.end(), std::make_move_iterator(job.rows.begin()), std::make_move_iterator(job.rows.end()));
+  }
+  const Status status = progress_->append(rows, durability());
+  statements_.store(progress_->statements(), std::memory_order_relaxed);
+  if (!status) {
+    failed_(status.error());
+    return false;
+  }
+  for (const Job& job : jobs) job.written();
+  return true;
+}
+
+store::Durability Settler::durability() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - flushed_at_ < kFlushEvery) return store::Durability::eventual;
+  flushed_at_ = now;
+  return store::Durability::flushed;
+}
+
+}  // namespace outbox::relay

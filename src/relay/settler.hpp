@@ -1,0 +1,55 @@
+// Writes settlements: one thread, one connection, so that a commit never holds up the sending. Rows that came while it
+// was writing go together in the next transaction.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "store/store.hpp"
+
+namespace outbox::relay {
+
+class Settler {
+ public:
+  /// `failed` is called once, from the settler's thread, when the store does not take the rows.
+  Settler(std::unique_ptr<store::Progress> progress, std::function<void(const Error&)> failed);
+  Settler(const Settler&) = delete;
+  Settler& operator=(const Settler&) = delete;
+  Settler(Settler&&) = delete;
+  Settler& operator=(Settler&&) = delete;
+  /// Writes what was given, then joins.
+  ~Settler();
+
+  void start();
+  /// Any thread. `written` is called from the settler's thread once the rows are committed; not when they failed.
+  void settle(std::vector<store::Settlement> rows, std::function<void()> written);
+  [[nodiscard]] std::uint64_t statements() const { return statements_.load(std::memory_order_relaxed); }
+
+ private:
+  struct Job {
+    std::vector<store::Settlement> rows;
+    std::function<void()> written;
+  };
+  void run(const std::stop_token& stop);
+  [[nodiscard]] bool write(std::vector<Job> jobs);
+  [[nodiscard]] store::Durability durability();
+
+  std::unique_ptr<store::Progress> progress_;
+  std::function<void(const Error&)> failed_;
+  std::chrono::steady_clock::time_point flushed_at_{};
+  std::atomic<std::uint64_t> statements_{0};
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::vector<Job> jobs_;
+
+  std::jthread thread_;
+};
+
+}  // namespace outbox::relay

@@ -1,0 +1,281 @@
+#include "relay/subscription_loop.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.hpp"
+#include "base/thread.hpp"
+
+namespace outbox::relay {
+namespace {
+
+TimePoint now_steady() { return std::chrono::steady_clock::now(); }
+
+/// A sink that took nothing is offered the rest again after this long at the latest.
+constexpr std::chrono::milliseconds kOfferAgain{1};
+/// While something is in flight the outcomes are looked for this often even if the sink forgot to ring.
+constexpr std::chrono::milliseconds kLookAgain{20};
+/// Longest sleep: the trust deadline is checked at least this often.
+constexpr std::chrono::milliseconds kLongest{100};
+
+CoreOptions with_traits(CoreOptions options, const SinkTraits& traits) {
+  options.gapless = traits.gapless;
+  options.max_batch = traits.max_batch;
+  options.max_in_flight = traits.max_in_flight;
+  return options;
+}
+
+}  // namespace
+
+SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer, store::Cursor start,
+                                   LoopOptions options, Remains remains, Settler& settler, const TrustDeadline& trust,
+                                   Listener listener)
+    : row_(std::move(row)),
+      renderer_(std::move(renderer)),
+      filter_(row_.spec),
+      start_(std::move(start)),
+      options_(options),
+      settler_(settler),
+      trust_(trust),
+      listener_(std::move(listener)),
+      sink_(std::move(remains.sink)),
+      core_(with_traits(options_.core, sink_->traits()), start_),
+      box_(std::make_shared<Mailbox>()) {
+  for (const EventRef& event : remains.unsettled_acks) core_.remember(event);
+  sink_->on_ready([box = box_] { box->ring(); });
+  report_.name = row_.spec.name;
+  report_.state = to_string(core_.mode());
+}
+
+SubscriptionLoop::~SubscriptionLoop() {
+  if (thread_.joinable()) (void)stop(std::chrono::nanoseconds(0), false);
+  if (sink_) sink_->on_ready({});
+}
+
+void SubscriptionLoop::start() {
+  thread_ = start_thread("ob-sub-" + row_.spec.name, [this](const std::stop_token&) { run(); });
+}
+
+// ---- from other threads
+
+void SubscriptionLoop::offer(std::shared_ptr<const store::Page> page) {
+  window_events_.fetch_add(page->events.size(), std::memory_order_relaxed);
+  window_bytes_.fetch_add(page->bytes, std::memory_order_relaxed);
+  {
+    const std::scoped_lock lock(box_->mutex);
+    box_->mail.pages.push_back(std::move(page));
+    box_->rung = true;
+  }
+  box_->bell.notify_one();
+}
+
+bool SubscriptionLoop::has_room(std::size_t events, std::size_t bytes) const {
+  const std::size_t held = window_events_.load(std::memory_order_relaxed);
+  const std::size_t held_bytes = window_bytes_.load(std::memory_order_relaxed);
+  if (held == 0) return true;
+  return held + events <= options_.core.window_events && held_bytes + bytes <= options_.core.window_bytes;
+}
+
+void SubscriptionLoop::Mailbox::ring() {
+  {
+    const std::scoped_lock lock(mutex);
+    if (rung) return;
+    rung = true;
+  }
+  bell.notify_one();
+}
+
+bool SubscriptionLoop::stop(std::chrono::nanoseconds grace, bool settle) {
+  {
+    const std::scoped_lock lock(box_->mutex);
+    box_->mail.stop = true;
+    grace_ = grace;
+    may_settle_ = settle;
+    box_->rung = true;
+  }
+  box_->bell.notify_one();
+  if (thread_.joinable()) thread_.join();
+  return drained_;
+}
+
+Remains SubscriptionLoop::take_remains() {
+  sink_->on_ready({});
+  return {.sink = std::move(sink_), .unsettled_acks = std::move(unsettled_acks_)};
+}
+
+SubscriptionReport SubscriptionLoop::report() const {
+  const std::scoped_lock lock(box_->mutex);
+  return report_;
+}
+
+// ---- the loop
+
+void SubscriptionLoop::run() {
+  while (true) {
+    Mail mail = wait_for_mail();
+    const TimePoint now = now_steady();
+    take(std::move(mail), now);
+    take_outcomes(now);
+    watch_trust(now);
+    open_if_wanted(now);
+    send_what_may_go(now);
+    settle(now);
+    publish_state();
+    if (ended(now_steady())) break;
+  }
+  unsettled_acks_ = core_.unsettled_acks();
+  publish_state();
+}
+
+SubscriptionLoop::Mail SubscriptionLoop::wait_for_mail() {
+  TimePoint until = now_steady() + kLongest;
+  if (core_.in_flight() > 0) until = std::min(until, now_steady() + kLookAgain);
+  if (send_stalled_) until = std::min(until, now_steady() + kOfferAgain);
+  if (const auto at = core_.wake_at()) until = std::min(until, *at);
+  if (core_.mode() == Mode::reopening) until = now_steady();
+  std::unique_lock lock(box_->mutex);
+  box_->bell.wait_until(lock, until, [this] { return box_->rung; });
+  box_->rung = false;
+  return std::exchange(box_->mail, {});
+}
+
+void SubscriptionLoop::take(Mail mail, TimePoint now) {
+  for (const auto& page : mail.pages) {
+    wanted_.clear();
+    if (!filter_.all()) {
+      for (const EventView& event : page->events) wanted_.push_back(filter_.matches(event) ? 1 : 0);
+    }
+    core_.page_read(page, wanted_, now);
+  }
+  if (mail.settled) {
+    const std::size_t events = core_.window_events();
+    const std::size_t bytes = core_.window_bytes();
+    core_.settled();
+    window_events_.fetch_sub(events - core_.window_events(), std::memory_order_relaxed);
+    window_bytes_.fetch_sub(bytes - core_.window_bytes(), std::memory_order_relaxed);
+    listener_.room();
+  }
+  if (mail.stop && !stop_by_) {
+    core_.stop_asked();
+    const std::scoped_lock lock(box_->mutex);
+    stop_by_ = now + std::chrono::duration_cast<TimePoint::duration>(grace_);
+  }
+}
+
+void SubscriptionLoop::take_outcomes(TimePoint now) {
+  outcomes_.clear();
+  sink_->receive(outcomes_);
+  for (const Outcome& outcome : outcomes_) core_.outcome(outcome, now);
+}
+
+void SubscriptionLoop::watch_trust(TimePoint now) {
+  if (trust_.holds(now) || purged_) return;
+  // Another relay may own the lanes by now: nothing more may leave, not even what the client has queued.
+  purged_ = true;
+  core_.stop_asked();
+  sink_->purge();
+  take_outcomes(now);
+  listener_.distrusted();
+}
+
+void SubscriptionLoop::open_if_wanted(TimePoint now) {
+  if (!core_.wants_open(now)) return;
+  const Status status = sink_->open();
+  core_.opened(status, now_steady());
+  was_opened_ = was_opened_ || status.has_value();
+}
+
+void SubscriptionLoop::send_what_may_go(TimePoint now) {
+  send_stalled_ = false;
+  // Bounded, so that settlements and pages are looked at between batches of a fast sink.
+  for (int batch = 0; batch < 16; ++batch) {
+    const auto sends = core_.to_send();
+    if (sends.empty()) return;
+    if (!trust_.holds(now_steady())) return;
+    buffer_.clear();
+    for (const auto& send : sends) renderer_.render(send.token, *send.event, buffer_);
+    const std::size_t taken = sink_->send(buffer_.messages());
+    core_.handed_over(taken, now);
+    take_outcomes(now);
+    if (taken < sends.size()) {
+      send_stalled_ = true;
+      return;
+    }
+    settle(now);
+  }
+  box_->ring();
+}
+
+void SubscriptionLoop::settle(TimePoint now) {
+  if (stop_by_) {
+    const std::scoped_lock lock(box_->mutex);
+    if (!may_settle_) return;
+  }
+  auto rows = core_.settle(now);
+  if (rows.empty()) return;
+  for (store::Settlement& row : rows) {
+    row.subscription = row_.id;
+    row.generation = options_.generation;
+    row.config_version = row_.config_version;
+  }
+  settlements_ += rows.size();
+  settler_.settle(std::move(rows), [box = box_] {
+    {
+      const std::scoped_lock lock(box->mutex);
+      box->mail.settled = true;
+      box->rung = true;
+    }
+    box->bell.notify_one();
+  });
+}
+
+bool SubscriptionLoop::ended(TimePoint now) {
+  if (!stop_by_) return false;
+  bool may_settle = true;
+  {
+    const std::scoped_lock lock(box_->mutex);
+    may_settle = may_settle_;
+  }
+  if (core_.in_flight() == 0 && (core_.finished() || !may_settle)) {
+    drained_ = core_.finished();
+    return true;
+  }
+  if (now < *stop_by_) return false;
+  abandoned_ = core_.in_flight();
+  if (core_.in_flight() > 0) {
+    sink_->purge();
+    take_outcomes(now);
+  }
+  return true;
+}
+
+// ---- what others see
+
+void SubscriptionLoop::publish_state() {
+  const Mode mode = core_.mode();
+  const bool changed = mode != logged_;
+  if (changed && mode == Mode::backing_off && core_.failures() == 1) {
+    log::warn("subscription pauses name={} reason=\"{}\"", row_.spec.name, core_.last_failure().text());
+  } else if (changed && mode == Mode::rejected) {
+    log::error("subscription stops name={} seq={} event={} reason=\"{}\"", row_.spec.name, core_.rejection()->seq,
+               core_.rejection()->id.str(), core_.rejection()->error.text());
+  }
+  logged_ = mode;
+  {
+    const std::scoped_lock lock(box_->mutex);
+    report_.state = to_string(mode);
+    report_.reason = mode == Mode::rejected      ? core_.rejection()->error.text()
+                     : mode == Mode::backing_off ? core_.last_failure().text()
+                                                 : std::string();
+    report_.delivered = core_.acked();
+    report_.filtered = core_.filtered();
+    report_.in_window = core_.window_events();
+    report_.settlements = settlements_;
+  }
+  if (mode == Mode::rejected && !told_rejection_) {
+    told_rejection_ = true;
+    listener_.rejected(*core_.rejection());
+  }
+}
+
+}  // namespace outbox::relay

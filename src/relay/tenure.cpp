@@ -1,0 +1,277 @@
+#include "relay/tenure.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "sink/registry.hpp"
+
+namespace outbox::relay {
+namespace {
+
+/// How long a subscription that is paused or changed may wait for what is in flight: a part of the lease, because no
+/// heartbeat is sent meanwhile.
+std::chrono::milliseconds retire_grace(const RelayOptions& options) { return options.lease / 4; }
+
+feed::PaceOptions pace_of(const RelayOptions& options) {
+  feed::PaceOptions pace;
+  pace.idle = options.idle_poll;
+  pace.busy = std::min(pace.busy, pace.idle);
+  pace.arm = options.wake_up;
+  return pace;
+}
+
+CoreOptions core_of(const RelayOptions& options, std::int32_t subscription) {
+  CoreOptions core;
+  core.window_events = options.window_events;
+  core.window_bytes = options.window_bytes;
+  core.settle_interval = options.settle_interval;
+  core.settle_events = options.settle_events;
+  core.seed = static_cast<std::uint64_t>(subscription);
+  return core;
+}
+
+}  // namespace
+
+// ---- the shelf
+
+void SinkShelf::put_custom(const std::string& name, std::unique_ptr<Sink> sink) {
+  shelf_[name] = Shelved{.remains = {.sink = std::move(sink), .unsettled_acks = {}}, .config_version = 0};
+}
+
+Result<Remains> SinkShelf::take(const store::SubscriptionRow& row) {
+  const auto found = shelf_.find(row.spec.name);
+  const bool custom = row.spec.sink == "custom";
+  if (found != shelf_.end() && found->second.remains.sink &&
+      (custom || found->second.config_version == row.config_version)) {
+    return std::exchange(found->second.remains, {});
+  }
+  if (custom) {
+    return fail(Errc::not_found, "subscription " + row.spec.name + ": sink is \"custom\" and no sink was given",
+                "call Relay::use(\"" + row.spec.name + "\", ...) before start()");
+  }
+  auto sink = sink::make_sink(row.spec);
+  if (!sink) return pass(sink);
+  return Remains{.sink = std::move(*sink), .unsettled_acks = {}};
+}
+
+void SinkShelf::put_back(const store::SubscriptionRow& row, Remains remains) {
+  shelf_[row.spec.name] = Shelved{.remains = std::move(remains), .config_version = row.config_version};
+}
+
+void SinkShelf::close_all() {
+  for (auto& [name, shelved] : shelf_) {
+    if (shelved.remains.sink) shelved.remains.sink->close();
+  }
+  shelf_.clear();
+}
+
+// ---- the tenure
+
+Tenure::Tenure(store::Store& store, const RelayOptions& options, SinkShelf& shelf, const TrustDeadline& trust,
+               std::function<void()> bell)
+    : store_(store), options_(options), shelf_(shelf), trust_(trust), bell_(std::move(bell)) {}
+
+Tenure::~Tenure() { (void)end(std::chrono::nanoseconds(0), false); }
+
+Status Tenure::begin(std::int64_t generation) {
+  generation_ = generation;
+  auto progress = store_.progress();
+  if (!progress) return pass(progress);
+  auto loader = store_.progress();
+  if (!loader) return pass(loader);
+  auto catalog = store_.catalog();
+  if (!catalog) return pass(catalog);
+  auto reader = store_.reader();
+  if (!reader) return pass(reader);
+  auto wakeup = store_.wakeup(options_.wake_up);
+  if (!wakeup) return pass(wakeup);
+  loader_ = std::move(*loader);
+  catalog_ = std::move(*catalog);
+  const auto failed = [this](const Error& error) { broke(error); };
+  settler_ = std::make_unique<Settler>(std::move(*progress), failed);
+  PumpOptions pump;
+  pump.page_rows = options_.page_rows;
+  pump.page_bytes = std::max<std::size_t>(options_.window_bytes / 4, 1);
+  pump.pace = pace_of(options_);
+  pump_ = std::make_unique<LogPump>(std::move(*reader), std::move(*wakeup), pump, failed);
+  settler_->start();
+  if (Status status = pump_->begin({}); !status) return status;
+  pump_->start();
+  return tend();
+}
+
+void Tenure::broke(const Error& error) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!failure_) failure_ = error;
+  }
+  bell_();
+}
+
+std::optional<Error> Tenure::failure() const {
+  const std::scoped_lock lock(mutex_);
+  return failure_;
+}
+
+Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::SubscriptionRow& row) {
+  auto renderer = event::Renderer::create(row.spec);
+  if (!renderer) return pass(renderer);
+  auto strands = loader_->load(row.id);
+  if (!strands) return pass(strands);
+  if (strands->size() != 1) {
+    return fail(Errc::unsupported, "subscription " + row.spec.name + ": its lanes stand at different cursors",
+                "this version delivers with one relay for all lanes; finish with the version that wrote them");
+  }
+  auto remains = shelf_.take(row);
+  if (!remains) return pass(remains);
+  const std::string name = row.spec.name;
+  SubscriptionLoop::Listener listener{
+      .room = [this] { pump_->room(); },
+      .rejected =
+          [this, name](const Rejection& rejection) {
+            {
+              const std::scoped_lock lock(mutex_);
+              if (const auto found = running_.find(name); found != running_.end()) found->second.rejection = rejection;
+            }
+            bell_();
+          },
+      .distrusted =
+          [this] {
+            broke(Error{.code = Errc::lease_lost, .remedy = Remedy::retry_call, .effect = Effect::none,
+                       .message = "the lease could not be renewed in time", .hint = {}, .origin = {}});
+          },
+  };
+  const LoopOptions options{.core = core_of(options_, row.id), .generation = generation_};
+  return std::make_unique<SubscriptionLoop>(row, std::move(*renderer), strands->front().cursor, options,
+                                            std::move(*remains), *settler_, trust_, std::move(listener));
+}
+
+Status Tenure::tend() {
+  if (Status status = write_rejections(); !status) return status;
+  auto rows = catalog_->subscriptions();
+  if (!rows) return pass(rows);
+  return follow(*rows);
+}
+
+/// A rejected event stops its subscription, where a person can see it. Until that is written the loop rests anyway.
+Status Tenure::write_rejections() {
+  std::vector<std::pair<std::string, Rejection>> rejections;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [name, running] : running_) {
+      if (running.rejection) rejections.emplace_back(name, *running.rejection);
+    }
+  }
+  for (const auto& [name, rejection] : rejections) {
+    const auto found = running_.find(name);
+    if (Status status = catalog_->stop(found->second.loop->row().id, rejection.error.text(), rejection.seq, rejection.id);
+        !status) {
+      return status;
+    }
+    retire(name);
+  }
+  return {};
+}
+
+Status Tenure::follow(const std::vector<store::SubscriptionRow>& rows) {
+  std::vector<std::string> gone;
+  for (const auto& [name, running] : running_) {
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.id == running.loop->row().id; });
+    if (row == rows.end() || row->state != store::SubscriptionState::active ||
+        row->config_version != running.loop->row().config_version) {
+      gone.push_back(name);
+    }
+  }
+  for (const std::string& name : gone) retire(name);
+  std::map<std::string, SubscriptionReport> at_rest;
+  for (const auto& row : rows) {
+    const std::string& name = row.spec.name;
+    if (row.state != store::SubscriptionState::active) {
+      at_rest[name] = SubscriptionReport{.name = name, .state = store::to_string(row.state), .reason = row.reason};
+      continue;
+    }
+    if (running_.contains(name)) continue;
+    auto loop = make_loop(row);
+    if (!loop) {
+      if (loop.error().remedy == Remedy::reconnect) return pass(loop);
+      // The others go on: a bad subscription stops itself only.
+      complain(name, loop.error());
+      at_rest[name] = SubscriptionReport{.name = name, .state = "broken", .reason = loop.error().text()};
+      continue;
+    }
+    complaints_.erase(name);
+    SubscriptionLoop* started = loop->get();
+    {
+      const std::scoped_lock lock(mutex_);
+      running_[name] = Running{.loop = std::move(*loop), .rejection = {}};
+    }
+    started->start();
+    pump_->add(started, started->start_cursor());
+    log::info("subscription delivers name={} sink={} config_version={}", name, row.spec.sink, row.config_version);
+  }
+  const std::scoped_lock lock(mutex_);
+  at_rest_ = std::move(at_rest);
+  return {};
+}
+
+void Tenure::complain(const std::string& name, const Error& error) {
+  std::string& said = complaints_[name];
+  if (said == error.text()) return;
+  said = error.text();
+  log::error("subscription cannot start name={} reason=\"{}\"", name, said);
+}
+
+void Tenure::retire(const std::string& name) {
+  const auto found = running_.find(name);
+  SubscriptionLoop& loop = *found->second.loop;
+  pump_->remove(&loop);
+  (void)loop.stop(retire_grace(options_), true);
+  Remains remains = loop.take_remains();
+  // It starts again from its persisted cursor, which the settlement above has moved.
+  shelf_.put_back(loop.row(), std::move(remains));
+  const std::scoped_lock lock(mutex_);
+  running_.erase(found);
+}
+
+StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
+  StopReport report{.drained = true, .abandoned = 0};
+  if (pump_) pump_->stop();
+  std::vector<std::jthread> stopping;
+  std::mutex report_mutex;
+  for (auto& [name, running] : running_) {
+    // Side by side, so that the grace period is one for all.
+    stopping.emplace_back([&report, &report_mutex, loop = running.loop.get(), grace, settle] {
+      const bool drained = loop->stop(grace, settle);
+      const std::scoped_lock lock(report_mutex);
+      report.drained = report.drained && drained;
+      report.abandoned += loop->abandoned();
+    });
+  }
+  stopping.clear();
+  std::unique_ptr<Settler> settler;
+  {
+    const std::scoped_lock lock(mutex_);
+    settler = std::move(settler_);
+  }
+  settler.reset();  // writes what it was given; without the lock, since it may report a failure
+  const std::scoped_lock lock(mutex_);
+  for (auto& [name, running] : running_) shelf_.put_back(running.loop->row(), running.loop->take_remains());
+  running_.clear();
+  pump_.reset();
+  return report;
+}
+
+void Tenure::report(RelayReport& into) const {
+  const std::scoped_lock lock(mutex_);
+  if (pump_) {
+    into.fetches = pump_->fetches();
+    into.statements = pump_->statements();
+  }
+  if (settler_) into.statements += settler_->statements();
+  for (const auto& [name, running] : running_) into.subscriptions.push_back(running.loop->report());
+  for (const auto& [name, report] : at_rest_) into.subscriptions.push_back(report);
+}
+
+}  // namespace outbox::relay

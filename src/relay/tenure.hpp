@@ -1,0 +1,94 @@
+// One tenure: the time in which this relay owns the lanes and the store holds. It has the reader, the settler and one
+// loop per active subscription. When the store or the lanes are lost the tenure ends whole, and the next one starts from
+// the persisted cursors: nothing read before may be trusted after a reconnect (facts of the store: a restarted server may
+// issue a transaction id again).
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <outbox/relay.hpp>
+#include <string>
+#include <vector>
+
+#include "relay/log_pump.hpp"
+#include "relay/settler.hpp"
+#include "relay/subscription_loop.hpp"
+#include "store/store.hpp"
+
+namespace outbox::relay {
+
+/// Sinks live longer than a tenure: they are kept by subscription name, with what they acked in vain.
+class SinkShelf {
+ public:
+  /// The application's own sinks, for subscriptions with sink = "custom".
+  void put_custom(const std::string& name, std::unique_ptr<Sink> sink);
+  [[nodiscard]] Result<Remains> take(const store::SubscriptionRow& row);
+  void put_back(const store::SubscriptionRow& row, Remains remains);
+  void close_all();
+
+ private:
+  struct Shelved {
+    Remains remains;
+    std::int32_t config_version{0};
+  };
+  std::map<std::string, Shelved> shelf_;
+};
+
+class Tenure {
+ public:
+  Tenure(store::Store& store, const RelayOptions& options, SinkShelf& shelf, const TrustDeadline& trust,
+         std::function<void()> bell);
+  Tenure(const Tenure&) = delete;
+  Tenure& operator=(const Tenure&) = delete;
+  Tenure(Tenure&&) = delete;
+  Tenure& operator=(Tenure&&) = delete;
+  ~Tenure();
+
+  /// Loads the cursors and starts everything.
+  [[nodiscard]] Status begin(std::int64_t generation);
+  /// Looks for changed subscriptions and for what the loops reported; the keeper calls it about once a second.
+  [[nodiscard]] Status tend();
+  /// Any thread: what ended it, if something did.
+  [[nodiscard]] std::optional<Error> failure() const;
+  /// Ends it. `settle`: write what is done (the store and the lanes are still ours).
+  StopReport end(std::chrono::nanoseconds grace, bool settle);
+  void report(RelayReport& into) const;
+
+ private:
+  struct Running {
+    std::unique_ptr<SubscriptionLoop> loop;
+    std::optional<Rejection> rejection;  ///< Reported by the loop, not yet written.
+  };
+
+  void broke(const Error& error);
+  [[nodiscard]] Result<std::unique_ptr<SubscriptionLoop>> make_loop(const store::SubscriptionRow& row);
+  [[nodiscard]] Status write_rejections();
+  [[nodiscard]] Status follow(const std::vector<store::SubscriptionRow>& rows);
+  void retire(const std::string& name);
+  void complain(const std::string& name, const Error& error);
+
+  store::Store& store_;
+  const RelayOptions& options_;
+  SinkShelf& shelf_;
+  const TrustDeadline& trust_;
+  const std::function<void()> bell_;
+  std::int64_t generation_{0};
+
+  std::unique_ptr<store::Progress> loader_;
+  std::unique_ptr<store::Catalog> catalog_;
+  std::unique_ptr<LogPump> pump_;
+  std::map<std::string, std::string> complaints_;
+
+  mutable std::mutex mutex_;
+  std::optional<Error> failure_;
+  std::map<std::string, Running> running_;
+  std::map<std::string, SubscriptionReport> at_rest_;
+
+  std::unique_ptr<Settler> settler_;
+};
+
+}  // namespace outbox::relay

@@ -1,0 +1,56 @@
+// Events as lines of a JSONL file, acked when they are on the disk. See docs/sinks/file.md.
+#pragma once
+
+#include <chrono>
+#include <outbox/sink.hpp>
+#include <string>
+#include <vector>
+
+#include "sink/file/line_file.hpp"
+#include "sink/kind.hpp"
+
+namespace outbox::sink {
+
+struct FileOptions {
+  std::string path;
+  mode_t mode{0640};
+  /// How long written lines may wait for the sync that acks them, so that one sync serves many batches. 0: each batch is
+  /// synced at once. None: never synced, acked when the kernel has them.
+  std::optional<std::chrono::nanoseconds> sync_after{std::chrono::nanoseconds(0)};
+};
+
+class FileSink final : public Sink {
+ public:
+  explicit FileSink(FileOptions options, const Disk& disk = Disk::real());
+
+  [[nodiscard]] SinkTraits traits() const noexcept override { return {.name = "file", .gapless = true}; }
+  [[nodiscard]] Status open() override;
+  [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
+  void receive(std::vector<Outcome>& outcomes) override;
+  void purge() override;
+  void close() noexcept override;
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  [[nodiscard]] Status follow_rotation();
+  [[nodiscard]] std::size_t write_some(std::span<const Message> messages);
+  void ack_what_is_durable();
+  void sync();
+  void resolve_written(Outcome::Kind kind, const Error& error);
+  void refuse(const Message& message, Error error);
+
+  const FileOptions options_;
+  LineFile file_;
+  bool failed_{false};  ///< Until open(): nothing is written behind a failure.
+
+  std::string lines_;
+  std::vector<std::size_t> ends_;
+  std::vector<Token> written_;  ///< Not synced.
+  TimePoint oldest_{};          ///< When the first of written_ was written.
+  std::vector<Outcome> ready_;
+};
+
+[[nodiscard]] Kind file_kind();
+
+}  // namespace outbox::sink

@@ -1,0 +1,86 @@
+#include "sink/json_line.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "event/base64.hpp"
+#include "event/content_type.hpp"
+#include "event/id.hpp"
+#include "event/json_scan.hpp"
+#include "event/json_write.hpp"
+#include "event/utf8.hpp"
+
+namespace outbox::sink {
+namespace {
+
+void append_member(std::string& out, std::string_view name, std::string_view text) {
+  out.append(name);
+  event::append_json_string(out, text);
+}
+
+void append_headers(std::string& out, std::span<const HeaderView> headers) {
+  out.append(",\"headers\":{");
+  const char* separator = "";
+  for (const HeaderView& header : headers) {
+    out.append(separator);
+    event::append_json_string(out, header.name);
+    out.push_back(':');
+    event::append_json_string(out, header.value);
+    separator = ",";
+  }
+  out.push_back('}');
+}
+
+/// Line breaks stand only between the tokens of valid JSON, where a space means the same.
+void append_json_on_one_line(std::string& out, std::string_view json) {
+  const std::size_t from = out.size();
+  out.append(json);
+  std::replace_if(
+      out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+}
+
+void append_body(std::string& out, const Message& message) {
+  if (event::is_json_type(message.content_type) && event::is_json(message.body)) {
+    out.append(",\"body\":");
+    append_json_on_one_line(out, message.body);
+  } else if (event::is_utf8(message.body)) {
+    append_member(out, ",\"body\":", message.body);
+  } else {
+    out.append(",\"body_base64\":\"");
+    const std::size_t from = out.size();
+    out.resize(from + event::base64_length(message.body.size()));
+    event::write_base64(message.body, out.data() + from);
+    out.push_back('"');
+  }
+}
+
+void append_event(std::string& out, const EventView& event) {
+  out.append(",\"id\":\"");
+  const std::size_t from = out.size();
+  out.resize(from + event::kIdChars);
+  event::write_id(event.id, out.data() + from);
+  out.append("\",\"seq\":");
+  char digits[20];
+  out.append(digits, std::to_chars(digits, digits + sizeof digits, event.seq).ptr);
+  append_member(out, ",\"aggregate_type\":", event.aggregate_type);
+  append_member(out, ",\"aggregate_id\":", event.aggregate_id);
+  append_member(out, ",\"event_type\":", event.event_type);
+}
+
+}  // namespace
+
+void append_json_line(std::string& out, const Message& message) {
+  append_member(out, "{\"topic\":", message.topic);
+  out.append(",\"key\":");
+  if (message.key) {
+    event::append_json_string(out, *message.key);
+  } else {
+    out.append("null");
+  }
+  append_headers(out, message.headers);
+  append_body(out, message);
+  if (message.event != nullptr) append_event(out, *message.event);
+  out.append("}\n");
+}
+
+}  // namespace outbox::sink

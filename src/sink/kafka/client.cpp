@@ -1,0 +1,194 @@
+#include "sink/kafka/client.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "sink/kafka/error_map.hpp"
+
+namespace outbox::sink::kafka {
+namespace {
+
+constexpr std::size_t kLongestTopicName = 249;
+
+rd_kafka_vu_t argument(rd_kafka_vtype_t type) {
+  rd_kafka_vu_t value{};
+  value.vtype = type;
+  return value;
+}
+
+// The places of the arguments of one message. Topic, flags and the rest are told by their type, not by their place.
+enum Argument : std::size_t { kTopic, kFlags, kOpaque, kTimestamp, kBody, kHeaders, kKey, kArguments };
+
+std::vector<rd_kafka_vu_t> make_arguments() {
+  std::vector<rd_kafka_vu_t> made(kArguments);
+  made[kTopic] = argument(RD_KAFKA_VTYPE_RKT);
+  made[kFlags] = argument(RD_KAFKA_VTYPE_MSGFLAGS);
+  made[kFlags].u.i = RD_KAFKA_MSG_F_COPY;
+  made[kOpaque] = argument(RD_KAFKA_VTYPE_OPAQUE);
+  made[kTimestamp] = argument(RD_KAFKA_VTYPE_TIMESTAMP);
+  made[kBody] = argument(RD_KAFKA_VTYPE_VALUE);
+  made[kHeaders] = argument(RD_KAFKA_VTYPE_HEADERS);
+  made[kKey] = argument(RD_KAFKA_VTYPE_KEY);
+  return made;
+}
+
+/// librdkafka reads only; a null pointer would be a null value (a tombstone), not an empty one.
+void set_memory(rd_kafka_vu_t& into, std::string_view text) {
+  into.u.mem.ptr = const_cast<char*>(text.empty() ? "" : text.data());
+  into.u.mem.size = text.size();
+}
+
+rd_kafka_headers_t* make_headers(std::span<const HeaderView> headers) {
+  rd_kafka_headers_t* made = rd_kafka_headers_new(headers.size());
+  for (const HeaderView& header : headers) {
+    rd_kafka_header_add(made, header.name.data(), static_cast<ssize_t>(header.name.size()),
+                        header.value.empty() ? "" : header.value.data(), static_cast<ssize_t>(header.value.size()));
+  }
+  return made;
+}
+
+}  // namespace
+
+bool is_topic_name(std::string_view name) noexcept {
+  if (name.empty() || name.size() > kLongestTopicName || name == "." || name == "..") return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+  });
+}
+
+void Client::HandleDelete::operator()(rd_kafka_t* handle) const noexcept {
+  // Whatever is left is given up first, so that ending does not wait for brokers.
+  rd_kafka_purge(handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
+  rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+}
+
+Client::Client(Reports& reports, std::function<void()> bell)
+    : reports_(reports), bell_(std::move(bell)), arguments_(make_arguments()) {}
+
+Client::~Client() { silence(); }
+
+void Client::silence() {
+  if (queue_) rd_kafka_queue_cb_event_enable(queue_.get(), nullptr, nullptr);
+}
+
+Result<std::unique_ptr<Client>> Client::create(const rd_kafka_conf_t& conf, Reports& reports,
+                                               std::function<void()> bell) {
+  std::unique_ptr<Client> client(new Client(reports, std::move(bell)));
+  rd_kafka_conf_t* copy = rd_kafka_conf_dup(&conf);
+  rd_kafka_conf_set_opaque(copy, client.get());
+  rd_kafka_conf_set_dr_msg_cb(copy, on_report);
+  rd_kafka_conf_set_error_cb(copy, on_error);
+  rd_kafka_conf_set_log_cb(copy, on_log);
+  char why[512] = "";
+  client->handle_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, copy, why, sizeof why));
+  if (!client->handle_) {
+    rd_kafka_conf_destroy(copy);
+    return fail(Errc::invalid_argument, std::string("kafka: ") + why, "check the settings of this sink");
+  }
+  client->queue_.reset(rd_kafka_queue_get_main(client->handle_.get()));
+  rd_kafka_queue_cb_event_enable(client->queue_.get(), on_bell, client.get());
+  return client;
+}
+
+Status Client::reach(std::chrono::milliseconds limit) {
+  const rd_kafka_metadata_t* metadata = nullptr;
+  const auto code = rd_kafka_metadata(handle_.get(), 0, nullptr, &metadata, static_cast<int>(limit.count()));
+  if (metadata != nullptr) rd_kafka_metadata_destroy(metadata);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+  poll();
+  Error error = describe(complaint_.empty() ? code : complaint_code_, {});
+  error.message = "kafka: no broker answers";
+  if (!complaint_.empty()) error.message += ": " + complaint_;
+  return fail(std::move(error));
+}
+
+rd_kafka_topic_t* Client::topic(std::string_view name) {
+  if (last_topic_ != nullptr && name == last_topic_name_) return last_topic_;
+  auto found = topics_.find(name);
+  if (found == topics_.end()) {
+    if (!is_topic_name(name)) return nullptr;
+    std::string text(name);
+    rd_kafka_topic_t* made = rd_kafka_topic_new(handle_.get(), text.c_str(), nullptr);
+    if (made == nullptr) return nullptr;
+    found = topics_.emplace(std::move(text), made).first;
+  }
+  last_topic_name_ = found->first;
+  last_topic_ = found->second.get();
+  return last_topic_;
+}
+
+rd_kafka_resp_err_t Client::produce(const Message& message, std::size_t slot, std::int64_t timestamp_ms) {
+  rd_kafka_topic_t* to = topic(message.topic);
+  if (to == nullptr) return RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION;
+  arguments_[kTopic].u.rkt = to;
+  arguments_[kOpaque].u.ptr = reinterpret_cast<void*>(slot);
+  arguments_[kTimestamp].u.i64 = timestamp_ms;
+  set_memory(arguments_[kBody], message.body);
+  rd_kafka_headers_t* headers = make_headers(message.headers);
+  arguments_[kHeaders].u.headers = headers;
+  set_memory(arguments_[kKey], message.key.value_or(""));
+  rd_kafka_error_t* error =
+      rd_kafka_produceva(handle_.get(), arguments_.data(), message.key ? kArguments : kKey);
+  if (error == nullptr) return RD_KAFKA_RESP_ERR_NO_ERROR;
+  const auto code = rd_kafka_error_code(error);
+  rd_kafka_error_destroy(error);
+  rd_kafka_headers_destroy(headers);
+  return code;
+}
+
+void Client::poll(std::chrono::milliseconds wait) { rd_kafka_poll(handle_.get(), static_cast<int>(wait.count())); }
+
+void Client::purge_queued() {
+  rd_kafka_purge(handle_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING);
+}
+
+void Client::purge_all() {
+  rd_kafka_purge(handle_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
+}
+
+void Client::on_report(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
+  Reports& reports = static_cast<Client*>(opaque)->reports_;
+  const auto slot = reinterpret_cast<std::size_t>(message->_private);
+  if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+    reports.delivered(slot);
+    return;
+  }
+  const auto status = rd_kafka_message_status(message);
+  if (status == RD_KAFKA_MSG_STATUS_PERSISTED) {
+    reports.delivered(slot);  // the broker had it already, from a request whose answer was lost
+    return;
+  }
+  reports.failed(slot, message->err, status == RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED, rd_kafka_topic_name(message->rkt));
+}
+
+void Client::on_error(rd_kafka_t* handle, int code, const char* reason, void* opaque) {
+  auto& self = *static_cast<Client*>(opaque);
+  // That all brokers are down says less than why each of them is.
+  if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && !self.complaint_.empty()) return;
+  self.complaint_code_ = static_cast<rd_kafka_resp_err_t>(code);
+  const std::string_view text(reason);
+  self.complaint_ = text.substr(0, text.find(" (after "));  // how long it took helps nobody
+  if (self.complaint_code_ == RD_KAFKA_RESP_ERR__FATAL) {
+    char why[512] = "";
+    self.complaint_code_ = rd_kafka_fatal_error(handle, why, sizeof why);
+    self.complaint_ = why;
+  }
+}
+
+void Client::on_log(const rd_kafka_t*, int level, const char* facility, const char* text) {
+  constexpr int kCritical = 2;  // syslog's levels: emergency, alert, critical, error, warning ...
+  constexpr int kWarning = 4;
+  if (level <= kCritical) {
+    log::warn("kafka client facility={} text=\"{}\"", facility, text);
+  } else if (level <= kWarning) {
+    log::info("kafka client facility={} text=\"{}\"", facility, text);
+  } else {
+    log::debug("kafka client facility={} text=\"{}\"", facility, text);
+  }
+}
+
+void Client::on_bell(rd_kafka_t*, void* opaque) { static_cast<Client*>(opaque)->bell_(); }
+
+}  // namespace outbox::sink::kafka

@@ -1,0 +1,105 @@
+// One librdkafka producer, from its making to its end. It is never repaired: after a failure the sink drops it and makes
+// another. Its callbacks run inside poll(), on the thread that calls it; only the bell rings on librdkafka's threads.
+#pragma once
+
+#include <librdkafka/rdkafka.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <outbox/error.hpp>
+#include <outbox/sink.hpp>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace outbox::sink::kafka {
+
+class Client {
+ public:
+  /// What becomes of the messages; `slot` is what produce() was given.
+  class Reports {
+   public:
+    virtual void delivered(std::size_t slot) = 0;
+    virtual void failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt, std::string_view topic) = 0;
+
+   protected:
+    ~Reports() = default;
+  };
+
+  /// The conf is copied. `bell` rings when poll() has something to do.
+  [[nodiscard]] static Result<std::unique_ptr<Client>> create(const rd_kafka_conf_t& conf, Reports& reports,
+                                                              std::function<void()> bell);
+
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  Client(Client&&) = delete;
+  Client& operator=(Client&&) = delete;
+  /// Forgets what is in flight, without reports.
+  ~Client();
+
+  /// Waits until a broker answers.
+  [[nodiscard]] Status reach(std::chrono::milliseconds limit);
+
+  /// Queues a copy of the message. NO_ERROR: there will be a report. _QUEUE_FULL: try again later. Anything else: it went
+  /// nowhere, and nothing must be sent after it.
+  [[nodiscard]] rd_kafka_resp_err_t produce(const Message& message, std::size_t slot, std::int64_t timestamp_ms);
+
+  /// Calls Reports for what happened; waits so long for the first.
+  void poll(std::chrono::milliseconds wait = std::chrono::milliseconds(0));
+
+  /// Gives up what is not sent yet, or everything. Reports follow with poll(). Does not wait.
+  void purge_queued();
+  void purge_all();
+  /// The bell does not ring any more.
+  void silence();
+
+  /// What the client complained about last, in its words; empty: nothing since the last delivery.
+  [[nodiscard]] const std::string& complaint() const { return complaint_; }
+  [[nodiscard]] rd_kafka_resp_err_t complaint_code() const { return complaint_code_; }
+  void forget_complaint() { complaint_.clear(); }
+
+ private:
+  struct HandleDelete {
+    void operator()(rd_kafka_t* handle) const noexcept;
+  };
+  struct TopicDelete {
+    void operator()(rd_kafka_topic_t* topic) const noexcept { rd_kafka_topic_destroy(topic); }
+  };
+  struct QueueDelete {
+    void operator()(rd_kafka_queue_t* queue) const noexcept { rd_kafka_queue_destroy(queue); }
+  };
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>()(text); }
+  };
+
+  Client(Reports& reports, std::function<void()> bell);
+
+  static void on_report(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque);
+  static void on_error(rd_kafka_t* handle, int code, const char* reason, void* opaque);
+  static void on_log(const rd_kafka_t*, int level, const char* facility, const char* text);
+  static void on_bell(rd_kafka_t*, void* opaque);
+
+  [[nodiscard]] rd_kafka_topic_t* topic(std::string_view name);
+
+  Reports& reports_;
+  const std::function<void()> bell_;
+  std::string complaint_;
+  rd_kafka_resp_err_t complaint_code_{RD_KAFKA_RESP_ERR_NO_ERROR};
+
+  std::vector<rd_kafka_vu_t> arguments_;
+
+  // Destroyed from the last to the first: topics and queue before the handle.
+  std::unique_ptr<rd_kafka_t, HandleDelete> handle_;
+  std::unique_ptr<rd_kafka_queue_t, QueueDelete> queue_;
+  std::unordered_map<std::string, std::unique_ptr<rd_kafka_topic_t, TopicDelete>, Hash, std::equal_to<>> topics_;
+  std::string_view last_topic_name_;
+  rd_kafka_topic_t* last_topic_{nullptr};
+};
+
+/// What Kafka accepts as the name of a topic.
+[[nodiscard]] bool is_topic_name(std::string_view name) noexcept;
+
+}  // namespace outbox::sink::kafka

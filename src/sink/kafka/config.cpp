@@ -1,0 +1,214 @@
+#include "sink/kafka/config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/nearest.hpp"
+
+namespace outbox::sink::kafka {
+namespace {
+
+/// What the no-gap rule and the promise of no loss need, and what a relay needs other than librdkafka's default.
+constexpr std::pair<const char*, const char*> kOurs[] = {
+    {"client.id", "outbox"},
+    {"enable.idempotence", "true"},
+    {"acks", "all"},
+    {"enable.gapless.guarantee", "true"},
+    {"message.timeout.ms", "0"},  // delivery_deadline instead: then everything is purged, not a message in the middle
+    {"max.in.flight.requests.per.connection", "5"},
+    {"socket.timeout.ms", "6000"},
+    {"request.timeout.ms", "5000"},
+    {"socket.connection.setup.timeout.ms", "10000"},
+    {"socket.keepalive.enable", "true"},
+    {"socket.nagle.disable", "true"},
+    {"batch.size", "1000000"},
+    {"compression.type", "lz4"},
+    {"queue.buffering.max.messages", "100000"},  // max_in_flight is reached before
+    {"queue.buffering.max.kbytes", "65536"},
+    {"message.max.bytes", "1048588"},  // the brokers' own default
+    {"allow.auto.create.topics", "false"},
+    {"partitioner", "murmur2_random"},  // the same partitions as Java's producers
+    {"retry.backoff.ms", "100"},
+    {"reconnect.backoff.ms", "100"},
+    {"reconnect.backoff.max.ms", "10000"},
+    {"topic.metadata.propagation.max.ms", "3000"},
+    {"log.connection.close", "false"},
+};
+
+constexpr std::int64_t kMostInFlight = 100000;
+
+/// A property whose value matters for the promises.
+struct Guard {
+  std::string_view name;
+  std::vector<std::string_view> allowed;  ///< Empty: it cannot be set at all.
+  const char* reason;
+  bool insecure_tls_lifts{false};
+};
+
+const std::vector<Guard>& guards() {
+  static constexpr const char* kCode = "a configuration must not run code in the relay";
+  static constexpr const char* kGap = "librdkafka would then leave out single events; set delivery_deadline instead";
+  static constexpr const char* kMan = "anyone on the way could read and change the events; insecure_tls = true allows it";
+  static constexpr const char* kTransactions = "the sink does not use Kafka's transactions";
+  static const std::vector<Guard> all = {
+      {"acks", {"all", "-1"}, "an event that fewer brokers have can be lost"},
+      {"request.required.acks", {"all", "-1"}, "an event that fewer brokers have can be lost"},
+      {"enable.idempotence", {"true"}, "without it events arrive twice and out of order"},
+      {"enable.gapless.guarantee", {"true"}, "without it later events of a key overtake one that failed"},
+      {"message.timeout.ms", {"0"}, kGap},
+      {"delivery.timeout.ms", {"0"}, kGap},
+      {"retries", {}, kGap},
+      {"message.send.max.retries", {}, kGap},
+      {"max.in.flight", {"1", "2", "3", "4", "5"}, "an idempotent producer keeps its order up to 5"},
+      {"max.in.flight.requests.per.connection", {"1", "2", "3", "4", "5"}, "an idempotent producer keeps its order up to 5"},
+      {"delivery.report.only.error", {"false"}, "the relay waits for the report of each event"},
+      {"transactional.id", {}, kTransactions},
+      {"transaction.timeout.ms", {}, kTransactions},
+      {"bootstrap.servers", {}, "set brokers instead"},
+      {"metadata.broker.list", {}, "set brokers instead"},
+      {"linger.ms", {}, "set linger instead"},
+      {"queue.buffering.max.ms", {}, "set linger instead"},
+      {"plugin.library.paths", {}, kCode},
+      {"ssl.engine.location", {}, kCode},
+      {"ssl.engine.id", {}, kCode},
+      {"sasl.kerberos.kinit.cmd", {}, kCode},
+      {"test.mock.num.brokers", {}, "a mock broker keeps nothing"},
+      {"enable.ssl.certificate.verification", {"true"}, kMan, true},
+      {"ssl.endpoint.identification.algorithm", {"https"}, kMan, true},
+      {"enable.sasl.oauthbearer.unsecure.jwt", {"false"}, kMan, true},
+      {"partitioner",
+       {"murmur2_random", "murmur2", "consistent", "consistent_random", "fnv1a", "fnv1a_random"},
+       "events of one key must stay on one partition"},
+  };
+  return all;
+}
+
+tl::unexpected<Error> refused(std::string_view name, std::string_view value, std::string_view reason) {
+  return fail(Errc::invalid_argument, fmt::format("kafka.{}: \"{}\" is refused: {}", name, value, reason),
+              "leave the setting out; the sink sets it as it must be");
+}
+
+std::optional<Error> guard_against(std::string_view name, std::string_view value, bool insecure_tls) {
+  for (const Guard& guard : guards()) {
+    if (guard.name != name || (guard.insecure_tls_lifts && insecure_tls)) continue;
+    const auto& allowed = guard.allowed;
+    if (std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
+      return refused(name, value, guard.reason).value();
+    }
+  }
+  return std::nullopt;
+}
+
+void add_names(const char** dump, std::size_t count, std::vector<std::string>& names) {
+  for (std::size_t i = 0; i + 1 < count; i += 2) names.emplace_back(dump[i]);
+  rd_kafka_conf_dump_free(dump, count);
+}
+
+std::vector<std::string> known_properties() {
+  std::vector<std::string> names;
+  std::size_t count = 0;
+  rd_kafka_conf_t* conf = rd_kafka_conf_new();
+  const char** dump = rd_kafka_conf_dump(conf, &count);
+  add_names(dump, count, names);
+  rd_kafka_conf_destroy(conf);
+  rd_kafka_topic_conf_t* topic_conf = rd_kafka_topic_conf_new();
+  dump = rd_kafka_topic_conf_dump(topic_conf, &count);
+  add_names(dump, count, names);
+  rd_kafka_topic_conf_destroy(topic_conf);
+  // What has no default is not in the dump; these are the ones that people set.
+  for (const char* name : {"security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.location",
+                           "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location",
+                           "ssl.key.password", "ssl.key.pem", "ssl.keystore.location", "ssl.keystore.password", "debug"}) {
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+tl::unexpected<Error> unknown_property(std::string_view name) {
+  auto names = known_properties();
+  for (const SettingInfo& setting : info().settings) names.push_back(setting.name);
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const auto near = nearest(name, known);
+  return fail(Errc::invalid_argument, fmt::format("kafka.{}: no such setting, and librdkafka has no such property", name),
+              near ? fmt::format("did you mean \"{}\"?", *near)
+                   : "the properties are in librdkafka's CONFIGURATION.md; this is version " +
+                         std::string(rd_kafka_version_str()));
+}
+
+Status set(rd_kafka_conf_t* conf, std::string_view name, const std::string& value) {
+  char why[256] = "";
+  switch (rd_kafka_conf_set(conf, std::string(name).c_str(), value.c_str(), why, sizeof why)) {
+    case RD_KAFKA_CONF_OK: return {};
+    case RD_KAFKA_CONF_UNKNOWN: return unknown_property(name);
+    case RD_KAFKA_CONF_INVALID: break;
+  }
+  // librdkafka's text may quote the value, which may be a secret.
+  const bool secret = name.find("password") != std::string_view::npos || name.find("secret") != std::string_view::npos ||
+                      name.find("pem") != std::string_view::npos || name.find("jaas") != std::string_view::npos;
+  return fail(Errc::invalid_argument, fmt::format("kafka.{}: {}", name, secret ? "is not a value it can have" : why));
+}
+
+}  // namespace
+
+SinkInfo info() {
+  return {
+      .name = "kafka",
+      .help = "produces to Apache Kafka with librdkafka; order per key without a gap",
+      .settings =
+          {{.name = "brokers",
+            .type = "string",
+            .default_value = "",
+            .required = true,
+            .help = "brokers to begin with: host:port, several with commas"},
+           {.name = "delivery_deadline",
+            .type = "duration",
+            .default_value = "10s",
+            .required = false,
+            .help = "without any delivery for so long the sink gives up what is in flight and starts anew"},
+           {.name = "linger",
+            .type = "duration",
+            .default_value = "1ms",
+            .required = false,
+            .help = "how long the client waits to fill a batch; 0 sends at once and costs more per event"},
+           {.name = "max_in_flight",
+            .type = "integer",
+            .default_value = "5000",
+            .required = false,
+            .help = "events with the client and not yet acked, at most; more may help when the brokers are far away"},
+           {.name = "insecure_tls",
+            .type = "boolean",
+            .default_value = "false",
+            .required = false,
+            .help = "allow to switch off the checks of the brokers' certificates; for trying things out"}},
+      .free_form = true};
+}
+
+Result<Conf> make_conf(const Settings& settings) {
+  if (settings.duration("delivery_deadline") < std::chrono::seconds(1)) {
+    return fail(Errc::invalid_argument, "kafka.delivery_deadline: is shorter than 1 s");
+  }
+  if (settings.integer("max_in_flight") < 1 || settings.integer("max_in_flight") > kMostInFlight) {
+    return fail(Errc::invalid_argument, fmt::format("kafka.max_in_flight: is not between 1 and {}", kMostInFlight));
+  }
+  Conf conf(rd_kafka_conf_new());
+  for (const auto& [name, value] : kOurs) {
+    if (Status done = set(conf.get(), name, value); !done) return pass(done);
+  }
+  const auto linger_ms = static_cast<double>(settings.duration("linger").count()) / 1000.0;
+  if (Status done = set(conf.get(), "linger.ms", fmt::format("{:.3f}", linger_ms)); !done) return pass(done);
+  if (Status done = set(conf.get(), "bootstrap.servers", settings.text("brokers")); !done) return pass(done);
+  for (const auto& [name, value] : settings.others()) {
+    if (auto error = guard_against(name, value, settings.boolean("insecure_tls"))) return fail(std::move(*error));
+    if (Status done = set(conf.get(), name, value); !done) return pass(done);
+  }
+  return conf;
+}
+
+}  // namespace outbox::sink::kafka

@@ -1,0 +1,268 @@
+#include "sink/kafka/kafka_sink.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.hpp"
+#include "sink/kafka/error_map.hpp"
+
+namespace outbox::sink::kafka {
+namespace {
+
+/// So many messages one at a time with no suspect among them, and the suspects are taken to be gone.
+constexpr std::size_t kPatience = 10000;
+constexpr std::chrono::milliseconds kLongestReach{3000};
+/// After a failure the reports of what is on the wire come within a round trip; later than this they are not waited for.
+constexpr std::chrono::milliseconds kDrainLimit{2000};
+/// After a purge the reports are made by the client itself.
+constexpr std::chrono::milliseconds kPurgeLimit{500};
+/// A message may be so many deadlines old while others are delivered; then its partition is stuck.
+constexpr int kStuckDeadlines = 3;
+
+TimePoint now_steady() { return std::chrono::steady_clock::now(); }
+
+std::int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::int64_t seq_of(const Message& message) {
+  return message.event != nullptr ? message.event->seq : static_cast<std::int64_t>(message.token);
+}
+
+}  // namespace
+
+KafkaSink::KafkaSink(Conf conf, std::chrono::nanoseconds delivery_deadline, std::size_t max_in_flight)
+    : conf_(std::move(conf)), deadline_(delivery_deadline), max_in_flight_(max_in_flight), suspects_(kPatience) {}
+
+KafkaSink::~KafkaSink() = default;
+
+SinkTraits KafkaSink::traits() const noexcept {
+  return {.name = "kafka", .gapless = true, .max_batch = 1000, .max_in_flight = max_in_flight_};
+}
+
+Status KafkaSink::open() {
+  if (state_ == State::open) return {};
+  give_up_the_rest();
+  retired_.reset();
+  auto made = Client::create(*conf_, *this, [this] { wake(); });
+  if (!made) return tl::unexpected(std::move(made.error()));
+  const auto limit = std::min<std::chrono::nanoseconds>(deadline_, kLongestReach);
+  if (Status reached = (*made)->reach(std::chrono::duration_cast<std::chrono::milliseconds>(limit)); !reached) {
+    return reached;
+  }
+  client_ = std::move(*made);
+  state_ = State::open;
+  destination_failed_ = false;
+  progress_ = now_steady();
+  return {};
+}
+
+void KafkaSink::close() noexcept {
+  give_up_the_rest();
+  retired_.reset();
+}
+
+// ---- sending
+
+std::size_t KafkaSink::send(std::span<const Message> messages) {
+  if (state_ != State::open) return 0;
+  // A failure that is known by now must be seen before anything is sent behind it: a topic that has just been created
+  // again, for instance, would take what comes next.
+  take_reports();
+  if (state_ != State::open) return 0;
+  const std::size_t limit = suspects_.any() ? 1 : max_in_flight_;
+  if (in_flight_.size() >= limit) return 0;
+  const std::size_t room = std::min(messages.size(), limit - in_flight_.size());
+  const TimePoint now = now_steady();
+  if (in_flight_.size() == 0) progress_ = now;
+  in_flight_.begin_batch(now);
+  const std::int64_t timestamp = now_ms();
+  for (std::size_t i = 0; i < room; ++i) {
+    const std::size_t slot = in_flight_.add(messages[i].token, seq_of(messages[i]));
+    const auto code = client_->produce(messages[i], slot, timestamp);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
+    (void)in_flight_.take(slot);
+    if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && in_flight_.size() > 0) return i;
+    refuse(messages[i], code);
+    return i + 1;
+  }
+  return room;
+}
+
+/// The client did not even take the message. What was sent before it goes its way; nothing is sent after it.
+void KafkaSink::refuse(const Message& message, rd_kafka_resp_err_t code) {
+  Error error = describe(code, message.topic);
+  if (code == RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION && !is_topic_name(message.topic)) {
+    error.message = fmt::format("kafka: \"{}\" cannot be the name of a topic", message.topic);
+    error.hint = "letters, digits, '.', '_' and '-', at most 249; see the subscription's topic template";
+    code = RD_KAFKA_RESP_ERR_INVALID_RECORD;  // depends on the event, so the event is at fault
+  } else if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
+    error.message = fmt::format("kafka: topic {}: the event's {} bytes are more than this sink's message.max.bytes",
+                                message.topic, message.body.size());
+    error.hint = "raise message.max.bytes here, and max.message.bytes of the topic";
+  } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
+    error.message = "kafka: a single event does not fit into the client's queue";
+    error.hint = "raise queue.buffering.max.kbytes";
+    destination_failed_ = true;
+  } else if (code == RD_KAFKA_RESP_ERR__FATAL && !client_->complaint().empty()) {
+    error.message = "kafka: " + client_->complaint();
+  }
+  const auto kind = judge(code, false, seq_of(message), true);
+  destination_failed_ = false;
+  ready_.push_back({.token = message.token, .kind = kind, .error = error});
+  stop_taking(std::move(error));
+}
+
+// ---- what becomes of it
+
+void KafkaSink::delivered(std::size_t slot) {
+  const auto entry = in_flight_.take(slot);
+  suspects_.settled(entry.seq);
+  ready_.push_back({.token = entry.token, .kind = Outcome::Kind::acked});
+}
+
+void KafkaSink::failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt, std::string_view topic) {
+  const bool alone = in_flight_.size() == 1 && state_ == State::open;
+  const auto entry = in_flight_.take(slot);
+  const bool consequence = fault_of(code) == Fault::nobody && state_ != State::open;
+  Error error = consequence ? reason_ : describe(code, topic);
+  error.effect = in_doubt ? Effect::unknown : Effect::none;
+  const auto kind = judge(code, in_doubt, entry.seq, alone);
+  if (state_ == State::open) stop_taking(error);
+  ready_.push_back({.token = entry.token, .kind = kind, .error = std::move(error)});
+}
+
+/// `alone`: no other message can have caused it.
+Outcome::Kind KafkaSink::judge(rd_kafka_resp_err_t code, bool in_doubt, std::int64_t seq, bool alone) {
+  if (in_doubt) return Outcome::Kind::unknown;
+  switch (fault_of(code)) {
+    case Fault::message:
+      if (!alone) {
+        suspects_.add(seq);
+        return Outcome::Kind::retry;
+      }
+      suspects_.settled(seq);
+      return Outcome::Kind::rejected;
+    case Fault::destination: return Outcome::Kind::blocked;
+    case Fault::nobody: break;
+  }
+  return destination_failed_ ? Outcome::Kind::blocked : Outcome::Kind::retry;
+}
+
+void KafkaSink::stop_taking(Error reason) {
+  state_ = State::failed;
+  reason_ = std::move(reason);
+}
+
+void KafkaSink::take_reports() {
+  const std::size_t before = ready_.size();
+  const State was = state_;
+  client_->poll();
+  if (ready_.size() > before) {
+    progress_ = now_steady();
+    client_->forget_complaint();
+  }
+  if (was == State::open && state_ == State::failed) client_->purge_queued();
+}
+
+void KafkaSink::receive(std::vector<Outcome>& outcomes) {
+  if (client_) {
+    take_reports();
+    if (in_flight_.size() > 0) watch_deadlines(now_steady());
+  }
+  if (outcomes.empty()) {
+    outcomes.swap(ready_);
+  } else {
+    for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
+  }
+  ready_.clear();
+}
+
+// ---- giving up
+
+void KafkaSink::watch_deadlines(TimePoint now) {
+  if (state_ == State::purging) {
+    if (now - purged_at_ > kPurgeLimit) give_up_the_rest();
+    return;
+  }
+  const auto limit = state_ == State::open ? deadline_ : std::min<std::chrono::nanoseconds>(deadline_, kDrainLimit);
+  const bool still = now - progress_ > limit;
+  const bool stuck = now - in_flight_.oldest().value_or(now) > kStuckDeadlines * deadline_;
+  if (!still && !stuck) return;
+  if (state_ == State::open) {
+    destination_failed_ = true;
+    stop_taking(overdue(still ? now - progress_ : now - *in_flight_.oldest()));
+  }
+  state_ = State::purging;
+  purged_at_ = now;
+  client_->purge_all();
+  take_reports();
+}
+
+Error KafkaSink::overdue(std::chrono::nanoseconds waited) const {
+  Error error = describe(client_->complaint().empty() ? RD_KAFKA_RESP_ERR__TIMED_OUT : client_->complaint_code(), {});
+  error.message = fmt::format("kafka: no delivery for {:.1f} s", std::chrono::duration<double>(waited).count());
+  if (client_->complaint().empty()) {
+    error.hint = "look after the brokers: is a partition without a leader, are fewer replicas in sync than "
+                 "min.insync.replicas, is the disk full?";
+  } else {
+    error.message += "; the client says: " + client_->complaint();
+  }
+  return error;
+}
+
+void KafkaSink::purge() {
+  if (!client_) return;
+  if (state_ != State::purging) {
+    if (state_ == State::open) {
+      stop_taking({.code = Errc::cancelled, .remedy = Remedy::retry_call, .effect = Effect::none,
+                   .message = "kafka: given up by the relay", .hint = {}, .origin = {}});
+    }
+    state_ = State::purging;
+    purged_at_ = now_steady();
+    client_->purge_all();
+  }
+  const TimePoint until = now_steady() + kPurgeLimit;
+  while (in_flight_.size() > 0 && now_steady() < until) client_->poll(kPurgeLimit / 10);
+  give_up_the_rest();
+}
+
+/// What has no report by now gets none: the client is not listened to any more.
+void KafkaSink::give_up_the_rest() {
+  in_flight_.take_all([this](const InFlight::Entry& entry) {
+    Error error = reason_;
+    error.effect = Effect::unknown;
+    ready_.push_back({.token = entry.token, .kind = Outcome::Kind::unknown, .error = std::move(error)});
+  });
+  state_ = State::closed;
+  if (!client_) return;
+  client_->silence();
+  retired_ = std::move(client_);
+}
+
+}  // namespace outbox::sink::kafka
+
+namespace outbox::sink {
+namespace {
+
+Result<std::unique_ptr<Sink>> make_kafka(const Settings& settings) {
+  auto conf = kafka::make_conf(settings);
+  if (!conf) return tl::unexpected(std::move(conf.error()));
+  return std::make_unique<kafka::KafkaSink>(std::move(*conf), settings.duration("delivery_deadline"),
+                                            static_cast<std::size_t>(settings.integer("max_in_flight")));
+}
+
+Status check_kafka(const Settings& settings) {
+  auto conf = kafka::make_conf(settings);
+  if (!conf) return tl::unexpected(std::move(conf.error()));
+  return {};
+}
+
+}  // namespace
+
+Kind kafka_kind() { return {.info = kafka::info(), .check = check_kafka, .make = make_kafka}; }
+
+}  // namespace outbox::sink

@@ -1,0 +1,69 @@
+// Events to Kafka under the no-gap rule: the client itself stops at the first message it cannot deliver, so nothing of a
+// key overtakes. A failed client is not repaired: what it had is given back, open() makes a new one. See docs/sinks/kafka.md.
+#pragma once
+
+#include <memory>
+#include <outbox/sink.hpp>
+#include <string_view>
+#include <vector>
+
+#include "sink/kafka/client.hpp"
+#include "sink/kafka/config.hpp"
+#include "sink/kafka/in_flight.hpp"
+#include "sink/kafka/suspects.hpp"
+#include "sink/kind.hpp"
+
+namespace outbox::sink::kafka {
+
+class KafkaSink final : public Sink, private Client::Reports {
+ public:
+  KafkaSink(Conf conf, std::chrono::nanoseconds delivery_deadline, std::size_t max_in_flight);
+  ~KafkaSink() override;
+
+  [[nodiscard]] SinkTraits traits() const noexcept override;
+  [[nodiscard]] Status open() override;
+  [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
+  void receive(std::vector<Outcome>& outcomes) override;
+  void purge() override;
+  void close() noexcept override;
+
+ private:
+  enum class State : std::uint8_t {
+    closed,
+    open,
+    failed,   ///< Takes nothing more; what is in flight may still get its report.
+    purging,  ///< Everything was given up; the reports are about to come.
+  };
+
+  void delivered(std::size_t slot) override;
+  void failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt, std::string_view topic) override;
+
+  void take_reports();
+  void watch_deadlines(TimePoint now);
+  void stop_taking(Error reason);
+  void refuse(const Message& message, rd_kafka_resp_err_t code);
+  void give_up_the_rest();
+  [[nodiscard]] Outcome::Kind judge(rd_kafka_resp_err_t code, bool in_doubt, std::int64_t seq, bool alone);
+  [[nodiscard]] Error overdue(std::chrono::nanoseconds waited) const;
+
+  const Conf conf_;
+  const std::chrono::nanoseconds deadline_;
+  const std::size_t max_in_flight_;
+
+  std::unique_ptr<Client> client_;
+  std::unique_ptr<Client> retired_;  ///< Has nothing left to send; ending it may take a moment, which purge() has not.
+  State state_{State::closed};
+  InFlight in_flight_;
+  Suspects suspects_;
+  std::vector<Outcome> ready_;
+  Error reason_;             ///< Why the state is not open.
+  bool destination_failed_{false};
+  TimePoint progress_{};     ///< The last outcome, or when something was sent while nothing was in flight.
+  TimePoint purged_at_{};
+};
+
+}  // namespace outbox::sink::kafka
+
+namespace outbox::sink {
+[[nodiscard]] Kind kafka_kind();
+}

@@ -1,0 +1,90 @@
+// A connection to one SQLite file, and a write transaction on it. One thread at a time.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <outbox/error.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "store/sqlite/statement.hpp"
+
+namespace outbox::store::sqlite {
+
+/// What power loss may take back of this connection's own commits.
+enum class Sync : std::uint8_t {
+  full,    ///< Nothing.
+  normal,  ///< The last ones; the file stays consistent.
+};
+
+struct ConnectOptions {
+  bool create{false};
+  Sync sync{Sync::full};
+  std::chrono::milliseconds busy_timeout{5000};
+};
+
+class Connection {
+ public:
+  /// Never checkpoints by itself when the linked SQLite has the WAL-reset bug (version.hpp).
+  [[nodiscard]] static Result<Connection> open(const std::string& path, const ConnectOptions& options = {});
+
+  /// The statement, prepared once. `sql` must be one of the constants of queries.hpp: its address is the key. Do not ask
+  /// for one that is still in use.
+  [[nodiscard]] Result<Statement> statement(std::string_view sql);
+  /// Runs a statement without parameters and rows.
+  [[nodiscard]] Status run(std::string_view sql);
+  /// The integer that a statement without parameters returns; 0 when there is no row.
+  [[nodiscard]] Result<std::int64_t> integer(std::string_view sql);
+  /// Several statements at once, for migrations.
+  [[nodiscard]] Status execute(const std::string& sql, std::string_view what);
+
+  [[nodiscard]] sqlite3* handle() const { return db_.get(); }
+  [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(db_.get()) == 0; }
+  /// Executions so far.
+  [[nodiscard]] std::uint64_t statements() const { return statements_; }
+  /// The file's own path: absolute, symbolic links resolved, as SQLite uses it.
+  [[nodiscard]] std::string file() const;
+
+ private:
+  struct Close {
+    void operator()(sqlite3* db) const { sqlite3_close_v2(db); }
+  };
+  struct Finalize {
+    void operator()(sqlite3_stmt* stmt) const { sqlite3_finalize(stmt); }
+  };
+  struct Cached {
+    const char* sql{nullptr};
+    std::unique_ptr<sqlite3_stmt, Finalize> stmt;
+  };
+
+  explicit Connection(sqlite3* db) : db_(db) {}
+
+  std::unique_ptr<sqlite3, Close> db_;
+  std::vector<Cached> cache_;
+  std::uint64_t statements_{0};
+};
+
+/// BEGIN IMMEDIATE; rolls back unless it was committed. A deferred transaction could fail when it begins to write.
+class WriteTransaction {
+ public:
+  [[nodiscard]] static Result<WriteTransaction> begin(Connection& connection);
+
+  WriteTransaction(const WriteTransaction&) = delete;
+  WriteTransaction& operator=(const WriteTransaction&) = delete;
+  WriteTransaction(WriteTransaction&& other) noexcept : connection_(std::exchange(other.connection_, nullptr)) {}
+  WriteTransaction& operator=(WriteTransaction&&) = delete;
+  ~WriteTransaction();
+
+  [[nodiscard]] Status commit();
+
+ private:
+  explicit WriteTransaction(Connection& connection) : connection_(&connection) {}
+  Connection* connection_;
+};
+
+}  // namespace outbox::store::sqlite

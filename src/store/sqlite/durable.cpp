@@ -1,0 +1,57 @@
+#include "store/sqlite/durable.hpp"
+
+#include "base/error.hpp"
+#include "store/sqlite/error_map.hpp"
+#include "store/sqlite/queries.hpp"
+
+namespace outbox::store::sqlite {
+namespace {
+
+/// None when the file is not open.
+sqlite3_file* file_of(Connection& connection, int which) {
+  sqlite3_file* file = nullptr;
+  const int code = sqlite3_file_control(connection.handle(), "main", which, &file);
+  return code == SQLITE_OK && file != nullptr && file->pMethods != nullptr ? file : nullptr;
+}
+
+Status sync(sqlite3_file* file, const char* what) {
+  const int code = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+  if (code != SQLITE_OK) return fail(map_code(code, what, sqlite3_errstr(code)));
+  return {};
+}
+
+}  // namespace
+
+Status DurableRead::note(Connection& connection) {
+  auto version = connection.integer(query::kDataVersion);
+  if (!version) return pass(version);
+  noted_ = *version;
+  return {};
+}
+
+// A commit is in the WAL until a checkpoint has copied it into the database file and a later writer begins the WAL anew,
+// which changes the WAL's header. A checkpoint syncs the database file only if its connection's PRAGMA synchronous says
+// so. Hence: sync the WAL; when its header is not the one of the last time, sync the database file too. A reset after the
+// header was read can only concern commits that the sync before has covered.
+Status DurableRead::wait(Connection& connection) {
+  if (!noted_ || noted_ == durable_) return {};
+  WalHeader header{};
+  if (sqlite3_file* wal = file_of(connection, SQLITE_FCNTL_JOURNAL_POINTER)) {
+    if (Status status = sync(wal, "sqlite: sync the WAL"); !status) return status;
+    const int code = wal->pMethods->xRead(wal, header.data(), static_cast<int>(header.size()), 0);
+    // An empty WAL reads short and leaves zeros.
+    if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ) {
+      return fail(map_code(code, "sqlite: read the WAL", sqlite3_errstr(code)));
+    }
+  }
+  if (!durable_ || header != header_) {
+    sqlite3_file* database = file_of(connection, SQLITE_FCNTL_FILE_POINTER);
+    if (database == nullptr) return fail(Errc::internal, "sqlite: the database file is not open");
+    if (Status status = sync(database, "sqlite: sync the database"); !status) return status;
+  }
+  header_ = header;
+  durable_ = noted_;
+  return {};
+}
+
+}  // namespace outbox::store::sqlite

@@ -1,0 +1,50 @@
+#include "store/sqlite/maintenance.hpp"
+
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "store/sqlite/queries.hpp"
+#include "store/sqlite/version.hpp"
+
+namespace outbox::store::sqlite {
+namespace {
+
+/// Applications checkpoint by themselves at 4 MiB (1000 pages); beyond this nobody does.
+constexpr std::uint64_t kLargeWal = std::uint64_t{64} << 20U;
+
+}  // namespace
+
+std::uint64_t wal_bytes(const std::string& database) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(database + "-wal", error);
+  return error ? 0 : size;
+}
+
+Status truncate_wal(Connection& connection) {
+  auto checkpoint = connection.statement(query::kTruncateWal);
+  if (!checkpoint) return pass(checkpoint);
+  return checkpoint->run();
+}
+
+Result<std::string> Checkpoints::run() {
+  const std::uint64_t size = wal_bytes(connection_.file());
+  if (size < kLargeWal) {
+    warned_ = false;
+    return std::string{};
+  }
+  if (!has_wal_reset_bug(version_number_)) {
+    if (Status status = truncate_wal(connection_); !status) return pass(status);
+    return "emptied the WAL bytes=" + std::to_string(size);
+  }
+  if (!warned_) {
+    log::warn("nobody checkpoints the WAL file={} bytes={} hint=\"run PRAGMA wal_checkpoint in the application; with this "
+              "SQLite the relay must not\"",
+              connection_.file() + "-wal", size);
+    warned_ = true;
+  }
+  return std::string{};
+}
+
+}  // namespace outbox::store::sqlite

@@ -1,0 +1,32 @@
+// Checkpoints, where the linked SQLite can be trusted with them.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "store/sqlite/connection.hpp"
+#include "store/store.hpp"
+
+namespace outbox::store::sqlite {
+
+class Checkpoints final : public Maintenance {
+ public:
+  /// `version_number`: sqlite3_libversion_number().
+  Checkpoints(Connection connection, int version_number)
+      : connection_(std::move(connection)), version_number_(version_number) {}
+
+  [[nodiscard]] Result<std::string> run() override;
+
+ private:
+  Connection connection_;
+  const int version_number_;
+  bool warned_{false};
+};
+
+/// The size of the file's WAL; 0 when there is none.
+[[nodiscard]] std::uint64_t wal_bytes(const std::string& database);
+
+/// Copies the WAL into the file and empties it, holding the write lock, so that no commit runs meanwhile.
+[[nodiscard]] Status truncate_wal(Connection& connection);
+
+}  // namespace outbox::store::sqlite

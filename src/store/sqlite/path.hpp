@@ -1,0 +1,21 @@
+// Where a SQLite store is: from the URL to a file that may be used.
+#pragma once
+
+#include <outbox/error.hpp>
+#include <string>
+#include <string_view>
+
+namespace outbox::store::sqlite {
+
+/// sqlite:PATH, sqlite:///absolute/path, or a path that ends in .db, .sqlite or .sqlite3.
+[[nodiscard]] bool is_sqlite_url(std::string_view url) noexcept;
+
+/// The absolute path of the file, which need not be there.
+[[nodiscard]] Result<std::string> path_of(std::string_view url);
+
+/// Can the file be opened for writing, or made when `create`? Looks without opening: closing a descriptor of ours would
+/// drop the POSIX locks that SQLite holds on the same file in this process. Refuses network file systems, on which the
+/// shared memory of the WAL does not work.
+[[nodiscard]] Status check_path(const std::string& path, bool create);
+
+}  // namespace outbox::store::sqlite

@@ -1,0 +1,65 @@
+#include "store/sqlite/process.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+namespace outbox::store::sqlite {
+namespace {
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+std::string link_target(const char* path) {
+  std::array<char, 128> target{};
+  const ssize_t size = ::readlink(path, target.data(), target.size());
+  return size < 0 ? std::string{} : std::string(target.data(), static_cast<std::size_t>(size));
+}
+
+struct Stat {
+  char state{'?'};
+  std::int64_t started{0};
+};
+
+/// proc(5): "pid (name) state ..."; the name may hold spaces and parentheses; field 22 is the start time.
+std::optional<Stat> read_stat(std::int64_t pid) {
+  const std::string line = first_line("/proc/" + std::to_string(pid) + "/stat");
+  const auto name_end = line.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(line.substr(name_end + 1));
+  Stat stat;
+  fields >> stat.state;
+  std::string skipped;
+  for (int field = 4; field < 22; ++field) fields >> skipped;
+  fields >> stat.started;
+  if (!fields) return std::nullopt;
+  return stat;
+}
+
+}  // namespace
+
+ProcessIdentity this_process() {
+  ProcessIdentity self;
+  self.boot_id = first_line("/proc/sys/kernel/random/boot_id");
+  self.pid_ns = link_target("/proc/self/ns/pid");
+  self.pid = ::getpid();
+  if (const auto stat = read_stat(self.pid)) self.started = stat->started;
+  return self;
+}
+
+bool is_gone(const ProcessIdentity& process, const ProcessIdentity& self) {
+  if (process.boot_id.empty() || self.boot_id.empty()) return false;
+  if (process.boot_id != self.boot_id) return true;
+  if (process.pid_ns.empty() || process.pid_ns != self.pid_ns || process.started == 0) return false;
+  const auto stat = read_stat(process.pid);
+  return !stat || stat->started != process.started || stat->state == 'Z' || stat->state == 'X';
+}
+
+}  // namespace outbox::store::sqlite

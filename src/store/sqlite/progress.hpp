@@ -1,0 +1,28 @@
+// Appends settlements, reads the newest cursor.
+#pragma once
+
+#include <utility>
+
+#include "store/sqlite/connection.hpp"
+#include "store/store.hpp"
+
+namespace outbox::store::sqlite {
+
+/// Open the connection with Sync::normal: what power loss takes back is delivered again.
+class SettlementLog final : public Progress {
+ public:
+  explicit SettlementLog(Connection connection) : connection_(std::move(connection)) {}
+
+  [[nodiscard]] Result<std::vector<Strand>> load(std::int32_t subscription) override;
+  [[nodiscard]] Status append(std::span<const Settlement> rows, Durability durability) override;
+  [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }
+
+ private:
+  [[nodiscard]] Status set_durability(Durability durability);
+  [[nodiscard]] Status insert(const Settlement& row, std::int64_t at);
+
+  Connection connection_;
+  Durability set_{Durability::eventual};
+};
+
+}  // namespace outbox::store::sqlite

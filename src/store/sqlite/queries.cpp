@@ -1,0 +1,135 @@
+#include "store/sqlite/queries.hpp"
+
+namespace outbox::store::sqlite::query {
+
+// ---- connections and transactions
+
+// Maps of the file make transient states of the WAL visible to us; ours is no workload that needs them.
+constexpr std::string_view kNoMemoryMap = "/* set up connection */ PRAGMA mmap_size = 0";
+constexpr std::string_view kSyncFull = "/* set up connection */ PRAGMA synchronous = FULL";
+constexpr std::string_view kSyncNormal = "/* set up connection */ PRAGMA synchronous = NORMAL";
+// IMMEDIATE takes the write lock now, waiting at most the busy timeout. A deferred transaction that has read cannot wait
+// for it: it fails with SQLITE_BUSY_SNAPSHOT as soon as somebody else has committed.
+constexpr std::string_view kBegin = "/* begin */ BEGIN IMMEDIATE";
+constexpr std::string_view kCommit = "/* commit */ COMMIT";
+constexpr std::string_view kRollback = "/* roll back */ ROLLBACK";
+// Many events in the caller's transaction are written whole or not at all.
+constexpr std::string_view kSavepoint = "/* enqueue */ SAVEPOINT outbox_enqueue";
+constexpr std::string_view kRollbackToSavepoint = "/* enqueue */ ROLLBACK TO outbox_enqueue";
+constexpr std::string_view kReleaseSavepoint = "/* enqueue */ RELEASE outbox_enqueue";
+
+// ---- schema
+
+constexpr std::string_view kHasMeta =
+    "/* look for the outbox */ SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'outbox_migration'";
+constexpr std::string_view kSchemaVersion =
+    "/* read schema version */ SELECT coalesce(max(version), 0) FROM outbox_migration";
+constexpr std::string_view kMigrationChecksum =
+    "/* read migration */ SELECT checksum FROM outbox_migration WHERE version = ?1";
+constexpr std::string_view kRecordMigration =
+    "/* record migration */ INSERT INTO outbox_migration (version, name, checksum) VALUES (?1, ?2, ?3)";
+constexpr std::string_view kEncoding = "/* read encoding */ PRAGMA encoding";
+constexpr std::string_view kJournalMode = "/* read journal mode */ PRAGMA journal_mode";
+constexpr std::string_view kUseWal = "/* switch to WAL */ PRAGMA journal_mode = WAL";
+// How far any subscription has come. One look into outbox_settlement_newest per subscription.
+constexpr std::string_view kFarthestPosition =
+    "/* read farthest cursor */ SELECT coalesce(max((SELECT t.position FROM outbox_settlement t"
+    " WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
+    " ORDER BY t.generation DESC, t.id DESC LIMIT 1)), 0) FROM outbox_subscription s";
+
+// ---- the log
+
+// The only write on the application's side: one row at the end of the table, no index beside it.
+constexpr std::string_view kInsertEvent =
+    "/* enqueue */ INSERT INTO outbox_event"
+    " (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+// By the rowid, from the cursor on: seq order is commit order.
+constexpr std::string_view kReadPage =
+    "/* read page */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers,"
+    " created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+// Differs from its last value on this connection when another connection has committed since. Touches no page.
+constexpr std::string_view kDataVersion = "/* look for commits */ PRAGMA data_version";
+// The highest seq ever given out by a committed transaction, also when its row is gone.
+constexpr std::string_view kNewestSeq =
+    "/* read newest seq */ SELECT seq FROM sqlite_sequence WHERE name = 'outbox_event'";
+constexpr std::string_view kCountAfter =
+    "/* count pending */ SELECT count(*) FROM (SELECT 1 FROM outbox_event WHERE seq > ?1 LIMIT ?2)";
+constexpr std::string_view kFirstAfter =
+    "/* read oldest pending */ SELECT created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT 1";
+// Takes the write lock, so that nobody commits meanwhile.
+constexpr std::string_view kTruncateWal = "/* checkpoint */ PRAGMA wal_checkpoint(TRUNCATE)";
+
+// ---- progress
+
+// The last entry of one range of outbox_settlement_newest, read backwards.
+constexpr std::string_view kNewestCursor =
+    "/* read cursor */ SELECT position, generation, at FROM outbox_settlement"
+    " WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset') ORDER BY generation DESC, id DESC LIMIT 1";
+constexpr std::string_view kAppendSettlement =
+    "/* settle */ INSERT INTO outbox_settlement (subscription, kind, generation, config_version, from_position, position,"
+    " acked, acked_hash, filtered, filtered_hash, parked, parked_hash, at)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+// Reads every row of the subscription: for people, not for the relay.
+constexpr std::string_view kSettledTotals =
+    "/* sum settlements */ SELECT coalesce(sum(acked), 0), coalesce(sum(filtered), 0) FROM outbox_settlement"
+    " WHERE subscription = ?1";
+
+// ---- membership: outbox_relay has as many rows as there are relays at this file
+
+constexpr std::string_view kOwner =
+    "/* read owner */ SELECT id, name, generation, boot_id, pid_ns, pid, started, beat, lease_ms FROM outbox_relay"
+    " WHERE owner = 1";
+constexpr std::string_view kRaiseGeneration =
+    "/* raise generation */ UPDATE outbox_meta SET generation = generation + 1 WHERE one = 1";
+constexpr std::string_view kGeneration = "/* read generation */ SELECT generation FROM outbox_meta WHERE one = 1";
+constexpr std::string_view kDropOwner = "/* drop owner */ DELETE FROM outbox_relay WHERE owner = 1 AND id <> ?1";
+constexpr std::string_view kWriteRelay =
+    "/* write relay */ INSERT OR REPLACE INTO outbox_relay"
+    " (id, name, owner, generation, boot_id, pid_ns, pid, started, beat, lease_ms, heartbeat_at)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))";
+// The new owner's first word on every subscription: rows of a lower generation no longer count. Keeps the cursor.
+constexpr std::string_view kClaim =
+    "/* claim */ INSERT INTO outbox_settlement"
+    " (subscription, kind, generation, config_version, from_position, position, at)"
+    " SELECT s.id, 'claim', ?1, s.config_version, c.position, c.position, ?2"
+    " FROM outbox_subscription s JOIN outbox_settlement c ON c.id ="
+    " (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
+    " ORDER BY t.generation DESC, t.id DESC LIMIT 1)";
+constexpr std::string_view kLeave = "/* leave */ DELETE FROM outbox_relay WHERE id = ?1";
+// Relays that waited and died without leaving: of another boot, or silent for ten leases.
+constexpr std::string_view kForgetRelays =
+    "/* forget relays */ DELETE FROM outbox_relay WHERE owner = 0 AND (boot_id <> ?1 OR beat + lease_ms * 10000 < ?2)";
+constexpr std::string_view kRelays =
+    "/* list relays */ SELECT id, name, generation, boot_id, pid_ns, pid, started, beat, lease_ms, owner, heartbeat_at"
+    " FROM outbox_relay ORDER BY owner DESC, heartbeat_at";
+
+// ---- subscriptions: a table of a few rows
+
+constexpr std::string_view kSubscriptions =
+    "/* list subscriptions */ SELECT id, name, config, config_version, state, reason, stopped_seq, stopped_event"
+    " FROM outbox_subscription ORDER BY name";
+constexpr std::string_view kSubscriptionByName =
+    "/* read subscription */ SELECT id, config FROM outbox_subscription WHERE name = ?1";
+constexpr std::string_view kSubscriptionById =
+    "/* read subscription */ SELECT name FROM outbox_subscription WHERE id = ?1";
+constexpr std::string_view kCreateSubscription =
+    "/* create subscription */ INSERT INTO outbox_subscription (name, config) VALUES (?1, ?2) RETURNING id";
+constexpr std::string_view kChangeSubscription =
+    "/* change subscription */ UPDATE outbox_subscription SET config = ?2, config_version = config_version + 1,"
+    " changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1";
+constexpr std::string_view kFirstSettlement =
+    "/* write first cursor */ INSERT INTO outbox_settlement"
+    " (subscription, kind, generation, config_version, from_position, position, at)"
+    " VALUES (?1, 'reset', (SELECT generation FROM outbox_meta WHERE one = 1), 1, ?2, ?2, ?3)";
+constexpr std::string_view kPause =
+    "/* pause subscription */ UPDATE outbox_subscription SET state = 'paused', reason = ?2,"
+    " changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1 RETURNING id";
+constexpr std::string_view kResume =
+    "/* resume subscription */ UPDATE outbox_subscription SET state = 'active', reason = '', stopped_seq = NULL,"
+    " stopped_event = '', changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1 RETURNING id";
+constexpr std::string_view kStop =
+    "/* stop subscription */ UPDATE outbox_subscription SET state = 'stopped', reason = ?2, stopped_seq = ?3,"
+    " stopped_event = ?4, changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1 RETURNING id";
+
+}  // namespace outbox::store::sqlite::query

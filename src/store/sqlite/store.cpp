@@ -1,0 +1,110 @@
+#include "store/sqlite/store.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "store/sqlite/catalog.hpp"
+#include "store/sqlite/connection.hpp"
+#include "store/sqlite/maintenance.hpp"
+#include "store/sqlite/membership.hpp"
+#include "store/sqlite/path.hpp"
+#include "store/sqlite/progress.hpp"
+#include "store/sqlite/reader.hpp"
+#include "store/sqlite/schema.hpp"
+#include "store/sqlite/version.hpp"
+#include "store/sqlite/wakeup.hpp"
+#include "store/sqlite/writer.hpp"
+
+namespace outbox::store::sqlite {
+namespace {
+
+/// Once per process, when it becomes a relay.
+void warn_of_wal_reset_bug() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    if (!has_wal_reset_bug(sqlite3_libversion_number())) return;
+    log::warn("this SQLite can corrupt a file when two connections checkpoint at once; the relay leaves checkpoints to the "
+              "application version={} fixed_in=3.51.3",
+              sqlite3_libversion());
+  });
+}
+
+class SqliteStore final : public Store {
+ public:
+  explicit SqliteStore(std::string path) : path_(std::move(path)) {}
+
+  Result<std::vector<std::string>> migrate() override { return sqlite::migrate(path_); }
+
+  Result<SchemaState> schema_state() override {
+    auto connection = connect(Sync::full);
+    if (!connection) return pass(connection);
+    return sqlite::schema_state(*connection);
+  }
+
+  Status check() override {
+    auto connection = connect(Sync::full);
+    if (!connection) return pass(connection);
+    auto state = sqlite::schema_state(*connection);
+    if (!state) return pass(state);
+    if (Status status = check_schema(*state, path_); !status) return status;
+    return check_log(*connection, path_);
+  }
+
+  Result<std::unique_ptr<LogReader>> reader() override { return make<LogReader, Reader>(Sync::full); }
+  Result<std::unique_ptr<Progress>> progress() override { return make<Progress, SettlementLog>(Sync::normal); }
+  Result<std::unique_ptr<Catalog>> catalog() override { return make<Catalog, FileCatalog>(Sync::full); }
+  Result<std::unique_ptr<Writer>> writer() override { return make<Writer, FileWriter>(Sync::full); }
+
+  Result<std::unique_ptr<Membership>> membership(std::string relay_name) override {
+    warn_of_wal_reset_bug();
+    return make<Membership, FileMembership>(Sync::full, std::move(relay_name));
+  }
+
+  Result<std::unique_ptr<Maintenance>> maintenance() override {
+    return make<Maintenance, Checkpoints>(Sync::full, sqlite3_libversion_number());
+  }
+
+  Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
+    auto connection = connect(Sync::full);
+    if (!connection) return pass(connection);
+    auto wakeup = CommitWakeup::create(std::move(*connection), armed);
+    if (!wakeup) return pass(wakeup);
+    return std::unique_ptr<Wakeup>(std::move(*wakeup));
+  }
+
+ private:
+  [[nodiscard]] Result<Connection> connect(Sync sync) const {
+    if (Status status = check_path(path_, false); !status) return pass(status);
+    return Connection::open(path_, {.sync = sync});
+  }
+
+  template <class Part, class Implementation, class... Args>
+  [[nodiscard]] Result<std::unique_ptr<Part>> make(Sync sync, Args&&... args) const {
+    auto connection = connect(sync);
+    if (!connection) return pass(connection);
+    return std::unique_ptr<Part>(
+        std::make_unique<Implementation>(std::move(*connection), std::forward<Args>(args)...));
+  }
+
+  const std::string path_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> open(const StoreOptions& options) {
+  auto path = path_of(options.url);
+  if (!path) return pass(path);
+  return std::unique_ptr<Store>(std::make_unique<SqliteStore>(std::move(*path)));
+}
+
+std::string print_migrations() {
+  std::string text;
+  for (const Migration& migration : migrations()) {
+    text += "-- migration " + std::string(migration.name) + "\n" + std::string(migration.sql) + "\n";
+  }
+  return text;
+}
+
+}  // namespace outbox::store::sqlite

@@ -1,0 +1,106 @@
+#include "store/sqlite/wakeup.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "base/error.hpp"
+#include "store/sqlite/queries.hpp"
+
+namespace outbox::store::sqlite {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Between the last write to the WAL and the commit becoming visible lies the writer's fsync: look often at first.
+constexpr auto kSharp = 20ms;
+constexpr auto kSharpLook = 500us;
+/// A commit whose fsync takes longer than this is found by the next idle poll.
+constexpr auto kWatchful = 2s;
+constexpr auto kLook = 5ms;
+
+}  // namespace
+
+Result<std::unique_ptr<CommitWakeup>> CommitWakeup::create(Connection connection, bool armed) {
+  const int event_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (event_fd < 0) {
+    return fail(Errc::unavailable, "eventfd: " + std::generic_category().message(errno), "raise the limit of open files");
+  }
+  return std::unique_ptr<CommitWakeup>(new CommitWakeup(std::move(connection), armed, event_fd));
+}
+
+CommitWakeup::CommitWakeup(Connection connection, bool armed, int event_fd)
+    : connection_(std::move(connection)), armed_(armed), event_fd_(event_fd) {}
+
+CommitWakeup::~CommitWakeup() { ::close(event_fd_); }
+
+Result<bool> CommitWakeup::arm() {
+  if (!armed_) return false;
+  // Looking opens the WAL, so that there is a file to watch.
+  auto newest = connection_.integer(query::kNewestSeq);
+  if (!newest) return pass(newest);
+  newest_ = *newest;
+  data_version_.reset();
+  if (!watch_) watch_ = std::make_unique<WalWatch>(connection_.file());
+  // What was written before this may be a commit that is not visible yet: the look at the begin of wait() is not enough.
+  if (watch_->drain()) written_at_ = std::chrono::steady_clock::now();
+  return true;
+}
+
+Result<Wakeup::Wake> CommitWakeup::wait(Duration longest) {
+  const TimePoint deadline =
+      std::chrono::steady_clock::now() + std::chrono::duration_cast<TimePoint::duration>(longest);
+  while (true) {
+    if (watch_ && watch_->drain()) written_at_ = std::chrono::steady_clock::now();
+    auto woken = has_new_event();
+    if (!woken) return pass(woken);
+    if (*woken) return Wake::notified;
+    const TimePoint now = std::chrono::steady_clock::now();
+    if (now >= deadline) return Wake::timeout;
+    if (sleep_until(std::min(deadline, next_look(now)))) return Wake::interrupted;
+  }
+}
+
+void CommitWakeup::interrupt() noexcept {
+  const std::uint64_t one = 1;
+  // Fails only when it is already signalled to the brim.
+  (void)!::write(event_fd_, &one, sizeof one);
+}
+
+// Settlements and heartbeats commit too: only a new event wakes.
+Result<bool> CommitWakeup::has_new_event() {
+  auto version = connection_.integer(query::kDataVersion);
+  if (!version) return pass(version);
+  if (data_version_ == *version) return false;
+  data_version_ = *version;
+  auto newest = connection_.integer(query::kNewestSeq);
+  if (!newest) return pass(newest);
+  return *newest > newest_;
+}
+
+CommitWakeup::TimePoint CommitWakeup::next_look(TimePoint now) const {
+  const auto quiet = now - written_at_;
+  const bool told = watch_ && watch_->works();
+  if (told && quiet < kSharp) return now + kSharpLook;
+  if (!told || quiet < kWatchful) return now + kLook;
+  return TimePoint::max();
+}
+
+bool CommitWakeup::sleep_until(TimePoint until) {
+  const auto left = std::max(until - std::chrono::steady_clock::now(), TimePoint::duration::zero());
+  const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
+  const timespec timeout{.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000),
+                         .tv_nsec = static_cast<long>(nanoseconds % 1'000'000'000)};
+  std::array<pollfd, 2> fds{pollfd{.fd = event_fd_, .events = POLLIN, .revents = 0},
+                            pollfd{.fd = watch_ ? watch_->fd() : -1, .events = POLLIN, .revents = 0}};
+  if (::ppoll(fds.data(), fds.size(), &timeout, nullptr) <= 0) return false;
+  std::uint64_t count = 0;
+  return (fds[0].revents & POLLIN) != 0 && ::read(event_fd_, &count, sizeof count) == sizeof count;
+}
+
+}  // namespace outbox::store::sqlite

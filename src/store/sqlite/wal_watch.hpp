@@ -1,0 +1,35 @@
+// Tells when somebody writes to the WAL of a file (inotify). A hint only: a write is seen before its commit is visible, and
+// a file system may not tell at all.
+#pragma once
+
+#include <string>
+
+namespace outbox::store::sqlite {
+
+class WalWatch {
+ public:
+  /// `database`: the file's own path. Without inotify, works() is false.
+  explicit WalWatch(const std::string& database);
+  WalWatch(const WalWatch&) = delete;
+  WalWatch& operator=(const WalWatch&) = delete;
+  WalWatch(WalWatch&&) = delete;
+  WalWatch& operator=(WalWatch&&) = delete;
+  ~WalWatch();
+
+  [[nodiscard]] bool works() const { return fd_ >= 0 && wal_ >= 0; }
+  /// For poll(2): readable when drain() has something.
+  [[nodiscard]] int fd() const { return fd_; }
+  /// Takes what was told so far. True: the WAL was written to.
+  bool drain();
+
+ private:
+  void watch_wal();
+
+  const std::string wal_path_;
+  const std::string wal_name_;
+  int fd_{-1};
+  int wal_{-1};        ///< Watch of the WAL itself.
+  int directory_{-1};  ///< Watch of its directory: the WAL may be deleted and made anew.
+};
+
+}  // namespace outbox::store::sqlite

@@ -1,0 +1,374 @@
+#include "sim/world.hpp"
+
+#include <algorithm>
+
+#include "event/key.hpp"
+
+namespace outbox::sim {
+
+// ---- the log
+
+void SimLog::begin_transaction() {
+  const auto key = static_cast<unsigned>(random_.below(locks_.size()));
+  if (locks_[key] || open_.size() > 20) return;
+  locks_[key] = true;
+  Transaction transaction{.key = key, .events = {}};
+  const auto count = 1 + random_.below(3);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    ++seq_;
+    LoggedEvent event;
+    event.key = "k" + std::to_string(key);
+    texts_.push_back(event.key);
+    event.view.seq = seq_;
+    event.view.aggregate_type = "sim";
+    event.view.aggregate_id = texts_.back();
+    event.view.event_type = "Happened";
+    for (unsigned byte = 0; byte < 8; ++byte) {
+      event.view.id.bytes[byte] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(seq_) >> (8 * byte));
+    }
+    transaction.events.push_back(events_.size());
+    events_.push_back(event);
+  }
+  open_.push_back(std::move(transaction));
+}
+
+void SimLog::finish_transaction() {
+  if (open_.empty()) return;
+  const auto which = random_.below(open_.size());
+  const Transaction transaction = open_[which];
+  open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(which));
+  locks_[transaction.key] = false;
+  const bool commits = !random_.chance(15);
+  if (commits) ++commits_;
+  for (const std::size_t at : transaction.events) {
+    if (commits) {
+      events_[at].committed_at = commits_;
+    } else {
+      events_[at].rolled_back = true;
+    }
+  }
+}
+
+void SimLog::finish_all() {
+  while (!open_.empty()) finish_transaction();
+}
+
+std::shared_ptr<const store::Page> SimLog::read(const store::Cursor& from, std::size_t rows) const {
+  auto page = std::make_shared<store::Page>();
+  store::Pair pair;
+  pair.s1 = from.s1;
+  pair.s2 = from.drained() ? std::to_string(commits_) : from.s2;
+  pair.bound = from.drained() ? seq_ : from.bound;
+  const std::uint64_t after = std::stoull(pair.s1);
+  const std::uint64_t until = std::stoull(pair.s2);
+  page->from = from.drained() ? 0 : from.position;
+  page->position = page->from;
+  page->drained = true;
+  for (const LoggedEvent& event : events_) {
+    if (event.committed_at <= after || event.committed_at > until || event.view.seq <= page->from) continue;
+    if (page->events.size() == rows) {
+      page->drained = false;
+      break;
+    }
+    page->events.push_back(event.view);
+    page->position = event.view.seq;
+    page->bytes += 10;
+  }
+  page->pair = std::make_shared<const store::Pair>(pair);
+  return page;
+}
+
+// ---- the sink
+
+void SimSink::send(Token token, const EventView& event) { flying_.push_back({token, event.seq}); }
+
+void SimSink::settle_front() {
+  // A gated sink may finish in any order: the relay keeps one event per key in flight.
+  const std::size_t which = gapless_ ? 0 : random_.below(flying_.size());
+  const InFlight message = flying_[which];
+  flying_.erase(flying_.begin() + static_cast<std::ptrdiff_t>(which));
+  Outcome outcome;
+  outcome.token = message.token;
+  if (gapless_ && broken_) {
+    outcome.kind = Outcome::Kind::retry;
+  } else if (poison.contains(message.seq)) {
+    outcome.kind = Outcome::Kind::rejected;
+    broken_ = true;
+  } else if (random_.chance(fail_percent)) {
+    outcome.kind = random_.chance(50) ? Outcome::Kind::retry : Outcome::Kind::unknown;
+    if (outcome.kind == Outcome::Kind::unknown && random_.chance(50)) topic_.arrive(message.seq);
+    broken_ = true;
+  } else {
+    topic_.arrive(message.seq);
+    outcome.kind = Outcome::Kind::acked;
+  }
+  ready_.push_back(outcome);
+}
+
+void SimSink::step() {
+  const auto count = random_.below(8);
+  for (std::uint64_t i = 0; i < count && !flying_.empty(); ++i) settle_front();
+}
+
+std::vector<Outcome> SimSink::receive() { return std::exchange(ready_, {}); }
+
+void SimSink::crash() {
+  const auto arriving = flying_.empty() ? 0 : random_.below(flying_.size() + 1);
+  for (std::uint64_t i = 0; i < arriving && !broken_; ++i) {
+    if (poison.contains(flying_[i].seq)) break;
+    topic_.arrive(flying_[i].seq);
+  }
+  flying_.clear();
+  ready_.clear();
+}
+
+// ---- the relay
+
+namespace {
+
+using relay::CoreOptions;
+using relay::DeliveryCore;
+using relay::TimePoint;
+
+struct SimRelay {
+  SimRelay(Random& random, Topic& topic, const SimOptions& options, store::Cursor start, std::int64_t generation_)
+      : core(core_options(options), start), sink(random, topic, options.gapless), read(start), generation(generation_) {}
+
+  static CoreOptions core_options(const SimOptions& options) {
+    CoreOptions core;
+    core.gapless = options.gapless;
+    core.max_batch = 7;
+    core.max_in_flight = 25;
+    core.window_events = 60;
+    core.settle_events = 10;
+    core.backoff.first = std::chrono::milliseconds(2);
+    core.backoff.longest = std::chrono::milliseconds(8);
+    core.seed = options.seed;
+    return core;
+  }
+
+  DeliveryCore core;
+  SimSink sink;
+  store::Cursor read;
+  std::int64_t generation{0};
+  std::vector<store::Settlement> writing;
+};
+
+class World {
+ public:
+  explicit World(const SimOptions& options) : options_(options), random_(options.seed), log_(random_, options.keys) {
+    relays_.push_back(make_relay());
+  }
+
+  SimResult run() {
+    for (int step = 0; step < options_.steps && result_.broken.empty(); ++step) {
+      one_step();
+      check();
+    }
+    if (result_.broken.empty()) heal();
+    result_.delivered = topic_.count.size();
+    for (const auto& [seq, count] : topic_.count) result_.duplicates += static_cast<std::uint64_t>(count - 1);
+    for (const auto& event : log_.events()) result_.committed += event.committed_at != 0 ? 1 : 0;
+    return result_;
+  }
+
+ private:
+  std::unique_ptr<SimRelay> make_relay() {
+    auto made = std::make_unique<SimRelay>(random_, topic_, options_, persisted_, ++generation_);
+    made->sink.fail_percent = options_.fail_percent;
+    made->sink.poison = poison_;
+    return made;
+  }
+
+  [[nodiscard]] bool wanted(std::int64_t seq) const {
+    return splitmix64(static_cast<std::uint64_t>(seq)) % 100 >= options_.filtered_percent;
+  }
+
+  void one_step() {
+    now_ += std::chrono::milliseconds(1);
+    for (int i = 0; i < 3; ++i) log_.begin_transaction();
+    for (int i = 0; i < 3; ++i) log_.finish_transaction();
+    if (options_.poison && poison_.empty() && log_.events().size() > 40) {
+      poison_.insert(log_.events().back().view.seq + 3);
+      for (auto& relay : relays_) relay->sink.poison = poison_;
+    }
+    for (auto& relay : relays_) drive(*relay);
+    if (random_.chance(options_.crash_percent)) crash();
+    if (random_.chance(options_.takeover_percent)) take_over();
+    if (relays_.size() > 1 && random_.chance(10)) bury_zombie();
+  }
+
+  void drive(SimRelay& relay) {
+    DeliveryCore& core = relay.core;
+    if (core.window_events() + 9 <= 60 && random_.chance(70)) {
+      const auto page = log_.read(relay.read, 1 + random_.below(9));
+      std::vector<std::uint8_t> wanted_flags;
+      for (const auto& event : page->events) wanted_flags.push_back(wanted(event.seq) ? 1 : 0);
+      relay.read = page->drained ? store::Cursor{.s1 = page->pair->s2, .s2 = {}, .position = 0, .bound = 0}
+                                 : store::Cursor{.s1 = page->pair->s1, .s2 = page->pair->s2,
+                                                 .position = page->position, .bound = page->pair->bound};
+      // Empty pairs are usually not told.
+      if (!page->events.empty() || page->from != 0 || random_.chance(5)) core.page_read(page, wanted_flags, now_);
+    }
+    if (core.wants_open(now_)) {
+      relay.sink.open();
+      core.opened({}, now_);
+    }
+    const auto sends = core.to_send();
+    const std::size_t taken = sends.empty() ? 0 : random_.below(sends.size() + 1);
+    for (std::size_t i = 0; i < taken; ++i) relay.sink.send(sends[i].token, *sends[i].event);
+    if (!sends.empty()) core.handed_over(taken, now_);
+    relay.sink.step();
+    for (const Outcome& outcome : relay.sink.receive()) {
+      result_.failures += outcome.kind == Outcome::Kind::acked ? 0 : 1;
+      if (outcome.kind == Outcome::Kind::unknown || outcome.kind == Outcome::Kind::rejected) ++excuses_;
+      core.outcome(outcome, now_);
+    }
+    if (relay.writing.empty()) relay.writing = core.settle(now_);
+    if (!relay.writing.empty() && random_.chance(60)) write(relay);
+    result_.stopped = result_.stopped || core.mode() == relay::Mode::rejected;
+  }
+
+  void write(SimRelay& relay) {
+    if (relay.generation == generation_) {
+      for (const auto& row : relay.writing) account(row);
+      const auto& last = relay.writing.back();
+      persisted_ = last.position ? store::Cursor{.s1 = last.s1, .s2 = last.s2, .position = *last.position,
+                                                 .bound = last.bound}
+                                 : store::Cursor{.s1 = last.s2, .s2 = {}, .position = 0, .bound = 0};
+    }  // else: a zombie's row has a lower generation and loses
+    relay.writing.clear();
+    relay.core.settled();
+  }
+
+  /// The ledger: a row must start where the cursor stands, and its sums must be those of the rows it covers.
+  void account(const store::Settlement& row) {
+    const bool starts_here = ledger_.drained() ? row.s1 == ledger_.s1 && row.from_position == 0
+                                               : row.s2 == ledger_.s2 && row.from_position == ledger_.position;
+    if (!starts_here) return broke("ledger: a row does not start at the cursor");
+    store::Tally acked;
+    store::Tally filtered;
+    for (const auto& event : log_.events()) {
+      if (event.committed_at <= std::stoull(row.s1) || event.committed_at > std::stoull(row.s2)) continue;
+      if (event.view.seq <= row.from_position || (row.position && event.view.seq > *row.position)) continue;
+      (wanted(event.view.seq) ? acked : filtered).add(event::id_hash(event.view.id));
+    }
+    if (!(acked == row.acked) || !(filtered == row.filtered)) broke("ledger: the sums differ");
+    ledger_ = row.position ? store::Cursor{.s1 = row.s1, .s2 = row.s2, .position = *row.position, .bound = row.bound}
+                           : store::Cursor{.s1 = row.s2, .s2 = {}, .position = 0, .bound = 0};
+  }
+
+  void crash() {
+    ++result_.crashes;
+    allow_duplicates(*relays_.back());
+    relays_.back()->sink.crash();
+    relays_.back() = make_relay();
+    ledger_ = persisted_;
+  }
+
+  /// The old owner does not know yet: it goes on for a while.
+  void take_over() {
+    ++result_.takeovers;
+    allow_duplicates(*relays_.back());
+    relays_.push_back(make_relay());
+    ledger_ = persisted_;
+  }
+
+  void bury_zombie() {
+    allow_duplicates(*relays_.front());
+    relays_.front()->sink.crash();
+    relays_.erase(relays_.begin());
+  }
+
+  void allow_duplicates(const SimRelay& relay) { allowed_duplicates_ += 2 * relay.core.window_events() + 120; }
+
+  void check() {
+    check_order();
+    check_cursor();
+    std::uint64_t duplicates = 0;
+    for (const auto& [seq, count] : topic_.count) duplicates += static_cast<std::uint64_t>(count - 1);
+    if (result_.crashes + result_.takeovers == 0 && duplicates > static_cast<std::uint64_t>(excuses_)) {
+      broke("P5: duplicates without a crash or an unknown outcome");
+    }
+    if (duplicates > allowed_duplicates_ + static_cast<std::uint64_t>(excuses_)) broke("P5: too many duplicates");
+  }
+
+  void check_order() {
+    for (; checked_ < topic_.arrivals.size(); ++checked_) {
+      const std::int64_t seq = topic_.arrivals[checked_];
+      const auto& event = log_.events()[static_cast<std::size_t>(seq - 1)];
+      if (event.committed_at == 0) return broke("P3: a ghost was delivered");
+      if (!wanted(seq)) return broke("a filtered event was delivered");
+      if (!first_seen_.insert(seq).second) continue;
+      // All earlier committed and wanted events of the key must have arrived before.
+      for (std::int64_t earlier = seq - 1; earlier > 0; --earlier) {
+        const auto& before = log_.events()[static_cast<std::size_t>(earlier - 1)];
+        if (before.key != event.key || before.committed_at == 0 || !wanted(earlier)) continue;
+        if (!first_seen_.contains(earlier)) return broke("P4: out of order in key " + event.key);
+        break;  // that one was checked when it arrived
+      }
+    }
+  }
+
+  void check_cursor() {
+    const std::uint64_t all = std::stoull(persisted_.s1);
+    const std::uint64_t part = persisted_.drained() ? all : std::stoull(persisted_.s2);
+    if (all == checked_cursor_.first && persisted_.position == checked_cursor_.second) return;
+    checked_cursor_ = {all, persisted_.position};
+    for (const auto& event : log_.events()) {
+      if (event.committed_at == 0 || event.committed_at > part || !wanted(event.view.seq)) continue;
+      const bool covered = event.committed_at <= all || event.view.seq <= persisted_.position;
+      if (covered && !topic_.count.contains(event.view.seq)) return broke("P2: the cursor passed an event that never arrived");
+    }
+  }
+
+  /// No more faults: everything committed must arrive.
+  void heal() {
+    log_.finish_all();
+    while (relays_.size() > 1) bury_zombie();
+    for (int step = 0; step < 5000; ++step) {
+      now_ += std::chrono::milliseconds(1);
+      relays_.back()->sink.fail_percent = 0;
+      drive(*relays_.back());
+      check();
+      if (!result_.broken.empty()) return;
+      if (complete()) return;
+      if (relays_.back()->core.mode() == relay::Mode::rejected) return;
+    }
+    broke("liveness: not everything arrived after the faults ended");
+  }
+
+  [[nodiscard]] bool complete() const {
+    if (!relays_.back()->core.idle()) return false;
+    return std::all_of(log_.events().begin(), log_.events().end(), [this](const LoggedEvent& event) {
+      return event.committed_at == 0 || !wanted(event.view.seq) || topic_.count.contains(event.view.seq);
+    });
+  }
+
+  void broke(const std::string& what) {
+    if (result_.broken.empty()) result_.broken = what;
+  }
+
+  const SimOptions options_;
+  Random random_;
+  SimLog log_;
+  Topic topic_;
+  store::Cursor persisted_{.s1 = "0", .s2 = {}, .position = 0, .bound = 0};
+  store::Cursor ledger_{persisted_};
+  std::int64_t generation_{0};
+  std::vector<std::unique_ptr<SimRelay>> relays_;
+  std::set<std::int64_t> poison_;
+  TimePoint now_{};
+  std::size_t checked_{0};
+  std::set<std::int64_t> first_seen_;
+  std::pair<std::uint64_t, std::int64_t> checked_cursor_{0, 0};
+  std::uint64_t allowed_duplicates_{0};
+  int excuses_{0};
+  SimResult result_;
+};
+
+}  // namespace
+
+SimResult run(const SimOptions& options) { return World(options).run(); }
+
+}  // namespace outbox::sim
