@@ -1,28 +1,27 @@
 // outbox/postgres.hpp: enqueueing events in a PostgreSQL transaction.
 //
-//   PGconn* connection = ...;                        // yours; the schema is made once by: outbox migrate
+//   PGconn* connection = ...;                // yours; the schema once by: outbox migrate --store postgresql://...
 //   const outbox::postgres::Outbox box;
-//   outbox::postgres::Transaction tx(connection);    // BEGIN
-//   ... PQexecParams(connection, "UPDATE orders ...") ...
+//   outbox::postgres::Transaction tx(connection);   // BEGIN
+//   ... UPDATE orders ... on connection ...
 //   box.enqueue(tx, {.aggregate_type = "order", .aggregate_id = "42", .event_type = "OrderPlaced",
 //                    .payload = R"({"total": 12.5})"});
-//   tx.commit();                                     // the event exists if and only if this succeeds
+//   tx.commit();                             // the event exists if and only if this succeeds
 //
-// Events given to a Transaction are staged and written as its last statement, in one network round trip with COMMIT. A
-// transaction that you began yourself serves as well: box.enqueue(connection, event) writes at once. A connection outside
-// a transaction is refused; anything else does not compile.
-//
-// Order per key: change (or lock) the aggregate before you enqueue. Transaction does so by itself, because it writes its
-// events last. Writers that cannot may set Event::lock_key.
+// Events given to a Transaction are written as its last statement, in one round trip with COMMIT. That also keeps the order
+// of a key: by then the transaction has changed, and so locked, what the event tells about. A transaction that you began
+// yourself serves as well, box.enqueue(connection, event); change (or lock) the aggregate first, then enqueue. A connection
+// outside a transaction is refused; anything else does not compile.
 //
 // Threads: Outbox: Const methods from any thread. Transaction: One thread at a time, the thread that uses its connection.
-// Lifetime: the connection must outlive the Transaction. What is prepared on a connection is forgotten with it (and with
-//           PQreset()).
+// Lifetime: the connection must outlive the Transaction. Statements are prepared once per connection and forgotten when it
+//           is reset or finished; behind a pooler that shares connections none are.
 // Errors: enqueue, enqueue_many and Transaction throw outbox::Exception, because a lost event must abort the business
-//         transaction. After invalid_argument or too_large the transaction is still usable, nothing was written.
-//         commit() with Effect::unknown: the connection broke while COMMIT was under way; look before you repeat.
+//         transaction. After invalid_argument or too_large nothing was sent and the transaction is still usable; otherwise
+//         Remedy says what to redo. commit() with Effect::unknown: the connection broke while COMMIT was under way.
 #pragma once
 
+#include <concepts>
 #include <memory>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
@@ -32,17 +31,17 @@
 #include <vector>
 
 struct pg_conn;
-typedef struct pg_conn PGconn;
+typedef struct pg_conn PGconn;  // as in libpq-fe.h
 
 namespace outbox::postgres {
 
-class Outbox;
+enum class Isolation { database_default, read_committed, repeatable_read, serializable };
 
 /// A transaction on a connection of yours. Statements on that connection belong to it until commit().
 class Transaction {
  public:
-  /// BEGIN, at the session's default isolation. Throws when it cannot, or when a transaction is open already.
-  explicit Transaction(PGconn* connection);
+  /// BEGIN. Throws when it cannot, or when a transaction is open already.
+  explicit Transaction(PGconn* connection, Isolation isolation = Isolation::database_default);
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
   Transaction(Transaction&&) noexcept;
@@ -50,11 +49,12 @@ class Transaction {
   /// Rolls back what was not committed.
   ~Transaction();
 
-  /// Writes the staged events and commits, in one round trip.
+  [[nodiscard]] PGconn* connection() const noexcept;
+
+  /// Writes the events and commits. Throws when it fails: with Effect::none nothing happened and the transaction is rolled
+  /// back.
   void commit();
   void rollback() noexcept;
-
-  [[nodiscard]] PGconn* connection() const noexcept;
 
  private:
   friend class Outbox;
@@ -62,16 +62,26 @@ class Transaction {
   std::unique_ptr<State> state_;
 };
 
+/// Teaches Outbox a session type of yours:
+///
+///   template <> struct outbox::postgres::Adapter<MySession> {
+///     static PGconn* connection(MySession& session) { return session.native(); }
+///   };
+///
+/// The connection is checked to be inside a transaction, each time.
+template <class Native>
+struct Adapter;
+
+template <class T>
+concept Adapted = requires(std::remove_cvref_t<T>& native) {
+  { Adapter<std::remove_cvref_t<T>>::connection(native) } -> std::same_as<PGconn*>;
+};
+
 struct Options {
-  /// The schema of the outbox tables. Default: outbox.
+  /// Schema of the outbox tables. Default: outbox.
   std::string schema{"outbox"};
-  /// Checked before anything is written.
+  /// Checked before anything is sent.
   EventLimits limits{};
-  /// For events that do not say whether to take an advisory lock on their key. Default: false.
-  bool lock_key{false};
-  /// Prepare the INSERT once per connection. Turn off behind a pooler by transaction that does not know protocol-level
-  /// prepared statements (PgBouncer before 1.21). Default: true.
-  bool prepared_statements{true};
 };
 
 /// What a transaction of PostgreSQL can be.
@@ -81,21 +91,16 @@ inline constexpr bool is_transaction =
 
 class Outbox {
  public:
-  /// Throws when the schema's name is not an identifier.
+  /// Throws when the schema's name is not a name.
   explicit Outbox(Options options = {});
-  Outbox(const Outbox&) = default;
-  Outbox& operator=(const Outbox&) = default;
-  Outbox(Outbox&&) noexcept = default;
-  Outbox& operator=(Outbox&&) noexcept = default;
-  ~Outbox();
 
-  /// Stages the event and returns its id. It is written by Transaction::commit().
+  /// The event will be written by tx.commit(). Returns its id.
   EventId enqueue(Transaction& tx, const Event& event) const;
-  /// Writes it in the transaction that you began on this connection. Not in one: Errc::not_in_transaction.
+  /// Writes the event now, in the transaction that you began on this connection. Not in one: Errc::not_in_transaction,
+  /// nothing is written.
   EventId enqueue(PGconn* connection, const Event& event) const;
 
-  /// Several events, all or none, in one statement; all are checked before the first is written. Ids in the order of the
-  /// events.
+  /// Several events, all or none; all are checked before the first is written. Ids in the order of the events.
   std::vector<EventId> enqueue_many(Transaction& tx, std::span<const Event> events) const;
   std::vector<EventId> enqueue_many(PGconn* connection, std::span<const Event> events) const;
 
@@ -105,12 +110,22 @@ class Outbox {
   [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(Transaction& tx, std::span<const Event> events) const;
   [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(PGconn* connection, std::span<const Event> events) const;
 
+  /// With a session type of yours that has an Adapter.
+  template <Adapted T>
+  EventId enqueue(T&& session, const Event& event) const {
+    return enqueue(Adapter<std::remove_cvref_t<T>>::connection(session), event);
+  }
+  template <Adapted T>
+  std::vector<EventId> enqueue_many(T&& session, std::span<const Event> events) const {
+    return enqueue_many(Adapter<std::remove_cvref_t<T>>::connection(session), events);
+  }
+
   /// No other type is a transaction of PostgreSQL: not a connection of another store, not a number, not nullptr.
   template <class T>
-    requires(!is_transaction<T>)
+    requires(!is_transaction<T> && !Adapted<T>)
   EventId enqueue(T&&, const Event&) const = delete;
   template <class T>
-    requires(!is_transaction<T>)
+    requires(!is_transaction<T> && !Adapted<T>)
   std::vector<EventId> enqueue_many(T&&, std::span<const Event>) const = delete;
   template <class T>
     requires(!is_transaction<T>)
@@ -121,9 +136,8 @@ class Outbox {
 
  private:
   friend class Transaction;
-  struct Statements;
-  Options options_;
-  std::shared_ptr<const Statements> statements_;
+  struct State;
+  std::shared_ptr<const State> state_;
 };
 
 }  // namespace outbox::postgres

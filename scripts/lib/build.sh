@@ -90,6 +90,11 @@ build_run() ( # TYPE [TARGET...]
   cmake --build "$folder" --parallel "$(build_jobs)" "$@" >&2
 )
 
-build_has_target() { # TYPE TARGET
-  cmake --build "$(build_folder "$1")" --target help 2>/dev/null | grep -q "^$2:"
-}
+# Prints the targets that the tests of these labels need: a test is named like its program.
+build_targets_of_tests() ( # TYPE LABEL-REGEX
+  folder=$(build_folder "$1")
+  targets=$(cmake --build "$folder" --target help | sed -n 's/^\([A-Za-z0-9_]*\): .*/\1/p')
+  ctest --test-dir "$folder" --show-only --label-regex "$2" 2>/dev/null |
+    sed -n 's/^ *Test *#[0-9]*: //p' |
+    while IFS= read -r test; do printf '%s\n' "$targets" | grep -x -F -e "$test" || true; done
+)

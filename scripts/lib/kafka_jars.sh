@@ -65,7 +65,8 @@ kafka_fetch() (
   if ! (cd "$temporary" && timeout 900 mvn -B -C \
     org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
     -DoutputDirectory=libs -DincludeScope=runtime </dev/null >"$log" 2>&1 8>&-); then
-    why=$(sed -n 's/^\[ERROR\] //p' "$log" | head -n 1 | cut -c 1-300)
+    # One long line of which the end names the cause.
+    why=$(sed -n 's/ -> \[Help 1\]$//; s/^\[ERROR\] //p' "$log" | head -n 1 | tail -c 200)
     echo "Maven could not fetch Kafka $KAFKA_VERSION: ${why:-no answer in time} (log: $log)"
     exit 1
   fi

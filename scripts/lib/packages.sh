@@ -70,20 +70,26 @@ packages_let_servers_go() {
   if [ "${packages_policy_is_ours:-no}" = yes ]; then as_root rm -f $PACKAGES_POLICY; fi
 }
 
-packages_apt() {
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq \
-    -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null >&2
-}
+# Says nothing unless it fails.
+packages_apt() (
+  log=$(mktemp)
+  status=0
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 \
+    -o Dpkg::Use-Pty=0 "$@" </dev/null >"$log" 2>&1 || status=$?
+  [ $status -eq 0 ] || cat "$log" >&2
+  rm -f "$log"
+  exit $status
+)
 
 # Installs what is missing of the lists; does nothing, quickly, when nothing is.
 packages_install() (
   missing=$(packages_missing "$@" | tr '\n' ' ')
   if [ -z "$missing" ]; then exit 0; fi
-  say "packages: installing $missing"
   if [ "$(id -u)" -ne 0 ] && ! command -v sudo >/dev/null; then
-    say "packages: neither root nor sudo; hint: run as root: apt-get install $missing"
+    say "packages: cannot install, neither root nor sudo; hint: as root: apt-get install $missing"
     exit 1
   fi
+  say "packages: installing $missing(this takes a few minutes on a new machine)"
   case " $missing" in
     *' postgresql '* | *' pgbouncer '*)
       bouncer_is_new=no

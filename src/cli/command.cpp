@@ -1,7 +1,6 @@
 #include "cli/command.hpp"
 
 #include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -51,7 +50,9 @@ struct Converter {
 struct DefaultText {
   std::string operator()(const std::string* value) const { return *value; }
   std::string operator()(const std::uint64_t* value) const { return std::to_string(*value); }
-  std::string operator()(const std::chrono::milliseconds* value) const { return config::format_duration(*value); }
+  std::string operator()(const std::chrono::milliseconds* value) const {
+    return config::format_duration(*value);
+  }
   template <class T>
   std::string operator()(const T* /*value*/) const {
     return {};
@@ -60,20 +61,25 @@ struct DefaultText {
 
 bool is_many(const Into& into) { return std::holds_alternative<std::vector<std::string>*>(into); }
 
-CLI::Option* add(CLI::App& app, const std::string& names, const Into& into, const std::string& help) {
+CLI::Option* add(CLI::App& app, const std::string& names, const Into& into,
+                 const std::string& help) {
   const std::string name = names.substr(names.rfind(',') + 1);
   const CLI::callback_t convert = [name, into](const CLI::results_t& given) {
     return std::visit(Converter{name, given}, into);
   };
-  if (std::holds_alternative<bool*>(into)) return app.add_flag_callback(names, [convert] { convert({}); }, help);
+  if (std::holds_alternative<bool*>(into))
+    return app.add_flag_callback(
+        names, [convert] { convert({}); }, help);
   CLI::Option* const option = app.add_option(names, convert, help);
   if (is_many(into)) {
-    option->expected(1, CLI::detail::expected_max_vector_size)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    option->expected(1, CLI::detail::expected_max_vector_size)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     option->allow_extra_args(false);
   } else {
     option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   }
-  if (const std::string text = std::visit(DefaultText{}, into); !text.empty()) option->default_str(text);
+  if (const std::string text = std::visit(DefaultText{}, into); !text.empty())
+    option->default_str(text);
   return option;
 }
 
@@ -85,10 +91,12 @@ const CLI::App& deepest(const CLI::App& app) {
 }
 
 std::string full_name(const CLI::App& app) {
-  return app.get_parent() == nullptr ? app.get_name() : full_name(*app.get_parent()) + " " + app.get_name();
+  return app.get_parent() == nullptr ? app.get_name()
+                                     : full_name(*app.get_parent()) + " " + app.get_name();
 }
 
-std::string suggestion(std::string_view word, const std::vector<std::string>& known, const std::string& otherwise) {
+std::string suggestion(std::string_view word, const std::vector<std::string>& known,
+                       const std::string& otherwise) {
   const std::vector<std::string_view> views(known.begin(), known.end());
   const auto near = nearest(word, views);
   return near ? "did you mean " + std::string(*near) + "?" : otherwise;
@@ -113,13 +121,16 @@ std::string unexpected(const CLI::App& at, const std::string& word) {
     if (std::find(known.begin(), known.end(), name) != known.end()) {
       return "unexpected argument " + name + ": " + full_name(at) + " (hint: options go before --)";
     }
-    return "unknown option " + name + ": " + full_name(at) + " (hint: " + suggestion(name, known, help) + ")";
+    return "unknown option " + name + ": " + full_name(at) +
+           " (hint: " + suggestion(name, known, help) + ")";
   }
   const auto verbs = at.get_subcommands([](const CLI::App*) { return true; });
-  if (verbs.empty()) return "unexpected argument \"" + word + "\": " + full_name(at) + " (hint: " + help + ")";
+  if (verbs.empty())
+    return "unexpected argument \"" + word + "\": " + full_name(at) + " (hint: " + help + ")";
   std::vector<std::string> names;
   for (const CLI::App* verb : verbs) names.push_back(verb->get_name());
-  return "unknown verb " + word + ": " + full_name(at) + " (hint: " + suggestion(word, names, help) + ")";
+  return "unknown verb " + word + ": " + full_name(at) +
+         " (hint: " + suggestion(word, names, help) + ")";
 }
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
@@ -129,7 +140,8 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (extra != nullptr && !rest.empty()) {
     print_error(unexpected(at, rest.front()));
   } else {
-    print_error(std::string(error.what()) + ": " + full_name(at) + " (hint: see " + full_name(at) + " --help)");
+    print_error(std::string(error.what()) + ": " + full_name(at) + " (hint: see " + full_name(at) +
+                " --help)");
   }
   return kUsage;
 }
@@ -143,13 +155,15 @@ Command Command::verb(const std::string& name, const std::string& help) {
   return {*app, *chosen_};
 }
 
-void Command::option(const std::string& names, Into into, const std::string& value, const std::string& help) {
+void Command::option(const std::string& names, Into into, const std::string& value,
+                     const std::string& help) {
   CLI::Option* const option = add(*app_, names, into, help);
   if (!value.empty()) option->type_name(value);
 }
 
-void Command::option_or(const std::string& names, std::optional<std::string>* into, const std::string& without,
-                        const std::string& value, const std::string& help) {
+void Command::option_or(const std::string& names, std::optional<std::string>* into,
+                        const std::string& without, const std::string& value,
+                        const std::string& help) {
   const CLI::callback_t convert = [into, without](const CLI::results_t& given) {
     *into = given.empty() || given.front().empty() ? without : given.front();
     return true;

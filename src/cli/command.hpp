@@ -28,8 +28,8 @@ namespace outbox::cli {
 
 /// Where the value of an option or argument goes. bool: a flag, without value. vector: may be given several times.
 /// milliseconds: a duration such as 10s. What the place holds before is the default.
-using Into = std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*, std::uint64_t*,
-                          std::chrono::milliseconds*>;
+using Into = std::variant<bool*, std::string*, std::optional<std::string>*,
+                          std::vector<std::string>*, std::uint64_t*, std::chrono::milliseconds*>;
 
 /// The program or one of its verbs.
 class Command {
@@ -37,10 +37,11 @@ class Command {
   Command verb(const std::string& name, const std::string& help);
 
   /// `names`: "-c,--config". `value`: how the value is called in the help; empty for a flag.
-  void option(const std::string& names, Into into, const std::string& value, const std::string& help);
+  void option(const std::string& names, Into into, const std::string& value,
+              const std::string& help);
   /// An option whose value may be left out: then `into` becomes `without`.
-  void option_or(const std::string& names, std::optional<std::string>* into, const std::string& without,
-                 const std::string& value, const std::string& help);
+  void option_or(const std::string& names, std::optional<std::string>* into,
+                 const std::string& without, const std::string& value, const std::string& help);
   /// By position. A string is required, an optional and a vector are not.
   void argument(const std::string& name, Into into, const std::string& help);
 

@@ -21,13 +21,17 @@ struct Options {
 };
 
 void put(Json& json, const Problem& problem) {
-  json.object().member("what", problem.what).member_or_null("path", problem.path).member_or_null("where", problem.where);
-  if (problem.at.line != 0) json.member("line", problem.at.line).member("column", problem.at.column);
+  json.object()
+      .member("what", problem.what)
+      .member_or_null("path", problem.path)
+      .member_or_null("where", problem.where);
+  if (problem.at.line != 0)
+    json.member("line", problem.at.line).member("column", problem.at.column);
   json.member_or_null("hint", problem.hint).end();
 }
 
-void print_check(const Options& options, const std::string& file, const std::vector<std::string>& warnings,
-                 const config::Problems& problems) {
+void print_check(const Options& options, const std::string& file,
+                 const std::vector<std::string>& warnings, const config::Problems& problems) {
   if (!options.json) {
     for (const auto& warning : warnings) print_error("warning: " + warning);
     for (const auto& problem : problems) print_error(problem.text());
@@ -56,7 +60,9 @@ int check(const Options& options, const Context& context) {
 }
 
 /// Keys and sections with a dot of their own stand in quotes.
-std::string key_text(const std::string& key) { return key.find('.') == std::string::npos ? key : config::quote(key); }
+std::string key_text(const std::string& key) {
+  return key.find('.') == std::string::npos ? key : config::quote(key);
+}
 
 void show_text(const config::Loaded& loaded) {
   constexpr std::size_t kWidest = 60;
@@ -69,7 +75,8 @@ void show_text(const config::Loaded& loaded) {
   std::string section;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const Entry& entry = loaded.entries[i];
-    if (entry.section != section) std::printf("%s[%s]\n", section.empty() ? "" : "\n", entry.section.c_str());
+    if (entry.section != section)
+      std::printf("%s[%s]\n", section.empty() ? "" : "\n", entry.section.c_str());
     section = entry.section;
     std::printf("%-*s  # %s\n", static_cast<int>(width), lines[i].c_str(), entry.origin.c_str());
   }
@@ -105,7 +112,8 @@ void add_config(Command& root, Context& context) {
   Command checking = verb.verb("check", "Find every mistake; exit 3 when there is one");
   checking.option("--json", &options->json, {}, "As JSON");
   checking.run([options, &context] { return check(*options, context); });
-  Command showing = verb.verb("show", "What is in effect and where it comes from, without passwords");
+  Command showing =
+      verb.verb("show", "What is in effect and where it comes from, without passwords");
   showing.option("--json", &options->json, {}, "As JSON");
   showing.run([options, &context] { return show(*options, context); });
   Command documenting = verb.verb("reference", "All settings as a page of Markdown");

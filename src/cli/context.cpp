@@ -19,18 +19,23 @@ config::Flag parse_setting(const std::string& text) {
 }  // namespace
 
 void Context::add_options(Command& root) {
-  root.option("-c,--config", &file_, "FILE", "Configuration; else OUTBOX_CONFIG, else ./outbox.toml if there is one");
-  root.option("--store", &store_, "URL", "postgresql://... or sqlite:PATH; overrides OUTBOX_STORE_URL and the file");
+  root.option("-c,--config", &file_, "FILE",
+              "Configuration; else OUTBOX_CONFIG, else ./outbox.toml if there is one");
+  root.option("--store", &store_, "URL",
+              "postgresql://... or sqlite:PATH; overrides OUTBOX_STORE_URL and the file");
   root.option("--schema", &schema_, "NAME", "PostgreSQL schema of the outbox");
   root.option("--log-level", &log_level_, "LEVEL", "debug, info, warn, error or off");
   root.option("--log-format", &log_format_, "FORMAT", "text or json");
-  root.option("--set", &settings_, "PATH=VALUE", "Any other setting, such as relay.page=500; may be repeated");
+  root.option("--set", &settings_, "PATH=VALUE",
+              "Any other setting, such as relay.page=500; may be repeated");
 }
 
 config::Request Context::request(Subscriptions subscriptions) const {
-  config::Request request{.file = file_, .flags = {}, .resolve_subscriptions = subscriptions == Subscriptions::used};
+  config::Request request{
+      .file = file_, .flags = {}, .resolve_subscriptions = subscriptions == Subscriptions::used};
   for (const std::string& text : settings_) request.flags.push_back(parse_setting(text));
-  const auto add = [&](const std::optional<std::string>& value, const char* path, const char* flag) {
+  const auto add = [&](const std::optional<std::string>& value, const char* path,
+                       const char* flag) {
     if (value) request.flags.push_back({.path = path, .value = *value, .flag = flag});
   };
   add(store_, "store.url", "--store");
@@ -48,15 +53,18 @@ config::Loaded Context::configuration(Subscriptions subscriptions) const {
     throw Failure(kError, std::move(lines));
   }
   const config::Config& config = loaded->config;
-  log::configure(config.log_level, config.log_format == "json" ? log::Format::json : log::Format::text);
+  log::configure(config.log_level,
+                 config.log_format == "json" ? log::Format::json : log::Format::text);
   return std::move(*loaded);
 }
 
 store::StoreOptions Context::store_options(const config::Loaded& loaded) {
   const RelayOptions& options = loaded.config.relay;
   if (options.store_url.empty()) {
-    throw Failure(kUsage, "no store: store.url is not set (hint: --store sqlite:shop.db, OUTBOX_STORE_URL, or store.url in " +
-                              (loaded.file.empty() ? std::string("outbox.toml") : loaded.file) + ")");
+    throw Failure(
+        kUsage,
+        "no store: store.url is not set (hint: --store sqlite:shop.db, OUTBOX_STORE_URL, or store.url in " +
+            (loaded.file.empty() ? std::string("outbox.toml") : loaded.file) + ")");
   }
   return {.url = options.store_url, .schema = options.schema, .application = "outbox"};
 }

@@ -33,7 +33,9 @@ std::string read_payload(const std::string& given) {
   if (!from_stdin && !given.starts_with('@')) return given;
   const std::string path = from_stdin ? "/dev/stdin" : given.substr(1);
   auto file = config::read_text_file(path, kLargestFile);
-  if (!file) throw Failure(kError, "payload: " + file.error().message + ": " + path + " (hint: @FILE reads a file, - stdin)");
+  if (!file)
+    throw Failure(kError, "payload: " + file.error().message + ": " + path +
+                              " (hint: @FILE reads a file, - stdin)");
   return std::move(file->text);
 }
 
@@ -47,10 +49,14 @@ Header parse_header(const std::string& text) {
 
 Event make_event(const Options& options) {
   if (!options.payload) {
-    throw Failure(kUsage, "missing arguments: outbox enqueue (hint: AGGREGATE_TYPE AGGREGATE_ID EVENT_TYPE PAYLOAD, or --jsonl)");
+    throw Failure(
+        kUsage,
+        "missing arguments: outbox enqueue (hint: AGGREGATE_TYPE AGGREGATE_ID EVENT_TYPE PAYLOAD, or --jsonl)");
   }
-  Event event{.aggregate_type = *options.aggregate_type, .aggregate_id = *options.aggregate_id,
-              .event_type = *options.event_type, .payload = read_payload(*options.payload)};
+  Event event{.aggregate_type = *options.aggregate_type,
+              .aggregate_id = *options.aggregate_id,
+              .event_type = *options.event_type,
+              .payload = read_payload(*options.payload)};
   for (const auto& header : options.headers) event.headers.push_back(parse_header(header));
   if (options.id) event.id = must(EventId::parse(*options.id));
   if (options.content_type) event.content_type = *options.content_type;
@@ -76,10 +82,16 @@ int enqueue_one(const Options& options, const Context& context) {
 int enqueue(const Options& options, const Context& context) {
   if (!options.jsonl) return enqueue_one(options, context);
   if (options.aggregate_type || !options.headers.empty() || options.id || options.content_type) {
-    throw Failure(kUsage, "--jsonl takes everything from the lines: outbox enqueue (hint: leave the other arguments out)");
+    throw Failure(
+        kUsage,
+        "--jsonl takes everything from the lines: outbox enqueue (hint: leave the other arguments out)");
   }
   const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
-  return enqueue_lines({.path = *options.jsonl, .ids = options.ids, .json = options.json, .progress = options.progress}, *store);
+  return enqueue_lines({.path = *options.jsonl,
+                        .ids = options.ids,
+                        .json = options.json,
+                        .progress = options.progress},
+                       *store);
 }
 
 constexpr const char* kFooter = R"(A line of JSON:
@@ -97,15 +109,19 @@ void add_enqueue(Command& root, Context& context) {
   auto options = std::make_shared<Options>();
   Command verb = root.verb("enqueue", "Write events: one from arguments, many from JSON lines");
   verb.argument("AGGREGATE_TYPE", &options->aggregate_type, "What kind of thing changed: order");
-  verb.argument("AGGREGATE_ID", &options->aggregate_id, "Which one; \"\" for an event without key and order");
+  verb.argument("AGGREGATE_ID", &options->aggregate_id,
+                "Which one; \"\" for an event without key and order");
   verb.argument("EVENT_TYPE", &options->event_type, "What happened: OrderPlaced");
   verb.argument("PAYLOAD", &options->payload, "The body; @FILE reads a file, - reads stdin");
   verb.option("--header", &options->headers, "NAME=VALUE", "A header; may be repeated");
   verb.option("--id", &options->id, "UUID", "The event's id; else a new one");
-  verb.option("--content-type", &options->content_type, "TYPE", "Media type of the payload; else application/json");
-  verb.option_or("--jsonl", &options->jsonl, "-", "FILE", "One event per line, from the file or from stdin");
+  verb.option("--content-type", &options->content_type, "TYPE",
+              "Media type of the payload; else application/json");
+  verb.option_or("--jsonl", &options->jsonl, "-", "FILE",
+                 "One event per line, from the file or from stdin");
   verb.option("--ids", &options->ids, {}, "With --jsonl: print the ids");
-  verb.option("--progress", &options->progress, {}, "With --jsonl: a line on stderr every second, terminal or not");
+  verb.option("--progress", &options->progress, {},
+              "With --jsonl: a line on stderr every second, terminal or not");
   verb.option("--json", &options->json, {}, "Print the id, or with --jsonl a summary, as JSON");
   verb.footer(kFooter);
   verb.run([options, &context] { return enqueue(*options, context); });

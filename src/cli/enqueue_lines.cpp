@@ -31,7 +31,9 @@ class Input {
   explicit Input(const std::string& path) : ours_(path != "-") {
     if (!ours_) return;
     fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) throw Failure(kError, std::string(std::strerror(errno)) + ": " + path + " (hint: check the path; - is stdin)");
+    if (fd_ < 0)
+      throw Failure(kError, std::string(std::strerror(errno)) + ": " + path +
+                                " (hint: check the path; - is stdin)");
   }
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
@@ -53,13 +55,18 @@ class Input {
   int fd_{STDIN_FILENO};
 };
 
-bool is_blank(std::string_view line) { return line.find_first_not_of(" \t") == std::string_view::npos; }
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t") == std::string_view::npos;
+}
 
 class LineEnqueuer {
  public:
   LineEnqueuer(const EnqueueLinesOptions& options, const Input& input, store::Writer& writer)
-      : options_(options), writer_(writer), reader_(input.fd(), signals_.fd()),
-        progress_(options.progress ? Progress::Show::always : Progress::Show::automatic, input.size()) {
+      : options_(options),
+        writer_(writer),
+        reader_(input.fd(), signals_.fd()),
+        progress_(options.progress ? Progress::Show::always : Progress::Show::automatic,
+                  input.size()) {
     batch_.reserve(kBatchLines);
   }
 
@@ -71,8 +78,11 @@ class LineEnqueuer {
         case LineReader::Next::idle: write(); break;
         case LineReader::Next::end: write(); return finish();
         case LineReader::Next::interrupted: return interrupted();
-        case LineReader::Next::too_long: ++line_; refuse(line_, "is longer than 16 MiB", "one event per line");
-        case LineReader::Next::failed: refuse(line_ + 1, std::string("cannot be read: ") + std::strerror(reader_.error()), {});
+        case LineReader::Next::too_long:
+          ++line_;
+          refuse(line_, "is longer than 16 MiB", "one event per line");
+        case LineReader::Next::failed:
+          refuse(line_ + 1, std::string("cannot be read: ") + std::strerror(reader_.error()), {});
       }
     }
   }
@@ -83,7 +93,8 @@ class LineEnqueuer {
     if (is_blank(line)) return;
     auto event = event::parse_event(line);
     if (!event) refuse(line_, event.error().message, event.error().hint);
-    if (const Status valid = validate(*event); !valid) refuse(line_, valid.error().message, valid.error().hint);
+    if (const Status valid = validate(*event); !valid)
+      refuse(line_, valid.error().message, valid.error().hint);
     if (batch_.empty()) first_line_ = line_;
     batch_.push_back(std::move(*event));
     batch_bytes_ += line.size();
@@ -113,14 +124,18 @@ class LineEnqueuer {
   /// Where the batch that was not written begins, so that it is known where to go on.
   [[nodiscard]] std::uint64_t resume_line() const { return batch_.empty() ? line_ : first_line_; }
   [[nodiscard]] std::string written_before() const {
-    return std::to_string(written_) + (written_ == 1 ? " event was" : " events were") + " committed before it";
+    return std::to_string(written_) + (written_ == 1 ? " event was" : " events were") +
+           " committed before it";
   }
-  [[nodiscard]] std::string go_on() const { return "go on with line " + std::to_string(resume_line()); }
+  [[nodiscard]] std::string go_on() const {
+    return "go on with line " + std::to_string(resume_line());
+  }
 
   [[noreturn]] void refuse(std::uint64_t line, const std::string& what, const std::string& hint) {
     progress_.clear();
-    throw Failure(kError, where(line) + ": " + what + "; " + written_before() + ", nothing from line " +
-                              std::to_string(resume_line()) + " on (hint: " + (hint.empty() ? "" : hint + "; ") +
+    throw Failure(kError, where(line) + ": " + what + "; " + written_before() +
+                              ", nothing from line " + std::to_string(resume_line()) +
+                              " on (hint: " + (hint.empty() ? "" : hint + "; ") +
                               "correct the line, then " + go_on() + ")");
   }
 
@@ -128,20 +143,24 @@ class LineEnqueuer {
     progress_.clear();
     const bool unknown = error.effect == Effect::unknown;
     const std::string lines = std::to_string(first_line_) + " to " + std::to_string(line_);
-    throw Failure(kError, error.message + (error.origin.empty() ? "" : " [" + error.origin + "]") + ": lines " + lines +
-                              (unknown ? " may or may not have been written" : " were not written") + "; " +
-                              written_before() + " (hint: " + (error.hint.empty() ? "" : error.hint + "; ") +
-                              (unknown ? "look whether they are there, then " : "then ") + go_on() + ")");
+    throw Failure(
+        kError, error.message + (error.origin.empty() ? "" : " [" + error.origin + "]") +
+                    ": lines " + lines +
+                    (unknown ? " may or may not have been written" : " were not written") + "; " +
+                    written_before() + " (hint: " + (error.hint.empty() ? "" : error.hint + "; ") +
+                    (unknown ? "look whether they are there, then " : "then ") + go_on() + ")");
   }
 
   [[nodiscard]] std::string where(std::uint64_t line) const {
-    return (options_.path == "-" ? std::string("stdin") : options_.path) + ":" + std::to_string(line);
+    return (options_.path == "-" ? std::string("stdin") : options_.path) + ":" +
+           std::to_string(line);
   }
 
   int interrupted() {
     progress_.clear();
     if (batch_.empty()) ++line_;
-    print_error("interrupted: " + std::to_string(written_) + " events were committed (hint: " + go_on() + ")");
+    print_error("interrupted: " + std::to_string(written_) +
+                " events were committed (hint: " + go_on() + ")");
     return kInterrupted;
   }
 
@@ -150,11 +169,15 @@ class LineEnqueuer {
     const double seconds = progress_.seconds();
     if (options_.json) {
       Json json;
-      json.object().member("events", written_).member("transactions", transactions_).member("lines", line_);
+      json.object()
+          .member("events", written_)
+          .member("transactions", transactions_)
+          .member("lines", line_);
       json.member("seconds", seconds).end().print();
     } else if (!options_.ids) {
-      std::printf("%s events in %s transactions, %.1f s\n", with_commas(written_).c_str(),
-                  with_commas(transactions_).c_str(), seconds);
+      std::printf("%s event%s in %s transaction%s, %.1f s\n", with_commas(written_).c_str(),
+                  written_ == 1 ? "" : "s", with_commas(transactions_).c_str(),
+                  transactions_ == 1 ? "" : "s", seconds);
     }
     return kOk;
   }

@@ -16,11 +16,14 @@ enum ExitCode : int { kOk = 0, kError = 1, kUsage = 2, kCheckFailed = 3, kInterr
 class Failure : public std::exception {
  public:
   Failure(ExitCode code, std::vector<std::string> lines) : code_(code), lines_(std::move(lines)) {}
-  Failure(ExitCode code, std::string line) : Failure(code, std::vector<std::string>{std::move(line)}) {}
+  Failure(ExitCode code, std::string line)
+      : Failure(code, std::vector<std::string>{std::move(line)}) {}
 
   [[nodiscard]] ExitCode code() const noexcept { return code_; }
   [[nodiscard]] const std::vector<std::string>& lines() const noexcept { return lines_; }
-  [[nodiscard]] const char* what() const noexcept override { return lines_.empty() ? "" : lines_.front().c_str(); }
+  [[nodiscard]] const char* what() const noexcept override {
+    return lines_.empty() ? "" : lines_.front().c_str();
+  }
 
  private:
   ExitCode code_;

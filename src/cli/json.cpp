@@ -34,7 +34,9 @@ Json& Json::value(std::string_view text) {
   return *this;
 }
 
-Json& Json::value(double number) { return std::isfinite(number) ? raw(fmt::format("{}", number)) : null(); }
+Json& Json::value(double number) {
+  return std::isfinite(number) ? raw(fmt::format("{}", number)) : null();
+}
 
 Json& Json::member_or_null(std::string_view name, std::string_view text) {
   key(name);

@@ -26,8 +26,7 @@ class Json {
   Json& value(bool truth) { return raw(truth ? "true" : "false"); }
   Json& value(double number);
   template <class Integer>
-    requires std::is_integral_v<Integer>
-  Json& value(Integer number) {
+  requires std::is_integral_v<Integer> Json& value(Integer number) {
     return raw(std::to_string(number));
   }
   Json& null() { return raw("null"); }

@@ -16,7 +16,10 @@ constexpr int kIdleMs = 50;
 }  // namespace
 
 LineReader::LineReader(int fd, int interrupt_fd)
-    : fd_(fd), interrupt_fd_(interrupt_fd), buffer_(new char[kFirstCapacity]), capacity_(kFirstCapacity) {}
+    : fd_(fd),
+      interrupt_fd_(interrupt_fd),
+      buffer_(new char[kFirstCapacity]),
+      capacity_(kFirstCapacity) {}
 
 LineReader::Next LineReader::next(std::string_view& line) {
   while (!take_line(line)) {
@@ -41,7 +44,8 @@ bool LineReader::take_line(std::string_view& line) {
     scanned_ = end_;
     return false;
   }
-  const std::size_t line_end = stop == nullptr ? end_ : static_cast<std::size_t>(stop - buffer_.get());
+  const std::size_t line_end =
+      stop == nullptr ? end_ : static_cast<std::size_t>(stop - buffer_.get());
   line = std::string_view(buffer_.get() + begin_, line_end - begin_);
   if (line.ends_with('\r')) line.remove_suffix(1);
   begin_ = scanned_ = stop == nullptr ? end_ : line_end + 1;
@@ -49,7 +53,8 @@ bool LineReader::take_line(std::string_view& line) {
 }
 
 LineReader::Filled LineReader::fill() {
-  std::array<pollfd, 2> fds{{{.fd = interrupt_fd_, .events = POLLIN, .revents = 0}, {.fd = fd_, .events = POLLIN, .revents = 0}}};
+  std::array<pollfd, 2> fds{{{.fd = interrupt_fd_, .events = POLLIN, .revents = 0},
+                             {.fd = fd_, .events = POLLIN, .revents = 0}}};
   const int ready = poll(fds.data(), fds.size(), kIdleMs);
   if (ready < 0 && errno != EINTR) {
     error_ = errno;

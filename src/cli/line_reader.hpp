@@ -15,7 +15,7 @@ class LineReader {
 
   enum class Next {
     line,
-    idle,         ///< Nothing came for a while; there may be more.
+    idle,  ///< Nothing came for a while; there may be more.
     end,
     interrupted,  ///< The other descriptor became readable.
     too_long,     ///< The line is longer than kLongestLine.

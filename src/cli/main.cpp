@@ -1,9 +1,11 @@
 // The program `outbox`.
-#include <cerrno>
+#include <poll.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <exception>
+#include <new>
 #include <string>
 
 #include "cli/context.hpp"
@@ -14,7 +16,9 @@ namespace outbox::cli {
 namespace {
 
 int run(int argc, const char* const* argv) {
-  Program program("Transactional outbox: events written with the data they are about, delivered from there.", OUTBOX_VERSION);
+  Program program(
+      "Transactional outbox: events written with the data they are about, delivered from there.",
+      OUTBOX_VERSION);
   Context context;
   Command root = program.root();
   context.add_options(root);
@@ -25,6 +29,9 @@ int run(int argc, const char* const* argv) {
   add_subscription(root, context);
   add_config(root, context);
   add_demo(root, context);
+#ifdef OUTBOX_WITH_BENCH
+  add_bench(root, context);
+#endif
   add_version(root, context);
   return program.run(argc, argv);
 }
@@ -40,18 +47,26 @@ int run_caught(int argc, const char* const* argv) {
   } catch (const std::bad_alloc&) {
     print_error("out of memory (hint: lower relay.window_bytes, or give the process more)");
   } catch (const std::exception& exception) {
-    print_error(std::string("internal error: ") + exception.what() + " (hint: please report it with the command that you ran)");
+    print_error(std::string("internal error: ") + exception.what() +
+                " (hint: please report it with the command that you ran)");
   } catch (...) {
     print_error("internal error (hint: please report it with the command that you ran)");
   }
   return kError;
 }
 
-/// What could not be written was not delivered to whoever reads it. A reader that closed the pipe knows that itself.
+/// The pipe's other end was closed: `outbox ... | head`.
+bool reader_left() {
+  pollfd output{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+  return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
+/// What could not be written did not reach whoever reads it. A reader that left knows that itself.
 int flush_output(int code) {
-  errno = 0;
-  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  if (errno != EPIPE) print_error(std::string("stdout: ") + std::strerror(errno) + " (hint: is the disk full?)");
+  const bool flushed = std::fflush(stdout) == 0;
+  if (flushed && std::ferror(stdout) == 0) return code;
+  if (!reader_left())
+    print_error("stdout: not everything could be written (hint: is the disk full?)");
   return code == kOk ? kError : code;
 }
 

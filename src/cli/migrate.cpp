@@ -27,13 +27,20 @@ int show_status(const Options& options, store::Store& store) {
   const bool current = state.version == state.wanted;
   if (options.json) {
     Json json;
-    json.object().member("version", state.version).member("wanted", state.wanted).member("current", current).end().print();
+    json.object()
+        .member("version", state.version)
+        .member("wanted", state.wanted)
+        .member("current", current)
+        .end()
+        .print();
   } else if (current) {
     std::printf("schema version %d, current\n", state.version);
   } else if (state.version == 0) {
-    std::printf("no schema yet, this program needs version %d (hint: outbox migrate)\n", state.wanted);
+    std::printf("no schema yet, this program needs version %d (hint: outbox migrate)\n",
+                state.wanted);
   } else {
-    std::printf("schema version %d, this program needs %d (hint: %s)\n", state.version, state.wanted,
+    std::printf("schema version %d, this program needs %d (hint: %s)\n", state.version,
+                state.wanted,
                 state.version < state.wanted ? "outbox migrate" : "use a newer outbox");
   }
   return current ? kOk : kCheckFailed;
@@ -55,7 +62,9 @@ int apply(const Options& options, const std::string& url, store::Store& store) {
 }
 
 int migrate(const Options& options, const Context& context) {
-  if (options.print && options.status) throw Failure(kUsage, "--print and --status exclude each other: outbox migrate (hint: choose one)");
+  if (options.print && options.status)
+    throw Failure(kUsage,
+                  "--print and --status exclude each other: outbox migrate (hint: choose one)");
   const auto loaded = context.configuration(Subscriptions::unused);
   if (options.print) return print_sql(loaded);
   const auto store = Context::store(loaded);
@@ -69,7 +78,8 @@ void add_migrate(Command& root, Context& context) {
   auto options = std::make_shared<Options>();
   Command verb = root.verb("migrate", "Create or update the schema; safe to repeat");
   verb.option("--print", &options->print, {}, "Print the SQL instead; connects to nothing");
-  verb.option("--status", &options->status, {}, "Say which version is there; exit 3 when it is not the one needed");
+  verb.option("--status", &options->status, {},
+              "Say which version is there; exit 3 when it is not the one needed");
   verb.option("--json", &options->json, {}, "As JSON");
   verb.run([options, &context] { return migrate(*options, context); });
 }

@@ -15,17 +15,22 @@ constexpr std::chrono::seconds kInLog{1};
 }  // namespace
 
 Progress::Progress(Show show, std::size_t total_bytes)
-    : terminal_(isatty(STDERR_FILENO) == 1), on_(terminal_ || show == Show::always), total_bytes_(total_bytes) {}
+    : terminal_(isatty(STDERR_FILENO) == 1),
+      on_(terminal_ || show == Show::always),
+      total_bytes_(total_bytes) {}
 
 void Progress::at(std::uint64_t events, std::size_t bytes) {
   if (!on_) return;
   const Clock::time_point now = Clock::now();
-  if (now - shown_at_ < (terminal_ ? Clock::duration(kOnTerminal) : Clock::duration(kInLog))) return;
+  if (now - shown_at_ < (terminal_ ? Clock::duration(kOnTerminal) : Clock::duration(kInLog)))
+    return;
   shown_at_ = now;
   const auto rate = static_cast<std::uint64_t>(static_cast<double>(events) / seconds());
   std::string line = fmt::format("{} events, {}/s", with_commas(events), with_commas(rate));
   if (total_bytes_ > 0) line += fmt::format(", {} %", 100 * bytes / total_bytes_);
-  std::fputs(terminal_ ? fmt::format("\r\x1b[K{}", line).c_str() : fmt::format("outbox: {}\n", line).c_str(), stderr);
+  std::fputs(terminal_ ? fmt::format("\r\x1b[K{}", line).c_str()
+                       : fmt::format("outbox: {}\n", line).c_str(),
+             stderr);
   visible_ = terminal_;
 }
 

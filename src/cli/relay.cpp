@@ -28,8 +28,9 @@ RelayOptions relay_options(const Options& options, const config::Loaded& loaded)
 
 void log_start(const config::Loaded& loaded, const RelayOptions& relay) {
   for (const auto& warning : loaded.warnings) log::warn("{}", warning);
-  log::info("starting version={} store={} config={} subscriptions={}", OUTBOX_VERSION, config::redact(relay.store_url),
-            loaded.file.empty() ? "none" : loaded.file, relay.subscriptions.size());
+  log::info("starting version={} store={} config={} subscriptions={}", OUTBOX_VERSION,
+            config::redact(relay.store_url), loaded.file.empty() ? "none" : loaded.file,
+            relay.subscriptions.size());
 }
 
 int stop(Relay& relay, std::chrono::milliseconds grace) {
@@ -39,12 +40,14 @@ int stop(Relay& relay, std::chrono::milliseconds grace) {
     log::info("stopped, everything in flight was delivered and settled");
     return kOk;
   }
-  log::warn("stopped before everything in flight was settled; abandoned={} will be delivered again", report.abandoned);
+  log::warn("stopped before everything in flight was settled; abandoned={} will be delivered again",
+            report.abandoned);
   return kInterrupted;
 }
 
 int relay(const Options& options, const Context& context) {
-  const auto loaded = context.configuration(options.no_apply ? Subscriptions::unused : Subscriptions::used);
+  const auto loaded =
+      context.configuration(options.no_apply ? Subscriptions::unused : Subscriptions::used);
   const RelayOptions relay_settings = relay_options(options, loaded);
   Signals signals;
   signals.first_ends(true);
@@ -60,12 +63,16 @@ int relay(const Options& options, const Context& context) {
 
 void add_relay(Command& root, Context& context) {
   auto options = std::make_shared<Options>();
-  Command verb = root.verb("relay", "Deliver events to the sinks of all subscriptions, until stopped");
+  Command verb =
+      root.verb("relay", "Deliver events to the sinks of all subscriptions, until stopped");
   verb.option("--name", &options->name, "NAME", "How this relay calls itself in `outbox status`");
-  verb.option("--no-apply", &options->no_apply, {}, "Leave the subscriptions in the store as they are");
-  verb.footer("SIGTERM or SIGINT stops it when what is in flight is delivered, at the latest after relay.grace: exit 0 when\n"
-              "everything was, 4 when not. A second signal ends it at once. What was in flight is delivered again.\n\n"
-              "Settings ([relay] in the configuration; default; range):\n" + config::settings_help("relay"));
+  verb.option("--no-apply", &options->no_apply, {},
+              "Leave the subscriptions in the store as they are");
+  verb.footer(
+      "SIGTERM or SIGINT stops it when what is in flight is delivered, at the latest after relay.grace: exit 0 when\n"
+      "everything was, 4 when not. A second signal ends it at once. What was in flight is delivered again.\n\n"
+      "Settings ([relay] in the configuration; default; range):\n" +
+      config::settings_help("relay"));
   verb.run([options, &context] { return relay(*options, context); });
 }
 

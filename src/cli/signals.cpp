@@ -39,7 +39,8 @@ Signals::Signals() : asked_fd_(eventfd(0, EFD_CLOEXEC)), done_fd_(eventfd(0, EFD
   OUTBOX_CHECK(pthread_sigmask(SIG_BLOCK, &set, nullptr) == 0);
   const int signals = signalfd(-1, &set, SFD_CLOEXEC);
   OUTBOX_CHECK(asked_fd_ >= 0 && done_fd_ >= 0 && signals >= 0);
-  watcher_ = start_thread("ob-signals", [this, signals](const std::stop_token&) { watch(signals); });
+  watcher_ =
+      start_thread("ob-signals", [this, signals](const std::stop_token&) { watch(signals); });
 }
 
 Signals::~Signals() {
@@ -56,7 +57,8 @@ void Signals::wait() const {
 }
 
 void Signals::watch(int signals) noexcept {
-  std::array<pollfd, 2> fds{{{.fd = signals, .events = POLLIN, .revents = 0}, {.fd = done_fd_, .events = POLLIN, .revents = 0}}};
+  std::array<pollfd, 2> fds{{{.fd = signals, .events = POLLIN, .revents = 0},
+                             {.fd = done_fd_, .events = POLLIN, .revents = 0}}};
   while (true) {
     if (poll(fds.data(), fds.size(), -1) < 0) continue;
     if (fds[1].revents != 0) break;

@@ -31,7 +31,8 @@ struct View {
 View look(const Options& options, const config::Loaded& loaded) {
   const auto store = Context::checked_store(loaded);
   const auto catalog = must(store->catalog());
-  View view{.store = config::redact(loaded.config.relay.store_url), .subscriptions = {}, .relays = {}};
+  View view{
+      .store = config::redact(loaded.config.relay.store_url), .subscriptions = {}, .relays = {}};
   for (auto& row : must(catalog->subscriptions())) {
     auto progress = must(catalog->progress(row, static_cast<std::int64_t>(options.limit)));
     view.subscriptions.push_back({.row = std::move(row), .progress = std::move(progress)});
@@ -57,8 +58,9 @@ void print_subscriptions(const View& view) {
                or_dash(progress.last_settled_at), or_dash(progress.oldest_pending_at)});
     if (!row.reason.empty()) table.note("  reason: " + row.reason);
     if (row.stopped_seq) {
-      table.note("  stopped at event " + row.stopped_event + " (seq " + std::to_string(*row.stopped_seq) +
-                 "); outbox subscription resume " + row.spec.name + " tries again");
+      table.note("  stopped at event " + row.stopped_event + " (seq " +
+                 std::to_string(*row.stopped_seq) + "); outbox subscription resume " +
+                 row.spec.name + " tries again");
     }
   }
   table.print();
@@ -87,8 +89,11 @@ void put(Json& json, const Line& line) {
     json.null();
   }
   json.member("pending", progress.pending).member("pending_is_more", progress.pending_capped);
-  json.member("delivered", progress.acked).member("filtered", progress.filtered).member("generation", progress.generation);
-  json.member("config_version", row.config_version).member_or_null("last_settled_at", progress.last_settled_at);
+  json.member("delivered", progress.acked)
+      .member("filtered", progress.filtered)
+      .member("generation", progress.generation);
+  json.member("config_version", row.config_version)
+      .member_or_null("last_settled_at", progress.last_settled_at);
   json.member_or_null("oldest_pending_at", progress.oldest_pending_at).end();
 }
 
@@ -123,7 +128,8 @@ int status(const Options& options, const Context& context) {
 void add_status(Command& root, Context& context) {
   auto options = std::make_shared<Options>();
   Command verb = root.verb("status", "Show what every subscription and relay is doing");
-  verb.option("--limit", &options->limit, "N", "Count at most so many pending events per subscription");
+  verb.option("--limit", &options->limit, "N",
+              "Count at most so many pending events per subscription");
   verb.option("--json", &options->json, {}, "As JSON");
   verb.run([options, &context] { return status(*options, context); });
 }

@@ -30,7 +30,9 @@ struct Options {
 /// The subscriptions of a store, with what keeps them reachable.
 struct Open {
   explicit Open(const config::Loaded& loaded)
-      : store(Context::checked_store(loaded)), catalog(must(store->catalog())), rows(must(catalog->subscriptions())) {}
+      : store(Context::checked_store(loaded)),
+        catalog(must(store->catalog())),
+        rows(must(catalog->subscriptions())) {}
 
   std::unique_ptr<store::Store> store;
   std::unique_ptr<store::Catalog> catalog;
@@ -49,10 +51,12 @@ void put(Json& json, const store::SubscriptionRow& row) {
   json.member_or_null("reason", row.reason).member("config_version", row.config_version);
   for (const auto& [setting, slot] : config::subscription_settings()) {
     if (setting.path == "start") continue;  // Said once, when it was created.
-    json.key(setting.path).literal(config::presentable(setting, slot(spec), slot(spec), config::Notation::json));
+    json.key(setting.path)
+        .literal(config::presentable(setting, slot(spec), slot(spec), config::Notation::json));
   }
   json.key("sink_settings").object();
-  for (const auto& [name, value] : spec.sink_settings) json.member(name, config::show_sink_setting(name, value));
+  for (const auto& [name, value] : spec.sink_settings)
+    json.member(name, config::show_sink_setting(name, value));
   json.end().end();
 }
 
@@ -72,7 +76,8 @@ int list(const Options& options, const Context& context) {
   Table table({"SUBSCRIPTION", "STATE", "SINK", "FORMAT", "EVENT TYPES", "TOPIC"});
   for (const auto& row : open.rows) {
     const SubscriptionSpec& spec = row.spec;
-    table.add({spec.name, store::to_string(row.state), spec.sink, spec.format, globs(spec.event_types), spec.topic});
+    table.add({spec.name, store::to_string(row.state), spec.sink, spec.format,
+               globs(spec.event_types), spec.topic});
   }
   table.print();
   return kOk;
@@ -82,16 +87,23 @@ void print(const SubscriptionChange& change) {
   switch (change.kind) {
     case Kind::created: std::printf("+ %s created\n", change.name.c_str()); return;
     case Kind::unchanged: std::printf("= %s unchanged\n", change.name.c_str()); return;
-    case Kind::left_alone: std::printf("  %s is only in the store, left alone\n", change.name.c_str()); return;
+    case Kind::left_alone:
+      std::printf("  %s is only in the store, left alone\n", change.name.c_str());
+      return;
     case Kind::changed: break;
   }
   for (const auto& [field, before, after] : change.fields) {
-    std::printf("~ %s changed %s: %s -> %s\n", change.name.c_str(), field.c_str(), before.c_str(), after.c_str());
+    std::printf("~ %s changed %s: %s -> %s\n", change.name.c_str(), field.c_str(), before.c_str(),
+                after.c_str());
   }
 }
 
 void put(Json& json, const SubscriptionChange& change) {
-  json.object().member("name", change.name).member("action", to_string(change.kind)).key("changes").array();
+  json.object()
+      .member("name", change.name)
+      .member("action", to_string(change.kind))
+      .key("changes")
+      .array();
   for (const auto& [field, before, after] : change.fields) {
     json.object().member("field", field).member("before", before).member("after", after).end();
   }
@@ -114,8 +126,10 @@ int apply(const Options& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::used);
   const auto& wanted = loaded.config.relay.subscriptions;
   if (wanted.empty()) {
-    throw Failure(kUsage, "no subscriptions: " + (loaded.file.empty() ? std::string("no configuration file") : loaded.file) +
-                              " (hint: -c FILE with a [subscription.NAME] section)");
+    throw Failure(kUsage,
+                  "no subscriptions: " +
+                      (loaded.file.empty() ? std::string("no configuration file") : loaded.file) +
+                      " (hint: -c FILE with a [subscription.NAME] section)");
   }
   const Open open(loaded);
   const auto changes = compare(open.rows, wanted);
@@ -135,7 +149,9 @@ void require(const Open& open, const std::string& name) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
   const auto near = nearest(name, known);
   throw Failure(kError, "unknown subscription: " + name + " (hint: " +
-                            (near ? "did you mean " + std::string(*near) + "?" : "`outbox subscription list` shows what there is") + ")");
+                            (near ? "did you mean " + std::string(*near) + "?"
+                                  : "`outbox subscription list` shows what there is") +
+                            ")");
 }
 
 int pause(const Options& options, const Context& context) {
@@ -162,16 +178,19 @@ void add_subscription(Command& root, Context& context) {
   Command listing = verb.verb("list", "Show the subscriptions of the store");
   listing.option("--json", &options->json, {}, "As JSON, with all settings but passwords");
   listing.run([options, &context] { return list(*options, context); });
-  Command applying = verb.verb("apply", "Write those of the configuration to the store, showing what changes");
+  Command applying =
+      verb.verb("apply", "Write those of the configuration to the store, showing what changes");
   applying.option("--dry-run", &options->dry_run, {}, "Only show what would change");
   applying.option("--json", &options->json, {}, "As JSON");
-  applying.footer("Running relays follow within a second. Subscriptions that the configuration does not name stay.");
+  applying.footer(
+      "Running relays follow within a second. Subscriptions that the configuration does not name stay.");
   applying.run([options, &context] { return apply(*options, context); });
   Command pausing = verb.verb("pause", "Stop delivering to one; its events wait");
   pausing.argument("NAME", &options->name, "Which one");
   pausing.option("--reason", &options->reason, "TEXT", "Shown in `outbox status`");
   pausing.run([options, &context] { return pause(*options, context); });
-  Command resuming = verb.verb("resume", "Go on with one that is paused or stopped; nothing is skipped");
+  Command resuming =
+      verb.verb("resume", "Go on with one that is paused or stopped; nothing is skipped");
   resuming.argument("NAME", &options->name, "Which one");
   resuming.run([options, &context] { return resume(*options, context); });
 }

@@ -22,7 +22,8 @@ std::string shown(const std::string& name, const std::string* value) {
   return value == nullptr ? "-" : config::quote(config::show_sink_setting(name, *value));
 }
 
-void compare_sink_settings(const SubscriptionSpec& before, const SubscriptionSpec& after, std::vector<FieldChange>& changes) {
+void compare_sink_settings(const SubscriptionSpec& before, const SubscriptionSpec& after,
+                           std::vector<FieldChange>& changes) {
   std::set<std::string> names;
   for (const auto* const settings : {&before.sink_settings, &after.sink_settings}) {
     for (const auto& [name, value] : *settings) names.insert(name);
@@ -31,7 +32,8 @@ void compare_sink_settings(const SubscriptionSpec& before, const SubscriptionSpe
     const std::string* const was = find(before.sink_settings, name);
     const std::string* const is = find(after.sink_settings, name);
     if (was != nullptr && is != nullptr && *was == *is) continue;
-    changes.push_back({.field = after.sink + "." + name, .before = shown(name, was), .after = shown(name, is)});
+    changes.push_back(
+        {.field = after.sink + "." + name, .before = shown(name, was), .after = shown(name, is)});
   }
 }
 
@@ -40,9 +42,10 @@ std::vector<FieldChange> compare_fields(SubscriptionSpec before, SubscriptionSpe
   before.start = after.start;  // An existing one has started.
   for (const auto& [setting, slot] : config::subscription_settings()) {
     if (config::show(setting, slot(before)) == config::show(setting, slot(after))) continue;
-    changes.push_back({.field = setting.path,
-                       .before = config::presentable(setting, slot(before), slot(before), config::Notation::toml),
-                       .after = config::presentable(setting, slot(after), slot(after), config::Notation::toml)});
+    changes.push_back(
+        {.field = setting.path,
+         .before = config::presentable(setting, slot(before), slot(before), config::Notation::toml),
+         .after = config::presentable(setting, slot(after), slot(after), config::Notation::toml)});
   }
   compare_sink_settings(before, after, changes);
   return changes;
@@ -65,16 +68,20 @@ std::vector<SubscriptionChange> compare(std::span<const store::SubscriptionRow> 
   using Kind = SubscriptionChange::Kind;
   std::vector<SubscriptionChange> changes;
   for (const SubscriptionSpec& spec : wanted) {
-    const auto found = std::find_if(present.begin(), present.end(), [&](const auto& row) { return row.spec.name == spec.name; });
+    const auto found = std::find_if(present.begin(), present.end(),
+                                    [&](const auto& row) { return row.spec.name == spec.name; });
     if (found == present.end()) {
       changes.push_back({.kind = Kind::created, .name = spec.name});
       continue;
     }
     auto fields = compare_fields(found->spec, spec);
-    changes.push_back({.kind = fields.empty() ? Kind::unchanged : Kind::changed, .name = spec.name, .fields = std::move(fields)});
+    changes.push_back({.kind = fields.empty() ? Kind::unchanged : Kind::changed,
+                       .name = spec.name,
+                       .fields = std::move(fields)});
   }
   for (const auto& row : present) {
-    const bool named = std::any_of(wanted.begin(), wanted.end(), [&](const auto& spec) { return spec.name == row.spec.name; });
+    const bool named = std::any_of(wanted.begin(), wanted.end(),
+                                   [&](const auto& spec) { return spec.name == row.spec.name; });
     if (!named) changes.push_back({.kind = Kind::left_alone, .name = row.spec.name});
   }
   return changes;

@@ -28,7 +28,7 @@ struct SubscriptionChange {
 [[nodiscard]] const char* to_string(SubscriptionChange::Kind kind) noexcept;
 
 /// Those wanted in their order, then those that only the store has.
-[[nodiscard]] std::vector<SubscriptionChange> compare(std::span<const store::SubscriptionRow> present,
-                                                      std::span<const SubscriptionSpec> wanted);
+[[nodiscard]] std::vector<SubscriptionChange> compare(
+    std::span<const store::SubscriptionRow> present, std::span<const SubscriptionSpec> wanted);
 
 }  // namespace outbox::cli

@@ -13,6 +13,7 @@ void add_status(Command& root, Context& context);
 void add_subscription(Command& root, Context& context);
 void add_config(Command& root, Context& context);
 void add_demo(Command& root, Context& context);
+void add_bench(Command& root, Context& context);
 void add_version(Command& root, Context& context);
 
 }  // namespace outbox::cli

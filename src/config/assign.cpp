@@ -18,11 +18,13 @@ constexpr std::size_t kShownBytes = 40;
 
 std::string found_text(const Setting& setting, std::string_view text) {
   if (setting.secret) return "something else";
-  return quote(text.size() > kShownBytes ? std::string(text.substr(0, kShownBytes)) + "..." : std::string(text));
+  return quote(text.size() > kShownBytes ? std::string(text.substr(0, kShownBytes)) + "..."
+                                         : std::string(text));
 }
 
 tl::unexpected<Error> unfit(const Setting& setting, std::string found, std::string hint) {
-  return fail(Errc::invalid_argument, "expected " + expectation(setting) + ", found " + std::move(found), std::move(hint));
+  return fail(Errc::invalid_argument,
+              "expected " + expectation(setting) + ", found " + std::move(found), std::move(hint));
 }
 
 std::string key_for_hint(const Setting& setting) { return std::string(setting.key()); }
@@ -47,7 +49,8 @@ Status assign_count(const Setting& setting, std::size_t& slot, const std::string
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || stop != end || text.empty()) {
-    return unfit(setting, found_text(setting, text), "write " + key_for_hint(setting) + " = " + std::to_string(slot));
+    return unfit(setting, found_text(setting, text),
+                 "write " + key_for_hint(setting) + " = " + std::to_string(slot));
   }
   if (auto status = check_range(setting, value, text); !status) return status;
   slot = value;
@@ -62,17 +65,21 @@ Status assign_size(const Setting& setting, std::size_t& slot, const std::string&
   return {};
 }
 
-Status assign_duration(const Setting& setting, std::chrono::milliseconds& slot, const std::string& text) {
+Status assign_duration(const Setting& setting, std::chrono::milliseconds& slot,
+                       const std::string& text) {
   auto value = parse_duration(text);
   if (!value) return unfit(setting, found_text(setting, text), value.error().hint);
-  if (auto status = check_range(setting, static_cast<std::uint64_t>(value->count()), quote(text)); !status) return status;
+  if (auto status = check_range(setting, static_cast<std::uint64_t>(value->count()), quote(text));
+      !status)
+    return status;
   slot = *value;
   return {};
 }
 
 Status assign_boolean(const Setting& setting, bool& slot, const std::string& text) {
   if (text != "true" && text != "false") {
-    return unfit(setting, found_text(setting, text), "write " + key_for_hint(setting) + " = true or false");
+    return unfit(setting, found_text(setting, text),
+                 "write " + key_for_hint(setting) + " = true or false");
   }
   slot = text == "true";
   return {};
@@ -101,9 +108,12 @@ struct TextAssigner {
   }
   Status operator()(bool* slot) const { return assign_boolean(setting, *slot, text); }
   Status operator()(std::size_t* slot) const {
-    return setting.kind == Kind::size ? assign_size(setting, *slot, text) : assign_count(setting, *slot, text);
+    return setting.kind == Kind::size ? assign_size(setting, *slot, text)
+                                      : assign_count(setting, *slot, text);
   }
-  Status operator()(std::chrono::milliseconds* slot) const { return assign_duration(setting, *slot, text); }
+  Status operator()(std::chrono::milliseconds* slot) const {
+    return assign_duration(setting, *slot, text);
+  }
   Status operator()(std::vector<std::string>* slot) const {
     *slot = split_list(text);
     return {};
@@ -115,9 +125,12 @@ struct TextAssigner {
 
 std::string found_node(const Setting& setting, const Node& node) {
   const bool open = !setting.secret && node.type != Type::array && node.type != Type::table;
-  std::string found(node.type == Type::string ? std::string_view("the string") : describe(node.type));
+  std::string found(node.type == Type::string ? std::string_view("the string")
+                                              : describe(node.type));
   if (!open) return node.type == Type::string ? "a string" : found;
-  return found + " " + (node.type == Type::string ? found_text(setting, node.text) : node.text.substr(0, kShownBytes));
+  return found + " " +
+         (node.type == Type::string ? found_text(setting, node.text)
+                                    : node.text.substr(0, kShownBytes));
 }
 
 bool type_fits(const Setting& setting, Type type) {
@@ -139,14 +152,20 @@ std::string type_hint(const Setting& setting, const Node& node) {
   const std::string key = key_for_hint(setting);
   const bool scalar = node.type != Type::array && node.type != Type::table;
   if (setting.kind == Kind::duration && node.type == Type::integer) {
-    return "a duration needs a unit: " + key + " = \"" + node.text + "s\" or \"" + node.text + "ms\"";
+    return "a duration needs a unit: " + key + " = \"" + node.text + "s\" or \"" + node.text +
+           "ms\"";
   }
-  if (setting.kind == Kind::list && node.type == Type::string) return "write " + key + " = [" + quote(node.text) + "]";
-  if (setting.kind == Kind::text && scalar) return "write it in quotes: " + key + " = " + quote(node.text);
-  if (setting.kind == Kind::choice) return "write it in quotes, such as " + key + " = " + quote(setting.choices.front());
-  if (setting.kind == Kind::url) return "write " + key + " = \"postgresql://...\" or \"sqlite:PATH\"";
+  if (setting.kind == Kind::list && node.type == Type::string)
+    return "write " + key + " = [" + quote(node.text) + "]";
+  if (setting.kind == Kind::text && scalar)
+    return "write it in quotes: " + key + " = " + quote(node.text);
+  if (setting.kind == Kind::choice)
+    return "write it in quotes, such as " + key + " = " + quote(setting.choices.front());
+  if (setting.kind == Kind::url)
+    return "write " + key + " = \"postgresql://...\" or \"sqlite:PATH\"";
   if (setting.kind == Kind::boolean) return "write " + key + " = true or false, without quotes";
-  if (setting.kind == Kind::count && node.type == Type::string) return "write it without quotes: " + key + " = 100";
+  if (setting.kind == Kind::count && node.type == Type::string)
+    return "write it without quotes: " + key + " = 100";
   return key + " takes " + expectation(setting);
 }
 
@@ -154,7 +173,8 @@ Status assign_items(const Setting& setting, std::vector<std::string>& slot, cons
   std::vector<std::string> items;
   for (const Node& item : node.items) {
     if (item.type != Type::string) {
-      return unfit(setting, std::string(describe(item.type)) + " in it", "write each item in quotes");
+      return unfit(setting, std::string(describe(item.type)) + " in it",
+                   "write each item in quotes");
     }
     items.push_back(item.text);
   }
@@ -162,11 +182,13 @@ Status assign_items(const Setting& setting, std::vector<std::string>& slot, cons
   return {};
 }
 
-Status assign_members(const Setting& setting, std::map<std::string, std::string>& slot, const Node& node) {
+Status assign_members(const Setting& setting, std::map<std::string, std::string>& slot,
+                      const Node& node) {
   std::map<std::string, std::string> members;
   for (const Member& member : node.members) {
     if (member.value.type != Type::string) {
-      return unfit(setting, std::string(describe(member.value.type)) + " at " + member.key, "write each value in quotes");
+      return unfit(setting, std::string(describe(member.value.type)) + " at " + member.key,
+                   "write each value in quotes");
     }
     members.emplace(member.key, member.value.text);
   }
@@ -183,7 +205,9 @@ struct Shower {
   std::string operator()(const std::size_t* value) const {
     return setting.kind == Kind::size ? quote(format_size(*value)) : std::to_string(*value);
   }
-  std::string operator()(const std::chrono::milliseconds* value) const { return quote(format_duration(*value)); }
+  std::string operator()(const std::chrono::milliseconds* value) const {
+    return quote(format_duration(*value));
+  }
   std::string operator()(const std::vector<std::string>* value) const {
     std::string text = "[";
     for (const auto& item : *value) text.append(text.size() > 1 ? ", " : "").append(quote(item));
@@ -192,7 +216,10 @@ struct Shower {
   std::string operator()(const std::map<std::string, std::string>* value) const {
     std::string text = "{";
     for (const auto& [key, item] : *value) {
-      text.append(text.size() > 1 ? ", " : "").append(quote(key)).append(equals).append(quote(item));
+      text.append(text.size() > 1 ? ", " : "")
+          .append(quote(key))
+          .append(equals)
+          .append(quote(item));
     }
     return text + "}";
   }
@@ -205,8 +232,10 @@ Status assign_text(const Setting& setting, Slot slot, const std::string& text) {
 }
 
 Status assign_node(const Setting& setting, Slot slot, const Node& node) {
-  if (!type_fits(setting, node.type)) return unfit(setting, found_node(setting, node), type_hint(setting, node));
-  if (auto* const list = std::get_if<std::vector<std::string>*>(&slot)) return assign_items(setting, **list, node);
+  if (!type_fits(setting, node.type))
+    return unfit(setting, found_node(setting, node), type_hint(setting, node));
+  if (auto* const list = std::get_if<std::vector<std::string>*>(&slot))
+    return assign_items(setting, **list, node);
   if (auto* const table = std::get_if<std::map<std::string, std::string>*>(&slot)) {
     return assign_members(setting, **table, node);
   }
@@ -223,7 +252,8 @@ std::string expectation(const Setting& setting) {
     case Kind::url: return "a URL";
     case Kind::choice: return "one of " + setting.range();
     case Kind::boolean: return "true or false";
-    case Kind::count: return "an integer" + (setting.most == 0 ? std::string() : " from " + setting.range());
+    case Kind::count:
+      return "an integer" + (setting.most == 0 ? std::string() : " from " + setting.range());
     case Kind::size: return "a size such as \"16MiB\" from " + setting.range();
     case Kind::duration: return "a duration such as \"15s\" from " + setting.range();
     case Kind::list: return "an array of strings";

@@ -20,7 +20,8 @@ namespace outbox::config {
 enum class Notation { toml, json };
 
 /// As it would stand in a file: quoted strings, [arrays], {tables}.
-[[nodiscard]] std::string show(const Setting& setting, Slot slot, Notation notation = Notation::toml);
+[[nodiscard]] std::string show(const Setting& setting, Slot slot,
+                               Notation notation = Notation::toml);
 
 /// "a duration such as \"15s\" from 1s to 10min": what a value should have been.
 [[nodiscard]] std::string expectation(const Setting& setting);

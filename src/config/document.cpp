@@ -13,7 +13,8 @@ namespace outbox::config {
 namespace {
 
 Position position(const toml::source_region& region) {
-  return {.line = static_cast<int>(region.begin.line), .column = static_cast<int>(region.begin.column)};
+  return {.line = static_cast<int>(region.begin.line),
+          .column = static_cast<int>(region.begin.column)};
 }
 
 template <class T>
@@ -55,7 +56,8 @@ Node array(const toml::array& from) {
 Node table(const toml::table& from) {
   Node node{.type = Node::Type::table, .at = position(from.source())};
   for (const auto& [key, value] : from) {
-    node.members.push_back({.key = std::string(key.str()), .at = position(key.source()), .value = convert(value)});
+    node.members.push_back(
+        {.key = std::string(key.str()), .at = position(key.source()), .value = convert(value)});
   }
   std::sort(node.members.begin(), node.members.end(), [](const Member& a, const Member& b) {
     return std::pair(a.at.line, a.at.column) < std::pair(b.at.line, b.at.column);
@@ -88,9 +90,12 @@ tl::expected<Node, Problem> parse_document(std::string_view text, const std::str
   const toml::parse_result parsed = toml::parse(text);
   if (parsed) return table(parsed.table());
   const Position at = position(parsed.error().source());
-  return tl::unexpected(Problem{.what = "not valid TOML: " + std::string(parsed.error().description()), .path = {},
-                                .where = place(file, at), .at = at,
-                                .hint = "text values need quotes; the format is described at toml.io"});
+  return tl::unexpected(
+      Problem{.what = "not valid TOML: " + std::string(parsed.error().description()),
+              .path = {},
+              .where = place(file, at),
+              .at = at,
+              .hint = "text values need quotes; the format is described at toml.io"});
 }
 
 }  // namespace outbox::config

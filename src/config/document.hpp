@@ -18,9 +18,9 @@ struct Node {
 
   Type type{Type::table};
   Position at{};
-  std::string text{};            ///< A scalar's value as text.
-  std::vector<Node> items{};     ///< Of an array.
-  std::vector<Member> members{}; ///< Of a table, in the order of the file.
+  std::string text{};             ///< A scalar's value as text.
+  std::vector<Node> items{};      ///< Of an array.
+  std::vector<Member> members{};  ///< Of a table, in the order of the file.
 };
 
 struct Member {
@@ -33,6 +33,7 @@ struct Member {
 [[nodiscard]] std::string_view describe(Node::Type type);
 
 /// The root table. `file` is only named in the problem.
-[[nodiscard]] tl::expected<Node, Problem> parse_document(std::string_view text, const std::string& file);
+[[nodiscard]] tl::expected<Node, Problem> parse_document(std::string_view text,
+                                                         const std::string& file);
 
 }  // namespace outbox::config

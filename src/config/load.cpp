@@ -58,7 +58,8 @@ class Loader {
     for (const Flag& flag : request_.flags) set(flag.path, flag.value, flag.flag);
     check_whole();
     if (!reading_.problems.empty()) return tl::unexpected(std::move(reading_.problems));
-    Loaded loaded{.config = std::move(effective_), .file = reading_.file, .entries = {}, .warnings = {}};
+    Loaded loaded{
+        .config = std::move(effective_), .file = reading_.file, .entries = {}, .warnings = {}};
     loaded.entries = entries(loaded.config);
     loaded.warnings = strange_variables();
     return loaded;
@@ -83,8 +84,9 @@ class Loader {
     reading_.file = found.path;
     const auto file = read_text_file(found.path, kLargestFile);
     if (!file) {
-      return reading_.complain("configuration file: " + file.error().message, {}, {},
-                               found.how.empty() ? "check its permissions" : "check the path given with " + found.how);
+      return reading_.complain(
+          "configuration file: " + file.error().message, {}, {},
+          found.how.empty() ? "check its permissions" : "check the path given with " + found.how);
     }
     const auto document = parse_document(file->text, found.path);
     if (!document) return reading_.problems.push_back(document.error());
@@ -102,10 +104,12 @@ class Loader {
     }
     if (section.key != kSubscription && !is_section(section.key)) return unknown_section(section);
     if (!table) {
-      return reading_.complain(section.key + ": expected a table, found " + std::string(describe(section.value.type)),
-                               section.key, section.at, "write [" + section.key + "] and its settings below it");
+      return reading_.complain(
+          section.key + ": expected a table, found " + std::string(describe(section.value.type)),
+          section.key, section.at, "write [" + section.key + "] and its settings below it");
     }
-    for (const Member& member : section.value.members) read_setting(section.key + "." + member.key, member);
+    for (const Member& member : section.value.members)
+      read_setting(section.key + "." + member.key, member);
   }
 
   void unknown_section(const Member& section) {
@@ -120,7 +124,8 @@ class Loader {
 
   void read_setting(const std::string& path, const Member& member) {
     const Row<Config>* const row = find_setting(path);
-    if (row == nullptr) return reading_.complain("unknown setting " + path, path, member.at, suggest(path));
+    if (row == nullptr)
+      return reading_.complain("unknown setting " + path, path, member.at, suggest(path));
     if (auto status = assign_node(row->setting, row->slot(written_), member.value); !status) {
       return reading_.complain(path, member.value.at, status.error());
     }
@@ -141,8 +146,11 @@ class Loader {
   /// From outside the file; `where` names the variable or the flag.
   void set(const std::string& path, const std::string& text, const std::string& where) {
     const auto complain = [&](std::string what, std::string hint) {
-      reading_.problems.push_back(
-          {.what = std::move(what), .path = path, .where = where, .at = {}, .hint = std::move(hint)});
+      reading_.problems.push_back({.what = std::move(what),
+                                   .path = path,
+                                   .where = where,
+                                   .at = {},
+                                   .hint = std::move(hint)});
     };
     const Row<Config>* const row = find_setting(path);
     if (row == nullptr) return complain("unknown setting " + path, suggest(path));
@@ -157,12 +165,16 @@ class Loader {
 
   void check_whole() {
     if (effective_.relay.window_events >= effective_.relay.page_rows) return;
-    const std::string path = origins_.contains("relay.window_events") ? "relay.window_events" : "relay.page";
+    const std::string path =
+        origins_.contains("relay.window_events") ? "relay.window_events" : "relay.page";
     const Origin& origin = origins_[path];
-    reading_.problems.push_back({.what = path + ": the window (" + std::to_string(effective_.relay.window_events) +
+    reading_.problems.push_back({.what = path + ": the window (" +
+                                         std::to_string(effective_.relay.window_events) +
                                          " events) is smaller than a page (" +
                                          std::to_string(effective_.relay.page_rows) + ")",
-                                 .path = path, .where = origin.where, .at = origin.at,
+                                 .path = path,
+                                 .where = origin.where,
+                                 .at = origin.at,
                                  .hint = "relay.window_events must be at least relay.page"});
   }
 
@@ -173,8 +185,10 @@ class Loader {
       const auto shown = [&](Notation notation) {
         return presentable(row.setting, row.slot(config), row.slot(written_), notation);
       };
-      all.push_back({.section = std::string(row.setting.section()), .key = std::string(row.setting.key()),
-                     .toml = shown(Notation::toml), .json = shown(Notation::json),
+      all.push_back({.section = std::string(row.setting.section()),
+                     .key = std::string(row.setting.key()),
+                     .toml = shown(Notation::toml),
+                     .json = shown(Notation::json),
                      .origin = origin == origins_.end() ? "default" : origin->second.shown});
     }
     all.insert(all.end(), reading_.entries.begin(), reading_.entries.end());
@@ -193,8 +207,8 @@ class Loader {
       if (!name.starts_with("OUTBOX_") || name == kFileVariable) continue;
       const auto near = nearest(name, known);
       if (!near || *near == name) continue;
-      warnings.push_back("environment variable " + std::string(name) + " is no setting (hint: did you mean " +
-                         std::string(*near) + "?)");
+      warnings.push_back("environment variable " + std::string(name) +
+                         " is no setting (hint: did you mean " + std::string(*near) + "?)");
     }
     return warnings;
   }

@@ -13,9 +13,9 @@ namespace outbox::config {
 
 /// A value from the command line.
 struct Flag {
-  std::string path;   ///< "store.url"
+  std::string path;  ///< "store.url"
   std::string value;
-  std::string flag;   ///< "--store": for messages.
+  std::string flag;  ///< "--store": for messages.
 };
 
 struct Request {

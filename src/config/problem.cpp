@@ -5,8 +5,12 @@ namespace outbox::config {
 std::string Problem::text() const { return error().text(); }
 
 Error Problem::error() const {
-  return {.code = Errc::invalid_argument, .remedy = Remedy::fix, .effect = Effect::none,
-          .message = where.empty() ? what : what + ": " + where, .hint = hint, .origin = {}};
+  return {.code = Errc::invalid_argument,
+          .remedy = Remedy::fix,
+          .effect = Effect::none,
+          .message = where.empty() ? what : what + ": " + where,
+          .hint = hint,
+          .origin = {}};
 }
 
 std::string place(const std::string& file, Position at) {

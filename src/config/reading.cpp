@@ -20,7 +20,8 @@ bool resolve_in_place(Node& node, const std::string& path, Reading& reading) {
     }
   }
   for (Node& item : node.items) good = resolve_in_place(item, path, reading) && good;
-  for (Member& member : node.members) good = resolve_in_place(member.value, path + "." + member.key, reading) && good;
+  for (Member& member : node.members)
+    good = resolve_in_place(member.value, path + "." + member.key, reading) && good;
   return good;
 }
 

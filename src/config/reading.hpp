@@ -19,13 +19,18 @@ struct Reading {
   std::vector<Entry> entries{};
 
   void complain(std::string what, std::string path, Position at, std::string hint) {
-    problems.push_back({.what = std::move(what), .path = std::move(path), .where = place(file, at), .at = at,
+    problems.push_back({.what = std::move(what),
+                        .path = std::move(path),
+                        .where = place(file, at),
+                        .at = at,
                         .hint = std::move(hint)});
   }
   void complain(const std::string& path, Position at, const Error& error) {
     complain(path + ": " + error.message, path, at, error.hint);
   }
-  [[nodiscard]] std::string origin(Position at) const { return file + ":" + std::to_string(at.line); }
+  [[nodiscard]] std::string origin(Position at) const {
+    return file + ":" + std::to_string(at.line);
+  }
   /// Where relative paths in the file count from.
   [[nodiscard]] std::string directory() const {
     const std::size_t slash = file.rfind('/');
@@ -34,10 +39,12 @@ struct Reading {
 };
 
 /// The value with its references replaced, at every depth; none after a complaint about `path`.
-[[nodiscard]] std::optional<Node> resolve_node(const Node& node, const std::string& path, Reading& reading);
+[[nodiscard]] std::optional<Node> resolve_node(const Node& node, const std::string& path,
+                                               Reading& reading);
 
 /// How a value may be shown: of a URL what is in effect without its password, of everything else what was written, so that
 /// nothing that came from a reference is shown.
-[[nodiscard]] std::string presentable(const Setting& setting, Slot effective, Slot written, Notation notation);
+[[nodiscard]] std::string presentable(const Setting& setting, Slot effective, Slot written,
+                                      Notation notation);
 
 }  // namespace outbox::config

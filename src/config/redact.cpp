@@ -29,7 +29,8 @@ std::string mask_user_info(std::string_view text) {
 
 /// The end of a value that begins at `from`: of 'a quoted one' in a conninfo string, else up to '&' or a blank.
 std::size_t value_end(std::string_view text, std::size_t from) {
-  if (from >= text.size() || text[from] != '\'') return std::min(text.find_first_of("& ", from), text.size());
+  if (from >= text.size() || text[from] != '\'')
+    return std::min(text.find_first_of("& ", from), text.size());
   std::size_t at = from + 1;
   while (at < text.size() && text[at] != '\'') at += text[at] == '\\' ? 2U : 1U;
   return std::min(at + 1, text.size());
@@ -58,13 +59,16 @@ std::string mask_parameters(std::string text) {
 std::string redact(std::string_view text) { return mask_parameters(mask_user_info(text)); }
 
 bool is_secret_name(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kSecret{"password", "passwd",  "passphrase", "secret", "token",
-                                                    "credential", "key.pem", "api_key",   "authorization"};
-  constexpr std::array<std::string_view, 5> kOpenEndings{".location", ".url", "path", "_file", ".type"};
+  constexpr std::array<std::string_view, 9> kSecret{"password", "passwd",  "passphrase",
+                                                    "secret",   "token",   "credential",
+                                                    "key.pem",  "api_key", "authorization"};
+  constexpr std::array<std::string_view, 5> kOpenEndings{".location", ".url", "path", "_file",
+                                                         ".type"};
   const std::string word = lower(name);
   const auto within = [&](std::string_view part) { return word.find(part) != std::string::npos; };
   const auto ends = [&](std::string_view part) { return word.ends_with(part); };
-  return std::any_of(kSecret.begin(), kSecret.end(), within) && std::none_of(kOpenEndings.begin(), kOpenEndings.end(), ends);
+  return std::any_of(kSecret.begin(), kSecret.end(), within) &&
+         std::none_of(kOpenEndings.begin(), kOpenEndings.end(), ends);
 }
 
 }  // namespace outbox::config

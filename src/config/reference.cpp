@@ -19,18 +19,23 @@ constexpr std::size_t kLargestSecret = std::size_t{1} << 20U;
 Result<std::string> from_environment(const std::string& name) {
   const char* const value = std::getenv(name.c_str());
   if (value == nullptr) {
-    return fail(Errc::not_found, "${env:" + name + "}: the environment variable is not set", "set " + name);
+    return fail(Errc::not_found, "${env:" + name + "}: the environment variable is not set",
+                "set " + name);
   }
   return std::string(value);
 }
 
 Result<std::string> from_file(const std::string& path, const std::string& directory) {
   const std::string shown = "${file:" + path + "}";
-  const std::string full = path.starts_with('/') || directory.empty() ? path : directory + "/" + path;
+  const std::string full =
+      path.starts_with('/') || directory.empty() ? path : directory + "/" + path;
   auto file = read_text_file(full, kLargestSecret);
-  if (!file) return fail(file.error().code, shown + ": " + file.error().message, "check the path and its permissions");
+  if (!file)
+    return fail(file.error().code, shown + ": " + file.error().message,
+                "check the path and its permissions");
   if ((file->mode & (S_IRGRP | S_IROTH)) != 0) {
-    return fail(Errc::permission_denied, shown + ": the file can be read by others", "chmod 600 " + full);
+    return fail(Errc::permission_denied, shown + ": the file can be read by others",
+                "chmod 600 " + full);
   }
   if (file->text.ends_with('\n')) file->text.pop_back();
   if (file->text.ends_with('\r')) file->text.pop_back();
@@ -64,7 +69,8 @@ Result<std::string> resolve(const std::string& text, const std::string& director
     }
     const std::size_t end = rest.find('}');
     if (end == std::string_view::npos) {
-      return fail(Errc::invalid_argument, "a reference without an end", "write ${env:NAME} or ${file:PATH}");
+      return fail(Errc::invalid_argument, "a reference without an end",
+                  "write ${env:NAME} or ${file:PATH}");
     }
     auto value = resolve_one(rest.substr(kOpen.size(), end - kOpen.size()), directory);
     if (!value) return value;

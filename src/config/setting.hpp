@@ -28,8 +28,12 @@ struct Setting {
   bool required{false};
   bool secret{false};  ///< May hold a password: shown without it.
 
-  [[nodiscard]] std::string_view section() const { return std::string_view(path).substr(0, path.find('.')); }
-  [[nodiscard]] std::string_view key() const { return std::string_view(path).substr(path.find('.') + 1); }
+  [[nodiscard]] std::string_view section() const {
+    return std::string_view(path).substr(0, path.find('.'));
+  }
+  [[nodiscard]] std::string_view key() const {
+    return std::string_view(path).substr(path.find('.') + 1);
+  }
   /// "OUTBOX_RELAY_PAGE"
   [[nodiscard]] std::string environment() const;
   /// "1 to 10000", "1s to 10min", "text | json"; empty: anything.
@@ -37,8 +41,8 @@ struct Setting {
 };
 
 /// Where a value lives; the alternative fits the setting's kind.
-using Slot = std::variant<std::string*, bool*, std::size_t*, std::chrono::milliseconds*, std::vector<std::string>*,
-                          std::map<std::string, std::string>*>;
+using Slot = std::variant<std::string*, bool*, std::size_t*, std::chrono::milliseconds*,
+                          std::vector<std::string>*, std::map<std::string, std::string>*>;
 
 /// A row of the table: a setting of an Owner.
 template <class Owner>

@@ -7,7 +7,8 @@
 namespace outbox::config {
 namespace {
 
-constexpr std::string_view kHead = R"(<!-- Made by `outbox config reference` from the table in src/config/settings.cpp. Do not edit. -->
+constexpr std::string_view kHead =
+    R"(<!-- Made by `outbox config reference` from the table in src/config/settings.cpp. Do not edit. -->
 
 # Settings
 
@@ -66,8 +67,15 @@ std::string setting_rows() {
   std::string_view section;
   for (const auto& [setting, slot] : settings()) {
     if (setting.section() != section) page += section_title(section = setting.section());
-    page.append("| ").append(code(setting.path)).append(" | ").append(to_string(setting.kind)).append(" | ");
-    page.append(default_of(setting, slot(defaults))).append(" | ").append(cell(setting.range())).append(" | ");
+    page.append("| ")
+        .append(code(setting.path))
+        .append(" | ")
+        .append(to_string(setting.kind))
+        .append(" | ");
+    page.append(default_of(setting, slot(defaults)))
+        .append(" | ")
+        .append(cell(setting.range()))
+        .append(" | ");
     page.append(code(setting.environment())).append(" | ").append(cell(setting.help));
     page.append(setting.secret ? " A password in it is never shown. |\n" : " |\n");
   }
@@ -78,20 +86,33 @@ std::string subscription_rows() {
   SubscriptionSpec defaults;
   std::string page(kSubscriptionHead);
   for (const auto& [setting, slot] : subscription_settings()) {
-    page.append("| ").append(code(setting.path)).append(" | ").append(to_string(setting.kind)).append(" | ");
-    page.append(default_of(setting, slot(defaults))).append(" | ").append(cell(setting.range())).append(" | ");
+    page.append("| ")
+        .append(code(setting.path))
+        .append(" | ")
+        .append(to_string(setting.kind))
+        .append(" | ");
+    page.append(default_of(setting, slot(defaults)))
+        .append(" | ")
+        .append(cell(setting.range()))
+        .append(" | ");
     page.append(cell(setting.help)).append(" |\n");
   }
   return page;
 }
 
 std::string sink_part(const sink::SinkInfo& sink) {
-  std::string part = "\n## [subscription.NAME." + sink.name + "]\n\nThe sink `" + sink.name + "`: " + sink.help + ".\n";
-  if (sink.free_form) part += "\nFurther keys are passed on as properties of the client library; see docs/sinks.\n";
+  std::string part = "\n## [subscription.NAME." + sink.name + "]\n\nThe sink `" + sink.name +
+                     "`: " + sink.help + ".\n";
+  if (sink.free_form)
+    part += "\nFurther keys are passed on as properties of the client library; see docs/sinks.\n";
   if (sink.settings.empty()) return part + "\nIt has no settings.\n";
   part += "\n| setting | type | default | |\n|---|---|---|---|\n";
   for (const auto& setting : sink.settings) {
-    part.append("| ").append(code(setting.name)).append(" | ").append(cell(setting.type)).append(" | ");
+    part.append("| ")
+        .append(code(setting.name))
+        .append(" | ")
+        .append(cell(setting.type))
+        .append(" | ");
     part.append(setting.required ? "needed" : code(setting.default_value)).append(" | ");
     part.append(cell(setting.help)).append(" |\n");
   }
@@ -113,7 +134,8 @@ std::string settings_help(std::string_view section) {
   std::string text;
   for (const auto& [setting, slot] : settings()) {
     if (setting.section() != section) continue;
-    const std::string shown = setting.default_note.empty() ? show(setting, slot(defaults)) : setting.default_note;
+    const std::string shown =
+        setting.default_note.empty() ? show(setting, slot(defaults)) : setting.default_note;
     text.append("  ").append(setting.path).append(" (").append(shown);
     if (const std::string range = setting.range(); !range.empty()) text.append("; ").append(range);
     text.append(")\n      ").append(setting.help).append("\n");

@@ -17,6 +17,7 @@ using Type = Node::Type;
 struct Given {
   std::string text;     ///< In effect.
   std::string written;  ///< Before references were replaced.
+  Position key_at;
   Position at;
 };
 
@@ -30,6 +31,14 @@ const sink::SinkInfo* find_sink(std::string_view name) {
 /// The setting that a message of ours is about: what stands before its first colon.
 std::string_view subject(std::string_view message) { return message.substr(0, message.find(": ")); }
 
+bool refers(const Node& node) {
+  const auto item_refers = [](const Node& item) { return refers(item); };
+  const auto member_refers = [](const Member& member) { return refers(member.value); };
+  return has_references(node.text) ||
+         std::any_of(node.items.begin(), node.items.end(), item_refers) ||
+         std::any_of(node.members.begin(), node.members.end(), member_refers);
+}
+
 std::string joined(const Node& node) {
   std::string text;
   for (const Node& item : node.items) text.append(text.empty() ? "" : ",").append(item.text);
@@ -39,15 +48,19 @@ std::string joined(const Node& node) {
 class SubscriptionReader {
  public:
   SubscriptionReader(const Member& section, bool resolve, Reading& reading)
-      : section_(section), resolve_(resolve), reading_(reading), path_("subscription." + section.key) {
+      : section_(section),
+        resolve_(resolve),
+        reading_(reading),
+        path_("subscription." + section.key) {
     effective_.name = written_.name = section.key;
   }
 
   std::optional<SubscriptionSpec> read() {
     const std::size_t before = reading_.problems.size();
     if (section_.value.type != Type::table) {
-      reading_.complain(path_ + ": expected a table, found " + std::string(describe(section_.value.type)), path_,
-                        section_.at, "write [" + path_ + "] and its settings below it");
+      reading_.complain(
+          path_ + ": expected a table, found " + std::string(describe(section_.value.type)), path_,
+          section_.at, "write [" + path_ + "] and its settings below it");
       return std::nullopt;
     }
     for (const Member& member : section_.value.members) read_member(member);
@@ -57,8 +70,9 @@ class SubscriptionReader {
     }
     // A setting that was refused keeps its default, so the checks can go on and find the rest.
     const bool readable = read_sink_tables();
-    if (readable && resolve_) check_sink();
-    if (resolve_) check_whole();
+    const bool resolved = resolve_ || !refers(section_.value);
+    if (readable && resolved) check_sink();
+    if (resolved) check_whole();
     if (reading_.problems.size() != before) return std::nullopt;
     add_entries();
     return std::move(effective_);
@@ -79,7 +93,8 @@ class SubscriptionReader {
     unknown(path_ + "." + member.key, member, known);
   }
 
-  void unknown(const std::string& path, const Member& member, const std::vector<std::string_view>& known) {
+  void unknown(const std::string& path, const Member& member,
+               const std::vector<std::string_view>& known) {
     const auto near = nearest(member.key, known);
     std::string hint = near ? "did you mean " + std::string(*near) + "?" : "known are";
     if (!near) {
@@ -101,7 +116,8 @@ class SubscriptionReader {
 
   void complain_about_missing_sink() {
     std::string known;
-    for (const auto& sink : sink::all_sinks()) known.append(known.empty() ? "" : ", ").append(sink.name);
+    for (const auto& sink : sink::all_sinks())
+      known.append(known.empty() ? "" : ", ").append(sink.name);
     reading_.complain(path_ + ".sink: is missing", path_ + ".sink", section_.at, "one of " + known);
   }
 
@@ -113,12 +129,13 @@ class SubscriptionReader {
         gather(table->value, "");
         continue;
       }
-      reading_.complain(path_ + "." + table->key + ": settings of a sink that is not used", path_ + "." + table->key,
-                        table->at, "the sink of this subscription is " + effective_.sink);
+      reading_.complain(path_ + "." + table->key + ": settings of a sink that is not used",
+                        path_ + "." + table->key, table->at,
+                        "the sink of this subscription is " + effective_.sink);
     }
     const sink::SinkInfo* const info = find_sink(effective_.sink);
     for (const auto& [name, given] : given_) {
-      const bool known = info == nullptr || info->free_form || is_known(*info, name, given.at);
+      const bool known = info == nullptr || info->free_form || is_known(*info, name, given.key_at);
       if (known) effective_.sink_settings[name] = given.text;
     }
     return reading_.problems.size() == before;
@@ -141,11 +158,14 @@ class SubscriptionReader {
         gather(member.value, name + ".");
         continue;
       }
-      const auto node = resolve_ ? resolve_node(member.value, sink_path(name), reading_) : member.value;
+      const auto node =
+          resolve_ ? resolve_node(member.value, sink_path(name), reading_) : member.value;
       if (!node) continue;
       const bool list = member.value.type == Type::array;
       given_[name] = {.text = list ? joined(*node) : node->text,
-                      .written = list ? joined(member.value) : member.value.text, .at = member.value.at};
+                      .written = list ? joined(member.value) : member.value.text,
+                      .key_at = member.at,
+                      .at = member.value.at};
     }
   }
 
@@ -181,11 +201,14 @@ class SubscriptionReader {
     reading_.complain(path_, found == origins_.end() ? section_.at : found->second, status.error());
   }
 
-  [[nodiscard]] std::string sink_path(const std::string& name) const { return path_ + "." + effective_.sink + "." + name; }
+  [[nodiscard]] std::string sink_path(const std::string& name) const {
+    return path_ + "." + effective_.sink + "." + name;
+  }
 
   /// As it would stand in a file: a name with a dot needs quotes.
   [[nodiscard]] std::string section_path() const {
-    return section_.key.find('.') == std::string::npos ? path_ : "subscription." + quote(section_.key);
+    return section_.key.find('.') == std::string::npos ? path_
+                                                       : "subscription." + quote(section_.key);
   }
 
   void add_entries() {
@@ -194,13 +217,19 @@ class SubscriptionReader {
       const auto shown = [&](Notation notation) {
         return presentable(row.setting, row.slot(effective_), row.slot(written_), notation);
       };
-      reading_.entries.push_back({.section = section_path(), .key = row.setting.path, .toml = shown(Notation::toml),
-                                  .json = shown(Notation::json),
-                                  .origin = at == origins_.end() ? "default" : reading_.origin(at->second)});
+      reading_.entries.push_back(
+          {.section = section_path(),
+           .key = row.setting.path,
+           .toml = shown(Notation::toml),
+           .json = shown(Notation::json),
+           .origin = at == origins_.end() ? "default" : reading_.origin(at->second)});
     }
     for (const auto& [name, given] : given_) {
       const std::string shown = quote(show_sink_setting(name, given.written));
-      reading_.entries.push_back({.section = section_path() + "." + effective_.sink, .key = name, .toml = shown, .json = shown,
+      reading_.entries.push_back({.section = section_path() + "." + effective_.sink,
+                                  .key = name,
+                                  .toml = shown,
+                                  .json = shown,
                                   .origin = reading_.origin(given.at)});
     }
   }
@@ -219,7 +248,8 @@ class SubscriptionReader {
 
 }  // namespace
 
-std::optional<SubscriptionSpec> read_subscription(const Member& section, bool resolve, Reading& reading) {
+std::optional<SubscriptionSpec> read_subscription(const Member& section, bool resolve,
+                                                  Reading& reading) {
   return SubscriptionReader(section, resolve, reading).read();
 }
 

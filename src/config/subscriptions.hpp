@@ -10,7 +10,8 @@
 namespace outbox::config {
 
 /// None after a complaint.
-[[nodiscard]] std::optional<SubscriptionSpec> read_subscription(const Member& section, bool resolve, Reading& reading);
+[[nodiscard]] std::optional<SubscriptionSpec> read_subscription(const Member& section, bool resolve,
+                                                                Reading& reading);
 
 /// A setting of a sink as it may be shown.
 [[nodiscard]] std::string show_sink_setting(const std::string& name, const std::string& value);

@@ -29,7 +29,9 @@ class Descriptor {
   int fd_;
 };
 
-tl::unexpected<Error> failed(int error) { return fail(Errc::not_found, std::generic_category().message(error)); }
+tl::unexpected<Error> failed(int error) {
+  return fail(Errc::not_found, std::generic_category().message(error));
+}
 
 }  // namespace
 

@@ -18,12 +18,14 @@ struct Unit {
 // From small to large, the spelling that format_*() writes first.
 constexpr std::array<Unit, 6> kTimes{
     {{"ms", 1}, {"s", 1000}, {"min", 60'000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}}};
-constexpr std::array<Unit, 4> kSizes{{{"B", 1}, {"KiB", 1U << 10U}, {"MiB", 1U << 20U}, {"GiB", 1U << 30U}}};
+constexpr std::array<Unit, 4> kSizes{
+    {{"B", 1}, {"KiB", 1U << 10U}, {"MiB", 1U << 20U}, {"GiB", 1U << 30U}}};
 
 /// Keeps every product far from overflow; larger values are out of every setting's range.
 constexpr std::uint64_t kMost = std::uint64_t{1} << 52U;
 
-constexpr std::string_view kTimeHint = "a duration is a whole number and a unit: ms, s, min, h or d";
+constexpr std::string_view kTimeHint =
+    "a duration is a whole number and a unit: ms, s, min, h or d";
 constexpr std::string_view kSizeHint = "a size is a whole number and a unit: B, KiB, MiB or GiB";
 
 struct Amount {

@@ -20,14 +20,15 @@ constexpr std::chrono::milliseconds kLookEvery{5};
 constexpr int kCannotExecute = 127;
 
 /// Between fork and exec of a program with threads only async-signal-safe calls are allowed.
-[[noreturn]] void become(char* const* arguments, char* const* environment, int input, int output, pid_t parent) {
+[[noreturn]] void become(const char* program, char* const* arguments, char* const* environment, int input, int output,
+                         pid_t parent) {
   // Its own group: Ctrl-C reaches us alone, and we decide.
   (void)setpgid(0, 0);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(kCannotExecute);
   if (dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0) {
     _exit(kCannotExecute);
   }
-  execve(arguments[0], arguments, environment);
+  execve(program, arguments, environment);
   _exit(kCannotExecute);
 }
 
@@ -70,11 +71,11 @@ Result<Child> Child::start(const ChildOptions& options) {
   const int input = options.input >= 0 ? options.input : open_file("/dev/null", O_RDONLY);
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid == 0) become(arguments.data(), environment.data(), input, output, parent);
+  if (pid == 0) become(options.program.c_str(), arguments.data(), environment.data(), input, output, parent);
   const int code = errno;
   (void)close(output);
   if (input != options.input) (void)close(input);
-  if (pid < 0) return cannot("cannot start " + options.arguments.front(), code);
+  if (pid < 0) return cannot("cannot start " + options.program, code);
   return Child(pid);
 }
 

@@ -13,7 +13,8 @@
 namespace outbox::demo {
 
 struct ChildOptions {
-  std::vector<std::string> arguments;  ///< arguments[0] is the program's path.
+  std::string program;                 ///< Its path.
+  std::vector<std::string> arguments;  ///< The first is how it is called.
   std::filesystem::path log;           ///< Its stdout and stderr are appended here.
   int input{-1};                       ///< Becomes its stdin; -1: /dev/null.
 };

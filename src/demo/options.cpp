@@ -35,7 +35,7 @@ Status check_options(const DemoOptions& options) {
     return fail(Errc::invalid_argument, "--sink kafka needs --brokers", "--brokers localhost:9092");
   }
   if (options.sink != "kafka" && !options.brokers.empty()) {
-    return fail(Errc::invalid_argument, "--brokers is only for --sink kafka");
+    return fail(Errc::invalid_argument, "--brokers without --sink kafka", "add --sink kafka, or leave the brokers out");
   }
 #ifndef OUTBOX_WITH_KAFKA
   if (options.sink == "kafka") return fail(Errc::unsupported, "this program was built without Kafka");

@@ -44,7 +44,8 @@ class PublisherCourier final : public Courier {
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
       return fail(Errc::internal, std::string("cannot make a socket: ") + std::strerror(errno));
     }
-    auto child = Child::start({.arguments = {plan_.program, "demo", "--publisher", plan_.destination},
+    auto child = Child::start({.program = plan_.program,
+                               .arguments = {"outbox", "demo", "--publisher", plan_.destination},
                                .log = plan_.folder / "publisher.log",
                                .input = ends[1]});
     (void)close(ends[1]);

@@ -51,7 +51,8 @@ class RelayCourier final : public Courier {
       out << relay_configuration(plan_);
       if (!out.flush()) return fail(Errc::unavailable, "cannot write " + file.string());
     }
-    auto child = Child::start({.arguments = {plan_.program, "relay", "-c", file.string()}, .log = log(), .input = -1});
+    auto child = Child::start(
+        {.program = plan_.program, .arguments = {"outbox", "relay", "-c", file.string()}, .log = log(), .input = -1});
     if (!child) return pass(child);
     child_ = std::move(*child);
     return {};

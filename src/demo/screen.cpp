@@ -18,7 +18,7 @@ bool is_terminal(std::FILE* out) {
 std::string plural(int count, std::string_view what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
 
 std::string row(std::string_view name, std::int64_t number, std::string_view meaning) {
-  return fmt::format("  {:<14}{:>11}   {}\n", name, grouped(number), meaning);
+  return fmt::format("  {:<13}{:>10}   {}\n", name, grouped(number), meaning);
 }
 
 std::string how_often_killed(int kills) {
@@ -28,13 +28,14 @@ std::string how_often_killed(int kills) {
 
 std::string conclusion(const DemoOptions& options, const Outcome& outcome) {
   const Verdict& verdict = outcome.verdict;
-  if (outcome.interrupted) return "Interrupted: what is missing was still on its way.\n";
+  if (outcome.broken()) return "A PROMISE IS BROKEN: lost, ghosts and out of order must be 0.\n";
+  if (outcome.on_their_way()) return "Stopped early: what is missing was still on its way.\n";
+  if (outcome.interrupted) return "Stopped early.\n";
   if (options.naive) {
     return verdict.promises_held()
                ? "A dual write with luck. Kill the publisher, or run it for longer.\n"
                : "That is a dual write, no fault of this program: exit status 0. With an outbox: outbox demo\n";
   }
-  if (!verdict.promises_held()) return "A PROMISE IS BROKEN: lost, ghosts and out of order must be 0.\n";
   return "Every promise held. The same shop without an outbox: outbox demo --naive\n";
 }
 
@@ -83,18 +84,25 @@ std::string table(const DemoOptions& options, const Outcome& outcome) {
   const std::string duplicates =
       options.naive || outcome.kills == 0
           ? "delivered again"
-          : "again after a kill: at most what was not settled yet; same id, same bytes";
+          : "again after a kill: sent, but not yet settled; same id";
   std::string text = fmt::format("\nThe shop's own tables against {}, read from the beginning:\n\n", outcome.destination);
   text += row("committed", verdict.committed, "orders in the shop's tables");
   text += row("delivered", verdict.delivered, "of them arrived");
-  text += row(outcome.interrupted ? "on their way" : "lost", verdict.lost,
-              outcome.interrupted ? "committed, not there yet" : "committed, and never arrived");
+  text += outcome.on_their_way() ? row("on their way", verdict.lost, "committed, not there yet")
+                                 : row("lost", verdict.lost, "committed, and never arrived");
   text += row("ghosts", verdict.ghosts,
               fmt::format("arrived, and never committed ({} were rolled back)", grouped(outcome.rolled_back)));
   text += row("out of order", verdict.out_of_order, "arrived after a later order of the same customer");
   text += row("duplicates", verdict.duplicates, duplicates);
   text += row("kills", outcome.kills, options.naive ? "of the publisher" : "of the relay");
   return text + "\n" + conclusion(options, outcome);
+}
+
+bool Outcome::on_their_way() const { return interrupted && !naive && verdict.lost > 0; }
+
+bool Outcome::broken() const {
+  if (naive) return false;
+  return interrupted ? verdict.ghosts > 0 || verdict.out_of_order > 0 : !verdict.promises_held();
 }
 
 std::string json(const Outcome& outcome) {

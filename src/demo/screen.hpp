@@ -38,7 +38,13 @@ struct Outcome {
   std::int64_t rolled_back{0};
   int kills{0};
   std::string destination;
-  bool interrupted{false};  ///< Stopped before everything could arrive.
+  bool naive{false};
+  bool interrupted{false};
+
+  /// Stopped before everything could arrive: what is missing is not lost.
+  [[nodiscard]] bool on_their_way() const;
+  /// A dual write promises nothing.
+  [[nodiscard]] bool broken() const;
 };
 /// The last table and what it means.
 [[nodiscard]] std::string table(const DemoOptions& options, const Outcome& outcome);

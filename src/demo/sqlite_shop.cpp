@@ -74,7 +74,7 @@ class Queue {
 
   [[nodiscard]] std::unique_lock<std::mutex> wait() {
     std::unique_lock turn(mutex_);
-    (void)nobody_.wait_until(turn, free_at_, [] { return false; });
+    while (Clock::now() < free_at_) (void)nobody_.wait_until(turn, free_at_);
     began_ = Clock::now();
     return turn;
   }

@@ -44,7 +44,8 @@ std::size_t Arena::capacity() const noexcept {
 void ArenaText::grow(std::size_t more) {
   const auto written = static_cast<std::size_t>(at_ - begin_);
   // Twice what is there: a long text is moved a logarithmic number of times.
-  const std::size_t wanted = std::max(written + more, std::min(2 * written, written + more + (std::size_t{8} << 20U)));
+  const std::size_t wanted =
+      std::max(written + more, std::min(2 * written, written + more + (std::size_t{8} << 20U)));
   char* const moved = arena_.allocate_in_new_chunk(wanted);
   if (written != 0) std::memcpy(moved, begin_, written);
   begin_ = moved;

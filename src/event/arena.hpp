@@ -52,7 +52,10 @@ class Arena {
 class ArenaText {
  public:
   explicit ArenaText(Arena& arena) noexcept
-      : arena_(arena), begin_(arena.data_ + arena.used_), at_(begin_), end_(arena.data_ + arena.size_) {}
+      : arena_(arena),
+        begin_(arena.data_ + arena.used_),
+        at_(begin_),
+        end_(arena.data_ + arena.size_) {}
   ArenaText(const ArenaText&) = delete;
   ArenaText& operator=(const ArenaText&) = delete;
 

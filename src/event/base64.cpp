@@ -6,13 +6,16 @@
 namespace outbox::event {
 namespace {
 
-constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+constexpr std::string_view kDigits =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+constexpr std::uint8_t kNotADigit = 255;
 
 constexpr auto kValues = [] {
-  std::array<std::int8_t, 256> values{};
-  values.fill(-1);
+  std::array<std::uint8_t, 256> values{};
+  values.fill(kNotADigit);
   for (std::size_t i = 0; i < kDigits.size(); ++i) {
-    values[static_cast<unsigned char>(kDigits[i])] = static_cast<std::int8_t>(i);
+    values[static_cast<unsigned char>(kDigits[i])] = static_cast<std::uint8_t>(i);
   }
   return values;
 }();
@@ -20,7 +23,9 @@ constexpr auto kValues = [] {
 }  // namespace
 
 void write_base64(std::string_view bytes, char* to) noexcept {
-  const auto byte = [&](std::size_t i) { return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0U; };
+  const auto byte = [&](std::size_t i) {
+    return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0U;
+  };
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
     const unsigned group = byte(i) << 16U | byte(i + 1) << 8U | byte(i + 2);
     *to++ = kDigits[group >> 18U];
@@ -42,9 +47,9 @@ std::optional<std::string> read_base64(std::string_view text) {
   std::uint32_t bits = 0;
   unsigned count = 0;
   for (const char c : text) {
-    const int value = kValues[static_cast<unsigned char>(c)];
-    if (value < 0) return std::nullopt;
-    bits = (bits << 6U | static_cast<std::uint32_t>(value)) & 0xffffU;
+    const std::uint32_t value = kValues[static_cast<unsigned char>(c)];
+    if (value == kNotADigit) return std::nullopt;
+    bits = (bits << 6U | value) & 0xffffU;
     count += 6;
     if (count < 8) continue;
     count -= 8;

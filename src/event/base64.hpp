@@ -8,7 +8,9 @@
 
 namespace outbox::event {
 
-[[nodiscard]] constexpr std::size_t base64_length(std::size_t bytes) noexcept { return (bytes + 2) / 3 * 4; }
+[[nodiscard]] constexpr std::size_t base64_length(std::size_t bytes) noexcept {
+  return (bytes + 2) / 3 * 4;
+}
 /// Writes base64_length(bytes.size()) characters.
 void write_base64(std::string_view bytes, char* to) noexcept;
 /// None when the text is not base64: strange characters, wrong padding, bits left over.

@@ -10,14 +10,17 @@ namespace {
 
 /// The place after the character at `at`: a UTF-8 sequence counts as one.
 std::size_t next_character(std::string_view text, std::size_t at) noexcept {
-  const auto continues = [&](std::size_t i) { return (static_cast<unsigned char>(text[i]) & 0xc0U) == 0x80U; };
+  const auto continues = [&](std::size_t i) {
+    return (static_cast<unsigned char>(text[i]) & 0xc0U) == 0x80U;
+  };
   ++at;
   while (at < text.size() && continues(at)) ++at;
   return at;
 }
 
 bool any_matches(const std::vector<std::string>& globs, std::string_view text) {
-  return globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const auto& glob) { return glob_match(glob, text); });
+  return globs.empty() || std::any_of(globs.begin(), globs.end(),
+                                      [&](const auto& glob) { return glob_match(glob, text); });
 }
 
 /// The characters that a JSON value stands for: a string's own, else its JSON text.
@@ -30,7 +33,8 @@ bool all_there(const std::map<std::string, std::string>& wanted, std::string_vie
   for (const auto& header : wanted) {
     bool there = false;
     const auto fault = for_each_member(json, [&](JsonString name, std::string_view value) {
-      there = there || (same_name(decode_json(name), header.first) && value_text(value) == header.second);
+      there = there ||
+              (same_name(decode_json(name), header.first) && value_text(value) == header.second);
     });
     if (fault || !there) return false;
   }
@@ -43,8 +47,8 @@ bool glob_match(std::string_view glob, std::string_view text) noexcept {
   constexpr std::size_t none = std::string_view::npos;
   std::size_t g = 0;
   std::size_t t = 0;
-  std::size_t star = none;     // the last '*' seen
-  std::size_t star_text = 0;   // where the text after that '*' is tried next
+  std::size_t star = none;    // the last '*' seen
+  std::size_t star_text = 0;  // where the text after that '*' is tried next
   // Only the last '*' is ever reconsidered: an earlier one that took less could not help. At most |glob| * |text| steps.
   while (t < text.size()) {
     if (g < glob.size() && glob[g] == '*') {
@@ -68,7 +72,9 @@ bool glob_match(std::string_view glob, std::string_view text) noexcept {
 }
 
 Filter::Filter(const SubscriptionSpec& spec)
-    : event_types_(spec.event_types), aggregate_types_(spec.aggregate_types), headers_(spec.match_headers) {
+    : event_types_(spec.event_types),
+      aggregate_types_(spec.aggregate_types),
+      headers_(spec.match_headers) {
   const auto takes_all = [](const std::vector<std::string>& globs) {
     return globs.empty() || std::find(globs.begin(), globs.end(), "*") != globs.end();
   };
@@ -79,7 +85,8 @@ Filter::Filter(const SubscriptionSpec& spec)
 
 bool Filter::matches(const EventView& event) const {
   if (all_) return true;
-  return any_matches(event_types_, event.event_type) && any_matches(aggregate_types_, event.aggregate_type) &&
+  return any_matches(event_types_, event.event_type) &&
+         any_matches(aggregate_types_, event.aggregate_type) &&
          (headers_.empty() || all_there(headers_, event.headers));
 }
 

@@ -15,7 +15,8 @@ namespace {
 
 void append_seq(ArenaText& out, std::int64_t seq) {
   char text[24];
-  out.append(text, static_cast<std::size_t>(std::to_chars(text, text + sizeof(text), seq).ptr - text));
+  out.append(text,
+             static_cast<std::size_t>(std::to_chars(text, text + sizeof(text), seq).ptr - text));
 }
 
 /// JSON goes in as it stands, byte for byte. An event written by plain SQL may say JSON falsely; the envelope must stay

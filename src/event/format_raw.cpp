@@ -9,13 +9,13 @@
 namespace outbox::event {
 namespace {
 
-constexpr std::string_view kContentType = "content-type";
 constexpr std::size_t kLongestSeq = 20;  // -9223372036854775808
 
 /// The event says its content type twice: the one in its own column holds.
 void drop_second_content_type(std::vector<HeaderView>& headers, std::size_t first_own) {
   const auto own = headers.begin() + static_cast<std::ptrdiff_t>(first_own);
-  headers.erase(std::remove_if(own, headers.end(), [](const auto& h) { return same_name(h.name, kContentType); }),
+  headers.erase(std::remove_if(own, headers.end(),
+                               [](const auto& h) { return same_name(h.name, kContentTypeHeader); }),
                 headers.end());
 }
 
@@ -29,10 +29,12 @@ void add_attribute_headers(Draft& draft) {
   char* const seq = text + kIdChars;
   const char* const seq_end = std::to_chars(seq, seq + kLongestSeq, event.seq).ptr;
   headers.push_back({.name = "outbox-id", .value = {text, kIdChars}});
-  headers.push_back({.name = "outbox-seq", .value = {seq, static_cast<std::size_t>(seq_end - seq)}});
+  headers.push_back(
+      {.name = "outbox-seq", .value = {seq, static_cast<std::size_t>(seq_end - seq)}});
   headers.push_back({.name = "outbox-type", .value = event.event_type});
   headers.push_back({.name = "outbox-aggregate-type", .value = event.aggregate_type});
-  if (!draft.content_type.empty()) headers.push_back({.name = kContentType, .value = draft.content_type});
+  if (!draft.content_type.empty())
+    headers.push_back({.name = kContentTypeHeader, .value = draft.content_type});
   if (no_headers(event.headers)) return;
   const std::size_t first_own = headers.size();
   read_headers(event.headers, draft.arena, headers);

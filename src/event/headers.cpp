@@ -25,7 +25,8 @@ std::string_view text_of_value(std::string_view value, Arena& arena) {
 }  // namespace
 
 bool is_reserved_header(std::string_view name) noexcept {
-  return name.size() >= kReservedPrefix.size() && same_name(name.substr(0, kReservedPrefix.size()), kReservedPrefix);
+  return name.size() >= kReservedPrefix.size() &&
+         same_name(name.substr(0, kReservedPrefix.size()), kReservedPrefix);
 }
 
 void read_headers(std::string_view json, Arena& arena, std::vector<HeaderView>& into) {
@@ -33,7 +34,8 @@ void read_headers(std::string_view json, Arena& arena, std::vector<HeaderView>& 
   const std::size_t before = into.size();
   const auto fault = for_each_member(json, [&](JsonString name, std::string_view value) {
     const std::string_view text = text_of(name, arena);
-    if (!is_reserved_header(text)) into.push_back({.name = text, .value = text_of_value(value, arena)});
+    if (!is_reserved_header(text))
+      into.push_back({.name = text, .value = text_of_value(value, arena)});
   });
   if (fault) into.resize(before);
 }
@@ -42,7 +44,8 @@ std::string_view find_header(std::string_view json, std::string_view name, Arena
   if (no_headers(json)) return {};
   std::string_view found;
   const auto fault = for_each_member(json, [&](JsonString member, std::string_view value) {
-    if (found.data() == nullptr && same_name(text_of(member, arena), name)) found = text_of_value(value, arena);
+    if (found.data() == nullptr && same_name(text_of(member, arena), name))
+      found = text_of_value(value, arena);
   });
   return fault ? std::string_view{} : found;
 }

@@ -65,7 +65,9 @@ class Random {
   }
 
  private:
-  static std::uint64_t rotate(std::uint64_t x, unsigned by) { return (x << by) | (x >> (64U - by)); }
+  static std::uint64_t rotate(std::uint64_t x, unsigned by) {
+    return (x << by) | (x >> (64U - by));
+  }
 
   void seed_from_device() {
     std::random_device device;
@@ -169,7 +171,8 @@ EventId EventId::generate() {
 
 Result<EventId> EventId::parse(std::string_view text) {
   const auto bad = [] {
-    return fail(Errc::invalid_argument, "id: is not a UUID", "write it as 36 characters: 8-4-4-4-12 hexadecimal digits");
+    return fail(Errc::invalid_argument, "id: is not a UUID",
+                "write it as 36 characters: 8-4-4-4-12 hexadecimal digits");
   };
   if (text.size() != event::kIdChars) return bad();
   EventId id;
@@ -182,7 +185,7 @@ Result<EventId> EventId::parse(std::string_view text) {
     const int value = hex_value(text[at]);
     if (value < 0) return bad();
     auto& byte = id.bytes[nibble / 2];
-    byte = static_cast<std::uint8_t>(byte << 4U | static_cast<unsigned>(value));
+    byte = static_cast<std::uint8_t>(unsigned{byte} << 4U | static_cast<unsigned>(value));
     ++nibble;
   }
   return id;

@@ -14,7 +14,8 @@ namespace outbox::event {
 namespace {
 
 tl::unexpected<Error> bad(std::string_view field, std::string_view what, std::string hint = {}) {
-  return fail(Errc::invalid_argument, std::string(field).append(": ").append(what), std::move(hint));
+  return fail(Errc::invalid_argument, std::string(field).append(": ").append(what),
+              std::move(hint));
 }
 
 bool is_string(std::string_view value) { return value.front() == '"'; }
@@ -44,7 +45,8 @@ class Reader {
     if (!given("event_type")) return bad("event_type", "is missing");
     const bool bytes = given("payload_base64");
     if (!given("payload") && !bytes) return bad("payload", "is missing");
-    if (given("payload") && bytes) return bad("payload", "is given twice: as payload and as payload_base64");
+    if (given("payload") && bytes)
+      return bad("payload", "is given twice: as payload and as payload_base64");
     if (content_type_) {
       event_.content_type = std::move(*content_type_);
     } else if (!json_payload_) {
@@ -65,7 +67,9 @@ class Reader {
   Status aggregate_type(const std::string& name, std::string_view value) {
     return text(name, value, event_.aggregate_type);
   }
-  Status event_type(const std::string& name, std::string_view value) { return text(name, value, event_.event_type); }
+  Status event_type(const std::string& name, std::string_view value) {
+    return text(name, value, event_.event_type);
+  }
 
   // What is optional may also be null, as programs write it that have nothing to say.
   Status aggregate_id(const std::string& name, std::string_view value) {
@@ -154,10 +158,12 @@ Status read_object(std::string_view json, const std::string& not_an_object, Take
 
 Result<Event> parse_event(std::string_view line) {
   constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-  if (line.substr(0, byte_order_mark.size()) == byte_order_mark) line.remove_prefix(byte_order_mark.size());
+  if (line.substr(0, byte_order_mark.size()) == byte_order_mark)
+    line.remove_prefix(byte_order_mark.size());
   Reader reader;
-  auto status = read_object(line, "is not a JSON object",
-                            [&](const std::string& name, std::string_view value) { return reader.take(name, value); });
+  auto status = read_object(
+      line, "is not a JSON object",
+      [&](const std::string& name, std::string_view value) { return reader.take(name, value); });
   if (!status) return pass(status);
   return reader.finish();
 }
@@ -176,11 +182,14 @@ std::string headers_to_json(const std::vector<Header>& headers) {
 
 Result<std::vector<Header>> headers_from_json(std::string_view json) {
   std::vector<Header> headers;
-  auto status = read_object(json, "headers: is not a JSON object", [&](std::string name, std::string_view value) -> Status {
-    if (!is_string(value)) return bad("headers", "the value of " + in_quotes(name) + " is not a string");
-    headers.emplace_back(std::move(name), characters(value));
-    return {};
-  });
+  auto status =
+      read_object(json, "headers: is not a JSON object",
+                  [&](std::string name, std::string_view value) -> Status {
+                    if (!is_string(value))
+                      return bad("headers", "the value of " + in_quotes(name) + " is not a string");
+                    headers.emplace_back(std::move(name), characters(value));
+                    return {};
+                  });
   if (!status) return pass(status);
   return headers;
 }

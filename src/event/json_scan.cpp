@@ -36,7 +36,9 @@ bool is_low_surrogate(unsigned unit) noexcept { return unit >= 0xdc00U && unit <
 class Nesting {
  public:
   [[nodiscard]] bool empty() const noexcept { return depth_ == 0; }
-  [[nodiscard]] bool in_object() const noexcept { return (word(depth_ - 1) >> ((depth_ - 1) % 64) & 1U) != 0; }
+  [[nodiscard]] bool in_object() const noexcept {
+    return (word(depth_ - 1) >> ((depth_ - 1) % 64) & 1U) != 0;
+  }
   void open(bool object) {
     if (depth_ / 64 >= near_.size() + far_.size()) far_.push_back(0);
     auto& bits = word(depth_);
@@ -177,7 +179,8 @@ bool JsonCursor::number() noexcept {
 
 bool JsonCursor::word(std::string_view expected) noexcept {
   const auto left = static_cast<std::size_t>(end_ - at_);
-  if (left < expected.size() || std::memcmp(at_, expected.data(), expected.size()) != 0) return fail("expected a value");
+  if (left < expected.size() || std::memcmp(at_, expected.data(), expected.size()) != 0)
+    return fail("expected a value");
   at_ += expected.size();
   return true;
 }
@@ -230,7 +233,8 @@ bool JsonCursor::container() {
       if (open.empty()) return true;
       first = false;
     }
-    if (!first && !take(',')) return fail(open.in_object() ? "expected ',' or '}'" : "expected ',' or ']'");
+    if (!first && !take(','))
+      return fail(open.in_object() ? "expected ',' or '}'" : "expected ',' or ']'");
     space();
     if (open.in_object() && !member_name()) return false;
   }
@@ -252,7 +256,8 @@ std::size_t decode_json(std::string_view raw, char* to) noexcept {
   const char* at = raw.data();
   const char* const end = at + raw.size();
   while (at < end) {
-    const auto* slash = static_cast<const char*>(std::memchr(at, '\\', static_cast<std::size_t>(end - at)));
+    const auto* slash =
+        static_cast<const char*>(std::memchr(at, '\\', static_cast<std::size_t>(end - at)));
     const auto plain = static_cast<std::size_t>((slash != nullptr ? slash : end) - at);
     std::memcpy(to, at, plain);
     to += plain;

@@ -9,7 +9,8 @@ namespace outbox::event {
 
 /// Hash of the ordering key over an unambiguous encoding of both parts. 0: the event has no key. Equal keys have equal
 /// hashes; a collision only makes two keys wait for each other.
-[[nodiscard]] std::uint64_t key_hash(std::string_view aggregate_type, std::string_view aggregate_id) noexcept;
+[[nodiscard]] std::uint64_t key_hash(std::string_view aggregate_type,
+                                     std::string_view aggregate_id) noexcept;
 
 /// The ledger's hash of an id: splitmix64(hi ^ splitmix64(lo)), hi and lo the big-endian halves. Stored as sums; never
 /// change it.

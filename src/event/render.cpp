@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "event/ascii.hpp"
 #include "event/format.hpp"
+#include "event/headers.hpp"
 #include "event/template.hpp"
 #include "event/text_rules.hpp"
 
@@ -57,6 +58,9 @@ Result<Renderer> Renderer::create(const SubscriptionSpec& spec) {
   for (const auto& header : spec.headers) {
     const std::string& name = header.first;
     if (auto status = check_header_name("headers", name); !status) return pass(status);
+    if (same_name(name, kContentTypeHeader)) {
+      return fail(Errc::invalid_argument, "headers: content-type is set by the format");
+    }
     const auto same = [&](const auto& other) { return same_name(other.first, name); };
     if (std::any_of(headers.begin(), headers.end(), same)) {
       return fail(Errc::invalid_argument, "headers: " + in_quotes(name) + " is given twice",
@@ -100,7 +104,8 @@ void Renderer::render(Token token, const EventView& event, RenderBuffer& into) c
   headers.clear();
   Draft draft{.event = event, .arena = arena, .headers = headers};
   plan_->format(draft);
-  for (const auto& [name, value] : plan_->headers) set_header(headers, {.name = name, .value = value.render(event, arena)});
+  for (const auto& [name, value] : plan_->headers)
+    set_header(headers, {.name = name, .value = value.render(event, arena)});
   messages.push_back({.token = token,
                       .event = &event,
                       .topic = plan_->topic.render(event, arena),

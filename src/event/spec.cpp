@@ -24,7 +24,8 @@ constexpr std::size_t kLongestSubscriptionName = 63;
 constexpr std::array<std::string_view, 2> kStarts{"beginning", "now"};
 
 tl::unexpected<Error> bad(std::string_view field, std::string_view what, std::string hint = {}) {
-  return fail(Errc::invalid_argument, std::string(field).append(": ").append(what), std::move(hint));
+  return fail(Errc::invalid_argument, std::string(field).append(": ").append(what),
+              std::move(hint));
 }
 
 Status check_subscription_name(std::string_view name) {
@@ -32,12 +33,14 @@ Status check_subscription_name(std::string_view name) {
   if (name.size() > kLongestSubscriptionName) return bad("name", "is longer than 63 bytes");
   const auto allowed = [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; };
   if (std::all_of(name.begin(), name.end(), allowed)) return {};
-  return bad("name", in_quotes(name) + " has characters that are not allowed", "use letters, digits, '-', '_' and '.'");
+  return bad("name", in_quotes(name) + " has characters that are not allowed",
+             "use letters, digits, '-', '_' and '.'");
 }
 
 Status check_globs(std::string_view field, const Globs& globs) {
   for (const auto& glob : globs) {
-    if (glob.empty()) return bad(field, "a glob is empty: it would match nothing", "write * for everything");
+    if (glob.empty())
+      return bad(field, "a glob is empty: it would match nothing", "write * for everything");
     if (auto status = check_name(field, glob); !status) return status;
   }
   return {};
@@ -69,15 +72,18 @@ Status check_start(std::string_view start) {
 
 /// The members of the stored object: one table for reading and writing.
 struct Members {
-  std::map<std::string_view, std::string SubscriptionSpec::*> words{{"sink", &SubscriptionSpec::sink},
-                                                                    {"format", &SubscriptionSpec::format},
-                                                                    {"topic", &SubscriptionSpec::topic},
-                                                                    {"key", &SubscriptionSpec::key}};
+  std::map<std::string_view, std::string SubscriptionSpec::*> words{
+      {"sink", &SubscriptionSpec::sink},
+      {"format", &SubscriptionSpec::format},
+      {"topic", &SubscriptionSpec::topic},
+      {"key", &SubscriptionSpec::key}};
   std::map<std::string_view, Globs SubscriptionSpec::*> globs{
-      {"event_types", &SubscriptionSpec::event_types}, {"aggregate_types", &SubscriptionSpec::aggregate_types}};
-  std::map<std::string_view, Texts SubscriptionSpec::*> texts{{"sink_settings", &SubscriptionSpec::sink_settings},
-                                                              {"match_headers", &SubscriptionSpec::match_headers},
-                                                              {"headers", &SubscriptionSpec::headers}};
+      {"event_types", &SubscriptionSpec::event_types},
+      {"aggregate_types", &SubscriptionSpec::aggregate_types}};
+  std::map<std::string_view, Texts SubscriptionSpec::*> texts{
+      {"sink_settings", &SubscriptionSpec::sink_settings},
+      {"match_headers", &SubscriptionSpec::match_headers},
+      {"headers", &SubscriptionSpec::headers}};
 
   [[nodiscard]] std::vector<std::string_view> names() const {
     std::vector<std::string_view> all;
@@ -125,7 +131,9 @@ Status validate(const SubscriptionSpec& spec) {
   if (auto status = check_globs("aggregate_types", spec.aggregate_types); !status) return status;
   if (auto status = check_match_headers(spec.match_headers); !status) return status;
   if (auto status = check_start(spec.start); !status) return status;
-  if (spec.key.empty()) return bad("key", "is empty: all events would have the same key", "the default is {aggregate_id}");
+  if (spec.key.empty())
+    return bad("key", "is empty: all events would have the same key",
+               "the default is {aggregate_id}");
   auto renderer = Renderer::create(spec);
   if (!renderer) return pass(renderer);
   return {};
@@ -142,7 +150,8 @@ std::string to_json(const SubscriptionSpec& spec) {
 Result<SubscriptionSpec> from_json(std::string_view name, std::string_view json) {
   const Json object = Json::parse(json, nullptr, false);
   if (!object.is_object()) {
-    return fail(Errc::corrupt, "subscription " + in_quotes(name) + ": its stored settings are not a JSON object");
+    return fail(Errc::corrupt,
+                "subscription " + in_quotes(name) + ": its stored settings are not a JSON object");
   }
   SubscriptionSpec spec;
   spec.name = name;

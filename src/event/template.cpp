@@ -29,7 +29,8 @@ std::string_view seq_text(std::int64_t seq, Arena& arena) {
 template <class Map>
 std::string_view mapped(std::string_view text, Arena& arena, Map map) {
   if (std::all_of(text.begin(), text.end(), [&](char c) { return map(c) == c; })) return text;
-  return in_arena(arena, text.size(), [&](char* to) { std::transform(text.begin(), text.end(), to, map); });
+  return in_arena(arena, text.size(),
+                  [&](char* to) { std::transform(text.begin(), text.end(), to, map); });
 }
 
 /// Whether a new word of a CamelCase name begins at `at`: after a small letter or digit, and before the last capital of
@@ -64,7 +65,8 @@ std::string_view Template::value(const Part& part, const EventView& event, Arena
     case Field::id: return in_arena(arena, kIdChars, [&](char* to) { write_id(event.id, to); });
     case Field::seq: return seq_text(event.seq, arena);
     case Field::content_type: return event.content_type;
-    case Field::created_at: return in_arena(arena, kTimeChars, [&](char* to) { write_time(event.created_at_us, to); });
+    case Field::created_at:
+      return in_arena(arena, kTimeChars, [&](char* to) { write_time(event.created_at_us, to); });
     case Field::header: return find_header(event.headers, part.text, arena);
   }
   return {};
@@ -87,8 +89,13 @@ std::string_view Template::part_text(const Part& part, const EventView& event, A
 }
 
 std::string_view Template::render(const EventView& event, Arena& arena) const {
-  if (parts_.empty()) return {"", 0};
-  if (parts_.size() == 1) return part_text(parts_.front(), event, arena);
+  const std::string_view text =
+      parts_.size() == 1 ? part_text(parts_.front(), event, arena) : joined(event, arena);
+  // Some clients take a null pointer for "no key": an empty text is not that.
+  return text.data() == nullptr ? std::string_view("") : text;
+}
+
+std::string_view Template::joined(const EventView& event, Arena& arena) const {
   // Parts first, then their concatenation: a part may itself need the arena, and ArenaText wants it for itself.
   constexpr std::size_t kNear = 8;
   std::array<std::string_view, kNear> near;
@@ -102,7 +109,8 @@ std::string_view Template::render(const EventView& event, Arena& arena) const {
   }
   char* to = arena.allocate(size);
   const std::string_view whole{to, size};
-  for (std::size_t i = 0; i < parts_.size(); ++i) to = std::copy(texts[i].begin(), texts[i].end(), to);
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    to = std::copy(texts[i].begin(), texts[i].end(), to);
   return whole;
 }
 

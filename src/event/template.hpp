@@ -23,7 +23,7 @@ class Template {
   /// `what` names the setting in errors ("topic: unknown field ...").
   [[nodiscard]] static Result<Template> compile(std::string_view what, std::string_view text);
 
-  /// A view into the template, the event or the arena: valid as long as all three.
+  /// A view into the template, the event or the arena: valid as long as all three. Never null.
   [[nodiscard]] std::string_view render(const EventView& event, Arena& arena) const;
 
  private:
@@ -51,6 +51,8 @@ class Template {
   static std::string_view value(const Part& part, const EventView& event, Arena& arena);
   static std::string_view filtered(Filter filter, std::string_view text, Arena& arena);
   static std::string_view part_text(const Part& part, const EventView& event, Arena& arena);
+
+  [[nodiscard]] std::string_view joined(const EventView& event, Arena& arena) const;
 
   std::vector<Part> parts_;
 };

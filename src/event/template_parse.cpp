@@ -24,7 +24,8 @@ class TemplateParser {
     while (at_ < text_.size()) {
       const char c = text_[at_];
       const bool doubled = at_ + 1 < text_.size() && text_[at_ + 1] == c;
-      if (c == '}' && !doubled) return error(at_, "'}' without '{'", "write }} for the character itself");
+      if (c == '}' && !doubled)
+        return error(at_, "'}' without '{'", "write }} for the character itself");
       if (c == '{' && !doubled) {
         if (auto status = placeholder(); !status) return pass(status);
         continue;
@@ -67,12 +68,15 @@ class TemplateParser {
   }
 
   tl::unexpected<Error> error(std::size_t at, const std::string& message, std::string hint) const {
-    return fail(Errc::invalid_argument, std::string(what_) + ": " + message + " at position " + std::to_string(at + 1),
+    return fail(Errc::invalid_argument,
+                std::string(what_) + ": " + message + " at position " + std::to_string(at + 1),
                 std::move(hint));
   }
 
   void end_literal() {
-    if (!literal_.empty()) parts_.push_back({.field = Field::literal, .text = std::exchange(literal_, {}), .filters = {}});
+    if (!literal_.empty())
+      parts_.push_back(
+          {.field = Field::literal, .text = std::exchange(literal_, {}), .filters = {}});
   }
 
   /// {FIELD|FILTER|FILTER}, from its opening brace to after its closing one.
@@ -105,7 +109,8 @@ class TemplateParser {
       part.field = Field::header;
       part.text = name.substr(kHeaderField.size());
       if (is_token(part.text)) return {};
-      return error(at, "bad header name " + in_quotes(part.text), "write {header:NAME}, for example {header:tenant}");
+      return error(at, "bad header name " + in_quotes(part.text),
+                   "write {header:NAME}, for example {header:tenant}");
     }
     for (const auto& [known, value] : kFields) {
       if (name != known) continue;

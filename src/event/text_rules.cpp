@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t kLongestQuote = 64;
 
 tl::unexpected<Error> bad(std::string_view field, std::string_view what, std::string hint = {}) {
-  return fail(Errc::invalid_argument, std::string(field).append(": ").append(what), std::move(hint));
+  return fail(Errc::invalid_argument, std::string(field).append(": ").append(what),
+              std::move(hint));
 }
 
 bool is_printable(char c) { return c >= ' ' && c <= '~'; }
@@ -25,7 +26,8 @@ bool has_control(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     if (byte < 0x20U || byte == 0x7fU) return true;
-    if (byte == 0xc2U && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0U) return true;
+    if (byte == 0xc2U && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0U)
+      return true;
   }
   return false;
 }
@@ -60,8 +62,8 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
 
 Status check_name(std::string_view field, std::string_view text) {
   if (text.size() > kLongestName) {
-    return bad(field, "is " + std::to_string(text.size()) + " bytes long, at most " + std::to_string(kLongestName) +
-                          " are allowed");
+    return bad(field, "is " + std::to_string(text.size()) + " bytes long, at most " +
+                          std::to_string(kLongestName) + " are allowed");
   }
   if (text.find('\0') != std::string_view::npos) return bad(field, "contains a NUL character");
   if (!is_utf8(text)) return bad(field, "is not UTF-8");
@@ -71,7 +73,8 @@ Status check_name(std::string_view field, std::string_view text) {
 
 Status check_required_name(std::string_view field, std::string_view text) {
   if (text.empty()) return bad(field, "is empty");
-  if (text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos) return bad(field, "is blank");
+  if (text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos)
+    return bad(field, "is blank");
   return check_name(field, text);
 }
 
@@ -79,25 +82,32 @@ Status check_content_type(std::string_view field, std::string_view text) {
   if (auto status = check_name(field, text); !status || text.empty()) return status;
   const std::string_view type = media_type(text);
   const std::size_t slash = std::min(type.find('/'), type.size());
-  const bool well_formed = is_token(type.substr(0, slash)) && slash < type.size() && is_token(type.substr(slash + 1));
+  const bool well_formed =
+      is_token(type.substr(0, slash)) && slash < type.size() && is_token(type.substr(slash + 1));
   if (well_formed && std::all_of(text.begin(), text.end(), is_printable)) return {};
-  return bad(field, "is not a media type", "write type/subtype, for example application/json, or leave it empty");
+  return bad(field, "is not a media type",
+             "write type/subtype, for example application/json, or leave it empty");
 }
 
 Status check_header_name(std::string_view field, std::string_view name) {
   if (name.empty()) return bad(field, "a header has no name");
-  if (name.size() > kLongestName) return bad(field, "the header name " + in_quotes(name) + " is longer than 255 bytes");
+  if (name.size() > kLongestName)
+    return bad(field, "the header name " + in_quotes(name) + " is longer than 255 bytes");
   if (!is_token(name)) {
-    return bad(field, in_quotes(name) + " is not a header name", "letters, digits and !#$%&'*+-.^_`|~ are allowed");
+    return bad(field, in_quotes(name) + " is not a header name",
+               "letters, digits and !#$%&'*+-.^_`|~ are allowed");
   }
   if (!is_reserved_header(name)) return {};
-  return bad(field, in_quotes(name) + " is reserved: names that begin with outbox- are set by outbox itself");
+  return bad(field, in_quotes(name) +
+                        " is reserved: names that begin with outbox- are set by outbox itself");
 }
 
 Status check_header_value(std::string_view field, std::string_view name, std::string_view value) {
   const std::string what = "the value of " + in_quotes(name);
-  if (value.find('\0') != std::string_view::npos) return bad(field, what + " contains a NUL character");
-  if (value.find_first_of("\r\n") != std::string_view::npos) return bad(field, what + " contains a line break");
+  if (value.find('\0') != std::string_view::npos)
+    return bad(field, what + " contains a NUL character");
+  if (value.find_first_of("\r\n") != std::string_view::npos)
+    return bad(field, what + " contains a line break");
   if (!is_utf8(value)) return bad(field, what + " is not UTF-8");
   return {};
 }

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "event/ascii.hpp"
 #include "event/content_type.hpp"
+#include "event/headers.hpp"
 #include "event/json_scan.hpp"
 #include "event/text_rules.hpp"
 
@@ -19,13 +20,14 @@ std::string sizes(std::size_t is, std::size_t most) {
   return "is " + std::to_string(is) + " bytes, at most " + std::to_string(most) + " are allowed";
 }
 
-/// Some tens of headers are compared pair by pair, as many as could stand for an attack are sorted.
+/// By sorting: a hostile event may bring thousands of names.
 bool has_duplicate(const std::vector<Header>& headers, std::string_view& duplicate) {
   std::vector<std::pair<std::string, std::string_view>> names;
   names.reserve(headers.size());
   for (const auto& header : headers) {
     std::string lower = header.first;
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return event::to_lower(c); });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](char c) { return event::to_lower(c); });
     names.emplace_back(std::move(lower), header.first);
   }
   std::sort(names.begin(), names.end());
@@ -38,13 +40,19 @@ bool has_duplicate(const std::vector<Header>& headers, std::string_view& duplica
 
 Status check_headers(const Event& event, const EventLimits& limits) {
   std::size_t bytes = 0;
+  const bool type_said = !event.content_type.empty();
   for (const auto& [name, value] : event.headers) {
     if (auto status = event::check_header_name("headers", name); !status) return status;
     if (auto status = event::check_header_value("headers", name, value); !status) return status;
+    if (type_said && event::same_name(name, event::kContentTypeHeader)) {
+      return fail(Errc::invalid_argument, "headers: content-type is said twice",
+                  "set the event's content_type instead of a header");
+    }
     bytes += name.size() + value.size();
   }
   if (bytes > limits.headers_bytes) {
-    return fail(Errc::too_large, "headers: all names and values together " + sizes(bytes, limits.headers_bytes));
+    return fail(Errc::too_large,
+                "headers: all names and values together " + sizes(bytes, limits.headers_bytes));
   }
   std::string_view duplicate;
   if (event.headers.size() < 2 || !has_duplicate(event.headers, duplicate)) return {};
@@ -60,19 +68,26 @@ Status check_payload(const Event& event, const EventLimits& limits) {
   if (!event::is_json_type(event.content_type)) return {};
   const auto fault = event::json_fault(event.payload);
   if (!fault) return {};
-  const std::string hint = "the content type is " + event.content_type + "; set another one for other payloads";
-  if (event.payload.empty()) return fail(Errc::invalid_argument, "payload: is not JSON: it is empty", hint);
+  const std::string hint =
+      "the content type is " + event.content_type + "; set another one for other payloads";
+  if (event.payload.empty())
+    return fail(Errc::invalid_argument, "payload: is not JSON: it is empty", hint);
   return fail(Errc::invalid_argument,
-              "payload: is not JSON: " + std::string(fault->what) + " at byte " + std::to_string(fault->offset + 1), hint);
+              "payload: is not JSON: " + std::string(fault->what) + " at byte " +
+                  std::to_string(fault->offset + 1),
+              hint);
 }
 
 }  // namespace
 
 Status validate(const Event& event, const EventLimits& limits) {
-  if (auto status = event::check_required_name("aggregate_type", event.aggregate_type); !status) return status;
+  if (auto status = event::check_required_name("aggregate_type", event.aggregate_type); !status)
+    return status;
   if (auto status = event::check_name("aggregate_id", event.aggregate_id); !status) return status;
-  if (auto status = event::check_required_name("event_type", event.event_type); !status) return status;
-  if (auto status = event::check_content_type("content_type", event.content_type); !status) return status;
+  if (auto status = event::check_required_name("event_type", event.event_type); !status)
+    return status;
+  if (auto status = event::check_content_type("content_type", event.content_type); !status)
+    return status;
   if (auto status = check_headers(event, limits); !status) return status;
   return check_payload(event, limits);
 }

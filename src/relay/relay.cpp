@@ -186,7 +186,7 @@ class Relay::Impl {
   Status one_round() {
     if (Status status = store_->check(); !status) return status;
     if (!membership_) {
-      auto membership = store_->membership(options_.name);
+      auto membership = store_->membership(options_.name, id_);
       if (!membership) return pass(membership);
       membership_ = std::move(*membership);
     }
@@ -196,7 +196,8 @@ class Relay::Impl {
       return standing ? Status{} : Status(pass(standing));
     }
     Status status = serve(standing->generation);
-    if (!status && status.error().remedy != Remedy::retry_call) membership_.reset();
+    // The next tenure has a generation of its own: what this one wrote and nobody heard of must not count late.
+    if (!status) membership_.reset();
     return status;
   }
 
@@ -343,6 +344,7 @@ class Relay::Impl {
   }
 
   RelayOptions options_;
+  const EventId id_{EventId::generate()};
   std::unique_ptr<store::Store> store_;
   relay::SinkShelf shelf_;
   relay::TrustDeadline trust_;

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "store/cursor.hpp"
@@ -248,7 +249,13 @@ class Store {
 
   [[nodiscard]] virtual Result<std::unique_ptr<LogReader>> reader() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Progress>> progress() = 0;
-  [[nodiscard]] virtual Result<std::unique_ptr<Membership>> membership(std::string relay_name) = 0;
+  /// `relay` stays the same when a relay comes back after it lost its connection: then it takes its own lanes again at
+  /// once, with a new generation, so that nothing it wrote before can count late. One at a time with the same id.
+  [[nodiscard]] virtual Result<std::unique_ptr<Membership>> membership(std::string relay_name, const EventId& relay) = 0;
+  /// A relay of its own.
+  [[nodiscard]] Result<std::unique_ptr<Membership>> membership(std::string relay_name) {
+    return membership(std::move(relay_name), EventId::generate());
+  }
   [[nodiscard]] virtual Result<std::unique_ptr<Catalog>> catalog() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Wakeup>> wakeup(bool armed) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Maintenance>> maintenance() = 0;

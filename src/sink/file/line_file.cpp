@@ -173,7 +173,7 @@ Status LineFile::cut_torn_line() {
     return fail(Errc::invalid_argument, fmt::format("file {}: does not end with a whole line, and not with one of ours", path_),
                 "name a file that only this sink writes");
   }
-  log::warn("unfinished last line cut off file={} bytes={}", path_, end_ - *whole);
+  log::info("unfinished last line cut off file={} bytes={}", path_, end_ - *whole);
   return truncate(*whole);
 }
 

@@ -1,5 +1,6 @@
 #include "sink/stdout/stdout_sink.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 
@@ -88,9 +89,9 @@ Written write_all(int file, std::string_view text) {
 }  // namespace
 
 Status StdoutSink::open() {
+  if (::fcntl(file_, F_GETFD) < 0) return fail(trouble(errno));
   pollfd state{.fd = file_, .events = POLLOUT, .revents = 0};
   if (::poll(&state, 1, 0) < 0) return fail(trouble(errno));
-  if ((state.revents & POLLNVAL) != 0) return fail(trouble(EBADF));
   if ((state.revents & POLLERR) != 0) return fail(trouble(EPIPE));
   failed_ = false;
   return {};
@@ -104,8 +105,9 @@ std::size_t StdoutSink::deliver(std::span<const Message> batch, Outcome& failure
   }
   std::size_t delivered = 0;
   while (delivered < batch.size()) {
-    lines_.assign(torn_ ? "\n" : "");  // what was cut short stays a line of its own
+    lines_.clear();
     ends_.clear();
+    if (torn_) lines_.push_back('\n');  // what was cut short stays a line of its own
     for (const Message& message : batch.subspan(delivered)) {
       append_json_line(lines_, message);
       ends_.push_back(lines_.size());

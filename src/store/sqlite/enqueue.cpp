@@ -22,7 +22,7 @@ Result<Prepared> prepare_insert(sqlite3* db) {
   const std::string_view sql = query::kInsertEvent;
   sqlite3_stmt* insert = nullptr;
   const int code = sqlite3_prepare_v2(db, sql.data(), static_cast<int>(sql.size()), &insert, nullptr);
-  if (code != SQLITE_OK) return fail(store::sqlite::map_error(db, sqlite3_extended_errcode(db), "sqlite: enqueue"));
+  if (code != SQLITE_OK) return fail(store::sqlite::map_error(db, code, "sqlite: enqueue"));
   return Prepared(insert);
 }
 
@@ -48,8 +48,9 @@ Result<std::vector<EventId>> write(sqlite3* db, sqlite3_stmt* insert, std::span<
   ids.reserve(events.size());
   // A single statement is undone by SQLite itself when it fails.
   const bool several = events.size() > 1;
-  if (several && execute(db, query::kSavepoint) != SQLITE_OK) {
-    return fail(store::sqlite::map_error(db, sqlite3_extended_errcode(db), "sqlite: enqueue"));
+  if (several) {
+    const int code = execute(db, query::kSavepoint);
+    if (code != SQLITE_OK) return fail(store::sqlite::map_error(db, code, "sqlite: enqueue"));
   }
   Status status = explain(db, store::sqlite::insert_events(insert, events, ids));
   if (!status && several && sqlite3_get_autocommit(db) == 0) (void)execute(db, query::kRollbackToSavepoint);

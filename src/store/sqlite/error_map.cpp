@@ -71,10 +71,11 @@ Error map_code(int code, std::string_view what, std::string_view said) {
 }
 
 Error map_error(sqlite3* db, int code, std::string_view what) {
-  // The connection remembers only its last error: a call that was refused before it (misuse) has another code.
-  const bool remembered = db != nullptr && sqlite3_errcode(db) == (code & 0xff);
-  const bool extended = db != nullptr && sqlite3_extended_errcode(db) == code;
-  return map_code(code, what, remembered || extended ? sqlite3_errmsg(db) : sqlite3_errstr(code));
+  // The connection remembers only its last error: a call that was refused before it (misuse) has another code. On a
+  // connection of the application's, calls may return primary codes only.
+  const int remembered = db == nullptr ? SQLITE_OK : sqlite3_extended_errcode(db);
+  if ((remembered & 0xff) != (code & 0xff)) return map_code(code, what, sqlite3_errstr(code));
+  return map_code(remembered, what, sqlite3_errmsg(db));
 }
 
 }  // namespace outbox::store::sqlite

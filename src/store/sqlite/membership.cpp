@@ -21,9 +21,9 @@ bool is_dead(const Member& member, const ProcessIdentity& self, std::int64_t now
   return is_gone(member.process, self) || now_us > member.beat + member.lease_ms * 1000;
 }
 
-FileMembership::FileMembership(Connection connection, std::string relay_name)
+FileMembership::FileMembership(Connection connection, std::string relay_name, const EventId& relay)
     : connection_(std::move(connection)),
-      id_(EventId::generate().str()),
+      id_(relay.str()),
       name_(std::move(relay_name)),
       self_(this_process()),
       lock_(connection_.file() + ".relay.lock") {}
@@ -36,10 +36,11 @@ Result<Membership::Standing> FileMembership::keep(std::chrono::milliseconds leas
   auto owner = read_owner();
   if (!owner) return pass(owner);
   Standing standing;
-  if (*owner && (*owner)->id == id_) {
+  const bool ours = *owner && (*owner)->id == id_;
+  if (ours && claimed_) {
     // Also after the lease ran out: nobody took over, so nothing of ours is void.
     standing = Standing{.owner = true, .generation = (*owner)->generation, .other = {}};
-  } else if (may_take(*owner, *locked)) {
+  } else if (ours || may_take(*owner, *locked)) {
     auto generation = take();
     if (!generation) return pass(generation);
     standing = Standing{.owner = true, .generation = *generation, .other = {}};
@@ -52,6 +53,7 @@ Result<Membership::Standing> FileMembership::keep(std::chrono::milliseconds leas
   }
   if (Status status = write(standing.owner, standing.generation, lease); !status) return pass(status);
   if (Status status = transaction->commit(); !status) return pass(status);
+  claimed_ = standing.owner;
   // One that waits must not hold the lock: the owner may be about to take it anew (its file was replaced).
   if (!standing.owner) lock_.release();
   return standing;

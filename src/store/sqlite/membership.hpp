@@ -31,7 +31,7 @@ struct Member {
 
 class FileMembership final : public Membership {
  public:
-  FileMembership(Connection connection, std::string relay_name);
+  FileMembership(Connection connection, std::string relay_name, const EventId& relay);
   FileMembership(const FileMembership&) = delete;
   FileMembership& operator=(const FileMembership&) = delete;
   FileMembership(FileMembership&&) = delete;
@@ -53,6 +53,7 @@ class FileMembership final : public Membership {
   const std::string name_;
   const ProcessIdentity self_;
   OwnerLock lock_;
+  bool claimed_{false};  ///< The file is ours by a claim of this object, not of one before it.
 };
 
 }  // namespace outbox::store::sqlite

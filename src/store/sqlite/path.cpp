@@ -1,5 +1,6 @@
 #include "store/sqlite/path.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -42,7 +43,7 @@ Status check_directory(const std::string& path) {
     return fail(Errc::not_found, "sqlite: directory " + directory + ": " + reason(errno), "create the directory first");
   }
   if (!S_ISDIR(found.st_mode)) return fail(Errc::invalid_argument, "sqlite: " + directory + " is not a directory");
-  if (::access(directory.c_str(), W_OK | X_OK) != 0) {
+  if (::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     return fail(Errc::permission_denied, "sqlite: directory " + directory + ": " + reason(errno),
                 "SQLite puts " + path + "-wal and -shm beside the file, so the directory must be writable");
   }
@@ -95,7 +96,7 @@ Status check_path(const std::string& path, bool create) {
     return fail(Errc::permission_denied, "sqlite: " + path + ": " + reason(errno));
   }
   if (S_ISDIR(found.st_mode)) return fail(Errc::invalid_argument, "sqlite: " + path + " is a directory");
-  if (::access(path.c_str(), R_OK | W_OK) != 0) {
+  if (::faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS) != 0) {
     return fail(Errc::permission_denied, "sqlite: " + path + ": " + reason(errno),
                 "the relay writes its progress into the file, so it must be writable");
   }

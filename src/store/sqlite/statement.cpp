@@ -61,6 +61,12 @@ Status Statement::run() {
   }
 }
 
+std::string Statement::text(int column) const {
+  const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(stmt_, column));
+  const int size = sqlite3_column_bytes(stmt_, column);
+  return data == nullptr ? std::string{} : std::string(data, static_cast<std::size_t>(size));
+}
+
 std::string_view Statement::bytes(int column) const {
   // The order of the two calls matters: bytes() after blob() does not convert.
   const auto* data = static_cast<const char*>(sqlite3_column_blob(stmt_, column));

@@ -34,9 +34,10 @@ class Statement {
 
   [[nodiscard]] std::int64_t integer(int column) const { return sqlite3_column_int64(stmt_, column); }
   [[nodiscard]] bool is_null(int column) const { return sqlite3_column_type(stmt_, column) == SQLITE_NULL; }
-  /// Text or blob, valid until the next step().
+  /// Text or blob as it is stored, valid until the next step().
   [[nodiscard]] std::string_view bytes(int column) const;
-  [[nodiscard]] std::string text(int column) const { return std::string(bytes(column)); }
+  /// As UTF-8, whatever the encoding of the file.
+  [[nodiscard]] std::string text(int column) const;
   [[nodiscard]] sqlite3_stmt* raw() const { return stmt_; }
 
  private:

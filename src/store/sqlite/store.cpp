@@ -57,9 +57,9 @@ class SqliteStore final : public Store {
   Result<std::unique_ptr<Catalog>> catalog() override { return make<Catalog, FileCatalog>(Sync::full); }
   Result<std::unique_ptr<Writer>> writer() override { return make<Writer, FileWriter>(Sync::full); }
 
-  Result<std::unique_ptr<Membership>> membership(std::string relay_name) override {
+  Result<std::unique_ptr<Membership>> membership(std::string relay_name, const EventId& relay) override {
     warn_of_wal_reset_bug();
-    return make<Membership, FileMembership>(Sync::full, std::move(relay_name));
+    return make<Membership, FileMembership>(Sync::full, std::move(relay_name), relay);
   }
 
   Result<std::unique_ptr<Maintenance>> maintenance() override {

@@ -24,7 +24,7 @@ Transaction::Transaction(sqlite3* db) : state_(std::make_unique<State>()) {
   }
   const int code = execute(db, "BEGIN IMMEDIATE");
   if (code != SQLITE_OK) {
-    throw Exception(store::sqlite::map_error(db, sqlite3_extended_errcode(db), "sqlite: begin"));
+    throw Exception(store::sqlite::map_error(db, code, "sqlite: begin"));
   }
   state_->db = db;
   state_->open = true;
@@ -48,7 +48,7 @@ void Transaction::commit() {
     state_->open = false;
     return;
   }
-  Error error = store::sqlite::map_error(state_->db, sqlite3_extended_errcode(state_->db), "sqlite: commit");
+  Error error = store::sqlite::map_error(state_->db, code, "sqlite: commit");
   rollback();
   // The transaction is gone, so the call alone cannot be repeated.
   if (error.remedy == Remedy::retry_call) error.remedy = Remedy::retry_transaction;

@@ -1,0 +1,575 @@
+-- The outbox: an append-only log in your database, and the progress of its subscriptions, appended as well.
+-- The runner puts the schema's name in place of the markers: quoted where it names an object, bare inside strings.
+-- Why each thing is as it is: docs/design/schema.md.
+
+-- ---- Who owns it
+
+DO $roles$
+DECLARE
+  wanted    text;
+  is_owner  boolean := false;
+BEGIN
+  IF current_setting('server_encoding') <> 'UTF8' THEN
+    RAISE EXCEPTION 'the encoding of the database is %, the outbox needs UTF8', current_setting('server_encoding')
+      USING ERRCODE = '0A000', HINT = 'create the database with ENCODING UTF8';
+  END IF;
+  -- Roles belong to the whole cluster: other databases and schemas may have made them.
+  FOREACH wanted IN ARRAY ARRAY['outbox_owner', 'outbox_app', 'outbox_relay', 'outbox_reader'] LOOP
+    BEGIN
+      IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = wanted) THEN
+        EXECUTE format('CREATE ROLE %I NOLOGIN', wanted);
+      END IF;
+    EXCEPTION
+      WHEN insufficient_privilege THEN
+        RAISE NOTICE 'role % is not there and % may not create it', wanted, current_user;
+      WHEN duplicate_object OR unique_violation THEN
+        NULL;  -- somebody else was faster
+    END;
+  END LOOP;
+  -- The plans of the relay's reads must not depend on statistics. This reaches logins as that very role; where another
+  -- one logs in, the relay sets them for each transaction.
+  BEGIN
+    IF NOT EXISTS (SELECT FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole
+                   WHERE r.rolname = 'outbox_relay' AND s.setdatabase = 0
+                     AND 'enable_sort=off' = ANY (s.setconfig)) THEN
+      ALTER ROLE outbox_relay SET jit = off;
+      ALTER ROLE outbox_relay SET max_parallel_workers_per_gather = 0;
+      ALTER ROLE outbox_relay SET enable_seqscan = off;
+      ALTER ROLE outbox_relay SET enable_bitmapscan = off;
+      ALTER ROLE outbox_relay SET enable_sort = off;
+      ALTER ROLE outbox_relay SET plan_cache_mode = force_generic_plan;
+    END IF;
+  EXCEPTION WHEN insufficient_privilege OR undefined_object THEN
+    RAISE NOTICE 'the plan settings of role outbox_relay were not changed';
+  END;
+  -- Everything below belongs to outbox_owner where that can be had, so that nothing of ours runs as a superuser.
+  BEGIN
+    IF NOT pg_has_role(current_user, 'outbox_owner', 'MEMBER') THEN
+      EXECUTE format('GRANT outbox_owner TO %I', current_user);
+    END IF;
+    IF to_regnamespace('{schema}') IS NULL THEN
+      CREATE SCHEMA {schema} AUTHORIZATION outbox_owner;
+    ELSE
+      GRANT USAGE, CREATE ON SCHEMA {schema} TO outbox_owner;
+    END IF;
+    PERFORM set_config('role', 'outbox_owner', true);
+    is_owner := true;
+  EXCEPTION WHEN insufficient_privilege OR undefined_object OR invalid_parameter_value THEN
+    RAISE NOTICE 'role outbox_owner is not to be had: the outbox will belong to %', current_user;
+  END;
+  IF NOT is_owner AND to_regnamespace('{schema}') IS NULL THEN
+    CREATE SCHEMA {schema};
+  END IF;
+END
+$roles$;
+
+-- ---- Bookkeeping
+
+CREATE TABLE {schema}.migration (
+  version     integer PRIMARY KEY,
+  name        text NOT NULL,
+  checksum    text NOT NULL,
+  applied_at  timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- One row. The rate of transaction ids in the whole cluster decides how wide partitions are.
+CREATE TABLE {schema}.meta (
+  one           boolean PRIMARY KEY DEFAULT true CHECK (one),
+  created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
+  measured_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+  measured_xid  bigint NOT NULL DEFAULT pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
+  xids_per_s    double precision NOT NULL DEFAULT 700  -- a guess until it was measured; the peak of the last hours
+);
+INSERT INTO {schema}.meta DEFAULT VALUES;
+
+-- One row, inserted outside any savepoint: its system column xmin is the low half of x through VACUUM FREEZE, VACUUM FULL
+-- and pg_upgrade, and another one after a dump and restore. Then every xid and snapshot stored here means nothing.
+CREATE TABLE {schema}.witness (x xid8 NOT NULL);
+INSERT INTO {schema}.witness VALUES (pg_current_xact_id());
+
+-- ---- The log
+
+-- Limits as domains and not as CHECKs: they are compiled with the statement, a CHECK at each execution (6 us).
+CREATE DOMAIN {schema}.event_name AS text CHECK (VALUE <> '' AND octet_length(VALUE) <= 255);
+CREATE DOMAIN {schema}.event_text AS text CHECK (octet_length(VALUE) <= 255);
+CREATE DOMAIN {schema}.event_payload AS bytea CHECK (octet_length(VALUE) <= 67108864);
+
+-- A UUID of version 7 (RFC 9562): 48 bits of milliseconds before random bits.
+CREATE FUNCTION {schema}.new_id() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE AS $fn$
+  SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING
+    substring(int8send((date_part('epoch', clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1),
+    'hex')::uuid
+$fn$;
+
+-- The lane of an event: equal keys are in one lane; events without a key spread by their id. Never change it. A function in
+-- plpgsql, because that is a node to parse per statement instead of twelve (4 us instead of 9). The operators are named
+-- in full, so that no search_path can change the result.
+CREATE FUNCTION {schema}.lane_of(aggregate_type text, aggregate_id text, id uuid) RETURNS smallint
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $fn$
+BEGIN
+  IF aggregate_id OPERATOR(pg_catalog.=) '' THEN
+    RETURN (pg_catalog.uuid_hash_extended(id, 0) OPERATOR(pg_catalog.&) 63)::smallint;
+  END IF;
+  RETURN (pg_catalog.hashtextextended(aggregate_id, pg_catalog.hashtextextended(aggregate_type, 0))
+          OPERATOR(pg_catalog.&) 63)::smallint;
+END
+$fn$;
+
+-- Called instead of pg_current_xact_id() when a relay sleeps and wants to be woken.
+CREATE FUNCTION {schema}.wake_and_xid() RETURNS xid8 LANGUAGE plpgsql VOLATILE AS $fn$
+BEGIN
+  PERFORM pg_notify('outbox_wake_' || to_hex(hashtextextended('outbox:wake:{name}', 0)), '');
+  RETURN pg_current_xact_id();
+END
+$fn$;
+
+-- CACHE 1: cached blocks would let sessions number their events out of order.
+CREATE SEQUENCE {schema}.event_seq AS bigint CACHE 1;
+
+-- xid stands before seq: a row's transaction id exists before its seq (the marks rest on it).
+-- The default of xid is the writer's side of the armed wake-up: a relay that sleeps holds the lock exclusively, so the
+-- shared one cannot be had, and the commit notifies. Otherwise the shared lock says that a writer is in flight.
+CREATE TABLE {schema}.event (
+  xid             xid8 NOT NULL DEFAULT CASE
+                    WHEN coalesce(current_setting('outbox.wake', true), '') = 'off'
+                      OR pg_try_advisory_xact_lock_shared(hashtextextended('outbox:wake:{name}', 0))
+                    THEN pg_current_xact_id() ELSE {schema}.wake_and_xid() END,
+  seq             bigint NOT NULL DEFAULT nextval('{schema}.event_seq'),
+  lane            smallint NOT NULL GENERATED ALWAYS AS ({schema}.lane_of(aggregate_type, aggregate_id, id)) STORED,
+  id              uuid NOT NULL DEFAULT {schema}.new_id(),
+  aggregate_type  {schema}.event_name NOT NULL,
+  aggregate_id    {schema}.event_text NOT NULL DEFAULT '',
+  event_type      {schema}.event_name NOT NULL,
+  payload         {schema}.event_payload NOT NULL,
+  content_type    {schema}.event_text,
+  headers         jsonb NOT NULL DEFAULT '{}',
+  created_at      timestamptz NOT NULL DEFAULT clock_timestamp()
+) PARTITION BY RANGE (xid);
+ALTER SEQUENCE {schema}.event_seq OWNED BY {schema}.event.seq;
+CREATE INDEX event_by_seq ON {schema}.event (seq);
+CREATE INDEX event_by_xid ON {schema}.event (xid, seq);
+-- A net: writers never fail for want of a partition.
+CREATE TABLE {schema}.event_default PARTITION OF {schema}.event DEFAULT;
+
+-- ---- Progress
+
+CREATE TABLE {schema}.subscription (
+  id              integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name            text NOT NULL UNIQUE,
+  config          jsonb NOT NULL,
+  config_version  integer NOT NULL DEFAULT 1,
+  state           text NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'paused', 'stopped')),
+  reason          text NOT NULL DEFAULT '',
+  stopped_seq     bigint,
+  stopped_event   uuid,
+  created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+  changed_at      timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- Append-only. The newest row of a lane by (generation, id) is its cursor; lanes is a bit mask, 0 moves none.
+--   position null      the pair (s1, s2) is finished: the cursor is s2, or s1 where s2 is null
+--   position not null  of the pair (s1, s2), bounded by l, everything up to position is done
+-- The row covers the events of its lanes visible in s2, not in s1, with from_position < seq <= position: so many acked,
+-- filtered and parked, with the sum of the hashes of their ids. (w, l) is a mark: every xid above w has only seqs above l.
+CREATE TABLE {schema}.settlement (
+  id              bigint GENERATED ALWAYS AS IDENTITY,
+  subscription    integer NOT NULL,
+  kind            text NOT NULL CHECK (kind IN ('settle', 'claim', 'mark', 'retry', 'reset')),
+  lanes           bigint NOT NULL,
+  generation      bigint NOT NULL,
+  relay           uuid,
+  config_version  integer NOT NULL DEFAULT 0,
+  replay          bigint,
+  s1              pg_snapshot CHECK (s1 IS NOT NULL OR lanes = 0),
+  s2              pg_snapshot,
+  from_position   bigint NOT NULL DEFAULT 0,
+  position        bigint CHECK (position IS NULL OR (position >= from_position AND s2 IS NOT NULL)),
+  w               xid8 NOT NULL DEFAULT pg_current_xact_id(),
+  l               bigint,
+  acked           integer NOT NULL DEFAULT 0,
+  acked_hash      bigint NOT NULL DEFAULT 0,
+  filtered        integer NOT NULL DEFAULT 0,
+  filtered_hash   bigint NOT NULL DEFAULT 0,
+  parked          integer NOT NULL DEFAULT 0,
+  parked_hash     bigint NOT NULL DEFAULT 0,
+  at              timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX settlement_newest ON {schema}.settlement (subscription, generation, id);
+
+-- ---- Relays
+
+-- One row per relay. boot_id to started name its process, so that another relay on the same machine sees at once that it
+-- is gone; for everybody else the heartbeat and the lease decide, by this server's clock.
+CREATE TABLE {schema}.relay (
+  id            uuid PRIMARY KEY,
+  name          text NOT NULL,
+  boot_id       text NOT NULL,
+  pid_ns        text NOT NULL,
+  pid           bigint NOT NULL,
+  started       bigint NOT NULL,
+  lease         interval NOT NULL,
+  joined_at     timestamptz NOT NULL DEFAULT clock_timestamp(),
+  heartbeat_at  timestamptz NOT NULL DEFAULT clock_timestamp()
+) WITH (fillfactor = 50);
+
+CREATE TABLE {schema}.lane (
+  lane        smallint PRIMARY KEY CHECK (lane BETWEEN 0 AND 63),
+  owner       uuid,
+  generation  bigint NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+INSERT INTO {schema}.lane (lane) SELECT generate_series(0, 63);
+
+-- ---- Partitions
+
+-- Adds partitions until the next day, or four of them, are provided for; returns their names. Runs as the owner: the relay
+-- owns nothing. CREATE and ATTACH, since CREATE .. PARTITION OF would queue every writer behind an open transaction.
+-- ATTACH waits for transactions that read the default partition; it gives up after 200 ms and is tried again.
+CREATE FUNCTION {schema}.make_partitions() RETURNS SETOF text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $fn$
+DECLARE
+  here     bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  rate     double precision;
+  width    bigint;
+  top      bigint;  -- where the newest partition ends
+  stray    bigint;  -- the newest xid in the default partition
+  runway   bigint;
+BEGIN
+  -- Another relay is at it.
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('outbox:partitions:{name}', 0)) THEN RETURN; END IF;
+  UPDATE {schema}.meta SET measured_at = clock_timestamp(), measured_xid = here,
+    xids_per_s = greatest((here - measured_xid) / extract(epoch FROM clock_timestamp() - measured_at),
+                          xids_per_s * 0.999 ^ least(extract(epoch FROM clock_timestamp() - measured_at) / 60, 10000))
+    WHERE clock_timestamp() > measured_at + interval '1 minute';
+  SELECT xids_per_s INTO rate FROM {schema}.meta;
+  width := least(greatest(ceil(rate * 21600 / 1000000), 1), 200) * 1000000;
+  SELECT max((regexp_match(pg_get_expr(c.relpartbound, c.oid), 'TO \(''(\d+)''\)'))[1]::bigint) INTO top
+    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = '{schema}.event'::regclass;
+  SELECT xid::text::bigint INTO stray FROM ONLY {schema}.event_default ORDER BY xid DESC LIMIT 1;
+  runway := top - here;
+  IF top IS NULL THEN
+    top := 3;
+  ELSIF here >= top OR stray >= top THEN
+    -- Writers are in the default partition. The next one begins above what they hold now and above every transaction that
+    -- may still go there while ATTACH waits.
+    top := greatest(stray + 1, here + greatest(rate * 60, 10000)::bigint);
+  END IF;
+  WHILE top < here + 4 * width LOOP
+    DECLARE
+      below  text := top;
+      above  text := (here + width + 999999) / 1000000 * 1000000;
+    BEGIN
+      IF above::bigint <= top THEN above := top + width; END IF;
+      EXECUTE format('CREATE TABLE {schema}.event_x%s (LIKE {schema}.event INCLUDING ALL)', below);
+      EXECUTE format('ALTER TABLE {schema}.event ATTACH PARTITION {schema}.event_x%s FOR VALUES FROM (%L) TO (%L)',
+                     below, below, above);
+      top := above;
+      RETURN NEXT 'event_x' || below;
+    EXCEPTION WHEN lock_not_available THEN
+      IF runway > width THEN RETURN; END IF;
+      RAISE EXCEPTION 'no partition could be added: an open transaction has read the event table'
+        USING ERRCODE = '55P03', HINT = 'end it (pg_locks names the holders of event_default); until then writers are safe, '
+                                        'but their events go to the default partition';
+    END;
+  END LOOP;
+END
+$fn$;
+SELECT {schema}.make_partitions();
+
+-- ---- Writing, from any language, in the caller's transaction
+
+-- application/json, or anything that ends in +json.
+CREATE FUNCTION {schema}.is_json_type(content_type text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $fn$
+  SELECT content_type = 'application/json'
+      OR lower(btrim(split_part(content_type, ';', 1), E' \t')) ~ '^(application/json|[^/]+/.*\+json)$'
+$fn$;
+
+CREATE FUNCTION {schema}.is_json(payload bytea) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $fn$
+BEGIN
+  PERFORM convert_from(payload, 'UTF8')::json;
+  RETURN true;
+EXCEPTION WHEN data_exception THEN
+  RETURN false;
+END
+$fn$;
+
+-- Refuses with the field's name, as outbox::validate() does.
+CREATE FUNCTION {schema}.refuse(problem text, hint text DEFAULT '') RETURNS void LANGUAGE plpgsql AS $fn$
+BEGIN
+  IF hint = '' THEN RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = problem; END IF;
+  RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = problem, HINT = hint;
+END
+$fn$;
+
+CREATE FUNCTION {schema}.check_text(field text, value text, required boolean) RETURNS void LANGUAGE plpgsql AS $fn$
+BEGIN
+  IF value IS NULL AND required THEN
+    PERFORM {schema}.refuse(field || ': is null');
+  ELSIF value = '' AND required THEN
+    PERFORM {schema}.refuse(field || ': is empty');
+  ELSIF required AND btrim(value, E' \t\r\n\013\f') = '' THEN
+    PERFORM {schema}.refuse(field || ': is blank');
+  ELSIF octet_length(value) > 255 THEN
+    PERFORM {schema}.refuse(format('%s: is %s bytes long, at most 255 are allowed', field, octet_length(value)));
+  ELSIF value ~ '[\x01-\x1f\x7f-\x9f]' THEN
+    PERFORM {schema}.refuse(field || ': contains a control character');
+  END IF;
+END
+$fn$;
+
+CREATE FUNCTION {schema}.check_headers(field text, headers jsonb) RETURNS void LANGUAGE plpgsql AS $fn$
+DECLARE
+  header  record;
+  bytes   integer := 0;
+  seen    text[] := '{}';
+BEGIN
+  IF jsonb_typeof(headers) <> 'object' THEN PERFORM {schema}.refuse(field || ': is not a JSON object'); END IF;
+  FOR header IN SELECT key, value #>> '{}' AS value, jsonb_typeof(value) AS type FROM jsonb_each(headers) LOOP
+    IF header.type <> 'string' THEN
+      PERFORM {schema}.refuse(format('%s: the value of ''%s'' is not a string', field, header.key));
+    ELSIF header.key = '' THEN
+      PERFORM {schema}.refuse(field || ': a header has no name');
+    ELSIF octet_length(header.key) > 255 THEN
+      PERFORM {schema}.refuse(field || ': a header name is longer than 255 bytes');
+    ELSIF header.key !~ '^[-!#$%&''*+.^_`|~0-9A-Za-z]+$' THEN
+      PERFORM {schema}.refuse(format('%s: %s is not a header name', field, quote_literal(header.key)),
+                              'letters, digits and !#$%&''*+-.^_`|~ are allowed');
+    ELSIF lower(header.key) LIKE 'outbox-%' THEN
+      PERFORM {schema}.refuse(format('%s: ''%s'' is reserved: names that begin with outbox- are set by outbox itself',
+                                     field, header.key));
+    ELSIF header.value ~ '[\r\n]' THEN
+      PERFORM {schema}.refuse(format('%s: the value of ''%s'' contains a line break', field, header.key));
+    ELSIF lower(header.key) = ANY (seen) THEN
+      PERFORM {schema}.refuse(format('%s: ''%s'' is given twice', field, header.key),
+                              'upper and lower case are the same in header names');
+    END IF;
+    seen := seen || lower(header.key);
+    bytes := bytes + octet_length(header.key) + octet_length(header.value);
+  END LOOP;
+  IF bytes > 65536 THEN
+    PERFORM {schema}.refuse(format('%s: all names and values together is %s bytes, at most 65536 are allowed',
+                                   field, bytes));
+  END IF;
+END
+$fn$;
+
+-- Checks everything of an event; `at` names its place among several. The settings outbox.payload_limit (bytes) and
+-- outbox.lock_key may be set for a session, a role or a database.
+CREATE FUNCTION {schema}.check_event(at text, aggregate_type text, aggregate_id text, event_type text, payload bytea,
+                                     headers jsonb, content_type text, known_json boolean) RETURNS void
+LANGUAGE plpgsql AS $fn$
+DECLARE
+  most  integer := coalesce(nullif(current_setting('outbox.payload_limit', true), '')::integer, 1048576);
+BEGIN
+  -- One look at an event that has nothing wrong.
+  IF (btrim(aggregate_type, E' \t\r\n\013\f') <> '' AND btrim(event_type, E' \t\r\n\013\f') <> ''
+      AND octet_length(aggregate_type) <= 255 AND octet_length(aggregate_id) <= 255 AND octet_length(event_type) <= 255
+      AND aggregate_type || aggregate_id || event_type !~ '[\x01-\x1f\x7f-\x9f]') IS NOT TRUE THEN
+    PERFORM {schema}.check_text(at || 'aggregate_type', aggregate_type, true);
+    PERFORM {schema}.check_text(at || 'aggregate_id', aggregate_id, false);
+    PERFORM {schema}.check_text(at || 'event_type', event_type, true);
+  END IF;
+  IF content_type <> 'application/json' THEN
+    PERFORM {schema}.check_text(at || 'content_type', content_type, false);
+    IF content_type !~ '^([-!#$%&''*+.^_`|~0-9A-Za-z]+/[-!#$%&''*+.^_`|~0-9A-Za-z]+[ \t]*(;[ -~]*)?)?$' THEN
+      PERFORM {schema}.refuse(at || 'content_type: is not a media type',
+                              'write type/subtype, for example application/json, or leave it empty');
+    END IF;
+  END IF;
+  IF headers <> '{}' THEN PERFORM {schema}.check_headers(at || 'headers', headers); END IF;
+  IF payload IS NULL THEN PERFORM {schema}.refuse(at || 'payload: is null'); END IF;
+  IF octet_length(payload) > most THEN
+    PERFORM {schema}.refuse(format('%spayload: is %s bytes, at most %s are allowed', at, octet_length(payload), most),
+                            'store large content elsewhere and send a reference to it');
+  END IF;
+  IF NOT known_json AND {schema}.is_json_type(content_type) AND NOT {schema}.is_json(payload) THEN
+    PERFORM {schema}.refuse(at || 'payload: is not JSON',
+                            format('the content type is %s; set another one for other payloads', content_type));
+  END IF;
+END
+$fn$;
+
+-- Whether to lock the key, for writers that do not lock the aggregate themselves.
+CREATE FUNCTION {schema}.wants_lock(lock_key boolean) RETURNS boolean LANGUAGE sql STABLE AS $fn$
+  SELECT coalesce(lock_key, nullif(current_setting('outbox.lock_key', true), '')::boolean, false)
+$fn$;
+
+CREATE FUNCTION {schema}.key_lock(aggregate_type text, aggregate_id text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $fn$
+  SELECT hashtextextended(aggregate_id, hashtextextended(aggregate_type, hashtextextended('outbox:key:{name}', 0)))
+$fn$;
+
+CREATE FUNCTION {schema}.append_event(aggregate_type text, aggregate_id text, event_type text, payload bytea,
+                                      headers jsonb, id uuid, content_type text, lock_key boolean, known_json boolean)
+RETURNS uuid LANGUAGE plpgsql AS $fn$
+BEGIN
+  aggregate_id := coalesce(aggregate_id, '');
+  headers := coalesce(headers, '{}');
+  PERFORM {schema}.check_event('', aggregate_type, aggregate_id, event_type, payload, headers, content_type, known_json);
+  IF aggregate_id <> '' AND {schema}.wants_lock(lock_key) THEN
+    PERFORM pg_advisory_xact_lock({schema}.key_lock(aggregate_type, aggregate_id));
+  END IF;
+  id := coalesce(id, {schema}.new_id());
+  INSERT INTO {schema}.event (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
+    VALUES (id, aggregate_type, aggregate_id, event_type, payload, nullif(content_type, ''), headers);
+  RETURN id;
+END
+$fn$;
+
+CREATE FUNCTION {schema}.enqueue(aggregate_type text, aggregate_id text, event_type text, payload jsonb,
+                                 headers jsonb DEFAULT '{}', id uuid DEFAULT NULL, content_type text DEFAULT NULL,
+                                 lock_key boolean DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql AS $fn$
+BEGIN
+  RETURN {schema}.append_event(aggregate_type, aggregate_id, event_type, convert_to(payload::text, 'UTF8'), headers, id,
+                               coalesce(content_type, 'application/json'), lock_key, true);
+END
+$fn$;
+
+-- An untyped literal comes here. One that holds a JSON object or array is JSON, as its writer meant it; any other text
+-- says nothing about itself.
+CREATE FUNCTION {schema}.enqueue(aggregate_type text, aggregate_id text, event_type text, payload text,
+                                 headers jsonb DEFAULT '{}', id uuid DEFAULT NULL, content_type text DEFAULT NULL,
+                                 lock_key boolean DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql AS $fn$
+DECLARE
+  bytes  bytea := convert_to(payload, 'UTF8');
+  json   boolean := content_type IS NULL AND payload ~ '^[ \t\r\n]*[[{]' AND {schema}.is_json(bytes);
+BEGIN
+  RETURN {schema}.append_event(aggregate_type, aggregate_id, event_type, bytes, headers, id,
+                               CASE WHEN json THEN 'application/json' ELSE content_type END, lock_key, json);
+END
+$fn$;
+
+CREATE FUNCTION {schema}.enqueue(aggregate_type text, aggregate_id text, event_type text, payload bytea,
+                                 headers jsonb DEFAULT '{}', id uuid DEFAULT NULL, content_type text DEFAULT NULL,
+                                 lock_key boolean DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql AS $fn$
+BEGIN
+  RETURN {schema}.append_event(aggregate_type, aggregate_id, event_type, payload, headers, id, content_type, lock_key,
+                               false);
+END
+$fn$;
+
+-- The members of one event of enqueue_many(): known, of the right type, and what is needed is there.
+CREATE FUNCTION {schema}.check_members(at text, event jsonb) RETURNS void LANGUAGE plpgsql AS $fn$
+DECLARE
+  member  record;
+BEGIN
+  IF jsonb_typeof(event) <> 'object' THEN PERFORM {schema}.refuse(at || 'is not a JSON object'); END IF;
+  FOR member IN SELECT key, jsonb_typeof(value) AS type FROM jsonb_each(event) WHERE key NOT IN ('payload', 'headers') LOOP
+    IF member.key = 'lock_key' THEN
+      CONTINUE WHEN member.type IN ('boolean', 'null');
+      PERFORM {schema}.refuse(at || 'lock_key: is neither true nor false');
+    ELSIF member.key IN ('aggregate_type', 'aggregate_id', 'event_type', 'content_type', 'id', 'payload_base64') THEN
+      CONTINUE WHEN member.type IN ('string', 'null');
+      PERFORM {schema}.refuse(at || member.key || ': is not a string');
+    END IF;
+    PERFORM {schema}.refuse(format('%s%L: unknown member of an event', at, member.key));
+  END LOOP;
+  IF event ->> 'payload_base64' IS NOT NULL AND event ? 'payload' THEN
+    PERFORM {schema}.refuse(at || 'payload: is given twice: as payload and as payload_base64');
+  ELSIF event ->> 'payload_base64' IS NULL AND NOT event ? 'payload' THEN
+    PERFORM {schema}.refuse(at || 'payload: is missing');
+  ELSIF event ->> 'payload_base64' !~ '^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$' THEN
+    PERFORM {schema}.refuse(at || 'payload_base64: is not base64');
+  ELSIF event ->> 'id' !~ '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' THEN
+    PERFORM {schema}.refuse(at || 'id: is not a UUID');
+  END IF;
+END
+$fn$;
+
+-- An array of objects with the members of enqueue's arguments; a payload that is a string is its characters,
+-- payload_base64 carries bytes. All or none, in the order of the array; returns the ids in that order.
+CREATE FUNCTION {schema}.enqueue_many(events jsonb, lock_key boolean DEFAULT NULL) RETURNS SETOF uuid
+LANGUAGE plpgsql AS $fn$
+DECLARE
+  e        record;
+  ids      uuid[] := '{}';
+  types    text[] := '{}';
+  keys     text[] := '{}';
+  names    text[] := '{}';
+  bodies   bytea[] := '{}';
+  media    text[] := '{}';
+  heads    jsonb[] := '{}';
+  locks    bigint[] := '{}';
+  body     bytea;
+  medium   text;
+BEGIN
+  IF jsonb_typeof(events) IS DISTINCT FROM 'array' THEN PERFORM {schema}.refuse('events: is not a JSON array'); END IF;
+  FOR e IN SELECT value AS j, format('event %s: ', ordinality - 1) AS at, coalesce(value ->> 'aggregate_id', '') AS key,
+                  coalesce(nullif(value -> 'headers', 'null'), '{}') AS headers,
+                  jsonb_typeof(value -> 'payload') <> 'string' AS is_json
+           FROM jsonb_array_elements(events) WITH ORDINALITY LOOP
+    PERFORM {schema}.check_members(e.at, e.j);
+    body := coalesce(decode(e.j ->> 'payload_base64', 'base64'),
+                     convert_to(CASE WHEN e.is_json THEN (e.j -> 'payload')::text ELSE e.j ->> 'payload' END, 'UTF8'));
+    medium := coalesce(e.j ->> 'content_type', CASE WHEN e.is_json THEN 'application/json' END);
+    PERFORM {schema}.check_event(e.at, e.j ->> 'aggregate_type', e.key, e.j ->> 'event_type', body, e.headers, medium,
+                                 coalesce(e.is_json, false));
+    ids := ids || coalesce((e.j ->> 'id')::uuid, {schema}.new_id());
+    types := types || (e.j ->> 'aggregate_type');
+    keys := keys || e.key;
+    names := names || (e.j ->> 'event_type');
+    bodies := bodies || body;
+    media := media || nullif(medium, '');
+    heads := heads || e.headers;
+    IF e.key <> '' AND {schema}.wants_lock(coalesce((e.j ->> 'lock_key')::boolean, lock_key)) THEN
+      locks := locks || {schema}.key_lock(e.j ->> 'aggregate_type', e.key);
+    END IF;
+  END LOOP;
+  -- In one order everywhere, so that two of us cannot wait for each other.
+  PERFORM pg_advisory_xact_lock(k) FROM (SELECT DISTINCT unnest(locks) AS k ORDER BY 1 OFFSET 0) l;
+  INSERT INTO {schema}.event (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
+    SELECT a, b, c, d, x, y, z
+    FROM unnest(ids, types, keys, names, bodies, media, heads) WITH ORDINALITY u(a, b, c, d, x, y, z, place) ORDER BY place;
+  RETURN QUERY SELECT unnest(ids);
+END
+$fn$;
+
+-- For ORMs and generated SQL: INSERT INTO new_event (...) VALUES (...) [RETURNING id]. Always empty when read.
+CREATE VIEW {schema}.new_event AS
+  SELECT NULL::text AS aggregate_type, NULL::text AS aggregate_id, NULL::text AS event_type, NULL::jsonb AS payload,
+         NULL::jsonb AS headers, NULL::uuid AS id, NULL::text AS content_type
+  WHERE false;
+
+CREATE FUNCTION {schema}.insert_new_event() RETURNS trigger LANGUAGE plpgsql AS $fn$
+BEGIN
+  NEW.aggregate_id := coalesce(NEW.aggregate_id, '');
+  NEW.headers := coalesce(NEW.headers, '{}');
+  NEW.content_type := coalesce(NEW.content_type, 'application/json');
+  NEW.id := {schema}.enqueue(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.headers, NEW.id,
+                             NEW.content_type);
+  RETURN NEW;
+END
+$fn$;
+CREATE TRIGGER new_event_insert INSTEAD OF INSERT ON {schema}.new_event
+  FOR EACH ROW EXECUTE FUNCTION {schema}.insert_new_event();
+
+-- ---- Who may do what
+
+REVOKE EXECUTE ON FUNCTION {schema}.make_partitions() FROM PUBLIC;
+
+DO $grants$
+DECLARE
+  step  record;
+BEGIN
+  FOR step IN SELECT * FROM (VALUES
+    ('outbox_app', 'USAGE ON SCHEMA {schema}'),
+    ('outbox_app', 'INSERT (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers) '
+                   'ON {schema}.event'),
+    ('outbox_app', 'USAGE ON SEQUENCE {schema}.event_seq'),
+    ('outbox_app', 'INSERT, SELECT ON {schema}.new_event'),
+    ('outbox_relay', 'USAGE ON SCHEMA {schema}'),
+    ('outbox_relay', 'SELECT ON ALL TABLES IN SCHEMA {schema}'),
+    ('outbox_relay', 'SELECT ON SEQUENCE {schema}.event_seq'),
+    ('outbox_relay', 'INSERT ON {schema}.settlement'),
+    ('outbox_relay', 'INSERT, UPDATE ON {schema}.subscription'),
+    ('outbox_relay', 'INSERT, UPDATE, DELETE ON {schema}.relay'),
+    ('outbox_relay', 'UPDATE ON {schema}.lane'),
+    ('outbox_relay', 'EXECUTE ON FUNCTION {schema}.make_partitions()'),
+    ('outbox_reader', 'USAGE ON SCHEMA {schema}'),
+    ('outbox_reader', 'SELECT ON ALL TABLES IN SCHEMA {schema}'),
+    ('outbox_reader', 'SELECT ON SEQUENCE {schema}.event_seq')) AS granted(grantee, what)
+  LOOP
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = step.grantee) THEN
+      EXECUTE format('GRANT %s TO %I', step.what, step.grantee);
+    END IF;
+  END LOOP;
+END
+$grants$;

@@ -1,0 +1,70 @@
+#include "bench/bench.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace outbox::bench {
+namespace {
+
+bool is_sqlite(const std::string& url) { return url.rfind("sqlite:", 0) == 0; }
+
+Status check_names(const BenchOptions& options) {
+  std::string known;
+  for (const Benchmark& benchmark : all_benchmarks()) {
+    if (known.find(benchmark.name + " ") == std::string::npos) known += benchmark.name + " ";
+  }
+  for (const std::string& name : options.names) {
+    const bool found = std::any_of(all_benchmarks().begin(), all_benchmarks().end(),
+                                   [&](const Benchmark& benchmark) { return benchmark.name == name; });
+    if (!found) return fail(Errc::invalid_argument, "unknown benchmark \"" + name + "\"", "known: " + known);
+  }
+  return {};
+}
+
+}  // namespace
+
+const std::vector<Benchmark>& all_benchmarks() {
+  static const std::vector<Benchmark> all = {
+      {.name = "drain", .help = "a backlog to nothing, against a bare loop over the same rows", .run = bench_drain},
+      {.name = "pinned", .help = "the same with an old snapshot held open", .run = bench_pinned},
+      {.name = "head", .help = "a poll with 100 transactions in flight and 90 partitions", .run = bench_head},
+      {.name = "wal", .help = "write-ahead log written by the relay", .run = bench_wal},
+      {.name = "latency", .help = "commit to sink at 1,000 events/s", .run = bench_latency},
+      {.name = "enqueue", .help = "what an event costs the writer", .run = bench_enqueue_postgres},
+      {.name = "enqueue", .help = "what an event costs the writer", .postgres = false, .sqlite = true,
+       .run = bench_enqueue_sqlite},
+#ifdef OUTBOX_WITH_KAFKA
+      {.name = "kafka", .help = "a backlog to a real broker, gapless", .needs_kafka = true, .run = bench_kafka},
+      {.name = "latency-kafka", .help = "commit to a consumer's hands", .needs_kafka = true, .run = bench_latency_kafka},
+#endif
+      {.name = "backlog", .help = "time per event with a large backlog against a small one (by hand: --events 10000000)",
+       .by_hand = true, .run = bench_backlog},
+  };
+  return all;
+}
+
+Result<std::vector<Figure>> run_benchmarks(const BenchOptions& options) {
+  if (Status status = check_names(options); !status) return pass(status);
+  const bool sqlite = is_sqlite(options.store_url);
+  std::vector<Figure> figures;
+  bool any = false;
+  for (const Benchmark& benchmark : all_benchmarks()) {
+    const bool named = std::find(options.names.begin(), options.names.end(), benchmark.name) != options.names.end();
+    if (!options.names.empty() && !named) continue;
+    if (!named && benchmark.by_hand) continue;
+    if (sqlite ? !benchmark.sqlite : !benchmark.postgres) continue;
+    if (benchmark.needs_kafka && options.brokers.empty()) {
+      if (named) return fail(Errc::invalid_argument, "benchmark " + benchmark.name + " needs --brokers");
+      continue;
+    }
+    any = true;
+    auto measured = benchmark.run(options);
+    if (!measured) return pass(measured);
+    figures.insert(figures.end(), measured->begin(), measured->end());
+  }
+  if (!any) return fail(Errc::invalid_argument, "none of these benchmarks runs on this store", "use a postgresql:// URL");
+  return figures;
+}
+
+}  // namespace outbox::bench

@@ -1,0 +1,53 @@
+// `outbox bench`: every figure of the project, each beside its limit measured in the same run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <outbox/error.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/figure.hpp"
+
+namespace outbox::bench {
+
+struct BenchOptions {
+  std::vector<std::string> names;  ///< Empty: all that the store and the brokers allow, but those by hand only.
+  std::string store_url;
+  std::string brokers;             ///< Kafka bootstrap servers; empty: the Kafka figures are left out.
+  std::int64_t events{1'000'000};
+  int repeats{3};                  ///< Medians over so many.
+  double seconds{5};               ///< Length of one measurement of the figures that run for a time.
+  std::function<void(const std::string&)> progress;  ///< One line of what goes on.
+};
+
+struct Benchmark {
+  std::string name;
+  std::string help;
+  bool by_hand{false};
+  bool needs_kafka{false};
+  bool postgres{true};
+  bool sqlite{false};
+  Result<std::vector<Figure>> (*run)(const BenchOptions& options);
+};
+
+[[nodiscard]] const std::vector<Benchmark>& all_benchmarks();
+
+/// Unknown names are refused, naming the known ones.
+[[nodiscard]] Result<std::vector<Figure>> run_benchmarks(const BenchOptions& options);
+
+// One file each.
+[[nodiscard]] Result<std::vector<Figure>> bench_drain(const BenchOptions& options);
+[[nodiscard]] Result<std::vector<Figure>> bench_backlog(const BenchOptions& options);
+[[nodiscard]] Result<std::vector<Figure>> bench_pinned(const BenchOptions& options);
+[[nodiscard]] Result<std::vector<Figure>> bench_head(const BenchOptions& options);
+[[nodiscard]] Result<std::vector<Figure>> bench_wal(const BenchOptions& options);
+[[nodiscard]] Result<std::vector<Figure>> bench_latency(const BenchOptions& options);
+[[nodiscard]] Result<std::vector<Figure>> bench_enqueue_postgres(const BenchOptions& options);
+[[nodiscard]] Result<std::vector<Figure>> bench_enqueue_sqlite(const BenchOptions& options);
+#ifdef OUTBOX_WITH_KAFKA
+[[nodiscard]] Result<std::vector<Figure>> bench_kafka(const BenchOptions& options);
+[[nodiscard]] Result<std::vector<Figure>> bench_latency_kafka(const BenchOptions& options);
+#endif
+
+}  // namespace outbox::bench

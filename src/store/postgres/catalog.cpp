@@ -1,0 +1,222 @@
+#include "store/postgres/catalog.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/error.hpp"
+#include "event/spec.hpp"
+#include "event/time_text.hpp"
+#include "store/postgres/snapshot.hpp"
+#include "store/postgres/transact.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+SubscriptionState state_of(std::string_view text) {
+  for (const auto state : {SubscriptionState::active, SubscriptionState::paused}) {
+    if (text == to_string(state)) return state;
+  }
+  return SubscriptionState::stopped;
+}
+
+/// One that cannot be read stands still, where a person can see it: it must not stop the others.
+SubscriptionRow row_of(const Rows& rows, int row) {
+  SubscriptionRow result;
+  result.id = rows.int4(row, 0);
+  result.config_version = rows.int4(row, 3);
+  result.state = state_of(rows.bytes(row, 4));
+  result.reason = rows.text(row, 5);
+  if (!rows.is_null(row, 6)) result.stopped_seq = rows.int8(row, 6);
+  if (!rows.is_null(row, 7)) result.stopped_event = rows.uuid(row, 7).str();
+  auto spec = event::from_json(rows.bytes(row, 1), rows.bytes(row, 2));
+  if (spec) {
+    result.spec = std::move(*spec);
+  } else {
+    result.spec.name = rows.text(row, 1);
+    result.state = SubscriptionState::stopped;
+    result.reason = spec.error().text();
+  }
+  return result;
+}
+
+/// Equal meaning: the server stores JSON in an order of its own, and an older version knew fewer settings.
+bool same_config(const std::string& name, std::string_view stored, const std::string& wanted) {
+  const auto spec = event::from_json(name, stored);
+  return spec && event::to_json(*spec) == wanted;
+}
+
+/// The newest cursor of every lane, lanes at one place together.
+std::vector<Strand> strands_of(const Rows& rows) {
+  std::vector<Strand> strands;
+  LaneMask missing = kAllLanes;
+  for (int row = 0; row < rows.size() && missing != 0; ++row) {
+    const auto lanes = static_cast<LaneMask>(rows.int8(row, 0)) & missing;
+    if (lanes == 0) continue;
+    missing &= ~lanes;
+    Strand strand{.lanes = lanes, .cursor = {}, .generation = rows.int8(row, 5)};
+    if (rows.is_null(row, 3)) {
+      strand.cursor.s1 = rows.text(row, rows.is_null(row, 2) ? 1 : 2);
+    } else {
+      strand.cursor = {.s1 = rows.text(row, 1), .s2 = rows.text(row, 2), .position = rows.int8(row, 3),
+                       .bound = rows.is_null(row, 4) ? 0 : rows.int8(row, 4)};
+    }
+    strands.push_back(std::move(strand));
+  }
+  return strands;
+}
+
+std::string time_text(std::int64_t us) {
+  std::string text(event::kTimeChars, '\0');
+  event::write_time(us, text.data());
+  return text;
+}
+
+std::string number(std::uint64_t value) { return std::to_string(value); }
+
+}  // namespace
+
+Result<std::vector<SubscriptionRow>> TableCatalog::subscriptions() {
+  auto rows = connection_.exec(queries_->subscriptions);
+  if (!rows) return pass(rows);
+  std::vector<SubscriptionRow> list;
+  for (int row = 0; row < rows->size(); ++row) list.push_back(row_of(*rows, row));
+  return list;
+}
+
+Result<bool> TableCatalog::apply(const SubscriptionSpec& spec) {
+  if (Status status = event::validate(spec); !status) return pass(status);
+  const std::string config = event::to_json(spec);
+  // Once more when somebody created it between our look and our insert.
+  for (int attempt = 1;; ++attempt) {
+    auto applied = apply_once(spec, config);
+    if (!applied) return pass(applied);
+    if (*applied != Applied::again || attempt == 3) return *applied == Applied::changed;
+  }
+}
+
+Result<TableCatalog::Applied> TableCatalog::apply_once(const SubscriptionSpec& spec, const std::string& config) {
+  Applied applied = Applied::nothing;
+  const auto body = [&](Connection& connection) -> Result<Decision> {
+    // A crash of the database must not take a first cursor back that was already used.
+    if (auto flushed = connection.exec(queries_->flushed); !flushed) return pass(flushed);
+    auto found = connection.exec(queries_->find_subscription, {Param::text(spec.name)});
+    if (!found) return pass(found);
+    applied = Applied::changed;
+    if (!found->empty()) {
+      if (same_config(spec.name, found->bytes(0, 1), config)) {
+        applied = Applied::nothing;
+        return Decision::rollback;
+      }
+      auto changed = connection.exec(queries_->change_subscription, {Param::int4(found->int4(0, 0)), Param::text(config)});
+      if (!changed) return pass(changed);
+      return Decision::commit;
+    }
+    auto created = connection.exec(queries_->create_subscription, {Param::text(spec.name), Param::text(config)});
+    if (!created) return pass(created);
+    if (created->empty()) {
+      applied = Applied::again;
+      return Decision::rollback;
+    }
+    auto first = connection.exec(queries_->first_settlement,
+                                 {Param::int4(created->int4(0, 0)), Param::boolean(spec.start == "now")});
+    if (!first) return pass(first);
+    return Decision::commit;
+  };
+  if (Status status = transact(connection_, *queries_, body); !status) return pass(status);
+  return applied;
+}
+
+Status TableCatalog::change(const Query& update, Params params, std::string_view which) {
+  auto changed = connection_.exec(update, std::move(params));
+  if (!changed) return pass(changed);
+  if (!changed->empty()) return {};
+  return fail(Errc::not_found, "subscription " + std::string(which) + ": there is none of that name",
+              "outbox subscription list");
+}
+
+Status TableCatalog::pause(std::string_view name, std::string_view reason) {
+  return change(queries_->pause, {Param::text(std::string(name)), Param::text(std::string(reason))}, name);
+}
+
+Status TableCatalog::resume(std::string_view name) {
+  return change(queries_->resume, {Param::text(std::string(name))}, name);
+}
+
+Status TableCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t seq, const EventId& event) {
+  return change(queries_->stop, {Param::int4(id), Param::text(std::string(reason)), Param::int8(seq), Param::uuid(event)},
+                std::to_string(id));
+}
+
+Result<SubscriptionProgress> TableCatalog::progress(const SubscriptionRow& subscription, std::int64_t pending_limit) {
+  SubscriptionProgress progress;
+  progress.id = subscription.id;
+  auto rows = connection_.exec(queries_->cursors, {Param::int4(subscription.id)});
+  if (!rows) return pass(rows);
+  if (rows->empty()) {
+    return fail(Errc::corrupt, "subscription " + subscription.spec.name + " has no cursor",
+                "its settlements were removed; create the subscription again");
+  }
+  std::int64_t oldest_us = std::numeric_limits<std::int64_t>::max();
+  for (const Strand& strand : strands_of(*rows)) {
+    progress.generation = std::max(progress.generation, strand.generation);
+    const std::int64_t left = pending_limit - progress.pending;
+    if (left <= 0) break;
+    if (Status status = add_pending(progress, strand, left, oldest_us); !status) return pass(status);
+  }
+  progress.pending_capped = progress.pending >= pending_limit;
+  if (progress.pending > 0) progress.oldest_pending_at = time_text(oldest_us);
+  if (Status status = add_totals(progress); !status) return pass(status);
+  return progress;
+}
+
+Status TableCatalog::add_pending(SubscriptionProgress& progress, const Strand& strand, std::int64_t limit,
+                                 std::int64_t& oldest_us) {
+  const Cursor& cursor = strand.cursor;
+  auto s1 = parse_snapshot(cursor.s1);
+  if (!s1) return pass(s1);
+  const Param lanes = Param::int8(static_cast<std::int64_t>(strand.lanes));
+  Result<Rows> rows;
+  if (cursor.drained()) {
+    rows = connection_.exec(queries_->pending_drained,
+                            {Param::text(number(s1->xmax)), Param::xid8_array(s1->xip), lanes, Param::int8(limit)});
+  } else {
+    auto s2 = parse_snapshot(cursor.s2);
+    if (!s2) return pass(s2);
+    rows = connection_.exec(queries_->pending_begun,
+                            {Param::text(cursor.s1), Param::text(number(s1->xmin)), lanes, Param::int8(limit),
+                             Param::int8(cursor.position), Param::text(number(s2->xmax)), Param::xid8_array(s2->xip)});
+  }
+  if (!rows) return pass(rows);
+  progress.pending += rows->int8(0, 0);
+  if (!rows->is_null(0, 1)) oldest_us = std::min(oldest_us, rows->time_us(0, 1));
+  return {};
+}
+
+Status TableCatalog::add_totals(SubscriptionProgress& progress) {
+  auto totals = connection_.exec(queries_->totals, {Param::int4(progress.id)});
+  if (!totals) return pass(totals);
+  progress.acked = totals->int8(0, 0);
+  progress.filtered = totals->int8(0, 1);
+  if (!totals->is_null(0, 2)) progress.last_settled_at = totals->text(0, 2);
+  return {};
+}
+
+Result<std::vector<RelayRow>> TableCatalog::relays() {
+  auto rows = connection_.exec(queries_->relays);
+  if (!rows) return pass(rows);
+  std::vector<RelayRow> list;
+  for (int row = 0; row < rows->size(); ++row) {
+    RelayRow relay;
+    relay.id = rows->uuid(row, 0).str();
+    relay.name = rows->text(row, 1);
+    relay.owner = !rows->is_null(row, 2);
+    relay.generation = relay.owner ? rows->int8(row, 2) : 0;
+    relay.alive = rows->boolean(row, 3);
+    relay.heartbeat_at = rows->text(row, 4);
+    list.push_back(std::move(relay));
+  }
+  return list;
+}
+
+}  // namespace outbox::store::postgres

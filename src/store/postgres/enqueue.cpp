@@ -1,0 +1,116 @@
+// The class Outbox of outbox/postgres.hpp.
+#include <utility>
+
+#include "base/error.hpp"
+#include "store/postgres/error_map.hpp"
+#include "store/postgres/session.hpp"
+#include "store/postgres/transaction.hpp"
+
+namespace outbox::postgres {
+namespace {
+
+using store::postgres::Session;
+using store::postgres::Step;
+
+template <class T>
+T value_or_throw(Result<T> result) {
+  if (!result) throw Exception(std::move(result.error()));
+  return std::move(*result);
+}
+
+Result<EventId> only(Result<std::vector<EventId>> ids) {
+  if (!ids) return pass(ids);
+  return ids->front();
+}
+
+tl::unexpected<Error> not_in_transaction() {
+  return fail(Errc::not_in_transaction, "enqueue: outside a transaction",
+              "BEGIN first, or use outbox::postgres::Transaction");
+}
+
+/// Nothing has been sent yet; what is refused here leaves the connection as it is.
+Status check_connection(PGconn* connection) {
+  if (connection == nullptr) return fail(Errc::invalid_argument, "enqueue: the connection is null");
+  if (PQpipelineStatus(connection) != PQ_PIPELINE_OFF) {
+    return fail(Errc::invalid_argument, "enqueue: the connection is in pipeline mode",
+                "leave it with PQexitPipelineMode first");
+  }
+  switch (PQtransactionStatus(connection)) {
+    case PQTRANS_INTRANS: return {};
+    case PQTRANS_IDLE: return not_in_transaction();
+    case PQTRANS_INERROR:
+      return fail(Error{.code = Errc::unavailable, .remedy = Remedy::retry_transaction, .effect = Effect::none,
+                        .message = "enqueue: a statement of the transaction had failed", .hint = {}, .origin = {}});
+    case PQTRANS_ACTIVE:
+      return fail(Errc::invalid_argument, "enqueue: a command is still under way on the connection",
+                  "read its results to the end first");
+    case PQTRANS_UNKNOWN: break;
+  }
+  Error lost = store::postgres::lost_connection(connection, "enqueue");
+  lost.effect = Effect::none;
+  return fail(std::move(lost));
+}
+
+}  // namespace
+
+Outbox::Outbox(Options options) {
+  if (Status status = store::postgres::check_schema_name(options.schema); !status) {
+    throw Exception(std::move(status.error()));
+  }
+  state_ = std::make_shared<const State>(
+      State{.queries = store::postgres::Queries(options.schema), .limits = options.limits});
+}
+
+Result<std::vector<EventId>> Outbox::try_enqueue_many(PGconn* connection, std::span<const Event> events) const {
+  if (Status status = check_connection(connection); !status) return pass(status);
+  if (Status status = store::postgres::validate_all(events, state_->limits); !status) return pass(status);
+  std::vector<EventId> ids = store::postgres::ids_of(events);
+  if (events.empty()) return ids;
+  std::vector<Step> steps;
+  store::postgres::plan_insert(state_->queries, events, ids, steps);
+  auto session = Session::of(connection);
+  if (!session) return pass(session);
+  if (Status status = (*session)->run(connection, steps, Session::Ending::stay, state_->queries); !status) {
+    return pass(status);
+  }
+  return ids;
+}
+
+Result<std::vector<EventId>> Outbox::try_enqueue_many(Transaction& tx, std::span<const Event> events) const {
+  Transaction::State* const state = tx.state_.get();
+  if (state == nullptr || !state->open) return not_in_transaction();
+  if (Status status = store::postgres::validate_all(events, state_->limits); !status) return pass(status);
+  std::vector<EventId> ids = store::postgres::ids_of(events);
+  if (events.empty()) return ids;
+  if (state->staged.empty() || state->staged.back().outbox != state_) {
+    state->staged.push_back({.outbox = state_, .events = {}, .ids = {}});
+  }
+  auto& group = state->staged.back();
+  group.events.insert(group.events.end(), events.begin(), events.end());
+  group.ids.insert(group.ids.end(), ids.begin(), ids.end());
+  return ids;
+}
+
+Result<EventId> Outbox::try_enqueue(PGconn* connection, const Event& event) const {
+  return only(try_enqueue_many(connection, std::span(&event, 1)));
+}
+
+Result<EventId> Outbox::try_enqueue(Transaction& tx, const Event& event) const {
+  return only(try_enqueue_many(tx, std::span(&event, 1)));
+}
+
+EventId Outbox::enqueue(PGconn* connection, const Event& event) const {
+  return value_or_throw(try_enqueue(connection, event));
+}
+
+EventId Outbox::enqueue(Transaction& tx, const Event& event) const { return value_or_throw(try_enqueue(tx, event)); }
+
+std::vector<EventId> Outbox::enqueue_many(PGconn* connection, std::span<const Event> events) const {
+  return value_or_throw(try_enqueue_many(connection, events));
+}
+
+std::vector<EventId> Outbox::enqueue_many(Transaction& tx, std::span<const Event> events) const {
+  return value_or_throw(try_enqueue_many(tx, events));
+}
+
+}  // namespace outbox::postgres

@@ -1,0 +1,27 @@
+// Keeps partitions ahead of the writers (docs/stores/postgres.md, "Partitions").
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+
+#include "store/postgres/connection.hpp"
+#include "store/postgres/queries.hpp"
+#include "store/store.hpp"
+
+namespace outbox::store::postgres {
+
+class PartitionMaintenance final : public Maintenance {
+ public:
+  PartitionMaintenance(Connection connection, std::shared_ptr<const Queries> queries)
+      : connection_(std::move(connection)), queries_(std::move(queries)) {}
+
+  [[nodiscard]] Result<std::string> run() override;
+
+ private:
+  Connection connection_;
+  std::shared_ptr<const Queries> queries_;
+  std::optional<std::chrono::steady_clock::time_point> last_;
+};
+
+}  // namespace outbox::store::postgres

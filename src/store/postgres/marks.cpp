@@ -1,0 +1,36 @@
+#include "store/postgres/marks.hpp"
+
+#include <iterator>
+
+namespace outbox::store::postgres {
+namespace {
+
+/// A floor may be lower than it could be, never higher: forgetting marks costs time, not events.
+constexpr std::size_t kMostMarks = 4096;
+
+}  // namespace
+
+void MarkBook::note(std::uint64_t w, std::int64_t l) {
+  const std::scoped_lock lock(mutex_);
+  const auto after = marks_.upper_bound(w);
+  if (after != marks_.begin() && std::prev(after)->second >= l) return;  // an earlier mark says more
+  auto at = marks_.insert_or_assign(after, w, l);
+  for (auto later = std::next(at); later != marks_.end() && later->second <= l;) later = marks_.erase(later);
+  if (marks_.size() <= kMostMarks) return;
+  // Thin out the older half.
+  auto it = marks_.begin();
+  for (std::size_t i = 0; i < kMostMarks / 4; ++i) it = std::next(marks_.erase(it));
+}
+
+std::int64_t MarkBook::floor(std::uint64_t xmax) const {
+  const std::scoped_lock lock(mutex_);
+  const auto after = marks_.lower_bound(xmax);  // w < xmax
+  return after == marks_.begin() ? 0 : std::prev(after)->second;
+}
+
+void MarkBook::clear() {
+  const std::scoped_lock lock(mutex_);
+  marks_.clear();
+}
+
+}  // namespace outbox::store::postgres

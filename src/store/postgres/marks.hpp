@@ -1,0 +1,29 @@
+// Marks: what bounds a read from below (docs/design/reading.md, "The floor").
+//
+// A mark (w, l) says: every transaction with an xid above w has only events with a seq above l. It holds because l was
+// read from the sequence before the transaction w began. The floor of a snapshot S1 is the greatest l over marks with
+// w < xmax(S1): rows with xid >= xmax(S1) cannot have a seq at or below it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+namespace outbox::store::postgres {
+
+/// Any thread: the settler notes, the reader asks.
+class MarkBook {
+ public:
+  void note(std::uint64_t w, std::int64_t l);
+  /// 0 without a usable mark.
+  [[nodiscard]] std::int64_t floor(std::uint64_t xmax) const;
+  /// A new lineage or a reconnect: nothing known before holds.
+  void clear();
+
+ private:
+  mutable std::mutex mutex_;
+  /// w -> the greatest l of all marks up to w. Both ascend.
+  std::map<std::uint64_t, std::int64_t> marks_;
+};
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,51 @@
+// Which relay owns the lanes (docs/design/schema.md, "Relays"): a row per relay with a heartbeat, a row per lane with its
+// owner and the generation.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "store/postgres/connection.hpp"
+#include "store/postgres/process.hpp"
+#include "store/postgres/queries.hpp"
+#include "store/store.hpp"
+
+namespace outbox::store::postgres {
+
+class LeaseMembership final : public Membership {
+ public:
+  LeaseMembership(Connection connection, std::shared_ptr<const Queries> queries, std::string relay_name,
+                  const EventId& relay);
+
+  [[nodiscard]] Result<Standing> keep(std::chrono::milliseconds lease) override;
+  [[nodiscard]] Result<bool> vacant() override;
+  [[nodiscard]] Status leave() override;
+
+ private:
+  /// The relay that owns the lanes, as seen a moment ago.
+  struct Owner {
+    std::optional<EventId> id;  ///< None: the lanes are free.
+    std::int64_t generation{0};
+    bool vacant{false};         ///< It gave them back, its lease is over, or its process is gone.
+    std::string name;
+  };
+
+  [[nodiscard]] Status join(std::chrono::milliseconds lease);
+  [[nodiscard]] Status beat(std::chrono::milliseconds lease);
+  [[nodiscard]] Result<Owner> look();
+  [[nodiscard]] Owner owner_of(const Rows& row) const;
+  /// None: somebody was faster, or the owner lives.
+  [[nodiscard]] Result<std::optional<std::int64_t>> take_over(const Owner& owner);
+  [[nodiscard]] Result<std::optional<std::int64_t>> lock_vacant(Connection& connection, const Owner& owner);
+
+  Connection connection_;
+  std::shared_ptr<const Queries> queries_;
+  const std::string name_;
+  const EventId id_;
+  const ProcessIdentity self_{this_process()};
+  std::string place_;  ///< ctid of our row; empty: not registered.
+  bool claimed_{false};  ///< Lanes of ours are so by a claim of this object, not of one before it.
+};
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,85 @@
+#include "store/postgres/param.hpp"
+
+#include "store/postgres/wire.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+template <class T>
+std::string big_endian(T value) {
+  std::string bytes;
+  wire::append(bytes, value);
+  return bytes;
+}
+
+}  // namespace
+
+Param Param::int2(std::int16_t value) { return Param(Kind::binary, big_endian(value)); }
+Param Param::int4(std::int32_t value) { return Param(Kind::binary, big_endian(value)); }
+Param Param::int8(std::int64_t value) { return Param(Kind::binary, big_endian(value)); }
+Param Param::int8(std::optional<std::int64_t> value) { return value ? int8(*value) : null(); }
+Param Param::boolean(bool value) { return Param(Kind::binary, std::string(1, value ? '\1' : '\0')); }
+
+Param Param::uuid(const EventId& value) {
+  return Param(Kind::binary, std::string(value.bytes.begin(), value.bytes.end()));
+}
+
+Param Param::borrowed(std::string_view value) {
+  Param param(Kind::borrowed, {});
+  // A view without data would be read as NULL.
+  param.view_ = value.data() == nullptr ? std::string_view("") : value;
+  return param;
+}
+
+Param Param::xid8_array(std::span<const std::uint64_t> values) {
+  ArrayParam array(ArrayParam::Element::xid8);
+  for (const std::uint64_t value : values) array.add(static_cast<std::int64_t>(value));
+  return array.take();
+}
+
+Param Param::int2_array(std::span<const std::int16_t> values) {
+  ArrayParam array(ArrayParam::Element::int2);
+  for (const std::int16_t value : values) array.add(big_endian(value));
+  return array.take();
+}
+
+Param Param::int8_array(std::span<const std::int64_t> values) {
+  ArrayParam array(ArrayParam::Element::int8);
+  for (const std::int64_t value : values) array.add(value);
+  return array.take();
+}
+
+namespace {
+constexpr std::size_t kLengthAt = 12;  // dimensions, has-nulls flag, element type, then the length
+}  // namespace
+
+ArrayParam::ArrayParam(Element element) {
+  wire::append(bytes_, std::int32_t{1});
+  wire::append(bytes_, std::int32_t{0});
+  wire::append(bytes_, static_cast<std::int32_t>(element));
+  wire::append(bytes_, std::int32_t{0});
+  wire::append(bytes_, std::int32_t{1});  // lower bound
+}
+
+void ArrayParam::add(std::string_view bytes) {
+  wire::append(bytes_, static_cast<std::int32_t>(bytes.size()));
+  bytes_ += bytes;
+  ++count_;
+}
+
+void ArrayParam::add(std::int64_t value) { add(big_endian(value)); }
+
+void ArrayParam::add_null() {
+  wire::append(bytes_, std::int32_t{-1});
+  bytes_[7] = '\1';  // the flag "has nulls"
+  ++count_;
+}
+
+Param ArrayParam::take() {
+  std::string length;
+  wire::append(length, static_cast<std::int32_t>(count_));
+  bytes_.replace(kLengthAt, length.size(), length);
+  return Param(Param::Kind::binary, std::move(bytes_));
+}
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,68 @@
+// Parameters of statements. Every parameter is cast in the SQL ($1::bigint), so that its type is part of the text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <outbox/event.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace outbox::store::postgres {
+
+/// One value. Owns its bytes, except borrowed(), which must stay valid until the statement's result was collected.
+class Param {
+ public:
+  [[nodiscard]] static Param null() { return Param(Kind::null, {}); }
+  /// In the text form of whatever type the SQL casts it to.
+  [[nodiscard]] static Param text(std::string value) { return Param(Kind::text, std::move(value)); }
+  [[nodiscard]] static Param int2(std::int16_t value);
+  [[nodiscard]] static Param int4(std::int32_t value);
+  [[nodiscard]] static Param int8(std::int64_t value);
+  [[nodiscard]] static Param int8(std::optional<std::int64_t> value);
+  [[nodiscard]] static Param boolean(bool value);
+  [[nodiscard]] static Param uuid(const EventId& value);
+  /// bytea, or the bytes of a text.
+  [[nodiscard]] static Param bytes(std::string value) { return Param(Kind::binary, std::move(value)); }
+  [[nodiscard]] static Param borrowed(std::string_view value);
+  [[nodiscard]] static Param xid8_array(std::span<const std::uint64_t> values);
+  [[nodiscard]] static Param int2_array(std::span<const std::int16_t> values);
+  [[nodiscard]] static Param int8_array(std::span<const std::int64_t> values);
+
+  [[nodiscard]] const char* data() const noexcept {
+    if (kind_ == Kind::null) return nullptr;
+    return kind_ == Kind::borrowed ? view_.data() : value_.data();
+  }
+  [[nodiscard]] int size() const noexcept {
+    return static_cast<int>(kind_ == Kind::borrowed ? view_.size() : value_.size());
+  }
+  /// 0: text, 1: binary.
+  [[nodiscard]] int format() const noexcept { return kind_ == Kind::binary || kind_ == Kind::borrowed ? 1 : 0; }
+
+ private:
+  friend class ArrayParam;
+  enum class Kind : std::uint8_t { null, text, binary, borrowed };
+  Param(Kind kind, std::string value) : kind_(kind), value_(std::move(value)) {}
+
+  Kind kind_;
+  std::string value_;
+  std::string_view view_;
+};
+
+/// Builds a one-dimensional array in the binary form.
+class ArrayParam {
+ public:
+  enum class Element : std::uint32_t { boolean = 16, bytea = 17, int8 = 20, int2 = 21, int4 = 23, text = 25, uuid = 2950, xid8 = 5069 };
+
+  explicit ArrayParam(Element element);
+  void add(std::string_view bytes);
+  void add(std::int64_t value);  ///< int8
+  void add_null();
+  [[nodiscard]] Param take();
+
+ private:
+  std::string bytes_;
+  std::uint32_t count_{0};
+};
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,104 @@
+#include "store/postgres/progress.hpp"
+
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+// The newest row of every lane that moves a cursor. Index (subscription, generation, id), read backwards until all lanes
+// are found; while one relay owns all lanes that is the first row.
+constexpr const char* kLoad = R"(
+SELECT lanes, s1::text, s2::text, position, l, generation FROM {schema}.settlement
+WHERE subscription = $1::int AND lanes <> 0 ORDER BY generation DESC, id DESC LIMIT 64)";
+
+// $1 to $15 in the order of the columns. Index (subscription, generation, id).
+constexpr const char* kAppend = R"(
+INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1, s2, from_position, position, l,
+  acked, acked_hash, filtered, filtered_hash, parked, parked_hash)
+VALUES ($1::int, $2::text, $3::bigint, $4::bigint, $5::int, $6::pg_snapshot, $7::pg_snapshot, $8::bigint, $9::bigint,
+  $10::bigint, $11::int, $12::bigint, $13::int, $14::bigint, $15::int, $16::bigint)
+RETURNING w)";
+
+Params params_of(const Settlement& row) {
+  Params params;
+  params.push_back(Param::int4(row.subscription));
+  params.push_back(Param::text(to_string(row.kind)));
+  params.push_back(Param::int8(static_cast<std::int64_t>(row.lanes)));
+  params.push_back(Param::int8(row.generation));
+  params.push_back(Param::int4(row.config_version));
+  params.push_back(Param::text(row.s1));
+  params.push_back(Param::text(row.s2));
+  params.push_back(Param::int8(row.from_position));
+  params.push_back(Param::int8(row.position));
+  params.push_back(Param::int8(row.bound));
+  for (const Tally* tally : {&row.acked, &row.filtered, &row.parked}) {
+    params.push_back(Param::int4(static_cast<std::int32_t>(tally->count)));
+    params.push_back(Param::int8(static_cast<std::int64_t>(tally->hash)));
+  }
+  return params;
+}
+
+Cursor cursor_of(const Rows& rows, int row) {
+  const bool has_s2 = !rows.is_null(row, 2);
+  if (rows.is_null(row, 3)) {
+    return {.s1 = has_s2 ? rows.text(row, 2) : rows.text(row, 1), .s2 = {}, .position = 0, .bound = 0};
+  }
+  return {.s1 = rows.text(row, 1), .s2 = rows.text(row, 2), .position = rows.int8(row, 3), .bound = rows.int8(row, 4)};
+}
+
+}  // namespace
+
+ProgressQueries make_progress_queries(std::string_view schema) {
+  return ProgressQueries{
+      .load = unprepared("load the cursor", kLoad, schema),
+      .begin = prepared("begin", "BEGIN", schema),
+      // A crash of the database then takes back at most 100 ms of progress: duplicates, never a loss.
+      .eventual = prepared("set synchronous_commit", "SELECT set_config('synchronous_commit', 'off', true)", schema),
+      .flushed = prepared("set synchronous_commit", "SELECT set_config('synchronous_commit', 'local', true)", schema),
+      .append = prepared("append settlements", kAppend, schema),
+      .commit = prepared("commit", "COMMIT", schema),
+  };
+}
+
+Result<std::vector<Strand>> PostgresProgress::load(std::int32_t subscription) {
+  Params params;
+  params.push_back(Param::int4(subscription));
+  auto rows = connection_.exec(queries_->load, std::move(params));
+  if (!rows) return pass(rows);
+  std::vector<Strand> strands;
+  LaneMask missing = kAllLanes;
+  for (int row = 0; row < rows->size() && missing != 0; ++row) {
+    const auto lanes = static_cast<LaneMask>(rows->int8(row, 0)) & missing;
+    if (lanes == 0) continue;
+    missing &= ~lanes;
+    const Cursor cursor = cursor_of(*rows, row);
+    if (!strands.empty() && strands.back().cursor == cursor) {
+      strands.back().lanes |= lanes;
+    } else {
+      strands.push_back({.lanes = lanes, .cursor = cursor, .generation = rows->int8(row, 5)});
+    }
+  }
+  if (missing != 0) {
+    return fail(Errc::corrupt, "subscription " + std::to_string(subscription) + " has no cursor on some lanes",
+                "its settlements were removed; create the subscription again");
+  }
+  return strands;
+}
+
+Status PostgresProgress::append(std::span<const Settlement> rows, Durability durability) {
+  connection_.send(queries_->begin);
+  connection_.send(durability == Durability::flushed ? queries_->flushed : queries_->eventual);
+  for (const Settlement& row : rows) connection_.send(queries_->append, params_of(row));
+  connection_.send(queries_->commit);
+  auto results = connection_.finish();
+  if (!results) return pass(results);
+  // Each settlement is a mark: its bound was held before the transaction that wrote it began.
+  const std::uint64_t w = (*results)[2].uint64(0, 0);
+  for (const Settlement& row : rows) marks_->note(w, row.bound);
+  return {};
+}
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,289 @@
+#include "store/postgres/queries.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+// ---- Schema. Once per start.
+
+// Whether there is a schema, and in it an outbox of ours or somebody else's table.
+constexpr std::string_view kFindSchema =
+    "SELECT to_regclass('{schema}.migration') IS NOT NULL, pg_is_in_recovery()";
+
+// Few rows, no index needed.
+constexpr std::string_view kMigrations = "SELECT version, name, checksum FROM {schema}.migration ORDER BY version";
+
+// Two processes that migrate at once come one after the other.
+constexpr std::string_view kLockMigration = "SELECT pg_advisory_xact_lock(hashtextextended('outbox:migrate:{name}', 0))";
+
+// $1 version, $2 name, $3 checksum.
+constexpr std::string_view kRecordMigration =
+    "INSERT INTO {schema}.migration (version, name, checksum) VALUES ($1::int, $2::text, $3::text)";
+
+// What the cursors stand on. Column by column: the witness tells this lineage (no row: nobody does); no event comes from a
+// transaction that has not begun yet (index (xid, seq), one row per partition); the sequence numbers in order; the reader's
+// indexes are there and valid; row security does not hide rows.
+constexpr std::string_view kCondition = R"(
+SELECT coalesce((SELECT bool_and(xmin = x::xid AND x < pg_snapshot_xmax(pg_current_snapshot())) FROM {schema}.witness),
+                false),
+       NOT EXISTS (SELECT FROM (SELECT xid FROM {schema}.event ORDER BY xid DESC LIMIT 1) newest
+                   WHERE newest.xid >= pg_snapshot_xmax(pg_current_snapshot())),
+       (SELECT seqcache = 1 AND seqincrement > 0 AND NOT seqcycle FROM pg_sequence
+        WHERE seqrelid = '{schema}.event_seq'::regclass),
+       (SELECT count(*) = 2 FROM pg_index i WHERE i.indisvalid
+          AND i.indexrelid = ANY (ARRAY[to_regclass('{schema}.event_by_seq'), to_regclass('{schema}.event_by_xid')]::oid[])),
+       NOT EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = '{schema}'::regnamespace AND c.relrowsecurity))";
+
+// ---- Writing. One row or many in one statement; the order of VALUES is the order of seq.
+
+// $1 id, $2 aggregate_type, $3 aggregate_id, $4 event_type, $5 payload, $6 content_type, $7 headers, $8 lock_key: null means
+// what the session's setting says. The sub-select runs before the row's seq is taken, so that the key is locked first.
+constexpr std::string_view kInsertEvent = R"(
+INSERT INTO {schema}.event (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
+SELECT $1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text, $7::jsonb
+FROM (SELECT CASE WHEN coalesce($8::boolean, nullif(current_setting('outbox.lock_key', true), '')::boolean, false)
+                    AND $3::text <> ''
+             THEN pg_advisory_xact_lock(hashtextextended($3::text, hashtextextended($2::text,
+                    hashtextextended('outbox:key:{name}', 0)))) END OFFSET 0) AS locked)";
+
+// The same for who needs no lock: $1 to $7.
+constexpr std::string_view kInsertEventUnlocked = R"(
+INSERT INTO {schema}.event (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
+VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text, $7::jsonb))";
+
+// $1 to $7: the columns as arrays.
+constexpr std::string_view kInsertEvents = R"(
+INSERT INTO {schema}.event (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
+SELECT a, b, c, d, e, f, g::jsonb
+FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::text[], $7::text[])
+  WITH ORDINALITY AS u(a, b, c, d, e, f, g, place) ORDER BY place)";
+
+// $1 aggregate types, $2 aggregate ids, $3 lock_key of each. Before kInsertEvents; in one order everywhere, so that two
+// writers of several keys cannot wait for each other.
+constexpr std::string_view kLockKeys = R"(
+SELECT count(pg_advisory_xact_lock(k)) FROM (
+  SELECT DISTINCT hashtextextended(b, hashtextextended(a, hashtextextended('outbox:key:{name}', 0))) AS k
+  FROM unnest($1::text[], $2::text[], $3::boolean[]) u(a, b, wanted)
+  WHERE b <> '' AND coalesce(wanted, nullif(current_setting('outbox.lock_key', true), '')::boolean, false)
+  ORDER BY 1 OFFSET 0) l)";
+
+// Behind a pooler this is another process than the one libpq was told of.
+constexpr std::string_view kBackend = "SELECT pg_backend_pid()";
+
+// ---- Catalog. Few rows; by primary key or unique name.
+
+constexpr std::string_view kSubscriptions =
+    "SELECT id, name, config::text, config_version, state, reason, stopped_seq, stopped_event "
+    "FROM {schema}.subscription ORDER BY name";
+
+// $1 name. FOR UPDATE: two that apply at once come one after the other.
+constexpr std::string_view kFindSubscription =
+    "SELECT id, config::text FROM {schema}.subscription WHERE name = $1::text FOR UPDATE";
+
+// $1 name, $2 config. No row: somebody else was faster.
+constexpr std::string_view kCreateSubscription =
+    "INSERT INTO {schema}.subscription (name, config) VALUES ($1::text, $2::jsonb) ON CONFLICT (name) DO NOTHING "
+    "RETURNING id";
+
+// $1 subscription, $2 from now on. '3:3:' is a snapshot in which nothing is visible. A statement's snapshot does not show
+// its own transaction, so events of the same transaction would still be delivered.
+constexpr std::string_view kFirstSettlement = R"(
+INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1)
+VALUES ($1::int, 'reset', -1, 0, 1, CASE WHEN $2::boolean THEN pg_current_snapshot() ELSE '3:3:'::pg_snapshot END))";
+
+// $1 id, $2 config.
+constexpr std::string_view kChangeSubscription =
+    "UPDATE {schema}.subscription SET config = $2::jsonb, config_version = config_version + 1, changed_at = clock_timestamp() "
+    "WHERE id = $1::int";
+
+// $1 name, $2 reason. A stopped one keeps what stopped it.
+constexpr std::string_view kPause = R"(
+UPDATE {schema}.subscription
+SET state = CASE state WHEN 'active' THEN 'paused' ELSE state END, reason = CASE state WHEN 'stopped' THEN reason ELSE $2::text END,
+    changed_at = clock_timestamp()
+WHERE name = $1::text RETURNING id)";
+
+// $1 name.
+constexpr std::string_view kResume = R"(
+UPDATE {schema}.subscription SET state = 'active', reason = '', stopped_seq = NULL, stopped_event = NULL,
+  changed_at = clock_timestamp()
+WHERE name = $1::text RETURNING id)";
+
+// $1 id, $2 reason, $3 seq, $4 event.
+constexpr std::string_view kStop = R"(
+UPDATE {schema}.subscription SET state = 'stopped', reason = $2::text, stopped_seq = $3::bigint, stopped_event = $4::uuid,
+  changed_at = clock_timestamp()
+WHERE id = $1::int RETURNING id)";
+
+// $1 subscription. The newest row of every lane that moves a cursor. Index settlement_newest, read backwards; while one
+// relay owns all lanes the first row is enough.
+constexpr std::string_view kCursors = R"(
+SELECT lanes, s1::text, s2::text, position, l, generation FROM {schema}.settlement
+WHERE subscription = $1::int AND lanes <> 0 ORDER BY generation DESC, id DESC LIMIT 64)";
+
+// $1 xmax(S1), $2 xip(S1), $3 lanes, $4 limit: what is visible now and not in S1. Index event_by_xid in both streams,
+// partitions below xmax(S1) pruned; as cheap at the head as a poll.
+constexpr std::string_view kPendingDrained = R"(
+SELECT count(*), min(created_at) FROM (
+  (SELECT created_at FROM {schema}.event t
+   WHERE t.xid >= $1::xid8 AND ($3::bigint >> t.lane) & 1 = 1 ORDER BY t.xid, t.seq LIMIT $4::bigint)
+  UNION ALL
+  (SELECT y.created_at FROM unnest($2::xid8[]) x(xid) CROSS JOIN LATERAL
+     (SELECT created_at FROM {schema}.event t
+      WHERE t.xid = x.xid AND ($3::bigint >> t.lane) & 1 = 1 ORDER BY t.seq LIMIT $4::bigint) y)
+  LIMIT $4::bigint) pending)";
+
+// The same in the middle of a pair: $1 S1, $2 xmin(S1), $3 lanes, $4 limit, $5 position, $6 xmax(S2), $7 xip(S2). Beyond the
+// position what was not visible in S1, by event_by_seq; up to it what was not visible in S2, by event_by_xid.
+constexpr std::string_view kPendingBegun = R"(
+SELECT count(*), min(created_at) FROM (
+  (SELECT created_at FROM {schema}.event t
+   WHERE t.xid >= $2::xid8 AND t.seq > $5::bigint AND NOT pg_visible_in_snapshot(t.xid, $1::pg_snapshot)
+     AND ($3::bigint >> t.lane) & 1 = 1 ORDER BY t.seq LIMIT $4::bigint)
+  UNION ALL
+  (SELECT created_at FROM {schema}.event t
+   WHERE t.xid >= $6::xid8 AND t.seq <= $5::bigint AND ($3::bigint >> t.lane) & 1 = 1
+   ORDER BY t.xid, t.seq LIMIT $4::bigint)
+  UNION ALL
+  (SELECT y.created_at FROM unnest($7::xid8[]) x(xid) CROSS JOIN LATERAL
+     (SELECT created_at FROM {schema}.event t
+      WHERE t.xid = x.xid AND t.seq <= $5::bigint AND ($3::bigint >> t.lane) & 1 = 1
+      ORDER BY t.seq LIMIT $4::bigint) y)
+  LIMIT $4::bigint) pending)";
+
+// $1 subscription. Index settlement_newest.
+constexpr std::string_view kTotals = R"(
+SELECT coalesce(sum(acked), 0)::bigint, coalesce(sum(filtered), 0)::bigint,
+       to_char(max(at) FILTER (WHERE kind = 'settle') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+FROM {schema}.settlement WHERE subscription = $1::int)";
+
+constexpr std::string_view kRelays = R"(
+SELECT r.id, r.name, l.generation, clock_timestamp() - r.heartbeat_at <= r.lease,
+       to_char(r.heartbeat_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+FROM {schema}.relay r LEFT JOIN (SELECT owner, max(generation) AS generation FROM {schema}.lane GROUP BY owner) l
+  ON l.owner = r.id
+ORDER BY r.joined_at)";
+
+// ---- Membership. This server's clock decides about leases.
+
+// $1 id, $2 name, $3 boot id, $4 pid namespace, $5 pid, $6 process start, $7 lease in ms.
+constexpr std::string_view kJoin = R"(
+INSERT INTO {schema}.relay (id, name, boot_id, pid_ns, pid, started, lease)
+VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::bigint * interval '1 millisecond')
+ON CONFLICT (id) DO UPDATE SET heartbeat_at = clock_timestamp()
+RETURNING ctid::text)";
+
+// $1 ctid, $2 id, $3 lease in ms. By place: under somebody's old snapshot an update by key would walk every dead version
+// since, 17,000 a day.
+constexpr std::string_view kHeartbeat = R"(
+UPDATE {schema}.relay SET heartbeat_at = clock_timestamp(), lease = $3::bigint * interval '1 millisecond'
+WHERE ctid = $1::tid AND id = $2::uuid RETURNING ctid::text)";
+
+// $1 id, $2 lease in ms. When the row is no longer where it was.
+constexpr std::string_view kHeartbeatById = R"(
+UPDATE {schema}.relay SET heartbeat_at = clock_timestamp(), lease = $2::bigint * interval '1 millisecond'
+WHERE id = $1::uuid RETURNING ctid::text)";
+
+// Who owns the lanes. One relay owns all of them, so lane 0 tells; primary keys of lane and relay.
+constexpr std::string_view kOwner = R"(
+SELECT l.owner, l.generation, r.id IS NOT NULL, coalesce(clock_timestamp() - r.heartbeat_at > r.lease, true),
+       r.name, r.boot_id, r.pid_ns, r.pid, r.started
+FROM {schema}.lane l LEFT JOIN {schema}.relay r ON r.id = l.owner WHERE l.lane = 0)";
+
+// $1 the owner. Its next heartbeat waits behind this lock; one that came before it is seen here.
+constexpr std::string_view kLockOwner = R"(
+SELECT clock_timestamp() - heartbeat_at > lease FROM {schema}.relay WHERE id = $1::uuid FOR UPDATE)";
+
+// Two challengers come one after the other, in one order.
+constexpr std::string_view kLockLanes = "SELECT owner, generation FROM {schema}.lane ORDER BY lane FOR UPDATE";
+
+// $1 id.
+constexpr std::string_view kRemoveMember = "DELETE FROM {schema}.relay WHERE id = $1::uuid";
+
+// $1 owner, $2 generation.
+constexpr std::string_view kTakeLanes = "UPDATE {schema}.lane SET owner = $1::uuid, generation = $2::bigint";
+
+// $1 relay, $2 generation. Copies the newest cursor of every lane of every subscription, lanes at one place in one row.
+// Index settlement_newest, read backwards once per lane. A row of the old owner that comes later has a lower generation and
+// does not count.
+constexpr std::string_view kClaim = R"(
+INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, relay, config_version, s1, s2, from_position, position, l)
+SELECT c.subscription, 'claim', bit_or(1::bigint << lane), $2::bigint, $1::uuid, max(c.config_version),
+       c.s1::pg_snapshot, c.s2::pg_snapshot, coalesce(c.position, 0), c.position, c.l
+FROM {schema}.subscription s CROSS JOIN generate_series(0, 63) AS lane CROSS JOIN LATERAL
+  (SELECT t.subscription, t.config_version, t.s1::text, t.s2::text, t.position, t.l FROM {schema}.settlement t
+   WHERE t.subscription = s.id AND (t.lanes >> lane) & 1 = 1
+   ORDER BY t.generation DESC, t.id DESC LIMIT 1) c
+GROUP BY c.subscription, c.s1, c.s2, c.position, c.l)";
+
+// $1 owner.
+constexpr std::string_view kReleaseLanes = "UPDATE {schema}.lane SET owner = NULL WHERE owner = $1::uuid";
+
+// ---- Wake-up: the relay's side; the writer's is the default of event.xid. On a connection of its own.
+
+constexpr std::string_view kWakeChannel =
+    "SELECT 'outbox_wake_' || to_hex(hashtextextended('outbox:wake:{name}', 0)), pg_backend_pid()";
+
+// While a stopped relay held the lock, every commit would notify, and so queue behind one lock: the server ends a session
+// that is armed and says nothing for 3 s.
+constexpr std::string_view kArm = R"(
+SELECT CASE WHEN pg_try_advisory_lock(hashtextextended('outbox:wake:{name}', 0))
+       THEN set_config('idle_session_timeout', '3s', false) END IS NOT NULL)";
+
+constexpr std::string_view kDisarm =
+    "SELECT pg_advisory_unlock(hashtextextended('outbox:wake:{name}', 0)), set_config('idle_session_timeout', '0', false)";
+
+constexpr std::string_view kPing = "SELECT 1";
+
+// ---- Maintenance.
+
+constexpr std::string_view kMakePartitions = "SELECT {schema}.make_partitions()";
+
+}  // namespace
+
+Queries::Queries(std::string_view s)
+    // READ COMMITTED whatever the database's default is: each statement must see what was committed before it.
+    : begin(unprepared("begin", "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", s)),
+      commit(unprepared("commit", "COMMIT", s)),
+      flushed(unprepared("set synchronous_commit",
+                         "SELECT set_config('synchronous_commit', 'on', true) "
+                         "WHERE current_setting('synchronous_commit') = 'off'", s)),
+      find_schema(unprepared("look for the schema", kFindSchema, s)),
+      migrations(unprepared("read the schema's version", kMigrations, s)),
+      lock_migration(unprepared("wait for other migrations", kLockMigration, s)),
+      record_migration(unprepared("record a migration", kRecordMigration, s)),
+      condition(unprepared("check the schema", kCondition, s)),
+      insert_event(prepared("enqueue", kInsertEvent, s)),
+      insert_event_unlocked(prepared("enqueue", kInsertEventUnlocked, s)),
+      insert_events(prepared("enqueue", kInsertEvents, s)),
+      lock_keys(prepared("lock the keys", kLockKeys, s)),
+      backend(unprepared("ask for the backend", kBackend, s)),
+      subscriptions(prepared("list subscriptions", kSubscriptions, s)),
+      find_subscription(unprepared("find a subscription", kFindSubscription, s)),
+      create_subscription(unprepared("create a subscription", kCreateSubscription, s)),
+      first_settlement(unprepared("write a subscription's first cursor", kFirstSettlement, s)),
+      change_subscription(unprepared("change a subscription", kChangeSubscription, s)),
+      pause(unprepared("pause a subscription", kPause, s)),
+      resume(unprepared("resume a subscription", kResume, s)),
+      stop(unprepared("stop a subscription", kStop, s)),
+      cursors(unprepared("read a subscription's cursor", kCursors, s)),
+      pending_drained(unprepared("count pending events", kPendingDrained, s)),
+      pending_begun(unprepared("count pending events", kPendingBegun, s)),
+      totals(unprepared("sum up settlements", kTotals, s)),
+      relays(unprepared("list relays", kRelays, s)),
+      join(unprepared("register the relay", kJoin, s)),
+      heartbeat(prepared("renew the lease", kHeartbeat, s)),
+      heartbeat_by_id(unprepared("renew the lease", kHeartbeatById, s)),
+      owner(prepared("ask who owns the lanes", kOwner, s)),
+      lock_owner(unprepared("lock the owner's lease", kLockOwner, s)),
+      lock_lanes(unprepared("lock the lanes", kLockLanes, s)),
+      remove_member(unprepared("remove a relay", kRemoveMember, s)),
+      take_lanes(unprepared("take the lanes", kTakeLanes, s)),
+      claim(unprepared("claim the cursors", kClaim, s)),
+      release_lanes(unprepared("give the lanes back", kReleaseLanes, s)),
+      wake_channel(unprepared("ask for the wake-up's channel", kWakeChannel, s)),
+      arm(prepared("arm the wake-up", kArm, s)),
+      disarm(prepared("disarm the wake-up", kDisarm, s)),
+      ping(prepared("keep the wake-up armed", kPing, s)),
+      make_partitions(unprepared("add partitions", kMakePartitions, s)) {}
+
+}  // namespace outbox::store::postgres

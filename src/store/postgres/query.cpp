@@ -1,0 +1,69 @@
+#include "store/postgres/query.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/error.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+constexpr std::size_t kLongestName = 63;
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::uint64_t fnv1a(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return hash;
+}
+
+std::string hex(std::uint64_t value) {
+  std::string digits(16, '0');
+  for (std::size_t i = 0; i < digits.size(); ++i, value >>= 4U) digits[15 - i] = "0123456789abcdef"[value & 15U];
+  return digits;
+}
+
+}  // namespace
+
+Status check_schema_name(std::string_view schema) {
+  const bool good = !schema.empty() && schema.size() <= kLongestName && is_letter(schema.front()) &&
+                    std::all_of(schema.begin(), schema.end(), [](char c) { return is_letter(c) || is_digit(c); });
+  if (good) return {};
+  return fail(Errc::invalid_argument, "schema: is not a name of letters, digits and '_', at most 63 of them",
+              "leave it at its default, outbox");
+}
+
+std::string quote_identifier(std::string_view name) {
+  std::string quoted = "\"";
+  for (const char c : name) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted += '"';
+}
+
+std::string with_schema(std::string_view sql, std::string_view schema) {
+  std::string text(sql);
+  const auto put = [&text](std::string_view marker, const std::string& value) {
+    for (auto at = text.find(marker); at != std::string::npos; at = text.find(marker, at + value.size())) {
+      text.replace(at, marker.size(), value);
+    }
+  };
+  put("{schema}", quote_identifier(schema));
+  put("{name}", std::string(schema));
+  return text;
+}
+
+Query prepared(std::string_view what, std::string_view sql, std::string_view schema) {
+  Query query = unprepared(what, sql, schema);
+  query.handle = "outbox_" + hex(fnv1a(query.sql));
+  return query;
+}
+
+Query unprepared(std::string_view what, std::string_view sql, std::string_view schema) {
+  return Query{.what = std::string(what), .sql = with_schema(sql, schema), .handle = {}};
+}
+
+}  // namespace outbox::store::postgres

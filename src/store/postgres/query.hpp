@@ -1,0 +1,31 @@
+// What a statement is made of.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <outbox/error.hpp>
+
+namespace outbox::store::postgres {
+
+/// A statement with the schema in its place. Made once per store (queries.hpp) and living as long as it.
+struct Query {
+  std::string what;    ///< For error messages: "append settlements".
+  std::string sql;
+  std::string handle;  ///< Its name as a prepared statement; empty: sent unnamed each time.
+};
+
+/// Identifiers only from the configuration, and only harmless ones.
+[[nodiscard]] Status check_schema_name(std::string_view schema);
+/// The name in double quotes.
+[[nodiscard]] std::string quote_identifier(std::string_view name);
+/// Puts the quoted schema in the place of every {schema}, and the bare one, for use inside strings, in that of {name}.
+[[nodiscard]] std::string with_schema(std::string_view sql, std::string_view schema);
+
+/// A statement to be prepared. Its name is a hash of its text: behind a pooler another program's statement must never
+/// pass for ours.
+[[nodiscard]] Query prepared(std::string_view what, std::string_view sql, std::string_view schema);
+/// A statement that is not worth it: run once, or without a plan.
+[[nodiscard]] Query unprepared(std::string_view what, std::string_view sql, std::string_view schema);
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,308 @@
+#include "store/postgres/reader.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Columns of a page, in the order of read_queries.cpp.
+enum Column : int { kSeq, kId, kAggregateType, kAggregateId, kEventType, kPayload, kBytes, kContentType, kHeaders, kCreated };
+constexpr int kFirstExtra = kCreated + 1;
+enum HeadColumn : int { kSnapshot = kFirstExtra, kLastValue, kInsertLsn, kFlushLsn, kServerStart };
+
+/// What an event costs in memory beside its payload.
+constexpr std::size_t kEventOverhead = 256;
+/// Most rows ever asked for at once.
+constexpr std::size_t kMostRows = 10000;
+/// Longest wait for others to flush the log before we force it.
+constexpr std::chrono::nanoseconds kLongestBarrier = std::chrono::milliseconds(2);
+
+/// Everything that a page's views point into.
+struct PageStorage {
+  Rows rows;
+  Rows big;
+};
+
+EventView view_of(const Rows& rows, int row) {
+  EventView event;
+  event.seq = rows.int8(row, kSeq);
+  event.id = rows.uuid(row, kId);
+  event.aggregate_type = rows.bytes(row, kAggregateType);
+  event.aggregate_id = rows.bytes(row, kAggregateId);
+  event.event_type = rows.bytes(row, kEventType);
+  event.payload = rows.bytes(row, kPayload);
+  event.content_type = rows.bytes(row, kContentType);
+  event.headers = rows.bytes(row, kHeaders);
+  if (!event.headers.empty()) event.headers.remove_prefix(1);  // the version byte of binary jsonb
+  event.created_at_us = rows.time_us(row, kCreated);
+  return event;
+}
+
+}  // namespace
+
+// ---- before the first snapshot
+
+Status Reader::begin(std::span<const Cursor> /*cursors*/) {
+  // After a crash of the server transaction ids and sequence values may be issued again: nothing known before holds.
+  marks_->clear();
+  if (Status status = check_wal_functions(); !status) return status;
+  auto settings = connection_.exec(queries_->settings_check);
+  if (!settings) return pass(settings);
+  settings_in_force_ = settings->boolean(0, 0);
+  if (Status status = load_marks(); !status) return status;
+  return write_mark();
+}
+
+/// Some managed services refuse to say how far the log is; then every barrier is forced.
+Status Reader::check_wal_functions() {
+  auto told = connection_.exec(queries_->flushed);
+  if (told) return {};
+  const bool refused = told.error().origin == "pg:0A000" || told.error().origin == "pg:42501";
+  if (!refused) return pass(told);
+  *queries_ = make_read_queries(schema_, false);
+  return {};
+}
+
+Status Reader::load_marks() {
+  auto rows = connection_.exec(queries_->marks);
+  if (!rows) return pass(rows);
+  for (int row = 0; row < rows->size(); ++row) marks_->note(rows->uint64(row, 0), rows->int8(row, 1));
+  return {};
+}
+
+/// l is held before the transaction that writes the mark begins: two statements, in this order, each its own transaction.
+Status Reader::write_mark() {
+  auto sequence = connection_.exec(queries_->sequence);
+  if (!sequence) return pass(sequence);
+  const std::int64_t l = sequence->int8(0, 0);
+  Params params;
+  params.push_back(Param::int8(l));
+  auto mark = connection_.exec(queries_->mark, std::move(params));
+  if (!mark) return pass(mark);
+  marks_->note(mark->uint64(0, 0), l);
+  return {};
+}
+
+// ---- the request
+
+Status Reader::start(const PageRequest& request) {
+  if (connection_.pending()) {
+    const bool expected = ahead_ && ahead_->cursor == request.cursor && !request.until;
+    const PageRequest sent = std::exchange(ahead_, std::nullopt).value_or(PageRequest{});
+    if (expected) {
+      request_ = request;
+      request_.rows = sent.rows;
+      return {};
+    }
+    if (auto unwanted = connection_.collect(); !unwanted) return pass(unwanted);
+  }
+  request_ = request;
+  return send(request_);
+}
+
+Status Reader::send(const PageRequest& request) {
+  auto s1 = parse_snapshot(request.cursor.s1);
+  if (!s1) return pass(s1);
+  auto params = params_of(request, *s1);
+  if (!params) return pass(params);
+  const bool lean = s1->xip.empty();
+  if (request.cursor.drained() && !request.until) {
+    pair_ = nullptr;
+    send_page(lean ? queries_->present_lean : queries_->present, std::move(*params));
+  } else {
+    send_page(lean ? queries_->bounded_lean : queries_->bounded, std::move(*params));
+  }
+  return connection_.sync();
+}
+
+void Reader::send_page(const Query& query, Params params) {
+  // One statement outside a transaction is a transaction of its own; what it needs is either in force for this role, or
+  // set for one transaction, which also works through a transaction pooler.
+  if (settings_in_force_) {
+    connection_.send(query, std::move(params));
+    return;
+  }
+  connection_.send(queries_->begin);
+  connection_.send(queries_->settings);
+  connection_.send(query, std::move(params));
+  connection_.send(queries_->commit);
+}
+
+Result<Params> Reader::params_of(const PageRequest& request, const Snapshot& s1) const {
+  const Cursor& cursor = request.cursor;
+  const std::int64_t late_position = cursor.drained() ? 0 : cursor.position;
+  const std::int64_t position = std::max(marks_->floor(s1.xmax), late_position);
+  const auto rows = static_cast<std::int64_t>(std::min(request.rows, rows_hint_));
+  Params params;
+  params.push_back(Param::text(std::to_string(s1.xmax)));
+  params.push_back(Param::int8(position));
+  params.push_back(Param::int8(rows));
+  params.push_back(Param::text(array_text(s1.xip)));
+  if (cursor.drained() && !request.until) return params;
+  const std::string& s2_text = request.until ? request.until->s2 : cursor.s2;
+  auto s2 = parse_snapshot(s2_text);
+  if (!s2) return pass(s2);
+  params.push_back(Param::text(s2_text));
+  params.push_back(Param::text(std::to_string(s2->xmax)));
+  params.push_back(Param::int8(request.until ? request.until->bound : cursor.bound));
+  params.push_back(Param::int8(late_position));
+  return params;
+}
+
+// ---- the answer
+
+Result<Page> Reader::finish() {
+  const std::size_t asked = std::min(request_.rows, rows_hint_);
+  auto results = connection_.collect();
+  if (!results) return pass(results);
+  Rows rows = std::move((*results)[settings_in_force_ ? 0 : 2]);
+  Page page;
+  page.from = request_.cursor.drained() ? 0 : request_.cursor.position;
+  if (request_.cursor.drained() && !request_.until) {
+    if (Status status = take_head(rows, page); !status) return pass(status);
+  } else {
+    const Cursor& cursor = request_.cursor;
+    auto s2 = parse_snapshot(request_.until ? request_.until->s2 : cursor.s2);
+    if (!s2) return pass(s2);
+    page.pair = std::make_shared<const Pair>(Pair{.s1 = cursor.s1, .s2 = request_.until ? request_.until->s2 : cursor.s2,
+                                                  .bound = request_.until ? request_.until->bound : cursor.bound,
+                                                  .horizon = s2->xmax});
+    if (!rows.empty()) {
+      if (Status status = check_server(rows.int8(0, kFirstExtra)); !status) return pass(status);
+    }
+  }
+  rows_asked_ = asked;
+  if (Status status = fill(page, std::move(rows)); !status) return pass(status);
+  return page;
+}
+
+/// The first page of a pair that ends in the present: its own snapshot is S2.
+Status Reader::take_head(const Rows& rows, Page& page) {
+  Pair pair;
+  pair.s1 = request_.cursor.s1;
+  pair.s2 = rows.text(0, kSnapshot);
+  pair.bound = rows.int8(0, kLastValue);
+  auto s2 = parse_snapshot(pair.s2);
+  if (!s2) return pass(s2);
+  pair.horizon = s2->xmax;
+  Barrier barrier{.insert = ~std::uint64_t{0}, .flush = 0};
+  if (!rows.is_null(0, kInsertLsn)) {
+    barrier = {.insert = rows.uint64(0, kInsertLsn), .flush = rows.uint64(0, kFlushLsn)};
+  }
+  barrier_ = barrier;
+  page.pair = std::make_shared<const Pair>(std::move(pair));
+  return check_server(rows.int8(0, kServerStart));
+}
+
+/// Behind a pooler a restart of the server does not break our connection. Snapshots held in memory may lie after it.
+Status Reader::check_server(std::int64_t server_start) {
+  if (!server_start_) server_start_ = server_start;
+  if (*server_start_ == server_start) return {};
+  return fail(Error{.code = Errc::unavailable, .remedy = Remedy::reconnect, .effect = Effect::none,
+                    .message = "the database server was restarted", .hint = "reading starts again from the settlements",
+                    .origin = {}});
+}
+
+Status Reader::fill(Page& page, Rows rows) {
+  const auto storage = std::make_shared<PageStorage>(PageStorage{.rows = std::move(rows), .big = {}});
+  const Rows& read = storage->rows;
+  const int available = read.empty() || read.is_null(0, kSeq) ? 0 : read.size();
+  const int taken = cut(read, available, page.bytes);
+  const bool whole = taken == available;
+  page.drained = whole && static_cast<std::size_t>(available) < rows_asked_;
+  page.position = taken == 0 ? page.from : read.int8(taken - 1, kSeq);
+  rows_hint_ = whole ? std::min(rows_hint_ * 2, kMostRows) : static_cast<std::size_t>(taken);
+  if (Status status = fetch_big_payloads(storage->big, read, taken); !status) return status;
+  if (request_.ahead && whole && !page.drained) {
+    if (Status status = send_ahead(page); !status) return status;
+  }
+  page.events.reserve(static_cast<std::size_t>(taken));
+  for (int row = 0, big = 0; row < taken; ++row) {
+    page.events.push_back(view_of(read, row));
+    if (read.is_null(row, kPayload)) page.events.back().payload = storage->big.bytes(big++, 1);
+  }
+  page.storage = storage;
+  return {};
+}
+
+/// The server works on the next page while this one is decoded and delivered.
+Status Reader::send_ahead(const Page& page) {
+  PageRequest next = request_;
+  next.cursor = {.s1 = page.pair->s1, .s2 = page.pair->s2, .position = page.position, .bound = page.pair->bound};
+  next.until = nullptr;
+  if (Status status = send(next); !status) return status;
+  ahead_ = std::move(next);
+  return {};
+}
+
+/// How many rows fit into the byte limit; at least one.
+int Reader::cut(const Rows& rows, int available, std::size_t& bytes) const {
+  for (int row = 0; row < available; ++row) {
+    const auto size = static_cast<std::size_t>(rows.int4(row, kBytes)) + kEventOverhead;
+    if (row > 0 && bytes + size > request_.bytes) return row;
+    bytes += size;
+  }
+  return available;
+}
+
+/// Rows of `read` whose payload was left out, in the same order.
+Status Reader::fetch_big_payloads(Rows& big, const Rows& read, int count) {
+  std::vector<std::int64_t> seqs;
+  for (int row = 0; row < count; ++row) {
+    if (read.is_null(row, kPayload)) seqs.push_back(read.int8(row, kSeq));
+  }
+  if (seqs.empty()) return {};
+  Params params;
+  params.push_back(Param::int8_array(seqs));
+  auto rows = connection_.exec(queries_->big_payloads, std::move(params));
+  if (!rows) return pass(rows);
+  // Events are never removed before they are delivered: a missing one must stop us, not be skipped.
+  OUTBOX_CHECK(static_cast<std::size_t>(rows->size()) == seqs.size());
+  big = std::move(*rows);
+  return {};
+}
+
+// ---- the flush barrier (P3)
+
+Status Reader::wait_durable() {
+  if (!barrier_) return {};
+  const auto passed = [this] { return barrier_->flush >= barrier_->insert; };
+  if (!passed()) {
+    // Somebody's commit is likely to flush the log soon; otherwise one of ours does.
+    std::this_thread::sleep_for(std::min(kLongestBarrier, 2 * flush_takes_));
+    auto now = flushed();
+    if (!now) return pass(now);
+    if (!*now) {
+      if (Status status = force_flush(); !status) return status;
+    }
+  }
+  barrier_.reset();
+  return {};
+}
+
+Result<bool> Reader::flushed() {
+  if (barrier_->insert == ~std::uint64_t{0}) return false;  // the server does not tell
+  auto rows = connection_.exec(queries_->flushed);
+  if (!rows) return pass(rows);
+  return rows->uint64(0, 0) >= barrier_->insert;
+}
+
+Status Reader::force_flush() {
+  const auto before = Clock::now();
+  connection_.send(queries_->begin);
+  connection_.send(queries_->flush_settings);
+  connection_.send(queries_->force_flush);
+  connection_.send(queries_->commit);
+  auto done = connection_.finish();
+  if (!done) return pass(done);
+  flush_takes_ = (flush_takes_ * 7 + (Clock::now() - before)) / 8;
+  return {};
+}
+
+}  // namespace outbox::store::postgres

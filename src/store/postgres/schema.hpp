@@ -1,0 +1,33 @@
+// The tables of the outbox in a PostgreSQL database: bringing them there, and seeing whether they are what this program and
+// its cursors stand on.
+#pragma once
+
+#include <outbox/error.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "store/migration.hpp"
+#include "store/postgres/connection.hpp"
+#include "store/postgres/queries.hpp"
+#include "store/store.hpp"
+
+namespace outbox::store::postgres {
+
+/// Embedded from migrations/postgres, in order.
+[[nodiscard]] std::span<const Migration> migrations();
+
+/// Applies what is missing, each migration in a transaction of its own; of two processes at once the second finds nothing
+/// left to do. Returns the names of what was applied.
+[[nodiscard]] Result<std::vector<std::string>> migrate(Connection& connection, const Queries& queries,
+                                                       const std::string& schema);
+
+[[nodiscard]] Result<SchemaState> schema_state(Connection& connection, const Queries& queries);
+
+/// Primary, schema neither too old nor too new, lineage, sequence, indexes: refuses with what to do.
+[[nodiscard]] Status check(Connection& connection, const Queries& queries, const std::string& schema);
+
+/// The migrations as a script for psql.
+[[nodiscard]] std::string print_migrations(const std::string& schema);
+
+}  // namespace outbox::store::postgres

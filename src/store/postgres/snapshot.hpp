@@ -1,0 +1,23 @@
+// The text form of a pg_snapshot, "xmin:xmax:xip,xip", taken apart by the client. Pure.
+#pragma once
+
+#include <cstdint>
+#include <outbox/error.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace outbox::store::postgres {
+
+struct Snapshot {
+  std::uint64_t xmin{0};
+  std::uint64_t xmax{0};
+  std::vector<std::uint64_t> xip;  ///< In progress, ascending.
+};
+
+[[nodiscard]] Result<Snapshot> parse_snapshot(std::string_view text);
+
+/// "{1,2,3}", the text form of an xid8[] parameter.
+[[nodiscard]] std::string array_text(const std::vector<std::uint64_t>& values);
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,32 @@
+// What an outbox::postgres::Transaction keeps.
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <memory>
+#include <outbox/postgres.hpp>
+#include <vector>
+
+#include "store/postgres/queries.hpp"
+
+namespace outbox::postgres {
+
+struct Outbox::State {
+  store::postgres::Queries queries;
+  EventLimits limits;
+};
+
+struct Transaction::State {
+  /// Events of one outbox that follow each other.
+  struct Group {
+    std::shared_ptr<const Outbox::State> outbox;
+    std::vector<Event> events;
+    std::vector<EventId> ids;
+  };
+
+  PGconn* connection{nullptr};
+  bool open{false};
+  std::vector<Group> staged;
+};
+
+}  // namespace outbox::postgres

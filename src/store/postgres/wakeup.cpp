@@ -1,0 +1,120 @@
+#include "store/postgres/wakeup.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "store/postgres/error_map.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// The server ends an armed session that says nothing for 3 s (queries.cpp).
+constexpr std::chrono::seconds kPingEvery{1};
+
+struct FreeNotify {
+  void operator()(PGnotify* notify) const noexcept { PQfreemem(notify); }
+};
+
+/// Takes what libpq has received; true when there was something.
+bool take_notifications(PGconn* connection) {
+  bool any = false;
+  while (const std::unique_ptr<PGnotify, FreeNotify> one{PQnotifies(connection)}) any = true;
+  return any;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ArmedWakeup>> ArmedWakeup::create(std::optional<Connection> connection,
+                                                         std::shared_ptr<const Queries> queries) {
+  auto bell = EventFd::create();
+  if (!bell) return pass(bell);
+  std::unique_ptr<ArmedWakeup> wakeup(new ArmedWakeup(std::move(connection), std::move(queries), std::move(*bell)));
+  if (wakeup->connection_) {
+    if (Status status = wakeup->listen(); !status) return pass(status);
+  }
+  return wakeup;
+}
+
+Status ArmedWakeup::listen() {
+  auto channel = connection_->exec(queries_->wake_channel);
+  if (!channel) return pass(channel);
+  // A pooler that shares connections made up the process id that it told libpq.
+  direct_ = channel->int4(0, 1) == PQbackendPID(connection_->native());
+  if (!direct_) {
+    log::warn("wake-up not armed, polling instead reason=\"the connection goes through a pooler\"");
+    return {};
+  }
+  const Query listen{.what = "listen", .sql = "LISTEN " + quote_identifier(channel->bytes(0, 0)), .handle = {}};
+  auto listening = connection_->exec(listen);
+  if (!listening) return pass(listening);
+  return {};
+}
+
+Result<bool> ArmedWakeup::arm() {
+  if (!direct_) return false;
+  if (armed_) return true;
+  // What came before belongs to polls that have been made.
+  (void)take_notifications(connection_->native());
+  auto tried = connection_->exec(queries_->arm);
+  if (!tried) return pass(tried);
+  armed_ = tried->boolean(0, 0);
+  return armed_;
+}
+
+Status ArmedWakeup::disarm() {
+  if (!armed_) return {};
+  armed_ = false;
+  auto done = connection_->exec(queries_->disarm);
+  if (!done) return pass(done);
+  return {};
+}
+
+Result<Wakeup::Wake> ArmedWakeup::wait(Duration longest) {
+  const auto until = Clock::now() + std::min<Duration>(longest, std::chrono::hours(1));
+  auto ping_at = Clock::now() + kPingEvery;
+  for (;;) {
+    if (armed_) {
+      auto woken = notified();
+      if (!woken) return pass(woken);
+      if (*woken) return Wake::notified;
+    }
+    if (Clock::now() >= until) return Wake::timeout;
+    if (armed_ && Clock::now() >= ping_at) {
+      if (auto alive = connection_->exec(queries_->ping); !alive) return pass(alive);
+      ping_at = Clock::now() + kPingEvery;
+      continue;  // the answer may have brought a notification
+    }
+    auto ready = poll_until(armed_ ? std::min(until, ping_at) : until);
+    if (!ready) return pass(ready);
+    if (ready->bell) {
+      bell_.silence();
+      return Wake::interrupted;
+    }
+  }
+}
+
+Result<bool> ArmedWakeup::notified() {
+  PGconn* const connection = connection_->native();
+  if (PQconsumeInput(connection) != 1) return fail(lost_connection(connection, "wait for a wake-up"));
+  return take_notifications(connection);
+}
+
+Result<ArmedWakeup::Ready> ArmedWakeup::poll_until(TimePoint until) const {
+  std::array<pollfd, 2> fds{{{.fd = bell_.native(), .events = POLLIN, .revents = 0},
+                             {.fd = armed_ ? PQsocket(connection_->native()) : -1, .events = POLLIN, .revents = 0}}};
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+  const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left, 0)));
+  if (ready < 0 && errno != EINTR) return fail(Errc::internal, "wait for a wake-up: poll failed");
+  return Ready{.socket = ready > 0 && fds[1].revents != 0, .bell = ready > 0 && fds[0].revents != 0};
+}
+
+}  // namespace outbox::store::postgres

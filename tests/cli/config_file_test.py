@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""The configuration: where it comes from, what it refuses, what it shows."""
+
+import os
+import unittest
+
+from program import CHECK_FAILED, Case, ERROR, FILE_SUBSCRIPTION
+
+
+class Sources(Case):
+    def shown(self, *arguments, **more):
+        """Value and origin by path."""
+        settings = self.succeeds("config", "show", "--json", *arguments, **more).json()["settings"]
+        return {f"{s['section']}.{s['key']}": (s["value"], s["origin"]) for s in settings}
+
+    def test_defaults(self):
+        shown = self.shown()
+        self.assertEqual(shown["relay.page"], (1000, "default"))
+        self.assertEqual(shown["relay.lease"], ("15s", "default"))
+        self.assertEqual(shown["relay.window_bytes"], ("16MiB", "default"))
+
+    def test_the_file_in_the_working_directory_is_read(self):
+        self.write("outbox.toml", "[relay]\npage = 7\n")
+        self.assertEqual(self.shown()["relay.page"], (7, "outbox.toml:2"))
+
+    def test_a_variable_names_the_file_and_a_flag_overrides_it(self):
+        self.write("outbox.toml", "[relay]\npage = 7\n")
+        self.write("a.toml", "[relay]\npage = 8\n")
+        self.write("b.toml", "[relay]\npage = 9\n")
+        env = {"OUTBOX_CONFIG": "a.toml"}
+        self.assertEqual(self.shown(env=env)["relay.page"], (8, "a.toml:2"))
+        self.assertEqual(self.shown("-c", "b.toml", env=env)["relay.page"], (9, "b.toml:2"))
+
+    def test_flags_override_variables_and_variables_the_file(self):
+        self.write("outbox.toml", '[relay]\npage = 7\n[store]\nurl = "sqlite:file.db"\n')
+        env = {"OUTBOX_RELAY_PAGE": "8", "OUTBOX_STORE_URL": "sqlite:variable.db"}
+        shown = self.shown(env=env)
+        self.assertEqual(shown["relay.page"], (8, "environment OUTBOX_RELAY_PAGE"))
+        self.assertEqual(shown["store.url"], ("sqlite:variable.db", "environment OUTBOX_STORE_URL"))
+        shown = self.shown("--set", "relay.page=9", "--store", "sqlite:flag.db", env=env)
+        self.assertEqual(shown["relay.page"], (9, "--set"))
+        self.assertEqual(shown["store.url"], ("sqlite:flag.db", "--store"))
+
+    def test_an_empty_variable_counts_as_not_set(self):
+        self.assertEqual(self.shown(env={"OUTBOX_RELAY_PAGE": ""})["relay.page"], (1000, "default"))
+
+    def test_units(self):
+        self.write("outbox.toml", '[relay]\nlease = "1min"\nidle_poll = "500ms"\nwindow_bytes = "1024KiB"\ngrace = "90s"\n')
+        shown = self.shown()
+        self.assertEqual(shown["relay.lease"][0], "1min")
+        self.assertEqual(shown["relay.idle_poll"][0], "500ms")
+        self.assertEqual(shown["relay.window_bytes"][0], "1MiB")
+        self.assertEqual(shown["relay.grace"][0], "90s")
+
+    def test_settings_of_a_sink_are_numbers_lists_and_dotted_keys_too(self):
+        self.write("outbox.toml", '[subscription.a]\nsink = "kafka"\n[subscription.a.kafka]\nbrokers = ["x:1", "y:2"]\n'
+                                  'socket.keepalive.enable = true\n"batch.num.messages" = 500\n')
+        shown = self.shown()
+        self.assertEqual(shown["subscription.a.kafka.brokers"][0], "x:1,y:2")
+        self.assertEqual(shown["subscription.a.kafka.socket.keepalive.enable"][0], "true")
+        self.assertEqual(shown["subscription.a.kafka.batch.num.messages"][0], "500")
+
+    def test_a_variable_that_looks_like_a_slip_is_a_warning(self):
+        result = self.succeeds("config", "check", env={"OUTBOX_RELAY_PAEG": "5"})
+        self.assertIn("OUTBOX_RELAY_PAEG is no setting (hint: did you mean OUTBOX_RELAY_PAGE?)", result.err)
+
+
+class Secrets(Case):
+    def test_passwords_are_never_shown(self):
+        self.write("outbox.toml", '[store]\nurl = "postgresql://app:hush@db/shop?sslpassword=hush&sslmode=require"\n'
+                   '[subscription.a]\nsink = "kafka"\nheaders = { Authorization = "Bearer hush" }\n'
+                   '[subscription.a.kafka]\nbrokers = "b:1"\nsasl.password = "hush"\nsasl.username = "${env:WHO}"\n')
+        for arguments in ((), ("--json",)):
+            result = self.succeeds("config", "show", *arguments, env={"WHO": "hush"})
+            self.assertNotIn("hush", result.out + result.err)
+            self.assertIn("postgresql://app:***@db/shop?sslpassword=***&sslmode=require", result.out)
+
+    def test_a_password_with_strange_characters_is_not_shown_either(self):
+        for url in ("postgresql://app:hu/sh@x@db/shop", "host=db password=hush user=x", "host=db password='hu sh' user=x"):
+            shown = self.succeeds("config", "show", "--store", url).out
+            self.assertNotRegex(shown, "hu.?sh")
+
+    def test_references_are_replaced(self):
+        secret = self.write("password", "hush\n")
+        secret.chmod(0o600)
+        self.write("outbox.toml", '[store]\nurl = "sqlite:${env:NAME}-${file:password}-$${x}.db"\n')
+        shown = self.succeeds("config", "show", env={"NAME": "shop"}).out
+        self.assertIn('"sqlite:shop-hush-${x}.db"', shown)
+
+    def test_a_file_that_others_may_read_is_refused(self):
+        self.write("password", "hush\n").chmod(0o644)
+        self.write("outbox.toml", '[store]\nurl = "postgresql://app:${file:password}@db/x"\n')
+        self.fails(ERROR, "config", "show", says=("store.url", "${file:password}", "outbox.toml:2:7", "chmod 600"))
+
+    def test_missing_references_say_where(self):
+        self.write("outbox.toml", '[store]\nurl = "postgresql://app:${env:NOPE}@db/x"\n')
+        self.fails(ERROR, "config", "show", says=("${env:NOPE}", "is not set", "outbox.toml:2:7"))
+        self.write("outbox.toml", '[store]\nurl = "postgresql://app:${file:nope}@db/x"\n')
+        self.fails(ERROR, "config", "show", says=("${file:nope}", "No such file", "outbox.toml:2:7"))
+        self.write("outbox.toml", '[store]\nurl = "${vault:x}"\n')
+        self.fails(ERROR, "config", "show", says=("${vault:x}", "${env:NAME}"))
+
+    def test_a_verb_that_does_not_deliver_needs_no_broker_password(self):
+        self.write("outbox.toml", '[store]\nurl = "sqlite:shop.db"\n[subscription.a]\nsink = "kafka"\n'
+                                  '[subscription.a.kafka]\nbrokers = "b:1"\nsasl.password = "${env:NOPE}"\n')
+        self.succeeds("migrate")
+        self.fails(CHECK_FAILED, "config", "check", says="${env:NOPE}")
+        self.fails(ERROR, "relay", says="${env:NOPE}")
+
+
+class Refusals(Case):
+    def refused(self, text, *says):
+        """By `check` with 3, by a verb that works with 1; the same line."""
+        self.write("bad.toml", text)
+        checked = self.fails(CHECK_FAILED, "config", "check", "-c", "bad.toml", says=says)
+        used = self.fails(ERROR, "status", "-c", "bad.toml", "--store", "sqlite:x.db", says=says)
+        self.assertEqual(checked.err, used.err)
+
+    def test_unknown_key(self):
+        self.refused("[relay]\npaeg = 5\n", "unknown setting relay.paeg", "bad.toml:2:1", "did you mean relay.page?")
+
+    def test_unknown_section(self):
+        self.refused("[realy]\npage = 5\n", "unknown section realy", "bad.toml:1:2", "did you mean relay?")
+
+    def test_a_setting_outside_of_its_section(self):
+        self.refused("page = 5\n", "unknown setting page", "bad.toml:1:1", "did you mean relay.page?")
+
+    def test_unknown_key_of_a_subscription(self):
+        self.refused('[subscription.a]\nsink = "null"\nevent_type = ["x"]\n', "unknown setting subscription.a.event_type",
+                     "bad.toml:3:1", "did you mean event_types?")
+
+    def test_wrong_types(self):
+        for line, says in (("page = \"many\"", ("expected an integer from 1 to 10000", 'found the string "many"')),
+                           ("page = 0", ("expected an integer from 1 to 10000", "found 0")),
+                           ("page = 1.5", ("expected an integer", "found a number with a fraction 1.5")),
+                           ("lease = 15", ("expected a duration", "found an integer 15", 'lease = "15s"')),
+                           ('lease = "15"', ("expected a duration", 'found "15"', 'write "15s" for seconds')),
+                           ('lease = "15 parsecs"', ("expected a duration", "ms, s, min, h or d")),
+                           ('lease = "1ms"', ("from 1s to 10min", 'found "1ms"')),
+                           ('window_bytes = "16M"', ("expected a size", "KiB, MiB or GiB")),
+                           ('wake_up = "yes"', ("expected true or false", 'found the string "yes"')),
+                           ("name = 5", ("expected a string", 'name = "5"')),
+                           ("name = [5]", ("expected a string", "found an array"))):
+            self.refused(f"[relay]\n{line}\n", line.split()[0], "bad.toml:2:", *says)
+
+    def test_wrong_choices(self):
+        self.refused('[log]\nlevel = "infos"\n', "debug | info | warn | error | off", 'did you mean "info"?')
+        self.refused('[subscription.a]\nsink = "kafak"\n', 'found "kafak"', 'did you mean "kafka"?', "bad.toml:2:8")
+
+    def test_a_table_where_a_value_belongs_and_the_other_way_round(self):
+        self.refused("[relay.page]\nx = 1\n", "relay.page", "found a table")
+        self.refused("relay = 5\n", "relay: expected a table, found an integer")
+        self.refused("[subscription]\norders = 5\n", "subscription.orders: expected a table")
+
+    def test_subscriptions(self):
+        a = "[subscription.a]\n"
+        self.refused(a + 'topic = "x"\n', "subscription.a.sink: is missing")
+        self.refused(a + 'sink = "null"\nevent_types = "Order*"\n', "expected an array of strings", 'event_types = ["Order*"]')
+        self.refused(a + 'sink = "null"\ntopic = "{nope}"\n', "topic", "nope", "bad.toml:3:1")
+        self.refused('[subscription."a b"]\nsink = "null"\n', "subscription.a b", "name")
+
+    def test_settings_of_sinks(self):
+        a = '[subscription.a]\nsink = "file"\n'
+        self.refused(a, "subscription.a.file.path: is missing", "bad.toml:1:")
+        self.refused(a + '[subscription.a.file]\npaht = "x"\n', "unknown setting subscription.a.file.paht", "bad.toml:4:1",
+                     "did you mean path?")
+        self.refused(a + '[subscription.a.kafka]\nbrokers = "x"\n', "settings of a sink that is not used", "is file")
+
+    def test_not_toml(self):
+        self.refused("[relay\n", "not valid TOML", "bad.toml:1:7")
+        self.refused("[relay]\npage = 1\npage = 2\n", "not valid TOML", "bad.toml:3:")
+
+    def test_values_that_do_not_fit_together(self):
+        self.refused("[relay]\npage = 500\nwindow_events = 100\n", "relay.window_events", "bad.toml:3:17")
+
+    def test_variables_and_flags_are_named(self):
+        self.fails(CHECK_FAILED, "config", "check", env={"OUTBOX_RELAY_PAGE": "x"}, says="environment OUTBOX_RELAY_PAGE")
+        self.fails(CHECK_FAILED, "config", "check", "--set", "relay.paeg=5", says=("relay.paeg", "--set", "relay.page?"))
+        self.fails(ERROR, "status", "--log-level", "loud", says=("log.level", "--log-level"))
+
+    def test_missing_files(self):
+        self.fails(ERROR, "status", "-c", "nope.toml", says=("No such file", "nope.toml", "-c"))
+        self.fails(ERROR, "status", env={"OUTBOX_CONFIG": "nope.toml"}, says=("nope.toml", "OUTBOX_CONFIG"))
+        self.fails(ERROR, "status", "-c", os.curdir, says="Is a directory")
+
+    def test_every_mistake_is_reported(self):
+        self.write("bad.toml", "[relay]\npaeg = 5\nlease = 15\n[log]\nlevel = 1\n[subscription.a]\nsink = \"file\"\n"
+                               "format = \"xml\"\n[subscription.a.file]\npaht = 1\n")
+        result = self.outbox("config", "check", "-c", "bad.toml")
+        self.assertEqual(result.code, CHECK_FAILED)
+        where = [line.split("bad.toml:")[1].split(":")[0] for line in result.err.splitlines()]
+        self.assertEqual(where, ["2", "3", "5", "8", "10"])
+        problems = self.outbox("config", "check", "-c", "bad.toml", "--json").json()
+        self.assertFalse(problems["ok"])
+        self.assertEqual([p["line"] for p in problems["problems"]], [2, 3, 5, 8, 10])
+        self.assertEqual(problems["problems"][0]["path"], "relay.paeg")
+
+    def test_a_good_file_passes(self):
+        self.write("outbox.toml", FILE_SUBSCRIPTION)
+        self.assertIn("outbox.toml: ok, 1 subscription", self.succeeds("config", "check").out)
+        self.assertTrue(self.succeeds("config", "check", "--json").json()["ok"])
+
+
+if __name__ == "__main__":
+    unittest.main()

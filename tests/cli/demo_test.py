@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""outbox demo: what it prints, how it ends, and that it leaves nothing behind."""
+
+import json
+import os
+import subprocess
+import unittest
+import uuid
+from pathlib import Path
+
+from program import Case, CHECK_FAILED, ERROR, INTERRUPTED, OK, POSTGRES, USAGE, signal, wait_until
+
+KAFKA = os.environ.get("OUTBOX_TEST_KAFKA")
+NUMBERS = {"committed", "delivered", "lost", "ghosts", "out_of_order", "duplicates", "kills"}
+
+
+class Demo(Case):
+    def setUp(self):
+        super().setUp()
+        self.work = self.folder / "tmp"
+        self.work.mkdir()
+        self.environment["TMPDIR"] = str(self.work)
+
+    def left_behind(self):
+        return sorted(path.name for path in self.work.iterdir())
+
+    def run_demo(self, *arguments):
+        result = self.succeeds("demo", "--json", *arguments)
+        self.assertEqual(result.err, "")
+        numbers = result.json()
+        self.assertEqual(set(numbers), NUMBERS)
+        self.assertEqual(self.left_behind(), [])
+        return numbers
+
+    def held(self, numbers, kills):
+        self.assertGreater(numbers["committed"], 20)
+        self.assertEqual(numbers["delivered"], numbers["committed"])
+        self.assertEqual((numbers["lost"], numbers["ghosts"], numbers["out_of_order"], numbers["kills"]), (0, 0, 0, kills))
+
+    def children(self, process):
+        return Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="utf-8").split()
+
+    @staticmethod
+    def alive(pid):
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return False
+        return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+class OnSqliteAndFile(Demo):
+    def test_every_promise_holds_while_the_relay_is_killed(self):
+        self.held(self.run_demo("--seconds", "3", "--kills", "4"), kills=4)
+
+    def test_without_a_kill_nothing_comes_twice(self):
+        numbers = self.run_demo("--seconds", "1", "--kills", "0", "--writers", "2")
+        self.held(numbers, kills=0)
+        self.assertEqual(numbers["duplicates"], 0)
+
+    def test_people_get_a_table_that_explains_itself(self):
+        result = self.succeeds("demo", "--seconds", "1", "--kills", "1")
+        self.assertEqual(result.err, "")
+        for name in ("committed", "delivered", "lost", "ghosts", "out of order", "duplicates", "kills"):
+            self.assertRegex(result.out, rf"(?m)^  {name} +[\d,]+   \w")
+        self.assertIn("Every promise held.", result.out)
+        self.assertNotIn("\r", result.out)
+        self.assertNotIn("\x1b", result.out)
+        self.assertEqual(self.left_behind(), [])
+
+    def test_a_dual_write_invents_orders_and_that_is_no_error(self):
+        numbers = self.run_demo("--naive", "--seconds", "3", "--kills", "4")
+        self.assertGreater(numbers["committed"], 20)
+        self.assertGreater(numbers["ghosts"], 0)
+        self.assertEqual(numbers["kills"], 4)
+
+    def test_a_file_of_the_users_choice_is_made_and_removed(self):
+        self.held(self.run_demo("--seconds", "1", "--kills", "0", "--store", "sqlite:mine.db"), kills=0)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["tmp"])
+
+    def test_settings_meant_for_other_verbs_do_not_disturb(self):
+        result = self.succeeds("demo", "--json", "--seconds", "1", "--kills", "1",
+                               env={"OUTBOX_STORE_URL": "sqlite:other.db", "OUTBOX_RELAY_PAGE": "nonsense"})
+        self.held(result.json(), kills=1)
+
+    def test_keep_keeps_what_can_be_looked_at(self):
+        result = self.succeeds("demo", "--keep", "--seconds", "1", "--kills", "1")
+        (folder,) = self.work.iterdir()
+        self.assertIn(f"Kept: {folder}", result.out)
+        names = {path.name for path in folder.iterdir()}
+        self.assertLessEqual({"shop.db", "delivered.jsonl", "relay.toml", "relay.log"}, names)
+        first = json.loads((folder / "delivered.jsonl").read_text(encoding="utf-8").splitlines()[0])
+        self.assertEqual(first["event_type"], "OrderPlaced")
+        self.assertEqual(set(first["body"]), {"order", "customer", "version", "cents"})
+
+    def test_an_existing_file_is_not_touched(self):
+        mine = self.write("mine.db", "mine")
+        self.fails(ERROR, "demo", "--store", "sqlite:mine.db", says="the file exists")
+        self.assertEqual(mine.read_text(encoding="utf-8"), "mine")
+        self.assertEqual(self.left_behind(), [])
+
+    def test_wrong_options_are_named(self):
+        for arguments, says in ((("--seconds", "0"), "--seconds 0"), (("--writers", "100"), "--writers 100"),
+                                (("--seconds", "2", "--kills", "5"), "--kills 5"), (("--sink", "stdout"), "--sink stdout"),
+                                (("--sink", "kafka"), "--brokers"), (("--brokers", "x:1"), "--sink kafka"),
+                                (("--store", "mysql://x"), "--store"), (("--bogus",), "--bogus")):
+            self.fails(USAGE, "demo", *arguments, says=says)
+
+    def test_a_store_that_cannot_be_made_is_one_clear_line(self):
+        self.fails(ERROR, "demo", "--store", "sqlite:nowhere/shop.db", says="nowhere")
+        self.assertEqual(self.left_behind(), [])
+
+
+class Interrupted(Demo):
+    def start(self, *arguments):
+        process = self.spawn("demo", "--seconds", "600", *arguments)
+        children = wait_until(lambda: self.children(process), "a child")
+        wait_until(lambda: any(path.stat().st_size > 0 for path in self.work.glob("*/delivered.jsonl")), "a delivery")
+        return process, children
+
+    def gone(self, children):
+        wait_until(lambda: not any(self.alive(child) for child in children), "the end of the children")
+
+    def test_ctrl_c_ends_it_cleanly_with_the_table_so_far(self):
+        for arguments in ((), ("--naive",)):
+            process, children = self.start(*arguments)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, INTERRUPTED, out + err)
+            self.assertRegex(out, r"(?m)^  committed +[\d,]+")
+            self.assertIn("Stopped early", out)
+            self.gone(children)
+            self.assertEqual(self.left_behind(), [])
+
+    def test_sigterm_does_the_same(self):
+        process, children = self.start()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, INTERRUPTED)
+        self.gone(children)
+        self.assertEqual(self.left_behind(), [])
+
+    def test_no_child_survives_it(self):
+        for arguments in ((), ("--naive",)):
+            process, children = self.start(*arguments)
+            process.kill()
+            process.communicate(timeout=60)
+            self.gone(children)
+            for folder in self.work.iterdir():
+                subprocess.run(["rm", "-r", str(folder)], check=True)
+
+    def test_a_relay_that_ends_by_itself_ends_the_demo(self):
+        process, (child,) = self.start("--kills", "0")
+        os.kill(int(child), signal.SIGKILL)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, ERROR, out + err)
+        self.assertRegex(err, r"^outbox: the relay ended by itself with signal 9: .*\n$")
+        self.assertEqual(self.left_behind(), [])
+
+
+class Damaged(Demo):
+    def test_a_lost_order_is_noticed(self):
+        """The judge itself: somebody takes lines out of the destination, and puts one in."""
+        process = self.spawn("demo", "--json", "--seconds", "2", "--kills", "0", "--writers", "1", "--keep")
+        wait_until(lambda: any(path.stat().st_size > 5000 for path in self.work.glob("*/delivered.jsonl")), "deliveries")
+        (path,) = self.work.glob("*/delivered.jsonl")
+        with open(path, "r+b") as file:
+            # The same length, so that whoever writes and reads it goes on where it was.
+            first = file.readline()
+            file.seek(0)
+            file.write(first.replace(b'"order": "1-0', b'"order": "X-0'))
+        out, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, CHECK_FAILED, out + err)
+        numbers = json.loads(out)
+        self.assertEqual((numbers["lost"], numbers["ghosts"]), (1, 1))
+        self.assertIn("Kept: ", err)
+
+
+@unittest.skipUnless(POSTGRES, "OUTBOX_TEST_POSTGRES is not set: no PostgreSQL server")
+class OnPostgres(Demo):
+    """In a database of its own: others' tests have outboxes in theirs."""
+
+    def setUp(self):
+        super().setUp()
+        name = "demo_" + uuid.uuid4().hex[:12]
+        self.psql(POSTGRES, f'CREATE DATABASE "{name}"')
+        self.addCleanup(self.psql, POSTGRES, f'DROP DATABASE "{name}" WITH (FORCE)')
+        self.database = self.with_database(name)
+
+    @staticmethod
+    def with_database(name):
+        base, question, query = POSTGRES.partition("?")
+        return base.rpartition("/")[0] + "/" + name + question + query
+
+    @staticmethod
+    def psql(database, sql):
+        return subprocess.run(["psql", database, "-qXAtv", "ON_ERROR_STOP=1", "-c", sql], check=True, capture_output=True,
+                              text=True).stdout
+
+    def schemas(self):
+        return self.psql(self.database, "SELECT nspname FROM pg_namespace WHERE nspname LIKE '%demo%' ORDER BY 1").split()
+
+    def test_every_promise_holds_while_the_relay_is_killed(self):
+        self.held(self.run_demo("--store", self.database, "--seconds", "3", "--kills", "4"), kills=4)
+        self.assertEqual(self.schemas(), [])
+
+    def test_a_dual_write(self):
+        numbers = self.run_demo("--store", self.database, "--naive", "--seconds", "3", "--kills", "4")
+        self.assertGreater(numbers["ghosts"], 0)
+        self.assertEqual(self.schemas(), [])
+
+    def test_what_was_kept_is_dropped_by_the_next_one(self):
+        self.succeeds("demo", "--store", self.database, "--seconds", "1", "--kills", "0", "--keep")
+        self.assertEqual(self.schemas(), ["outbox_demo", "outbox_demo_shop"])
+        self.succeeds("demo", "--store", self.database, "--seconds", "1", "--kills", "0")
+        self.assertEqual(self.schemas(), [])
+
+    def test_a_database_with_an_outbox_in_use_is_refused(self):
+        self.write("outbox.toml", f'[store]\nurl = "{self.database}"\n[subscription.real]\nsink = "null"\n')
+        self.succeeds("migrate")
+        self.succeeds("subscription", "apply")
+        self.fails(ERROR, "demo", "--store", self.database, says=("schema outbox has subscriptions", "another database"))
+        self.assertEqual(self.schemas(), [])
+
+    def test_a_schema_of_that_name_that_is_not_ours_is_not_dropped(self):
+        self.psql(self.database, "CREATE SCHEMA outbox_demo_shop")
+        self.fails(ERROR, "demo", "--store", self.database, says="is not the demo's")
+        self.assertEqual(self.schemas(), ["outbox_demo_shop"])
+
+    def test_a_server_that_is_not_there(self):
+        self.assertEqual(self.outbox("demo", "--store", "postgresql://127.0.0.1:1/none").code, ERROR)
+        self.assertEqual(self.left_behind(), [])
+
+
+@unittest.skipUnless(KAFKA, "OUTBOX_TEST_KAFKA is not set: no Kafka broker")
+class OnKafka(Demo):
+    def test_every_promise_holds_while_the_relay_is_killed(self):
+        self.held(self.run_demo("--sink", "kafka", "--brokers", KAFKA, "--seconds", "4", "--kills", "3"), kills=3)
+
+    def test_a_dual_write(self):
+        numbers = self.run_demo("--sink", "kafka", "--brokers", KAFKA, "--naive", "--seconds", "4", "--kills", "3")
+        self.assertGreater(numbers["ghosts"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

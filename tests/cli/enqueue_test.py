@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""outbox enqueue: one event from arguments, many from lines."""
+
+import json
+import subprocess
+import unittest
+import uuid
+
+from program import Case, ERROR, INTERRUPTED, OnPostgres, OnSqlite, USAGE, jsonl, signal, wait_until
+
+ARGUMENTS = ("enqueue", "order", "42", "OrderPlaced")
+
+
+class Enqueue:
+    def setUp(self):
+        super().setUp()
+        self.migrate()
+
+    def enqueue(self, *arguments, **more):
+        return self.succeeds(*self.at_store("enqueue", *arguments), **more)
+
+    def test_one_event_prints_its_id(self):
+        printed = self.enqueue("order", "42", "OrderPlaced", '{"total": 12.5}').out
+        self.assertEqual(uuid.UUID(printed.strip()).version, 7)
+        self.assertEqual(self.events(), 1)
+
+    def test_an_id_of_the_callers(self):
+        wanted = str(uuid.uuid4())
+        self.assertEqual(self.enqueue(*ARGUMENTS[1:], "{}", "--id", wanted, "--json").json(), {"id": wanted})
+
+    def test_payload_from_file_and_stdin(self):
+        self.write("payload.json", '{"from": "a file"}\n')
+        self.enqueue(*ARGUMENTS[1:], "@payload.json")
+        self.enqueue(*ARGUMENTS[1:], "-", stdin="[1, 2]")
+        self.enqueue(*ARGUMENTS[1:], "hello", "--content-type", "text/plain", "--header", "a=b", "--header", "c=d=e")
+        self.assertEqual(self.events(), 3)
+
+    def test_payloads_that_look_like_something_else(self):
+        for payload in ("{}", "[1,2]", "[]", '""', "-5", "null"):
+            self.enqueue("order", "", "status", payload)
+        self.assertEqual(self.events(), 6)
+
+    def test_bad_arguments_write_nothing(self):
+        for arguments, code, says in (((*ARGUMENTS, "{"), ERROR, "payload"),
+                                      (("enqueue", "", "42", "OrderPlaced", "{}"), ERROR, "aggregate_type"),
+                                      (("enqueue", "order", "42", " ", "{}"), ERROR, "event_type"),
+                                      ((*ARGUMENTS, "{}", "--id", "5"), ERROR, "id"),
+                                      ((*ARGUMENTS, "{}", "--header", "x"), USAGE, "--header name=value"),
+                                      ((*ARGUMENTS, "{}", "--header", "a b=c"), ERROR, "headers"),
+                                      ((*ARGUMENTS, "@nope"), ERROR, "nope"),
+                                      (ARGUMENTS, USAGE, "PAYLOAD"),
+                                      ((*ARGUMENTS, "{}", "--jsonl"), USAGE, "--jsonl")):
+            result = self.outbox(*self.at_store(*arguments))
+            self.assertEqual(result.code, code, (arguments, result))
+            self.assertEqual(len(result.err.splitlines()), 1, result)
+            self.assertIn(says, result.err)
+        self.assertEqual(self.events(), 0)
+
+    def test_lines_from_stdin(self):
+        result = self.enqueue("--jsonl", "--json", stdin=jsonl(2500)).json()
+        self.assertEqual((result["events"], result["transactions"], result["lines"]), (2500, 3, 2500))
+        self.assertEqual(self.events(), 2500)
+
+    def test_lines_from_a_file_with_ids(self):
+        self.write("events.jsonl", jsonl(3) + "\n\r\n" + jsonl(1).rstrip("\n"))
+        ids = self.enqueue("--jsonl", "events.jsonl", "--ids").out.split()
+        self.assertEqual(len(set(ids)), 4)
+        self.assertEqual(self.events(), 4)
+
+    def test_ids_in_lines_are_kept(self):
+        wanted = str(uuid.uuid4())
+        line = json.dumps({"aggregate_type": "a", "event_type": "b", "payload": 1, "id": wanted})
+        self.assertEqual(self.enqueue("--jsonl", "--ids", stdin=line).out.strip(), wanted)
+
+    def test_large_lines_make_smaller_transactions(self):
+        line = json.dumps({"aggregate_type": "a", "event_type": "b", "payload": "x" * 1_000_000}) + "\n"
+        result = self.enqueue("--jsonl", "--json", stdin=line * 10).json()
+        self.assertEqual((result["events"], result["transactions"]), (10, 2))
+
+    def test_nothing_is_no_error(self):
+        self.assertEqual(self.enqueue("--jsonl", "--json").json()["events"], 0)
+
+    def bad_line(self, line, *says):
+        """Line 1502: the first transaction of 1000 lines is committed, of the second nothing is."""
+        before = self.events()
+        self.write("events.jsonl", jsonl(1501) + line + "\n" + jsonl(1000))
+        result = self.outbox(*self.at_store("enqueue", "--jsonl", "events.jsonl"))
+        self.assertEqual(result.code, ERROR, result)
+        self.assertEqual(len(result.err.splitlines()), 1, result)
+        for part in ("events.jsonl:1502", "1000 events were committed", "nothing from line 1001 on",
+                     "go on with line 1001", *says):
+            self.assertIn(part, result.err)
+        self.assertEqual(self.events() - before, 1000)
+
+    def test_malformed_lines(self):
+        self.bad_line('{"aggregate_type": "a", "event_type": "b", "payload": 1', "is not a JSON object")
+        self.bad_line("no json", "is not a JSON object")
+        self.bad_line('{"aggregate_type": "a", "evnt_type": "b", "payload": 1}', "evnt_type", "event_type")
+        self.bad_line('{"aggregate_type": "", "event_type": "b", "payload": 1}', "aggregate_type")
+        self.bad_line('{"aggregate_type": "a", "event_type": "b"}', "payload: is missing")
+        self.bad_line('{"aggregate_type": "a", "event_type": "b", "payload": "x", "content_type": "application/json"}', "payload")
+
+    def test_a_bad_first_line_writes_nothing(self):
+        self.fails(ERROR, *self.at_store("enqueue", "--jsonl"), stdin="x\n" + jsonl(10),
+                   says=("stdin:1", "0 events were committed"))
+        self.assertEqual(self.events(), 0)
+
+    def test_a_missing_file(self):
+        self.fails(ERROR, *self.at_store("enqueue", "--jsonl", "nope.jsonl"), says="nope.jsonl")
+
+    def test_what_came_is_written_when_the_input_pauses(self):
+        process = self.spawn(*self.at_store("enqueue", "--jsonl"), stdin=subprocess.PIPE)
+        process.stdin.write(jsonl(3))
+        process.stdin.flush()
+        wait_until(lambda: self.events() == 3, "three events without an end of input")
+        out, _ = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 0)
+        self.assertIn("3 events", out)
+
+    def test_a_signal_stops_it_and_it_says_where_to_go_on(self):
+        process = self.spawn(*self.at_store("enqueue", "--jsonl"), stdin=subprocess.PIPE)
+        process.stdin.write(jsonl(3))
+        process.stdin.flush()
+        wait_until(lambda: self.events() == 3, "three events")
+        process.send_signal(signal.SIGINT)
+        error = process.stderr.read()
+        self.assertEqual(process.wait(timeout=30), INTERRUPTED)
+        self.assertEqual(error, "outbox: interrupted: 3 events were committed (hint: go on with line 4)\n")
+
+    def test_progress(self):
+        process = self.spawn(*self.at_store("enqueue", "--jsonl", "--progress"), stdin=subprocess.PIPE)
+        process.stdin.write(jsonl(3))
+        process.stdin.flush()
+        self.assertRegex(process.stderr.readline(), r"^outbox: 3 events, \d+/s$")
+
+
+class EnqueueSqlite(OnSqlite, Enqueue, Case):
+    pass
+
+
+class EnqueuePostgres(OnPostgres, Enqueue, Case):
+    pass
+
+
+if __name__ == "__main__":
+    unittest.main()

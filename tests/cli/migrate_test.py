@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""outbox migrate: and what every verb says when the schema is not there, too old or too new."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import unittest
+
+from program import BINARY, CHECK_FAILED, Case, ERROR, OnPostgres, USAGE
+
+NOBODY = 65534
+
+
+class Migrate:
+    def test_it_can_be_repeated(self):
+        self.assertIn("applied 0001_", self.succeeds(*self.at_store("migrate")).out)
+        self.assertIn("nothing to do", self.succeeds(*self.at_store("migrate")).out)
+        self.assertEqual(self.succeeds(*self.at_store("migrate", "--json")).json(), {"applied": []})
+
+    def test_status(self):
+        self.migrate()
+        status = self.succeeds(*self.at_store("migrate", "--status", "--json")).json()
+        self.assertTrue(status["current"])
+        self.assertEqual(status["version"], status["wanted"])
+
+    def test_two_at_once(self):
+        both = [self.spawn(*self.at_store("migrate")) for _ in range(2)]
+        for process in both:
+            _, error = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, error), (0, ""))
+
+    def test_a_schema_that_is_not_there(self):
+        if self.flags:
+            status = self.outbox(*self.at_store("migrate", "--status"))
+            self.assertEqual(status.code, CHECK_FAILED)
+        for verb in (("status",), ("enqueue", "a", "b", "c", "{}"), ("subscription", "list"), ("relay",)):
+            self.fails(ERROR, *self.at_store(*verb, "--log-level", "off"), says="outbox migrate")
+
+    def test_print_connects_to_nothing(self):
+        printed = self.succeeds(*self.at_store("migrate", "--print")).out
+        self.assertIn("CREATE TABLE", printed)
+        if not self.flags:
+            self.assertFalse((self.folder / "shop.db").exists())
+
+
+class MigrateSqlite(Migrate, Case):
+    def test_print_and_status_exclude_each_other(self):
+        self.fails(USAGE, *self.at_store("migrate", "--print", "--status"), says="exclude")
+
+    def test_what_is_printed_is_the_schema(self):
+        with sqlite3.connect(":memory:") as database:
+            database.executescript(self.succeeds(*self.at_store("migrate", "--print")).out)
+            tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master")}
+        self.assertIn("outbox_event", tables)
+
+    def test_a_schema_that_is_too_new(self):
+        self.migrate()
+        with sqlite3.connect(self.folder / "shop.db") as database:
+            columns = [row[1] for row in database.execute("PRAGMA table_info(outbox_migration)")]
+            values = ", ".join("99" if column == "version" else column for column in columns)
+            database.execute(f"INSERT INTO outbox_migration SELECT {values} FROM outbox_migration LIMIT 1")
+        for verb in (("status",), ("enqueue", "a", "b", "c", "{}"), ("migrate",), ("relay",)):
+            self.fails(ERROR, *self.at_store(*verb, "--log-level", "off"), says=("99", "newer outbox"))
+        status = self.outbox(*self.at_store("migrate", "--status"))
+        self.assertEqual(status.code, CHECK_FAILED, status)
+        self.assertIn("newer outbox", status.out)
+
+    def test_a_missing_file_is_not_made_by_looking(self):
+        self.fails(ERROR, *self.at_store("status"), says=("does not exist", "outbox migrate"))
+        self.assertFalse((self.folder / "shop.db").exists())
+
+    def test_a_missing_directory(self):
+        self.fails(ERROR, "migrate", "--store", "sqlite:no/such/shop.db", says="no/such")
+
+    def test_something_that_is_no_database(self):
+        self.write("shop.db", "this is not a database, only a text that is long enough to look like a header" * 20)
+        for verb in ("status", "migrate"):
+            self.fails(ERROR, *self.at_store(verb), says="not a database")
+
+    def refused_as_nobody(self, *verb):
+        """Root may write everywhere; so when we are root, as somebody who may not."""
+        command, more = [BINARY], {}
+        if os.geteuid() == 0:
+            more = {"user": NOBODY, "group": NOBODY}
+            shutil.copy(BINARY, self.folder / "program")
+            command = [str(self.folder / "program")]
+        run = subprocess.run([*command, *verb, "--store", f"sqlite:{self.folder / 'shop.db'}"], capture_output=True,
+                             text=True, check=False, timeout=60, cwd="/", env=self.environment, **more)
+        self.assertEqual(run.returncode, ERROR, run)
+        self.assertRegex(run.stderr, r"^outbox: .+ \(hint: .+\)\n$")
+        self.assertIn(str(self.folder), run.stderr)
+
+    def test_a_read_only_file(self):
+        self.migrate()
+        (self.folder / "shop.db").chmod(0o444)
+        self.folder.chmod(0o777)
+        self.refused_as_nobody("enqueue", "a", "b", "c", "{}")
+
+    def test_a_read_only_directory(self):
+        self.migrate()
+        (self.folder / "shop.db").chmod(0o666)
+        shutil.copy(BINARY, self.folder / "program")
+        self.folder.chmod(0o555)
+        self.addCleanup(self.folder.chmod, 0o755)
+        for verb in (("enqueue", "a", "b", "c", "{}"), ("migrate",)):
+            self.refused_as_nobody(*verb)
+
+
+class MigratePostgres(OnPostgres, Migrate, Case):
+    def test_an_unreachable_server(self):
+        for verb in (("status",), ("migrate",), ("relay",), ("enqueue", "a", "b", "c", "{}")):
+            self.fails(ERROR, *verb, "--store", "postgresql://nobody:hush@127.0.0.1:1/none", "--log-level", "off",
+                       says="127.0.0.1")
+
+    def test_the_password_is_not_in_the_error(self):
+        result = self.outbox("status", "--store", "postgresql://nobody:hush@127.0.0.1:1/none")
+        self.assertNotIn("hush", result.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,151 @@
+"""Runs the program under test, and knows what a good error looks like."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import time
+import unittest
+import uuid
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BINARY = os.environ.get("OUTBOX_BINARY", str(ROOT / "build" / "outbox"))
+POSTGRES = os.environ.get("OUTBOX_TEST_POSTGRES")
+
+OK, ERROR, USAGE, CHECK_FAILED, INTERRUPTED = range(5)
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    def json(self):
+        return json.loads(self.out)
+
+    def __repr__(self):
+        return f"exit {self.code}\nstdout: {self.out}\nstderr: {self.err}"
+
+
+def wait_until(condition, what, seconds=30):
+    """Polls: what a process does cannot be watched otherwise from outside."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.02)
+    return value
+
+
+class Case(unittest.TestCase):
+    """Each test has a folder of its own, in which the program runs, and no OUTBOX_ variables."""
+
+    store = "sqlite:shop.db"
+    flags = ()
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="outbox-cli-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("OUTBOX_")}
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def outbox(self, *arguments, stdin="", env=None, **more):
+        run = subprocess.run(
+            [BINARY, *map(str, arguments)], input=stdin, capture_output=True, text=True, check=False,
+            timeout=60, cwd=self.folder, env=self.environment | (env or {}), **more)
+        return Result(run.returncode, run.stdout, run.stderr)
+
+    def spawn(self, *arguments, **more):
+        """A program that goes on running; killed at the end of the test if it still does."""
+        settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL} | more
+        process = subprocess.Popen([BINARY, *map(str, arguments)], text=True, cwd=self.folder,
+                                   env=self.environment, **settings)
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def end(process):
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+    def succeeds(self, *arguments, **more):
+        result = self.outbox(*arguments, **more)
+        self.assertEqual(result.code, OK, result)
+        return result
+
+    def fails(self, code, *arguments, says=(), **more):
+        """One line on stderr that says what, where and what to do; nothing else."""
+        result = self.outbox(*arguments, **more)
+        self.assertEqual(result.code, code, result)
+        lines = result.err.splitlines()
+        self.assertEqual(len(lines), 1, result)
+        self.assertRegex(lines[0], r"^outbox: .+ \(hint: .+\)$")
+        for part in (says,) if isinstance(says, str) else says:
+            self.assertIn(part, lines[0])
+        self.assertNotIn("terminate called", result.err)
+        return result
+
+    def at_store(self, *arguments):
+        return (*arguments, "--store", self.store, *self.flags)
+
+    def migrate(self):
+        self.succeeds(*self.at_store("migrate"))
+
+    def config(self, subscriptions="", more=""):
+        """Writes outbox.toml for this test's store."""
+        schema = self.flags[1] if self.flags else "outbox"
+        self.write("outbox.toml", f'[store]\nurl = "{self.store}"\nschema = "{schema}"\n{more}\n{subscriptions}')
+
+
+class OnPostgres:
+    """Mix in before a Case: the same tests on PostgreSQL, in a schema of their own."""
+
+    def setUp(self):
+        if not POSTGRES:
+            self.skipTest("OUTBOX_TEST_POSTGRES is not set: no PostgreSQL server")
+        self.store = POSTGRES
+        schema = "cli_" + uuid.uuid4().hex[:12]
+        self.flags = ("--schema", schema)
+        super().setUp()
+        self.addCleanup(self.drop, schema)
+
+    @staticmethod
+    def drop(schema):
+        subprocess.run(["psql", POSTGRES, "-qXc", f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'], check=False,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def events(self):
+        out = subprocess.run(["psql", POSTGRES, "-qXAtc", f"SELECT count(*) FROM {self.flags[1]}.event"], check=True,
+                             capture_output=True, text=True).stdout
+        return int(out)
+
+
+class OnSqlite:
+    def events(self):
+        with sqlite3.connect(self.folder / "shop.db") as database:
+            return database.execute("SELECT count(*) FROM outbox_event").fetchone()[0]
+
+
+def jsonl(count, first=0, key=lambda i: i % 7):
+    return "".join(
+        json.dumps({"aggregate_type": "order", "aggregate_id": str(key(i)), "event_type": "OrderPlaced",
+                    "payload": {"number": i}}) + "\n" for i in range(first, first + count))
+
+
+FILE_SUBSCRIPTION = """
+[subscription.orders]
+sink = "file"
+[subscription.orders.file]
+path = "orders.jsonl"
+"""
+
+__all__ = ["BINARY", "CHECK_FAILED", "Case", "ERROR", "FILE_SUBSCRIPTION", "INTERRUPTED", "OK", "OnPostgres", "OnSqlite",
+           "POSTGRES", "ROOT", "USAGE", "jsonl", "signal", "wait_until"]

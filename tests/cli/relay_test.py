@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""outbox relay: from the store to a file, and how it stops."""
+
+import json
+import subprocess
+import unittest
+
+from program import Case, ERROR, FILE_SUBSCRIPTION, INTERRUPTED, OK, OnPostgres, OnSqlite, jsonl, signal, wait_until
+
+TWO = FILE_SUBSCRIPTION + """
+[subscription.paid]
+sink = "file"
+event_types = ["*Paid"]
+format = "json"
+[subscription.paid.file]
+path = "paid.jsonl"
+"""
+
+
+class Relay:
+    def setUp(self):
+        super().setUp()
+        self.migrate()
+
+    def lines(self, name="orders.jsonl"):
+        path = self.folder / name
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        return [json.loads(line) for line in text.splitlines()]
+
+    def relay(self, *arguments):
+        """To a file: a pipe that nobody reads would fill up."""
+        with open(self.folder / "relay.log", "a", encoding="utf-8") as log:
+            return self.spawn("relay", *arguments, stdout=subprocess.DEVNULL, stderr=log)
+
+    def log(self):
+        return (self.folder / "relay.log").read_text(encoding="utf-8")
+
+    def stop(self, process, number=signal.SIGTERM, code=OK):
+        process.send_signal(number)
+        self.assertEqual(process.wait(timeout=60), code, self.log())
+
+    def test_enqueue_and_relay_to_a_file(self):
+        self.config(TWO)
+        self.succeeds("enqueue", "--jsonl", stdin=jsonl(500))
+        process = self.relay()
+        wait_until(lambda: len(self.lines()) == 500, "500 lines in the file")
+        self.succeeds("enqueue", "order", "3", "OrderPaid", '{"number": 500}')
+        wait_until(lambda: len(self.lines()) == 501 and len(self.lines("paid.jsonl")) == 1, "the late event")
+        self.stop(process)
+        by_key = {}
+        for line in self.lines():
+            by_key.setdefault(line["key"], []).append(line["body"]["number"])
+        self.assertEqual(sorted(sum(by_key.values(), [])), list(range(501)))
+        for numbers in by_key.values():
+            self.assertEqual(numbers, sorted(numbers))
+
+    def test_signals_stop_it_with_success(self):
+        self.config(FILE_SUBSCRIPTION)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            self.succeeds("enqueue", "order", "1", "OrderPlaced", "{}")
+            before = len(self.lines())
+            process = self.relay()
+            wait_until(lambda: len(self.lines()) == before + 1, "the event")
+            self.stop(process, number)
+        pending = self.succeeds("status", "--json").json()["subscriptions"][0]["pending"]
+        self.assertEqual(pending, 0)
+
+    def test_what_was_delivered_is_not_delivered_again(self):
+        self.config(FILE_SUBSCRIPTION)
+        self.succeeds("enqueue", "--jsonl", stdin=jsonl(10))
+        for times in (1, 2, 3):
+            process = self.relay()
+            wait_until(lambda n=times: self.log().count("delivering generation") == n and len(self.lines()) >= 10, "the relay")
+            self.stop(process)
+        self.assertEqual(len(self.lines()), 10)
+
+    def test_no_apply_leaves_the_subscriptions_alone(self):
+        self.config(FILE_SUBSCRIPTION)
+        self.succeeds("subscription", "apply")
+        self.config(TWO)
+        self.succeeds("enqueue", "order", "1", "OrderPlaced", "{}")
+        process = self.relay("--no-apply")
+        wait_until(lambda: len(self.lines()) == 1, "the event")
+        self.stop(process)
+        names = [s["name"] for s in self.succeeds("subscription", "list", "--json").json()["subscriptions"]]
+        self.assertEqual(names, ["orders"])
+
+    def test_its_name_and_role_are_in_the_status(self):
+        self.config(FILE_SUBSCRIPTION)
+        process = self.relay("--name", "left")
+        relay = wait_until(lambda: next((r for r in self.succeeds("status", "--json").json()["relays"] if r["owner"]), None),
+                           "an owner")
+        self.assertEqual((relay["name"], relay["alive"]), ("left", True))
+        self.stop(process)
+
+    def test_paused_subscriptions_wait(self):
+        self.config(FILE_SUBSCRIPTION)
+        self.succeeds("subscription", "apply")
+        self.succeeds("subscription", "pause", "orders", "--reason", "holiday")
+        self.succeeds("enqueue", "order", "1", "OrderPlaced", "{}")
+        process = self.relay()
+        wait_until(lambda: "delivering" in self.log(), "the relay")
+        row = self.succeeds("status", "--json").json()["subscriptions"][0]
+        self.assertEqual((row["state"], row["reason"], row["pending"]), ("paused", "holiday", 1))
+        self.assertEqual(self.lines(), [])
+        self.succeeds("subscription", "resume", "orders")
+        wait_until(lambda: len(self.lines()) == 1, "the event, after resume")
+        self.stop(process)
+
+    def test_logs_as_json(self):
+        self.config(FILE_SUBSCRIPTION, '[log]\nformat = "json"\n')
+        process = self.relay()
+        wait_until(lambda: "delivering" in self.log(), "the relay")
+        self.stop(process)
+        for line in self.log().splitlines():
+            self.assertIn("level", json.loads(line))
+
+    def test_a_bad_configuration_starts_nothing(self):
+        self.config('[subscription.a]\nsink = "file"\n')
+        self.fails(ERROR, "relay", says="subscription.a.file.path")
+
+
+class RelaySqlite(OnSqlite, Relay, Case):
+    def test_a_second_signal_ends_it_at_once(self):
+        """The sink writes into a pipe that nobody reads, so there is something in flight for ever."""
+        self.config('[subscription.out]\nsink = "stdout"\n', '[relay]\ngrace = "1h"\n')
+        self.succeeds("enqueue", "--jsonl", stdin=jsonl(5000))
+        with open(self.folder / "relay.log", "w", encoding="utf-8") as log:
+            process = self.spawn("relay", stdout=subprocess.PIPE, stderr=log)
+        wait_until(lambda: "delivering generation" in self.log(), "the relay")
+        process.send_signal(signal.SIGTERM)
+        wait_until(lambda: "stopping" in self.log(), "the first signal")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=10), INTERRUPTED, self.log())
+
+
+class RelayPostgres(OnPostgres, Relay, Case):
+    pass
+
+
+if __name__ == "__main__":
+    unittest.main()

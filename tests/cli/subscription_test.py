@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""outbox subscription list, apply, pause, resume."""
+
+import unittest
+
+from program import Case, ERROR, FILE_SUBSCRIPTION, OnPostgres, OnSqlite, USAGE
+
+
+class Subscription:
+    def setUp(self):
+        super().setUp()
+        self.migrate()
+
+    def apply(self, subscriptions, *flags):
+        self.config(subscriptions)
+        return self.succeeds("subscription", "apply", *flags).out
+
+    def names(self):
+        return [s["name"] for s in self.succeeds("subscription", "list", "--json").json()["subscriptions"]]
+
+    def test_the_difference_is_shown_and_written(self):
+        self.assertEqual(self.apply(FILE_SUBSCRIPTION), "+ orders created\n")
+        self.assertEqual(self.apply(FILE_SUBSCRIPTION), "= orders unchanged\n")
+        changed = FILE_SUBSCRIPTION.replace("orders.jsonl", "other.jsonl").replace('"file"\n', '"file"\nformat = "json"\n')
+        self.assertEqual(self.apply(changed), '~ orders changed format: "raw" -> "json"\n'
+                                              '~ orders changed file.path: "orders.jsonl" -> "other.jsonl"\n')
+        self.assertEqual(self.apply(changed), "= orders unchanged\n")
+
+    def test_others_are_left_alone(self):
+        self.apply(FILE_SUBSCRIPTION)
+        out = self.apply('[subscription.more]\nsink = "null"\n')
+        self.assertEqual(out, "+ more created\n  orders is only in the store, left alone\n")
+        self.assertEqual(sorted(self.names()), ["more", "orders"])
+
+    def test_a_dry_run_writes_nothing(self):
+        self.assertIn("+ orders created\ndry run: nothing was written\n", self.apply(FILE_SUBSCRIPTION, "--dry-run"))
+        self.assertEqual(self.names(), [])
+
+    def test_as_json(self):
+        self.config(FILE_SUBSCRIPTION)
+        report = self.succeeds("subscription", "apply", "--json").json()
+        self.assertEqual(report, {"dry_run": False, "subscriptions": [{"name": "orders", "action": "created", "changes": []}]})
+
+    def test_passwords_are_not_shown(self):
+        kafka = '[subscription.a]\nsink = "kafka"\n[subscription.a.kafka]\nbrokers = "b:1"\nsasl.password = "%s"\n'
+        self.apply(kafka % "hush")
+        self.assertEqual(self.apply(kafka % "hushhush"), '~ a changed kafka.sasl.password: "***" -> "***"\n')
+        self.assertNotIn("hush", self.succeeds("subscription", "list", "--json").out)
+
+    def test_pause_and_resume(self):
+        self.apply(FILE_SUBSCRIPTION)
+        self.succeeds("subscription", "pause", "orders")
+        listed = self.succeeds("subscription", "list", "--json").json()["subscriptions"][0]
+        self.assertEqual((listed["state"], listed["reason"]), ("paused", "paused by hand"))
+        self.succeeds("subscription", "resume", "orders")
+        listed = self.succeeds("subscription", "list", "--json").json()["subscriptions"][0]
+        self.assertEqual((listed["state"], listed["reason"]), ("active", None))
+
+    def test_unknown_names(self):
+        self.apply(FILE_SUBSCRIPTION)
+        for verb in ("pause", "resume"):
+            self.fails(ERROR, "subscription", verb, "ordres", says=("unknown subscription: ordres", "did you mean orders?"))
+            self.fails(ERROR, "subscription", verb, "quite-different", says="outbox subscription list")
+
+    def test_nothing_to_apply(self):
+        self.config()
+        self.fails(USAGE, "subscription", "apply", says="[subscription.NAME]")
+
+
+class SubscriptionSqlite(OnSqlite, Subscription, Case):
+    pass
+
+
+class SubscriptionPostgres(OnPostgres, Subscription, Case):
+    pass
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,76 @@
+// The relay's side of the sink contract, as small as it can be: hands over in order, takes outcomes, and after a failure
+// drains, opens again and resends from the earliest message that was not acked, under new tokens. Fails the test when a
+// message gets no outcome, two, or one that was not asked for.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <outbox/sink.hpp>
+#include <vector>
+
+#include "conformance/sink/load.hpp"
+
+namespace outbox::test {
+
+class MiniRelay {
+ public:
+  struct Failure {
+    std::size_t place{0};
+    Outcome outcome;
+  };
+
+  MiniRelay(Sink& sink, const Load& load);
+  MiniRelay(const MiniRelay&) = delete;
+  MiniRelay& operator=(const MiniRelay&) = delete;
+  ~MiniRelay();
+
+  /// Hands over the next messages that are neither acked nor in flight, at most `most`; returns how many were taken.
+  std::size_t offer(std::size_t most);
+  /// Hands over until the sink takes no more or nothing is left, without looking at what becomes of it.
+  void offer_all();
+  void receive();
+  /// Waits until nothing is in flight; false when `limit` passed first.
+  [[nodiscard]] bool drain(std::chrono::milliseconds limit = std::chrono::seconds(30));
+  /// Delivers everything, over as many failures as it takes. A rejected message is left out. `on_failure` runs after the
+  /// drain, before the sink is opened again.
+  [[nodiscard]] bool deliver(std::chrono::milliseconds limit = std::chrono::seconds(60),
+                             const std::function<void()>& on_failure = {});
+  /// After a failure: start again from the earliest message that was not acked.
+  void rewind();
+
+  [[nodiscard]] std::size_t in_flight() const { return in_flight_.size(); }
+  [[nodiscard]] std::size_t acked() const { return acked_count_; }
+  [[nodiscard]] bool is_acked(std::size_t place) const { return state_[place] == State::acked; }
+  [[nodiscard]] const std::vector<Failure>& failures() const { return failures_; }
+  [[nodiscard]] std::vector<std::size_t> rejected() const;
+  [[nodiscard]] std::size_t reopened() const { return reopened_; }
+
+ private:
+  enum class State { ready, in_flight, acked, rejected };
+  using Clock = std::chrono::steady_clock;
+
+  void settle(const Outcome& outcome);
+  void wait_for_bell();
+  [[nodiscard]] bool reopen(Clock::time_point until);
+
+  Sink& sink_;
+  const Load& load_;
+  std::vector<State> state_;
+  std::map<Token, std::size_t> in_flight_;
+  std::vector<Failure> failures_;
+  std::size_t acked_count_{0};
+  std::size_t next_{0};
+  std::size_t reopened_{0};
+  Token last_token_{0};
+  bool failed_{false};
+  std::vector<Outcome> outcomes_;
+
+  std::mutex mutex_;
+  std::condition_variable bell_;
+  bool rung_{false};
+};
+
+}  // namespace outbox::test

@@ -1,0 +1,85 @@
+// What every test of the suite begins with: a migrated store on a fresh database.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conformance/store/database.hpp"
+#include "store/store.hpp"
+#include "support/eventually.hpp"
+
+namespace outbox::conformance {
+
+inline std::string backend_name(const ::testing::TestParamInfo<Backend>& info) { return info.param.name; }
+
+/// Fails the test with the error's text.
+template <class T>
+::testing::AssertionResult ok(const Result<T>& result) {
+  if (result) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << to_string(result.error().code) << ": " << result.error().text();
+}
+
+using test::eventually;
+
+[[nodiscard]] Event make_event(const std::string& key, const std::string& payload = R"({"n":1})");
+[[nodiscard]] std::vector<Event> make_events(std::size_t count, const std::string& prefix = "k");
+/// JSON of so many bytes.
+[[nodiscard]] std::string json_string(std::size_t bytes);
+[[nodiscard]] SubscriptionSpec make_spec(const std::string& name);
+
+/// Without a schema yet.
+class EmptyStoreTest : public ::testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override;
+  [[nodiscard]] std::unique_ptr<store::Store> open() const;
+
+  std::unique_ptr<Database> database_;
+  std::unique_ptr<store::Store> store_;
+};
+
+/// Migrated.
+class StoreTest : public EmptyStoreTest {
+ protected:
+  void SetUp() override;
+
+  std::vector<EventId> write(const std::vector<Event>& events);
+  /// Applies the subscription and returns its row.
+  store::SubscriptionRow subscribe(const SubscriptionSpec& spec);
+  store::SubscriptionRow row_of(const std::string& name);
+  /// The one strand of a subscription.
+  store::Strand load(std::int32_t subscription);
+};
+
+/// Reads like a relay does: page after page, each pair durable before its events are used or its end becomes a start.
+class LogDrive {
+ public:
+  LogDrive(store::Store& store, store::Cursor cursor, std::size_t rows = 1000, std::size_t bytes = std::size_t{8} << 20U);
+
+  /// One page; moves the cursor behind it.
+  store::Page next();
+  /// Everything there is now. Pages stay alive with the drive.
+  std::vector<EventView> rest();
+  [[nodiscard]] const store::Cursor& cursor() const { return cursor_; }
+  [[nodiscard]] store::LogReader& reader() { return *reader_; }
+
+ private:
+  std::unique_ptr<store::LogReader> reader_;
+  store::Cursor cursor_;
+  const std::size_t rows_;
+  const std::size_t bytes_;
+  std::vector<store::Page> pages_;
+};
+
+/// The row that says a page of `subscription` is done, all events acked.
+[[nodiscard]] store::Settlement settlement_of(const store::SubscriptionRow& subscription, const store::Page& page,
+                                              std::int64_t generation);
+[[nodiscard]] store::Cursor after(const store::Page& page);
+
+[[nodiscard]] std::vector<std::string> keys_of(const std::vector<EventView>& events);
+[[nodiscard]] std::vector<EventId> ids_of(const std::vector<EventView>& events);
+
+}  // namespace outbox::conformance

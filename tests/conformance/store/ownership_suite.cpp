@@ -1,0 +1,155 @@
+// One owner at a time; the higher generation wins.
+#include <chrono>
+
+#include "conformance/store/fixture.hpp"
+
+namespace outbox::conformance {
+
+using std::chrono::milliseconds;
+
+class OwnershipSuite : public StoreTest {
+ protected:
+  static constexpr milliseconds kLong{60'000};
+  static constexpr milliseconds kShort{300};
+
+  std::unique_ptr<store::Membership> join(const std::string& name) {
+    auto membership = store_->membership(name);
+    EXPECT_TRUE(ok(membership));
+    return membership ? std::move(*membership) : nullptr;
+  }
+  static store::Membership::Standing keep(store::Membership& membership, milliseconds lease) {
+    auto standing = membership.keep(lease);
+    EXPECT_TRUE(ok(standing));
+    return standing ? *standing : store::Membership::Standing{};
+  }
+  static bool vacant(store::Membership& membership) {
+    auto vacant = membership.vacant();
+    EXPECT_TRUE(ok(vacant));
+    return vacant && *vacant;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Store, OwnershipSuite, ::testing::ValuesIn(backends()), backend_name);
+
+TEST_P(OwnershipSuite, the_first_owns_and_the_second_waits) {
+  auto first = join("first");
+  auto second = join("second");
+  const auto owner = keep(*first, kLong);
+  EXPECT_TRUE(owner.owner);
+  EXPECT_GE(owner.generation, 1);
+  const auto waiting = keep(*second, kLong);
+  EXPECT_FALSE(waiting.owner);
+  EXPECT_THAT(waiting.other, ::testing::HasSubstr("first"));
+  EXPECT_FALSE(vacant(*second));
+  const auto again = keep(*first, kLong);
+  EXPECT_TRUE(again.owner);
+  EXPECT_EQ(again.generation, owner.generation);
+}
+
+TEST_P(OwnershipSuite, the_second_takes_over_what_was_given_back) {
+  auto first = join("first");
+  auto second = join("second");
+  const auto before = keep(*first, kLong);
+  EXPECT_FALSE(keep(*second, kLong).owner);
+  ASSERT_TRUE(ok(first->leave()));
+  EXPECT_TRUE(vacant(*second));
+  const auto after = keep(*second, kLong);
+  EXPECT_TRUE(after.owner);
+  EXPECT_GT(after.generation, before.generation);
+}
+
+TEST_P(OwnershipSuite, the_generation_grows_through_an_empty_time) {
+  std::int64_t generation = 0;
+  for (int i = 0; i < 3; ++i) {
+    auto relay = join("relay");
+    const auto standing = keep(*relay, kLong);
+    ASSERT_TRUE(standing.owner);
+    EXPECT_GT(standing.generation, generation);
+    generation = standing.generation;
+    ASSERT_TRUE(ok(relay->leave()));
+  }
+}
+
+TEST_P(OwnershipSuite, the_second_takes_over_when_the_lease_has_run_out) {
+  auto first = join("first");
+  auto second = join("second");
+  const auto before = keep(*first, kShort);
+  store::Membership::Standing standing;
+  EXPECT_TRUE(eventually([&] { return (standing = keep(*second, kLong)).owner; }));
+  EXPECT_GT(standing.generation, before.generation);
+  const auto old = keep(*first, kLong);
+  EXPECT_FALSE(old.owner);
+  EXPECT_THAT(old.other, ::testing::HasSubstr("second"));
+}
+
+TEST_P(OwnershipSuite, the_second_takes_over_when_the_owner_vanished) {
+  auto first = join("first");
+  auto second = join("second");
+  ASSERT_TRUE(keep(*first, kShort).owner);
+  first.reset();
+  EXPECT_TRUE(eventually([&] { return keep(*second, kLong).owner; }));
+}
+
+TEST_P(OwnershipSuite, a_claim_keeps_the_cursor_and_old_rows_lose) {
+  const auto row = subscribe(make_spec("mails"));
+  write(make_events(6));
+  auto first = join("first");
+  const auto old = keep(*first, kLong);
+  LogDrive drive(*store_, load(row.id).cursor, 2);
+  const auto done = drive.next();
+  auto progress = store_->progress();
+  ASSERT_TRUE(ok(progress));
+  const auto settled = settlement_of(row, done, old.generation);
+  ASSERT_TRUE(ok((*progress)->append(std::span(&settled, 1), store::Durability::flushed)));
+
+  ASSERT_TRUE(ok(first->leave()));
+  auto second = join("second");
+  const auto current = keep(*second, kLong);
+  ASSERT_TRUE(current.owner);
+  EXPECT_EQ(load(row.id).cursor, after(done));
+  EXPECT_EQ(load(row.id).generation, current.generation);
+
+  // The first wakes up late and settles what it had in flight.
+  const auto late = settlement_of(row, drive.next(), old.generation);
+  ASSERT_TRUE(ok((*progress)->append(std::span(&late, 1), store::Durability::eventual)));
+  EXPECT_EQ(load(row.id).cursor, after(done));
+
+  LogDrive next(*store_, load(row.id).cursor, 3);
+  const auto page = next.next();
+  const auto valid = settlement_of(row, page, current.generation);
+  ASSERT_TRUE(ok((*progress)->append(std::span(&valid, 1), store::Durability::eventual)));
+  EXPECT_EQ(load(row.id).cursor, after(page));
+}
+
+TEST_P(OwnershipSuite, a_subscription_made_under_an_owner_is_settled_by_it) {
+  auto relay = join("relay");
+  const auto standing = keep(*relay, kLong);
+  const auto row = subscribe(make_spec("late"));
+  write(make_events(2));
+  LogDrive drive(*store_, load(row.id).cursor);
+  const auto page = drive.next();
+  const auto settled = settlement_of(row, page, standing.generation);
+  auto progress = store_->progress();
+  ASSERT_TRUE(ok(progress));
+  ASSERT_TRUE(ok((*progress)->append(std::span(&settled, 1), store::Durability::eventual)));
+  EXPECT_EQ(load(row.id).cursor, after(page));
+}
+
+TEST_P(OwnershipSuite, the_relays_are_listed) {
+  auto first = join("first");
+  auto second = join("second");
+  const auto standing = keep(*first, kLong);
+  (void)keep(*second, kLong);
+  auto catalog = store_->catalog();
+  ASSERT_TRUE(ok(catalog));
+  auto relays = (*catalog)->relays();
+  ASSERT_TRUE(ok(relays));
+  ASSERT_EQ(relays->size(), 2U);
+  for (const auto& relay : *relays) {
+    EXPECT_TRUE(relay.alive) << relay.name;
+    EXPECT_EQ(relay.owner, relay.name == "first");
+    EXPECT_TRUE(!relay.owner || relay.generation == standing.generation);
+    EXPECT_THAT(relay.heartbeat_at, ::testing::StartsWith("20"));
+  }
+}
+
+}  // namespace outbox::conformance

@@ -1,0 +1,254 @@
+// outbox/sqlite.hpp: an event is written in a transaction or not at all.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <future>
+#include <outbox/sqlite.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conformance/store/sqlite_database.hpp"
+#include "store/store.hpp"
+
+struct pg_conn;
+
+namespace outbox::conformance {
+namespace {
+
+// ---- what compiles
+
+template <class T>
+concept Enqueues = requires(const sqlite::Outbox& box, T&& tx, const Event& event, const std::vector<Event>& events) {
+  box.enqueue(std::forward<T>(tx), event);
+  box.try_enqueue(std::forward<T>(tx), event);
+  box.enqueue_many(std::forward<T>(tx), events);
+  box.try_enqueue_many(std::forward<T>(tx), events);
+};
+
+static_assert(Enqueues<sqlite::Transaction&>);
+static_assert(Enqueues<sqlite3*>);
+static_assert(Enqueues<sqlite3*&>);
+static_assert(!Enqueues<const sqlite::Transaction&>);
+static_assert(!Enqueues<sqlite::Transaction>, "a temporary would roll back at the end of the line");
+static_assert(!Enqueues<sqlite::Transaction*>);
+static_assert(!Enqueues<pg_conn*>, "another store's connection");
+static_assert(!Enqueues<void*>);
+static_assert(!Enqueues<const sqlite3*>);
+static_assert(!Enqueues<sqlite3**>);
+static_assert(!Enqueues<std::nullptr_t>);
+static_assert(!Enqueues<int>);
+static_assert(!Enqueues<const std::string&>);
+
+// ---- what happens
+
+class SqliteEnqueue : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto store = store::open_store({.url = database_.url()});
+    ASSERT_TRUE(store);
+    ASSERT_TRUE((*store)->migrate());
+    app_ = std::make_unique<Application>(database_.path());
+  }
+  static Event event(const std::string& id, const std::string& payload = "{}") {
+    return {.aggregate_type = "order", .aggregate_id = id, .event_type = "OrderPlaced", .payload = payload};
+  }
+  /// What another connection sees.
+  [[nodiscard]] std::string committed() const {
+    return Application(database_.path()).value("SELECT coalesce(group_concat(aggregate_id), '') FROM outbox_event");
+  }
+  template <class F>
+  static Error error_of(F&& call) {
+    try {
+      std::forward<F>(call)();
+    } catch (const Exception& e) {
+      return e.error();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return {};
+  }
+
+  SqliteDatabase database_;
+  std::unique_ptr<Application> app_;
+  const sqlite::Outbox box_;
+};
+
+TEST_F(SqliteEnqueue, commit_publishes_event_and_business_together) {
+  app_->run("CREATE TABLE orders (id INTEGER)");
+  sqlite::Transaction tx(app_->db());
+  app_->run("INSERT INTO orders VALUES (42)");
+  const EventId id = box_.enqueue(tx, event("42"));
+  EXPECT_EQ(committed(), "");
+  tx.commit();
+  EXPECT_EQ(committed(), "42");
+  EXPECT_EQ(app_->value("SELECT lower(hex(id)) FROM outbox_event"),
+            app_->value("SELECT replace('" + id.str() + "', '-', '')"));
+  EXPECT_EQ(app_->value("SELECT count(*) FROM orders"), "1");
+}
+
+TEST_F(SqliteEnqueue, rollback_and_destructor_take_it_back) {
+  {
+    sqlite::Transaction tx(app_->db());
+    box_.enqueue(tx, event("1"));
+    tx.rollback();
+    EXPECT_EQ(box_.try_enqueue(tx, event("1")).error().code, Errc::not_in_transaction);
+  }
+  {
+    sqlite::Transaction tx(app_->db());
+    box_.enqueue(tx, event("2"));
+  }
+  EXPECT_EQ(sqlite3_get_autocommit(app_->db()), 1);
+  EXPECT_EQ(committed(), "");
+}
+
+TEST_F(SqliteEnqueue, a_transaction_of_the_callers_own_serves) {
+  app_->run("BEGIN IMMEDIATE");
+  box_.enqueue(app_->db(), event("1"));
+  const std::vector<Event> more{event("2"), event("3")};
+  EXPECT_EQ(box_.enqueue_many(app_->db(), more).size(), 2U);
+  app_->run("COMMIT");
+  EXPECT_EQ(committed(), "1,2,3");
+}
+
+TEST_F(SqliteEnqueue, a_connection_outside_a_transaction_is_refused) {
+  const Error error = error_of([&] { box_.enqueue(app_->db(), event("1")); });
+  EXPECT_EQ(error.code, Errc::not_in_transaction);
+  EXPECT_THAT(error.hint, ::testing::HasSubstr("BEGIN IMMEDIATE"));
+  EXPECT_EQ(committed(), "");
+  EXPECT_EQ(box_.try_enqueue(static_cast<sqlite3*>(nullptr), event("1")).error().code, Errc::invalid_argument);
+}
+
+TEST_F(SqliteEnqueue, a_bad_event_leaves_the_transaction_usable) {
+  sqlite::Transaction tx(app_->db());
+  Event bad = event("1");
+  bad.aggregate_type = " ";
+  const Error error = error_of([&] { box_.enqueue(tx, bad); });
+  EXPECT_EQ(error.code, Errc::invalid_argument);
+  EXPECT_THAT(error.message, ::testing::StartsWith("aggregate_type:"));
+  EXPECT_EQ(box_.try_enqueue(tx, event("1", "{")).error().code, Errc::invalid_argument);
+  box_.enqueue(tx, event("2"));
+  tx.commit();
+  EXPECT_EQ(committed(), "2");
+}
+
+TEST_F(SqliteEnqueue, limits_are_the_callers) {
+  const sqlite::Outbox small(sqlite::Options{.limits = {.payload_bytes = 10}});
+  const sqlite::Outbox large(sqlite::Options{.limits = {.payload_bytes = std::size_t{4} << 20U}});
+  const Event big = event("1", '"' + std::string(std::size_t{2} << 20U, 'x') + "\"");
+  sqlite::Transaction tx(app_->db());
+  EXPECT_EQ(small.try_enqueue(tx, event("1", R"({"a":"bcdef"})")).error().code, Errc::too_large);
+  EXPECT_EQ(box_.try_enqueue(tx, big).error().code, Errc::too_large);
+  EXPECT_TRUE(large.try_enqueue(tx, big));
+}
+
+TEST_F(SqliteEnqueue, many_are_checked_before_one_is_written) {
+  std::vector<Event> events{event("1"), event("2"), event("3")};
+  events[2].event_type = "";
+  sqlite::Transaction tx(app_->db());
+  const Error error = error_of([&] { box_.enqueue_many(tx, events); });
+  EXPECT_THAT(error.message, ::testing::HasSubstr("event 2: event_type:"));
+  EXPECT_TRUE(box_.enqueue_many(tx, {}).empty());
+  tx.commit();
+  EXPECT_EQ(committed(), "");
+}
+
+TEST_F(SqliteEnqueue, many_are_written_whole_or_not_at_all) {
+  app_->run("CREATE TRIGGER boom BEFORE INSERT ON outbox_event WHEN NEW.aggregate_id = 'boom'"
+            " BEGIN SELECT RAISE(ABORT, 'boom'); END");
+  sqlite::Transaction tx(app_->db());
+  box_.enqueue(tx, event("before"));
+  const std::vector<Event> events{event("1"), event("boom"), event("3")};
+  EXPECT_EQ(error_of([&] { box_.enqueue_many(tx, events); }).code, Errc::invalid_argument);
+  box_.enqueue(tx, event("after"));
+  tx.commit();
+  EXPECT_EQ(committed(), "before,after");
+}
+
+TEST_F(SqliteEnqueue, a_transaction_that_sqlite_has_ended_cannot_be_committed) {
+  app_->run("CREATE TRIGGER boom BEFORE INSERT ON outbox_event WHEN NEW.aggregate_id = 'boom'"
+            " BEGIN SELECT RAISE(ROLLBACK, 'boom'); END");
+  sqlite::Transaction tx(app_->db());
+  box_.enqueue(tx, event("1"));
+  EXPECT_FALSE(box_.try_enqueue(tx, event("boom")));
+  EXPECT_EQ(box_.try_enqueue(tx, event("2")).error().code, Errc::not_in_transaction);
+  EXPECT_EQ(error_of([&] { tx.commit(); }).code, Errc::not_in_transaction);
+  EXPECT_EQ(committed(), "");
+}
+
+TEST_F(SqliteEnqueue, a_deferred_transaction_that_has_read_says_what_to_do) {
+  app_->run("BEGIN");
+  EXPECT_EQ(app_->value("SELECT count(*) FROM outbox_event"), "0");
+  {
+    const Application other(database_.path());
+    sqlite::Transaction tx(other.db());
+    box_.enqueue(tx, event("other"));
+    tx.commit();
+  }
+  const Error error = error_of([&] { box_.enqueue(app_->db(), event("late")); });
+  EXPECT_EQ(error.code, Errc::unavailable);
+  EXPECT_EQ(error.remedy, Remedy::retry_transaction);
+  EXPECT_EQ(error.effect, Effect::none);
+  EXPECT_EQ(error.origin, "sqlite:517");
+  EXPECT_THAT(error.hint, ::testing::HasSubstr("BEGIN IMMEDIATE"));
+  app_->run("ROLLBACK");
+  EXPECT_EQ(committed(), "other");
+}
+
+TEST_F(SqliteEnqueue, a_lock_that_is_held_too_long_can_be_tried_again) {
+  const Application other(database_.path());
+  sqlite::Transaction holds(other.db());
+  sqlite3_busy_timeout(app_->db(), 1);
+  const Error error = error_of([&] { const sqlite::Transaction tx(app_->db()); });
+  EXPECT_EQ(error.code, Errc::unavailable);
+  EXPECT_EQ(error.remedy, Remedy::retry_call);
+  holds.rollback();
+  const sqlite::Transaction now(app_->db());
+}
+
+TEST_F(SqliteEnqueue, a_transaction_inside_another_is_refused) {
+  sqlite::Transaction tx(app_->db());
+  EXPECT_EQ(error_of([&] { const sqlite::Transaction inner(app_->db()); }).code, Errc::invalid_argument);
+  EXPECT_EQ(error_of([] { const sqlite::Transaction none(nullptr); }).code, Errc::invalid_argument);
+  box_.enqueue(tx, event("1"));
+  tx.commit();
+  EXPECT_EQ(error_of([&] { tx.commit(); }).code, Errc::not_in_transaction);
+  EXPECT_EQ(committed(), "1");
+}
+
+TEST_F(SqliteEnqueue, a_moved_transaction_goes_on) {
+  sqlite::Transaction first(app_->db());
+  box_.enqueue(first, event("1"));
+  sqlite::Transaction second(std::move(first));
+  box_.enqueue(second, event("2"));
+  second.commit();
+  EXPECT_EQ(committed(), "1,2");
+}
+
+TEST_F(SqliteEnqueue, a_file_without_an_outbox_says_how_to_make_one) {
+  const SqliteDatabase empty;
+  const Application other(empty.path());
+  sqlite::Transaction tx(other.db());
+  const Error error = error_of([&] { box_.enqueue(tx, event("1")); });
+  EXPECT_EQ(error.code, Errc::not_found);
+  EXPECT_THAT(error.hint, ::testing::HasSubstr("outbox migrate"));
+}
+
+TEST_F(SqliteEnqueue, threads_share_one_outbox_with_a_connection_each) {
+  std::vector<std::future<void>> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.push_back(std::async(std::launch::async, [this, t] {
+      const Application own(database_.path());
+      for (int i = 0; i < 50; ++i) {
+        sqlite::Transaction tx(own.db());
+        box_.enqueue(tx, event(std::to_string(t)));
+        if (i % 5 != 0) tx.commit();
+      }
+    }));
+  }
+  for (auto& thread : threads) thread.get();
+  EXPECT_EQ(app_->value("SELECT count(*) || ' ' || count(DISTINCT id) FROM outbox_event"), "160 160");
+}
+
+}  // namespace
+}  // namespace outbox::conformance

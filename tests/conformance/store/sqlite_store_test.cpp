@@ -1,0 +1,364 @@
+// What is particular to SQLite: paths, what a file must be like, the lock file, checkpoints.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "conformance/store/fixture.hpp"
+#include "conformance/store/sqlite_database.hpp"
+#include "store/sqlite/path.hpp"
+#include "store/sqlite/version.hpp"
+
+namespace outbox::conformance {
+namespace {
+
+using ::testing::HasSubstr;
+
+// ---- URLs
+
+TEST(SqlitePath, forms) {
+  using store::sqlite::path_of;
+  EXPECT_EQ(path_of("sqlite:/var/lib/shop.db").value(), "/var/lib/shop.db");
+  EXPECT_EQ(path_of("sqlite:///var/lib/shop.db").value(), "/var/lib/shop.db");
+  EXPECT_EQ(path_of("/var/lib/shop.db").value(), "/var/lib/shop.db");
+  EXPECT_EQ(path_of("sqlite:shop.db").value(), (std::filesystem::current_path() / "shop.db").string());
+  EXPECT_EQ(path_of("sqlite:a/../shop.db").value(), (std::filesystem::current_path() / "shop.db").string());
+  for (const char* bad : {"sqlite:", "sqlite://", "sqlite://host/shop.db", "sqlite::memory:"}) {
+    EXPECT_FALSE(path_of(bad)) << bad;
+  }
+}
+
+TEST(SqlitePath, what_is_taken_for_sqlite) {
+  using store::sqlite::is_sqlite_url;
+  for (const char* url : {"sqlite:x", "sqlite:///x", "shop.db", "./shop.sqlite", "/a/shop.sqlite3"}) {
+    EXPECT_TRUE(is_sqlite_url(url)) << url;
+  }
+  for (const char* url : {"", ".db", "shop", "postgresql://localhost/shop.db", "dbname=shop.db", "mysql://a/b.db"}) {
+    EXPECT_FALSE(is_sqlite_url(url)) << url;
+  }
+}
+
+TEST(OpenStore, an_unknown_kind_is_refused_without_showing_the_url) {
+  for (const char* url : {"mysql://root:secret@localhost/shop", "", "shop"}) {
+    auto store = store::open_store({.url = url});
+    ASSERT_FALSE(store) << url;
+    EXPECT_EQ(store.error().code, Errc::invalid_argument);
+    EXPECT_THAT(store.error().hint, HasSubstr("sqlite:PATH"));
+    EXPECT_THAT(store.error().text(), ::testing::Not(HasSubstr("secret")));
+  }
+}
+
+TEST(SqliteVersion, the_wal_reset_bug_ends_with_3_51_3) {
+  using store::sqlite::has_wal_reset_bug;
+  EXPECT_TRUE(has_wal_reset_bug(3040001));
+  EXPECT_TRUE(has_wal_reset_bug(3051002));
+  EXPECT_FALSE(has_wal_reset_bug(3051003));
+  EXPECT_FALSE(has_wal_reset_bug(3053000));
+}
+
+// ---- files
+
+class SqliteStore : public ::testing::Test {
+ protected:
+  std::unique_ptr<store::Store> open() const {
+    auto store = store::open_store({.url = database_.url()});
+    EXPECT_TRUE(ok(store));
+    return std::move(*store);
+  }
+  std::unique_ptr<store::Store> migrated() const {
+    auto store = open();
+    EXPECT_TRUE(ok(store->migrate()));
+    return store;
+  }
+  void expect_refused(Errc code, const std::string& text) const {
+    const Status status = open()->check();
+    ASSERT_FALSE(status);
+    EXPECT_STREQ(to_string(status.error().code), to_string(code));
+    EXPECT_THAT(status.error().text(), HasSubstr(text));
+    EXPECT_THAT(status.error().text(), HasSubstr("hint: "));
+    EXPECT_THAT(status.error().text(), ::testing::Not(HasSubstr("\n")));
+  }
+
+  SqliteDatabase database_;
+};
+
+/// Root may write everywhere: as root, becomes nobody, who owns the files, until the end of the scope.
+class OrdinaryUser {
+ public:
+  explicit OrdinaryUser(const std::filesystem::path& directory) {
+    if (::geteuid() != 0) return;
+    std::vector<std::filesystem::path> paths{directory};
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) paths.push_back(entry.path());
+    for (const auto& path : paths) EXPECT_EQ(::chown(path.c_str(), kNobody, kNobody), 0);
+    became_ = ::seteuid(kNobody) == 0;
+  }
+  OrdinaryUser(const OrdinaryUser&) = delete;
+  OrdinaryUser& operator=(const OrdinaryUser&) = delete;
+  OrdinaryUser(OrdinaryUser&&) = delete;
+  OrdinaryUser& operator=(OrdinaryUser&&) = delete;
+  ~OrdinaryUser() {
+    EXPECT_TRUE(!became_ || ::seteuid(0) == 0);
+  }
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+  bool became_{false};
+};
+
+TEST_F(SqliteStore, a_missing_file_is_made_by_migrate_only) {
+  expect_refused(Errc::not_found, "does not exist");
+  EXPECT_FALSE(open()->writer());
+  EXPECT_FALSE(std::filesystem::exists(database_.path()));
+  (void)migrated();
+  EXPECT_TRUE(ok(open()->check()));
+}
+
+TEST_F(SqliteStore, a_missing_directory) {
+  auto store = store::open_store({.url = database_.url() + "/no/shop.db"});
+  const auto migrated = (*store)->migrate();
+  ASSERT_FALSE(migrated);
+  EXPECT_EQ(migrated.error().code, Errc::not_found);
+}
+
+TEST_F(SqliteStore, a_directory_in_its_place) {
+  std::filesystem::create_directory(database_.path());
+  const auto migrated = open()->migrate();
+  ASSERT_FALSE(migrated);
+  EXPECT_THAT(migrated.error().message, HasSubstr("is a directory"));
+}
+
+TEST_F(SqliteStore, a_file_that_is_no_database) {
+  std::ofstream(database_.path()) << std::string(4096, 'x');
+  expect_refused(Errc::invalid_argument, "not a database");
+  EXPECT_FALSE(open()->migrate());
+}
+
+TEST_F(SqliteStore, a_read_only_file_or_directory) {
+  (void)migrated();
+  const OrdinaryUser user(database_.directory());
+  ASSERT_EQ(::chmod(database_.path().c_str(), 0444), 0);
+  expect_refused(Errc::permission_denied, "ermission denied");
+  ASSERT_EQ(::chmod(database_.path().c_str(), 0644), 0);
+  EXPECT_TRUE(ok(open()->check()));
+  ASSERT_EQ(::chmod(database_.directory().c_str(), 0555), 0);
+  expect_refused(Errc::permission_denied, "directory");
+  ASSERT_EQ(::chmod(database_.directory().c_str(), 0755), 0);
+}
+
+TEST_F(SqliteStore, a_database_without_an_outbox) {
+  Application(database_.path()).run("CREATE TABLE orders (id)");
+  expect_refused(Errc::not_found, "has no outbox");
+  (void)migrated();
+  EXPECT_TRUE(ok(open()->check()));
+}
+
+TEST_F(SqliteStore, a_rollback_journal_is_refused_and_migrate_repairs_it) {
+  (void)migrated();
+  Application(database_.path()).run("PRAGMA journal_mode = DELETE");
+  expect_refused(Errc::unsupported, "journal_mode delete");
+  (void)migrated();
+  EXPECT_TRUE(ok(open()->check()));
+}
+
+TEST_F(SqliteStore, another_encoding_is_refused) {
+  {
+    const Application app(database_.path());
+    app.run("PRAGMA encoding = 'UTF-16'");
+    app.run("CREATE TABLE orders (id)");
+  }
+  const auto migrated = open()->migrate();
+  ASSERT_FALSE(migrated);
+  EXPECT_THAT(migrated.error().message, HasSubstr("UTF-16"));
+}
+
+TEST_F(SqliteStore, a_migration_that_was_another_one_is_refused) {
+  (void)migrated();
+  Application(database_.path()).run("UPDATE outbox_migration SET checksum = 'x'");
+  const auto again = open()->migrate();
+  ASSERT_FALSE(again);
+  EXPECT_THAT(again.error().message, HasSubstr("0001_init differs"));
+}
+
+TEST_F(SqliteStore, a_log_that_was_set_back_is_refused_with_the_repair) {
+  auto store = migrated();
+  auto catalog = store->catalog();
+  auto writer = store->writer();
+  ASSERT_TRUE(ok((*writer)->write(make_events(5))));
+  SubscriptionSpec spec = make_spec("mails");
+  spec.start = "now";
+  ASSERT_TRUE(ok((*catalog)->apply(spec)));
+  EXPECT_TRUE(ok(store->check()));
+  Application(database_.path()).run("UPDATE sqlite_sequence SET seq = 2 WHERE name = 'outbox_event'");
+  expect_refused(Errc::corrupt, "set its seq to at least 5");
+}
+
+TEST_F(SqliteStore, a_broken_configuration_stops_its_subscription_only) {
+  auto store = migrated();
+  auto catalog = store->catalog();
+  ASSERT_TRUE(ok((*catalog)->apply(make_spec("a"))));
+  ASSERT_TRUE(ok((*catalog)->apply(make_spec("b"))));
+  Application(database_.path()).run("UPDATE outbox_subscription SET config = '{' WHERE name = 'a'");
+  auto rows = (*catalog)->subscriptions();
+  ASSERT_TRUE(ok(rows));
+  ASSERT_EQ(rows->size(), 2U);
+  EXPECT_EQ((*rows)[0].state, store::SubscriptionState::stopped);
+  EXPECT_NE((*rows)[0].reason, "");
+  EXPECT_EQ((*rows)[1].state, store::SubscriptionState::active);
+}
+
+TEST_F(SqliteStore, a_cursor_of_another_store_is_refused) {
+  auto store = migrated();
+  auto reader = store->reader();
+  EXPECT_FALSE((*reader)->start({.cursor = {.s1 = "10:10:", .s2 = "", .position = 0, .bound = 0}}));
+}
+
+TEST_F(SqliteStore, events_are_never_changed) {
+  auto store = migrated();
+  auto writer = store->writer();
+  ASSERT_TRUE(ok((*writer)->write(make_events(1))));
+  const Application app(database_.path());
+  EXPECT_EQ(sqlite3_exec(app.db(), "UPDATE outbox_event SET payload = x'00'", nullptr, nullptr, nullptr),
+            SQLITE_CONSTRAINT);
+}
+
+TEST_F(SqliteStore, a_seq_is_never_used_twice) {
+  auto store = migrated();
+  auto writer = store->writer();
+  ASSERT_TRUE(ok((*writer)->write(make_events(3))));
+  const Application app(database_.path());
+  app.run("DELETE FROM outbox_event");
+  ASSERT_TRUE(ok((*writer)->write(make_events(1))));
+  EXPECT_EQ(app.value("SELECT seq FROM outbox_event"), "4");
+}
+
+TEST_F(SqliteStore, the_relay_never_checkpoints_with_a_version_that_must_not) {
+  auto store = migrated();
+  auto writer = store->writer();
+  auto progress = store->progress();
+  auto maintenance = store->maintenance();
+  ASSERT_TRUE(ok((*writer)->write(make_events(20'000))));
+  const auto before = std::filesystem::file_size(database_.path());
+  store::Settlement row;
+  row.position = 1;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(ok((*progress)->append(std::span(&row, 1), store::Durability::eventual)));
+  }
+  ASSERT_TRUE(ok((*maintenance)->run()));
+  if (!store::sqlite::has_wal_reset_bug(sqlite3_libversion_number())) GTEST_SKIP() << "this version may checkpoint";
+  EXPECT_EQ(std::filesystem::file_size(database_.path()), before);
+}
+
+TEST_F(SqliteStore, a_settlement_does_not_wake) {
+  auto store = migrated();
+  auto progress = store->progress();
+  auto wakeup = store->wakeup(true);
+  ASSERT_TRUE((*wakeup)->arm().value_or(false));
+  store::Settlement row;
+  row.position = 1;
+  ASSERT_TRUE(ok((*progress)->append(std::span(&row, 1), store::Durability::eventual)));
+  EXPECT_EQ((*wakeup)->wait(std::chrono::milliseconds(50)).value(), store::Wakeup::Wake::timeout);
+}
+
+// ---- processes
+
+/// Runs `body` in a child; returns its pid once the child has said that it is ready.
+pid_t start_child(const std::function<bool()>& body) {
+  int ready[2];
+  if (::pipe(ready) != 0) return -1;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const char said = body() ? 'y' : 'n';
+    (void)!::write(ready[1], &said, 1);
+    while (true) ::pause();
+  }
+  char said = 'n';
+  EXPECT_EQ(::read(ready[0], &said, 1), 1);
+  EXPECT_EQ(said, 'y');
+  ::close(ready[0]);
+  ::close(ready[1]);
+  return child;
+}
+
+void kill_child(pid_t child) {
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+constexpr std::chrono::minutes kLong{10};
+
+TEST_F(SqliteStore, a_killed_owner_is_replaced_at_once) {
+  auto store = migrated();
+  std::unique_ptr<store::Membership> theirs;
+  const pid_t child = start_child([&] {
+    theirs = std::move(*store->membership("theirs"));
+    auto standing = theirs->keep(kLong);
+    return standing && standing->owner;
+  });
+  auto ours = std::move(*store->membership("ours"));
+  auto standing = ours->keep(kLong);
+  ASSERT_TRUE(ok(standing));
+  EXPECT_FALSE(standing->owner);
+  EXPECT_THAT(standing->other, HasSubstr("theirs (pid " + std::to_string(child) + ")"));
+  EXPECT_FALSE(ours->vacant().value());
+  kill_child(child);
+  EXPECT_TRUE(ours->vacant().value());
+  EXPECT_TRUE(ours->keep(kLong).value().owner);
+}
+
+TEST_F(SqliteStore, an_owner_that_hangs_is_replaced_when_its_lease_has_run_out) {
+  auto store = migrated();
+  std::unique_ptr<store::Membership> theirs;
+  const pid_t child = start_child([&] {
+    theirs = std::move(*store->membership("theirs"));
+    auto standing = theirs->keep(std::chrono::milliseconds(200));
+    return standing && standing->owner;
+  });
+  ::kill(child, SIGSTOP);
+  auto ours = std::move(*store->membership("ours"));
+  EXPECT_TRUE(eventually([&] { return ours->keep(kLong).value().owner; }));
+  EXPECT_TRUE(ours->keep(kLong).value().owner) << "the other one still holds the lock file";
+  kill_child(child);
+  EXPECT_TRUE(ours->keep(kLong).value().owner);
+}
+
+TEST_F(SqliteStore, a_deleted_lock_file_does_not_make_two_owners) {
+  auto store = migrated();
+  auto first = std::move(*store->membership("first"));
+  auto second = std::move(*store->membership("second"));
+  ASSERT_TRUE(first->keep(kLong).value().owner);
+  const std::string lock = database_.path() + ".relay.lock";
+  for (int i = 0; i < 3; ++i) {
+    std::filesystem::remove(lock);
+    EXPECT_FALSE(second->vacant().value());
+    EXPECT_FALSE(second->keep(kLong).value().owner);
+    EXPECT_TRUE(first->keep(kLong).value().owner);
+  }
+  ASSERT_TRUE(ok(first->leave()));
+  EXPECT_TRUE(second->keep(kLong).value().owner);
+  EXPECT_TRUE(std::filesystem::exists(lock));
+}
+
+TEST_F(SqliteStore, processes_migrate_at_once) {
+  std::vector<pid_t> children;
+  for (int i = 0; i < 3; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(open()->migrate() ? 0 : 1);
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_TRUE(ok(open()->check()));
+}
+
+}  // namespace
+}  // namespace outbox::conformance

@@ -1,0 +1,145 @@
+// Subscriptions: created with their first cursor, changed, paused, stopped.
+#include "conformance/store/fixture.hpp"
+
+namespace outbox::conformance {
+
+using SubscriptionSuite = StoreTest;
+INSTANTIATE_TEST_SUITE_P(Store, SubscriptionSuite, ::testing::ValuesIn(backends()), backend_name);
+
+TEST_P(SubscriptionSuite, apply_creates_then_changes_then_does_nothing) {
+  auto catalog = store_->catalog();
+  ASSERT_TRUE(ok(catalog));
+  SubscriptionSpec spec = make_spec("mails");
+  spec.event_types = {"Order*"};
+  spec.sink_settings["path"] = "/tmp/x \"quoted\"";
+  EXPECT_EQ((*catalog)->apply(spec).value_or(false), true);
+  EXPECT_EQ((*catalog)->apply(spec).value_or(true), false);
+  const auto created = row_of("mails");
+  EXPECT_EQ(created.config_version, 1);
+  EXPECT_EQ(created.state, store::SubscriptionState::active);
+  EXPECT_EQ(created.spec.sink_settings, spec.sink_settings);
+  EXPECT_EQ(created.spec.event_types, spec.event_types);
+
+  spec.event_types = {"Order*", "Invoice*"};
+  EXPECT_EQ((*catalog)->apply(spec).value_or(false), true);
+  const auto changed = row_of("mails");
+  EXPECT_EQ(changed.id, created.id);
+  EXPECT_EQ(changed.config_version, 2);
+  EXPECT_EQ(changed.spec.event_types, spec.event_types);
+}
+
+TEST_P(SubscriptionSuite, a_change_keeps_the_cursor) {
+  SubscriptionSpec spec = make_spec("mails");
+  const auto before = subscribe(spec);
+  write(make_events(3));
+  LogDrive drive(*store_, load(before.id).cursor);
+  const auto page = drive.next();
+  auto progress = store_->progress();
+  ASSERT_TRUE(ok(progress));
+  const auto settlement = settlement_of(before, page, 0);
+  ASSERT_TRUE(ok((*progress)->append(std::span(&settlement, 1), store::Durability::flushed)));
+  spec.event_types = {"Other*"};
+  const auto changed = subscribe(spec);
+  EXPECT_EQ(load(changed.id).cursor, after(page));
+}
+
+TEST_P(SubscriptionSuite, refuses_a_bad_name) {
+  auto catalog = store_->catalog();
+  ASSERT_TRUE(ok(catalog));
+  auto applied = (*catalog)->apply(make_spec("not a name"));
+  ASSERT_FALSE(applied);
+  EXPECT_EQ(applied.error().code, Errc::invalid_argument);
+}
+
+TEST_P(SubscriptionSuite, starts_at_the_beginning_or_now) {
+  write(make_events(3, "old"));
+  const auto all = subscribe(make_spec("all"));
+  SubscriptionSpec late_spec = make_spec("late");
+  late_spec.start = "now";
+  const auto late = subscribe(late_spec);
+  write(make_events(2, "new"));
+  LogDrive from_beginning(*store_, load(all.id).cursor);
+  EXPECT_THAT(keys_of(from_beginning.rest()), ::testing::ElementsAre("old0", "old1", "old2", "new0", "new1"));
+  LogDrive from_now(*store_, load(late.id).cursor);
+  EXPECT_THAT(keys_of(from_now.rest()), ::testing::ElementsAre("new0", "new1"));
+}
+
+TEST_P(SubscriptionSuite, pauses_stops_and_resumes) {
+  const auto created = subscribe(make_spec("mails"));
+  auto catalog = store_->catalog();
+  ASSERT_TRUE(ok(catalog));
+  ASSERT_TRUE(ok((*catalog)->pause("mails", "maintenance of the mail server")));
+  auto row = row_of("mails");
+  EXPECT_EQ(row.state, store::SubscriptionState::paused);
+  EXPECT_EQ(row.reason, "maintenance of the mail server");
+  ASSERT_TRUE(ok((*catalog)->resume("mails")));
+  EXPECT_EQ(row_of("mails").state, store::SubscriptionState::active);
+
+  const EventId event = EventId::generate();
+  ASSERT_TRUE(ok((*catalog)->stop(created.id, "rejected: too large", 17, event)));
+  row = row_of("mails");
+  EXPECT_EQ(row.state, store::SubscriptionState::stopped);
+  EXPECT_EQ(row.reason, "rejected: too large");
+  EXPECT_EQ(row.stopped_seq, 17);
+  EXPECT_EQ(row.stopped_event, event.str());
+  ASSERT_TRUE(ok((*catalog)->resume("mails")));
+  row = row_of("mails");
+  EXPECT_EQ(row.state, store::SubscriptionState::active);
+  EXPECT_EQ(row.reason, "");
+  EXPECT_FALSE(row.stopped_seq.has_value());
+}
+
+TEST_P(SubscriptionSuite, an_unknown_subscription_is_an_error) {
+  auto catalog = store_->catalog();
+  ASSERT_TRUE(ok(catalog));
+  for (const Status& status : {(*catalog)->pause("nobody", ""), (*catalog)->resume("nobody")}) {
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().code, Errc::not_found) << status.error().text();
+  }
+  auto progress = store_->progress();
+  ASSERT_TRUE(ok(progress));
+  auto strands = (*progress)->load(12345);
+  ASSERT_FALSE(strands);
+  EXPECT_EQ(strands.error().code, Errc::not_found) << strands.error().text();
+}
+
+TEST_P(SubscriptionSuite, counts_what_is_pending_and_done) {
+  const auto row = subscribe(make_spec("mails"));
+  write(make_events(5));
+  LogDrive drive(*store_, load(row.id).cursor, 3);
+  const auto page = drive.next();
+  ASSERT_EQ(page.events.size(), 3U);
+  auto settlement = settlement_of(row, page, 0);
+  settlement.filtered = store::Tally{.count = 1, .hash = 7};
+  settlement.acked.count = 2;
+  auto progress = store_->progress();
+  auto catalog = store_->catalog();
+  ASSERT_TRUE(ok(progress));
+  ASSERT_TRUE(ok(catalog));
+  ASSERT_TRUE(ok((*progress)->append(std::span(&settlement, 1), store::Durability::eventual)));
+
+  auto counts = (*catalog)->progress(row, 100);
+  ASSERT_TRUE(ok(counts));
+  EXPECT_EQ(counts->pending, 2);
+  EXPECT_FALSE(counts->pending_capped);
+  EXPECT_EQ(counts->acked, 2);
+  EXPECT_EQ(counts->filtered, 1);
+  EXPECT_THAT(counts->last_settled_at, ::testing::MatchesRegex("20..-..-..T..:..:...*"));
+  EXPECT_THAT(counts->oldest_pending_at, ::testing::MatchesRegex("20..-..-..T..:..:...*"));
+
+  counts = (*catalog)->progress(row, 1);
+  ASSERT_TRUE(ok(counts));
+  EXPECT_EQ(counts->pending, 1);
+  EXPECT_TRUE(counts->pending_capped);
+
+  LogDrive rest(*store_, load(row.id).cursor);
+  const auto last = rest.next();
+  const auto settled = settlement_of(row, last, 0);
+  ASSERT_TRUE(ok((*progress)->append(std::span(&settled, 1), store::Durability::flushed)));
+  counts = (*catalog)->progress(row, 100);
+  ASSERT_TRUE(ok(counts));
+  EXPECT_EQ(counts->pending, 0);
+  EXPECT_EQ(counts->oldest_pending_at, "");
+}
+
+}  // namespace outbox::conformance

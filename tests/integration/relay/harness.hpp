@@ -1,0 +1,77 @@
+// Shared by the relay's integration tests: a relay inside the test, and what its destinations hold.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <outbox/relay.hpp>
+#include <outbox/testing.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/eventually.hpp"
+#include "support/ledger.hpp"
+#include "support/servers.hpp"
+#include "support/sinks.hpp"
+
+namespace outbox::test {
+
+/// A subscription whose sink the test passes to the relay.
+inline SubscriptionSpec custom(const std::string& name, std::vector<std::string> event_types = {}) {
+  SubscriptionSpec spec;
+  spec.name = name;
+  spec.sink = "custom";
+  spec.event_types = std::move(event_types);
+  return spec;
+}
+
+inline std::unique_ptr<Relay> relay_of(RelayOptions options) {
+  auto relay = Relay::create(std::move(options));
+  if (!relay) throw std::runtime_error(relay.error().text());
+  return std::move(*relay);
+}
+
+/// Gives the subscription a sink that records, and returns what it will hold.
+inline std::shared_ptr<const testing::Recording> record(Relay& relay, const std::string& subscription) {
+  auto sink = std::make_unique<testing::RecordingSink>();
+  auto recording = sink->recording();
+  if (auto status = relay.use(subscription, std::move(sink)); !status) throw std::runtime_error(status.error().text());
+  return recording;
+}
+
+inline SubscriptionReport report_of(const Relay& relay, const std::string& subscription) {
+  for (const SubscriptionReport& report : relay.report().subscriptions) {
+    if (report.name == subscription) return report;
+  }
+  return {};
+}
+
+inline std::size_t committed(const std::vector<Attempt>& attempts) {
+  return static_cast<std::size_t>(std::count_if(attempts.begin(), attempts.end(),
+                                                [](const Attempt& a) { return a.end == Attempt::End::committed; }));
+}
+
+inline std::vector<Attempt> of_type(const std::vector<Attempt>& attempts, const std::string& type) {
+  std::vector<Attempt> some;
+  std::copy_if(attempts.begin(), attempts.end(), std::back_inserter(some), [&](const Attempt& a) { return a.type == type; });
+  return some;
+}
+
+inline void append(std::vector<Attempt>& all, const std::vector<Attempt>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+/// Every promise, and not one duplicate.
+inline void expect_exactly_once(const std::vector<Attempt>& attempts, const std::vector<Delivery>& deliveries,
+                                const std::string& where) {
+  const Verdict verdict = judge(attempts, deliveries);
+  EXPECT_TRUE(verdict.kept()) << where << ": " << verdict;
+  EXPECT_EQ(verdict.duplicates, 0U) << where << ": " << verdict;
+  EXPECT_EQ(verdict.delivered, verdict.committed) << where << ": " << verdict;
+}
+
+}  // namespace outbox::test

@@ -1,0 +1,361 @@
+// What the relay does on PostgreSQL beside the storm: its cost, its rest, rejection, pause, change, large events.
+#include <sys/resource.h>
+
+#include <atomic>
+#include <fstream>
+#include <outbox/postgres.hpp>
+
+#include "integration/relay/harness.hpp"
+#include "store/store.hpp"
+#include "support/ledger_check.hpp"
+#include "support/postgres_database.hpp"
+#include "support/shop.hpp"
+
+namespace outbox::test {
+namespace {
+
+class RelayOnPostgres : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    OUTBOX_NEEDS_POSTGRES();
+    database_ = std::make_unique<PostgresDatabase>();
+    options_.store_url = database_->url();
+  }
+
+  [[nodiscard]] const PostgresDatabase& database() const { return *database_; }
+  [[nodiscard]] std::unique_ptr<store::Catalog> catalog() const {
+    auto store = store::open_store({.url = database_->url(), .schema = "outbox", .application = "outbox test"});
+    return std::move((*store)->catalog().value());
+  }
+  [[nodiscard]] store::SubscriptionRow row(const std::string& name) const {
+    const auto rows = catalog()->subscriptions();
+    for (const auto& row : *rows) {
+      if (row.spec.name == name) return row;
+    }
+    return {};
+  }
+  /// So many small events, in one statement.
+  void write(int count, const std::string& key = "k", const std::string& type = "OrderPlaced") const {
+    database_->connect().exec(
+        "INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload) "
+        "SELECT 'Order', $1, $2, '{\"n\": ' || n || '}' FROM generate_series(1, $3::int) n",
+        {key, type, std::to_string(count)});
+  }
+
+  RelayOptions options_;
+
+ private:
+  std::unique_ptr<PostgresDatabase> database_;
+};
+
+TEST_F(RelayOnPostgres, a_backlog_costs_a_few_statements_per_thousand_events) {
+  constexpr int kThousands = 50;
+  options_.subscriptions = {custom("all")};
+  write(kThousands * 1000);
+  const auto relay = relay_of(options_);
+  const auto all = record(*relay, "all");
+  ASSERT_TRUE(relay->start());
+  ASSERT_TRUE(eventually([&] { return report_of(*relay, "all").delivered >= kThousands * 1000; }));
+  const std::uint64_t statements = relay->report().statements;
+  RecordProperty("statements_per_1000_events", std::to_string(static_cast<double>(statements) / kThousands));
+  // A page: one statement, or four where the plan settings are not in force. A settlement of about 1000: four.
+  EXPECT_LE(statements, 12U * kThousands + 100U);
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  EXPECT_EQ(all->events().size(), kThousands * 1000U);
+}
+
+TEST_F(RelayOnPostgres, at_rest_it_reads_and_writes_nothing) {
+  options_.subscriptions = {custom("all")};
+  options_.idle_poll = std::chrono::milliseconds(5);
+  options_.wake_up = false;
+  const auto relay = relay_of(options_);
+  const auto all = record(*relay, "all");
+  ASSERT_TRUE(relay->start());
+  write(10);
+  Pg connection(database().url());
+  const auto settled = [&connection] { return std::stoi(connection.value("SELECT count(*) FROM outbox.settlement")); };
+  ASSERT_TRUE(eventually([&] { return all->events().size() == 10 && report_of(*relay, "all").in_window == 0; }));
+  const int rows = settled();
+  const std::uint64_t fetches = relay->report().fetches;
+  ASSERT_TRUE(eventually([&] { return relay->report().fetches >= fetches + 200; }));
+  EXPECT_EQ(settled(), rows);
+  EXPECT_EQ(all->events().size(), 10U);
+}
+
+TEST_F(RelayOnPostgres, a_quiet_cursor_follows_the_head) {
+  options_.subscriptions = {custom("all")};
+  const auto relay = relay_of(options_);
+  const auto all = record(*relay, "all");
+  ASSERT_TRUE(relay->start());
+  write(1);
+  ASSERT_TRUE(eventually([&] { return all->events().size() == 1 && report_of(*relay, "all").in_window == 0; }));
+  Pg connection(database().url());
+  const std::string newest = "SELECT max(id) FROM outbox.settlement WHERE kind = 'settle'";
+  const std::string before = connection.value(newest);
+  // Others use up the sequence: a cursor that stayed behind would let the floor of the next reader rot.
+  connection.exec("SELECT nextval('outbox.event_seq') FROM generate_series(1, 10001)");
+  EXPECT_TRUE(eventually([&] { return connection.value(newest) != before; }));
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  EXPECT_EQ(ledger_fault(connection, "all"), "");
+}
+
+TEST_F(RelayOnPostgres, it_wakes_for_every_way_of_writing) {
+  options_.subscriptions = {custom("all")};
+  options_.idle_poll = std::chrono::minutes(10);  // nobody would wait for that
+  const auto relay = relay_of(options_);
+  const auto all = record(*relay, "all");
+  ASSERT_TRUE(relay->start());
+  Pg connection(database().url());
+  const postgres::Outbox box;
+  std::size_t written = 0;
+  const std::vector<std::function<void()>> ways = {
+      [&] { connection.exec("SELECT outbox.enqueue('Order', '1', 'OrderPlaced', '{}'::jsonb)"); },
+      [&] { connection.exec("SELECT outbox.enqueue_many('[{\"aggregate_type\": \"Order\", \"aggregate_id\": \"1\", "
+                            "\"event_type\": \"OrderPlaced\", \"payload\": {}}]')"); },
+      [&] { write(1); },
+      [&] {
+        postgres::Transaction tx(connection.native());
+        box.enqueue(tx, {.aggregate_type = "Order", .aggregate_id = "1", .event_type = "OrderPlaced", .payload = "{}"});
+        tx.commit();
+      },
+  };
+  const auto sleeps = [&] {
+    return connection.value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted "
+                            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") != "0";
+  };
+  for (int round = 0; round < 5; ++round) {
+    for (const auto& way : ways) {
+      ASSERT_TRUE(eventually(sleeps)) << "it does not arm";
+      way();
+      ++written;
+      ASSERT_TRUE(eventually([&] { return all->events().size() == written; })) << "not woken by way " << written;
+    }
+  }
+}
+
+TEST_F(RelayOnPostgres, a_rejected_event_stops_its_subscription_only_and_nothing_is_skipped) {
+  options_.subscriptions = {custom("strict"), custom("lenient")};
+  const auto relay = relay_of(options_);
+  const auto lenient = record(*relay, "lenient");
+  const auto forgiving = std::make_shared<std::atomic<bool>>(false);
+  auto strict_sink = std::make_unique<testing::FailingSink>([forgiving](const EventView& event) {
+    return event.event_type == "Poison" && !*forgiving ? Outcome::Kind::rejected : Outcome::Kind::acked;
+  });
+  const auto strict = strict_sink->recording();
+  ASSERT_TRUE(relay->use("strict", std::move(strict_sink)));
+  write(5);
+  write(1, "k", "Poison");
+  write(5);
+  ASSERT_TRUE(relay->start());
+  ASSERT_TRUE(eventually([&] { return row("strict").state == store::SubscriptionState::stopped; }));
+  ASSERT_TRUE(eventually([&] { return lenient->events().size() == 11; }));
+  const auto stopped = row("strict");
+  EXPECT_EQ(stopped.stopped_seq, lenient->events()[5].seq);
+  EXPECT_EQ(stopped.stopped_event, lenient->events()[5].id.str());
+  EXPECT_FALSE(stopped.reason.empty());
+  EXPECT_EQ(strict->events().size(), 5U);
+  EXPECT_EQ(row("lenient").state, store::SubscriptionState::active);
+
+  // Resumed in vain: it stops at the same event again.
+  ASSERT_TRUE(catalog()->resume("strict"));
+  ASSERT_TRUE(eventually([&] { return row("strict").state == store::SubscriptionState::stopped; }));
+  EXPECT_EQ(strict->events().size(), 5U);
+  EXPECT_EQ(row("strict").stopped_seq, stopped.stopped_seq);
+
+  // The cause is gone.
+  *forgiving = true;
+  ASSERT_TRUE(catalog()->resume("strict"));
+  ASSERT_TRUE(eventually([&] { return strict->events().size() == 11; }));
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  for (std::size_t i = 0; i < 11; ++i) EXPECT_EQ(strict->events()[i].seq, lenient->events()[i].seq);
+  EXPECT_EQ(row("strict").state, store::SubscriptionState::active);
+  Pg connection(database().url());
+  EXPECT_EQ(ledger_fault(connection, "strict"), "");
+}
+
+TEST_F(RelayOnPostgres, a_destination_that_is_down_pauses_its_subscription_and_it_goes_on_by_itself) {
+  options_.subscriptions = {custom("weak"), custom("strong")};
+  const auto relay = relay_of(options_);
+  const auto strong = record(*relay, "strong");
+  const auto down = std::make_shared<std::atomic<bool>>(true);
+  auto weak_sink = std::make_unique<testing::FailingSink>(
+      [down](const EventView&) { return *down ? Outcome::Kind::blocked : Outcome::Kind::acked; });
+  const auto weak = weak_sink->recording();
+  ASSERT_TRUE(relay->use("weak", std::move(weak_sink)));
+  ASSERT_TRUE(relay->start());
+  write(20);
+  ASSERT_TRUE(eventually([&] { return strong->events().size() == 20; }));
+  ASSERT_TRUE(eventually([&] { return report_of(*relay, "weak").state == "backing-off"; }));
+  EXPECT_EQ(row("weak").state, store::SubscriptionState::active) << "an outage is nobody's decision";
+  EXPECT_TRUE(weak->events().empty());
+  *down = false;
+  ASSERT_TRUE(eventually([&] { return weak->events().size() == 20; }));
+  write(5);
+  ASSERT_TRUE(eventually([&] { return weak->events().size() == 25; }));
+}
+
+TEST_F(RelayOnPostgres, a_pause_and_a_change_take_effect_while_others_deliver) {
+  options_.subscriptions = {custom("one"), custom("other")};
+  const auto relay = relay_of(options_);
+  const auto one = record(*relay, "one");
+  const auto other = record(*relay, "other");
+  ASSERT_TRUE(relay->start());
+  Shop shop(database().url(), {.writers = 4, .transactions = 0});
+  shop.start();
+  ASSERT_TRUE(eventually([&] { return one->events().size() > 50; }));
+
+  ASSERT_TRUE(catalog()->pause("one", "a person said so"));
+  ASSERT_TRUE(eventually([&] { return report_of(*relay, "one").state == "paused"; }));
+  EXPECT_EQ(report_of(*relay, "one").reason, "a person said so");
+  const std::size_t paused_at = one->events().size();
+  const std::size_t other_at = other->events().size();
+  ASSERT_TRUE(eventually([&] { return other->events().size() > other_at + 100; }));
+  EXPECT_EQ(one->events().size(), paused_at);
+
+  ASSERT_TRUE(catalog()->resume("one"));
+  ASSERT_TRUE(eventually([&] { return one->events().size() > paused_at + 100; }));
+
+  // A changed topic counts from the cursor on.
+  SubscriptionSpec changed = custom("one");
+  changed.topic = "renamed";
+  ASSERT_TRUE(catalog()->apply(changed).value());
+  ASSERT_TRUE(eventually([&] {
+    const auto events = one->events();
+    return !events.empty() && events.back().topic == "renamed";
+  }));
+  shop.stop();
+  ASSERT_EQ(shop.trouble(), "");
+  const auto attempts = shop.attempts();
+  EXPECT_TRUE(eventually([&] {
+    return one->events().size() >= committed(attempts) && other->events().size() >= committed(attempts);
+  }));
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  expect_exactly_once(attempts, deliveries_of(*one), "one");
+  expect_exactly_once(attempts, deliveries_of(*other), "other");
+  bool renamed = false;
+  for (const auto& event : one->events()) {
+    EXPECT_FALSE(renamed && event.topic != "renamed");
+    renamed = renamed || event.topic == "renamed";
+  }
+}
+
+TEST_F(RelayOnPostgres, a_new_subscription_starts_at_the_beginning_or_now) {
+  write(30);
+  options_.subscriptions = {custom("early")};
+  const auto relay = relay_of(options_);
+  const auto early = record(*relay, "early");
+  const auto fresh = record(*relay, "fresh");
+  const auto complete = record(*relay, "complete");
+  ASSERT_TRUE(relay->start());
+  ASSERT_TRUE(eventually([&] { return early->events().size() == 30; }));
+  SubscriptionSpec now = custom("fresh");
+  now.start = "now";
+  ASSERT_TRUE(catalog()->apply(now).value());
+  ASSERT_TRUE(catalog()->apply(custom("complete")).value());
+  ASSERT_TRUE(eventually([&] { return complete->events().size() == 30; }));
+  write(7);
+  ASSERT_TRUE(eventually([&] { return early->events().size() == 37 && complete->events().size() == 37; }));
+  ASSERT_TRUE(eventually([&] { return fresh->events().size() == 7; }));
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  EXPECT_EQ(fresh->events().size(), 7U);
+  EXPECT_EQ(fresh->events().front().seq, early->events()[30].seq);
+}
+
+TEST_F(RelayOnPostgres, start_now_does_not_lose_what_was_in_flight) {
+  // The writer has taken its seq before the subscription exists and commits after: it is not "before now".
+  OpenSale open(database().url(), "late");
+  write(3);
+  SubscriptionSpec now = custom("fresh");
+  now.start = "now";
+  options_.subscriptions = {now};
+  const auto relay = relay_of(options_);
+  const auto fresh = record(*relay, "fresh");
+  ASSERT_TRUE(relay->start());
+  open.commit();
+  write(2, "after");
+  ASSERT_TRUE(eventually([&] { return fresh->events().size() >= 3; }));
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  EXPECT_EQ(fresh->events().size(), 3U);
+}
+
+/// The most memory this process has had. Unit: bytes.
+std::size_t peak_memory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+}
+
+/// Acks everything and keeps only sizes.
+class SizeSink final : public BatchSink {
+ public:
+  explicit SizeSink(std::shared_ptr<std::vector<std::size_t>> sizes, std::shared_ptr<std::atomic<std::size_t>> count)
+      : sizes_(std::move(sizes)), count_(std::move(count)) {}
+  [[nodiscard]] SinkTraits traits() const noexcept override { return {.name = "size", .gapless = true}; }
+  [[nodiscard]] Status open() override { return {}; }
+  void close() noexcept override {}
+
+ protected:
+  [[nodiscard]] std::size_t deliver(std::span<const Message> batch, Outcome& /*failure*/) override {
+    for (const Message& message : batch) sizes_->push_back(message.body.size());
+    count_->fetch_add(batch.size());
+    return batch.size();
+  }
+
+ private:
+  std::shared_ptr<std::vector<std::size_t>> sizes_;
+  std::shared_ptr<std::atomic<std::size_t>> count_;
+};
+
+TEST_F(RelayOnPostgres, large_events_among_small_ones_stay_within_a_small_window) {
+  constexpr std::size_t kLarge = (std::size_t{1} << 20U) - 2;
+  constexpr int kRounds = 60;
+  Pg connection(database().url());
+  for (int round = 0; round < kRounds; ++round) {
+    connection.exec("SELECT outbox.enqueue('Doc', $1, 'Scanned', to_json(repeat('x', $2::int))::text)",
+                    {std::to_string(round), std::to_string(kLarge)});
+    write(20, std::to_string(round));
+  }
+  options_.subscriptions = {custom("sizes")};
+  options_.window_bytes = std::size_t{4} << 20U;
+  const auto relay = relay_of(options_);
+  const auto sizes = std::make_shared<std::vector<std::size_t>>();
+  const auto count = std::make_shared<std::atomic<std::size_t>>(0);
+  ASSERT_TRUE(relay->use("sizes", std::make_unique<SizeSink>(sizes, count)));
+  const std::size_t before = peak_memory();
+  ASSERT_TRUE(relay->start());
+  ASSERT_TRUE(eventually([&] { return *count == kRounds * 21U; })) << relay->report().last_error;
+  const std::size_t grown = peak_memory() - before;
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  EXPECT_EQ(std::count(sizes->begin(), sizes->end(), kLarge + 2), kRounds);
+  EXPECT_EQ(sizes->front(), kLarge + 2);
+  // 60 MiB went through. The window and what libpq and the renderer hold of one page is far less.
+  RecordProperty("grown_bytes", std::to_string(grown));
+  EXPECT_LT(grown, std::size_t{32} << 20U);
+}
+
+TEST_F(RelayOnPostgres, stopping_in_the_middle_loses_and_repeats_nothing) {
+  options_.subscriptions = {custom("scattered")};
+  Shop shop(database().url(), {.writers = 6, .transactions = 0});
+  shop.start();
+  const auto destination = std::make_shared<Destination>();
+  for (int round = 0; round < 8; ++round) {
+    const auto relay = relay_of(options_);
+    ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(destination, ScatterOptions{})));
+    const std::size_t seen = destination->count();
+    ASSERT_TRUE(relay->start());
+    ASSERT_TRUE(eventually([&] { return destination->count() > seen + 60; })) << relay->report().last_error;
+    EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  }
+  shop.stop();
+  ASSERT_EQ(shop.trouble(), "");
+  const auto relay = relay_of(options_);
+  ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(destination, ScatterOptions{})));
+  const Status status = relay->run_once(std::chrono::seconds(60));
+  EXPECT_TRUE(status) << status.error().text();
+  expect_exactly_once(shop.attempts(), destination->all(), "scattered");
+  Pg connection(database().url());
+  EXPECT_EQ(ledger_fault(connection, "scattered"), "");
+}
+
+}  // namespace
+}  // namespace outbox::test

@@ -1,0 +1,126 @@
+// The storm on a SQLite file: writers and the relay in one process, and the relay in a process of its own, killed.
+#include "support/sqlite_shop.hpp"
+
+#include "integration/relay/harness.hpp"
+#include "support/relay_process.hpp"
+#include "support/temp_dir.hpp"
+
+namespace outbox::test {
+namespace {
+
+ShopOptions shop_options() {
+  ShopOptions options;
+  options.writers = 12;
+  options.transactions = 60 * soak_factor();
+  return options;
+}
+
+class SqliteStorm : public ::testing::TestWithParam<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Sqlite, SqliteStorm, ::testing::Values(7U, 1000U),
+                         [](const auto& rows) { return "pages_of_" + std::to_string(rows.param); });
+
+TEST_P(SqliteStorm, in_one_process_nothing_is_lost_invented_reordered_or_repeated) {
+  const TempDir folder;
+  const std::string path = folder.file("shop.db");
+  migrate_sqlite(path);
+  RelayOptions options;
+  options.store_url = "sqlite:" + path;
+  options.page_rows = GetParam();
+  options.window_events = std::max<std::size_t>(GetParam(), 100);
+  options.subscriptions = {custom("all"), custom("scattered"), custom("paid", {"OrderPaid"}), custom("slow")};
+  const auto relay = relay_of(options);
+  const auto all = record(*relay, "all");
+  const auto paid = record(*relay, "paid");
+  const auto scattered = std::make_shared<Destination>();
+  ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(scattered, ScatterOptions{})));
+  const auto slow = std::make_shared<Destination>();
+  ASSERT_TRUE(relay->use("slow", std::make_unique<SlowSink>(slow, std::chrono::microseconds(500))));
+  const Status started = relay->start();
+  ASSERT_TRUE(started) << started.error().text();
+  SqliteShop shop(path, shop_options());
+  shop.start();
+  shop.join();
+  ASSERT_EQ(shop.trouble(), "");
+  const auto attempts = shop.attempts();
+  const std::size_t count = committed(attempts);
+  EXPECT_GT(count, 500U);
+  EXPECT_TRUE(eventually([&] {
+    return all->events().size() >= count && scattered->count() >= count && slow->count() >= count &&
+           paid->events().size() >= committed(of_type(attempts, "OrderPaid"));
+  })) << relay->report().last_error;
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
+  expect_exactly_once(attempts, deliveries_of(*all), "all");
+  expect_exactly_once(attempts, scattered->all(), "scattered");
+  expect_exactly_once(attempts, slow->all(), "slow");
+  expect_exactly_once(of_type(attempts, "OrderPaid"), deliveries_of(*paid), "paid");
+
+  const auto next = relay_of(options);
+  std::vector<std::shared_ptr<const testing::Recording>> again;
+  for (const char* name : {"all", "scattered", "paid", "slow"}) again.push_back(record(*next, name));
+  const Status status = next->run_once(std::chrono::seconds(60));
+  EXPECT_TRUE(status) << status.error().text();
+  for (const auto& recording : again) EXPECT_TRUE(recording->events().empty());
+}
+
+TEST(SqliteRelayProcess, killed_again_and_again_it_loses_and_reorders_nothing) {
+  const TempDir folder;
+  const std::string path = folder.file("shop.db");
+  const std::string file = folder.file("lines");
+  migrate_sqlite(path);
+  ShopOptions shop_opts = shop_options();
+  shop_opts.writers = 4;
+  shop_opts.transactions = 0;
+  SqliteShop shop(path, shop_opts);
+  shop.start();
+  for (int round = 0; round < 10 * soak_factor(); ++round) {
+    const std::size_t seen = lines_in(file);
+    const auto relay = start_relay({.store_url = "sqlite:" + path, .file = file, .page_rows = 50, .log = folder.file("log")});
+    ASSERT_TRUE(eventually([&] { return lines_in(file) > seen + 20; })) << "round " << round;
+    relay->kill();
+  }
+  shop.stop();
+  ASSERT_EQ(shop.trouble(), "");
+  const auto attempts = shop.attempts();
+  const auto relay = start_relay({.store_url = "sqlite:" + path, .file = file, .page_rows = 50, .log = folder.file("log")});
+  EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_in(file)).lost == 0; }));
+  relay->signal(SIGTERM);
+  EXPECT_EQ(relay->wait(), 0);
+  const Verdict verdict = judge(attempts, deliveries_in(file));
+  EXPECT_TRUE(verdict.kept()) << verdict;
+  RecordProperty("duplicates", std::to_string(verdict.duplicates));
+}
+
+TEST(SqliteRelayProcess, a_second_relay_waits_and_takes_over_when_the_first_is_killed) {
+  const TempDir folder;
+  const std::string path = folder.file("shop.db");
+  const std::string file = folder.file("lines");
+  migrate_sqlite(path);
+  // A lease that nobody could wait for: it must see that the process is gone.
+  const RelayProcessOptions options{.store_url = "sqlite:" + path, .file = file, .lease = std::chrono::minutes(10),
+                                    .page_rows = 50, .log = folder.file("log")};
+  ShopOptions shop_opts = shop_options();
+  shop_opts.writers = 2;
+  shop_opts.transactions = 0;
+  SqliteShop shop(path, shop_opts);
+  shop.start();
+  const auto first = start_relay(options);
+  ASSERT_TRUE(eventually([&] { return lines_in(file) > 20; }));
+  const auto second = start_relay(options);
+  for (int round = 0; round < 2; ++round) {
+    const std::size_t seen = lines_in(file);
+    ASSERT_TRUE(eventually([&] { return lines_in(file) > seen + 20; }));
+  }
+  first->kill();
+  const std::size_t seen = lines_in(file);
+  EXPECT_TRUE(eventually([&] { return lines_in(file) > seen + 200; }));
+  shop.stop();
+  const auto attempts = shop.attempts();
+  EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_in(file)).lost == 0; }));
+  second->signal(SIGTERM);
+  EXPECT_EQ(second->wait(), 0);
+  const Verdict verdict = judge(attempts, deliveries_in(file));
+  EXPECT_TRUE(verdict.kept()) << verdict;
+}
+
+}  // namespace
+}  // namespace outbox::test

@@ -1,0 +1,194 @@
+// Two relays at one outbox: one delivers, the other waits and takes over; order and completeness hold throughout. And one
+// relay behind a network that fails.
+#include "integration/relay/harness.hpp"
+#include "support/ledger_check.hpp"
+#include "support/postgres_database.hpp"
+#include "support/relay_process.hpp"
+#include "support/shop.hpp"
+#include "support/tcp_gate.hpp"
+#include "support/temp_dir.hpp"
+
+namespace outbox::test {
+namespace {
+
+class Takeover : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    OUTBOX_NEEDS_POSTGRES();
+    database_ = std::make_unique<PostgresDatabase>();
+    shop_ = std::make_unique<Shop>(database_->url(), ShopOptions{.writers = 4, .transactions = 0});
+  }
+
+  [[nodiscard]] RelayProcessOptions relay_options(std::chrono::milliseconds lease) const {
+    return {.store_url = database_->url(), .file = file_, .lease = lease, .page_rows = 50, .log = folder_.file("log")};
+  }
+  /// Waits until so many more lines have arrived.
+  [[nodiscard]] bool delivers(std::size_t more = 40) const {
+    const std::size_t seen = lines_in(file_);
+    return eventually([&] { return lines_in(file_) > seen + more; });
+  }
+  /// Stops the shop and waits until everything is there.
+  Verdict finish() {
+    shop_->stop();
+    EXPECT_EQ(shop_->trouble(), "");
+    const auto attempts = shop_->attempts();
+    EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_in(file_)).lost == 0; }));
+    return judge(attempts, deliveries_in(file_));
+  }
+  [[nodiscard]] std::string generation() const {
+    return database_->connect().value("SELECT coalesce(max(generation), 0) FROM outbox.lane");
+  }
+
+  const TempDir folder_;
+  const std::string file_{folder_.file("lines")};
+  std::unique_ptr<PostgresDatabase> database_;
+  std::unique_ptr<Shop> shop_;
+};
+
+TEST_F(Takeover, the_second_waits_and_takes_over_at_once_when_the_first_is_killed) {
+  // A lease that nobody could wait for: it must see that the process is gone.
+  const auto options = relay_options(std::chrono::minutes(10));
+  shop_->start();
+  const auto first = start_relay(options);
+  ASSERT_TRUE(delivers());
+  const std::string before = generation();
+  const auto second = start_relay(options);
+  ASSERT_TRUE(eventually([&] { return database_->connect().value("SELECT count(*) FROM outbox.relay") == "2"; }));
+  ASSERT_TRUE(delivers(200));
+  EXPECT_EQ(generation(), before) << "the second must wait";
+  first->kill();
+  EXPECT_TRUE(delivers(200));
+  EXPECT_NE(generation(), before);
+  const Verdict verdict = finish();
+  EXPECT_TRUE(verdict.kept()) << verdict;
+  second->signal(SIGTERM);
+  EXPECT_EQ(second->wait(), 0);
+  Pg connection(database_->url());
+  EXPECT_EQ(ledger_fault(connection, "lines"), "");
+}
+
+TEST_F(Takeover, a_relay_that_stops_in_order_hands_over_without_a_duplicate) {
+  const auto options = relay_options(std::chrono::minutes(10));
+  shop_->start();
+  auto running = start_relay(options);
+  for (int round = 0; round < 4; ++round) {
+    ASSERT_TRUE(delivers());
+    auto next = start_relay(options);
+    running->signal(SIGTERM);
+    EXPECT_EQ(running->wait(), 0);
+    running = std::move(next);
+  }
+  ASSERT_TRUE(delivers());
+  const Verdict verdict = finish();
+  EXPECT_TRUE(verdict.kept()) << verdict;
+  EXPECT_EQ(verdict.duplicates, 0U) << verdict;
+}
+
+TEST_F(Takeover, a_relay_that_was_stopped_past_its_lease_finds_its_lanes_taken) {
+  const auto options = relay_options(std::chrono::milliseconds(1500));
+  shop_->start();
+  const auto first = start_relay(options);
+  ASSERT_TRUE(delivers());
+  const auto second = start_relay(options);
+  ASSERT_TRUE(eventually([&] { return database_->connect().value("SELECT count(*) FROM outbox.relay") == "2"; }));
+  std::string owner = generation();
+  for (int round = 0; round < 3; ++round) {
+    // Whoever delivers sleeps, and the other takes over.
+    ChildProcess& sleeper = round % 2 == 0 ? *first : *second;
+    sleeper.signal(SIGSTOP);
+    ASSERT_TRUE(eventually([&] { return generation() != owner; })) << "nobody took over";
+    ASSERT_TRUE(delivers(100));
+    owner = generation();
+    sleeper.signal(SIGCONT);
+    // The awakened one must notice and wait.
+    ASSERT_TRUE(delivers(300));
+    EXPECT_EQ(generation(), owner);
+  }
+  const Verdict verdict = finish();
+  EXPECT_TRUE(verdict.kept()) << verdict;
+  first->signal(SIGTERM);
+  second->signal(SIGTERM);
+  EXPECT_EQ(first->wait(), 0);
+  EXPECT_EQ(second->wait(), 0);
+}
+
+// ---- the network between relay and database
+
+class BadNetwork : public Takeover {
+ protected:
+  [[nodiscard]] std::string through(const TcpGate& gate) const {
+    const std::string url = database_->url();
+    const auto at = url.find('@') + 1;
+    const auto slash = url.find('/', at);
+    return url.substr(0, at) + "127.0.0.1:" + std::to_string(gate.port()) + url.substr(slash);
+  }
+  [[nodiscard]] int server_port() const { return std::stoi(database_->connect().value("SHOW port")); }
+};
+
+TEST_F(BadNetwork, while_it_is_stalled_past_the_lease_nothing_is_published_and_then_it_goes_on) {
+  TcpGate gate(server_port());
+  RelayOptions options;
+  options.store_url = through(gate);
+  options.lease = std::chrono::milliseconds(1500);
+  options.subscriptions = {custom("slow")};
+  const auto relay = relay_of(options);
+  const auto slow = std::make_shared<Destination>();
+  // So slow that it always has something to send.
+  ASSERT_TRUE(relay->use("slow", std::make_unique<SlowSink>(slow, std::chrono::milliseconds(2))));
+  ASSERT_TRUE(relay->start());
+  shop_->start();
+  for (int round = 0; round < 2; ++round) {
+    const std::size_t seen = slow->count();
+    ASSERT_TRUE(eventually([&] { return slow->count() > seen + 100; })) << relay->report().last_error;
+    gate.set(TcpGate::Mode::stalled);
+    // It stops by itself: two looks, more than a lease apart, see the same.
+    ASSERT_TRUE(eventually([&] {
+      const std::size_t count = slow->count();
+      std::this_thread::sleep_for(options.lease);
+      return slow->count() == count;
+    }));
+    gate.set(TcpGate::Mode::open);
+  }
+  const std::size_t seen = slow->count();
+  ASSERT_TRUE(eventually([&] { return slow->count() > seen + 100; })) << relay->report().last_error;
+  shop_->stop();
+  const auto attempts = shop_->attempts();
+  EXPECT_TRUE(eventually([&] { return judge(attempts, slow->all()).lost == 0; }, std::chrono::seconds(120)));
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  expect_exactly_once(attempts, slow->all(), "slow");
+}
+
+TEST_F(BadNetwork, connections_that_are_cut_or_swallowed_lose_and_reorder_nothing) {
+  TcpGate gate(server_port());
+  RelayOptions options;
+  options.store_url = through(gate);
+  options.lease = std::chrono::milliseconds(1500);
+  options.subscriptions = {custom("scattered")};
+  const auto relay = relay_of(options);
+  const auto scattered = std::make_shared<Destination>();
+  ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(scattered, ScatterOptions{})));
+  ASSERT_TRUE(relay->start());
+  shop_->start();
+  for (int round = 0; round < 6; ++round) {
+    const std::size_t seen = scattered->count();
+    ASSERT_TRUE(eventually([&] { return scattered->count() > seen + 60; }, std::chrono::seconds(120))) << relay->report().last_error;
+    if (round % 3 == 2) {
+      const int connections = gate.connections();
+      gate.set(TcpGate::Mode::blackhole);
+      // It must give up on the dead connections and ask for new ones by itself.
+      ASSERT_TRUE(eventually([&] { return gate.connections() > connections; }, std::chrono::seconds(120)));
+      gate.set(TcpGate::Mode::open);
+      gate.cut();
+    } else {
+      gate.cut();
+    }
+  }
+  shop_->stop();
+  const auto attempts = shop_->attempts();
+  EXPECT_TRUE(eventually([&] { return judge(attempts, scattered->all()).lost == 0; }, std::chrono::seconds(120)));
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  expect_exactly_once(attempts, scattered->all(), "scattered");
+}
+
+}  // namespace
+}  // namespace outbox::test

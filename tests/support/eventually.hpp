@@ -1,0 +1,20 @@
+// Waiting for a condition instead of for time.
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+namespace outbox::test {
+
+/// Polls until `condition()` holds. False when the limit passed first: generous, because time never decides a test.
+template <class Condition>
+[[nodiscard]] bool eventually(Condition condition, std::chrono::milliseconds limit = std::chrono::seconds(60)) {
+  const auto until = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+}  // namespace outbox::test

@@ -1,0 +1,14 @@
+// What `outbox verify` will do, in small: walks the settlements of a subscription on PostgreSQL.
+#pragma once
+
+#include <string>
+
+#include "support/pg.hpp"
+
+namespace outbox::test {
+
+/// Empty when the settlements of the subscription lead from its beginning without a gap to its cursor, and their counts
+/// and hash sums are those of all events in the log. Call it when everything is delivered and no relay runs.
+[[nodiscard]] std::string ledger_fault(Pg& connection, const std::string& subscription);
+
+}  // namespace outbox::test

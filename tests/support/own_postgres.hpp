@@ -1,0 +1,37 @@
+// A PostgreSQL server of the test's own, in a temporary folder, to be killed and started again.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/child_process.hpp"
+#include "support/temp_dir.hpp"
+
+namespace outbox::test {
+
+/// A port of the loopback interface that nobody listens on.
+[[nodiscard]] int free_port();
+
+class OwnPostgres {
+ public:
+  /// Makes the cluster (OUTBOX_TEST_PGBIN) and starts it. `settings`: lines for postgresql.conf.
+  explicit OwnPostgres(const std::vector<std::string>& settings = {});
+
+  /// Starts it on the same port and waits until it answers.
+  void start();
+  /// Like pg_ctl stop -m immediate: no checkpoint, no farewell; recovery at the next start.
+  void stop_immediate();
+  /// URL of the superuser, database "postgres".
+  [[nodiscard]] std::string url() const;
+  [[nodiscard]] int port() const { return port_; }
+  /// The end of the server's log, for a failing test.
+  [[nodiscard]] std::string log() const;
+
+ private:
+  TempDir folder_;
+  int port_;
+  std::unique_ptr<ChildProcess> server_;
+};
+
+}  // namespace outbox::test

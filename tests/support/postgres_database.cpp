@@ -1,0 +1,54 @@
+#include "support/postgres_database.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <exception>
+#include <stdexcept>
+
+#include "store/store.hpp"
+#include "support/servers.hpp"
+
+namespace outbox::test {
+namespace {
+
+std::string next_name() {
+  static std::atomic<int> count{0};
+  return "outbox_test_" + std::to_string(getpid()) + "_" + std::to_string(++count);
+}
+
+void migrate(const std::string& url) {
+  auto store = store::open_store({.url = url, .schema = "outbox", .application = "outbox test"});
+  if (!store) throw std::runtime_error(store.error().text());
+  if (auto done = (*store)->migrate(); !done) throw std::runtime_error(done.error().text());
+}
+
+}  // namespace
+
+std::string url_of_database(const std::string& server_url, const std::string& database) {
+  // postgresql://user@host:port/database?options
+  const auto host = server_url.find("://") + 3;
+  const auto slash = server_url.find('/', host);
+  const auto question = server_url.find('?', host);
+  const std::string options = question == std::string::npos ? "" : server_url.substr(question);
+  return server_url.substr(0, std::min(slash, question)) + "/" + database + options;
+}
+
+PostgresDatabase::PostgresDatabase(Schema schema)
+    : PostgresDatabase(environment("OUTBOX_TEST_POSTGRES").value_or(""), schema) {}
+
+PostgresDatabase::PostgresDatabase(const std::string& server_url, Schema schema)
+    : server_url_(server_url), name_(next_name()), url_(url_of_database(server_url, name_)) {
+  Pg(server_url_).exec("CREATE DATABASE " + name_);
+  if (schema == Schema::migrated) migrate(url_);
+}
+
+PostgresDatabase::~PostgresDatabase() {
+  try {
+    Pg(server_url_).exec("DROP DATABASE IF EXISTS " + name_ + " WITH (FORCE)");
+  } catch (const std::exception&) {
+    // The server of a fault test may be down; its whole folder goes.
+  }
+}
+
+}  // namespace outbox::test

@@ -1,0 +1,36 @@
+// A database of its own for one test, with the outbox's schema in it, dropped at the end.
+#pragma once
+
+#include <string>
+
+#include "support/pg.hpp"
+
+namespace outbox::test {
+
+class PostgresDatabase {
+ public:
+  enum class Schema { migrated, empty };
+
+  /// On the shared test server (OUTBOX_TEST_POSTGRES), or on the one at `server_url`.
+  explicit PostgresDatabase(Schema schema = Schema::migrated);
+  PostgresDatabase(const std::string& server_url, Schema schema);
+  PostgresDatabase(const PostgresDatabase&) = delete;
+  PostgresDatabase& operator=(const PostgresDatabase&) = delete;
+  PostgresDatabase(PostgresDatabase&&) = delete;
+  PostgresDatabase& operator=(PostgresDatabase&&) = delete;
+  ~PostgresDatabase();
+
+  [[nodiscard]] const std::string& url() const { return url_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] Pg connect() const { return Pg(url_); }
+
+ private:
+  std::string server_url_;
+  std::string name_;
+  std::string url_;
+};
+
+/// The same server, another database.
+[[nodiscard]] std::string url_of_database(const std::string& server_url, const std::string& database);
+
+}  // namespace outbox::test

@@ -1,0 +1,47 @@
+#include "support/relay_process.hpp"
+
+#include <fstream>
+
+#include "support/shop_options.hpp"
+
+namespace outbox::test {
+namespace {
+
+/// The value of a text field of a writer's body.
+std::string field(const std::string& body, const std::string& name) {
+  const std::string start = "\"" + name + "\": \"";
+  const auto at = body.find(start);
+  if (at == std::string::npos) return {};
+  const auto from = at + start.size();
+  return body.substr(from, body.find('"', from) - from);
+}
+
+}  // namespace
+
+std::unique_ptr<ChildProcess> start_relay(const RelayProcessOptions& options) {
+  return std::make_unique<ChildProcess>(ChildProcess::Options{
+      .command = {OUTBOX_TEST_RELAY, options.store_url, options.file, std::to_string(options.lease.count()),
+                  std::to_string(options.page_rows)},
+      .environment = {},
+      .output = options.log,
+      .user = {}});
+}
+
+std::vector<Delivery> deliveries_in(const std::string& file) {
+  std::vector<Delivery> all;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line.back() != '}' || id_in(line).empty()) continue;
+    all.push_back({.id = id_in(line), .key = field(line, "key"), .body = line});
+  }
+  return all;
+}
+
+std::size_t lines_in(const std::string& file) {
+  std::size_t count = 0;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) count += line.empty() ? 0 : 1;
+  return count;
+}
+
+}  // namespace outbox::test

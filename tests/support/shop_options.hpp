@@ -1,0 +1,43 @@
+// How a shop of writers behaves, and what its events look like.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace outbox::test {
+
+/// How an event gets into the outbox.
+enum class Way : std::uint8_t {
+  function,     ///< SELECT outbox.enqueue(...)
+  view,         ///< INSERT INTO outbox.new_event
+  library,      ///< outbox::postgres::Outbox on the connection
+  transaction,  ///< outbox::postgres::Transaction, which stages
+};
+
+struct ShopOptions {
+  int writers{24};
+  int keys{40};
+  /// Transactions of each writer; 0: until stop().
+  int transactions{100};
+  std::vector<Way> ways{Way::function, Way::view, Way::library, Way::transaction};
+  std::vector<std::string> types{"OrderPlaced", "OrderPaid", "OrderShipped"};
+  int rollback_percent{15};
+  int savepoint_percent{20};
+  int early_xid_percent{25};
+  int asynchronous_percent{0};  ///< Commits with synchronous_commit = off.
+  std::chrono::microseconds longest_pause{2000};
+  std::size_t padding{20};
+  /// A broken connection is opened again; otherwise it is an error of the test.
+  bool reconnect{false};
+  std::uint64_t seed{1};
+};
+
+/// The body of an event, in the form in which jsonb prints it, so that every way of writing gives the same bytes.
+[[nodiscard]] std::string body_of(const std::string& id, const std::string& key, std::int64_t version, std::size_t padding);
+/// The id that a writer put into the body; empty when there is none.
+[[nodiscard]] std::string id_in(const std::string& body);
+
+}  // namespace outbox::test

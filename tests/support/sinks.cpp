@@ -1,0 +1,103 @@
+#include "support/sinks.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "support/shop_options.hpp"
+
+namespace outbox::test {
+
+Delivery delivery_of(const Message& message) {
+  Delivery delivery;
+  delivery.body = std::string(message.body);
+  delivery.id = id_in(delivery.body);
+  delivery.key = message.key ? std::string(*message.key) : std::string();
+  return delivery;
+}
+
+std::vector<Delivery> deliveries_of(const testing::Recording& recording) {
+  std::vector<Delivery> all;
+  for (const testing::RecordedEvent& event : recording.events()) {
+    all.push_back({.id = id_in(event.body), .key = event.key, .body = event.body});
+  }
+  return all;
+}
+
+std::size_t SlowSink::deliver(std::span<const Message> batch, Outcome& /*failure*/) {
+  for (const Message& message : batch) {
+    std::this_thread::sleep_for(each_);
+    destination_->arrive(delivery_of(message));
+  }
+  return batch.size();
+}
+
+ScatterSink::ScatterSink(std::shared_ptr<Destination> destination, ScatterOptions options)
+    : destination_(std::move(destination)), options_(options) {
+  for (int number = 0; number < options_.threads; ++number) {
+    threads_.emplace_back([this, number](const std::stop_token& stop) {
+      work(options_.seed + static_cast<std::uint64_t>(number), stop);
+    });
+  }
+}
+
+ScatterSink::~ScatterSink() {
+  for (std::jthread& thread : threads_) thread.request_stop();
+  threads_.clear();
+}
+
+SinkTraits ScatterSink::traits() const noexcept {
+  return {.name = "scatter", .gapless = false, .max_batch = 20, .max_in_flight = options_.max_in_flight};
+}
+
+std::size_t ScatterSink::send(std::span<const Message> messages) {
+  const std::scoped_lock lock(mutex_);
+  for (const Message& message : messages) {
+    pending_.push_back({.token = message.token, .delivery = delivery_of(message)});
+  }
+  changed_.notify_all();
+  return messages.size();
+}
+
+void ScatterSink::work(std::uint64_t seed, const std::stop_token& stop) {
+  Random random(seed);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, stop, [this] { return !pending_.empty(); });
+    if (stop.stop_requested()) return;
+    // Any of the first few, so that messages overtake each other.
+    const auto at = pending_.begin() + static_cast<std::ptrdiff_t>(random.below(std::min<std::size_t>(pending_.size(), 8)));
+    const Pending taken = std::move(*at);
+    pending_.erase(at);
+    lock.unlock();
+    random.dawdle(options_.longest);
+    const bool fails = random.chance(options_.fail_percent);
+    if (!fails) destination_->arrive(taken.delivery);
+    lock.lock();
+    Outcome outcome;
+    outcome.token = taken.token;
+    outcome.kind = fails ? Outcome::Kind::retry : Outcome::Kind::acked;
+    outcomes_.push_back(std::move(outcome));
+    lock.unlock();
+    wake();
+    lock.lock();
+  }
+}
+
+void ScatterSink::receive(std::vector<Outcome>& outcomes) {
+  const std::scoped_lock lock(mutex_);
+  outcomes.insert(outcomes.end(), outcomes_.begin(), outcomes_.end());
+  outcomes_.clear();
+}
+
+void ScatterSink::purge() {
+  const std::scoped_lock lock(mutex_);
+  for (const Pending& pending : pending_) {
+    Outcome outcome;
+    outcome.token = pending.token;
+    outcome.kind = Outcome::Kind::retry;
+    outcomes_.push_back(std::move(outcome));
+  }
+  pending_.clear();
+}
+
+}  // namespace outbox::test

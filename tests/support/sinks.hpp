@@ -1,0 +1,97 @@
+// Destinations in memory, for relays that run inside the test.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <outbox/sink.hpp>
+#include <outbox/testing.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/ledger.hpp"
+#include "support/random.hpp"
+
+namespace outbox::test {
+
+/// What arrived, in order. Any thread. Outlives the sinks that write to it.
+class Destination {
+ public:
+  void arrive(Delivery delivery) {
+    const std::scoped_lock lock(mutex_);
+    deliveries_.push_back(std::move(delivery));
+  }
+  [[nodiscard]] std::vector<Delivery> all() const {
+    const std::scoped_lock lock(mutex_);
+    return deliveries_;
+  }
+  [[nodiscard]] std::size_t count() const {
+    const std::scoped_lock lock(mutex_);
+    return deliveries_.size();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Delivery> deliveries_;
+};
+
+[[nodiscard]] Delivery delivery_of(const Message& message);
+[[nodiscard]] std::vector<Delivery> deliveries_of(const testing::Recording& recording);
+
+/// A gapless sink that takes so long for each message.
+class SlowSink final : public BatchSink {
+ public:
+  SlowSink(std::shared_ptr<Destination> destination, std::chrono::microseconds each)
+      : destination_(std::move(destination)), each_(each) {}
+  [[nodiscard]] SinkTraits traits() const noexcept override { return {.name = "slow", .gapless = true, .max_batch = 50}; }
+  [[nodiscard]] Status open() override { return {}; }
+  void close() noexcept override {}
+
+ protected:
+  [[nodiscard]] std::size_t deliver(std::span<const Message> batch, Outcome& failure) override;
+
+ private:
+  std::shared_ptr<Destination> destination_;
+  std::chrono::microseconds each_;
+};
+
+struct ScatterOptions {
+  std::chrono::microseconds longest{3000};
+  int threads{4};
+  std::size_t max_in_flight{50};
+  int fail_percent{0};  ///< Fails with `retry` (did not happen).
+  std::uint64_t seed{7};
+};
+
+/// Not gapless: several threads deliver at once and in any order, so that only the relay's gate keeps a key in order.
+class ScatterSink final : public Sink {
+ public:
+  ScatterSink(std::shared_ptr<Destination> destination, ScatterOptions options);
+  ~ScatterSink() override;
+  [[nodiscard]] SinkTraits traits() const noexcept override;
+  [[nodiscard]] Status open() override { return {}; }
+  [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
+  void receive(std::vector<Outcome>& outcomes) override;
+  void purge() override;
+  void close() noexcept override {}
+
+ private:
+  struct Pending {
+    Token token{0};
+    Delivery delivery;
+  };
+  void work(std::uint64_t seed, const std::stop_token& stop);
+
+  std::shared_ptr<Destination> destination_;
+  const ScatterOptions options_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Pending> pending_;
+  std::vector<Outcome> outcomes_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace outbox::test

@@ -1,0 +1,52 @@
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "config/load.hpp"
+#include "demo/courier.hpp"
+
+namespace outbox::demo {
+namespace {
+
+/// What the relay makes of the file that the demo writes.
+tl::expected<config::Loaded, config::Problems> read_back(const RelayPlan& plan) {
+  std::string file = (std::filesystem::temp_directory_path() / "outbox-relay-XXXXXX").string();
+  const int made = mkstemp(file.data());
+  EXPECT_GE(made, 0);
+  close(made);
+  std::ofstream(file) << relay_configuration(plan);
+  auto loaded = config::load({.file = file});
+  std::filesystem::remove(file);
+  return loaded;
+}
+
+TEST(RelayConfiguration, is_read_as_it_was_meant) {
+  SubscriptionSpec spec{.name = "demo", .sink = "file"};
+  spec.sink_settings["path"] = R"(/tmp/with "quotes", a \ and ${env:HOME}/x.jsonl)";
+  const RelayPlan plan{.program = "outbox", .folder = "/tmp", .store_url = "postgresql://me:p%40ss\"@host/db?options=-c%20x",
+                       .schema = "outbox_demo", .subscription = spec};
+  const auto loaded = read_back(plan);
+  ASSERT_TRUE(loaded) << loaded.error().front().text();
+  EXPECT_EQ(loaded->config.relay.store_url, plan.store_url);
+  EXPECT_EQ(loaded->config.relay.schema, "outbox_demo");
+  ASSERT_EQ(loaded->config.relay.subscriptions.size(), 1U);
+  EXPECT_EQ(loaded->config.relay.subscriptions.front(), spec);
+}
+
+TEST(RelayConfiguration, names_the_topic_of_a_kafka_subscription) {
+  SubscriptionSpec spec{.name = "demo", .sink = "kafka"};
+  spec.sink_settings["brokers"] = "localhost:9092";
+  spec.topic = "outbox-demo-x7Yz12";
+  const auto loaded = read_back({.program = "outbox", .folder = "/tmp", .store_url = "sqlite:/tmp/shop.db", .schema = "outbox",
+                                 .subscription = spec});
+#ifdef OUTBOX_WITH_KAFKA
+  ASSERT_TRUE(loaded) << loaded.error().front().text();
+  EXPECT_EQ(loaded->config.relay.subscriptions.front(), spec);
+#endif
+}
+
+}  // namespace
+}  // namespace outbox::demo

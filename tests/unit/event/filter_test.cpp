@@ -1,0 +1,116 @@
+#include "event/filter.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+#include <string>
+
+namespace outbox::event {
+namespace {
+
+EventView order(std::string_view headers = "{}") {
+  EventView event;
+  event.aggregate_type = "order";
+  event.event_type = "OrderPlaced";
+  event.headers = headers;
+  return event;
+}
+
+bool header_matches(const std::map<std::string, std::string>& wanted, std::string_view headers) {
+  SubscriptionSpec spec;
+  spec.match_headers = wanted;
+  return Filter(spec).matches(order(headers));
+}
+
+TEST(Glob, star_is_any_run_and_question_mark_one_character) {
+  EXPECT_TRUE(glob_match("*", ""));
+  EXPECT_TRUE(glob_match("Order*", "OrderPlaced"));
+  EXPECT_TRUE(glob_match("Order*", "Order"));
+  EXPECT_TRUE(glob_match("*Placed", "OrderPlaced"));
+  EXPECT_TRUE(glob_match("O*P*d", "OrderPlaced"));
+  EXPECT_TRUE(glob_match("Order?laced", "OrderPlaced"));
+  EXPECT_TRUE(glob_match("a**b", "ab"));
+  EXPECT_TRUE(glob_match("*ab", "aab"));
+  EXPECT_FALSE(glob_match("Order", "OrderPlaced"));
+  EXPECT_FALSE(glob_match("order*", "OrderPlaced"));
+  EXPECT_FALSE(glob_match("Order?", "Order"));
+  EXPECT_FALSE(glob_match("", "x"));
+  EXPECT_TRUE(glob_match("", ""));
+  EXPECT_FALSE(glob_match("*x", ""));
+}
+
+TEST(Glob, a_character_is_a_utf8_sequence) {
+  EXPECT_TRUE(glob_match("gr?n", "gr\xc3\xbcn"));
+  EXPECT_FALSE(glob_match("gr??n", "gr\xc3\xbcn"));
+  EXPECT_FALSE(glob_match("*??", "\xc3\xbc"));
+  EXPECT_TRUE(glob_match("?", "\xf0\x9f\x98\x80"));
+}
+
+TEST(Glob, brackets_and_backslashes_are_themselves) {
+  EXPECT_TRUE(glob_match("a[b]\\", "a[b]\\"));
+  EXPECT_FALSE(glob_match("[ab]", "a"));
+}
+
+TEST(Glob, a_hostile_glob_is_not_exponential) {
+  std::string glob;
+  for (int i = 0; i < 60; ++i) glob += "*a";
+  glob += "*b";
+  EXPECT_FALSE(glob_match(glob, std::string(10'000, 'a')));
+}
+
+/// What a glob means, written the plain and slow way.
+bool slow_match(std::string_view glob, std::string_view text) {
+  if (glob.empty()) return text.empty();
+  if (glob[0] == '*')
+    return slow_match(glob.substr(1), text) || (!text.empty() && slow_match(glob, text.substr(1)));
+  return !text.empty() && (glob[0] == '?' || glob[0] == text[0]) &&
+         slow_match(glob.substr(1), text.substr(1));
+}
+
+RC_GTEST_PROP(Glob, means_the_same_as_its_definition, ()) {
+  const auto glob = *rc::gen::container<std::string>(rc::gen::element('a', 'b', '*', '?'));
+  const auto text = *rc::gen::container<std::string>(rc::gen::element('a', 'b'));
+  const auto short_glob = glob.substr(0, 8);
+  const auto short_text = text.substr(0, 12);
+  RC_ASSERT(glob_match(short_glob, short_text) == slow_match(short_glob, short_text));
+}
+
+TEST(Filter, without_rules_matches_all) {
+  const Filter filter{SubscriptionSpec{}};
+  EXPECT_TRUE(filter.all());
+  EXPECT_TRUE(filter.matches(order()));
+  SubscriptionSpec star;
+  star.event_types = {"X", "*"};
+  EXPECT_TRUE(Filter(star).all());
+}
+
+TEST(Filter, any_glob_of_a_list_and_each_list) {
+  SubscriptionSpec spec;
+  spec.event_types = {"Invoice*", "Order*"};
+  EXPECT_FALSE(Filter(spec).all());
+  EXPECT_TRUE(Filter(spec).matches(order()));
+  spec.aggregate_types = {"invoice"};
+  EXPECT_FALSE(Filter(spec).matches(order()));
+  spec.aggregate_types.push_back("or?er");
+  EXPECT_TRUE(Filter(spec).matches(order()));
+}
+
+TEST(Filter, headers_must_be_there_with_exactly_that_value) {
+  EXPECT_TRUE(header_matches({{"tenant", "acme"}}, R"({"a": "b", "Tenant": "acme"})"));
+  EXPECT_FALSE(header_matches({{"tenant", "acme"}}, R"({"tenant": "ACME"})"));
+  EXPECT_FALSE(header_matches({{"tenant", "acme"}}, "{}"));
+  EXPECT_FALSE(header_matches({{"tenant", "acme"}}, ""));
+  EXPECT_FALSE(header_matches({{"tenant", "acme"}, {"x", "1"}}, R"({"tenant": "acme"})"));
+  EXPECT_TRUE(header_matches({{"tenant", "acme"}, {"x", "1"}}, R"({"tenant": "acme", "x": 1})"));
+  EXPECT_TRUE(header_matches({{"tenant", "a\nb"}}, R"({"t\u0065nant": "a\nb"})"));
+}
+
+TEST(Filter, headers_that_are_no_json_object_match_nothing) {
+  EXPECT_FALSE(header_matches({{"tenant", "acme"}}, R"({"tenant": "acme")"));
+  EXPECT_FALSE(header_matches({{"tenant", "acme"}}, R"(["tenant"])"));
+}
+
+}  // namespace
+}  // namespace outbox::event

@@ -1,0 +1,57 @@
+#include "event/headers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace outbox::event {
+namespace {
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+Pairs read(std::string_view json) {
+  Arena arena;
+  std::vector<HeaderView> headers;
+  read_headers(json, arena, headers);
+  Pairs pairs;
+  for (const auto& header : headers) pairs.emplace_back(header.name, header.value);
+  return pairs;
+}
+
+TEST(Headers, come_in_the_order_of_the_text_with_escapes_resolved) {
+  EXPECT_EQ(read(R"({"traceparent": "00-ab-cd-01", "b": "x\"y\u00e9", "a": ""})"),
+            (Pairs{{"traceparent", "00-ab-cd-01"}, {"b", "x\"y\xc3\xa9"}, {"a", ""}}));
+  EXPECT_EQ(read(R"({"n\u0061me": "v"})"), (Pairs{{"name", "v"}}));
+}
+
+TEST(Headers, values_that_are_not_strings_are_their_json_text) {
+  EXPECT_EQ(read(R"({"n": 1.50, "t": true, "z": null, "o": {"a": [1, "\n"]}})"),
+            (Pairs{{"n", "1.50"}, {"t", "true"}, {"z", "null"}, {"o", R"({"a": [1, "\n"]})"}}));
+}
+
+TEST(Headers, what_is_no_json_object_is_no_headers) {
+  for (const char* json : {"", "{}", "null", "[]", R"({"a": "b")", R"({"a": "b"} x)",
+                           R"({"a": "b", "c"})", "garbage"}) {
+    EXPECT_EQ(read(json), Pairs{}) << json;
+  }
+}
+
+TEST(Headers, an_event_cannot_bring_names_that_are_ours) {
+  EXPECT_EQ(
+      read(R"({"outbox-id": "forged", "Outbox-Seq": "1", "out\u0062ox-x": "1", "outbox": "kept"})"),
+      (Pairs{{"outbox", "kept"}}));
+}
+
+TEST(Headers, are_found_by_name_without_regard_to_case) {
+  Arena arena;
+  EXPECT_EQ(find_header(R"({"a": "1", "Tenant": "acme", "tenant": "second"})", "tenant", arena),
+            "acme");
+  EXPECT_EQ(find_header(R"({"a": "1"})", "tenant", arena), "");
+  EXPECT_EQ(find_header(R"({"tenant": "acme")", "tenant", arena), "");
+  EXPECT_EQ(find_header("{}", "tenant", arena), "");
+}
+
+}  // namespace
+}  // namespace outbox::event

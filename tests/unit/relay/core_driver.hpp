@@ -1,0 +1,133 @@
+// Steps a DeliveryCore by hand: pages go in, sends come out, the test says what became of each. Events are named by seq.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "relay/delivery_core.hpp"
+
+namespace outbox::relay {
+
+struct Logged {
+  std::int64_t seq{0};
+  std::string key{};  ///< Empty: no key, no order.
+  bool wanted{true};
+};
+
+inline constexpr std::size_t kEventBytes = 10;
+
+/// Everything up to a snapshot is delivered.
+inline store::Cursor drained_at(std::string s1) { return {.s1 = std::move(s1), .s2 = {}, .position = 0, .bound = 0}; }
+
+inline EventId id_of(std::int64_t seq) {
+  EventId id;
+  for (unsigned byte = 0; byte < 8; ++byte) {
+    id.bytes[15 - byte] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(seq) >> (8 * byte));
+  }
+  return id;
+}
+
+inline EventRef ref_of(std::int64_t seq) { return {.seq = seq, .id = id_of(seq)}; }
+
+/// A page of the pair (s1, s2) after `from`.
+inline std::shared_ptr<const store::Page> page_of(const store::Pair& pair, std::int64_t from,
+                                                  const std::vector<Logged>& events, bool drained) {
+  auto page = std::make_shared<store::Page>();
+  auto keys = std::make_shared<std::deque<std::string>>();
+  page->pair = std::make_shared<const store::Pair>(pair);
+  page->from = from;
+  page->position = events.empty() ? from : events.back().seq;
+  page->drained = drained;
+  for (const Logged& logged : events) {
+    keys->push_back(logged.key);
+    EventView view;
+    view.seq = logged.seq;
+    view.id = id_of(logged.seq);
+    view.aggregate_type = "order";
+    view.aggregate_id = keys->back();
+    view.event_type = "Happened";
+    page->events.push_back(view);
+    page->bytes += kEventBytes;
+  }
+  page->storage = keys;
+  return page;
+}
+
+class CoreDriver {
+ public:
+  explicit CoreDriver(CoreOptions options, store::Cursor start = drained_at("0")) : core(options, std::move(start)) {}
+
+  void page(const store::Pair& pair, std::int64_t from, const std::vector<Logged>& events, bool drained) {
+    std::vector<std::uint8_t> wanted;
+    for (const Logged& logged : events) wanted.push_back(logged.wanted ? 1 : 0);
+    core.page_read(page_of(pair, from, events, drained), wanted, now);
+  }
+  /// A whole pair in one page.
+  void pair(const std::string& s1, const std::string& s2, const std::vector<Logged>& events) {
+    page({.s1 = s1, .s2 = s2, .bound = 1000}, 0, events, true);
+  }
+
+  void open() {
+    if (core.wants_open(now)) core.opened({}, now);
+  }
+  /// Hands over everything that may go, batch by batch; the seqs in the order in which they went.
+  std::vector<std::int64_t> send_all() {
+    std::vector<std::int64_t> seqs;
+    while (true) {
+      const auto batch = send(1000000);
+      if (batch.empty()) return seqs;
+      seqs.insert(seqs.end(), batch.begin(), batch.end());
+    }
+  }
+  /// Hands over at most `most` of one batch.
+  std::vector<std::int64_t> send(std::size_t most) {
+    std::vector<std::int64_t> seqs;
+    const auto sends = core.to_send();
+    const std::size_t count = std::min(most, sends.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      seqs.push_back(sends[i].event->seq);
+      tokens[sends[i].event->seq] = sends[i].token;
+    }
+    core.handed_over(count, now);
+    return seqs;
+  }
+
+  void report(std::int64_t seq, Outcome outcome) {
+    outcome.token = tokens.at(seq);
+    core.outcome(outcome, now);
+  }
+  void report(std::int64_t seq, Outcome::Kind kind, const std::string& why = {}) {
+    Outcome outcome;
+    outcome.kind = kind;
+    outcome.error.message = why;
+    report(seq, std::move(outcome));
+  }
+  void ack(std::int64_t seq) { report(seq, Outcome::Kind::acked); }
+  void ack_all(const std::vector<std::int64_t>& seqs) {
+    for (const std::int64_t seq : seqs) ack(seq);
+  }
+
+  void pass(std::chrono::nanoseconds time) { now += std::chrono::duration_cast<TimePoint::duration>(time); }
+  /// Lets the pause after a failure go by and opens the sink again.
+  void pass_pause() {
+    pass(std::chrono::hours(1));
+    open();
+  }
+  /// The rows that are due once the settle interval has passed, written.
+  std::vector<store::Settlement> settle() {
+    pass(std::chrono::seconds(1));
+    auto rows = core.settle(now);
+    if (!rows.empty()) core.settled();
+    return rows;
+  }
+
+  DeliveryCore core;
+  TimePoint now{std::chrono::hours(1)};
+  std::map<std::int64_t, Token> tokens;
+};
+
+}  // namespace outbox::relay
