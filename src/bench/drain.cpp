@@ -62,7 +62,7 @@ Result<std::vector<Figure>> bench_backlog(const BenchOptions& options) {
     if (!fixture) return pass(fixture);
     if (Status status = (*fixture)->fill(events); !status) return pass(status);
     if (Status status = (*fixture)->warm_up(); !status) return pass(status);
-    auto drained = median_drain(**fixture, events, fmt::format("backlog of {}", events));
+    auto drained = median_drain(**fixture, events, fmt::format("backlog-{}", events));
     if (!drained) return pass(drained);
     return 1e6 / drained->events_per_second;
   };
@@ -92,7 +92,7 @@ Result<std::vector<Figure>> bench_pinned(const BenchOptions& options) {
   auto pinned = median_drain(log, events, "pinned");
   if (!pinned) return pass(pinned);
   if (Status status = pin->run("COMMIT"); !status) return pass(status);
-  auto free = median_drain(log, events, "not pinned");
+  auto free = median_drain(log, events, "not-pinned");
   if (!free) return pass(free);
   return std::vector<Figure>{
       against("pinned", pinned->events_per_second, "events/s", free->events_per_second, 0.95)};

@@ -59,7 +59,7 @@ class Consumer {
   std::jthread thread_;
 };
 
-Result<std::vector<double>> measure(PostgresFixture& log, KafkaTopic& topic, bool wake_up) {
+Result<Latencies> measure(PostgresFixture& log, KafkaTopic& topic, bool wake_up) {
   Arrivals arrivals;
   RelayOptions options = log.relay_options();
   options.wake_up = wake_up;
@@ -70,14 +70,15 @@ Result<std::vector<double>> measure(PostgresFixture& log, KafkaTopic& topic, boo
   if (!consumer) return pass(consumer);
   if (Status status = (*relay)->start(); !status) return pass(status);
   const auto events = static_cast<std::int64_t>(log.options().seconds * 1000);
-  if (Status status = write_paced(log, events, 1000); !status) return pass(status);
+  auto commits = write_paced(log, events, 1000);
+  if (!commits) return pass(commits);
   if (!arrivals.wait_for(static_cast<std::size_t>(events), std::chrono::seconds(30))) {
     return fail(Errc::deadline_exceeded, "not every event arrived", (*relay)->report().last_error);
   }
   (void)(*relay)->stop(std::chrono::seconds(5));
   relay->reset();
   if (Status status = log.drop_subscriptions(); !status) return pass(status);
-  return arrivals.latencies_ms();
+  return Latencies{.event_ms = arrivals.latencies_ms(), .commit_ms = std::move(*commits)};
 }
 
 }  // namespace
@@ -128,9 +129,10 @@ Result<std::vector<Figure>> bench_latency_kafka(const BenchOptions& options) {
     if (!topic) return pass(topic);
     auto times = measure(**fixture, **topic, wake_up);
     if (!times) return pass(times);
-    const double p50 = quantile(*times, 0.5);
-    const double p99 = quantile(*times, 0.99);
+    const double p50 = quantile(times->event_ms, 0.5);
+    const double p99 = quantile(times->event_ms, 0.99);
     if (wake_up) {
+      figures.push_back(stated("latency-kafka.commit.p50", quantile(times->commit_ms, 0.5), "ms"));
       figures.push_back(at_most("latency-kafka.p50", p50, "ms", 4));
       figures.push_back(at_most("latency-kafka.p99", p99, "ms", 12));
     } else {

@@ -18,7 +18,8 @@ std::int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanosecon
 
 constexpr int kWriters = 2;
 
-Status write_share(const PostgresFixture& log, int share, std::int64_t events, int per_second) {
+Status write_share(const PostgresFixture& log, int share, std::int64_t events, int per_second,
+                   std::vector<double>& commit_ms) {
   auto pg = Pg::connect(log.options().store_url);
   if (!pg) return pass(pg);
   const postgres::Outbox box({.schema = kSchema});
@@ -31,7 +32,9 @@ Status write_share(const PostgresFixture& log, int share, std::int64_t events, i
                   .payload = fmt::format("{:<200}", now_ns())};
       event.content_type = "text/plain";
       (void)box.enqueue(tx, event);
+      const std::int64_t before = now_ns();
       tx.commit();
+      commit_ms.push_back(static_cast<double>(now_ns() - before) / 1e6);
     }
   } catch (const Exception& error) {
     return fail(error.error());
@@ -62,20 +65,26 @@ std::vector<double> Arrivals::latencies_ms() {
   return latencies_ms_;
 }
 
-Status write_paced(PostgresFixture& log, std::int64_t events, int per_second) {
+Result<std::vector<double>> write_paced(PostgresFixture& log, std::int64_t events, int per_second) {
   log.say(fmt::format("writing {} events at {} a second", events, per_second));
   std::array<Status, kWriters> results;
+  std::array<std::vector<double>, kWriters> commit_ms;
   std::vector<std::jthread> writers;
   for (int share = 0; share < kWriters; ++share) {
     writers.emplace_back([&, share] {
-      results[static_cast<std::size_t>(share)] = write_share(log, share, events, per_second);
+      results[static_cast<std::size_t>(share)] = write_share(
+          log, share, events, per_second, commit_ms[static_cast<std::size_t>(share)]);
     });
   }
   writers.clear();
   for (const Status& result : results) {
-    if (!result) return result;
+    if (!result) return fail(result.error());
   }
-  return {};
+  for (int share = 1; share < kWriters; ++share) {
+    const auto& more = commit_ms[static_cast<std::size_t>(share)];
+    commit_ms[0].insert(commit_ms[0].end(), more.begin(), more.end());
+  }
+  return commit_ms[0];
 }
 
 }  // namespace outbox::bench

@@ -27,7 +27,13 @@ class Arrivals {
   std::vector<double> latencies_ms_;
 };
 
-/// One-event transactions with synchronous commit from two connections, `per_second` in all.
-[[nodiscard]] Status write_paced(PostgresFixture& log, std::int64_t events, int per_second);
+struct Latencies {
+  std::vector<double> event_ms;   ///< From just before COMMIT was sent to the arrival.
+  std::vector<double> commit_ms;  ///< Of COMMIT alone.
+};
+
+/// One-event transactions with synchronous commit from two connections, `per_second` in all. Returns how long each took
+/// from sending the event and COMMIT to the answer: no latency can be shorter than that. Unit: milliseconds.
+[[nodiscard]] Result<std::vector<double>> write_paced(PostgresFixture& log, std::int64_t events, int per_second);
 
 }  // namespace outbox::bench

@@ -3,12 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <string_view>
 #include <utility>
 
 #include "base/nearest.hpp"
 #include "cli/exit.hpp"
+#include "cli/output.hpp"
 #include "config/units.hpp"
 
 namespace outbox::cli {
@@ -127,8 +127,9 @@ std::string unexpected(const CLI::App& at, const std::string& word) {
   const auto verbs = at.get_subcommands([](const CLI::App*) { return true; });
   if (verbs.empty())
     return "unexpected argument \"" + word + "\": " + full_name(at) + " (hint: " + help + ")";
-  std::vector<std::string> names;
-  for (const CLI::App* verb : verbs) names.push_back(verb->get_name());
+  std::vector<std::string> names(verbs.size());
+  std::transform(verbs.begin(), verbs.end(), names.begin(),
+                 [](const CLI::App* verb) { return verb->get_name(); });
   return "unknown verb " + word + ": " + full_name(at) +
          " (hint: " + suggestion(word, names, help) + ")";
 }
@@ -174,6 +175,7 @@ void Command::option_or(const std::string& names, std::optional<std::string>* in
 void Command::argument(const std::string& name, Into into, const std::string& help) {
   CLI::Option* const option = add(*app_, name, into, help);
   option->type_name("");
+  if (is_many(into)) option->allow_extra_args(true);
   if (std::holds_alternative<std::string*>(into)) option->required();
 }
 
@@ -204,7 +206,7 @@ int Program::run(int argc, const char* const* argv) {
     return usage_error(*app_, error);
   }
   if (chosen_) return chosen_();
-  std::fputs(app_->help().c_str(), stderr);
+  write_err(app_->help());
   return kUsage;
 }
 

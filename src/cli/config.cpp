@@ -1,11 +1,11 @@
 // outbox config: checks, shows and documents the configuration.
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "cli/exit.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/verbs.hpp"
 #include "config/assign.hpp"
 #include "config/settings_page.hpp"
@@ -54,8 +54,8 @@ int check(const Options& options, const Context& context) {
   print_check(options, loaded->file, loaded->warnings, {});
   if (options.json) return kOk;
   const std::size_t count = loaded->config.relay.subscriptions.size();
-  const char* const file = loaded->file.empty() ? "no file" : loaded->file.c_str();
-  std::printf("%s: ok, %zu subscription%s\n", file, count, count == 1 ? "" : "s");
+  const std::string file = loaded->file.empty() ? "no file" : loaded->file;
+  print("{}: ok, {} subscription{}\n", file, count, count == 1 ? "" : "s");
   return kOk;
 }
 
@@ -75,10 +75,9 @@ void show_text(const config::Loaded& loaded) {
   std::string section;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const Entry& entry = loaded.entries[i];
-    if (entry.section != section)
-      std::printf("%s[%s]\n", section.empty() ? "" : "\n", entry.section.c_str());
+    if (entry.section != section) print("{}[{}]\n", section.empty() ? "" : "\n", entry.section);
     section = entry.section;
-    std::printf("%-*s  # %s\n", static_cast<int>(width), lines[i].c_str(), entry.origin.c_str());
+    print("{:<{}}  # {}\n", lines[i], width, entry.origin);
   }
 }
 
@@ -99,8 +98,7 @@ int show(const Options& options, const Context& context) {
 }
 
 int reference() {
-  const std::string page = config::settings_page();
-  std::fwrite(page.data(), 1, page.size(), stdout);
+  write_out(config::settings_page());
   return kOk;
 }
 

@@ -1,11 +1,11 @@
 // outbox enqueue: writes one event given as arguments, or many given as JSON lines.
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "cli/enqueue_lines.hpp"
 #include "cli/exit.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/verbs.hpp"
 #include "config/text_file.hpp"
 
@@ -74,7 +74,7 @@ int enqueue_one(const Options& options, const Context& context) {
     Json json;
     json.object().member("id", id).end().print();
   } else {
-    std::printf("%s\n", id.c_str());
+    print("{}\n", id);
   }
   return kOk;
 }

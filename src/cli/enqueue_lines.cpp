@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "cli/exit.hpp"
 #include "cli/json.hpp"
 #include "cli/line_reader.hpp"
+#include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/signals.hpp"
 #include "event/json_event.hpp"
@@ -107,18 +107,18 @@ class LineEnqueuer {
       if (!ids) not_written(ids.error());
       written_ += batch_.size();
       ++transactions_;
-      if (options_.ids) print(*ids);
+      if (options_.ids) print_ids(*ids);
       batch_.clear();
       batch_bytes_ = 0;
     }
     progress_.at(written_, reader_.bytes_read());
   }
 
-  static void print(const std::vector<EventId>& ids) {
+  static void print_ids(const std::vector<EventId>& ids) {
     std::string text;
     for (const EventId& id : ids) text.append(id.str()).append("\n");
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    std::fflush(stdout);
+    write_out(text);
+    flush_out();
   }
 
   /// Where the batch that was not written begins, so that it is known where to go on.
@@ -175,9 +175,9 @@ class LineEnqueuer {
           .member("lines", line_);
       json.member("seconds", seconds).end().print();
     } else if (!options_.ids) {
-      std::printf("%s event%s in %s transaction%s, %.1f s\n", with_commas(written_).c_str(),
-                  written_ == 1 ? "" : "s", with_commas(transactions_).c_str(),
-                  transactions_ == 1 ? "" : "s", seconds);
+      print("{} event{} in {} transaction{}, {:.1f} s\n", with_commas(written_),
+            written_ == 1 ? "" : "s", with_commas(transactions_), transactions_ == 1 ? "" : "s",
+            seconds);
     }
     return kOk;
   }

@@ -1,20 +1,13 @@
 #include "cli/exit.hpp"
 
-#include <cstdio>
+#include "cli/output.hpp"
 
 namespace outbox::cli {
 
 void print_error(const std::string& line) {
-  std::string text = "outbox: ";
-  for (const char c : line) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool blank = byte < 0x20U || byte == 0x7fU;
-    if (blank && text.ends_with(' ')) continue;
-    text += blank ? ' ' : c;
-  }
+  std::string text = plain("outbox: " + line);
   while (text.ends_with(' ')) text.pop_back();
-  text += '\n';
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  write_err(text + "\n");
 }
 
 }  // namespace outbox::cli

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdio>
 
 #include "base/error.hpp"
+#include "cli/output.hpp"
 #include "event/json_write.hpp"
 
 namespace outbox::cli {
@@ -44,8 +44,8 @@ Json& Json::member_or_null(std::string_view name, std::string_view text) {
 }
 
 void Json::print() const {
-  std::fwrite(text_.data(), 1, text_.size(), stdout);
-  std::fputc('\n', stdout);
+  write_out(text_);
+  write_out("\n");
 }
 
 Json& Json::open(char begin, char finish) {

@@ -1,9 +1,9 @@
 // outbox migrate: brings the schema to what this program needs.
-#include <cstdio>
 #include <string>
 
 #include "cli/exit.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/verbs.hpp"
 #include "config/redact.hpp"
 
@@ -17,8 +17,7 @@ struct Options {
 };
 
 int print_sql(const config::Loaded& loaded) {
-  const std::string sql = must(store::print_migrations(Context::store_options(loaded)));
-  std::fwrite(sql.data(), 1, sql.size(), stdout);
+  write_out(must(store::print_migrations(Context::store_options(loaded))));
   return kOk;
 }
 
@@ -34,14 +33,12 @@ int show_status(const Options& options, store::Store& store) {
         .end()
         .print();
   } else if (current) {
-    std::printf("schema version %d, current\n", state.version);
+    print("schema version {}, current\n", state.version);
   } else if (state.version == 0) {
-    std::printf("no schema yet, this program needs version %d (hint: outbox migrate)\n",
-                state.wanted);
+    print("no schema yet, this program needs version {} (hint: outbox migrate)\n", state.wanted);
   } else {
-    std::printf("schema version %d, this program needs %d (hint: %s)\n", state.version,
-                state.wanted,
-                state.version < state.wanted ? "outbox migrate" : "use a newer outbox");
+    print("schema version {}, this program needs {} (hint: {})\n", state.version, state.wanted,
+          state.version < state.wanted ? "outbox migrate" : "use a newer outbox");
   }
   return current ? kOk : kCheckFailed;
 }
@@ -55,9 +52,9 @@ int apply(const Options& options, const std::string& url, store::Store& store) {
     json.end().end().print();
     return kOk;
   }
-  for (const auto& name : applied) std::printf("applied %s\n", name.c_str());
-  if (applied.empty()) std::printf("nothing to do: the schema is current\n");
-  if (!applied.empty()) std::printf("%s is ready\n", config::redact(url).c_str());
+  for (const auto& name : applied) print("applied {}\n", name);
+  if (applied.empty()) print("nothing to do: the schema is current\n");
+  if (!applied.empty()) print("{} is ready\n", config::redact(url));
   return kOk;
 }
 

@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+
+#include "cli/output.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -28,14 +29,12 @@ void Progress::at(std::uint64_t events, std::size_t bytes) {
   const auto rate = static_cast<std::uint64_t>(static_cast<double>(events) / seconds());
   std::string line = fmt::format("{} events, {}/s", with_commas(events), with_commas(rate));
   if (total_bytes_ > 0) line += fmt::format(", {} %", 100 * bytes / total_bytes_);
-  std::fputs(terminal_ ? fmt::format("\r\x1b[K{}", line).c_str()
-                       : fmt::format("outbox: {}\n", line).c_str(),
-             stderr);
+  write_err(terminal_ ? "\r\x1b[K" + line : "outbox: " + line + "\n");
   visible_ = terminal_;
 }
 
 void Progress::clear() {
-  if (visible_) std::fputs("\r\x1b[K", stderr);
+  if (visible_) write_err("\r\x1b[K");
   visible_ = false;
 }
 

@@ -1,10 +1,10 @@
 // outbox status: what every subscription and relay is doing.
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "cli/exit.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "config/redact.hpp"
@@ -49,7 +49,7 @@ std::string pending_text(const store::SubscriptionProgress& progress) {
 
 void print_subscriptions(const View& view) {
   if (view.subscriptions.empty()) {
-    std::puts("no subscriptions (hint: outbox subscription apply -c outbox.toml)");
+    print("no subscriptions (hint: outbox subscription apply -c outbox.toml)\n");
     return;
   }
   Table table({"SUBSCRIPTION", "STATE", "SINK", "PENDING", "LAST SETTLED", "OLDEST PENDING"});
@@ -68,7 +68,7 @@ void print_subscriptions(const View& view) {
 
 void print_relays(const View& view) {
   if (view.relays.empty()) {
-    std::puts("no relays (hint: outbox relay)");
+    print("no relays (hint: outbox relay)\n");
     return;
   }
   Table table({"RELAY", "ROLE", "ALIVE", "GENERATION", "HEARTBEAT"});
@@ -116,9 +116,9 @@ int status(const Options& options, const Context& context) {
     print_json(view);
     return kOk;
   }
-  std::printf("store %s\n\n", view.store.c_str());
+  print("store {}\n\n", view.store);
   print_subscriptions(view);
-  std::puts("");
+  print("\n");
   print_relays(view);
   return kOk;
 }

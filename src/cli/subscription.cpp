@@ -1,6 +1,5 @@
 // outbox subscription: lists, applies, pauses and resumes subscriptions.
 #include <algorithm>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +7,7 @@
 #include "base/nearest.hpp"
 #include "cli/exit.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/subscription_diff.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
@@ -70,7 +70,7 @@ int list(const Options& options, const Context& context) {
     return kOk;
   }
   if (open.rows.empty()) {
-    std::puts("no subscriptions (hint: outbox subscription apply -c outbox.toml)");
+    print("no subscriptions (hint: outbox subscription apply -c outbox.toml)\n");
     return kOk;
   }
   Table table({"SUBSCRIPTION", "STATE", "SINK", "FORMAT", "EVENT TYPES", "TOPIC"});
@@ -83,18 +83,15 @@ int list(const Options& options, const Context& context) {
   return kOk;
 }
 
-void print(const SubscriptionChange& change) {
+void show(const SubscriptionChange& change) {
   switch (change.kind) {
-    case Kind::created: std::printf("+ %s created\n", change.name.c_str()); return;
-    case Kind::unchanged: std::printf("= %s unchanged\n", change.name.c_str()); return;
-    case Kind::left_alone:
-      std::printf("  %s is only in the store, left alone\n", change.name.c_str());
-      return;
+    case Kind::created: print("+ {} created\n", change.name); return;
+    case Kind::unchanged: print("= {} unchanged\n", change.name); return;
+    case Kind::left_alone: print("  {} is only in the store, left alone\n", change.name); return;
     case Kind::changed: break;
   }
   for (const auto& [field, before, after] : change.fields) {
-    std::printf("~ %s changed %s: %s -> %s\n", change.name.c_str(), field.c_str(), before.c_str(),
-                after.c_str());
+    print("~ {} changed {}: {} -> {}\n", change.name, field, before, after);
   }
 }
 
@@ -110,10 +107,10 @@ void put(Json& json, const SubscriptionChange& change) {
   json.end().end();
 }
 
-void print(const Options& options, const std::vector<SubscriptionChange>& changes) {
+void show(const Options& options, const std::vector<SubscriptionChange>& changes) {
   if (!options.json) {
-    for (const auto& change : changes) print(change);
-    if (options.dry_run) std::puts("dry run: nothing was written");
+    for (const auto& change : changes) show(change);
+    if (options.dry_run) print("dry run: nothing was written\n");
     return;
   }
   Json json;
@@ -133,8 +130,8 @@ int apply(const Options& options, const Context& context) {
   }
   const Open open(loaded);
   const auto changes = compare(open.rows, wanted);
-  print(options, changes);
-  std::fflush(stdout);
+  show(options, changes);
+  flush_out();
   if (options.dry_run) return kOk;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (changes[i].kind != Kind::unchanged) (void)must(open.catalog->apply(wanted[i]));
@@ -158,7 +155,7 @@ int pause(const Options& options, const Context& context) {
   const Open open(context.configuration(Subscriptions::unused));
   require(open, options.name);
   must(open.catalog->pause(options.name, options.reason));
-  std::printf("%s paused\n", options.name.c_str());
+  print("{} paused\n", options.name);
   return kOk;
 }
 
@@ -166,7 +163,7 @@ int resume(const Options& options, const Context& context) {
   const Open open(context.configuration(Subscriptions::unused));
   require(open, options.name);
   must(open.catalog->resume(options.name));
-  std::printf("%s resumed\n", options.name.c_str());
+  print("{} resumed\n", options.name);
   return kOk;
 }
 

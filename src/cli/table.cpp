@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdio>
+#include <utility>
+
+#include "cli/output.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -15,6 +17,11 @@ std::size_t width(const std::string& text) {
 }
 
 }  // namespace
+
+void Table::add(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = plain(cell);
+  rows_.push_back(std::move(cells));
+}
 
 void Table::print() const {
   std::vector<std::size_t> widths(rows_.front().size());
@@ -29,7 +36,7 @@ void Table::print() const {
       if (i + 1 < row.size()) line.append(widths[i] - width(row[i]) + 2, ' ');
     }
     line += '\n';
-    std::fwrite(line.data(), 1, line.size(), stdout);
+    write_out(line);
   }
 }
 

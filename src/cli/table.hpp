@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace outbox::cli {
@@ -9,14 +10,15 @@ namespace outbox::cli {
 class Table {
  public:
   explicit Table(std::vector<std::string> head) { add(std::move(head)); }
-  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  void add(std::vector<std::string> cells);
   /// A line between the rows that belongs to no column.
-  void note(std::string text) { rows_.push_back({std::move(text)}); }
+  void note(std::string text) { add({std::move(text)}); });
+}
   /// To stdout.
   void print() const;
 
- private:
-  std::vector<std::vector<std::string>> rows_;
+private:
+std::vector<std::vector<std::string>> rows_;
 };
 
 }  // namespace outbox::cli

@@ -1,9 +1,9 @@
 // outbox version: what this binary is.
-#include <cstdio>
 #include <vector>
 
 #include "cli/exit.hpp"
 #include "cli/json.hpp"
+#include "cli/output.hpp"
 #include "cli/verbs.hpp"
 #include "sink/registry.hpp"
 
@@ -23,7 +23,7 @@ std::vector<const char*> stores() {
 
 int version(bool as_json) {
   if (!as_json) {
-    std::printf("outbox %s\n", OUTBOX_VERSION);
+    print("outbox {}\n", OUTBOX_VERSION);
     return kOk;
   }
   Json json;

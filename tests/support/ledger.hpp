@@ -24,6 +24,7 @@ struct Attempt {
   std::string type;
   std::string body;
   End end{End::unknown};
+  bool acknowledged{false};  ///< COMMIT came back. After an asynchronous one that is no promise.
 };
 
 /// One message at the destination, in the order of arrival.

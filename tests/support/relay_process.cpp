@@ -1,11 +1,22 @@
 #include "support/relay_process.hpp"
 
 #include <fstream>
+#include <string_view>
 
+#include "support/servers.hpp"
 #include "support/shop_options.hpp"
 
 namespace outbox::test {
 namespace {
+
+/// The body in a line of the file sink; other lines are bodies themselves.
+std::string body_in(const std::string& line) {
+  constexpr std::string_view before = ",\"body\":";
+  constexpr std::string_view behind = ",\"id\":\"";
+  if (line.rfind("{\"topic\":", 0) != 0) return line;
+  const auto from = line.find(before) + before.size();
+  return line.substr(from, line.find(behind, from) - from);
+}
 
 /// The value of a text field of a writer's body.
 std::string field(const std::string& body, const std::string& name) {
@@ -27,11 +38,21 @@ std::unique_ptr<ChildProcess> start_relay(const RelayProcessOptions& options) {
       .user = {}});
 }
 
+std::unique_ptr<ChildProcess> start_outbox_relay(const std::string& config, const std::string& log) {
+  return std::make_unique<ChildProcess>(
+      ChildProcess::Options{.command = {environment("OUTBOX_TEST_BINARY").value_or(OUTBOX_BINARY), "relay", "-c", config},
+                            .environment = {},
+                            .output = log,
+                            .user = {}});
+}
+
 std::vector<Delivery> deliveries_in(const std::string& file) {
   std::vector<Delivery> all;
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
-    if (line.empty() || line.back() != '}' || id_in(line).empty()) continue;
+    if (line.empty() || line.back() != '}') continue;
+    line = body_in(line);
+    if (id_in(line).empty()) continue;
     all.push_back({.id = id_in(line), .key = field(line, "key"), .body = line});
   }
   return all;

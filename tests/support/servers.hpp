@@ -11,6 +11,11 @@ namespace outbox::test {
 /// The value of an environment variable; nothing when it is not set or empty.
 [[nodiscard]] std::optional<std::string> environment(const char* name);
 
+/// Ends one of the shared test servers without warning, and starts it again: `scripts/servers kill|up DIR SERVER`, with the
+/// folder that OUTBOX_TEST_SERVERS names.
+void kill_server(const std::string& server);
+void start_server(const std::string& server);
+
 /// How many times longer than in a quick run (OUTBOX_TEST_SOAK): 1 unless somebody wants to wait.
 [[nodiscard]] int soak_factor();
 

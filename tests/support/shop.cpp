@@ -119,8 +119,12 @@ void Shop::one_transaction(Pg& connection, Random& random) {
   const bool rolls_back = random.chance(options_.rollback_percent);
   bool commit_sent = false;
   const auto record = [&](Attempt::End end) {
-    if (end == Attempt::End::committed && sale.asynchronous) end = Attempt::End::unknown;
-    for (Attempt& attempt : sale.attempts) attempt.end = end;
+    const bool acknowledged = end == Attempt::End::committed;
+    if (acknowledged && sale.asynchronous) end = Attempt::End::unknown;
+    for (Attempt& attempt : sale.attempts) {
+      attempt.end = end;
+      attempt.acknowledged = acknowledged;
+    }
     for (Attempt& attempt : sale.taken_back) attempt.end = Attempt::End::rolled_back;
     log_.add(sale.attempts);
     log_.add(sale.taken_back);

@@ -1,0 +1,24 @@
+#include "cli/output.hpp"
+
+#include <cstdio>
+
+namespace outbox::cli {
+
+void write_out(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void flush_out() { (void)std::fflush(stdout); }
+
+void write_err(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
+
+std::string plain(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool control = byte < 0x20U || byte == 0x7fU;
+    if (control && out.ends_with(' ')) continue;
+    out += control ? ' ' : c;
+  }
+  return out;
+}
+
+}  // namespace outbox::cli

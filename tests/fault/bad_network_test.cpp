@@ -1,0 +1,96 @@
+// A relay behind a network that stalls, breaks and swallows.
+#include "integration/relay/harness.hpp"
+#include "support/postgres_database.hpp"
+#include "support/shop.hpp"
+#include "support/tcp_gate.hpp"
+
+namespace outbox::test {
+namespace {
+
+class BadNetwork : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    OUTBOX_NEEDS_POSTGRES();
+    database_ = std::make_unique<PostgresDatabase>();
+    shop_ = std::make_unique<Shop>(database_->url(), ShopOptions{.writers = 4, .transactions = 0, .longest_pause = std::chrono::milliseconds(5)});
+  }
+
+  [[nodiscard]] std::string through(const TcpGate& gate) const {
+    const std::string url = database_->url();
+    const auto at = url.find('@') + 1;
+    const auto slash = url.find('/', at);
+    return url.substr(0, at) + "127.0.0.1:" + std::to_string(gate.port()) + url.substr(slash);
+  }
+  [[nodiscard]] int server_port() const { return std::stoi(database_->connect().value("SHOW port")); }
+
+  std::unique_ptr<PostgresDatabase> database_;
+  std::unique_ptr<Shop> shop_;
+};
+
+TEST_F(BadNetwork, while_it_is_stalled_past_the_lease_nothing_is_published_and_then_it_goes_on) {
+  TcpGate gate(server_port());
+  RelayOptions options;
+  options.store_url = through(gate);
+  options.lease = std::chrono::milliseconds(1500);
+  options.subscriptions = {custom("slow")};
+  const auto relay = relay_of(options);
+  const auto slow = std::make_shared<Destination>();
+  // So slow that it always has something to send.
+  ASSERT_TRUE(relay->use("slow", std::make_unique<SlowSink>(slow, std::chrono::milliseconds(2))));
+  ASSERT_TRUE(relay->start());
+  shop_->start();
+  for (int round = 0; round < 2; ++round) {
+    const std::size_t seen = slow->count();
+    ASSERT_TRUE(eventually([&] { return slow->count() > seen + 100; })) << relay->report().last_error;
+    gate.set(TcpGate::Mode::stalled);
+    // It stops by itself: two looks, more than a lease apart, see the same.
+    ASSERT_TRUE(eventually([&] {
+      const std::size_t count = slow->count();
+      std::this_thread::sleep_for(options.lease);
+      return slow->count() == count;
+    }));
+    gate.set(TcpGate::Mode::open);
+  }
+  const std::size_t seen = slow->count();
+  ASSERT_TRUE(eventually([&] { return slow->count() > seen + 100; })) << relay->report().last_error;
+  shop_->stop();
+  const auto attempts = shop_->attempts();
+  EXPECT_TRUE(eventually([&] { return judge(attempts, slow->all()).lost == 0; }, std::chrono::seconds(120)));
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  expect_exactly_once(attempts, slow->all(), "slow");
+}
+
+TEST_F(BadNetwork, connections_that_are_cut_or_swallowed_lose_and_reorder_nothing) {
+  TcpGate gate(server_port());
+  RelayOptions options;
+  options.store_url = through(gate);
+  options.lease = std::chrono::milliseconds(1500);
+  options.subscriptions = {custom("scattered")};
+  const auto relay = relay_of(options);
+  const auto scattered = std::make_shared<Destination>();
+  ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(scattered, ScatterOptions{})));
+  ASSERT_TRUE(relay->start());
+  shop_->start();
+  for (int round = 0; round < 6; ++round) {
+    const std::size_t seen = scattered->count();
+    ASSERT_TRUE(eventually([&] { return scattered->count() > seen + 60; }, std::chrono::seconds(120))) << relay->report().last_error;
+    if (round % 3 == 2) {
+      const int connections = gate.connections();
+      gate.set(TcpGate::Mode::blackhole);
+      // It must give up on the dead connections and ask for new ones by itself.
+      ASSERT_TRUE(eventually([&] { return gate.connections() > connections; }, std::chrono::seconds(120)));
+      gate.set(TcpGate::Mode::open);
+      gate.cut();
+    } else {
+      gate.cut();
+    }
+  }
+  shop_->stop();
+  const auto attempts = shop_->attempts();
+  EXPECT_TRUE(eventually([&] { return judge(attempts, scattered->all()).lost == 0; }, std::chrono::seconds(120)));
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  expect_exactly_once(attempts, scattered->all(), "scattered");
+}
+
+}  // namespace
+}  // namespace outbox::test
