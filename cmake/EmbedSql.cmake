@@ -1,6 +1,6 @@
-# outbox_embed_sql(OUT NAMESPACE ns DIRECTORY dir): the migrations NNNN_name.sql of a store, in order, as a source file.
-# It defines `std::span<const outbox::store::Migration> migrations()` in the namespace; the store declares it. OUT gets the
-# path of the file. Configuring runs again when a migration changes or appears.
+# outbox_embed_sql(OUT NAMESPACE ns DIRECTORY dir): the migrations NNNN_name.sql of a store, in order, as a source
+# file. It defines `std::span<const outbox::store::Migration> migrations()` in the namespace; the store declares it.
+# OUT gets the path of the file. Configuring runs again when a migration changes or appears.
 function(outbox_embed_sql out)
   cmake_parse_arguments(ARG "" "NAMESPACE;DIRECTORY" "" ${ARGN})
   file(GLOB files CONFIGURE_DEPENDS ${ARG_DIRECTORY}/*.sql)
@@ -30,7 +30,8 @@ function(outbox_embed_sql out)
     "#include <array>\n#include <span>\n\n#include \"store/migration.hpp\"\n\n"
     "namespace ${ARG_NAMESPACE} {\n\n"
     "std::span<const Migration> migrations();\n\n"
-    "std::span<const Migration> migrations() {\n  static constexpr std::array all{\n${entries}  };\n  return all;\n}\n\n"
+    "std::span<const Migration> migrations() {\n"
+    "  static constexpr std::array all{\n${entries}  };\n  return all;\n}\n\n"
     "}  // namespace ${ARG_NAMESPACE}\n")
   set(path ${CMAKE_CURRENT_BINARY_DIR}/migrations.cpp)
   # Written only when it differs, so that nothing is compiled again for nothing.

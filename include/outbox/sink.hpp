@@ -117,7 +117,8 @@ class Sink {
   /// may no longer publish, and before the end. Must not block for more than a second.
   virtual void purge() = 0;
 
-  /// Releases the connection. Nothing is in flight any more.
+  /// Releases the connection. Nothing is in flight any more. open() may follow: a relay that lost its lanes closes its
+  /// sinks, because the next owner may need what they hold.
   virtual void close() noexcept = 0;
 
   /// The relay's bell: an asynchronous sink calls it (any thread) when receive() would return something.

@@ -12,12 +12,12 @@
 // refused; anything else does not compile. Begin with BEGIN IMMEDIATE: a deferred transaction that has read before it
 // writes fails when somebody else has committed in between (Remedy::retry_transaction).
 //
-// Threads: Outbox: Const methods from any thread. Transaction: One thread at a time, the thread that uses its connection.
-// Lifetime: the connection must outlive the Transaction. Nothing of ours stays on a connection after the transaction, so
-//           sqlite3_close() works as always.
+// Threads: Outbox: Const methods from any thread. Transaction: One thread at a time, the one that uses its connection.
+// Lifetime: the connection must outlive the Transaction. Our statements are compiled once per connection and go with
+//           it: sqlite3_close() works as always.
 // Errors: enqueue, enqueue_many and Transaction throw outbox::Exception, because a lost event must abort the business
-//         transaction. After invalid_argument or too_large the transaction is still usable; otherwise Remedy says what to
-//         redo.
+//         transaction. After invalid_argument or too_large the transaction is still usable; otherwise Remedy says what
+//         to redo.
 #pragma once
 
 #include <memory>
@@ -34,8 +34,8 @@ namespace outbox::sqlite {
 /// A write transaction on a connection of yours. Statements on that connection belong to it until commit().
 class Transaction {
  public:
-  /// BEGIN IMMEDIATE: takes the write lock, waiting at most the connection's busy timeout. Throws when it cannot, or when
-  /// a transaction is open already.
+  /// BEGIN IMMEDIATE: takes the write lock, waiting at most the connection's busy timeout. Throws when it cannot, or
+  /// when a transaction is open already.
   explicit Transaction(sqlite3* db);
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
@@ -72,7 +72,8 @@ class Outbox {
 
   /// Writes the event in the transaction and returns its id.
   EventId enqueue(Transaction& tx, const Event& event) const;
-  /// The same in a transaction that you began on this connection. Not in one: Errc::not_in_transaction, nothing is written.
+  /// The same in a transaction that you began on this connection. Not in one: Errc::not_in_transaction, nothing is
+  /// written.
   EventId enqueue(sqlite3* db, const Event& event) const;
 
   /// Several events, all or none; all are checked before the first is written. Ids in the order of the events.
@@ -82,22 +83,25 @@ class Outbox {
   /// Without exceptions.
   [[nodiscard]] Result<EventId> try_enqueue(Transaction& tx, const Event& event) const;
   [[nodiscard]] Result<EventId> try_enqueue(sqlite3* db, const Event& event) const;
-  [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(Transaction& tx, std::span<const Event> events) const;
-  [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(sqlite3* db, std::span<const Event> events) const;
+  [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(Transaction& tx,
+                                                              std::span<const Event> events) const;
+  [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(sqlite3* db,
+                                                              std::span<const Event> events) const;
 
   /// No other type is a transaction of SQLite: not a connection of another store, not a number, not nullptr.
   template <class T>
-    requires(!is_transaction<T>)
-  EventId enqueue(T&&, const Event&) const = delete;
+  requires(!is_transaction<T>) EventId enqueue(T&&, const Event&)
+  const = delete;
   template <class T>
-    requires(!is_transaction<T>)
-  std::vector<EventId> enqueue_many(T&&, std::span<const Event>) const = delete;
+  requires(!is_transaction<T>) std::vector<EventId> enqueue_many(T&&, std::span<const Event>)
+  const = delete;
   template <class T>
-    requires(!is_transaction<T>)
-  Result<EventId> try_enqueue(T&&, const Event&) const = delete;
+  requires(!is_transaction<T>) Result<EventId> try_enqueue(T&&, const Event&)
+  const = delete;
   template <class T>
-    requires(!is_transaction<T>)
-  Result<std::vector<EventId>> try_enqueue_many(T&&, std::span<const Event>) const = delete;
+  requires(!is_transaction<T>) Result<std::vector<EventId>> try_enqueue_many(T&&,
+                                                                             std::span<const Event>)
+  const = delete;
 
  private:
   Options options_;

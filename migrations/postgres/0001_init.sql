@@ -246,11 +246,11 @@ BEGIN
     FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = '{schema}.event'::regclass;
   SELECT xid::text::bigint INTO stray FROM ONLY {schema}.event_default ORDER BY xid DESC LIMIT 1;
   runway := top - here;
-  IF top IS NULL THEN
+  IF top IS NULL AND stray IS NULL THEN
     top := 3;
-  ELSIF here >= top OR stray >= top THEN
-    -- Writers are in the default partition. The next one begins above what they hold now and above every transaction that
-    -- may still go there while ATTACH waits.
+  ELSIF top IS NULL OR here >= top OR stray >= top THEN
+    -- Writers are in the default partition. The next one begins above what is in it and above every transaction that may
+    -- still go there while ATTACH waits.
     top := greatest(stray + 1, here + greatest(rate * 60, 10000)::bigint);
   END IF;
   WHILE top < here + 4 * width LOOP

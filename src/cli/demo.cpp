@@ -26,7 +26,9 @@ struct Options {
 };
 
 /// The demo checks ranges itself; this only has to fit.
-int fitting(std::uint64_t number) { return static_cast<int>(std::min<std::uint64_t>(number, 1'000'000)); }
+int fitting(std::uint64_t number) {
+  return static_cast<int>(std::min<std::uint64_t>(number, 1'000'000));
+}
 
 std::string store_of(const Options& options, const Context& context) {
   if (!options.store.empty()) return options.store;
@@ -50,7 +52,8 @@ int demo(const Options& options, const Context& context) {
                                  .keep = options.keep,
                                  .json = options.json,
                                  .naive = options.naive};
-  if (const Status status = demo::check_options(wanted); !status) throw Failure(kUsage, status.error().text());
+  if (const Status status = demo::check_options(wanted); !status)
+    throw Failure(kUsage, status.error().text());
   switch (must(demo::run_demo(wanted))) {
     case demo::Ending::held: return kOk;
     case demo::Ending::broken: return kCheckFailed;
@@ -63,21 +66,29 @@ int demo(const Options& options, const Context& context) {
 
 void add_demo(Command& root, Context& context) {
   auto options = std::make_shared<Options>();
-  Command verb = root.verb("demo", "A small shop whose relay is killed again and again; then a count of what arrived");
-  verb.option("--store", &options->store, "URL",
-              "Where the shop is: postgresql://... (in schemas of its own) or sqlite:PATH of a new file; by default a "
-              "SQLite file in a work folder");
+  Command verb = root.verb(
+      "demo", "A small shop whose relay is killed again and again; then a count of what arrived");
+  verb.option(
+      "--store", &options->store, "URL",
+      "Where the shop is: postgresql://... (in schemas of its own) or sqlite:PATH of a new file; by default a "
+      "SQLite file in a work folder");
   verb.option("--sink", &options->sink, "SINK", "file, or kafka (a topic of its own)");
   verb.option("--brokers", &options->brokers, "LIST", "Kafka brokers, HOST:PORT");
   verb.option("--seconds", &options->seconds, "N", "How long the shop is open");
   verb.option("--writers", &options->writers, "N", "Threads that sell");
-  verb.option("--kills", &options->kills, "N", "How often the relay is killed with SIGKILL; at most twice a second");
-  verb.option("--naive", &options->naive, {}, "Without an outbox: a dual write, with the same kills. Shows what that loses and invents");
-  verb.option("--keep", &options->keep, {}, "Keep the work folder, the tables and the topic, and say where");
+  verb.option("--kills", &options->kills, "N",
+              "How often the relay is killed with SIGKILL; at most twice a second");
+  verb.option(
+      "--naive", &options->naive, {},
+      "Without an outbox: a dual write, with the same kills. Shows what that loses and invents");
+  verb.option("--keep", &options->keep, {},
+              "Keep the work folder, the tables and the topic, and say where");
   verb.option("--json", &options->json, {}, "The numbers of the last table as one JSON object");
-  verb.option("--publisher", &options->publisher, "WHERE", "What --naive starts for itself; of no use to people");
-  verb.footer("Needs nothing: it makes what it uses and removes it. Exit status 3 when something was lost, invented or reordered\n"
-              "(not with --naive, which is a lesson), 4 when it was interrupted.");
+  verb.option("--publisher", &options->publisher, "WHERE",
+              "What --naive starts for itself; of no use to people");
+  verb.footer(
+      "Needs nothing: it makes what it uses and removes it. Exit status 3 when something was lost, invented or reordered\n"
+      "(not with --naive, which is a lesson), 4 when it was interrupted.");
   verb.run([options, &context] { return demo(*options, context); });
 }
 

@@ -74,6 +74,6 @@ int flush_output(int code) {
 }  // namespace outbox::cli
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);
+  (void)std::signal(SIGPIPE, SIG_IGN);
   return outbox::cli::flush_output(outbox::cli::run_caught(argc, argv));
 }

@@ -33,6 +33,15 @@ void log_start(const config::Loaded& loaded, const RelayOptions& relay) {
             relay.subscriptions.size());
 }
 
+/// Nothing would be delivered, and nothing would say so.
+void warn_without_subscriptions(const config::Loaded& loaded) {
+  const auto store = Context::checked_store(loaded);
+  if (must(must(store->catalog())->subscriptions()).empty()) {
+    log::warn(
+        "there are no subscriptions: nothing is delivered (hint: -c FILE with a [subscription.NAME] section)");
+  }
+}
+
 int stop(Relay& relay, std::chrono::milliseconds grace) {
   log::info("stopping grace={} a second signal ends it at once", config::format_duration(grace));
   const StopReport report = relay.stop(grace);
@@ -52,6 +61,7 @@ int relay(const Options& options, const Context& context) {
   Signals signals;
   signals.first_ends(true);
   log_start(loaded, relay_settings);
+  if (relay_settings.subscriptions.empty()) warn_without_subscriptions(loaded);
   const auto relay = must(Relay::create(relay_settings));
   must(relay->start());
   signals.first_ends(false);

@@ -24,12 +24,18 @@ std::string printed(const T& value) {
   return out.str();
 }
 
+Node made(Node::Type type, const toml::node& from) {
+  Node node;
+  node.type = type;
+  node.at = position(from.source());
+  return node;
+}
+
 Node convert(const toml::node& from);
 
 Node scalar(const toml::node& from) {
-  Node node{.at = position(from.source())};
+  Node node = made(Node::Type::string, from);
   if (const auto* text = from.as_string()) {
-    node.type = Node::Type::string;
     node.text = text->get();
   } else if (const auto* integer = from.as_integer()) {
     node.type = Node::Type::integer;
@@ -48,13 +54,13 @@ Node scalar(const toml::node& from) {
 }
 
 Node array(const toml::array& from) {
-  Node node{.type = Node::Type::array, .at = position(from.source())};
+  Node node = made(Node::Type::array, from);
   for (const toml::node& item : from) node.items.push_back(convert(item));
   return node;
 }
 
 Node table(const toml::table& from) {
-  Node node{.type = Node::Type::table, .at = position(from.source())};
+  Node node = made(Node::Type::table, from);
   for (const auto& [key, value] : from) {
     node.members.push_back(
         {.key = std::string(key.str()), .at = position(key.source()), .value = convert(value)});

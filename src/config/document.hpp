@@ -18,9 +18,9 @@ struct Node {
 
   Type type{Type::table};
   Position at{};
-  std::string text{};             ///< A scalar's value as text.
-  std::vector<Node> items{};      ///< Of an array.
-  std::vector<Member> members{};  ///< Of a table, in the order of the file.
+  std::string text{};           ///< A scalar's value as text.
+  std::vector<Node> items{};    ///< Of an array.
+  std::vector<Member> members;  ///< Of a table, in the order of the file.
 };
 
 struct Member {

@@ -14,10 +14,11 @@
 namespace outbox::demo {
 
 struct Verdict {
-  std::int64_t committed{0};     ///< Orders in the shop's tables.
-  std::int64_t delivered{0};     ///< How many of them the destination holds, at least once.
-  std::int64_t lost{0};          ///< Committed, and not there.
-  std::int64_t ghosts{0};        ///< There, and never committed; or not as it was committed; or not to be read.
+  std::int64_t committed{0};  ///< Orders in the shop's tables.
+  std::int64_t delivered{0};  ///< How many of them the destination holds, at least once.
+  std::int64_t lost{0};       ///< Committed, and not there.
+  std::int64_t ghosts{
+      0};  ///< There, and never committed; or not as it was committed; or not to be read.
   std::int64_t out_of_order{0};  ///< First deliveries after a later order of the same customer.
   std::int64_t duplicates{0};    ///< Further deliveries of an order.
 

@@ -20,12 +20,13 @@ constexpr std::chrono::milliseconds kLookEvery{5};
 constexpr int kCannotExecute = 127;
 
 /// Between fork and exec of a program with threads only async-signal-safe calls are allowed.
-[[noreturn]] void become(const char* program, char* const* arguments, char* const* environment, int input, int output,
-                         pid_t parent) {
+[[noreturn]] void become(const char* program, char* const* arguments, char* const* environment,
+                         int input, int output, pid_t parent) {
   // Its own group: Ctrl-C reaches us alone, and we decide.
   (void)setpgid(0, 0);
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(kCannotExecute);
-  if (dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0) {
+  if (dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
+      dup2(output, STDERR_FILENO) < 0) {
     _exit(kCannotExecute);
   }
   execve(program, arguments, environment);
@@ -63,7 +64,8 @@ std::string describe(int status) {
 
 Result<Child> Child::start(const ChildOptions& options) {
   std::vector<char*> arguments;
-  for (const std::string& argument : options.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
+  for (const std::string& argument : options.arguments)
+    arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   const std::vector<char*> environment = environment_of_child();
   const int output = open_file(options.log.c_str(), O_WRONLY | O_CREAT | O_APPEND);
@@ -71,7 +73,8 @@ Result<Child> Child::start(const ChildOptions& options) {
   const int input = options.input >= 0 ? options.input : open_file("/dev/null", O_RDONLY);
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid == 0) become(options.program.c_str(), arguments.data(), environment.data(), input, output, parent);
+  if (pid == 0)
+    become(options.program.c_str(), arguments.data(), environment.data(), input, output, parent);
   const int code = errno;
   (void)close(output);
   if (input != options.input) (void)close(input);

@@ -44,7 +44,8 @@ std::vector<milliseconds> kill_times(int kills, seconds open, std::mt19937_64& r
   if (kills == 0) return times;
   const double part = static_cast<double>(milliseconds(open).count()) / kills;
   std::uniform_real_distribution<double> somewhere(0.3, 0.9);
-  for (int i = 0; i < kills; ++i) times.emplace_back(static_cast<milliseconds::rep>(part * (i + somewhere(random))));
+  for (int i = 0; i < kills; ++i)
+    times.emplace_back(static_cast<milliseconds::rep>(part * (i + somewhere(random))));
   return times;
 }
 
@@ -84,18 +85,21 @@ class Demo {
     if (!reading) return pass(reading);
     live_ = std::move(*reading);
     if (!options_.json) {
-      const std::string text = introduction(options_, {.shop = shop_->place(), .destination = destination_->place()});
+      const std::string text =
+          introduction(options_, {.shop = shop_->place(), .destination = destination_->place()});
       std::fputs(text.c_str(), stdout);
       std::fflush(stdout);
     }
     if (Status status = courier_->start(); !status) return status;
-    writers_ = std::make_unique<Writers>(*shop_, options_.naive ? courier_.get() : nullptr, random_());
+    writers_ =
+        std::make_unique<Writers>(*shop_, options_.naive ? courier_.get() : nullptr, random_());
     opened_at_ = Clock::now();
     return writers_->start(options_.writers);
   }
 
   void make_shop() {
-    const std::string url = options_.store.empty() ? "sqlite:" + (folder_.path() / "shop.db").string() : options_.store;
+    const std::string url =
+        options_.store.empty() ? "sqlite:" + (folder_.path() / "shop.db").string() : options_.store;
 #ifdef OUTBOX_WITH_SQLITE
     if (url.rfind("sqlite:", 0) == 0) shop_ = make_sqlite_shop(url);
 #endif
@@ -119,8 +123,9 @@ class Demo {
 
   void make_courier() {
     if (options_.naive) {
-      courier_ = make_publisher(
-          {.program = options_.program, .folder = folder_.path(), .destination = publisher_destination_});
+      courier_ = make_publisher({.program = options_.program,
+                                 .folder = folder_.path(),
+                                 .destination = publisher_destination_});
       return;
     }
     courier_ = make_relay({.program = options_.program,
@@ -135,9 +140,9 @@ class Demo {
   Status sell() {
     while (interrupt_.wait(kLook) == 0) {
       const auto now = elapsed();
-      if (now >= seconds(options_.seconds) && (kills_ == options_.kills || now >= seconds(options_.seconds) + 2 * kKillPatience)) {
-        break;
-      }
+      const auto closing_time =
+          seconds(options_.seconds) + (options_.kills - kills_) * kKillPatience;
+      if (now >= closing_time) break;
       if (Status status = look(false); !status) return status;
       if (auto failure = writers_->failure()) return fail(std::move(*failure));
       if (Status status = kill_if_due(now); !status) return status;
@@ -187,15 +192,18 @@ class Demo {
     auto reading = destination_->read();
     if (!reading) return pass(reading);
     Checker checker(std::move(*books));
-    const auto read_on = [&] { return (*reading)->next([&checker](const auto& order) { checker.saw(order); }); };
+    const auto read_on = [&] {
+      return (*reading)->next([&checker](const auto& order) { checker.saw(order); });
+    };
     if (!options_.naive) {
       if (Status status = wait_for_the_rest(checker, read_on); !status) return pass(status);
     }
     const Status finished = courier_->finish(kFinishLimit);
     if (Status status = read_on(); !status) return pass(status);
     progress_.finish();
+    const Ending ending = report(checker.verdict());
     if (!finished) return fail(finished.error());
-    return report(checker.verdict());
+    return ending;
   }
 
   template <class ReadOn>
@@ -218,7 +226,8 @@ class Demo {
 
   /// What the outbox itself says: then what has not arrived will not.
   [[nodiscard]] bool nothing_pending() const {
-    auto store = store::open_store({.url = shop_->url(), .schema = shop_->schema(), .application = "outbox demo"});
+    auto store = store::open_store(
+        {.url = shop_->url(), .schema = shop_->schema(), .application = "outbox demo"});
     if (!store) return false;
     auto catalog = (*store)->catalog();
     if (!catalog) return false;
@@ -238,7 +247,8 @@ class Demo {
     if (outcome.broken()) folder_.keep();  // the evidence
     const std::string text = options_.json ? json(outcome) + "\n" : table(options_, outcome);
     std::fputs(text.c_str(), stdout);
-    if (folder_.kept()) std::fprintf(options_.json ? stderr : stdout, "Kept: %s\n", folder_.path().c_str());
+    if (folder_.kept())
+      std::fprintf(options_.json ? stderr : stdout, "Kept: %s\n", folder_.path().c_str());
     std::fflush(stdout);
     if (outcome.broken()) return Ending::broken;
     return outcome.interrupted ? Ending::interrupted : Ending::held;

@@ -53,7 +53,8 @@ inline constexpr const char* kSubscription = "demo";
 [[nodiscard]] std::unique_ptr<Destination> make_file_destination(std::string path);
 #ifdef OUTBOX_WITH_KAFKA
 /// A topic of its own, with some partitions.
-[[nodiscard]] std::unique_ptr<Destination> make_kafka_destination(std::string brokers, std::string topic);
+[[nodiscard]] std::unique_ptr<Destination> make_kafka_destination(std::string brokers,
+                                                                  std::string topic);
 #endif
 
 }  // namespace outbox::demo

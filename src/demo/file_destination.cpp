@@ -44,7 +44,9 @@ class FileDestination final : public Destination {
     return spec;
   }
 
-  Result<std::unique_ptr<Reading>> read() const override { return std::make_unique<FileReading>(path_); }
+  Result<std::unique_ptr<Reading>> read() const override {
+    return std::make_unique<FileReading>(path_);
+  }
 
   Status clear() override {
     std::error_code ignored;

@@ -31,14 +31,21 @@ using Client = std::unique_ptr<rd_kafka_t, Destroy<rd_kafka_destroy>>;
 using Queue = std::unique_ptr<rd_kafka_queue_t, Destroy<rd_kafka_queue_destroy>>;
 using AdminAnswer = std::unique_ptr<rd_kafka_event_t, Destroy<rd_kafka_event_destroy>>;
 using Message = std::unique_ptr<rd_kafka_message_t, Destroy<rd_kafka_message_destroy>>;
-using Partitions = std::unique_ptr<rd_kafka_topic_partition_list_t, Destroy<rd_kafka_topic_partition_list_destroy>>;
+using Partitions = std::unique_ptr<rd_kafka_topic_partition_list_t,
+                                   Destroy<rd_kafka_topic_partition_list_destroy>>;
 
 Error trouble(const std::string& what, const std::string& said, rd_kafka_resp_err_t code) {
-  return Error{.code = Errc::unavailable, .remedy = Remedy::fix, .effect = Effect::none, .message = what + ": " + said,
-               .hint = "is the broker up, and --brokers right?", .origin = fmt::format("kafka:{}", static_cast<int>(code))};
+  return Error{.code = Errc::unavailable,
+               .remedy = Remedy::fix,
+               .effect = Effect::none,
+               .message = what + ": " + said,
+               .hint = "is the broker up, and --brokers right?",
+               .origin = fmt::format("kafka:{}", static_cast<int>(code))};
 }
 
-Error trouble(const std::string& what, rd_kafka_resp_err_t code) { return trouble(what, rd_kafka_err2str(code), code); }
+Error trouble(const std::string& what, rd_kafka_resp_err_t code) {
+  return trouble(what, rd_kafka_err2str(code), code);
+}
 
 using Properties = std::initializer_list<std::pair<const char*, std::string>>;
 
@@ -48,7 +55,8 @@ Result<Client> make_client(rd_kafka_type_t type, Properties properties) {
   // Its log goes nowhere: what matters comes back as an error.
   rd_kafka_conf_set_log_cb(conf, nullptr);
   for (const auto& [name, value] : properties) {
-    if (rd_kafka_conf_set(conf, name, value.c_str(), text.data(), text.size()) != RD_KAFKA_CONF_OK) {
+    if (rd_kafka_conf_set(conf, name, value.c_str(), text.data(), text.size()) !=
+        RD_KAFKA_CONF_OK) {
       rd_kafka_conf_destroy(conf);
       return fail(Errc::invalid_argument, text.data());
     }
@@ -63,12 +71,14 @@ Result<Client> make_client(rd_kafka_type_t type, Properties properties) {
 
 class KafkaReading final : public Reading {
  public:
-  KafkaReading(Client client, std::string topic) : client_(std::move(client)), topic_(std::move(topic)) {}
+  KafkaReading(Client client, std::string topic)
+      : client_(std::move(client)), topic_(std::move(topic)) {}
 
   Status assign() {
     const Partitions all(rd_kafka_topic_partition_list_new(kPartitions));
     for (int partition = 0; partition < kPartitions; ++partition) {
-      rd_kafka_topic_partition_list_add(all.get(), topic_.c_str(), partition)->offset = RD_KAFKA_OFFSET_BEGINNING;
+      rd_kafka_topic_partition_list_add(all.get(), topic_.c_str(), partition)->offset =
+          RD_KAFKA_OFFSET_BEGINNING;
     }
     const auto code = rd_kafka_assign(client_.get(), all.get());
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return fail(trouble("read topic " + topic_, code));
@@ -80,9 +90,11 @@ class KafkaReading final : public Reading {
     std::array<std::int64_t, kPartitions> ends{};
     for (int partition = 0; partition < kPartitions; ++partition) {
       std::int64_t beginning = 0;
-      const auto code = rd_kafka_query_watermark_offsets(client_.get(), topic_.c_str(), partition, &beginning,
-                                                         &ends[static_cast<std::size_t>(partition)], kAdminTimeoutMs);
-      if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return fail(trouble("ask for the end of topic " + topic_, code));
+      const auto code = rd_kafka_query_watermark_offsets(
+          client_.get(), topic_.c_str(), partition, &beginning,
+          &ends[static_cast<std::size_t>(partition)], kAdminTimeoutMs);
+      if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return fail(trouble("ask for the end of topic " + topic_, code));
     }
     const auto until = Clock::now() + kReadLimit;
     while (!reached(ends)) {
@@ -91,7 +103,8 @@ class KafkaReading final : public Reading {
         read_.at(static_cast<std::size_t>(message->partition)) = message->offset + 1;
         each(parse_order({static_cast<const char*>(message->payload), message->len}));
       } else if (Clock::now() > until) {
-        return fail(trouble("read topic " + topic_, message ? message->err : RD_KAFKA_RESP_ERR__TIMED_OUT));
+        return fail(
+            trouble("read topic " + topic_, message ? message->err : RD_KAFKA_RESP_ERR__TIMED_OUT));
       }
     }
     return {};
@@ -112,16 +125,19 @@ class KafkaReading final : public Reading {
 
 class KafkaDestination final : public Destination {
  public:
-  KafkaDestination(std::string brokers, std::string topic) : brokers_(std::move(brokers)), topic_(std::move(topic)) {}
+  KafkaDestination(std::string brokers, std::string topic)
+      : brokers_(std::move(brokers)), topic_(std::move(topic)) {}
 
   Status open() override {
     std::array<char, 256> text{};
     // -1: as many replicas as the broker's default.
-    rd_kafka_NewTopic_t* topic = rd_kafka_NewTopic_new(topic_.c_str(), kPartitions, -1, text.data(), text.size());
+    rd_kafka_NewTopic_t* topic =
+        rd_kafka_NewTopic_new(topic_.c_str(), kPartitions, -1, text.data(), text.size());
     if (topic == nullptr) return fail(Errc::invalid_argument, text.data());
-    Status status = administer("make topic " + topic_, [&topic](rd_kafka_t* client, rd_kafka_queue_t* queue) {
-      rd_kafka_CreateTopics(client, &topic, 1, nullptr, queue);
-    });
+    Status status =
+        administer("make topic " + topic_, [&topic](rd_kafka_t* client, rd_kafka_queue_t* queue) {
+          rd_kafka_CreateTopics(client, &topic, 1, nullptr, queue);
+        });
     rd_kafka_NewTopic_destroy(topic);
     made_ = status.has_value();
     return status;
@@ -148,9 +164,10 @@ class KafkaDestination final : public Destination {
   Status clear() override {
     if (!made_) return {};
     rd_kafka_DeleteTopic_t* topic = rd_kafka_DeleteTopic_new(topic_.c_str());
-    Status status = administer("delete topic " + topic_, [&topic](rd_kafka_t* client, rd_kafka_queue_t* queue) {
-      rd_kafka_DeleteTopics(client, &topic, 1, nullptr, queue);
-    });
+    Status status =
+        administer("delete topic " + topic_, [&topic](rd_kafka_t* client, rd_kafka_queue_t* queue) {
+          rd_kafka_DeleteTopics(client, &topic, 1, nullptr, queue);
+        });
     rd_kafka_DeleteTopic_destroy(topic);
     return status;
   }
@@ -178,7 +195,8 @@ class KafkaDestination final : public Destination {
     const rd_kafka_topic_result_t** results = nullptr;
     if (const auto* const made = rd_kafka_event_CreateTopics_result(answer); made != nullptr) {
       results = rd_kafka_CreateTopics_result_topics(made, &count);
-    } else if (const auto* const gone = rd_kafka_event_DeleteTopics_result(answer); gone != nullptr) {
+    } else if (const auto* const gone = rd_kafka_event_DeleteTopics_result(answer);
+               gone != nullptr) {
       results = rd_kafka_DeleteTopics_result_topics(gone, &count);
     }
     for (std::size_t i = 0; i < count; ++i) {

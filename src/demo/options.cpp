@@ -13,7 +13,9 @@ Status out_of_range(const std::string& option, int value, int least, int most) {
               std::to_string(least) + " to " + std::to_string(most));
 }
 
-bool begins_with(const std::string& text, std::string_view prefix) { return text.rfind(prefix, 0) == 0; }
+bool begins_with(const std::string& text, std::string_view prefix) {
+  return text.rfind(prefix, 0) == 0;
+}
 
 }  // namespace
 
@@ -29,25 +31,31 @@ Status check_options(const DemoOptions& options) {
     return out_of_range("--kills", options.kills, 0, 2 * options.seconds);
   }
   if (options.sink != "file" && options.sink != "kafka") {
-    return fail(Errc::invalid_argument, "--sink " + options.sink + " is not known to the demo", "file or kafka");
+    return fail(Errc::invalid_argument, "--sink " + options.sink + " is not known to the demo",
+                "file or kafka");
   }
   if (options.sink == "kafka" && options.brokers.empty()) {
     return fail(Errc::invalid_argument, "--sink kafka needs --brokers", "--brokers localhost:9092");
   }
   if (options.sink != "kafka" && !options.brokers.empty()) {
-    return fail(Errc::invalid_argument, "--brokers without --sink kafka", "add --sink kafka, or leave the brokers out");
+    return fail(Errc::invalid_argument, "--brokers without --sink kafka",
+                "add --sink kafka, or leave the brokers out");
   }
 #ifndef OUTBOX_WITH_KAFKA
-  if (options.sink == "kafka") return fail(Errc::unsupported, "this program was built without Kafka");
+  if (options.sink == "kafka")
+    return fail(Errc::unsupported, "this program was built without Kafka");
 #endif
   const std::string& store = options.store;
   const bool sqlite = store.empty() || begins_with(store, "sqlite:");
   const bool postgres = begins_with(store, "postgresql://") || begins_with(store, "postgres://");
   if (!sqlite && !postgres) {
-    return fail(Errc::invalid_argument, "--store is not understood", "postgresql://... or sqlite:PATH");
+    return fail(Errc::invalid_argument, "--store is not understood",
+                "postgresql://... or sqlite:PATH");
   }
 #ifndef OUTBOX_WITH_SQLITE
-  if (sqlite) return fail(Errc::unsupported, "this program was built without SQLite", "--store postgresql://...");
+  if (sqlite)
+    return fail(Errc::unsupported, "this program was built without SQLite",
+                "--store postgresql://...");
 #endif
 #ifndef OUTBOX_WITH_POSTGRES
   if (postgres) return fail(Errc::unsupported, "this program was built without PostgreSQL");

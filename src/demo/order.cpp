@@ -7,11 +7,12 @@
 namespace outbox::demo {
 
 Event to_event(const Order& order) {
-  return Event{.aggregate_type = std::string(kAggregateType),
-               .aggregate_id = std::to_string(order.customer),
-               .event_type = std::string(kEventType),
-               .payload = fmt::format(R"({{"order": "{}", "customer": {}, "version": {}, "cents": {}}})", order.reference,
-                                      order.customer, order.version, order.cents)};
+  return Event{
+      .aggregate_type = std::string(kAggregateType),
+      .aggregate_id = std::to_string(order.customer),
+      .event_type = std::string(kEventType),
+      .payload = fmt::format(R"({{"order": "{}", "customer": {}, "version": {}, "cents": {}}})",
+                             order.reference, order.customer, order.version, order.cents)};
 }
 
 std::optional<Order> parse_order(std::string_view message) {

@@ -12,7 +12,8 @@ namespace outbox::demo {
 /// One order of a customer. `version` counts the orders of that customer; it is raised in the order's own transaction, so
 /// it says in which order the orders were committed, and says so without any help from the outbox.
 struct Order {
-  std::string reference;  ///< Unique per attempt: an order that was rolled back never shares one with a committed one.
+  std::string
+      reference;  ///< Unique per attempt: an order that was rolled back never shares one with a committed one.
   int customer{0};
   std::int64_t version{0};
   std::int64_t cents{0};

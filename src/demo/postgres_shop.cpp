@@ -39,7 +39,8 @@ constexpr const char* kRaiseVersion =
 constexpr const char* kWriteOrder =
     "INSERT INTO outbox_demo_shop.shop_order (reference, customer, version, cents) "
     "VALUES ($1::text, $2::int, $3::bigint, $4::bigint)";
-constexpr const char* kBooks = "SELECT reference, customer, version, cents FROM outbox_demo_shop.shop_order";
+constexpr const char* kBooks =
+    "SELECT reference, customer, version, cents FROM outbox_demo_shop.shop_order";
 
 struct Finish {
   void operator()(PGconn* connection) const { PQfinish(connection); }
@@ -53,16 +54,21 @@ using Rows = std::unique_ptr<PGresult, Clear>;
 Error trouble(PGconn* connection, const std::string& what, const PGresult* result = nullptr) {
   std::string said = PQerrorMessage(connection);
   said = said.substr(0, said.find('\n'));
-  const char* const state = result != nullptr ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : nullptr;
-  return Error{.code = Errc::unavailable, .remedy = Remedy::fix, .effect = Effect::none,
-               .message = "shop: " + what + ": " + said, .hint = {},
+  const char* const state =
+      result != nullptr ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : nullptr;
+  return Error{.code = Errc::unavailable,
+               .remedy = Remedy::fix,
+               .effect = Effect::none,
+               .message = "shop: " + what + ": " + said,
+               .hint = {},
                .origin = state != nullptr ? std::string("pg:") + state : std::string()};
 }
 
 Result<Rows> checked(PGconn* connection, const std::string& what, PGresult* raw) {
   Rows rows(raw);
   const auto status = PQresultStatus(rows.get());
-  if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) return fail(trouble(connection, what, rows.get()));
+  if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
+    return fail(trouble(connection, what, rows.get()));
   return rows;
 }
 
@@ -71,16 +77,26 @@ Result<Rows> run(PGconn* connection, const std::string& what, const std::string&
 }
 
 template <std::size_t N>
-Result<Rows> run(PGconn* connection, const std::string& what, const char* sql, const std::array<std::string, N>& values) {
+Result<Rows> run(PGconn* connection, const std::string& what, const char* sql,
+                 const std::array<std::string, N>& values) {
   std::array<const char*, N> texts{};
   for (std::size_t i = 0; i < N; ++i) texts.at(i) = values.at(i).c_str();
-  return checked(connection, what, PQexecParams(connection, sql, static_cast<int>(N), nullptr, texts.data(), nullptr, nullptr, 0));
+  return checked(connection, what,
+                 PQexecParams(connection, sql, static_cast<int>(N), nullptr, texts.data(), nullptr,
+                              nullptr, 0));
+}
+
+Error no_connection(PGconn* connection) {
+  Error error = trouble(connection, "connect");
+  error.hint = "is the server up, and --store right?";
+  return error;
 }
 
 Result<Connection> connect(const std::string& url) {
   Connection connection(PQconnectdb(url.c_str()));
-  if (PQstatus(connection.get()) != CONNECTION_OK) return fail(trouble(connection.get(), "connect"));
-  PQsetNoticeProcessor(connection.get(), [](void*, const char*) {}, nullptr);
+  if (PQstatus(connection.get()) != CONNECTION_OK) return fail(no_connection(connection.get()));
+  PQsetNoticeProcessor(
+      connection.get(), [](void*, const char*) {}, nullptr);
   return connection;
 }
 
@@ -109,7 +125,8 @@ class PostgresTill final : public Till {
 
   Status enqueue(const Order& order) override {
     const Event event = to_event(order);
-    auto id = own_ ? box_.try_enqueue(connection_.get(), event) : box_.try_enqueue(*transaction_, event);
+    auto id =
+        own_ ? box_.try_enqueue(connection_.get(), event) : box_.try_enqueue(*transaction_, event);
     if (!id) return pass(id);
     return {};
   }
@@ -138,7 +155,8 @@ class PostgresTill final : public Till {
  private:
   Status write(Order& order) {
     const std::string customer = std::to_string(order.customer);
-    auto raised = run(connection_.get(), "raise a customer's version", kRaiseVersion, std::array{customer});
+    auto raised =
+        run(connection_.get(), "raise a customer's version", kRaiseVersion, std::array{customer});
     if (!raised) return pass(raised);
     const std::string version = PQgetvalue(raised->get(), 0, 0);
     order.version = std::strtoll(version.c_str(), nullptr, 10);
@@ -166,13 +184,15 @@ class PostgresShop final : public Shop {
     if (Status status = check_others(); !status) return status;
     if (Status status = drop_leftovers(); !status) return status;
     made_ = true;
-    for (const std::string& sql : {fmt::format("CREATE SCHEMA {}", kShopSchema),
-                                   fmt::format("COMMENT ON SCHEMA {} IS '{}'", kShopSchema, kMarker), std::string(kTables),
-                                   fmt::format("INSERT INTO {}.shop_customer (id) SELECT generate_series(1, {})", kShopSchema,
-                                               kCustomers)}) {
+    for (const std::string& sql :
+         {fmt::format("CREATE SCHEMA {}", kShopSchema),
+          fmt::format("COMMENT ON SCHEMA {} IS '{}'", kShopSchema, kMarker), std::string(kTables),
+          fmt::format("INSERT INTO {}.shop_customer (id) SELECT generate_series(1, {})",
+                      kShopSchema, kCustomers)}) {
       if (auto made = run(admin_.get(), "make the tables", sql); !made) return pass(made);
     }
-    auto store = store::open_store({.url = url_, .schema = kOutboxSchema, .application = "outbox demo"});
+    auto store =
+        store::open_store({.url = url_, .schema = kOutboxSchema, .application = "outbox demo"});
     if (!store) return pass(store);
     auto migrated = (*store)->migrate();
     if (!migrated) return pass(migrated);
@@ -190,7 +210,8 @@ class PostgresShop final : public Shop {
     if (!rows) return pass(rows);
     std::vector<Order> orders;
     const auto number = [&rows](int row, int column) {
-      return static_cast<std::int64_t>(std::strtoll(PQgetvalue(rows->get(), row, column), nullptr, 10));
+      return static_cast<std::int64_t>(
+          std::strtoll(PQgetvalue(rows->get(), row, column), nullptr, 10));
     };
     for (int row = 0; row < PQntuples(rows->get()); ++row) {
       orders.push_back({.reference = PQgetvalue(rows->get(), row, 0),
@@ -209,8 +230,8 @@ class PostgresShop final : public Shop {
   const std::string& url() const override { return url_; }
   std::string schema() const override { return kOutboxSchema; }
   std::string place() const override {
-    return fmt::format("PostgreSQL database {} at {}:{}, schemas {} and {}", PQdb(admin_.get()), PQhost(admin_.get()),
-                       PQport(admin_.get()), kShopSchema, kOutboxSchema);
+    return fmt::format("PostgreSQL database {} at {}:{}, schemas {} and {}", PQdb(admin_.get()),
+                       PQhost(admin_.get()), PQport(admin_.get()), kShopSchema, kOutboxSchema);
   }
 
  private:
@@ -218,7 +239,8 @@ class PostgresShop final : public Shop {
     auto locked = run(admin_.get(), "lock", kLock);
     if (!locked) return pass(locked);
     if (PQgetvalue(locked->get(), 0, 0)[0] == 't') return {};
-    return fail(Errc::already_exists, "another demo runs in this database", "wait for its end, or use another database");
+    return fail(Errc::already_exists, "another demo runs in this database",
+                "wait for its end, or use another database");
   }
 
   /// A demo is no guest for a database at work.
@@ -228,11 +250,13 @@ class PostgresShop final : public Shop {
     for (int row = 0; row < PQntuples(outboxes->get()); ++row) {
       const std::string schema = PQgetvalue(outboxes->get(), row, 0);
       const char* const others = schema == kOutboxSchema ? " WHERE name <> 'demo'" : "";
-      auto found = run(admin_.get(), "look into schema " + schema,
-                       fmt::format("SELECT count(*) FROM {}.subscription{}", quoted(schema), others));
+      auto found =
+          run(admin_.get(), "look into schema " + schema,
+              fmt::format("SELECT count(*) FROM {}.subscription{}", quoted(schema), others));
       if (!found) return pass(found);
       if (std::string_view(PQgetvalue(found->get(), 0, 0)) == "0") continue;
-      return fail(Errc::already_exists, "this database has an outbox in use: schema " + schema + " has subscriptions",
+      return fail(Errc::already_exists,
+                  "this database has an outbox in use: schema " + schema + " has subscriptions",
                   "run the demo in another database");
     }
     return {};
@@ -247,15 +271,18 @@ class PostgresShop final : public Shop {
     const bool ours = std::string_view(PQgetvalue(schemas->get(), 0, 0)) == kShopSchema &&
                       std::string_view(PQgetvalue(schemas->get(), 0, 1)) == kMarker;
     if (ours) return drop_schemas();
-    return fail(Errc::already_exists, fmt::format("schema {} exists and is not the demo's", PQgetvalue(schemas->get(), 0, 0)),
-                "run the demo in another database");
+    return fail(
+        Errc::already_exists,
+        fmt::format("schema {} exists and is not the demo's", PQgetvalue(schemas->get(), 0, 0)),
+        "run the demo in another database");
   }
 
   /// The shop's schema last: its comment is what allows it.
   Status drop_schemas() {
-    auto dropped = run(admin_.get(), "drop the demo's schemas",
-                       fmt::format("DROP SCHEMA IF EXISTS {} CASCADE; DROP SCHEMA IF EXISTS {} CASCADE", kOutboxSchema,
-                                   kShopSchema));
+    auto dropped =
+        run(admin_.get(), "drop the demo's schemas",
+            fmt::format("DROP SCHEMA IF EXISTS {} CASCADE; DROP SCHEMA IF EXISTS {} CASCADE",
+                        kOutboxSchema, kShopSchema));
     if (!dropped) return pass(dropped);
     return {};
   }
@@ -274,6 +301,8 @@ class PostgresShop final : public Shop {
 
 }  // namespace
 
-std::unique_ptr<Shop> make_postgres_shop(std::string url) { return std::make_unique<PostgresShop>(std::move(url)); }
+std::unique_ptr<Shop> make_postgres_shop(std::string url) {
+  return std::make_unique<PostgresShop>(std::move(url));
+}
 
 }  // namespace outbox::demo

@@ -107,7 +107,8 @@ class Publisher {
   Status run(int input) {
     if (Status status = sink_->open(); !status) return status;
     while (take(input)) {
-      if (!waiting_.empty() && (waiting_.size() >= kMostTogether || Clock::now() >= send_at_)) send_all();
+      if (!waiting_.empty() && (waiting_.size() >= kMostTogether || Clock::now() >= send_at_))
+        send_all();
       take_outcomes();
     }
     send_all();
@@ -142,8 +143,12 @@ class Publisher {
     for (const std::string& payload : waiting_) {
       const auto order = parse_order(payload);
       keys.push_back(order ? std::to_string(order->customer) : std::string());
-      events.push_back({.id = EventId::generate(), .aggregate_type = kAggregateType, .aggregate_id = keys.back(),
-                        .event_type = kEventType, .payload = payload, .content_type = "application/json",
+      events.push_back({.id = EventId::generate(),
+                        .aggregate_type = kAggregateType,
+                        .aggregate_id = keys.back(),
+                        .event_type = kEventType,
+                        .payload = payload,
+                        .content_type = "application/json",
                         .headers = "{}"});
     }
     event::RenderBuffer buffer;
@@ -165,7 +170,8 @@ class Publisher {
     outcomes_.clear();
     sink_->receive(outcomes_);
     in_flight_ -= std::min(in_flight_, outcomes_.size());
-    for (const Outcome& outcome : outcomes_) failed_ = failed_ || outcome.kind != Outcome::Kind::acked;
+    for (const Outcome& outcome : outcomes_)
+      failed_ = failed_ || outcome.kind != Outcome::Kind::acked;
     if (failed_ && in_flight_ == 0) failed_ = !sink_->open();
   }
 
@@ -186,14 +192,18 @@ Result<std::unique_ptr<Destination>> destination_of(const std::string& text) {
   if (kind == "file" && !where.empty()) return make_file_destination(where);
 #ifdef OUTBOX_WITH_KAFKA
   const std::size_t at = where.find('@');
-  if (kind == "kafka" && at != std::string::npos) return make_kafka_destination(where.substr(at + 1), where.substr(0, at));
+  if (kind == "kafka" && at != std::string::npos)
+    return make_kafka_destination(where.substr(at + 1), where.substr(0, at));
 #endif
-  return fail(Errc::invalid_argument, "--publisher " + text + " is not understood", "this is what --naive starts");
+  return fail(Errc::invalid_argument, "--publisher " + text + " is not understood",
+              "this is what --naive starts");
 }
 
 }  // namespace
 
-std::unique_ptr<Courier> make_publisher(PublisherPlan plan) { return std::make_unique<PublisherCourier>(std::move(plan)); }
+std::unique_ptr<Courier> make_publisher(PublisherPlan plan) {
+  return std::make_unique<PublisherCourier>(std::move(plan));
+}
 
 Status run_publisher(const std::string& destination) {
   auto where = destination_of(destination);

@@ -51,8 +51,10 @@ class RelayCourier final : public Courier {
       out << relay_configuration(plan_);
       if (!out.flush()) return fail(Errc::unavailable, "cannot write " + file.string());
     }
-    auto child = Child::start(
-        {.program = plan_.program, .arguments = {"outbox", "relay", "-c", file.string()}, .log = log(), .input = -1});
+    auto child = Child::start({.program = plan_.program,
+                               .arguments = {"outbox", "relay", "-c", file.string()},
+                               .log = log(),
+                               .input = -1});
     if (!child) return pass(child);
     child_ = std::move(*child);
     return {};
@@ -60,7 +62,8 @@ class RelayCourier final : public Courier {
 
   Status check() override {
     if (!child_ || child_->running()) return {};
-    return fail(Errc::internal, "the relay ended by itself with " + child_->ended_with() + ": " + last_line(log()));
+    return fail(Errc::internal,
+                "the relay ended by itself with " + child_->ended_with() + ": " + last_line(log()));
   }
 
   void kill() override {
@@ -86,14 +89,18 @@ class RelayCourier final : public Courier {
 
 std::string relay_configuration(const RelayPlan& plan) {
   const SubscriptionSpec& spec = plan.subscription;
-  std::string text = fmt::format("[store]\nurl = {}\nschema = {}\n", quoted(plan.store_url), quoted(plan.schema));
-  text += fmt::format("\n[subscription.{}]\nsink = {}\nformat = {}\ntopic = {}\n", spec.name, quoted(spec.sink),
-                      quoted(spec.format), quoted(spec.topic));
+  std::string text =
+      fmt::format("[store]\nurl = {}\nschema = {}\n", quoted(plan.store_url), quoted(plan.schema));
+  text += fmt::format("\n[subscription.{}]\nsink = {}\nformat = {}\ntopic = {}\n", spec.name,
+                      quoted(spec.sink), quoted(spec.format), quoted(spec.topic));
   text += fmt::format("\n[subscription.{}.{}]\n", spec.name, spec.sink);
-  for (const auto& [name, value] : spec.sink_settings) text += fmt::format("{} = {}\n", quoted(name), quoted(value));
+  for (const auto& [name, value] : spec.sink_settings)
+    text += fmt::format("{} = {}\n", quoted(name), quoted(value));
   return text;
 }
 
-std::unique_ptr<Courier> make_relay(RelayPlan plan) { return std::make_unique<RelayCourier>(std::move(plan)); }
+std::unique_ptr<Courier> make_relay(RelayPlan plan) {
+  return std::make_unique<RelayCourier>(std::move(plan));
+}
 
 }  // namespace outbox::demo

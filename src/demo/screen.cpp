@@ -15,15 +15,18 @@ bool is_terminal(std::FILE* out) {
   return isatty(fileno(out)) == 1 && (term == nullptr || std::string_view(term) != "dumb");
 }
 
-std::string plural(int count, std::string_view what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
+std::string plural(int count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
 
 std::string row(std::string_view name, std::int64_t number, std::string_view meaning) {
   return fmt::format("  {:<13}{:>10}   {}\n", name, grouped(number), meaning);
 }
 
 std::string how_often_killed(int kills) {
-  return kills == 0 ? "Not killed this time." : fmt::format("Killed {} with SIGKILL, and started again.",
-                                                            kills == 1 ? "once" : plural(kills, "time"));
+  return kills == 0 ? "Not killed this time."
+                    : fmt::format("Killed {} with SIGKILL, and started again.",
+                                  kills == 1 ? "once" : plural(kills, "time"));
 }
 
 std::string conclusion(const DemoOptions& options, const Outcome& outcome) {
@@ -72,27 +75,31 @@ std::string introduction(const DemoOptions& options, const Setting& setting) {
 
 std::string progress_line(const Progress& progress) {
   const std::string kills =
-      progress.kills_planned == 0 ? "" : fmt::format("  kills {}/{}", progress.kills, progress.kills_planned);
+      progress.kills_planned == 0
+          ? ""
+          : fmt::format("  kills {}/{}", progress.kills, progress.kills_planned);
   const double seconds = static_cast<double>(progress.elapsed.count()) / 1000.0;
-  return fmt::format("{:5.1f} s  committed {}  rolled back {}  delivered {}{}{}", seconds, grouped(progress.committed),
-                     grouped(progress.rolled_back), grouped(progress.delivered), kills,
-                     progress.closing ? "  closing" : "");
+  return fmt::format("{:5.1f} s  committed {}  rolled back {}  arrived {}{}{}", seconds,
+                     grouped(progress.committed), grouped(progress.rolled_back),
+                     grouped(progress.delivered), kills, progress.closing ? "  closing" : "");
 }
 
 std::string table(const DemoOptions& options, const Outcome& outcome) {
   const Verdict& verdict = outcome.verdict;
-  const std::string duplicates =
-      options.naive || outcome.kills == 0
-          ? "delivered again"
-          : "again after a kill: sent, but not yet settled; same id";
-  std::string text = fmt::format("\nThe shop's own tables against {}, read from the beginning:\n\n", outcome.destination);
+  const std::string duplicates = options.naive || outcome.kills == 0
+                                     ? "delivered again"
+                                     : "again after a kill: sent, but not yet settled; same id";
+  std::string text = fmt::format("\nThe shop's own tables against {}, read from the beginning:\n\n",
+                                 outcome.destination);
   text += row("committed", verdict.committed, "orders in the shop's tables");
   text += row("delivered", verdict.delivered, "of them arrived");
   text += outcome.on_their_way() ? row("on their way", verdict.lost, "committed, not there yet")
                                  : row("lost", verdict.lost, "committed, and never arrived");
   text += row("ghosts", verdict.ghosts,
-              fmt::format("arrived, and never committed ({} were rolled back)", grouped(outcome.rolled_back)));
-  text += row("out of order", verdict.out_of_order, "arrived after a later order of the same customer");
+              fmt::format("arrived, and never committed ({} were rolled back)",
+                          grouped(outcome.rolled_back)));
+  text +=
+      row("out of order", verdict.out_of_order, "arrived after a later order of the same customer");
   text += row("duplicates", verdict.duplicates, duplicates);
   text += row("kills", outcome.kills, options.naive ? "of the publisher" : "of the relay");
   return text + "\n" + conclusion(options, outcome);
@@ -109,8 +116,8 @@ std::string json(const Outcome& outcome) {
   const Verdict& verdict = outcome.verdict;
   return fmt::format(
       R"({{"committed": {}, "delivered": {}, "lost": {}, "ghosts": {}, "out_of_order": {}, "duplicates": {}, "kills": {}}})",
-      verdict.committed, verdict.delivered, verdict.lost, verdict.ghosts, verdict.out_of_order, verdict.duplicates,
-      outcome.kills);
+      verdict.committed, verdict.delivered, verdict.lost, verdict.ghosts, verdict.out_of_order,
+      verdict.duplicates, outcome.kills);
 }
 
 ProgressLine::ProgressLine(std::FILE* out, bool quiet_off_terminal)

@@ -26,8 +26,10 @@ CREATE TABLE shop_customer (id INTEGER PRIMARY KEY, version INTEGER NOT NULL DEF
 CREATE TABLE shop_order (reference TEXT PRIMARY KEY, customer INTEGER NOT NULL REFERENCES shop_customer (id),
                          version INTEGER NOT NULL, cents INTEGER NOT NULL) WITHOUT ROWID;)";
 constexpr const char* kNewCustomer = "INSERT INTO shop_customer (id) VALUES (?1)";
-constexpr const char* kRaiseVersion = "UPDATE shop_customer SET version = version + 1 WHERE id = ?1 RETURNING version";
-constexpr const char* kWriteOrder = "INSERT INTO shop_order (reference, customer, version, cents) VALUES (?1, ?2, ?3, ?4)";
+constexpr const char* kRaiseVersion =
+    "UPDATE shop_customer SET version = version + 1 WHERE id = ?1 RETURNING version";
+constexpr const char* kWriteOrder =
+    "INSERT INTO shop_order (reference, customer, version, cents) VALUES (?1, ?2, ?3, ?4)";
 constexpr const char* kBooks = "SELECT reference, customer, version, cents FROM shop_order";
 
 struct Close {
@@ -40,14 +42,18 @@ using Database = std::unique_ptr<sqlite3, Close>;
 using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
 
 Error trouble(sqlite3* db, const std::string& what) {
-  return Error{.code = Errc::unavailable, .remedy = Remedy::fix, .effect = Effect::none,
-               .message = "shop: " + what + ": " + sqlite3_errmsg(db), .hint = {},
+  return Error{.code = Errc::unavailable,
+               .remedy = Remedy::fix,
+               .effect = Effect::none,
+               .message = "shop: " + what + ": " + sqlite3_errmsg(db),
+               .hint = {},
                .origin = "sqlite:" + std::to_string(sqlite3_extended_errcode(db))};
 }
 
 Result<Database> open_database(const std::string& path) {
   sqlite3* raw = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  const int code =
+      sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   Database db(raw);
   if (code != SQLITE_OK) return fail(trouble(raw, "open " + path));
   sqlite3_busy_timeout(raw, kBusyTimeoutMs);
@@ -60,7 +66,8 @@ Result<Database> open_database(const std::string& path) {
 
 Result<Statement> prepare(sqlite3* db, const char* sql) {
   sqlite3_stmt* statement = nullptr;
-  if (sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr) != SQLITE_OK) {
+  if (sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr) !=
+      SQLITE_OK) {
     return fail(trouble(db, "prepare"));
   }
   return Statement(statement);
@@ -97,7 +104,10 @@ class Queue {
 class SqliteTill final : public Till {
  public:
   SqliteTill(Database db, Statement raise_version, Statement write_order, Queue& queue)
-      : db_(std::move(db)), raise_version_(std::move(raise_version)), write_order_(std::move(write_order)), queue_(queue) {}
+      : db_(std::move(db)),
+        raise_version_(std::move(raise_version)),
+        write_order_(std::move(write_order)),
+        queue_(queue) {}
 
   Status begin(Order& order) override {
     turn_ = queue_.wait();
@@ -140,9 +150,11 @@ class SqliteTill final : public Till {
     sqlite3_bind_int(raise, 1, order.customer);
     const bool found = sqlite3_step(raise) == SQLITE_ROW;
     if (found) order.version = sqlite3_column_int64(raise, 0);
-    if (sqlite3_reset(raise) != SQLITE_OK || !found) return fail(trouble(db_.get(), "raise a customer's version"));
+    if (sqlite3_reset(raise) != SQLITE_OK || !found)
+      return fail(trouble(db_.get(), "raise a customer's version"));
     sqlite3_stmt* const insert = write_order_.get();
-    sqlite3_bind_text(insert, 1, order.reference.data(), static_cast<int>(order.reference.size()), SQLITE_STATIC);
+    sqlite3_bind_text(insert, 1, order.reference.data(), static_cast<int>(order.reference.size()),
+                      SQLITE_STATIC);
     sqlite3_bind_int(insert, 2, order.customer);
     sqlite3_bind_int64(insert, 3, order.version);
     sqlite3_bind_int64(insert, 4, order.cents);
@@ -162,16 +174,18 @@ class SqliteTill final : public Till {
 
 class SqliteShop final : public Shop {
  public:
-  explicit SqliteShop(std::string url) : url_(std::move(url)), path_(url_.substr(url_.find(':') + 1)) {}
+  explicit SqliteShop(std::string url)
+      : url_(std::move(url)), path_(url_.substr(url_.find(':') + 1)) {}
 
   Status open() override {
     if (std::filesystem::exists(path_)) {
-      return fail(Errc::already_exists, "--store " + url_ + ": the file exists", "the demo makes a file of its own");
+      return fail(Errc::already_exists, "--store " + url_ + ": the file exists",
+                  "the demo makes a file of its own");
     }
+    made_ = true;
     auto store = store::open_store({.url = url_, .schema = "outbox", .application = "outbox demo"});
     if (!store) return pass(store);
     if (auto migrated = (*store)->migrate(); !migrated) return pass(migrated);
-    made_ = true;
     auto db = open_database(path_);
     if (!db) return pass(db);
     if (sqlite3_exec(db->get(), kTables, nullptr, nullptr, nullptr) != SQLITE_OK) {
@@ -182,7 +196,8 @@ class SqliteShop final : public Shop {
     for (int id = 1; id <= kCustomers; ++id) {
       sqlite3_bind_int(customer->get(), 1, id);
       (void)sqlite3_step(customer->get());
-      if (sqlite3_reset(customer->get()) != SQLITE_OK) return fail(trouble(db->get(), "write a customer"));
+      if (sqlite3_reset(customer->get()) != SQLITE_OK)
+        return fail(trouble(db->get(), "write a customer"));
     }
     return {};
   }
@@ -194,7 +209,8 @@ class SqliteShop final : public Shop {
     if (!raise_version) return pass(raise_version);
     auto write_order = prepare(db->get(), kWriteOrder);
     if (!write_order) return pass(write_order);
-    return std::make_unique<SqliteTill>(std::move(*db), std::move(*raise_version), std::move(*write_order), queue_);
+    return std::make_unique<SqliteTill>(std::move(*db), std::move(*raise_version),
+                                        std::move(*write_order), queue_);
   }
 
   Result<std::vector<Order>> books() override {
@@ -236,6 +252,8 @@ class SqliteShop final : public Shop {
 
 }  // namespace
 
-std::unique_ptr<Shop> make_sqlite_shop(std::string url) { return std::make_unique<SqliteShop>(std::move(url)); }
+std::unique_ptr<Shop> make_sqlite_shop(std::string url) {
+  return std::make_unique<SqliteShop>(std::move(url));
+}
 
 }  // namespace outbox::demo

@@ -12,10 +12,13 @@ namespace outbox::demo {
 Result<WorkFolder> WorkFolder::make() {
   std::error_code error;
   const auto parent = std::filesystem::temp_directory_path(error);
-  if (error) return fail(Errc::unavailable, "no folder for temporary files: " + error.message(), "set TMPDIR");
+  if (error)
+    return fail(Errc::unavailable, "no folder for temporary files: " + error.message(),
+                "set TMPDIR");
   std::string path = (parent / "outbox-demo-XXXXXX").string();
   if (mkdtemp(path.data()) == nullptr) {
-    return fail(Errc::unavailable, "cannot make a folder in " + parent.string() + ": " + std::strerror(errno),
+    return fail(Errc::unavailable,
+                "cannot make a folder in " + parent.string() + ": " + std::strerror(errno),
                 "set TMPDIR to a folder that can be written");
   }
   return WorkFolder(path);

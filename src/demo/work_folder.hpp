@@ -13,7 +13,8 @@ class WorkFolder {
   [[nodiscard]] static Result<WorkFolder> make();
   WorkFolder(const WorkFolder&) = delete;
   WorkFolder& operator=(const WorkFolder&) = delete;
-  WorkFolder(WorkFolder&& other) noexcept : path_(std::exchange(other.path_, {})), kept_(other.kept_) {}
+  WorkFolder(WorkFolder&& other) noexcept
+      : path_(std::exchange(other.path_, {})), kept_(other.kept_) {}
   WorkFolder& operator=(WorkFolder&&) = delete;
   ~WorkFolder();
 

@@ -28,8 +28,9 @@ Status Writers::start(int count) {
   }
   for (int writer = 0; writer < count; ++writer) {
     Till& till = *tills_[static_cast<std::size_t>(writer)];
-    threads_.push_back(start_thread(fmt::format("ob-writer-{}", writer),
-                                    [this, writer, &till](const std::stop_token& stop) { work(writer, till, stop); }));
+    threads_.push_back(start_thread(
+        fmt::format("ob-writer-{}", writer),
+        [this, writer, &till](const std::stop_token& stop) { work(writer, till, stop); }));
   }
   return {};
 }

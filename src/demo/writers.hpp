@@ -20,7 +20,8 @@ namespace outbox::demo {
 class Writers {
  public:
   /// `dual_write`: hand orders to this courier instead of writing events; null: an outbox.
-  Writers(Shop& shop, Courier* dual_write, std::uint64_t seed) : shop_(shop), dual_write_(dual_write), seed_(seed) {}
+  Writers(Shop& shop, Courier* dual_write, std::uint64_t seed)
+      : shop_(shop), dual_write_(dual_write), seed_(seed) {}
   Writers(const Writers&) = delete;
   Writers& operator=(const Writers&) = delete;
   Writers(Writers&&) = delete;
@@ -32,15 +33,19 @@ class Writers {
   void stop();
 
   // Any thread.
-  [[nodiscard]] std::int64_t committed() const { return committed_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::int64_t rolled_back() const { return rolled_back_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::int64_t committed() const {
+    return committed_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::int64_t rolled_back() const {
+    return rolled_back_.load(std::memory_order_relaxed);
+  }
   /// What ended one of them early, if something did.
   [[nodiscard]] std::optional<Error> failure() const;
 
  private:
   struct Sale {
     Order order;
-    bool committed{true};        ///< Else it is rolled back at the last moment.
+    bool committed{true};         ///< Else it is rolled back at the last moment.
     bool publishes_early{false};  ///< Of a dual write: before the commit, not after it.
   };
 

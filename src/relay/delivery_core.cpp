@@ -32,7 +32,12 @@ EventRef ref_to(const EventView& event) { return {.seq = event.seq, .id = event.
 }  // namespace
 
 DeliveryCore::DeliveryCore(CoreOptions options, store::Cursor start)
-    : options_(options), done_(std::move(start)), read_(done_) {}
+    : options_(options),
+      base_(options.first_token),
+      head_(options.first_token),
+      next_(options.first_token),
+      done_(std::move(start)),
+      read_(done_) {}
 
 // ---- reading
 
@@ -70,18 +75,16 @@ void DeliveryCore::admit(Slot& added, Token token) {
 
 void DeliveryCore::chain(Slot& added, Token token) {
   added.key = event::key_hash(added.event->aggregate_type, added.event->aggregate_id);
-  if (added.key == 0) {
-    ready_.push_back(token);
-    return;
-  }
+  if (added.key == 0) return queue(token);
   const auto [entry, is_first] = keys_.try_emplace(added.key, KeyChain{.last = token});
-  if (is_first) {
-    ready_.push_back(token);
-    return;
-  }
+  if (is_first) return queue(token);
   slot(entry->second.last).next_of_key = token;
   entry->second.last = token;
   added.state = State::waiting;
+}
+
+void DeliveryCore::queue(Token token) {
+  if (mode_ != Mode::stopping || token < stop_before_) ready_.push_back(token);
 }
 
 void DeliveryCore::release_key(const Slot& done) {
@@ -91,7 +94,7 @@ void DeliveryCore::release_key(const Slot& done) {
     return;
   }
   slot(done.next_of_key).state = State::ready;
-  ready_.push_back(done.next_of_key);
+  queue(done.next_of_key);
 }
 
 void DeliveryCore::remember(const EventRef& event) {
@@ -100,7 +103,9 @@ void DeliveryCore::remember(const EventRef& event) {
 
 // ---- sending
 
-bool DeliveryCore::may_send() const { return mode_ == Mode::delivering && in_flight_ < options_.max_in_flight; }
+bool DeliveryCore::may_send() const {
+  return (mode_ == Mode::delivering || filling_gaps()) && in_flight_ < options_.max_in_flight;
+}
 
 std::span<const DeliveryCore::Send> DeliveryCore::to_send() {
   batch_.clear();
@@ -108,7 +113,8 @@ std::span<const DeliveryCore::Send> DeliveryCore::to_send() {
   const std::size_t limit = std::min(options_.max_batch, options_.max_in_flight - in_flight_);
   if (options_.gapless) {
     while (next_ < end() && slot(next_).state != State::ready) ++next_;
-    for (Token token = next_; token < end() && batch_.size() < limit; ++token) {
+    const Token last = mode_ == Mode::stopping ? std::min(stop_before_, end()) : end();
+    for (Token token = next_; token < last && batch_.size() < limit; ++token) {
       if (slot(token).state == State::ready) batch_.push_back({.token = token, .event = slot(token).event});
     }
   } else {
@@ -149,6 +155,7 @@ void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
     if (outcome.token == head_) advance(now);
   } else {
     reported.state = State::ready;
+    stop_before_ = 0;  // stopping: the sink does not take the rest
     fail(outcome, now);
   }
   if (in_flight_ == 0 && mode_ == Mode::draining) enter_pause(now);
@@ -209,7 +216,16 @@ void DeliveryCore::rewind() {
   }
 }
 
-void DeliveryCore::stop_asked() {
+void DeliveryCore::stop_asked(bool fill_gaps) {
+  if (!fill_gaps) stop_before_ = 0;
+  if (fill_gaps && mode_ == Mode::delivering) {
+    stop_before_ = end();
+    const auto sent = [this](Token token) {
+      return slot(token).state == State::acked || slot(token).state == State::in_flight;
+    };
+    while (stop_before_ > head_ && !sent(stop_before_ - 1)) --stop_before_;
+    std::erase_if(ready_, [this](Token token) { return token >= stop_before_; });
+  }
   stop_asked_ = true;
   mode_ = Mode::stopping;
 }
@@ -314,7 +330,7 @@ void DeliveryCore::merge_whole_rows() {
 
 std::vector<store::Settlement> DeliveryCore::settle(TimePoint now) {
   if (settling_ || rows_.empty()) return {};
-  const bool last_words = stop_asked_ && in_flight_ == 0;
+  const bool last_words = stop_asked_ && in_flight_ == 0 && !filling_gaps();
   const bool due = done_since_settle_ >= options_.settle_events ||
                    (oldest_done_ && now - *oldest_done_ >= options_.settle_interval);
   if (!last_words && !due) return {};
@@ -348,7 +364,7 @@ std::optional<TimePoint> DeliveryCore::wake_at() const {
 }
 
 bool DeliveryCore::finished() const {
-  return mode_ == Mode::stopping && in_flight_ == 0 && rows_.empty() && !settling_;
+  return mode_ == Mode::stopping && in_flight_ == 0 && !filling_gaps() && rows_.empty() && !settling_;
 }
 
 bool DeliveryCore::idle() const { return pages_.empty() && rows_.empty() && !settling_; }

@@ -40,6 +40,7 @@ struct CoreOptions {
   std::size_t settle_events{1000};
   BackoffPolicy backoff{};
   std::uint64_t seed{0};
+  Token first_token{1};  ///< A sink that served before must not see a token again.
 };
 
 enum class Mode : std::uint8_t {
@@ -80,7 +81,9 @@ class DeliveryCore {
   void opened(const Status& status, TimePoint now);
   /// The rows of the last settle() are written.
   void settled();
-  void stop_asked();
+  /// Sends nothing new any more. With `fill_gaps`, what lies before something that is acked or in flight still goes, so
+  /// that it can be settled and need not be repeated.
+  void stop_asked(bool fill_gaps);
   /// An event that an earlier run of this subscription already delivered (it was acked, the settlement was lost with the
   /// connection): when it comes again it is not sent again. Kept until it was read, or cannot come any more.
   void remember(const EventRef& event);
@@ -120,6 +123,8 @@ class DeliveryCore {
   [[nodiscard]] std::uint64_t filtered() const { return filtered_; }
   /// What is acked but not yet in a written settlement, for remember() after the store was lost.
   [[nodiscard]] std::vector<EventRef> unsettled_acks() const;
+  /// Greater than every token so far.
+  [[nodiscard]] Token next_token() const { return end(); }
   /// The place up to which everything is done (settled or about to be).
   [[nodiscard]] const store::Cursor& done() const { return done_; }
 
@@ -143,9 +148,11 @@ class DeliveryCore {
   [[nodiscard]] const Slot& slot(Token token) const { return slots_[static_cast<std::size_t>(token - base_)]; }
   [[nodiscard]] Token end() const { return base_ + slots_.size(); }
   [[nodiscard]] bool may_send() const;
+  [[nodiscard]] bool filling_gaps() const { return mode_ == Mode::stopping && head_ < stop_before_; }
 
   void admit(Slot& added, Token token);
   void chain(Slot& added, Token token);
+  void queue(Token token);
   void release_key(const Slot& done);
   void fail(const Outcome& outcome, TimePoint now);
   void enter_pause(TimePoint now);
@@ -166,13 +173,14 @@ class DeliveryCore {
   Error last_failure_;
   int failures_{0};
   bool stop_asked_{false};
+  Token stop_before_{0};  ///< Stopping: what comes before it still goes.
 
   // The window: slots_[0] has token base_. head_ is the first event that is not done, next_ the next one to look at.
   std::deque<Slot> slots_;
   std::deque<HeldPage> pages_;
-  Token base_{1};
-  Token head_{1};
-  Token next_{1};
+  Token base_;
+  Token head_;
+  Token next_;
   std::size_t in_flight_{0};
   std::size_t window_events_{0};
   std::size_t window_bytes_{0};

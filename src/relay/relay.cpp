@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "event/spec.hpp"
+#include "relay/lease_keeper.hpp"
 #include "relay/tenure.hpp"
 #include "sink/registry.hpp"
 #include "store/store.hpp"
@@ -173,6 +174,7 @@ class Relay::Impl {
       }
       if (stopping()) break;
       note_trouble(status.error());
+      if (!trust_.holds(Clock::now())) shelf_.rest();
       const bool owned_well = std::exchange(tenure_began_, false);
       failures = owned_well ? 1 : failures + 1;
       pause(backoff(kReconnect, failures, static_cast<std::uint64_t>(getpid())));
@@ -201,21 +203,12 @@ class Relay::Impl {
     return status;
   }
 
-  Result<store::Membership::Standing> keep_lanes() {
-    const TimePoint before = Clock::now();
-    auto standing = membership_->keep(options_.lease);
-    if (standing && standing->owner) {
-      // Counted from before the heartbeat was sent, less a margin for what is on its way.
-      trust_.extend_to(before + options_.lease - options_.lease / 5);
-    }
-    return standing;
-  }
-
   Result<store::Membership::Standing> wait_for_lanes() {
     bool told = false;
     while (true) {
-      auto standing = keep_lanes();
+      auto standing = relay::renew(*membership_, options_.lease, trust_);
       if (!standing || standing->owner) return standing;
+      shelf_.rest();
       if (!std::exchange(told, true)) log::info("waiting for the lanes owner=\"{}\"", standing->other);
       const TimePoint renew = Clock::now() + options_.lease / 3;
       while (Clock::now() < renew) {
@@ -229,11 +222,13 @@ class Relay::Impl {
 
   Status serve(std::int64_t generation) {
     auto tenure = std::make_unique<relay::Tenure>(*store_, options_, shelf_, trust_, [this] { ring(); });
+    // Until the tenure has ended: also while that waits for what is in flight.
+    const relay::LeaseKeeper lease(*membership_, options_.lease, generation, trust_, [this] { ring(); });
     if (Status status = tenure->begin(generation); !status) return status;
     log::info("delivering generation={}", generation);
     publish(tenure.get(), generation);
     tenure_began_ = true;
-    const Status status = tend_until_it_ends(*tenure);
+    const Status status = tend_until_it_ends(*tenure, lease);
     publish(nullptr, generation);
     // Asked to stop: everything in order. Otherwise the store or the lanes are lost: nothing more is written, and what
     // the sinks have in flight gets a moment to become known, so that it is not sent twice.
@@ -243,43 +238,40 @@ class Relay::Impl {
     return status;
   }
 
-  Status tend_until_it_ends(relay::Tenure& tenure) {
-    auto maintenance = store_->maintenance();
-    if (!maintenance) return pass(maintenance);
-    TimePoint heartbeat_at = Clock::now() + options_.lease / 3;
+  Status tend_until_it_ends(relay::Tenure& tenure, const relay::LeaseKeeper& lease) {
+    std::unique_ptr<store::Maintenance> maintenance;
     TimePoint maintain_at = Clock::now();
     TimePoint tend_at = Clock::now() + kTendEvery;
     while (!stopping()) {
       if (auto failure = tenure.failure()) return fail(std::move(*failure));
+      if (auto failure = lease.failure()) return fail(std::move(*failure));
       const TimePoint now = Clock::now();
-      if (now >= heartbeat_at) {
-        auto standing = keep_lanes();
-        if (!standing) return pass(standing);
-        if (!standing->owner || standing->generation != current_generation()) return lanes_lost(*standing);
-        heartbeat_at = now + options_.lease / 3;
-      }
       if (now >= tend_at || take_bell()) {
         if (Status status = tenure.tend(); !status) return status;
         tend_at = now + kTendEvery;
       }
       if (now >= maintain_at) {
-        maintain(**maintenance);
+        maintain(maintenance);
         maintain_at = now + kMaintainEvery;
       }
-      wait_until(std::min(std::min(heartbeat_at, tend_at), maintain_at));
+      wait_until(std::min(tend_at, maintain_at));
     }
     return {};
   }
 
-  Status lanes_lost(const store::Membership::Standing& standing) {
-    trust_.end();
-    return fail(Error{.code = Errc::lease_lost, .remedy = Remedy::retry_call, .effect = Effect::none,
-                      .message = "the lanes were taken over by " + standing.other, .hint = {}, .origin = {}});
-  }
-
-  void maintain(store::Maintenance& maintenance) {
-    auto done = maintenance.run();
+  /// With a connection of its own, made again when something failed.
+  void maintain(std::unique_ptr<store::Maintenance>& maintenance) {
+    const auto run = [&]() -> Result<std::string> {
+      if (!maintenance) {
+        auto made = store_->maintenance();
+        if (!made) return pass(made);
+        maintenance = std::move(*made);
+      }
+      return maintenance->run();
+    };
+    auto done = run();
     if (!done) {
+      maintenance.reset();
       log::warn("maintenance failed, it will be tried again reason=\"{}\"", done.error().text());
     } else if (!done->empty()) {
       log::info("maintenance {}", *done);
@@ -323,10 +315,6 @@ class Relay::Impl {
   std::chrono::milliseconds grace() const {
     const std::scoped_lock lock(mutex_);
     return grace_;
-  }
-  std::int64_t current_generation() const {
-    const std::scoped_lock lock(mutex_);
-    return generation_;
   }
   std::string last_error() const {
     const std::scoped_lock lock(mutex_);

@@ -18,7 +18,8 @@ constexpr std::chrono::milliseconds kLookAgain{20};
 /// Longest sleep: the trust deadline is checked at least this often.
 constexpr std::chrono::milliseconds kLongest{100};
 
-CoreOptions with_traits(CoreOptions options, const SinkTraits& traits) {
+CoreOptions for_sink(CoreOptions options, const SinkTraits& traits, Token first_token) {
+  options.first_token = first_token;
   options.gapless = traits.gapless;
   options.max_batch = traits.max_batch;
   options.max_in_flight = traits.max_in_flight;
@@ -39,7 +40,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
       trust_(trust),
       listener_(std::move(listener)),
       sink_(std::move(remains.sink)),
-      core_(with_traits(options_.core, sink_->traits()), start_),
+      core_(for_sink(options_.core, sink_->traits(), remains.next_token), start_),
       box_(std::make_shared<Mailbox>()) {
   for (const EventRef& event : remains.unsettled_acks) core_.remember(event);
   sink_->on_ready([box = box_] { box->ring(); });
@@ -100,7 +101,7 @@ bool SubscriptionLoop::stop(std::chrono::nanoseconds grace, bool settle) {
 
 Remains SubscriptionLoop::take_remains() {
   sink_->on_ready({});
-  return {.sink = std::move(sink_), .unsettled_acks = std::move(unsettled_acks_)};
+  return {.next_token = core_.next_token(), .sink = std::move(sink_), .unsettled_acks = std::move(unsettled_acks_)};
 }
 
 SubscriptionReport SubscriptionLoop::report() const {
@@ -156,8 +157,8 @@ void SubscriptionLoop::take(Mail mail, TimePoint now) {
     listener_.room();
   }
   if (mail.stop && !stop_by_) {
-    core_.stop_asked();
     const std::scoped_lock lock(box_->mutex);
+    core_.stop_asked(may_settle_);
     stop_by_ = now + std::chrono::duration_cast<TimePoint::duration>(grace_);
   }
 }
@@ -172,7 +173,7 @@ void SubscriptionLoop::watch_trust(TimePoint now) {
   if (trust_.holds(now) || purged_) return;
   // Another relay may own the lanes by now: nothing more may leave, not even what the client has queued.
   purged_ = true;
-  core_.stop_asked();
+  core_.stop_asked(false);
   sink_->purge();
   take_outcomes(now);
   listener_.distrusted();

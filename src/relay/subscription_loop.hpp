@@ -37,6 +37,7 @@ class TrustDeadline {
 
 /// What survives of a subscription when the store is lost: its sink, and what the sink acked in vain.
 struct Remains {
+  Token next_token{1};
   std::unique_ptr<Sink> sink;
   std::vector<EventRef> unsettled_acks;
 };

@@ -47,6 +47,9 @@ Result<Remains> SinkShelf::take(const store::SubscriptionRow& row) {
       (custom || found->second.config_version == row.config_version)) {
     return std::exchange(found->second.remains, {});
   }
+  // One with other settings may hold the same file or connection.
+  if (found != shelf_.end() && found->second.remains.sink) found->second.remains.sink->close();
+  shelf_.erase(row.spec.name);
   if (custom) {
     return fail(Errc::not_found, "subscription " + row.spec.name + ": sink is \"custom\" and no sink was given",
                 "call Relay::use(\"" + row.spec.name + "\", ...) before start()");
@@ -60,10 +63,14 @@ void SinkShelf::put_back(const store::SubscriptionRow& row, Remains remains) {
   shelf_[row.spec.name] = Shelved{.remains = std::move(remains), .config_version = row.config_version};
 }
 
-void SinkShelf::close_all() {
+void SinkShelf::rest() {
   for (auto& [name, shelved] : shelf_) {
     if (shelved.remains.sink) shelved.remains.sink->close();
   }
+}
+
+void SinkShelf::close_all() {
+  rest();
   shelf_.clear();
 }
 

@@ -28,6 +28,8 @@ class SinkShelf {
   void put_custom(const std::string& name, std::unique_ptr<Sink> sink);
   [[nodiscard]] Result<Remains> take(const store::SubscriptionRow& row);
   void put_back(const store::SubscriptionRow& row, Remains remains);
+  /// Releases what the sinks hold at their destinations: another relay may be about to use it. They are opened again.
+  void rest();
   void close_all();
 
  private:

@@ -17,8 +17,8 @@ inline constexpr LaneMask kAllLanes = ~LaneMask{0};
 /// of the sequence returned with s2: no row of the pair has a greater seq.
 /// A store whose seq order is its commit order (SQLite) has one endless pair, `endless()`.
 struct Pair {
-  std::string s1;
-  std::string s2;
+  std::string s1{};
+  std::string s2{};
   std::int64_t bound{0};
   /// How far the store's count of transactions had come (PostgreSQL: xmax of s2). A cursor that stays far behind it keeps
   /// old partitions alive. 0: of no interest.
@@ -31,8 +31,8 @@ struct Pair {
 /// A place between two events: all of `s1`, and of the pair (s1, s2) the rows up to `position`.
 /// Drained: s2 is empty, there is no begun pair.
 struct Cursor {
-  std::string s1;
-  std::string s2;
+  std::string s1{};
+  std::string s2{};
   std::int64_t position{0};
   std::int64_t bound{0};
 
@@ -43,7 +43,7 @@ struct Cursor {
 /// Lanes that stand at the same cursor.
 struct Strand {
   LaneMask lanes{kAllLanes};
-  Cursor cursor;
+  Cursor cursor{};
   std::int64_t generation{0};
 };
 
@@ -76,14 +76,14 @@ struct Settlement {
   LaneMask lanes{kAllLanes};
   std::int64_t generation{0};
   std::int32_t config_version{0};
-  std::string s1;
-  std::string s2;
+  std::string s1{};
+  std::string s2{};
   std::int64_t from_position{0};
-  std::optional<std::int64_t> position;
+  std::optional<std::int64_t> position{};
   std::int64_t bound{0};
-  Tally acked;
-  Tally filtered;
-  Tally parked;
+  Tally acked{};
+  Tally filtered{};
+  Tally parked{};
 };
 
 }  // namespace outbox::store

@@ -13,7 +13,9 @@
 namespace outbox::store {
 namespace {
 
-bool begins(std::string_view text, std::string_view with) { return text.substr(0, with.size()) == with; }
+bool begins(std::string_view text, std::string_view with) {
+  return text.substr(0, with.size()) == with;
+}
 
 enum class Kind : std::uint8_t { postgres, sqlite, unknown };
 
@@ -23,14 +25,16 @@ Kind kind_of(std::string_view url) {
 #ifdef OUTBOX_WITH_SQLITE
   if (sqlite::is_sqlite_url(url)) return Kind::sqlite;
 #endif
-  if (url.find('=') != std::string_view::npos && url.find("://") == std::string_view::npos) return Kind::postgres;
+  if (url.find('=') != std::string_view::npos && url.find("://") == std::string_view::npos)
+    return Kind::postgres;
   return Kind::unknown;
 }
 
 /// What may be shown of a URL: it can hold a password.
 std::string scheme_of(std::string_view url) {
   const auto end = url.find(':');
-  return end == std::string_view::npos ? std::string("(no scheme)") : std::string(url.substr(0, end)) + ":";
+  return end == std::string_view::npos ? std::string("(no scheme)")
+                                       : std::string(url.substr(0, end)) + ":";
 }
 
 constexpr const char* kForms = "postgresql://USER@HOST/DATABASE, or sqlite:PATH";

@@ -228,7 +228,7 @@ class OnPostgres(Demo):
         self.assertEqual(self.schemas(), ["outbox_demo_shop"])
 
     def test_a_server_that_is_not_there(self):
-        self.assertEqual(self.outbox("demo", "--store", "postgresql://127.0.0.1:1/none").code, ERROR)
+        self.fails(ERROR, "demo", "--store", "postgresql://127.0.0.1:1/none", says="connect")
         self.assertEqual(self.left_behind(), [])
 
 

@@ -113,6 +113,18 @@ class MigratePostgres(OnPostgres, Migrate, Case):
             self.fails(ERROR, *verb, "--store", "postgresql://nobody:hush@127.0.0.1:1/none", "--log-level", "off",
                        says="127.0.0.1")
 
+    def test_a_database_that_does_not_exist(self):
+        self.fails(ERROR, "status", "--store", self.store.rsplit("/", 1)[0] + "/no_such_database", says="no_such_database")
+
+    def test_a_schema_that_is_too_new(self):
+        self.migrate()
+        self.sql(f"INSERT INTO {self.flags[1]}.migration (version, name, checksum) VALUES (99, 'later', '')")
+        for verb in (("status",), ("enqueue", "a", "b", "c", "{}"), ("migrate",), ("relay",)):
+            self.fails(ERROR, *self.at_store(*verb, "--log-level", "off"), says="99")
+
+    def test_a_name_that_is_no_schema(self):
+        self.fails(ERROR, "status", "--store", self.store, "--schema", 'x"; DROP', says="schema")
+
     def test_the_password_is_not_in_the_error(self):
         result = self.outbox("status", "--store", "postgresql://nobody:hush@127.0.0.1:1/none")
         self.assertNotIn("hush", result.err)

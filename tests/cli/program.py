@@ -122,16 +122,21 @@ class OnPostgres:
         subprocess.run(["psql", POSTGRES, "-qXc", f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'], check=False,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
+    @staticmethod
+    def sql(statement):
+        return subprocess.run(["psql", POSTGRES, "-qXAtc", statement], check=True, capture_output=True, text=True).stdout
+
     def events(self):
-        out = subprocess.run(["psql", POSTGRES, "-qXAtc", f"SELECT count(*) FROM {self.flags[1]}.event"], check=True,
-                             capture_output=True, text=True).stdout
-        return int(out)
+        return int(self.sql(f"SELECT count(*) FROM {self.flags[1]}.event"))
 
 
 class OnSqlite:
-    def events(self):
+    def sql(self, statement):
         with sqlite3.connect(self.folder / "shop.db") as database:
-            return database.execute("SELECT count(*) FROM outbox_event").fetchone()[0]
+            return database.execute(statement).fetchall()
+
+    def events(self):
+        return self.sql("SELECT count(*) FROM outbox_event")[0][0]
 
 
 def jsonl(count, first=0, key=lambda i: i % 7):

@@ -115,6 +115,12 @@ class Relay:
         for line in self.log().splitlines():
             self.assertIn("level", json.loads(line))
 
+    def test_without_subscriptions_it_says_so(self):
+        self.config()
+        process = self.relay()
+        wait_until(lambda: "there are no subscriptions" in self.log() and "delivering generation" in self.log(), "the warning")
+        self.stop(process)
+
     def test_a_bad_configuration_starts_nothing(self):
         self.config('[subscription.a]\nsink = "file"\n')
         self.fails(ERROR, "relay", says="subscription.a.file.path")

@@ -35,12 +35,30 @@ class Status:
         self.assertRegex(self.succeeds("status", "--limit", "5").out, r"(?m)^orders +active +file +5\+ ")
 
 
+    def test_a_subscription_that_stopped_says_why_and_where(self):
+        self.succeeds("subscription", "apply")
+        identifier = self.succeeds("enqueue", "order", "1", "OrderPlaced", "{}").out.strip()
+        self.sql(f"UPDATE {self.table} SET state = 'stopped', reason = 'too large', stopped_seq = 1, "
+                 f"stopped_event = '{identifier}'")
+        row = self.succeeds("status", "--json").json()["subscriptions"][0]
+        self.assertEqual((row["state"], row["reason"]), ("stopped", "too large"))
+        self.assertEqual(row["stopped_event"], {"id": identifier, "seq": 1})
+        text = self.succeeds("status").out
+        for part in ("reason: too large", f"event {identifier} (seq 1)", "outbox subscription resume orders"):
+            self.assertIn(part, text)
+        self.succeeds("subscription", "resume", "orders")
+        row = self.succeeds("status", "--json").json()["subscriptions"][0]
+        self.assertEqual((row["state"], row["reason"], row["stopped_event"]), ("active", None, None))
+
+
 class StatusSqlite(OnSqlite, Status, Case):
-    pass
+    table = "outbox_subscription"
 
 
 class StatusPostgres(OnPostgres, Status, Case):
-    pass
+    @property
+    def table(self):
+        return f"{self.flags[1]}.subscription"
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 // A relay behind a network that stalls, breaks and swallows.
 #include "integration/relay/harness.hpp"
 #include "support/postgres_database.hpp"
+#include "support/relay_process.hpp"
 #include "support/shop.hpp"
 #include "support/tcp_gate.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {
@@ -90,6 +92,41 @@ TEST_F(BadNetwork, connections_that_are_cut_or_swallowed_lose_and_reorder_nothin
   EXPECT_TRUE(eventually([&] { return judge(attempts, scattered->all()).lost == 0; }, std::chrono::seconds(120)));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   expect_exactly_once(attempts, scattered->all(), "scattered");
+}
+
+TEST_F(BadNetwork, a_relay_that_lost_its_lease_lets_the_next_owner_have_the_file) {
+  const TempDir folder;
+  const std::string file = folder.file("orders.jsonl");
+  TcpGate gate(server_port());
+  SubscriptionSpec spec;
+  spec.name = "orders";
+  spec.sink = "file";
+  spec.sink_settings["path"] = file;
+  RelayOptions options;
+  options.lease = std::chrono::milliseconds(1500);
+  options.subscriptions = {spec};
+  options.store_url = through(gate);
+  const auto first = relay_of(options);
+  options.store_url = database_->url();
+  const auto second = relay_of(options);
+  ASSERT_TRUE(first->start());
+  shop_->start();
+  ASSERT_TRUE(eventually([&] { return lines_in(file) > 50; })) << first->report().last_error;
+  ASSERT_TRUE(second->start());
+  gate.set(TcpGate::Mode::stalled);
+  ASSERT_TRUE(eventually([&] { return second->report().owner; }));
+  const std::size_t seen = lines_in(file);
+  ASSERT_TRUE(eventually([&] { return lines_in(file) > seen + 100; })) << report_of(*second, "orders").reason;
+  gate.set(TcpGate::Mode::open);
+  // And back: the second leaves in order.
+  EXPECT_TRUE(second->stop(std::chrono::seconds(30)).drained);
+  EXPECT_TRUE(eventually([&] { return first->report().owner; }));
+  shop_->stop();
+  const auto attempts = shop_->attempts();
+  EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_in(file)).lost == 0; }));
+  EXPECT_TRUE(first->stop(std::chrono::seconds(30)).drained);
+  const Verdict verdict = judge(attempts, deliveries_in(file));
+  EXPECT_TRUE(verdict.kept()) << verdict;
 }
 
 }  // namespace

@@ -68,6 +68,7 @@ void ScatterSink::work(std::uint64_t seed, const std::stop_token& stop) {
     const auto at = pending_.begin() + static_cast<std::ptrdiff_t>(random.below(std::min<std::size_t>(pending_.size(), 8)));
     const Pending taken = std::move(*at);
     pending_.erase(at);
+    ++in_hand_;
     lock.unlock();
     random.dawdle(options_.longest);
     const bool fails = random.chance(options_.fail_percent);
@@ -77,7 +78,9 @@ void ScatterSink::work(std::uint64_t seed, const std::stop_token& stop) {
     outcome.token = taken.token;
     outcome.kind = fails ? Outcome::Kind::retry : Outcome::Kind::acked;
     outcomes_.push_back(std::move(outcome));
+    --in_hand_;
     lock.unlock();
+    changed_.notify_all();
     wake();
     lock.lock();
   }
@@ -90,7 +93,7 @@ void ScatterSink::receive(std::vector<Outcome>& outcomes) {
 }
 
 void ScatterSink::purge() {
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   for (const Pending& pending : pending_) {
     Outcome outcome;
     outcome.token = pending.token;
@@ -98,6 +101,34 @@ void ScatterSink::purge() {
     outcomes_.push_back(std::move(outcome));
   }
   pending_.clear();
+  // What is being delivered right now is known in a moment.
+  changed_.wait(lock, [this] { return in_hand_ == 0; });
 }
+
+// ---- the holding sink
+
+std::size_t HoldingSink::send(std::span<const Message> messages) {
+  for (const Message& message : messages) held_.emplace_back(message.token, delivery_of(message));
+  return messages.size();
+}
+
+void HoldingSink::end(std::vector<Outcome>& outcomes, Outcome::Kind kind) {
+  for (auto& [token, delivery] : held_) {
+    Outcome outcome;
+    outcome.token = token;
+    outcome.kind = kind;
+    if (kind == Outcome::Kind::acked) destination_->arrive(std::move(delivery));
+    outcomes.push_back(std::move(outcome));
+  }
+  held_.clear();
+}
+
+void HoldingSink::receive(std::vector<Outcome>& outcomes) {
+  outcomes.insert(outcomes.end(), purged_.begin(), purged_.end());
+  purged_.clear();
+  if (*released_) end(outcomes, Outcome::Kind::acked);
+}
+
+void HoldingSink::purge() { end(purged_, Outcome::Kind::retry); }
 
 }  // namespace outbox::test

@@ -1,6 +1,7 @@
 // Destinations in memory, for relays that run inside the test.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -90,8 +91,31 @@ class ScatterSink final : public Sink {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<Pending> pending_;
+  int in_hand_{0};
   std::vector<Outcome> outcomes_;
   std::vector<std::jthread> threads_;
+};
+
+/// Takes everything and says nothing until it is released or purged.
+class HoldingSink final : public Sink {
+ public:
+  /// `released`: says that from now on everything is acked.
+  HoldingSink(std::shared_ptr<Destination> destination, std::shared_ptr<std::atomic<bool>> released)
+      : destination_(std::move(destination)), released_(std::move(released)) {}
+  [[nodiscard]] SinkTraits traits() const noexcept override { return {.name = "holding", .gapless = true}; }
+  [[nodiscard]] Status open() override { return {}; }
+  [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
+  void receive(std::vector<Outcome>& outcomes) override;
+  void purge() override;
+  void close() noexcept override {}
+
+ private:
+  void end(std::vector<Outcome>& outcomes, Outcome::Kind kind);
+
+  std::shared_ptr<Destination> destination_;
+  std::shared_ptr<std::atomic<bool>> released_;
+  std::vector<std::pair<Token, Delivery>> held_;
+  std::vector<Outcome> purged_;
 };
 
 }  // namespace outbox::test

@@ -178,11 +178,9 @@ void Client::on_error(rd_kafka_t* handle, int code, const char* reason, void* op
 }
 
 void Client::on_log(const rd_kafka_t*, int level, const char* facility, const char* text) {
-  constexpr int kCritical = 2;  // syslog's levels: emergency, alert, critical, error, warning ...
-  constexpr int kWarning = 4;
-  if (level <= kCritical) {
-    log::warn("kafka client facility={} text=\"{}\"", facility, text);
-  } else if (level <= kWarning) {
+  constexpr int kWarning = 4;  // of syslog
+  // Never more than info: what a person must know comes as an outcome, and the relay says it once.
+  if (level <= kWarning) {
     log::info("kafka client facility={} text=\"{}\"", facility, text);
   } else {
     log::debug("kafka client facility={} text=\"{}\"", facility, text);

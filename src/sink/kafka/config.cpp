@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -142,7 +144,9 @@ tl::unexpected<Error> unknown_property(std::string_view name) {
                          std::string(rd_kafka_version_str()));
 }
 
-Status set(rd_kafka_conf_t* conf, std::string_view name, const std::string& value) {
+}  // namespace
+
+Status set_property(rd_kafka_conf_t* conf, std::string_view name, const std::string& value) {
   char why[256] = "";
   switch (rd_kafka_conf_set(conf, std::string(name).c_str(), value.c_str(), why, sizeof why)) {
     case RD_KAFKA_CONF_OK: return {};
@@ -155,7 +159,12 @@ Status set(rd_kafka_conf_t* conf, std::string_view name, const std::string& valu
   return fail(Errc::invalid_argument, fmt::format("kafka.{}: {}", name, secret ? "is not a value it can have" : why));
 }
 
-}  // namespace
+std::size_t configured_batch_bytes(const rd_kafka_conf_t& conf) {
+  std::array<char, 32> text{};
+  std::size_t size = text.size();
+  OUTBOX_CHECK(rd_kafka_conf_get(&conf, "batch.size", text.data(), &size) == RD_KAFKA_CONF_OK);
+  return std::strtoull(text.data(), nullptr, 10);
+}
 
 SinkInfo info() {
   return {
@@ -199,14 +208,14 @@ Result<Conf> make_conf(const Settings& settings) {
   }
   Conf conf(rd_kafka_conf_new());
   for (const auto& [name, value] : kOurs) {
-    if (Status done = set(conf.get(), name, value); !done) return pass(done);
+    if (Status done = set_property(conf.get(), name, value); !done) return pass(done);
   }
   const auto linger_ms = static_cast<double>(settings.duration("linger").count()) / 1000.0;
-  if (Status done = set(conf.get(), "linger.ms", fmt::format("{:.3f}", linger_ms)); !done) return pass(done);
-  if (Status done = set(conf.get(), "bootstrap.servers", settings.text("brokers")); !done) return pass(done);
+  if (Status done = set_property(conf.get(), "linger.ms", fmt::format("{:.3f}", linger_ms)); !done) return pass(done);
+  if (Status done = set_property(conf.get(), "bootstrap.servers", settings.text("brokers")); !done) return pass(done);
   for (const auto& [name, value] : settings.others()) {
     if (auto error = guard_against(name, value, settings.boolean("insecure_tls"))) return fail(std::move(*error));
-    if (Status done = set(conf.get(), name, value); !done) return pass(done);
+    if (Status done = set_property(conf.get(), name, value); !done) return pass(done);
   }
   return conf;
 }

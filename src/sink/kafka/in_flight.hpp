@@ -21,6 +21,7 @@ class InFlight {
   struct Entry {
     Token token{0};
     std::int64_t seq{0};
+    std::size_t bytes{0};
     std::uint64_t batch{0};
     bool used{false};
   };
@@ -35,7 +36,7 @@ class InFlight {
     }
   }
 
-  [[nodiscard]] std::size_t add(Token token, std::int64_t seq) {
+  [[nodiscard]] std::size_t add(Token token, std::int64_t seq, std::size_t bytes) {
     OUTBOX_CHECK(!batches_.empty());
     std::size_t slot = entries_.size();
     if (free_.empty()) {
@@ -44,7 +45,7 @@ class InFlight {
       slot = free_.back();
       free_.pop_back();
     }
-    entries_[slot] = {.token = token, .seq = seq, .batch = first_batch_ + batches_.size() - 1, .used = true};
+    entries_[slot] = {.token = token, .seq = seq, .bytes = bytes, .batch = first_batch_ + batches_.size() - 1, .used = true};
     ++batches_.back().left;
     ++size_;
     return slot;

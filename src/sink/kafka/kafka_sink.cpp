@@ -13,6 +13,7 @@ namespace {
 
 /// So many messages one at a time with no suspect among them, and the suspects are taken to be gone.
 constexpr std::size_t kPatience = 10000;
+constexpr std::size_t kLeastBatchBytes = 1000;
 constexpr std::chrono::milliseconds kLongestReach{3000};
 /// After a failure the reports of what is on the wire come within a round trip; later than this they are not waited for.
 constexpr std::chrono::milliseconds kDrainLimit{2000};
@@ -26,6 +27,12 @@ TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
       .count();
+}
+
+std::size_t bytes_of(const Message& message) {
+  std::size_t bytes = message.body.size() + message.key.value_or("").size();
+  for (const HeaderView& header : message.headers) bytes += header.name.size() + header.value.size();
+  return bytes;
 }
 
 std::int64_t seq_of(const Message& message) {
@@ -47,7 +54,9 @@ Status KafkaSink::open() {
   if (state_ == State::open) return {};
   give_up_the_rest();
   retired_.reset();
-  auto made = Client::create(*conf_, *this, [this] { wake(); });
+  const auto conf = conf_for_now();
+  if (!conf) return tl::unexpected(conf.error());
+  auto made = Client::create(**conf, *this, [this] { wake(); });
   if (!made) return tl::unexpected(std::move(made.error()));
   const auto limit = std::min<std::chrono::nanoseconds>(deadline_, kLongestReach);
   if (Status reached = (*made)->reach(std::chrono::duration_cast<std::chrono::milliseconds>(limit)); !reached) {
@@ -58,6 +67,25 @@ Status KafkaSink::open() {
   destination_failed_ = false;
   progress_ = now_steady();
   return {};
+}
+
+/// The broker counts the bytes of a batch, not of a message. So after a batch was refused the next ones are smaller: if no
+/// message in it turns out to be at fault, the topic takes no batches of that size.
+Result<Conf> KafkaSink::conf_for_now() {
+  Conf conf(rd_kafka_conf_dup(conf_.get()));
+  if (const std::size_t refused = suspects_.take_bytes(); refused > 0) {
+    if (batch_bytes_ == 0) batch_bytes_ = configured_batch_bytes(*conf_);
+    batch_bytes_ = std::max(std::min(batch_bytes_, refused) / 2, kLeastBatchBytes);
+    log::info("kafka refused a batch, the next ones are smaller bytes={}", batch_bytes_);
+  }
+  if (batch_bytes_ > 0) {
+    if (Status done = set_property(conf.get(), "batch.size", std::to_string(batch_bytes_)); !done) return pass(done);
+  }
+  if (suspects_.any()) {
+    // One at a time: there is nothing to wait for.
+    if (Status done = set_property(conf.get(), "linger.ms", "0"); !done) return pass(done);
+  }
+  return conf;
 }
 
 void KafkaSink::close() noexcept {
@@ -81,19 +109,19 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
   in_flight_.begin_batch(now);
   const std::int64_t timestamp = now_ms();
   for (std::size_t i = 0; i < room; ++i) {
-    const std::size_t slot = in_flight_.add(messages[i].token, seq_of(messages[i]));
+    const std::size_t slot = in_flight_.add(messages[i].token, seq_of(messages[i]), bytes_of(messages[i]));
     const auto code = client_->produce(messages[i], slot, timestamp);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
-    (void)in_flight_.take(slot);
+    const auto entry = in_flight_.take(slot);
     if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && in_flight_.size() > 0) return i;
-    refuse(messages[i], code);
+    refuse(messages[i], entry, code);
     return i + 1;
   }
   return room;
 }
 
 /// The client did not even take the message. What was sent before it goes its way; nothing is sent after it.
-void KafkaSink::refuse(const Message& message, rd_kafka_resp_err_t code) {
+void KafkaSink::refuse(const Message& message, const InFlight::Entry& entry, rd_kafka_resp_err_t code) {
   Error error = describe(code, message.topic);
   if (code == RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION && !is_topic_name(message.topic)) {
     error.message = fmt::format("kafka: \"{}\" cannot be the name of a topic", message.topic);
@@ -101,7 +129,7 @@ void KafkaSink::refuse(const Message& message, rd_kafka_resp_err_t code) {
     code = RD_KAFKA_RESP_ERR_INVALID_RECORD;  // depends on the event, so the event is at fault
   } else if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
     error.message = fmt::format("kafka: topic {}: the event's {} bytes are more than this sink's message.max.bytes",
-                                message.topic, message.body.size());
+                                message.topic, entry.bytes);
     error.hint = "raise message.max.bytes here, and max.message.bytes of the topic";
   } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
     error.message = "kafka: a single event does not fit into the client's queue";
@@ -110,7 +138,7 @@ void KafkaSink::refuse(const Message& message, rd_kafka_resp_err_t code) {
   } else if (code == RD_KAFKA_RESP_ERR__FATAL && !client_->complaint().empty()) {
     error.message = "kafka: " + client_->complaint();
   }
-  const auto kind = judge(code, false, seq_of(message), true);
+  const auto kind = judge(code, false, entry, true);
   destination_failed_ = false;
   ready_.push_back({.token = message.token, .kind = kind, .error = error});
   stop_taking(std::move(error));
@@ -127,24 +155,34 @@ void KafkaSink::delivered(std::size_t slot) {
 void KafkaSink::failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt, std::string_view topic) {
   const bool alone = in_flight_.size() == 1 && state_ == State::open;
   const auto entry = in_flight_.take(slot);
-  const bool consequence = fault_of(code) == Fault::nobody && state_ != State::open;
+  if (state_ == State::open) stop_taking(cause_of(code, topic));
+  const bool consequence = fault_of(code) == Fault::nobody;
   Error error = consequence ? reason_ : describe(code, topic);
   error.effect = in_doubt ? Effect::unknown : Effect::none;
-  const auto kind = judge(code, in_doubt, entry.seq, alone);
-  if (state_ == State::open) stop_taking(error);
+  const auto kind = judge(code, in_doubt, entry, alone);
   ready_.push_back({.token = entry.token, .kind = kind, .error = std::move(error)});
 }
 
+/// A client that gives up as a whole says why beside the messages, not with them.
+Error KafkaSink::cause_of(rd_kafka_resp_err_t code, std::string_view topic) {
+  if (fault_of(code) != Fault::nobody || client_->complaint().empty()) return describe(code, topic);
+  destination_failed_ = fault_of(client_->complaint_code()) == Fault::destination;
+  Error error = describe(client_->complaint_code(), {});
+  error.message = "kafka: " + client_->complaint();
+  return error;
+}
+
 /// `alone`: no other message can have caused it.
-Outcome::Kind KafkaSink::judge(rd_kafka_resp_err_t code, bool in_doubt, std::int64_t seq, bool alone) {
+Outcome::Kind KafkaSink::judge(rd_kafka_resp_err_t code, bool in_doubt, const InFlight::Entry& entry, bool alone) {
   if (in_doubt) return Outcome::Kind::unknown;
   switch (fault_of(code)) {
     case Fault::message:
       if (!alone) {
-        suspects_.add(seq);
+        suspects_.add(entry.seq, entry.bytes);
         return Outcome::Kind::retry;
       }
-      suspects_.settled(seq);
+      suspects_.settled(entry.seq);
+      batch_bytes_ = 0;
       return Outcome::Kind::rejected;
     case Fault::destination: return Outcome::Kind::blocked;
     case Fault::nobody: break;

@@ -35,15 +35,17 @@ class KafkaSink final : public Sink, private Client::Reports {
     purging,  ///< Everything was given up; the reports are about to come.
   };
 
+  [[nodiscard]] Result<Conf> conf_for_now();
   void delivered(std::size_t slot) override;
   void failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt, std::string_view topic) override;
 
   void take_reports();
   void watch_deadlines(TimePoint now);
   void stop_taking(Error reason);
-  void refuse(const Message& message, rd_kafka_resp_err_t code);
+  [[nodiscard]] Error cause_of(rd_kafka_resp_err_t code, std::string_view topic);
+  void refuse(const Message& message, const InFlight::Entry& entry, rd_kafka_resp_err_t code);
   void give_up_the_rest();
-  [[nodiscard]] Outcome::Kind judge(rd_kafka_resp_err_t code, bool in_doubt, std::int64_t seq, bool alone);
+  [[nodiscard]] Outcome::Kind judge(rd_kafka_resp_err_t code, bool in_doubt, const InFlight::Entry& entry, bool alone);
   [[nodiscard]] Error overdue(std::chrono::nanoseconds waited) const;
 
   const Conf conf_;
@@ -55,6 +57,7 @@ class KafkaSink final : public Sink, private Client::Reports {
   State state_{State::closed};
   InFlight in_flight_;
   Suspects suspects_;
+  std::size_t batch_bytes_{0};  ///< Less than configured after a batch was refused in which no message was at fault. 0: as configured.
   std::vector<Outcome> ready_;
   Error reason_;             ///< Why the state is not open.
   bool destination_failed_{false};

@@ -18,8 +18,8 @@ SubscriptionState state_of(std::string_view text) {
   return SubscriptionState::stopped;
 }
 
-/// A row of query::kSubscriptions. One that cannot be read stands still, where a person can see it: it must not stop the
-/// others.
+/// A row of query::kSubscriptions. One that cannot be read stands still, where a person can see it: it must not stop
+/// the others.
 SubscriptionRow row_of(const Statement& row) {
   SubscriptionRow result;
   result.id = static_cast<std::int32_t>(row.integer(0));
@@ -85,7 +85,8 @@ Result<bool> FileCatalog::apply(const SubscriptionSpec& spec) {
   if (*found) {
     auto update = connection_.statement(query::kChangeSubscription);
     if (!update) return pass(update);
-    if (Status status = update->bind(1, (*found)->id).bind(2, config).run(); !status) return pass(status);
+    if (Status status = update->bind(1, (*found)->id).bind(2, config).run(); !status)
+      return pass(status);
   } else if (Status status = create(spec, config); !status) {
     return pass(status);
   }
@@ -120,7 +121,8 @@ Status FileCatalog::change(Statement& update, const std::string& which) {
     found = true;
   }
   if (found) return {};
-  return fail(Errc::not_found, "subscription " + which + ": there is none of that name", "outbox subscription list");
+  return fail(Errc::not_found, "subscription " + which + ": there is none of that name",
+              "outbox subscription list");
 }
 
 Status FileCatalog::pause(std::string_view name, std::string_view reason) {
@@ -137,7 +139,8 @@ Status FileCatalog::resume(std::string_view name) {
   return change(*update, std::string(name));
 }
 
-Status FileCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t seq, const EventId& event) {
+Status FileCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t seq,
+                         const EventId& event) {
   auto update = connection_.statement(query::kStop);
   if (!update) return pass(update);
   const std::string event_id = event.str();
@@ -145,7 +148,8 @@ Status FileCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t 
   return change(*update, std::to_string(id));
 }
 
-Result<SubscriptionProgress> FileCatalog::progress(const SubscriptionRow& subscription, std::int64_t pending_limit) {
+Result<SubscriptionProgress> FileCatalog::progress(const SubscriptionRow& subscription,
+                                                   std::int64_t pending_limit) {
   SubscriptionProgress progress;
   progress.id = subscription.id;
   std::int64_t position = 0;
@@ -160,14 +164,17 @@ Status FileCatalog::add_cursor(SubscriptionProgress& progress, std::int64_t& pos
   if (!cursor) return pass(cursor);
   auto row = cursor->bind(1, std::int64_t{progress.id}).step();
   if (!row) return pass(row);
-  if (!*row) return fail(Errc::not_found, "sqlite: subscription " + std::to_string(progress.id) + " has no cursor");
+  if (!*row)
+    return fail(Errc::not_found,
+                "sqlite: subscription " + std::to_string(progress.id) + " has no cursor");
   position = cursor->integer(0);
   progress.generation = cursor->integer(1);
   progress.last_settled_at = time_text(cursor->integer(2));
   return {};
 }
 
-Status FileCatalog::add_pending(SubscriptionProgress& progress, std::int64_t position, std::int64_t limit) {
+Status FileCatalog::add_pending(SubscriptionProgress& progress, std::int64_t position,
+                                std::int64_t limit) {
   auto count = connection_.statement(query::kCountAfter);
   if (!count) return pass(count);
   auto counted = count->bind(1, position).bind(2, limit).step();

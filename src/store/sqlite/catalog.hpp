@@ -11,13 +11,15 @@ namespace outbox::store::sqlite {
 
 class FileCatalog final : public Catalog {
  public:
-  explicit FileCatalog(Connection connection) : connection_(std::move(connection)), self_(this_process()) {}
+  explicit FileCatalog(Connection connection)
+      : connection_(std::move(connection)), self_(this_process()) {}
 
   [[nodiscard]] Result<std::vector<SubscriptionRow>> subscriptions() override;
   [[nodiscard]] Result<bool> apply(const SubscriptionSpec& spec) override;
   [[nodiscard]] Status pause(std::string_view name, std::string_view reason) override;
   [[nodiscard]] Status resume(std::string_view name) override;
-  [[nodiscard]] Status stop(std::int32_t id, std::string_view reason, std::int64_t seq, const EventId& event) override;
+  [[nodiscard]] Status stop(std::int32_t id, std::string_view reason, std::int64_t seq,
+                            const EventId& event) override;
   [[nodiscard]] Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                       std::int64_t pending_limit) override;
   [[nodiscard]] Result<std::vector<RelayRow>> relays() override;
@@ -25,7 +27,8 @@ class FileCatalog final : public Catalog {
  private:
   [[nodiscard]] Status create(const SubscriptionSpec& spec, std::string_view config);
   [[nodiscard]] Status add_cursor(SubscriptionProgress& progress, std::int64_t& position);
-  [[nodiscard]] Status add_pending(SubscriptionProgress& progress, std::int64_t position, std::int64_t limit);
+  [[nodiscard]] Status add_pending(SubscriptionProgress& progress, std::int64_t position,
+                                   std::int64_t limit);
   [[nodiscard]] Status add_totals(SubscriptionProgress& progress);
   /// Runs an UPDATE ... RETURNING id; no row: there is no such subscription.
   [[nodiscard]] Status change(Statement& update, const std::string& which);

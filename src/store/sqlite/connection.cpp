@@ -32,10 +32,11 @@ Result<Statement> Connection::statement(std::string_view sql) {
     if (cached.sql == sql.data()) return Statement(cached.stmt.get());
   }
   sqlite3_stmt* stmt = nullptr;
-  const int code = sqlite3_prepare_v3(db_.get(), sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
-                                      &stmt, nullptr);
+  const int code = sqlite3_prepare_v3(db_.get(), sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &stmt, nullptr);
   if (code != SQLITE_OK) return fail(map_error(db_.get(), code, "sqlite: prepare"));
-  cache_.push_back(Cached{.sql = sql.data(), .stmt = std::unique_ptr<sqlite3_stmt, Finalize>(stmt)});
+  cache_.push_back(
+      Cached{.sql = sql.data(), .stmt = std::unique_ptr<sqlite3_stmt, Finalize>(stmt)});
   return Statement(stmt);
 }
 
@@ -71,7 +72,8 @@ Result<WriteTransaction> WriteTransaction::begin(Connection& connection) {
 }
 
 WriteTransaction::~WriteTransaction() {
-  if (connection_ != nullptr && connection_->in_transaction()) (void)connection_->run(query::kRollback);
+  if (connection_ != nullptr && connection_->in_transaction())
+    (void)connection_->run(query::kRollback);
 }
 
 Status WriteTransaction::commit() {

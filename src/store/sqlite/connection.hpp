@@ -31,10 +31,11 @@ struct ConnectOptions {
 class Connection {
  public:
   /// Never checkpoints by itself when the linked SQLite has the WAL-reset bug (version.hpp).
-  [[nodiscard]] static Result<Connection> open(const std::string& path, const ConnectOptions& options = {});
+  [[nodiscard]] static Result<Connection> open(const std::string& path,
+                                               const ConnectOptions& options = {});
 
-  /// The statement, prepared once. `sql` must be one of the constants of queries.hpp: its address is the key. Do not ask
-  /// for one that is still in use.
+  /// The statement, prepared once. `sql` must be one of the constants of queries.hpp: its address is the key. Do not
+  /// ask for one that is still in use.
   [[nodiscard]] Result<Statement> statement(std::string_view sql);
   /// Runs a statement without parameters and rows.
   [[nodiscard]] Status run(std::string_view sql);
@@ -76,7 +77,8 @@ class WriteTransaction {
 
   WriteTransaction(const WriteTransaction&) = delete;
   WriteTransaction& operator=(const WriteTransaction&) = delete;
-  WriteTransaction(WriteTransaction&& other) noexcept : connection_(std::exchange(other.connection_, nullptr)) {}
+  WriteTransaction(WriteTransaction&& other) noexcept
+      : connection_(std::exchange(other.connection_, nullptr)) {}
   WriteTransaction& operator=(WriteTransaction&&) = delete;
   ~WriteTransaction();
 

@@ -1,32 +1,22 @@
-#include <memory>
 #include <outbox/sqlite.hpp>
 #include <utility>
 
 #include "base/error.hpp"
 #include "store/sqlite/error_map.hpp"
 #include "store/sqlite/event_insert.hpp"
+#include "store/sqlite/kept_statements.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/transaction.hpp"
 
 namespace outbox::sqlite {
 namespace {
 
+using store::sqlite::KeptStatements;
 namespace query = store::sqlite::query;
 
-struct Finalize {
-  void operator()(sqlite3_stmt* stmt) const { sqlite3_finalize(stmt); }
-};
-using Prepared = std::unique_ptr<sqlite3_stmt, Finalize>;
-
-Result<Prepared> prepare_insert(sqlite3* db) {
-  const std::string_view sql = query::kInsertEvent;
-  sqlite3_stmt* insert = nullptr;
-  const int code = sqlite3_prepare_v2(db, sql.data(), static_cast<int>(sql.size()), &insert, nullptr);
-  if (code != SQLITE_OK) return fail(store::sqlite::map_error(db, code, "sqlite: enqueue"));
-  return Prepared(insert);
+int execute(sqlite3* db, std::string_view sql) {
+  return sqlite3_exec(db, sql.data(), nullptr, nullptr, nullptr);
 }
-
-int execute(sqlite3* db, std::string_view sql) { return sqlite3_exec(db, sql.data(), nullptr, nullptr, nullptr); }
 
 Error not_in_transaction() {
   return fail(Errc::not_in_transaction, "sqlite: enqueue outside a transaction",
@@ -42,18 +32,26 @@ Status explain(sqlite3* db, Status status) {
   return status;
 }
 
-/// The events are valid, the connection is in a transaction. All or none.
-Result<std::vector<EventId>> write(sqlite3* db, sqlite3_stmt* insert, std::span<const Event> events) {
+/// The connection is in a transaction. All or none.
+Result<std::vector<EventId>> write(sqlite3* db, std::span<const Event> events,
+                                   const EventLimits& limits) {
+  if (Status status = store::sqlite::validate_all(events, limits); !status) return pass(status);
   std::vector<EventId> ids;
+  if (events.empty()) return ids;
   ids.reserve(events.size());
+  auto kept = KeptStatements::of(db);
+  if (!kept) return pass(kept);
+  auto insert = (*kept)->get(KeptStatements::Which::insert);
+  if (!insert) return pass(insert);
   // A single statement is undone by SQLite itself when it fails.
   const bool several = events.size() > 1;
   if (several) {
     const int code = execute(db, query::kSavepoint);
     if (code != SQLITE_OK) return fail(store::sqlite::map_error(db, code, "sqlite: enqueue"));
   }
-  Status status = explain(db, store::sqlite::insert_events(insert, events, ids));
-  if (!status && several && sqlite3_get_autocommit(db) == 0) (void)execute(db, query::kRollbackToSavepoint);
+  Status status = explain(db, store::sqlite::insert_events(*insert, events, ids));
+  if (!status && several && sqlite3_get_autocommit(db) == 0)
+    (void)execute(db, query::kRollbackToSavepoint);
   if (several && sqlite3_get_autocommit(db) == 0) (void)execute(db, query::kReleaseSavepoint);
   if (!status) return pass(status);
   return ids;
@@ -72,27 +70,18 @@ Result<EventId> only(Result<std::vector<EventId>> ids) {
 
 }  // namespace
 
-Result<std::vector<EventId>> Outbox::try_enqueue_many(sqlite3* db, std::span<const Event> events) const {
+Result<std::vector<EventId>> Outbox::try_enqueue_many(sqlite3* db,
+                                                      std::span<const Event> events) const {
   if (db == nullptr) return fail(Errc::invalid_argument, "sqlite: the connection is null");
   if (sqlite3_get_autocommit(db) != 0) return fail(not_in_transaction());
-  if (Status status = store::sqlite::validate_all(events, options_.limits); !status) return pass(status);
-  if (events.empty()) return std::vector<EventId>{};
-  auto insert = prepare_insert(db);
-  if (!insert) return pass(insert);
-  return write(db, insert->get(), events);
+  return write(db, events, options_.limits);
 }
 
-Result<std::vector<EventId>> Outbox::try_enqueue_many(Transaction& tx, std::span<const Event> events) const {
-  Transaction::State* state = tx.state_.get();
-  if (state == nullptr || !state->open || sqlite3_get_autocommit(state->db) != 0) return fail(not_in_transaction());
-  if (Status status = store::sqlite::validate_all(events, options_.limits); !status) return pass(status);
-  if (events.empty()) return std::vector<EventId>{};
-  if (state->insert == nullptr) {
-    auto insert = prepare_insert(state->db);
-    if (!insert) return pass(insert);
-    state->insert = insert->release();
-  }
-  return write(state->db, state->insert, events);
+Result<std::vector<EventId>> Outbox::try_enqueue_many(Transaction& tx,
+                                                      std::span<const Event> events) const {
+  const Transaction::State* state = tx.state_.get();
+  if (state == nullptr || !state->open) return fail(not_in_transaction());
+  return try_enqueue_many(state->db, events);
 }
 
 Result<EventId> Outbox::try_enqueue(sqlite3* db, const Event& event) const {
@@ -103,9 +92,13 @@ Result<EventId> Outbox::try_enqueue(Transaction& tx, const Event& event) const {
   return only(try_enqueue_many(tx, std::span(&event, 1)));
 }
 
-EventId Outbox::enqueue(sqlite3* db, const Event& event) const { return value_or_throw(try_enqueue(db, event)); }
+EventId Outbox::enqueue(sqlite3* db, const Event& event) const {
+  return value_or_throw(try_enqueue(db, event));
+}
 
-EventId Outbox::enqueue(Transaction& tx, const Event& event) const { return value_or_throw(try_enqueue(tx, event)); }
+EventId Outbox::enqueue(Transaction& tx, const Event& event) const {
+  return value_or_throw(try_enqueue(tx, event));
+}
 
 std::vector<EventId> Outbox::enqueue_many(sqlite3* db, std::span<const Event> events) const {
   return value_or_throw(try_enqueue_many(db, events));

@@ -23,7 +23,8 @@ void bind_blob(sqlite3_stmt* insert, int index, const void* data, std::size_t si
   sqlite3_bind_blob64(insert, index, data, size, SQLITE_STATIC);
 }
 
-int insert_one(sqlite3_stmt* insert, const Event& event, const EventId& id, std::int64_t created_at) {
+int insert_one(sqlite3_stmt* insert, const Event& event, const EventId& id,
+               std::int64_t created_at) {
   const std::string headers = headers_of(event);
   bind_blob(insert, 1, id.bytes.data(), id.bytes.size());
   bind_text(insert, 2, event.aggregate_type);
@@ -53,12 +54,14 @@ Status validate_all(std::span<const Event> events, const EventLimits& limits) {
   return {};
 }
 
-Status insert_events(sqlite3_stmt* insert, std::span<const Event> events, std::vector<EventId>& ids) {
+Status insert_events(sqlite3_stmt* insert, std::span<const Event> events,
+                     std::vector<EventId>& ids) {
   const std::int64_t now = wall_us();
   for (const Event& event : events) {
     const EventId id = event.id ? *event.id : EventId::generate();
     const int code = insert_one(insert, event, id, now);
-    if (code != SQLITE_DONE) return fail(map_error(sqlite3_db_handle(insert), code, "sqlite: enqueue"));
+    if (code != SQLITE_DONE)
+      return fail(map_error(sqlite3_db_handle(insert), code, "sqlite: enqueue"));
     ids.push_back(id);
   }
   return {};

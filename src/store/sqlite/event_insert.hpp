@@ -13,8 +13,9 @@ namespace outbox::store::sqlite {
 /// Checks all of them before one is written; the message names the event when there are several.
 [[nodiscard]] Status validate_all(std::span<const Event> events, const EventLimits& limits);
 
-/// Writes valid events with `insert`, a prepared query::kInsertEvent, and appends their ids. Stops at the first failure:
-/// the caller takes back what was written.
-[[nodiscard]] Status insert_events(sqlite3_stmt* insert, std::span<const Event> events, std::vector<EventId>& ids);
+/// Writes valid events with `insert`, a prepared query::kInsertEvent, and appends their ids. Stops at the first
+/// failure: the caller takes back what was written.
+[[nodiscard]] Status insert_events(sqlite3_stmt* insert, std::span<const Event> events,
+                                   std::vector<EventId>& ids);
 
 }  // namespace outbox::store::sqlite

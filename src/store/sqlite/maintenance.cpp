@@ -39,9 +39,10 @@ Result<std::string> Checkpoints::run() {
     return "emptied the WAL bytes=" + std::to_string(size);
   }
   if (!warned_) {
-    log::warn("nobody checkpoints the WAL file={} bytes={} hint=\"run PRAGMA wal_checkpoint in the application; with this "
-              "SQLite the relay must not\"",
-              connection_.file() + "-wal", size);
+    log::warn(
+        "nobody checkpoints the WAL file={} bytes={} hint=\"run PRAGMA wal_checkpoint in the application; with this "
+        "SQLite the relay must not\"",
+        connection_.file() + "-wal", size);
     warned_ = true;
   }
   return std::string{};

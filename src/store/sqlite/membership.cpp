@@ -12,7 +12,10 @@ Member member_of(const Statement& row) {
   return Member{.id = row.text(0),
                 .name = row.text(1),
                 .generation = row.integer(2),
-                .process = {.boot_id = row.text(3), .pid_ns = row.text(4), .pid = row.integer(5), .started = row.integer(6)},
+                .process = {.boot_id = row.text(3),
+                            .pid_ns = row.text(4),
+                            .pid = row.integer(5),
+                            .started = row.integer(6)},
                 .beat = row.integer(7),
                 .lease_ms = row.integer(8)};
 }
@@ -51,7 +54,8 @@ Result<Membership::Standing> FileMembership::keep(std::chrono::milliseconds leas
   if (standing.owner && lock_.held()) {
     if (Status status = lock_.write_owner(id_); !status) return pass(status);
   }
-  if (Status status = write(standing.owner, standing.generation, lease); !status) return pass(status);
+  if (Status status = write(standing.owner, standing.generation, lease); !status)
+    return pass(status);
   if (Status status = transaction->commit(); !status) return pass(status);
   claimed_ = standing.owner;
   // One that waits must not hold the lock: the owner may be about to take it anew (its file was replaced).
@@ -75,10 +79,12 @@ Result<std::int64_t> FileMembership::take() {
   if (!generation) return generation;
   auto claim = connection_.statement(query::kClaim);
   if (!claim) return pass(claim);
-  if (Status status = claim->bind(1, *generation).bind(2, wall_us()).run(); !status) return pass(status);
+  if (Status status = claim->bind(1, *generation).bind(2, wall_us()).run(); !status)
+    return pass(status);
   auto forget = connection_.statement(query::kForgetRelays);
   if (!forget) return pass(forget);
-  if (Status status = forget->bind(1, self_.boot_id).bind(2, monotonic_us()).run(); !status) return pass(status);
+  if (Status status = forget->bind(1, self_.boot_id).bind(2, monotonic_us()).run(); !status)
+    return pass(status);
   return generation;
 }
 

@@ -1,5 +1,5 @@
-// One relay per file. Two things say who it is: the lock file (owner_lock.hpp), which ends with the owner's process, and
-// the owner's row with its lease, for an owner that hangs. Every change of the owner raises the generation.
+// One relay per file. Two things say who it is: the lock file (owner_lock.hpp), which ends with the owner's process,
+// and the owner's row with its lease, for an owner that hangs. Every change of the owner raises the generation.
 #pragma once
 
 #include <optional>

@@ -16,12 +16,13 @@ namespace outbox::store::sqlite {
 namespace {
 
 Error system_error(const std::string& what, int error) {
-  return Error{.code = error == EACCES || error == EROFS ? Errc::permission_denied : Errc::unavailable,
-               .remedy = Remedy::fix,
-               .effect = Effect::none,
-               .message = what + ": " + std::generic_category().message(error),
-               .hint = "the relay needs to create and write this file",
-               .origin = "errno:" + std::to_string(error)};
+  return Error{
+      .code = error == EACCES || error == EROFS ? Errc::permission_denied : Errc::unavailable,
+      .remedy = Remedy::fix,
+      .effect = Effect::none,
+      .message = what + ": " + std::generic_category().message(error),
+      .hint = "the relay needs to create and write this file",
+      .origin = "errno:" + std::to_string(error)};
 }
 
 }  // namespace
@@ -47,8 +48,8 @@ Result<bool> OwnerLock::acquire() {
 bool OwnerLock::is_current() const {
   struct stat ours {};
   struct stat named {};
-  return ::fstat(fd_, &ours) == 0 && ::stat(path_.c_str(), &named) == 0 && ours.st_dev == named.st_dev &&
-         ours.st_ino == named.st_ino;
+  return ::fstat(fd_, &ours) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+         ours.st_dev == named.st_dev && ours.st_ino == named.st_ino;
 }
 
 std::string OwnerLock::owner() const {
@@ -60,7 +61,8 @@ std::string OwnerLock::owner() const {
 
 Status OwnerLock::write_owner(std::string_view id) {
   const std::string text = std::string(id) + "\n";
-  if (::ftruncate(fd_, 0) != 0 || ::pwrite(fd_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+  if (::ftruncate(fd_, 0) != 0 ||
+      ::pwrite(fd_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
     return fail(system_error("sqlite: lock file " + path_, errno));
   }
   return {};

@@ -6,7 +6,17 @@
 namespace outbox::store::sqlite {
 namespace {
 
-enum Column : int { kSeq, kId, kAggregateType, kAggregateId, kEventType, kPayload, kContentType, kHeaders, kCreatedAt };
+enum Column : int {
+  kSeq,
+  kId,
+  kAggregateType,
+  kAggregateId,
+  kEventType,
+  kPayload,
+  kContentType,
+  kHeaders,
+  kCreatedAt
+};
 
 std::string_view copy_text(std::string_view bytes, char*& to) {
   if (bytes.empty()) return {};
@@ -44,15 +54,15 @@ PageRow::PageRow(const Statement& row) {
   view_.content_type = row.bytes(kContentType);
   view_.headers = row.bytes(kHeaders);
   view_.created_at_us = row.integer(kCreatedAt);
-  bytes_ = view_.aggregate_type.size() + view_.aggregate_id.size() + view_.event_type.size() + view_.payload.size() +
-           view_.content_type.size() + view_.headers.size();
+  bytes_ = view_.aggregate_type.size() + view_.aggregate_id.size() + view_.event_type.size() +
+           view_.payload.size() + view_.content_type.size() + view_.headers.size();
 }
 
 EventView PageRow::copy(PageStorage& storage) const {
   EventView copied = view_;
   char* to = storage.allocate(bytes_);
-  for (std::string_view* text : {&copied.aggregate_type, &copied.aggregate_id, &copied.event_type, &copied.payload,
-                                 &copied.content_type, &copied.headers}) {
+  for (std::string_view* text : {&copied.aggregate_type, &copied.aggregate_id, &copied.event_type,
+                                 &copied.payload, &copied.content_type, &copied.headers}) {
     *text = copy_text(*text, to);
   }
   return copied;

@@ -22,7 +22,8 @@ bool ends(std::string_view text, std::string_view with) {
 }
 
 // statfs(2): the types of NFS and of the SMB clients.
-constexpr std::array<unsigned long, 4> kNetworkTypes{0x6969UL, 0x517BUL, 0xFF534D42UL, 0xFE534D42UL};
+constexpr std::array<unsigned long, 4> kNetworkTypes{0x6969UL, 0x517BUL, 0xFF534D42UL,
+                                                     0xFE534D42UL};
 
 bool on_network(const std::string& directory) {
   struct statfs found {};
@@ -40,12 +41,15 @@ Status check_directory(const std::string& path) {
   const std::string directory = std::filesystem::path(path).parent_path().string();
   struct stat found {};
   if (::stat(directory.c_str(), &found) != 0) {
-    return fail(Errc::not_found, "sqlite: directory " + directory + ": " + reason(errno), "create the directory first");
+    return fail(Errc::not_found, "sqlite: directory " + directory + ": " + reason(errno),
+                "create the directory first");
   }
-  if (!S_ISDIR(found.st_mode)) return fail(Errc::invalid_argument, "sqlite: " + directory + " is not a directory");
+  if (!S_ISDIR(found.st_mode))
+    return fail(Errc::invalid_argument, "sqlite: " + directory + " is not a directory");
   if (::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
-    return fail(Errc::permission_denied, "sqlite: directory " + directory + ": " + reason(errno),
-                "SQLite puts " + path + "-wal and -shm beside the file, so the directory must be writable");
+    return fail(
+        Errc::permission_denied, "sqlite: directory " + directory + ": " + reason(errno),
+        "SQLite puts " + path + "-wal and -shm beside the file, so the directory must be writable");
   }
   if (on_network(directory)) {
     return fail(Errc::unsupported, "sqlite: " + path + " is on a network file system",
@@ -58,7 +62,8 @@ Status check_directory(const std::string& path) {
 
 bool is_sqlite_url(std::string_view url) noexcept {
   if (url.substr(0, kScheme.size()) == kScheme) return true;
-  if (url.find("://") != std::string_view::npos || url.find('=') != std::string_view::npos) return false;
+  if (url.find("://") != std::string_view::npos || url.find('=') != std::string_view::npos)
+    return false;
   return ends(url, ".db") || ends(url, ".sqlite") || ends(url, ".sqlite3");
 }
 
@@ -68,19 +73,24 @@ Result<std::string> path_of(std::string_view url) {
   if (path.substr(0, 2) == "//") {
     path.remove_prefix(2);
     if (path.empty() || path.front() != '/') {
-      return fail(Errc::invalid_argument, "store URL: sqlite://" + std::string(path) + " names a host",
+      return fail(Errc::invalid_argument,
+                  "store URL: sqlite://" + std::string(path) + " names a host",
                   "sqlite:PATH, or sqlite:///absolute/path with three slashes");
     }
   }
-  if (path.empty()) return fail(Errc::invalid_argument, "store URL: sqlite: without a path", "sqlite:PATH");
-  if (path.find('\0') != std::string_view::npos) return fail(Errc::invalid_argument, "store URL: has a NUL byte");
+  if (path.empty())
+    return fail(Errc::invalid_argument, "store URL: sqlite: without a path", "sqlite:PATH");
+  if (path.find('\0') != std::string_view::npos)
+    return fail(Errc::invalid_argument, "store URL: has a NUL byte");
   if (path == ":memory:") {
-    return fail(Errc::unsupported, "store URL: a SQLite database in memory is seen by one connection only",
+    return fail(Errc::unsupported,
+                "store URL: a SQLite database in memory is seen by one connection only",
                 "name a file: sqlite:PATH");
   }
   std::error_code error;
   const auto absolute = std::filesystem::absolute(std::filesystem::path(path), error);
-  if (error) return fail(Errc::invalid_argument, "store URL: " + std::string(path) + ": " + error.message());
+  if (error)
+    return fail(Errc::invalid_argument, "store URL: " + std::string(path) + ": " + error.message());
   return absolute.lexically_normal().string();
 }
 
@@ -95,7 +105,8 @@ Status check_path(const std::string& path, bool create) {
     }
     return fail(Errc::permission_denied, "sqlite: " + path + ": " + reason(errno));
   }
-  if (S_ISDIR(found.st_mode)) return fail(Errc::invalid_argument, "sqlite: " + path + " is a directory");
+  if (S_ISDIR(found.st_mode))
+    return fail(Errc::invalid_argument, "sqlite: " + path + " is a directory");
   if (::faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS) != 0) {
     return fail(Errc::permission_denied, "sqlite: " + path + ": " + reason(errno),
                 "the relay writes its progress into the file, so it must be writable");

@@ -8,9 +8,9 @@ namespace outbox::store::sqlite {
 
 struct ProcessIdentity {
   std::string boot_id;
-  std::string pid_ns;        ///< A pid means something only inside its namespace.
+  std::string pid_ns;  ///< A pid means something only inside its namespace.
   std::int64_t pid{0};
-  std::int64_t started{0};   ///< In clock ticks after boot: tells a reused pid apart.
+  std::int64_t started{0};  ///< In clock ticks after boot: tells a reused pid apart.
 
   bool operator==(const ProcessIdentity&) const = default;
 };

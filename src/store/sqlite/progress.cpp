@@ -13,14 +13,15 @@ Result<std::vector<Strand>> SettlementLog::load(std::int32_t subscription) {
   auto row = cursor->step();
   if (!row) return pass(row);
   if (!*row) {
-    return fail(Errc::not_found, "sqlite: subscription " + std::to_string(subscription) + " has no cursor",
+    return fail(Errc::not_found,
+                "sqlite: subscription " + std::to_string(subscription) + " has no cursor",
                 "create it with: outbox subscription apply");
   }
   const Pair endless = Pair::endless();
-  return std::vector<Strand>{
-      Strand{.lanes = kAllLanes,
-             .cursor = {.s1 = endless.s1, .s2 = endless.s2, .position = cursor->integer(0), .bound = 0},
-             .generation = cursor->integer(1)}};
+  return std::vector<Strand>{Strand{
+      .lanes = kAllLanes,
+      .cursor = {.s1 = endless.s1, .s2 = endless.s2, .position = cursor->integer(0), .bound = 0},
+      .generation = cursor->integer(1)}};
 }
 
 Status SettlementLog::append(std::span<const Settlement> rows, Durability durability) {

@@ -8,8 +8,8 @@ namespace outbox::store::sqlite::query {
 constexpr std::string_view kNoMemoryMap = "/* set up connection */ PRAGMA mmap_size = 0";
 constexpr std::string_view kSyncFull = "/* set up connection */ PRAGMA synchronous = FULL";
 constexpr std::string_view kSyncNormal = "/* set up connection */ PRAGMA synchronous = NORMAL";
-// IMMEDIATE takes the write lock now, waiting at most the busy timeout. A deferred transaction that has read cannot wait
-// for it: it fails with SQLITE_BUSY_SNAPSHOT as soon as somebody else has committed.
+// IMMEDIATE takes the write lock now, waiting at most the busy timeout. A deferred transaction that has read cannot
+// wait for it: it fails with SQLITE_BUSY_SNAPSHOT as soon as somebody else has committed.
 constexpr std::string_view kBegin = "/* begin */ BEGIN IMMEDIATE";
 constexpr std::string_view kCommit = "/* commit */ COMMIT";
 constexpr std::string_view kRollback = "/* roll back */ ROLLBACK";
@@ -17,6 +17,8 @@ constexpr std::string_view kRollback = "/* roll back */ ROLLBACK";
 constexpr std::string_view kSavepoint = "/* enqueue */ SAVEPOINT outbox_enqueue";
 constexpr std::string_view kRollbackToSavepoint = "/* enqueue */ ROLLBACK TO outbox_enqueue";
 constexpr std::string_view kReleaseSavepoint = "/* enqueue */ RELEASE outbox_enqueue";
+// Compiled, never run (kept_statements.hpp).
+constexpr std::string_view kConnectStatements = "/* enqueue */ SELECT 1 FROM outbox_statements";
 
 // ---- schema
 
@@ -67,7 +69,8 @@ constexpr std::string_view kNewestCursor =
     "/* read cursor */ SELECT position, generation, at FROM outbox_settlement"
     " WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset') ORDER BY generation DESC, id DESC LIMIT 1";
 constexpr std::string_view kAppendSettlement =
-    "/* settle */ INSERT INTO outbox_settlement (subscription, kind, generation, config_version, from_position, position,"
+    "/* settle */ INSERT INTO outbox_settlement"
+    " (subscription, kind, generation, config_version, from_position, position,"
     " acked, acked_hash, filtered, filtered_hash, parked, parked_hash, at)"
     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 // Reads every row of the subscription: for people, not for the relay.
@@ -82,8 +85,10 @@ constexpr std::string_view kOwner =
     " WHERE owner = 1";
 constexpr std::string_view kRaiseGeneration =
     "/* raise generation */ UPDATE outbox_meta SET generation = generation + 1 WHERE one = 1";
-constexpr std::string_view kGeneration = "/* read generation */ SELECT generation FROM outbox_meta WHERE one = 1";
-constexpr std::string_view kDropOwner = "/* drop owner */ DELETE FROM outbox_relay WHERE owner = 1 AND id <> ?1";
+constexpr std::string_view kGeneration =
+    "/* read generation */ SELECT generation FROM outbox_meta WHERE one = 1";
+constexpr std::string_view kDropOwner =
+    "/* drop owner */ DELETE FROM outbox_relay WHERE owner = 1 AND id <> ?1";
 constexpr std::string_view kWriteRelay =
     "/* write relay */ INSERT OR REPLACE INTO outbox_relay"
     " (id, name, owner, generation, boot_id, pid_ns, pid, started, beat, lease_ms, heartbeat_at)"

@@ -1,5 +1,5 @@
-// Every SQL statement of the program on SQLite, by name. Each begins with a comment that says its purpose, which is also
-// what error messages show. Text, index and cost: queries.cpp.
+// Every SQL statement of the program on SQLite, by name. Each begins with a comment that says its purpose, which is
+// also what error messages show. Text, index and cost: queries.cpp.
 #pragma once
 
 #include <string_view>
@@ -16,6 +16,7 @@ extern const std::string_view kRollback;
 extern const std::string_view kSavepoint;
 extern const std::string_view kRollbackToSavepoint;
 extern const std::string_view kReleaseSavepoint;
+extern const std::string_view kConnectStatements;
 
 // Schema.
 extern const std::string_view kHasMeta;

@@ -30,10 +30,13 @@ Status use_wal(Connection& connection) {
     auto mode = text_of(connection, query::kUseWal);
     if (mode && *mode == "wal") return {};
     if (mode) {
-      return fail(Errc::unsupported, "sqlite: " + connection.file() + " cannot use WAL (journal_mode is " + *mode + ")",
-                  "the file system must support shared memory");
+      return fail(
+          Errc::unsupported,
+          "sqlite: " + connection.file() + " cannot use WAL (journal_mode is " + *mode + ")",
+          "the file system must support shared memory");
     }
-    if (mode.error().remedy != Remedy::retry_call || std::chrono::steady_clock::now() > until) return pass(mode);
+    if (mode.error().remedy != Remedy::retry_call || std::chrono::steady_clock::now() > until)
+      return pass(mode);
     (void)::poll(nullptr, 0, static_cast<int>(kWalPause.count()));
   }
 }
@@ -55,7 +58,8 @@ Status check_checksums(Connection& connection, int applied) {
     if (!row) return pass(row);
     if (!*row || statement->bytes(0) == migration.checksum) continue;
     return fail(Errc::unsupported,
-                "sqlite: migration " + std::string(migration.name) + " differs from the one applied to " + connection.file(),
+                "sqlite: migration " + std::string(migration.name) +
+                    " differs from the one applied to " + connection.file(),
                 "the file was made by another build of this version; start with a new file");
   }
   return {};
@@ -66,7 +70,10 @@ Status apply(Connection& connection, const Migration& migration) {
   if (Status status = connection.execute(std::string(migration.sql), what); !status) return status;
   auto record = connection.statement(query::kRecordMigration);
   if (!record) return pass(record);
-  return record->bind(1, std::int64_t{migration.version}).bind(2, migration.name).bind(3, migration.checksum).run();
+  return record->bind(1, std::int64_t{migration.version})
+      .bind(2, migration.name)
+      .bind(3, migration.checksum)
+      .run();
 }
 
 }  // namespace
@@ -84,7 +91,8 @@ Result<std::vector<std::string>> migrate(const std::string& path) {
   std::vector<std::string> applied;
   if (state->version > state->wanted) return fail(check_schema(*state, path).error());
   if (Status status = check_checksums(*connection, state->version); !status) return pass(status);
-  for (const Migration& migration : migrations().subspan(static_cast<std::size_t>(state->version))) {
+  for (const Migration& migration :
+       migrations().subspan(static_cast<std::size_t>(state->version))) {
     if (Status status = apply(*connection, migration); !status) return pass(status);
     applied.emplace_back(migration.name);
   }
@@ -106,10 +114,12 @@ Result<SchemaState> schema_state(Connection& connection) {
 Status check_schema(const SchemaState& state, const std::string& path) {
   if (state.version == state.wanted) return {};
   const std::string migrate_hint = "outbox migrate --store sqlite:" + path;
-  if (state.version == 0) return fail(Errc::not_found, "sqlite: " + path + " has no outbox", migrate_hint);
-  const std::string versions =
-      "has schema version " + std::to_string(state.version) + ", this program needs " + std::to_string(state.wanted);
-  if (state.version < state.wanted) return fail(Errc::unsupported, "sqlite: " + path + " " + versions, migrate_hint);
+  if (state.version == 0)
+    return fail(Errc::not_found, "sqlite: " + path + " has no outbox", migrate_hint);
+  const std::string versions = "has schema version " + std::to_string(state.version) +
+                               ", this program needs " + std::to_string(state.wanted);
+  if (state.version < state.wanted)
+    return fail(Errc::unsupported, "sqlite: " + path + " " + versions, migrate_hint);
   return fail(Errc::unsupported, "sqlite: " + path + " " + versions, "use a newer outbox");
 }
 
@@ -117,8 +127,10 @@ Status check_log(Connection& connection, const std::string& path) {
   auto mode = text_of(connection, query::kJournalMode);
   if (!mode) return pass(mode);
   if (*mode != "wal") {
-    return fail(Errc::unsupported, "sqlite: " + path + " has journal_mode " + *mode + ", which blocks readers and writers",
-                "outbox migrate --store sqlite:" + path + " switches it to WAL");
+    return fail(
+        Errc::unsupported,
+        "sqlite: " + path + " has journal_mode " + *mode + ", which blocks readers and writers",
+        "outbox migrate --store sqlite:" + path + " switches it to WAL");
   }
   auto farthest = connection.integer(query::kFarthestPosition);
   if (!farthest) return pass(farthest);
@@ -127,8 +139,8 @@ Status check_log(Connection& connection, const std::string& path) {
   if (*farthest <= *newest) return {};
   // Events that come would get numbers that count as delivered.
   return fail(Errc::corrupt,
-              "sqlite: " + path + ": a subscription stands at " + std::to_string(*farthest) + ", but the log ends at " +
-                  std::to_string(*newest),
+              "sqlite: " + path + ": a subscription stands at " + std::to_string(*farthest) +
+                  ", but the log ends at " + std::to_string(*newest),
               "the row 'outbox_event' of sqlite_sequence was set back; set its seq to at least " +
                   std::to_string(*farthest));
 }

@@ -30,7 +30,8 @@ Statement& Statement::bind(int index, std::int64_t value) {
   return *this;
 }
 
-// Binding fails only for an index that is not there or without memory; the NULL that then stands there breaks a NOT NULL.
+// Binding fails only for an index that is not there or without memory; the NULL that then stands there breaks a NOT
+// NULL.
 Statement& Statement::bind(int index, std::string_view text) {
   sqlite3_bind_text64(stmt_, index, address(text), text.size(), SQLITE_STATIC, SQLITE_UTF8);
   return *this;
@@ -71,7 +72,8 @@ std::string_view Statement::bytes(int column) const {
   // The order of the two calls matters: bytes() after blob() does not convert.
   const auto* data = static_cast<const char*>(sqlite3_column_blob(stmt_, column));
   const int size = sqlite3_column_bytes(stmt_, column);
-  return data == nullptr ? std::string_view{} : std::string_view{data, static_cast<std::size_t>(size)};
+  return data == nullptr ? std::string_view{}
+                         : std::string_view{data, static_cast<std::size_t>(size)};
 }
 
 }  // namespace outbox::store::sqlite

@@ -11,8 +11,8 @@
 
 namespace outbox::store::sqlite {
 
-/// A statement lent by a Connection for one execution: given back (reset) when it goes out of scope, which also ends the
-/// read transaction it may have opened. Bound text must stay valid until then.
+/// A statement lent by a Connection for one execution: given back (reset) when it goes out of scope, which also ends
+/// the read transaction it may have opened. Bound text must stay valid until then.
 class Statement {
  public:
   explicit Statement(sqlite3_stmt* stmt) : stmt_(stmt) {}
@@ -32,8 +32,12 @@ class Statement {
   /// Runs it to its end, for statements without rows.
   [[nodiscard]] Status run();
 
-  [[nodiscard]] std::int64_t integer(int column) const { return sqlite3_column_int64(stmt_, column); }
-  [[nodiscard]] bool is_null(int column) const { return sqlite3_column_type(stmt_, column) == SQLITE_NULL; }
+  [[nodiscard]] std::int64_t integer(int column) const {
+    return sqlite3_column_int64(stmt_, column);
+  }
+  [[nodiscard]] bool is_null(int column) const {
+    return sqlite3_column_type(stmt_, column) == SQLITE_NULL;
+  }
   /// Text or blob as it is stored, valid until the next step().
   [[nodiscard]] std::string_view bytes(int column) const;
   /// As UTF-8, whatever the encoding of the file.

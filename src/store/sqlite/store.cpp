@@ -25,9 +25,10 @@ void warn_of_wal_reset_bug() {
   static std::once_flag once;
   std::call_once(once, [] {
     if (!has_wal_reset_bug(sqlite3_libversion_number())) return;
-    log::warn("this SQLite can corrupt a file when two connections checkpoint at once; the relay leaves checkpoints to the "
-              "application version={} fixed_in=3.51.3",
-              sqlite3_libversion());
+    log::warn(
+        "this SQLite can corrupt a file when two connections checkpoint at once; the relay leaves checkpoints to the "
+        "application version={} fixed_in=3.51.3",
+        sqlite3_libversion());
   });
 }
 
@@ -52,12 +53,19 @@ class SqliteStore final : public Store {
     return check_log(*connection, path_);
   }
 
-  Result<std::unique_ptr<LogReader>> reader() override { return make<LogReader, Reader>(Sync::full); }
-  Result<std::unique_ptr<Progress>> progress() override { return make<Progress, SettlementLog>(Sync::normal); }
-  Result<std::unique_ptr<Catalog>> catalog() override { return make<Catalog, FileCatalog>(Sync::full); }
+  Result<std::unique_ptr<LogReader>> reader() override {
+    return make<LogReader, Reader>(Sync::full);
+  }
+  Result<std::unique_ptr<Progress>> progress() override {
+    return make<Progress, SettlementLog>(Sync::normal);
+  }
+  Result<std::unique_ptr<Catalog>> catalog() override {
+    return make<Catalog, FileCatalog>(Sync::full);
+  }
   Result<std::unique_ptr<Writer>> writer() override { return make<Writer, FileWriter>(Sync::full); }
 
-  Result<std::unique_ptr<Membership>> membership(std::string relay_name, const EventId& relay) override {
+  Result<std::unique_ptr<Membership>> membership(std::string relay_name,
+                                                 const EventId& relay) override {
     warn_of_wal_reset_bug();
     return make<Membership, FileMembership>(Sync::full, std::move(relay_name), relay);
   }
@@ -102,7 +110,8 @@ Result<std::unique_ptr<Store>> open(const StoreOptions& options) {
 std::string print_migrations() {
   std::string text;
   for (const Migration& migration : migrations()) {
-    text += "-- migration " + std::string(migration.name) + "\n" + std::string(migration.sql) + "\n";
+    text +=
+        "-- migration " + std::string(migration.name) + "\n" + std::string(migration.sql) + "\n";
   }
   return text;
 }

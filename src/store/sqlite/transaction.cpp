@@ -3,12 +3,18 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/sqlite/error_map.hpp"
+#include "store/sqlite/kept_statements.hpp"
 
 namespace outbox::sqlite {
 namespace {
 
-int execute(sqlite3* db, const char* sql) { return sqlite3_exec(db, sql, nullptr, nullptr, nullptr); }
+using store::sqlite::KeptStatements;
+
+Status run(sqlite3* db, KeptStatements::Which which, const char* what) {
+  auto kept = KeptStatements::of(db);
+  if (!kept) return pass(kept);
+  return (*kept)->run(which, what);
+}
 
 [[noreturn]] void refuse(Errc code, std::string message, std::string hint) {
   throw Exception(fail(code, std::move(message), std::move(hint)).value());
@@ -22,9 +28,8 @@ Transaction::Transaction(sqlite3* db) : state_(std::make_unique<State>()) {
     refuse(Errc::invalid_argument, "sqlite: a transaction is open on this connection already",
            "enqueue(db, event) writes into the one that is open");
   }
-  const int code = execute(db, "BEGIN IMMEDIATE");
-  if (code != SQLITE_OK) {
-    throw Exception(store::sqlite::map_error(db, code, "sqlite: begin"));
+  if (Status status = run(db, KeptStatements::Which::begin, "sqlite: begin"); !status) {
+    throw Exception(std::move(status.error()));
   }
   state_->db = db;
   state_->open = true;
@@ -35,20 +40,20 @@ Transaction::Transaction(Transaction&&) noexcept = default;
 Transaction::~Transaction() { rollback(); }
 
 void Transaction::commit() {
-  if (!state_ || !state_->open) refuse(Errc::not_in_transaction, "sqlite: commit: the transaction has ended", {});
-  state_->finish();
+  if (!state_ || !state_->open)
+    refuse(Errc::not_in_transaction, "sqlite: commit: the transaction has ended", {});
   if (sqlite3_get_autocommit(state_->db) != 0) {
     // SQLite itself rolls back after some errors (disk full, out of memory), or the application has ended it.
     state_->open = false;
     refuse(Errc::not_in_transaction, "sqlite: commit: the transaction was ended by somebody else",
            "look for an earlier error on this connection");
   }
-  const int code = execute(state_->db, "COMMIT");
-  if (code == SQLITE_OK) {
+  Status status = run(state_->db, KeptStatements::Which::commit, "sqlite: commit");
+  if (status) {
     state_->open = false;
     return;
   }
-  Error error = store::sqlite::map_error(state_->db, code, "sqlite: commit");
+  Error error = std::move(status.error());
   rollback();
   // The transaction is gone, so the call alone cannot be repeated.
   if (error.remedy == Remedy::retry_call) error.remedy = Remedy::retry_transaction;
@@ -56,10 +61,9 @@ void Transaction::commit() {
 }
 
 void Transaction::rollback() noexcept {
-  if (!state_) return;
-  state_->finish();
-  if (!std::exchange(state_->open, false)) return;
-  if (sqlite3_get_autocommit(state_->db) == 0) (void)execute(state_->db, "ROLLBACK");
+  if (!state_ || !std::exchange(state_->open, false)) return;
+  if (sqlite3_get_autocommit(state_->db) != 0) return;
+  (void)run(state_->db, KeptStatements::Which::rollback, "sqlite: roll back");
 }
 
 sqlite3* Transaction::handle() const noexcept { return state_ ? state_->db : nullptr; }

@@ -29,7 +29,8 @@ constexpr auto kLook = 5ms;
 Result<std::unique_ptr<CommitWakeup>> CommitWakeup::create(Connection connection, bool armed) {
   const int event_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (event_fd < 0) {
-    return fail(Errc::unavailable, "eventfd: " + std::generic_category().message(errno), "raise the limit of open files");
+    return fail(Errc::unavailable, "eventfd: " + std::generic_category().message(errno),
+                "raise the limit of open files");
   }
   return std::unique_ptr<CommitWakeup>(new CommitWakeup(std::move(connection), armed, event_fd));
 }
@@ -47,7 +48,8 @@ Result<bool> CommitWakeup::arm() {
   newest_ = *newest;
   data_version_.reset();
   if (!watch_) watch_ = std::make_unique<WalWatch>(connection_.file());
-  // What was written before this may be a commit that is not visible yet: the look at the begin of wait() is not enough.
+  // What was written before this may be a commit that is not visible yet: the look at the begin of wait() is not
+  // enough.
   if (watch_->drain()) written_at_ = std::chrono::steady_clock::now();
   return true;
 }
@@ -96,8 +98,9 @@ bool CommitWakeup::sleep_until(TimePoint until) {
   const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
   const timespec timeout{.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000),
                          .tv_nsec = static_cast<long>(nanoseconds % 1'000'000'000)};
-  std::array<pollfd, 2> fds{pollfd{.fd = event_fd_, .events = POLLIN, .revents = 0},
-                            pollfd{.fd = watch_ ? watch_->fd() : -1, .events = POLLIN, .revents = 0}};
+  std::array<pollfd, 2> fds{
+      pollfd{.fd = event_fd_, .events = POLLIN, .revents = 0},
+      pollfd{.fd = watch_ ? watch_->fd() : -1, .events = POLLIN, .revents = 0}};
   if (::ppoll(fds.data(), fds.size(), &timeout, nullptr) <= 0) return false;
   std::uint64_t count = 0;
   return (fds[0].revents & POLLIN) != 0 && ::read(event_fd_, &count, sizeof count) == sizeof count;

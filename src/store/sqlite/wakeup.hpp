@@ -16,7 +16,8 @@ namespace outbox::store::sqlite {
 
 class CommitWakeup final : public Wakeup {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<CommitWakeup>> create(Connection connection, bool armed);
+  [[nodiscard]] static Result<std::unique_ptr<CommitWakeup>> create(Connection connection,
+                                                                    bool armed);
   CommitWakeup(const CommitWakeup&) = delete;
   CommitWakeup& operator=(const CommitWakeup&) = delete;
   CommitWakeup(CommitWakeup&&) = delete;

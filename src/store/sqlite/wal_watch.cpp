@@ -10,7 +10,8 @@
 namespace outbox::store::sqlite {
 
 WalWatch::WalWatch(const std::string& database)
-    : wal_path_(database + "-wal"), wal_name_(std::filesystem::path(wal_path_).filename().string()) {
+    : wal_path_(database + "-wal"),
+      wal_name_(std::filesystem::path(wal_path_).filename().string()) {
   fd_ = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
   if (fd_ < 0) return;
   const std::string directory = std::filesystem::path(wal_path_).parent_path().string();

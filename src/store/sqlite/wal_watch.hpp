@@ -1,5 +1,5 @@
-// Tells when somebody writes to the WAL of a file (inotify). A hint only: a write is seen before its commit is visible, and
-// a file system may not tell at all.
+// Tells when somebody writes to the WAL of a file (inotify). A hint only: a write is seen before its commit is
+// visible, and a file system may not tell at all.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
 #include "store/sqlite/writer.hpp"
 
 #include "base/error.hpp"
-#include "store/sqlite/event_insert.hpp"
 #include "store/sqlite/error_map.hpp"
+#include "store/sqlite/event_insert.hpp"
 #include "store/sqlite/maintenance.hpp"
 #include "store/sqlite/queries.hpp"
 

@@ -1,5 +1,5 @@
-// A fresh, empty database for one test, on any store. The suite itself goes through store/store.hpp only; what a test needs
-// from outside the store (an application that rolls back, a schema of the future) is asked of the database.
+// A fresh, empty database for one test, on any store. The suite itself goes through store/store.hpp only; what a test
+// needs from outside the store (an application that rolls back, a schema of the future) is asked of the database.
 #pragma once
 
 #include <functional>
@@ -37,6 +37,8 @@ struct Backend {
 /// Defined by the backend's source file: each is a program of its own.
 [[nodiscard]] std::vector<Backend> backends();
 
-inline std::ostream& operator<<(std::ostream& out, const Backend& backend) { return out << backend.name; }
+inline std::ostream& operator<<(std::ostream& out, const Backend& backend) {
+  return out << backend.name;
+}
 
 }  // namespace outbox::conformance

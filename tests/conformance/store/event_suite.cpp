@@ -18,7 +18,8 @@ class EventSuite : public StoreTest {
     EXPECT_EQ(events[0].aggregate_type, event.aggregate_type);
     EXPECT_EQ(events[0].aggregate_id, event.aggregate_id);
     EXPECT_EQ(events[0].event_type, event.event_type);
-    EXPECT_TRUE(events[0].payload == event.payload) << "payload of " << event.payload.size() << " bytes";
+    EXPECT_TRUE(events[0].payload == event.payload)
+        << "payload of " << event.payload.size() << " bytes";
     EXPECT_EQ(events[0].content_type, event.content_type);
   }
   void expect_refused(const Event& event, const std::string& field) {
@@ -55,8 +56,11 @@ TEST_P(EventSuite, empty_payload_and_nothing_said_about_it) {
 TEST_P(EventSuite, no_key) { expect_unchanged(make_event("")); }
 
 TEST_P(EventSuite, unicode_everywhere) {
-  Event event = make_event("\xC3\xBC\xE2\x82\xAC\xF0\x9F\x9A\x80", "\"\xF0\x9F\x9A\x80 \\ud83d\\ude80\"");
-  event.aggregate_type = "Gr\xC3\xB6\xC3\x9F" "e";
+  Event event =
+      make_event("\xC3\xBC\xE2\x82\xAC\xF0\x9F\x9A\x80", "\"\xF0\x9F\x9A\x80 \\ud83d\\ude80\"");
+  event.aggregate_type =
+      "Gr\xC3\xB6\xC3\x9F"
+      "e";
   event.event_type = "\xE6\xB3\xA8\xE6\x96\x87'\"\\ %s";
   expect_unchanged(event);
 }
@@ -82,9 +86,10 @@ TEST_P(EventSuite, headers) {
   LogDrive drive(*store_, load(row.id).cursor);
   const auto events = drive.rest();
   ASSERT_EQ(events.size(), 1U);
-  EXPECT_THAT(std::string(events[0].headers),
-              ::testing::AllOf(::testing::HasSubstr("traceparent"), ::testing::HasSubstr("\\\"quoted\\\""),
-                               ::testing::HasSubstr("tenant")));
+  EXPECT_THAT(
+      std::string(events[0].headers),
+      ::testing::AllOf(::testing::HasSubstr("traceparent"), ::testing::HasSubstr("\\\"quoted\\\""),
+                       ::testing::HasSubstr("tenant")));
 }
 
 TEST_P(EventSuite, an_id_of_the_caller) {
@@ -103,7 +108,8 @@ TEST_P(EventSuite, created_at_is_now) {
   const auto events = drive.rest();
   ASSERT_EQ(events.size(), 1U);
   const auto now = std::chrono::duration_cast<std::chrono::microseconds>(
-                       std::chrono::system_clock::now().time_since_epoch()).count();
+                       std::chrono::system_clock::now().time_since_epoch())
+                       .count();
   EXPECT_NEAR(static_cast<double>(events[0].created_at_us), static_cast<double>(now), 60e6);
 }
 
@@ -113,7 +119,9 @@ TEST_P(EventSuite, refuses_a_blank_type) {
   expect_refused(event, "event_type");
 }
 
-TEST_P(EventSuite, refuses_what_is_not_json_but_says_so) { expect_refused(make_event("1", "{"), "payload"); }
+TEST_P(EventSuite, refuses_what_is_not_json_but_says_so) {
+  expect_refused(make_event("1", "{"), "payload");
+}
 
 TEST_P(EventSuite, refuses_a_payload_over_the_limit) {
   expect_refused(make_event("1", json_string((std::size_t{1} << 20U) + 1)), "payload");

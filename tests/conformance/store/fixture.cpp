@@ -5,7 +5,10 @@
 namespace outbox::conformance {
 
 Event make_event(const std::string& key, const std::string& payload) {
-  return Event{.aggregate_type = "order", .aggregate_id = key, .event_type = "OrderPlaced", .payload = payload};
+  return Event{.aggregate_type = "order",
+               .aggregate_id = key,
+               .event_type = "OrderPlaced",
+               .payload = payload};
 }
 
 std::vector<Event> make_events(std::size_t count, const std::string& prefix) {
@@ -101,7 +104,8 @@ LogDrive::LogDrive(store::Store& store, store::Cursor cursor, std::size_t rows, 
 }
 
 store::Page LogDrive::next() {
-  EXPECT_TRUE(ok(reader_->start({.cursor = cursor_, .rows = rows_, .bytes = bytes_, .ahead = false, .until = {}})));
+  EXPECT_TRUE(ok(reader_->start(
+      {.cursor = cursor_, .rows = rows_, .bytes = bytes_, .ahead = false, .until = {}})));
   auto page = reader_->finish();
   EXPECT_TRUE(ok(page));
   if (!page) return {.pair = {}, .drained = true, .caught_up = true, .events = {}, .storage = {}};
@@ -137,7 +141,10 @@ store::Settlement settlement_of(const store::SubscriptionRow& subscription, cons
 
 store::Cursor after(const store::Page& page) {
   if (page.drained) return {.s1 = page.pair->s2, .s2 = {}, .position = 0, .bound = 0};
-  return {.s1 = page.pair->s1, .s2 = page.pair->s2, .position = page.position, .bound = page.pair->bound};
+  return {.s1 = page.pair->s1,
+          .s2 = page.pair->s2,
+          .position = page.position,
+          .bound = page.pair->bound};
 }
 
 std::vector<std::string> keys_of(const std::vector<EventView>& events) {

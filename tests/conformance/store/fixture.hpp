@@ -14,13 +14,16 @@
 
 namespace outbox::conformance {
 
-inline std::string backend_name(const ::testing::TestParamInfo<Backend>& info) { return info.param.name; }
+inline std::string backend_name(const ::testing::TestParamInfo<Backend>& info) {
+  return info.param.name;
+}
 
 /// Fails the test with the error's text.
 template <class T>
 ::testing::AssertionResult ok(const Result<T>& result) {
   if (result) return ::testing::AssertionSuccess();
-  return ::testing::AssertionFailure() << to_string(result.error().code) << ": " << result.error().text();
+  return ::testing::AssertionFailure()
+         << to_string(result.error().code) << ": " << result.error().text();
 }
 
 using test::eventually;
@@ -57,7 +60,8 @@ class StoreTest : public EmptyStoreTest {
 /// Reads like a relay does: page after page, each pair durable before its events are used or its end becomes a start.
 class LogDrive {
  public:
-  LogDrive(store::Store& store, store::Cursor cursor, std::size_t rows = 1000, std::size_t bytes = std::size_t{8} << 20U);
+  LogDrive(store::Store& store, store::Cursor cursor, std::size_t rows = 1000,
+           std::size_t bytes = std::size_t{8} << 20U);
 
   /// One page; moves the cursor behind it.
   store::Page next();
@@ -75,8 +79,8 @@ class LogDrive {
 };
 
 /// The row that says a page of `subscription` is done, all events acked.
-[[nodiscard]] store::Settlement settlement_of(const store::SubscriptionRow& subscription, const store::Page& page,
-                                              std::int64_t generation);
+[[nodiscard]] store::Settlement settlement_of(const store::SubscriptionRow& subscription,
+                                              const store::Page& page, std::int64_t generation);
 [[nodiscard]] store::Cursor after(const store::Page& page);
 
 [[nodiscard]] std::vector<std::string> keys_of(const std::vector<EventView>& events);

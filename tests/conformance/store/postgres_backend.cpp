@@ -18,7 +18,8 @@ class PostgresBackend final : public Database {
   }
 
   void make_schema_too_new() override {
-    database_.connect().exec("INSERT INTO outbox.migration (version, name, checksum) VALUES (99, '0099_future', '')");
+    database_.connect().exec(
+        "INSERT INTO outbox.migration (version, name, checksum) VALUES (99, '0099_future', '')");
   }
 
  private:
@@ -33,7 +34,9 @@ std::string missing() {
 }  // namespace
 
 std::vector<Backend> backends() {
-  return {Backend{.name = "Postgres", .missing = missing, .create = [] { return std::make_unique<PostgresBackend>(); }}};
+  return {Backend{.name = "Postgres", .missing = missing, .create = [] {
+                    return std::make_unique<PostgresBackend>();
+                  }}};
 }
 
 }  // namespace outbox::conformance

@@ -27,7 +27,8 @@ TEST_P(ReadingSuite, pages_hold_exactly_what_was_written_in_order) {
     const auto ids = write(make_events(7, fmt::format("t{}-", i)));
     written.insert(written.end(), ids.begin(), ids.end());
   }
-  for (const std::size_t rows : {std::size_t{1}, std::size_t{4}, std::size_t{35}, std::size_t{1000}}) {
+  for (const std::size_t rows :
+       {std::size_t{1}, std::size_t{4}, std::size_t{35}, std::size_t{1000}}) {
     LogDrive drive(*store_, load(row.id).cursor, rows);
     const auto events = drive.rest();
     EXPECT_EQ(ids_of(events), written) << "pages of " << rows;
@@ -65,7 +66,8 @@ TEST_P(ReadingSuite, a_page_is_bounded_by_bytes_and_a_larger_event_comes_alone) 
     for (const EventView& event : page.events) payloads += event.payload.size();
     EXPECT_GE(page.bytes, payloads);
     EXPECT_TRUE(payloads <= 10'000 || page.events.size() == 1U);
-    EXPECT_TRUE(page.events.front().aggregate_id != "large" || page.events.front().payload == large);
+    EXPECT_TRUE(page.events.front().aggregate_id != "large" ||
+                page.events.front().payload == large);
     const auto ids = ids_of(page.events);
     read.insert(read.end(), ids.begin(), ids.end());
   }
@@ -133,21 +135,24 @@ TEST_P(ReadingSuite, every_event_of_concurrent_writers_comes_once_and_in_order_p
   std::map<std::string, std::vector<std::string>> by_writer;
   std::size_t total = 0;
   std::set<EventId> ids;
-  const bool all = eventually([&] {
-    for (const EventView& event : drive.rest()) {
-      by_writer[std::string(event.aggregate_id)].emplace_back(event.payload);
-      ids.insert(event.id);
-      ++total;
-    }
-    return total >= kWriters * kTransactions;
-  }, std::chrono::seconds(60));
+  const bool all = eventually(
+      [&] {
+        for (const EventView& event : drive.rest()) {
+          by_writer[std::string(event.aggregate_id)].emplace_back(event.payload);
+          ids.insert(event.id);
+          ++total;
+        }
+        return total >= kWriters * kTransactions;
+      },
+      std::chrono::seconds(60));
   for (auto& writer : writers) writer.get();
   EXPECT_TRUE(all);
   EXPECT_TRUE(drive.rest().empty());
   EXPECT_EQ(ids.size(), static_cast<std::size_t>(kWriters * kTransactions));
   for (const auto& [writer, payloads] : by_writer) {
     ASSERT_EQ(payloads.size(), static_cast<std::size_t>(kTransactions)) << writer;
-    for (int i = 0; i < kTransactions; ++i) EXPECT_EQ(payloads[static_cast<std::size_t>(i)], std::to_string(i)) << writer;
+    for (int i = 0; i < kTransactions; ++i)
+      EXPECT_EQ(payloads[static_cast<std::size_t>(i)], std::to_string(i)) << writer;
   }
 }
 

@@ -60,7 +60,8 @@ TEST_P(SchemaSuite, refuses_a_schema_of_the_future) {
 TEST_P(SchemaSuite, prints_its_migrations) {
   auto text = store::print_migrations({.url = database_->url()});
   ASSERT_TRUE(ok(text));
-  EXPECT_THAT(*text, ::testing::AllOf(::testing::HasSubstr("CREATE TABLE"), ::testing::HasSubstr("new_event")));
+  EXPECT_THAT(*text, ::testing::AllOf(::testing::HasSubstr("CREATE TABLE"),
+                                      ::testing::HasSubstr("new_event")));
 }
 
 }  // namespace outbox::conformance

@@ -10,7 +10,8 @@ namespace outbox::conformance {
 
 SqliteDatabase::SqliteDatabase() {
   std::string name = (std::filesystem::temp_directory_path() / "outbox-store-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp");
+  if (mkdtemp(name.data()) == nullptr)
+    throw std::system_error(errno, std::generic_category(), "mkdtemp");
   directory_ = name;
 }
 
@@ -26,7 +27,8 @@ void SqliteDatabase::enqueue_and_roll_back(const Event& event) {
 }
 
 void SqliteDatabase::make_schema_too_new() {
-  Application(path()).run("INSERT INTO outbox_migration (version, name, checksum) VALUES (99, '0099_future', '')");
+  Application(path()).run(
+      "INSERT INTO outbox_migration (version, name, checksum) VALUES (99, '0099_future', '')");
 }
 
 Application::Application(const std::string& path) {
@@ -34,17 +36,21 @@ Application::Application(const std::string& path) {
   sqlite3_busy_timeout(db_, 10'000);
 }
 
-Application::~Application() { EXPECT_EQ(sqlite3_close(db_), SQLITE_OK) << "something was left on the connection"; }
+Application::~Application() {
+  EXPECT_EQ(sqlite3_close(db_), SQLITE_OK) << "something was left on the connection";
+}
 
 void Application::run(const std::string& sql) const {
   char* message = nullptr;
-  EXPECT_EQ(sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, &message), SQLITE_OK) << sql << ": " << message;
+  EXPECT_EQ(sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, &message), SQLITE_OK)
+      << sql << ": " << message;
   sqlite3_free(message);
 }
 
 std::string Application::value(const std::string& sql) const {
   sqlite3_stmt* stmt = nullptr;
-  EXPECT_EQ(sqlite3_prepare_v2(db_, sql.c_str(), -1, &stmt, nullptr), SQLITE_OK) << sql << ": " << sqlite3_errmsg(db_);
+  EXPECT_EQ(sqlite3_prepare_v2(db_, sql.c_str(), -1, &stmt, nullptr), SQLITE_OK)
+      << sql << ": " << sqlite3_errmsg(db_);
   std::string value;
   if (sqlite3_step(stmt) == SQLITE_ROW) {
     const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(stmt, 0));

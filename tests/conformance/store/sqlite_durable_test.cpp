@@ -24,8 +24,9 @@ class SqliteDurable : public ::testing::Test {
     reader_ = std::move(*reader);
   }
   void commit_event() const {
-    app_->run("INSERT INTO outbox_new_event (aggregate_type, aggregate_id, event_type, payload) VALUES"
-              " ('order', '1', 'OrderPlaced', '{}')");
+    app_->run(
+        "INSERT INTO outbox_new_event (aggregate_type, aggregate_id, event_type, payload) VALUES"
+        " ('order', '1', 'OrderPlaced', '{}')");
   }
   /// Reads one page and returns the number of its events.
   std::size_t read() {

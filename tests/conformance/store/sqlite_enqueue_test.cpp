@@ -20,7 +20,8 @@ namespace {
 // ---- what compiles
 
 template <class T>
-concept Enqueues = requires(const sqlite::Outbox& box, T&& tx, const Event& event, const std::vector<Event>& events) {
+concept Enqueues = requires(const sqlite::Outbox& box, T&& tx, const Event& event,
+                            const std::vector<Event>& events) {
   box.enqueue(std::forward<T>(tx), event);
   box.try_enqueue(std::forward<T>(tx), event);
   box.enqueue_many(std::forward<T>(tx), events);
@@ -52,11 +53,15 @@ class SqliteEnqueue : public ::testing::Test {
     app_ = std::make_unique<Application>(database_.path());
   }
   static Event event(const std::string& id, const std::string& payload = "{}") {
-    return {.aggregate_type = "order", .aggregate_id = id, .event_type = "OrderPlaced", .payload = payload};
+    return {.aggregate_type = "order",
+            .aggregate_id = id,
+            .event_type = "OrderPlaced",
+            .payload = payload};
   }
   /// What another connection sees.
   [[nodiscard]] std::string committed() const {
-    return Application(database_.path()).value("SELECT coalesce(group_concat(aggregate_id), '') FROM outbox_event");
+    return Application(database_.path())
+        .value("SELECT coalesce(group_concat(aggregate_id), '') FROM outbox_event");
   }
   template <class F>
   static Error error_of(F&& call) {
@@ -116,7 +121,8 @@ TEST_F(SqliteEnqueue, a_connection_outside_a_transaction_is_refused) {
   EXPECT_EQ(error.code, Errc::not_in_transaction);
   EXPECT_THAT(error.hint, ::testing::HasSubstr("BEGIN IMMEDIATE"));
   EXPECT_EQ(committed(), "");
-  EXPECT_EQ(box_.try_enqueue(static_cast<sqlite3*>(nullptr), event("1")).error().code, Errc::invalid_argument);
+  EXPECT_EQ(box_.try_enqueue(static_cast<sqlite3*>(nullptr), event("1")).error().code,
+            Errc::invalid_argument);
 }
 
 TEST_F(SqliteEnqueue, a_bad_event_leaves_the_transaction_usable) {
@@ -154,8 +160,9 @@ TEST_F(SqliteEnqueue, many_are_checked_before_one_is_written) {
 }
 
 TEST_F(SqliteEnqueue, many_are_written_whole_or_not_at_all) {
-  app_->run("CREATE TRIGGER boom BEFORE INSERT ON outbox_event WHEN NEW.aggregate_id = 'boom'"
-            " BEGIN SELECT RAISE(ABORT, 'boom'); END");
+  app_->run(
+      "CREATE TRIGGER boom BEFORE INSERT ON outbox_event WHEN NEW.aggregate_id = 'boom'"
+      " BEGIN SELECT RAISE(ABORT, 'boom'); END");
   sqlite::Transaction tx(app_->db());
   box_.enqueue(tx, event("before"));
   const std::vector<Event> events{event("1"), event("boom"), event("3")};
@@ -166,8 +173,9 @@ TEST_F(SqliteEnqueue, many_are_written_whole_or_not_at_all) {
 }
 
 TEST_F(SqliteEnqueue, a_transaction_that_sqlite_has_ended_cannot_be_committed) {
-  app_->run("CREATE TRIGGER boom BEFORE INSERT ON outbox_event WHEN NEW.aggregate_id = 'boom'"
-            " BEGIN SELECT RAISE(ROLLBACK, 'boom'); END");
+  app_->run(
+      "CREATE TRIGGER boom BEFORE INSERT ON outbox_event WHEN NEW.aggregate_id = 'boom'"
+      " BEGIN SELECT RAISE(ROLLBACK, 'boom'); END");
   sqlite::Transaction tx(app_->db());
   box_.enqueue(tx, event("1"));
   EXPECT_FALSE(box_.try_enqueue(tx, event("boom")));
@@ -208,7 +216,8 @@ TEST_F(SqliteEnqueue, a_lock_that_is_held_too_long_can_be_tried_again) {
 
 TEST_F(SqliteEnqueue, a_transaction_inside_another_is_refused) {
   sqlite::Transaction tx(app_->db());
-  EXPECT_EQ(error_of([&] { const sqlite::Transaction inner(app_->db()); }).code, Errc::invalid_argument);
+  EXPECT_EQ(error_of([&] { const sqlite::Transaction inner(app_->db()); }).code,
+            Errc::invalid_argument);
   EXPECT_EQ(error_of([] { const sqlite::Transaction none(nullptr); }).code, Errc::invalid_argument);
   box_.enqueue(tx, event("1"));
   tx.commit();
@@ -234,6 +243,52 @@ TEST_F(SqliteEnqueue, a_file_without_an_outbox_says_how_to_make_one) {
   EXPECT_THAT(error.hint, ::testing::HasSubstr("outbox migrate"));
 }
 
+TEST_F(SqliteEnqueue, a_connection_closes_as_always_and_its_address_may_be_used_again) {
+  for (int i = 0; i < 20; ++i) {
+    const Application app(database_.path());  // checks its sqlite3_close()
+    sqlite::Transaction tx(app.db());
+    box_.enqueue(tx, event("1"));
+    tx.commit();
+  }
+  EXPECT_EQ(app_->value("SELECT count(*) FROM outbox_event"), "20");
+}
+
+TEST_F(SqliteEnqueue, a_connection_that_could_not_be_closed_goes_on) {
+  const auto publish = [&] {
+    sqlite::Transaction tx(app_->db());
+    box_.enqueue(tx, event("1"));
+    tx.commit();
+  };
+  publish();
+  sqlite3_stmt* own = nullptr;
+  ASSERT_EQ(sqlite3_prepare_v2(app_->db(), "SELECT 1", -1, &own, nullptr), SQLITE_OK);
+  EXPECT_EQ(sqlite3_close(app_->db()), SQLITE_BUSY);
+  publish();
+  publish();
+  sqlite3_finalize(own);
+  EXPECT_EQ(committed(), "1,1,1");
+}
+
+TEST_F(SqliteEnqueue, an_application_that_finalizes_every_statement_before_closing) {
+  sqlite::Transaction tx(app_->db());
+  box_.enqueue(tx, event("1"));
+  tx.commit();
+  while (sqlite3_stmt* stmt = sqlite3_next_stmt(app_->db(), nullptr)) sqlite3_finalize(stmt);
+}
+
+TEST_F(SqliteEnqueue, a_schema_that_changed_meanwhile_is_followed) {
+  const auto publish = [&](const std::string& id) {
+    sqlite::Transaction tx(app_->db());
+    box_.enqueue(tx, event(id));
+    tx.commit();
+  };
+  publish("1");
+  Application(database_.path())
+      .run("CREATE TABLE more (id); ALTER TABLE outbox_event ADD COLUMN more TEXT");
+  publish("2");
+  EXPECT_EQ(committed(), "1,2");
+}
+
 TEST_F(SqliteEnqueue, threads_share_one_outbox_with_a_connection_each) {
   std::vector<std::future<void>> threads;
   for (int t = 0; t < 4; ++t) {
@@ -247,7 +302,8 @@ TEST_F(SqliteEnqueue, threads_share_one_outbox_with_a_connection_each) {
     }));
   }
   for (auto& thread : threads) thread.get();
-  EXPECT_EQ(app_->value("SELECT count(*) || ' ' || count(DISTINCT id) FROM outbox_event"), "160 160");
+  EXPECT_EQ(app_->value("SELECT count(*) || ' ' || count(DISTINCT id) FROM outbox_event"),
+            "160 160");
 }
 
 }  // namespace

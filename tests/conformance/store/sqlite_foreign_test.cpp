@@ -22,13 +22,15 @@ Ran run(const std::string& command) {
   FILE* pipe = ::popen((command + " 2>&1").c_str(), "r");
   if (pipe == nullptr) return ran;
   std::array<char, 4096> buffer{};
-  while (std::fgets(buffer.data(), static_cast<int>(buffer.size()), pipe) != nullptr) ran.output += buffer.data();
+  while (std::fgets(buffer.data(), static_cast<int>(buffer.size()), pipe) != nullptr)
+    ran.output += buffer.data();
   ran.status = ::pclose(pipe);
   return ran;
 }
 
 TEST(SqliteForeign, python_writes_through_the_view) {
-  if (run("python3 -c 'import sqlite3'").status != 0) GTEST_SKIP() << "no python3 with sqlite3 here";
+  if (run("python3 -c 'import sqlite3'").status != 0)
+    GTEST_SKIP() << "no python3 with sqlite3 here";
   const SqliteDatabase database;
   auto store = store::open_store({.url = database.url()});
   ASSERT_TRUE(ok(store));

@@ -28,8 +28,10 @@ TEST(SqlitePath, forms) {
   EXPECT_EQ(path_of("sqlite:/var/lib/shop.db").value(), "/var/lib/shop.db");
   EXPECT_EQ(path_of("sqlite:///var/lib/shop.db").value(), "/var/lib/shop.db");
   EXPECT_EQ(path_of("/var/lib/shop.db").value(), "/var/lib/shop.db");
-  EXPECT_EQ(path_of("sqlite:shop.db").value(), (std::filesystem::current_path() / "shop.db").string());
-  EXPECT_EQ(path_of("sqlite:a/../shop.db").value(), (std::filesystem::current_path() / "shop.db").string());
+  EXPECT_EQ(path_of("sqlite:shop.db").value(),
+            (std::filesystem::current_path() / "shop.db").string());
+  EXPECT_EQ(path_of("sqlite:a/../shop.db").value(),
+            (std::filesystem::current_path() / "shop.db").string());
   for (const char* bad : {"sqlite:", "sqlite://", "sqlite://host/shop.db", "sqlite::memory:"}) {
     EXPECT_FALSE(path_of(bad)) << bad;
   }
@@ -37,10 +39,12 @@ TEST(SqlitePath, forms) {
 
 TEST(SqlitePath, what_is_taken_for_sqlite) {
   using store::sqlite::is_sqlite_url;
-  for (const char* url : {"sqlite:x", "sqlite:///x", "shop.db", "./shop.sqlite", "/a/shop.sqlite3"}) {
+  for (const char* url :
+       {"sqlite:x", "sqlite:///x", "shop.db", "./shop.sqlite", "/a/shop.sqlite3"}) {
     EXPECT_TRUE(is_sqlite_url(url)) << url;
   }
-  for (const char* url : {"", ".db", "shop", "postgresql://localhost/shop.db", "dbname=shop.db", "mysql://a/b.db"}) {
+  for (const char* url :
+       {"", ".db", "shop", "postgresql://localhost/shop.db", "dbname=shop.db", "mysql://a/b.db"}) {
     EXPECT_FALSE(is_sqlite_url(url)) << url;
   }
 }
@@ -95,7 +99,8 @@ class OrdinaryUser {
   explicit OrdinaryUser(const std::filesystem::path& directory) {
     if (::geteuid() != 0) return;
     std::vector<std::filesystem::path> paths{directory};
-    for (const auto& entry : std::filesystem::directory_iterator(directory)) paths.push_back(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator(directory))
+      paths.push_back(entry.path());
     for (const auto& path : paths) EXPECT_EQ(::chown(path.c_str(), kNobody, kNobody), 0);
     became_ = ::seteuid(kNobody) == 0;
   }
@@ -103,9 +108,7 @@ class OrdinaryUser {
   OrdinaryUser& operator=(const OrdinaryUser&) = delete;
   OrdinaryUser(OrdinaryUser&&) = delete;
   OrdinaryUser& operator=(OrdinaryUser&&) = delete;
-  ~OrdinaryUser() {
-    EXPECT_TRUE(!became_ || ::seteuid(0) == 0);
-  }
+  ~OrdinaryUser() { EXPECT_TRUE(!became_ || ::seteuid(0) == 0); }
 
  private:
   static constexpr uid_t kNobody = 65534;
@@ -195,7 +198,8 @@ TEST_F(SqliteStore, a_log_that_was_set_back_is_refused_with_the_repair) {
   spec.start = "now";
   ASSERT_TRUE(ok((*catalog)->apply(spec)));
   EXPECT_TRUE(ok(store->check()));
-  Application(database_.path()).run("UPDATE sqlite_sequence SET seq = 2 WHERE name = 'outbox_event'");
+  Application(database_.path())
+      .run("UPDATE sqlite_sequence SET seq = 2 WHERE name = 'outbox_event'");
   expect_refused(Errc::corrupt, "set its seq to at least 5");
 }
 
@@ -224,8 +228,9 @@ TEST_F(SqliteStore, events_are_never_changed) {
   auto writer = store->writer();
   ASSERT_TRUE(ok((*writer)->write(make_events(1))));
   const Application app(database_.path());
-  EXPECT_EQ(sqlite3_exec(app.db(), "UPDATE outbox_event SET payload = x'00'", nullptr, nullptr, nullptr),
-            SQLITE_CONSTRAINT);
+  EXPECT_EQ(
+      sqlite3_exec(app.db(), "UPDATE outbox_event SET payload = x'00'", nullptr, nullptr, nullptr),
+      SQLITE_CONSTRAINT);
 }
 
 TEST_F(SqliteStore, a_seq_is_never_used_twice) {
@@ -251,7 +256,8 @@ TEST_F(SqliteStore, the_relay_never_checkpoints_with_a_version_that_must_not) {
     ASSERT_TRUE(ok((*progress)->append(std::span(&row, 1), store::Durability::eventual)));
   }
   ASSERT_TRUE(ok((*maintenance)->run()));
-  if (!store::sqlite::has_wal_reset_bug(sqlite3_libversion_number())) GTEST_SKIP() << "this version may checkpoint";
+  if (!store::sqlite::has_wal_reset_bug(sqlite3_libversion_number()))
+    GTEST_SKIP() << "this version may checkpoint";
   EXPECT_EQ(std::filesystem::file_size(database_.path()), before);
 }
 

@@ -21,7 +21,8 @@ struct Counting {
 
 std::mutex mutex;
 std::deque<Counting> kinds;
-std::map<sqlite3_file*, std::pair<const sqlite3_io_methods*, bool>> files;  // its own methods; is it a WAL?
+std::map<sqlite3_file*, std::pair<const sqlite3_io_methods*, bool>>
+    files;  // its own methods; is it a WAL?
 sqlite3_vfs* real = nullptr;
 
 int sync_and_count(sqlite3_file* file, int flags) {
@@ -43,7 +44,8 @@ const sqlite3_io_methods* counting_methods(const sqlite3_io_methods* original) {
   return &kinds.back().counting;
 }
 
-int open_and_watch(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int* out_flags) {
+int open_and_watch(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags,
+                   int* out_flags) {
   const int code = real->xOpen(vfs, name, file, flags, out_flags);
   if (code != SQLITE_OK || (flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_DB)) == 0) return code;
   const std::scoped_lock lock(mutex);
@@ -63,6 +65,8 @@ void count_syncs() {
   sqlite3_vfs_register(&counting, 1);
 }
 
-Syncs take_syncs() { return {.wal = wal_syncs.exchange(0), .database = database_syncs.exchange(0)}; }
+Syncs take_syncs() {
+  return {.wal = wal_syncs.exchange(0), .database = database_syncs.exchange(0)};
+}
 
 }  // namespace outbox::conformance

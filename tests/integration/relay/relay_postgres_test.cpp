@@ -3,13 +3,16 @@
 
 #include <atomic>
 #include <fstream>
+#include <future>
 #include <outbox/postgres.hpp>
 
 #include "integration/relay/harness.hpp"
 #include "store/store.hpp"
 #include "support/ledger_check.hpp"
 #include "support/postgres_database.hpp"
+#include "support/relay_process.hpp"
 #include "support/shop.hpp"
+#include "support/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {
@@ -38,7 +41,7 @@ class RelayOnPostgres : public ::testing::Test {
   void write(int count, const std::string& key = "k", const std::string& type = "OrderPlaced") const {
     database_->connect().exec(
         "INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload) "
-        "SELECT 'Order', $1, $2, '{\"n\": ' || n || '}' FROM generate_series(1, $3::int) n",
+        "SELECT 'Order', $1, $2, ('{\"n\": ' || n || '}')::jsonb FROM generate_series(1, $3::int) n",
         {key, type, std::to_string(count)});
   }
 
@@ -276,6 +279,76 @@ TEST_F(RelayOnPostgres, start_now_does_not_lose_what_was_in_flight) {
   ASSERT_TRUE(eventually([&] { return fresh->events().size() >= 3; }));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   EXPECT_EQ(fresh->events().size(), 3U);
+}
+
+TEST_F(RelayOnPostgres, a_sink_that_hangs_while_its_subscription_is_paused_costs_nobody_the_lease) {
+  options_.subscriptions = {custom("hanging"), custom("fine")};
+  options_.lease = std::chrono::seconds(1);
+  const auto relay = relay_of(options_);
+  const auto fine = record(*relay, "fine");
+  const auto arrived = std::make_shared<Destination>();
+  const auto released = std::make_shared<std::atomic<bool>>(false);
+  ASSERT_TRUE(relay->use("hanging", std::make_unique<HoldingSink>(arrived, released)));
+  write(3);
+  ASSERT_TRUE(relay->start());
+  ASSERT_TRUE(eventually([&] { return fine->events().size() == 3 && report_of(*relay, "hanging").in_window == 3; }));
+  const std::int64_t generation = relay->report().generation;
+  ASSERT_TRUE(catalog()->pause("hanging", "it hangs"));
+  ASSERT_TRUE(eventually([&] { return report_of(*relay, "hanging").state == "paused"; }));
+  write(2);
+  ASSERT_TRUE(eventually([&] { return fine->events().size() == 5; }));
+  EXPECT_EQ(relay->report().generation, generation);
+  *released = true;
+  ASSERT_TRUE(catalog()->resume("hanging"));
+  EXPECT_TRUE(eventually([&] { return arrived->count() == 5; }));
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  EXPECT_EQ(arrived->count(), 5U);
+}
+
+TEST_F(RelayOnPostgres, a_stop_that_takes_longer_than_the_lease_is_still_in_order) {
+  options_.subscriptions = {custom("hanging")};
+  options_.lease = std::chrono::seconds(1);
+  const auto arrived = std::make_shared<Destination>();
+  const auto released = std::make_shared<std::atomic<bool>>(false);
+  const auto relay = relay_of(options_);
+  ASSERT_TRUE(relay->use("hanging", std::make_unique<HoldingSink>(arrived, released)));
+  write(3);
+  ASSERT_TRUE(relay->start());
+  ASSERT_TRUE(eventually([&] { return report_of(*relay, "hanging").in_window == 3; }));
+  auto stopped = std::async(std::launch::async, [&] { return relay->stop(std::chrono::minutes(5)); });
+  Pg connection(database().url());
+  const std::string begun = connection.value("SELECT clock_timestamp()");
+  // It goes on renewing the lease while it waits.
+  EXPECT_TRUE(eventually([&] {
+    return connection.value("SELECT count(*) FROM outbox.relay WHERE heartbeat_at > $1::timestamptz + '3 s'", begun) == "1";
+  }));
+  *released = true;
+  const StopReport report = stopped.get();
+  EXPECT_TRUE(report.drained);
+  EXPECT_EQ(report.abandoned, 0U);
+  EXPECT_EQ(arrived->count(), 3U);
+  const auto next = relay_of(options_);
+  ASSERT_TRUE(next->use("hanging", std::make_unique<HoldingSink>(arrived, released)));
+  EXPECT_TRUE(next->run_once(std::chrono::seconds(60)));
+  EXPECT_EQ(arrived->count(), 3U) << "nothing is left to repeat";
+}
+
+TEST_F(RelayOnPostgres, a_file_goes_on_when_its_subscription_is_changed) {
+  const TempDir folder;
+  SubscriptionSpec spec;
+  spec.name = "lines";
+  spec.sink = "file";
+  spec.sink_settings["path"] = folder.file("lines.jsonl");
+  options_.subscriptions = {spec};
+  const auto relay = relay_of(options_);
+  ASSERT_TRUE(relay->start());
+  write(3);
+  ASSERT_TRUE(eventually([&] { return lines_in(folder.file("lines.jsonl")) == 3; }));
+  spec.topic = "changed";
+  ASSERT_TRUE(catalog()->apply(spec).value());
+  ASSERT_TRUE(eventually([&] { return row("lines").config_version == 2; }));
+  write(3);
+  EXPECT_TRUE(eventually([&] { return lines_in(folder.file("lines.jsonl")) == 6; })) << report_of(*relay, "lines").reason;
 }
 
 /// The most memory this process has had. Unit: bytes.

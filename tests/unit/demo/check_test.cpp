@@ -71,7 +71,9 @@ TEST(Checker, counts_a_first_delivery_after_a_later_one_as_out_of_order) {
 
 TEST(Checker, a_duplicate_may_come_after_a_later_order) {
   Checker checker = three_orders();
-  for (const auto& seen : {order("a", 1), order("b", 2), order("a", 1), order("b", 2), order("c", 3)}) checker.saw(seen);
+  for (const auto& seen :
+       {order("a", 1), order("b", 2), order("a", 1), order("b", 2), order("c", 3)})
+    checker.saw(seen);
   EXPECT_EQ(checker.verdict(), (Verdict{.committed = 3, .delivered = 3, .duplicates = 2}));
   EXPECT_TRUE(checker.verdict().promises_held());
 }
@@ -92,9 +94,10 @@ TEST(Order, its_event_says_all_of_it) {
 }
 
 TEST(Order, is_not_found_in_other_text) {
-  for (const char* const text : {"", "{", "[]", "7", R"({"order": 7, "customer": 1, "version": 1, "cents": 1})",
-                                 R"({"order": "a", "customer": 1, "version": "1", "cents": 1})",
-                                 R"({"order": "a", "customer": 1, "version": 1})"}) {
+  for (const char* const text :
+       {"", "{", "[]", "7", R"({"order": 7, "customer": 1, "version": 1, "cents": 1})",
+        R"({"order": "a", "customer": 1, "version": "1", "cents": 1})",
+        R"({"order": "a", "customer": 1, "version": 1})"}) {
     EXPECT_EQ(parse_order(text), std::nullopt) << text;
   }
 }

@@ -26,7 +26,8 @@ class ChildTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   Result<Child> shell(const std::string& script) {
-    return Child::start({.program = "/bin/sh", .arguments = {"sh", "-c", script}, .log = folder_ / "log"});
+    return Child::start(
+        {.program = "/bin/sh", .arguments = {"sh", "-c", script}, .log = folder_ / "log"});
   }
   std::string log() const {
     std::ifstream in(folder_ / "log");
@@ -80,14 +81,16 @@ TEST_F(ChildTest, does_not_survive_us) {
   const pid_t middle = fork();
   if (middle == 0) {
     auto child = shell("echo $$; exec sleep 100");
-    for (int i = 0; i < 1000 && log().find('\n') == std::string::npos; ++i) (void)child->wait(milliseconds(10));
+    for (int i = 0; i < 1000 && log().find('\n') == std::string::npos; ++i)
+      (void)child->wait(milliseconds(10));
     const pid_t pid = static_cast<pid_t>(std::atoi(log().c_str()));
     if (write(pid_pipe[1], &pid, sizeof pid) < 0) _exit(1);
     ::raise(SIGKILL);
   }
   close(pid_pipe[1]);
   pid_t grandchild = 0;
-  ASSERT_EQ(read(pid_pipe[0], &grandchild, sizeof grandchild), static_cast<ssize_t>(sizeof grandchild));
+  ASSERT_EQ(read(pid_pipe[0], &grandchild, sizeof grandchild),
+            static_cast<ssize_t>(sizeof grandchild));
   close(pid_pipe[0]);
   ASSERT_GT(grandchild, 0);
   EXPECT_EQ(waitpid(middle, nullptr, 0), middle);
@@ -103,7 +106,8 @@ TEST_F(ChildTest, does_not_survive_us) {
 }
 
 TEST_F(ChildTest, that_cannot_be_executed_ends_with_127) {
-  auto child = Child::start({.program = "/nonexistent/program", .arguments = {"program"}, .log = folder_ / "log"});
+  auto child = Child::start(
+      {.program = "/nonexistent/program", .arguments = {"program"}, .log = folder_ / "log"});
   ASSERT_TRUE(child);
   EXPECT_TRUE(child->wait(seconds(10)));
   EXPECT_EQ(child->ended_with(), "exit status 127");

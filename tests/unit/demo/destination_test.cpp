@@ -14,7 +14,8 @@ namespace {
 class FileDestinationTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "outbox-destination-XXXXXX").string();
+    std::string name =
+        (std::filesystem::temp_directory_path() / "outbox-destination-XXXXXX").string();
     ASSERT_NE(mkdtemp(name.data()), nullptr);
     folder_ = name;
     path_ = (folder_ / "delivered.jsonl").string();
@@ -25,7 +26,8 @@ class FileDestinationTest : public testing::Test {
 
   static std::string line(const std::string& reference) {
     return R"({"topic":"customer.events","key":"7","headers":{},"body":)" +
-           to_event({.reference = reference, .customer = 7, .version = 1, .cents = 5}).payload + "}";
+           to_event({.reference = reference, .customer = 7, .version = 1, .cents = 5}).payload +
+           "}";
   }
 
   std::vector<std::string> next(Reading& reading) {

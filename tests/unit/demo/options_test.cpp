@@ -31,11 +31,13 @@ TEST(DemoOptions, knows_its_sinks) {
   EXPECT_THAT(complaint({.sink = "kafka"}), HasSubstr("needs --brokers"));
   EXPECT_EQ(complaint({.sink = "kafka", .brokers = "localhost:9092"}), "");
 #endif
-  EXPECT_THAT(complaint({.brokers = "localhost:9092"}), HasSubstr("--brokers without --sink kafka"));
+  EXPECT_THAT(complaint({.brokers = "localhost:9092"}),
+              HasSubstr("--brokers without --sink kafka"));
 }
 
 TEST(DemoOptions, a_store_is_not_shown_since_it_may_hold_a_password) {
-  EXPECT_EQ(complaint({.store = "mysql://me:secret@host/db"}), "--store is not understood (hint: postgresql://... or sqlite:PATH)");
+  EXPECT_EQ(complaint({.store = "mysql://me:secret@host/db"}),
+            "--store is not understood (hint: postgresql://... or sqlite:PATH)");
 }
 
 }  // namespace

@@ -26,8 +26,11 @@ tl::expected<config::Loaded, config::Problems> read_back(const RelayPlan& plan) 
 TEST(RelayConfiguration, is_read_as_it_was_meant) {
   SubscriptionSpec spec{.name = "demo", .sink = "file"};
   spec.sink_settings["path"] = R"(/tmp/with "quotes", a \ and ${env:HOME}/x.jsonl)";
-  const RelayPlan plan{.program = "outbox", .folder = "/tmp", .store_url = "postgresql://me:p%40ss\"@host/db?options=-c%20x",
-                       .schema = "outbox_demo", .subscription = spec};
+  const RelayPlan plan{.program = "outbox",
+                       .folder = "/tmp",
+                       .store_url = "postgresql://me:p%40ss\"@host/db?options=-c%20x",
+                       .schema = "outbox_demo",
+                       .subscription = spec};
   const auto loaded = read_back(plan);
   ASSERT_TRUE(loaded) << loaded.error().front().text();
   EXPECT_EQ(loaded->config.relay.store_url, plan.store_url);
@@ -40,7 +43,10 @@ TEST(RelayConfiguration, names_the_topic_of_a_kafka_subscription) {
   SubscriptionSpec spec{.name = "demo", .sink = "kafka"};
   spec.sink_settings["brokers"] = "localhost:9092";
   spec.topic = "outbox-demo-x7Yz12";
-  const auto loaded = read_back({.program = "outbox", .folder = "/tmp", .store_url = "sqlite:/tmp/shop.db", .schema = "outbox",
+  const auto loaded = read_back({.program = "outbox",
+                                 .folder = "/tmp",
+                                 .store_url = "sqlite:/tmp/shop.db",
+                                 .schema = "outbox",
                                  .subscription = spec});
 #ifdef OUTBOX_WITH_KAFKA
   ASSERT_TRUE(loaded) << loaded.error().front().text();

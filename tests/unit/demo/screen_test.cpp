@@ -29,8 +29,13 @@ TEST(Screen, groups_digits) {
 
 TEST(Screen, the_json_has_the_numbers_of_the_table) {
   const auto numbers = nlohmann::json::parse(json(good()));
-  EXPECT_EQ(numbers, nlohmann::json({{"committed", 25113}, {"delivered", 25113}, {"lost", 0}, {"ghosts", 0},
-                                     {"out_of_order", 0}, {"duplicates", 612}, {"kills", 5}}));
+  EXPECT_EQ(numbers, nlohmann::json({{"committed", 25113},
+                                     {"delivered", 25113},
+                                     {"lost", 0},
+                                     {"ghosts", 0},
+                                     {"out_of_order", 0},
+                                     {"duplicates", 612},
+                                     {"kills", 5}}));
 }
 
 TEST(Screen, the_table_lines_up_and_fits) {
@@ -84,12 +89,21 @@ TEST(Screen, an_interrupted_run_may_still_have_broken_a_promise) {
 }
 
 TEST(Screen, the_progress_line_fits_a_narrow_terminal) {
-  const Progress big{.elapsed = std::chrono::milliseconds(123456), .committed = 1234567, .rolled_back = 123456,
-                     .delivered = 1234567, .kills = 10, .kills_planned = 10};
+  const Progress big{.elapsed = std::chrono::milliseconds(123456),
+                     .committed = 1234567,
+                     .rolled_back = 123456,
+                     .delivered = 1234567,
+                     .kills = 10,
+                     .kills_planned = 10};
   EXPECT_LE(progress_line(big).size() + 2, 90U);
-  const Progress usual{.elapsed = std::chrono::milliseconds(10000), .committed = 25113, .rolled_back = 2790,
-                       .delivered = 25113, .kills = 5, .kills_planned = 5};
-  EXPECT_EQ(progress_line(usual), " 10.0 s  committed 25,113  rolled back 2,790  delivered 25,113  kills 5/5");
+  const Progress usual{.elapsed = std::chrono::milliseconds(10000),
+                       .committed = 25113,
+                       .rolled_back = 2790,
+                       .delivered = 25113,
+                       .kills = 5,
+                       .kills_planned = 5};
+  EXPECT_EQ(progress_line(usual),
+            " 10.0 s  committed 25,113  rolled back 2,790  arrived 25,113  kills 5/5");
 }
 
 TEST(ProgressLine, off_a_terminal_is_one_line_a_second) {
@@ -102,7 +116,8 @@ TEST(ProgressLine, off_a_terminal_is_one_line_a_second) {
   std::fclose(out);
   const std::string written(text, size);
   std::free(text);
-  EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), 4) << written;  // 0, 1, 2 s, and the last
+  EXPECT_EQ(std::count(written.begin(), written.end(), '\n'), 4)
+      << written;  // 0, 1, 2 s, and the last
   EXPECT_THAT(written, Not(HasSubstr("\r")));
 }
 

@@ -276,7 +276,7 @@ TEST_P(AnySink, asked_to_stop_it_sends_nothing_more_and_waits_for_what_is_in_fli
   auto driver = opened(options());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}});
   EXPECT_THAT(driver.send(2), ElementsAre(1, 2));
-  driver.core.stop_asked();
+  driver.core.stop_asked(true);
   EXPECT_THAT(driver.send_all(), IsEmpty());
   EXPECT_FALSE(driver.core.finished());
   EXPECT_THAT(driver.core.settle(driver.now), IsEmpty());
@@ -294,8 +294,21 @@ TEST_P(AnySink, asked_to_stop_it_sends_nothing_more_and_waits_for_what_is_in_fli
 
 TEST_P(AnySink, asked_to_stop_with_nothing_to_do_it_has_finished) {
   CoreDriver driver(options());
-  driver.core.stop_asked();
+  driver.core.stop_asked(true);
   EXPECT_TRUE(driver.core.finished());
+}
+
+TEST_P(AnySink, tokens_start_where_those_of_the_sinks_earlier_life_ended) {
+  CoreOptions later = options();
+  later.first_token = 500;
+  auto driver = opened(later);
+  driver.pair("0", "1", {{1, "a"}, {2, "a"}, {3, "b"}});
+  driver.send_all();
+  EXPECT_EQ(driver.tokens.at(1), 500U);
+  EXPECT_EQ(driver.tokens.at(3), 502U);
+  EXPECT_EQ(driver.core.next_token(), 503U);
+  driver.report(1, Kind::acked);
+  EXPECT_EQ(driver.core.acked(), 1U);
 }
 
 TEST_P(AnySink, an_event_acked_in_an_earlier_life_is_not_sent_again) {
@@ -441,6 +454,74 @@ TEST(GatedSink, the_next_of_a_key_released_while_draining_goes_after_the_pause_i
   driver.ack(1);
   driver.pass_pause();
   EXPECT_THAT(driver.send_all(), ElementsAre(3, 4));
+}
+
+TEST(GatedSink, asked_to_stop_it_still_sends_what_lies_before_something_acked) {
+  auto driver = opened(gated());
+  driver.pair("0", "1", {{1, "a"}, {2, "a"}, {3, "b"}, {4, "a"}, {5, "b"}, {6, ""}});
+  EXPECT_THAT(driver.send(2), ElementsAre(1, 3));
+  driver.ack(3);
+  EXPECT_THAT(driver.send(1), ElementsAre(6));
+  // 6 is on its way: 1, 2, 4 and 5 are gaps before it.
+  driver.core.stop_asked(true);
+  driver.ack(6);
+  driver.ack(1);
+  EXPECT_FALSE(driver.core.finished());
+  EXPECT_THAT(driver.core.settle(driver.now), IsEmpty()) << "more is to come";
+  EXPECT_THAT(driver.send_all(), ElementsAre(5, 2));
+  driver.ack_all({2, 5});
+  EXPECT_THAT(driver.send_all(), ElementsAre(4));
+  driver.ack(4);
+  EXPECT_EQ(driver.settle().size(), 1U);
+  EXPECT_TRUE(driver.core.finished());
+  EXPECT_THAT(driver.core.unsettled_acks(), IsEmpty());
+}
+
+TEST(GatedSink, asked_to_stop_it_sends_nothing_behind_the_last_acked) {
+  auto driver = opened(gated());
+  driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "a"}, {4, "b"}, {5, "c"}});
+  EXPECT_THAT(driver.send(2), ElementsAre(1, 2));
+  driver.core.stop_asked(true);
+  driver.ack_all({1, 2});
+  EXPECT_THAT(driver.send_all(), IsEmpty());
+  EXPECT_EQ(driver.settle().size(), 1U);
+  EXPECT_TRUE(driver.core.finished());
+}
+
+TEST(GatedSink, a_failure_ends_the_filling_of_gaps) {
+  auto driver = opened(gated());
+  driver.pair("0", "1", {{1, "a"}, {2, "a"}, {3, "b"}});
+  driver.send_all();
+  driver.ack(3);
+  driver.core.stop_asked(true);
+  driver.report(1, Kind::retry);
+  EXPECT_THAT(driver.send_all(), IsEmpty());
+  EXPECT_TRUE(driver.core.finished());
+  EXPECT_THAT(driver.core.unsettled_acks(), ElementsAre(ref_of(3)));
+}
+
+TEST(GatedSink, told_not_to_it_fills_no_gaps) {
+  auto driver = opened(gated());
+  driver.pair("0", "1", {{1, "a"}, {2, "a"}, {3, "b"}});
+  driver.send_all();
+  driver.ack(3);
+  driver.core.stop_asked(true);
+  driver.core.stop_asked(false);  // the lease is over
+  driver.ack(1);
+  EXPECT_THAT(driver.send_all(), IsEmpty());
+  EXPECT_EQ(driver.settle().size(), 1U);
+  EXPECT_TRUE(driver.core.finished());
+}
+
+TEST(GatedSink, while_it_pauses_it_fills_no_gaps) {
+  auto driver = opened(gated());
+  driver.pair("0", "1", {{1, "a"}, {2, "b"}});
+  driver.send_all();
+  driver.ack(2);
+  driver.report(1, Kind::retry);
+  driver.core.stop_asked(true);
+  EXPECT_THAT(driver.send_all(), IsEmpty());
+  EXPECT_TRUE(driver.core.finished());
 }
 
 // ---- misuse

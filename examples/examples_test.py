@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""The examples do what they say, and README.md shows them as they are."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import uuid
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+BINARY = os.environ.get("OUTBOX_BINARY", str(ROOT / "build" / "outbox"))
+PROGRAMS = Path(os.environ.get("OUTBOX_EXAMPLES", ROOT / "build" / "examples"))
+POSTGRES = os.environ.get("OUTBOX_TEST_POSTGRES")
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="outbox-examples-")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("OUTBOX_")}
+
+    def run_it(self, *command, **more):
+        run = subprocess.run([*map(str, command)], cwd=self.folder, env=self.environment | more, check=False,
+                             capture_output=True, text=True, timeout=60)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        return run.stdout
+
+
+class OnSqlite(Case):
+    def setUp(self):
+        super().setUp()
+        self.run_it(BINARY, "migrate", "--store", "sqlite:shop.db")
+
+    def test_a_first_program_in_cpp_and_one_in_python(self):
+        self.run_it(PROGRAMS / "place_order_sqlite")
+        self.run_it(sys.executable, HERE / "place_order.py")
+        out = self.run_it(PROGRAMS / "relay_inside", "sqlite:shop.db")
+        self.assertEqual(out, 'OrderPlaced {"total": 12.5}\n' * 2)
+
+    def test_the_configuration(self):
+        shutil.copy(HERE / "outbox.toml", self.folder)
+        self.run_it(PROGRAMS / "place_order_sqlite")
+        self.run_it(BINARY, "enqueue", "order", "1", "OrderPaid", '{"by": "card"}')
+        relay = subprocess.Popen([BINARY, "relay"], cwd=self.folder, env=self.environment, stdout=subprocess.PIPE,
+                                 stderr=subprocess.DEVNULL, text=True)
+        try:
+            line = json.loads(relay.stdout.readline())
+            self.assertIn("OrderPaid", json.dumps(line))
+        finally:
+            relay.terminate()
+            relay.communicate(timeout=60)
+        lines = [json.loads(line) for line in (self.folder / "orders.jsonl").read_text(encoding="utf-8").splitlines()]
+        self.assertEqual([line["event_type"] for line in lines], ["OrderPlaced", "OrderPaid"])
+
+
+@unittest.skipUnless(POSTGRES, "OUTBOX_TEST_POSTGRES is not set: no PostgreSQL server")
+class OnPostgres(Case):
+    def setUp(self):
+        super().setUp()
+        name = "examples_" + uuid.uuid4().hex[:12]
+        self.psql(POSTGRES, "-c", f'CREATE DATABASE "{name}"')
+        self.addCleanup(self.psql, POSTGRES, "-c", f'DROP DATABASE "{name}" WITH (FORCE)')
+        base, question, query = POSTGRES.partition("?")
+        self.database = base.rpartition("/")[0] + "/" + name + question + query
+        self.run_it(BINARY, "migrate", "--store", self.database)
+
+    def psql(self, database, *arguments):
+        return self.run_it("psql", database, "-qXAtv", "ON_ERROR_STOP=1", *arguments)
+
+    def test_a_first_program_in_cpp_and_one_in_sql(self):
+        self.psql(self.database, "-f", HERE / "place_order.sql")
+        self.run_it(PROGRAMS / "place_order_postgres", DATABASE_URL=self.database)
+        out = self.run_it(PROGRAMS / "relay_inside", self.database)
+        self.assertEqual(out.splitlines(), ['OrderPlaced {"total": 12.5}', 'OrderPaid {"by": "card"}',
+                                            'OrderPlaced {"total": 12.5}'])
+
+
+class Readme(unittest.TestCase):
+    def test_it_shows_the_examples_as_they_are(self):
+        text = (ROOT / "README.md").read_text(encoding="utf-8")
+        shown = re.findall(r"<!-- examples/(\S+) -->\n```\w*\n(.*?)```", text, re.S)
+        self.assertGreaterEqual({name for name, _ in shown}, {"place_order_sqlite.cpp", "place_order.sql", "outbox.toml"})
+        for name, code in shown:
+            self.assertEqual(code, (HERE / name).read_text(encoding="utf-8"), f"README.md: {name} is not as it is in examples/")
+
+    def test_its_links_lead_somewhere(self):
+        for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+            text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+            for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+                if "://" not in link:
+                    self.assertTrue((page.parent / link).exists(), f"{page.relative_to(ROOT)}: {link}")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,53 @@
+#include "relay/lease_keeper.hpp"
+
+#include <utility>
+
+#include "base/thread.hpp"
+
+namespace outbox::relay {
+
+Result<store::Membership::Standing> renew(store::Membership& membership, std::chrono::milliseconds lease,
+                                          TrustDeadline& trust) {
+  const TimePoint before = std::chrono::steady_clock::now();
+  auto standing = membership.keep(lease);
+  // Counted from before the heartbeat was sent, less a margin for what is on its way.
+  if (standing && standing->owner) trust.extend_to(before + lease - lease / 5);
+  return standing;
+}
+
+LeaseKeeper::LeaseKeeper(store::Membership& membership, std::chrono::milliseconds lease, std::int64_t generation,
+                         TrustDeadline& trust, std::function<void()> lost)
+    : membership_(membership), lease_(lease), generation_(generation), trust_(trust), lost_(std::move(lost)) {
+  thread_ = start_thread("ob-lease", [this](const std::stop_token& stop) { run(stop); });
+}
+
+LeaseKeeper::~LeaseKeeper() {
+  thread_.request_stop();
+  thread_.join();
+}
+
+std::optional<Error> LeaseKeeper::failure() const {
+  const std::scoped_lock lock(mutex_);
+  return failure_;
+}
+
+void LeaseKeeper::run(const std::stop_token& stop) {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      stopped_.wait_for(lock, stop, lease_ / 3, [] { return false; });
+    }
+    if (stop.stop_requested()) return;
+    auto standing = renew(membership_, lease_, trust_);
+    if (standing && standing->owner && standing->generation == generation_) continue;
+    if (standing) trust_.end();
+    const std::scoped_lock lock(mutex_);
+    failure_ = standing ? Error{.code = Errc::lease_lost, .remedy = Remedy::retry_call, .effect = Effect::none,
+                                .message = "the lanes were taken over by " + standing->other, .hint = {}, .origin = {}}
+                        : standing.error();
+    break;
+  }
+  lost_();
+}
+
+}  // namespace outbox::relay

@@ -1,0 +1,160 @@
+#include "store/sqlite/kept_statements.hpp"
+
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/error.hpp"
+#include "store/sqlite/error_map.hpp"
+#include "store/sqlite/queries.hpp"
+
+namespace outbox::store::sqlite {
+namespace {
+
+constexpr const char* kModuleName = "outbox_statements";
+
+std::string_view sql_of(KeptStatements::Which which) {
+  switch (which) {
+    case KeptStatements::Which::begin: return query::kBegin;
+    case KeptStatements::Which::commit: return query::kCommit;
+    case KeptStatements::Which::rollback: return query::kRollback;
+    case KeptStatements::Which::insert: return query::kInsertEvent;
+  }
+  return query::kInsertEvent;
+}
+
+/// Which connections have theirs. An entry goes when SQLite destroys the module, that is with its connection: a later
+/// connection at the same address starts anew.
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<sqlite3*, std::unique_ptr<KeptStatements>> entries;
+
+  // Never destroyed: connections may be closed by destructors of static objects.
+  static Registry& instance() {
+    static auto* const registry = new Registry;
+    return *registry;
+  }
+};
+
+bool is_open(sqlite3* db, const sqlite3_stmt* wanted) {
+  for (sqlite3_stmt* stmt = sqlite3_next_stmt(db, nullptr); stmt != nullptr;
+       stmt = sqlite3_next_stmt(db, stmt)) {
+    if (stmt == wanted) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+/// The virtual table: it has no rows and is there to be disconnected.
+struct KeptTable {
+  sqlite3_vtab base{};  // first: SQLite sees only this
+  KeptStatements* kept{nullptr};
+
+  static int connect(sqlite3* db, void* kept, int, const char* const*, sqlite3_vtab** table,
+                     char**) noexcept {
+    const int code = sqlite3_declare_vtab(db, "CREATE TABLE outbox_statements (unused)");
+    if (code != SQLITE_OK) return code;
+    auto* made = new (std::nothrow) KeptTable;
+    if (made == nullptr) return SQLITE_NOMEM;
+    made->kept = static_cast<KeptStatements*>(kept);
+    made->kept->connected_ = true;
+    *table = &made->base;
+    return SQLITE_OK;
+  }
+  static int disconnect(sqlite3_vtab* table) noexcept {
+    auto* const ours = reinterpret_cast<KeptTable*>(table);
+    ours->kept->disconnect();
+    delete ours;
+    return SQLITE_OK;
+  }
+  static int best_index(sqlite3_vtab*, sqlite3_index_info*) noexcept { return SQLITE_OK; }
+  static int open(sqlite3_vtab*, sqlite3_vtab_cursor**) noexcept { return SQLITE_ERROR; }
+
+  static void forget(void* kept) noexcept {
+    Registry& registry = Registry::instance();
+    const std::scoped_lock lock(registry.mutex);
+    registry.entries.erase(static_cast<KeptStatements*>(kept)->db_);
+  }
+
+  static const sqlite3_module* module() {
+    static const sqlite3_module module = [] {
+      sqlite3_module made{};
+      made.xConnect = connect;
+      made.xDisconnect = disconnect;
+      made.xBestIndex = best_index;
+      made.xOpen = open;
+      return made;
+    }();
+    return &module;
+  }
+};
+
+Result<KeptStatements*> KeptStatements::of(sqlite3* db) {
+  Registry& registry = Registry::instance();
+  KeptStatements* kept = nullptr;
+  {
+    const std::scoped_lock lock(registry.mutex);
+    if (const auto found = registry.entries.find(db); found != registry.entries.end())
+      return found->second.get();
+    kept = new KeptStatements(db);
+    registry.entries.emplace(db, std::unique_ptr<KeptStatements>(kept));
+  }
+  // Calls forget() itself when it fails.
+  const int code =
+      sqlite3_create_module_v2(db, kModuleName, KeptTable::module(), kept, KeptTable::forget);
+  if (code != SQLITE_OK) return fail(map_error(db, code, "sqlite: enqueue"));
+  return kept;
+}
+
+Result<sqlite3_stmt*> KeptStatements::get(Which which) {
+  // Again after a sqlite3_close() that failed because of the application's own statements.
+  if (!connected_) {
+    if (Status status = connect(); !status) return pass(status);
+  }
+  sqlite3_stmt*& stmt = statements_[static_cast<std::size_t>(which)];
+  if (stmt != nullptr) return stmt;
+  const std::string_view sql = sql_of(which);
+  const int code = sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &stmt, nullptr);
+  if (code != SQLITE_OK) return fail(map_error(db_, code, "sqlite: enqueue"));
+  return stmt;
+}
+
+Status KeptStatements::run(Which which, const char* what) {
+  auto stmt = get(which);
+  if (!stmt) return pass(stmt);
+  const int code = sqlite3_step(*stmt);
+  if (code == SQLITE_DONE) {
+    sqlite3_reset(*stmt);
+    return {};
+  }
+  Error error = map_error(db_, code, what);
+  sqlite3_reset(*stmt);
+  return fail(std::move(error));
+}
+
+/// Naming the table in a statement makes SQLite connect it.
+Status KeptStatements::connect() {
+  sqlite3_stmt* stmt = nullptr;
+  const std::string_view sql = query::kConnectStatements;
+  const int code =
+      sqlite3_prepare_v2(db_, sql.data(), static_cast<int>(sql.size()), &stmt, nullptr);
+  sqlite3_finalize(stmt);
+  if (code != SQLITE_OK) return fail(map_error(db_, code, "sqlite: enqueue"));
+  OUTBOX_CHECK(connected_);
+  return {};
+}
+
+// Some wrappers finalize every statement of a connection before they close it, ours too.
+void KeptStatements::disconnect() noexcept {
+  for (sqlite3_stmt*& stmt : statements_) {
+    if (stmt != nullptr && is_open(db_, stmt)) sqlite3_finalize(stmt);
+    stmt = nullptr;
+  }
+  connected_ = false;
+}
+
+}  // namespace outbox::store::sqlite

@@ -1,0 +1,47 @@
+// The statements of enqueueing, compiled once per connection of the application: compiling them anew would be most of
+// the cost of an event (10 us warm, twice that after a sync).
+//
+// A statement of ours must not make the application's sqlite3_close() fail, which refuses to close a connection with
+// open statements. So they belong to a virtual table of ours on that connection (nobody sees or creates it): SQLite
+// disconnects its virtual tables before it looks for open statements, as it must for full-text search, whose tables
+// keep statements too.
+#pragma once
+
+#include <sqlite3.h>
+
+#include <array>
+#include <cstdint>
+#include <outbox/error.hpp>
+
+namespace outbox::store::sqlite {
+
+class KeptStatements {
+ public:
+  enum class Which : std::uint8_t { begin, commit, rollback, insert };
+
+  /// Those of this connection; made when there are none. Valid until the connection is closed.
+  [[nodiscard]] static Result<KeptStatements*> of(sqlite3* db);
+
+  KeptStatements(const KeptStatements&) = delete;
+  KeptStatements& operator=(const KeptStatements&) = delete;
+  KeptStatements(KeptStatements&&) = delete;
+  KeptStatements& operator=(KeptStatements&&) = delete;
+  ~KeptStatements() = default;
+
+  /// Reset, without bindings.
+  [[nodiscard]] Result<sqlite3_stmt*> get(Which which);
+  /// Runs one without parameters and rows.
+  [[nodiscard]] Status run(Which which, const char* what);
+
+ private:
+  friend struct KeptTable;
+  explicit KeptStatements(sqlite3* db) : db_(db) {}
+  [[nodiscard]] Status connect();
+  void disconnect() noexcept;
+
+  sqlite3* const db_;
+  bool connected_{false};  ///< SQLite will tell us before it closes.
+  std::array<sqlite3_stmt*, 4> statements_{};
+};
+
+}  // namespace outbox::store::sqlite

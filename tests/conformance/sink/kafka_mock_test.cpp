@@ -1,0 +1,179 @@
+// What the Kafka sink makes of each error a broker can answer, with librdkafka's mock brokers. (What a real broker does with
+// sequence numbers the mock does not know; that is in tests/integration/kafka.)
+#include <gtest/gtest.h>
+#include <librdkafka/rdkafka.h>
+#include <librdkafka/rdkafka_mock.h>
+
+#include <array>
+#include <chrono>
+#include <memory>
+
+#include "conformance/sink/mini_relay.hpp"
+#include "sink/registry.hpp"
+
+namespace outbox::test {
+namespace {
+
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+using Kind = Outcome::Kind;
+
+constexpr std::int16_t kProduce = 0;
+constexpr std::int16_t kInitProducerId = 22;
+
+class MockBrokers {
+ public:
+  MockBrokers() {
+    rd_kafka_conf_t* conf = rd_kafka_conf_new();
+    std::array<char, 256> why{};
+    rd_kafka_conf_set(conf, "log_level", "0", why.data(), why.size());
+    handle_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf, why.data(), why.size());
+    cluster_ = rd_kafka_mock_cluster_new(handle_, 1);
+    rd_kafka_mock_topic_create(cluster_, "order.events", 1, 1);
+  }
+  MockBrokers(const MockBrokers&) = delete;
+  MockBrokers& operator=(const MockBrokers&) = delete;
+  ~MockBrokers() {
+    rd_kafka_mock_cluster_destroy(cluster_);
+    rd_kafka_destroy(handle_);
+  }
+  [[nodiscard]] std::string brokers() const { return rd_kafka_mock_cluster_bootstraps(cluster_); }
+  /// The next `times` requests of that kind are answered so.
+  void answer(std::int16_t request, rd_kafka_resp_err_t code, int times) {
+    for (int i = 0; i < times; ++i) rd_kafka_mock_push_request_errors(cluster_, request, 1, code);
+  }
+  void forget(std::int16_t request) { rd_kafka_mock_clear_request_errors(cluster_, request); }
+
+ private:
+  rd_kafka_t* handle_{nullptr};
+  rd_kafka_mock_cluster_t* cluster_{nullptr};
+};
+
+class KafkaMockTest : public testing::Test {
+ protected:
+  KafkaMockTest() {
+    SubscriptionSpec spec;
+    spec.name = "orders";
+    spec.sink = "kafka";
+    spec.sink_settings = {{"brokers", mock_.brokers()}, {"delivery_deadline", "2s"}};
+    sink_ = sink::make_sink(spec).value();
+    load_.add_many(20, 3);
+  }
+
+  /// Opens, sends all at once, waits for the outcomes.
+  void send_all() {
+    relay_.emplace(*sink_, load_);
+    ASSERT_TRUE(sink_->open());
+    ASSERT_EQ(relay_->offer(20), 20U);
+    ASSERT_TRUE(relay_->drain());
+  }
+  void expect_all_acked() {
+    EXPECT_EQ(relay_->acked(), load_.size());
+    EXPECT_TRUE(relay_->failures().empty());
+  }
+  void expect_recovery() {
+    mock_.forget(kProduce);
+    mock_.forget(kInitProducerId);
+    relay_->rewind();
+    EXPECT_TRUE(relay_->deliver());
+    EXPECT_EQ(relay_->acked(), load_.size());
+  }
+  [[nodiscard]] const Outcome& first_failure() const { return relay_->failures().front().outcome; }
+
+  MockBrokers mock_;
+  Load load_;
+  std::unique_ptr<Sink> sink_;
+  std::optional<MiniRelay> relay_;
+};
+
+TEST_F(KafkaMockTest, errors_that_pass_are_not_seen) {
+  for (const auto code : {RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,
+                          RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT, RD_KAFKA_RESP_ERR__TRANSPORT}) {
+    mock_.answer(kProduce, code, 2);
+    send_all();
+    expect_all_acked();
+  }
+}
+
+TEST_F(KafkaMockTest, a_duplicate_is_a_success) {
+  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER, 1);
+  send_all();
+  expect_all_acked();
+}
+
+TEST_F(KafkaMockTest, missing_rights_block_and_say_so) {
+  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, 100);
+  send_all();
+  ASSERT_EQ(relay_->failures().size(), load_.size());
+  EXPECT_EQ(first_failure().kind, Kind::blocked);
+  EXPECT_EQ(first_failure().error.code, Errc::permission_denied);
+  EXPECT_EQ(first_failure().error.remedy, Remedy::fix);
+  EXPECT_NE(first_failure().error.message.find("order.events"), std::string::npos) << first_failure().error.message;
+  EXPECT_FALSE(first_failure().error.hint.empty());
+  expect_recovery();
+}
+
+TEST_F(KafkaMockTest, missing_rights_to_produce_at_all_block_and_say_so) {
+  mock_.answer(kInitProducerId, RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, 100);
+  send_all();
+  ASSERT_EQ(relay_->failures().size(), load_.size());
+  EXPECT_EQ(first_failure().kind, Kind::blocked) << first_failure().error.text();
+  EXPECT_EQ(first_failure().error.code, Errc::permission_denied);
+  expect_recovery();
+}
+
+TEST_F(KafkaMockTest, too_few_replicas_block_after_the_deadline) {
+  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, 1000);
+  const auto from = Clock::now();
+  send_all();
+  EXPECT_GE(Clock::now() - from, seconds(2));
+  EXPECT_LT(Clock::now() - from, seconds(5));
+  ASSERT_EQ(relay_->failures().size(), load_.size());
+  EXPECT_EQ(first_failure().kind, Kind::blocked);
+  EXPECT_NE(first_failure().error.message.find("no delivery for"), std::string::npos) << first_failure().error.message;
+  EXPECT_NE(first_failure().error.hint.find("min.insync.replicas"), std::string::npos) << first_failure().error.hint;
+  expect_recovery();
+}
+
+TEST_F(KafkaMockTest, what_may_have_been_written_before_the_deadline_is_unknown) {
+  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND, 1000);
+  send_all();
+  ASSERT_EQ(relay_->failures().size(), load_.size());
+  EXPECT_EQ(first_failure().kind, Kind::unknown);
+  EXPECT_EQ(first_failure().error.effect, Effect::unknown);
+  expect_recovery();
+}
+
+TEST_F(KafkaMockTest, a_client_that_gives_up_is_replaced) {
+  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, 1);
+  send_all();
+  ASSERT_FALSE(relay_->failures().empty());
+  for (const auto& failure : relay_->failures()) {
+    EXPECT_TRUE(failure.outcome.kind == Kind::retry || failure.outcome.kind == Kind::unknown)
+        << to_string(failure.outcome.kind) << " " << failure.outcome.error.text();
+    EXPECT_FALSE(failure.outcome.error.message.empty());
+  }
+  expect_recovery();
+}
+
+TEST_F(KafkaMockTest, a_full_disk_of_the_broker_is_waited_for) {
+  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR, 3);
+  send_all();
+  expect_all_acked();
+}
+
+TEST_F(KafkaMockTest, a_refused_batch_blames_nobody_and_a_message_refused_alone_is_rejected) {
+  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_INVALID_RECORD, 1);
+  send_all();
+  ASSERT_EQ(relay_->failures().size(), load_.size());
+  for (const auto& failure : relay_->failures()) EXPECT_EQ(failure.outcome.kind, Kind::retry);
+  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_INVALID_RECORD, 1);
+  ASSERT_TRUE(sink_->open());
+  relay_->rewind();
+  ASSERT_EQ(relay_->offer(20), 1U);
+  ASSERT_TRUE(relay_->drain());
+  EXPECT_EQ(relay_->rejected(), std::vector<std::size_t>{0});
+}
+
+}  // namespace
+}  // namespace outbox::test

@@ -1,0 +1,111 @@
+// Subscriptions and what is told about them.
+#include <atomic>
+#include <thread>
+
+#include "integration/postgres/harness.hpp"
+
+namespace outbox::test {
+namespace {
+
+class PostgresCatalog : public PostgresTest {
+ protected:
+  void SetUp() override {
+    PostgresTest::SetUp();
+    if (IsSkipped()) return;
+    auto catalog = store_->catalog();
+    ASSERT_TRUE(ok(catalog));
+    catalog_ = std::move(*catalog);
+  }
+  void enqueue(int count) const {
+    (void)connect().exec("SELECT outbox.enqueue('a', i::text, 'E', 'x') FROM generate_series(1, " + std::to_string(count) + ") i");
+  }
+  [[nodiscard]] store::SubscriptionProgress progress(std::int64_t limit = 1000) {
+    auto rows = catalog_->subscriptions();
+    EXPECT_TRUE(ok(rows));
+    auto progress = catalog_->progress(rows->front(), limit);
+    EXPECT_TRUE(ok(progress));
+    return progress.value_or(store::SubscriptionProgress{});
+  }
+  /// A settlement as the relay would write it.
+  void settle(const std::string& s1, const std::string& s2, const std::string& position, const std::string& l) const {
+    (void)connect().exec("INSERT INTO outbox.settlement (subscription, kind, lanes, generation, config_version, s1, s2, position, l, "
+                         "acked, filtered) VALUES (1, 'settle', -1, 1, 1, '" + s1 + "', '" + s2 + "', " + position + ", " + l +
+                         ", 3, 2)");
+  }
+
+  std::unique_ptr<store::Catalog> catalog_;
+};
+
+TEST_F(PostgresCatalog, two_that_create_at_once_make_one) {
+  std::atomic<int> changed{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 6; ++i) {
+      threads.emplace_back([&] {
+        auto catalog = store_->catalog();
+        auto done = (*catalog)->apply({.name = "mails", .sink = "null"});
+        EXPECT_TRUE(ok(done));
+        changed += done && *done ? 1 : 0;
+      });
+    }
+  }
+  EXPECT_EQ(changed, 1);
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.settlement WHERE kind = 'reset'"), "1");
+}
+
+TEST_F(PostgresCatalog, pending_counts_from_the_beginning_and_up_to_the_limit) {
+  enqueue(30);
+  ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null"})));
+  EXPECT_EQ(progress().pending, 30);
+  EXPECT_FALSE(progress().pending_capped);
+  EXPECT_NE(progress().oldest_pending_at, "");
+  EXPECT_EQ(progress(10).pending, 10);
+  EXPECT_TRUE(progress(10).pending_capped);
+}
+
+TEST_F(PostgresCatalog, pending_from_now_on_includes_who_was_in_flight) {
+  enqueue(5);
+  Pg writer(database_->url());
+  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'late', 'E', 'x')");
+  ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null", .start = "now"})));
+  EXPECT_EQ(progress().pending, 0);
+  EXPECT_EQ(progress().oldest_pending_at, "");
+  (void)writer.exec("COMMIT");
+  EXPECT_EQ(progress().pending, 1);
+  enqueue(2);
+  EXPECT_EQ(progress().pending, 3);
+}
+
+TEST_F(PostgresCatalog, pending_in_the_middle_of_a_pair) {
+  ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null"})));
+  Pg late(database_->url());
+  (void)late.exec("BEGIN; SELECT outbox.enqueue('a', 'late', 'E', 'x')");  // seq 1, in flight in s2
+  enqueue(10);                                                              // seq 2 to 11
+  const std::string s2 = value("SELECT pg_current_snapshot()");
+  settle("3:3:", s2, "5", "11");
+  EXPECT_EQ(progress().pending, 6);
+  (void)late.exec("COMMIT");
+  EXPECT_EQ(progress().pending, 7);
+  enqueue(3);
+  EXPECT_EQ(progress().pending, 10);
+  settle("3:3:", s2, "NULL", "11");
+  EXPECT_EQ(progress().pending, 4);
+  EXPECT_EQ(progress().acked, 6);
+  EXPECT_EQ(progress().filtered, 4);
+  EXPECT_EQ(progress().generation, 1);
+  EXPECT_THAT(progress().last_settled_at, ::testing::MatchesRegex("....-..-..T..:..:......Z"));
+}
+
+TEST_F(PostgresCatalog, a_config_that_this_version_cannot_read_stands_still) {
+  (void)connect().exec(R"(INSERT INTO outbox.subscription (name, config) VALUES ('odd', '{"sink": 7}'))");
+  ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null"})));
+  auto rows = catalog_->subscriptions();
+  ASSERT_TRUE(ok(rows));
+  ASSERT_EQ(rows->size(), 2U);
+  EXPECT_EQ((*rows)[1].spec.name, "odd");
+  EXPECT_EQ((*rows)[1].state, store::SubscriptionState::stopped);
+  EXPECT_NE((*rows)[1].reason, "");
+}
+
+}  // namespace
+}  // namespace outbox::test

@@ -1,0 +1,153 @@
+// The connection: batches, values there and back, poolers, deadlines, losses.
+#include "store/postgres/connection.hpp"
+
+#include "integration/postgres/harness.hpp"
+#include "store/postgres/transact.hpp"
+
+namespace outbox::test {
+namespace {
+
+using namespace store::postgres;  // NOLINT(google-build-using-namespace): this file is about it
+
+Query query(const std::string& sql) { return prepared("test", sql, "outbox"); }
+
+std::unique_ptr<Connection> open_connection(const std::string& url) {
+  auto connection = Connection::open({.url = url}, "test");
+  EXPECT_TRUE(ok(connection));
+  return connection ? std::make_unique<Connection>(std::move(*connection)) : nullptr;
+}
+
+class PostgresConnection : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    OUTBOX_NEEDS_POSTGRES();
+    connection_ = open_connection(*environment("OUTBOX_TEST_POSTGRES"));
+    ASSERT_NE(connection_, nullptr);
+  }
+  std::unique_ptr<Connection> connection_;
+};
+
+TEST_F(PostgresConnection, values_come_back_as_they_went) {
+  const EventId id = EventId::generate();
+  const Query q = query(
+      "SELECT $1::bigint, $2::int, $3::boolean, $4::uuid, $5::bytea, $6::text, $7::xid8[] = '{5,18446744073709551615}', "
+      "$8::bigint[] = '{-1,2}', $9::bigint IS NULL, $10::smallint");
+  auto rows = connection_->exec(
+      q, {Param::int8(std::int64_t{-5}), Param::int4(7), Param::boolean(true), Param::uuid(id),
+          Param::bytes(std::string("\0\xff", 2)), Param::text("\xC3\xBC"), Param::xid8_array(std::vector<std::uint64_t>{5, ~0ULL}),
+          Param::int8_array(std::vector<std::int64_t>{-1, 2}), Param::int8(std::optional<std::int64_t>{}),
+          Param::int2(-3)});
+  ASSERT_TRUE(ok(rows));
+  EXPECT_EQ(rows->int8(0, 0), -5);
+  EXPECT_EQ(rows->int4(0, 1), 7);
+  EXPECT_TRUE(rows->boolean(0, 2));
+  EXPECT_EQ(rows->uuid(0, 3), id);
+  EXPECT_EQ(rows->bytes(0, 4), std::string("\0\xff", 2));
+  EXPECT_EQ(rows->text(0, 5), "\xC3\xBC");
+  EXPECT_TRUE(rows->boolean(0, 6));
+  EXPECT_TRUE(rows->boolean(0, 7));
+  EXPECT_TRUE(rows->boolean(0, 8));
+  EXPECT_EQ(rows->int2(0, 9), -3);
+}
+
+TEST_F(PostgresConnection, an_error_in_a_batch_leaves_it_usable_and_outside_a_transaction) {
+  const Query begin = unprepared("begin", "BEGIN", "outbox");
+  const Query bad = query("SELECT 1 / $1::int");
+  const Query after = query("SELECT 2::bigint");
+  connection_->send(begin);
+  connection_->send(bad, {Param::int4(0)});
+  connection_->send(after);
+  auto failed = connection_->finish();
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().origin, "pg:22012");
+  EXPECT_FALSE(connection_->in_transaction());
+  auto good = connection_->exec(after);
+  ASSERT_TRUE(ok(good));
+  EXPECT_EQ(good->int8(0, 0), 2);
+}
+
+TEST_F(PostgresConnection, counts_statements) {
+  const Query one = query("SELECT 1");
+  const auto before = connection_->statements();
+  connection_->send(one);
+  connection_->send(one);
+  ASSERT_TRUE(ok(connection_->finish()));
+  EXPECT_EQ(connection_->statements() - before, 2U);
+}
+
+TEST_F(PostgresConnection, gives_up_when_no_answer_comes) {
+  connection_->set_deadline(std::chrono::milliseconds(200));
+  const Query sleep = query("SELECT pg_sleep(60)");
+  auto failed = connection_->exec(sleep);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, Errc::deadline_exceeded);
+  EXPECT_EQ(failed.error().remedy, Remedy::reconnect);
+  EXPECT_EQ(failed.error().effect, Effect::unknown);
+  EXPECT_TRUE(connection_->broken());
+}
+
+TEST_F(PostgresConnection, a_session_ended_by_the_server_is_to_be_opened_again) {
+  auto pid = connection_->exec(query("SELECT pg_backend_pid()"));
+  ASSERT_TRUE(ok(pid));
+  Pg other(*environment("OUTBOX_TEST_POSTGRES"));
+  ASSERT_EQ(other.value("SELECT pg_terminate_backend(" + std::to_string(pid->int4(0, 0)) + ")"), "t");
+  const Query one = query("SELECT 1");
+  ASSERT_TRUE(eventually([&] { return !connection_->exec(one); }));
+  auto failed = connection_->exec(one);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().remedy, Remedy::reconnect);
+}
+
+TEST_F(PostgresConnection, refusals_are_one_line_without_the_password) {
+  for (const char* url : {"postgresql://me:secret@127.0.0.1:1/shop", "postgresql://me:secret@127.0.0.1:1/shop?secret=1",
+                          "host=127.0.0.1 port=1 password=secret secret", "postgresql://[secret"}) {
+    auto failed = Connection::open({.url = url}, "test");
+    ASSERT_FALSE(failed) << url;
+    EXPECT_EQ(failed.error().text().find("secret"), std::string::npos) << failed.error().text();
+    EXPECT_EQ(failed.error().text().find('\n'), std::string::npos) << failed.error().text();
+  }
+}
+
+TEST_F(PostgresConnection, an_unknown_database_is_named) {
+  auto failed = Connection::open({.url = url_of_database(*environment("OUTBOX_TEST_POSTGRES"), "no_such_database")}, "test");
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, Errc::not_found);
+  EXPECT_THAT(failed.error().message, ::testing::HasSubstr("no_such_database"));
+}
+
+/// Several connections through a pooler in transaction mode, so that they get each other's backends.
+class PostgresPooler : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    OUTBOX_NEEDS("OUTBOX_TEST_PGBOUNCER", "pgbouncer in transaction mode");
+    for (auto& connection : connections_) {
+      connection = open_connection(*environment("OUTBOX_TEST_PGBOUNCER"));
+      ASSERT_NE(connection, nullptr);
+    }
+  }
+  std::array<std::unique_ptr<Connection>, 3> connections_;
+  const Queries queries_{"outbox"};
+};
+
+TEST_F(PostgresPooler, statements_go_on_without_being_prepared) {
+  const Query next = query("SELECT $1::bigint + 1");
+  bool fell_back = false;
+  for (std::int64_t round = 0; round < 20; ++round) {
+    // One holds its backend in a transaction while the others run, so backends change hands.
+    const Status status = transact(*connections_[0], queries_, [&](Connection& held) -> Result<Decision> {
+      for (auto* connection : {&held, connections_[1].get(), connections_[2].get()}) {
+        auto rows = connection->exec(next, {Param::int8(round)});
+        if (!rows) return tl::unexpected<Error>(rows.error());
+        EXPECT_EQ(rows->int8(0, 0), round + 1);
+      }
+      return Decision::commit;
+    });
+    ASSERT_TRUE(ok(status));
+    std::rotate(connections_.begin(), connections_.begin() + 1, connections_.end());
+  }
+  for (const auto& connection : connections_) fell_back = fell_back || !connection->uses_prepared();
+  EXPECT_TRUE(fell_back) << "the pooler supports prepared statements; then this test shows little";
+}
+
+}  // namespace
+}  // namespace outbox::test

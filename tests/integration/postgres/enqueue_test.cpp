@@ -1,0 +1,306 @@
+// outbox/postgres.hpp: an event exists if and only if the business transaction committed.
+#include <outbox/postgres.hpp>
+#include <thread>
+
+#include "integration/postgres/harness.hpp"
+
+struct sqlite3;
+
+namespace outbox::test {
+
+/// A session type of an application.
+struct ShopSession {
+  PGconn* native;
+};
+
+}  // namespace outbox::test
+
+template <>
+struct outbox::postgres::Adapter<outbox::test::ShopSession> {
+  static PGconn* connection(const outbox::test::ShopSession& session) { return session.native; }
+};
+
+namespace outbox::test {
+namespace {
+
+using postgres::Outbox;
+using postgres::Transaction;
+
+// What is not a transaction of PostgreSQL does not compile.
+template <class T>
+concept Enqueues = requires(const Outbox& box, T&& target, const Event& event) { box.enqueue(std::forward<T>(target), event); };
+static_assert(Enqueues<Transaction&> && Enqueues<PGconn*> && Enqueues<ShopSession&>);
+static_assert(!Enqueues<sqlite3*> && !Enqueues<const Transaction&> && !Enqueues<Transaction> && !Enqueues<int> &&
+              !Enqueues<std::nullptr_t> && !Enqueues<const char*> && !Enqueues<void*>);
+
+Event order(const std::string& id = "42") {
+  return Event{.aggregate_type = "order", .aggregate_id = id, .event_type = "OrderPlaced", .payload = R"({"total": 12.5})"};
+}
+
+Error error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Exception& thrown) {
+    return thrown.error();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+class PostgresEnqueue : public PostgresTest {
+ protected:
+  void SetUp() override {
+    PostgresTest::SetUp();
+    if (IsSkipped()) return;
+    connection_ = std::make_unique<Pg>(database_->url());
+    (void)connection_->exec("CREATE TABLE orders (id text PRIMARY KEY)");
+  }
+  [[nodiscard]] PGconn* native() const { return connection_->native(); }
+  [[nodiscard]] std::string count() const { return value("SELECT count(*) FROM outbox.event"); }
+  [[nodiscard]] std::string orders() const { return value("SELECT count(*) FROM orders"); }
+
+  std::unique_ptr<Pg> connection_;
+  const Outbox box_;
+};
+
+TEST_F(PostgresEnqueue, commit_writes_the_change_and_the_event) {
+  Transaction tx(native());
+  (void)connection_->exec("INSERT INTO orders VALUES ('42')");
+  const EventId id = box_.enqueue(tx, order());
+  EXPECT_EQ(count(), "0");
+  tx.commit();
+  EXPECT_EQ(orders(), "1");
+  const auto rows = connect().exec(
+      "SELECT id, aggregate_type, aggregate_id, event_type, convert_from(payload, 'UTF8'), content_type, headers, "
+      "xid IS NOT NULL, lane = outbox.lane_of('order', '42', id) FROM outbox.event");
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_THAT(rows[0], ::testing::ElementsAre(id.str(), "order", "42", "OrderPlaced", R"({"total": 12.5})",
+                                              "application/json", "{}", "t", "t"));
+}
+
+TEST_F(PostgresEnqueue, rollback_leaves_neither) {
+  {
+    Transaction tx(native());
+    (void)connection_->exec("INSERT INTO orders VALUES ('42')");
+    (void)box_.enqueue(tx, order());
+  }
+  Transaction tx(native());
+  (void)box_.enqueue(tx, order());
+  (void)box_.enqueue(native(), order());
+  tx.rollback();
+  EXPECT_EQ(count(), "0");
+  EXPECT_EQ(orders(), "0");
+  EXPECT_EQ(PQtransactionStatus(native()), PQTRANS_IDLE);
+}
+
+TEST_F(PostgresEnqueue, a_failed_business_statement_takes_the_event_with_it) {
+  Transaction tx(native());
+  (void)box_.enqueue(tx, order());
+  EXPECT_THROW((void)connection_->exec("SELECT 1 / 0"), PgError);
+  const Error error = error_of([&] { tx.commit(); });
+  EXPECT_EQ(error.remedy, Remedy::retry_transaction);
+  EXPECT_EQ(error.effect, Effect::none);
+  EXPECT_EQ(PQtransactionStatus(native()), PQTRANS_IDLE);
+  EXPECT_EQ(count(), "0");
+}
+
+TEST_F(PostgresEnqueue, a_failed_insert_takes_the_business_change_with_it) {
+  Transaction tx(native());
+  (void)connection_->exec("INSERT INTO orders VALUES ('42')");
+  (void)box_.enqueue(tx, order());
+  (void)connection_->exec("SET LOCAL lock_timeout = '50ms'");
+  Pg blocker(database_->url());
+  (void)blocker.exec("BEGIN; LOCK TABLE outbox.event IN SHARE MODE");
+  const Error error = error_of([&] { tx.commit(); });
+  EXPECT_EQ(error.origin, "pg:55P03");
+  EXPECT_EQ(error.effect, Effect::none);
+  (void)blocker.exec("ROLLBACK");
+  EXPECT_EQ(orders(), "0");
+  EXPECT_EQ(count(), "0");
+}
+
+TEST_F(PostgresEnqueue, outside_a_transaction_is_refused_and_nothing_is_written) {
+  EXPECT_EQ(error_of([&] { (void)box_.enqueue(native(), order()); }).code, Errc::not_in_transaction);
+  EXPECT_EQ(box_.try_enqueue(native(), order()).error().code, Errc::not_in_transaction);
+  Transaction done(native());
+  done.commit();
+  EXPECT_EQ(error_of([&] { (void)box_.enqueue(done, order()); }).code, Errc::not_in_transaction);
+  Transaction ended_by_hand(native());
+  (void)box_.enqueue(ended_by_hand, order());
+  (void)connection_->exec("COMMIT");
+  EXPECT_EQ(error_of([&] { ended_by_hand.commit(); }).code, Errc::not_in_transaction);
+  EXPECT_EQ(count(), "0");
+}
+
+TEST_F(PostgresEnqueue, in_a_transaction_of_your_own) {
+  (void)connection_->exec("BEGIN");
+  (void)box_.enqueue(native(), order());
+  ShopSession session{.native = native()};
+  (void)box_.enqueue(session, order("43"));
+  (void)connection_->exec("SAVEPOINT s");
+  (void)box_.enqueue(native(), order("44"));
+  (void)connection_->exec("ROLLBACK TO SAVEPOINT s; COMMIT");
+  EXPECT_EQ(value("SELECT string_agg(aggregate_id, ',' ORDER BY seq) FROM outbox.event"), "42,43");
+}
+
+TEST_F(PostgresEnqueue, what_is_not_valid_is_named_and_the_transaction_goes_on) {
+  Transaction tx(native());
+  Event bad = order();
+  bad.event_type = "  ";
+  const Error error = error_of([&] { (void)box_.enqueue(native(), bad); });
+  EXPECT_EQ(error.code, Errc::invalid_argument);
+  EXPECT_EQ(error.message, "event_type: is blank");
+  bad = order();
+  bad.payload = "{";
+  EXPECT_THAT(error_of([&] { (void)box_.enqueue(tx, bad); }).message, ::testing::HasSubstr("payload: is not JSON"));
+  const std::vector<Event> half{order("1"), bad};
+  EXPECT_THAT(error_of([&] { (void)box_.enqueue_many(tx, half); }).message, ::testing::StartsWith("event 1: payload"));
+  EXPECT_EQ(PQtransactionStatus(native()), PQTRANS_INTRANS);
+  (void)box_.enqueue(tx, order());
+  tx.commit();
+  EXPECT_EQ(count(), "1");
+}
+
+TEST_F(PostgresEnqueue, many_keep_their_order_and_ids) {
+  std::vector<Event> events;
+  for (int i = 0; i < 12000; ++i) events.push_back(order(std::to_string(i)));
+  events[7].id = EventId::parse("0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1").value();
+  events[8].content_type.clear();
+  events[8].payload = std::string("\0\1\xff", 3);
+  events[9].headers = {{"tenant", "a, \"b\" \\ {c}"}};
+  Transaction tx(native());
+  const auto ids = box_.enqueue_many(tx, events);
+  tx.commit();
+  ASSERT_EQ(ids.size(), events.size());
+  EXPECT_EQ(ids[7], *events[7].id);
+  const auto rows = connect().exec("SELECT id, aggregate_id FROM outbox.event ORDER BY seq");
+  ASSERT_EQ(rows.size(), events.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    ASSERT_EQ(*rows[i][0], ids[i].str()) << i;
+    ASSERT_EQ(*rows[i][1], std::to_string(i));
+  }
+  EXPECT_EQ(value("SELECT encode(payload, 'hex') || coalesce(content_type, '-') FROM outbox.event WHERE aggregate_id = '8'"),
+            "0001ff-");
+  EXPECT_EQ(value("SELECT headers ->> 'tenant' FROM outbox.event WHERE aggregate_id = '9'"), "a, \"b\" \\ {c}");
+}
+
+TEST_F(PostgresEnqueue, works_after_a_reset_and_after_discard_all) {
+  const auto enqueue = [&] {
+    Transaction tx(native());
+    (void)box_.enqueue(tx, order());
+    tx.commit();
+  };
+  for (int i = 0; i < 3; ++i) enqueue();
+  PQreset(native());
+  for (int i = 0; i < 3; ++i) enqueue();
+  (void)connection_->exec("DISCARD ALL");
+  // What was prepared is gone without notice: that one transaction is to be rerun, and the next ones work.
+  const Error error = error_of(enqueue);
+  EXPECT_EQ(error.remedy, Remedy::retry_transaction);
+  EXPECT_EQ(error.effect, Effect::none);
+  for (int i = 0; i < 3; ++i) enqueue();
+  EXPECT_EQ(count(), "9");
+}
+
+TEST_F(PostgresEnqueue, a_connection_lost_before_commit_has_no_effect) {
+  Transaction tx(native());
+  (void)box_.enqueue(tx, order());
+  (void)connect().exec("SELECT pg_terminate_backend(" + std::to_string(PQbackendPID(native())) + ")");
+  const Error error = error_of([&] { tx.commit(); });
+  EXPECT_EQ(error.remedy, Remedy::reconnect);
+  EXPECT_EQ(count(), "0");
+}
+
+TEST_F(PostgresEnqueue, lock_key_makes_writers_of_a_key_wait_for_each_other) {
+  Event locked = order();
+  locked.lock_key = true;
+  (void)connection_->exec("BEGIN");
+  (void)box_.enqueue(native(), locked);
+  Pg other(database_->url());
+  (void)other.exec("BEGIN; SET LOCAL lock_timeout = '50ms'");
+  EXPECT_EQ(box_.try_enqueue(other.native(), locked).error().origin, "pg:55P03");
+  (void)other.exec("ROLLBACK; BEGIN; SET LOCAL lock_timeout = '50ms'");
+  Event elsewhere = order("43");
+  elsewhere.lock_key = true;
+  EXPECT_TRUE(ok(box_.try_enqueue(other.native(), elsewhere)));
+  EXPECT_TRUE(ok(box_.try_enqueue(other.native(), order())));
+  (void)other.exec("SET LOCAL outbox.lock_key = 'on'");
+  EXPECT_EQ(box_.try_enqueue(other.native(), order()).error().origin, "pg:55P03");
+  (void)other.exec("ROLLBACK");
+  (void)connection_->exec("COMMIT");
+}
+
+TEST_F(PostgresEnqueue, lock_key_is_the_lock_that_the_sql_function_takes) {
+  Event locked = order();
+  locked.lock_key = true;
+  (void)connection_->exec("BEGIN");
+  (void)box_.enqueue(native(), locked);
+  Pg other(database_->url());
+  (void)other.exec("SET lock_timeout = '50ms'");
+  EXPECT_EQ(state_of(other, "SELECT outbox.enqueue('order', '42', 'X', '{}', lock_key => true)"), "55P03");
+  (void)connection_->exec("COMMIT");
+}
+
+TEST_F(PostgresEnqueue, several_keys_are_locked_in_one_order) {
+  const auto write = [this](const std::vector<std::string>& keys) {
+    Pg connection(database_->url());
+    std::vector<Event> events;
+    for (const auto& key : keys) {
+      events.push_back(order(key));
+      events.back().lock_key = true;
+    }
+    for (int i = 0; i < 50; ++i) {
+      Transaction tx(connection.native());
+      (void)box_.enqueue_many(tx, events);
+      EXPECT_NO_THROW(tx.commit());
+    }
+  };
+  std::jthread up([&] { write({"1", "2", "3", "4"}); });
+  write({"4", "3", "2", "1"});
+}
+
+TEST_F(PostgresEnqueue, through_a_pooler_that_shares_connections) {
+  OUTBOX_NEEDS("OUTBOX_TEST_PGBOUNCER", "pgbouncer in transaction mode");
+  const std::string url = url_of_database(*environment("OUTBOX_TEST_PGBOUNCER"), database_->name());
+  {
+    Pg one(url);
+    Pg two(url);
+    for (int i = 0; i < 10; ++i) {
+      Transaction first(one.native());
+      (void)box_.enqueue(first, order("1"));
+      Transaction second(two.native());
+      (void)box_.enqueue(second, order("2"));
+      (void)box_.enqueue(two.native(), order("3"));
+      EXPECT_NO_THROW(second.commit());
+      EXPECT_NO_THROW(first.commit());
+    }
+  }
+  EXPECT_EQ(count(), "30");
+}
+
+TEST_F(PostgresEnqueue, another_schema) {
+  ASSERT_TRUE(ok(open_at(database_->url(), "Select")->migrate()));
+  const Outbox other({.schema = "Select"});
+  Transaction tx(native());
+  (void)box_.enqueue(tx, order("1"));
+  (void)other.enqueue(tx, order("2"));
+  (void)box_.enqueue(tx, order("3"));
+  tx.commit();
+  EXPECT_EQ(count(), "2");
+  EXPECT_EQ(value("SELECT aggregate_id FROM \"Select\".event"), "2");
+  EXPECT_THROW(Outbox({.schema = "a; DROP TABLE b"}), Exception);
+}
+
+TEST_F(PostgresEnqueue, a_transaction_cannot_begin_in_another) {
+  Transaction tx(native());
+  EXPECT_EQ(error_of([&] { Transaction inner(native()); }).code, Errc::invalid_argument);
+  EXPECT_EQ(error_of([&] { Transaction none(nullptr); }).code, Errc::invalid_argument);
+}
+
+TEST_F(PostgresEnqueue, isolation_is_what_was_asked_for) {
+  Transaction tx(native(), postgres::Isolation::serializable);
+  EXPECT_EQ(connection_->value("SHOW transaction_isolation"), "serializable");
+}
+
+}  // namespace
+}  // namespace outbox::test

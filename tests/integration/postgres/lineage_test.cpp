@@ -1,0 +1,89 @@
+// Transaction ids and snapshots of another database mean nothing here: a copy is refused, with the repair named.
+#include "integration/postgres/harness.hpp"
+#include "support/child_process.hpp"
+#include "support/own_postgres.hpp"
+#include "support/temp_dir.hpp"
+
+namespace outbox::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PostgresLineage : public PostgresTest {
+ protected:
+  void SetUp() override {
+    OUTBOX_NEEDS_PGBIN();
+    PostgresTest::SetUp();
+    if (IsSkipped()) return;
+    (void)connect().exec("SELECT outbox.enqueue('order', '1', 'A', '{}')");
+    ASSERT_TRUE(ok((*store_->catalog())->apply({.name = "mails", .sink = "null"})));
+  }
+  void run(std::vector<std::string> command) const {
+    command[0] = *environment("OUTBOX_TEST_PGBIN") + "/" + command[0];
+    ChildProcess process({.command = std::move(command), .output = folder_.file("output")});
+    ASSERT_EQ(process.wait(), 0);
+  }
+  void copy_to(const std::string& url) const {
+    run({"pg_dump", "--no-owner", "--file=" + folder_.file("dump"), database_->url()});
+    run({"psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", folder_.file("dump"), url});
+  }
+  static void expect_refused(const std::string& url) {
+    const Status status = open_at(url)->check();
+    ASSERT_FALSE(status) << "a copy was accepted";
+    EXPECT_EQ(status.error().code, Errc::corrupt);
+    EXPECT_THAT(status.error().message, HasSubstr("of another database"));
+    EXPECT_THAT(status.error().hint, HasSubstr("outbox migrate"));
+  }
+
+  const TempDir folder_;
+};
+
+TEST_F(PostgresLineage, a_copy_in_another_database_of_the_cluster) {
+  const PostgresDatabase copy(PostgresDatabase::Schema::empty);
+  copy_to(copy.url());
+  expect_refused(copy.url());
+  EXPECT_TRUE(ok(store_->check())) << "the original must not suffer";
+}
+
+TEST_F(PostgresLineage, a_copy_in_another_cluster) {
+  const OwnPostgres other;
+  for (const char* role : {"outbox_owner", "outbox_app", "outbox_relay", "outbox_reader"}) {
+    (void)Pg(other.url()).exec(std::string("CREATE ROLE ") + role);
+  }
+  copy_to(other.url());
+  expect_refused(other.url());
+}
+
+TEST_F(PostgresLineage, vacuum_and_freeze_change_nothing) {
+  Pg connection(database_->url());
+  (void)connection.exec("VACUUM FREEZE outbox.witness");
+  (void)connection.exec("VACUUM FULL outbox.witness");
+  EXPECT_TRUE(ok(store_->check()));
+}
+
+TEST_F(PostgresLineage, a_database_made_with_this_one_as_template_is_the_same_lineage) {
+  // CREATE DATABASE .. TEMPLATE copies files: transaction ids stay what they are.
+  const std::string name = database_->name() + "_twin";
+  Pg admin(*environment("OUTBOX_TEST_POSTGRES"));
+  store_.reset();
+  ASSERT_TRUE(eventually([&] {
+    return state_of(admin, "CREATE DATABASE \"" + name + "\" TEMPLATE \"" + database_->name() + "\"").empty();
+  }));
+  EXPECT_TRUE(ok(open_at(url_of_database(*environment("OUTBOX_TEST_POSTGRES"), name))->check()));
+  (void)admin.exec("DROP DATABASE \"" + name + "\" WITH (FORCE)");
+}
+
+TEST_F(PostgresLineage, a_missing_witness_is_no_witness) {
+  (void)connect().exec("DELETE FROM outbox.witness");
+  expect_refused(database_->url());
+}
+
+TEST_F(PostgresLineage, events_from_the_future_are_foreign) {
+  (void)connect().exec(
+      "INSERT INTO outbox.event (xid, aggregate_type, event_type, payload) "
+      "VALUES ((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 1000000)::text::xid8, 'a', 'b', 'c')");
+  expect_refused(database_->url());
+}
+
+}  // namespace
+}  // namespace outbox::test

@@ -1,0 +1,112 @@
+// Partitions are there before the writers need them, and making them stops nobody.
+#include "integration/postgres/harness.hpp"
+
+namespace outbox::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class PostgresMaintenance : public PostgresTest {
+ protected:
+  [[nodiscard]] Result<std::string> run() const {
+    auto maintenance = store_->maintenance();
+    EXPECT_TRUE(ok(maintenance));
+    return (*maintenance)->run();
+  }
+  /// Forgets how wide partitions are, so that more are due.
+  void expect_more_traffic() const { (void)connect().exec("UPDATE outbox.meta SET xids_per_s = 5000"); }
+  [[nodiscard]] std::string partitions() const {
+    return value("SELECT count(*) - 1 FROM pg_inherits WHERE inhparent = 'outbox.event'::regclass");
+  }
+  /// How many transaction ids the partitions still hold.
+  [[nodiscard]] std::int64_t runway() const {
+    return std::stoll(value(
+        "SELECT max((regexp_match(pg_get_expr(c.relpartbound, c.oid), 'TO \\(''(\\d+)''\\)'))[1]::bigint) "
+        "- pg_snapshot_xmax(pg_current_snapshot())::text::bigint "
+        "FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'outbox.event'::regclass"));
+  }
+};
+
+TEST_F(PostgresMaintenance, a_fresh_schema_has_several_partitions_and_uses_them) {
+  EXPECT_EQ(partitions(), "4");
+  EXPECT_GT(runway(), 50'000'000);
+  (void)connect().exec("SELECT outbox.enqueue('a', 'b', 'c', 'd')");
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.event_default"), "0");
+  auto done = run();
+  ASSERT_TRUE(ok(done));
+  EXPECT_THAT(*done, IsEmpty());
+}
+
+TEST_F(PostgresMaintenance, more_traffic_makes_wider_partitions) {
+  expect_more_traffic();
+  auto done = run();
+  ASSERT_TRUE(ok(done));
+  EXPECT_THAT(*done, HasSubstr("partitions added: event_x"));
+  EXPECT_GE(runway(), 24LL * 3600 * 5000);
+  EXPECT_THAT(run().value(), IsEmpty());
+  // The same columns, defaults, constraints and indexes as the others.
+  EXPECT_EQ(value("SELECT count(DISTINCT n) FROM (SELECT i.inhrelid, count(*) n FROM pg_inherits i "
+                  "JOIN pg_index x ON x.indrelid = i.inhrelid WHERE i.inhparent = 'outbox.event'::regclass GROUP BY 1) s"), "1");
+}
+
+TEST_F(PostgresMaintenance, the_rate_is_measured) {
+  (void)connect().exec("UPDATE outbox.meta SET xids_per_s = 1, measured_at = measured_at - interval '100 s', "
+                       "measured_xid = measured_xid - 500000");
+  ASSERT_TRUE(ok(run()));
+  EXPECT_GT(std::stod(value("SELECT xids_per_s FROM outbox.meta")), 4000);
+}
+
+TEST_F(PostgresMaintenance, an_open_writer_blocks_nothing_and_is_not_blocked) {
+  Pg writer(database_->url());
+  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', '1', 'c', 'd')");
+  expect_more_traffic();
+  EXPECT_THAT(run().value(), HasSubstr("partitions added"));
+  Pg other(database_->url());
+  (void)other.exec("SET lock_timeout = '100ms'; SELECT outbox.enqueue('a', '2', 'c', 'd')");
+  (void)writer.exec("SELECT outbox.enqueue('a', '3', 'c', 'd'); COMMIT");
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "3");
+}
+
+TEST_F(PostgresMaintenance, an_open_reader_of_the_whole_table_only_delays_it) {
+  Pg reader(database_->url());
+  (void)reader.exec("BEGIN; SELECT count(*) FROM outbox.event");
+  expect_more_traffic();
+  (void)run();
+  EXPECT_EQ(partitions(), "4");
+  (void)connect().exec("SET lock_timeout = '100ms'; SELECT outbox.enqueue('a', '2', 'c', 'd')");
+  (void)reader.exec("COMMIT");
+  EXPECT_THAT(run().value(), HasSubstr("partitions added"));
+}
+
+TEST_F(PostgresMaintenance, without_partitions_left_writers_use_the_default_and_new_ones_begin_above) {
+  Pg admin(database_->url());
+  for (const auto& row : admin.exec("SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'outbox.event'::regclass "
+                                    "AND inhrelid <> 'outbox.event_default'::regclass")) {
+    (void)admin.exec("DROP TABLE " + *row[0]);
+  }
+  (void)admin.exec("SELECT outbox.enqueue('a', '1', 'c', 'd')");
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.event_default"), "1");
+  Pg writer(database_->url());
+  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', '2', 'c', 'd')");
+  auto blocked = run();
+  ASSERT_FALSE(blocked);
+  EXPECT_EQ(blocked.error().origin, "pg:55P03");
+  EXPECT_THAT(blocked.error().hint, HasSubstr("pg_locks"));
+  (void)writer.exec("COMMIT");
+  EXPECT_THAT(run().value(), HasSubstr("partitions added"));
+  (void)admin.exec("SELECT outbox.enqueue('a', '3', 'c', 'd')");
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "3");
+}
+
+TEST_F(PostgresMaintenance, two_at_once_do_it_once) {
+  expect_more_traffic();
+  Pg one(database_->url());
+  (void)one.exec("BEGIN; SELECT outbox.make_partitions()");
+  EXPECT_THAT(run().value(), IsEmpty());
+  (void)one.exec("COMMIT");
+  EXPECT_THAT(run().value(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace outbox::test

@@ -1,0 +1,106 @@
+// Nobody has more rights than his work needs.
+#include "integration/postgres/harness.hpp"
+
+namespace outbox::test {
+namespace {
+
+class PostgresRoles : public PostgresTest {
+ protected:
+  void become(const std::string& role) {
+    connection_ = std::make_unique<Pg>(database_->url());
+    (void)connection_->exec("SET ROLE " + role);
+  }
+  void may(const std::string& sql) { EXPECT_EQ(state_of(*connection_, sql), "") << sql; }
+  void may_not(const std::string& sql) { EXPECT_EQ(state_of(*connection_, sql), "42501") << sql; }
+
+  std::unique_ptr<Pg> connection_;
+};
+
+TEST_F(PostgresRoles, the_application_enqueues_and_nothing_else) {
+  become("outbox_app");
+  may("SELECT outbox.enqueue('order', '1', 'A', '{}', lock_key => true)");
+  may("SELECT outbox.enqueue_many('[{\"aggregate_type\": \"a\", \"event_type\": \"E\", \"payload\": 1}]')");
+  may("INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES ('a', 'b', '1') RETURNING id");
+  may("INSERT INTO outbox.event (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers) "
+      "VALUES (gen_random_uuid(), 'a', 'b', 'c', 'd', NULL, '{}')");
+  may_not("INSERT INTO outbox.event (xid, aggregate_type, event_type, payload) VALUES ('5', 'a', 'b', 'c')");
+  may_not("INSERT INTO outbox.event (seq, aggregate_type, event_type, payload) VALUES (5, 'a', 'b', 'c')");
+  may_not("INSERT INTO outbox.event (created_at, aggregate_type, event_type, payload) VALUES (now(), 'a', 'b', 'c')");
+  may_not("SELECT * FROM outbox.event");
+  may_not("UPDATE outbox.event SET payload = ''");
+  may_not("DELETE FROM outbox.event");
+  may_not("TRUNCATE outbox.event");
+  may_not("SELECT setval('outbox.event_seq', 1)");
+  may_not("SELECT * FROM outbox.subscription");
+  may_not("INSERT INTO outbox.settlement (subscription, kind, lanes, generation) VALUES (0, 'mark', 0, 0)");
+  may_not("SELECT outbox.make_partitions()");
+  may_not("CREATE TABLE outbox.mine (x int)");
+}
+
+TEST_F(PostgresRoles, the_relay_reads_and_appends) {
+  become("outbox_relay");
+  may("SELECT * FROM outbox.event");
+  may("SELECT last_value FROM outbox.event_seq");
+  may("INSERT INTO outbox.settlement (subscription, kind, lanes, generation) VALUES (0, 'mark', 0, 0)");
+  may("SELECT outbox.make_partitions()");
+  may("UPDATE outbox.lane SET generation = generation");
+  may_not("INSERT INTO outbox.event (aggregate_type, event_type, payload) VALUES ('a', 'b', 'c')");
+  may_not("UPDATE outbox.settlement SET lanes = 0");
+  may_not("DELETE FROM outbox.settlement");
+  may_not("DELETE FROM outbox.event");
+  may_not("DROP TABLE outbox.event_default");
+  may_not("ALTER TABLE outbox.event DETACH PARTITION outbox.event_default");
+  may_not("UPDATE outbox.witness SET x = '5'");
+}
+
+TEST_F(PostgresRoles, the_reader_reads) {
+  become("outbox_reader");
+  may("SELECT * FROM outbox.event");
+  may("SELECT * FROM outbox.settlement");
+  may_not("SELECT outbox.enqueue('order', '1', 'A', '{}')");
+  may_not("UPDATE outbox.subscription SET state = 'paused'");
+  may_not("SELECT outbox.make_partitions()");
+}
+
+TEST_F(PostgresRoles, everything_belongs_to_the_owner_which_cannot_log_in) {
+  EXPECT_EQ(value("SELECT count(*) FROM pg_class WHERE relnamespace = 'outbox'::regnamespace "
+                  "AND relowner <> 'outbox_owner'::regrole"), "0");
+  EXPECT_EQ(value("SELECT bool_or(rolcanlogin OR rolsuper OR rolcreatedb OR rolcreaterole) FROM pg_roles "
+                  "WHERE rolname LIKE 'outbox\\_%' AND rolname IN "
+                  "('outbox_owner', 'outbox_app', 'outbox_relay', 'outbox_reader')"), "f");
+}
+
+TEST_F(PostgresRoles, the_relays_plans_do_not_depend_on_statistics) {
+  EXPECT_EQ(value("SELECT s.setconfig @> ARRAY['jit=off', 'max_parallel_workers_per_gather=0', 'enable_seqscan=off', "
+                  "'plan_cache_mode=force_generic_plan'] FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole "
+                  "WHERE r.rolname = 'outbox_relay' AND s.setdatabase = 0"), "t");
+}
+
+TEST_F(PostgresRoles, a_relay_with_the_relays_role_works) {
+  Pg admin(database_->url());
+  const std::string user = database_->name() + "_relay";
+  (void)admin.exec("CREATE ROLE \"" + user + "\" LOGIN IN ROLE outbox_relay");
+  std::string url = database_->url();
+  url.replace(url.find("postgres@"), 9, user + "@");
+  const auto store = open_at(url);
+  EXPECT_TRUE(ok(store->check()));
+  auto catalog = store->catalog();
+  ASSERT_TRUE(ok(catalog));
+  EXPECT_TRUE(ok((*catalog)->apply({.name = "mails", .sink = "null"})));
+  auto membership = store->membership("test");
+  ASSERT_TRUE(ok(membership));
+  EXPECT_TRUE(ok((*membership)->keep(std::chrono::seconds(15))));
+  EXPECT_TRUE(ok((*membership)->leave()));
+  auto wakeup = store->wakeup(true);
+  ASSERT_TRUE(ok(wakeup));
+  EXPECT_TRUE(ok((*wakeup)->arm()));
+  EXPECT_TRUE(ok((*wakeup)->disarm()));
+  auto maintenance = store->maintenance();
+  ASSERT_TRUE(ok(maintenance));
+  EXPECT_TRUE(ok((*maintenance)->run()));
+  EXPECT_TRUE(ok((*catalog)->pause("mails", "test")));
+  (void)admin.exec("DROP ROLE \"" + user + "\"");
+}
+
+}  // namespace
+}  // namespace outbox::test

@@ -1,0 +1,174 @@
+// The armed wake-up: no commit is missed, and no one who sleeps for ever makes writers pay.
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "integration/postgres/harness.hpp"
+
+namespace outbox::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Wake = store::Wakeup::Wake;
+
+class PostgresWakeup : public PostgresTest {
+ protected:
+  [[nodiscard]] std::unique_ptr<store::Wakeup> wakeup(bool armed = true) const {
+    auto made = store_->wakeup(armed);
+    EXPECT_TRUE(ok(made));
+    return made ? std::move(*made) : nullptr;
+  }
+  static Wake wait(store::Wakeup& wakeup, milliseconds longest) {
+    auto woken = wakeup.wait(longest);
+    EXPECT_TRUE(ok(woken));
+    return woken.value_or(Wake::interrupted);
+  }
+  static void enqueue(Pg& connection) { (void)connection.exec("SELECT outbox.enqueue('a', 'b', 'c', 'd')"); }
+};
+
+TEST_F(PostgresWakeup, a_commit_wakes) {
+  const auto sleeper = wakeup();
+  ASSERT_TRUE(sleeper->arm().value());
+  EXPECT_EQ(wait(*sleeper, milliseconds(20)), Wake::timeout);
+  Pg writer(database_->url());
+  (void)writer.exec("INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES ('a', 'b', '1')");
+  EXPECT_EQ(wait(*sleeper, seconds(30)), Wake::notified);
+  EXPECT_TRUE(ok(sleeper->disarm()));
+}
+
+TEST_F(PostgresWakeup, a_rollback_does_not_wake) {
+  const auto sleeper = wakeup();
+  ASSERT_TRUE(sleeper->arm().value());
+  Pg writer(database_->url());
+  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', 'd'); ROLLBACK");
+  EXPECT_EQ(wait(*sleeper, milliseconds(200)), Wake::timeout);
+}
+
+TEST_F(PostgresWakeup, cannot_be_armed_while_a_writer_is_in_flight) {
+  const auto sleeper = wakeup();
+  Pg writer(database_->url());
+  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', 'd')");
+  EXPECT_FALSE(sleeper->arm().value());
+  (void)writer.exec("COMMIT");
+  EXPECT_TRUE(sleeper->arm().value());
+}
+
+TEST_F(PostgresWakeup, writers_notify_nobody_who_is_awake) {
+  const auto sleeper = wakeup();
+  Pg listener(database_->url());
+  (void)listener.exec("SELECT 1");
+  ASSERT_TRUE(sleeper->arm().value());
+  ASSERT_TRUE(ok(sleeper->disarm()));
+  Pg writer(database_->url());
+  enqueue(writer);
+  ASSERT_TRUE(sleeper->arm().value());
+  EXPECT_EQ(wait(*sleeper, milliseconds(200)), Wake::timeout);
+}
+
+TEST_F(PostgresWakeup, an_interruption_ends_the_wait_from_any_thread) {
+  for (const bool armed : {true, false}) {
+    const auto sleeper = wakeup(armed);
+    EXPECT_EQ(sleeper->arm().value(), armed);
+    std::jthread other([&] { sleeper->interrupt(); });
+    EXPECT_EQ(wait(*sleeper, seconds(30)), Wake::interrupted);
+    EXPECT_EQ(wait(*sleeper, milliseconds(1)), Wake::timeout);
+  }
+}
+
+TEST_F(PostgresWakeup, stays_armed_longer_than_the_servers_patience) {
+  const auto sleeper = wakeup();
+  ASSERT_TRUE(sleeper->arm().value());
+  EXPECT_EQ(wait(*sleeper, milliseconds(4500)), Wake::timeout);
+  Pg writer(database_->url());
+  enqueue(writer);
+  EXPECT_EQ(wait(*sleeper, seconds(30)), Wake::notified);
+}
+
+TEST_F(PostgresWakeup, one_that_was_stopped_while_armed_loses_the_lock_soon) {
+  const auto sleeper = wakeup();
+  ASSERT_TRUE(sleeper->arm().value());
+  // Nobody waits, as if the process had been stopped.
+  Pg other(database_->url());
+  const char* const held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND mode = 'ExclusiveLock' "
+                           "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+  EXPECT_EQ(other.value(held), "1");
+  EXPECT_TRUE(eventually([&] { return other.value(held) == "0"; }));
+  auto woken = sleeper->wait(seconds(5));
+  ASSERT_FALSE(woken);
+  EXPECT_EQ(woken.error().remedy, Remedy::reconnect);
+}
+
+TEST_F(PostgresWakeup, a_session_that_is_not_armed_may_be_silent) {
+  const auto sleeper = wakeup();
+  ASSERT_TRUE(sleeper->arm().value());
+  ASSERT_TRUE(ok(sleeper->disarm()));
+  std::this_thread::sleep_for(milliseconds(3600));  // longer than the 3 s that an armed one may
+  EXPECT_TRUE(sleeper->arm().value());
+}
+
+TEST_F(PostgresWakeup, prepared_transactions_need_it_off) {
+  Pg writer(database_->url());
+  if (writer.value("SHOW max_prepared_transactions") == "0") GTEST_SKIP() << "the server allows no prepared transactions";
+  const auto sleeper = wakeup();
+  ASSERT_TRUE(sleeper->arm().value());
+  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', 'd')");
+  EXPECT_EQ(state_of(writer, "PREPARE TRANSACTION 'outbox_test'"), "0A000");
+  (void)writer.exec("ROLLBACK; SET outbox.wake = off; BEGIN; SELECT outbox.enqueue('a', 'b', 'c', 'd')");
+  EXPECT_EQ(state_of(writer, "PREPARE TRANSACTION 'outbox_test'"), "");
+  (void)writer.exec("COMMIT PREPARED 'outbox_test'");
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "1");
+}
+
+TEST_F(PostgresWakeup, behind_a_pooler_it_is_never_armed) {
+  OUTBOX_NEEDS("OUTBOX_TEST_PGBOUNCER", "pgbouncer in transaction mode");
+  const auto pooled = open_at(url_of_database(*environment("OUTBOX_TEST_PGBOUNCER"), database_->name()));
+  auto sleeper = pooled->wakeup(true);
+  ASSERT_TRUE(ok(sleeper));
+  EXPECT_FALSE((*sleeper)->arm().value());
+  EXPECT_EQ(wait(**sleeper, milliseconds(10)), Wake::timeout);
+}
+
+/// Writers commit at random moments while a reader polls, arms, polls once more and sleeps, as the relay does. An event
+/// that a sleeping reader is not told of is found by nobody before the sleep is over.
+TEST_F(PostgresWakeup, no_commit_is_missed) {
+  std::atomic<bool> stop{false};
+  std::atomic<std::int64_t> committed{0};
+  std::vector<std::jthread> writers;
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    writers.emplace_back([&, seed] {
+      Pg writer(database_->url());
+      std::mt19937 random(seed);
+      while (!stop) {
+        (void)writer.exec("BEGIN");
+        enqueue(writer);
+        if (random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
+        (void)writer.exec("COMMIT");
+        ++committed;
+        std::this_thread::sleep_for(std::chrono::microseconds(random() % 20000));
+      }
+    });
+  }
+  Pg reader(database_->url());
+  const auto visible = [&] { return std::stoll(reader.value("SELECT count(*) FROM outbox.event")); };
+  const auto sleeper = wakeup();
+  int slept = 0;
+  for (const auto until = std::chrono::steady_clock::now() + seconds(6) * soak_factor(); std::chrono::steady_clock::now() < until;) {
+    auto armed = sleeper->arm();
+    ASSERT_TRUE(ok(armed));
+    if (!*armed) continue;
+    const auto seen = visible();
+    if (wait(*sleeper, milliseconds(2000)) == Wake::timeout) {
+      EXPECT_EQ(visible(), seen) << "committed and not told of";
+    }
+    ++slept;
+    ASSERT_TRUE(ok(sleeper->disarm()));
+  }
+  stop = true;
+  writers.clear();
+  EXPECT_GT(slept, 50);
+  EXPECT_EQ(visible(), committed);
+}
+
+}  // namespace
+}  // namespace outbox::test
