@@ -11,7 +11,7 @@ namespace {
 PGresult* checked(PGconn* connection, PGresult* result) {
   const auto status = PQresultStatus(result);
   if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return result;
-  std::fprintf(stderr, "%s", PQerrorMessage(connection));
+  (void)std::fprintf(stderr, "%s", PQerrorMessage(connection));
   std::exit(1);
 }
 

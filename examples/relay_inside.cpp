@@ -15,21 +15,21 @@ class Printer final : public outbox::BatchSink {
     return {.name = "printer", .gapless = true};
   }
   outbox::Status open() override { return {}; }
-  void close() noexcept override { std::fflush(stdout); }
+  void close() noexcept override { (void)std::fflush(stdout); }
 
  protected:
   std::size_t deliver(std::span<const outbox::Message> batch,
                       outbox::Outcome& /*failure*/) override {
     for (const outbox::Message& message : batch) {
-      std::printf("%s %s\n", std::string(message.event->event_type).c_str(),
-                  std::string(message.body).c_str());
+      (void)std::printf("%s %s\n", std::string(message.event->event_type).c_str(),
+                        std::string(message.body).c_str());
     }
     return batch.size();
   }
 };
 
 int complain(const outbox::Error& error) {
-  std::fprintf(stderr, "%s\n", error.text().c_str());
+  (void)std::fprintf(stderr, "%s\n", error.text().c_str());
   return 1;
 }
 

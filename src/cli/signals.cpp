@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -17,6 +18,11 @@
 
 namespace outbox::cli {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// timeout(1) and some supervisors signal the process and then its group: that is one wish, not two.
+constexpr std::chrono::milliseconds kSameSignal{250};
 
 sigset_t watched() {
   sigset_t set;
@@ -59,12 +65,16 @@ void Signals::wait() const {
 void Signals::watch(int signals) noexcept {
   std::array<pollfd, 2> fds{{{.fd = signals, .events = POLLIN, .revents = 0},
                              {.fd = done_fd_, .events = POLLIN, .revents = 0}}};
+  Clock::time_point asked_at;
   while (true) {
     if (poll(fds.data(), fds.size(), -1) < 0) continue;
     if (fds[1].revents != 0) break;
     signalfd_siginfo info{};
     if (read(signals, &info, sizeof info) != sizeof info) continue;
+    const Clock::time_point now = Clock::now();
+    if (asked_ && now - asked_at < kSameSignal) continue;
     if (asked_.exchange(true) || first_ends_.load()) std::_Exit(kInterrupted);
+    asked_at = now;
     ring(asked_fd_);
   }
   close(signals);

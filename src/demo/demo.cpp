@@ -87,8 +87,8 @@ class Demo {
     if (!options_.json) {
       const std::string text =
           introduction(options_, {.shop = shop_->place(), .destination = destination_->place()});
-      std::fputs(text.c_str(), stdout);
-      std::fflush(stdout);
+      (void)std::fputs(text.c_str(), stdout);
+      (void)std::fflush(stdout);
     }
     if (Status status = courier_->start(); !status) return status;
     writers_ =
@@ -165,7 +165,7 @@ class Demo {
 
   /// Reads what has arrived, and shows how things stand.
   Status look(bool closing) {
-    const Status read = live_->next([this](const std::optional<Order>& order) {
+    Status read = live_->next([this](const std::optional<Order>& order) {
       ++delivered_since_start_;
       if (order) seen_.insert(order->reference);
     });
@@ -246,10 +246,10 @@ class Demo {
                           .interrupted = interrupt_.count() > 0};
     if (outcome.broken()) folder_.keep();  // the evidence
     const std::string text = options_.json ? json(outcome) + "\n" : table(options_, outcome);
-    std::fputs(text.c_str(), stdout);
+    (void)std::fputs(text.c_str(), stdout);
     if (folder_.kept())
-      std::fprintf(options_.json ? stderr : stdout, "Kept: %s\n", folder_.path().c_str());
-    std::fflush(stdout);
+      (void)std::fprintf(options_.json ? stderr : stdout, "Kept: %s\n", folder_.path().c_str());
+    (void)std::fflush(stdout);
     if (outcome.broken()) return Ending::broken;
     return outcome.interrupted ? Ending::interrupted : Ending::held;
   }

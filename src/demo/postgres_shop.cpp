@@ -209,6 +209,7 @@ class PostgresShop final : public Shop {
     auto rows = run(admin_.get(), "read the orders", kBooks);
     if (!rows) return pass(rows);
     std::vector<Order> orders;
+    orders.reserve(static_cast<std::size_t>(PQntuples(rows->get())));
     const auto number = [&rows](int row, int column) {
       return static_cast<std::int64_t>(
           std::strtoll(PQgetvalue(rows->get(), row, column), nullptr, 10));

@@ -177,6 +177,15 @@ void Client::on_error(rd_kafka_t* handle, int code, const char* reason, void* op
   }
 }
 
+void Client::ask_for_complaint() {
+  if (!complaint_.empty()) return;
+  char why[512] = "";
+  const rd_kafka_resp_err_t code = rd_kafka_fatal_error(handle_.get(), why, sizeof why);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  complaint_code_ = code;
+  complaint_ = why;
+}
+
 void Client::on_log(const rd_kafka_t*, int level, const char* facility, const char* text) {
   constexpr int kWarning = 4;  // of syslog
   // Never more than info: what a person must know comes as an outcome, and the relay says it once.

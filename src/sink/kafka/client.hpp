@@ -59,6 +59,8 @@ class Client {
   [[nodiscard]] const std::string& complaint() const { return complaint_; }
   [[nodiscard]] rd_kafka_resp_err_t complaint_code() const { return complaint_code_; }
   void forget_complaint() { complaint_.clear(); }
+  /// Reports may come before the complaint that explains them: asks a client that gave up as a whole for its reason.
+  void ask_for_complaint();
 
  private:
   struct HandleDelete {

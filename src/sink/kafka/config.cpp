@@ -124,12 +124,14 @@ std::vector<std::string> known_properties() {
   dump = rd_kafka_topic_conf_dump(topic_conf, &count);
   add_names(dump, count, names);
   rd_kafka_topic_conf_destroy(topic_conf);
-  // What has no default is not in the dump; these are the ones that people set.
+  // What has no default is not in the dump, nor are second names; these are the ones that people set.
   for (const char* name : {"security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.location",
                            "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location",
                            "ssl.key.password", "ssl.key.pem", "ssl.keystore.location", "ssl.keystore.password", "debug"}) {
     names.emplace_back(name);
   }
+  for (const auto& [name, value] : kOurs) names.emplace_back(name);
+  for (const Guard& guard : guards()) names.emplace_back(guard.name);
   return names;
 }
 

@@ -165,7 +165,9 @@ void KafkaSink::failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt
 
 /// A client that gives up as a whole says why beside the messages, not with them.
 Error KafkaSink::cause_of(rd_kafka_resp_err_t code, std::string_view topic) {
-  if (fault_of(code) != Fault::nobody || client_->complaint().empty()) return describe(code, topic);
+  if (fault_of(code) != Fault::nobody) return describe(code, topic);
+  client_->ask_for_complaint();
+  if (client_->complaint().empty()) return describe(code, topic);
   destination_failed_ = fault_of(client_->complaint_code()) == Fault::destination;
   Error error = describe(client_->complaint_code(), {});
   error.message = "kafka: " + client_->complaint();

@@ -174,11 +174,11 @@ TEST_F(PostgresMembership, lanes_at_different_cursors_are_claimed_apart) {
   const auto first = member("first");
   ASSERT_TRUE(keep(*first).owner);
   const auto claims = connect().exec(
-      "SELECT lanes, coalesce(s2, s1) FROM outbox.settlement WHERE kind = 'claim' ORDER BY 2::text");
+      "SELECT lanes FROM outbox.settlement WHERE kind = 'claim' ORDER BY lanes");
   ASSERT_EQ(claims.size(), 3U);
-  EXPECT_EQ(*claims[0][0], std::to_string(std::int64_t{0x7fffffffffffffff} - 5));
+  EXPECT_EQ(*claims[0][0], std::to_string(std::numeric_limits<std::int64_t>::min()));
   EXPECT_EQ(*claims[1][0], "5");
-  EXPECT_EQ(*claims[2][0], std::to_string(std::numeric_limits<std::int64_t>::min()));
+  EXPECT_EQ(*claims[2][0], std::to_string(std::int64_t{0x7fffffffffffffff} - 5));
 }
 
 TEST_F(PostgresMembership, a_member_removed_by_hand_registers_again) {

@@ -77,7 +77,7 @@ TEST_F(PostgresMigrate, an_edited_migration_is_refused) {
 }
 
 TEST_F(PostgresMigrate, a_schema_of_any_name_and_several_in_one_database) {
-  for (const char* name : {"Order", "a_very_long_name_of_a_schema_that_has_exactly_sixty_three_letter", "outbox"}) {
+  for (const std::string& name : {std::string("Order"), std::string(63, 'x'), std::string("outbox")}) {
     const auto store = open_at(database_->url(), name);
     ASSERT_TRUE(ok(store->migrate())) << name;
     EXPECT_TRUE(ok(store->check())) << name;
