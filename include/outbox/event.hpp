@@ -83,9 +83,10 @@ struct EventView {
   std::string_view aggregate_id;
   std::string_view event_type;
   std::string_view payload;
-  std::string_view content_type;   ///< Empty: not said.
-  std::string_view headers;        ///< A JSON object of strings.
-  std::int64_t created_at_us{0};   ///< When it was written, by the writer's database. Unit: microseconds since 1970, UTC.
+  std::string_view content_type;  ///< Empty: not said.
+  std::string_view headers;       ///< A JSON object of strings.
+  std::int64_t created_at_us{
+      0};  ///< When it was written, by the writer's database. Unit: microseconds since 1970, UTC.
 };
 
 }  // namespace outbox

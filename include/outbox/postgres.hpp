@@ -84,10 +84,10 @@ struct Options {
   EventLimits limits{};
 };
 
-/// What a transaction of PostgreSQL can be.
+/// What a transaction of PostgreSQL cannot be.
 template <class T>
-inline constexpr bool is_transaction =
-    std::is_same_v<T, Transaction&> || std::is_same_v<std::remove_cvref_t<T>, PGconn*>;
+concept NoTransaction = !std::is_same_v<T, Transaction&> &&
+                        !std::is_same_v<std::remove_cvref_t<T>, PGconn*> && !Adapted<T>;
 
 class Outbox {
  public:
@@ -107,8 +107,10 @@ class Outbox {
   /// Without exceptions.
   [[nodiscard]] Result<EventId> try_enqueue(Transaction& tx, const Event& event) const;
   [[nodiscard]] Result<EventId> try_enqueue(PGconn* connection, const Event& event) const;
-  [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(Transaction& tx, std::span<const Event> events) const;
-  [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(PGconn* connection, std::span<const Event> events) const;
+  [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(Transaction& tx,
+                                                              std::span<const Event> events) const;
+  [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(PGconn* connection,
+                                                              std::span<const Event> events) const;
 
   /// With a session type of yours that has an Adapter.
   template <Adapted T>
@@ -119,19 +121,24 @@ class Outbox {
   std::vector<EventId> enqueue_many(T&& session, std::span<const Event> events) const {
     return enqueue_many(Adapter<std::remove_cvref_t<T>>::connection(session), events);
   }
+  template <Adapted T>
+  [[nodiscard]] Result<EventId> try_enqueue(T&& session, const Event& event) const {
+    return try_enqueue(Adapter<std::remove_cvref_t<T>>::connection(session), event);
+  }
+  template <Adapted T>
+  [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(T&& session,
+                                                              std::span<const Event> events) const {
+    return try_enqueue_many(Adapter<std::remove_cvref_t<T>>::connection(session), events);
+  }
 
   /// No other type is a transaction of PostgreSQL: not a connection of another store, not a number, not nullptr.
-  template <class T>
-    requires(!is_transaction<T> && !Adapted<T>)
+  template <NoTransaction T>
   EventId enqueue(T&&, const Event&) const = delete;
-  template <class T>
-    requires(!is_transaction<T> && !Adapted<T>)
+  template <NoTransaction T>
   std::vector<EventId> enqueue_many(T&&, std::span<const Event>) const = delete;
-  template <class T>
-    requires(!is_transaction<T>)
+  template <NoTransaction T>
   Result<EventId> try_enqueue(T&&, const Event&) const = delete;
-  template <class T>
-    requires(!is_transaction<T>)
+  template <NoTransaction T>
   Result<std::vector<EventId>> try_enqueue_many(T&&, std::span<const Event>) const = delete;
 
  private:

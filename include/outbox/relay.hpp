@@ -57,26 +57,26 @@ struct RelayOptions {
 /// What a subscription of a running relay is doing.
 struct SubscriptionReport {
   std::string name;
-  std::string state;           ///< delivering, paused, backing-off, stopped, waiting
-  std::string reason;          ///< Why, when it is not delivering.
-  std::uint64_t delivered{0};  ///< Events acked since start().
-  std::uint64_t filtered{0};   ///< Events that did not match since start().
-  std::uint64_t in_window{0};  ///< Fetched, not settled.
+  std::string state;             ///< delivering, paused, backing-off, stopped, waiting
+  std::string reason;            ///< Why, when it is not delivering.
+  std::uint64_t delivered{0};    ///< Events acked since start().
+  std::uint64_t filtered{0};     ///< Events that did not match since start().
+  std::uint64_t in_window{0};    ///< Fetched, not settled.
   std::uint64_t settlements{0};  ///< Rows of progress written since start().
 };
 
 struct RelayReport {
-  bool owner{false};           ///< Owns the lanes (delivers) or waits for another relay.
+  bool owner{false};  ///< Owns the lanes (delivers) or waits for another relay.
   std::int64_t generation{0};
   std::uint64_t fetches{0};
   std::uint64_t statements{0};  ///< SQL statements sent since start().
-  std::string last_error;       ///< The newest trouble with the store; empty when there is none now.
+  std::string last_error;  ///< The newest trouble with the store; empty when there is none now.
   std::vector<SubscriptionReport> subscriptions;
 };
 
 struct StopReport {
-  bool drained{false};           ///< Everything in flight got its outcome and was settled.
-  std::uint64_t abandoned{0};    ///< Events in flight that will be delivered again.
+  bool drained{false};         ///< Everything in flight got its outcome and was settled.
+  std::uint64_t abandoned{0};  ///< Events in flight that will be delivered again.
 };
 
 class Relay {

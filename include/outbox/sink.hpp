@@ -49,7 +49,7 @@ struct HeaderView {
 struct Message {
   Token token{0};
   const EventView* event{nullptr};
-  std::string_view topic;         ///< Topic, subject, routing key, path: what the route says. May be empty.
+  std::string_view topic;  ///< Topic, subject, routing key or path, by the route. May be empty.
   std::optional<std::string_view> key;  ///< The message key; none for an event without a key.
   std::string_view body;
   std::string_view content_type;

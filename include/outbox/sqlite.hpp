@@ -61,10 +61,10 @@ struct Options {
   EventLimits limits{};
 };
 
-/// What a transaction of SQLite can be.
+/// What a transaction of SQLite cannot be.
 template <class T>
-inline constexpr bool is_transaction =
-    std::is_same_v<T, Transaction&> || std::is_same_v<std::remove_cvref_t<T>, sqlite3*>;
+concept NoTransaction =
+    !std::is_same_v<T, Transaction&> && !std::is_same_v<std::remove_cvref_t<T>, sqlite3*>;
 
 class Outbox {
  public:
@@ -89,19 +89,14 @@ class Outbox {
                                                               std::span<const Event> events) const;
 
   /// No other type is a transaction of SQLite: not a connection of another store, not a number, not nullptr.
-  template <class T>
-  requires(!is_transaction<T>) EventId enqueue(T&&, const Event&)
-  const = delete;
-  template <class T>
-  requires(!is_transaction<T>) std::vector<EventId> enqueue_many(T&&, std::span<const Event>)
-  const = delete;
-  template <class T>
-  requires(!is_transaction<T>) Result<EventId> try_enqueue(T&&, const Event&)
-  const = delete;
-  template <class T>
-  requires(!is_transaction<T>) Result<std::vector<EventId>> try_enqueue_many(T&&,
-                                                                             std::span<const Event>)
-  const = delete;
+  template <NoTransaction T>
+  EventId enqueue(T&&, const Event&) const = delete;
+  template <NoTransaction T>
+  std::vector<EventId> enqueue_many(T&&, std::span<const Event>) const = delete;
+  template <NoTransaction T>
+  Result<EventId> try_enqueue(T&&, const Event&) const = delete;
+  template <NoTransaction T>
+  Result<std::vector<EventId>> try_enqueue_many(T&&, std::span<const Event>) const = delete;
 
  private:
   Options options_;

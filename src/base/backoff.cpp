@@ -13,7 +13,8 @@ std::chrono::nanoseconds backoff(const BackoffPolicy& policy, int attempt, std::
   pause = std::min(pause, policy.longest);
   const auto random = splitmix64(seed ^ static_cast<std::uint64_t>(attempt)) >> 11U;
   const double factor = 0.75 + 0.5 * (static_cast<double>(random) / 9007199254740992.0);
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(static_cast<double>(pause.count()) * factor));
+  return std::chrono::nanoseconds(
+      static_cast<std::int64_t>(static_cast<double>(pause.count()) * factor));
 }
 
 }  // namespace outbox

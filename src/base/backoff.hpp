@@ -13,6 +13,7 @@ struct BackoffPolicy {
 
 /// The pause before attempt `attempt` + 1 (attempt 1 is the first failure): first * 2^(attempt-1), at most longest, times
 /// a factor in [0.75, 1.25) made from the seed and the attempt.
-[[nodiscard]] std::chrono::nanoseconds backoff(const BackoffPolicy& policy, int attempt, std::uint64_t seed);
+[[nodiscard]] std::chrono::nanoseconds backoff(const BackoffPolicy& policy, int attempt,
+                                               std::uint64_t seed);
 
 }  // namespace outbox

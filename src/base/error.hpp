@@ -8,12 +8,19 @@
 namespace outbox {
 
 /// Bad input or state: a person must change something.
-[[nodiscard]] inline tl::unexpected<Error> fail(Errc code, std::string message, std::string hint = {}) {
-  return tl::unexpected<Error>(Error{.code = code, .remedy = Remedy::fix, .effect = Effect::none,
-                                     .message = std::move(message), .hint = std::move(hint), .origin = {}});
+[[nodiscard]] inline tl::unexpected<Error> fail(Errc code, std::string message,
+                                                std::string hint = {}) {
+  return tl::unexpected<Error>(Error{.code = code,
+                                     .remedy = Remedy::fix,
+                                     .effect = Effect::none,
+                                     .message = std::move(message),
+                                     .hint = std::move(hint),
+                                     .origin = {}});
 }
 
-[[nodiscard]] inline tl::unexpected<Error> fail(Error error) { return tl::unexpected<Error>(std::move(error)); }
+[[nodiscard]] inline tl::unexpected<Error> fail(Error error) {
+  return tl::unexpected<Error>(std::move(error));
+}
 
 /// The error of another result, for passing it on.
 template <class T>
@@ -28,7 +35,7 @@ template <class T>
 }  // namespace outbox
 
 /// An invariant that holds in production builds too.
-#define OUTBOX_CHECK(condition) \
-  do {                          \
+#define OUTBOX_CHECK(condition)                                      \
+  do {                                                               \
     if (!(condition)) ::outbox::die(__FILE__, __LINE__, #condition); \
   } while (false)

@@ -11,7 +11,8 @@ namespace {
 /// %* : the message as the inside of a JSON string.
 class JsonText final : public spdlog::custom_flag_formatter {
  public:
-  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& out) override {
     for (const char c : message.payload) {
       const auto byte = static_cast<unsigned char>(c);
       if (c == '"' || c == '\\') {
@@ -24,11 +25,14 @@ class JsonText final : public spdlog::custom_flag_formatter {
       }
     }
   }
-  [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<JsonText>(); }
+  [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<JsonText>();
+  }
 };
 
 std::shared_ptr<spdlog::logger> make() {
-  auto made = std::make_shared<spdlog::logger>("outbox", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto made =
+      std::make_shared<spdlog::logger>("outbox", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   made->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
   made->set_level(spdlog::level::warn);
   made->flush_on(spdlog::level::info);
@@ -46,7 +50,8 @@ void configure(const std::string& level, Format format) {
   logger().set_level(spdlog::level::from_str(level));
   if (format == Format::json) {
     auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
-    formatter->add_flag<JsonText>('*').set_pattern(R"({"ts":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l","msg":"%*"})");
+    formatter->add_flag<JsonText>('*').set_pattern(
+        R"({"ts":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l","msg":"%*"})");
     logger().set_formatter(std::move(formatter));
   }
 }

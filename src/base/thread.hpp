@@ -9,6 +9,7 @@
 namespace outbox {
 
 /// Starts a thread whose name (15 characters count) shows in `top -H`. Joins when destroyed. The body must not throw.
-[[nodiscard]] std::jthread start_thread(std::string name, std::function<void(std::stop_token)> body);
+[[nodiscard]] std::jthread start_thread(std::string name,
+                                        std::function<void(std::stop_token)> body);
 
 }  // namespace outbox

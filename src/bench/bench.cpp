@@ -15,9 +15,11 @@ Status check_names(const BenchOptions& options) {
     if (known.find(benchmark.name + " ") == std::string::npos) known += benchmark.name + " ";
   }
   for (const std::string& name : options.names) {
-    const bool found = std::any_of(all_benchmarks().begin(), all_benchmarks().end(),
-                                   [&](const Benchmark& benchmark) { return benchmark.name == name; });
-    if (!found) return fail(Errc::invalid_argument, "unknown benchmark \"" + name + "\"", "known: " + known);
+    const bool found =
+        std::any_of(all_benchmarks().begin(), all_benchmarks().end(),
+                    [&](const Benchmark& benchmark) { return benchmark.name == name; });
+    if (!found)
+      return fail(Errc::invalid_argument, "unknown benchmark \"" + name + "\"", "known: " + known);
   }
   return {};
 }
@@ -26,20 +28,36 @@ Status check_names(const BenchOptions& options) {
 
 const std::vector<Benchmark>& all_benchmarks() {
   static const std::vector<Benchmark> all = {
-      {.name = "drain", .help = "a backlog to nothing, against a bare loop over the same rows", .run = bench_drain},
+      {.name = "drain",
+       .help = "a backlog to nothing, against a bare loop over the same rows",
+       .run = bench_drain},
       {.name = "pinned", .help = "the same with an old snapshot held open", .run = bench_pinned},
-      {.name = "head", .help = "a poll with 100 transactions in flight and 90 partitions", .run = bench_head},
+      {.name = "head",
+       .help = "a poll with 100 transactions in flight and 90 partitions",
+       .run = bench_head},
       {.name = "wal", .help = "write-ahead log written by the relay", .run = bench_wal},
       {.name = "latency", .help = "commit to sink at 1,000 events/s", .run = bench_latency},
       {.name = "enqueue", .help = "what an event costs the writer", .run = bench_enqueue_postgres},
-      {.name = "enqueue", .help = "what an event costs the writer", .postgres = false, .sqlite = true,
+      {.name = "enqueue",
+       .help = "what an event costs the writer",
+       .postgres = false,
+       .sqlite = true,
        .run = bench_enqueue_sqlite},
 #ifdef OUTBOX_WITH_KAFKA
-      {.name = "kafka", .help = "a backlog to a real broker, gapless", .needs_kafka = true, .run = bench_kafka},
-      {.name = "latency-kafka", .help = "commit to a consumer's hands", .needs_kafka = true, .run = bench_latency_kafka},
+      {.name = "kafka",
+       .help = "a backlog to a real broker, gapless",
+       .needs_kafka = true,
+       .run = bench_kafka},
+      {.name = "latency-kafka",
+       .help = "commit to a consumer's hands",
+       .needs_kafka = true,
+       .run = bench_latency_kafka},
 #endif
-      {.name = "backlog", .help = "time per event with a large backlog against a small one (by hand: --events 10000000)",
-       .by_hand = true, .run = bench_backlog},
+      {.name = "backlog",
+       .help =
+           "time per event with a large backlog against a small one (by hand: --events 10000000)",
+       .by_hand = true,
+       .run = bench_backlog},
   };
   return all;
 }
@@ -50,12 +68,14 @@ Result<std::vector<Figure>> run_benchmarks(const BenchOptions& options) {
   std::vector<Figure> figures;
   bool any = false;
   for (const Benchmark& benchmark : all_benchmarks()) {
-    const bool named = std::find(options.names.begin(), options.names.end(), benchmark.name) != options.names.end();
+    const bool named = std::find(options.names.begin(), options.names.end(), benchmark.name) !=
+                       options.names.end();
     if (!options.names.empty() && !named) continue;
     if (!named && benchmark.by_hand) continue;
     if (sqlite ? !benchmark.sqlite : !benchmark.postgres) continue;
     if (benchmark.needs_kafka && options.brokers.empty()) {
-      if (named) return fail(Errc::invalid_argument, "benchmark " + benchmark.name + " needs --brokers");
+      if (named)
+        return fail(Errc::invalid_argument, "benchmark " + benchmark.name + " needs --brokers");
       continue;
     }
     any = true;
@@ -63,7 +83,9 @@ Result<std::vector<Figure>> run_benchmarks(const BenchOptions& options) {
     if (!measured) return pass(measured);
     figures.insert(figures.end(), measured->begin(), measured->end());
   }
-  if (!any) return fail(Errc::invalid_argument, "none of these benchmarks runs on this store", "use a postgresql:// URL");
+  if (!any)
+    return fail(Errc::invalid_argument, "none of these benchmarks runs on this store",
+                "use a postgresql:// URL");
   return figures;
 }
 

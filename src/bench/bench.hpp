@@ -12,12 +12,13 @@
 namespace outbox::bench {
 
 struct BenchOptions {
-  std::vector<std::string> names;  ///< Empty: all that the store and the brokers allow, but those by hand only.
+  std::vector<std::string>
+      names;  ///< Empty: all that the store and the brokers allow, but those by hand only.
   std::string store_url;
-  std::string brokers;             ///< Kafka bootstrap servers; empty: the Kafka figures are left out.
+  std::string brokers;  ///< Kafka bootstrap servers; empty: the Kafka figures are left out.
   std::int64_t events{1'000'000};
-  int repeats{3};                  ///< Medians over so many.
-  double seconds{5};               ///< Length of one measurement of the figures that run for a time.
+  int repeats{3};     ///< Medians over so many.
+  double seconds{5};  ///< Length of one measurement of the figures that run for a time.
   std::function<void(const std::string&)> progress;  ///< One line of what goes on.
 };
 

@@ -9,10 +9,13 @@
 namespace outbox::bench {
 namespace {
 
-SubscriptionSpec to_null(const std::string& name) { return SubscriptionSpec{.name = name, .sink = "null"}; }
+SubscriptionSpec to_null(const std::string& name) {
+  return SubscriptionSpec{.name = name, .sink = "null"};
+}
 
 /// Medians of several drains, each to a subscription of its own.
-Result<PostgresFixture::Drain> median_drain(PostgresFixture& fixture, std::int64_t events, const std::string& name) {
+Result<PostgresFixture::Drain> median_drain(PostgresFixture& fixture, std::int64_t events,
+                                            const std::string& name) {
   std::vector<double> rates;
   std::vector<double> cpu;
   PostgresFixture::Drain last;
@@ -46,14 +49,16 @@ Result<std::vector<Figure>> bench_drain(const BenchOptions& options) {
     if (!limit) return pass(limit);
     auto drained = log.drain(to_null(fmt::format("drain-{}", i)), options.events);
     if (!drained) return pass(drained);
-    log.say(fmt::format("drain: {:.0f} events/s, bare loop {:.0f}", drained->events_per_second, *limit));
+    log.say(fmt::format("drain: {:.0f} events/s, bare loop {:.0f}", drained->events_per_second,
+                        *limit));
     bare.push_back(*limit);
     ours.push_back(drained->events_per_second);
     cpu.push_back(drained->cpu_us_per_event);
     rss = std::max(rss, drained->peak_rss_mib);
   }
   return std::vector<Figure>{against("drain", median(ours), "events/s", median(bare), 0.7),
-                             at_most("drain.memory", rss, "MiB", 64), stated("drain.cpu", median(cpu), "us/event")};
+                             at_most("drain.memory", rss, "MiB", 64),
+                             stated("drain.cpu", median(cpu), "us/event")};
 }
 
 Result<std::vector<Figure>> bench_backlog(const BenchOptions& options) {
@@ -86,7 +91,8 @@ Result<std::vector<Figure>> bench_pinned(const BenchOptions& options) {
   // Somebody's transaction has held a snapshot since before the events were written.
   auto pin = Pg::connect(options.store_url);
   if (!pin) return pass(pin);
-  if (Status status = pin->run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1"); !status) return pass(status);
+  if (Status status = pin->run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1"); !status)
+    return pass(status);
   if (Status status = log.fill(events); !status) return pass(status);
   if (Status status = log.warm_up(); !status) return pass(status);
   auto pinned = median_drain(log, events, "pinned");

@@ -24,10 +24,11 @@ struct Clear {
   void operator()(PGresult* result) const { PQclear(result); }
 };
 
-Status exec_prepared(PGconn* connection, const char* name, std::initializer_list<const char*> values) {
+Status exec_prepared(PGconn* connection, const char* name,
+                     std::initializer_list<const char*> values) {
   const std::vector<const char*> params(values);
-  const std::unique_ptr<PGresult, Clear> result(PQexecPrepared(connection, name, static_cast<int>(params.size()),
-                                                               params.data(), nullptr, nullptr, 0));
+  const std::unique_ptr<PGresult, Clear> result(PQexecPrepared(
+      connection, name, static_cast<int>(params.size()), params.data(), nullptr, nullptr, 0));
   if (PQresultStatus(result.get()) == PGRES_COMMAND_OK) return {};
   return fail(Errc::internal, std::string("bench: ") + PQerrorMessage(connection));
 }
@@ -51,11 +52,15 @@ class Client {
     const std::string id = std::to_string(account);
     try {
       postgres::Transaction tx(pg_.native());
-      if (Status status = exec_prepared(pg_.native(), "business", {id.c_str()}); !status) return status;
+      if (Status status = exec_prepared(pg_.native(), "business", {id.c_str()}); !status)
+        return status;
       if (extra == Extra::event) {
-        (void)box_.enqueue(tx, Event{.aggregate_type = "account", .aggregate_id = id, .event_type = "AccountCredited",
+        (void)box_.enqueue(tx, Event{.aggregate_type = "account",
+                                     .aggregate_id = id,
+                                     .event_type = "AccountCredited",
                                      .payload = body_});
-      } else if (Status status = exec_prepared(pg_.native(), "note", {"AccountCredited", id.c_str(), body_.c_str()});
+      } else if (Status status = exec_prepared(pg_.native(), "note",
+                                               {"AccountCredited", id.c_str(), body_.c_str()});
                  !status) {
         return status;
       }
@@ -89,7 +94,8 @@ Result<double> rate(Load& load, Extra extra, double seconds) {
     threads.emplace_back([&, i, state = load.seed * 1000 + i]() mutable {
       while (!stop.load(std::memory_order_relaxed)) {
         state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-        const Status status = load.clients[i]->transact(extra, static_cast<int>((state >> 33U) % kAccounts));
+        const Status status =
+            load.clients[i]->transact(extra, static_cast<int>((state >> 33U) % kAccounts));
         if (!status) {
           results[i] = status;
           return;
@@ -128,10 +134,12 @@ Result<Figure> compare(const PostgresFixture& log, bool wake) {
       if (!measured) return pass(measured);
       (extra == Extra::event ? event : plain).push_back(*measured);
     }
-    log.say(fmt::format("enqueue, wake-up {}: {:.0f} tx/s with an event, {:.0f} with a plain insert", wake ? "on" : "off",
-                        event.back(), plain.back()));
+    log.say(
+        fmt::format("enqueue, wake-up {}: {:.0f} tx/s with an event, {:.0f} with a plain insert",
+                    wake ? "on" : "off", event.back(), plain.back()));
   }
-  return against(wake ? "enqueue.wake-on" : "enqueue.wake-off", median(event), "tx/s", median(plain), wake ? 0.9 : 0.95);
+  return against(wake ? "enqueue.wake-on" : "enqueue.wake-off", median(event), "tx/s",
+                 median(plain), wake ? 0.9 : 0.95);
 }
 
 }  // namespace
@@ -143,7 +151,8 @@ Result<std::vector<Figure>> bench_enqueue_postgres(const BenchOptions& options) 
       "CREATE TABLE {0}.bench_account (id int PRIMARY KEY, balance bigint NOT NULL DEFAULT 0) WITH (fillfactor = 50);"
       "INSERT INTO {0}.bench_account (id) SELECT generate_series(0, {1});"
       "CREATE TABLE {0}.bench_note (id bigserial PRIMARY KEY, kind text NOT NULL, account text NOT NULL, "
-      "body text NOT NULL, at timestamptz NOT NULL)", kSchema, kAccounts));
+      "body text NOT NULL, at timestamptz NOT NULL)",
+      kSchema, kAccounts));
   if (!status) return fail(status.error());
   std::vector<Figure> figures;
   for (const bool wake : {true, false}) {

@@ -58,7 +58,8 @@ class Business {
   explicit Business(sqlite3* db)
       : db_(db),
         update_(prepare(db, "UPDATE bench_account SET balance = balance + 1 WHERE id = ?1")),
-        note_(prepare(db, "INSERT INTO bench_note (kind, account, body, at) VALUES (?1, ?2, ?3, ?4)")) {}
+        note_(prepare(
+            db, "INSERT INTO bench_note (kind, account, body, at) VALUES (?1, ?2, ?3, ?4)")) {}
 
   void transact(bool event, int account) {
     sqlite::Transaction tx(db_);
@@ -67,13 +68,17 @@ class Business {
     sqlite3_reset(update_.get());
     const std::string id = std::to_string(account);
     if (event) {
-      (void)box_.enqueue(tx, Event{.aggregate_type = "account", .aggregate_id = id, .event_type = "AccountCredited",
+      (void)box_.enqueue(tx, Event{.aggregate_type = "account",
+                                   .aggregate_id = id,
+                                   .event_type = "AccountCredited",
                                    .payload = body_});
     } else {
       sqlite3_bind_text(note_.get(), 1, "AccountCredited", -1, SQLITE_STATIC);
       sqlite3_bind_text(note_.get(), 2, id.data(), static_cast<int>(id.size()), SQLITE_STATIC);
-      sqlite3_bind_text(note_.get(), 3, body_.data(), static_cast<int>(body_.size()), SQLITE_STATIC);
-      sqlite3_bind_int64(note_.get(), 4, std::chrono::system_clock::now().time_since_epoch().count());
+      sqlite3_bind_text(note_.get(), 3, body_.data(), static_cast<int>(body_.size()),
+                        SQLITE_STATIC);
+      sqlite3_bind_int64(note_.get(), 4,
+                         std::chrono::system_clock::now().time_since_epoch().count());
       sqlite3_step(note_.get());
       sqlite3_reset(note_.get());
     }
@@ -100,13 +105,16 @@ class Business {
 
 Result<std::vector<Figure>> bench_enqueue_sqlite(const BenchOptions& options) {
   const Workspace workspace(options.store_url);
-  auto store = store::open_store({.url = "sqlite:" + workspace.path(), .schema = "outbox", .application = "outbox bench"});
+  auto store = store::open_store(
+      {.url = "sqlite:" + workspace.path(), .schema = "outbox", .application = "outbox bench"});
   if (!store) return pass(store);
   if (auto migrated = (*store)->migrate(); !migrated) return pass(migrated);
   sqlite3* raw = nullptr;
-  if (sqlite3_open(workspace.path().c_str(), &raw) != SQLITE_OK) return fail(Errc::unavailable, "cannot open " + workspace.path());
+  if (sqlite3_open(workspace.path().c_str(), &raw) != SQLITE_OK)
+    return fail(Errc::unavailable, "cannot open " + workspace.path());
   const Db db(raw);
-  const int made = sqlite3_exec(raw,
+  const int made = sqlite3_exec(
+      raw,
       "PRAGMA synchronous = FULL; CREATE TABLE bench_account (id INTEGER PRIMARY KEY, balance INTEGER NOT NULL DEFAULT 0);"
       "CREATE TABLE bench_note (id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT, account TEXT, body TEXT, at INTEGER);"
       "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) INSERT INTO bench_account (id) SELECT i FROM n",
@@ -119,7 +127,10 @@ Result<std::vector<Figure>> bench_enqueue_sqlite(const BenchOptions& options) {
     for (int i = 0; i < 2 * options.repeats; ++i) {
       event.push_back(business.rate(true, options.seconds / 2));
       plain.push_back(business.rate(false, options.seconds / 2));
-      if (options.progress) options.progress(fmt::format("enqueue: {:.0f} tx/s with an event, {:.0f} with a plain insert", event.back(), plain.back()));
+      if (options.progress)
+        options.progress(
+            fmt::format("enqueue: {:.0f} tx/s with an event, {:.0f} with a plain insert",
+                        event.back(), plain.back()));
     }
   } catch (const Exception& error) {
     return fail(error.error());

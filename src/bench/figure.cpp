@@ -49,11 +49,16 @@ Figure stated(std::string name, double value, std::string unit) {
 }
 
 void print_table(std::ostream& out, const std::vector<Figure>& figures) {
-  fmt::print(out, "{:<34} {:>12} {:<14} {:>12} {:>7}  {:<16} {}\n", "figure", "value", "unit", "limit", "ratio", "target", "ok");
+  fmt::print(out, "{:<34} {:>12} {:<14} {:>12} {:>7}  {:<16} {}\n", "figure", "value", "unit",
+             "limit", "ratio", "target", "ok");
   for (const Figure& figure : figures) {
-    fmt::print(out, "{:<34} {:>12} {:<14} {:>12} {:>7}  {:<16} {}\n", figure.name, number(figure.value), figure.unit,
-               figure.limit ? number(*figure.limit) : "-", figure.ratio ? fmt::format("{:.3f}", *figure.ratio) : "-",
-               figure.target.empty() ? "-" : figure.target, !figure.ok ? "-" : *figure.ok ? "yes" : "NO");
+    fmt::print(out, "{:<34} {:>12} {:<14} {:>12} {:>7}  {:<16} {}\n", figure.name,
+               number(figure.value), figure.unit, figure.limit ? number(*figure.limit) : "-",
+               figure.ratio ? fmt::format("{:.3f}", *figure.ratio) : "-",
+               figure.target.empty() ? "-" : figure.target,
+               !figure.ok   ? "-"
+               : *figure.ok ? "yes"
+                            : "NO");
   }
 }
 
@@ -66,7 +71,8 @@ void print_json(std::ostream& out, const std::vector<Figure>& figures) {
     one["unit"] = figure.unit;
     one["limit"] = figure.limit ? nlohmann::ordered_json(*figure.limit) : nlohmann::ordered_json();
     one["ratio"] = figure.ratio ? nlohmann::ordered_json(*figure.ratio) : nlohmann::ordered_json();
-    one["target"] = figure.target.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(figure.target);
+    one["target"] =
+        figure.target.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(figure.target);
     one["ok"] = figure.ok ? nlohmann::ordered_json(*figure.ok) : nlohmann::ordered_json();
     all.push_back(std::move(one));
   }

@@ -12,14 +12,15 @@ struct Figure {
   std::string name;
   double value{0};
   std::string unit;
-  std::optional<double> limit;   ///< The same thing without us, measured in the same run.
-  std::optional<double> ratio;   ///< value / limit.
-  std::string target;            ///< "ratio >= 0.70", "value <= 2 ms"; empty: stated only.
-  std::optional<bool> ok;        ///< Whether the target holds.
+  std::optional<double> limit;  ///< The same thing without us, measured in the same run.
+  std::optional<double> ratio;  ///< value / limit.
+  std::string target;           ///< "ratio >= 0.70", "value <= 2 ms"; empty: stated only.
+  std::optional<bool> ok;       ///< Whether the target holds.
 };
 
 /// value / limit must be at least `least`.
-[[nodiscard]] Figure against(std::string name, double value, std::string unit, double limit, double least);
+[[nodiscard]] Figure against(std::string name, double value, std::string unit, double limit,
+                             double least);
 [[nodiscard]] Figure at_most(std::string name, double value, std::string unit, double most);
 [[nodiscard]] Figure at_least(std::string name, double value, std::string unit, double least);
 [[nodiscard]] Figure stated(std::string name, double value, std::string unit);

@@ -27,7 +27,8 @@ BEGIN
     EXECUTE format('CREATE TABLE {0}.bench_part_%s PARTITION OF {0}.event FOR VALUES FROM (%L) TO (%L)',
                    i, bound + (i - 1) * 1000, bound + i * 1000);
   END LOOP;
-END $$)", kSchema, kPartitions));
+END $$)",
+                            kSchema, kPartitions));
 }
 
 /// Writers that have enqueued and not committed.
@@ -38,7 +39,8 @@ Result<std::vector<Pg>> open_writers(const BenchOptions& options) {
     if (!pg) return pass(pg);
     const Status status = pg->run(fmt::format(
         "BEGIN; INSERT INTO {}.event (id, aggregate_type, aggregate_id, event_type, payload) "
-        "VALUES (gen_random_uuid(), 'order', '{}', 'OrderPlaced', 'x')", kSchema, i));
+        "VALUES (gen_random_uuid(), 'order', '{}', 'OrderPlaced', 'x')",
+        kSchema, i));
     if (!status) return fail(status.error());
     writers.push_back(std::move(*pg));
   }
@@ -61,7 +63,8 @@ Result<std::vector<Figure>> bench_head(const BenchOptions& options) {
   log.say("opening transactions");
   auto writers = open_writers(options);
   if (!writers) return pass(writers);
-  auto store = store::open_store({.url = options.store_url, .schema = kSchema, .application = "outbox bench"});
+  auto store = store::open_store(
+      {.url = options.store_url, .schema = kSchema, .application = "outbox bench"});
   if (!store) return pass(store);
   auto reader = (*store)->reader();
   if (!reader) return pass(reader);
@@ -73,7 +76,9 @@ Result<std::vector<Figure>> bench_head(const BenchOptions& options) {
   for (int i = 0; i < kPolls; ++i) {
     const auto start = std::chrono::steady_clock::now();
     auto page = poll(**reader, cursor);
-    times.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    times.push_back(
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
+            .count());
     if (!page) return pass(page);
     if (Status status = (*reader)->wait_durable(); !status) return pass(status);
     cursor.s1 = page->pair->s2;

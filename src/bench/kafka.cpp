@@ -13,7 +13,8 @@
 namespace outbox::bench {
 namespace {
 
-SubscriptionSpec to_kafka(const std::string& name, const std::string& brokers, const std::string& topic) {
+SubscriptionSpec to_kafka(const std::string& name, const std::string& brokers,
+                          const std::string& topic) {
   SubscriptionSpec spec{.name = name, .sink = "kafka"};
   spec.topic = topic;
   spec.sink_settings["brokers"] = brokers;
@@ -23,7 +24,8 @@ SubscriptionSpec to_kafka(const std::string& name, const std::string& brokers, c
 /// Reads a topic from its end on and notes when each message arrived.
 class Consumer {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<Consumer>> start(const std::string& brokers, const std::string& topic,
+  [[nodiscard]] static Result<std::unique_ptr<Consumer>> start(const std::string& brokers,
+                                                               const std::string& topic,
                                                                Arrivals& arrivals) {
     auto client = make_client(RD_KAFKA_CONSUMER, {{"bootstrap.servers", brokers},
                                                   {"group.id", "outbox-bench"},
@@ -33,15 +35,18 @@ class Consumer {
     if (!client) return pass(client);
     std::unique_ptr<Consumer> made(new Consumer(std::move(*client), arrivals));
     rd_kafka_topic_partition_list_t* partitions = rd_kafka_topic_partition_list_new(1);
-    rd_kafka_topic_partition_list_add(partitions, topic.c_str(), 0)->offset = RD_KAFKA_OFFSET_BEGINNING;
+    rd_kafka_topic_partition_list_add(partitions, topic.c_str(), 0)->offset =
+        RD_KAFKA_OFFSET_BEGINNING;
     rd_kafka_assign(made->client_.get(), partitions);
     rd_kafka_topic_partition_list_destroy(partitions);
-    made->thread_ = std::jthread([consumer = made.get()](const std::stop_token& stop) { consumer->run(stop); });
+    made->thread_ =
+        std::jthread([consumer = made.get()](const std::stop_token& stop) { consumer->run(stop); });
     return made;
   }
 
  private:
-  Consumer(KafkaClient client, Arrivals& arrivals) : client_(std::move(client)), arrivals_(arrivals) {
+  Consumer(KafkaClient client, Arrivals& arrivals)
+      : client_(std::move(client)), arrivals_(arrivals) {
     rd_kafka_poll_set_consumer(client_.get());
   }
   void run(const std::stop_token& stop) {
@@ -99,13 +104,15 @@ Result<std::vector<Figure>> bench_kafka(const BenchOptions& options) {
     if (!limit) return pass(limit);
     auto topic = KafkaTopic::create(options.brokers, "bench");
     if (!topic) return pass(topic);
-    auto drained = log.drain(to_kafka(fmt::format("kafka-{}", i), options.brokers, (*topic)->name()), options.events);
+    auto drained = log.drain(
+        to_kafka(fmt::format("kafka-{}", i), options.brokers, (*topic)->name()), options.events);
     if (!drained) return pass(drained);
     // The broker's word, not ours.
     auto count = (*topic)->count();
     if (!count) return pass(count);
     if (*count != options.events) {
-      return fail(Errc::corrupt, fmt::format("the topic holds {} messages, not {}", *count, options.events));
+      return fail(Errc::corrupt,
+                  fmt::format("the topic holds {} messages, not {}", *count, options.events));
     }
     log.say(fmt::format("kafka: {:.0f} events/s, bare producer {:.0f}, {:.2f} us CPU per event",
                         drained->events_per_second, *limit, drained->cpu_us_per_event));
@@ -124,7 +131,8 @@ Result<std::vector<Figure>> bench_latency_kafka(const BenchOptions& options) {
   if (!fixture) return pass(fixture);
   std::vector<Figure> figures;
   for (const bool wake_up : {true, false}) {
-    if (Status status = (*fixture)->admin().run(fmt::format("TRUNCATE {}.event", kSchema)); !status) return pass(status);
+    if (Status status = (*fixture)->admin().run(fmt::format("TRUNCATE {}.event", kSchema)); !status)
+      return pass(status);
     auto topic = KafkaTopic::create(options.brokers, "bench-latency");
     if (!topic) return pass(topic);
     auto times = measure(**fixture, **topic, wake_up);

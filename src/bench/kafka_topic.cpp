@@ -13,8 +13,11 @@ namespace {
 constexpr int kAdminTimeoutMs = 10000;
 
 Error kafka_error(const std::string& what, rd_kafka_resp_err_t code) {
-  return Error{.code = Errc::unavailable, .remedy = Remedy::fix, .effect = Effect::none,
-               .message = what + ": " + rd_kafka_err2str(code), .hint = "is the broker up, and --brokers right?",
+  return Error{.code = Errc::unavailable,
+               .remedy = Remedy::fix,
+               .effect = Effect::none,
+               .message = what + ": " + rd_kafka_err2str(code),
+               .hint = "is the broker up, and --brokers right?",
                .origin = fmt::format("kafka:{}", static_cast<int>(code))};
 }
 
@@ -27,8 +30,8 @@ struct DestroyEvent {
 
 }  // namespace
 
-Result<KafkaClient> make_client(rd_kafka_type_t type,
-                                std::initializer_list<std::pair<const char*, std::string>> properties) {
+Result<KafkaClient> make_client(
+    rd_kafka_type_t type, std::initializer_list<std::pair<const char*, std::string>> properties) {
   rd_kafka_conf_t* conf = rd_kafka_conf_new();
   char text[512];
   for (const auto& [name, value] : properties) {
@@ -45,9 +48,11 @@ Result<KafkaClient> make_client(rd_kafka_type_t type,
   return KafkaClient(client);
 }
 
-Result<std::unique_ptr<KafkaTopic>> KafkaTopic::create(const std::string& brokers, const std::string& prefix) {
+Result<std::unique_ptr<KafkaTopic>> KafkaTopic::create(const std::string& brokers,
+                                                       const std::string& prefix) {
   const auto stamp = std::chrono::system_clock::now().time_since_epoch().count();
-  std::unique_ptr<KafkaTopic> topic(new KafkaTopic(brokers, fmt::format("{}-{}-{}", prefix, getpid(), stamp)));
+  std::unique_ptr<KafkaTopic> topic(
+      new KafkaTopic(brokers, fmt::format("{}-{}-{}", prefix, getpid(), stamp)));
   if (Status status = topic->administer(true); !status) return pass(status);
   return topic;
 }
@@ -68,7 +73,8 @@ Status KafkaTopic::administer(bool create) {
     rd_kafka_DeleteTopics(client->get(), &gone, 1, nullptr, queue.get());
     rd_kafka_DeleteTopic_destroy(gone);
   }
-  const std::unique_ptr<rd_kafka_event_t, DestroyEvent> event(rd_kafka_queue_poll(queue.get(), kAdminTimeoutMs));
+  const std::unique_ptr<rd_kafka_event_t, DestroyEvent> event(
+      rd_kafka_queue_poll(queue.get(), kAdminTimeoutMs));
   if (!event) return fail(kafka_error("administer topic " + name_, RD_KAFKA_RESP_ERR__TIMED_OUT));
   if (rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return fail(kafka_error("administer topic " + name_, rd_kafka_event_error(event.get())));
@@ -77,11 +83,13 @@ Status KafkaTopic::administer(bool create) {
 }
 
 Result<std::int64_t> KafkaTopic::count() {
-  auto client = make_client(RD_KAFKA_CONSUMER, {{"bootstrap.servers", brokers_}, {"group.id", "outbox-bench"}});
+  auto client = make_client(RD_KAFKA_CONSUMER,
+                            {{"bootstrap.servers", brokers_}, {"group.id", "outbox-bench"}});
   if (!client) return pass(client);
   std::int64_t low = 0;
   std::int64_t high = 0;
-  const auto error = rd_kafka_query_watermark_offsets(client->get(), name_.c_str(), 0, &low, &high, kAdminTimeoutMs);
+  const auto error = rd_kafka_query_watermark_offsets(client->get(), name_.c_str(), 0, &low, &high,
+                                                      kAdminTimeoutMs);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return fail(kafka_error("count messages", error));
   return high - low;
 }
@@ -102,14 +110,15 @@ Result<double> KafkaTopic::bare_produce(std::int64_t messages) {
   const auto start = std::chrono::steady_clock::now();
   for (std::int64_t i = 0; i < messages; ++i) {
     std::string key = std::to_string(i % 10000);
-    while (rd_kafka_produce(topic, 0, RD_KAFKA_MSG_F_COPY, const_cast<char*>(body.data()), body.size(), key.data(),
-                            key.size(), nullptr) != 0) {
+    while (rd_kafka_produce(topic, 0, RD_KAFKA_MSG_F_COPY, const_cast<char*>(body.data()),
+                            body.size(), key.data(), key.size(), nullptr) != 0) {
       rd_kafka_poll(client->get(), 1);
     }
     if (i % 1000 == 0) rd_kafka_poll(client->get(), 0);
   }
   const auto flushed = rd_kafka_flush(client->get(), 60000);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   rd_kafka_topic_destroy(topic);
   if (flushed != RD_KAFKA_RESP_ERR_NO_ERROR) return fail(kafka_error("flush", flushed));
   return static_cast<double>(messages) / seconds;

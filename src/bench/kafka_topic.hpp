@@ -13,7 +13,8 @@ namespace outbox::bench {
 class KafkaTopic {
  public:
   /// Creates a topic with a new name and one partition.
-  [[nodiscard]] static Result<std::unique_ptr<KafkaTopic>> create(const std::string& brokers, const std::string& prefix);
+  [[nodiscard]] static Result<std::unique_ptr<KafkaTopic>> create(const std::string& brokers,
+                                                                  const std::string& prefix);
   KafkaTopic(const KafkaTopic&) = delete;
   KafkaTopic& operator=(const KafkaTopic&) = delete;
   KafkaTopic(KafkaTopic&&) = delete;
@@ -28,7 +29,8 @@ class KafkaTopic {
   [[nodiscard]] Result<double> bare_produce(std::int64_t messages);
 
  private:
-  KafkaTopic(std::string brokers, std::string name) : brokers_(std::move(brokers)), name_(std::move(name)) {}
+  KafkaTopic(std::string brokers, std::string name)
+      : brokers_(std::move(brokers)), name_(std::move(name)) {}
   [[nodiscard]] Status administer(bool create);
 
   std::string brokers_;
@@ -41,7 +43,7 @@ struct DestroyKafka {
 using KafkaClient = std::unique_ptr<rd_kafka_t, DestroyKafka>;
 
 /// A client with these properties ("name", "value", ...).
-[[nodiscard]] Result<KafkaClient> make_client(rd_kafka_type_t type,
-                                              std::initializer_list<std::pair<const char*, std::string>> properties);
+[[nodiscard]] Result<KafkaClient> make_client(
+    rd_kafka_type_t type, std::initializer_list<std::pair<const char*, std::string>> properties);
 
 }  // namespace outbox::bench

@@ -18,7 +18,9 @@ namespace {
 class ClockingSink final : public BatchSink {
  public:
   explicit ClockingSink(std::shared_ptr<Arrivals> arrivals) : arrivals_(std::move(arrivals)) {}
-  [[nodiscard]] SinkTraits traits() const noexcept override { return {.name = "clock", .gapless = true}; }
+  [[nodiscard]] SinkTraits traits() const noexcept override {
+    return {.name = "clock", .gapless = true};
+  }
   [[nodiscard]] Status open() override { return {}; }
   void close() noexcept override {}
 
@@ -39,7 +41,8 @@ Result<Latencies> measure(PostgresFixture& log, bool wake_up) {
   options.subscriptions = {SubscriptionSpec{.name = "latency", .sink = "custom"}};
   auto relay = Relay::create(options);
   if (!relay) return pass(relay);
-  if (Status status = (*relay)->use("latency", std::make_unique<ClockingSink>(arrivals)); !status) return pass(status);
+  if (Status status = (*relay)->use("latency", std::make_unique<ClockingSink>(arrivals)); !status)
+    return pass(status);
   if (Status status = (*relay)->start(); !status) return pass(status);
   const auto events = static_cast<std::int64_t>(log.options().seconds * 1000);
   auto commits = write_paced(log, events, 1000);
@@ -61,7 +64,8 @@ Result<std::vector<Figure>> bench_latency(const BenchOptions& options) {
   std::vector<Figure> figures;
   for (const bool wake_up : {true, false}) {
     // A log of its own for each: a relay that starts at the beginning would first see the other's events.
-    if (Status status = (*fixture)->admin().run(fmt::format("TRUNCATE {}.event", kSchema)); !status) return pass(status);
+    if (Status status = (*fixture)->admin().run(fmt::format("TRUNCATE {}.event", kSchema)); !status)
+      return pass(status);
     auto times = measure(**fixture, wake_up);
     if (!times) return pass(times);
     const double p50 = quantile(times->event_ms, 0.5);

@@ -14,7 +14,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::int64_t now_ns() { return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count(); }
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+      .count();
+}
 
 constexpr int kWriters = 2;
 
@@ -26,9 +29,12 @@ Status write_share(const PostgresFixture& log, int share, std::int64_t events, i
   const auto start = Clock::now();
   try {
     for (std::int64_t i = share; i < events; i += kWriters) {
-      std::this_thread::sleep_until(start + std::chrono::nanoseconds(i * 1'000'000'000 / per_second));
+      std::this_thread::sleep_until(start +
+                                    std::chrono::nanoseconds(i * 1'000'000'000 / per_second));
       postgres::Transaction tx(pg->native());
-      Event event{.aggregate_type = "order", .aggregate_id = std::to_string(i % 10000), .event_type = "OrderPlaced",
+      Event event{.aggregate_type = "order",
+                  .aggregate_id = std::to_string(i % 10000),
+                  .event_type = "OrderPlaced",
                   .payload = fmt::format("{:<200}", now_ns())};
       event.content_type = "text/plain";
       (void)box.enqueue(tx, event);
@@ -72,8 +78,8 @@ Result<std::vector<double>> write_paced(PostgresFixture& log, std::int64_t event
   std::vector<std::jthread> writers;
   for (int share = 0; share < kWriters; ++share) {
     writers.emplace_back([&, share] {
-      results[static_cast<std::size_t>(share)] = write_share(
-          log, share, events, per_second, commit_ms[static_cast<std::size_t>(share)]);
+      results[static_cast<std::size_t>(share)] =
+          write_share(log, share, events, per_second, commit_ms[static_cast<std::size_t>(share)]);
     });
   }
   writers.clear();

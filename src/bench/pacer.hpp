@@ -34,6 +34,7 @@ struct Latencies {
 
 /// One-event transactions with synchronous commit from two connections, `per_second` in all. Returns how long each took
 /// from sending the event and COMMIT to the answer: no latency can be shorter than that. Unit: milliseconds.
-[[nodiscard]] Result<std::vector<double>> write_paced(PostgresFixture& log, std::int64_t events, int per_second);
+[[nodiscard]] Result<std::vector<double>> write_paced(PostgresFixture& log, std::int64_t events,
+                                                      int per_second);
 
 }  // namespace outbox::bench

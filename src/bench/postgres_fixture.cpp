@@ -25,8 +25,12 @@ struct Clear {
 using ResultPtr = std::unique_ptr<PGresult, Clear>;
 
 Error server_error(const std::string& what, const char* said) {
-  return Error{.code = Errc::unavailable, .remedy = Remedy::fix, .effect = Effect::none, .message = what + ": " + said,
-               .hint = {}, .origin = "pg"};
+  return Error{.code = Errc::unavailable,
+               .remedy = Remedy::fix,
+               .effect = Effect::none,
+               .message = what + ": " + said,
+               .hint = {},
+               .origin = "pg"};
 }
 
 std::int64_t big_endian(const char* bytes) {
@@ -35,14 +39,18 @@ std::int64_t big_endian(const char* bytes) {
   return static_cast<std::int64_t>(value);
 }
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 }  // namespace
 
 Result<Pg> Pg::connect(const std::string& url) {
   Pg made(PQconnectdb(url.c_str()));
-  if (PQstatus(made.native()) != CONNECTION_OK) return fail(server_error("connect", PQerrorMessage(made.native())));
-  PQsetNoticeReceiver(made.native(), [](void*, const PGresult*) {}, nullptr);
+  if (PQstatus(made.native()) != CONNECTION_OK)
+    return fail(server_error("connect", PQerrorMessage(made.native())));
+  PQsetNoticeReceiver(
+      made.native(), [](void*, const PGresult*) {}, nullptr);
   return made;
 }
 
@@ -64,8 +72,10 @@ Result<std::string> Pg::value(const std::string& sql) {
 Result<std::unique_ptr<PostgresFixture>> PostgresFixture::create(const BenchOptions& options) {
   auto admin = Pg::connect(options.store_url);
   if (!admin) return pass(admin);
-  if (Status status = admin->run(fmt::format("DROP SCHEMA IF EXISTS {} CASCADE", kSchema)); !status) return pass(status);
-  auto store = store::open_store({.url = options.store_url, .schema = kSchema, .application = "outbox bench"});
+  if (Status status = admin->run(fmt::format("DROP SCHEMA IF EXISTS {} CASCADE", kSchema)); !status)
+    return pass(status);
+  auto store = store::open_store(
+      {.url = options.store_url, .schema = kSchema, .application = "outbox bench"});
   if (!store) return pass(store);
   if (auto migrated = (*store)->migrate(); !migrated) return pass(migrated);
   std::unique_ptr<PostgresFixture> fixture(new PostgresFixture(options, std::move(*admin)));
@@ -78,12 +88,15 @@ BEGIN
             convert_to(rpad('{{"n": ' || i || ', "text": "', 197, 'x') || '"}}', 'UTF8'), 'application/json', '{{}}');
     COMMIT;
   END LOOP;
-END $$)", kSchema);
+END $$)",
+                                       kSchema);
   if (Status status = fixture->admin_.run(fill); !status) return pass(status);
   return fixture;
 }
 
-PostgresFixture::~PostgresFixture() { (void)admin_.run(fmt::format("DROP SCHEMA IF EXISTS {} CASCADE", kSchema)); }
+PostgresFixture::~PostgresFixture() {
+  (void)admin_.run(fmt::format("DROP SCHEMA IF EXISTS {} CASCADE", kSchema));
+}
 
 Status PostgresFixture::fill(std::int64_t events) {
   say(fmt::format("writing {} events, each in its own transaction", events));
@@ -100,7 +113,8 @@ Status PostgresFixture::fill(std::int64_t events) {
       (void)pg->run("SET synchronous_commit = off; SET outbox.wake = 'off'");
       const std::int64_t first = events * i / kWriters + 1;
       const std::int64_t last = events * (i + 1) / kWriters;
-      results[static_cast<std::size_t>(i)] = pg->run(fmt::format("CALL {}.bench_fill({}, {})", kSchema, first, last));
+      results[static_cast<std::size_t>(i)] =
+          pg->run(fmt::format("CALL {}.bench_fill({}, {})", kSchema, first, last));
     });
   }
   writers.clear();
@@ -119,25 +133,30 @@ Status PostgresFixture::warm_up() {
 Result<double> PostgresFixture::bare_drain() {
   auto pg = Pg::connect(options_.store_url);
   if (!pg) return pass(pg);
-  const Status set = pg->run("SET jit = off; SET enable_seqscan = off; SET enable_sort = off; SET max_parallel_workers_per_gather = 0; "
-                             "SET plan_cache_mode = force_generic_plan");
+  const Status set = pg->run(
+      "SET jit = off; SET enable_seqscan = off; SET enable_sort = off; SET max_parallel_workers_per_gather = 0; "
+      "SET plan_cache_mode = force_generic_plan");
   if (!set) return fail(set.error());
   const std::string sql = fmt::format(
       "SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at "
-      "FROM {}.event WHERE seq > $1::bigint ORDER BY seq LIMIT {}", kSchema, kPage);
+      "FROM {}.event WHERE seq > $1::bigint ORDER BY seq LIMIT {}",
+      kSchema, kPage);
   ResultPtr prepared(PQprepare(pg->native(), "bare", sql.c_str(), 0, nullptr));
-  if (PQresultStatus(prepared.get()) != PGRES_COMMAND_OK) return fail(server_error("prepare", PQerrorMessage(pg->native())));
+  if (PQresultStatus(prepared.get()) != PGRES_COMMAND_OK)
+    return fail(server_error("prepare", PQerrorMessage(pg->native())));
   std::int64_t position = 0;
   std::int64_t rows = 0;
   const auto start = Clock::now();
   while (true) {
     char bytes[8];
-    for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(static_cast<std::uint64_t>(position) >> (56 - 8 * i));
+    for (int i = 0; i < 8; ++i)
+      bytes[i] = static_cast<char>(static_cast<std::uint64_t>(position) >> (56 - 8 * i));
     const char* values[] = {bytes};
     const int lengths[] = {8};
     const int formats[] = {1};
     const ResultPtr page(PQexecPrepared(pg->native(), "bare", 1, values, lengths, formats, 1));
-    if (PQresultStatus(page.get()) != PGRES_TUPLES_OK) return fail(server_error("page", PQerrorMessage(pg->native())));
+    if (PQresultStatus(page.get()) != PGRES_TUPLES_OK)
+      return fail(server_error("page", PQerrorMessage(pg->native())));
     const int count = PQntuples(page.get());
     if (count == 0) break;
     rows += count;
@@ -154,7 +173,8 @@ RelayOptions PostgresFixture::relay_options() const {
   return options;
 }
 
-Result<PostgresFixture::Drain> PostgresFixture::drain(SubscriptionSpec spec, std::int64_t events, bool wake_up) {
+Result<PostgresFixture::Drain> PostgresFixture::drain(SubscriptionSpec spec, std::int64_t events,
+                                                      bool wake_up) {
   RelayOptions options = relay_options();
   options.subscriptions = {std::move(spec)};
   options.wake_up = wake_up;
@@ -166,13 +186,16 @@ Result<PostgresFixture::Drain> PostgresFixture::drain(SubscriptionSpec spec, std
   if (Status status = (*relay)->start(); !status) return pass(status);
   const auto delivered = [&relay] {
     const RelayReport report = (*relay)->report();
-    return report.subscriptions.empty() ? 0 : static_cast<std::int64_t>(report.subscriptions.front().delivered);
+    return report.subscriptions.empty()
+               ? 0
+               : static_cast<std::int64_t>(report.subscriptions.front().delivered);
   };
   // Counted from the first delivery seen, as the bare loop is counted from its first page.
   const auto deadline = Clock::now() + std::chrono::minutes(10);
   std::int64_t first = 0;
   while ((first = delivered()) == 0) {
-    if (Clock::now() > deadline) return fail(Errc::deadline_exceeded, "nothing was delivered", (*relay)->report().last_error);
+    if (Clock::now() > deadline)
+      return fail(Errc::deadline_exceeded, "nothing was delivered", (*relay)->report().last_error);
     std::this_thread::sleep_for(std::chrono::microseconds(500));
   }
   const auto start = Clock::now();
@@ -181,8 +204,9 @@ Result<PostgresFixture::Drain> PostgresFixture::drain(SubscriptionSpec spec, std
   while ((now = delivered()) < events) {
     if (Clock::now() > deadline) {
       const RelayReport report = (*relay)->report();
-      return fail(Errc::deadline_exceeded, fmt::format("only {} of {} events were delivered", now, events),
-                  report.subscriptions.empty() ? report.last_error : report.subscriptions.front().reason);
+      return fail(
+          Errc::deadline_exceeded, fmt::format("only {} of {} events were delivered", now, events),
+          report.subscriptions.empty() ? report.last_error : report.subscriptions.front().reason);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -210,7 +234,8 @@ Result<double> PostgresFixture::wal_position() {
 }
 
 Status PostgresFixture::drop_subscriptions() {
-  return admin_.run(fmt::format("DELETE FROM {0}.settlement; DELETE FROM {0}.subscription", kSchema));
+  return admin_.run(
+      fmt::format("DELETE FROM {0}.settlement; DELETE FROM {0}.subscription", kSchema));
 }
 
 double cpu_us() {

@@ -51,14 +51,15 @@ class PostgresFixture {
 
   struct Drain {
     double events_per_second{0};
-    double cpu_us_per_event{0};   ///< Of this process, the relay in it.
+    double cpu_us_per_event{0};  ///< Of this process, the relay in it.
     double peak_rss_mib{0};
-    double wal_bytes{0};          ///< Written by the server meanwhile.
+    double wal_bytes{0};  ///< Written by the server meanwhile.
     double statements{0};
     double settlements{0};
   };
   /// Drains the log to a new subscription with this sink and removes the subscription.
-  [[nodiscard]] Result<Drain> drain(SubscriptionSpec spec, std::int64_t events, bool wake_up = true);
+  [[nodiscard]] Result<Drain> drain(SubscriptionSpec spec, std::int64_t events,
+                                    bool wake_up = true);
   [[nodiscard]] Result<double> wal_position();
 
   [[nodiscard]] RelayOptions relay_options() const;
@@ -70,7 +71,8 @@ class PostgresFixture {
   }
 
  private:
-  PostgresFixture(const BenchOptions& options, Pg admin) : options_(options), admin_(std::move(admin)) {}
+  PostgresFixture(const BenchOptions& options, Pg admin)
+      : options_(options), admin_(std::move(admin)) {}
   const BenchOptions& options_;
   Pg admin_;
 };

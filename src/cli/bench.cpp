@@ -28,7 +28,8 @@ struct Options {
 int list() {
   for (const auto& benchmark : bench::all_benchmarks()) {
     if (benchmark.sqlite) continue;  // the same name and help as on PostgreSQL
-    std::printf("%-14s %s%s\n", benchmark.name.c_str(), benchmark.help.c_str(), benchmark.by_hand ? " [by name only]" : "");
+    std::printf("%-14s %s%s\n", benchmark.name.c_str(), benchmark.help.c_str(),
+                benchmark.by_hand ? " [by name only]" : "");
   }
   return kOk;
 }
@@ -60,15 +61,19 @@ int bench(const Options& options, const Context& context) {
 
 void add_bench(Command& root, Context& context) {
   auto options = std::make_shared<Options>();
-  Command verb = root.verb("bench", "Measure the figures, each beside its limit in the same run; exit 3 when one is missed");
+  Command verb = root.verb(
+      "bench",
+      "Measure the figures, each beside its limit in the same run; exit 3 when one is missed");
   verb.argument("NAME", &options->names, "Which ones; all by default (see --list)");
   verb.option("--list", &options->list, {}, "List the benchmarks");
   verb.option("--brokers", &options->brokers, "LIST", "Kafka brokers, for kafka and latency-kafka");
   verb.option("--events", &options->events, "N", "Events in the backlog (default 1000000)");
   verb.option("--repeats", &options->repeats, "N", "Medians over so many runs (default 3)");
-  verb.option("--length", &options->length, "DURATION", "Length of the measurements that run for a time (default 5s)");
+  verb.option("--length", &options->length, "DURATION",
+              "Length of the measurements that run for a time (default 5s)");
   verb.option("--json", &options->json, {}, "As JSON");
-  verb.footer("Uses a schema of its own, outbox_bench, in the store's database: made afresh, dropped at the end.");
+  verb.footer(
+      "Uses a schema of its own, outbox_bench, in the store's database: made afresh, dropped at the end.");
   verb.run([options, &context] { return bench(*options, context); });
 }
 

@@ -24,7 +24,10 @@ namespace {
 
 store::Cursor end_of(const store::Page& page) {
   if (page.drained) return {.s1 = page.pair->s2, .s2 = {}, .position = 0, .bound = 0};
-  return {.s1 = page.pair->s1, .s2 = page.pair->s2, .position = page.position, .bound = page.pair->bound};
+  return {.s1 = page.pair->s1,
+          .s2 = page.pair->s2,
+          .position = page.position,
+          .bound = page.pair->bound};
 }
 
 EventRef ref_to(const EventView& event) { return {.seq = event.seq, .id = event.id}; }
@@ -41,11 +44,12 @@ DeliveryCore::DeliveryCore(CoreOptions options, store::Cursor start)
 
 // ---- reading
 
-void DeliveryCore::page_read(std::shared_ptr<const store::Page> page, std::span<const std::uint8_t> wanted,
-                             TimePoint now) {
+void DeliveryCore::page_read(std::shared_ptr<const store::Page> page,
+                             std::span<const std::uint8_t> wanted, TimePoint now) {
   OUTBOX_CHECK(wanted.empty() || wanted.size() == page->events.size());
   // A gap between pages would be a lost event: the reader must continue exactly where the last page ended.
-  OUTBOX_CHECK(read_.drained() ? page->from == 0 : page->from == read_.position && page->pair->s2 == read_.s2);
+  OUTBOX_CHECK(read_.drained() ? page->from == 0
+                               : page->from == read_.position && page->pair->s2 == read_.s2);
   begins_pairs_ = begins_pairs_ || read_.drained();
   read_ = end_of(*page);
   window_events_ += page->events.size();
@@ -97,9 +101,7 @@ void DeliveryCore::release_key(const Slot& done) {
   queue(done.next_of_key);
 }
 
-void DeliveryCore::remember(const EventRef& event) {
-  remembered_.insert(event);
-}
+void DeliveryCore::remember(const EventRef& event) { remembered_.insert(event); }
 
 // ---- sending
 
@@ -115,7 +117,8 @@ std::span<const DeliveryCore::Send> DeliveryCore::to_send() {
     while (next_ < end() && slot(next_).state != State::ready) ++next_;
     const Token last = mode_ == Mode::stopping ? std::min(stop_before_, end()) : end();
     for (Token token = next_; token < last && batch_.size() < limit; ++token) {
-      if (slot(token).state == State::ready) batch_.push_back({.token = token, .event = slot(token).event});
+      if (slot(token).state == State::ready)
+        batch_.push_back({.token = token, .event = slot(token).event});
     }
   } else {
     const std::size_t count = std::min(limit, ready_.size());
@@ -170,7 +173,8 @@ void DeliveryCore::fail(const Outcome& outcome, TimePoint /*now*/) {
   } else if (mode_ == Mode::delivering || last_failure_.message.empty()) {
     last_failure_ = outcome.error;
   }
-  if (outcome.retry_after) wished_pause_ = std::max(wished_pause_.value_or(Duration::zero()), *outcome.retry_after);
+  if (outcome.retry_after)
+    wished_pause_ = std::max(wished_pause_.value_or(Duration::zero()), *outcome.retry_after);
   if (mode_ == Mode::delivering) {
     mode_ = Mode::draining;
     ++failures_;
@@ -183,7 +187,8 @@ void DeliveryCore::enter_pause(TimePoint now) {
     return;
   }
   mode_ = Mode::backing_off;
-  const auto pause = std::max(backoff(options_.backoff, failures_, options_.seed), wished_pause_.value_or(Duration::zero()));
+  const auto pause = std::max(backoff(options_.backoff, failures_, options_.seed),
+                              wished_pause_.value_or(Duration::zero()));
   wished_pause_.reset();
   pause_until_ = now + pause;
 }
@@ -236,7 +241,9 @@ void DeliveryCore::advance(TimePoint now) {
   while (!pages_.empty()) {
     HeldPage& held = pages_.front();
     bridge(*held.page->pair);
-    if (head_ < held.end && slot(head_).state != State::acked && slot(head_).state != State::filtered) return;
+    if (head_ < held.end && slot(head_).state != State::acked &&
+        slot(head_).state != State::filtered)
+      return;
     store::Settlement& row = row_of(*held.page->pair);
     std::int64_t position = 0;
     for (; head_ < held.end; ++head_) {
@@ -296,9 +303,13 @@ store::Settlement& DeliveryCore::row_of(const store::Pair& pair) {
   return rows_.back();
 }
 
-void DeliveryCore::cover(const std::shared_ptr<const store::Pair>& pair, std::optional<std::int64_t> position) {
+void DeliveryCore::cover(const std::shared_ptr<const store::Pair>& pair,
+                         std::optional<std::int64_t> position) {
   rows_.back().position = position;
-  done_ = position ? store::Cursor{.s1 = pair->s1, .s2 = pair->s2, .position = *position, .bound = pair->bound}
+  done_ = position ? store::Cursor{.s1 = pair->s1,
+                                   .s2 = pair->s2,
+                                   .position = *position,
+                                   .bound = pair->bound}
                    : store::Cursor{.s1 = pair->s2, .s2 = {}, .position = 0, .bound = 0};
 }
 
@@ -315,7 +326,9 @@ void DeliveryCore::finish_page(const store::Page& page) {
 /// All pairs drained since the last settlement make one row: (first s1, last s2). With the rest of a begun pair before
 /// and the part of a begun one after it, a settlement has at most three rows.
 void DeliveryCore::merge_whole_rows() {
-  const auto whole = [](const store::Settlement& row) { return row.from_position == 0 && !row.position; };
+  const auto whole = [](const store::Settlement& row) {
+    return row.from_position == 0 && !row.position;
+  };
   if (rows_.size() < 2) return;
   store::Settlement& before = rows_[rows_.size() - 2];
   const store::Settlement& last = rows_.back();
@@ -357,14 +370,16 @@ std::optional<TimePoint> DeliveryCore::wake_at() const {
   std::optional<TimePoint> at;
   if (mode_ == Mode::backing_off) at = pause_until_;
   if (!settling_ && oldest_done_ && !rows_.empty()) {
-    const TimePoint due = *oldest_done_ + std::chrono::duration_cast<TimePoint::duration>(options_.settle_interval);
+    const TimePoint due =
+        *oldest_done_ + std::chrono::duration_cast<TimePoint::duration>(options_.settle_interval);
     at = at ? std::min(*at, due) : due;
   }
   return at;
 }
 
 bool DeliveryCore::finished() const {
-  return mode_ == Mode::stopping && in_flight_ == 0 && !filling_gaps() && rows_.empty() && !settling_;
+  return mode_ == Mode::stopping && in_flight_ == 0 && !filling_gaps() && rows_.empty() &&
+         !settling_;
 }
 
 bool DeliveryCore::idle() const { return pages_.empty() && rows_.empty() && !settling_; }

@@ -75,7 +75,8 @@ class DeliveryCore {
   // ---- what happened
 
   /// A page of the log, in order. `wanted[i]` says whether the filter matches event i; empty: all do.
-  void page_read(std::shared_ptr<const store::Page> page, std::span<const std::uint8_t> wanted, TimePoint now);
+  void page_read(std::shared_ptr<const store::Page> page, std::span<const std::uint8_t> wanted,
+                 TimePoint now);
   void outcome(const Outcome& outcome, TimePoint now);
   /// The sink was opened, or could not be.
   void opened(const Status& status, TimePoint now);
@@ -145,10 +146,14 @@ class DeliveryCore {
   };
 
   [[nodiscard]] Slot& slot(Token token) { return slots_[static_cast<std::size_t>(token - base_)]; }
-  [[nodiscard]] const Slot& slot(Token token) const { return slots_[static_cast<std::size_t>(token - base_)]; }
+  [[nodiscard]] const Slot& slot(Token token) const {
+    return slots_[static_cast<std::size_t>(token - base_)];
+  }
   [[nodiscard]] Token end() const { return base_ + slots_.size(); }
   [[nodiscard]] bool may_send() const;
-  [[nodiscard]] bool filling_gaps() const { return mode_ == Mode::stopping && head_ < stop_before_; }
+  [[nodiscard]] bool filling_gaps() const {
+    return mode_ == Mode::stopping && head_ < stop_before_;
+  }
 
   void admit(Slot& added, Token token);
   void chain(Slot& added, Token token);
@@ -197,7 +202,8 @@ class DeliveryCore {
   std::vector<EventRef> acks_open_;     ///< Covered by rows_.
   std::vector<EventRef> acks_writing_;  ///< Covered by the rows being written.
   std::set<EventRef> remembered_;       ///< Not read yet.
-  bool begins_pairs_{false};            ///< A pair was read from its beginning, not only the rest of a begun one.
+  bool begins_pairs_{
+      false};  ///< A pair was read from its beginning, not only the rest of a begun one.
   std::size_t done_since_settle_{0};
   std::size_t settling_events_{0};
   std::size_t settling_bytes_{0};

@@ -6,8 +6,8 @@
 
 namespace outbox::relay {
 
-Result<store::Membership::Standing> renew(store::Membership& membership, std::chrono::milliseconds lease,
-                                          TrustDeadline& trust) {
+Result<store::Membership::Standing> renew(store::Membership& membership,
+                                          std::chrono::milliseconds lease, TrustDeadline& trust) {
   const TimePoint before = std::chrono::steady_clock::now();
   auto standing = membership.keep(lease);
   // Counted from before the heartbeat was sent, less a margin for what is on its way.
@@ -15,9 +15,13 @@ Result<store::Membership::Standing> renew(store::Membership& membership, std::ch
   return standing;
 }
 
-LeaseKeeper::LeaseKeeper(store::Membership& membership, std::chrono::milliseconds lease, std::int64_t generation,
-                         TrustDeadline& trust, std::function<void()> lost)
-    : membership_(membership), lease_(lease), generation_(generation), trust_(trust), lost_(std::move(lost)) {
+LeaseKeeper::LeaseKeeper(store::Membership& membership, std::chrono::milliseconds lease,
+                         std::int64_t generation, TrustDeadline& trust, std::function<void()> lost)
+    : membership_(membership),
+      lease_(lease),
+      generation_(generation),
+      trust_(trust),
+      lost_(std::move(lost)) {
   thread_ = start_thread("ob-lease", [this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -42,8 +46,12 @@ void LeaseKeeper::run(const std::stop_token& stop) {
     if (standing && standing->owner && standing->generation == generation_) continue;
     if (standing) trust_.end();
     const std::scoped_lock lock(mutex_);
-    failure_ = standing ? Error{.code = Errc::lease_lost, .remedy = Remedy::retry_call, .effect = Effect::none,
-                                .message = "the lanes were taken over by " + standing->other, .hint = {}, .origin = {}}
+    failure_ = standing ? Error{.code = Errc::lease_lost,
+                                .remedy = Remedy::retry_call,
+                                .effect = Effect::none,
+                                .message = "the lanes were taken over by " + standing->other,
+                                .hint = {},
+                                .origin = {}}
                         : standing.error();
     break;
   }

@@ -15,15 +15,16 @@
 namespace outbox::relay {
 
 /// Renews the lease, or tries to get it, and says until when it may be trusted.
-[[nodiscard]] Result<store::Membership::Standing> renew(store::Membership& membership, std::chrono::milliseconds lease,
+[[nodiscard]] Result<store::Membership::Standing> renew(store::Membership& membership,
+                                                        std::chrono::milliseconds lease,
                                                         TrustDeadline& trust);
 
 class LeaseKeeper {
  public:
   /// Starts. `lost` is called once, from the keeper's thread, when the lease is lost or cannot be renewed. Nobody else may
   /// use the membership meanwhile.
-  LeaseKeeper(store::Membership& membership, std::chrono::milliseconds lease, std::int64_t generation, TrustDeadline& trust,
-              std::function<void()> lost);
+  LeaseKeeper(store::Membership& membership, std::chrono::milliseconds lease,
+              std::int64_t generation, TrustDeadline& trust, std::function<void()> lost);
   LeaseKeeper(const LeaseKeeper&) = delete;
   LeaseKeeper& operator=(const LeaseKeeper&) = delete;
   LeaseKeeper(LeaseKeeper&&) = delete;

@@ -16,13 +16,16 @@ constexpr std::chrono::seconds kTellEvery{1};
 
 store::Cursor after(const store::Page& page) {
   if (page.drained) return {.s1 = page.pair->s2, .s2 = {}, .position = 0, .bound = 0};
-  return {.s1 = page.pair->s1, .s2 = page.pair->s2, .position = page.position, .bound = page.pair->bound};
+  return {.s1 = page.pair->s1,
+          .s2 = page.pair->s2,
+          .position = page.position,
+          .bound = page.pair->bound};
 }
 
 }  // namespace
 
-LogPump::LogPump(std::unique_ptr<store::LogReader> reader, std::unique_ptr<store::Wakeup> wakeup, PumpOptions options,
-                 std::function<void(const Error&)> failed)
+LogPump::LogPump(std::unique_ptr<store::LogReader> reader, std::unique_ptr<store::Wakeup> wakeup,
+                 PumpOptions options, std::function<void(const Error&)> failed)
     : reader_(std::move(reader)),
       wakeup_(std::move(wakeup)),
       options_(options),
@@ -125,7 +128,8 @@ void LogPump::obey() {
     }
     if (command.remove == nullptr) continue;
     for (Group& group : groups_) {
-      std::erase_if(group.members, [&](const Member& member) { return member.loop == command.remove; });
+      std::erase_if(group.members,
+                    [&](const Member& member) { return member.loop == command.remove; });
     }
     std::erase_if(groups_, [](const Group& group) { return group.members.empty(); });
     const std::scoped_lock lock(mutex_);
@@ -155,9 +159,7 @@ Status LogPump::after_turn(const Turn& turn) {
 
 Status LogPump::idle(const feed::Pace::Step& step) {
   switch (step.what) {
-    case feed::Pace::Step::What::pause:
-      wait_for_bell(step.pause);
-      return {};
+    case feed::Pace::Step::What::pause: wait_for_bell(step.pause); return {};
     case feed::Pace::Step::What::arm: {
       auto armed = wakeup_->arm();
       if (!armed) return pass(armed);
@@ -183,7 +185,8 @@ void LogPump::wait_for_bell(std::chrono::nanoseconds longest) {
 Result<LogPump::Turn> LogPump::turn() {
   Turn turn;
   newest_.reset();
-  wants_room_.store(true, std::memory_order_release);  // before looking, so that room made meanwhile rings
+  wants_room_.store(
+      true, std::memory_order_release);  // before looking, so that room made meanwhile rings
   split_off_full_members();
   bool all_had_room = true;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
@@ -208,8 +211,8 @@ void LogPump::split_off_full_members() {
   const std::size_t count = groups_.size();
   for (std::size_t i = 0; i < count; ++i) {
     auto& members = groups_[i].members;
-    const auto full = std::stable_partition(members.begin(), members.end(),
-                                            [this](const Member& member) { return has_room(member); });
+    const auto full = std::stable_partition(
+        members.begin(), members.end(), [this](const Member& member) { return has_room(member); });
     if (full == members.begin() || full == members.end()) continue;
     Group apart{.cursor = groups_[i].cursor, .members = {full, members.end()}};
     members.erase(full, members.end());
@@ -231,10 +234,13 @@ void LogPump::merge_groups() {
 Status LogPump::fetch(Group& group, std::shared_ptr<const store::Pair> until, Turn& turn) {
   const bool drained_before = group.cursor.drained();
   const bool takes_present = drained_before && !until;
-  const bool alone = groups_.size() == 1 && group.members.front().loop->has_room(2 * options_.page_rows,
-                                                                                 2 * options_.page_bytes);
-  const store::PageRequest request{.cursor = group.cursor, .rows = options_.page_rows, .bytes = options_.page_bytes,
-                                   .ahead = alone && !drained_before, .until = std::move(until)};
+  const bool alone = groups_.size() == 1 && group.members.front().loop->has_room(
+                                                2 * options_.page_rows, 2 * options_.page_bytes);
+  const store::PageRequest request{.cursor = group.cursor,
+                                   .rows = options_.page_rows,
+                                   .bytes = options_.page_bytes,
+                                   .ahead = alone && !drained_before,
+                                   .until = std::move(until)};
   if (Status status = reader_->start(request); !status) return status;
   auto page = reader_->finish();
   if (!page) return pass(page);

@@ -30,8 +30,8 @@ struct PumpOptions {
 
 class LogPump {
  public:
-  LogPump(std::unique_ptr<store::LogReader> reader, std::unique_ptr<store::Wakeup> wakeup, PumpOptions options,
-          std::function<void(const Error&)> failed);
+  LogPump(std::unique_ptr<store::LogReader> reader, std::unique_ptr<store::Wakeup> wakeup,
+          PumpOptions options, std::function<void(const Error&)> failed);
   LogPump(const LogPump&) = delete;
   LogPump& operator=(const LogPump&) = delete;
   LogPump(LogPump&&) = delete;
@@ -51,7 +51,9 @@ class LogPump {
   /// A window has room again: rings only if the reader waits for that.
   void room();
   [[nodiscard]] std::uint64_t fetches() const { return fetches_.load(std::memory_order_relaxed); }
-  [[nodiscard]] std::uint64_t statements() const { return statements_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t statements() const {
+    return statements_.load(std::memory_order_relaxed);
+  }
 
  private:
   struct Member {
@@ -81,7 +83,8 @@ class LogPump {
   [[nodiscard]] bool has_room(const Member& member) const;
   [[nodiscard]] Status fetch(Group& group, std::shared_ptr<const store::Pair> until, Turn& turn);
   void deliver(Group& group, store::Page page);
-  [[nodiscard]] bool must_be_told(const Member& member, const store::Pair& pair, TimePoint now) const;
+  [[nodiscard]] bool must_be_told(const Member& member, const store::Pair& pair,
+                                  TimePoint now) const;
   void wait_for_bell(std::chrono::nanoseconds longest);
   [[nodiscard]] Status idle(const feed::Pace::Step& step);
   [[nodiscard]] Status after_turn(const Turn& turn);
@@ -94,7 +97,8 @@ class LogPump {
   // The reader's thread only.
   std::vector<Group> groups_;
   feed::Pace pace_;
-  std::shared_ptr<const store::Pair> newest_;  ///< The pair of the newest fetch of the present in this turn.
+  std::shared_ptr<const store::Pair>
+      newest_;  ///< The pair of the newest fetch of the present in this turn.
 
   std::mutex mutex_;
   std::condition_variable bell_;

@@ -30,7 +30,8 @@ constexpr std::chrono::seconds kMaintainEvery{30};
 constexpr std::chrono::milliseconds kRunOnceCheck{5};
 /// After the store was lost the sinks may take this long to say what became of what they have in flight.
 constexpr std::chrono::seconds kLostStoreGrace{5};
-constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50), .longest = std::chrono::seconds(5)};
+constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50),
+                                   .longest = std::chrono::seconds(5)};
 
 std::string default_name() {
   char host[256] = "localhost";
@@ -42,16 +43,20 @@ Status check_options(const RelayOptions& options) {
   const auto bad = [](const std::string& what, const std::string& hint) {
     return Status(fail(Errc::invalid_argument, "relay options: " + what, hint));
   };
-  if (options.store_url.empty()) return bad("store_url is empty", "postgresql://... or sqlite:PATH");
-  if (options.page_rows < 1 || options.page_rows > 10000) return bad("page_rows is out of range", "1 to 10000");
+  if (options.store_url.empty())
+    return bad("store_url is empty", "postgresql://... or sqlite:PATH");
+  if (options.page_rows < 1 || options.page_rows > 10000)
+    return bad("page_rows is out of range", "1 to 10000");
   if (options.window_events < options.page_rows) {
     return bad("window_events is smaller than page_rows", "the window must hold at least one page");
   }
   if (options.window_bytes < 1024) return bad("window_bytes is too small", "at least 1 KiB");
   if (options.settle_events < 1) return bad("settle_events is zero", "at least 1");
-  if (options.settle_interval.count() < 0) return bad("settle_interval is negative", "0 ms or more");
+  if (options.settle_interval.count() < 0)
+    return bad("settle_interval is negative", "0 ms or more");
   if (options.lease < std::chrono::seconds(1)) return bad("lease is too short", "at least 1 s");
-  if (options.idle_poll < std::chrono::milliseconds(1)) return bad("idle_poll is too short", "at least 1 ms");
+  if (options.idle_poll < std::chrono::milliseconds(1))
+    return bad("idle_poll is too short", "at least 1 ms");
   for (const SubscriptionSpec& spec : options.subscriptions) {
     if (Status status = event::validate(spec); !status) return status;
     if (Status status = sink::check_settings(spec); !status) return status;
@@ -81,7 +86,8 @@ class Relay::Impl {
 
   Status start() {
     if (started_) return {};
-    auto store = store::open_store({.url = options_.store_url, .schema = options_.schema, .application = "outbox relay"});
+    auto store = store::open_store(
+        {.url = options_.store_url, .schema = options_.schema, .application = "outbox relay"});
     if (!store) return pass(store);
     store_ = std::move(*store);
     if (Status status = store_->check(); !status) return status;
@@ -209,7 +215,8 @@ class Relay::Impl {
       auto standing = relay::renew(*membership_, options_.lease, trust_);
       if (!standing || standing->owner) return standing;
       shelf_.rest();
-      if (!std::exchange(told, true)) log::info("waiting for the lanes owner=\"{}\"", standing->other);
+      if (!std::exchange(told, true))
+        log::info("waiting for the lanes owner=\"{}\"", standing->other);
       const TimePoint renew = Clock::now() + options_.lease / 3;
       while (Clock::now() < renew) {
         if (pause(kVacancyCheck)) return store::Membership::Standing{};
@@ -221,9 +228,11 @@ class Relay::Impl {
   }
 
   Status serve(std::int64_t generation) {
-    auto tenure = std::make_unique<relay::Tenure>(*store_, options_, shelf_, trust_, [this] { ring(); });
+    auto tenure =
+        std::make_unique<relay::Tenure>(*store_, options_, shelf_, trust_, [this] { ring(); });
     // Until the tenure has ended: also while that waits for what is in flight.
-    const relay::LeaseKeeper lease(*membership_, options_.lease, generation, trust_, [this] { ring(); });
+    const relay::LeaseKeeper lease(*membership_, options_.lease, generation, trust_,
+                                   [this] { ring(); });
     if (Status status = tenure->begin(generation); !status) return status;
     log::info("delivering generation={}", generation);
     publish(tenure.get(), generation);
@@ -233,7 +242,8 @@ class Relay::Impl {
     // Asked to stop: everything in order. Otherwise the store or the lanes are lost: nothing more is written, and what
     // the sinks have in flight gets a moment to become known, so that it is not sent twice.
     const bool orderly = status.has_value();
-    const StopReport report = orderly ? tenure->end(grace(), true) : tenure->end(kLostStoreGrace, false);
+    const StopReport report =
+        orderly ? tenure->end(grace(), true) : tenure->end(kLostStoreGrace, false);
     if (orderly) stop_report_ = report;
     return status;
   }

@@ -12,7 +12,8 @@ constexpr std::chrono::milliseconds kFlushEvery{100};
 
 }  // namespace
 
-Settler::Settler(std::unique_ptr<store::Progress> progress, std::function<void(const Error&)> failed)
+Settler::Settler(std::unique_ptr<store::Progress> progress,
+                 std::function<void(const Error&)> failed)
     : progress_(std::move(progress)), failed_(std::move(failed)) {}
 
 Settler::~Settler() {
@@ -49,7 +50,8 @@ void Settler::run(const std::stop_token& stop) {
 bool Settler::write(std::vector<Job> jobs) {
   std::vector<store::Settlement> rows;
   for (Job& job : jobs) {
-    rows.insert(rows.end(), std::make_move_iterator(job.rows.begin()), std::make_move_iterator(job.rows.end()));
+    rows.insert(rows.end(), std::make_move_iterator(job.rows.begin()),
+                std::make_move_iterator(job.rows.end()));
   }
   const Status status = progress_->append(rows, durability());
   statements_.store(progress_->statements(), std::memory_order_relaxed);

@@ -29,7 +29,9 @@ class Settler {
   void start();
   /// Any thread. `written` is called from the settler's thread once the rows are committed; not when they failed.
   void settle(std::vector<store::Settlement> rows, std::function<void()> written);
-  [[nodiscard]] std::uint64_t statements() const { return statements_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t statements() const {
+    return statements_.load(std::memory_order_relaxed);
+  }
 
  private:
   struct Job {

@@ -28,9 +28,9 @@ CoreOptions for_sink(CoreOptions options, const SinkTraits& traits, Token first_
 
 }  // namespace
 
-SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer, store::Cursor start,
-                                   LoopOptions options, Remains remains, Settler& settler, const TrustDeadline& trust,
-                                   Listener listener)
+SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer,
+                                   store::Cursor start, LoopOptions options, Remains remains,
+                                   Settler& settler, const TrustDeadline& trust, Listener listener)
     : row_(std::move(row)),
       renderer_(std::move(renderer)),
       filter_(row_.spec),
@@ -74,7 +74,8 @@ bool SubscriptionLoop::has_room(std::size_t events, std::size_t bytes) const {
   const std::size_t held = window_events_.load(std::memory_order_relaxed);
   const std::size_t held_bytes = window_bytes_.load(std::memory_order_relaxed);
   if (held == 0) return true;
-  return held + events <= options_.core.window_events && held_bytes + bytes <= options_.core.window_bytes;
+  return held + events <= options_.core.window_events &&
+         held_bytes + bytes <= options_.core.window_bytes;
 }
 
 void SubscriptionLoop::Mailbox::ring() {
@@ -101,7 +102,9 @@ bool SubscriptionLoop::stop(std::chrono::nanoseconds grace, bool settle) {
 
 Remains SubscriptionLoop::take_remains() {
   sink_->on_ready({});
-  return {.next_token = core_.next_token(), .sink = std::move(sink_), .unsettled_acks = std::move(unsettled_acks_)};
+  return {.next_token = core_.next_token(),
+          .sink = std::move(sink_),
+          .unsettled_acks = std::move(unsettled_acks_)};
 }
 
 SubscriptionReport SubscriptionLoop::report() const {
@@ -256,10 +259,12 @@ void SubscriptionLoop::publish_state() {
   const Mode mode = core_.mode();
   const bool changed = mode != logged_;
   if (changed && mode == Mode::backing_off && core_.failures() == 1) {
-    log::warn("subscription pauses name={} reason=\"{}\"", row_.spec.name, core_.last_failure().text());
+    log::warn("subscription pauses name={} reason=\"{}\"", row_.spec.name,
+              core_.last_failure().text());
   } else if (changed && mode == Mode::rejected) {
-    log::error("subscription stops name={} seq={} event={} reason=\"{}\"", row_.spec.name, core_.rejection()->seq,
-               core_.rejection()->id.str(), core_.rejection()->error.text());
+    log::error("subscription stops name={} seq={} event={} reason=\"{}\"", row_.spec.name,
+               core_.rejection()->seq, core_.rejection()->id.str(),
+               core_.rejection()->error.text());
   }
   logged_ = mode;
   {

@@ -25,7 +25,9 @@ namespace outbox::relay {
 /// Past this moment the relay may no longer publish: the lease could have been given to another.
 class TrustDeadline {
  public:
-  void extend_to(TimePoint until) { until_.store(until.time_since_epoch().count(), std::memory_order_release); }
+  void extend_to(TimePoint until) {
+    until_.store(until.time_since_epoch().count(), std::memory_order_release);
+  }
   void end() { until_.store(0, std::memory_order_release); }
   [[nodiscard]] bool holds(TimePoint now) const {
     return now.time_since_epoch().count() < until_.load(std::memory_order_acquire);
@@ -51,13 +53,14 @@ class SubscriptionLoop {
  public:
   /// Told from the loop's thread.
   struct Listener {
-    std::function<void()> room;                         ///< The window has room again.
-    std::function<void(const Rejection&)> rejected;     ///< The subscription stopped itself.
-    std::function<void()> distrusted;                   ///< The trust deadline passed.
+    std::function<void()> room;                      ///< The window has room again.
+    std::function<void(const Rejection&)> rejected;  ///< The subscription stopped itself.
+    std::function<void()> distrusted;                ///< The trust deadline passed.
   };
 
-  SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer, store::Cursor start, LoopOptions options,
-                   Remains remains, Settler& settler, const TrustDeadline& trust, Listener listener);
+  SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer, store::Cursor start,
+                   LoopOptions options, Remains remains, Settler& settler,
+                   const TrustDeadline& trust, Listener listener);
   SubscriptionLoop(const SubscriptionLoop&) = delete;
   SubscriptionLoop& operator=(const SubscriptionLoop&) = delete;
   SubscriptionLoop(SubscriptionLoop&&) = delete;

@@ -37,7 +37,8 @@ CoreOptions core_of(const RelayOptions& options, std::int32_t subscription) {
 // ---- the shelf
 
 void SinkShelf::put_custom(const std::string& name, std::unique_ptr<Sink> sink) {
-  shelf_[name] = Shelved{.remains = {.sink = std::move(sink), .unsettled_acks = {}}, .config_version = 0};
+  shelf_[name] =
+      Shelved{.remains = {.sink = std::move(sink), .unsettled_acks = {}}, .config_version = 0};
 }
 
 Result<Remains> SinkShelf::take(const store::SubscriptionRow& row) {
@@ -51,7 +52,8 @@ Result<Remains> SinkShelf::take(const store::SubscriptionRow& row) {
   if (found != shelf_.end() && found->second.remains.sink) found->second.remains.sink->close();
   shelf_.erase(row.spec.name);
   if (custom) {
-    return fail(Errc::not_found, "subscription " + row.spec.name + ": sink is \"custom\" and no sink was given",
+    return fail(Errc::not_found,
+                "subscription " + row.spec.name + ": sink is \"custom\" and no sink was given",
                 "call Relay::use(\"" + row.spec.name + "\", ...) before start()");
   }
   auto sink = sink::make_sink(row.spec);
@@ -60,7 +62,8 @@ Result<Remains> SinkShelf::take(const store::SubscriptionRow& row) {
 }
 
 void SinkShelf::put_back(const store::SubscriptionRow& row, Remains remains) {
-  shelf_[row.spec.name] = Shelved{.remains = std::move(remains), .config_version = row.config_version};
+  shelf_[row.spec.name] =
+      Shelved{.remains = std::move(remains), .config_version = row.config_version};
 }
 
 void SinkShelf::rest() {
@@ -76,8 +79,8 @@ void SinkShelf::close_all() {
 
 // ---- the tenure
 
-Tenure::Tenure(store::Store& store, const RelayOptions& options, SinkShelf& shelf, const TrustDeadline& trust,
-               std::function<void()> bell)
+Tenure::Tenure(store::Store& store, const RelayOptions& options, SinkShelf& shelf,
+               const TrustDeadline& trust, std::function<void()> bell)
     : store_(store), options_(options), shelf_(shelf), trust_(trust), bell_(std::move(bell)) {}
 
 Tenure::~Tenure() { (void)end(std::chrono::nanoseconds(0), false); }
@@ -128,8 +131,10 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
   auto strands = loader_->load(row.id);
   if (!strands) return pass(strands);
   if (strands->size() != 1) {
-    return fail(Errc::unsupported, "subscription " + row.spec.name + ": its lanes stand at different cursors",
-                "this version delivers with one relay for all lanes; finish with the version that wrote them");
+    return fail(
+        Errc::unsupported,
+        "subscription " + row.spec.name + ": its lanes stand at different cursors",
+        "this version delivers with one relay for all lanes; finish with the version that wrote them");
   }
   auto remains = shelf_.take(row);
   if (!remains) return pass(remains);
@@ -140,19 +145,25 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
           [this, name](const Rejection& rejection) {
             {
               const std::scoped_lock lock(mutex_);
-              if (const auto found = running_.find(name); found != running_.end()) found->second.rejection = rejection;
+              if (const auto found = running_.find(name); found != running_.end())
+                found->second.rejection = rejection;
             }
             bell_();
           },
       .distrusted =
           [this] {
-            broke(Error{.code = Errc::lease_lost, .remedy = Remedy::retry_call, .effect = Effect::none,
-                       .message = "the lease could not be renewed in time", .hint = {}, .origin = {}});
+            broke(Error{.code = Errc::lease_lost,
+                        .remedy = Remedy::retry_call,
+                        .effect = Effect::none,
+                        .message = "the lease could not be renewed in time",
+                        .hint = {},
+                        .origin = {}});
           },
   };
   const LoopOptions options{.core = core_of(options_, row.id), .generation = generation_};
-  return std::make_unique<SubscriptionLoop>(row, std::move(*renderer), strands->front().cursor, options,
-                                            std::move(*remains), *settler_, trust_, std::move(listener));
+  return std::make_unique<SubscriptionLoop>(row, std::move(*renderer), strands->front().cursor,
+                                            options, std::move(*remains), *settler_, trust_,
+                                            std::move(listener));
 }
 
 Status Tenure::tend() {
@@ -173,7 +184,8 @@ Status Tenure::write_rejections() {
   }
   for (const auto& [name, rejection] : rejections) {
     const auto found = running_.find(name);
-    if (Status status = catalog_->stop(found->second.loop->row().id, rejection.error.text(), rejection.seq, rejection.id);
+    if (Status status = catalog_->stop(found->second.loop->row().id, rejection.error.text(),
+                                       rejection.seq, rejection.id);
         !status) {
       return status;
     }
@@ -185,7 +197,8 @@ Status Tenure::write_rejections() {
 Status Tenure::follow(const std::vector<store::SubscriptionRow>& rows) {
   std::vector<std::string> gone;
   for (const auto& [name, running] : running_) {
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.id == running.loop->row().id; });
+    const auto row = std::find_if(rows.begin(), rows.end(),
+                                  [&](const auto& r) { return r.id == running.loop->row().id; });
     if (row == rows.end() || row->state != store::SubscriptionState::active ||
         row->config_version != running.loop->row().config_version) {
       gone.push_back(name);
@@ -196,7 +209,8 @@ Status Tenure::follow(const std::vector<store::SubscriptionRow>& rows) {
   for (const auto& row : rows) {
     const std::string& name = row.spec.name;
     if (row.state != store::SubscriptionState::active) {
-      at_rest[name] = SubscriptionReport{.name = name, .state = store::to_string(row.state), .reason = row.reason};
+      at_rest[name] = SubscriptionReport{
+          .name = name, .state = store::to_string(row.state), .reason = row.reason};
       continue;
     }
     if (running_.contains(name)) continue;
@@ -205,7 +219,8 @@ Status Tenure::follow(const std::vector<store::SubscriptionRow>& rows) {
       if (loop.error().remedy == Remedy::reconnect) return pass(loop);
       // The others go on: a bad subscription stops itself only.
       complain(name, loop.error());
-      at_rest[name] = SubscriptionReport{.name = name, .state = "broken", .reason = loop.error().text()};
+      at_rest[name] =
+          SubscriptionReport{.name = name, .state = "broken", .reason = loop.error().text()};
       continue;
     }
     complaints_.erase(name);
@@ -216,7 +231,8 @@ Status Tenure::follow(const std::vector<store::SubscriptionRow>& rows) {
     }
     started->start();
     pump_->add(started, started->start_cursor());
-    log::info("subscription delivers name={} sink={} config_version={}", name, row.spec.sink, row.config_version);
+    log::info("subscription delivers name={} sink={} config_version={}", name, row.spec.sink,
+              row.config_version);
   }
   const std::scoped_lock lock(mutex_);
   at_rest_ = std::move(at_rest);
@@ -264,7 +280,8 @@ StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
   }
   settler.reset();  // writes what it was given; without the lock, since it may report a failure
   const std::scoped_lock lock(mutex_);
-  for (auto& [name, running] : running_) shelf_.put_back(running.loop->row(), running.loop->take_remains());
+  for (auto& [name, running] : running_)
+    shelf_.put_back(running.loop->row(), running.loop->take_remains());
   running_.clear();
   pump_.reset();
   return report;

@@ -42,8 +42,8 @@ class SinkShelf {
 
 class Tenure {
  public:
-  Tenure(store::Store& store, const RelayOptions& options, SinkShelf& shelf, const TrustDeadline& trust,
-         std::function<void()> bell);
+  Tenure(store::Store& store, const RelayOptions& options, SinkShelf& shelf,
+         const TrustDeadline& trust, std::function<void()> bell);
   Tenure(const Tenure&) = delete;
   Tenure& operator=(const Tenure&) = delete;
   Tenure(Tenure&&) = delete;
@@ -67,7 +67,8 @@ class Tenure {
   };
 
   void broke(const Error& error);
-  [[nodiscard]] Result<std::unique_ptr<SubscriptionLoop>> make_loop(const store::SubscriptionRow& row);
+  [[nodiscard]] Result<std::unique_ptr<SubscriptionLoop>> make_loop(
+      const store::SubscriptionRow& row);
   [[nodiscard]] Status write_rejections();
   [[nodiscard]] Status follow(const std::vector<store::SubscriptionRow>& rows);
   void retire(const std::string& name);

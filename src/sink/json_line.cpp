@@ -36,7 +36,8 @@ void append_json_on_one_line(std::string& out, std::string_view json) {
   const std::size_t from = out.size();
   out.append(json);
   std::replace_if(
-      out.begin() + static_cast<std::ptrdiff_t>(from), out.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+      out.begin() + static_cast<std::ptrdiff_t>(from), out.end(),
+      [](char c) { return c == '\n' || c == '\r'; }, ' ');
 }
 
 void append_body(std::string& out, const Message& message) {

@@ -47,7 +47,8 @@ tl::unexpected<Error> no_such_sink(const std::string& name) {
 }
 
 Result<const Kind*> find_kind(const std::string& name) {
-  const auto found = std::find_if(kinds().begin(), kinds().end(), [&](const Kind& kind) { return kind.info.name == name; });
+  const auto found = std::find_if(kinds().begin(), kinds().end(),
+                                  [&](const Kind& kind) { return kind.info.name == name; });
   if (found == kinds().end()) return no_such_sink(name);
   return &*found;
 }
@@ -81,7 +82,8 @@ Status check_settings(const SubscriptionSpec& spec) {
 
 Result<std::unique_ptr<Sink>> make_sink(const SubscriptionSpec& spec) {
   if (spec.sink == kCustom) {
-    return fail(Errc::invalid_argument, "subscription \"" + spec.name + "\": its sink comes from the application",
+    return fail(Errc::invalid_argument,
+                "subscription \"" + spec.name + "\": its sink comes from the application",
                 "pass one with Relay::use() before start()");
   }
   const auto kind = find_kind(spec.sink);

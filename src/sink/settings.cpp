@@ -47,7 +47,8 @@ std::vector<std::string_view> choices(std::string_view type) {
 
 /// What is wrong with the value; empty: nothing.
 std::string fault(const SettingInfo& setting, std::string_view value) {
-  if (setting.type == "duration" && !parse_duration(value)) return "is not a duration like 10s or 500ms";
+  if (setting.type == "duration" && !parse_duration(value))
+    return "is not a duration like 10s or 500ms";
   if (setting.type == "integer" && !parse_integer(value)) return "is not a whole number";
   if (setting.type == "boolean" && !is_boolean(value)) return "is neither true nor false";
   if (setting.required && value.empty()) return "is empty";
@@ -86,19 +87,22 @@ std::optional<microseconds> parse_duration(std::string_view text) {
   return std::nullopt;
 }
 
-Result<Settings> Settings::read(const SinkInfo& info, const std::map<std::string, std::string>& given) {
+Result<Settings> Settings::read(const SinkInfo& info,
+                                const std::map<std::string, std::string>& given) {
   Settings settings;
   for (const SettingInfo& setting : info.settings) {
     const auto found = given.find(setting.name);
     if (found == given.end()) {
       if (setting.required) {
-        return fail(Errc::invalid_argument, info.name + "." + setting.name + ": is missing", setting.help);
+        return fail(Errc::invalid_argument, info.name + "." + setting.name + ": is missing",
+                    setting.help);
       }
       settings.values_.emplace(setting.name, setting.default_value);
       continue;
     }
     if (const std::string wrong = fault(setting, found->second); !wrong.empty()) {
-      return fail(Errc::invalid_argument, info.name + "." + setting.name + ": \"" + found->second + "\" " + wrong,
+      return fail(Errc::invalid_argument,
+                  info.name + "." + setting.name + ": \"" + found->second + "\" " + wrong,
                   setting.help);
     }
     settings.values_.emplace(setting.name, found->second);

@@ -20,7 +20,8 @@ class Settings {
  public:
   /// Refuses an unknown name (naming the nearest known one; unless the sink is free-form), a value of the wrong type, and a
   /// required one that is missing.
-  [[nodiscard]] static Result<Settings> read(const SinkInfo& info, const std::map<std::string, std::string>& given);
+  [[nodiscard]] static Result<Settings> read(const SinkInfo& info,
+                                             const std::map<std::string, std::string>& given);
 
   // Of a setting that the sink has; the type is what SettingInfo says.
   [[nodiscard]] const std::string& text(std::string_view name) const;
@@ -29,7 +30,9 @@ class Settings {
   [[nodiscard]] bool boolean(std::string_view name) const;
 
   /// What a free-form sink was given beyond its own settings.
-  [[nodiscard]] const std::map<std::string, std::string, std::less<>>& others() const { return others_; }
+  [[nodiscard]] const std::map<std::string, std::string, std::less<>>& others() const {
+    return others_;
+  }
 
  private:
   std::map<std::string, std::string, std::less<>> values_;

@@ -17,7 +17,8 @@ RecordedEvent copy_of(const Message& message) {
                      .body = std::string(message.body),
                      .headers = {}};
   copy.headers.reserve(message.headers.size());
-  for (const HeaderView& header : message.headers) copy.headers.emplace_back(header.name, header.value);
+  for (const HeaderView& header : message.headers)
+    copy.headers.emplace_back(header.name, header.value);
   return copy;
 }
 

@@ -30,7 +30,9 @@ struct StoreOptions {
 struct PageRequest {
   Cursor cursor;
   std::size_t rows{1000};
-  std::size_t bytes{std::size_t{8} << 20U};  ///< The page ends earlier once its payloads pass this; at least one row.
+  std::size_t bytes{
+      std::size_t{8}
+      << 20U};  ///< The page ends earlier once its payloads pass this; at least one row.
   /// The next request will probably be for the page after this one: the reader may begin with it.
   bool ahead{false};
   /// Take this snapshot (with its bound) as the end of a new pair instead of the present. Only with a drained cursor.
@@ -136,12 +138,13 @@ struct SubscriptionRow {
 struct SubscriptionProgress {
   std::int32_t id{0};
   std::int64_t generation{0};
-  std::int64_t pending{0};         ///< Events committed and not settled (of all types), at most `pending_limit`.
+  std::int64_t pending{
+      0};  ///< Events committed and not settled (of all types), at most `pending_limit`.
   bool pending_capped{false};
-  std::int64_t acked{0};           ///< In the settlements retained.
+  std::int64_t acked{0};  ///< In the settlements retained.
   std::int64_t filtered{0};
-  std::string last_settled_at;     ///< RFC 3339; empty: never.
-  std::string oldest_pending_at;   ///< created_at of the oldest unsettled event; empty: none.
+  std::string last_settled_at;    ///< RFC 3339; empty: never.
+  std::string oldest_pending_at;  ///< created_at of the oldest unsettled event; empty: none.
 };
 
 struct RelayRow {
@@ -170,7 +173,8 @@ class Catalog {
   [[nodiscard]] virtual Status pause(std::string_view name, std::string_view reason) = 0;
   [[nodiscard]] virtual Status resume(std::string_view name) = 0;
   /// The relay's own: an event was rejected. Nothing is skipped; the subscription waits for resume.
-  [[nodiscard]] virtual Status stop(std::int32_t id, std::string_view reason, std::int64_t seq, const EventId& event) = 0;
+  [[nodiscard]] virtual Status stop(std::int32_t id, std::string_view reason, std::int64_t seq,
+                                    const EventId& event) = 0;
   [[nodiscard]] virtual Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                               std::int64_t pending_limit) = 0;
   [[nodiscard]] virtual Result<std::vector<RelayRow>> relays() = 0;
@@ -227,7 +231,7 @@ class Writer {
 
 /// Schema: what a store is now, and bringing it to what this program needs.
 struct SchemaState {
-  int version{0};   ///< 0: there is none.
+  int version{0};  ///< 0: there is none.
   int wanted{0};
 };
 
@@ -251,7 +255,8 @@ class Store {
   [[nodiscard]] virtual Result<std::unique_ptr<Progress>> progress() = 0;
   /// `relay` stays the same when a relay comes back after it lost its connection: then it takes its own lanes again at
   /// once, with a new generation, so that nothing it wrote before can count late. One at a time with the same id.
-  [[nodiscard]] virtual Result<std::unique_ptr<Membership>> membership(std::string relay_name, const EventId& relay) = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<Membership>> membership(std::string relay_name,
+                                                                       const EventId& relay) = 0;
   /// A relay of its own.
   [[nodiscard]] Result<std::unique_ptr<Membership>> membership(std::string relay_name) {
     return membership(std::move(relay_name), EventId::generate());

@@ -14,7 +14,10 @@ class BadNetwork : public ::testing::Test {
   void SetUp() override {
     OUTBOX_NEEDS_POSTGRES();
     database_ = std::make_unique<PostgresDatabase>();
-    shop_ = std::make_unique<Shop>(database_->url(), ShopOptions{.writers = 4, .transactions = 0, .longest_pause = std::chrono::milliseconds(5)});
+    shop_ = std::make_unique<Shop>(
+        database_->url(),
+        ShopOptions{
+            .writers = 4, .transactions = 0, .longest_pause = std::chrono::milliseconds(5)});
   }
 
   [[nodiscard]] std::string through(const TcpGate& gate) const {
@@ -23,7 +26,9 @@ class BadNetwork : public ::testing::Test {
     const auto slash = url.find('/', at);
     return url.substr(0, at) + "127.0.0.1:" + std::to_string(gate.port()) + url.substr(slash);
   }
-  [[nodiscard]] int server_port() const { return std::stoi(database_->connect().value("SHOW port")); }
+  [[nodiscard]] int server_port() const {
+    return std::stoi(database_->connect().value("SHOW port"));
+  }
 
   std::unique_ptr<PostgresDatabase> database_;
   std::unique_ptr<Shop> shop_;
@@ -43,7 +48,8 @@ TEST_F(BadNetwork, while_it_is_stalled_past_the_lease_nothing_is_published_and_t
   shop_->start();
   for (int round = 0; round < 2; ++round) {
     const std::size_t seen = slow->count();
-    ASSERT_TRUE(eventually([&] { return slow->count() > seen + 100; })) << relay->report().last_error;
+    ASSERT_TRUE(eventually([&] { return slow->count() > seen + 100; }))
+        << relay->report().last_error;
     gate.set(TcpGate::Mode::stalled);
     // It stops by itself: two looks, more than a lease apart, see the same.
     ASSERT_TRUE(eventually([&] {
@@ -57,7 +63,8 @@ TEST_F(BadNetwork, while_it_is_stalled_past_the_lease_nothing_is_published_and_t
   ASSERT_TRUE(eventually([&] { return slow->count() > seen + 100; })) << relay->report().last_error;
   shop_->stop();
   const auto attempts = shop_->attempts();
-  EXPECT_TRUE(eventually([&] { return judge(attempts, slow->all()).lost == 0; }, std::chrono::seconds(120)));
+  EXPECT_TRUE(eventually([&] { return judge(attempts, slow->all()).lost == 0; },
+                         std::chrono::seconds(120)));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   expect_exactly_once(attempts, slow->all(), "slow");
 }
@@ -73,14 +80,17 @@ TEST_F(BadNetwork, connections_that_are_cut_or_swallowed_lose_and_reorder_nothin
   ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(scattered, ScatterOptions{})));
   ASSERT_TRUE(relay->start());
   shop_->start();
-  for (int round = 0; round < 6; ++round) {
+  for (int round = 0; round < 4 * soak_factor(); ++round) {
     const std::size_t seen = scattered->count();
-    ASSERT_TRUE(eventually([&] { return scattered->count() > seen + 60; }, std::chrono::seconds(120))) << relay->report().last_error;
-    if (round % 3 == 2) {
+    ASSERT_TRUE(
+        eventually([&] { return scattered->count() > seen + 60; }, std::chrono::seconds(120)))
+        << relay->report().last_error;
+    if (round % 4 == 2) {
       const int connections = gate.connections();
       gate.set(TcpGate::Mode::blackhole);
       // It must give up on the dead connections and ask for new ones by itself.
-      ASSERT_TRUE(eventually([&] { return gate.connections() > connections; }, std::chrono::seconds(120)));
+      ASSERT_TRUE(
+          eventually([&] { return gate.connections() > connections; }, std::chrono::seconds(120)));
       gate.set(TcpGate::Mode::open);
       gate.cut();
     } else {
@@ -89,7 +99,8 @@ TEST_F(BadNetwork, connections_that_are_cut_or_swallowed_lose_and_reorder_nothin
   }
   shop_->stop();
   const auto attempts = shop_->attempts();
-  EXPECT_TRUE(eventually([&] { return judge(attempts, scattered->all()).lost == 0; }, std::chrono::seconds(120)));
+  EXPECT_TRUE(eventually([&] { return judge(attempts, scattered->all()).lost == 0; },
+                         std::chrono::seconds(120)));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   expect_exactly_once(attempts, scattered->all(), "scattered");
 }
@@ -116,7 +127,8 @@ TEST_F(BadNetwork, a_relay_that_lost_its_lease_lets_the_next_owner_have_the_file
   gate.set(TcpGate::Mode::stalled);
   ASSERT_TRUE(eventually([&] { return second->report().owner; }));
   const std::size_t seen = lines_in(file);
-  ASSERT_TRUE(eventually([&] { return lines_in(file) > seen + 100; })) << report_of(*second, "orders").reason;
+  ASSERT_TRUE(eventually([&] { return lines_in(file) > seen + 100; }))
+      << report_of(*second, "orders").reason;
   gate.set(TcpGate::Mode::open);
   // And back: the second leaves in order.
   EXPECT_TRUE(second->stop(std::chrono::seconds(30)).drained);

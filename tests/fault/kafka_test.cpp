@@ -33,10 +33,13 @@ class KafkaFault : public ::testing::Test {
     return relay_of(options);
   }
   [[nodiscard]] std::unique_ptr<store::Catalog> catalog() const {
-    auto store = store::open_store({.url = database_->url(), .schema = "outbox", .application = "outbox test"});
+    auto store = store::open_store(
+        {.url = database_->url(), .schema = "outbox", .application = "outbox test"});
     return std::move((*store)->catalog().value());
   }
-  [[nodiscard]] store::SubscriptionRow subscription() const { return catalog()->subscriptions()->at(0); }
+  [[nodiscard]] store::SubscriptionRow subscription() const {
+    return catalog()->subscriptions()->at(0);
+  }
 
   std::string brokers_;
   std::unique_ptr<PostgresDatabase> database_;
@@ -47,11 +50,13 @@ TEST_F(KafkaFault, a_broker_that_is_killed_under_load_loses_and_reorders_nothing
   const KafkaTopic topic(brokers_, 4);
   const auto relay = relay_to(topic);
   ASSERT_TRUE(relay->start());
-  Shop shop(database_->url(), {.writers = 6, .transactions = 0, .longest_pause = std::chrono::milliseconds(4)});
+  Shop shop(database_->url(),
+            {.writers = 6, .transactions = 0, .longest_pause = std::chrono::milliseconds(4)});
   shop.start();
   for (int round = 0; round < 4 * soak_factor(); ++round) {
     const std::uint64_t delivered = report_of(*relay, "orders").delivered;
-    ASSERT_TRUE(eventually([&] { return report_of(*relay, "orders").delivered > delivered + 200; }, std::chrono::seconds(120)))
+    ASSERT_TRUE(eventually([&] { return report_of(*relay, "orders").delivered > delivered + 200; },
+                           std::chrono::seconds(120)))
         << report_of(*relay, "orders").reason;
     kill_server("kafka");
     start_server("kafka");
@@ -59,7 +64,9 @@ TEST_F(KafkaFault, a_broker_that_is_killed_under_load_loses_and_reorders_nothing
   shop.stop();
   ASSERT_EQ(shop.trouble(), "");
   const auto attempts = shop.attempts();
-  EXPECT_TRUE(eventually([&] { return report_of(*relay, "orders").delivered >= committed(attempts); }, std::chrono::seconds(180)))
+  EXPECT_TRUE(
+      eventually([&] { return report_of(*relay, "orders").delivered >= committed(attempts); },
+                 std::chrono::seconds(180)))
       << report_of(*relay, "orders").reason;
   EXPECT_EQ(subscription().state, store::SubscriptionState::active);
   EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
@@ -82,15 +89,18 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
     // Random text: compression must not make it small.
     std::string padding;
     while (n == 200 && padding.size() < 60000) padding += EventId::generate().str();
-    attempt.body = R"({"id": ")" + attempt.id + R"(", "key": ")" + attempt.key + R"(", "pad": ")" + padding + "\"}";
+    attempt.body = R"({"id": ")" + attempt.id + R"(", "key": ")" + attempt.key + R"(", "pad": ")" +
+                   padding + "\"}";
     attempt.end = Attempt::End::committed;
-    connection.exec("SELECT outbox.enqueue('Order', $1, 'OrderPlaced', $2::text)", {attempt.key, attempt.body});
+    connection.exec("SELECT outbox.enqueue('Order', $1, 'OrderPlaced', $2::text)",
+                    {attempt.key, attempt.body});
     attempts.push_back(attempt);
   }
   connection.exec("COMMIT");
   const auto relay = relay_to(topic);
   ASSERT_TRUE(relay->start());
-  ASSERT_TRUE(eventually([&] { return subscription().state == store::SubscriptionState::stopped; }, std::chrono::seconds(120)))
+  ASSERT_TRUE(eventually([&] { return subscription().state == store::SubscriptionState::stopped; },
+                         std::chrono::seconds(120)))
       << report_of(*relay, "orders").reason;
   EXPECT_EQ(subscription().stopped_event.size(), 36U);
   EXPECT_FALSE(subscription().reason.empty());
@@ -106,7 +116,8 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
   std::map<std::string, bool> gap;
   for (const Attempt& attempt : attempts) {
     const bool is_there = ids.contains(attempt.id);
-    EXPECT_FALSE(gap[attempt.key] && is_there) << "behind a gap: " << attempt.key << " " << attempt.version;
+    EXPECT_FALSE(gap[attempt.key] && is_there)
+        << "behind a gap: " << attempt.key << " " << attempt.version;
     gap[attempt.key] = gap[attempt.key] || !is_there;
     if (attempt.key == attempts[200].key && attempt.version > 200) {
       EXPECT_FALSE(is_there) << attempt.version;
@@ -116,7 +127,8 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
   // The topic takes it now: everything arrives, in order.
   topic.set("max.message.bytes", "1000000");
   ASSERT_TRUE(catalog()->resume("orders"));
-  EXPECT_TRUE(eventually([&] { return judge(attempts, topic.all()).lost == 0; }, std::chrono::seconds(120)))
+  EXPECT_TRUE(
+      eventually([&] { return judge(attempts, topic.all()).lost == 0; }, std::chrono::seconds(120)))
       << report_of(*relay, "orders").reason;
   EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
   const Verdict verdict = judge(attempts, topic.all());

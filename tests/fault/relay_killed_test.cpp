@@ -19,12 +19,14 @@ class RelayKilled : public ::testing::Test {
   void SetUp() override { OUTBOX_NEEDS_POSTGRES(); }
 
   /// Kills the relay so many times, each time in the middle of work, while a shop writes; then lets it finish.
-  void kill_and_finish(const std::string& config, const std::function<std::size_t()>& arrived, Shop& shop, int kills) {
+  void kill_and_finish(const std::string& config, const std::function<std::size_t()>& arrived,
+                       Shop& shop, int kills) {
     shop.start();
     for (int round = 0; round < kills; ++round) {
       const std::size_t seen = arrived();
       const auto relay = start_outbox_relay(config, folder_.file("log"));
-      ASSERT_TRUE(eventually([&] { return arrived() > seen + 50 || !relay->running(); })) << "round " << round;
+      ASSERT_TRUE(eventually([&] { return arrived() > seen + 50 || !relay->running(); }))
+          << "round " << round;
       ASSERT_TRUE(relay->running()) << log();
       relay->kill();
     }
@@ -44,10 +46,14 @@ TEST_F(RelayKilled, a_file_holds_everything_in_order) {
   const PostgresDatabase database;
   const std::string config = folder_.file("outbox.toml");
   const std::string file = folder_.file("orders.jsonl");
-  std::ofstream(config) << "[store]\nurl = \"" << database.url() << "\"\n[relay]\npage = 200\n"
-                        << "[subscription.orders]\nsink = \"file\"\n[subscription.orders.file]\npath = \"" << file << "\"\n";
-  Shop shop(database.url(), {.writers = 6, .transactions = 0, .longest_pause = std::chrono::milliseconds(4)});
-  kill_and_finish(config, [&] { return lines_in(file); }, shop, 30 * soak_factor());
+  std::ofstream(config)
+      << "[store]\nurl = \"" << database.url() << "\"\n[relay]\npage = 200\n"
+      << "[subscription.orders]\nsink = \"file\"\n[subscription.orders.file]\npath = \"" << file
+      << "\"\n";
+  Shop shop(database.url(),
+            {.writers = 6, .transactions = 0, .longest_pause = std::chrono::milliseconds(4)});
+  kill_and_finish(
+      config, [&] { return lines_in(file); }, shop, 30 * soak_factor());
   if (HasFatalFailure()) return;
   const auto attempts = shop.attempts();
   const auto relay = start_outbox_relay(config, folder_.file("log"));
@@ -68,10 +74,14 @@ TEST_F(RelayKilled, a_topic_holds_everything_in_order) {
   const std::string brokers = *environment("OUTBOX_TEST_KAFKA");
   const KafkaTopic topic(brokers, 4);
   const std::string config = folder_.file("outbox.toml");
-  std::ofstream(config) << "[store]\nurl = \"" << database.url() << "\"\n[relay]\npage = 200\n[subscription.orders]\nsink = \"kafka\"\ntopic = \""
-                        << topic.name() << "\"\n[subscription.orders.kafka]\nbrokers = \"" << brokers << "\"\n";
-  Shop shop(database.url(), {.writers = 6, .transactions = 0, .longest_pause = std::chrono::milliseconds(4)});
-  kill_and_finish(config, [&] { return topic.count(); }, shop, 10 * soak_factor());
+  std::ofstream(config)
+      << "[store]\nurl = \"" << database.url()
+      << "\"\n[relay]\npage = 200\n[subscription.orders]\nsink = \"kafka\"\ntopic = \""
+      << topic.name() << "\"\n[subscription.orders.kafka]\nbrokers = \"" << brokers << "\"\n";
+  Shop shop(database.url(),
+            {.writers = 6, .transactions = 0, .longest_pause = std::chrono::milliseconds(4)});
+  kill_and_finish(
+      config, [&] { return topic.count(); }, shop, 10 * soak_factor());
   if (HasFatalFailure()) return;
   const auto attempts = shop.attempts();
   const auto relay = start_outbox_relay(config, folder_.file("log"));
@@ -88,9 +98,11 @@ TEST_F(RelayKilled, asked_to_stop_under_load_it_leaves_nothing_to_repeat) {
   const PostgresDatabase database;
   const std::string config = folder_.file("outbox.toml");
   const std::string file = folder_.file("orders.jsonl");
-  std::ofstream(config) << "[store]\nurl = \"" << database.url() << "\"\n[subscription.orders]\nsink = \"file\"\n"
+  std::ofstream(config) << "[store]\nurl = \"" << database.url()
+                        << "\"\n[subscription.orders]\nsink = \"file\"\n"
                         << "[subscription.orders.file]\npath = \"" << file << "\"\n";
-  Shop shop(database.url(), {.writers = 6, .transactions = 0, .longest_pause = std::chrono::milliseconds(4)});
+  Shop shop(database.url(),
+            {.writers = 6, .transactions = 0, .longest_pause = std::chrono::milliseconds(4)});
   shop.start();
   for (int round = 0; round < 8; ++round) {
     const std::size_t seen = lines_in(file);

@@ -45,14 +45,16 @@ Total run_seeds(SimOptions options) {
 
 TEST(DeliverySim, without_faults_everything_arrives_exactly_once) {
   for (const bool gapless : {true, false}) {
-    const Total total = run_seeds({.gapless = gapless, .crash_percent = 0, .takeover_percent = 0, .fail_percent = 0});
+    const Total total = run_seeds(
+        {.gapless = gapless, .crash_percent = 0, .takeover_percent = 0, .fail_percent = 0});
     EXPECT_GT(total.delivered, 0U);
     EXPECT_EQ(total.duplicates, 0U);
   }
 }
 
 TEST(DeliverySim, a_gapless_sink_that_fails_and_relays_that_crash_keep_every_promise) {
-  const Total total = run_seeds({.gapless = true, .crash_percent = 2, .takeover_percent = 2, .fail_percent = 3});
+  const Total total =
+      run_seeds({.gapless = true, .crash_percent = 2, .takeover_percent = 2, .fail_percent = 3});
   // A simulation in which nothing happens proves nothing.
   EXPECT_GT(total.crashes, 0);
   EXPECT_GT(total.takeovers, 0);
@@ -60,7 +62,8 @@ TEST(DeliverySim, a_gapless_sink_that_fails_and_relays_that_crash_keep_every_pro
 }
 
 TEST(DeliverySim, a_gated_sink_that_fails_and_relays_that_crash_keep_every_promise) {
-  const Total total = run_seeds({.gapless = false, .crash_percent = 2, .takeover_percent = 2, .fail_percent = 3});
+  const Total total =
+      run_seeds({.gapless = false, .crash_percent = 2, .takeover_percent = 2, .fail_percent = 3});
   EXPECT_GT(total.crashes, 0);
   EXPECT_GT(total.takeovers, 0);
   EXPECT_GT(total.failures, 0);
@@ -68,15 +71,20 @@ TEST(DeliverySim, a_gated_sink_that_fails_and_relays_that_crash_keep_every_promi
 
 TEST(DeliverySim, failures_without_crashes_repeat_only_what_is_in_doubt) {
   for (const bool gapless : {true, false}) {
-    const Total total = run_seeds({.gapless = gapless, .crash_percent = 0, .takeover_percent = 0, .fail_percent = 5});
+    const Total total = run_seeds(
+        {.gapless = gapless, .crash_percent = 0, .takeover_percent = 0, .fail_percent = 5});
     EXPECT_GT(total.failures, 0);
   }
 }
 
 TEST(DeliverySim, a_rejected_event_stops_the_subscription_and_nothing_is_skipped) {
   for (const bool gapless : {true, false}) {
-    const Total total = run_seeds({.gapless = gapless, .crash_percent = 1, .takeover_percent = 1, .fail_percent = 2,
-                                   .filtered_percent = 0, .poison = true});
+    const Total total = run_seeds({.gapless = gapless,
+                                   .crash_percent = 1,
+                                   .takeover_percent = 1,
+                                   .fail_percent = 2,
+                                   .filtered_percent = 0,
+                                   .poison = true});
     EXPECT_GT(total.stopped, 0);
   }
 }

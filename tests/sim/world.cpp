@@ -24,7 +24,8 @@ void SimLog::begin_transaction() {
     event.view.aggregate_id = texts_.back();
     event.view.event_type = "Happened";
     for (unsigned byte = 0; byte < 8; ++byte) {
-      event.view.id.bytes[byte] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(seq_) >> (8 * byte));
+      event.view.id.bytes[byte] =
+          static_cast<std::uint8_t>(static_cast<std::uint64_t>(seq_) >> (8 * byte));
     }
     transaction.events.push_back(events_.size());
     events_.push_back(event);
@@ -65,7 +66,8 @@ std::shared_ptr<const store::Page> SimLog::read(const store::Cursor& from, std::
   page->position = page->from;
   page->drained = true;
   for (const LoggedEvent& event : events_) {
-    if (event.committed_at <= after || event.committed_at > until || event.view.seq <= page->from) continue;
+    if (event.committed_at <= after || event.committed_at > until || event.view.seq <= page->from)
+      continue;
     if (page->events.size() == rows) {
       page->drained = false;
       break;
@@ -131,8 +133,12 @@ using relay::DeliveryCore;
 using relay::TimePoint;
 
 struct SimRelay {
-  SimRelay(Random& random, Topic& topic, const SimOptions& options, store::Cursor start, std::int64_t generation_)
-      : core(core_options(options), start), sink(random, topic, options.gapless), read(start), generation(generation_) {}
+  SimRelay(Random& random, Topic& topic, const SimOptions& options, store::Cursor start,
+           std::int64_t generation_)
+      : core(core_options(options), start),
+        sink(random, topic, options.gapless),
+        read(start),
+        generation(generation_) {}
 
   static CoreOptions core_options(const SimOptions& options) {
     CoreOptions core;
@@ -156,7 +162,8 @@ struct SimRelay {
 
 class World {
  public:
-  explicit World(const SimOptions& options) : options_(options), random_(options.seed), log_(random_, options.keys) {
+  explicit World(const SimOptions& options)
+      : options_(options), random_(options.seed), log_(random_, options.keys) {
     relays_.push_back(make_relay());
   }
 
@@ -167,7 +174,8 @@ class World {
     }
     if (result_.broken.empty()) heal();
     result_.delivered = topic_.count.size();
-    for (const auto& [seq, count] : topic_.count) result_.duplicates += static_cast<std::uint64_t>(count - 1);
+    for (const auto& [seq, count] : topic_.count)
+      result_.duplicates += static_cast<std::uint64_t>(count - 1);
     for (const auto& event : log_.events()) result_.committed += event.committed_at != 0 ? 1 : 0;
     return result_;
   }
@@ -204,11 +212,15 @@ class World {
       const auto page = log_.read(relay.read, 1 + random_.below(9));
       std::vector<std::uint8_t> wanted_flags;
       for (const auto& event : page->events) wanted_flags.push_back(wanted(event.seq) ? 1 : 0);
-      relay.read = page->drained ? store::Cursor{.s1 = page->pair->s2, .s2 = {}, .position = 0, .bound = 0}
-                                 : store::Cursor{.s1 = page->pair->s1, .s2 = page->pair->s2,
-                                                 .position = page->position, .bound = page->pair->bound};
+      relay.read = page->drained
+                       ? store::Cursor{.s1 = page->pair->s2, .s2 = {}, .position = 0, .bound = 0}
+                       : store::Cursor{.s1 = page->pair->s1,
+                                       .s2 = page->pair->s2,
+                                       .position = page->position,
+                                       .bound = page->pair->bound};
       // Empty pairs are usually not told.
-      if (!page->events.empty() || page->from != 0 || random_.chance(5)) core.page_read(page, wanted_flags, now_);
+      if (!page->events.empty() || page->from != 0 || random_.chance(5))
+        core.page_read(page, wanted_flags, now_);
     }
     if (core.wants_open(now_)) {
       relay.sink.open();
@@ -221,7 +233,8 @@ class World {
     relay.sink.step();
     for (const Outcome& outcome : relay.sink.receive()) {
       result_.failures += outcome.kind == Outcome::Kind::acked ? 0 : 1;
-      if (outcome.kind == Outcome::Kind::unknown || outcome.kind == Outcome::Kind::rejected) ++excuses_;
+      if (outcome.kind == Outcome::Kind::unknown || outcome.kind == Outcome::Kind::rejected)
+        ++excuses_;
       core.outcome(outcome, now_);
     }
     if (relay.writing.empty()) relay.writing = core.settle(now_);
@@ -233,9 +246,12 @@ class World {
     if (relay.generation == generation_) {
       for (const auto& row : relay.writing) account(row);
       const auto& last = relay.writing.back();
-      persisted_ = last.position ? store::Cursor{.s1 = last.s1, .s2 = last.s2, .position = *last.position,
-                                                 .bound = last.bound}
-                                 : store::Cursor{.s1 = last.s2, .s2 = {}, .position = 0, .bound = 0};
+      persisted_ = last.position
+                       ? store::Cursor{.s1 = last.s1,
+                                       .s2 = last.s2,
+                                       .position = *last.position,
+                                       .bound = last.bound}
+                       : store::Cursor{.s1 = last.s2, .s2 = {}, .position = 0, .bound = 0};
     }  // else: a zombie's row has a lower generation and loses
     relay.writing.clear();
     relay.core.settled();
@@ -243,18 +259,24 @@ class World {
 
   /// The ledger: a row must start where the cursor stands, and its sums must be those of the rows it covers.
   void account(const store::Settlement& row) {
-    const bool starts_here = ledger_.drained() ? row.s1 == ledger_.s1 && row.from_position == 0
-                                               : row.s2 == ledger_.s2 && row.from_position == ledger_.position;
+    const bool starts_here = ledger_.drained()
+                                 ? row.s1 == ledger_.s1 && row.from_position == 0
+                                 : row.s2 == ledger_.s2 && row.from_position == ledger_.position;
     if (!starts_here) return broke("ledger: a row does not start at the cursor");
     store::Tally acked;
     store::Tally filtered;
     for (const auto& event : log_.events()) {
-      if (event.committed_at <= std::stoull(row.s1) || event.committed_at > std::stoull(row.s2)) continue;
-      if (event.view.seq <= row.from_position || (row.position && event.view.seq > *row.position)) continue;
+      if (event.committed_at <= std::stoull(row.s1) || event.committed_at > std::stoull(row.s2))
+        continue;
+      if (event.view.seq <= row.from_position || (row.position && event.view.seq > *row.position))
+        continue;
       (wanted(event.view.seq) ? acked : filtered).add(event::id_hash(event.view.id));
     }
     if (!(acked == row.acked) || !(filtered == row.filtered)) broke("ledger: the sums differ");
-    ledger_ = row.position ? store::Cursor{.s1 = row.s1, .s2 = row.s2, .position = *row.position, .bound = row.bound}
+    ledger_ = row.position ? store::Cursor{.s1 = row.s1,
+                                           .s2 = row.s2,
+                                           .position = *row.position,
+                                           .bound = row.bound}
                            : store::Cursor{.s1 = row.s2, .s2 = {}, .position = 0, .bound = 0};
   }
 
@@ -280,17 +302,22 @@ class World {
     relays_.erase(relays_.begin());
   }
 
-  void allow_duplicates(const SimRelay& relay) { allowed_duplicates_ += 2 * relay.core.window_events() + 120; }
+  void allow_duplicates(const SimRelay& relay) {
+    allowed_duplicates_ += 2 * relay.core.window_events() + 120;
+  }
 
   void check() {
     check_order();
     check_cursor();
     std::uint64_t duplicates = 0;
-    for (const auto& [seq, count] : topic_.count) duplicates += static_cast<std::uint64_t>(count - 1);
-    if (result_.crashes + result_.takeovers == 0 && duplicates > static_cast<std::uint64_t>(excuses_)) {
+    for (const auto& [seq, count] : topic_.count)
+      duplicates += static_cast<std::uint64_t>(count - 1);
+    if (result_.crashes + result_.takeovers == 0 &&
+        duplicates > static_cast<std::uint64_t>(excuses_)) {
       broke("P5: duplicates without a crash or an unknown outcome");
     }
-    if (duplicates > allowed_duplicates_ + static_cast<std::uint64_t>(excuses_)) broke("P5: too many duplicates");
+    if (duplicates > allowed_duplicates_ + static_cast<std::uint64_t>(excuses_))
+      broke("P5: too many duplicates");
   }
 
   void check_order() {
@@ -318,7 +345,8 @@ class World {
     for (const auto& event : log_.events()) {
       if (event.committed_at == 0 || event.committed_at > part || !wanted(event.view.seq)) continue;
       const bool covered = event.committed_at <= all || event.view.seq <= persisted_.position;
-      if (covered && !topic_.count.contains(event.view.seq)) return broke("P2: the cursor passed an event that never arrived");
+      if (covered && !topic_.count.contains(event.view.seq))
+        return broke("P2: the cursor passed an event that never arrived");
     }
   }
 
@@ -340,9 +368,11 @@ class World {
 
   [[nodiscard]] bool complete() const {
     if (!relays_.back()->core.idle()) return false;
-    return std::all_of(log_.events().begin(), log_.events().end(), [this](const LoggedEvent& event) {
-      return event.committed_at == 0 || !wanted(event.view.seq) || topic_.count.contains(event.view.seq);
-    });
+    return std::all_of(log_.events().begin(), log_.events().end(),
+                       [this](const LoggedEvent& event) {
+                         return event.committed_at == 0 || !wanted(event.view.seq) ||
+                                topic_.count.contains(event.view.seq);
+                       });
   }
 
   void broke(const std::string& what) {

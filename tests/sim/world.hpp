@@ -46,7 +46,8 @@ class SimLog {
   void finish_all();
   [[nodiscard]] std::uint64_t commits() const { return commits_; }
   [[nodiscard]] const std::deque<LoggedEvent>& events() const { return events_; }
-  [[nodiscard]] std::shared_ptr<const store::Page> read(const store::Cursor& from, std::size_t rows) const;
+  [[nodiscard]] std::shared_ptr<const store::Page> read(const store::Cursor& from,
+                                                        std::size_t rows) const;
 
  private:
   struct Transaction {
@@ -75,7 +76,8 @@ struct Topic {
 /// A client of the topic that loses, delays and reorders outcomes, but keeps the no-gap rule when it says so.
 class SimSink {
  public:
-  SimSink(Random& random, Topic& topic, bool gapless) : random_(random), topic_(topic), gapless_(gapless) {}
+  SimSink(Random& random, Topic& topic, bool gapless)
+      : random_(random), topic_(topic), gapless_(gapless) {}
   void send(Token token, const EventView& event);
   /// Something happens at the destination; outcomes may become ready.
   void step();

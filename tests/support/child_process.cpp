@@ -36,10 +36,13 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 /// Between fork and exec: only calls that are safe there.
-[[noreturn]] void become(const ChildProcess::Options& options, const std::optional<Identity>& identity, int output,
-                         char* const* command, char* const* environment) {
+[[noreturn]] void become(const ChildProcess::Options& options,
+                         const std::optional<Identity>& identity, int output, char* const* command,
+                         char* const* environment) {
   (void)setpgid(0, 0);
-  if (identity && (setgroups(0, nullptr) != 0 || setgid(identity->group) != 0 || setuid(identity->user) != 0)) _exit(126);
+  if (identity &&
+      (setgroups(0, nullptr) != 0 || setgid(identity->group) != 0 || setuid(identity->user) != 0))
+    _exit(126);
   (void)prctl(PR_SET_PDEATHSIG, options.on_our_death);
   const int input = ::open("/dev/null", O_RDONLY);
   if (dup2(input, 0) < 0 || dup2(output, 1) < 0 || dup2(output, 2) < 0) _exit(126);
@@ -60,10 +63,12 @@ ChildProcess::ChildProcess(const Options& options) {
   for (const auto& [name, value] : options.environment) environment.push_back(name + "=" + value);
   const auto command_pointers = pointers(command);
   const auto environment_pointers = pointers(environment);
-  const int output = ::open(options.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  const int output =
+      ::open(options.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (output < 0) throw std::system_error(errno, std::generic_category(), options.output);
   pid_ = fork();
-  if (pid_ == 0) become(options, identity, output, command_pointers.data(), environment_pointers.data());
+  if (pid_ == 0)
+    become(options, identity, output, command_pointers.data(), environment_pointers.data());
   ::close(output);
   if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
 }

@@ -15,11 +15,11 @@ namespace outbox::test {
 class ChildProcess {
  public:
   struct Options {
-    std::vector<std::string> command;            ///< The program's path first.
+    std::vector<std::string> command;                  ///< The program's path first.
     std::map<std::string, std::string> environment{};  ///< Added to ours.
-    std::string output{"/dev/null"};             ///< A file: stdout and stderr are appended to it.
-    std::string user{};                          ///< Run as this user, when we are root.
-    int on_our_death{SIGKILL};                   ///< What it gets when the test program dies.
+    std::string output{"/dev/null"};  ///< A file: stdout and stderr are appended to it.
+    std::string user{};               ///< Run as this user, when we are root.
+    int on_our_death{SIGKILL};        ///< What it gets when the test program dies.
   };
 
   explicit ChildProcess(const Options& options);

@@ -8,7 +8,8 @@ namespace outbox::test {
 
 /// Polls until `condition()` holds. False when the limit passed first: generous, because time never decides a test.
 template <class Condition>
-[[nodiscard]] bool eventually(Condition condition, std::chrono::milliseconds limit = std::chrono::seconds(60)) {
+[[nodiscard]] bool eventually(Condition condition,
+                              std::chrono::milliseconds limit = std::chrono::seconds(60)) {
   const auto until = std::chrono::steady_clock::now() + limit;
   while (!condition()) {
     if (std::chrono::steady_clock::now() >= until) return false;

@@ -13,7 +13,8 @@ namespace outbox::test {
 
 class KafkaTopic {
  public:
-  KafkaTopic(std::string brokers, int partitions, const std::map<std::string, std::string>& settings = {});
+  KafkaTopic(std::string brokers, int partitions,
+             const std::map<std::string, std::string>& settings = {});
   KafkaTopic(const KafkaTopic&) = delete;
   KafkaTopic& operator=(const KafkaTopic&) = delete;
   KafkaTopic(KafkaTopic&&) = delete;

@@ -30,7 +30,8 @@ Verdict judge(const std::vector<Attempt>& attempts, const std::vector<Delivery>&
     verdict.unknown += attempt.end == Attempt::End::unknown ? 1 : 0;
   }
   std::unordered_set<std::string> seen;
-  std::unordered_map<std::string, std::int64_t> newest;  // of each key: the greatest version delivered so far
+  std::unordered_map<std::string, std::int64_t>
+      newest;  // of each key: the greatest version delivered so far
   for (const Delivery& delivery : deliveries) {
     const auto found = by_id.find(delivery.id);
     if (found == by_id.end()) {
@@ -38,7 +39,8 @@ Verdict judge(const std::vector<Attempt>& attempts, const std::vector<Delivery>&
       continue;
     }
     const Attempt& attempt = *found->second;
-    if (attempt.key != delivery.key || attempt.body != delivery.body) note(verdict, verdict.altered, "altered: " + name_of(attempt));
+    if (attempt.key != delivery.key || attempt.body != delivery.body)
+      note(verdict, verdict.altered, "altered: " + name_of(attempt));
     if (!seen.insert(delivery.id).second) {
       ++verdict.duplicates;
       continue;
@@ -51,21 +53,24 @@ Verdict judge(const std::vector<Attempt>& attempts, const std::vector<Delivery>&
     if (attempt.end == Attempt::End::unknown || attempt.key.empty()) continue;
     std::int64_t& last = newest[attempt.key];
     if (attempt.version <= last) {
-      note(verdict, verdict.out_of_order, "out of order: " + name_of(attempt) + " after version " + std::to_string(last));
+      note(verdict, verdict.out_of_order,
+           "out of order: " + name_of(attempt) + " after version " + std::to_string(last));
     } else {
       last = attempt.version;
     }
   }
   for (const Attempt& attempt : attempts) {
-    if (attempt.end == Attempt::End::committed && !seen.contains(attempt.id)) note(verdict, verdict.lost, "lost: " + name_of(attempt));
+    if (attempt.end == Attempt::End::committed && !seen.contains(attempt.id))
+      note(verdict, verdict.lost, "lost: " + name_of(attempt));
   }
   return verdict;
 }
 
 std::ostream& operator<<(std::ostream& out, const Verdict& verdict) {
-  out << "committed " << verdict.committed << ", delivered " << verdict.delivered << ", lost " << verdict.lost << ", ghosts "
-      << verdict.ghosts << ", out of order " << verdict.out_of_order << ", duplicates " << verdict.duplicates << ", altered "
-      << verdict.altered << ", unknown " << verdict.unknown;
+  out << "committed " << verdict.committed << ", delivered " << verdict.delivered << ", lost "
+      << verdict.lost << ", ghosts " << verdict.ghosts << ", out of order " << verdict.out_of_order
+      << ", duplicates " << verdict.duplicates << ", altered " << verdict.altered << ", unknown "
+      << verdict.unknown;
   for (const std::string& example : verdict.examples) out << "\n  " << example;
   return out;
 }

@@ -36,13 +36,13 @@ struct Delivery {
 
 struct Verdict {
   std::uint64_t committed{0};
-  std::uint64_t delivered{0};   ///< Distinct events.
-  std::uint64_t lost{0};        ///< Committed, never delivered.
-  std::uint64_t ghosts{0};      ///< Delivered, not committed or never written.
+  std::uint64_t delivered{0};     ///< Distinct events.
+  std::uint64_t lost{0};          ///< Committed, never delivered.
+  std::uint64_t ghosts{0};        ///< Delivered, not committed or never written.
   std::uint64_t out_of_order{0};  ///< First deliveries of a key behind a later one.
   std::uint64_t duplicates{0};
-  std::uint64_t altered{0};     ///< Key or body differ from what was written.
-  std::uint64_t unknown{0};     ///< Attempts whose end nobody knows; delivered or not, both are right.
+  std::uint64_t altered{0};  ///< Key or body differ from what was written.
+  std::uint64_t unknown{0};  ///< Attempts whose end nobody knows; delivered or not, both are right.
   std::vector<std::string> examples;
 
   /// No promise is broken; duplicates are counted apart.
@@ -50,7 +50,8 @@ struct Verdict {
 };
 std::ostream& operator<<(std::ostream& out, const Verdict& verdict);
 
-[[nodiscard]] Verdict judge(const std::vector<Attempt>& attempts, const std::vector<Delivery>& deliveries);
+[[nodiscard]] Verdict judge(const std::vector<Attempt>& attempts,
+                            const std::vector<Delivery>& deliveries);
 
 /// The attempts of all writers. Any thread.
 class AttemptLog {

@@ -14,14 +14,18 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-std::string text_of(const Place& place) { return place.s1 + " | " + place.s2 + " | " + place.position; }
+std::string text_of(const Place& place) {
+  return place.s1 + " | " + place.s2 + " | " + place.position;
+}
 
 Place end_of(const std::string& s1, const std::string& s2, const std::string& position) {
   if (position.empty()) return {.s1 = s2.empty() ? s1 : s2, .s2 = {}, .position = {}};
   return {.s1 = s1, .s2 = s2, .position = position};
 }
 
-std::uint64_t as_unsigned(const std::string& text) { return static_cast<std::uint64_t>(std::stoll(text)); }
+std::uint64_t as_unsigned(const std::string& text) {
+  return static_cast<std::uint64_t>(std::stoll(text));
+}
 
 }  // namespace
 
@@ -42,13 +46,15 @@ std::string ledger_fault(Pg& connection, const std::string& subscription) {
     if (row_generation < generation) continue;  // a zombie's
     const Place end = end_of(*row[3], *row[4], *row[6]);
     if (*row[1] != "settle") {
-      if (generation >= 0 && !(end == cursor)) return name + " does not stand at the cursor " + text_of(cursor) + ": " + text_of(end);
+      if (generation >= 0 && !(end == cursor))
+        return name + " does not stand at the cursor " + text_of(cursor) + ": " + text_of(end);
       cursor = end;
       generation = row_generation;
       continue;
     }
     const bool follows = cursor.s2.empty() ? *row[3] == cursor.s1 && *row[5] == "0"
-                                           : *row[3] == cursor.s1 && *row[4] == cursor.s2 && *row[5] == cursor.position;
+                                           : *row[3] == cursor.s1 && *row[4] == cursor.s2 &&
+                                                 *row[5] == cursor.position;
     if (!follows) return name + " does not start at the cursor " + text_of(cursor);
     cursor = end;
     count += as_unsigned(*row[7]) + as_unsigned(*row[9]);
@@ -60,7 +66,8 @@ std::string ledger_fault(Pg& connection, const std::string& subscription) {
     ++events;
     wanted += event::id_hash(EventId::parse(*row[0]).value());
   }
-  if (count != events) return "settled " + std::to_string(count) + " events of " + std::to_string(events);
+  if (count != events)
+    return "settled " + std::to_string(count) + " events of " + std::to_string(events);
   return hash == wanted ? "" : "the hash sums differ";
 }
 

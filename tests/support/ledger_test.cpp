@@ -10,7 +10,8 @@
 namespace outbox::test {
 namespace {
 
-Attempt attempt(const std::string& id, const std::string& key, std::int64_t version, Attempt::End end = Attempt::End::committed) {
+Attempt attempt(const std::string& id, const std::string& key, std::int64_t version,
+                Attempt::End end = Attempt::End::committed) {
   Attempt made;
   made.id = id;
   made.key = key;
@@ -20,7 +21,9 @@ Attempt attempt(const std::string& id, const std::string& key, std::int64_t vers
   return made;
 }
 
-Delivery of(const Attempt& attempt) { return {.id = attempt.id, .key = attempt.key, .body = attempt.body}; }
+Delivery of(const Attempt& attempt) {
+  return {.id = attempt.id, .key = attempt.key, .body = attempt.body};
+}
 
 const Attempt kA1 = attempt("a1", "a", 1);
 const Attempt kA2 = attempt("a2", "a", 2);
@@ -45,7 +48,8 @@ TEST(Judge, what_is_missing_is_lost) {
 
 TEST(Judge, what_was_rolled_back_or_never_written_is_a_ghost) {
   const Attempt taken_back = attempt("a9", "a", 2, Attempt::End::rolled_back);
-  const Verdict verdict = judge({kA1, taken_back}, {of(kA1), of(taken_back), {.id = "x", .key = "a", .body = ""}});
+  const Verdict verdict =
+      judge({kA1, taken_back}, {of(kA1), of(taken_back), {.id = "x", .key = "a", .body = ""}});
   EXPECT_EQ(verdict.ghosts, 2U);
   EXPECT_EQ(verdict.out_of_order, 0U);
 }

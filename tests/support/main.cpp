@@ -6,5 +6,6 @@ int main(int argc, char** argv) {
   const int failed = RUN_ALL_TESTS();
   if (failed != 0) return failed;
   const auto& unit = *::testing::UnitTest::GetInstance();
-  return unit.skipped_test_count() > 0 && unit.skipped_test_count() == unit.test_to_run_count() ? 77 : 0;
+  return unit.skipped_test_count() > 0 && unit.skipped_test_count() == unit.test_to_run_count() ? 77
+                                                                                                : 0;
 }

@@ -39,9 +39,11 @@ int free_port() {
 }
 
 OwnPostgres::OwnPostgres(const std::vector<std::string>& settings) : port_(free_port()) {
-  std::filesystem::permissions(folder_.path(), std::filesystem::perms::all);  // the server's user makes its own in it
-  ChildProcess initdb({.command = {program("initdb"), "--pgdata=" + folder_.file("data"), "--username=" + std::string(kUser),
-                                   "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"},
+  std::filesystem::permissions(
+      folder_.path(), std::filesystem::perms::all);  // the server's user makes its own in it
+  ChildProcess initdb({.command = {program("initdb"), "--pgdata=" + folder_.file("data"),
+                                   "--username=" + std::string(kUser), "--auth=trust",
+                                   "--encoding=UTF8", "--locale=C", "--no-sync"},
                        .output = folder_.file("initdb.log"),
                        .user = kUser});
   if (initdb.wait() != 0) throw std::runtime_error("initdb failed in " + folder_.path().string());

@@ -4,16 +4,21 @@ namespace outbox::test {
 
 Pg::Pg(const std::string& url) : connection_(PQconnectdb(url.c_str())) {
   if (broken()) throw PgError(PQerrorMessage(connection_.get()), {});
-  PQsetNoticeProcessor(connection_.get(), [](void*, const char*) {}, nullptr);
+  PQsetNoticeProcessor(
+      connection_.get(), [](void*, const char*) {}, nullptr);
 }
 
-std::vector<PgRow> Pg::exec(const std::string& sql) { return take(PQexec(connection_.get(), sql.c_str())); }
+std::vector<PgRow> Pg::exec(const std::string& sql) {
+  return take(PQexec(connection_.get(), sql.c_str()));
+}
 
-std::vector<PgRow> Pg::exec(const std::string& sql, std::initializer_list<std::optional<std::string>> parameters) {
+std::vector<PgRow> Pg::exec(const std::string& sql,
+                            std::initializer_list<std::optional<std::string>> parameters) {
   std::vector<const char*> values;
-  for (const auto& parameter : parameters) values.push_back(parameter ? parameter->c_str() : nullptr);
-  return take(PQexecParams(connection_.get(), sql.c_str(), static_cast<int>(values.size()), nullptr, values.data(),
-                           nullptr, nullptr, 0));
+  for (const auto& parameter : parameters)
+    values.push_back(parameter ? parameter->c_str() : nullptr);
+  return take(PQexecParams(connection_.get(), sql.c_str(), static_cast<int>(values.size()), nullptr,
+                           values.data(), nullptr, nullptr, 0));
 }
 
 std::vector<PgRow> Pg::take(PGresult* result) {

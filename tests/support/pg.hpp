@@ -15,7 +15,8 @@ namespace outbox::test {
 
 class PgError : public std::runtime_error {
  public:
-  PgError(const std::string& what, std::string state) : std::runtime_error(what), state_(std::move(state)) {}
+  PgError(const std::string& what, std::string state)
+      : std::runtime_error(what), state_(std::move(state)) {}
   /// SQLSTATE; empty when the connection broke.
   [[nodiscard]] const std::string& state() const { return state_; }
 
@@ -32,12 +33,14 @@ class Pg {
   /// Several statements, or one. Throws PgError.
   std::vector<PgRow> exec(const std::string& sql);
   /// One statement with text parameters.
-  std::vector<PgRow> exec(const std::string& sql, std::initializer_list<std::optional<std::string>> parameters);
+  std::vector<PgRow> exec(const std::string& sql,
+                          std::initializer_list<std::optional<std::string>> parameters);
   /// The only value of the only row.
   template <class... Parameters>
   [[nodiscard]] std::string value(const std::string& sql, Parameters... parameters) {
     const auto rows = exec(sql, {std::optional<std::string>(parameters)...});
-    if (rows.size() != 1 || rows[0].size() != 1 || !rows[0][0]) throw std::runtime_error("not one value: " + sql);
+    if (rows.size() != 1 || rows[0].size() != 1 || !rows[0][0])
+      throw std::runtime_error("not one value: " + sql);
     return *rows[0][0];
   }
   [[nodiscard]] PGconn* native() const { return connection_.get(); }

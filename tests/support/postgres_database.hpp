@@ -31,6 +31,7 @@ class PostgresDatabase {
 };
 
 /// The same server, another database.
-[[nodiscard]] std::string url_of_database(const std::string& server_url, const std::string& database);
+[[nodiscard]] std::string url_of_database(const std::string& server_url,
+                                          const std::string& database);
 
 }  // namespace outbox::test

@@ -18,7 +18,8 @@ class Random {
   /// Lets others run in between, for a random time. Part of the scenario, not a wait.
   void dawdle(std::chrono::microseconds longest) {
     if (longest.count() <= 0) return;
-    std::this_thread::sleep_for(std::chrono::microseconds(below(static_cast<std::uint64_t>(longest.count()))));
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(below(static_cast<std::uint64_t>(longest.count()))));
   }
 
  private:

@@ -31,19 +31,20 @@ std::string field(const std::string& body, const std::string& name) {
 
 std::unique_ptr<ChildProcess> start_relay(const RelayProcessOptions& options) {
   return std::make_unique<ChildProcess>(ChildProcess::Options{
-      .command = {OUTBOX_TEST_RELAY, options.store_url, options.file, std::to_string(options.lease.count()),
-                  std::to_string(options.page_rows)},
+      .command = {OUTBOX_TEST_RELAY, options.store_url, options.file,
+                  std::to_string(options.lease.count()), std::to_string(options.page_rows)},
       .environment = {},
       .output = options.log,
       .user = {}});
 }
 
-std::unique_ptr<ChildProcess> start_outbox_relay(const std::string& config, const std::string& log) {
-  return std::make_unique<ChildProcess>(
-      ChildProcess::Options{.command = {environment("OUTBOX_TEST_BINARY").value_or(OUTBOX_BINARY), "relay", "-c", config},
-                            .environment = {},
-                            .output = log,
-                            .user = {}});
+std::unique_ptr<ChildProcess> start_outbox_relay(const std::string& config,
+                                                 const std::string& log) {
+  return std::make_unique<ChildProcess>(ChildProcess::Options{
+      .command = {environment("OUTBOX_TEST_BINARY").value_or(OUTBOX_BINARY), "relay", "-c", config},
+      .environment = {},
+      .output = log,
+      .user = {}});
 }
 
 std::vector<Delivery> deliveries_in(const std::string& file) {

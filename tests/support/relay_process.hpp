@@ -22,7 +22,8 @@ struct RelayProcessOptions {
 [[nodiscard]] std::unique_ptr<ChildProcess> start_relay(const RelayProcessOptions& options);
 
 /// The program itself: outbox relay -c CONFIG.
-[[nodiscard]] std::unique_ptr<ChildProcess> start_outbox_relay(const std::string& config, const std::string& log);
+[[nodiscard]] std::unique_ptr<ChildProcess> start_outbox_relay(const std::string& config,
+                                                               const std::string& log);
 
 /// The lines of a file, as deliveries of writers' bodies. Half lines are left out.
 [[nodiscard]] std::vector<Delivery> deliveries_in(const std::string& file);

@@ -25,7 +25,9 @@ class LineSink final : public outbox::BatchSink {
   LineSink(LineSink&&) = delete;
   LineSink& operator=(LineSink&&) = delete;
 
-  [[nodiscard]] outbox::SinkTraits traits() const noexcept override { return {.name = "lines", .gapless = true, .max_batch = 50}; }
+  [[nodiscard]] outbox::SinkTraits traits() const noexcept override {
+    return {.name = "lines", .gapless = true, .max_batch = 50};
+  }
   [[nodiscard]] outbox::Status open() override {
     if (file_ < 0) file_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (file_ >= 0) return {};
@@ -38,7 +40,8 @@ class LineSink final : public outbox::BatchSink {
   }
 
  protected:
-  [[nodiscard]] std::size_t deliver(std::span<const outbox::Message> batch, outbox::Outcome& failure) override {
+  [[nodiscard]] std::size_t deliver(std::span<const outbox::Message> batch,
+                                    outbox::Outcome& failure) override {
     for (std::size_t i = 0; i < batch.size(); ++i) {
       // In front too, so that half a line of a process killed while writing spoils only itself.
       const std::string line = "\n" + std::string(batch[i].body) + "\n";

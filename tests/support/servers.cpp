@@ -18,12 +18,14 @@ std::optional<std::string> environment(const char* name) {
 namespace {
 
 void run_servers_script(const std::string& verb, const std::string& server) {
-  ChildProcess script({.command = {OUTBOX_SERVERS_SCRIPT, verb, environment("OUTBOX_TEST_SERVERS").value_or(""), server},
+  ChildProcess script({.command = {OUTBOX_SERVERS_SCRIPT, verb,
+                                   environment("OUTBOX_TEST_SERVERS").value_or(""), server},
                        .environment = {},
                        .output = "/dev/null",
                        .user = {},
                        .on_our_death = 0});
-  if (script.wait(std::chrono::seconds(120)) != 0) throw std::runtime_error("scripts/servers " + verb + " " + server + " failed");
+  if (script.wait(std::chrono::seconds(120)) != 0)
+    throw std::runtime_error("scripts/servers " + verb + " " + server + " failed");
 }
 
 }  // namespace

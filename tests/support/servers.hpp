@@ -22,10 +22,11 @@ void start_server(const std::string& server);
 }  // namespace outbox::test
 
 /// First line of a test or of SetUp(): skips, saying what is missing.
-#define OUTBOX_NEEDS(variable, what)                                                        \
-  if (!::outbox::test::environment(variable)) {                                             \
-    GTEST_SKIP() << "needs " << (what) << ": " << (variable) << " is not set (scripts/servers start DIR)"; \
-  }                                                                                         \
+#define OUTBOX_NEEDS(variable, what)                           \
+  if (!::outbox::test::environment(variable)) {                \
+    GTEST_SKIP() << "needs " << (what) << ": " << (variable)   \
+                 << " is not set (scripts/servers start DIR)"; \
+  }                                                            \
   static_assert(true)
 #define OUTBOX_NEEDS_POSTGRES() OUTBOX_NEEDS("OUTBOX_TEST_POSTGRES", "a PostgreSQL server")
 #define OUTBOX_NEEDS_PGBIN() OUTBOX_NEEDS("OUTBOX_TEST_PGBIN", "PostgreSQL server programs")

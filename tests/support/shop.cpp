@@ -25,13 +25,15 @@ Event event_of(const Attempt& attempt) {
 void enqueue(Pg& connection, Way way, const Attempt& attempt) {
   switch (way) {
     case Way::function:
-      connection.exec("SELECT outbox.enqueue('Order', $1, $2, $3::jsonb, '{\"shop\": \"test\"}', $4::uuid)",
-                      {attempt.key, attempt.type, attempt.body, attempt.id});
+      connection.exec(
+          "SELECT outbox.enqueue('Order', $1, $2, $3::jsonb, '{\"shop\": \"test\"}', $4::uuid)",
+          {attempt.key, attempt.type, attempt.body, attempt.id});
       return;
     case Way::view:
-      connection.exec("INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload) "
-                      "VALUES ('Order', $1, $2, $3)",
-                      {attempt.key, attempt.type, attempt.body});
+      connection.exec(
+          "INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload) "
+          "VALUES ('Order', $1, $2, $3)",
+          {attempt.key, attempt.type, attempt.body});
       return;
     default: {
       static const postgres::Outbox box;
@@ -41,7 +43,8 @@ void enqueue(Pg& connection, Way way, const Attempt& attempt) {
 }
 
 std::int64_t lock_aggregate(Pg& connection, const std::string& key) {
-  const auto rows = connection.exec("SELECT version FROM shop_aggregate WHERE key = $1 FOR UPDATE", {key});
+  const auto rows =
+      connection.exec("SELECT version FROM shop_aggregate WHERE key = $1 FOR UPDATE", {key});
   return std::stoll(*rows.at(0).at(0));
 }
 
@@ -51,7 +54,8 @@ void record_change(Pg& connection, const Attempt& attempt) {
 }
 
 void set_version(Pg& connection, const std::string& key, std::int64_t version) {
-  connection.exec("UPDATE shop_aggregate SET version = $2::bigint WHERE key = $1", {key, std::to_string(version)});
+  connection.exec("UPDATE shop_aggregate SET version = $2::bigint WHERE key = $1",
+                  {key, std::to_string(version)});
 }
 
 }  // namespace
@@ -62,8 +66,8 @@ void set_version(Pg& connection, const std::string& key, std::int64_t version) {
 struct Shop::Sale {
   std::string key;
   std::int64_t version{0};
-  std::vector<Attempt> attempts;   ///< They end as the transaction does.
-  std::vector<Attempt> taken_back; ///< Rolled back to a savepoint.
+  std::vector<Attempt> attempts;    ///< They end as the transaction does.
+  std::vector<Attempt> taken_back;  ///< Rolled back to a savepoint.
   postgres::Transaction* staging{nullptr};
   bool asynchronous{false};
 
@@ -143,7 +147,8 @@ void Shop::one_transaction(Pg& connection, Random& random) {
     random.dawdle(options_.longest_pause);
     sale.version = lock_aggregate(connection, sale.key);
     random.dawdle(options_.longest_pause);
-    if (!stages && random.chance(options_.savepoint_percent)) sell_in_savepoint(connection, random, sale);
+    if (!stages && random.chance(options_.savepoint_percent))
+      sell_in_savepoint(connection, random, sale);
     sell(connection, random, sale);
     set_version(connection, sale.key, sale.version);
     random.dawdle(options_.longest_pause);
@@ -172,11 +177,13 @@ void Shop::one_transaction(Pg& connection, Random& random) {
 
 // ---- the shop
 
-Shop::Shop(std::string url, ShopOptions options) : url_(std::move(url)), options_(std::move(options)) {
+Shop::Shop(std::string url, ShopOptions options)
+    : url_(std::move(url)), options_(std::move(options)) {
   Pg connection(url_);
   connection.exec(kTables);
   for (int key = 0; key < options_.keys; ++key) {
-    connection.exec("INSERT INTO shop_aggregate (key) VALUES ($1) ON CONFLICT DO NOTHING", {"k" + std::to_string(key)});
+    connection.exec("INSERT INTO shop_aggregate (key) VALUES ($1) ON CONFLICT DO NOTHING",
+                    {"k" + std::to_string(key)});
   }
 }
 
@@ -187,7 +194,8 @@ void Shop::start() {
 void Shop::work(int number) {
   Random random(options_.seed * 1000 + static_cast<std::uint64_t>(number));
   std::optional<Pg> connection;
-  for (int done = 0; (options_.transactions == 0 || done < options_.transactions) && !team_.stopping();) {
+  for (int done = 0;
+       (options_.transactions == 0 || done < options_.transactions) && !team_.stopping();) {
     if (connection && connection->broken()) connection.reset();
     if (!connection) {
       try {

@@ -4,9 +4,10 @@
 
 namespace outbox::test {
 
-std::string body_of(const std::string& id, const std::string& key, std::int64_t version, std::size_t padding) {
-  return R"({"id": ")" + id + R"(", "key": ")" + key + R"(", "pad": ")" + std::string(padding, 'x') + R"(", "version": )" +
-         std::to_string(version) + "}";
+std::string body_of(const std::string& id, const std::string& key, std::int64_t version,
+                    std::size_t padding) {
+  return R"({"id": ")" + id + R"(", "key": ")" + key + R"(", "pad": ")" +
+         std::string(padding, 'x') + R"(", "version": )" + std::to_string(version) + "}";
 }
 
 std::string id_in(const std::string& body) {

@@ -36,7 +36,8 @@ struct ShopOptions {
 };
 
 /// The body of an event, in the form in which jsonb prints it, so that every way of writing gives the same bytes.
-[[nodiscard]] std::string body_of(const std::string& id, const std::string& key, std::int64_t version, std::size_t padding);
+[[nodiscard]] std::string body_of(const std::string& id, const std::string& key,
+                                  std::int64_t version, std::size_t padding);
 /// The id that a writer put into the body; empty when there is none.
 [[nodiscard]] std::string id_in(const std::string& body);
 

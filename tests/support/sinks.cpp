@@ -46,7 +46,10 @@ ScatterSink::~ScatterSink() {
 }
 
 SinkTraits ScatterSink::traits() const noexcept {
-  return {.name = "scatter", .gapless = false, .max_batch = 20, .max_in_flight = options_.max_in_flight};
+  return {.name = "scatter",
+          .gapless = false,
+          .max_batch = 20,
+          .max_in_flight = options_.max_in_flight};
 }
 
 std::size_t ScatterSink::send(std::span<const Message> messages) {
@@ -65,7 +68,8 @@ void ScatterSink::work(std::uint64_t seed, const std::stop_token& stop) {
     changed_.wait(lock, stop, [this] { return !pending_.empty(); });
     if (stop.stop_requested()) return;
     // Any of the first few, so that messages overtake each other.
-    const auto at = pending_.begin() + static_cast<std::ptrdiff_t>(random.below(std::min<std::size_t>(pending_.size(), 8)));
+    const auto at = pending_.begin() + static_cast<std::ptrdiff_t>(
+                                           random.below(std::min<std::size_t>(pending_.size(), 8)));
     const Pending taken = std::move(*at);
     pending_.erase(at);
     ++in_hand_;

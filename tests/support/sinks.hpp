@@ -47,7 +47,9 @@ class SlowSink final : public BatchSink {
  public:
   SlowSink(std::shared_ptr<Destination> destination, std::chrono::microseconds each)
       : destination_(std::move(destination)), each_(each) {}
-  [[nodiscard]] SinkTraits traits() const noexcept override { return {.name = "slow", .gapless = true, .max_batch = 50}; }
+  [[nodiscard]] SinkTraits traits() const noexcept override {
+    return {.name = "slow", .gapless = true, .max_batch = 50};
+  }
   [[nodiscard]] Status open() override { return {}; }
   void close() noexcept override {}
 
@@ -102,7 +104,9 @@ class HoldingSink final : public Sink {
   /// `released`: says that from now on everything is acked.
   HoldingSink(std::shared_ptr<Destination> destination, std::shared_ptr<std::atomic<bool>> released)
       : destination_(std::move(destination)), released_(std::move(released)) {}
-  [[nodiscard]] SinkTraits traits() const noexcept override { return {.name = "holding", .gapless = true}; }
+  [[nodiscard]] SinkTraits traits() const noexcept override {
+    return {.name = "holding", .gapless = true};
+  }
   [[nodiscard]] Status open() override { return {}; }
   [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
   void receive(std::vector<Outcome>& outcomes) override;

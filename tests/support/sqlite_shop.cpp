@@ -11,7 +11,8 @@
 namespace outbox::test {
 
 SqliteFile::SqliteFile(const std::string& path) {
-  if (sqlite3_open(path.c_str(), &db_) != SQLITE_OK) throw std::runtime_error("cannot open " + path);
+  if (sqlite3_open(path.c_str(), &db_) != SQLITE_OK)
+    throw std::runtime_error("cannot open " + path);
   sqlite3_busy_timeout(db_, 60000);
   exec("PRAGMA journal_mode = WAL");
   exec("PRAGMA synchronous = FULL");
@@ -19,7 +20,8 @@ SqliteFile::SqliteFile(const std::string& path) {
 
 SqliteFile::~SqliteFile() { sqlite3_close(db_); }
 
-std::vector<std::vector<std::string>> SqliteFile::exec(const std::string& sql, const std::vector<std::string>& parameters) {
+std::vector<std::vector<std::string>> SqliteFile::exec(const std::string& sql,
+                                                       const std::vector<std::string>& parameters) {
   sqlite3_stmt* statement = nullptr;
   const auto fail = [&](const char* what) {
     const std::string text = std::string(what) + ": " + sqlite3_errmsg(db_) + ": " + sql;
@@ -29,7 +31,8 @@ std::vector<std::vector<std::string>> SqliteFile::exec(const std::string& sql, c
   if (sqlite3_prepare_v2(db_, sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) fail("prepare");
   int number = 0;
   for (const std::string& value : parameters) {
-    sqlite3_bind_text(statement, ++number, value.c_str(), static_cast<int>(value.size()), SQLITE_TRANSIENT);
+    sqlite3_bind_text(statement, ++number, value.c_str(), static_cast<int>(value.size()),
+                      SQLITE_TRANSIENT);
   }
   std::vector<std::vector<std::string>> rows;
   int step = sqlite3_step(statement);
@@ -46,14 +49,17 @@ std::vector<std::vector<std::string>> SqliteFile::exec(const std::string& sql, c
 }
 
 void migrate_sqlite(const std::string& path) {
-  auto store = store::open_store({.url = "sqlite:" + path, .schema = "outbox", .application = "outbox test"});
+  auto store = store::open_store(
+      {.url = "sqlite:" + path, .schema = "outbox", .application = "outbox test"});
   if (!store) throw std::runtime_error(store.error().text());
   if (auto done = (*store)->migrate(); !done) throw std::runtime_error(done.error().text());
 }
 
-SqliteShop::SqliteShop(std::string path, ShopOptions options) : path_(std::move(path)), options_(std::move(options)) {
+SqliteShop::SqliteShop(std::string path, ShopOptions options)
+    : path_(std::move(path)), options_(std::move(options)) {
   SqliteFile file(path_);
-  file.exec("CREATE TABLE IF NOT EXISTS shop_aggregate (key TEXT PRIMARY KEY, version INTEGER NOT NULL DEFAULT 0)");
+  file.exec(
+      "CREATE TABLE IF NOT EXISTS shop_aggregate (key TEXT PRIMARY KEY, version INTEGER NOT NULL DEFAULT 0)");
   for (int key = 0; key < options_.keys; ++key) {
     file.exec("INSERT OR IGNORE INTO shop_aggregate (key) VALUES (?)", {"k" + std::to_string(key)});
   }
@@ -63,7 +69,9 @@ void SqliteShop::start() {
   team_.start(options_.writers, [this](int number) {
     SqliteFile file(path_);
     Random random(options_.seed * 1000 + static_cast<std::uint64_t>(number));
-    for (int done = 0; (options_.transactions == 0 || done < options_.transactions) && !team_.stopping(); ++done) {
+    for (int done = 0;
+         (options_.transactions == 0 || done < options_.transactions) && !team_.stopping();
+         ++done) {
       one_transaction(file, random);
       random.dawdle(options_.longest_pause);
     }
@@ -73,10 +81,12 @@ void SqliteShop::start() {
 void SqliteShop::one_transaction(SqliteFile& file, Random& random) {
   static const sqlite::Outbox box;
   std::vector<Attempt> attempts;
-  const std::string key = "k" + std::to_string(random.below(static_cast<std::uint64_t>(options_.keys)));
+  const std::string key =
+      "k" + std::to_string(random.below(static_cast<std::uint64_t>(options_.keys)));
   const bool rolls_back = random.chance(options_.rollback_percent);
   sqlite::Transaction transaction(file.native());
-  std::int64_t version = std::stoll(file.exec("SELECT version FROM shop_aggregate WHERE key = ?", {key}).at(0).at(0));
+  std::int64_t version =
+      std::stoll(file.exec("SELECT version FROM shop_aggregate WHERE key = ?", {key}).at(0).at(0));
   const auto count = 1 + random.below(3);
   for (std::uint64_t i = 0; i < count; ++i) {
     Attempt attempt;
@@ -86,8 +96,9 @@ void SqliteShop::one_transaction(SqliteFile& file, Random& random) {
     attempt.type = options_.types[random.below(options_.types.size())];
     attempt.body = body_of(attempt.id, key, version, options_.padding);
     if (random.chance(50)) {
-      file.exec("INSERT INTO outbox_new_event (aggregate_type, aggregate_id, event_type, payload) VALUES ('Order', ?, ?, ?)",
-                {attempt.key, attempt.type, attempt.body});
+      file.exec(
+          "INSERT INTO outbox_new_event (aggregate_type, aggregate_id, event_type, payload) VALUES ('Order', ?, ?, ?)",
+          {attempt.key, attempt.type, attempt.body});
     } else {
       Event event;
       event.aggregate_type = "Order";
@@ -98,13 +109,15 @@ void SqliteShop::one_transaction(SqliteFile& file, Random& random) {
     }
     attempts.push_back(std::move(attempt));
   }
-  file.exec("UPDATE shop_aggregate SET version = CAST(? AS INTEGER) WHERE key = ?", {std::to_string(version), key});
+  file.exec("UPDATE shop_aggregate SET version = CAST(? AS INTEGER) WHERE key = ?",
+            {std::to_string(version), key});
   if (rolls_back) {
     transaction.rollback();
   } else {
     transaction.commit();
   }
-  for (Attempt& attempt : attempts) attempt.end = rolls_back ? Attempt::End::rolled_back : Attempt::End::committed;
+  for (Attempt& attempt : attempts)
+    attempt.end = rolls_back ? Attempt::End::rolled_back : Attempt::End::committed;
   log_.add(attempts);
 }
 

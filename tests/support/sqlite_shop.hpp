@@ -23,7 +23,8 @@ class SqliteFile {
   SqliteFile& operator=(SqliteFile&&) = delete;
   ~SqliteFile();
   /// Rows of text; null is empty.
-  std::vector<std::vector<std::string>> exec(const std::string& sql, const std::vector<std::string>& parameters = {});
+  std::vector<std::vector<std::string>> exec(const std::string& sql,
+                                             const std::vector<std::string>& parameters = {});
   [[nodiscard]] sqlite3* native() const { return db_; }
 
  private:

@@ -67,10 +67,12 @@ struct TcpGate::Link {
   }
 };
 
-TcpGate::TcpGate(int target) : target_(target), listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+TcpGate::TcpGate(int target)
+    : target_(target), listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address = loopback(0);
   socklen_t size = sizeof address;
-  if (bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 || listen(listener_, 64) != 0 ||
+  if (bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      listen(listener_, 64) != 0 ||
       getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     throw std::runtime_error("the gate cannot listen");
   }
@@ -114,8 +116,12 @@ void TcpGate::accept_all(const std::stop_token& stop) {
     const std::scoped_lock lock(mutex_);
     Link& link = *links_.emplace_back(std::make_unique<Link>(client, server));
     link.dead = mode_ == Mode::blackhole;
-    link.up = std::jthread([this, &link](const std::stop_token& end) { forward(link, link.client, link.server, end); });
-    link.down = std::jthread([this, &link](const std::stop_token& end) { forward(link, link.server, link.client, end); });
+    link.up = std::jthread([this, &link](const std::stop_token& end) {
+      forward(link, link.client, link.server, end);
+    });
+    link.down = std::jthread([this, &link](const std::stop_token& end) {
+      forward(link, link.server, link.client, end);
+    });
   }
 }
 

@@ -13,8 +13,8 @@ namespace outbox::test {
 class TcpGate {
  public:
   enum class Mode {
-    open,       ///< Everything goes through.
-    stalled,    ///< Nothing goes through; what is under way waits and goes on when the gate opens again.
+    open,     ///< Everything goes through.
+    stalled,  ///< Nothing goes through; what is under way waits and goes on when the gate opens again.
     blackhole,  ///< Nothing goes through, ever again on the connections that exist; new ones are not answered.
   };
 

@@ -8,7 +8,8 @@ namespace outbox::test {
 
 TempDir::TempDir() {
   std::string name = (std::filesystem::temp_directory_path() / "outbox-test-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), name);
+  if (mkdtemp(name.data()) == nullptr)
+    throw std::system_error(errno, std::generic_category(), name);
   path_ = name;
 }
 

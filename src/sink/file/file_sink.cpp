@@ -56,7 +56,8 @@ std::size_t FileSink::write_some(std::span<const Message> messages) {
     if (lines_.size() >= kPieceBytes) break;
   }
   auto [bytes, failure] = file_.append(lines_, ends_);
-  const auto count = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), bytes) - ends_.begin());
+  const auto count =
+      static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), bytes) - ends_.begin());
   if (written_.empty()) oldest_ = std::chrono::steady_clock::now();
   for (const Message& message : messages.first(count)) written_.push_back(message.token);
   if (!failure) return count;
@@ -69,7 +70,9 @@ Status FileSink::follow_rotation() {
   if (!replaced) return tl::unexpected(replaced.error());
   if (!*replaced) return {};
   if (!written_.empty()) sync();
-  if (failed_) return fail(Errc::unavailable, "file " + options_.path + ": the rotated file could not be synced");
+  if (failed_)
+    return fail(Errc::unavailable,
+                "file " + options_.path + ": the rotated file could not be synced");
   log::info("file was rotated, a new one is opened file={}", options_.path);
   return file_.open();
 }
@@ -94,13 +97,15 @@ void FileSink::sync() {
 
 void FileSink::resolve_written(Outcome::Kind kind, const Error& error) {
   ready_.reserve(ready_.size() + written_.size());
-  for (const Token token : written_) ready_.push_back({.token = token, .kind = kind, .error = error});
+  for (const Token token : written_)
+    ready_.push_back({.token = token, .kind = kind, .error = error});
   written_.clear();
 }
 
 void FileSink::refuse(const Message& message, Error error) {
   failed_ = true;
-  ready_.push_back({.token = message.token, .kind = Outcome::Kind::blocked, .error = std::move(error)});
+  ready_.push_back(
+      {.token = message.token, .kind = Outcome::Kind::blocked, .error = std::move(error)});
 }
 
 void FileSink::receive(std::vector<Outcome>& outcomes) {
@@ -112,12 +117,14 @@ void FileSink::receive(std::vector<Outcome>& outcomes) {
 void FileSink::purge() {
   if (written_.empty()) return;
   failed_ = true;
-  resolve_written(Outcome::Kind::unknown, Error{.code = Errc::cancelled,
-                                                .remedy = Remedy::retry_call,
-                                                .effect = Effect::unknown,
-                                                .message = "file " + options_.path + ": given up by the relay before the sync",
-                                                .hint = {},
-                                                .origin = {}});
+  resolve_written(
+      Outcome::Kind::unknown,
+      Error{.code = Errc::cancelled,
+            .remedy = Remedy::retry_call,
+            .effect = Effect::unknown,
+            .message = "file " + options_.path + ": given up by the relay before the sync",
+            .hint = {},
+            .origin = {}});
 }
 
 // ---- as the registry knows it
@@ -129,8 +136,10 @@ Result<FileOptions> read_options(const Settings& settings) {
   const std::string& mode = settings.text("mode");
   unsigned bits = 0;
   const auto [end, wrong] = std::from_chars(mode.data(), mode.data() + mode.size(), bits, 8);
-  if (wrong != std::errc() || end != mode.data() + mode.size() || bits > 0777U || (bits & 0200U) == 0) {
-    return fail(Errc::invalid_argument, "file.mode: \"" + mode + "\" is no mode that lets the relay write",
+  if (wrong != std::errc() || end != mode.data() + mode.size() || bits > 0777U ||
+      (bits & 0200U) == 0) {
+    return fail(Errc::invalid_argument,
+                "file.mode: \"" + mode + "\" is no mode that lets the relay write",
                 "write it like 0640");
   }
   options.mode = static_cast<mode_t>(bits);
@@ -140,7 +149,8 @@ Result<FileOptions> read_options(const Settings& settings) {
   } else if (fsync.starts_with(kInterval)) {
     options.sync_after = parse_duration(std::string_view(fsync).substr(kInterval.size()));
   }
-  const bool too_long = options.sync_after.value_or(std::chrono::nanoseconds(0)) > std::chrono::seconds(10);
+  const bool too_long =
+      options.sync_after.value_or(std::chrono::nanoseconds(0)) > std::chrono::seconds(10);
   if ((!options.sync_after && fsync != "never") || too_long) {
     return fail(Errc::invalid_argument, "file.fsync: \"" + fsync + "\" is not known",
                 "batch, interval:DURATION (at most 10s, like interval:100ms) or never");
@@ -151,34 +161,38 @@ Result<FileOptions> read_options(const Settings& settings) {
 }  // namespace
 
 Kind file_kind() {
-  return {.info = {.name = "file",
-                   .help = "appends each event to a file as a line of JSON",
-                   .settings = {{.name = "path",
-                                 .type = "path",
-                                 .default_value = "",
-                                 .required = true,
-                                 .help = "the file; its directory must exist, and no other writer may use it"},
-                                {.name = "fsync",
-                                 .type = "string",
-                                 .default_value = "batch",
-                                 .required = false,
-                                 .help = "when lines are made durable, and only then acked: batch, interval:100ms (waits so "
-                                         "long to sync many batches at once), or never (acked at once; a power failure or "
-                                         "a crash of the kernel loses what was not on the disk yet)"},
-                                {.name = "mode",
-                                 .type = "string",
-                                 .default_value = "0640",
-                                 .required = false,
-                                 .help = "permissions of a file that the sink creates, in octal"}}},
-          .check = [](const Settings& settings) -> Status {
-            auto options = read_options(settings);
-            return options ? Status() : Status(tl::unexpected(options.error()));
-          },
-          .make = [](const Settings& settings) -> Result<std::unique_ptr<Sink>> {
-            auto options = read_options(settings);
-            if (!options) return pass(options);
-            return std::make_unique<FileSink>(std::move(*options));
-          }};
+  return {
+      .info =
+          {.name = "file",
+           .help = "appends each event to a file as a line of JSON",
+           .settings =
+               {{.name = "path",
+                 .type = "path",
+                 .default_value = "",
+                 .required = true,
+                 .help = "the file; its directory must exist, and no other writer may use it"},
+                {.name = "fsync",
+                 .type = "string",
+                 .default_value = "batch",
+                 .required = false,
+                 .help =
+                     "when lines are made durable, and only then acked: batch, interval:100ms (waits so "
+                     "long to sync many batches at once), or never (acked at once; a power failure or "
+                     "a crash of the kernel loses what was not on the disk yet)"},
+                {.name = "mode",
+                 .type = "string",
+                 .default_value = "0640",
+                 .required = false,
+                 .help = "permissions of a file that the sink creates, in octal"}}},
+      .check = [](const Settings& settings) -> Status {
+        auto options = read_options(settings);
+        return options ? Status() : Status(tl::unexpected(options.error()));
+      },
+      .make = [](const Settings& settings) -> Result<std::unique_ptr<Sink>> {
+        auto options = read_options(settings);
+        if (!options) return pass(options);
+        return std::make_unique<FileSink>(std::move(*options));
+      }};
 }
 
 }  // namespace outbox::sink

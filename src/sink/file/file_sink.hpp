@@ -23,7 +23,9 @@ class FileSink final : public Sink {
  public:
   explicit FileSink(FileOptions options, const Disk& disk = Disk::real());
 
-  [[nodiscard]] SinkTraits traits() const noexcept override { return {.name = "file", .gapless = true}; }
+  [[nodiscard]] SinkTraits traits() const noexcept override {
+    return {.name = "file", .gapless = true};
+  }
   [[nodiscard]] Status open() override;
   [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
   void receive(std::vector<Outcome>& outcomes) override;

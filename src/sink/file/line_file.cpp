@@ -30,7 +30,8 @@ const char* hint_for(int number) {
   switch (number) {
     case ENOSPC:
     case EDQUOT: return "make room on the disk; the relay goes on by itself";
-    case EFBIG: return "the file has the largest size allowed here (ulimit -f, or the file system); rotate it";
+    case EFBIG:
+      return "the file has the largest size allowed here (ulimit -f, or the file system); rotate it";
     case EACCES:
     case EPERM: return "give the user of the relay the right to write there";
     case EROFS: return "the file system is mounted read-only";
@@ -57,7 +58,8 @@ Result<std::uint64_t> end_of_last_line(int file, std::uint64_t size) {
   std::array<char, kReadBack> chunk;
   while (size > 0) {
     const std::uint64_t from = size > chunk.size() ? size - chunk.size() : 0;
-    const auto got = ::pread(file, chunk.data(), static_cast<std::size_t>(size - from), static_cast<off_t>(from));
+    const auto got = ::pread(file, chunk.data(), static_cast<std::size_t>(size - from),
+                             static_cast<off_t>(from));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return fail(Errc::unavailable, std::generic_category().message(errno));
     const std::string_view text(chunk.data(), static_cast<std::size_t>(got));
@@ -88,7 +90,8 @@ Error LineFile::error(int number, std::string_view what) const {
   return {.code = code_for(number),
           .remedy = code_for(number) == Errc::unavailable ? Remedy::retry_call : Remedy::fix,
           .effect = Effect::none,
-          .message = fmt::format("file {}: {}: {}", path_, what, std::generic_category().message(number)),
+          .message =
+              fmt::format("file {}: {}: {}", path_, what, std::generic_category().message(number)),
           .hint = hint_for(number),
           .origin = {}};
 }
@@ -147,12 +150,14 @@ Status LineFile::check_kind() {
 Status LineFile::lock() {
   if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return {};
   if (errno != EWOULDBLOCK) return fail(error(errno, "cannot be locked"));
-  return fail(Error{.code = Errc::unavailable,
-                    .remedy = Remedy::retry_call,
-                    .effect = Effect::none,
-                    .message = fmt::format("file {}: another writer has it", path_),
-                    .hint = "each subscription wants a file of its own; a second relay gets it when the first one ends",
-                    .origin = {}});
+  return fail(Error{
+      .code = Errc::unavailable,
+      .remedy = Remedy::retry_call,
+      .effect = Effect::none,
+      .message = fmt::format("file {}: another writer has it", path_),
+      .hint =
+          "each subscription wants a file of its own; a second relay gets it when the first one ends",
+      .origin = {}});
 }
 
 /// A line without its line feed was never acked: it comes again. But only what is ours is cut off.
@@ -161,24 +166,30 @@ Status LineFile::cut_torn_line() {
     if (Status done = truncate(doubt_->from); !done) return done;
   }
   const auto whole = end_of_last_line(file_, end_);
-  if (!whole) return fail(Errc::unavailable, fmt::format("file {}: cannot be read: {}", path_, whole.error().message));
+  if (!whole)
+    return fail(Errc::unavailable,
+                fmt::format("file {}: cannot be read: {}", path_, whole.error().message));
   if (*whole == end_) return {};
   std::string start(std::min<std::uint64_t>(line_start_.size(), end_ - *whole), '\0');
-  if (::pread(file_, start.data(), start.size(), static_cast<off_t>(*whole)) != static_cast<ssize_t>(start.size())) {
+  if (::pread(file_, start.data(), start.size(), static_cast<off_t>(*whole)) !=
+      static_cast<ssize_t>(start.size())) {
     return fail(error(errno, "cannot be read"));
   }
   // A power failure can leave zeros where data was not written yet.
   const bool zeros = start.find_first_not_of('\0') == std::string::npos;
   if (!zeros && !std::string_view(line_start_).starts_with(start)) {
-    return fail(Errc::invalid_argument, fmt::format("file {}: does not end with a whole line, and not with one of ours", path_),
-                "name a file that only this sink writes");
+    return fail(
+        Errc::invalid_argument,
+        fmt::format("file {}: does not end with a whole line, and not with one of ours", path_),
+        "name a file that only this sink writes");
   }
   log::info("unfinished last line cut off file={} bytes={}", path_, end_ - *whole);
   return truncate(*whole);
 }
 
 Status LineFile::truncate(std::uint64_t size) {
-  if (::ftruncate(file_, static_cast<off_t>(size)) != 0) return fail(error(errno, "cannot be cut to its last whole line"));
+  if (::ftruncate(file_, static_cast<off_t>(size)) != 0)
+    return fail(error(errno, "cannot be cut to its last whole line"));
   end_ = size;
   return {};
 }
@@ -187,7 +198,8 @@ Status LineFile::truncate(std::uint64_t size) {
 Status LineFile::sync_directory() const {
   const int directory = ::open(directory_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return fail(error(errno, "its directory cannot be opened"));
-  const bool done = ::fsync(directory) == 0 || errno == EINVAL;  // EINVAL: this file system knows no such thing
+  const bool done =
+      ::fsync(directory) == 0 || errno == EINVAL;  // EINVAL: this file system knows no such thing
   const int number = errno;
   ::close(directory);
   return done ? Status() : fail(error(number, "its directory cannot be synced"));

@@ -25,7 +25,8 @@ class LineFile {
  public:
   /// `line_start`: how each line begins. What is left of a line after the last line feed must begin so too; otherwise the
   /// file is not one of ours, and is not touched.
-  LineFile(std::string path, mode_t mode, std::string_view line_start, const Disk& disk = Disk::real());
+  LineFile(std::string path, mode_t mode, std::string_view line_start,
+           const Disk& disk = Disk::real());
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
   LineFile(LineFile&&) = delete;

@@ -19,7 +19,16 @@ rd_kafka_vu_t argument(rd_kafka_vtype_t type) {
 }
 
 // The places of the arguments of one message. Topic, flags and the rest are told by their type, not by their place.
-enum Argument : std::size_t { kTopic, kFlags, kOpaque, kTimestamp, kBody, kHeaders, kKey, kArguments };
+enum Argument : std::size_t {
+  kTopic,
+  kFlags,
+  kOpaque,
+  kTimestamp,
+  kBody,
+  kHeaders,
+  kKey,
+  kArguments
+};
 
 std::vector<rd_kafka_vu_t> make_arguments() {
   std::vector<rd_kafka_vu_t> made(kArguments);
@@ -44,7 +53,8 @@ rd_kafka_headers_t* make_headers(std::span<const HeaderView> headers) {
   rd_kafka_headers_t* made = rd_kafka_headers_new(headers.size());
   for (const HeaderView& header : headers) {
     rd_kafka_header_add(made, header.name.data(), static_cast<ssize_t>(header.name.size()),
-                        header.value.empty() ? "" : header.value.data(), static_cast<ssize_t>(header.value.size()));
+                        header.value.empty() ? "" : header.value.data(),
+                        static_cast<ssize_t>(header.value.size()));
   }
   return made;
 }
@@ -54,13 +64,15 @@ rd_kafka_headers_t* make_headers(std::span<const HeaderView> headers) {
 bool is_topic_name(std::string_view name) noexcept {
   if (name.empty() || name.size() > kLongestTopicName || name == "." || name == "..") return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
   });
 }
 
 void Client::HandleDelete::operator()(rd_kafka_t* handle) const noexcept {
   // Whatever is left is given up first, so that ending does not wait for brokers.
-  rd_kafka_purge(handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
+  rd_kafka_purge(
+      handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
   rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 
@@ -85,7 +97,8 @@ Result<std::unique_ptr<Client>> Client::create(const rd_kafka_conf_t& conf, Repo
   client->handle_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, copy, why, sizeof why));
   if (!client->handle_) {
     rd_kafka_conf_destroy(copy);
-    return fail(Errc::invalid_argument, std::string("kafka: ") + why, "check the settings of this sink");
+    return fail(Errc::invalid_argument, std::string("kafka: ") + why,
+                "check the settings of this sink");
   }
   client->queue_.reset(rd_kafka_queue_get_main(client->handle_.get()));
   rd_kafka_queue_cb_event_enable(client->queue_.get(), on_bell, client.get());
@@ -94,7 +107,8 @@ Result<std::unique_ptr<Client>> Client::create(const rd_kafka_conf_t& conf, Repo
 
 Status Client::reach(std::chrono::milliseconds limit) {
   const rd_kafka_metadata_t* metadata = nullptr;
-  const auto code = rd_kafka_metadata(handle_.get(), 0, nullptr, &metadata, static_cast<int>(limit.count()));
+  const auto code =
+      rd_kafka_metadata(handle_.get(), 0, nullptr, &metadata, static_cast<int>(limit.count()));
   if (metadata != nullptr) rd_kafka_metadata_destroy(metadata);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
   poll();
@@ -119,7 +133,8 @@ rd_kafka_topic_t* Client::topic(std::string_view name) {
   return last_topic_;
 }
 
-rd_kafka_resp_err_t Client::produce(const Message& message, std::size_t slot, std::int64_t timestamp_ms) {
+rd_kafka_resp_err_t Client::produce(const Message& message, std::size_t slot,
+                                    std::int64_t timestamp_ms) {
   rd_kafka_topic_t* to = topic(message.topic);
   if (to == nullptr) return RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION;
   arguments_[kTopic].u.rkt = to;
@@ -138,14 +153,17 @@ rd_kafka_resp_err_t Client::produce(const Message& message, std::size_t slot, st
   return code;
 }
 
-void Client::poll(std::chrono::milliseconds wait) { rd_kafka_poll(handle_.get(), static_cast<int>(wait.count())); }
+void Client::poll(std::chrono::milliseconds wait) {
+  rd_kafka_poll(handle_.get(), static_cast<int>(wait.count()));
+}
 
 void Client::purge_queued() {
   rd_kafka_purge(handle_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
 
 void Client::purge_all() {
-  rd_kafka_purge(handle_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
+  rd_kafka_purge(handle_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
+                                    RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
 
 void Client::on_report(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque) {
@@ -160,7 +178,8 @@ void Client::on_report(rd_kafka_t*, const rd_kafka_message_t* message, void* opa
     reports.delivered(slot);  // the broker had it already, from a request whose answer was lost
     return;
   }
-  reports.failed(slot, message->err, status == RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED, rd_kafka_topic_name(message->rkt));
+  reports.failed(slot, message->err, status == RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED,
+                 rd_kafka_topic_name(message->rkt));
 }
 
 void Client::on_error(rd_kafka_t* handle, int code, const char* reason, void* opaque) {

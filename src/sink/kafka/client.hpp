@@ -22,14 +22,16 @@ class Client {
   class Reports {
    public:
     virtual void delivered(std::size_t slot) = 0;
-    virtual void failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt, std::string_view topic) = 0;
+    virtual void failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt,
+                        std::string_view topic) = 0;
 
    protected:
     ~Reports() = default;
   };
 
   /// The conf is copied. `bell` rings when poll() has something to do.
-  [[nodiscard]] static Result<std::unique_ptr<Client>> create(const rd_kafka_conf_t& conf, Reports& reports,
+  [[nodiscard]] static Result<std::unique_ptr<Client>> create(const rd_kafka_conf_t& conf,
+                                                              Reports& reports,
                                                               std::function<void()> bell);
 
   Client(const Client&) = delete;
@@ -44,7 +46,8 @@ class Client {
 
   /// Queues a copy of the message. NO_ERROR: there will be a report. _QUEUE_FULL: try again later. Anything else: it went
   /// nowhere, and nothing must be sent after it.
-  [[nodiscard]] rd_kafka_resp_err_t produce(const Message& message, std::size_t slot, std::int64_t timestamp_ms);
+  [[nodiscard]] rd_kafka_resp_err_t produce(const Message& message, std::size_t slot,
+                                            std::int64_t timestamp_ms);
 
   /// Calls Reports for what happened; waits so long for the first.
   void poll(std::chrono::milliseconds wait = std::chrono::milliseconds(0));
@@ -74,7 +77,9 @@ class Client {
   };
   struct Hash {
     using is_transparent = void;
-    std::size_t operator()(std::string_view text) const noexcept { return std::hash<std::string_view>()(text); }
+    std::size_t operator()(std::string_view text) const noexcept {
+      return std::hash<std::string_view>()(text);
+    }
   };
 
   Client(Reports& reports, std::function<void()> bell);
@@ -96,7 +101,9 @@ class Client {
   // Destroyed from the last to the first: topics and queue before the handle.
   std::unique_ptr<rd_kafka_t, HandleDelete> handle_;
   std::unique_ptr<rd_kafka_queue_t, QueueDelete> queue_;
-  std::unordered_map<std::string, std::unique_ptr<rd_kafka_topic_t, TopicDelete>, Hash, std::equal_to<>> topics_;
+  std::unordered_map<std::string, std::unique_ptr<rd_kafka_topic_t, TopicDelete>, Hash,
+                     std::equal_to<>>
+      topics_;
   std::string_view last_topic_name_;
   rd_kafka_topic_t* last_topic_{nullptr};
 };

@@ -23,7 +23,8 @@ constexpr std::pair<const char*, const char*> kOurs[] = {
     {"enable.idempotence", "true"},
     {"acks", "all"},
     {"enable.gapless.guarantee", "true"},
-    {"message.timeout.ms", "0"},  // delivery_deadline instead: then everything is purged, not a message in the middle
+    {"message.timeout.ms",
+     "0"},  // delivery_deadline instead: then everything is purged, not a message in the middle
     {"max.in.flight.requests.per.connection", "5"},
     {"socket.timeout.ms", "6000"},
     {"request.timeout.ms", "5000"},
@@ -56,20 +57,28 @@ struct Guard {
 
 const std::vector<Guard>& guards() {
   static constexpr const char* kCode = "a configuration must not run code in the relay";
-  static constexpr const char* kGap = "librdkafka would then leave out single events; set delivery_deadline instead";
-  static constexpr const char* kMan = "anyone on the way could read and change the events; insecure_tls = true allows it";
+  static constexpr const char* kGap =
+      "librdkafka would then leave out single events; set delivery_deadline instead";
+  static constexpr const char* kMan =
+      "anyone on the way could read and change the events; insecure_tls = true allows it";
   static constexpr const char* kTransactions = "the sink does not use Kafka's transactions";
   static const std::vector<Guard> all = {
       {"acks", {"all", "-1"}, "an event that fewer brokers have can be lost"},
       {"request.required.acks", {"all", "-1"}, "an event that fewer brokers have can be lost"},
       {"enable.idempotence", {"true"}, "without it events arrive twice and out of order"},
-      {"enable.gapless.guarantee", {"true"}, "without it later events of a key overtake one that failed"},
+      {"enable.gapless.guarantee",
+       {"true"},
+       "without it later events of a key overtake one that failed"},
       {"message.timeout.ms", {"0"}, kGap},
       {"delivery.timeout.ms", {"0"}, kGap},
       {"retries", {}, kGap},
       {"message.send.max.retries", {}, kGap},
-      {"max.in.flight", {"1", "2", "3", "4", "5"}, "an idempotent producer keeps its order up to 5"},
-      {"max.in.flight.requests.per.connection", {"1", "2", "3", "4", "5"}, "an idempotent producer keeps its order up to 5"},
+      {"max.in.flight",
+       {"1", "2", "3", "4", "5"},
+       "an idempotent producer keeps its order up to 5"},
+      {"max.in.flight.requests.per.connection",
+       {"1", "2", "3", "4", "5"},
+       "an idempotent producer keeps its order up to 5"},
       {"delivery.report.only.error", {"false"}, "the relay waits for the report of each event"},
       {"transactional.id", {}, kTransactions},
       {"transaction.timeout.ms", {}, kTransactions},
@@ -92,12 +101,15 @@ const std::vector<Guard>& guards() {
   return all;
 }
 
-tl::unexpected<Error> refused(std::string_view name, std::string_view value, std::string_view reason) {
-  return fail(Errc::invalid_argument, fmt::format("kafka.{}: \"{}\" is refused: {}", name, value, reason),
+tl::unexpected<Error> refused(std::string_view name, std::string_view value,
+                              std::string_view reason) {
+  return fail(Errc::invalid_argument,
+              fmt::format("kafka.{}: \"{}\" is refused: {}", name, value, reason),
               "leave the setting out; the sink sets it as it must be");
 }
 
-std::optional<Error> guard_against(std::string_view name, std::string_view value, bool insecure_tls) {
+std::optional<Error> guard_against(std::string_view name, std::string_view value,
+                                   bool insecure_tls) {
   for (const Guard& guard : guards()) {
     if (guard.name != name || (guard.insecure_tls_lifts && insecure_tls)) continue;
     const auto& allowed = guard.allowed;
@@ -125,9 +137,11 @@ std::vector<std::string> known_properties() {
   add_names(dump, count, names);
   rd_kafka_topic_conf_destroy(topic_conf);
   // What has no default is not in the dump, nor are second names; these are the ones that people set.
-  for (const char* name : {"security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.location",
-                           "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location",
-                           "ssl.key.password", "ssl.key.pem", "ssl.keystore.location", "ssl.keystore.password", "debug"}) {
+  for (const char* name :
+       {"security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.location",
+        "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location",
+        "ssl.key.password", "ssl.key.pem", "ssl.keystore.location", "ssl.keystore.password",
+        "debug"}) {
     names.emplace_back(name);
   }
   for (const auto& [name, value] : kOurs) names.emplace_back(name);
@@ -140,7 +154,8 @@ tl::unexpected<Error> unknown_property(std::string_view name) {
   for (const SettingInfo& setting : info().settings) names.push_back(setting.name);
   const std::vector<std::string_view> known(names.begin(), names.end());
   const auto near = nearest(name, known);
-  return fail(Errc::invalid_argument, fmt::format("kafka.{}: no such setting, and librdkafka has no such property", name),
+  return fail(Errc::invalid_argument,
+              fmt::format("kafka.{}: no such setting, and librdkafka has no such property", name),
               near ? fmt::format("did you mean \"{}\"?", *near)
                    : "the properties are in librdkafka's CONFIGURATION.md; this is version " +
                          std::string(rd_kafka_version_str()));
@@ -156,9 +171,12 @@ Status set_property(rd_kafka_conf_t* conf, std::string_view name, const std::str
     case RD_KAFKA_CONF_INVALID: break;
   }
   // librdkafka's text may quote the value, which may be a secret.
-  const bool secret = name.find("password") != std::string_view::npos || name.find("secret") != std::string_view::npos ||
-                      name.find("pem") != std::string_view::npos || name.find("jaas") != std::string_view::npos;
-  return fail(Errc::invalid_argument, fmt::format("kafka.{}: {}", name, secret ? "is not a value it can have" : why));
+  const bool secret = name.find("password") != std::string_view::npos ||
+                      name.find("secret") != std::string_view::npos ||
+                      name.find("pem") != std::string_view::npos ||
+                      name.find("jaas") != std::string_view::npos;
+  return fail(Errc::invalid_argument,
+              fmt::format("kafka.{}: {}", name, secret ? "is not a value it can have" : why));
 }
 
 std::size_t configured_batch_bytes(const rd_kafka_conf_t& conf) {
@@ -182,22 +200,26 @@ SinkInfo info() {
             .type = "duration",
             .default_value = "10s",
             .required = false,
-            .help = "without any delivery for so long the sink gives up what is in flight and starts anew"},
+            .help =
+                "without any delivery for so long the sink gives up what is in flight and starts anew"},
            {.name = "linger",
             .type = "duration",
             .default_value = "1ms",
             .required = false,
-            .help = "how long the client waits to fill a batch; 0 sends at once and costs more per event"},
+            .help =
+                "how long the client waits to fill a batch; 0 sends at once and costs more per event"},
            {.name = "max_in_flight",
             .type = "integer",
             .default_value = "5000",
             .required = false,
-            .help = "events with the client and not yet acked, at most; more may help when the brokers are far away"},
+            .help =
+                "events with the client and not yet acked, at most; more may help when the brokers are far away"},
            {.name = "insecure_tls",
             .type = "boolean",
             .default_value = "false",
             .required = false,
-            .help = "allow to switch off the checks of the brokers' certificates; for trying things out"}},
+            .help =
+                "allow to switch off the checks of the brokers' certificates; for trying things out"}},
       .free_form = true};
 }
 
@@ -206,17 +228,21 @@ Result<Conf> make_conf(const Settings& settings) {
     return fail(Errc::invalid_argument, "kafka.delivery_deadline: is shorter than 1 s");
   }
   if (settings.integer("max_in_flight") < 1 || settings.integer("max_in_flight") > kMostInFlight) {
-    return fail(Errc::invalid_argument, fmt::format("kafka.max_in_flight: is not between 1 and {}", kMostInFlight));
+    return fail(Errc::invalid_argument,
+                fmt::format("kafka.max_in_flight: is not between 1 and {}", kMostInFlight));
   }
   Conf conf(rd_kafka_conf_new());
   for (const auto& [name, value] : kOurs) {
     if (Status done = set_property(conf.get(), name, value); !done) return pass(done);
   }
   const auto linger_ms = static_cast<double>(settings.duration("linger").count()) / 1000.0;
-  if (Status done = set_property(conf.get(), "linger.ms", fmt::format("{:.3f}", linger_ms)); !done) return pass(done);
-  if (Status done = set_property(conf.get(), "bootstrap.servers", settings.text("brokers")); !done) return pass(done);
+  if (Status done = set_property(conf.get(), "linger.ms", fmt::format("{:.3f}", linger_ms)); !done)
+    return pass(done);
+  if (Status done = set_property(conf.get(), "bootstrap.servers", settings.text("brokers")); !done)
+    return pass(done);
   for (const auto& [name, value] : settings.others()) {
-    if (auto error = guard_against(name, value, settings.boolean("insecure_tls"))) return fail(std::move(*error));
+    if (auto error = guard_against(name, value, settings.boolean("insecure_tls")))
+      return fail(std::move(*error));
     if (Status done = set_property(conf.get(), name, value); !done) return pass(done);
   }
   return conf;

@@ -23,7 +23,8 @@ using Conf = std::unique_ptr<rd_kafka_conf_t, ConfDelete>;
 [[nodiscard]] SinkInfo info();
 
 /// Refuses a property or a value that librdkafka does not know.
-[[nodiscard]] Status set_property(rd_kafka_conf_t* conf, std::string_view name, const std::string& value);
+[[nodiscard]] Status set_property(rd_kafka_conf_t* conf, std::string_view name,
+                                  const std::string& value);
 
 /// The property batch.size.
 [[nodiscard]] std::size_t configured_batch_bytes(const rd_kafka_conf_t& conf);

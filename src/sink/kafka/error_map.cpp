@@ -20,13 +20,18 @@ constexpr const char* kCreateTopic = "create the topic on the brokers; outbox ne
 constexpr const char* kTooLarge =
     "the event is larger than the topic's max.message.bytes (or the broker's message.max.bytes) allows; raise it there and "
     "set message.max.bytes of this sink as high";
-constexpr const char* kBadRecord = "the topic does not take such a record; a compacted topic wants a key on each";
-constexpr const char* kRights = "give the user of this sink the right to write to the topic (ACL: Write, Describe)";
+constexpr const char* kBadRecord =
+    "the topic does not take such a record; a compacted topic wants a key on each";
+constexpr const char* kRights =
+    "give the user of this sink the right to write to the topic (ACL: Write, Describe)";
 constexpr const char* kLogin = "check sasl.mechanism, sasl.username and sasl.password";
-constexpr const char* kTls = "check security.protocol, ssl.ca.location and the certificate's host names";
-constexpr const char* kReplicas = "fewer replicas are in sync than the topic's min.insync.replicas: look after the brokers";
+constexpr const char* kTls =
+    "check security.protocol, ssl.ca.location and the certificate's host names";
+constexpr const char* kReplicas =
+    "fewer replicas are in sync than the topic's min.insync.replicas: look after the brokers";
 constexpr const char* kReach = "check kafka.brokers, the network, and that the brokers run";
-constexpr const char* kVersion = "the brokers are too old for this sink, or refuse its compression.type";
+constexpr const char* kVersion =
+    "the brokers are too old for this sink, or refuse its compression.type";
 
 constexpr Meaning kMeanings[] = {
     {RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, message, Errc::too_large, fix, kTooLarge},
@@ -35,18 +40,25 @@ constexpr Meaning kMeanings[] = {
     {RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE, message, Errc::invalid_argument, fix, kBadRecord},
     {RD_KAFKA_RESP_ERR_INVALID_RECORD, message, Errc::invalid_argument, fix, kBadRecord},
     {RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, message, Errc::invalid_argument, fix, kBadRecord},
-    {RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT, destination, Errc::unsupported, fix, kVersion},
+    {RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT, destination, Errc::unsupported, fix,
+     kVersion},
 
     {RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, destination, Errc::not_found, fix, kCreateTopic},
     {RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, destination, Errc::not_found, fix, kCreateTopic},
     {RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, destination, Errc::not_found, fix, kCreateTopic},
-    {RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION, destination, Errc::invalid_argument, fix, "check the subscription's topic"},
-    {RD_KAFKA_RESP_ERR_POLICY_VIOLATION, destination, Errc::permission_denied, fix, "a policy of the brokers forbids it"},
-    {RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, destination, Errc::permission_denied, fix, kRights},
-    {RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, destination, Errc::permission_denied, fix, kRights},
-    {RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED, destination, Errc::permission_denied, fix, kLogin},
+    {RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION, destination, Errc::invalid_argument, fix,
+     "check the subscription's topic"},
+    {RD_KAFKA_RESP_ERR_POLICY_VIOLATION, destination, Errc::permission_denied, fix,
+     "a policy of the brokers forbids it"},
+    {RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, destination, Errc::permission_denied, fix,
+     kRights},
+    {RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, destination, Errc::permission_denied, fix,
+     kRights},
+    {RD_KAFKA_RESP_ERR_SASL_AUTHENTICATION_FAILED, destination, Errc::permission_denied, fix,
+     kLogin},
     {RD_KAFKA_RESP_ERR__AUTHENTICATION, destination, Errc::permission_denied, fix, kLogin},
-    {RD_KAFKA_RESP_ERR_UNSUPPORTED_SASL_MECHANISM, destination, Errc::permission_denied, fix, kLogin},
+    {RD_KAFKA_RESP_ERR_UNSUPPORTED_SASL_MECHANISM, destination, Errc::permission_denied, fix,
+     kLogin},
     {RD_KAFKA_RESP_ERR_ILLEGAL_SASL_STATE, destination, Errc::permission_denied, fix, kLogin},
     {RD_KAFKA_RESP_ERR__SSL, destination, Errc::permission_denied, fix, kTls},
     {RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION, destination, Errc::unsupported, fix, kVersion},
@@ -55,8 +67,10 @@ constexpr Meaning kMeanings[] = {
     {RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS, destination, Errc::unsupported, fix, kVersion},
 
     {RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, destination, Errc::unavailable, retry_call, kReplicas},
-    {RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND, destination, Errc::unavailable, retry_call, kReplicas},
-    {RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR, destination, Errc::unavailable, retry_call, "look after the broker's disk"},
+    {RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND, destination, Errc::unavailable, retry_call,
+     kReplicas},
+    {RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR, destination, Errc::unavailable, retry_call,
+     "look after the broker's disk"},
     {RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, destination, Errc::unavailable, retry_call, kReach},
     {RD_KAFKA_RESP_ERR__TRANSPORT, destination, Errc::unavailable, retry_call, kReach},
     {RD_KAFKA_RESP_ERR__RESOLVE, destination, Errc::unavailable, retry_call, kReach},
@@ -65,7 +79,8 @@ constexpr Meaning kMeanings[] = {
     {RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, destination, Errc::unavailable, retry_call, kReach},
     {RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT, destination, Errc::unavailable, retry_call, kReach},
     {RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, destination, Errc::unavailable, retry_call, kReach},
-    {RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, destination, Errc::unavailable, retry_call, kReach},
+    {RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, destination, Errc::unavailable, retry_call,
+     kReach},
     {RD_KAFKA_RESP_ERR_BROKER_NOT_AVAILABLE, destination, Errc::unavailable, retry_call, kReach},
 };
 

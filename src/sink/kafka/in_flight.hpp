@@ -45,7 +45,11 @@ class InFlight {
       slot = free_.back();
       free_.pop_back();
     }
-    entries_[slot] = {.token = token, .seq = seq, .bytes = bytes, .batch = first_batch_ + batches_.size() - 1, .used = true};
+    entries_[slot] = {.token = token,
+                      .seq = seq,
+                      .bytes = bytes,
+                      .batch = first_batch_ + batches_.size() - 1,
+                      .used = true};
     ++batches_.back().left;
     ++size_;
     return slot;

@@ -25,13 +25,15 @@ constexpr int kStuckDeadlines = 3;
 TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 
 std::int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
       .count();
 }
 
 std::size_t bytes_of(const Message& message) {
   std::size_t bytes = message.body.size() + message.key.value_or("").size();
-  for (const HeaderView& header : message.headers) bytes += header.name.size() + header.value.size();
+  for (const HeaderView& header : message.headers)
+    bytes += header.name.size() + header.value.size();
   return bytes;
 }
 
@@ -41,8 +43,12 @@ std::int64_t seq_of(const Message& message) {
 
 }  // namespace
 
-KafkaSink::KafkaSink(Conf conf, std::chrono::nanoseconds delivery_deadline, std::size_t max_in_flight)
-    : conf_(std::move(conf)), deadline_(delivery_deadline), max_in_flight_(max_in_flight), suspects_(kPatience) {}
+KafkaSink::KafkaSink(Conf conf, std::chrono::nanoseconds delivery_deadline,
+                     std::size_t max_in_flight)
+    : conf_(std::move(conf)),
+      deadline_(delivery_deadline),
+      max_in_flight_(max_in_flight),
+      suspects_(kPatience) {}
 
 KafkaSink::~KafkaSink() = default;
 
@@ -59,7 +65,8 @@ Status KafkaSink::open() {
   auto made = Client::create(**conf, *this, [this] { wake(); });
   if (!made) return tl::unexpected(std::move(made.error()));
   const auto limit = std::min<std::chrono::nanoseconds>(deadline_, kLongestReach);
-  if (Status reached = (*made)->reach(std::chrono::duration_cast<std::chrono::milliseconds>(limit)); !reached) {
+  if (Status reached = (*made)->reach(std::chrono::duration_cast<std::chrono::milliseconds>(limit));
+      !reached) {
     return reached;
   }
   client_ = std::move(*made);
@@ -79,7 +86,8 @@ Result<Conf> KafkaSink::conf_for_now() {
     log::info("kafka refused a batch, the next ones are smaller bytes={}", batch_bytes_);
   }
   if (batch_bytes_ > 0) {
-    if (Status done = set_property(conf.get(), "batch.size", std::to_string(batch_bytes_)); !done) return pass(done);
+    if (Status done = set_property(conf.get(), "batch.size", std::to_string(batch_bytes_)); !done)
+      return pass(done);
   }
   if (suspects_.any()) {
     // One at a time: there is nothing to wait for.
@@ -109,7 +117,8 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
   in_flight_.begin_batch(now);
   const std::int64_t timestamp = now_ms();
   for (std::size_t i = 0; i < room; ++i) {
-    const std::size_t slot = in_flight_.add(messages[i].token, seq_of(messages[i]), bytes_of(messages[i]));
+    const std::size_t slot =
+        in_flight_.add(messages[i].token, seq_of(messages[i]), bytes_of(messages[i]));
     const auto code = client_->produce(messages[i], slot, timestamp);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
     const auto entry = in_flight_.take(slot);
@@ -121,15 +130,18 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
 }
 
 /// The client did not even take the message. What was sent before it goes its way; nothing is sent after it.
-void KafkaSink::refuse(const Message& message, const InFlight::Entry& entry, rd_kafka_resp_err_t code) {
+void KafkaSink::refuse(const Message& message, const InFlight::Entry& entry,
+                       rd_kafka_resp_err_t code) {
   Error error = describe(code, message.topic);
   if (code == RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION && !is_topic_name(message.topic)) {
     error.message = fmt::format("kafka: \"{}\" cannot be the name of a topic", message.topic);
-    error.hint = "letters, digits, '.', '_' and '-', at most 249; see the subscription's topic template";
+    error.hint =
+        "letters, digits, '.', '_' and '-', at most 249; see the subscription's topic template";
     code = RD_KAFKA_RESP_ERR_INVALID_RECORD;  // depends on the event, so the event is at fault
   } else if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
-    error.message = fmt::format("kafka: topic {}: the event's {} bytes are more than this sink's message.max.bytes",
-                                message.topic, entry.bytes);
+    error.message = fmt::format(
+        "kafka: topic {}: the event's {} bytes are more than this sink's message.max.bytes",
+        message.topic, entry.bytes);
     error.hint = "raise message.max.bytes here, and max.message.bytes of the topic";
   } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
     error.message = "kafka: a single event does not fit into the client's queue";
@@ -152,7 +164,8 @@ void KafkaSink::delivered(std::size_t slot) {
   ready_.push_back({.token = entry.token, .kind = Outcome::Kind::acked});
 }
 
-void KafkaSink::failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt, std::string_view topic) {
+void KafkaSink::failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt,
+                       std::string_view topic) {
   const bool alone = in_flight_.size() == 1 && state_ == State::open;
   const auto entry = in_flight_.take(slot);
   if (state_ == State::open) stop_taking(cause_of(code, topic));
@@ -175,7 +188,8 @@ Error KafkaSink::cause_of(rd_kafka_resp_err_t code, std::string_view topic) {
 }
 
 /// `alone`: no other message can have caused it.
-Outcome::Kind KafkaSink::judge(rd_kafka_resp_err_t code, bool in_doubt, const InFlight::Entry& entry, bool alone) {
+Outcome::Kind KafkaSink::judge(rd_kafka_resp_err_t code, bool in_doubt,
+                               const InFlight::Entry& entry, bool alone) {
   if (in_doubt) return Outcome::Kind::unknown;
   switch (fault_of(code)) {
     case Fault::message:
@@ -228,7 +242,9 @@ void KafkaSink::watch_deadlines(TimePoint now) {
     if (now - purged_at_ > kPurgeLimit) give_up_the_rest();
     return;
   }
-  const auto limit = state_ == State::open ? deadline_ : std::min<std::chrono::nanoseconds>(deadline_, kDrainLimit);
+  const auto limit = state_ == State::open
+                         ? deadline_
+                         : std::min<std::chrono::nanoseconds>(deadline_, kDrainLimit);
   const bool still = now - progress_ > limit;
   const bool stuck = now - in_flight_.oldest().value_or(now) > kStuckDeadlines * deadline_;
   if (!still && !stuck) return;
@@ -243,11 +259,14 @@ void KafkaSink::watch_deadlines(TimePoint now) {
 }
 
 Error KafkaSink::overdue(std::chrono::nanoseconds waited) const {
-  Error error = describe(client_->complaint().empty() ? RD_KAFKA_RESP_ERR__TIMED_OUT : client_->complaint_code(), {});
-  error.message = fmt::format("kafka: no delivery for {:.1f} s", std::chrono::duration<double>(waited).count());
+  Error error = describe(
+      client_->complaint().empty() ? RD_KAFKA_RESP_ERR__TIMED_OUT : client_->complaint_code(), {});
+  error.message =
+      fmt::format("kafka: no delivery for {:.1f} s", std::chrono::duration<double>(waited).count());
   if (client_->complaint().empty()) {
-    error.hint = "look after the brokers: is a partition without a leader, are fewer replicas in sync than "
-                 "min.insync.replicas, is the disk full?";
+    error.hint =
+        "look after the brokers: is a partition without a leader, are fewer replicas in sync than "
+        "min.insync.replicas, is the disk full?";
   } else {
     error.message += "; the client says: " + client_->complaint();
   }
@@ -258,8 +277,12 @@ void KafkaSink::purge() {
   if (!client_) return;
   if (state_ != State::purging) {
     if (state_ == State::open) {
-      stop_taking({.code = Errc::cancelled, .remedy = Remedy::retry_call, .effect = Effect::none,
-                   .message = "kafka: given up by the relay", .hint = {}, .origin = {}});
+      stop_taking({.code = Errc::cancelled,
+                   .remedy = Remedy::retry_call,
+                   .effect = Effect::none,
+                   .message = "kafka: given up by the relay",
+                   .hint = {},
+                   .origin = {}});
     }
     state_ = State::purging;
     purged_at_ = now_steady();
@@ -275,7 +298,8 @@ void KafkaSink::give_up_the_rest() {
   in_flight_.take_all([this](const InFlight::Entry& entry) {
     Error error = reason_;
     error.effect = Effect::unknown;
-    ready_.push_back({.token = entry.token, .kind = Outcome::Kind::unknown, .error = std::move(error)});
+    ready_.push_back(
+        {.token = entry.token, .kind = Outcome::Kind::unknown, .error = std::move(error)});
   });
   state_ = State::closed;
   if (!client_) return;
@@ -291,8 +315,9 @@ namespace {
 Result<std::unique_ptr<Sink>> make_kafka(const Settings& settings) {
   auto conf = kafka::make_conf(settings);
   if (!conf) return tl::unexpected(std::move(conf.error()));
-  return std::make_unique<kafka::KafkaSink>(std::move(*conf), settings.duration("delivery_deadline"),
-                                            static_cast<std::size_t>(settings.integer("max_in_flight")));
+  return std::make_unique<kafka::KafkaSink>(
+      std::move(*conf), settings.duration("delivery_deadline"),
+      static_cast<std::size_t>(settings.integer("max_in_flight")));
 }
 
 Status check_kafka(const Settings& settings) {

@@ -37,7 +37,8 @@ class KafkaSink final : public Sink, private Client::Reports {
 
   [[nodiscard]] Result<Conf> conf_for_now();
   void delivered(std::size_t slot) override;
-  void failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt, std::string_view topic) override;
+  void failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt,
+              std::string_view topic) override;
 
   void take_reports();
   void watch_deadlines(TimePoint now);
@@ -45,7 +46,8 @@ class KafkaSink final : public Sink, private Client::Reports {
   [[nodiscard]] Error cause_of(rd_kafka_resp_err_t code, std::string_view topic);
   void refuse(const Message& message, const InFlight::Entry& entry, rd_kafka_resp_err_t code);
   void give_up_the_rest();
-  [[nodiscard]] Outcome::Kind judge(rd_kafka_resp_err_t code, bool in_doubt, const InFlight::Entry& entry, bool alone);
+  [[nodiscard]] Outcome::Kind judge(rd_kafka_resp_err_t code, bool in_doubt,
+                                    const InFlight::Entry& entry, bool alone);
   [[nodiscard]] Error overdue(std::chrono::nanoseconds waited) const;
 
   const Conf conf_;
@@ -53,15 +55,18 @@ class KafkaSink final : public Sink, private Client::Reports {
   const std::size_t max_in_flight_;
 
   std::unique_ptr<Client> client_;
-  std::unique_ptr<Client> retired_;  ///< Has nothing left to send; ending it may take a moment, which purge() has not.
+  std::unique_ptr<Client>
+      retired_;  ///< Has nothing left to send; ending it may take a moment, which purge() has not.
   State state_{State::closed};
   InFlight in_flight_;
   Suspects suspects_;
-  std::size_t batch_bytes_{0};  ///< Less than configured after a batch was refused in which no message was at fault. 0: as configured.
+  std::size_t batch_bytes_{
+      0};  ///< Less than configured after a batch was refused in which no message was at fault. 0: as configured.
   std::vector<Outcome> ready_;
-  Error reason_;             ///< Why the state is not open.
+  Error reason_;  ///< Why the state is not open.
   bool destination_failed_{false};
-  TimePoint progress_{};     ///< The last outcome, or when something was sent while nothing was in flight.
+  TimePoint
+      progress_{};  ///< The last outcome, or when something was sent while nothing was in flight.
   TimePoint purged_at_{};
 };
 

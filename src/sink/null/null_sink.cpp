@@ -20,7 +20,9 @@ void NullSink::receive(std::vector<Outcome>& outcomes) {
 Kind null_kind() {
   return {.info = {.name = "null", .help = "acks everything and keeps nothing", .settings = {}},
           .check = {},
-          .make = [](const Settings&) -> Result<std::unique_ptr<Sink>> { return std::make_unique<NullSink>(); }};
+          .make = [](const Settings&) -> Result<std::unique_ptr<Sink>> {
+            return std::make_unique<NullSink>();
+          }};
 }
 
 }  // namespace outbox::sink

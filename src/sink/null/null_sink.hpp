@@ -10,7 +10,9 @@ namespace outbox::sink {
 
 class NullSink final : public Sink {
  public:
-  [[nodiscard]] SinkTraits traits() const noexcept override { return {.name = "null", .gapless = true}; }
+  [[nodiscard]] SinkTraits traits() const noexcept override {
+    return {.name = "null", .gapless = true};
+  }
   [[nodiscard]] Status open() override { return {}; }
   [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
   void receive(std::vector<Outcome>& outcomes) override;

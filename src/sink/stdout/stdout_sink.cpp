@@ -129,7 +129,9 @@ std::size_t StdoutSink::deliver(std::span<const Message> batch, Outcome& failure
 Kind stdout_kind() {
   return {.info = {.name = "stdout", .help = "prints each event as a line of JSON", .settings = {}},
           .check = {},
-          .make = [](const Settings&) -> Result<std::unique_ptr<Sink>> { return std::make_unique<StdoutSink>(); }};
+          .make = [](const Settings&) -> Result<std::unique_ptr<Sink>> {
+            return std::make_unique<StdoutSink>();
+          }};
 }
 
 }  // namespace outbox::sink

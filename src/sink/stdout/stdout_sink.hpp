@@ -16,7 +16,9 @@ class StdoutSink final : public BatchSink {
   /// `file`: where to write; it stays open.
   explicit StdoutSink(int file = STDOUT_FILENO) : file_(file) {}
 
-  [[nodiscard]] SinkTraits traits() const noexcept override { return {.name = "stdout", .gapless = true}; }
+  [[nodiscard]] SinkTraits traits() const noexcept override {
+    return {.name = "stdout", .gapless = true};
+  }
   [[nodiscard]] Status open() override;
   void close() noexcept override {}
 

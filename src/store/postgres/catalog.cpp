@@ -58,7 +58,9 @@ std::vector<Strand> strands_of(const Rows& rows) {
     if (rows.is_null(row, 3)) {
       strand.cursor.s1 = rows.text(row, rows.is_null(row, 2) ? 1 : 2);
     } else {
-      strand.cursor = {.s1 = rows.text(row, 1), .s2 = rows.text(row, 2), .position = rows.int8(row, 3),
+      strand.cursor = {.s1 = rows.text(row, 1),
+                       .s2 = rows.text(row, 2),
+                       .position = rows.int8(row, 3),
                        .bound = rows.is_null(row, 4) ? 0 : rows.int8(row, 4)};
     }
     strands.push_back(std::move(strand));
@@ -95,7 +97,8 @@ Result<bool> TableCatalog::apply(const SubscriptionSpec& spec) {
   }
 }
 
-Result<TableCatalog::Applied> TableCatalog::apply_once(const SubscriptionSpec& spec, const std::string& config) {
+Result<TableCatalog::Applied> TableCatalog::apply_once(const SubscriptionSpec& spec,
+                                                       const std::string& config) {
   Applied applied = Applied::nothing;
   const auto body = [&](Connection& connection) -> Result<Decision> {
     // A crash of the database must not take a first cursor back that was already used.
@@ -108,18 +111,20 @@ Result<TableCatalog::Applied> TableCatalog::apply_once(const SubscriptionSpec& s
         applied = Applied::nothing;
         return Decision::rollback;
       }
-      auto changed = connection.exec(queries_->change_subscription, {Param::int4(found->int4(0, 0)), Param::text(config)});
+      auto changed = connection.exec(queries_->change_subscription,
+                                     {Param::int4(found->int4(0, 0)), Param::text(config)});
       if (!changed) return pass(changed);
       return Decision::commit;
     }
-    auto created = connection.exec(queries_->create_subscription, {Param::text(spec.name), Param::text(config)});
+    auto created = connection.exec(queries_->create_subscription,
+                                   {Param::text(spec.name), Param::text(config)});
     if (!created) return pass(created);
     if (created->empty()) {
       applied = Applied::again;
       return Decision::rollback;
     }
-    auto first = connection.exec(queries_->first_settlement,
-                                 {Param::int4(created->int4(0, 0)), Param::boolean(spec.start == "now")});
+    auto first = connection.exec(queries_->first_settlement, {Param::int4(created->int4(0, 0)),
+                                                              Param::boolean(spec.start == "now")});
     if (!first) return pass(first);
     return Decision::commit;
   };
@@ -131,24 +136,30 @@ Status TableCatalog::change(const Query& update, Params params, std::string_view
   auto changed = connection_.exec(update, std::move(params));
   if (!changed) return pass(changed);
   if (!changed->empty()) return {};
-  return fail(Errc::not_found, "subscription " + std::string(which) + ": there is none of that name",
+  return fail(Errc::not_found,
+              "subscription " + std::string(which) + ": there is none of that name",
               "outbox subscription list");
 }
 
 Status TableCatalog::pause(std::string_view name, std::string_view reason) {
-  return change(queries_->pause, {Param::text(std::string(name)), Param::text(std::string(reason))}, name);
+  return change(queries_->pause, {Param::text(std::string(name)), Param::text(std::string(reason))},
+                name);
 }
 
 Status TableCatalog::resume(std::string_view name) {
   return change(queries_->resume, {Param::text(std::string(name))}, name);
 }
 
-Status TableCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t seq, const EventId& event) {
-  return change(queries_->stop, {Param::int4(id), Param::text(std::string(reason)), Param::int8(seq), Param::uuid(event)},
-                std::to_string(id));
+Status TableCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t seq,
+                          const EventId& event) {
+  return change(
+      queries_->stop,
+      {Param::int4(id), Param::text(std::string(reason)), Param::int8(seq), Param::uuid(event)},
+      std::to_string(id));
 }
 
-Result<SubscriptionProgress> TableCatalog::progress(const SubscriptionRow& subscription, std::int64_t pending_limit) {
+Result<SubscriptionProgress> TableCatalog::progress(const SubscriptionRow& subscription,
+                                                    std::int64_t pending_limit) {
   SubscriptionProgress progress;
   progress.id = subscription.id;
   auto rows = connection_.exec(queries_->cursors, {Param::int4(subscription.id)});
@@ -162,7 +173,8 @@ Result<SubscriptionProgress> TableCatalog::progress(const SubscriptionRow& subsc
     progress.generation = std::max(progress.generation, strand.generation);
     const std::int64_t left = pending_limit - progress.pending;
     if (left <= 0) break;
-    if (Status status = add_pending(progress, strand, left, oldest_us); !status) return pass(status);
+    if (Status status = add_pending(progress, strand, left, oldest_us); !status)
+      return pass(status);
   }
   progress.pending_capped = progress.pending >= pending_limit;
   if (progress.pending > 0) progress.oldest_pending_at = time_text(oldest_us);
@@ -170,26 +182,32 @@ Result<SubscriptionProgress> TableCatalog::progress(const SubscriptionRow& subsc
   return progress;
 }
 
-Status TableCatalog::add_pending(SubscriptionProgress& progress, const Strand& strand, std::int64_t limit,
-                                 std::int64_t& oldest_us) {
+Status TableCatalog::add_pending(SubscriptionProgress& progress, const Strand& strand,
+                                 std::int64_t limit, std::int64_t& oldest_us) {
   const Cursor& cursor = strand.cursor;
   auto s1 = parse_snapshot(cursor.s1);
   if (!s1) return pass(s1);
+  auto s2 = parse_snapshot(cursor.drained() ? cursor.s1 : cursor.s2);
+  if (!s2) return pass(s2);
   const Param lanes = Param::int8(static_cast<std::int64_t>(strand.lanes));
-  Result<Rows> rows;
+  connection_.send(queries_->begin);
+  connection_.send(queries_->counting_settings);
   if (cursor.drained()) {
-    rows = connection_.exec(queries_->pending_drained,
-                            {Param::text(number(s1->xmax)), Param::xid8_array(s1->xip), lanes, Param::int8(limit)});
+    connection_.send(
+        queries_->pending_drained,
+        {Param::text(number(s1->xmax)), Param::xid8_array(s1->xip), lanes, Param::int8(limit)});
   } else {
-    auto s2 = parse_snapshot(cursor.s2);
-    if (!s2) return pass(s2);
-    rows = connection_.exec(queries_->pending_begun,
-                            {Param::text(cursor.s1), Param::text(number(s1->xmin)), lanes, Param::int8(limit),
-                             Param::int8(cursor.position), Param::text(number(s2->xmax)), Param::xid8_array(s2->xip)});
+    connection_.send(
+        queries_->pending_begun,
+        {Param::text(cursor.s1), Param::text(number(s1->xmin)), lanes, Param::int8(limit),
+         Param::int8(cursor.position), Param::text(number(s2->xmax)), Param::xid8_array(s2->xip)});
   }
-  if (!rows) return pass(rows);
-  progress.pending += rows->int8(0, 0);
-  if (!rows->is_null(0, 1)) oldest_us = std::min(oldest_us, rows->time_us(0, 1));
+  connection_.send(queries_->commit);
+  auto results = connection_.finish();
+  if (!results) return pass(results);
+  const Rows& rows = (*results)[2];
+  progress.pending += rows.int8(0, 0);
+  if (!rows.is_null(0, 1)) oldest_us = std::min(oldest_us, rows.time_us(0, 1));
   return {};
 }
 

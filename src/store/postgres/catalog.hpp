@@ -19,7 +19,8 @@ class TableCatalog final : public Catalog {
   [[nodiscard]] Result<bool> apply(const SubscriptionSpec& spec) override;
   [[nodiscard]] Status pause(std::string_view name, std::string_view reason) override;
   [[nodiscard]] Status resume(std::string_view name) override;
-  [[nodiscard]] Status stop(std::int32_t id, std::string_view reason, std::int64_t seq, const EventId& event) override;
+  [[nodiscard]] Status stop(std::int32_t id, std::string_view reason, std::int64_t seq,
+                            const EventId& event) override;
   [[nodiscard]] Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                       std::int64_t pending_limit) override;
   [[nodiscard]] Result<std::vector<RelayRow>> relays() override;
@@ -29,8 +30,8 @@ class TableCatalog final : public Catalog {
 
   [[nodiscard]] Result<Applied> apply_once(const SubscriptionSpec& spec, const std::string& config);
   [[nodiscard]] Status change(const Query& update, Params params, std::string_view which);
-  [[nodiscard]] Status add_pending(SubscriptionProgress& progress, const Strand& strand, std::int64_t limit,
-                                   std::int64_t& oldest_us);
+  [[nodiscard]] Status add_pending(SubscriptionProgress& progress, const Strand& strand,
+                                   std::int64_t limit, std::int64_t& oldest_us);
   [[nodiscard]] Status add_totals(SubscriptionProgress& progress);
 
   Connection connection_;

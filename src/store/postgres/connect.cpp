@@ -45,8 +45,9 @@ Status check_url(const std::string& url) {
   const Options parsed(PQconninfoParse(url.c_str(), &said));
   PQfreemem(said);
   if (parsed) return {};
-  return fail(Errc::invalid_argument, "the store URL is not a PostgreSQL URL or connection string",
-              "write postgresql://USER@HOST:PORT/DATABASE?PARAMETER=VALUE and escape special characters as %XX");
+  return fail(
+      Errc::invalid_argument, "the store URL is not a PostgreSQL URL or connection string",
+      "write postgresql://USER@HOST:PORT/DATABASE?PARAMETER=VALUE and escape special characters as %XX");
 }
 
 void on_notice(void*, const PGresult* notice) {
@@ -82,11 +83,13 @@ Result<PGconn*> connect(const std::string& url, const std::string& application) 
     void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
   };
   std::unique_ptr<PGconn, Close> connection(PQconnectdbParams(keywords.data(), values.data(), 1));
-  if (!connection || PQstatus(connection.get()) != CONNECTION_OK) return fail(failed_connect(connection.get()));
+  if (!connection || PQstatus(connection.get()) != CONNECTION_OK)
+    return fail(failed_connect(connection.get()));
   PQsetNoticeReceiver(connection.get(), on_notice, nullptr);
   if (PQserverVersion(connection.get()) < kOldestServer) {
     return fail(Errc::unsupported,
-                std::string("the server is PostgreSQL ") + PQparameterStatus(connection.get(), "server_version"),
+                std::string("the server is PostgreSQL ") +
+                    PQparameterStatus(connection.get(), "server_version"),
                 "PostgreSQL 14 or newer is needed");
   }
   return connection.release();

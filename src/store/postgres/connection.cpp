@@ -22,7 +22,9 @@ bool blames_prepared(const Error& error) {
   return error.origin == "pg:26000" || error.origin == "pg:42P05" || error.origin == "pg:08P01";
 }
 
-bool is_error(ExecStatusType status) { return status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE; }
+bool is_error(ExecStatusType status) {
+  return status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE;
+}
 
 /// The arrays that libpq wants.
 struct Arguments {
@@ -86,7 +88,8 @@ Status Connection::sync() {
 }
 
 Status Connection::transmit_batch() {
-  if (broken() || PQenterPipelineMode(connection_.get()) != 1) return fail(lose(batch_.front().query->what));
+  if (broken() || PQenterPipelineMode(connection_.get()) != 1)
+    return fail(lose(batch_.front().query->what));
   for (Sent& sent : batch_) {
     if (!transmit(sent)) return fail(lose(sent.query->what));
   }
@@ -103,18 +106,21 @@ bool Connection::transmit(Sent& sent) {
   ++statements_;
   sent.prepares = false;
   if (!use_prepared_ || query.handle.empty()) {
-    return PQsendQueryParams(connection, query.sql.c_str(), arguments.count(), nullptr, arguments.values.data(),
-                             arguments.lengths.data(), arguments.formats.data(), 1) == 1;
+    return PQsendQueryParams(connection, query.sql.c_str(), arguments.count(), nullptr,
+                             arguments.values.data(), arguments.lengths.data(),
+                             arguments.formats.data(), 1) == 1;
   }
   const bool under_way = std::any_of(batch_.begin(), batch_.end(), [&](const Sent& other) {
     return other.prepares && other.query->handle == query.handle;
   });
   if (!under_way && !prepared_.contains(query.handle)) {
-    if (PQsendPrepare(connection, query.handle.c_str(), query.sql.c_str(), 0, nullptr) != 1) return false;
+    if (PQsendPrepare(connection, query.handle.c_str(), query.sql.c_str(), 0, nullptr) != 1)
+      return false;
     sent.prepares = true;
   }
-  return PQsendQueryPrepared(connection, query.handle.c_str(), arguments.count(), arguments.values.data(),
-                             arguments.lengths.data(), arguments.formats.data(), 1) == 1;
+  return PQsendQueryPrepared(connection, query.handle.c_str(), arguments.count(),
+                             arguments.values.data(), arguments.lengths.data(),
+                             arguments.formats.data(), 1) == 1;
 }
 
 Result<std::vector<Rows>> Connection::collect() {
@@ -125,7 +131,8 @@ Result<std::vector<Rows>> Connection::collect() {
   if (!rows && use_prepared_ && blames_prepared(rows.error())) {
     use_prepared_ = false;
     prepared_.clear();
-    log::info("prepared statements do not survive between transactions here: going on without them");
+    log::info(
+        "prepared statements do not survive between transactions here: going on without them");
     if (batch_began_outside_ && !broken()) {
       Status again = transmit_batch();
       rows = again ? collect_batch() : Result<std::vector<Rows>>(pass(again));
@@ -142,16 +149,20 @@ Result<std::vector<Rows>> Connection::collect_batch() {
   std::vector<Rows> rows;
   std::optional<Error> failed;
   Status status = read_batch(rows, failed, Clock::now() + deadline_);
-  if (status && PQexitPipelineMode(connection_.get()) != 1) status = fail(lose(batch_.front().query->what));
-  if (failed) return fail(std::move(*failed));  // what the server said, rather than that it then hung up
+  if (status && PQexitPipelineMode(connection_.get()) != 1)
+    status = fail(lose(batch_.front().query->what));
+  if (failed)
+    return fail(std::move(*failed));  // what the server said, rather than that it then hung up
   if (!status) return pass(status);
   return rows;
 }
 
-Status Connection::read_batch(std::vector<Rows>& rows, std::optional<Error>& failed, Deadline deadline) {
+Status Connection::read_batch(std::vector<Rows>& rows, std::optional<Error>& failed,
+                              Deadline deadline) {
   if (Status status = flush(deadline); !status) return status;
   const auto note = [&](const PGresult* result, const Query& query) {
-    if (is_error(PQresultStatus(result)) && !failed) failed = map_result(result, connection_.get(), query.what);
+    if (is_error(PQresultStatus(result)) && !failed)
+      failed = map_result(result, connection_.get(), query.what);
   };
   for (const Sent& sent : batch_) {
     if (sent.prepares) {
@@ -224,8 +235,12 @@ Status Connection::wait_readable(Deadline deadline, bool writable_too) {
 Error Connection::give_up() {
   broken_ = true;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(deadline_).count();
-  return Error{.code = Errc::deadline_exceeded, .remedy = Remedy::reconnect, .effect = Effect::unknown,
-               .message = "PostgreSQL did not answer within " + std::to_string(seconds) + " s", .hint = {}, .origin = {}};
+  return Error{.code = Errc::deadline_exceeded,
+               .remedy = Remedy::reconnect,
+               .effect = Effect::unknown,
+               .message = "PostgreSQL did not answer within " + std::to_string(seconds) + " s",
+               .hint = {},
+               .origin = {}};
 }
 
 Error Connection::lose(std::string_view what) {

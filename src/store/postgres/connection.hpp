@@ -30,7 +30,8 @@ using Params = std::vector<Param>;
 class Connection {
  public:
   /// `purpose` shows in the server's list of connections after the application's name.
-  [[nodiscard]] static Result<Connection> open(const StoreOptions& options, std::string_view purpose);
+  [[nodiscard]] static Result<Connection> open(const StoreOptions& options,
+                                               std::string_view purpose);
 
   Connection(Connection&&) noexcept = default;
   Connection& operator=(Connection&&) noexcept = default;
@@ -64,7 +65,9 @@ class Connection {
   /// How long collect() waits before it gives the connection up. Default: 30 s.
   void set_deadline(std::chrono::milliseconds deadline) noexcept { deadline_ = deadline; }
   /// The connection cannot be used any more.
-  [[nodiscard]] bool broken() const noexcept { return broken_ || PQstatus(connection_.get()) == CONNECTION_BAD; }
+  [[nodiscard]] bool broken() const noexcept {
+    return broken_ || PQstatus(connection_.get()) == CONNECTION_BAD;
+  }
   /// SQL statements sent so far.
   [[nodiscard]] std::uint64_t statements() const noexcept { return statements_; }
   [[nodiscard]] bool uses_prepared() const noexcept { return use_prepared_; }
@@ -92,7 +95,8 @@ class Connection {
   [[nodiscard]] Status flush(Deadline deadline);
   [[nodiscard]] Status wait_readable(Deadline deadline, bool writable_too);
   [[nodiscard]] Result<PGresult*> next_result(Deadline deadline);
-  [[nodiscard]] Status read_batch(std::vector<Rows>& rows, std::optional<Error>& failed, Deadline deadline);
+  [[nodiscard]] Status read_batch(std::vector<Rows>& rows, std::optional<Error>& failed,
+                                  Deadline deadline);
   [[nodiscard]] Error give_up();
   [[nodiscard]] Error lose(std::string_view what);
 

@@ -39,8 +39,12 @@ Status check_connection(PGconn* connection) {
     case PQTRANS_INTRANS: return {};
     case PQTRANS_IDLE: return not_in_transaction();
     case PQTRANS_INERROR:
-      return fail(Error{.code = Errc::unavailable, .remedy = Remedy::retry_transaction, .effect = Effect::none,
-                        .message = "enqueue: a statement of the transaction had failed", .hint = {}, .origin = {}});
+      return fail(Error{.code = Errc::unavailable,
+                        .remedy = Remedy::retry_transaction,
+                        .effect = Effect::none,
+                        .message = "enqueue: a statement of the transaction had failed",
+                        .hint = {},
+                        .origin = {}});
     case PQTRANS_ACTIVE:
       return fail(Errc::invalid_argument, "enqueue: a command is still under way on the connection",
                   "read its results to the end first");
@@ -61,25 +65,30 @@ Outbox::Outbox(Options options) {
       State{.queries = store::postgres::Queries(options.schema), .limits = options.limits});
 }
 
-Result<std::vector<EventId>> Outbox::try_enqueue_many(PGconn* connection, std::span<const Event> events) const {
+Result<std::vector<EventId>> Outbox::try_enqueue_many(PGconn* connection,
+                                                      std::span<const Event> events) const {
   if (Status status = check_connection(connection); !status) return pass(status);
-  if (Status status = store::postgres::validate_all(events, state_->limits); !status) return pass(status);
+  if (Status status = store::postgres::validate_all(events, state_->limits); !status)
+    return pass(status);
   std::vector<EventId> ids = store::postgres::ids_of(events);
   if (events.empty()) return ids;
   std::vector<Step> steps;
   store::postgres::plan_insert(state_->queries, events, ids, steps);
   auto session = Session::of(connection);
   if (!session) return pass(session);
-  if (Status status = (*session)->run(connection, steps, Session::Ending::stay, state_->queries); !status) {
+  if (Status status = (*session)->run(connection, steps, Session::Ending::stay, state_->queries);
+      !status) {
     return pass(status);
   }
   return ids;
 }
 
-Result<std::vector<EventId>> Outbox::try_enqueue_many(Transaction& tx, std::span<const Event> events) const {
+Result<std::vector<EventId>> Outbox::try_enqueue_many(Transaction& tx,
+                                                      std::span<const Event> events) const {
   Transaction::State* const state = tx.state_.get();
   if (state == nullptr || !state->open) return not_in_transaction();
-  if (Status status = store::postgres::validate_all(events, state_->limits); !status) return pass(status);
+  if (Status status = store::postgres::validate_all(events, state_->limits); !status)
+    return pass(status);
   std::vector<EventId> ids = store::postgres::ids_of(events);
   if (events.empty()) return ids;
   if (state->staged.empty() || state->staged.back().outbox != state_) {
@@ -103,7 +112,9 @@ EventId Outbox::enqueue(PGconn* connection, const Event& event) const {
   return value_or_throw(try_enqueue(connection, event));
 }
 
-EventId Outbox::enqueue(Transaction& tx, const Event& event) const { return value_or_throw(try_enqueue(tx, event)); }
+EventId Outbox::enqueue(Transaction& tx, const Event& event) const {
+  return value_or_throw(try_enqueue(tx, event));
+}
 
 std::vector<EventId> Outbox::enqueue_many(PGconn* connection, std::span<const Event> events) const {
   return value_or_throw(try_enqueue_many(connection, events));

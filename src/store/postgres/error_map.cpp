@@ -15,12 +15,15 @@ struct Row {
 };
 
 constexpr std::string_view kMigrate = "run: outbox migrate";
-constexpr std::string_view kGrant = "the login needs the role outbox_app (writing), outbox_relay or outbox_reader";
-constexpr std::string_view kPrimary = "connect to the primary: add target_session_attrs=read-write to the URL";
+constexpr std::string_view kGrant =
+    "the login needs the role outbox_app (writing), outbox_relay or outbox_reader";
+constexpr std::string_view kPrimary =
+    "connect to the primary: add target_session_attrs=read-write to the URL";
 
 // Lost in the middle of a COMMIT the transaction may have happened, so every loss says Effect::unknown.
 constexpr std::array kRows{
-    Row{"08P01", Errc::internal, Remedy::reconnect, Effect::unknown, "is something other than PostgreSQL or a pooler listening there?"},
+    Row{"08P01", Errc::internal, Remedy::reconnect, Effect::unknown,
+        "is something other than PostgreSQL or a pooler listening there?"},
     Row{"08", Errc::unavailable, Remedy::reconnect, Effect::unknown, ""},
     Row{"57P01", Errc::unavailable, Remedy::reconnect, Effect::unknown, ""},
     Row{"57P02", Errc::unavailable, Remedy::reconnect, Effect::unknown, ""},
@@ -40,10 +43,12 @@ constexpr std::array kRows{
     Row{"55P03", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
     Row{"55006", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
     Row{"55000", Errc::unsupported, Remedy::fix, Effect::none, ""},
-    Row{"53300", Errc::unavailable, Remedy::reconnect, Effect::none, "raise max_connections, or connect through a pooler"},
+    Row{"53300", Errc::unavailable, Remedy::reconnect, Effect::none,
+        "raise max_connections, or connect through a pooler"},
     Row{"53", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
     Row{"58", Errc::unavailable, Remedy::retry_transaction, Effect::none, ""},
-    Row{"28", Errc::permission_denied, Remedy::fix, Effect::none, "check user, password and pg_hba.conf"},
+    Row{"28", Errc::permission_denied, Remedy::fix, Effect::none,
+        "check user, password and pg_hba.conf"},
     Row{"3D000", Errc::not_found, Remedy::fix, Effect::none, ""},
     Row{"3F000", Errc::not_found, Remedy::fix, Effect::none, kMigrate},
     Row{"42P01", Errc::not_found, Remedy::fix, Effect::none, kMigrate},
@@ -90,8 +95,12 @@ std::string one_line(std::string_view message) {
 }
 
 Error map_sqlstate(std::string_view sqlstate, std::string_view what, std::string_view said) {
-  Error error{.code = Errc::internal, .remedy = Remedy::fix, .effect = Effect::none,
-              .message = compose(what, one_line(said)), .hint = {}, .origin = "pg:" + std::string(sqlstate)};
+  Error error{.code = Errc::internal,
+              .remedy = Remedy::fix,
+              .effect = Effect::none,
+              .message = compose(what, one_line(said)),
+              .hint = {},
+              .origin = "pg:" + std::string(sqlstate)};
   for (const Row& row : kRows) {
     if (sqlstate.substr(0, row.prefix.size()) != row.prefix) continue;
     error.code = row.code;
@@ -108,27 +117,37 @@ Error map_result(const PGresult* result, const PGconn* connection, std::string_v
   // Without a SQLSTATE the message is libpq's own: the connection is gone.
   if (sqlstate.empty()) return lost_connection(connection, what);
   Error error = map_sqlstate(sqlstate, what, field(result, PG_DIAG_MESSAGE_PRIMARY));
-  if (const auto hint = field(result, PG_DIAG_MESSAGE_HINT); !hint.empty()) error.hint = one_line(hint);
+  if (const auto hint = field(result, PG_DIAG_MESSAGE_HINT); !hint.empty())
+    error.hint = one_line(hint);
   // FATAL ends the session whatever the code says.
-  if (PQstatus(connection) == CONNECTION_BAD && error.remedy != Remedy::fix) error.remedy = Remedy::reconnect;
+  if (PQstatus(connection) == CONNECTION_BAD && error.remedy != Remedy::fix)
+    error.remedy = Remedy::reconnect;
   return error;
 }
 
 Error lost_connection(const PGconn* connection, std::string_view what) {
   std::string said = one_line(PQerrorMessage(connection));
   if (said.empty()) said = "the connection is lost";
-  return Error{.code = Errc::unavailable, .remedy = Remedy::reconnect, .effect = Effect::unknown,
-               .message = compose(what, said), .hint = {}, .origin = "pg:08006"};
+  return Error{.code = Errc::unavailable,
+               .remedy = Remedy::reconnect,
+               .effect = Effect::unknown,
+               .message = compose(what, said),
+               .hint = {},
+               .origin = "pg:08006"};
 }
 
 Error failed_connect(const PGconn* connection) {
   std::string said = one_line(connection == nullptr ? "out of memory" : PQerrorMessage(connection));
-  Error error{.code = Errc::unavailable, .remedy = Remedy::reconnect, .effect = Effect::none,
-              .message = compose("cannot connect to PostgreSQL", said), .hint = "check host, port and that the server runs",
+  Error error{.code = Errc::unavailable,
+              .remedy = Remedy::reconnect,
+              .effect = Effect::none,
+              .message = compose("cannot connect to PostgreSQL", said),
+              .hint = "check host, port and that the server runs",
               .origin = "pg:08001"};
   // libpq has no SQLSTATE for a failed connect; its own texts are not translated in this respect.
   const auto says = [&said](std::string_view text) { return said.find(text) != std::string::npos; };
-  if (says("password") || says("authentication") || says("pg_hba.conf") || says("FATAL:  role \"")) {
+  if (says("password") || says("authentication") || says("pg_hba.conf") ||
+      says("FATAL:  role \"")) {
     error.code = Errc::permission_denied;
     error.remedy = Remedy::fix;
     error.hint = "check user, password and pg_hba.conf";

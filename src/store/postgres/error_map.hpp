@@ -10,10 +10,12 @@ namespace outbox::store::postgres {
 
 /// "40001" -> what the caller can do. `what` says what was being done, `said` is the server's primary message (its DETAIL
 /// may hold the values of a row and is never shown).
-[[nodiscard]] Error map_sqlstate(std::string_view sqlstate, std::string_view what, std::string_view said);
+[[nodiscard]] Error map_sqlstate(std::string_view sqlstate, std::string_view what,
+                                 std::string_view said);
 
 /// The error of a failed result. Falls back to lost_connection() when the server did not say why.
-[[nodiscard]] Error map_result(const PGresult* result, const PGconn* connection, std::string_view what);
+[[nodiscard]] Error map_result(const PGresult* result, const PGconn* connection,
+                               std::string_view what);
 
 /// The connection broke, and what was sent may or may not have happened.
 [[nodiscard]] Error lost_connection(const PGconn* connection, std::string_view what);

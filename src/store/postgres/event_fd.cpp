@@ -14,7 +14,9 @@ namespace outbox::store::postgres {
 
 Result<EventFd> EventFd::create() {
   const int fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (fd < 0) return fail(Errc::unavailable, std::string("cannot create an eventfd: ") + std::strerror(errno));
+  if (fd < 0)
+    return fail(Errc::unavailable,
+                std::string("cannot create an eventfd: ") + std::strerror(errno));
   return EventFd(fd);
 }
 

@@ -21,21 +21,26 @@ std::string headers_of(const Event& event) {
 }
 
 std::size_t size_of(const Event& event) {
-  std::size_t bytes = event.payload.size() + event.aggregate_type.size() + event.aggregate_id.size() + event.event_type.size();
+  std::size_t bytes = event.payload.size() + event.aggregate_type.size() +
+                      event.aggregate_id.size() + event.event_type.size();
   for (const auto& [name, value] : event.headers) bytes += name.size() + value.size();
   return bytes;
 }
 
 Step one(const Queries& queries, const Event& event, const EventId& id) {
-  Step step{.query = may_lock(event) ? &queries.insert_event : &queries.insert_event_unlocked, .params = {}};
+  Step step{.query = may_lock(event) ? &queries.insert_event : &queries.insert_event_unlocked,
+            .params = {}};
   step.params.reserve(8);
   step.params.push_back(Param::uuid(id));
-  for (const std::string* text : {&event.aggregate_type, &event.aggregate_id, &event.event_type, &event.payload}) {
+  for (const std::string* text :
+       {&event.aggregate_type, &event.aggregate_id, &event.event_type, &event.payload}) {
     step.params.push_back(Param::borrowed(*text));
   }
-  step.params.push_back(event.content_type.empty() ? Param::null() : Param::borrowed(event.content_type));
+  step.params.push_back(event.content_type.empty() ? Param::null()
+                                                   : Param::borrowed(event.content_type));
   step.params.push_back(Param::text(headers_of(event)));
-  if (may_lock(event)) step.params.push_back(event.lock_key ? Param::boolean(*event.lock_key) : Param::null());
+  if (may_lock(event))
+    step.params.push_back(event.lock_key ? Param::boolean(*event.lock_key) : Param::null());
   return step;
 }
 
@@ -66,7 +71,8 @@ Step many(const Queries& queries, std::span<const Event> events, std::span<const
   ArrayParam headers(Element::text);
   for (std::size_t i = 0; i < events.size(); ++i) {
     const Event& event = events[i];
-    uuids.add(std::string_view(reinterpret_cast<const char*>(ids[i].bytes.data()), ids[i].bytes.size()));
+    uuids.add(
+        std::string_view(reinterpret_cast<const char*>(ids[i].bytes.data()), ids[i].bytes.size()));
     types.add(event.aggregate_type);
     keys.add(event.aggregate_id);
     names.add(event.event_type);
@@ -79,7 +85,8 @@ Step many(const Queries& queries, std::span<const Event> events, std::span<const
     headers.add(headers_of(event));
   }
   return Step{.query = &queries.insert_events,
-              .params = {uuids.take(), types.take(), keys.take(), names.take(), payloads.take(), media.take(), headers.take()}};
+              .params = {uuids.take(), types.take(), keys.take(), names.take(), payloads.take(),
+                         media.take(), headers.take()}};
 }
 
 }  // namespace
@@ -88,7 +95,8 @@ Status validate_all(std::span<const Event> events, const EventLimits& limits) {
   for (std::size_t i = 0; i < events.size(); ++i) {
     Status status = validate(events[i], limits);
     if (status) continue;
-    if (events.size() > 1) status.error().message = "event " + std::to_string(i) + ": " + status.error().message;
+    if (events.size() > 1)
+      status.error().message = "event " + std::to_string(i) + ": " + status.error().message;
     return status;
   }
   return {};
@@ -101,8 +109,8 @@ std::vector<EventId> ids_of(std::span<const Event> events) {
   return ids;
 }
 
-void plan_insert(const Queries& queries, std::span<const Event> events, std::span<const EventId> ids,
-                 std::vector<Step>& steps) {
+void plan_insert(const Queries& queries, std::span<const Event> events,
+                 std::span<const EventId> ids, std::vector<Step>& steps) {
   if (events.size() == 1) {
     steps.push_back(one(queries, events.front(), ids.front()));
     return;
@@ -110,7 +118,8 @@ void plan_insert(const Queries& queries, std::span<const Event> events, std::spa
   if (std::any_of(events.begin(), events.end(), may_lock)) steps.push_back(locks(queries, events));
   while (!events.empty()) {
     std::size_t count = 0;
-    for (std::size_t bytes = 0; count < events.size() && count < kMostRows && bytes < kMostBytes; ++count) {
+    for (std::size_t bytes = 0; count < events.size() && count < kMostRows && bytes < kMostBytes;
+         ++count) {
       bytes += size_of(events[count]);
     }
     steps.push_back(many(queries, events.first(count), ids.first(count)));

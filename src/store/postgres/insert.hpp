@@ -24,7 +24,7 @@ struct Step {
 
 /// Appends what writes the events in their order: one statement for one event, a few for many. Keys that are to be locked
 /// are, before any seq is taken.
-void plan_insert(const Queries& queries, std::span<const Event> events, std::span<const EventId> ids,
-                 std::vector<Step>& steps);
+void plan_insert(const Queries& queries, std::span<const Event> events,
+                 std::span<const EventId> ids, std::vector<Step>& steps);
 
 }  // namespace outbox::store::postgres

@@ -17,7 +17,8 @@ Result<std::string> PartitionMaintenance::run() {
   auto rows = connection_.exec(queries_->make_partitions);
   if (!rows) return pass(rows);
   std::string names;
-  for (int row = 0; row < rows->size(); ++row) names += (row == 0 ? "partitions added: " : ", ") + rows->text(row, 0);
+  for (int row = 0; row < rows->size(); ++row)
+    names += (row == 0 ? "partitions added: " : ", ") + rows->text(row, 0);
   return names;
 }
 

@@ -13,9 +13,11 @@ constexpr std::size_t kMostMarks = 4096;
 void MarkBook::note(std::uint64_t w, std::int64_t l) {
   const std::scoped_lock lock(mutex_);
   const auto after = marks_.upper_bound(w);
-  if (after != marks_.begin() && std::prev(after)->second >= l) return;  // an earlier mark says more
+  if (after != marks_.begin() && std::prev(after)->second >= l)
+    return;  // an earlier mark says more
   auto at = marks_.insert_or_assign(after, w, l);
-  for (auto later = std::next(at); later != marks_.end() && later->second <= l;) later = marks_.erase(later);
+  for (auto later = std::next(at); later != marks_.end() && later->second <= l;)
+    later = marks_.erase(later);
   if (marks_.size() <= kMostMarks) return;
   // Thin out the older half.
   auto it = marks_.begin();

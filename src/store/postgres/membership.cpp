@@ -9,9 +9,12 @@
 
 namespace outbox::store::postgres {
 
-LeaseMembership::LeaseMembership(Connection connection, std::shared_ptr<const Queries> queries, std::string relay_name,
-                                 const EventId& relay)
-    : connection_(std::move(connection)), queries_(std::move(queries)), name_(std::move(relay_name)), id_(relay) {
+LeaseMembership::LeaseMembership(Connection connection, std::shared_ptr<const Queries> queries,
+                                 std::string relay_name, const EventId& relay)
+    : connection_(std::move(connection)),
+      queries_(std::move(queries)),
+      name_(std::move(relay_name)),
+      id_(relay) {
   // The relay stops trusting its lease when no answer comes; it must hear of that sooner than a lease lasts.
   connection_.set_deadline(std::chrono::seconds(10));
 }
@@ -20,8 +23,10 @@ Result<Membership::Standing> LeaseMembership::keep(std::chrono::milliseconds lea
   if (Status status = place_.empty() ? join(lease) : beat(lease); !status) return pass(status);
   auto owner = look();
   if (!owner) return pass(owner);
-  if (owner->id == id_ && claimed_) return Standing{.owner = true, .generation = owner->generation, .other = {}};
-  if (owner->id != id_ && !owner->vacant) return Standing{.owner = false, .generation = owner->generation, .other = owner->name};
+  if (owner->id == id_ && claimed_)
+    return Standing{.owner = true, .generation = owner->generation, .other = {}};
+  if (owner->id != id_ && !owner->vacant)
+    return Standing{.owner = false, .generation = owner->generation, .other = owner->name};
   auto taken = take_over(*owner);
   if (!taken) return pass(taken);
   if (*taken) return Standing{.owner = true, .generation = **taken, .other = {}};
@@ -30,8 +35,9 @@ Result<Membership::Standing> LeaseMembership::keep(std::chrono::milliseconds lea
 
 Status LeaseMembership::join(std::chrono::milliseconds lease) {
   auto rows = connection_.exec(
-      queries_->join, {Param::uuid(id_), Param::text(name_), Param::text(self_.boot_id), Param::text(self_.pid_ns),
-                       Param::int8(self_.pid), Param::int8(self_.started), Param::int8(std::int64_t{lease.count()})});
+      queries_->join, {Param::uuid(id_), Param::text(name_), Param::text(self_.boot_id),
+                       Param::text(self_.pid_ns), Param::int8(self_.pid),
+                       Param::int8(self_.started), Param::int8(std::int64_t{lease.count()})});
   if (!rows) return pass(rows);
   place_ = rows->text(0, 0);
   return {};
@@ -39,7 +45,8 @@ Status LeaseMembership::join(std::chrono::milliseconds lease) {
 
 Status LeaseMembership::beat(std::chrono::milliseconds lease) {
   const Param lease_ms = Param::int8(std::int64_t{lease.count()});
-  auto rows = connection_.exec(queries_->heartbeat, {Param::text(place_), Param::uuid(id_), lease_ms});
+  auto rows =
+      connection_.exec(queries_->heartbeat, {Param::text(place_), Param::uuid(id_), lease_ms});
   if (!rows) return pass(rows);
   if (rows->empty()) {
     rows = connection_.exec(queries_->heartbeat_by_id, {Param::uuid(id_), lease_ms});
@@ -57,7 +64,9 @@ LeaseMembership::Owner LeaseMembership::owner_of(const Rows& row) const {
   owner.id = row.uuid(0, 0);
   if (!row.boolean(0, 2)) return owner;  // it owns lanes and is no member: removed by hand
   owner.name = row.text(0, 4);
-  const ProcessIdentity process{.boot_id = row.text(0, 5), .pid_ns = row.text(0, 6), .pid = row.int8(0, 7),
+  const ProcessIdentity process{.boot_id = row.text(0, 5),
+                                .pid_ns = row.text(0, 6),
+                                .pid = row.int8(0, 7),
                                 .started = row.int8(0, 8)};
   owner.vacant = row.boolean(0, 3) || is_gone(process, self_);
   return owner;
@@ -66,7 +75,8 @@ LeaseMembership::Owner LeaseMembership::owner_of(const Rows& row) const {
 Result<LeaseMembership::Owner> LeaseMembership::look() {
   auto row = connection_.exec(queries_->owner);
   if (!row) return pass(row);
-  if (row->empty()) return fail(Errc::corrupt, "the table lane is empty", "it must hold the lanes 0 to 63");
+  if (row->empty())
+    return fail(Errc::corrupt, "the table lane is empty", "it must hold the lanes 0 to 63");
   return owner_of(*row);
 }
 
@@ -78,7 +88,8 @@ Result<bool> LeaseMembership::vacant() {
 
 /// Locks the owner's row and the lanes, so that nothing changes any more until we are done, and looks again. The newest
 /// generation when the lanes may be taken.
-Result<std::optional<std::int64_t>> LeaseMembership::lock_vacant(Connection& connection, const Owner& owner) {
+Result<std::optional<std::int64_t>> LeaseMembership::lock_vacant(Connection& connection,
+                                                                 const Owner& owner) {
   if (owner.id) {
     auto locked = connection.exec(queries_->lock_owner, {Param::uuid(*owner.id)});
     if (!locked) return pass(locked);
@@ -87,7 +98,8 @@ Result<std::optional<std::int64_t>> LeaseMembership::lock_vacant(Connection& con
   if (!lanes) return pass(lanes);
   std::int64_t newest = 0;
   for (int row = 0; row < lanes->size(); ++row) {
-    const std::optional<EventId> now = lanes->is_null(row, 0) ? std::nullopt : std::optional(lanes->uuid(row, 0));
+    const std::optional<EventId> now =
+        lanes->is_null(row, 0) ? std::nullopt : std::optional(lanes->uuid(row, 0));
     if (now != owner.id) return std::optional<std::int64_t>{};  // somebody was faster
     newest = std::max(newest, lanes->int8(row, 1));
   }
@@ -108,7 +120,8 @@ Result<std::optional<std::int64_t>> LeaseMembership::take_over(const Owner& owne
     if (!newest) return pass(newest);
     if (!*newest) return Decision::rollback;
     const std::int64_t generation = **newest + 1;
-    if (owner.id && owner.id != id_) connection.send(queries_->remove_member, {Param::uuid(*owner.id)});
+    if (owner.id && owner.id != id_)
+      connection.send(queries_->remove_member, {Param::uuid(*owner.id)});
     connection.send(queries_->take_lanes, {Param::uuid(id_), Param::int8(generation)});
     connection.send(queries_->claim, {Param::uuid(id_), Param::int8(generation)});
     if (auto done = connection.finish(); !done) return pass(done);
@@ -117,7 +130,8 @@ Result<std::optional<std::int64_t>> LeaseMembership::take_over(const Owner& owne
   });
   if (!status) return pass(status);
   claimed_ = taken.has_value();
-  if (taken && owner.id && owner.id != id_) log::warn("lanes taken over from={} generation={}", owner.name, *taken);
+  if (taken && owner.id && owner.id != id_)
+    log::warn("lanes taken over from={} generation={}", owner.name, *taken);
   return taken;
 }
 

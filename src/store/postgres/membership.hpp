@@ -15,8 +15,8 @@ namespace outbox::store::postgres {
 
 class LeaseMembership final : public Membership {
  public:
-  LeaseMembership(Connection connection, std::shared_ptr<const Queries> queries, std::string relay_name,
-                  const EventId& relay);
+  LeaseMembership(Connection connection, std::shared_ptr<const Queries> queries,
+                  std::string relay_name, const EventId& relay);
 
   [[nodiscard]] Result<Standing> keep(std::chrono::milliseconds lease) override;
   [[nodiscard]] Result<bool> vacant() override;
@@ -27,7 +27,7 @@ class LeaseMembership final : public Membership {
   struct Owner {
     std::optional<EventId> id;  ///< None: the lanes are free.
     std::int64_t generation{0};
-    bool vacant{false};         ///< It gave them back, its lease is over, or its process is gone.
+    bool vacant{false};  ///< It gave them back, its lease is over, or its process is gone.
     std::string name;
   };
 
@@ -37,14 +37,15 @@ class LeaseMembership final : public Membership {
   [[nodiscard]] Owner owner_of(const Rows& row) const;
   /// None: somebody was faster, or the owner lives.
   [[nodiscard]] Result<std::optional<std::int64_t>> take_over(const Owner& owner);
-  [[nodiscard]] Result<std::optional<std::int64_t>> lock_vacant(Connection& connection, const Owner& owner);
+  [[nodiscard]] Result<std::optional<std::int64_t>> lock_vacant(Connection& connection,
+                                                                const Owner& owner);
 
   Connection connection_;
   std::shared_ptr<const Queries> queries_;
   const std::string name_;
   const EventId id_;
   const ProcessIdentity self_{this_process()};
-  std::string place_;  ///< ctid of our row; empty: not registered.
+  std::string place_;    ///< ctid of our row; empty: not registered.
   bool claimed_{false};  ///< Lanes of ours are so by a claim of this object, not of one before it.
 };
 

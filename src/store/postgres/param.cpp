@@ -18,7 +18,9 @@ Param Param::int2(std::int16_t value) { return Param(Kind::binary, big_endian(va
 Param Param::int4(std::int32_t value) { return Param(Kind::binary, big_endian(value)); }
 Param Param::int8(std::int64_t value) { return Param(Kind::binary, big_endian(value)); }
 Param Param::int8(std::optional<std::int64_t> value) { return value ? int8(*value) : null(); }
-Param Param::boolean(bool value) { return Param(Kind::binary, std::string(1, value ? '\1' : '\0')); }
+Param Param::boolean(bool value) {
+  return Param(Kind::binary, std::string(1, value ? '\1' : '\0'));
+}
 
 Param Param::uuid(const EventId& value) {
   return Param(Kind::binary, std::string(value.bytes.begin(), value.bytes.end()));

@@ -23,7 +23,9 @@ class Param {
   [[nodiscard]] static Param boolean(bool value);
   [[nodiscard]] static Param uuid(const EventId& value);
   /// bytea, or the bytes of a text.
-  [[nodiscard]] static Param bytes(std::string value) { return Param(Kind::binary, std::move(value)); }
+  [[nodiscard]] static Param bytes(std::string value) {
+    return Param(Kind::binary, std::move(value));
+  }
   [[nodiscard]] static Param borrowed(std::string_view value);
   [[nodiscard]] static Param xid8_array(std::span<const std::uint64_t> values);
   [[nodiscard]] static Param int2_array(std::span<const std::int16_t> values);
@@ -37,7 +39,9 @@ class Param {
     return static_cast<int>(kind_ == Kind::borrowed ? view_.size() : value_.size());
   }
   /// 0: text, 1: binary.
-  [[nodiscard]] int format() const noexcept { return kind_ == Kind::binary || kind_ == Kind::borrowed ? 1 : 0; }
+  [[nodiscard]] int format() const noexcept {
+    return kind_ == Kind::binary || kind_ == Kind::borrowed ? 1 : 0;
+  }
 
  private:
   friend class ArrayParam;
@@ -52,7 +56,16 @@ class Param {
 /// Builds a one-dimensional array in the binary form.
 class ArrayParam {
  public:
-  enum class Element : std::uint32_t { boolean = 16, bytea = 17, int8 = 20, int2 = 21, int4 = 23, text = 25, uuid = 2950, xid8 = 5069 };
+  enum class Element : std::uint32_t {
+    boolean = 16,
+    bytea = 17,
+    int8 = 20,
+    int2 = 21,
+    int4 = 23,
+    text = 25,
+    uuid = 2950,
+    xid8 = 5069
+  };
 
   explicit ArrayParam(Element element);
   void add(std::string_view bytes);

@@ -7,8 +7,8 @@
 namespace outbox::store::postgres {
 
 struct ProcessIdentity {
-  std::string boot_id;      ///< Which machine, since when.
-  std::string pid_ns;       ///< A pid means something only inside its namespace.
+  std::string boot_id;  ///< Which machine, since when.
+  std::string pid_ns;   ///< A pid means something only inside its namespace.
   std::int64_t pid{0};
   std::int64_t started{0};  ///< In clock ticks after boot: tells a reused pid apart. 0: not known.
 };

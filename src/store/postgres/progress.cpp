@@ -44,9 +44,13 @@ Params params_of(const Settlement& row) {
 Cursor cursor_of(const Rows& rows, int row) {
   const bool has_s2 = !rows.is_null(row, 2);
   if (rows.is_null(row, 3)) {
-    return {.s1 = has_s2 ? rows.text(row, 2) : rows.text(row, 1), .s2 = {}, .position = 0, .bound = 0};
+    return {
+        .s1 = has_s2 ? rows.text(row, 2) : rows.text(row, 1), .s2 = {}, .position = 0, .bound = 0};
   }
-  return {.s1 = rows.text(row, 1), .s2 = rows.text(row, 2), .position = rows.int8(row, 3), .bound = rows.int8(row, 4)};
+  return {.s1 = rows.text(row, 1),
+          .s2 = rows.text(row, 2),
+          .position = rows.int8(row, 3),
+          .bound = rows.int8(row, 4)};
 }
 
 }  // namespace
@@ -56,8 +60,10 @@ ProgressQueries make_progress_queries(std::string_view schema) {
       .load = unprepared("load the cursor", kLoad, schema),
       .begin = prepared("begin", "BEGIN", schema),
       // A crash of the database then takes back at most 100 ms of progress: duplicates, never a loss.
-      .eventual = prepared("set synchronous_commit", "SELECT set_config('synchronous_commit', 'off', true)", schema),
-      .flushed = prepared("set synchronous_commit", "SELECT set_config('synchronous_commit', 'local', true)", schema),
+      .eventual = prepared("set synchronous_commit",
+                           "SELECT set_config('synchronous_commit', 'off', true)", schema),
+      .flushed = prepared("set synchronous_commit",
+                          "SELECT set_config('synchronous_commit', 'local', true)", schema),
       .append = prepared("append settlements", kAppend, schema),
       .commit = prepared("commit", "COMMIT", schema),
   };
@@ -82,7 +88,8 @@ Result<std::vector<Strand>> PostgresProgress::load(std::int32_t subscription) {
     }
   }
   if (missing != 0) {
-    return fail(Errc::corrupt, "subscription " + std::to_string(subscription) + " has no cursor on some lanes",
+    return fail(Errc::corrupt,
+                "subscription " + std::to_string(subscription) + " has no cursor on some lanes",
                 "its settlements were removed; create the subscription again");
   }
   return strands;

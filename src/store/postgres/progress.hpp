@@ -22,8 +22,11 @@ struct ProgressQueries {
 
 class PostgresProgress final : public Progress {
  public:
-  PostgresProgress(Connection connection, std::shared_ptr<const ProgressQueries> queries, std::shared_ptr<MarkBook> marks)
-      : connection_(std::move(connection)), queries_(std::move(queries)), marks_(std::move(marks)) {}
+  PostgresProgress(Connection connection, std::shared_ptr<const ProgressQueries> queries,
+                   std::shared_ptr<MarkBook> marks)
+      : connection_(std::move(connection)),
+        queries_(std::move(queries)),
+        marks_(std::move(marks)) {}
 
   [[nodiscard]] Result<std::vector<Strand>> load(std::int32_t subscription) override;
   [[nodiscard]] Status append(std::span<const Settlement> rows, Durability durability) override;

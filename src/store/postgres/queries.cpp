@@ -5,15 +5,19 @@ namespace {
 
 // ---- Schema. Once per start.
 
-// Whether there is a schema, and in it an outbox of ours or somebody else's table.
+// Whether there is a schema, and in it an outbox of ours or somebody else's table. Index pg_class_relname_nsp_index. Not by
+// to_regclass(): behind a lock that was waited for, it answers from a cache that is older than the lock.
 constexpr std::string_view kFindSchema =
-    "SELECT to_regclass('{schema}.migration') IS NOT NULL, pg_is_in_recovery()";
+    "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE n.nspname = '{name}' AND c.relname = 'migration'), pg_is_in_recovery()";
 
 // Few rows, no index needed.
-constexpr std::string_view kMigrations = "SELECT version, name, checksum FROM {schema}.migration ORDER BY version";
+constexpr std::string_view kMigrations =
+    "SELECT version, name, checksum FROM {schema}.migration ORDER BY version";
 
 // Two processes that migrate at once come one after the other.
-constexpr std::string_view kLockMigration = "SELECT pg_advisory_xact_lock(hashtextextended('outbox:migrate:{name}', 0))";
+constexpr std::string_view kLockMigration =
+    "SELECT pg_advisory_xact_lock(hashtextextended('outbox:migrate:{name}', 0))";
 
 // $1 version, $2 name, $3 checksum.
 constexpr std::string_view kRecordMigration =
@@ -120,16 +124,22 @@ constexpr std::string_view kCursors = R"(
 SELECT lanes, s1::text, s2::text, position, l, generation FROM {schema}.settlement
 WHERE subscription = $1::int AND lanes <> 0 ORDER BY generation DESC, id DESC LIMIT 64)";
 
+// Without them a table that was never analysed would be read whole to find that nothing is pending, and a backlog sorted to
+// count the first thousand.
+constexpr std::string_view kCountingSettings =
+    "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
+    "set_config('enable_sort', 'off', true), set_config('max_parallel_workers_per_gather', '0', true), "
+    "set_config('jit', 'off', true)";
+
 // $1 xmax(S1), $2 xip(S1), $3 lanes, $4 limit: what is visible now and not in S1. Index event_by_xid in both streams,
-// partitions below xmax(S1) pruned; as cheap at the head as a poll.
+// partitions below xmax(S1) pruned; as cheap at the head as a poll. Not sorted, so that the limit ends it; the index and the
+// partitions begin with the oldest.
 constexpr std::string_view kPendingDrained = R"(
 SELECT count(*), min(created_at) FROM (
-  (SELECT created_at FROM {schema}.event t
-   WHERE t.xid >= $1::xid8 AND ($3::bigint >> t.lane) & 1 = 1 ORDER BY t.xid, t.seq LIMIT $4::bigint)
+  SELECT created_at FROM {schema}.event t WHERE t.xid >= $1::xid8 AND ($3::bigint >> t.lane) & 1 = 1
   UNION ALL
-  (SELECT y.created_at FROM unnest($2::xid8[]) x(xid) CROSS JOIN LATERAL
-     (SELECT created_at FROM {schema}.event t
-      WHERE t.xid = x.xid AND ($3::bigint >> t.lane) & 1 = 1 ORDER BY t.seq LIMIT $4::bigint) y)
+  SELECT y.created_at FROM unnest($2::xid8[]) x(xid) CROSS JOIN LATERAL
+    (SELECT created_at FROM {schema}.event t WHERE t.xid = x.xid AND ($3::bigint >> t.lane) & 1 = 1 OFFSET 0) y
   LIMIT $4::bigint) pending)";
 
 // The same in the middle of a pair: $1 S1, $2 xmin(S1), $3 lanes, $4 limit, $5 position, $6 xmax(S2), $7 xip(S2). Beyond the
@@ -140,14 +150,12 @@ SELECT count(*), min(created_at) FROM (
    WHERE t.xid >= $2::xid8 AND t.seq > $5::bigint AND NOT pg_visible_in_snapshot(t.xid, $1::pg_snapshot)
      AND ($3::bigint >> t.lane) & 1 = 1 ORDER BY t.seq LIMIT $4::bigint)
   UNION ALL
-  (SELECT created_at FROM {schema}.event t
-   WHERE t.xid >= $6::xid8 AND t.seq <= $5::bigint AND ($3::bigint >> t.lane) & 1 = 1
-   ORDER BY t.xid, t.seq LIMIT $4::bigint)
+  SELECT created_at FROM {schema}.event t
+  WHERE t.xid >= $6::xid8 AND t.seq <= $5::bigint AND ($3::bigint >> t.lane) & 1 = 1
   UNION ALL
-  (SELECT y.created_at FROM unnest($7::xid8[]) x(xid) CROSS JOIN LATERAL
-     (SELECT created_at FROM {schema}.event t
-      WHERE t.xid = x.xid AND t.seq <= $5::bigint AND ($3::bigint >> t.lane) & 1 = 1
-      ORDER BY t.seq LIMIT $4::bigint) y)
+  SELECT y.created_at FROM unnest($7::xid8[]) x(xid) CROSS JOIN LATERAL
+    (SELECT created_at FROM {schema}.event t
+     WHERE t.xid = x.xid AND t.seq <= $5::bigint AND ($3::bigint >> t.lane) & 1 = 1 OFFSET 0) y
   LIMIT $4::bigint) pending)";
 
 // $1 subscription. Index settlement_newest.
@@ -194,13 +202,15 @@ constexpr std::string_view kLockOwner = R"(
 SELECT clock_timestamp() - heartbeat_at > lease FROM {schema}.relay WHERE id = $1::uuid FOR UPDATE)";
 
 // Two challengers come one after the other, in one order.
-constexpr std::string_view kLockLanes = "SELECT owner, generation FROM {schema}.lane ORDER BY lane FOR UPDATE";
+constexpr std::string_view kLockLanes =
+    "SELECT owner, generation FROM {schema}.lane ORDER BY lane FOR UPDATE";
 
 // $1 id.
 constexpr std::string_view kRemoveMember = "DELETE FROM {schema}.relay WHERE id = $1::uuid";
 
 // $1 owner, $2 generation.
-constexpr std::string_view kTakeLanes = "UPDATE {schema}.lane SET owner = $1::uuid, generation = $2::bigint";
+constexpr std::string_view kTakeLanes =
+    "UPDATE {schema}.lane SET owner = $1::uuid, generation = $2::bigint";
 
 // $1 relay, $2 generation. Copies the newest cursor of every lane of every subscription, lanes at one place in one row.
 // Index settlement_newest, read backwards once per lane. A row of the old owner that comes later has a lower generation and
@@ -216,7 +226,8 @@ FROM {schema}.subscription s CROSS JOIN generate_series(0, 63) AS lane CROSS JOI
 GROUP BY c.subscription, c.s1, c.s2, c.position, c.l)";
 
 // $1 owner.
-constexpr std::string_view kReleaseLanes = "UPDATE {schema}.lane SET owner = NULL WHERE owner = $1::uuid";
+constexpr std::string_view kReleaseLanes =
+    "UPDATE {schema}.lane SET owner = NULL WHERE owner = $1::uuid";
 
 // ---- Wake-up: the relay's side; the writer's is the default of event.xid. On a connection of its own.
 
@@ -243,10 +254,11 @@ constexpr std::string_view kMakePartitions = "SELECT {schema}.make_partitions()"
 Queries::Queries(std::string_view s)
     // READ COMMITTED whatever the database's default is: each statement must see what was committed before it.
     : begin(unprepared("begin", "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", s)),
-      commit(unprepared("commit", "COMMIT", s)),
+      commit(prepared("commit", "COMMIT", s)),
       flushed(unprepared("set synchronous_commit",
                          "SELECT set_config('synchronous_commit', 'on', true) "
-                         "WHERE current_setting('synchronous_commit') = 'off'", s)),
+                         "WHERE current_setting('synchronous_commit') = 'off'",
+                         s)),
       find_schema(unprepared("look for the schema", kFindSchema, s)),
       migrations(unprepared("read the schema's version", kMigrations, s)),
       lock_migration(unprepared("wait for other migrations", kLockMigration, s)),
@@ -266,6 +278,7 @@ Queries::Queries(std::string_view s)
       resume(unprepared("resume a subscription", kResume, s)),
       stop(unprepared("stop a subscription", kStop, s)),
       cursors(unprepared("read a subscription's cursor", kCursors, s)),
+      counting_settings(unprepared("set the plan settings", kCountingSettings, s)),
       pending_drained(unprepared("count pending events", kPendingDrained, s)),
       pending_begun(unprepared("count pending events", kPendingBegun, s)),
       totals(unprepared("sum up settlements", kTotals, s)),

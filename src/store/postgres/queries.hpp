@@ -17,7 +17,8 @@ struct Queries {
   // Transactions.
   Query begin;
   Query commit;
-  Query flushed;  ///< This transaction's commit waits for the disk, whatever the database's default is.
+  Query
+      flushed;  ///< This transaction's commit waits for the disk, whatever the database's default is.
 
   // Schema (schema.cpp).
   Query find_schema;
@@ -43,6 +44,7 @@ struct Queries {
   Query resume;
   Query stop;
   Query cursors;
+  Query counting_settings;
   Query pending_drained;
   Query pending_begun;
   Query totals;

@@ -21,17 +21,20 @@ std::uint64_t fnv1a(std::string_view text) {
 
 std::string hex(std::uint64_t value) {
   std::string digits(16, '0');
-  for (std::size_t i = 0; i < digits.size(); ++i, value >>= 4U) digits[15 - i] = "0123456789abcdef"[value & 15U];
+  for (std::size_t i = 0; i < digits.size(); ++i, value >>= 4U)
+    digits[15 - i] = "0123456789abcdef"[value & 15U];
   return digits;
 }
 
 }  // namespace
 
 Status check_schema_name(std::string_view schema) {
-  const bool good = !schema.empty() && schema.size() <= kLongestName && is_letter(schema.front()) &&
-                    std::all_of(schema.begin(), schema.end(), [](char c) { return is_letter(c) || is_digit(c); });
+  const bool good =
+      !schema.empty() && schema.size() <= kLongestName && is_letter(schema.front()) &&
+      std::all_of(schema.begin(), schema.end(), [](char c) { return is_letter(c) || is_digit(c); });
   if (good) return {};
-  return fail(Errc::invalid_argument, "schema: is not a name of letters, digits and '_', at most 63 of them",
+  return fail(Errc::invalid_argument,
+              "schema: is not a name of letters, digits and '_', at most 63 of them",
               "leave it at its default, outbox");
 }
 
@@ -47,7 +50,8 @@ std::string quote_identifier(std::string_view name) {
 std::string with_schema(std::string_view sql, std::string_view schema) {
   std::string text(sql);
   const auto put = [&text](std::string_view marker, const std::string& value) {
-    for (auto at = text.find(marker); at != std::string::npos; at = text.find(marker, at + value.size())) {
+    for (auto at = text.find(marker); at != std::string::npos;
+         at = text.find(marker, at + value.size())) {
       text.replace(at, marker.size(), value);
     }
   };

@@ -1,16 +1,15 @@
 // What a statement is made of.
 #pragma once
 
+#include <outbox/error.hpp>
 #include <string>
 #include <string_view>
-
-#include <outbox/error.hpp>
 
 namespace outbox::store::postgres {
 
 /// A statement with the schema in its place. Made once per store (queries.hpp) and living as long as it.
 struct Query {
-  std::string what;    ///< For error messages: "append settlements".
+  std::string what;  ///< For error messages: "append settlements".
   std::string sql;
   std::string handle;  ///< Its name as a prepared statement; empty: sent unnamed each time.
 };
@@ -26,6 +25,7 @@ struct Query {
 /// pass for ours.
 [[nodiscard]] Query prepared(std::string_view what, std::string_view sql, std::string_view schema);
 /// A statement that is not worth it: run once, or without a plan.
-[[nodiscard]] Query unprepared(std::string_view what, std::string_view sql, std::string_view schema);
+[[nodiscard]] Query unprepared(std::string_view what, std::string_view sql,
+                               std::string_view schema);
 
 }  // namespace outbox::store::postgres

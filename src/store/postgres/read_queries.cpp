@@ -15,7 +15,8 @@ constexpr std::string_view kColumns =
 std::string build(std::string_view text, bool wal_functions) {
   std::string out(text);
   const auto put = [&out](std::string_view name, std::string_view value) {
-    for (std::size_t at = out.find(name); at != std::string::npos; at = out.find(name, at + value.size())) {
+    for (std::size_t at = out.find(name); at != std::string::npos;
+         at = out.find(name, at + value.size())) {
       out.replace(at, name.size(), value);
     }
   };
@@ -87,7 +88,8 @@ constexpr std::string_view kFlushed = "SELECT {flush_lsn}";
 constexpr std::string_view kForceFlush = "SELECT pg_logical_emit_message(true, 'outbox', '')";
 
 // A fresh sequence says last_value = 1, not called.
-constexpr std::string_view kSequence = "SELECT last_value - (NOT is_called)::int::bigint FROM {schema}.event_seq";
+constexpr std::string_view kSequence =
+    "SELECT last_value - (NOT is_called)::int::bigint FROM {schema}.event_seq";
 
 // $1 l. No index. Moves no cursor: lanes = 0.
 constexpr std::string_view kMark =
@@ -116,7 +118,8 @@ constexpr std::string_view kSettings =
     "set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true), "
     "set_config('max_parallel_workers_per_gather', '0', true), set_config('plan_cache_mode', 'force_generic_plan', true)";
 
-constexpr std::string_view kFlushSettings = "SELECT set_config('synchronous_commit', 'local', true)";
+constexpr std::string_view kFlushSettings =
+    "SELECT set_config('synchronous_commit', 'local', true)";
 
 }  // namespace
 

@@ -15,14 +15,14 @@ struct ReadQueries {
   // A page of a pair whose S2 is known, bounded above by xmax(S2) and by the value of the sequence taken with S2.
   Query bounded;
   Query bounded_lean;
-  Query big_payloads;   ///< Payloads that a page left out because of their size.
-  Query flushed;        ///< How far the log is flushed.
-  Query force_flush;    ///< A commit of our own, with settings() local to its transaction.
-  Query sequence;       ///< The value of the sequence, for a mark.
-  Query mark;           ///< Writes a mark.
-  Query marks;          ///< The newest marks of every subscription.
-  Query settings_check; ///< Whether the plan settings are in force without us.
-  Query begin;          ///< A transaction for one page, where they are not.
+  Query big_payloads;    ///< Payloads that a page left out because of their size.
+  Query flushed;         ///< How far the log is flushed.
+  Query force_flush;     ///< A commit of our own, with settings() local to its transaction.
+  Query sequence;        ///< The value of the sequence, for a mark.
+  Query mark;            ///< Writes a mark.
+  Query marks;           ///< The newest marks of every subscription.
+  Query settings_check;  ///< Whether the plan settings are in force without us.
+  Query begin;           ///< A transaction for one page, where they are not.
   Query settings;
   Query flush_settings;
   Query commit;

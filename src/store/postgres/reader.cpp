@@ -12,7 +12,18 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Columns of a page, in the order of read_queries.cpp.
-enum Column : int { kSeq, kId, kAggregateType, kAggregateId, kEventType, kPayload, kBytes, kContentType, kHeaders, kCreated };
+enum Column : int {
+  kSeq,
+  kId,
+  kAggregateType,
+  kAggregateId,
+  kEventType,
+  kPayload,
+  kBytes,
+  kContentType,
+  kHeaders,
+  kCreated
+};
 constexpr int kFirstExtra = kCreated + 1;
 enum HeadColumn : int { kSnapshot = kFirstExtra, kLastValue, kInsertLsn, kFlushLsn, kServerStart };
 
@@ -72,7 +83,8 @@ Status Reader::check_wal_functions() {
 Status Reader::load_marks() {
   auto rows = connection_.exec(queries_->marks);
   if (!rows) return pass(rows);
-  for (int row = 0; row < rows->size(); ++row) marks_->note(rows->uint64(row, 0), rows->int8(row, 1));
+  for (int row = 0; row < rows->size(); ++row)
+    marks_->note(rows->uint64(row, 0), rows->int8(row, 1));
   return {};
 }
 
@@ -170,9 +182,11 @@ Result<Page> Reader::finish() {
     const Cursor& cursor = request_.cursor;
     auto s2 = parse_snapshot(request_.until ? request_.until->s2 : cursor.s2);
     if (!s2) return pass(s2);
-    page.pair = std::make_shared<const Pair>(Pair{.s1 = cursor.s1, .s2 = request_.until ? request_.until->s2 : cursor.s2,
-                                                  .bound = request_.until ? request_.until->bound : cursor.bound,
-                                                  .horizon = s2->xmax});
+    page.pair = std::make_shared<const Pair>(
+        Pair{.s1 = cursor.s1,
+             .s2 = request_.until ? request_.until->s2 : cursor.s2,
+             .bound = request_.until ? request_.until->bound : cursor.bound,
+             .horizon = s2->xmax});
     if (!rows.empty()) {
       if (Status status = check_server(rows.int8(0, kFirstExtra)); !status) return pass(status);
     }
@@ -204,13 +218,17 @@ Status Reader::take_head(const Rows& rows, Page& page) {
 Status Reader::check_server(std::int64_t server_start) {
   if (!server_start_) server_start_ = server_start;
   if (*server_start_ == server_start) return {};
-  return fail(Error{.code = Errc::unavailable, .remedy = Remedy::reconnect, .effect = Effect::none,
-                    .message = "the database server was restarted", .hint = "reading starts again from the settlements",
+  return fail(Error{.code = Errc::unavailable,
+                    .remedy = Remedy::reconnect,
+                    .effect = Effect::none,
+                    .message = "the database server was restarted",
+                    .hint = "reading starts again from the settlements",
                     .origin = {}});
 }
 
 Status Reader::fill(Page& page, Rows rows) {
-  const auto storage = std::make_shared<PageStorage>(PageStorage{.rows = std::move(rows), .big = {}});
+  const auto storage =
+      std::make_shared<PageStorage>(PageStorage{.rows = std::move(rows), .big = {}});
   const Rows& read = storage->rows;
   const int available = read.empty() || read.is_null(0, kSeq) ? 0 : read.size();
   const int taken = cut(read, available, page.bytes);
@@ -234,7 +252,10 @@ Status Reader::fill(Page& page, Rows rows) {
 /// The server works on the next page while this one is decoded and delivered.
 Status Reader::send_ahead(const Page& page) {
   PageRequest next = request_;
-  next.cursor = {.s1 = page.pair->s1, .s2 = page.pair->s2, .position = page.position, .bound = page.pair->bound};
+  next.cursor = {.s1 = page.pair->s1,
+                 .s2 = page.pair->s2,
+                 .position = page.position,
+                 .bound = page.pair->bound};
   next.until = nullptr;
   if (Status status = send(next); !status) return status;
   ahead_ = std::move(next);

@@ -57,9 +57,10 @@ class Reader final : public LogReader {
   std::shared_ptr<MarkBook> marks_;
   bool settings_in_force_{false};
 
-  PageRequest request_;          ///< What finish() will answer.
+  PageRequest request_;               ///< What finish() will answer.
   std::optional<PageRequest> ahead_;  ///< Sent before it was asked for.
-  std::shared_ptr<const Pair> pair_;  ///< Of the request under way; none when its S2 is the present.
+  std::shared_ptr<const Pair>
+      pair_;                      ///< Of the request under way; none when its S2 is the present.
   std::size_t rows_hint_{10000};  ///< Fewer after a page that ran into the byte limit.
   std::size_t rows_asked_{0};
   std::optional<std::int64_t> server_start_;

@@ -28,17 +28,32 @@ class Rows {
   }
   /// text, bytea, json; not jsonb (cast it to text).
   [[nodiscard]] std::string_view bytes(int row, int column) const noexcept {
-    return {PQgetvalue(result_.get(), row, column), static_cast<std::size_t>(PQgetlength(result_.get(), row, column))};
+    return {PQgetvalue(result_.get(), row, column),
+            static_cast<std::size_t>(PQgetlength(result_.get(), row, column))};
   }
-  [[nodiscard]] std::string text(int row, int column) const { return std::string(bytes(row, column)); }
-  [[nodiscard]] std::int16_t int2(int row, int column) const noexcept { return number<std::int16_t>(row, column); }
-  [[nodiscard]] std::int32_t int4(int row, int column) const noexcept { return number<std::int32_t>(row, column); }
-  [[nodiscard]] std::int64_t int8(int row, int column) const noexcept { return number<std::int64_t>(row, column); }
+  [[nodiscard]] std::string text(int row, int column) const {
+    return std::string(bytes(row, column));
+  }
+  [[nodiscard]] std::int16_t int2(int row, int column) const noexcept {
+    return number<std::int16_t>(row, column);
+  }
+  [[nodiscard]] std::int32_t int4(int row, int column) const noexcept {
+    return number<std::int32_t>(row, column);
+  }
+  [[nodiscard]] std::int64_t int8(int row, int column) const noexcept {
+    return number<std::int64_t>(row, column);
+  }
   /// xid8, pg_lsn, and bigints that hold 64 bits without a sign.
-  [[nodiscard]] std::uint64_t uint64(int row, int column) const noexcept { return number<std::uint64_t>(row, column); }
-  [[nodiscard]] bool boolean(int row, int column) const noexcept { return number<std::uint8_t>(row, column) != 0; }
+  [[nodiscard]] std::uint64_t uint64(int row, int column) const noexcept {
+    return number<std::uint64_t>(row, column);
+  }
+  [[nodiscard]] bool boolean(int row, int column) const noexcept {
+    return number<std::uint8_t>(row, column) != 0;
+  }
   /// timestamptz as microseconds since 1970, UTC.
-  [[nodiscard]] std::int64_t time_us(int row, int column) const noexcept { return int8(row, column) + wire::kEpochUs; }
+  [[nodiscard]] std::int64_t time_us(int row, int column) const noexcept {
+    return int8(row, column) + wire::kEpochUs;
+  }
   [[nodiscard]] EventId uuid(int row, int column) const noexcept {
     EventId id;
     std::memcpy(id.bytes.data(), fixed(row, column, id.bytes.size()), id.bytes.size());

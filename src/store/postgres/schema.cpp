@@ -29,9 +29,19 @@ Result<std::vector<Applied>> applied(Connection& connection, const Queries& quer
   auto rows = connection.exec(queries.migrations);
   if (!rows) return pass(rows);
   for (int row = 0; row < rows->size(); ++row) {
-    list.push_back({.version = rows->int4(row, 0), .name = rows->text(row, 1), .checksum = rows->text(row, 2)});
+    list.push_back({.version = rows->int4(row, 0),
+                    .name = rows->text(row, 1),
+                    .checksum = rows->text(row, 2)});
   }
   return list;
+}
+
+Status check_primary(Connection& connection, const Queries& queries) {
+  auto found = connection.exec(queries.find_schema);
+  if (!found) return pass(found);
+  if (!found->boolean(0, 1)) return {};
+  return fail(Errc::unsupported, "the server is a standby, which cannot be written to",
+              "connect to the primary: add target_session_attrs=read-write to the URL");
 }
 
 tl::unexpected<Error> too_new(const std::string& schema, int version) {
@@ -47,14 +57,17 @@ Status check_unedited(const std::vector<Applied>& list, const std::string& schem
     if (one.version > wanted_version()) return too_new(schema, one.version);
     const Migration& ours = migrations()[static_cast<std::size_t>(one.version) - 1];
     if (one.checksum == ours.checksum) continue;
-    return fail(Errc::unsupported, place(schema) + ": migration " + one.name + " differs from the one that was applied",
-                "the schema was made by another build of this version; use that one, or start with a new schema");
+    return fail(
+        Errc::unsupported,
+        place(schema) + ": migration " + one.name + " differs from the one that was applied",
+        "the schema was made by another build of this version; use that one, or start with a new schema");
   }
   return {};
 }
 
 /// The next migration that is missing, or none, in the transaction that holds the lock.
-Result<std::optional<std::string>> apply_next(Connection& connection, const Queries& queries, const std::string& schema) {
+Result<std::optional<std::string>> apply_next(Connection& connection, const Queries& queries,
+                                              const std::string& schema) {
   if (auto begun = connection.exec(queries.begin); !begun) return pass(begun);
   if (auto locked = connection.exec(queries.lock_migration); !locked) return pass(locked);
   auto done = applied(connection, queries);
@@ -63,9 +76,12 @@ Result<std::optional<std::string>> apply_next(Connection& connection, const Quer
   if (done->size() == migrations().size()) return std::optional<std::string>{};
   const Migration& next = migrations()[done->size()];
   const std::string name(next.name);
-  if (Status status = connection.script("migration " + name, with_schema(next.sql, schema)); !status) return pass(status);
-  auto recorded = connection.exec(queries.record_migration, {Param::int4(next.version), Param::text(name),
-                                                             Param::text(std::string(next.checksum))});
+  if (Status status = connection.script("migration " + name, with_schema(next.sql, schema));
+      !status)
+    return pass(status);
+  auto recorded = connection.exec(
+      queries.record_migration,
+      {Param::int4(next.version), Param::text(name), Param::text(std::string(next.checksum))});
   if (!recorded) return pass(recorded);
   auto committed = connection.exec(queries.commit);
   if (!committed) return pass(committed);
@@ -89,7 +105,9 @@ std::string repair(const std::string& schema) {
 
 }  // namespace
 
-Result<std::vector<std::string>> migrate(Connection& connection, const Queries& queries, const std::string& schema) {
+Result<std::vector<std::string>> migrate(Connection& connection, const Queries& queries,
+                                         const std::string& schema) {
+  if (Status status = check_primary(connection, queries); !status) return pass(status);
   connection.set_deadline(std::chrono::minutes(10));  // another process may be at it
   std::vector<std::string> names;
   for (int attempt = 1;;) {
@@ -107,41 +125,44 @@ Result<std::vector<std::string>> migrate(Connection& connection, const Queries& 
 Result<SchemaState> schema_state(Connection& connection, const Queries& queries) {
   auto list = applied(connection, queries);
   if (!list) return pass(list);
-  return SchemaState{.version = list->empty() ? 0 : list->back().version, .wanted = wanted_version()};
+  return SchemaState{.version = list->empty() ? 0 : list->back().version,
+                     .wanted = wanted_version()};
 }
 
 Status check(Connection& connection, const Queries& queries, const std::string& schema) {
-  auto found = connection.exec(queries.find_schema);
-  if (!found) return pass(found);
-  if (found->boolean(0, 1)) {
-    return fail(Errc::unsupported, "the server is a standby, which cannot be written to",
-                "connect to the primary: add target_session_attrs=read-write to the URL");
-  }
+  if (Status status = check_primary(connection, queries); !status) return status;
   auto state = schema_state(connection, queries);
   if (!state) return pass(state);
   if (state->version > state->wanted) return too_new(schema, state->version);
-  if (state->version == 0) return fail(Errc::not_found, place(schema) + " has no outbox in it", "run: outbox migrate");
+  if (state->version == 0)
+    return fail(Errc::not_found, place(schema) + " has no outbox in it", "run: outbox migrate");
   if (state->version < state->wanted) {
     return fail(Errc::unsupported,
-                place(schema) + " has version " + std::to_string(state->version) + ", this program needs " +
-                    std::to_string(state->wanted),
+                place(schema) + " has version " + std::to_string(state->version) +
+                    ", this program needs " + std::to_string(state->wanted),
                 "run: outbox migrate");
   }
   auto condition = connection.exec(queries.condition);
   if (!condition) return pass(condition);
-  const auto holds = [&condition](int column) { return !condition->is_null(0, column) && condition->boolean(0, column); };
+  const auto holds = [&condition](int column) {
+    return !condition->is_null(0, column) && condition->boolean(0, column);
+  };
   if (!holds(0) || !holds(1)) {
-    return fail(Errc::corrupt,
-                place(schema) + ": its transaction ids and snapshots are of another database: nothing can be delivered from it",
-                repair(schema));
+    return fail(
+        Errc::corrupt,
+        place(schema) +
+            ": its transaction ids and snapshots are of another database: nothing can be delivered from it",
+        repair(schema));
   }
   if (!holds(2)) {
     return fail(Errc::corrupt, place(schema) + ": the sequence event_seq does not number in order",
                 "ALTER SEQUENCE " + schema + ".event_seq INCREMENT 1 NO CYCLE CACHE 1");
   }
   if (!holds(3)) {
-    return fail(Errc::corrupt, place(schema) + ": the index event_by_seq or event_by_xid of the table event is missing",
-                "create it again, on (seq) or (xid, seq)");
+    return fail(
+        Errc::corrupt,
+        place(schema) + ": the index event_by_seq or event_by_xid of the table event is missing",
+        "create it again, on (seq) or (xid, seq)");
   }
   if (!holds(4)) {
     return fail(Errc::unsupported, place(schema) + ": row level security may hide events",
@@ -153,10 +174,11 @@ Status check(Connection& connection, const Queries& queries, const std::string& 
 std::string print_migrations(const std::string& schema) {
   std::string text;
   for (const Migration& migration : migrations()) {
-    text += "-- migration " + std::string(migration.name) + "\nBEGIN;\n" + with_schema(migration.sql, schema) +
-            "\nINSERT INTO " + quote_identifier(schema) + ".migration (version, name, checksum) VALUES (" +
-            std::to_string(migration.version) + ", '" + std::string(migration.name) + "', '" +
-            std::string(migration.checksum) + "');\nCOMMIT;\n";
+    text += "-- migration " + std::string(migration.name) + "\nBEGIN;\n" +
+            with_schema(migration.sql, schema) + "\nINSERT INTO " + quote_identifier(schema) +
+            ".migration (version, name, checksum) VALUES (" + std::to_string(migration.version) +
+            ", '" + std::string(migration.name) + "', '" + std::string(migration.checksum) +
+            "');\nCOMMIT;\n";
   }
   return text;
 }

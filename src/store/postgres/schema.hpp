@@ -19,13 +19,15 @@ namespace outbox::store::postgres {
 
 /// Applies what is missing, each migration in a transaction of its own; of two processes at once the second finds nothing
 /// left to do. Returns the names of what was applied.
-[[nodiscard]] Result<std::vector<std::string>> migrate(Connection& connection, const Queries& queries,
+[[nodiscard]] Result<std::vector<std::string>> migrate(Connection& connection,
+                                                       const Queries& queries,
                                                        const std::string& schema);
 
 [[nodiscard]] Result<SchemaState> schema_state(Connection& connection, const Queries& queries);
 
 /// Primary, schema neither too old nor too new, lineage, sequence, indexes: refuses with what to do.
-[[nodiscard]] Status check(Connection& connection, const Queries& queries, const std::string& schema);
+[[nodiscard]] Status check(Connection& connection, const Queries& queries,
+                           const std::string& schema);
 
 /// The migrations as a script for psql.
 [[nodiscard]] std::string print_migrations(const std::string& schema);

@@ -16,7 +16,8 @@ namespace {
 int on_event(PGEventId event, void* info, void* /*pass_through*/) {
   if (event == PGEVT_CONNRESET) {
     PGconn* const connection = static_cast<PGEventConnReset*>(info)->conn;
-    if (auto* session = static_cast<Session*>(PQinstanceData(connection, on_event))) session->forget();
+    if (auto* session = static_cast<Session*>(PQinstanceData(connection, on_event)))
+      session->forget();
   } else if (event == PGEVT_CONNDESTROY) {
     PGconn* const connection = static_cast<PGEventConnDestroy*>(info)->conn;
     delete static_cast<Session*>(PQinstanceData(connection, on_event));
@@ -45,7 +46,8 @@ struct Arguments {
 /// Leaves pipeline mode whatever happens; when that is not possible the connection is lost anyway.
 class Pipeline {
  public:
-  explicit Pipeline(PGconn* connection) : connection_(connection), entered_(PQenterPipelineMode(connection) == 1) {}
+  explicit Pipeline(PGconn* connection)
+      : connection_(connection), entered_(PQenterPipelineMode(connection) == 1) {}
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
   Pipeline(Pipeline&&) = delete;
@@ -78,28 +80,32 @@ void Session::forget() {
   prepared_.clear();
 }
 
-Status Session::run(PGconn* connection, std::span<const Step> steps, Ending ending, const Queries& queries) {
+Status Session::run(PGconn* connection, std::span<const Step> steps, Ending ending,
+                    const Queries& queries) {
   const Pipeline pipeline(connection);
   if (!pipeline.entered()) {
     return fail(Errc::invalid_argument, "enqueue: a command is still under way on the connection",
                 "read its results to the end first");
   }
   std::vector<Expected> expected;
-  if (Status status = send_all(connection, steps, ending, queries, expected); !status) return status;
+  if (Status status = send_all(connection, steps, ending, queries, expected); !status)
+    return status;
   return collect(connection, expected, queries);
 }
 
-Status Session::send_all(PGconn* connection, std::span<const Step> steps, Ending ending, const Queries& queries,
-                         std::vector<Expected>& expected) {
+Status Session::send_all(PGconn* connection, std::span<const Step> steps, Ending ending,
+                         const Queries& queries, std::vector<Expected>& expected) {
   bool sent = true;
-  for (const Step& step : steps) sent = sent && send(connection, *step.query, step.params, expected);
+  for (const Step& step : steps)
+    sent = sent && send(connection, *step.query, step.params, expected);
   if (backend_ == Backend::unknown) sent = sent && send(connection, queries.backend, {}, expected);
   if (ending == Ending::commit) sent = sent && send(connection, queries.commit, {}, expected);
   if (sent && PQpipelineSync(connection) == 1) return {};
   return fail(lost_connection(connection, "enqueue"));
 }
 
-bool Session::send(PGconn* connection, const Query& query, const Params& params, std::vector<Expected>& expected) {
+bool Session::send(PGconn* connection, const Query& query, const Params& params,
+                   std::vector<Expected>& expected) {
   const Arguments arguments(params);
   const auto count = static_cast<int>(arguments.values.size());
   const bool prepared = backend_ == Backend::ours && !query.handle.empty();
@@ -111,14 +117,18 @@ bool Session::send(PGconn* connection, const Query& query, const Params& params,
   // Counts as prepared only when the answer says so; until then a second one of the same text in this round trip is
   // prepared by the first.
   bool prepares = !prepared_.contains(query.handle);
-  for (const Expected& earlier : expected) prepares = prepares && !(earlier.prepares && earlier.query == &query);
-  if (prepares && PQsendPrepare(connection, query.handle.c_str(), query.sql.c_str(), 0, nullptr) != 1) return false;
+  for (const Expected& earlier : expected)
+    prepares = prepares && !(earlier.prepares && earlier.query == &query);
+  if (prepares &&
+      PQsendPrepare(connection, query.handle.c_str(), query.sql.c_str(), 0, nullptr) != 1)
+    return false;
   expected.push_back({.query = &query, .prepares = prepares});
-  return PQsendQueryPrepared(connection, query.handle.c_str(), count, arguments.values.data(), arguments.lengths.data(),
-                             arguments.formats.data(), 1) == 1;
+  return PQsendQueryPrepared(connection, query.handle.c_str(), count, arguments.values.data(),
+                             arguments.lengths.data(), arguments.formats.data(), 1) == 1;
 }
 
-Status Session::collect(PGconn* connection, const std::vector<Expected>& expected, const Queries& queries) {
+Status Session::collect(PGconn* connection, const std::vector<Expected>& expected,
+                        const Queries& queries) {
   std::optional<Error> failed;
   // A result and the null after it.
   const auto next = [&](const Query& query) -> Rows {
@@ -145,12 +155,17 @@ Status Session::collect(PGconn* connection, const std::vector<Expected>& expecte
     if (one.query == &queries.backend) learn(connection, rows.native());
     // COMMIT of a transaction that failed is no error, but a ROLLBACK.
     if (one.query == &queries.commit && rows.command() != "COMMIT") {
-      failed = Error{.code = Errc::unavailable, .remedy = Remedy::retry_transaction, .effect = Effect::none,
-                     .message = "commit: the transaction had failed and was rolled back", .hint = {}, .origin = {}};
+      failed = Error{.code = Errc::unavailable,
+                     .remedy = Remedy::retry_transaction,
+                     .effect = Effect::none,
+                     .message = "commit: the transaction had failed and was rolled back",
+                     .hint = {},
+                     .origin = {}};
     }
   }
   const Rows sync(PQgetResult(connection));
-  if (!failed && PQstatus(connection) == CONNECTION_BAD) failed = lost_connection(connection, "enqueue");
+  if (!failed && PQstatus(connection) == CONNECTION_BAD)
+    failed = lost_connection(connection, "enqueue");
   if (!failed) return {};
   // Somebody has thrown our prepared statements away (DISCARD ALL): do without, for as long as this connection lives.
   if (failed->origin == "pg:26000" || failed->origin == "pg:42P05") backend_ = Backend::shared;

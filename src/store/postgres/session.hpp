@@ -23,7 +23,8 @@ class Session {
 
   /// Sends the statements, and COMMIT when asked to, in one round trip. The connection is in a transaction. On an error
   /// nothing was committed and the transaction is lost; only when the connection broke on the way, Effect::unknown.
-  [[nodiscard]] Status run(PGconn* connection, std::span<const Step> steps, Ending ending, const Queries& queries);
+  [[nodiscard]] Status run(PGconn* connection, std::span<const Step> steps, Ending ending,
+                           const Queries& queries);
 
   void forget();
 
@@ -37,10 +38,12 @@ class Session {
     bool prepares{false};
   };
 
-  [[nodiscard]] bool send(PGconn* connection, const Query& query, const Params& params, std::vector<Expected>& expected);
-  [[nodiscard]] Status send_all(PGconn* connection, std::span<const Step> steps, Ending ending, const Queries& queries,
-                                std::vector<Expected>& expected);
-  [[nodiscard]] Status collect(PGconn* connection, const std::vector<Expected>& expected, const Queries& queries);
+  [[nodiscard]] bool send(PGconn* connection, const Query& query, const Params& params,
+                          std::vector<Expected>& expected);
+  [[nodiscard]] Status send_all(PGconn* connection, std::span<const Step> steps, Ending ending,
+                                const Queries& queries, std::vector<Expected>& expected);
+  [[nodiscard]] Status collect(PGconn* connection, const std::vector<Expected>& expected,
+                               const Queries& queries);
   void learn(PGconn* connection, const PGresult* backend);
 
   Backend backend_{Backend::unknown};

@@ -27,8 +27,8 @@ Result<Snapshot> parse_snapshot(std::string_view text) {
   const std::string whole(text);
   const auto bad = [&] { return fail(Errc::corrupt, "not a snapshot: \"" + whole + "\""); };
   Snapshot snapshot;
-  if (!take_number(text, snapshot.xmin) || !take_char(text, ':') || !take_number(text, snapshot.xmax) ||
-      !take_char(text, ':')) {
+  if (!take_number(text, snapshot.xmin) || !take_char(text, ':') ||
+      !take_number(text, snapshot.xmax) || !take_char(text, ':')) {
     return bad();
   }
   while (!text.empty()) {

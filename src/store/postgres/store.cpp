@@ -24,7 +24,8 @@ class PostgresStore final : public Store {
   explicit PostgresStore(StoreOptions options)
       : options_(std::move(options)),
         queries_(std::make_shared<const Queries>(options_.schema)),
-        progress_queries_(std::make_shared<const ProgressQueries>(make_progress_queries(options_.schema))) {}
+        progress_queries_(
+            std::make_shared<const ProgressQueries>(make_progress_queries(options_.schema))) {}
 
   Result<std::vector<std::string>> migrate() override {
     auto connection = connect("migrate");
@@ -50,14 +51,19 @@ class PostgresStore final : public Store {
   Result<std::unique_ptr<Progress>> progress() override {
     return make<Progress, PostgresProgress>("settler", progress_queries_, marks_);
   }
-  Result<std::unique_ptr<Membership>> membership(std::string relay_name, const EventId& relay) override {
+  Result<std::unique_ptr<Membership>> membership(std::string relay_name,
+                                                 const EventId& relay) override {
     return make<Membership, LeaseMembership>("lease", queries_, std::move(relay_name), relay);
   }
-  Result<std::unique_ptr<Catalog>> catalog() override { return make<Catalog, TableCatalog>("catalog", queries_); }
+  Result<std::unique_ptr<Catalog>> catalog() override {
+    return make<Catalog, TableCatalog>("catalog", queries_);
+  }
   Result<std::unique_ptr<Maintenance>> maintenance() override {
     return make<Maintenance, PartitionMaintenance>("maintenance", queries_);
   }
-  Result<std::unique_ptr<Writer>> writer() override { return make<Writer, TableWriter>("writer", queries_); }
+  Result<std::unique_ptr<Writer>> writer() override {
+    return make<Writer, TableWriter>("writer", queries_);
+  }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
     std::optional<Connection> own;
@@ -72,7 +78,9 @@ class PostgresStore final : public Store {
   }
 
  private:
-  [[nodiscard]] Result<Connection> connect(std::string_view purpose) const { return Connection::open(options_, purpose); }
+  [[nodiscard]] Result<Connection> connect(std::string_view purpose) const {
+    return Connection::open(options_, purpose);
+  }
 
   template <class Part, class Implementation, class... Args>
   [[nodiscard]] Result<std::unique_ptr<Part>> make(std::string_view purpose, Args&&... args) const {

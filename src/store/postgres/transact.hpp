@@ -28,8 +28,12 @@ template <class Body>
       if (!committed) return pass(committed);
       // COMMIT of a transaction that failed is no error, but a ROLLBACK.
       if (committed->command() != "COMMIT") {
-        return fail(Error{.code = Errc::unavailable, .remedy = Remedy::retry_transaction, .effect = Effect::none,
-                          .message = "the transaction was rolled back", .hint = {}, .origin = {}});
+        return fail(Error{.code = Errc::unavailable,
+                          .remedy = Remedy::retry_transaction,
+                          .effect = Effect::none,
+                          .message = "the transaction was rolled back",
+                          .hint = {},
+                          .origin = {}});
       }
       return {};
     };

@@ -37,8 +37,12 @@ Status check_open(PGconn* connection) {
   switch (PQtransactionStatus(connection)) {
     case PQTRANS_INTRANS: return {};
     case PQTRANS_INERROR:
-      return fail(Error{.code = Errc::unavailable, .remedy = Remedy::retry_transaction, .effect = Effect::none,
-                        .message = "commit: a statement of the transaction had failed", .hint = {}, .origin = {}});
+      return fail(Error{.code = Errc::unavailable,
+                        .remedy = Remedy::retry_transaction,
+                        .effect = Effect::none,
+                        .message = "commit: a statement of the transaction had failed",
+                        .hint = {},
+                        .origin = {}});
     case PQTRANS_ACTIVE:
       return fail(Errc::invalid_argument, "commit: a command is still under way on the connection",
                   "read its results to the end first");
@@ -52,7 +56,8 @@ Status check_open(PGconn* connection) {
   return fail(std::move(lost));
 }
 
-Status write_and_commit(PGconn* connection, std::span<const Step> steps, const store::postgres::Queries& queries) {
+Status write_and_commit(PGconn* connection, std::span<const Step> steps,
+                        const store::postgres::Queries& queries) {
   auto session = Session::of(connection);
   if (!session) return pass(session);
   return (*session)->run(connection, steps, Session::Ending::commit, queries);
@@ -61,20 +66,27 @@ Status write_and_commit(PGconn* connection, std::span<const Step> steps, const s
 Status commit_alone(PGconn* connection) {
   PGresult* const result = PQexec(connection, "COMMIT");
   const Rows owner(result);
-  if (PQresultStatus(result) != PGRES_COMMAND_OK) return fail(store::postgres::map_result(result, connection, "commit"));
+  if (PQresultStatus(result) != PGRES_COMMAND_OK)
+    return fail(store::postgres::map_result(result, connection, "commit"));
   return {};
 }
 
 }  // namespace
 
-Transaction::Transaction(PGconn* connection, Isolation isolation) : state_(std::make_unique<State>()) {
+Transaction::Transaction(PGconn* connection, Isolation isolation)
+    : state_(std::make_unique<State>()) {
   const auto refuse = [](Errc code, const char* message, const char* hint) {
-    throw Exception(Error{.code = code, .remedy = Remedy::fix, .effect = Effect::none, .message = message, .hint = hint,
+    throw Exception(Error{.code = code,
+                          .remedy = Remedy::fix,
+                          .effect = Effect::none,
+                          .message = message,
+                          .hint = hint,
                           .origin = {}});
   };
   if (connection == nullptr) refuse(Errc::invalid_argument, "begin: the connection is null", "");
   if (PQpipelineStatus(connection) != PQ_PIPELINE_OFF) {
-    refuse(Errc::invalid_argument, "begin: the connection is in pipeline mode", "leave it with PQexitPipelineMode first");
+    refuse(Errc::invalid_argument, "begin: the connection is in pipeline mode",
+           "leave it with PQexitPipelineMode first");
   }
   const auto status = PQtransactionStatus(connection);
   if (status == PQTRANS_INTRANS || status == PQTRANS_INERROR) {
@@ -97,8 +109,12 @@ PGconn* Transaction::connection() const noexcept { return state_ ? state_->conne
 
 void Transaction::commit() {
   if (!state_ || !state_->open) {
-    throw Exception(Error{.code = Errc::not_in_transaction, .remedy = Remedy::fix, .effect = Effect::none,
-                          .message = "commit: the transaction has ended already", .hint = {}, .origin = {}});
+    throw Exception(Error{.code = Errc::not_in_transaction,
+                          .remedy = Remedy::fix,
+                          .effect = Effect::none,
+                          .message = "commit: the transaction has ended already",
+                          .hint = {},
+                          .origin = {}});
   }
   Status status = check_open(state_->connection);
   if (status) {
@@ -107,7 +123,8 @@ void Transaction::commit() {
       store::postgres::plan_insert(group.outbox->queries, group.events, group.ids, steps);
     }
     status = steps.empty() ? commit_alone(state_->connection)
-                           : write_and_commit(state_->connection, steps, state_->staged.front().outbox->queries);
+                           : write_and_commit(state_->connection, steps,
+                                              state_->staged.front().outbox->queries);
   }
   if (!status) {
     rollback();

@@ -37,7 +37,8 @@ Result<std::unique_ptr<ArmedWakeup>> ArmedWakeup::create(std::optional<Connectio
                                                          std::shared_ptr<const Queries> queries) {
   auto bell = EventFd::create();
   if (!bell) return pass(bell);
-  std::unique_ptr<ArmedWakeup> wakeup(new ArmedWakeup(std::move(connection), std::move(queries), std::move(*bell)));
+  std::unique_ptr<ArmedWakeup> wakeup(
+      new ArmedWakeup(std::move(connection), std::move(queries), std::move(*bell)));
   if (wakeup->connection_) {
     if (Status status = wakeup->listen(); !status) return pass(status);
   }
@@ -53,7 +54,8 @@ Status ArmedWakeup::listen() {
     log::warn("wake-up not armed, polling instead reason=\"the connection goes through a pooler\"");
     return {};
   }
-  const Query listen{.what = "listen", .sql = "LISTEN " + quote_identifier(channel->bytes(0, 0)), .handle = {}};
+  const Query listen{
+      .what = "listen", .sql = "LISTEN " + quote_identifier(channel->bytes(0, 0)), .handle = {}};
   auto listening = connection_->exec(listen);
   if (!listening) return pass(listening);
   return {};
@@ -104,17 +106,21 @@ Result<Wakeup::Wake> ArmedWakeup::wait(Duration longest) {
 
 Result<bool> ArmedWakeup::notified() {
   PGconn* const connection = connection_->native();
-  if (PQconsumeInput(connection) != 1) return fail(lost_connection(connection, "wait for a wake-up"));
+  if (PQconsumeInput(connection) != 1)
+    return fail(lost_connection(connection, "wait for a wake-up"));
   return take_notifications(connection);
 }
 
 Result<ArmedWakeup::Ready> ArmedWakeup::poll_until(TimePoint until) const {
-  std::array<pollfd, 2> fds{{{.fd = bell_.native(), .events = POLLIN, .revents = 0},
-                             {.fd = armed_ ? PQsocket(connection_->native()) : -1, .events = POLLIN, .revents = 0}}};
+  std::array<pollfd, 2> fds{
+      {{.fd = bell_.native(), .events = POLLIN, .revents = 0},
+       {.fd = armed_ ? PQsocket(connection_->native()) : -1, .events = POLLIN, .revents = 0}}};
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-  const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left, 0)));
+  const int ready =
+      ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left, 0)));
   if (ready < 0 && errno != EINTR) return fail(Errc::internal, "wait for a wake-up: poll failed");
-  return Ready{.socket = ready > 0 && fds[1].revents != 0, .bell = ready > 0 && fds[0].revents != 0};
+  return Ready{.socket = ready > 0 && fds[1].revents != 0,
+               .bell = ready > 0 && fds[0].revents != 0};
 }
 
 }  // namespace outbox::store::postgres

@@ -19,19 +19,22 @@ namespace outbox::store::postgres {
 class ArmedWakeup final : public Wakeup {
  public:
   /// Listens. A connection that a pooler shares cannot be armed: then, and without a connection, arm() says no.
-  [[nodiscard]] static Result<std::unique_ptr<ArmedWakeup>> create(std::optional<Connection> connection,
-                                                                   std::shared_ptr<const Queries> queries);
+  [[nodiscard]] static Result<std::unique_ptr<ArmedWakeup>> create(
+      std::optional<Connection> connection, std::shared_ptr<const Queries> queries);
 
   [[nodiscard]] Result<bool> arm() override;
   [[nodiscard]] Status disarm() override;
   [[nodiscard]] Result<Wake> wait(Duration longest) override;
   void interrupt() noexcept override { bell_.ring(); }
-  [[nodiscard]] std::uint64_t statements() const override { return connection_ ? connection_->statements() : 0; }
+  [[nodiscard]] std::uint64_t statements() const override {
+    return connection_ ? connection_->statements() : 0;
+  }
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  ArmedWakeup(std::optional<Connection> connection, std::shared_ptr<const Queries> queries, EventFd bell)
+  ArmedWakeup(std::optional<Connection> connection, std::shared_ptr<const Queries> queries,
+              EventFd bell)
       : connection_(std::move(connection)), queries_(std::move(queries)), bell_(std::move(bell)) {}
 
   [[nodiscard]] Status listen();

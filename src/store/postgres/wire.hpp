@@ -19,7 +19,8 @@ void append(std::string& to, T value) {
 template <class T>
 [[nodiscard]] T read(const char* from) noexcept {
   std::uint64_t bits = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) bits = bits << 8U | static_cast<unsigned char>(from[i]);
+  for (std::size_t i = 0; i < sizeof(T); ++i)
+    bits = bits << 8U | static_cast<unsigned char>(from[i]);
   return static_cast<T>(bits);
 }
 

@@ -47,10 +47,11 @@ Result<bool> CommitWakeup::arm() {
   if (!newest) return pass(newest);
   newest_ = *newest;
   data_version_.reset();
-  if (!watch_) watch_ = std::make_unique<WalWatch>(connection_.file());
-  // What was written before this may be a commit that is not visible yet: the look at the begin of wait() is not
-  // enough.
-  if (watch_->drain()) written_at_ = std::chrono::steady_clock::now();
+  // What was written before the watch, or since the last wait(), may be a commit that is not visible yet: the first look
+  // of wait() alone would miss it.
+  const bool watched = watch_ != nullptr;
+  if (!watched) watch_ = std::make_unique<WalWatch>(connection_.file());
+  if (watch_->drain() || !watched) written_at_ = std::chrono::steady_clock::now();
   return true;
 }
 

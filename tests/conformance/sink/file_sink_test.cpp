@@ -28,8 +28,12 @@ namespace fs = std::filesystem;
 
 class FileSinkTest : public testing::Test {
  protected:
-  FileOptions options() const { return {.path = path_, .mode = 0640, .sync_after = milliseconds(0)}; }
-  void write(const std::string& text) { std::ofstream(path_, std::ios::binary | std::ios::app) << text; }
+  FileOptions options() const {
+    return {.path = path_, .mode = 0640, .sync_after = milliseconds(0)};
+  }
+  void write(const std::string& text) {
+    std::ofstream(path_, std::ios::binary | std::ios::app) << text;
+  }
   void expect_arrived(const Load& load) {
     expect_complete_and_ordered(places(read_json_lines(path_), load), load);
   }
@@ -85,8 +89,9 @@ TEST_F(FileSinkTest, cuts_off_the_line_that_a_crash_left_unfinished) {
     ASSERT_TRUE(relay.deliver());
   }
   const std::string whole = read_file(path_);
-  for (const std::string& torn : {std::string("{"), std::string(R"({"topic":"order.ev)"), std::string(100'000, '\0'),
-                                  R"({"topic":")" + std::string(200'000, 'x')}) {
+  for (const std::string& torn :
+       {std::string("{"), std::string(R"({"topic":"order.ev)"), std::string(100'000, '\0'),
+        R"({"topic":")" + std::string(200'000, 'x')}) {
     write(torn);
     FileSink sink(options());
     ASSERT_TRUE(sink.open());
@@ -189,7 +194,8 @@ TEST_F(FileSinkTest, says_that_the_disk_is_full) {
     ASSERT_EQ(relay.failures().size(), 1U);
     const auto& failure = relay.failures().front().outcome;
     EXPECT_EQ(failure.kind, Outcome::Kind::blocked);
-    EXPECT_NE(failure.error.message.find("No space left"), std::string::npos) << failure.error.message;
+    EXPECT_NE(failure.error.message.find("No space left"), std::string::npos)
+        << failure.error.message;
     EXPECT_EQ(read_json_lines(path_).size(), relay.acked());
     sink.close();
   }

@@ -39,7 +39,9 @@ struct HarnessKind {
   bool can_fail;
 };
 
-inline std::ostream& operator<<(std::ostream& out, const HarnessKind& kind) { return out << kind.name; }
+inline std::ostream& operator<<(std::ostream& out, const HarnessKind& kind) {
+  return out << kind.name;
+}
 
 /// Those linked into this program.
 [[nodiscard]] std::vector<HarnessKind> harness_kinds();

@@ -30,15 +30,18 @@ class JsonLine : public testing::Test {
 };
 
 TEST_F(JsonLine, has_a_fixed_order_of_members) {
-  EXPECT_EQ(line(R"({"total":12.50})", "application/json"),
-            R"({"topic":"order.events","key":"42","headers":{"outbox-id":"00000000-0000-7000-0000-000000000000",)"
-            R"("outbox-seq":"1","content-type":"application/json"},"body":{"total":12.50},)"
-            R"("id":"00000000-0000-7000-0000-000000000000","seq":1,"aggregate_type":"order","aggregate_id":"",)"
-            R"("event_type":"OrderPlaced"})"
-            "\n");
+  EXPECT_EQ(
+      line(R"({"total":12.50})", "application/json"),
+      R"({"topic":"order.events","key":"42","headers":{"outbox-id":"00000000-0000-7000-0000-000000000000",)"
+      R"("outbox-seq":"1","content-type":"application/json"},"body":{"total":12.50},)"
+      R"("id":"00000000-0000-7000-0000-000000000000","seq":1,"aggregate_type":"order","aggregate_id":"",)"
+      R"("event_type":"OrderPlaced"})"
+      "\n");
 }
 
-TEST_F(JsonLine, begins_as_the_file_sink_expects) { EXPECT_TRUE(line("1", "").starts_with(sink::kLineStart)); }
+TEST_F(JsonLine, begins_as_the_file_sink_expects) {
+  EXPECT_TRUE(line("1", "").starts_with(sink::kLineStart));
+}
 
 TEST_F(JsonLine, without_a_key_says_null) {
   load_.add(std::nullopt, "1");
@@ -46,12 +49,14 @@ TEST_F(JsonLine, without_a_key_says_null) {
 }
 
 TEST_F(JsonLine, keeps_json_as_it_stands) {
-  EXPECT_EQ(body_member(R"({ "b":1.0,"a" : "\u00e9" })", "application/json"), R"("body":{ "b":1.0,"a" : "\u00e9" })");
+  EXPECT_EQ(body_member(R"({ "b":1.0,"a" : "\u00e9" })", "application/json"),
+            R"("body":{ "b":1.0,"a" : "\u00e9" })");
   EXPECT_EQ(body_member("[1]", "application/vnd.x+json; v=1"), R"("body":[1])");
 }
 
 TEST_F(JsonLine, puts_json_of_several_lines_on_one) {
-  EXPECT_EQ(body_member("{\r\n  \"a\": \"x\\ny\"\n}", "application/json"), R"("body":{    "a": "x\ny" })");
+  EXPECT_EQ(body_member("{\r\n  \"a\": \"x\\ny\"\n}", "application/json"),
+            R"("body":{    "a": "x\ny" })");
 }
 
 TEST_F(JsonLine, writes_other_text_as_a_string) {

@@ -13,7 +13,8 @@ namespace {
 
 /// The body's own bytes: of JSON what stands in the line, not what a parser would make of it.
 std::string body_of(const std::string& line, const nlohmann::json& value) {
-  if (value.contains("body_base64")) return event::read_base64(value["body_base64"].get<std::string>()).value_or("?");
+  if (value.contains("body_base64"))
+    return event::read_base64(value["body_base64"].get<std::string>()).value_or("?");
   if (value["headers"].value("content-type", "") != "application/json") return value["body"];
   const std::string member = ",\"body\":";
   const auto from = line.find(member) + member.size();

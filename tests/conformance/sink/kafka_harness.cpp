@@ -20,7 +20,9 @@ class KafkaHarness final : public Harness {
  public:
   std::unique_ptr<Sink> make() override { return make_kafka_sink(); }
   std::string topic() const override { return topic_.name(); }
-  std::vector<Arrived> delivered() override { return spoiled_ ? narrow_.arrived() : topic_.arrived(); }
+  std::vector<Arrived> delivered() override {
+    return spoiled_ ? narrow_.arrived() : topic_.arrived();
+  }
   /// All go to a topic that takes everything but the one; that one stays rejected, there is nothing to repair.
   void spoil(Load& load, std::size_t place) override {
     narrow_.create(3, {{"max.message.bytes", "10000"}});
@@ -39,7 +41,8 @@ class KafkaHarness final : public Harness {
 }  // namespace
 
 std::vector<HarnessKind> harness_kinds() {
-  return {{"kafka", []() -> std::unique_ptr<Harness> {
+  return {{"kafka",
+           []() -> std::unique_ptr<Harness> {
              if (!kafka_brokers()) return nullptr;
              return std::make_unique<KafkaHarness>();
            },

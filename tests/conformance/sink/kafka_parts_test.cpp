@@ -35,51 +35,77 @@ TEST(KafkaSettings, brokers_are_all_that_is_needed) {
 }
 
 TEST(KafkaSettings, properties_of_librdkafka_are_passed_on) {
-  for (const auto& [name, value] : Given{{"security.protocol", "sasl_ssl"}, {"sasl.mechanism", "PLAIN"},
-                                         {"sasl.username", "u"}, {"sasl.password", "p"}, {"compression.type", "zstd"},
-                                         {"message.max.bytes", "2000000"}, {"client.id", "shop"}, {"acks", "all"},
-                                         {"max.in.flight", "1"}, {"partitioner", "consistent_random"}}) {
+  for (const auto& [name, value] : Given{{"security.protocol", "sasl_ssl"},
+                                         {"sasl.mechanism", "PLAIN"},
+                                         {"sasl.username", "u"},
+                                         {"sasl.password", "p"},
+                                         {"compression.type", "zstd"},
+                                         {"message.max.bytes", "2000000"},
+                                         {"client.id", "shop"},
+                                         {"acks", "all"},
+                                         {"max.in.flight", "1"},
+                                         {"partitioner", "consistent_random"}}) {
     EXPECT_EQ(complaint_about(name, value), "") << name;
   }
 }
 
 TEST(KafkaSettings, unsafe_ones_are_refused_with_the_reason) {
-  for (const auto& [name, value] :
-       Given{{"acks", "1"}, {"request.required.acks", "0"}, {"enable.idempotence", "false"},
-             {"enable.gapless.guarantee", "false"}, {"message.timeout.ms", "1000"}, {"delivery.timeout.ms", "1000"},
-             {"retries", "0"}, {"max.in.flight", "6"}, {"max.in.flight.requests.per.connection", "100"},
-             {"delivery.report.only.error", "true"}, {"transactional.id", "x"}, {"bootstrap.servers", "b:9092"},
-             {"linger.ms", "5"}, {"plugin.library.paths", "/tmp/x.so"}, {"sasl.kerberos.kinit.cmd", "rm"},
-             {"partitioner", "random"}, {"enable.ssl.certificate.verification", "false"},
-             {"ssl.endpoint.identification.algorithm", "none"}}) {
+  for (const auto& [name, value] : Given{{"acks", "1"},
+                                         {"request.required.acks", "0"},
+                                         {"enable.idempotence", "false"},
+                                         {"enable.gapless.guarantee", "false"},
+                                         {"message.timeout.ms", "1000"},
+                                         {"delivery.timeout.ms", "1000"},
+                                         {"retries", "0"},
+                                         {"max.in.flight", "6"},
+                                         {"max.in.flight.requests.per.connection", "100"},
+                                         {"delivery.report.only.error", "true"},
+                                         {"transactional.id", "x"},
+                                         {"bootstrap.servers", "b:9092"},
+                                         {"linger.ms", "5"},
+                                         {"plugin.library.paths", "/tmp/x.so"},
+                                         {"sasl.kerberos.kinit.cmd", "rm"},
+                                         {"partitioner", "random"},
+                                         {"enable.ssl.certificate.verification", "false"},
+                                         {"ssl.endpoint.identification.algorithm", "none"}}) {
     EXPECT_NE(complaint_about(name, value).find("is refused: "), std::string::npos) << name;
   }
 }
 
 TEST(KafkaSettings, certificates_can_be_ignored_on_purpose_only) {
-  EXPECT_EQ(complaint({{"brokers", "a"}, {"insecure_tls", "true"}, {"enable.ssl.certificate.verification", "false"}}), "");
+  EXPECT_EQ(complaint({{"brokers", "a"},
+                       {"insecure_tls", "true"},
+                       {"enable.ssl.certificate.verification", "false"}}),
+            "");
 }
 
 TEST(KafkaSettings, an_unknown_one_names_the_nearest) {
-  EXPECT_NE(complaint_about("compresion.type", "lz4").find("did you mean \"compression.type\"?"), std::string::npos);
-  EXPECT_NE(complaint_about("delivery_deadlin", "1s").find("did you mean \"delivery_deadline\"?"), std::string::npos);
-  EXPECT_NE(complaint_about("sasl.pasword", "secret").find("did you mean \"sasl.password\"?"), std::string::npos);
+  EXPECT_NE(complaint_about("compresion.type", "lz4").find("did you mean \"compression.type\"?"),
+            std::string::npos);
+  EXPECT_NE(complaint_about("delivery_deadlin", "1s").find("did you mean \"delivery_deadline\"?"),
+            std::string::npos);
+  EXPECT_NE(complaint_about("sasl.pasword", "secret").find("did you mean \"sasl.password\"?"),
+            std::string::npos);
 }
 
 TEST(KafkaSettings, a_wrong_value_says_what_is_wrong_and_no_secret) {
-  EXPECT_NE(complaint_about("compression.type", "rar").find("kafka.compression.type"), std::string::npos);
+  EXPECT_NE(complaint_about("compression.type", "rar").find("kafka.compression.type"),
+            std::string::npos);
   EXPECT_NE(complaint_about("delivery_deadline", "10").find("duration"), std::string::npos);
-  EXPECT_NE(complaint_about("delivery_deadline", "10ms").find("shorter than 1 s"), std::string::npos);
+  EXPECT_NE(complaint_about("delivery_deadline", "10ms").find("shorter than 1 s"),
+            std::string::npos);
   EXPECT_NE(complaint_about("max_in_flight", "0").find("between 1 and"), std::string::npos);
   EXPECT_EQ(complaint_about("ssl.key.pem", "hunter2").find("hunter2"), std::string::npos);
 }
 
 TEST(KafkaTopicName, is_what_brokers_accept) {
-  for (const std::string& good : {std::string("a"), std::string("order.events"), std::string("A_b-9"), std::string(249, 'x')}) {
+  for (const std::string& good : {std::string("a"), std::string("order.events"),
+                                  std::string("A_b-9"), std::string(249, 'x')}) {
     EXPECT_TRUE(is_topic_name(good)) << good;
   }
-  for (const std::string& bad : {std::string(), std::string("."), std::string(".."), std::string("a b"), std::string("a/b"),
-                                 std::string(250, 'x'), std::string("\xc3\xa9")}) {
+  for (const std::string& bad :
+       {std::string(), std::string("."), std::string(".."), std::string("a b"), std::string("a/b"),
+        std::string(250, 'x'), std::string("\xc3\xa9")}) {
     EXPECT_FALSE(is_topic_name(bad)) << bad;
   }
 }
@@ -88,17 +114,20 @@ TEST(KafkaErrors, say_who_is_at_fault) {
   const auto expect = [](Fault fault, std::initializer_list<rd_kafka_resp_err_t> codes) {
     for (const auto code : codes) EXPECT_EQ(fault_of(code), fault) << rd_kafka_err2name(code);
   };
-  expect(Fault::message, {RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE,
-                          RD_KAFKA_RESP_ERR_INVALID_MSG, RD_KAFKA_RESP_ERR_INVALID_RECORD,
-                          RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP});
+  expect(Fault::message, {RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
+                          RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, RD_KAFKA_RESP_ERR_INVALID_MSG,
+                          RD_KAFKA_RESP_ERR_INVALID_RECORD, RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP});
   expect(Fault::destination,
-         {RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION,
-          RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED,
-          RD_KAFKA_RESP_ERR__AUTHENTICATION, RD_KAFKA_RESP_ERR__SSL, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,
+         {RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC,
+          RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED,
+          RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR__AUTHENTICATION,
+          RD_KAFKA_RESP_ERR__SSL, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,
           RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN,
-          RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__MSG_TIMED_OUT, RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION});
-  expect(Fault::nobody, {RD_KAFKA_RESP_ERR__PURGE_QUEUE, RD_KAFKA_RESP_ERR__PURGE_INFLIGHT, RD_KAFKA_RESP_ERR__FATAL,
-                         RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER});
+          RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__MSG_TIMED_OUT,
+          RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION});
+  expect(Fault::nobody, {RD_KAFKA_RESP_ERR__PURGE_QUEUE, RD_KAFKA_RESP_ERR__PURGE_INFLIGHT,
+                         RD_KAFKA_RESP_ERR__FATAL, RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE,
+                         RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER});
 }
 
 TEST(KafkaErrors, are_told_with_topic_code_and_hint) {
@@ -113,7 +142,8 @@ TEST(KafkaInFlight, gives_back_what_it_was_given) {
   InFlight in_flight;
   in_flight.begin_batch(TimePoint{});
   std::map<std::size_t, Token> slots;
-  for (Token token = 1; token <= 100; ++token) slots.emplace(in_flight.add(token, static_cast<std::int64_t>(token) + 7, 1), token);
+  for (Token token = 1; token <= 100; ++token)
+    slots.emplace(in_flight.add(token, static_cast<std::int64_t>(token) + 7, 1), token);
   EXPECT_EQ(slots.size(), 100U) << "each has a slot of its own";
   for (const auto& [slot, token] : slots) {
     const auto entry = in_flight.take(slot);

@@ -13,7 +13,8 @@ namespace {
 
 EventId id_of(std::size_t place) {
   EventId id;
-  for (std::size_t i = 0; i < 8; ++i) id.bytes[15 - i] = static_cast<std::uint8_t>(place >> (8 * i));
+  for (std::size_t i = 0; i < 8; ++i)
+    id.bytes[15 - i] = static_cast<std::uint8_t>(place >> (8 * i));
   id.bytes[6] = 0x70;
   return id;
 }
@@ -41,8 +42,10 @@ Load::Item& Load::add(std::optional<std::string> key, std::string body, std::str
   item.event.id = id;
   item.event.aggregate_type = "order";
   item.event.event_type = "OrderPlaced";
-  item.headers = {{.name = "outbox-id", .value = item.id_text}, {.name = "outbox-seq", .value = item.seq_text}};
-  if (!item.content_type.empty()) item.headers.push_back({.name = "content-type", .value = item.content_type});
+  item.headers = {{.name = "outbox-id", .value = item.id_text},
+                  {.name = "outbox-seq", .value = item.seq_text}};
+  if (!item.content_type.empty())
+    item.headers.push_back({.name = "content-type", .value = item.content_type});
   return item;
 }
 
@@ -61,7 +64,8 @@ Message Load::message(std::size_t place, Token token) const {
 
 std::vector<std::size_t> places(const std::vector<Arrived>& arrived, const Load& load) {
   std::unordered_map<std::string, std::size_t> place_of;
-  for (std::size_t place = 0; place < load.size(); ++place) place_of.emplace(load.item(place).id_text, place);
+  for (std::size_t place = 0; place < load.size(); ++place)
+    place_of.emplace(load.item(place).id_text, place);
   std::vector<std::size_t> found;
   for (const Arrived& message : arrived) {
     const auto place = place_of.find(message.id);

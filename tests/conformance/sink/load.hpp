@@ -26,7 +26,8 @@ class Load {
 
   /// `count` small messages over `keys` keys, one after the other.
   void add_many(std::size_t count, std::size_t keys);
-  Item& add(std::optional<std::string> key, std::string body, std::string content_type = "application/json");
+  Item& add(std::optional<std::string> key, std::string body,
+            std::string content_type = "application/json");
 
   [[nodiscard]] std::size_t size() const { return items_.size(); }
   [[nodiscard]] const Item& item(std::size_t place) const { return items_[place]; }
@@ -47,7 +48,8 @@ struct Arrived {
 };
 
 /// The places of the load that arrived, in the order of arrival. Fails the test on something that was never sent.
-[[nodiscard]] std::vector<std::size_t> places(const std::vector<Arrived>& arrived, const Load& load);
+[[nodiscard]] std::vector<std::size_t> places(const std::vector<Arrived>& arrived,
+                                              const Load& load);
 
 /// Each message of the load is there, and of each key the first arrivals are in order. Messages given in `except` are not
 /// there at all.

@@ -42,7 +42,8 @@ class RecordingHarness final : public Harness {
     std::vector<Arrived> arrived;
     for (const auto& event : recording_->events()) {
       std::optional<std::string> key = event.key;
-      if (event.body == R"("no key")") key.reset();  // a recording does not tell no key from an empty one
+      if (event.body == R"("no key")")
+        key.reset();  // a recording does not tell no key from an empty one
       arrived.push_back({.id = event.id.str(), .key = key, .body = event.body});
     }
     return arrived;
@@ -71,15 +72,20 @@ ssize_t write_until_marker(int file, const void* bytes, std::size_t count) {
 
 class FileHarness : public Harness {
  public:
-  explicit FileHarness(std::optional<std::chrono::nanoseconds> sync_after) : sync_after_(sync_after) {}
+  explicit FileHarness(std::optional<std::chrono::nanoseconds> sync_after)
+      : sync_after_(sync_after) {}
 
   std::unique_ptr<Sink> make() override {
     static const sink::Disk disk{.write = write_until_marker, .sync = ::fdatasync};
     disk_is_full = false;
     return std::make_unique<sink::FileSink>(
-        sink::FileOptions{.path = folder_.file("events.jsonl"), .mode = 0640, .sync_after = sync_after_}, disk);
+        sink::FileOptions{
+            .path = folder_.file("events.jsonl"), .mode = 0640, .sync_after = sync_after_},
+        disk);
   }
-  std::vector<Arrived> delivered() override { return read_json_lines(folder_.file("events.jsonl")); }
+  std::vector<Arrived> delivered() override {
+    return read_json_lines(folder_.file("events.jsonl"));
+  }
   void spoil(Load& load, std::size_t place) override {
     load.item(place).body = R"("spoiled")";
     disk_is_full = true;
@@ -134,8 +140,10 @@ std::vector<HarnessKind> harness_kinds() {
       {"null", [] { return std::unique_ptr<Harness>(new NullHarness); }, "", false},
       {"testing", [] { return std::unique_ptr<Harness>(new RecordingHarness); }, "", true},
       {"file", [] { return std::unique_ptr<Harness>(new FileHarness(milliseconds(0))); }, "", true},
-      {"file_interval", [] { return std::unique_ptr<Harness>(new FileHarness(milliseconds(20))); }, "", true},
-      {"file_never", [] { return std::unique_ptr<Harness>(new FileHarness(std::nullopt)); }, "", true},
+      {"file_interval", [] { return std::unique_ptr<Harness>(new FileHarness(milliseconds(20))); },
+       "", true},
+      {"file_never", [] { return std::unique_ptr<Harness>(new FileHarness(std::nullopt)); }, "",
+       true},
       {"stdout", [] { return std::unique_ptr<Harness>(new PipeHarness); }, "", false},
   };
 }

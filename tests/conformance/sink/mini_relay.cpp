@@ -13,7 +13,8 @@ constexpr std::size_t kBatch = 1000;
 
 }  // namespace
 
-MiniRelay::MiniRelay(Sink& sink, const Load& load) : sink_(sink), load_(load), state_(load.size(), State::ready) {
+MiniRelay::MiniRelay(Sink& sink, const Load& load)
+    : sink_(sink), load_(load), state_(load.size(), State::ready) {
   sink_.on_ready([this] {
     {
       const std::scoped_lock lock(mutex_);
@@ -29,7 +30,8 @@ std::size_t MiniRelay::offer(std::size_t most) {
   std::vector<Message> messages;
   std::vector<std::size_t> offered;
   const auto traits = sink_.traits();
-  most = std::min({most, traits.max_batch, traits.max_in_flight - std::min(traits.max_in_flight, in_flight_.size())});
+  most = std::min({most, traits.max_batch,
+                   traits.max_in_flight - std::min(traits.max_in_flight, in_flight_.size())});
   for (std::size_t place = next_; place < load_.size() && messages.size() < most; ++place) {
     if (state_[place] != State::ready) continue;
     messages.push_back(load_.message(place, ++last_token_));
@@ -60,7 +62,8 @@ void MiniRelay::receive() {
 void MiniRelay::settle(const Outcome& outcome) {
   const auto found = in_flight_.find(outcome.token);
   if (found == in_flight_.end()) {
-    ADD_FAILURE() << "an outcome nobody waits for: token " << outcome.token << " " << to_string(outcome.kind);
+    ADD_FAILURE() << "an outcome nobody waits for: token " << outcome.token << " "
+                  << to_string(outcome.kind);
     return;
   }
   const std::size_t place = found->second;
@@ -113,7 +116,8 @@ bool MiniRelay::deliver(std::chrono::milliseconds limit, const std::function<voi
   const auto until = Clock::now() + limit;
   if (!reopen(until)) return false;
   const auto done = [this] {
-    return std::all_of(state_.begin(), state_.end(), [](State s) { return s == State::acked || s == State::rejected; });
+    return std::all_of(state_.begin(), state_.end(),
+                       [](State s) { return s == State::acked || s == State::rejected; });
   };
   while (!done()) {
     if (Clock::now() > until) return false;

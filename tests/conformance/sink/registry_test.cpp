@@ -38,7 +38,8 @@ TEST(SinkRegistry, knows_its_sinks) {
   }
   for (const auto& info : sink::all_sinks()) {
     EXPECT_FALSE(info.help.empty());
-    for (const auto& setting : info.settings) EXPECT_FALSE(setting.help.empty()) << info.name << "." << setting.name;
+    for (const auto& setting : info.settings)
+      EXPECT_FALSE(setting.help.empty()) << info.name << "." << setting.name;
   }
 }
 
@@ -61,7 +62,8 @@ TEST(SinkRegistry, names_the_nearest_setting) {
 
 TEST(SinkRegistry, says_what_is_missing) {
   EXPECT_NE(complaint(spec("file")).find("file.path: is missing"), std::string::npos);
-  EXPECT_NE(complaint(spec("file", {{"path", ""}})).find("file.path: \"\" is empty"), std::string::npos);
+  EXPECT_NE(complaint(spec("file", {{"path", ""}})).find("file.path: \"\" is empty"),
+            std::string::npos);
 }
 
 TEST(SinkRegistry, checks_how_a_file_is_synced) {
@@ -95,7 +97,8 @@ TEST(Durations, are_written_with_their_unit) {
   EXPECT_EQ(sink::parse_duration("5m"), std::chrono::minutes(5));
   EXPECT_EQ(sink::parse_duration("1h"), std::chrono::hours(1));
   EXPECT_EQ(sink::parse_duration("0"), microseconds(0));
-  for (const char* bad : {"", "10", "s", "-1s", "1.5s", "10 s", "1d", "99999999999999999999s", "9999999h"}) {
+  for (const char* bad :
+       {"", "10", "s", "-1s", "1.5s", "10 s", "1d", "99999999999999999999s", "9999999h"}) {
     EXPECT_FALSE(sink::parse_duration(bad)) << bad;
   }
 }

@@ -103,8 +103,9 @@ TEST_P(SinkConformance, bodies_arrive_byte_for_byte) {
   ASSERT_EQ(arrived.size(), load.size());
   for (std::size_t place = 0; place < load.size(); ++place) {
     const auto& item = load.item(place);
-    const auto found =
-        std::find_if(arrived.begin(), arrived.end(), [&](const Arrived& message) { return message.id == item.id_text; });
+    const auto found = std::find_if(arrived.begin(), arrived.end(), [&](const Arrived& message) {
+      return message.id == item.id_text;
+    });
     ASSERT_NE(found, arrived.end()) << place;
     EXPECT_EQ(found->body, item.body) << place;
     EXPECT_EQ(found->key, item.key) << place;
@@ -163,7 +164,8 @@ TEST_P(SinkFailure, nothing_of_a_key_overtakes_a_message_that_failed) {
   ASSERT_FALSE(relay.failures().empty());
   EXPECT_FALSE(relay.is_acked(spoiled));
   for (const std::size_t place : places(harness_->delivered(), load)) {
-    EXPECT_FALSE(place >= spoiled && load.item(place).key == load.item(spoiled).key) << place << " is behind the gap";
+    EXPECT_FALSE(place >= spoiled && load.item(place).key == load.item(spoiled).key)
+        << place << " is behind the gap";
   }
   harness_->repair();
   relay.rewind();
@@ -182,7 +184,8 @@ TEST_P(SinkFailure, says_what_and_why) {
   ASSERT_TRUE(relay.drain());
   ASSERT_FALSE(relay.failures().empty());
   for (const auto& failure : relay.failures()) {
-    EXPECT_FALSE(failure.outcome.error.message.empty()) << failure.place << " " << to_string(failure.outcome.kind);
+    EXPECT_FALSE(failure.outcome.error.message.empty())
+        << failure.place << " " << to_string(failure.outcome.kind);
   }
 }
 

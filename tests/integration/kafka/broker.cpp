@@ -27,16 +27,20 @@ struct Delete {
 };
 using Handle = std::unique_ptr<rd_kafka_t, Delete<rd_kafka_destroy>>;
 using Queue = std::unique_ptr<rd_kafka_queue_t, Delete<rd_kafka_queue_destroy>>;
-using AdminOptions = std::unique_ptr<rd_kafka_AdminOptions_t, Delete<rd_kafka_AdminOptions_destroy>>;
+using AdminOptions =
+    std::unique_ptr<rd_kafka_AdminOptions_t, Delete<rd_kafka_AdminOptions_destroy>>;
 using AdminEvent = std::unique_ptr<rd_kafka_event_t, Delete<rd_kafka_event_destroy>>;
-using Partitions = std::unique_ptr<rd_kafka_topic_partition_list_t, Delete<rd_kafka_topic_partition_list_destroy>>;
+using Partitions =
+    std::unique_ptr<rd_kafka_topic_partition_list_t, Delete<rd_kafka_topic_partition_list_destroy>>;
 using ReadMessage = std::unique_ptr<rd_kafka_message_t, Delete<rd_kafka_message_destroy>>;
 
 Handle connect(rd_kafka_type_t type) {
   rd_kafka_conf_t* conf = rd_kafka_conf_new();
   std::array<char, 256> why{};
   const auto set = [&](const char* name, const std::string& value) {
-    EXPECT_EQ(rd_kafka_conf_set(conf, name, value.c_str(), why.data(), why.size()), RD_KAFKA_CONF_OK) << why.data();
+    EXPECT_EQ(rd_kafka_conf_set(conf, name, value.c_str(), why.data(), why.size()),
+              RD_KAFKA_CONF_OK)
+        << why.data();
   };
   set("bootstrap.servers", kafka_brokers().value_or(""));
   set("log_level", "0");
@@ -52,17 +56,20 @@ Handle connect(rd_kafka_type_t type) {
 }
 
 /// Runs one admin request and expects that it worked.
-void administer(rd_kafka_admin_op_t operation,
-                const std::function<void(rd_kafka_t*, rd_kafka_AdminOptions_t*, rd_kafka_queue_t*)>& request) {
+void administer(
+    rd_kafka_admin_op_t operation,
+    const std::function<void(rd_kafka_t*, rd_kafka_AdminOptions_t*, rd_kafka_queue_t*)>& request) {
   const Handle handle = connect(RD_KAFKA_PRODUCER);
   const AdminOptions options(rd_kafka_AdminOptions_new(handle.get(), operation));
   std::array<char, 256> why{};
-  rd_kafka_AdminOptions_set_operation_timeout(options.get(), kAdminTimeoutMs, why.data(), why.size());
+  rd_kafka_AdminOptions_set_operation_timeout(options.get(), kAdminTimeoutMs, why.data(),
+                                              why.size());
   const Queue queue(rd_kafka_queue_new(handle.get()));
   request(handle.get(), options.get(), queue.get());
   const AdminEvent event(rd_kafka_queue_poll(queue.get(), 2 * kAdminTimeoutMs));
   ASSERT_NE(event, nullptr) << "the broker does not answer";
-  ASSERT_EQ(rd_kafka_event_error(event.get()), RD_KAFKA_RESP_ERR_NO_ERROR) << rd_kafka_event_error_string(event.get());
+  ASSERT_EQ(rd_kafka_event_error(event.get()), RD_KAFKA_RESP_ERR_NO_ERROR)
+      << rd_kafka_event_error_string(event.get());
   if (operation != RD_KAFKA_ADMIN_OP_CREATETOPICS) return;
   std::size_t count = 0;
   const auto* results =
@@ -82,14 +89,18 @@ std::string fresh_name() {
 KafkaTopic::Record record_of(const rd_kafka_message_t& message) {
   KafkaTopic::Record record;
   record.partition = message.partition;
-  if (message.key != nullptr) record.key.emplace(static_cast<const char*>(message.key), message.key_len);
-  if (message.payload != nullptr) record.value.emplace(static_cast<const char*>(message.payload), message.len);
+  if (message.key != nullptr)
+    record.key.emplace(static_cast<const char*>(message.key), message.key_len);
+  if (message.payload != nullptr)
+    record.value.emplace(static_cast<const char*>(message.payload), message.len);
   rd_kafka_headers_t* headers = nullptr;
   if (rd_kafka_message_headers(&message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR) return record;
   const char* name = nullptr;
   const void* value = nullptr;
   std::size_t size = 0;
-  for (std::size_t i = 0; rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR; ++i) {
+  for (std::size_t i = 0;
+       rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
+       ++i) {
     record.headers.emplace(name, std::string(static_cast<const char*>(value), size));
   }
   return record;
@@ -101,7 +112,9 @@ std::optional<std::string> kafka_brokers() { return environment("OUTBOX_TEST_KAF
 
 KafkaTopic::KafkaTopic() : name_(fresh_name()) {}
 
-KafkaTopic::KafkaTopic(int partitions, const TopicConfig& config) : KafkaTopic() { create(partitions, config); }
+KafkaTopic::KafkaTopic(int partitions, const TopicConfig& config) : KafkaTopic() {
+  create(partitions, config);
+}
 
 KafkaTopic::~KafkaTopic() {
   if (partitions_ == 0) return;
@@ -115,7 +128,8 @@ KafkaTopic::~KafkaTopic() {
 void KafkaTopic::create(int partitions, const TopicConfig& config) {
   administer(RD_KAFKA_ADMIN_OP_CREATETOPICS, [&](auto* handle, auto* options, auto* queue) {
     rd_kafka_NewTopic_t* topic = rd_kafka_NewTopic_new(name_.c_str(), partitions, 1, nullptr, 0);
-    for (const auto& [name, value] : config) rd_kafka_NewTopic_set_config(topic, name.c_str(), value.c_str());
+    for (const auto& [name, value] : config)
+      rd_kafka_NewTopic_set_config(topic, name.c_str(), value.c_str());
     rd_kafka_CreateTopics(handle, &topic, 1, options, queue);
     rd_kafka_NewTopic_destroy(topic);
   });
@@ -124,8 +138,10 @@ void KafkaTopic::create(int partitions, const TopicConfig& config) {
 
 void KafkaTopic::change(const TopicConfig& config) const {
   administer(RD_KAFKA_ADMIN_OP_ALTERCONFIGS, [&](auto* handle, auto* options, auto* queue) {
-    rd_kafka_ConfigResource_t* topic = rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, name_.c_str());
-    for (const auto& [name, value] : config) rd_kafka_ConfigResource_set_config(topic, name.c_str(), value.c_str());
+    rd_kafka_ConfigResource_t* topic =
+        rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, name_.c_str());
+    for (const auto& [name, value] : config)
+      rd_kafka_ConfigResource_set_config(topic, name.c_str(), value.c_str());
     rd_kafka_AlterConfigs(handle, &topic, 1, options, queue);
     rd_kafka_ConfigResource_destroy(topic);
   });
@@ -136,7 +152,8 @@ std::vector<KafkaTopic::Record> KafkaTopic::read() const {
   rd_kafka_poll_set_consumer(consumer.get());
   const Partitions assignment(rd_kafka_topic_partition_list_new(partitions_));
   for (int partition = 0; partition < partitions_; ++partition) {
-    rd_kafka_topic_partition_list_add(assignment.get(), name_.c_str(), partition)->offset = RD_KAFKA_OFFSET_BEGINNING;
+    rd_kafka_topic_partition_list_add(assignment.get(), name_.c_str(), partition)->offset =
+        RD_KAFKA_OFFSET_BEGINNING;
   }
   EXPECT_EQ(rd_kafka_assign(consumer.get(), assignment.get()), RD_KAFKA_RESP_ERR_NO_ERROR);
   std::vector<Record> records;

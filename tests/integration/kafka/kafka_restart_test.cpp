@@ -31,7 +31,8 @@ class KafkaRestartTest : public testing::Test {
   }
 };
 
-TEST_F(KafkaRestartTest, a_broker_killed_and_restarted_under_load_loses_nothing_and_keeps_the_order) {
+TEST_F(KafkaRestartTest,
+       a_broker_killed_and_restarted_under_load_loses_nothing_and_keeps_the_order) {
   KafkaTopic topic(4);
   Load load(topic.name());
   load.add_many(static_cast<std::size_t>(300'000) * static_cast<std::size_t>(soak_factor()), 500);
@@ -68,7 +69,8 @@ class Frozen {
   pid_t pid_;
 };
 
-TEST_F(KafkaRestartTest, a_broker_that_hangs_blocks_after_the_deadline_and_what_may_have_arrived_is_unknown) {
+TEST_F(KafkaRestartTest,
+       a_broker_that_hangs_blocks_after_the_deadline_and_what_may_have_arrived_is_unknown) {
   KafkaTopic topic(2);
   Load load(topic.name());
   load.add_many(4000, 20);
@@ -86,7 +88,8 @@ TEST_F(KafkaRestartTest, a_broker_that_hangs_blocks_after_the_deadline_and_what_
   std::size_t in_doubt = 0;
   for (const auto& failure : relay.failures()) {
     if (failure.outcome.kind == Outcome::Kind::unknown) ++in_doubt;
-    EXPECT_TRUE(failure.outcome.kind == Outcome::Kind::unknown || failure.outcome.kind == Outcome::Kind::blocked);
+    EXPECT_TRUE(failure.outcome.kind == Outcome::Kind::unknown ||
+                failure.outcome.kind == Outcome::Kind::blocked);
   }
   EXPECT_GT(in_doubt, 0U);
   const Status status = sink->open();

@@ -35,7 +35,9 @@ class KafkaSinkTest : public testing::Test {
 };
 
 /// Batches of three, as long as there are three.
-std::map<std::string, std::string> in_threes() { return {{"batch.num.messages", "3"}, {"linger", "500ms"}}; }
+std::map<std::string, std::string> in_threes() {
+  return {{"batch.num.messages", "3"}, {"linger", "500ms"}};
+}
 
 TEST_F(KafkaSinkTest, an_oversized_event_in_a_batch_stops_everything_behind_it) {
   KafkaTopic topic(1, {{"max.message.bytes", "1000"}});
@@ -52,7 +54,8 @@ TEST_F(KafkaSinkTest, an_oversized_event_in_a_batch_stops_everything_behind_it) 
   EXPECT_EQ(places(topic.arrived(), load), (std::vector<std::size_t>{0, 1, 2}));
   EXPECT_EQ(relay.acked(), 3U);
   for (const auto& failure : relay.failures()) {
-    EXPECT_EQ(failure.outcome.kind, Outcome::Kind::retry) << failure.place << ": nobody is blamed yet";
+    EXPECT_EQ(failure.outcome.kind, Outcome::Kind::retry)
+        << failure.place << ": nobody is blamed yet";
     EXPECT_FALSE(failure.outcome.error.message.empty()) << failure.place;
   }
   EXPECT_EQ(relay.failures().front().outcome.error.code, Errc::too_large);
@@ -76,7 +79,8 @@ TEST_F(KafkaSinkTest, an_oversized_event_is_found_and_its_neighbours_arrive_in_o
   const auto& culprit = relay.failures().back();
   EXPECT_EQ(culprit.place, 4U);
   EXPECT_EQ(culprit.outcome.error.code, Errc::too_large);
-  EXPECT_NE(culprit.outcome.error.hint.find("max.message.bytes"), std::string::npos) << culprit.outcome.error.hint;
+  EXPECT_NE(culprit.outcome.error.hint.find("max.message.bytes"), std::string::npos)
+      << culprit.outcome.error.hint;
   EXPECT_EQ(relay.reopened(), 3U) << "once at first, once to isolate, once to go on";
 }
 
@@ -153,11 +157,13 @@ TEST_F(KafkaSinkTest, an_event_beyond_the_sinks_own_limit_is_rejected_at_once) {
   ASSERT_TRUE(relay.deliver());
   EXPECT_EQ(relay.rejected(), std::vector<std::size_t>{2});
   ASSERT_EQ(relay.failures().size(), 1U) << "what was sent before it is not disturbed";
-  EXPECT_NE(relay.failures().front().outcome.error.message.find("message.max.bytes"), std::string::npos);
+  EXPECT_NE(relay.failures().front().outcome.error.message.find("message.max.bytes"),
+            std::string::npos);
   expect_complete_and_ordered(places(topic.arrived(), load), load, {2});
 }
 
-TEST_F(KafkaSinkTest, a_missing_topic_blocks_soon_with_a_hint_and_delivery_goes_on_once_it_is_there) {
+TEST_F(KafkaSinkTest,
+       a_missing_topic_blocks_soon_with_a_hint_and_delivery_goes_on_once_it_is_there) {
   KafkaTopic topic;
   Load load(topic.name());
   load.add_many(50, 3);
@@ -171,8 +177,10 @@ TEST_F(KafkaSinkTest, a_missing_topic_blocks_soon_with_a_hint_and_delivery_goes_
   ASSERT_EQ(relay.failures().size(), 50U);
   for (const auto& failure : relay.failures()) {
     EXPECT_EQ(failure.outcome.kind, Outcome::Kind::blocked);
-    EXPECT_NE(failure.outcome.error.message.find(topic.name()), std::string::npos) << failure.outcome.error.message;
-    EXPECT_NE(failure.outcome.error.hint.find("create the topic"), std::string::npos) << failure.outcome.error.hint;
+    EXPECT_NE(failure.outcome.error.message.find(topic.name()), std::string::npos)
+        << failure.outcome.error.message;
+    EXPECT_NE(failure.outcome.error.hint.find("create the topic"), std::string::npos)
+        << failure.outcome.error.hint;
   }
   topic.create(3);
   ASSERT_TRUE(sink->open());
@@ -230,7 +238,8 @@ TEST_F(KafkaSinkTest, headers_keys_and_bodies_arrive_as_they_are) {
   load.add("key", "body");
   load.add(std::nullopt, "");
   load.item(0).headers.push_back({.name = "empty", .value = {}});
-  load.item(0).headers.push_back({.name = "traceparent", .value = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"});
+  load.item(0).headers.push_back(
+      {.name = "traceparent", .value = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"});
   const auto sink = make_kafka_sink();
   MiniRelay relay(*sink, load);
   ASSERT_TRUE(relay.deliver());
@@ -239,7 +248,8 @@ TEST_F(KafkaSinkTest, headers_keys_and_bodies_arrive_as_they_are) {
   EXPECT_EQ(records[0].key, "key");
   EXPECT_EQ(records[0].value, "body");
   EXPECT_EQ(records[0].headers.at("empty"), "");
-  EXPECT_EQ(records[0].headers.at("traceparent"), "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+  EXPECT_EQ(records[0].headers.at("traceparent"),
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
   EXPECT_EQ(records[0].headers.at("outbox-id"), load.item(0).id_text);
   EXPECT_EQ(records[1].key, std::nullopt);
   EXPECT_EQ(records[1].value, "") << "an empty body is no tombstone";
@@ -249,7 +259,8 @@ TEST_F(KafkaSinkTest, keys_go_where_a_java_producer_puts_them) {
   // murmur2 of Kafka's own client, for 12 partitions (Utils.toPositive(Utils.murmur2(key)) % 12).
   KafkaTopic topic(12);
   Load load(topic.name());
-  for (const char* key : {"21", "foobar", "a-little-bit-long-string", "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8"}) {
+  for (const char* key : {"21", "foobar", "a-little-bit-long-string",
+                          "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8"}) {
     load.add(key, "1");
   }
   const auto sink = make_kafka_sink();
@@ -261,7 +272,8 @@ TEST_F(KafkaSinkTest, keys_go_where_a_java_producer_puts_them) {
       {"foobar", (-790332482 & 0x7fffffff) % 12},
       {"a-little-bit-long-string", (-985981536 & 0x7fffffff) % 12},
       {"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", (-58897971 & 0x7fffffff) % 12}};
-  for (const auto& record : topic.read()) EXPECT_EQ(record.partition, expected.at(record.key.value())) << *record.key;
+  for (const auto& record : topic.read())
+    EXPECT_EQ(record.partition, expected.at(record.key.value())) << *record.key;
 }
 
 TEST_F(KafkaSinkTest, purges_under_load_lose_nothing_and_keep_the_order) {
@@ -296,7 +308,8 @@ TEST_F(KafkaSinkTest, a_single_event_that_never_fits_the_queue_blocks_instead_of
   ASSERT_TRUE(relay.drain());
   ASSERT_EQ(relay.failures().size(), 1U);
   EXPECT_EQ(relay.failures().front().outcome.kind, Outcome::Kind::blocked);
-  EXPECT_NE(relay.failures().front().outcome.error.hint.find("queue.buffering.max.kbytes"), std::string::npos);
+  EXPECT_NE(relay.failures().front().outcome.error.hint.find("queue.buffering.max.kbytes"),
+            std::string::npos);
 }
 
 TEST(KafkaSinkWithoutBroker, open_says_that_no_broker_answers) {
@@ -306,7 +319,8 @@ TEST(KafkaSinkWithoutBroker, open_says_that_no_broker_answers) {
   EXPECT_LT(Clock::now() - from, seconds(6));
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, Errc::unavailable);
-  EXPECT_NE(status.error().message.find("127.0.0.1:1"), std::string::npos) << status.error().message;
+  EXPECT_NE(status.error().message.find("127.0.0.1:1"), std::string::npos)
+      << status.error().message;
   EXPECT_FALSE(status.error().hint.empty());
 }
 

@@ -13,7 +13,8 @@
 
 namespace outbox::test {
 
-[[nodiscard]] inline std::unique_ptr<Sink> make_kafka_sink(std::map<std::string, std::string> settings = {}) {
+[[nodiscard]] inline std::unique_ptr<Sink> make_kafka_sink(
+    std::map<std::string, std::string> settings = {}) {
   SubscriptionSpec spec;
   spec.name = "orders";
   spec.sink = "kafka";

@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "integration/postgres/harness.hpp"
+#include "store/postgres/queries.hpp"
 
 namespace outbox::test {
 namespace {
@@ -17,7 +18,8 @@ class PostgresCatalog : public PostgresTest {
     catalog_ = std::move(*catalog);
   }
   void enqueue(int count) const {
-    (void)connect().exec("SELECT outbox.enqueue('a', i::text, 'E', 'x') FROM generate_series(1, " + std::to_string(count) + ") i");
+    (void)connect().exec("SELECT outbox.enqueue('a', i::text, 'E', 'x') FROM generate_series(1, " +
+                         std::to_string(count) + ") i");
   }
   [[nodiscard]] store::SubscriptionProgress progress(std::int64_t limit = 1000) {
     auto rows = catalog_->subscriptions();
@@ -27,10 +29,12 @@ class PostgresCatalog : public PostgresTest {
     return progress.value_or(store::SubscriptionProgress{});
   }
   /// A settlement as the relay would write it.
-  void settle(const std::string& s1, const std::string& s2, const std::string& position, const std::string& l) const {
-    (void)connect().exec("INSERT INTO outbox.settlement (subscription, kind, lanes, generation, config_version, s1, s2, position, l, "
-                         "acked, filtered) VALUES (1, 'settle', -1, 1, 1, '" + s1 + "', '" + s2 + "', " + position + ", " + l +
-                         ", 3, 2)");
+  void settle(const std::string& s1, const std::string& s2, const std::string& position,
+              const std::string& l) const {
+    (void)connect().exec(
+        "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, config_version, s1, s2, position, l, "
+        "acked, filtered) VALUES (1, 'settle', -1, 1, 1, '" +
+        s1 + "', '" + s2 + "', " + position + ", " + l + ", 3, 2)");
   }
 
   std::unique_ptr<store::Catalog> catalog_;
@@ -80,7 +84,7 @@ TEST_F(PostgresCatalog, pending_in_the_middle_of_a_pair) {
   ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null"})));
   Pg late(database_->url());
   (void)late.exec("BEGIN; SELECT outbox.enqueue('a', 'late', 'E', 'x')");  // seq 1, in flight in s2
-  enqueue(10);                                                              // seq 2 to 11
+  enqueue(10);                                                             // seq 2 to 11
   const std::string s2 = value("SELECT pg_current_snapshot()");
   settle("3:3:", s2, "5", "11");
   EXPECT_EQ(progress().pending, 6);
@@ -96,8 +100,33 @@ TEST_F(PostgresCatalog, pending_in_the_middle_of_a_pair) {
   EXPECT_THAT(progress().last_settled_at, ::testing::MatchesRegex("....-..-..T..:..:......Z"));
 }
 
+TEST_F(PostgresCatalog, pending_is_counted_by_index_also_where_nothing_was_ever_analysed) {
+  Pg admin(database_->url());
+  (void)admin.exec(
+      "INSERT INTO outbox.event (xid, aggregate_type, event_type, payload) "
+      "SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint - i % 50)::text::xid8, 'a', 'b', 'c' "
+      "FROM generate_series(1, 20000) i");
+  const store::postgres::Queries queries("outbox");
+  (void)admin.exec("BEGIN; " + queries.counting_settings.sql);
+  (void)admin.exec("PREPARE drained AS " + queries.pending_drained.sql);
+  (void)admin.exec("PREPARE begun AS " + queries.pending_begun.sql);
+  for (const char* call : {"drained('3', '{}', -1, 100)", "drained('3', '{5,6}', -1, 100)",
+                           "begun('3:3:', '3', -1, 100, 7, '3', '{5,6}')"}) {
+    std::string plan;
+    for (const auto& row :
+         admin.exec(std::string("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE ") + call))
+      plan += *row[0] + "\n";
+    EXPECT_THAT(plan, ::testing::Not(::testing::HasSubstr("Seq Scan"))) << call;
+    EXPECT_THAT(plan, ::testing::Not(::testing::HasSubstr("->  Sort"))) << call;
+    EXPECT_THAT(plan, ::testing::Not(::testing::HasSubstr("rows=20000")))
+        << call << ": more than the limit was read\n"
+        << plan;
+  }
+}
+
 TEST_F(PostgresCatalog, a_config_that_this_version_cannot_read_stands_still) {
-  (void)connect().exec(R"(INSERT INTO outbox.subscription (name, config) VALUES ('odd', '{"sink": 7}'))");
+  (void)connect().exec(
+      R"(INSERT INTO outbox.subscription (name, config) VALUES ('odd', '{"sink": 7}'))");
   ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null"})));
   auto rows = catalog_->subscriptions();
   ASSERT_TRUE(ok(rows));

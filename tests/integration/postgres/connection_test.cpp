@@ -34,9 +34,10 @@ TEST_F(PostgresConnection, values_come_back_as_they_went) {
       "$8::bigint[] = '{-1,2}', $9::bigint IS NULL, $10::smallint");
   auto rows = connection_->exec(
       q, {Param::int8(std::int64_t{-5}), Param::int4(7), Param::boolean(true), Param::uuid(id),
-          Param::bytes(std::string("\0\xff", 2)), Param::text("\xC3\xBC"), Param::xid8_array(std::vector<std::uint64_t>{5, ~0ULL}),
-          Param::int8_array(std::vector<std::int64_t>{-1, 2}), Param::int8(std::optional<std::int64_t>{}),
-          Param::int2(-3)});
+          Param::bytes(std::string("\0\xff", 2)), Param::text("\xC3\xBC"),
+          Param::xid8_array(std::vector<std::uint64_t>{5, ~0ULL}),
+          Param::int8_array(std::vector<std::int64_t>{-1, 2}),
+          Param::int8(std::optional<std::int64_t>{}), Param::int2(-3)});
   ASSERT_TRUE(ok(rows));
   EXPECT_EQ(rows->int8(0, 0), -5);
   EXPECT_EQ(rows->int4(0, 1), 7);
@@ -90,7 +91,8 @@ TEST_F(PostgresConnection, a_session_ended_by_the_server_is_to_be_opened_again) 
   auto pid = connection_->exec(query("SELECT pg_backend_pid()"));
   ASSERT_TRUE(ok(pid));
   Pg other(*environment("OUTBOX_TEST_POSTGRES"));
-  ASSERT_EQ(other.value("SELECT pg_terminate_backend(" + std::to_string(pid->int4(0, 0)) + ")"), "t");
+  ASSERT_EQ(other.value("SELECT pg_terminate_backend(" + std::to_string(pid->int4(0, 0)) + ")"),
+            "t");
   const Query one = query("SELECT 1");
   ASSERT_TRUE(eventually([&] { return !connection_->exec(one); }));
   auto failed = connection_->exec(one);
@@ -99,7 +101,8 @@ TEST_F(PostgresConnection, a_session_ended_by_the_server_is_to_be_opened_again) 
 }
 
 TEST_F(PostgresConnection, refusals_are_one_line_without_the_password) {
-  for (const char* url : {"postgresql://me:secret@127.0.0.1:1/shop", "postgresql://me:secret@127.0.0.1:1/shop?secret=1",
+  for (const char* url : {"postgresql://me:secret@127.0.0.1:1/shop",
+                          "postgresql://me:secret@127.0.0.1:1/shop?secret=1",
                           "host=127.0.0.1 port=1 password=secret secret", "postgresql://[secret"}) {
     auto failed = Connection::open({.url = url}, "test");
     ASSERT_FALSE(failed) << url;
@@ -109,7 +112,8 @@ TEST_F(PostgresConnection, refusals_are_one_line_without_the_password) {
 }
 
 TEST_F(PostgresConnection, an_unknown_database_is_named) {
-  auto failed = Connection::open({.url = url_of_database(*environment("OUTBOX_TEST_POSTGRES"), "no_such_database")}, "test");
+  auto failed = Connection::open(
+      {.url = url_of_database(*environment("OUTBOX_TEST_POSTGRES"), "no_such_database")}, "test");
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, Errc::not_found);
   EXPECT_THAT(failed.error().message, ::testing::HasSubstr("no_such_database"));
@@ -134,14 +138,15 @@ TEST_F(PostgresPooler, statements_go_on_without_being_prepared) {
   bool fell_back = false;
   for (std::int64_t round = 0; round < 20; ++round) {
     // One holds its backend in a transaction while the others run, so backends change hands.
-    const Status status = transact(*connections_[0], queries_, [&](Connection& held) -> Result<Decision> {
-      for (auto* connection : {&held, connections_[1].get(), connections_[2].get()}) {
-        auto rows = connection->exec(next, {Param::int8(round)});
-        if (!rows) return tl::unexpected<Error>(rows.error());
-        EXPECT_EQ(rows->int8(0, 0), round + 1);
-      }
-      return Decision::commit;
-    });
+    const Status status =
+        transact(*connections_[0], queries_, [&](Connection& held) -> Result<Decision> {
+          for (auto* connection : {&held, connections_[1].get(), connections_[2].get()}) {
+            auto rows = connection->exec(next, {Param::int8(round)});
+            if (!rows) return tl::unexpected<Error>(rows.error());
+            EXPECT_EQ(rows->int8(0, 0), round + 1);
+          }
+          return Decision::commit;
+        });
     ASSERT_TRUE(ok(status));
     std::rotate(connections_.begin(), connections_.begin() + 1, connections_.end());
   }

@@ -28,13 +28,19 @@ using postgres::Transaction;
 
 // What is not a transaction of PostgreSQL does not compile.
 template <class T>
-concept Enqueues = requires(const Outbox& box, T&& target, const Event& event) { box.enqueue(std::forward<T>(target), event); };
+concept Enqueues = requires(const Outbox& box, T&& target, const Event& event) {
+  box.enqueue(std::forward<T>(target), event);
+};
 static_assert(Enqueues<Transaction&> && Enqueues<PGconn*> && Enqueues<ShopSession&>);
-static_assert(!Enqueues<sqlite3*> && !Enqueues<const Transaction&> && !Enqueues<Transaction> && !Enqueues<int> &&
-              !Enqueues<std::nullptr_t> && !Enqueues<const char*> && !Enqueues<void*>);
+static_assert(!Enqueues<sqlite3*> && !Enqueues<const Transaction&> && !Enqueues<Transaction> &&
+              !Enqueues<int> && !Enqueues<std::nullptr_t> && !Enqueues<const char*> &&
+              !Enqueues<void*>);
 
 Event order(const std::string& id = "42") {
-  return Event{.aggregate_type = "order", .aggregate_id = id, .event_type = "OrderPlaced", .payload = R"({"total": 12.5})"};
+  return Event{.aggregate_type = "order",
+               .aggregate_id = id,
+               .event_type = "OrderPlaced",
+               .payload = R"({"total": 12.5})"};
 }
 
 Error error_of(const std::function<void()>& call) {
@@ -74,8 +80,9 @@ TEST_F(PostgresEnqueue, commit_writes_the_change_and_the_event) {
       "SELECT id, aggregate_type, aggregate_id, event_type, convert_from(payload, 'UTF8'), content_type, headers, "
       "xid IS NOT NULL, lane = outbox.lane_of('order', '42', id) FROM outbox.event");
   ASSERT_EQ(rows.size(), 1U);
-  EXPECT_THAT(rows[0], ::testing::ElementsAre(id.str(), "order", "42", "OrderPlaced", R"({"total": 12.5})",
-                                              "application/json", "{}", "t", "t"));
+  EXPECT_THAT(rows[0],
+              ::testing::ElementsAre(id.str(), "order", "42", "OrderPlaced", R"({"total": 12.5})",
+                                     "application/json", "{}", "t", "t"));
 }
 
 TEST_F(PostgresEnqueue, rollback_leaves_neither) {
@@ -120,7 +127,8 @@ TEST_F(PostgresEnqueue, a_failed_insert_takes_the_business_change_with_it) {
 }
 
 TEST_F(PostgresEnqueue, outside_a_transaction_is_refused_and_nothing_is_written) {
-  EXPECT_EQ(error_of([&] { (void)box_.enqueue(native(), order()); }).code, Errc::not_in_transaction);
+  EXPECT_EQ(error_of([&] { (void)box_.enqueue(native(), order()); }).code,
+            Errc::not_in_transaction);
   EXPECT_EQ(box_.try_enqueue(native(), order()).error().code, Errc::not_in_transaction);
   Transaction done(native());
   done.commit();
@@ -152,9 +160,11 @@ TEST_F(PostgresEnqueue, what_is_not_valid_is_named_and_the_transaction_goes_on) 
   EXPECT_EQ(error.message, "event_type: is blank");
   bad = order();
   bad.payload = "{";
-  EXPECT_THAT(error_of([&] { (void)box_.enqueue(tx, bad); }).message, ::testing::HasSubstr("payload: is not JSON"));
+  EXPECT_THAT(error_of([&] { (void)box_.enqueue(tx, bad); }).message,
+              ::testing::HasSubstr("payload: is not JSON"));
   const std::vector<Event> half{order("1"), bad};
-  EXPECT_THAT(error_of([&] { (void)box_.enqueue_many(tx, half); }).message, ::testing::StartsWith("event 1: payload"));
+  EXPECT_THAT(error_of([&] { (void)box_.enqueue_many(tx, half); }).message,
+              ::testing::StartsWith("event 1: payload"));
   EXPECT_EQ(PQtransactionStatus(native()), PQTRANS_INTRANS);
   (void)box_.enqueue(tx, order());
   tx.commit();
@@ -179,9 +189,12 @@ TEST_F(PostgresEnqueue, many_keep_their_order_and_ids) {
     ASSERT_EQ(*rows[i][0], ids[i].str()) << i;
     ASSERT_EQ(*rows[i][1], std::to_string(i));
   }
-  EXPECT_EQ(value("SELECT encode(payload, 'hex') || coalesce(content_type, '-') FROM outbox.event WHERE aggregate_id = '8'"),
-            "0001ff-");
-  EXPECT_EQ(value("SELECT headers ->> 'tenant' FROM outbox.event WHERE aggregate_id = '9'"), "a, \"b\" \\ {c}");
+  EXPECT_EQ(
+      value(
+          "SELECT encode(payload, 'hex') || coalesce(content_type, '-') FROM outbox.event WHERE aggregate_id = '8'"),
+      "0001ff-");
+  EXPECT_EQ(value("SELECT headers ->> 'tenant' FROM outbox.event WHERE aggregate_id = '9'"),
+            "a, \"b\" \\ {c}");
 }
 
 TEST_F(PostgresEnqueue, works_after_a_reset_and_after_discard_all) {
@@ -205,7 +218,8 @@ TEST_F(PostgresEnqueue, works_after_a_reset_and_after_discard_all) {
 TEST_F(PostgresEnqueue, a_connection_lost_before_commit_has_no_effect) {
   Transaction tx(native());
   (void)box_.enqueue(tx, order());
-  (void)connect().exec("SELECT pg_terminate_backend(" + std::to_string(PQbackendPID(native())) + ")");
+  (void)connect().exec("SELECT pg_terminate_backend(" + std::to_string(PQbackendPID(native())) +
+                       ")");
   const Error error = error_of([&] { tx.commit(); });
   EXPECT_EQ(error.remedy, Remedy::reconnect);
   EXPECT_EQ(count(), "0");
@@ -237,7 +251,8 @@ TEST_F(PostgresEnqueue, lock_key_is_the_lock_that_the_sql_function_takes) {
   (void)box_.enqueue(native(), locked);
   Pg other(database_->url());
   (void)other.exec("SET lock_timeout = '50ms'");
-  EXPECT_EQ(state_of(other, "SELECT outbox.enqueue('order', '42', 'X', '{}', lock_key => true)"), "55P03");
+  EXPECT_EQ(state_of(other, "SELECT outbox.enqueue('order', '42', 'X', '{}', lock_key => true)"),
+            "55P03");
   (void)connection_->exec("COMMIT");
 }
 

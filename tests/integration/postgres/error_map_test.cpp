@@ -62,24 +62,32 @@ TEST(ErrorMap, says_what_to_redo) {
 }
 
 TEST(ErrorMap, an_old_schema_is_told_to_migrate) {
-  EXPECT_EQ(map_sqlstate("42P01", "x", "relation \"outbox.event\" does not exist").hint, "run: outbox migrate");
+  EXPECT_EQ(map_sqlstate("42P01", "x", "relation \"outbox.event\" does not exist").hint,
+            "run: outbox migrate");
 }
 
 TEST(ErrorMap, a_message_is_one_line) { EXPECT_EQ(one_line("a\n\tb\n\n"), "a; b"); }
 
 TEST(SchemaName, only_plain_names) {
-  for (const char* good : {"outbox", "_x", "Outbox_2"}) EXPECT_TRUE(check_schema_name(good)) << good;
-  for (const char* bad : {"", "2x", "a-b", "a b", "a\"b", "a.b", "\xC3\xBC"}) EXPECT_FALSE(check_schema_name(bad)) << bad;
+  for (const char* good : {"outbox", "_x", "Outbox_2"})
+    EXPECT_TRUE(check_schema_name(good)) << good;
+  for (const char* bad : {"", "2x", "a-b", "a b", "a\"b", "a.b", "\xC3\xBC"})
+    EXPECT_FALSE(check_schema_name(bad)) << bad;
   EXPECT_TRUE(check_schema_name(std::string(63, 'a')));
   EXPECT_FALSE(check_schema_name(std::string(64, 'a')));
   EXPECT_FALSE(check_schema_name(std::string_view("a\0b", 3)));
 }
 
 TEST(Query, has_the_schema_in_place_and_a_name_of_its_own_per_text) {
-  const Query one = prepared("what", "SELECT '{name}' FROM {schema}.event JOIN {schema}.lane", "Select");
+  const Query one =
+      prepared("what", "SELECT '{name}' FROM {schema}.event JOIN {schema}.lane", "Select");
   EXPECT_EQ(one.sql, "SELECT 'Select' FROM \"Select\".event JOIN \"Select\".lane");
-  EXPECT_NE(one.handle, prepared("what", "SELECT '{name}' FROM {schema}.event JOIN {schema}.lane", "other").handle);
-  EXPECT_EQ(one.handle, prepared("else", "SELECT '{name}' FROM {schema}.event JOIN {schema}.lane", "Select").handle);
+  EXPECT_NE(
+      one.handle,
+      prepared("what", "SELECT '{name}' FROM {schema}.event JOIN {schema}.lane", "other").handle);
+  EXPECT_EQ(
+      one.handle,
+      prepared("else", "SELECT '{name}' FROM {schema}.event JOIN {schema}.lane", "Select").handle);
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ template <class T>
   return ::testing::AssertionFailure() << result.error().text();
 }
 
-[[nodiscard]] inline std::unique_ptr<store::Store> open_at(const std::string& url, const std::string& schema = "outbox") {
+[[nodiscard]] inline std::unique_ptr<store::Store> open_at(const std::string& url,
+                                                           const std::string& schema = "outbox") {
   auto store = store::open_store({.url = url, .schema = schema});
   EXPECT_TRUE(ok(store));
   return store ? std::move(*store) : nullptr;

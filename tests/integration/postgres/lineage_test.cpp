@@ -67,7 +67,9 @@ TEST_F(PostgresLineage, a_database_made_with_this_one_as_template_is_the_same_li
   Pg admin(*environment("OUTBOX_TEST_POSTGRES"));
   store_.reset();
   ASSERT_TRUE(eventually([&] {
-    return state_of(admin, "CREATE DATABASE \"" + name + "\" TEMPLATE \"" + database_->name() + "\"").empty();
+    return state_of(admin,
+                    "CREATE DATABASE \"" + name + "\" TEMPLATE \"" + database_->name() + "\"")
+        .empty();
   }));
   EXPECT_TRUE(ok(open_at(url_of_database(*environment("OUTBOX_TEST_POSTGRES"), name))->check()));
   (void)admin.exec("DROP DATABASE \"" + name + "\" WITH (FORCE)");

@@ -15,7 +15,9 @@ class PostgresMaintenance : public PostgresTest {
     return (*maintenance)->run();
   }
   /// Forgets how wide partitions are, so that more are due.
-  void expect_more_traffic() const { (void)connect().exec("UPDATE outbox.meta SET xids_per_s = 5000"); }
+  void expect_more_traffic() const {
+    (void)connect().exec("UPDATE outbox.meta SET xids_per_s = 5000");
+  }
   [[nodiscard]] std::string partitions() const {
     return value("SELECT count(*) - 1 FROM pg_inherits WHERE inhparent = 'outbox.event'::regclass");
   }
@@ -46,13 +48,17 @@ TEST_F(PostgresMaintenance, more_traffic_makes_wider_partitions) {
   EXPECT_GE(runway(), 24LL * 3600 * 5000);
   EXPECT_THAT(run().value(), IsEmpty());
   // The same columns, defaults, constraints and indexes as the others.
-  EXPECT_EQ(value("SELECT count(DISTINCT n) FROM (SELECT i.inhrelid, count(*) n FROM pg_inherits i "
-                  "JOIN pg_index x ON x.indrelid = i.inhrelid WHERE i.inhparent = 'outbox.event'::regclass GROUP BY 1) s"), "1");
+  EXPECT_EQ(
+      value(
+          "SELECT count(DISTINCT n) FROM (SELECT i.inhrelid, count(*) n FROM pg_inherits i "
+          "JOIN pg_index x ON x.indrelid = i.inhrelid WHERE i.inhparent = 'outbox.event'::regclass GROUP BY 1) s"),
+      "1");
 }
 
 TEST_F(PostgresMaintenance, the_rate_is_measured) {
-  (void)connect().exec("UPDATE outbox.meta SET xids_per_s = 1, measured_at = measured_at - interval '100 s', "
-                       "measured_xid = measured_xid - 500000");
+  (void)connect().exec(
+      "UPDATE outbox.meta SET xids_per_s = 1, measured_at = measured_at - interval '100 s', "
+      "measured_xid = measured_xid - 500000");
   ASSERT_TRUE(ok(run()));
   EXPECT_GT(std::stod(value("SELECT xids_per_s FROM outbox.meta")), 4000);
 }
@@ -79,10 +85,12 @@ TEST_F(PostgresMaintenance, an_open_reader_of_the_whole_table_only_delays_it) {
   EXPECT_THAT(run().value(), HasSubstr("partitions added"));
 }
 
-TEST_F(PostgresMaintenance, without_partitions_left_writers_use_the_default_and_new_ones_begin_above) {
+TEST_F(PostgresMaintenance,
+       without_partitions_left_writers_use_the_default_and_new_ones_begin_above) {
   Pg admin(database_->url());
-  for (const auto& row : admin.exec("SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'outbox.event'::regclass "
-                                    "AND inhrelid <> 'outbox.event_default'::regclass")) {
+  for (const auto& row : admin.exec(
+           "SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'outbox.event'::regclass "
+           "AND inhrelid <> 'outbox.event_default'::regclass")) {
     (void)admin.exec("DROP TABLE " + *row[0]);
   }
   (void)admin.exec("SELECT outbox.enqueue('a', '1', 'c', 'd')");

@@ -27,7 +27,9 @@ class PostgresMembership : public PostgresTest {
     return standing.value_or(store::Membership::Standing{});
   }
   /// As if the owner's heartbeats had stopped long ago.
-  void let_lease_pass() const { (void)connect().exec("UPDATE outbox.relay SET heartbeat_at = heartbeat_at - interval '1 hour'"); }
+  void let_lease_pass() const {
+    (void)connect().exec("UPDATE outbox.relay SET heartbeat_at = heartbeat_at - interval '1 hour'");
+  }
   void subscribe(const std::string& name) const {
     ASSERT_TRUE(ok((*store_->catalog())->apply({.name = name, .sink = "null"})));
   }
@@ -42,7 +44,10 @@ TEST_F(PostgresMembership, the_first_owns_and_the_second_waits) {
   EXPECT_EQ(standing.other, "first");
   EXPECT_FALSE(second->vacant().value());
   EXPECT_TRUE(keep(*first).owner);
-  EXPECT_EQ(value("SELECT count(*) FROM outbox.lane WHERE owner = (SELECT id FROM outbox.relay WHERE name = 'first')"), "64");
+  EXPECT_EQ(
+      value(
+          "SELECT count(*) FROM outbox.lane WHERE owner = (SELECT id FROM outbox.relay WHERE name = 'first')"),
+      "64");
 }
 
 TEST_F(PostgresMembership, a_lease_that_has_passed_is_taken_over_and_the_old_owner_hears_of_it) {
@@ -89,7 +94,8 @@ TEST_F(PostgresMembership, an_owner_whose_process_is_gone_is_replaced_at_once) {
   ASSERT_TRUE(keep(*first).owner);
   EXPECT_FALSE(second->vacant().value());
   ChildProcess child({.command = {"/bin/sleep", "1000"}});
-  (void)connect().exec("UPDATE outbox.relay SET pid = " + std::to_string(child.pid()) + ", started = 0 WHERE name = 'first'");
+  (void)connect().exec("UPDATE outbox.relay SET pid = " + std::to_string(child.pid()) +
+                       ", started = 0 WHERE name = 'first'");
   EXPECT_FALSE(second->vacant().value());
   child.kill();
   EXPECT_TRUE(second->vacant().value());
@@ -100,10 +106,12 @@ TEST_F(PostgresMembership, of_a_process_elsewhere_only_the_lease_tells) {
   const auto first = member("first");
   const auto second = member("second");
   ASSERT_TRUE(keep(*first).owner);
-  (void)connect().exec("UPDATE outbox.relay SET pid = 1999999999, boot_id = 'another machine' WHERE name = 'first'");
+  (void)connect().exec(
+      "UPDATE outbox.relay SET pid = 1999999999, boot_id = 'another machine' WHERE name = 'first'");
   EXPECT_FALSE(second->vacant().value());
   EXPECT_FALSE(keep(*second).owner);
-  (void)connect().exec("UPDATE outbox.relay SET boot_id = '" + store::postgres::this_process().boot_id +
+  (void)connect().exec("UPDATE outbox.relay SET boot_id = '" +
+                       store::postgres::this_process().boot_id +
                        "', pid_ns = 'another container' WHERE name = 'first'");
   EXPECT_FALSE(second->vacant().value());
 }
@@ -138,8 +146,10 @@ TEST_F(PostgresMembership, a_takeover_claims_the_newest_cursor_of_every_subscrip
       "WHERE kind = 'claim' ORDER BY subscription");
   const std::string g = std::to_string(generation);
   ASSERT_EQ(claims.size(), 2U);
-  EXPECT_THAT(claims[0], ::testing::ElementsAre("1", "-1", g, "3:3:", "100:120:110", "7", "7", "20", "0"));
-  EXPECT_THAT(claims[1], ::testing::ElementsAre("2", "-1", g, "3:3:", std::nullopt, "0", std::nullopt, std::nullopt, "0"));
+  EXPECT_THAT(claims[0],
+              ::testing::ElementsAre("1", "-1", g, "3:3:", "100:120:110", "7", "7", "20", "0"));
+  EXPECT_THAT(claims[1], ::testing::ElementsAre("2", "-1", g, "3:3:", std::nullopt, "0",
+                                                std::nullopt, std::nullopt, "0"));
 }
 
 TEST_F(PostgresMembership, a_late_row_of_the_old_owner_does_not_count) {
@@ -173,8 +183,8 @@ TEST_F(PostgresMembership, lanes_at_different_cursors_are_claimed_apart) {
       "(1, 'settle', 5, 0, 1, '3:3:', '50:50:'), (1, 'settle', (1::bigint << 63), 0, 1, '3:3:', '60:60:')");
   const auto first = member("first");
   ASSERT_TRUE(keep(*first).owner);
-  const auto claims = connect().exec(
-      "SELECT lanes FROM outbox.settlement WHERE kind = 'claim' ORDER BY lanes");
+  const auto claims =
+      connect().exec("SELECT lanes FROM outbox.settlement WHERE kind = 'claim' ORDER BY lanes");
   ASSERT_EQ(claims.size(), 3U);
   EXPECT_EQ(*claims[0][0], std::to_string(std::numeric_limits<std::int64_t>::min()));
   EXPECT_EQ(*claims[1][0], "5");
@@ -195,7 +205,8 @@ TEST_F(PostgresMembership, heartbeats_survive_a_row_that_moved) {
   (void)connect().exec("UPDATE outbox.relay SET name = 'renamed'");
   (void)connect().exec("VACUUM FULL outbox.relay");
   EXPECT_TRUE(keep(*first).owner);
-  EXPECT_EQ(value("SELECT clock_timestamp() - heartbeat_at < interval '10 s' FROM outbox.relay"), "t");
+  EXPECT_EQ(value("SELECT clock_timestamp() - heartbeat_at < interval '10 s' FROM outbox.relay"),
+            "t");
 }
 
 TEST_F(PostgresMembership, the_list_of_relays_tells_who_delivers_and_who_lives) {
@@ -203,7 +214,8 @@ TEST_F(PostgresMembership, the_list_of_relays_tells_who_delivers_and_who_lives) 
   const auto second = member("second");
   ASSERT_TRUE(keep(*first).owner);
   EXPECT_FALSE(keep(*second).owner);
-  (void)connect().exec("UPDATE outbox.relay SET heartbeat_at = heartbeat_at - interval '1 hour' WHERE name = 'second'");
+  (void)connect().exec(
+      "UPDATE outbox.relay SET heartbeat_at = heartbeat_at - interval '1 hour' WHERE name = 'second'");
   auto relays = (*store_->catalog())->relays();
   ASSERT_TRUE(ok(relays));
   ASSERT_EQ(relays->size(), 2U);

@@ -31,7 +31,7 @@ TEST_F(PostgresMigrate, twice_changes_nothing) {
 }
 
 /// The other half of two_processes_at_once: runs in processes of its own.
-TEST(PostgresMigrateChild, DISABLED_migrates) { // NOLINT(readability-identifier-naming)
+TEST(PostgresMigrateChild, DISABLED_migrates) {  // NOLINT(readability-identifier-naming)
   auto applied = open_at(*environment("OUTBOX_TEST_CHILD_URL"))->migrate();
   ASSERT_TRUE(ok(applied));
 }
@@ -39,9 +39,10 @@ TEST(PostgresMigrateChild, DISABLED_migrates) { // NOLINT(readability-identifier
 TEST_F(PostgresMigrate, two_processes_at_once) {
   std::vector<std::unique_ptr<ChildProcess>> children;
   for (int i = 0; i < 4; ++i) {
-    children.push_back(std::make_unique<ChildProcess>(ChildProcess::Options{
-        .command = {"/proc/self/exe", "--gtest_filter=*DISABLED_migrates", "--gtest_also_run_disabled_tests"},
-        .environment = {{"OUTBOX_TEST_CHILD_URL", database_->url()}}}));
+    children.push_back(std::make_unique<ChildProcess>(
+        ChildProcess::Options{.command = {"/proc/self/exe", "--gtest_filter=*DISABLED_migrates",
+                                          "--gtest_also_run_disabled_tests"},
+                              .environment = {{"OUTBOX_TEST_CHILD_URL", database_->url()}}}));
   }
   for (const auto& child : children) EXPECT_EQ(child->wait(), 0);
   EXPECT_TRUE(ok(store_->check()));
@@ -60,7 +61,8 @@ TEST_F(PostgresMigrate, no_schema_names_the_command) {
 
 TEST_F(PostgresMigrate, a_newer_schema_is_refused) {
   ASSERT_TRUE(ok(store_->migrate()));
-  (void)database_->connect().exec("INSERT INTO outbox.migration (version, name, checksum) VALUES (99, '0099_later', 'x')");
+  (void)database_->connect().exec(
+      "INSERT INTO outbox.migration (version, name, checksum) VALUES (99, '0099_later', 'x')");
   const Status status = store_->check();
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, Errc::unsupported);
@@ -77,7 +79,8 @@ TEST_F(PostgresMigrate, an_edited_migration_is_refused) {
 }
 
 TEST_F(PostgresMigrate, a_schema_of_any_name_and_several_in_one_database) {
-  for (const std::string& name : {std::string("Order"), std::string(63, 'x'), std::string("outbox")}) {
+  for (const std::string& name :
+       {std::string("Order"), std::string(63, 'x'), std::string("outbox")}) {
     const auto store = open_at(database_->url(), name);
     ASSERT_TRUE(ok(store->migrate())) << name;
     EXPECT_TRUE(ok(store->check())) << name;
@@ -121,14 +124,15 @@ TEST_F(PostgresMigrate, an_unreachable_server_is_one_line) {
 TEST_F(PostgresMigrate, by_a_user_without_rights_over_roles) {
   Pg admin(database_->url());
   const std::string user = database_->name() + "_user";
-  (void)admin.exec("CREATE ROLE \"" + user + "\" LOGIN; GRANT CREATE ON DATABASE \"" + database_->name() + "\" TO \"" + user +
-                   "\"");
+  (void)admin.exec("CREATE ROLE \"" + user + "\" LOGIN; GRANT CREATE ON DATABASE \"" +
+                   database_->name() + "\" TO \"" + user + "\"");
   std::string url = database_->url();
   url.replace(url.find("postgres@"), 9, user + "@");
   const auto store = open_at(url);
   EXPECT_TRUE(ok(store->migrate()));
   EXPECT_TRUE(ok(store->check()));
-  EXPECT_EQ(admin.value("SELECT nspowner::regrole = '\"" + user + "\"'::regrole FROM pg_namespace WHERE nspname = 'outbox'"),
+  EXPECT_EQ(admin.value("SELECT nspowner::regrole = '\"" + user +
+                        "\"'::regrole FROM pg_namespace WHERE nspname = 'outbox'"),
             "t");
   auto maintenance = store->maintenance();
   ASSERT_TRUE(ok(maintenance));

@@ -23,16 +23,20 @@ TEST_F(PostgresRoles, the_application_enqueues_and_nothing_else) {
   may("INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES ('a', 'b', '1') RETURNING id");
   may("INSERT INTO outbox.event (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers) "
       "VALUES (gen_random_uuid(), 'a', 'b', 'c', 'd', NULL, '{}')");
-  may_not("INSERT INTO outbox.event (xid, aggregate_type, event_type, payload) VALUES ('5', 'a', 'b', 'c')");
-  may_not("INSERT INTO outbox.event (seq, aggregate_type, event_type, payload) VALUES (5, 'a', 'b', 'c')");
-  may_not("INSERT INTO outbox.event (created_at, aggregate_type, event_type, payload) VALUES (now(), 'a', 'b', 'c')");
+  may_not(
+      "INSERT INTO outbox.event (xid, aggregate_type, event_type, payload) VALUES ('5', 'a', 'b', 'c')");
+  may_not(
+      "INSERT INTO outbox.event (seq, aggregate_type, event_type, payload) VALUES (5, 'a', 'b', 'c')");
+  may_not(
+      "INSERT INTO outbox.event (created_at, aggregate_type, event_type, payload) VALUES (now(), 'a', 'b', 'c')");
   may_not("SELECT * FROM outbox.event");
   may_not("UPDATE outbox.event SET payload = ''");
   may_not("DELETE FROM outbox.event");
   may_not("TRUNCATE outbox.event");
   may_not("SELECT setval('outbox.event_seq', 1)");
   may_not("SELECT * FROM outbox.subscription");
-  may_not("INSERT INTO outbox.settlement (subscription, kind, lanes, generation) VALUES (0, 'mark', 0, 0)");
+  may_not(
+      "INSERT INTO outbox.settlement (subscription, kind, lanes, generation) VALUES (0, 'mark', 0, 0)");
   may_not("SELECT outbox.make_partitions()");
   may_not("CREATE TABLE outbox.mine (x int)");
 }
@@ -64,16 +68,22 @@ TEST_F(PostgresRoles, the_reader_reads) {
 
 TEST_F(PostgresRoles, everything_belongs_to_the_owner_which_cannot_log_in) {
   EXPECT_EQ(value("SELECT count(*) FROM pg_class WHERE relnamespace = 'outbox'::regnamespace "
-                  "AND relowner <> 'outbox_owner'::regrole"), "0");
-  EXPECT_EQ(value("SELECT bool_or(rolcanlogin OR rolsuper OR rolcreatedb OR rolcreaterole) FROM pg_roles "
-                  "WHERE rolname LIKE 'outbox\\_%' AND rolname IN "
-                  "('outbox_owner', 'outbox_app', 'outbox_relay', 'outbox_reader')"), "f");
+                  "AND relowner <> 'outbox_owner'::regrole"),
+            "0");
+  EXPECT_EQ(
+      value("SELECT bool_or(rolcanlogin OR rolsuper OR rolcreatedb OR rolcreaterole) FROM pg_roles "
+            "WHERE rolname LIKE 'outbox\\_%' AND rolname IN "
+            "('outbox_owner', 'outbox_app', 'outbox_relay', 'outbox_reader')"),
+      "f");
 }
 
 TEST_F(PostgresRoles, the_relays_plans_do_not_depend_on_statistics) {
-  EXPECT_EQ(value("SELECT s.setconfig @> ARRAY['jit=off', 'max_parallel_workers_per_gather=0', 'enable_seqscan=off', "
-                  "'plan_cache_mode=force_generic_plan'] FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole "
-                  "WHERE r.rolname = 'outbox_relay' AND s.setdatabase = 0"), "t");
+  EXPECT_EQ(
+      value(
+          "SELECT s.setconfig @> ARRAY['jit=off', 'max_parallel_workers_per_gather=0', 'enable_seqscan=off', "
+          "'plan_cache_mode=force_generic_plan'] FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole "
+          "WHERE r.rolname = 'outbox_relay' AND s.setdatabase = 0"),
+      "t");
 }
 
 TEST_F(PostgresRoles, a_relay_with_the_relays_role_works) {

@@ -21,18 +21,23 @@ class PostgresSql : public PostgresTest {
   }
   /// The newest event as text.
   [[nodiscard]] PgRow newest() {
-    return connection_->exec(
-        "SELECT aggregate_type, aggregate_id, event_type, convert_from(payload, 'UTF8'), content_type, headers "
-        "FROM outbox.event ORDER BY seq DESC LIMIT 1").at(0);
+    return connection_
+        ->exec(
+            "SELECT aggregate_type, aggregate_id, event_type, convert_from(payload, 'UTF8'), content_type, headers "
+            "FROM outbox.event ORDER BY seq DESC LIMIT 1")
+        .at(0);
   }
-  [[nodiscard]] std::string complaint(const std::string& sql) { return complaint_of(*connection_, "SELECT outbox." + sql); }
+  [[nodiscard]] std::string complaint(const std::string& sql) {
+    return complaint_of(*connection_, "SELECT outbox." + sql);
+  }
 
   std::unique_ptr<Pg> connection_;
 };
 
 TEST_F(PostgresSql, an_untyped_literal_is_text_and_json_when_it_looks_like_it) {
   (void)connection_->exec(R"(SELECT outbox.enqueue('order', '42', 'OrderPlaced', '{"a":  1}'))");
-  EXPECT_THAT(newest(), ElementsAre("order", "42", "OrderPlaced", R"({"a":  1})", "application/json", "{}"));
+  EXPECT_THAT(newest(),
+              ElementsAre("order", "42", "OrderPlaced", R"({"a":  1})", "application/json", "{}"));
   (void)connection_->exec("SELECT outbox.enqueue('order', '42', 'OrderPlaced', 'hello')");
   EXPECT_THAT(newest(), ElementsAre("order", "42", "OrderPlaced", "hello", std::nullopt, "{}"));
   (void)connection_->exec("SELECT outbox.enqueue('order', '42', 'OrderPlaced', '[not json')");
@@ -40,44 +45,64 @@ TEST_F(PostgresSql, an_untyped_literal_is_text_and_json_when_it_looks_like_it) {
 }
 
 TEST_F(PostgresSql, jsonb_bytea_and_named_arguments) {
-  (void)connection_->exec(R"(SELECT outbox.enqueue('order', NULL, 'A', '{"a": 1}'::jsonb, '{"k": "v"}'))");
-  EXPECT_THAT(newest(), ElementsAre("order", "", "A", R"({"a": 1})", "application/json", R"({"k": "v"})"));
-  (void)connection_->exec("SELECT outbox.enqueue('order', '1', 'B', '\\x68c3bc'::bytea, content_type => 'text/plain')");
+  (void)connection_->exec(
+      R"(SELECT outbox.enqueue('order', NULL, 'A', '{"a": 1}'::jsonb, '{"k": "v"}'))");
+  EXPECT_THAT(newest(),
+              ElementsAre("order", "", "A", R"({"a": 1})", "application/json", R"({"k": "v"})"));
+  (void)connection_->exec(
+      "SELECT outbox.enqueue('order', '1', 'B', '\\x68c3bc'::bytea, content_type => 'text/plain')");
   EXPECT_THAT(newest(), ElementsAre("order", "1", "B", "h\xC3\xBC", "text/plain", "{}"));
-  EXPECT_EQ(connection_->value("SELECT outbox.enqueue('order', '1', 'C', 'x', id => '0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1')"),
-            "0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1");
+  EXPECT_EQ(
+      connection_->value(
+          "SELECT outbox.enqueue('order', '1', 'C', 'x', id => '0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1')"),
+      "0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1");
 }
 
 TEST_F(PostgresSql, parameters_without_a_type_resolve) {
-  (void)connection_->exec("SELECT outbox.enqueue($1, $2, $3, $4)", {"order", "42", "OrderPlaced", R"({"a": 1})"});
-  EXPECT_THAT(newest(), ElementsAre("order", "42", "OrderPlaced", R"({"a": 1})", "application/json", "{}"));
+  (void)connection_->exec("SELECT outbox.enqueue($1, $2, $3, $4)",
+                          {"order", "42", "OrderPlaced", R"({"a": 1})"});
+  EXPECT_THAT(newest(),
+              ElementsAre("order", "42", "OrderPlaced", R"({"a": 1})", "application/json", "{}"));
 }
 
 TEST_F(PostgresSql, new_ids_are_uuids_of_version_7_of_now) {
   const std::string id = connection_->value("SELECT outbox.enqueue('a', 'b', 'c', 'd')");
   EXPECT_EQ(id[14], '7');
   EXPECT_THAT(std::string("89ab"), HasSubstr(std::string(1, id[19])));
-  EXPECT_EQ(connection_->value("SELECT abs(('x' || lpad(left(replace(id::text, '-', ''), 12), 16, '0'))::bit(64)::bigint "
-                               "- extract(epoch FROM clock_timestamp()) * 1000) < 60000 FROM outbox.event"), "t");
+  EXPECT_EQ(
+      connection_->value(
+          "SELECT abs(('x' || lpad(left(replace(id::text, '-', ''), 12), 16, '0'))::bit(64)::bigint "
+          "- extract(epoch FROM clock_timestamp()) * 1000) < 60000 FROM outbox.event"),
+      "t");
 }
 
 TEST_F(PostgresSql, refuses_with_the_fields_name) {
   EXPECT_THAT(complaint("enqueue(' ', 'b', 'c', 'd')"), HasSubstr("aggregate_type: is blank"));
   EXPECT_THAT(complaint("enqueue('', 'b', 'c', 'd')"), HasSubstr("aggregate_type: is empty"));
-  EXPECT_THAT(complaint("enqueue('a', E'b\\n', 'c', 'd')"), HasSubstr("aggregate_id: contains a control character"));
-  EXPECT_THAT(complaint("enqueue('a', 'b', repeat('c', 256), 'd')"), HasSubstr("event_type: is 256 bytes long"));
+  EXPECT_THAT(complaint("enqueue('a', E'b\\n', 'c', 'd')"),
+              HasSubstr("aggregate_id: contains a control character"));
+  EXPECT_THAT(complaint("enqueue('a', 'b', repeat('c', 256), 'd')"),
+              HasSubstr("event_type: is 256 bytes long"));
   EXPECT_THAT(complaint("enqueue('a', 'b', NULL, 'd')"), HasSubstr("event_type: is null"));
   EXPECT_THAT(complaint("enqueue('a', 'b', 'c', NULL::jsonb)"), HasSubstr("payload: is null"));
-  EXPECT_THAT(complaint("enqueue('a', 'b', 'c', repeat('d', 1048577))"), HasSubstr("payload: is 1048577 bytes"));
-  EXPECT_THAT(complaint("enqueue('a', 'b', 'c', '{', content_type => 'application/json')"), HasSubstr("payload: is not JSON"));
+  EXPECT_THAT(complaint("enqueue('a', 'b', 'c', repeat('d', 1048577))"),
+              HasSubstr("payload: is 1048577 bytes"));
+  EXPECT_THAT(complaint("enqueue('a', 'b', 'c', '{', content_type => 'application/json')"),
+              HasSubstr("payload: is not JSON"));
   EXPECT_THAT(complaint("enqueue('a', 'b', 'c', '\\xff'::bytea, content_type => 'a/x+JSON; v=1')"),
               HasSubstr("payload: is not JSON"));
-  EXPECT_THAT(complaint("enqueue('a', 'b', 'c', 'd', content_type => 'text')"), HasSubstr("content_type: is not a media type"));
-  EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', 'd', '{"x y": "1"}'))"), HasSubstr("headers: 'x y' is not a header name"));
-  EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', 'd', '{"x": 1}'))"), HasSubstr("headers: the value of 'x' is not a string"));
-  EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', 'd', '{"x": "1", "X": "1"}'))"), HasSubstr("is given twice"));
-  EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', 'd', '{"Outbox-Seq": "1"}'))"), HasSubstr("is reserved"));
-  EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', 'd', '{"x": "1\n2"}'))"), HasSubstr("contains a line break"));
+  EXPECT_THAT(complaint("enqueue('a', 'b', 'c', 'd', content_type => 'text')"),
+              HasSubstr("content_type: is not a media type"));
+  EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', 'd', '{"x y": "1"}'))"),
+              HasSubstr("headers: 'x y' is not a header name"));
+  EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', 'd', '{"x": 1}'))"),
+              HasSubstr("headers: the value of 'x' is not a string"));
+  EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', 'd', '{"x": "1", "X": "1"}'))"),
+              HasSubstr("is given twice"));
+  EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', 'd', '{"Outbox-Seq": "1"}'))"),
+              HasSubstr("is reserved"));
+  EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', 'd', '{"x": "1\n2"}'))"),
+              HasSubstr("contains a line break"));
   EXPECT_EQ(state_of(*connection_, "SELECT outbox.enqueue(' ', 'b', 'c', 'd')"), "22023");
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "0");
 }
@@ -93,7 +118,8 @@ TEST_F(PostgresSql, a_refusal_leaves_the_transaction_usable_behind_a_savepoint) 
 
 TEST_F(PostgresSql, the_payload_limit_is_a_setting) {
   (void)connection_->exec("SET outbox.payload_limit = '10'");
-  EXPECT_THAT(complaint("enqueue('a', 'b', 'c', '12345678901')"), HasSubstr("at most 10 are allowed"));
+  EXPECT_THAT(complaint("enqueue('a', 'b', 'c', '12345678901')"),
+              HasSubstr("at most 10 are allowed"));
   (void)connection_->exec("SET outbox.payload_limit = '3000000'");
   EXPECT_EQ(complaint("enqueue('a', 'b', 'c', repeat('x', 2000000))"), "");
 }
@@ -111,20 +137,28 @@ TEST_F(PostgresSql, many_keep_their_order) {
   EXPECT_THAT(rows[0], ElementsAre(ids[0][0], "A", R"({"x": 1})", "application/json", "{}"));
   EXPECT_THAT(rows[1], ElementsAre(ids[1][0], "B", "text", std::nullopt, R"({"k": "v"})"));
   EXPECT_THAT(rows[2], ElementsAre(ids[2][0], "C", "h\xC3\xBC", "text/plain", "{}"));
-  EXPECT_THAT(rows[3], ElementsAre("0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1", "D", "null", "application/json", "{}"));
+  EXPECT_THAT(rows[3], ElementsAre("0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1", "D", "null",
+                                   "application/json", "{}"));
 }
 
 TEST_F(PostgresSql, of_many_all_or_none) {
   const std::string good = R"({"aggregate_type": "a", "event_type": "E", "payload": 1})";
-  const auto refused = [&](const std::string& bad) { return complaint("enqueue_many('[" + good + ", " + bad + "]')"); };
+  const auto refused = [&](const std::string& bad) {
+    return complaint("enqueue_many('[" + good + ", " + bad + "]')");
+  };
   EXPECT_THAT(refused("1"), HasSubstr("event 1: is not a JSON object"));
-  EXPECT_THAT(refused(R"({"aggregate_type": "a", "event_type": "E"})"), HasSubstr("event 1: payload: is missing"));
-  EXPECT_THAT(refused(R"({"aggregate_type": "a", "payload": 1})"), HasSubstr("event 1: event_type: is null"));
+  EXPECT_THAT(refused(R"({"aggregate_type": "a", "event_type": "E"})"),
+              HasSubstr("event 1: payload: is missing"));
+  EXPECT_THAT(refused(R"({"aggregate_type": "a", "payload": 1})"),
+              HasSubstr("event 1: event_type: is null"));
   EXPECT_THAT(refused(R"({"aggregate_type": "a", "event_type": "E", "payload": 1, "typo": 1})"),
               HasSubstr("event 1: 'typo': unknown member"));
-  EXPECT_THAT(refused(R"({"aggregate_type": 5, "event_type": "E", "payload": 1})"), HasSubstr("is not a string"));
-  EXPECT_THAT(refused(R"({"aggregate_type": "a", "event_type": "E", "payload": 1, "id": "x"})"), HasSubstr("id: is not a UUID"));
-  EXPECT_THAT(refused(R"({"aggregate_type": "a", "event_type": "E", "payload_base64": "!"})"), HasSubstr("is not base64"));
+  EXPECT_THAT(refused(R"({"aggregate_type": 5, "event_type": "E", "payload": 1})"),
+              HasSubstr("is not a string"));
+  EXPECT_THAT(refused(R"({"aggregate_type": "a", "event_type": "E", "payload": 1, "id": "x"})"),
+              HasSubstr("id: is not a UUID"));
+  EXPECT_THAT(refused(R"({"aggregate_type": "a", "event_type": "E", "payload_base64": "!"})"),
+              HasSubstr("is not base64"));
   EXPECT_THAT(complaint("enqueue_many('{}')"), HasSubstr("is not a JSON array"));
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "0");
 }
@@ -136,35 +170,45 @@ TEST_F(PostgresSql, the_view_takes_plain_inserts_and_returns_ids) {
   ASSERT_EQ(rows.size(), 2U);
   EXPECT_EQ(*rows[0][0], value("SELECT id FROM outbox.event WHERE aggregate_id = '1'"));
   EXPECT_THAT(newest(), ElementsAre("order", "2", "B", "[]", "application/json", "{}"));
-  EXPECT_THAT(complaint_of(*connection_, "INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES (' ', 'A', '1')"),
-              HasSubstr("aggregate_type: is blank"));
+  EXPECT_THAT(
+      complaint_of(
+          *connection_,
+          "INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES (' ', 'A', '1')"),
+      HasSubstr("aggregate_type: is blank"));
 }
 
 TEST_F(PostgresSql, from_psql_in_the_callers_transaction) {
   OUTBOX_NEEDS_PGBIN();
   const TempDir folder;
   const std::string script = folder.file("script.sql");
-  std::ofstream(script) << "BEGIN;\nCREATE TABLE orders (id int);\nINSERT INTO orders VALUES (42);\n"
-                           "SELECT outbox.enqueue('order', '42', 'OrderPlaced', '{\"total\": 12.5}');\nCOMMIT;\n"
-                           "BEGIN;\nSELECT outbox.enqueue('order', '43', 'OrderPlaced', '{}');\nROLLBACK;\n"
-                           "INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload)\n"
-                           "VALUES ('order', '44', 'OrderPlaced', '{\"total\": 1}') RETURNING id;\n";
-  ChildProcess psql({.command = {*environment("OUTBOX_TEST_PGBIN") + "/psql", "-X", "-v", "ON_ERROR_STOP=1", "-f", script,
-                                 database_->url()},
+  std::ofstream(script)
+      << "BEGIN;\nCREATE TABLE orders (id int);\nINSERT INTO orders VALUES (42);\n"
+         "SELECT outbox.enqueue('order', '42', 'OrderPlaced', '{\"total\": 12.5}');\nCOMMIT;\n"
+         "BEGIN;\nSELECT outbox.enqueue('order', '43', 'OrderPlaced', '{}');\nROLLBACK;\n"
+         "INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload)\n"
+         "VALUES ('order', '44', 'OrderPlaced', '{\"total\": 1}') RETURNING id;\n";
+  ChildProcess psql({.command = {*environment("OUTBOX_TEST_PGBIN") + "/psql", "-X", "-v",
+                                 "ON_ERROR_STOP=1", "-f", script, database_->url()},
                      .output = folder.file("output")});
   ASSERT_EQ(psql.wait(), 0);
   EXPECT_EQ(value("SELECT string_agg(aggregate_id, ',' ORDER BY seq) FROM outbox.event"), "42,44");
 }
 
 TEST_F(PostgresSql, equal_keys_share_a_lane_and_events_without_key_spread) {
-  (void)connection_->exec("SELECT outbox.enqueue('order', (i % 7)::text, 'E', 'x') FROM generate_series(1, 700) i");
-  EXPECT_EQ(value("SELECT max(n) FROM (SELECT count(DISTINCT lane) n FROM outbox.event GROUP BY aggregate_id) s"), "1");
+  (void)connection_->exec(
+      "SELECT outbox.enqueue('order', (i % 7)::text, 'E', 'x') FROM generate_series(1, 700) i");
+  EXPECT_EQ(
+      value(
+          "SELECT max(n) FROM (SELECT count(DISTINCT lane) n FROM outbox.event GROUP BY aggregate_id) s"),
+      "1");
   (void)connection_->exec("TRUNCATE outbox.event");
-  (void)connection_->exec("SELECT outbox.enqueue('order', '', 'E', 'x') FROM generate_series(1, 2000) i");
+  (void)connection_->exec(
+      "SELECT outbox.enqueue('order', '', 'E', 'x') FROM generate_series(1, 2000) i");
   EXPECT_EQ(value("SELECT count(DISTINCT lane) FROM outbox.event"), "64");
   // Never change what a key's lane is: cursors stand per lane.
   EXPECT_EQ(value("SELECT outbox.lane_of('order', '42', gen_random_uuid())"), "24");
-  EXPECT_EQ(value("SELECT outbox.lane_of('order', '', '9563fa12-b3b5-4ab7-9b3c-1c64e1d2e1a5')"), "39");
+  EXPECT_EQ(value("SELECT outbox.lane_of('order', '', '9563fa12-b3b5-4ab7-9b3c-1c64e1d2e1a5')"),
+            "39");
 }
 
 TEST_F(PostgresSql, the_lane_does_not_depend_on_the_search_path) {

@@ -24,7 +24,9 @@ class PostgresWakeup : public PostgresTest {
     EXPECT_TRUE(ok(woken));
     return woken.value_or(Wake::interrupted);
   }
-  static void enqueue(Pg& connection) { (void)connection.exec("SELECT outbox.enqueue('a', 'b', 'c', 'd')"); }
+  static void enqueue(Pg& connection) {
+    (void)connection.exec("SELECT outbox.enqueue('a', 'b', 'c', 'd')");
+  }
 };
 
 TEST_F(PostgresWakeup, a_commit_wakes) {
@@ -32,7 +34,8 @@ TEST_F(PostgresWakeup, a_commit_wakes) {
   ASSERT_TRUE(sleeper->arm().value());
   EXPECT_EQ(wait(*sleeper, milliseconds(20)), Wake::timeout);
   Pg writer(database_->url());
-  (void)writer.exec("INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES ('a', 'b', '1')");
+  (void)writer.exec(
+      "INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES ('a', 'b', '1')");
   EXPECT_EQ(wait(*sleeper, seconds(30)), Wake::notified);
   EXPECT_TRUE(ok(sleeper->disarm()));
 }
@@ -90,8 +93,9 @@ TEST_F(PostgresWakeup, one_that_was_stopped_while_armed_loses_the_lock_soon) {
   ASSERT_TRUE(sleeper->arm().value());
   // Nobody waits, as if the process had been stopped.
   Pg other(database_->url());
-  const char* const held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND mode = 'ExclusiveLock' "
-                           "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+  const char* const held =
+      "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND mode = 'ExclusiveLock' "
+      "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
   EXPECT_EQ(other.value(held), "1");
   EXPECT_TRUE(eventually([&] { return other.value(held) == "0"; }));
   auto woken = sleeper->wait(seconds(5));
@@ -109,12 +113,14 @@ TEST_F(PostgresWakeup, a_session_that_is_not_armed_may_be_silent) {
 
 TEST_F(PostgresWakeup, prepared_transactions_need_it_off) {
   Pg writer(database_->url());
-  if (writer.value("SHOW max_prepared_transactions") == "0") GTEST_SKIP() << "the server allows no prepared transactions";
+  if (writer.value("SHOW max_prepared_transactions") == "0")
+    GTEST_SKIP() << "the server allows no prepared transactions";
   const auto sleeper = wakeup();
   ASSERT_TRUE(sleeper->arm().value());
   (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', 'd')");
   EXPECT_EQ(state_of(writer, "PREPARE TRANSACTION 'outbox_test'"), "0A000");
-  (void)writer.exec("ROLLBACK; SET outbox.wake = off; BEGIN; SELECT outbox.enqueue('a', 'b', 'c', 'd')");
+  (void)writer.exec(
+      "ROLLBACK; SET outbox.wake = off; BEGIN; SELECT outbox.enqueue('a', 'b', 'c', 'd')");
   EXPECT_EQ(state_of(writer, "PREPARE TRANSACTION 'outbox_test'"), "");
   (void)writer.exec("COMMIT PREPARED 'outbox_test'");
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "1");
@@ -122,7 +128,8 @@ TEST_F(PostgresWakeup, prepared_transactions_need_it_off) {
 
 TEST_F(PostgresWakeup, behind_a_pooler_it_is_never_armed) {
   OUTBOX_NEEDS("OUTBOX_TEST_PGBOUNCER", "pgbouncer in transaction mode");
-  const auto pooled = open_at(url_of_database(*environment("OUTBOX_TEST_PGBOUNCER"), database_->name()));
+  const auto pooled =
+      open_at(url_of_database(*environment("OUTBOX_TEST_PGBOUNCER"), database_->name()));
   auto sleeper = pooled->wakeup(true);
   ASSERT_TRUE(ok(sleeper));
   EXPECT_FALSE((*sleeper)->arm().value());
@@ -142,7 +149,8 @@ TEST_F(PostgresWakeup, no_commit_is_missed) {
       while (!stop) {
         (void)writer.exec("BEGIN");
         enqueue(writer);
-        if (random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
+        if (random() % 4 == 0)
+          std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
         (void)writer.exec("COMMIT");
         ++committed;
         std::this_thread::sleep_for(std::chrono::microseconds(random() % 20000));
@@ -150,10 +158,13 @@ TEST_F(PostgresWakeup, no_commit_is_missed) {
     });
   }
   Pg reader(database_->url());
-  const auto visible = [&] { return std::stoll(reader.value("SELECT count(*) FROM outbox.event")); };
+  const auto visible = [&] {
+    return std::stoll(reader.value("SELECT count(*) FROM outbox.event"));
+  };
   const auto sleeper = wakeup();
   int slept = 0;
-  for (const auto until = std::chrono::steady_clock::now() + seconds(6) * soak_factor(); std::chrono::steady_clock::now() < until;) {
+  for (const auto until = std::chrono::steady_clock::now() + seconds(6) * soak_factor();
+       std::chrono::steady_clock::now() < until;) {
     auto armed = sleeper->arm();
     ASSERT_TRUE(ok(armed));
     if (!*armed) continue;

@@ -36,10 +36,12 @@ inline std::unique_ptr<Relay> relay_of(RelayOptions options) {
 }
 
 /// Gives the subscription a sink that records, and returns what it will hold.
-inline std::shared_ptr<const testing::Recording> record(Relay& relay, const std::string& subscription) {
+inline std::shared_ptr<const testing::Recording> record(Relay& relay,
+                                                        const std::string& subscription) {
   auto sink = std::make_unique<testing::RecordingSink>();
   auto recording = sink->recording();
-  if (auto status = relay.use(subscription, std::move(sink)); !status) throw std::runtime_error(status.error().text());
+  if (auto status = relay.use(subscription, std::move(sink)); !status)
+    throw std::runtime_error(status.error().text());
   return recording;
 }
 
@@ -51,13 +53,15 @@ inline SubscriptionReport report_of(const Relay& relay, const std::string& subsc
 }
 
 inline std::size_t committed(const std::vector<Attempt>& attempts) {
-  return static_cast<std::size_t>(std::count_if(attempts.begin(), attempts.end(),
-                                                [](const Attempt& a) { return a.end == Attempt::End::committed; }));
+  return static_cast<std::size_t>(
+      std::count_if(attempts.begin(), attempts.end(),
+                    [](const Attempt& a) { return a.end == Attempt::End::committed; }));
 }
 
 inline std::vector<Attempt> of_type(const std::vector<Attempt>& attempts, const std::string& type) {
   std::vector<Attempt> some;
-  std::copy_if(attempts.begin(), attempts.end(), std::back_inserter(some), [&](const Attempt& a) { return a.type == type; });
+  std::copy_if(attempts.begin(), attempts.end(), std::back_inserter(some),
+               [&](const Attempt& a) { return a.type == type; });
   return some;
 }
 
@@ -66,8 +70,8 @@ inline void append(std::vector<Attempt>& all, const std::vector<Attempt>& more) 
 }
 
 /// Every promise, and not one duplicate.
-inline void expect_exactly_once(const std::vector<Attempt>& attempts, const std::vector<Delivery>& deliveries,
-                                const std::string& where) {
+inline void expect_exactly_once(const std::vector<Attempt>& attempts,
+                                const std::vector<Delivery>& deliveries, const std::string& where) {
   const Verdict verdict = judge(attempts, deliveries);
   EXPECT_TRUE(verdict.kept()) << where << ": " << verdict;
   EXPECT_EQ(verdict.duplicates, 0U) << where << ": " << verdict;

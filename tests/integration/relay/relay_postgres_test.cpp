@@ -27,7 +27,8 @@ class RelayOnPostgres : public ::testing::Test {
 
   [[nodiscard]] const PostgresDatabase& database() const { return *database_; }
   [[nodiscard]] std::unique_ptr<store::Catalog> catalog() const {
-    auto store = store::open_store({.url = database_->url(), .schema = "outbox", .application = "outbox test"});
+    auto store = store::open_store(
+        {.url = database_->url(), .schema = "outbox", .application = "outbox test"});
     return std::move((*store)->catalog().value());
   }
   [[nodiscard]] store::SubscriptionRow row(const std::string& name) const {
@@ -38,7 +39,8 @@ class RelayOnPostgres : public ::testing::Test {
     return {};
   }
   /// So many small events, in one statement.
-  void write(int count, const std::string& key = "k", const std::string& type = "OrderPlaced") const {
+  void write(int count, const std::string& key = "k",
+             const std::string& type = "OrderPlaced") const {
     database_->connect().exec(
         "INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload) "
         "SELECT 'Order', $1, $2, ('{\"n\": ' || n || '}')::jsonb FROM generate_series(1, $3::int) n",
@@ -60,7 +62,8 @@ TEST_F(RelayOnPostgres, a_backlog_costs_a_few_statements_per_thousand_events) {
   ASSERT_TRUE(relay->start());
   ASSERT_TRUE(eventually([&] { return report_of(*relay, "all").delivered >= kThousands * 1000; }));
   const std::uint64_t statements = relay->report().statements;
-  RecordProperty("statements_per_1000_events", std::to_string(static_cast<double>(statements) / kThousands));
+  RecordProperty("statements_per_1000_events",
+                 std::to_string(static_cast<double>(statements) / kThousands));
   // A page: one statement, or four where the plan settings are not in force. A settlement of about 1000: four.
   EXPECT_LE(statements, 12U * kThousands + 100U);
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
@@ -76,13 +79,17 @@ TEST_F(RelayOnPostgres, at_rest_it_reads_and_writes_nothing) {
   ASSERT_TRUE(relay->start());
   write(10);
   Pg connection(database().url());
-  const auto settled = [&connection] { return std::stoi(connection.value("SELECT count(*) FROM outbox.settlement")); };
-  ASSERT_TRUE(eventually([&] { return all->events().size() == 10 && report_of(*relay, "all").in_window == 0; }));
+  const auto settled = [&connection] {
+    return std::stoi(connection.value("SELECT count(*) FROM outbox.settlement"));
+  };
+  ASSERT_TRUE(eventually(
+      [&] { return all->events().size() == 10 && report_of(*relay, "all").in_window == 0; }));
   // A cursor far behind the cluster's xids is moved once after the start; then nothing is written any more.
   const auto rests = [&] {
     const int rows = settled();
     const std::uint64_t fetches = relay->report().fetches;
-    return eventually([&] { return relay->report().fetches >= fetches + 200; }) && settled() == rows;
+    return eventually([&] { return relay->report().fetches >= fetches + 200; }) &&
+           settled() == rows;
   };
   EXPECT_TRUE(rests() || rests());
   EXPECT_EQ(all->events().size(), 10U);
@@ -94,7 +101,8 @@ TEST_F(RelayOnPostgres, a_quiet_cursor_follows_the_head) {
   const auto all = record(*relay, "all");
   ASSERT_TRUE(relay->start());
   write(1);
-  ASSERT_TRUE(eventually([&] { return all->events().size() == 1 && report_of(*relay, "all").in_window == 0; }));
+  ASSERT_TRUE(eventually(
+      [&] { return all->events().size() == 1 && report_of(*relay, "all").in_window == 0; }));
   Pg connection(database().url());
   const std::string newest = "SELECT max(id) FROM outbox.settlement WHERE kind = 'settle'";
   const std::string before = connection.value(newest);
@@ -116,25 +124,34 @@ TEST_F(RelayOnPostgres, it_wakes_for_every_way_of_writing) {
   std::size_t written = 0;
   const std::vector<std::function<void()>> ways = {
       [&] { connection.exec("SELECT outbox.enqueue('Order', '1', 'OrderPlaced', '{}'::jsonb)"); },
-      [&] { connection.exec("SELECT outbox.enqueue_many('[{\"aggregate_type\": \"Order\", \"aggregate_id\": \"1\", "
-                            "\"event_type\": \"OrderPlaced\", \"payload\": {}}]')"); },
+      [&] {
+        connection.exec(
+            "SELECT outbox.enqueue_many('[{\"aggregate_type\": \"Order\", \"aggregate_id\": \"1\", "
+            "\"event_type\": \"OrderPlaced\", \"payload\": {}}]')");
+      },
       [&] { write(1); },
       [&] {
         postgres::Transaction tx(connection.native());
-        box.enqueue(tx, {.aggregate_type = "Order", .aggregate_id = "1", .event_type = "OrderPlaced", .payload = "{}"});
+        box.enqueue(tx, {.aggregate_type = "Order",
+                         .aggregate_id = "1",
+                         .event_type = "OrderPlaced",
+                         .payload = "{}"});
         tx.commit();
       },
   };
   const auto sleeps = [&] {
-    return connection.value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted "
-                            "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") != "0";
+    return connection.value(
+               "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND granted "
+               "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") !=
+           "0";
   };
   for (int round = 0; round < 5; ++round) {
     for (const auto& way : ways) {
       ASSERT_TRUE(eventually(sleeps)) << "it does not arm";
       way();
       ++written;
-      ASSERT_TRUE(eventually([&] { return all->events().size() == written; })) << "not woken by way " << written;
+      ASSERT_TRUE(eventually([&] { return all->events().size() == written; }))
+          << "not woken by way " << written;
     }
   }
 }
@@ -145,7 +162,8 @@ TEST_F(RelayOnPostgres, a_rejected_event_stops_its_subscription_only_and_nothing
   const auto lenient = record(*relay, "lenient");
   const auto forgiving = std::make_shared<std::atomic<bool>>(false);
   auto strict_sink = std::make_unique<testing::FailingSink>([forgiving](const EventView& event) {
-    return event.event_type == "Poison" && !*forgiving ? Outcome::Kind::rejected : Outcome::Kind::acked;
+    return event.event_type == "Poison" && !*forgiving ? Outcome::Kind::rejected
+                                                       : Outcome::Kind::acked;
   });
   const auto strict = strict_sink->recording();
   ASSERT_TRUE(relay->use("strict", std::move(strict_sink)));
@@ -179,7 +197,8 @@ TEST_F(RelayOnPostgres, a_rejected_event_stops_its_subscription_only_and_nothing
   EXPECT_EQ(ledger_fault(connection, "strict"), "");
 }
 
-TEST_F(RelayOnPostgres, a_destination_that_is_down_pauses_its_subscription_and_it_goes_on_by_itself) {
+TEST_F(RelayOnPostgres,
+       a_destination_that_is_down_pauses_its_subscription_and_it_goes_on_by_itself) {
   options_.subscriptions = {custom("weak"), custom("strong")};
   const auto relay = relay_of(options_);
   const auto strong = record(*relay, "strong");
@@ -192,7 +211,8 @@ TEST_F(RelayOnPostgres, a_destination_that_is_down_pauses_its_subscription_and_i
   write(20);
   ASSERT_TRUE(eventually([&] { return strong->events().size() == 20; }));
   ASSERT_TRUE(eventually([&] { return report_of(*relay, "weak").state == "backing-off"; }));
-  EXPECT_EQ(row("weak").state, store::SubscriptionState::active) << "an outage is nobody's decision";
+  EXPECT_EQ(row("weak").state, store::SubscriptionState::active)
+      << "an outage is nobody's decision";
   EXPECT_TRUE(weak->events().empty());
   *down = false;
   ASSERT_TRUE(eventually([&] { return weak->events().size() == 20; }));
@@ -233,7 +253,8 @@ TEST_F(RelayOnPostgres, a_pause_and_a_change_take_effect_while_others_deliver) {
   ASSERT_EQ(shop.trouble(), "");
   const auto attempts = shop.attempts();
   EXPECT_TRUE(eventually([&] {
-    return one->events().size() >= committed(attempts) && other->events().size() >= committed(attempts);
+    return one->events().size() >= committed(attempts) &&
+           other->events().size() >= committed(attempts);
   }));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   expect_exactly_once(attempts, deliveries_of(*one), "one");
@@ -260,7 +281,8 @@ TEST_F(RelayOnPostgres, a_new_subscription_starts_at_the_beginning_or_now) {
   ASSERT_TRUE(catalog()->apply(custom("complete")).value());
   ASSERT_TRUE(eventually([&] { return complete->events().size() == 30; }));
   write(7);
-  ASSERT_TRUE(eventually([&] { return early->events().size() == 37 && complete->events().size() == 37; }));
+  ASSERT_TRUE(
+      eventually([&] { return early->events().size() == 37 && complete->events().size() == 37; }));
   ASSERT_TRUE(eventually([&] { return fresh->events().size() == 7; }));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   EXPECT_EQ(fresh->events().size(), 7U);
@@ -294,7 +316,8 @@ TEST_F(RelayOnPostgres, a_sink_that_hangs_while_its_subscription_is_paused_costs
   ASSERT_TRUE(relay->use("hanging", std::make_unique<HoldingSink>(arrived, released)));
   write(3);
   ASSERT_TRUE(relay->start());
-  ASSERT_TRUE(eventually([&] { return fine->events().size() == 3 && report_of(*relay, "hanging").in_window == 3; }));
+  ASSERT_TRUE(eventually(
+      [&] { return fine->events().size() == 3 && report_of(*relay, "hanging").in_window == 3; }));
   const std::int64_t generation = relay->report().generation;
   ASSERT_TRUE(catalog()->pause("hanging", "it hangs"));
   ASSERT_TRUE(eventually([&] { return report_of(*relay, "hanging").state == "paused"; }));
@@ -318,12 +341,15 @@ TEST_F(RelayOnPostgres, a_stop_that_takes_longer_than_the_lease_is_still_in_orde
   write(3);
   ASSERT_TRUE(relay->start());
   ASSERT_TRUE(eventually([&] { return report_of(*relay, "hanging").in_window == 3; }));
-  auto stopped = std::async(std::launch::async, [&] { return relay->stop(std::chrono::minutes(5)); });
+  auto stopped =
+      std::async(std::launch::async, [&] { return relay->stop(std::chrono::minutes(5)); });
   Pg connection(database().url());
   const std::string begun = connection.value("SELECT clock_timestamp()");
   // It goes on renewing the lease while it waits.
   EXPECT_TRUE(eventually([&] {
-    return connection.value("SELECT count(*) FROM outbox.relay WHERE heartbeat_at > $1::timestamptz + '3 s'", begun) == "1";
+    return connection.value(
+               "SELECT count(*) FROM outbox.relay WHERE heartbeat_at > $1::timestamptz + '3 s'",
+               begun) == "1";
   }));
   *released = true;
   const StopReport report = stopped.get();
@@ -351,7 +377,8 @@ TEST_F(RelayOnPostgres, a_file_goes_on_when_its_subscription_is_changed) {
   ASSERT_TRUE(catalog()->apply(spec).value());
   ASSERT_TRUE(eventually([&] { return row("lines").config_version == 2; }));
   write(3);
-  EXPECT_TRUE(eventually([&] { return lines_in(folder.file("lines.jsonl")) == 6; })) << report_of(*relay, "lines").reason;
+  EXPECT_TRUE(eventually([&] { return lines_in(folder.file("lines.jsonl")) == 6; }))
+      << report_of(*relay, "lines").reason;
 }
 
 /// The most memory this process has had. Unit: bytes.
@@ -364,9 +391,12 @@ std::size_t peak_memory() {
 /// Acks everything and keeps only sizes.
 class SizeSink final : public BatchSink {
  public:
-  explicit SizeSink(std::shared_ptr<std::vector<std::size_t>> sizes, std::shared_ptr<std::atomic<std::size_t>> count)
+  explicit SizeSink(std::shared_ptr<std::vector<std::size_t>> sizes,
+                    std::shared_ptr<std::atomic<std::size_t>> count)
       : sizes_(std::move(sizes)), count_(std::move(count)) {}
-  [[nodiscard]] SinkTraits traits() const noexcept override { return {.name = "size", .gapless = true}; }
+  [[nodiscard]] SinkTraits traits() const noexcept override {
+    return {.name = "size", .gapless = true};
+  }
   [[nodiscard]] Status open() override { return {}; }
   void close() noexcept override {}
 
@@ -387,8 +417,9 @@ TEST_F(RelayOnPostgres, large_events_among_small_ones_stay_within_a_small_window
   constexpr int kRounds = 60;
   Pg connection(database().url());
   for (int round = 0; round < kRounds; ++round) {
-    connection.exec("SELECT outbox.enqueue('Doc', $1, 'Scanned', to_json(repeat('x', $2::int))::text)",
-                    {std::to_string(round), std::to_string(kLarge)});
+    connection.exec(
+        "SELECT outbox.enqueue('Doc', $1, 'Scanned', to_json(repeat('x', $2::int))::text)",
+        {std::to_string(round), std::to_string(kLarge)});
     write(20, std::to_string(round));
   }
   options_.subscriptions = {custom("sizes")};
@@ -416,16 +447,19 @@ TEST_F(RelayOnPostgres, stopping_in_the_middle_loses_and_repeats_nothing) {
   const auto destination = std::make_shared<Destination>();
   for (int round = 0; round < 8; ++round) {
     const auto relay = relay_of(options_);
-    ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(destination, ScatterOptions{})));
+    ASSERT_TRUE(
+        relay->use("scattered", std::make_unique<ScatterSink>(destination, ScatterOptions{})));
     const std::size_t seen = destination->count();
     ASSERT_TRUE(relay->start());
-    ASSERT_TRUE(eventually([&] { return destination->count() > seen + 60; })) << relay->report().last_error;
+    ASSERT_TRUE(eventually([&] { return destination->count() > seen + 60; }))
+        << relay->report().last_error;
     EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   }
   shop.stop();
   ASSERT_EQ(shop.trouble(), "");
   const auto relay = relay_of(options_);
-  ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(destination, ScatterOptions{})));
+  ASSERT_TRUE(
+      relay->use("scattered", std::make_unique<ScatterSink>(destination, ScatterOptions{})));
   const Status status = relay->run_once(std::chrono::seconds(60));
   EXPECT_TRUE(status) << status.error().text();
   expect_exactly_once(shop.attempts(), destination->all(), "scattered");

@@ -1,8 +1,7 @@
 // The storm on a SQLite file: writers and the relay in one process, and the relay in a process of its own, killed.
-#include "support/sqlite_shop.hpp"
-
 #include "integration/relay/harness.hpp"
 #include "support/relay_process.hpp"
+#include "support/sqlite_shop.hpp"
 #include "support/temp_dir.hpp"
 
 namespace outbox::test {
@@ -27,7 +26,8 @@ TEST_P(SqliteStorm, in_one_process_nothing_is_lost_invented_reordered_or_repeate
   options.store_url = "sqlite:" + path;
   options.page_rows = GetParam();
   options.window_events = std::max<std::size_t>(GetParam(), 100);
-  options.subscriptions = {custom("all"), custom("scattered"), custom("paid", {"OrderPaid"}), custom("slow")};
+  options.subscriptions = {custom("all"), custom("scattered"), custom("paid", {"OrderPaid"}),
+                           custom("slow")};
   const auto relay = relay_of(options);
   const auto all = record(*relay, "all");
   const auto paid = record(*relay, "paid");
@@ -56,7 +56,8 @@ TEST_P(SqliteStorm, in_one_process_nothing_is_lost_invented_reordered_or_repeate
 
   const auto next = relay_of(options);
   std::vector<std::shared_ptr<const testing::Recording>> again;
-  for (const char* name : {"all", "scattered", "paid", "slow"}) again.push_back(record(*next, name));
+  for (const char* name : {"all", "scattered", "paid", "slow"})
+    again.push_back(record(*next, name));
   const Status status = next->run_once(std::chrono::seconds(60));
   EXPECT_TRUE(status) << status.error().text();
   for (const auto& recording : again) EXPECT_TRUE(recording->events().empty());
@@ -74,14 +75,16 @@ TEST(SqliteRelayProcess, killed_again_and_again_it_loses_and_reorders_nothing) {
   shop.start();
   for (int round = 0; round < 10 * soak_factor(); ++round) {
     const std::size_t seen = lines_in(file);
-    const auto relay = start_relay({.store_url = "sqlite:" + path, .file = file, .page_rows = 50, .log = folder.file("log")});
-    ASSERT_TRUE(eventually([&] { return lines_in(file) > seen + 20; })) << "round " << round;
+    const auto relay = start_relay(
+        {.store_url = "sqlite:" + path, .file = file, .page_rows = 50, .log = folder.file("log")});
+    ASSERT_TRUE(eventually([&] { return lines_in(file) > seen + 100; })) << "round " << round;
     relay->kill();
   }
   shop.stop();
   ASSERT_EQ(shop.trouble(), "");
   const auto attempts = shop.attempts();
-  const auto relay = start_relay({.store_url = "sqlite:" + path, .file = file, .page_rows = 50, .log = folder.file("log")});
+  const auto relay = start_relay(
+      {.store_url = "sqlite:" + path, .file = file, .page_rows = 50, .log = folder.file("log")});
   EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_in(file)).lost == 0; }));
   relay->signal(SIGTERM);
   EXPECT_EQ(relay->wait(), 0);
@@ -96,8 +99,11 @@ TEST(SqliteRelayProcess, a_second_relay_waits_and_takes_over_when_the_first_is_k
   const std::string file = folder.file("lines");
   migrate_sqlite(path);
   // A lease that nobody could wait for: it must see that the process is gone.
-  const RelayProcessOptions options{.store_url = "sqlite:" + path, .file = file, .lease = std::chrono::minutes(10),
-                                    .page_rows = 50, .log = folder.file("log")};
+  const RelayProcessOptions options{.store_url = "sqlite:" + path,
+                                    .file = file,
+                                    .lease = std::chrono::minutes(10),
+                                    .page_rows = 50,
+                                    .log = folder.file("log")};
   ShopOptions shop_opts = shop_options();
   shop_opts.writers = 2;
   shop_opts.transactions = 0;

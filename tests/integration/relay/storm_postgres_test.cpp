@@ -20,11 +20,12 @@ class Storm : public ::testing::TestWithParam<Weather> {
   void SetUp() override { OUTBOX_NEEDS_POSTGRES(); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Postgres, Storm,
-                         ::testing::Values(Weather{.page_rows = 7, .wake_up = true, .window_events = 100},
-                                           Weather{.page_rows = 1000, .wake_up = true, .window_events = 1000},
-                                           Weather{.page_rows = 50, .wake_up = false, .window_events = 10000}),
-                         [](const auto& weather) { return "pages_of_" + std::to_string(weather.param.page_rows); });
+INSTANTIATE_TEST_SUITE_P(
+    Postgres, Storm,
+    ::testing::Values(Weather{.page_rows = 7, .wake_up = true, .window_events = 100},
+                      Weather{.page_rows = 1000, .wake_up = true, .window_events = 1000},
+                      Weather{.page_rows = 50, .wake_up = false, .window_events = 10000}),
+    [](const auto& weather) { return "pages_of_" + std::to_string(weather.param.page_rows); });
 
 TEST_P(Storm, nothing_is_lost_invented_reordered_or_repeated) {
   const PostgresDatabase database;
@@ -33,7 +34,8 @@ TEST_P(Storm, nothing_is_lost_invented_reordered_or_repeated) {
   options.page_rows = GetParam().page_rows;
   options.window_events = GetParam().window_events;
   options.wake_up = GetParam().wake_up;
-  options.subscriptions = {custom("all"), custom("scattered"), custom("paid", {"OrderPaid"}), custom("slow")};
+  options.subscriptions = {custom("all"), custom("scattered"), custom("paid", {"OrderPaid"}),
+                           custom("slow")};
   const auto relay = relay_of(options);
   const auto all = record(*relay, "all");
   const auto paid = record(*relay, "paid");
@@ -51,7 +53,7 @@ TEST_P(Storm, nothing_is_lost_invented_reordered_or_repeated) {
   prepared.prepare(prepared_name);
 
   ASSERT_TRUE(relay->start());
-  Shop shop(database.url(), {.transactions = 80 * soak_factor()});
+  Shop shop(database.url(), {.transactions = 150 * soak_factor()});
   shop.start();
   ASSERT_TRUE(eventually([&] { return all->events().size() > 100; })) << relay->report().last_error;
   late.add();
@@ -81,12 +83,14 @@ TEST_P(Storm, nothing_is_lost_invented_reordered_or_repeated) {
   expect_exactly_once(attempts, slow->all(), "slow");
   expect_exactly_once(of_type(attempts, "OrderPaid"), deliveries_of(*paid), "paid");
   Pg connection(database.url());
-  for (const char* name : {"all", "scattered", "paid", "slow"}) EXPECT_EQ(ledger_fault(connection, name), "") << name;
+  for (const char* name : {"all", "scattered", "paid", "slow"})
+    EXPECT_EQ(ledger_fault(connection, name), "") << name;
 
   // Everything was settled: the next relay finds nothing to do.
   const auto next = relay_of(options);
   std::vector<std::shared_ptr<const testing::Recording>> again;
-  for (const char* name : {"all", "scattered", "paid", "slow"}) again.push_back(record(*next, name));
+  for (const char* name : {"all", "scattered", "paid", "slow"})
+    again.push_back(record(*next, name));
   const Status status = next->run_once(std::chrono::seconds(60));
   EXPECT_TRUE(status) << status.error().text();
   for (const auto& recording : again) EXPECT_TRUE(recording->events().empty());
@@ -103,17 +107,21 @@ TEST_P(Storm, connections_that_are_killed_lose_reorder_and_repeat_nothing) {
   const auto relay = relay_of(options);
   const auto all = record(*relay, "all");
   const auto scattered = std::make_shared<Destination>();
-  ASSERT_TRUE(relay->use("scattered", std::make_unique<ScatterSink>(scattered, ScatterOptions{.fail_percent = 1})));
+  ASSERT_TRUE(relay->use(
+      "scattered", std::make_unique<ScatterSink>(scattered, ScatterOptions{.fail_percent = 1})));
   ASSERT_TRUE(relay->start());
-  Shop shop(database.url(), {.writers = 8, .transactions = 0, .longest_pause = std::chrono::milliseconds(5)});
+  Shop shop(database.url(),
+            {.writers = 8, .transactions = 0, .longest_pause = std::chrono::milliseconds(5)});
   shop.start();
   Pg killer(database.url());
   for (int round = 0; round < 12 * soak_factor(); ++round) {
     // Each time in the middle of new work.
     const std::size_t seen = all->events().size();
-    ASSERT_TRUE(eventually([&] { return all->events().size() > seen + 40; })) << relay->report().last_error;
-    killer.exec("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
-                "AND application_name LIKE 'outbox relay%'");
+    ASSERT_TRUE(eventually([&] { return all->events().size() > seen + 40; }))
+        << relay->report().last_error;
+    killer.exec(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND application_name LIKE 'outbox relay%'");
   }
   shop.stop();
   ASSERT_EQ(shop.trouble(), "");

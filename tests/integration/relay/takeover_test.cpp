@@ -18,7 +18,11 @@ class Takeover : public ::testing::Test {
   }
 
   [[nodiscard]] RelayProcessOptions relay_options(std::chrono::milliseconds lease) const {
-    return {.store_url = database_->url(), .file = file_, .lease = lease, .page_rows = 50, .log = folder_.file("log")};
+    return {.store_url = database_->url(),
+            .file = file_,
+            .lease = lease,
+            .page_rows = 50,
+            .log = folder_.file("log")};
   }
   /// Waits until so many more lines have arrived.
   [[nodiscard]] bool delivers(std::size_t more = 40) const {
@@ -51,7 +55,8 @@ TEST_F(Takeover, the_second_waits_and_takes_over_at_once_when_the_first_is_kille
   ASSERT_TRUE(delivers());
   const std::string before = generation();
   const auto second = start_relay(options);
-  ASSERT_TRUE(eventually([&] { return database_->connect().value("SELECT count(*) FROM outbox.relay") == "2"; }));
+  ASSERT_TRUE(eventually(
+      [&] { return database_->connect().value("SELECT count(*) FROM outbox.relay") == "2"; }));
   ASSERT_TRUE(delivers(200));
   EXPECT_EQ(generation(), before) << "the second must wait";
   first->kill();
@@ -88,7 +93,8 @@ TEST_F(Takeover, a_relay_that_was_stopped_past_its_lease_finds_its_lanes_taken) 
   const auto first = start_relay(options);
   ASSERT_TRUE(delivers());
   const auto second = start_relay(options);
-  ASSERT_TRUE(eventually([&] { return database_->connect().value("SELECT count(*) FROM outbox.relay") == "2"; }));
+  ASSERT_TRUE(eventually(
+      [&] { return database_->connect().value("SELECT count(*) FROM outbox.relay") == "2"; }));
   std::string owner = generation();
   for (int round = 0; round < 3; ++round) {
     // Whoever delivers sleeps, and the other takes over.

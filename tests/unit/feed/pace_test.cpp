@@ -110,7 +110,8 @@ TEST(Pace, with_arming_off_it_doubles_the_pause_up_to_the_idle_interval) {
   Pace pace(off);
   (void)pace.found_nothing();
   (void)pace.found_nothing();
-  for (const int pause : {2, 4, 8, 10, 10}) expect(pace.found_nothing(), What::pause, milliseconds(pause));
+  for (const int pause : {2, 4, 8, 10, 10})
+    expect(pace.found_nothing(), What::pause, milliseconds(pause));
   expect(pace.worked(), What::pause, milliseconds(1));
   expect(pace.found_nothing(), What::pause, milliseconds(1));
 }

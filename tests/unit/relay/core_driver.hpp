@@ -21,7 +21,9 @@ struct Logged {
 inline constexpr std::size_t kEventBytes = 10;
 
 /// Everything up to a snapshot is delivered.
-inline store::Cursor drained_at(std::string s1) { return {.s1 = std::move(s1), .s2 = {}, .position = 0, .bound = 0}; }
+inline store::Cursor drained_at(std::string s1) {
+  return {.s1 = std::move(s1), .s2 = {}, .position = 0, .bound = 0};
+}
 
 inline EventId id_of(std::int64_t seq) {
   EventId id;
@@ -59,9 +61,11 @@ inline std::shared_ptr<const store::Page> page_of(const store::Pair& pair, std::
 
 class CoreDriver {
  public:
-  explicit CoreDriver(CoreOptions options, store::Cursor start = drained_at("0")) : core(options, std::move(start)) {}
+  explicit CoreDriver(CoreOptions options, store::Cursor start = drained_at("0"))
+      : core(options, std::move(start)) {}
 
-  void page(const store::Pair& pair, std::int64_t from, const std::vector<Logged>& events, bool drained) {
+  void page(const store::Pair& pair, std::int64_t from, const std::vector<Logged>& events,
+            bool drained) {
     std::vector<std::uint8_t> wanted;
     for (const Logged& logged : events) wanted.push_back(logged.wanted ? 1 : 0);
     core.page_read(page_of(pair, from, events, drained), wanted, now);
@@ -111,7 +115,9 @@ class CoreDriver {
     for (const std::int64_t seq : seqs) ack(seq);
   }
 
-  void pass(std::chrono::nanoseconds time) { now += std::chrono::duration_cast<TimePoint::duration>(time); }
+  void pass(std::chrono::nanoseconds time) {
+    now += std::chrono::duration_cast<TimePoint::duration>(time);
+  }
   /// Lets the pause after a failure go by and opens the sink again.
   void pass_pause() {
     pass(std::chrono::hours(1));

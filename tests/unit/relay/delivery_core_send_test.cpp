@@ -371,7 +371,8 @@ TEST_P(AnySink, what_was_acked_and_not_settled_is_listed) {
   EXPECT_THAT(driver.core.unsettled_acks(), UnorderedElementsAre(ref_of(1), ref_of(4)));
   driver.pass(seconds(1));
   ASSERT_EQ(driver.core.settle(driver.now).size(), 1U);
-  EXPECT_THAT(driver.core.unsettled_acks(), UnorderedElementsAre(ref_of(1), ref_of(4))) << "being written is not written";
+  EXPECT_THAT(driver.core.unsettled_acks(), UnorderedElementsAre(ref_of(1), ref_of(4)))
+      << "being written is not written";
   driver.core.settled();
   driver.ack_all({2, 3});
   EXPECT_EQ(driver.settle().size(), 1U);

@@ -56,7 +56,8 @@ TEST(Settle, nothing_is_due_before_the_interval_or_the_count) {
   auto driver = opened({.settle_interval = milliseconds(50), .settle_events = 3});
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}, {4, "d"}, {5, "e"}});
   driver.send_all();
-  EXPECT_THAT(driver.core.settle(driver.now + milliseconds(500)), IsEmpty()) << "nothing is done yet";
+  EXPECT_THAT(driver.core.settle(driver.now + milliseconds(500)), IsEmpty())
+      << "nothing is done yet";
   EXPECT_FALSE(driver.core.wake_at());
   driver.ack(1);
   const TimePoint first_done = driver.now;
@@ -71,7 +72,8 @@ TEST(Settle, nothing_is_due_before_the_interval_or_the_count) {
   driver.ack_all({3, 4});
   EXPECT_THAT(driver.core.settle(driver.now), IsEmpty());
   driver.ack(5);
-  EXPECT_THAT(places(driver.core.settle(driver.now)), ElementsAre("0>1 from 2 to end")) << "three are enough, at once";
+  EXPECT_THAT(places(driver.core.settle(driver.now)), ElementsAre("0>1 from 2 to end"))
+      << "three are enough, at once";
 }
 
 TEST(Settle, while_rows_are_being_written_no_others_are_due) {
@@ -118,7 +120,8 @@ TEST(Settle, a_settlement_has_the_rest_of_a_pair_the_whole_pairs_and_the_part_of
   driver.send_all();
   driver.ack_all({3, 4, 6, 7, 8});
   const auto rows = driver.settle();
-  ASSERT_THAT(places(rows), ElementsAre("0>1 from 2 to end", "1>5 from 0 to end", "5>6 from 0 to 8"));
+  ASSERT_THAT(places(rows),
+              ElementsAre("0>1 from 2 to end", "1>5 from 0 to end", "5>6 from 0 to 8"));
   EXPECT_EQ(rows[0].acked, tally_of({3}));
   EXPECT_EQ(rows[1].acked, tally_of({4, 6}));
   EXPECT_EQ(rows[1].filtered, tally_of({5}));
@@ -141,7 +144,8 @@ TEST(Settle, a_begun_cursor_goes_on_where_it_stands) {
 TEST(Settle, pairs_that_held_nothing_and_were_not_told_are_bridged_in_the_same_row) {
   auto driver = opened({}, drained_at("3"));
   driver.pair("9", "10", {{1, "a"}});
-  EXPECT_THAT(driver.settle(), IsEmpty()) << "a bridge alone is not worth a row while its event is on its way";
+  EXPECT_THAT(driver.settle(), IsEmpty())
+      << "a bridge alone is not worth a row while its event is on its way";
   driver.ack_all(driver.send_all());
   const auto rows = driver.settle();
   ASSERT_THAT(places(rows), ElementsAre("3>10 from 0 to end"));
@@ -204,14 +208,18 @@ TEST(Settle, rows_lead_from_the_first_cursor_to_the_last_without_a_gap) {
         EXPECT_EQ(row.s2, at.s2);
         EXPECT_EQ(row.from_position, at.position);
       }
-      at = row.position ? store::Cursor{.s1 = row.s1, .s2 = row.s2, .position = *row.position, .bound = row.bound}
+      at = row.position ? store::Cursor{.s1 = row.s1,
+                                        .s2 = row.s2,
+                                        .position = *row.position,
+                                        .bound = row.bound}
                         : drained_at(row.s2);
       acked += row.acked;
     }
   };
   std::int64_t seq = 0;
   for (int pair = 0; pair < 50; ++pair) {
-    const store::Pair made{.s1 = std::to_string(pair), .s2 = std::to_string(pair + 1), .bound = seq + 3};
+    const store::Pair made{
+        .s1 = std::to_string(pair), .s2 = std::to_string(pair + 1), .bound = seq + 3};
     for (int page = 0; page < 3; ++page) {
       const std::int64_t from = page == 0 ? 0 : seq;
       ++seq;

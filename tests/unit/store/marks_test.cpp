@@ -61,7 +61,8 @@ RC_GTEST_PROP(MarkBookProperty, the_floor_is_the_definition, ()) {
   for (const Mark& mark : marks) {
     book.note(mark.first, mark.second);
     noted.push_back(mark);
-    for (std::uint64_t xmax = 0; xmax <= 61; ++xmax) RC_ASSERT(book.floor(xmax) == floor_of(noted, xmax));
+    for (std::uint64_t xmax = 0; xmax <= 61; ++xmax)
+      RC_ASSERT(book.floor(xmax) == floor_of(noted, xmax));
   }
 }
 

@@ -28,15 +28,17 @@ TEST(Snapshot, with_transactions_in_progress) {
 }
 
 TEST(Snapshot, with_ids_beyond_32_bits) {
-  const auto snapshot = parse_snapshot("18446744073709551613:18446744073709551615:18446744073709551614");
+  const auto snapshot =
+      parse_snapshot("18446744073709551613:18446744073709551615:18446744073709551614");
   ASSERT_TRUE(snapshot);
   EXPECT_EQ(snapshot->xmax, 18446744073709551615U);
   EXPECT_THAT(snapshot->xip, ElementsAre(18446744073709551614U));
 }
 
 TEST(Snapshot, what_is_none_is_refused_and_shown) {
-  for (const char* text : {"", ":", "::", "1", "1:2", "1:2:3,", "1:2:,3", "1:2:3,,4", "1:2:3 4", "1:2:x", "a:2:", "1:b:",
-                           " 1:2:", "1:2: ", "-1:2:", "1:2:3:4", "-", "18446744073709551616:1:"}) {
+  for (const char* text :
+       {"", ":", "::", "1", "1:2", "1:2:3,", "1:2:,3", "1:2:3,,4", "1:2:3 4", "1:2:x",
+        "a:2:", "1:b:", " 1:2:", "1:2: ", "-1:2:", "1:2:3:4", "-", "18446744073709551616:1:"}) {
     const auto snapshot = parse_snapshot(text);
     ASSERT_FALSE(snapshot) << text;
     EXPECT_EQ(snapshot.error().code, Errc::corrupt);
@@ -50,7 +52,8 @@ RC_GTEST_PROP(SnapshotProperty, comes_back_as_it_was_written, ()) {
   const auto xip = *rc::gen::arbitrary<std::vector<std::uint64_t>>();
   std::string list = array_text(xip);
   list = list.substr(1, list.size() - 2);
-  const auto snapshot = parse_snapshot(std::to_string(xmin) + ":" + std::to_string(xmax) + ":" + list);
+  const auto snapshot =
+      parse_snapshot(std::to_string(xmin) + ":" + std::to_string(xmax) + ":" + list);
   RC_ASSERT(snapshot.has_value());
   RC_ASSERT(snapshot->xmin == xmin);
   RC_ASSERT(snapshot->xmax == xmax);
