@@ -12,8 +12,8 @@
 namespace outbox::bench {
 
 struct BenchOptions {
-  std::vector<std::string>
-      names;  ///< Empty: all that the store and the brokers allow, but those by hand only.
+  /// Empty: all that the store and the brokers allow, but those by hand only.
+  std::vector<std::string> names;
   std::string store_url;
   std::string brokers;  ///< Kafka bootstrap servers; empty: the Kafka figures are left out.
   std::int64_t events{1'000'000};

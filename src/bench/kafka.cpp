@@ -74,16 +74,13 @@ Result<Latencies> measure(PostgresFixture& log, KafkaTopic& topic, bool wake_up)
   auto consumer = Consumer::start(log.options().brokers, topic.name(), arrivals);
   if (!consumer) return pass(consumer);
   if (Status status = (*relay)->start(); !status) return pass(status);
-  const auto events = static_cast<std::int64_t>(log.options().seconds * 1000);
-  auto commits = write_paced(log, events, 1000);
-  if (!commits) return pass(commits);
-  if (!arrivals.wait_for(static_cast<std::size_t>(events), std::chrono::seconds(30))) {
+  auto paced = write_paced(log);
+  if (!paced) return pass(paced);
+  if (!arrivals.wait_for(paced->events, std::chrono::seconds(30))) {
     return fail(Errc::deadline_exceeded, "not every event arrived", (*relay)->report().last_error);
   }
   (void)(*relay)->stop(std::chrono::seconds(5));
-  relay->reset();
-  if (Status status = log.drop_subscriptions(); !status) return pass(status);
-  return Latencies{.event_ms = arrivals.latencies_ms(), .commit_ms = std::move(*commits)};
+  return Latencies{.event_ms = arrivals.latencies_ms(), .commit_ms = std::move(paced->commit_ms)};
 }
 
 }  // namespace
@@ -129,26 +126,13 @@ Result<std::vector<Figure>> bench_kafka(const BenchOptions& options) {
 Result<std::vector<Figure>> bench_latency_kafka(const BenchOptions& options) {
   auto fixture = PostgresFixture::create(options);
   if (!fixture) return pass(fixture);
-  std::vector<Figure> figures;
-  for (const bool wake_up : {true, false}) {
-    if (Status status = (*fixture)->admin().run(fmt::format("TRUNCATE {}.event", kSchema)); !status)
-      return pass(status);
-    auto topic = KafkaTopic::create(options.brokers, "bench-latency");
+  PostgresFixture& log = **fixture;
+  const auto measured = [&log](bool wake_up) -> Result<Latencies> {
+    auto topic = KafkaTopic::create(log.options().brokers, "bench-latency");
     if (!topic) return pass(topic);
-    auto times = measure(**fixture, **topic, wake_up);
-    if (!times) return pass(times);
-    const double p50 = quantile(times->event_ms, 0.5);
-    const double p99 = quantile(times->event_ms, 0.99);
-    if (wake_up) {
-      figures.push_back(stated("latency-kafka.commit.p50", quantile(times->commit_ms, 0.5), "ms"));
-      figures.push_back(at_most("latency-kafka.p50", p50, "ms", 4));
-      figures.push_back(at_most("latency-kafka.p99", p99, "ms", 12));
-    } else {
-      figures.push_back(stated("latency-kafka.poll-only.p50", p50, "ms"));
-      figures.push_back(stated("latency-kafka.poll-only.p99", p99, "ms"));
-    }
-  }
-  return figures;
+    return measure(log, **topic, wake_up);
+  };
+  return latency_figures(log, "latency-kafka", {.p50_ms = 4, .p99_ms = 12}, measured);
 }
 
 }  // namespace outbox::bench

@@ -44,16 +44,13 @@ Result<Latencies> measure(PostgresFixture& log, bool wake_up) {
   if (Status status = (*relay)->use("latency", std::make_unique<ClockingSink>(arrivals)); !status)
     return pass(status);
   if (Status status = (*relay)->start(); !status) return pass(status);
-  const auto events = static_cast<std::int64_t>(log.options().seconds * 1000);
-  auto commits = write_paced(log, events, 1000);
-  if (!commits) return pass(commits);
-  if (!arrivals->wait_for(static_cast<std::size_t>(events), std::chrono::seconds(30))) {
+  auto paced = write_paced(log);
+  if (!paced) return pass(paced);
+  if (!arrivals->wait_for(paced->events, std::chrono::seconds(30))) {
     return fail(Errc::deadline_exceeded, "not every event arrived", (*relay)->report().last_error);
   }
   (void)(*relay)->stop(std::chrono::seconds(5));
-  relay->reset();
-  if (Status status = log.drop_subscriptions(); !status) return pass(status);
-  return Latencies{.event_ms = arrivals->latencies_ms(), .commit_ms = std::move(*commits)};
+  return Latencies{.event_ms = arrivals->latencies_ms(), .commit_ms = std::move(paced->commit_ms)};
 }
 
 }  // namespace
@@ -61,25 +58,9 @@ Result<Latencies> measure(PostgresFixture& log, bool wake_up) {
 Result<std::vector<Figure>> bench_latency(const BenchOptions& options) {
   auto fixture = PostgresFixture::create(options);
   if (!fixture) return pass(fixture);
-  std::vector<Figure> figures;
-  for (const bool wake_up : {true, false}) {
-    // A log of its own for each: a relay that starts at the beginning would first see the other's events.
-    if (Status status = (*fixture)->admin().run(fmt::format("TRUNCATE {}.event", kSchema)); !status)
-      return pass(status);
-    auto times = measure(**fixture, wake_up);
-    if (!times) return pass(times);
-    const double p50 = quantile(times->event_ms, 0.5);
-    const double p99 = quantile(times->event_ms, 0.99);
-    if (wake_up) {
-      figures.push_back(stated("latency.commit.p50", quantile(times->commit_ms, 0.5), "ms"));
-      figures.push_back(at_most("latency.p50", p50, "ms", 2));
-      figures.push_back(at_most("latency.p99", p99, "ms", 10));
-    } else {
-      figures.push_back(stated("latency.poll-only.p50", p50, "ms"));
-      figures.push_back(stated("latency.poll-only.p99", p99, "ms"));
-    }
-  }
-  return figures;
+  PostgresFixture& log = **fixture;
+  const auto measured = [&log](bool wake_up) { return measure(log, wake_up); };
+  return latency_figures(log, "latency", {.p50_ms = 2, .p99_ms = 10}, measured);
 }
 
 }  // namespace outbox::bench

@@ -1,40 +1,61 @@
-// Writers at a steady rate, and the times at which their events arrived somewhere.
+// Writers at a steady rate, the times at which their events arrived somewhere, and the figures made of both.
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <outbox/error.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "bench/figure.hpp"
 #include "bench/postgres_fixture.hpp"
 
 namespace outbox::bench {
 
-/// The payload of a paced event begins with the time just before its COMMIT was sent, in ns of the steady clock.
+/// The payload of a paced event begins with the time just before its COMMIT was sent, in ns of the steady clock; 0 while
+/// warming up: such an event is counted, its latency is not.
 class Arrivals {
  public:
   /// Any thread.
   void arrived(std::string_view body);
-  [[nodiscard]] bool wait_for(std::size_t count, std::chrono::seconds limit);
+  [[nodiscard]] bool wait_for(std::int64_t count, std::chrono::seconds limit);
   [[nodiscard]] std::vector<double> latencies_ms();
 
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::int64_t count_{0};
   std::vector<double> latencies_ms_;
 };
+
+struct Paced {
+  std::int64_t events{0};         ///< Those of the warm-up too.
+  std::vector<double> commit_ms;  ///< Without the warm-up.
+};
+
+/// One-event transactions with synchronous commit from two connections, 1,000 a second in all, for the length of the
+/// benchmark; before that one second to warm up, in which relay, client and consumer still connect and learn where to send.
+/// Returns how long each took from sending the event and COMMIT to the answer: no latency can be shorter than that.
+[[nodiscard]] Result<Paced> write_paced(PostgresFixture& log);
 
 struct Latencies {
   std::vector<double> event_ms;   ///< From just before COMMIT was sent to the arrival.
   std::vector<double> commit_ms;  ///< Of COMMIT alone.
 };
 
-/// One-event transactions with synchronous commit from two connections, `per_second` in all. Returns how long each took
-/// from sending the event and COMMIT to the answer: no latency can be shorter than that. Unit: milliseconds.
-[[nodiscard]] Result<std::vector<double>> write_paced(PostgresFixture& log, std::int64_t events,
-                                                      int per_second);
+struct LatencyTargets {
+  double p50_ms;
+  double p99_ms;
+};
+
+/// `measure` with wake-up and by polling alone in turn, medians over the repeats; each time with an empty log, since a relay
+/// that starts at the beginning would first see the other's events.
+[[nodiscard]] Result<std::vector<Figure>> latency_figures(
+    PostgresFixture& log, const std::string& name, LatencyTargets targets,
+    const std::function<Result<Latencies>(bool wake_up)>& measure);
 
 }  // namespace outbox::bench
