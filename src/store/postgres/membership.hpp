@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "base/process.hpp"
 #include "store/postgres/connection.hpp"
-#include "store/postgres/process.hpp"
 #include "store/postgres/queries.hpp"
 #include "store/store.hpp"
 

@@ -8,20 +8,6 @@
 namespace outbox::store::postgres {
 namespace {
 
-// The newest row of every lane that moves a cursor. Index (subscription, generation, id), read backwards until all lanes
-// are found; while one relay owns all lanes that is the first row.
-constexpr const char* kLoad = R"(
-SELECT lanes, s1::text, s2::text, position, l, generation FROM {schema}.settlement
-WHERE subscription = $1::int AND lanes <> 0 ORDER BY generation DESC, id DESC LIMIT 64)";
-
-// $1 to $15 in the order of the columns. Index (subscription, generation, id).
-constexpr const char* kAppend = R"(
-INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1, s2, from_position, position, l,
-  acked, acked_hash, filtered, filtered_hash, parked, parked_hash)
-VALUES ($1::int, $2::text, $3::bigint, $4::bigint, $5::int, $6::pg_snapshot, $7::pg_snapshot, $8::bigint, $9::bigint,
-  $10::bigint, $11::int, $12::bigint, $13::int, $14::bigint, $15::int, $16::bigint)
-RETURNING w)";
-
 Params params_of(const Settlement& row) {
   Params params;
   params.push_back(Param::int4(row.subscription));
@@ -55,24 +41,10 @@ Cursor cursor_of(const Rows& rows, int row) {
 
 }  // namespace
 
-ProgressQueries make_progress_queries(std::string_view schema) {
-  return ProgressQueries{
-      .load = unprepared("load the cursor", kLoad, schema),
-      .begin = prepared("begin", "BEGIN", schema),
-      // A crash of the database then takes back at most 100 ms of progress: duplicates, never a loss.
-      .eventual = prepared("set synchronous_commit",
-                           "SELECT set_config('synchronous_commit', 'off', true)", schema),
-      .flushed = prepared("set synchronous_commit",
-                          "SELECT set_config('synchronous_commit', 'local', true)", schema),
-      .append = prepared("append settlements", kAppend, schema),
-      .commit = prepared("commit", "COMMIT", schema),
-  };
-}
-
 Result<std::vector<Strand>> PostgresProgress::load(std::int32_t subscription) {
   Params params;
   params.push_back(Param::int4(subscription));
-  auto rows = connection_.exec(queries_->load, std::move(params));
+  auto rows = connection_.exec(queries_->cursors, std::move(params));
   if (!rows) return pass(rows);
   std::vector<Strand> strands;
   LaneMask missing = kAllLanes;
@@ -97,7 +69,7 @@ Result<std::vector<Strand>> PostgresProgress::load(std::int32_t subscription) {
 
 Status PostgresProgress::append(std::span<const Settlement> rows, Durability durability) {
   connection_.send(queries_->begin);
-  connection_.send(durability == Durability::flushed ? queries_->flushed : queries_->eventual);
+  connection_.send(durability == Durability::flushed ? queries_->flushed_here : queries_->eventual);
   for (const Settlement& row : rows) connection_.send(queries_->append, params_of(row));
   connection_.send(queries_->commit);
   auto results = connection_.finish();

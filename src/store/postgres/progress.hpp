@@ -6,23 +6,14 @@
 
 #include "store/postgres/connection.hpp"
 #include "store/postgres/marks.hpp"
+#include "store/postgres/queries.hpp"
 #include "store/store.hpp"
 
 namespace outbox::store::postgres {
 
-struct ProgressQueries {
-  Query load;
-  Query begin;
-  Query eventual;
-  Query flushed;
-  Query append;
-  Query commit;
-};
-[[nodiscard]] ProgressQueries make_progress_queries(std::string_view schema);
-
 class PostgresProgress final : public Progress {
  public:
-  PostgresProgress(Connection connection, std::shared_ptr<const ProgressQueries> queries,
+  PostgresProgress(Connection connection, std::shared_ptr<const Queries> queries,
                    std::shared_ptr<MarkBook> marks)
       : connection_(std::move(connection)),
         queries_(std::move(queries)),
@@ -34,7 +25,7 @@ class PostgresProgress final : public Progress {
 
  private:
   Connection connection_;
-  std::shared_ptr<const ProgressQueries> queries_;
+  std::shared_ptr<const Queries> queries_;
   std::shared_ptr<MarkBook> marks_;
 };
 

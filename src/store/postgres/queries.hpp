@@ -1,6 +1,5 @@
-// Every SQL statement of the program on PostgreSQL, by name; those of the reader are in read_queries.hpp, those of the
-// settler in progress.cpp. The text, with the purpose and the index of each, is in queries.cpp. Parameters are cast where
-// they stand ($1::bigint), results are asked for in binary.
+// Every SQL statement of the program on PostgreSQL, by name. The text, with the purpose and the index of each, is in
+// queries.cpp. Parameters are cast where they stand ($1::bigint), results are asked for in binary.
 #pragma once
 
 #include <string_view>
@@ -17,8 +16,7 @@ struct Queries {
   // Transactions.
   Query begin;
   Query commit;
-  Query
-      flushed;  ///< This transaction's commit waits for the disk, whatever the database's default is.
+  Query flushed;  ///< This transaction waits for the disk, whatever the default is.
 
   // Schema (schema.cpp).
   Query find_schema;
@@ -68,8 +66,38 @@ struct Queries {
   Query disarm;
   Query ping;
 
+  // Settling (progress.cpp).
+  Query eventual;      ///< This transaction's commit does not wait for the disk.
+  Query flushed_here;  ///< It waits, for this server's.
+  Query append;
+
   // Maintenance.
   Query make_partitions;
 };
+
+/// Reading the log (reader.cpp).
+struct ReadQueries {
+  // Page 1 of a pair that ends in the present: rows and S2 in one statement, so that its own snapshot is S2.
+  Query present;       ///< S1 has transactions in progress: two streams, merged by seq.
+  Query present_lean;  ///< It has none: one stream.
+  // A page of a pair whose S2 is known, bounded above by xmax(S2) and by the value of the sequence taken with S2.
+  Query bounded;
+  Query bounded_lean;
+  Query big_payloads;    ///< Payloads that a page left out because of their size.
+  Query flushed;         ///< How far the log is flushed.
+  Query force_flush;     ///< A commit of our own, in a transaction that waits for the disk.
+  Query sequence;        ///< The value of the sequence, for a mark.
+  Query mark;            ///< Writes a mark.
+  Query marks;           ///< The newest marks of every subscription.
+  Query settings_check;  ///< Whether the plan settings are in force without us.
+  Query settings;        ///< Puts them in force for one transaction.
+};
+
+/// `schema`: quoted. Without `wal_functions` (some managed services refuse them) the positions are null and every barrier
+/// is forced.
+[[nodiscard]] ReadQueries read_queries(std::string_view schema, bool wal_functions = true);
+
+/// Payloads above this are left out of a page and fetched by themselves, so that a page cannot be arbitrarily large.
+inline constexpr int kBigPayload = 16384;
 
 }  // namespace outbox::store::postgres

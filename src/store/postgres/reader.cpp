@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Columns of a page, in the order of read_queries.cpp.
+// Columns of a page, in the order of queries.cpp.
 enum Column : int {
   kSeq,
   kId,
@@ -63,7 +63,7 @@ Status Reader::begin(std::span<const Cursor> /*cursors*/) {
   // After a crash of the server transaction ids and sequence values may be issued again: nothing known before holds.
   marks_->clear();
   if (Status status = check_wal_functions(); !status) return status;
-  auto settings = connection_.exec(queries_->settings_check);
+  auto settings = connection_.exec(read_->settings_check);
   if (!settings) return pass(settings);
   settings_in_force_ = settings->boolean(0, 0);
   if (Status status = load_marks(); !status) return status;
@@ -72,16 +72,16 @@ Status Reader::begin(std::span<const Cursor> /*cursors*/) {
 
 /// Some managed services refuse to say how far the log is; then every barrier is forced.
 Status Reader::check_wal_functions() {
-  auto told = connection_.exec(queries_->flushed);
+  auto told = connection_.exec(read_->flushed);
   if (told) return {};
   const bool refused = told.error().origin == "pg:0A000" || told.error().origin == "pg:42501";
   if (!refused) return pass(told);
-  *queries_ = make_read_queries(schema_, false);
+  *read_ = read_queries(schema_, false);
   return {};
 }
 
 Status Reader::load_marks() {
-  auto rows = connection_.exec(queries_->marks);
+  auto rows = connection_.exec(read_->marks);
   if (!rows) return pass(rows);
   for (int row = 0; row < rows->size(); ++row)
     marks_->note(rows->uint64(row, 0), rows->int8(row, 1));
@@ -90,12 +90,12 @@ Status Reader::load_marks() {
 
 /// l is held before the transaction that writes the mark begins: two statements, in this order, each its own transaction.
 Status Reader::write_mark() {
-  auto sequence = connection_.exec(queries_->sequence);
+  auto sequence = connection_.exec(read_->sequence);
   if (!sequence) return pass(sequence);
   const std::int64_t l = sequence->int8(0, 0);
   Params params;
   params.push_back(Param::int8(l));
-  auto mark = connection_.exec(queries_->mark, std::move(params));
+  auto mark = connection_.exec(read_->mark, std::move(params));
   if (!mark) return pass(mark);
   marks_->note(mark->uint64(0, 0), l);
   return {};
@@ -126,9 +126,9 @@ Status Reader::send(const PageRequest& request) {
   const bool lean = s1->xip.empty();
   if (request.cursor.drained() && !request.until) {
     pair_ = nullptr;
-    send_page(lean ? queries_->present_lean : queries_->present, std::move(*params));
+    send_page(lean ? read_->present_lean : read_->present, std::move(*params));
   } else {
-    send_page(lean ? queries_->bounded_lean : queries_->bounded, std::move(*params));
+    send_page(lean ? read_->bounded_lean : read_->bounded, std::move(*params));
   }
   return connection_.sync();
 }
@@ -141,7 +141,7 @@ void Reader::send_page(const Query& query, Params params) {
     return;
   }
   connection_.send(queries_->begin);
-  connection_.send(queries_->settings);
+  connection_.send(read_->settings);
   connection_.send(query, std::move(params));
   connection_.send(queries_->commit);
 }
@@ -281,7 +281,7 @@ Status Reader::fetch_big_payloads(Rows& big, const Rows& read, int count) {
   if (seqs.empty()) return {};
   Params params;
   params.push_back(Param::int8_array(seqs));
-  auto rows = connection_.exec(queries_->big_payloads, std::move(params));
+  auto rows = connection_.exec(read_->big_payloads, std::move(params));
   if (!rows) return pass(rows);
   // Events are never removed before they are delivered: a missing one must stop us, not be skipped.
   OUTBOX_CHECK(static_cast<std::size_t>(rows->size()) == seqs.size());
@@ -309,7 +309,7 @@ Status Reader::wait_durable() {
 
 Result<bool> Reader::flushed() {
   if (barrier_->insert == ~std::uint64_t{0}) return false;  // the server does not tell
-  auto rows = connection_.exec(queries_->flushed);
+  auto rows = connection_.exec(read_->flushed);
   if (!rows) return pass(rows);
   return rows->uint64(0, 0) >= barrier_->insert;
 }
@@ -317,8 +317,8 @@ Result<bool> Reader::flushed() {
 Status Reader::force_flush() {
   const auto before = Clock::now();
   connection_.send(queries_->begin);
-  connection_.send(queries_->flush_settings);
-  connection_.send(queries_->force_flush);
+  connection_.send(queries_->flushed_here);
+  connection_.send(read_->force_flush);
   connection_.send(queries_->commit);
   auto done = connection_.finish();
   if (!done) return pass(done);

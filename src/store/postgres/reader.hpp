@@ -8,7 +8,7 @@
 
 #include "store/postgres/connection.hpp"
 #include "store/postgres/marks.hpp"
-#include "store/postgres/read_queries.hpp"
+#include "store/postgres/queries.hpp"
 #include "store/postgres/snapshot.hpp"
 #include "store/store.hpp"
 
@@ -17,10 +17,12 @@ namespace outbox::store::postgres {
 class Reader final : public LogReader {
  public:
   /// `schema`: not quoted.
-  Reader(Connection connection, std::string schema, std::shared_ptr<MarkBook> marks)
+  Reader(Connection connection, std::shared_ptr<const Queries> queries, std::string schema,
+         std::shared_ptr<MarkBook> marks)
       : connection_(std::move(connection)),
+        queries_(std::move(queries)),
         schema_(std::move(schema)),
-        queries_(std::make_unique<ReadQueries>(make_read_queries(schema_))),
+        read_(std::make_unique<ReadQueries>(read_queries(schema_))),
         marks_(std::move(marks)) {}
 
   [[nodiscard]] Status begin(std::span<const Cursor> cursors) override;
@@ -52,15 +54,16 @@ class Reader final : public LogReader {
   [[nodiscard]] Status force_flush();
 
   Connection connection_;
+  const std::shared_ptr<const Queries> queries_;
   const std::string schema_;
-  std::unique_ptr<ReadQueries> queries_;
+  std::unique_ptr<ReadQueries> read_;
   std::shared_ptr<MarkBook> marks_;
   bool settings_in_force_{false};
 
   PageRequest request_;               ///< What finish() will answer.
   std::optional<PageRequest> ahead_;  ///< Sent before it was asked for.
-  std::shared_ptr<const Pair>
-      pair_;                      ///< Of the request under way; none when its S2 is the present.
+  /// Of the request under way; none when its S2 is the present.
+  std::shared_ptr<const Pair> pair_;
   std::size_t rows_hint_{10000};  ///< Fewer after a page that ran into the byte limit.
   std::size_t rows_asked_{0};
   std::optional<std::int64_t> server_start_;

@@ -22,10 +22,7 @@ namespace {
 class PostgresStore final : public Store {
  public:
   explicit PostgresStore(StoreOptions options)
-      : options_(std::move(options)),
-        queries_(std::make_shared<const Queries>(options_.schema)),
-        progress_queries_(
-            std::make_shared<const ProgressQueries>(make_progress_queries(options_.schema))) {}
+      : options_(std::move(options)), queries_(std::make_shared<const Queries>(options_.schema)) {}
 
   Result<std::vector<std::string>> migrate() override {
     auto connection = connect("migrate");
@@ -46,10 +43,10 @@ class PostgresStore final : public Store {
   }
 
   Result<std::unique_ptr<LogReader>> reader() override {
-    return make<LogReader, Reader>("reader", options_.schema, marks_);
+    return make<LogReader, Reader>("reader", queries_, options_.schema, marks_);
   }
   Result<std::unique_ptr<Progress>> progress() override {
-    return make<Progress, PostgresProgress>("settler", progress_queries_, marks_);
+    return make<Progress, PostgresProgress>("settler", queries_, marks_);
   }
   Result<std::unique_ptr<Membership>> membership(std::string relay_name,
                                                  const EventId& relay) override {
@@ -92,7 +89,6 @@ class PostgresStore final : public Store {
 
   const StoreOptions options_;
   const std::shared_ptr<const Queries> queries_;
-  const std::shared_ptr<const ProgressQueries> progress_queries_;
   /// What the settler learns the reader uses.
   const std::shared_ptr<MarkBook> marks_{std::make_shared<MarkBook>()};
 };

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "store/sqlite/connection.hpp"
-#include "store/sqlite/process.hpp"
+#include "base/process.hpp"
 #include "store/store.hpp"
 
 namespace outbox::store::sqlite {

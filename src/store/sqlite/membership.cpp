@@ -21,7 +21,11 @@ Member member_of(const Statement& row) {
 }
 
 bool is_dead(const Member& member, const ProcessIdentity& self, std::int64_t now_us) {
-  return is_gone(member.process, self) || now_us > member.beat + member.lease_ms * 1000;
+  // The file is of this machine, since its log works nowhere else: what ran before the last boot is gone.
+  const bool other_boot = !member.process.boot_id.empty() && !self.boot_id.empty() &&
+                          member.process.boot_id != self.boot_id;
+  return other_boot || is_gone(member.process, self) ||
+         now_us > member.beat + member.lease_ms * 1000;
 }
 
 FileMembership::FileMembership(Connection connection, std::string relay_name, const EventId& relay)

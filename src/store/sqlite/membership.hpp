@@ -8,7 +8,7 @@
 
 #include "store/sqlite/connection.hpp"
 #include "store/sqlite/owner_lock.hpp"
-#include "store/sqlite/process.hpp"
+#include "base/process.hpp"
 #include "store/store.hpp"
 
 namespace outbox::store::sqlite {

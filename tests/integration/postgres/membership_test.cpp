@@ -2,8 +2,8 @@
 #include <atomic>
 #include <thread>
 
+#include "base/process.hpp"
 #include "integration/postgres/harness.hpp"
-#include "store/postgres/process.hpp"
 #include "support/child_process.hpp"
 
 namespace outbox::test {
@@ -110,8 +110,7 @@ TEST_F(PostgresMembership, of_a_process_elsewhere_only_the_lease_tells) {
       "UPDATE outbox.relay SET pid = 1999999999, boot_id = 'another machine' WHERE name = 'first'");
   EXPECT_FALSE(second->vacant().value());
   EXPECT_FALSE(keep(*second).owner);
-  (void)connect().exec("UPDATE outbox.relay SET boot_id = '" +
-                       store::postgres::this_process().boot_id +
+  (void)connect().exec("UPDATE outbox.relay SET boot_id = '" + this_process().boot_id +
                        "', pid_ns = 'another container' WHERE name = 'first'");
   EXPECT_FALSE(second->vacant().value());
 }

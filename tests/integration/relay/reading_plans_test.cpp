@@ -4,7 +4,7 @@
 #include <set>
 
 #include "integration/relay/harness.hpp"
-#include "store/postgres/read_queries.hpp"
+#include "store/postgres/queries.hpp"
 #include "support/postgres_database.hpp"
 
 namespace outbox::test {
@@ -124,7 +124,7 @@ class ReadingPlans : public ::testing::TestWithParam<Statistics> {
 
   std::unique_ptr<PostgresDatabase> database_;
   std::unique_ptr<Pg> connection_;
-  store::postgres::ReadQueries queries_{store::postgres::make_read_queries("outbox")};
+  store::postgres::ReadQueries queries_{store::postgres::read_queries("outbox")};
   std::int64_t top_{0};
   std::int64_t width_{0};
   std::string plan_;

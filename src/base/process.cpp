@@ -1,4 +1,4 @@
-#include "store/postgres/process.hpp"
+#include "base/process.hpp"
 
 #include <signal.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <optional>
 #include <sstream>
 
-namespace outbox::store::postgres {
+namespace outbox {
 namespace {
 
 std::string first_line(const std::string& path) {
@@ -67,4 +67,4 @@ bool is_gone(const ProcessIdentity& process, const ProcessIdentity& self) {
   return other || stat->state == 'Z' || stat->state == 'X';
 }
 
-}  // namespace outbox::store::postgres
+}  // namespace outbox

@@ -1,10 +1,10 @@
-// Which process a relay is, so that another one on this machine sees at once that it is gone.
+// Which process a relay is, so that another one on this machine sees at once that it is gone. Linux: proc(5).
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-namespace outbox::store::postgres {
+namespace outbox {
 
 struct ProcessIdentity {
   std::string boot_id;  ///< Which machine, since when.
@@ -18,4 +18,4 @@ struct ProcessIdentity {
 /// True only when it is certain: a process of our machine and namespace that is no more. Of other machines nothing is known.
 [[nodiscard]] bool is_gone(const ProcessIdentity& process, const ProcessIdentity& self);
 
-}  // namespace outbox::store::postgres
+}  // namespace outbox
