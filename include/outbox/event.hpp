@@ -35,7 +35,7 @@ struct EventId {
   /// The 36-character lower-case form.
   [[nodiscard]] std::string str() const;
 
-  auto operator<=>(const EventId&) const = default;
+  auto operator<=>(const EventId&) const = default;  // NOLINT(modernize-use-nullptr): its own
 };
 
 /// A header of an event: name and value are text. They travel with the message to every sink.

@@ -92,7 +92,7 @@ concept NoTransaction = !std::is_same_v<T, Transaction&> &&
 class Outbox {
  public:
   /// Throws when the schema's name is not a name.
-  explicit Outbox(Options options = {});
+  explicit Outbox(const Options& options = {});
 
   /// The event will be written by tx.commit(). Returns its id.
   EventId enqueue(Transaction& tx, const Event& event) const;

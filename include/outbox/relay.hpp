@@ -9,8 +9,9 @@
 //   ...
 //   (*relay)->stop(std::chrono::seconds(10));
 //
-// Threads: Any thread.
-// Lifetime: destroying it stops it at once; what was in flight is delivered again by the next relay.
+// Threads: any thread may call anything; start() and stop() come one after the other.
+// Lifetime: destroying it stops it at once; what was in flight is delivered again by the next relay. A sink that does not
+//           return from a call is left behind with its thread.
 // Errors: create() and start() check everything that can be checked and say what, where and a hint.
 #pragma once
 
@@ -42,7 +43,7 @@ struct RelayOptions {
   std::size_t window_events{10000};
   /// Bytes fetched but not settled, per subscription. Unit: bytes. Default: 16 MiB.
   std::size_t window_bytes{std::size_t{16} << 20U};
-  /// Longest time an acked event stays unsettled. Default: 50 ms.
+  /// Longest time an acked event stays unsettled, while the store takes settlements. Default: 50 ms.
   std::chrono::milliseconds settle_interval{50};
   /// Settle earlier once so many events are done. Unit: events. Default: 1000.
   std::size_t settle_events{1000};
@@ -57,19 +58,21 @@ struct RelayOptions {
 /// What a subscription of a running relay is doing.
 struct SubscriptionReport {
   std::string name;
-  std::string state;             ///< delivering, paused, backing-off, stopped, waiting
+  /// delivering, opening, draining (a send failed), backing-off, stopping; paused or stopped in the store; broken (cannot
+  /// be started).
+  std::string state;
   std::string reason;            ///< Why, when it is not delivering.
-  std::uint64_t delivered{0};    ///< Events acked since start().
-  std::uint64_t filtered{0};     ///< Events that did not match since start().
+  std::uint64_t delivered{0};    ///< Acked, with everything before them, since it was last started.
+  std::uint64_t filtered{0};     ///< Did not match, since it was last started.
   std::uint64_t in_window{0};    ///< Fetched, not settled.
-  std::uint64_t settlements{0};  ///< Rows of progress written since start().
+  std::uint64_t settlements{0};  ///< Rows of progress given to the store since it was last started.
 };
 
 struct RelayReport {
   bool owner{false};  ///< Owns the lanes (delivers) or waits for another relay.
   std::int64_t generation{0};
-  std::uint64_t fetches{0};
-  std::uint64_t statements{0};  ///< SQL statements sent since start().
+  std::uint64_t fetches{0};     ///< Since the lanes became ours.
+  std::uint64_t statements{0};  ///< SQL statements of reader and settler since then.
   std::string last_error;  ///< The newest trouble with the store; empty when there is none now.
   std::vector<SubscriptionReport> subscriptions;
 };
@@ -94,16 +97,18 @@ class Relay {
   Status use(std::string_view subscription, std::unique_ptr<Sink> sink);
 
   /// Checks the store (reachable, schema, lineage), applies the subscriptions and starts the threads. A second call is a
-  /// no-op. Returns when the threads run, not when the lanes are owned.
+  /// no-op; after stop() it starts again. Returns when the threads run, not when the lanes are owned.
   [[nodiscard]] Status start();
 
   /// Asks it to stop; returns at once. Any thread.
   void request_stop() noexcept;
 
-  /// Stops fetching, waits at most `grace` for what is in flight, settles, gives the lanes back.
+  /// Stops fetching, waits at most `grace` for what is in flight, settles, gives the lanes back. A store that does not
+  /// answer can take some seconds more.
   StopReport stop(std::chrono::milliseconds grace);
 
-  /// For tests: delivers until everything committed before the call is settled, or `limit` passes. start() is not called.
+  /// For tests: starts, delivers until nothing is pending, and stops; deadline_exceeded when `limit` passes before, an
+  /// error when a subscription is stopped. Can be called again and again.
   [[nodiscard]] Status run_once(std::chrono::milliseconds limit);
 
   [[nodiscard]] RelayReport report() const;

@@ -37,7 +37,8 @@ namespace outbox {
 
 using Duration = std::chrono::nanoseconds;
 
-/// Names one message between send() and its outcome. Never reused while the sink is open.
+/// Names one message between send() and its outcome. Not used again until the sink is opened again: then what was not
+/// acked comes under the token it had.
 using Token = std::uint64_t;
 
 struct HeaderView {
@@ -105,7 +106,9 @@ class Sink {
   /// outcome: then the sink must start clean (a gapless sink forgets its failure). Idempotent. May block for some seconds.
   [[nodiscard]] virtual Status open() = 0;
 
-  /// Takes messages in order and returns how many it took; the rest is offered again later. Returns at once.
+  /// Takes messages in order and returns how many it took; the rest is offered again later. Returns at once: a sink that
+  /// stays in a call for seconds holds up its own subscription, and past the grace period of a stop its thread is left
+  /// behind.
   [[nodiscard]] virtual std::size_t send(std::span<const Message> messages) = 0;
 
   /// Appends the outcomes that are ready now. Does not wait. Each message taken gets exactly one. Called after each send()

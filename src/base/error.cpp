@@ -32,7 +32,7 @@ const char* to_string(Errc code) noexcept {
 }
 
 void die(const char* file, int line, const char* what) noexcept {
-  std::fprintf(stderr, "outbox: invariant broken: %s (%s:%d)\n", what, file, line);
+  (void)std::fprintf(stderr, "outbox: invariant broken: %s (%s:%d)\n", what, file, line);
   std::abort();
 }
 

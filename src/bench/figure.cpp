@@ -4,6 +4,7 @@
 #include <fmt/ostream.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace outbox::bench {
@@ -84,7 +85,7 @@ double median(std::vector<double> values) { return quantile(values, 0.5); }
 double quantile(std::vector<double>& values, double q) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  const auto at = static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5);
+  const auto at = static_cast<std::size_t>(std::lround(q * static_cast<double>(values.size() - 1)));
   return values[std::min(at, values.size() - 1)];
 }
 

@@ -40,6 +40,7 @@ Result<KafkaClient> make_client(
       return fail(Errc::invalid_argument, text);
     }
   }
+  rd_kafka_conf_set_log_cb(conf, nullptr);  // errors come as return values
   rd_kafka_t* client = rd_kafka_new(type, conf, text, sizeof text);
   if (client == nullptr) {
     rd_kafka_conf_destroy(conf);

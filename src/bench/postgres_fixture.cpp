@@ -102,6 +102,7 @@ Status PostgresFixture::fill(std::int64_t events) {
   say(fmt::format("writing {} events, each in its own transaction", events));
   constexpr int kWriters = 2;
   std::vector<std::jthread> writers;
+  writers.reserve(kWriters);
   std::array<Status, kWriters> results;
   for (int i = 0; i < kWriters; ++i) {
     writers.emplace_back([&, i] {
@@ -200,7 +201,7 @@ Result<PostgresFixture::Drain> PostgresFixture::drain(SubscriptionSpec spec, std
   }
   const auto start = Clock::now();
   const double cpu_before = cpu_us();
-  std::int64_t now = first;
+  std::int64_t now = 0;
   while ((now = delivered()) < events) {
     if (Clock::now() > deadline) {
       const RelayReport report = (*relay)->report();

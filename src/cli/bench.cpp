@@ -44,7 +44,7 @@ int bench(const Options& options, const Context& context) {
   wanted.events = static_cast<std::int64_t>(options.events);
   wanted.repeats = static_cast<int>(options.repeats);
   wanted.seconds = std::chrono::duration<double>(options.length).count();
-  wanted.progress = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  wanted.progress = [](const std::string& line) { std::cerr << line << std::endl; };
   const auto figures = must(bench::run_benchmarks(wanted));
   if (options.json) {
     bench::print_json(std::cout, figures);

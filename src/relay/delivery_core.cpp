@@ -344,7 +344,10 @@ void DeliveryCore::merge_whole_rows() {
 std::vector<store::Settlement> DeliveryCore::settle(TimePoint now) {
   if (settling_ || rows_.empty()) return {};
   const bool last_words = stop_asked_ && in_flight_ == 0 && !filling_gaps();
-  const bool due = done_since_settle_ >= options_.settle_events ||
+  // Not so late that the window fills up with what only waits to be settled.
+  const bool window_waits = open_events_ >= (options_.window_events + 1) / 2 ||
+                            open_bytes_ >= (options_.window_bytes + 1) / 2;
+  const bool due = done_since_settle_ >= options_.settle_events || window_waits ||
                    (oldest_done_ && now - *oldest_done_ >= options_.settle_interval);
   if (!last_words && !due) return {};
   settling_ = true;

@@ -58,7 +58,7 @@ struct EventRef {
   std::int64_t seq{0};
   EventId id{};
 
-  auto operator<=>(const EventRef&) const = default;
+  auto operator<=>(const EventRef&) const = default;  // NOLINT(modernize-use-nullptr): its own
 };
 
 /// The event that stopped the subscription.

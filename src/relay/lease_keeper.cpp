@@ -36,14 +36,24 @@ std::optional<Error> LeaseKeeper::failure() const {
 }
 
 void LeaseKeeper::run(const std::stop_token& stop) {
+  auto pause = lease_ / 3;
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      stopped_.wait_for(lock, stop, lease_ / 3, [] { return false; });
+      stopped_.wait_for(lock, stop, pause, [] { return false; });
     }
     if (stop.stop_requested()) return;
     auto standing = renew(membership_, lease_, trust_);
-    if (standing && standing->owner && standing->generation == generation_) continue;
+    if (standing && standing->owner && standing->generation == generation_) {
+      pause = lease_ / 3;
+      continue;
+    }
+    const bool may_yet_work = !standing && standing.error().remedy != Remedy::reconnect &&
+                              standing.error().remedy != Remedy::fix;
+    if (may_yet_work && trust_.holds(std::chrono::steady_clock::now())) {
+      pause = lease_ / 20;
+      continue;
+    }
     if (standing) trust_.end();
     const std::scoped_lock lock(mutex_);
     failure_ = standing ? Error{.code = Errc::lease_lost,

@@ -28,6 +28,10 @@ constexpr std::chrono::milliseconds kVacancyCheck{100};
 constexpr std::chrono::milliseconds kTendEvery{1000};
 constexpr std::chrono::seconds kMaintainEvery{30};
 constexpr std::chrono::milliseconds kRunOnceCheck{5};
+/// After request_stop() alone.
+constexpr std::chrono::seconds kDefaultGrace{10};
+/// A tenure that lasted so long was a good one: the next trouble is new.
+constexpr std::chrono::seconds kSoundTenure{2};
 /// After the store was lost the sinks may take this long to say what became of what they have in flight.
 constexpr std::chrono::seconds kLostStoreGrace{5};
 constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50),
@@ -78,21 +82,28 @@ class Relay::Impl {
   ~Impl() { (void)stop(std::chrono::milliseconds(0)); }
 
   Status use(std::string_view subscription, std::unique_ptr<Sink> sink) {
-    if (started_) return fail(Errc::invalid_argument, "Relay::use() after start()");
+    const std::scoped_lock control(control_);
+    if (keeper_.joinable()) return fail(Errc::invalid_argument, "Relay::use() after start()");
     if (!sink) return fail(Errc::invalid_argument, "Relay::use(): sink is null");
     shelf_.put_custom(std::string(subscription), std::move(sink));
     return {};
   }
 
   Status start() {
-    if (started_) return {};
+    const std::scoped_lock control(control_);
+    if (keeper_.joinable()) return {};
     auto store = store::open_store(
         {.url = options_.store_url, .schema = options_.schema, .application = "outbox relay"});
     if (!store) return pass(store);
     store_ = std::move(*store);
     if (Status status = store_->check(); !status) return status;
     if (Status status = apply_subscriptions(); !status) return status;
-    started_ = true;
+    {
+      const std::scoped_lock lock(mutex_);
+      stop_asked_ = false;
+      grace_ = kDefaultGrace;
+    }
+    stop_report_ = {.drained = true, .abandoned = 0};
     keeper_ = start_thread("ob-keeper", [this](const std::stop_token&) { keep(); });
     return {};
   }
@@ -112,6 +123,7 @@ class Relay::Impl {
       stop_asked_ = true;
     }
     bell_.notify_all();
+    const std::scoped_lock control(control_);
     if (keeper_.joinable()) keeper_.join();
     return stop_report_;
   }
@@ -119,21 +131,11 @@ class Relay::Impl {
   Status run_once(std::chrono::milliseconds limit) {
     const TimePoint until = Clock::now() + limit;
     if (Status status = start(); !status) return status;
-    auto catalog = store_->catalog();
-    if (!catalog) return pass(catalog);
-    while (true) {
-      auto done = nothing_pending(**catalog);
-      if (!done) return pass(done);
-      if (*done) break;
-      if (Clock::now() >= until) {
-        (void)stop(std::chrono::milliseconds(0));
-        return fail(Errc::deadline_exceeded, "run_once: events are still pending", last_error());
-      }
-      std::unique_lock lock(mutex_);
-      bell_.wait_for(lock, kRunOnceCheck);
-    }
-    (void)stop(std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()));
-    return {};
+    const Status status = wait_until_nothing_pends(until);
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+    (void)stop(status ? std::max(left, std::chrono::milliseconds(0))
+                      : std::chrono::milliseconds(0));
+    return status;
   }
 
   RelayReport report() const {
@@ -156,16 +158,38 @@ class Relay::Impl {
     return {};
   }
 
-  Result<bool> nothing_pending(store::Catalog& catalog) {
+  Status wait_until_nothing_pends(TimePoint until) {
+    auto catalog = store_->catalog();
+    if (!catalog) return pass(catalog);
+    while (true) {
+      auto pending = pending_of_active(**catalog);
+      if (!pending) return pass(pending);
+      if (pending->empty()) return {};
+      if (Clock::now() >= until) {
+        return fail(Errc::deadline_exceeded,
+                    "run_once: events of subscription " + *pending + " are still pending",
+                    last_error());
+      }
+      std::unique_lock lock(mutex_);
+      bell_.wait_for(lock, kRunOnceCheck);
+    }
+  }
+
+  /// The name of a subscription that has something to deliver; empty when none has.
+  static Result<std::string> pending_of_active(store::Catalog& catalog) {
     auto rows = catalog.subscriptions();
     if (!rows) return pass(rows);
     for (const auto& row : *rows) {
+      if (row.state == store::SubscriptionState::stopped) {
+        return fail(Errc::unavailable, "run_once: subscription " + row.spec.name + " is stopped",
+                    row.reason);
+      }
       if (row.state != store::SubscriptionState::active) continue;
       auto progress = catalog.progress(row, 1);
       if (!progress) return pass(progress);
-      if (progress->pending > 0) return false;
+      if (progress->pending > 0) return row.spec.name;
     }
-    return true;
+    return std::string();
   }
 
   // ---- the keeper's thread
@@ -181,13 +205,16 @@ class Relay::Impl {
       if (stopping()) break;
       note_trouble(status.error());
       if (!trust_.holds(Clock::now())) shelf_.rest();
-      const bool owned_well = std::exchange(tenure_began_, false);
-      failures = owned_well ? 1 : failures + 1;
+      // One that began and broke at once has not shown that anything is well again.
+      const bool served_well =
+          served_since_ && Clock::now() - *std::exchange(served_since_, {}) >= kSoundTenure;
+      if (served_well) told_.clear();
+      failures = served_well ? 1 : failures + 1;
       pause(backoff(kReconnect, failures, static_cast<std::uint64_t>(getpid())));
     }
     if (membership_) (void)membership_->leave();
     membership_.reset();
-    shelf_.close_all();
+    shelf_.rest();
   }
 
   /// Connects, waits until the lanes are ours, delivers until that ends.
@@ -236,15 +263,15 @@ class Relay::Impl {
     if (Status status = tenure->begin(generation); !status) return status;
     log::info("delivering generation={}", generation);
     publish(tenure.get(), generation);
-    tenure_began_ = true;
-    const Status status = tend_until_it_ends(*tenure, lease);
+    served_since_ = Clock::now();
+    Status status = tend_until_it_ends(*tenure, lease);
     publish(nullptr, generation);
     // Asked to stop: everything in order. Otherwise the store or the lanes are lost: nothing more is written, and what
     // the sinks have in flight gets a moment to become known, so that it is not sent twice.
     const bool orderly = status.has_value();
     const StopReport report =
         orderly ? tenure->end(grace(), true) : tenure->end(kLostStoreGrace, false);
-    if (orderly) stop_report_ = report;
+    stop_report_ = report;
     return status;
   }
 
@@ -257,7 +284,11 @@ class Relay::Impl {
       if (auto failure = lease.failure()) return fail(std::move(*failure));
       const TimePoint now = Clock::now();
       if (now >= tend_at || take_bell()) {
-        if (Status status = tenure.tend(); !status) return status;
+        if (Status status = tenure.tend(); !status) {
+          // A row that somebody else has locked is no reason to stop delivering.
+          if (status.error().remedy != Remedy::retry_call) return status;
+          note_trouble(status.error());
+        }
         tend_at = now + kTendEvery;
       }
       if (now >= maintain_at) {
@@ -289,13 +320,13 @@ class Relay::Impl {
   }
 
   void note_trouble(const Error& error) {
-    bool is_new = false;
     {
       const std::scoped_lock lock(mutex_);
-      is_new = last_error_ != error.text();
       last_error_ = error.text();
     }
-    if (is_new) log::warn("delivery interrupted, it goes on by itself reason=\"{}\"", error.text());
+    if (told_ == error.text()) return;
+    told_ = error.text();
+    log::warn("delivery interrupted, it goes on by itself reason=\"{}\"", error.text());
   }
 
   void publish(relay::Tenure* tenure, std::int64_t generation) {
@@ -348,14 +379,15 @@ class Relay::Impl {
   relay::TrustDeadline trust_;
   std::unique_ptr<store::Membership> membership_;
   StopReport stop_report_{.drained = true, .abandoned = 0};
-  bool started_{false};
-  bool tenure_began_{false};
+  std::optional<TimePoint> served_since_;
+  std::string told_;  ///< The trouble that was logged last.
 
+  std::mutex control_;  ///< start() and stop(), one after the other.
   mutable std::mutex mutex_;
   std::condition_variable bell_;
   bool stop_asked_{false};
   bool rung_{false};
-  std::chrono::milliseconds grace_{std::chrono::seconds(10)};
+  std::chrono::milliseconds grace_{kDefaultGrace};
   relay::Tenure* tenure_{nullptr};
   std::int64_t generation_{0};
   std::string last_error_;

@@ -9,6 +9,7 @@ namespace {
 
 /// A crash of the database takes back at most what was settled since the last flushed commit.
 constexpr std::chrono::milliseconds kFlushEvery{100};
+constexpr std::chrono::milliseconds kTryAgain{50};
 
 }  // namespace
 
@@ -43,17 +44,23 @@ void Settler::run(const std::stop_token& stop) {
       if (jobs_.empty()) return;  // stop asked, everything written
       jobs.swap(jobs_);
     }
-    if (!write(std::move(jobs))) return;
+    if (!write(std::move(jobs), stop)) return;
   }
 }
 
-bool Settler::write(std::vector<Job> jobs) {
+bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
   std::vector<store::Settlement> rows;
   for (Job& job : jobs) {
     rows.insert(rows.end(), std::make_move_iterator(job.rows.begin()),
                 std::make_move_iterator(job.rows.end()));
   }
-  const Status status = progress_->append(rows, durability());
+  Status status = progress_->append(rows, durability());
+  // Somebody holds the write lock for long: nothing is written yet, and waiting costs nobody anything.
+  while (!status && status.error().remedy == Remedy::retry_call &&
+         status.error().effect == Effect::none && !stop.stop_requested()) {
+    pause(stop);
+    status = progress_->append(rows, durability());
+  }
   statements_.store(progress_->statements(), std::memory_order_relaxed);
   if (!status) {
     failed_(status.error());
@@ -61,6 +68,11 @@ bool Settler::write(std::vector<Job> jobs) {
   }
   for (const Job& job : jobs) job.written();
   return true;
+}
+
+void Settler::pause(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  (void)changed_.wait_for(lock, stop, kTryAgain, [] { return false; });
 }
 
 store::Durability Settler::durability() {

@@ -17,7 +17,8 @@ namespace outbox::relay {
 
 class Settler {
  public:
-  /// `failed` is called once, from the settler's thread, when the store does not take the rows.
+  /// `failed` is called once, from the settler's thread, when the store does not take the rows. While it only asks to
+  /// wait (Remedy::retry_call) they are offered again.
   Settler(std::unique_ptr<store::Progress> progress, std::function<void(const Error&)> failed);
   Settler(const Settler&) = delete;
   Settler& operator=(const Settler&) = delete;
@@ -39,7 +40,8 @@ class Settler {
     std::function<void()> written;
   };
   void run(const std::stop_token& stop);
-  [[nodiscard]] bool write(std::vector<Job> jobs);
+  [[nodiscard]] bool write(std::vector<Job> jobs, const std::stop_token& stop);
+  void pause(const std::stop_token& stop);
   [[nodiscard]] store::Durability durability();
 
   std::unique_ptr<store::Progress> progress_;

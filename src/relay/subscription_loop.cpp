@@ -15,6 +15,8 @@ TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 constexpr std::chrono::milliseconds kOfferAgain{1};
 /// While something is in flight the outcomes are looked for this often even if the sink forgot to ring.
 constexpr std::chrono::milliseconds kLookAgain{20};
+/// A sink may take so long over the last calls of a stop: a purge, a round of outcomes.
+constexpr std::chrono::seconds kCallLimit{2};
 /// Longest sleep: the trust deadline is checked at least this often.
 constexpr std::chrono::milliseconds kLongest{100};
 
@@ -36,9 +38,11 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
       filter_(row_.spec),
       start_(std::move(start)),
       options_(options),
-      settler_(settler),
-      trust_(trust),
-      listener_(std::move(listener)),
+      ties_{.mutex = {},
+            .cut = false,
+            .settler = settler,
+            .trust = trust,
+            .listener = std::move(listener)},
       sink_(std::move(remains.sink)),
       core_(for_sink(options_.core, sink_->traits(), remains.next_token), start_),
       box_(std::make_shared<Mailbox>()) {
@@ -49,7 +53,9 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
 }
 
 SubscriptionLoop::~SubscriptionLoop() {
-  if (thread_.joinable()) (void)stop(std::chrono::nanoseconds(0), false);
+  // Without a limit: who can leave a stuck one behind has done so.
+  if (thread_.joinable() && stop(std::chrono::nanoseconds(0), false) == Stopped::in_a_call)
+    thread_.join();
   if (sink_) sink_->on_ready({});
 }
 
@@ -87,17 +93,38 @@ void SubscriptionLoop::Mailbox::ring() {
   bell.notify_one();
 }
 
-bool SubscriptionLoop::stop(std::chrono::nanoseconds grace, bool settle) {
-  {
-    const std::scoped_lock lock(box_->mutex);
-    box_->mail.stop = true;
-    grace_ = grace;
-    may_settle_ = settle;
-    box_->rung = true;
-  }
+SubscriptionLoop::Stopped SubscriptionLoop::stop(std::chrono::nanoseconds grace, bool settle) {
+  std::unique_lock lock(box_->mutex);
+  box_->mail.stop = true;
+  grace_ = grace;
+  may_settle_ = settle;
+  box_->rung = true;
   box_->bell.notify_one();
-  if (thread_.joinable()) thread_.join();
-  return drained_;
+  if (!thread_.joinable()) return drained_ ? Stopped::drained : Stopped::gave_up;
+  if (!box_->over.wait_for(lock, grace + kCallLimit, [this] { return box_->ended; })) {
+    log::error("sink does not return from a call name={} hint=\"its thread is left behind\"",
+               row_.spec.name);
+    return Stopped::in_a_call;
+  }
+  lock.unlock();
+  thread_.join();
+  return drained_ ? Stopped::drained : Stopped::gave_up;
+}
+
+void SubscriptionLoop::leave() {
+  const std::scoped_lock lock(ties_.mutex);
+  ties_.cut = true;
+}
+
+bool SubscriptionLoop::ended() const {
+  const std::scoped_lock lock(box_->mutex);
+  return box_->ended;
+}
+
+void SubscriptionLoop::leak(std::unique_ptr<SubscriptionLoop> loop) {
+  loop->thread_.detach();
+  (void)loop
+      .release();  // NOLINT(bugprone-unused-return-value): on purpose, its thread is in the sink
 }
 
 Remains SubscriptionLoop::take_remains() {
@@ -125,10 +152,26 @@ void SubscriptionLoop::run() {
     send_what_may_go(now);
     settle(now);
     publish_state();
-    if (ended(now_steady())) break;
+    if (is_over(now_steady())) break;
   }
   unsettled_acks_ = core_.unsettled_acks();
+  drained_ = drained_ && unsettled_acks_.empty();
   publish_state();
+  {
+    const std::scoped_lock lock(box_->mutex);
+    box_->ended = true;
+  }
+  box_->over.notify_all();
+}
+
+bool SubscriptionLoop::trusted(TimePoint now) {
+  const std::scoped_lock lock(ties_.mutex);
+  return !ties_.cut && ties_.trust.holds(now);
+}
+
+bool SubscriptionLoop::is_cut() {
+  const std::scoped_lock lock(ties_.mutex);
+  return ties_.cut;
 }
 
 SubscriptionLoop::Mail SubscriptionLoop::wait_for_mail() {
@@ -143,13 +186,13 @@ SubscriptionLoop::Mail SubscriptionLoop::wait_for_mail() {
   return std::exchange(box_->mail, {});
 }
 
-void SubscriptionLoop::take(Mail mail, TimePoint now) {
-  for (const auto& page : mail.pages) {
+void SubscriptionLoop::take(Mail&& mail, TimePoint now) {
+  for (auto& page : mail.pages) {
     wanted_.clear();
     if (!filter_.all()) {
       for (const EventView& event : page->events) wanted_.push_back(filter_.matches(event) ? 1 : 0);
     }
-    core_.page_read(page, wanted_, now);
+    core_.page_read(std::move(page), wanted_, now);
   }
   if (mail.settled) {
     const std::size_t events = core_.window_events();
@@ -157,7 +200,8 @@ void SubscriptionLoop::take(Mail mail, TimePoint now) {
     core_.settled();
     window_events_.fetch_sub(events - core_.window_events(), std::memory_order_relaxed);
     window_bytes_.fetch_sub(bytes - core_.window_bytes(), std::memory_order_relaxed);
-    listener_.room();
+    const std::scoped_lock lock(ties_.mutex);
+    if (!ties_.cut) ties_.listener.room();
   }
   if (mail.stop && !stop_by_) {
     const std::scoped_lock lock(box_->mutex);
@@ -173,13 +217,14 @@ void SubscriptionLoop::take_outcomes(TimePoint now) {
 }
 
 void SubscriptionLoop::watch_trust(TimePoint now) {
-  if (trust_.holds(now) || purged_) return;
+  if (purged_ || trusted(now)) return;
   // Another relay may own the lanes by now: nothing more may leave, not even what the client has queued.
   purged_ = true;
   core_.stop_asked(false);
   sink_->purge();
   take_outcomes(now);
-  listener_.distrusted();
+  const std::scoped_lock lock(ties_.mutex);
+  if (!ties_.cut) ties_.listener.distrusted();
 }
 
 void SubscriptionLoop::open_if_wanted(TimePoint now) {
@@ -193,9 +238,10 @@ void SubscriptionLoop::send_what_may_go(TimePoint now) {
   send_stalled_ = false;
   // Bounded, so that settlements and pages are looked at between batches of a fast sink.
   for (int batch = 0; batch < 16; ++batch) {
-    const auto sends = core_.to_send();
-    if (sends.empty()) return;
-    if (!trust_.holds(now_steady())) return;
+    const auto all = core_.to_send();
+    if (all.empty()) return;
+    const auto sends = all.first(std::min(all.size(), batch_limit_));
+    if (!trusted(now_steady())) return;
     buffer_.clear();
     for (const auto& send : sends) renderer_.render(send.token, *send.event, buffer_);
     const std::size_t taken = sink_->send(buffer_.messages());
@@ -203,8 +249,10 @@ void SubscriptionLoop::send_what_may_go(TimePoint now) {
     take_outcomes(now);
     if (taken < sends.size()) {
       send_stalled_ = true;
+      batch_limit_ = std::max<std::size_t>(taken, 1);
       return;
     }
+    batch_limit_ = std::max(batch_limit_, 2 * sends.size());
     settle(now);
   }
   box_->ring();
@@ -223,7 +271,9 @@ void SubscriptionLoop::settle(TimePoint now) {
     row.config_version = row_.config_version;
   }
   settlements_ += rows.size();
-  settler_.settle(std::move(rows), [box = box_] {
+  const std::scoped_lock tied(ties_.mutex);
+  if (ties_.cut) return;
+  ties_.settler.settle(std::move(rows), [box = box_] {
     {
       const std::scoped_lock lock(box->mutex);
       box->mail.settled = true;
@@ -233,7 +283,8 @@ void SubscriptionLoop::settle(TimePoint now) {
   });
 }
 
-bool SubscriptionLoop::ended(TimePoint now) {
+bool SubscriptionLoop::is_over(TimePoint now) {
+  if (is_cut()) return true;
   if (!stop_by_) return false;
   bool may_settle = true;
   {
@@ -280,7 +331,8 @@ void SubscriptionLoop::publish_state() {
   }
   if (mode == Mode::rejected && !told_rejection_) {
     told_rejection_ = true;
-    listener_.rejected(*core_.rejection());
+    const std::scoped_lock lock(ties_.mutex);
+    if (!ties_.cut) ties_.listener.rejected(*core_.rejection());
   }
 }
 

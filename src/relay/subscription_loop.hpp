@@ -73,13 +73,30 @@ class SubscriptionLoop {
   void offer(std::shared_ptr<const store::Page> page);
   /// True when the window takes another page of about so many events and bytes.
   [[nodiscard]] bool has_room(std::size_t events, std::size_t bytes) const;
-  /// Sends nothing more, waits at most `grace` for what is in flight, settles, ends the thread. True: all in flight got
-  /// its outcome and is settled. With `settle` false nothing is written any more (the store or the lanes are lost).
-  [[nodiscard]] bool stop(std::chrono::nanoseconds grace, bool settle);
+  enum class Stopped : std::uint8_t {
+    drained,   ///< Everything in flight got its outcome and is settled.
+    gave_up,   ///< Not so; what was in flight will be delivered again.
+    in_a_call  ///< The sink does not return from a call: the thread still runs, see leave().
+  };
+  /// Sends nothing more, waits at most `grace` for what is in flight, settles, ends the thread. With `settle` false
+  /// nothing is written any more (the store or the lanes are lost).
+  [[nodiscard]] Stopped stop(std::chrono::nanoseconds grace, bool settle);
+  /// For a loop that stop() left in a call of its sink: it no longer touches settler, trust and listener, and ends when
+  /// the sink returns.
+  void leave();
+  /// True once the thread has ended, or is about to without touching anything.
+  [[nodiscard]] bool ended() const;
+  /// Gives up on a thread that never ended: the thread, this object and the sink stay behind for ever.
+  static void leak(std::unique_ptr<SubscriptionLoop> loop);
   /// After stop(): the sink and what it acked in vain.
   [[nodiscard]] Remains take_remains();
   [[nodiscard]] SubscriptionReport report() const;
+  /// After stop(), unless it is still in a call.
   [[nodiscard]] std::uint64_t abandoned() const { return abandoned_; }
+  /// Fetched and not settled.
+  [[nodiscard]] std::size_t window_events() const {
+    return window_events_.load(std::memory_order_relaxed);
+  }
 
   [[nodiscard]] const store::SubscriptionRow& row() const { return row_; }
   [[nodiscard]] const store::Cursor& start_cursor() const { return start_; }
@@ -96,13 +113,15 @@ class SubscriptionLoop {
     std::condition_variable bell;
     Mail mail;
     bool rung{false};
+    bool ended{false};  ///< The thread has left run().
+    std::condition_variable over;
 
     void ring();
   };
 
   void run();
   [[nodiscard]] Mail wait_for_mail();
-  void take(Mail mail, TimePoint now);
+  void take(Mail&& mail, TimePoint now);
   void take_page(const store::Page& page, TimePoint now);
   void take_outcomes(TimePoint now);
   void send_what_may_go(TimePoint now);
@@ -110,16 +129,24 @@ class SubscriptionLoop {
   void open_if_wanted(TimePoint now);
   void watch_trust(TimePoint now);
   void publish_state();
-  [[nodiscard]] bool ended(TimePoint now);
+  [[nodiscard]] bool is_over(TimePoint now);
+  [[nodiscard]] bool trusted(TimePoint now);
+  [[nodiscard]] bool is_cut();
 
   const store::SubscriptionRow row_;
   const event::Renderer renderer_;
   const event::Filter filter_;
   const store::Cursor start_;
   const LoopOptions options_;
-  Settler& settler_;
-  const TrustDeadline& trust_;
-  const Listener listener_;
+  /// What the thread needs of the tenure; nothing after leave(). The sink is never called under its lock.
+  struct Ties {
+    std::mutex mutex;
+    bool cut{false};
+    Settler& settler;
+    const TrustDeadline& trust;
+    const Listener listener;
+  };
+  Ties ties_;
 
   // The loop's thread only.
   std::unique_ptr<Sink> sink_;
@@ -134,6 +161,7 @@ class SubscriptionLoop {
   bool send_stalled_{false};
   Mode logged_{Mode::reopening};
   std::optional<TimePoint> stop_by_;
+  std::size_t batch_limit_{1000};  ///< What the sink may take; no more is rendered.
   std::uint64_t abandoned_{0};
   bool drained_{false};
   std::vector<EventRef> unsettled_acks_;

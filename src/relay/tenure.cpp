@@ -36,25 +36,47 @@ CoreOptions core_of(const RelayOptions& options, std::int32_t subscription) {
 
 // ---- the shelf
 
+SinkShelf::~SinkShelf() {
+  reap();
+  for (auto& loop : stuck_) {
+    log::error("sink still does not return from a call name={} hint=\"it is left behind\"",
+               loop->row().spec.name);
+    SubscriptionLoop::leak(std::move(loop));
+  }
+}
+
 void SinkShelf::put_custom(const std::string& name, std::unique_ptr<Sink> sink) {
-  shelf_[name] =
-      Shelved{.remains = {.sink = std::move(sink), .unsettled_acks = {}}, .config_version = 0};
+  shelf_[name] = Shelved{.remains = {.sink = std::move(sink), .unsettled_acks = {}}, .of = {}};
 }
 
 Result<Remains> SinkShelf::take(const store::SubscriptionRow& row) {
-  const auto found = shelf_.find(row.spec.name);
-  const bool custom = row.spec.sink == "custom";
-  if (found != shelf_.end() && found->second.remains.sink &&
-      (custom || found->second.config_version == row.config_version)) {
-    return std::exchange(found->second.remains, {});
+  reap();
+  const std::string& name = row.spec.name;
+  const bool stuck = std::any_of(stuck_.begin(), stuck_.end(),
+                                 [&](const auto& loop) { return loop->row().spec.name == name; });
+  if (stuck) {
+    return fail(Errc::unavailable,
+                "subscription " + name + ": its sink does not return from a call",
+                "it is tried again when the call has ended; if it never does, restart the relay");
   }
-  // One with other settings may hold the same file or connection.
-  if (found != shelf_.end() && found->second.remains.sink) found->second.remains.sink->close();
-  shelf_.erase(row.spec.name);
+  const auto found = shelf_.find(name);
+  const bool custom = row.spec.sink == "custom";
+  if (found != shelf_.end() && found->second.remains.sink) {
+    Shelved& kept = found->second;
+    const Version wanted = version_of(row);
+    if (kept.of && kept.of->id != wanted.id) {
+      // Another subscription of that name: what the one before delivered says nothing about it.
+      kept.remains.unsettled_acks.clear();
+    }
+    if (custom || (kept.of && *kept.of == wanted)) return std::exchange(kept.remains, {});
+    // One with other settings may hold the same file or connection.
+    kept.remains.sink->close();
+  }
+  shelf_.erase(name);
   if (custom) {
     return fail(Errc::not_found,
-                "subscription " + row.spec.name + ": sink is \"custom\" and no sink was given",
-                "call Relay::use(\"" + row.spec.name + "\", ...) before start()");
+                "subscription " + name + ": sink is \"custom\" and no sink was given",
+                "call Relay::use(\"" + name + "\", ...) before start()");
   }
   auto sink = sink::make_sink(row.spec);
   if (!sink) return pass(sink);
@@ -62,19 +84,36 @@ Result<Remains> SinkShelf::take(const store::SubscriptionRow& row) {
 }
 
 void SinkShelf::put_back(const store::SubscriptionRow& row, Remains remains) {
-  shelf_[row.spec.name] =
-      Shelved{.remains = std::move(remains), .config_version = row.config_version};
+  shelf_[row.spec.name] = Shelved{.remains = std::move(remains), .of = version_of(row)};
+}
+
+void SinkShelf::leave(std::unique_ptr<SubscriptionLoop> loop) {
+  loop->leave();
+  stuck_.push_back(std::move(loop));
+}
+
+void SinkShelf::reap() {
+  const auto back = std::stable_partition(stuck_.begin(), stuck_.end(),
+                                          [](const auto& loop) { return !loop->ended(); });
+  for (auto loop = back; loop != stuck_.end(); ++loop) {
+    (void)(*loop)->stop(std::chrono::nanoseconds(0), false);
+    put_back((*loop)->row(), (*loop)->take_remains());
+    log::info("sink returned from its call name={}", (*loop)->row().spec.name);
+  }
+  stuck_.erase(back, stuck_.end());
 }
 
 void SinkShelf::rest() {
-  for (auto& [name, shelved] : shelf_) {
-    if (shelved.remains.sink) shelved.remains.sink->close();
-  }
+  for (const auto& [name, shelved] : shelf_) rest(name);
 }
 
-void SinkShelf::close_all() {
-  rest();
-  shelf_.clear();
+void SinkShelf::rest(const std::string& name) {
+  const auto found = shelf_.find(name);
+  if (found != shelf_.end() && found->second.remains.sink) found->second.remains.sink->close();
+}
+
+SinkShelf::Version SinkShelf::version_of(const store::SubscriptionRow& row) {
+  return {.id = row.id, .config_version = row.config_version};
 }
 
 // ---- the tenure
@@ -197,10 +236,11 @@ Status Tenure::write_rejections() {
 Status Tenure::follow(const std::vector<store::SubscriptionRow>& rows) {
   std::vector<std::string> gone;
   for (const auto& [name, running] : running_) {
-    const auto row = std::find_if(rows.begin(), rows.end(),
-                                  [&](const auto& r) { return r.id == running.loop->row().id; });
+    const store::SubscriptionRow& served = running.loop->row();
+    const auto row =
+        std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.id == served.id; });
     if (row == rows.end() || row->state != store::SubscriptionState::active ||
-        row->config_version != running.loop->row().config_version) {
+        row->config_version != served.config_version) {
       gone.push_back(name);
     }
   }
@@ -250,39 +290,61 @@ void Tenure::retire(const std::string& name) {
   const auto found = running_.find(name);
   SubscriptionLoop& loop = *found->second.loop;
   pump_->remove(&loop);
-  (void)loop.stop(retire_grace(options_), true);
-  Remains remains = loop.take_remains();
+  const auto stopped = loop.stop(retire_grace(options_), true);
   // It starts again from its persisted cursor, which the settlement above has moved.
-  shelf_.put_back(loop.row(), std::move(remains));
+  const bool left = stopped == SubscriptionLoop::Stopped::in_a_call;
+  shelve(std::move(found->second.loop), stopped);
+  // One that does not go on at once must not keep from others what it holds.
+  if (!left) shelf_.rest(name);
   const std::scoped_lock lock(mutex_);
   running_.erase(found);
+}
+
+void Tenure::shelve(std::unique_ptr<SubscriptionLoop> loop, SubscriptionLoop::Stopped stopped) {
+  if (stopped == SubscriptionLoop::Stopped::in_a_call) {
+    shelf_.leave(std::move(loop));
+    return;
+  }
+  Remains remains = loop->take_remains();
+  shelf_.put_back(loop->row(), std::move(remains));
 }
 
 StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
   StopReport report{.drained = true, .abandoned = 0};
   if (pump_) pump_->stop();
+  std::map<std::string, Running> running;
+  {
+    const std::scoped_lock lock(mutex_);
+    running.swap(running_);
+  }
+  std::vector<SubscriptionLoop::Stopped> stopped(running.size());
   std::vector<std::jthread> stopping;
-  std::mutex report_mutex;
-  for (auto& [name, running] : running_) {
+  stopping.reserve(running.size());
+  std::size_t at = 0;
+  for (auto& [name, one] : running) {
     // Side by side, so that the grace period is one for all.
-    stopping.emplace_back([&report, &report_mutex, loop = running.loop.get(), grace, settle] {
-      const bool drained = loop->stop(grace, settle);
-      const std::scoped_lock lock(report_mutex);
-      report.drained = report.drained && drained;
-      report.abandoned += loop->abandoned();
+    stopping.emplace_back([&how = stopped[at++], loop = one.loop.get(), grace, settle] {
+      how = loop->stop(grace, settle);
     });
   }
   stopping.clear();
+  at = 0;
+  for (auto& [name, one] : running) {
+    const auto how = stopped[at++];
+    report.drained = report.drained && how == SubscriptionLoop::Stopped::drained;
+    report.abandoned += how == SubscriptionLoop::Stopped::in_a_call ? one.loop->window_events()
+                                                                    : one.loop->abandoned();
+    if (how == SubscriptionLoop::Stopped::in_a_call) one.loop->leave();
+  }
   std::unique_ptr<Settler> settler;
   {
     const std::scoped_lock lock(mutex_);
     settler = std::move(settler_);
   }
   settler.reset();  // writes what it was given; without the lock, since it may report a failure
+  at = 0;
+  for (auto& [name, one] : running) shelve(std::move(one.loop), stopped[at++]);
   const std::scoped_lock lock(mutex_);
-  for (auto& [name, running] : running_)
-    shelf_.put_back(running.loop->row(), running.loop->take_remains());
-  running_.clear();
   pump_.reset();
   return report;
 }

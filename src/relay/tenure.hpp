@@ -21,23 +21,43 @@
 
 namespace outbox::relay {
 
-/// Sinks live longer than a tenure: they are kept by subscription name, with what they acked in vain.
+/// Sinks live longer than a tenure: they are kept by subscription name, with what they acked in vain. So are the loops
+/// that are still in a call of their sink, until it returns.
 class SinkShelf {
  public:
+  SinkShelf() = default;
+  SinkShelf(const SinkShelf&) = delete;
+  SinkShelf& operator=(const SinkShelf&) = delete;
+  SinkShelf(SinkShelf&&) = delete;
+  SinkShelf& operator=(SinkShelf&&) = delete;
+  /// Leaves those behind that are still in a call.
+  ~SinkShelf();
+
   /// The application's own sinks, for subscriptions with sink = "custom".
   void put_custom(const std::string& name, std::unique_ptr<Sink> sink);
   [[nodiscard]] Result<Remains> take(const store::SubscriptionRow& row);
   void put_back(const store::SubscriptionRow& row, Remains remains);
+  /// Takes over a loop that stop() could not end.
+  void leave(std::unique_ptr<SubscriptionLoop> loop);
   /// Releases what the sinks hold at their destinations: another relay may be about to use it. They are opened again.
   void rest();
-  void close_all();
+  void rest(const std::string& name);
 
  private:
+  struct Version {
+    std::int32_t id{0};
+    std::int32_t config_version{0};
+    bool operator==(const Version&) const = default;
+  };
   struct Shelved {
     Remains remains;
-    std::int32_t config_version{0};
+    std::optional<Version> of;  ///< None: never used, the application's own.
   };
+  [[nodiscard]] static Version version_of(const store::SubscriptionRow& row);
+  void reap();
+
   std::map<std::string, Shelved> shelf_;
+  std::vector<std::unique_ptr<SubscriptionLoop>> stuck_;
 };
 
 class Tenure {
@@ -72,6 +92,7 @@ class Tenure {
   [[nodiscard]] Status write_rejections();
   [[nodiscard]] Status follow(const std::vector<store::SubscriptionRow>& rows);
   void retire(const std::string& name);
+  void shelve(std::unique_ptr<SubscriptionLoop> loop, SubscriptionLoop::Stopped stopped);
   void complain(const std::string& name, const Error& error);
 
   store::Store& store_;

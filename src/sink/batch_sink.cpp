@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <outbox/sink.hpp>
 #include <utility>
 
@@ -17,7 +18,7 @@ const char* to_string(Outcome::Kind kind) noexcept {
 std::size_t BatchSink::send(std::span<const Message> messages) {
   if (messages.empty() || failed_) return 0;
   Outcome failure;
-  const std::size_t delivered = deliver(messages, failure);
+  const std::size_t delivered = std::min(deliver(messages, failure), messages.size());
   ready_.reserve(ready_.size() + delivered + 1);
   for (const Message& message : messages.first(delivered)) {
     ready_.push_back({.token = message.token, .kind = Outcome::Kind::acked});

@@ -13,8 +13,9 @@ namespace {
 
 /// Lines are written in pieces of about this size, so that a batch of large events needs no memory to match.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
-/// With so many lines waiting, the sync is not put off any longer: the relay's window must not fill up.
+/// With so much waiting, the sync is not put off any longer: the relay's window must not fill up.
 constexpr std::size_t kMostUnsynced = 5000;
+constexpr std::size_t kMostUnsyncedBytes = std::size_t{4} << 20U;
 
 constexpr std::string_view kInterval = "interval:";
 
@@ -60,6 +61,7 @@ std::size_t FileSink::write_some(std::span<const Message> messages) {
       static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), bytes) - ends_.begin());
   if (written_.empty()) oldest_ = std::chrono::steady_clock::now();
   for (const Message& message : messages.first(count)) written_.push_back(message.token);
+  written_bytes_ += bytes;
   if (!failure) return count;
   refuse(messages[count], std::move(*failure));
   return count + 1;
@@ -83,7 +85,8 @@ void FileSink::ack_what_is_durable() {
   if (written_.empty()) return;
   if (!options_.sync_after) return resolve_written(Outcome::Kind::acked, {});
   const bool due = std::chrono::steady_clock::now() - oldest_ >= *options_.sync_after;
-  if (due || failed_ || written_.size() >= kMostUnsynced) sync();
+  const bool much = written_.size() >= kMostUnsynced || written_bytes_ >= kMostUnsyncedBytes;
+  if (due || failed_ || much) sync();
 }
 
 void FileSink::sync() {
@@ -100,6 +103,7 @@ void FileSink::resolve_written(Outcome::Kind kind, const Error& error) {
   for (const Token token : written_)
     ready_.push_back({.token = token, .kind = kind, .error = error});
   written_.clear();
+  written_bytes_ = 0;
 }
 
 void FileSink::refuse(const Message& message, Error error) {
@@ -114,17 +118,9 @@ void FileSink::receive(std::vector<Outcome>& outcomes) {
   ready_.clear();
 }
 
+/// What is written needs no more than the sync that was put off.
 void FileSink::purge() {
-  if (written_.empty()) return;
-  failed_ = true;
-  resolve_written(
-      Outcome::Kind::unknown,
-      Error{.code = Errc::cancelled,
-            .remedy = Remedy::retry_call,
-            .effect = Effect::unknown,
-            .message = "file " + options_.path + ": given up by the relay before the sync",
-            .hint = {},
-            .origin = {}});
+  if (!written_.empty()) sync();
 }
 
 // ---- as the registry knows it

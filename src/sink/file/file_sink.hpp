@@ -49,7 +49,8 @@ class FileSink final : public Sink {
   std::string lines_;
   std::vector<std::size_t> ends_;
   std::vector<Token> written_;  ///< Not synced.
-  TimePoint oldest_{};          ///< When the first of written_ was written.
+  std::size_t written_bytes_{0};
+  TimePoint oldest_{};  ///< When the first of written_ was written.
   std::vector<Outcome> ready_;
 };
 

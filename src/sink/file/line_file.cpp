@@ -109,17 +109,19 @@ Status LineFile::open() {
   }
   synced_ = end_;
   doubt_.reset();
-  return created_ ? sync_directory() : Status();
+  if (end_ > 0) return {};
+  // New, or made by an earlier open() that could not go on.
+  Status done = sync_directory();
+  if (!done) close();
+  return done;
 }
 
 Status LineFile::open_at_path() {
   // O_NONBLOCK: a named pipe at the path must not hang the relay; check_kind() refuses it.
   constexpr int flags = O_RDWR | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-  created_ = false;
   file_ = ::open(path_.c_str(), flags);
   if (file_ < 0 && errno == ENOENT) {
     file_ = ::open(path_.c_str(), flags | O_CREAT | O_EXCL, mode_);
-    created_ = file_ >= 0;
     if (file_ < 0 && errno == EEXIST) file_ = ::open(path_.c_str(), flags);
   }
   if (file_ >= 0) return {};

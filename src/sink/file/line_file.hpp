@@ -72,7 +72,7 @@ class LineFile {
 
   int file_{-1};
   Identity identity_;
-  bool created_{false};
+
   std::uint64_t end_{0};     ///< Behind the last whole line.
   std::uint64_t synced_{0};  ///< Up to here it is durable.
   /// Behind a failed sync: the pages may be marked clean without being on disk, so the bytes are written anew.

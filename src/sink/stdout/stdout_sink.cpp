@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -17,7 +18,12 @@
 namespace outbox::sink {
 namespace {
 
-constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
+/// So much may wait for the reader; then no more is taken.
+constexpr std::size_t kMostWaiting = std::size_t{1} << 20U;
+/// A pipe that poll(2) calls writable takes so much without blocking: pipe(7).
+constexpr std::size_t kPieceBytes = 4096;
+/// One call waits at most so long for the reader.
+constexpr int kRoomWaitMs = 20;
 
 /// A reader that goes away must not end the process, whatever the application does with SIGPIPE.
 class NoSigpipe {
@@ -61,31 +67,6 @@ Error trouble(int number) {
   return error;
 }
 
-struct Written {
-  std::size_t bytes{0};
-  int failure{0};
-};
-
-/// Waits for a slow reader as long as it takes: that is what a pipe is for.
-Written write_all(int file, std::string_view text) {
-  NoSigpipe guard;
-  Written written;
-  while (written.bytes < text.size()) {
-    const ssize_t count = ::write(file, text.data() + written.bytes, text.size() - written.bytes);
-    if (count >= 0) {
-      written.bytes += static_cast<std::size_t>(count);
-    } else if (errno == EAGAIN) {
-      pollfd room{.fd = file, .events = POLLOUT, .revents = 0};
-      ::poll(&room, 1, -1);
-    } else if (errno != EINTR) {
-      written.failure = errno;
-      if (written.failure == EPIPE) guard.raised();
-      break;
-    }
-  }
-  return written;
-}
-
 }  // namespace
 
 Status StdoutSink::open() {
@@ -93,37 +74,96 @@ Status StdoutSink::open() {
   pollfd state{.fd = file_, .events = POLLOUT, .revents = 0};
   if (::poll(&state, 1, 0) < 0) return fail(trouble(errno));
   if ((state.revents & POLLERR) != 0) return fail(trouble(EPIPE));
+  struct stat found {};
+  whole_pieces_ = ::fstat(file_, &found) == 0 && S_ISREG(found.st_mode);
   failed_ = false;
   return {};
 }
 
-std::size_t StdoutSink::deliver(std::span<const Message> batch, Outcome& failure) {
-  if (failed_) {
-    failure.kind = Outcome::Kind::retry;
-    failure.error = trouble(EPIPE);
-    return 0;
+std::size_t StdoutSink::send(std::span<const Message> messages) {
+  write_what_fits();
+  std::size_t taken = 0;
+  for (; taken < messages.size() && !failed_ && lines_.size() < kMostWaiting; ++taken) {
+    // What was cut short stays a line of its own.
+    if (std::exchange(cut_, false)) lines_.push_back('\n');
+    append_json_line(lines_, messages[taken]);
+    waiting_.push_back({.token = messages[taken].token, .end = lines_.size()});
   }
-  std::size_t delivered = 0;
-  while (delivered < batch.size()) {
-    lines_.clear();
-    ends_.clear();
-    if (torn_) lines_.push_back('\n');  // what was cut short stays a line of its own
-    for (const Message& message : batch.subspan(delivered)) {
-      append_json_line(lines_, message);
-      ends_.push_back(lines_.size());
-      if (lines_.size() >= kPieceBytes) break;
+  write_what_fits();
+  return taken;
+}
+
+void StdoutSink::receive(std::vector<Outcome>& outcomes) {
+  write_what_fits();
+  for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
+  ready_.clear();
+  if (!waiting_.empty()) wake();  // the waiting is done here, not in the relay
+}
+
+void StdoutSink::write_what_fits() {
+  NoSigpipe guard;
+  while (!waiting_.empty()) {
+    if (!wait_for_room()) return;
+    const std::size_t left = lines_.size() - written_;
+    const std::size_t piece = whole_pieces_ ? left : std::min(left, kPieceBytes);
+    const ssize_t count = ::write(file_, lines_.data() + written_, piece);
+    if (count >= 0) {
+      wrote(static_cast<std::size_t>(count));
+    } else if (errno != EINTR && errno != EAGAIN) {
+      const int number = errno;
+      if (number == EPIPE) guard.raised();
+      return fail_all(Outcome::Kind::blocked, trouble(number));
     }
-    const Written written = write_all(file_, lines_);
-    const auto after = std::upper_bound(ends_.begin(), ends_.end(), written.bytes);
-    delivered += static_cast<std::size_t>(after - ends_.begin());
-    if (written.bytes > 0) torn_ = lines_[written.bytes - 1] != '\n';
-    if (written.failure == 0) continue;
-    failed_ = true;
-    failure.kind = Outcome::Kind::blocked;
-    failure.error = trouble(written.failure);
-    return delivered;
   }
-  return delivered;
+}
+
+/// An error counts as room: it shows in the write.
+bool StdoutSink::wait_for_room() const {
+  pollfd state{.fd = file_, .events = POLLOUT, .revents = 0};
+  return ::poll(&state, 1, kRoomWaitMs) > 0;
+}
+
+void StdoutSink::wrote(std::size_t bytes) {
+  if (bytes == 0) return;
+  written_ += bytes;
+  mid_line_ = lines_[written_ - 1] != '\n';
+  while (!waiting_.empty() && waiting_.front().end <= written_) {
+    ready_.push_back({.token = waiting_.front().token, .kind = Outcome::Kind::acked});
+    waiting_.pop_front();
+  }
+  if (waiting_.empty()) {
+    lines_.clear();
+    written_ = 0;
+  } else if (written_ >= kMostWaiting / 2) {
+    lines_.erase(0, written_);
+    for (Waiting& one : waiting_) one.end -= written_;
+    written_ = 0;
+  }
+}
+
+/// Nothing that waits will be written. `first`: what becomes of the one whose line was the next.
+void StdoutSink::fail_all(Outcome::Kind first, const Error& error) {
+  failed_ = true;
+  cut_ = mid_line_;
+  auto kind = first;
+  for (const Waiting& one : waiting_) {
+    ready_.push_back({.token = one.token, .kind = kind, .error = error});
+    kind = Outcome::Kind::retry;
+  }
+  waiting_.clear();
+  lines_.clear();
+  written_ = 0;
+}
+
+void StdoutSink::purge() {
+  if (waiting_.empty()) return;
+  fail_all(Outcome::Kind::unknown,
+           Error{.code = Errc::cancelled,
+                 .remedy = Remedy::retry_call,
+                 .effect = Effect::unknown,
+                 .message = "stdout: given up by the relay before it was read",
+                 .hint = {},
+                 .origin = {}});
 }
 
 Kind stdout_kind() {

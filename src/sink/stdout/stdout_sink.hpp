@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <deque>
 #include <outbox/sink.hpp>
 #include <string>
 #include <vector>
@@ -11,7 +12,9 @@
 
 namespace outbox::sink {
 
-class StdoutSink final : public BatchSink {
+/// The descriptor belongs to others, too: it cannot be made non-blocking. So it is written in small pieces, each when there
+/// is room for it, and a reader that stands still holds up nothing but its subscription.
+class StdoutSink final : public Sink {
  public:
   /// `file`: where to write; it stays open.
   explicit StdoutSink(int file = STDOUT_FILENO) : file_(file) {}
@@ -20,17 +23,31 @@ class StdoutSink final : public BatchSink {
     return {.name = "stdout", .gapless = true};
   }
   [[nodiscard]] Status open() override;
+  [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
+  void receive(std::vector<Outcome>& outcomes) override;
+  void purge() override;
   void close() noexcept override {}
 
- protected:
-  [[nodiscard]] std::size_t deliver(std::span<const Message> batch, Outcome& failure) override;
-
  private:
+  struct Waiting {
+    Token token{0};
+    std::size_t end{0};  ///< Where its line ends in lines_.
+  };
+
+  void write_what_fits();
+  [[nodiscard]] bool wait_for_room() const;
+  void wrote(std::size_t bytes);
+  void fail_all(Outcome::Kind first, const Error& error);
+
   int file_;
-  bool failed_{false};  ///< Until open(): nothing is written behind a failure.
-  bool torn_{false};    ///< The last line written has no end.
+  bool whole_pieces_{false};  ///< A regular file takes any amount at once.
+  bool failed_{false};        ///< Until open(): nothing is written behind a failure.
+  bool mid_line_{false};      ///< The last byte written did not end a line.
+  bool cut_{false};           ///< And the rest of that line will not come.
   std::string lines_;
-  std::vector<std::size_t> ends_;
+  std::size_t written_{0};  ///< Of lines_.
+  std::deque<Waiting> waiting_;
+  std::vector<Outcome> ready_;
 };
 
 [[nodiscard]] Kind stdout_kind();

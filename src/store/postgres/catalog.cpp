@@ -82,6 +82,7 @@ Result<std::vector<SubscriptionRow>> TableCatalog::subscriptions() {
   auto rows = connection_.exec(queries_->subscriptions);
   if (!rows) return pass(rows);
   std::vector<SubscriptionRow> list;
+  list.reserve(static_cast<std::size_t>(rows->size()));
   for (int row = 0; row < rows->size(); ++row) list.push_back(row_of(*rows, row));
   return list;
 }

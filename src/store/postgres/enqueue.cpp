@@ -57,7 +57,7 @@ Status check_connection(PGconn* connection) {
 
 }  // namespace
 
-Outbox::Outbox(Options options) {
+Outbox::Outbox(const Options& options) {
   if (Status status = store::postgres::check_schema_name(options.schema); !status) {
     throw Exception(std::move(status.error()));
   }

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "store/sqlite/connection.hpp"
 #include "base/process.hpp"
+#include "store/sqlite/connection.hpp"
 #include "store/store.hpp"
 
 namespace outbox::store::sqlite {

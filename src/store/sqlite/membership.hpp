@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "base/process.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/sqlite/owner_lock.hpp"
-#include "base/process.hpp"
 #include "store/store.hpp"
 
 namespace outbox::store::sqlite {

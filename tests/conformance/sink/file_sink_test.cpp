@@ -121,6 +121,30 @@ TEST_F(FileSinkTest, follows_a_rotated_file) {
   EXPECT_EQ(read_json_lines(path_).size(), 10U);
 }
 
+TEST_F(FileSinkTest, given_up_before_its_sync_was_due_it_syncs_and_acks) {
+  Load load;
+  load.add_many(20, 2);
+  FileSink sink({.path = path_, .mode = 0640, .sync_after = std::chrono::minutes(10)});
+  MiniRelay relay(sink, load);
+  ASSERT_TRUE(sink.open());
+  ASSERT_EQ(relay.offer(20), 20U);
+  EXPECT_EQ(relay.acked(), 0U);
+  sink.purge();
+  relay.receive();
+  EXPECT_EQ(relay.acked(), 20U);
+}
+
+TEST_F(FileSinkTest, does_not_put_off_the_sync_of_much) {
+  Load load;
+  for (int i = 0; i < 100; ++i) load.add("k", '"' + std::string(100'000, 'x') + '"');
+  FileSink sink({.path = path_, .mode = 0640, .sync_after = std::chrono::minutes(10)});
+  MiniRelay relay(sink, load);
+  ASSERT_TRUE(sink.open());
+  relay.offer_all();
+  relay.receive();
+  EXPECT_GT(relay.acked(), 30U);
+}
+
 TEST_F(FileSinkTest, goes_on_after_the_file_was_emptied) {
   Load load;
   load.add_many(20, 2);
