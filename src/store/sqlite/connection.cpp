@@ -66,6 +66,12 @@ std::string Connection::file() const {
   return name == nullptr ? std::string{} : std::string(name);
 }
 
+bool Connection::moved() const {
+  int moved = 0;
+  const int code = sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+  return code == SQLITE_OK && moved != 0;
+}
+
 Result<WriteTransaction> WriteTransaction::begin(Connection& connection) {
   if (Status status = connection.run(query::kBegin); !status) return pass(status);
   return WriteTransaction(connection);

@@ -46,6 +46,14 @@ class Connection {
 
   [[nodiscard]] sqlite3* handle() const { return db_.get(); }
   [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(db_.get()) == 0; }
+  /// When this is the last connection to be closed, of all processes, it empties the WAL.
+  void checkpoint_on_close() {
+    sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
+  }
+  /// Rows that the last statement wrote.
+  [[nodiscard]] int changes() const { return sqlite3_changes(db_.get()); }
+  /// The file is no longer the one at its path: what is written into it is lost to everybody else.
+  [[nodiscard]] bool moved() const;
   /// Executions so far.
   [[nodiscard]] std::uint64_t statements() const { return statements_; }
   /// The file's own path: absolute, symbolic links resolved, as SQLite uses it.

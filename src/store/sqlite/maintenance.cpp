@@ -22,8 +22,12 @@ std::uint64_t wal_bytes(const std::string& database) {
   return error ? 0 : size;
 }
 
-Status truncate_wal(Connection& connection) {
-  auto checkpoint = connection.statement(query::kTruncateWal);
+Status checkpoint_alone(Connection& connection) {
+  auto guard = Connection::open(connection.file());
+  if (!guard) return pass(guard);
+  auto nobody_writes = WriteTransaction::begin(*guard);
+  if (!nobody_writes) return pass(nobody_writes);
+  auto checkpoint = connection.statement(query::kCheckpoint);
   if (!checkpoint) return pass(checkpoint);
   return checkpoint->run();
 }
@@ -35,7 +39,9 @@ Result<std::string> Checkpoints::run() {
     return std::string{};
   }
   if (!has_wal_reset_bug(version_number_)) {
-    if (Status status = truncate_wal(connection_); !status) return pass(status);
+    auto checkpoint = connection_.statement(query::kTruncateWal);
+    if (!checkpoint) return pass(checkpoint);
+    if (Status status = checkpoint->run(); !status) return pass(status);
     return "emptied the WAL bytes=" + std::to_string(size);
   }
   if (!warned_) {

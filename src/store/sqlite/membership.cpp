@@ -36,6 +36,14 @@ FileMembership::FileMembership(Connection connection, std::string relay_name, co
       lock_(connection_.file() + ".relay.lock") {}
 
 Result<Membership::Standing> FileMembership::keep(std::chrono::milliseconds lease) {
+  if (connection_.moved()) {
+    return fail(Error{.code = Errc::unavailable,
+                      .remedy = Remedy::reconnect,
+                      .effect = Effect::none,
+                      .message = "sqlite: " + connection_.file() + " was moved or replaced",
+                      .hint = "stop the relay before a database is restored under it",
+                      .origin = {}});
+  }
   auto locked = lock_.acquire();
   if (!locked) return pass(locked);
   auto transaction = WriteTransaction::begin(connection_);
@@ -93,6 +101,15 @@ Result<std::int64_t> FileMembership::take() {
 }
 
 Status FileMembership::write(bool owner, std::int64_t generation, std::chrono::milliseconds lease) {
+  auto beat = connection_.statement(query::kBeat);
+  if (!beat) return pass(beat);
+  Status beaten = beat->bind(1, id_)
+                      .bind(2, std::int64_t{owner ? 1 : 0})
+                      .bind(3, generation)
+                      .bind(4, monotonic_us())
+                      .bind(5, std::int64_t{lease.count()})
+                      .run();
+  if (!beaten || connection_.changes() == 1) return beaten;
   auto write = connection_.statement(query::kWriteRelay);
   if (!write) return pass(write);
   return write->bind(1, id_)

@@ -30,10 +30,11 @@ std::string_view copy_text(std::string_view bytes, char*& to) {
 
 char* PageStorage::allocate(std::size_t size) {
   if (size > left_) {
-    const std::size_t piece = std::max(size, kPieceBytes);
+    const std::size_t piece = std::max(size, next_piece_);
     pieces_.push_back(std::make_unique_for_overwrite<char[]>(piece));
     // A row larger than a piece gets one of its own; the one begun goes on.
-    if (size > kPieceBytes) return pieces_.back().get();
+    if (size > next_piece_) return pieces_.back().get();
+    next_piece_ = std::min(2 * next_piece_, kLargestPiece);
     at_ = pieces_.back().get();
     left_ = piece;
   }

@@ -11,13 +11,15 @@
 
 namespace outbox::store::sqlite {
 
-/// Memory for the texts of a page: a few large pieces, freed with the page.
+/// Memory for the texts of a page: a few pieces, each twice the last one, freed with the page.
 class PageStorage {
  public:
   [[nodiscard]] char* allocate(std::size_t size);
 
  private:
-  static constexpr std::size_t kPieceBytes = std::size_t{64} << 10U;
+  static constexpr std::size_t kFirstPiece = 512;
+  static constexpr std::size_t kLargestPiece = std::size_t{64} << 10U;
+  std::size_t next_piece_{kFirstPiece};
   std::vector<std::unique_ptr<char[]>> pieces_;
   char* at_{nullptr};
   std::size_t left_{0};

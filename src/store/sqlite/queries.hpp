@@ -36,6 +36,7 @@ extern const std::string_view kNewestSeq;
 extern const std::string_view kCountAfter;
 extern const std::string_view kFirstAfter;
 extern const std::string_view kTruncateWal;
+extern const std::string_view kCheckpoint;
 
 // Progress.
 extern const std::string_view kNewestCursor;
@@ -47,6 +48,7 @@ extern const std::string_view kOwner;
 extern const std::string_view kRaiseGeneration;
 extern const std::string_view kGeneration;
 extern const std::string_view kDropOwner;
+extern const std::string_view kBeat;
 extern const std::string_view kWriteRelay;
 extern const std::string_view kClaim;
 extern const std::string_view kLeave;

@@ -32,6 +32,9 @@ void warn_of_wal_reset_bug() {
   });
 }
 
+/// The relay asks again by itself, and a stop must not wait long for somebody who holds the write lock.
+constexpr std::chrono::milliseconds kRelayPatience{1000};
+
 class SqliteStore final : public Store {
  public:
   explicit SqliteStore(std::string path) : path_(std::move(path)) {}
@@ -39,13 +42,13 @@ class SqliteStore final : public Store {
   Result<std::vector<std::string>> migrate() override { return sqlite::migrate(path_); }
 
   Result<SchemaState> schema_state() override {
-    auto connection = connect(Sync::full);
+    auto connection = connect();
     if (!connection) return pass(connection);
     return sqlite::schema_state(*connection);
   }
 
   Status check() override {
-    auto connection = connect(Sync::full);
+    auto connection = connect();
     if (!connection) return pass(connection);
     auto state = sqlite::schema_state(*connection);
     if (!state) return pass(state);
@@ -53,29 +56,26 @@ class SqliteStore final : public Store {
     return check_log(*connection, path_);
   }
 
-  Result<std::unique_ptr<LogReader>> reader() override {
-    return make<LogReader, Reader>(Sync::full);
-  }
+  Result<std::unique_ptr<LogReader>> reader() override { return make<LogReader, Reader>({}); }
   Result<std::unique_ptr<Progress>> progress() override {
-    return make<Progress, SettlementLog>(Sync::normal);
+    return make<Progress, SettlementLog>({.sync = Sync::normal, .busy_timeout = kRelayPatience});
   }
-  Result<std::unique_ptr<Catalog>> catalog() override {
-    return make<Catalog, FileCatalog>(Sync::full);
-  }
-  Result<std::unique_ptr<Writer>> writer() override { return make<Writer, FileWriter>(Sync::full); }
+  Result<std::unique_ptr<Catalog>> catalog() override { return make<Catalog, FileCatalog>({}); }
+  Result<std::unique_ptr<Writer>> writer() override { return make<Writer, FileWriter>({}); }
 
   Result<std::unique_ptr<Membership>> membership(std::string relay_name,
                                                  const EventId& relay) override {
     warn_of_wal_reset_bug();
-    return make<Membership, FileMembership>(Sync::full, std::move(relay_name), relay);
+    return make<Membership, FileMembership>({.busy_timeout = kRelayPatience}, std::move(relay_name),
+                                            relay);
   }
 
   Result<std::unique_ptr<Maintenance>> maintenance() override {
-    return make<Maintenance, Checkpoints>(Sync::full, sqlite3_libversion_number());
+    return make<Maintenance, Checkpoints>({}, sqlite3_libversion_number());
   }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
-    auto connection = connect(Sync::full);
+    auto connection = connect();
     if (!connection) return pass(connection);
     auto wakeup = CommitWakeup::create(std::move(*connection), armed);
     if (!wakeup) return pass(wakeup);
@@ -83,14 +83,15 @@ class SqliteStore final : public Store {
   }
 
  private:
-  [[nodiscard]] Result<Connection> connect(Sync sync) const {
+  [[nodiscard]] Result<Connection> connect(const ConnectOptions& options = {}) const {
     if (Status status = check_path(path_, false); !status) return pass(status);
-    return Connection::open(path_, {.sync = sync});
+    return Connection::open(path_, options);
   }
 
   template <class Part, class Implementation, class... Args>
-  [[nodiscard]] Result<std::unique_ptr<Part>> make(Sync sync, Args&&... args) const {
-    auto connection = connect(sync);
+  [[nodiscard]] Result<std::unique_ptr<Part>> make(const ConnectOptions& options,
+                                                   Args&&... args) const {
+    auto connection = connect(options);
     if (!connection) return pass(connection);
     return std::unique_ptr<Part>(
         std::make_unique<Implementation>(std::move(*connection), std::forward<Args>(args)...));

@@ -28,11 +28,13 @@ Result<std::vector<EventId>> FileWriter::write(std::span<const Event> events) {
   return ids;
 }
 
-// A bulk load without any application beside it would let the WAL grow without end. Under the write lock no commit can
-// run during the checkpoint, which the WAL-reset bug needs (version.hpp).
+// Programs that write through the command line alone would let the WAL grow without end. The first write looks, too: it
+// may be the only one of its process.
 Status FileWriter::keep_wal_small() {
-  if (++writes_ % kLookEvery != 0 || wal_bytes(connection_.file()) < kLargeWal) return {};
-  Status status = truncate_wal(connection_);
+  if (writes_++ % kLookEvery != 0 || wal_bytes(connection_.file()) < kLargeWal) return {};
+  // The last to close the file is alone with it; only then is the WAL emptied.
+  connection_.checkpoint_on_close();
+  Status status = checkpoint_alone(connection_);
   // A busy file is checkpointed another time.
   if (!status && status.error().remedy == Remedy::retry_call) return {};
   return status;

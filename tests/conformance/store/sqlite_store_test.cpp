@@ -69,6 +69,8 @@ TEST(SqliteVersion, the_wal_reset_bug_ends_with_3_51_3) {
 
 // ---- files
 
+constexpr std::chrono::minutes kLong{10};
+
 class SqliteStore : public ::testing::Test {
  protected:
   std::unique_ptr<store::Store> open() const {
@@ -261,6 +263,39 @@ TEST_F(SqliteStore, the_relay_never_checkpoints_with_a_version_that_must_not) {
   EXPECT_EQ(std::filesystem::file_size(database_.path()), before);
 }
 
+TEST_F(SqliteStore, writers_of_one_event_keep_the_wal_small) {
+  auto store = migrated();
+  std::vector<Event> event = make_events(1);
+  event[0].payload = '"' + std::string(1'000'000, 'x') + '"';
+  for (int i = 0; i < 60; ++i) {
+    // One process each, as `outbox enqueue` is.
+    ASSERT_TRUE(ok((*store->writer())->write(event)));
+  }
+  EXPECT_LT(std::filesystem::file_size(database_.path() + "-wal"), std::uintmax_t{40} << 20U);
+  EXPECT_GT(std::filesystem::file_size(database_.path()), std::uintmax_t{30} << 20U);
+}
+
+TEST_F(SqliteStore, a_heartbeat_writes_one_page) {
+  auto store = migrated();
+  auto membership = store->membership("one", EventId::generate());
+  ASSERT_TRUE(ok((*membership)->keep(kLong)));
+  const auto before = std::filesystem::file_size(database_.path() + "-wal");
+  ASSERT_TRUE(ok((*membership)->keep(kLong)));
+  EXPECT_LT(std::filesystem::file_size(database_.path() + "-wal") - before, 2U * 4120U);
+}
+
+TEST_F(SqliteStore, a_file_that_was_replaced_is_noticed) {
+  auto store = migrated();
+  auto membership = store->membership("one", EventId::generate());
+  ASSERT_TRUE(ok((*membership)->keep(kLong)));
+  std::filesystem::copy_file(database_.path(), database_.path() + ".copy");
+  std::filesystem::rename(database_.path() + ".copy", database_.path());
+  auto standing = (*membership)->keep(kLong);
+  ASSERT_FALSE(standing);
+  EXPECT_EQ(standing.error().remedy, Remedy::reconnect);
+  EXPECT_NE(standing.error().message.find("replaced"), std::string::npos);
+}
+
 TEST_F(SqliteStore, a_settlement_does_not_wake) {
   auto store = migrated();
   auto progress = store->progress();
@@ -297,7 +332,6 @@ void kill_child(pid_t child) {
   ::waitpid(child, nullptr, 0);
 }
 
-constexpr std::chrono::minutes kLong{10};
 
 TEST_F(SqliteStore, a_killed_owner_is_replaced_at_once) {
   auto store = migrated();
