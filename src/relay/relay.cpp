@@ -131,7 +131,7 @@ class Relay::Impl {
   Status run_once(std::chrono::milliseconds limit) {
     const TimePoint until = Clock::now() + limit;
     if (Status status = start(); !status) return status;
-    const Status status = wait_until_nothing_pends(until);
+    Status status = wait_until_nothing_pends(until);
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
     (void)stop(status ? std::max(left, std::chrono::milliseconds(0))
                       : std::chrono::milliseconds(0));

@@ -133,7 +133,7 @@ using relay::DeliveryCore;
 using relay::TimePoint;
 
 struct SimRelay {
-  SimRelay(Random& random, Topic& topic, const SimOptions& options, store::Cursor start,
+  SimRelay(Random& random, Topic& topic, const SimOptions& options, const store::Cursor& start,
            std::int64_t generation_)
       : core(core_options(options), start),
         sink(random, topic, options.gapless),

@@ -332,7 +332,6 @@ void kill_child(pid_t child) {
   ::waitpid(child, nullptr, 0);
 }
 
-
 TEST_F(SqliteStore, a_killed_owner_is_replaced_at_once) {
   auto store = migrated();
   std::unique_ptr<store::Membership> theirs;
