@@ -8,7 +8,8 @@
 namespace outbox::store::postgres {
 namespace {
 
-Params params_of(const Settlement& row) {
+/// `server_start`: of the server that the reader read from, in the binary form of a timestamptz.
+Params params_of(const Settlement& row, std::optional<std::int64_t> server_start) {
   Params params;
   params.push_back(Param::int4(row.subscription));
   params.push_back(Param::text(to_string(row.kind)));
@@ -24,6 +25,7 @@ Params params_of(const Settlement& row) {
     params.push_back(Param::int4(static_cast<std::int32_t>(tally->count)));
     params.push_back(Param::int8(static_cast<std::int64_t>(tally->hash)));
   }
+  params.push_back(Param::int8(server_start));
   return params;
 }
 
@@ -70,11 +72,13 @@ Result<std::vector<Strand>> PostgresProgress::load(std::int32_t subscription) {
 Status PostgresProgress::append(std::span<const Settlement> rows, Durability durability) {
   connection_.send(queries_->begin);
   connection_.send(durability == Durability::flushed ? queries_->flushed_here : queries_->eventual);
-  for (const Settlement& row : rows) connection_.send(queries_->append, params_of(row));
+  const auto server_start = marks_->server_start();
+  for (const Settlement& row : rows)
+    connection_.send(queries_->append, params_of(row, server_start));
   connection_.send(queries_->commit);
   auto results = connection_.finish();
   if (!results) return pass(results);
-  // Each settlement is a mark: its bound was held before the transaction that wrote it began.
+  // Progress is a mark: its bound was held before the transaction that wrote it began.
   const std::uint64_t w = (*results)[2].uint64(0, 0);
   for (const Settlement& row : rows) marks_->note(w, row.bound);
   return {};

@@ -21,6 +21,7 @@ struct Queries {
   // Schema (schema.cpp).
   Query find_schema;
   Query migrations;
+  Query pin_search_path;  ///< For this transaction.
   Query lock_migration;
   Query record_migration;
   Query condition;
@@ -84,6 +85,7 @@ struct ReadQueries {
   Query bounded;
   Query bounded_lean;
   Query big_payloads;    ///< Payloads that a page left out because of their size.
+  Query wal_positions;   ///< How far the log is inserted and flushed.
   Query flushed;         ///< How far the log is flushed.
   Query force_flush;     ///< A commit of our own, in a transaction that waits for the disk.
   Query sequence;        ///< The value of the sequence, for a mark.
@@ -93,7 +95,7 @@ struct ReadQueries {
   Query settings;        ///< Puts them in force for one transaction.
 };
 
-/// `schema`: quoted. Without `wal_functions` (some managed services refuse them) the positions are null and every barrier
+/// `schema`: not quoted. Without `wal_functions` (some managed services refuse them) the positions are null and every barrier
 /// is forced.
 [[nodiscard]] ReadQueries read_queries(std::string_view schema, bool wal_functions = true);
 
