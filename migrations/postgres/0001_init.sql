@@ -135,7 +135,7 @@ CREATE SEQUENCE {schema}.event_seq AS bigint CACHE 1;
 -- shared one cannot be had, and the commit notifies. Otherwise the shared lock says that a writer is in flight.
 CREATE TABLE {schema}.event (
   xid             xid8 NOT NULL DEFAULT CASE
-                    WHEN coalesce(current_setting('outbox.wake', true), '') = 'off'
+                    WHEN lower(coalesce(current_setting('outbox.wake', true), '')) = ANY (ARRAY['off', 'false', 'no', '0']::text[])
                       OR pg_try_advisory_xact_lock_shared(hashtextextended('outbox:wake:{name}', 0::bigint))
                     THEN pg_current_xact_id() ELSE {schema}.wake_and_xid() END,
   seq             bigint NOT NULL DEFAULT nextval('{schema}.event_seq'),
@@ -188,7 +188,7 @@ CREATE TABLE {schema}.settlement (
   s1              pg_snapshot CHECK (s1 IS NOT NULL OR lanes = 0),
   s2              pg_snapshot,
   from_position   bigint NOT NULL DEFAULT 0,
-  position        bigint CHECK (position IS NULL OR (position >= from_position AND s2 IS NOT NULL)),
+  position        bigint CHECK (position IS NULL OR (position >= from_position AND s2 IS NOT NULL AND l IS NOT NULL)),
   w               xid8 NOT NULL DEFAULT pg_current_xact_id(),
   l               bigint,
   acked           integer NOT NULL DEFAULT 0,
@@ -240,7 +240,8 @@ INSERT INTO {schema}.lane (lane) SELECT generate_series(0, 63);
 
 -- Adds partitions until the next day, or four of them, are provided for; returns their names. Runs as the owner: the relay
 -- owns nothing. CREATE and ATTACH, since CREATE .. PARTITION OF would queue every writer behind an open transaction.
--- ATTACH waits for transactions that read the default partition; it gives up after 200 ms and is tried again.
+-- ATTACH waits for transactions that read the default partition; it gives up after 200 ms and is tried again. When there are
+-- rows in that one, ATTACH reads them all while nobody else can use it: then one partition must do until the next call.
 CREATE FUNCTION {schema}.make_partitions() RETURNS SETOF text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $fn$
 DECLARE
@@ -284,9 +285,11 @@ BEGIN
     EXCEPTION WHEN lock_not_available THEN
       IF runway > width THEN RETURN; END IF;
       RAISE EXCEPTION 'no partition could be added: an open transaction has read the event table'
-        USING ERRCODE = '55P03', HINT = 'end it (pg_locks names the holders of event_default); until then writers are safe, '
-                                        'but their events go to the default partition';
+        USING ERRCODE = '55P03', HINT = 'end it (pg_locks names the holders of event_default); until then events go to the '
+                                        'default partition, which is read as a whole, under a lock, for each partition '
+                                        'that is added later';
     END;
+    EXIT WHEN stray IS NOT NULL;
   END LOOP;
 END
 $fn$;
@@ -304,7 +307,7 @@ CREATE FUNCTION {schema}.is_json(payload bytea) RETURNS boolean LANGUAGE plpgsql
 BEGIN
   PERFORM convert_from(payload, 'UTF8')::json;
   RETURN true;
-EXCEPTION WHEN data_exception THEN
+EXCEPTION WHEN data_exception OR statement_too_complex THEN  -- nested too deeply is no JSON for anybody
   RETURN false;
 END
 $fn$;
@@ -484,7 +487,7 @@ BEGIN
     PERFORM {schema}.refuse(at || 'payload: is given twice: as payload and as payload_base64');
   ELSIF event ->> 'payload_base64' IS NULL AND NOT event ? 'payload' THEN
     PERFORM {schema}.refuse(at || 'payload: is missing');
-  ELSIF event ->> 'payload_base64' !~ '^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$' THEN
+  ELSIF translate(event ->> 'payload_base64', E' \t\r\n', '') !~ '^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$' THEN
     PERFORM {schema}.refuse(at || 'payload_base64: is not base64');
   ELSIF event ->> 'id' !~ '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' THEN
     PERFORM {schema}.refuse(at || 'id: is not a UUID');
@@ -572,6 +575,7 @@ BEGIN
     ('outbox_app', 'INSERT (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers) '
                    'ON {schema}.event'),
     ('outbox_app', 'USAGE ON SEQUENCE {schema}.event_seq'),
+    ('outbox_app', 'SELECT ON {schema}.migration'),
     ('outbox_app', 'INSERT, SELECT ON {schema}.new_event'),
     ('outbox_relay', 'USAGE ON SCHEMA {schema}'),
     ('outbox_relay', 'SELECT ON ALL TABLES IN SCHEMA {schema}'),

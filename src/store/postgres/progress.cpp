@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "store/postgres/strands.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -29,18 +30,6 @@ Params params_of(const Settlement& row, std::optional<std::int64_t> server_start
   return params;
 }
 
-Cursor cursor_of(const Rows& rows, int row) {
-  const bool has_s2 = !rows.is_null(row, 2);
-  if (rows.is_null(row, 3)) {
-    return {
-        .s1 = has_s2 ? rows.text(row, 2) : rows.text(row, 1), .s2 = {}, .position = 0, .bound = 0};
-  }
-  return {.s1 = rows.text(row, 1),
-          .s2 = rows.text(row, 2),
-          .position = rows.int8(row, 3),
-          .bound = rows.int8(row, 4)};
-}
-
 }  // namespace
 
 Result<std::vector<Strand>> PostgresProgress::load(std::int32_t subscription) {
@@ -48,19 +37,10 @@ Result<std::vector<Strand>> PostgresProgress::load(std::int32_t subscription) {
   params.push_back(Param::int4(subscription));
   auto rows = connection_.exec(queries_->cursors, std::move(params));
   if (!rows) return pass(rows);
-  std::vector<Strand> strands;
+  auto strands = strands_of(*rows);
+  if (!strands) return pass(strands);
   LaneMask missing = kAllLanes;
-  for (int row = 0; row < rows->size() && missing != 0; ++row) {
-    const auto lanes = static_cast<LaneMask>(rows->int8(row, 0)) & missing;
-    if (lanes == 0) continue;
-    missing &= ~lanes;
-    const Cursor cursor = cursor_of(*rows, row);
-    if (!strands.empty() && strands.back().cursor == cursor) {
-      strands.back().lanes |= lanes;
-    } else {
-      strands.push_back({.lanes = lanes, .cursor = cursor, .generation = rows->int8(row, 5)});
-    }
-  }
+  for (const Strand& strand : *strands) missing &= ~strand.lanes;
   if (missing != 0) {
     return fail(Errc::corrupt,
                 "subscription " + std::to_string(subscription) + " has no cursor on some lanes",

@@ -15,6 +15,12 @@ constexpr std::string_view kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED, READ 
 // What a migration names without a schema is the server's own, whatever lies in schema public.
 constexpr std::string_view kPinSearchPath = "SET LOCAL search_path = pg_catalog, pg_temp";
 
+// For transactions of several round trips, in the round trip of BEGIN. A relay that is frozen in the middle of one must not
+// hold its locks: the server ends the session. Who waits for locks says so sooner than a lease lasts.
+constexpr std::string_view kLimits =
+    "SELECT set_config('lock_timeout', '2s', true), set_config('idle_in_transaction_session_timeout', '10s', true), "
+    "set_config('statement_timeout', '15s', true)";
+
 // This transaction's commit waits for the disk.
 constexpr std::string_view kFlushed =
     "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'";
@@ -38,6 +44,10 @@ constexpr std::string_view kLockMigration =
 // $1 version, $2 name, $3 checksum.
 constexpr std::string_view kRecordMigration =
     "INSERT INTO {schema}.migration (version, name, checksum) VALUES ($1::int, $2::text, $3::text)";
+
+// Who may not read the log delivers nothing from it. A login that only writes has no right to see what follows.
+constexpr std::string_view kMayRead =
+    "SELECT has_table_privilege('{schema}.event'::regclass::oid, 'SELECT'::text)";
 
 // What the cursors stand on. Column by column: the witness tells this lineage (no row: nobody does); no event comes from a
 // transaction that has not begun yet (index (xid, seq), one row per partition); the sequence numbers in order; the reader's
@@ -405,17 +415,25 @@ constexpr std::string_view kSettings =
 
 constexpr std::string_view kMakePartitions = "SELECT {schema}.make_partitions()";
 
+// Members that were killed while they waited: whoever takes over removes the owner only. One that was frozen registers again.
+constexpr std::string_view kRemoveSilent = R"(
+DELETE FROM {schema}.relay r WHERE clock_timestamp() - r.heartbeat_at > 10::float8 * r.lease
+  AND NOT EXISTS (SELECT FROM {schema}.lane l WHERE l.owner = r.id)
+RETURNING name)";
+
 }  // namespace
 
 Queries::Queries(std::string_view s)
     : begin(unprepared("begin", kBegin, s)),
       commit(prepared("commit", "COMMIT", s)),
+      limits(unprepared("set the time limits", kLimits, s)),
       flushed(unprepared("set synchronous_commit", kFlushed, s)),
       find_schema(unprepared("look for the schema", kFindSchema, s)),
       migrations(unprepared("read the schema's version", kMigrations, s)),
       pin_search_path(unprepared("set the search path", kPinSearchPath, s)),
       lock_migration(unprepared("wait for other migrations", kLockMigration, s)),
       record_migration(unprepared("record a migration", kRecordMigration, s)),
+      may_read(unprepared("ask for the right to read", kMayRead, s)),
       condition(unprepared("check the schema", kCondition, s)),
       insert_event(prepared("enqueue", kInsertEvent, s)),
       insert_event_unlocked(prepared("enqueue", kInsertEventUnlocked, s)),
@@ -453,7 +471,12 @@ Queries::Queries(std::string_view s)
       eventual(prepared("set synchronous_commit", kEventual, s)),
       flushed_here(prepared("set synchronous_commit", kFlushedHere, s)),
       append(prepared("append settlements", kAppend, s)),
-      make_partitions(unprepared("add partitions", kMakePartitions, s)) {}
+      make_partitions(unprepared("add partitions", kMakePartitions, s)),
+      remove_silent(unprepared("remove silent relays", kRemoveSilent, s)) {}
+
+Query listen(std::string_view channel) {
+  return {.what = "listen", .sql = "LISTEN " + quote_identifier(channel), .handle = {}};
+}
 
 ReadQueries read_queries(std::string_view schema, bool wal_functions) {
   const auto often = [&](std::string_view what, std::string_view sql) {

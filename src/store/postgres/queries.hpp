@@ -16,6 +16,7 @@ struct Queries {
   // Transactions.
   Query begin;
   Query commit;
+  Query limits;   ///< How long this transaction may wait and stand still.
   Query flushed;  ///< This transaction waits for the disk, whatever the default is.
 
   // Schema (schema.cpp).
@@ -24,6 +25,7 @@ struct Queries {
   Query pin_search_path;  ///< For this transaction.
   Query lock_migration;
   Query record_migration;
+  Query may_read;
   Query condition;
 
   // Writing (insert.cpp).
@@ -74,7 +76,11 @@ struct Queries {
 
   // Maintenance.
   Query make_partitions;
+  Query remove_silent;
 };
+
+/// The channel's name cannot be a parameter.
+[[nodiscard]] Query listen(std::string_view channel);
 
 /// Reading the log (reader.cpp).
 struct ReadQueries {

@@ -144,6 +144,9 @@ Status check(Connection& connection, const Queries& queries, const std::string& 
                     ", this program needs " + std::to_string(state->wanted),
                 "run: outbox migrate");
   }
+  auto may_read = connection.exec(queries.may_read);
+  if (!may_read) return pass(may_read);
+  if (!may_read->boolean(0, 0)) return {};
   auto condition = connection.exec(queries.condition);
   if (!condition) return pass(condition);
   const auto holds = [&condition](int column) {
