@@ -135,7 +135,8 @@ CREATE SEQUENCE {schema}.event_seq AS bigint CACHE 1;
 -- shared one cannot be had, and the commit notifies. Otherwise the shared lock says that a writer is in flight.
 CREATE TABLE {schema}.event (
   xid             xid8 NOT NULL DEFAULT CASE
-                    WHEN lower(coalesce(current_setting('outbox.wake', true), '')) = ANY (ARRAY['off', 'false', 'no', '0']::text[])
+                    WHEN lower(coalesce(current_setting('outbox.wake', true), ''))
+                           = ANY (ARRAY['off', 'false', 'no', '0']::text[])
                       OR pg_try_advisory_xact_lock_shared(hashtextextended('outbox:wake:{name}', 0::bigint))
                     THEN pg_current_xact_id() ELSE {schema}.wake_and_xid() END,
   seq             bigint NOT NULL DEFAULT nextval('{schema}.event_seq'),
@@ -487,7 +488,8 @@ BEGIN
     PERFORM {schema}.refuse(at || 'payload: is given twice: as payload and as payload_base64');
   ELSIF event ->> 'payload_base64' IS NULL AND NOT event ? 'payload' THEN
     PERFORM {schema}.refuse(at || 'payload: is missing');
-  ELSIF translate(event ->> 'payload_base64', E' \t\r\n', '') !~ '^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$' THEN
+  ELSIF translate(event ->> 'payload_base64', E' \t\r\n', '')
+        !~ '^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$' THEN
     PERFORM {schema}.refuse(at || 'payload_base64: is not base64');
   ELSIF event ->> 'id' !~ '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' THEN
     PERFORM {schema}.refuse(at || 'id: is not a UUID');

@@ -6,9 +6,7 @@
 
 namespace outbox::store::postgres {
 namespace {
-
 // ---- Transactions.
-
 // READ COMMITTED whatever the database's default is: each statement must see what was committed before it.
 constexpr std::string_view kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE";
 
@@ -258,7 +256,8 @@ constexpr std::string_view kReleaseLanes =
 // ---- Wake-up: the relay's side; the writer's is the default of event.xid. On a connection of its own.
 
 constexpr std::string_view kWakeChannel =
-    "SELECT 'outbox_wake_' || to_hex(hashtextextended('outbox:wake:{name}', 0::bigint)), pg_backend_pid()";
+    "SELECT 'outbox_wake_' || to_hex(hashtextextended('outbox:wake:{name}', 0::bigint)), "
+    "pg_backend_pid()";
 
 // While a stopped relay held the lock, every commit would notify, and so queue behind one lock: the server ends a session
 // that is armed and says nothing for 3 s.
@@ -267,9 +266,8 @@ SELECT CASE WHEN pg_try_advisory_lock(hashtextextended('outbox:wake:{name}', 0::
        THEN set_config('idle_session_timeout', '3s', false) END IS NOT NULL)";
 
 constexpr std::string_view kDisarm =
-    "SELECT pg_advisory_unlock(hashtextextended('outbox:wake:{name}', 0::bigint)), set_config('idle_session_timeout', '0', false)";
-
-constexpr std::string_view kPing = "SELECT 1";
+    "SELECT pg_advisory_unlock(hashtextextended('outbox:wake:{name}', 0::bigint)), "
+    "set_config('idle_session_timeout', '0', false)";
 
 // ---- Settling.
 
@@ -370,11 +368,8 @@ ORDER BY t.seq LIMIT $3::bigint)";
 constexpr std::string_view kBigPayloads =
     "SELECT t.seq, t.payload FROM {schema}.event t WHERE t.seq = ANY($1::bigint[]) ORDER BY t.seq";
 
-// Whether this login may ask both.
+// How far the log is. Both, so that a login that may not ask for one is found out at the start.
 constexpr std::string_view kWalPositions = "SELECT {insert_lsn}, {flush_lsn}";
-
-// How far the log is flushed.
-constexpr std::string_view kFlushLsn = "SELECT {flush_lsn}";
 
 // Transactional, so that it takes an xid and its commit flushes everything before it.
 constexpr std::string_view kForceFlush =
@@ -467,7 +462,7 @@ Queries::Queries(std::string_view s)
       wake_channel(unprepared("ask for the wake-up's channel", kWakeChannel, s)),
       arm(prepared("arm the wake-up", kArm, s)),
       disarm(prepared("disarm the wake-up", kDisarm, s)),
-      ping(prepared("keep the wake-up armed", kPing, s)),
+      ping(prepared("keep the wake-up armed", "SELECT 1", s)),
       eventual(prepared("set synchronous_commit", kEventual, s)),
       flushed_here(prepared("set synchronous_commit", kFlushedHere, s)),
       append(prepared("append settlements", kAppend, s)),
@@ -491,8 +486,7 @@ ReadQueries read_queries(std::string_view schema, bool wal_functions) {
       .bounded = often("read a page", kBounded),
       .bounded_lean = often("read a page", kBoundedLean),
       .big_payloads = often("read big payloads", kBigPayloads),
-      .wal_positions = rarely("ask how far the log is", kWalPositions),
-      .flushed = often("ask how far the log is flushed", kFlushLsn),
+      .wal_positions = often("ask how far the log is", kWalPositions),
       .force_flush = often("force the log out", kForceFlush),
       .sequence = rarely("read the sequence", kSequence),
       .mark = rarely("write a mark", kMark),

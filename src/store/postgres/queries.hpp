@@ -92,7 +92,6 @@ struct ReadQueries {
   Query bounded_lean;
   Query big_payloads;    ///< Payloads that a page left out because of their size.
   Query wal_positions;   ///< How far the log is inserted and flushed.
-  Query flushed;         ///< How far the log is flushed.
   Query force_flush;     ///< A commit of our own, in a transaction that waits for the disk.
   Query sequence;        ///< The value of the sequence, for a mark.
   Query mark;            ///< Writes a mark.

@@ -334,9 +334,9 @@ Status Reader::wait_durable() {
 
 Result<bool> Reader::flushed() {
   if (barrier_->insert == ~std::uint64_t{0}) return false;  // the server does not tell
-  auto rows = connection_.exec(read_->flushed);
+  auto rows = connection_.exec(read_->wal_positions);
   if (!rows) return pass(rows);
-  return rows->uint64(0, 0) >= barrier_->insert;
+  return rows->uint64(0, 1) >= barrier_->insert;
 }
 
 Status Reader::force_flush() {
