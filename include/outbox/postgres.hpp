@@ -13,6 +13,9 @@
 // yourself serves as well, box.enqueue(connection, event); change (or lock) the aggregate first, then enqueue. A connection
 // outside a transaction is refused; anything else does not compile.
 //
+// A Transaction keeps its events to itself until then, so ROLLBACK TO SAVEPOINT does not take back what was enqueued since
+// the savepoint. Where savepoints are used, flush() before SAVEPOINT and before ROLLBACK TO, or enqueue on the connection.
+//
 // Threads: Outbox: Const methods from any thread. Transaction: One thread at a time, the thread that uses its connection.
 // Lifetime: the connection must outlive the Transaction. Statements are prepared once per connection and forgotten when it
 //           is reset or finished; behind a pooler that shares connections none are.
@@ -38,22 +41,31 @@ namespace outbox::postgres {
 enum class Isolation { database_default, read_committed, repeatable_read, serializable };
 
 /// A transaction on a connection of yours. Statements on that connection belong to it until commit().
+///
+/// Events that were enqueued are not part of any savepoint until they are written: one that is rolled back to keeps them.
 class Transaction {
  public:
-  /// BEGIN. Throws when it cannot, or when a transaction is open already.
+  /// BEGIN. Throws when it cannot, or when the connection is not idle: a transaction is open, or a command under way.
   explicit Transaction(PGconn* connection, Isolation isolation = Isolation::database_default);
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
   Transaction(Transaction&&) noexcept;
   Transaction& operator=(Transaction&&) = delete;
-  /// Rolls back what was not committed.
+  /// rollback().
   ~Transaction();
 
   [[nodiscard]] PGconn* connection() const noexcept;
 
-  /// Writes the events and commits. Throws when it fails: with Effect::none nothing happened and the transaction is rolled
-  /// back.
+  /// Writes now what was enqueued so far, in one round trip: before a SAVEPOINT, so that rolling back to it leaves these
+  /// events, and after what belongs to it, so that rolling back takes those with it. Throws as enqueue does; what was not
+  /// written stays for the next flush() or commit().
+  void flush();
+  /// Writes the events and commits. Throws when it fails. After invalid_argument (a command under way, pipeline mode, the
+  /// client encoding) nothing was sent and the transaction is still usable; otherwise Effect::none says that nothing
+  /// happened and the transaction is rolled back.
   void commit();
+  /// Ends pipeline mode if it is on, and rolls back. A connection that cannot be brought so far is shut down, which rolls
+  /// back as well.
   void rollback() noexcept;
 
  private:

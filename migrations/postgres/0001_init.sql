@@ -94,12 +94,15 @@ CREATE DOMAIN {schema}.event_name AS text CHECK (VALUE <> '' AND octet_length(VA
 CREATE DOMAIN {schema}.event_text AS text CHECK (octet_length(VALUE) <= 255);
 CREATE DOMAIN {schema}.event_payload AS bytea CHECK (octet_length(VALUE) <= 67108864);
 
+-- Functions run with the search_path of their caller, where somebody may have planted a function or an operator that fits
+-- the arguments better than the server's own. So: bodies that are parsed here and now (RETURN ..), a search_path of their
+-- own, or names in full.
+
 -- A UUID of version 7 (RFC 9562): 48 bits of milliseconds before random bits.
-CREATE FUNCTION {schema}.new_id() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE AS $fn$
-  SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING
+CREATE FUNCTION {schema}.new_id() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE
+  RETURN encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING
     substring(int8send((date_part('epoch', clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1),
-    'hex')::uuid
-$fn$;
+    'hex')::uuid;
 
 -- The lane of an event: equal keys are in one lane; events without a key spread by their id. Never change it. A function in
 -- plpgsql, because that is a node to parse per statement instead of twelve (4 us instead of 9). The operators are named
@@ -116,9 +119,10 @@ END
 $fn$;
 
 -- Called instead of pg_current_xact_id() when a relay sleeps and wants to be woken.
-CREATE FUNCTION {schema}.wake_and_xid() RETURNS xid8 LANGUAGE plpgsql VOLATILE AS $fn$
+CREATE FUNCTION {schema}.wake_and_xid() RETURNS xid8 LANGUAGE plpgsql VOLATILE
+SET search_path = pg_catalog, pg_temp AS $fn$
 BEGIN
-  PERFORM pg_notify('outbox_wake_' || to_hex(hashtextextended('outbox:wake:{name}', 0)), '');
+  PERFORM pg_notify('outbox_wake_' || to_hex(hashtextextended('outbox:wake:{name}', 0::bigint)), '');
   RETURN pg_current_xact_id();
 END
 $fn$;
@@ -131,8 +135,9 @@ CREATE SEQUENCE {schema}.event_seq AS bigint CACHE 1;
 -- shared one cannot be had, and the commit notifies. Otherwise the shared lock says that a writer is in flight.
 CREATE TABLE {schema}.event (
   xid             xid8 NOT NULL DEFAULT CASE
-                    WHEN coalesce(current_setting('outbox.wake', true), '') = 'off'
-                      OR pg_try_advisory_xact_lock_shared(hashtextextended('outbox:wake:{name}', 0))
+                    WHEN lower(coalesce(current_setting('outbox.wake', true), ''))
+                           = ANY (ARRAY['off', 'false', 'no', '0']::text[])
+                      OR pg_try_advisory_xact_lock_shared(hashtextextended('outbox:wake:{name}', 0::bigint))
                     THEN pg_current_xact_id() ELSE {schema}.wake_and_xid() END,
   seq             bigint NOT NULL DEFAULT nextval('{schema}.event_seq'),
   lane            smallint NOT NULL GENERATED ALWAYS AS ({schema}.lane_of(aggregate_type, aggregate_id, id)) STORED,
@@ -170,7 +175,8 @@ CREATE TABLE {schema}.subscription (
 --   position null      the pair (s1, s2) is finished: the cursor is s2, or s1 where s2 is null
 --   position not null  of the pair (s1, s2), bounded by l, everything up to position is done
 -- The row covers the events of its lanes visible in s2, not in s1, with from_position < seq <= position: so many acked,
--- filtered and parked, with the sum of the hashes of their ids. (w, l) is a mark: every xid above w has only seqs above l.
+-- filtered and parked, with the sum of the hashes of their ids. (w, l) is a mark: every xid above w has only seqs above l;
+-- not so in a claim, which repeats the l of another row.
 CREATE TABLE {schema}.settlement (
   id              bigint GENERATED ALWAYS AS IDENTITY,
   subscription    integer NOT NULL,
@@ -183,7 +189,7 @@ CREATE TABLE {schema}.settlement (
   s1              pg_snapshot CHECK (s1 IS NOT NULL OR lanes = 0),
   s2              pg_snapshot,
   from_position   bigint NOT NULL DEFAULT 0,
-  position        bigint CHECK (position IS NULL OR (position >= from_position AND s2 IS NOT NULL)),
+  position        bigint CHECK (position IS NULL OR (position >= from_position AND s2 IS NOT NULL AND l IS NOT NULL)),
   w               xid8 NOT NULL DEFAULT pg_current_xact_id(),
   l               bigint,
   acked           integer NOT NULL DEFAULT 0,
@@ -195,6 +201,18 @@ CREATE TABLE {schema}.settlement (
   at              timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX settlement_newest ON {schema}.settlement (subscription, generation, id);
+
+-- True, or raised: this server runs since `started` (null: not known), and has issued the transaction ids of `known`. Asked
+-- by who writes down what was read before: after a failover or a crash transaction ids and sequence numbers are issued again.
+CREATE FUNCTION {schema}.same_server(started timestamptz, known pg_snapshot) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+BEGIN
+  IF started <> pg_postmaster_start_time() OR pg_snapshot_xmax(known) > pg_snapshot_xmax(pg_current_snapshot()) THEN
+    RAISE EXCEPTION 'this is not the server that was read from, or it was restarted' USING ERRCODE = 'OX001';
+  END IF;
+  RETURN true;
+END
+$fn$;
 
 -- ---- Relays
 
@@ -223,7 +241,8 @@ INSERT INTO {schema}.lane (lane) SELECT generate_series(0, 63);
 
 -- Adds partitions until the next day, or four of them, are provided for; returns their names. Runs as the owner: the relay
 -- owns nothing. CREATE and ATTACH, since CREATE .. PARTITION OF would queue every writer behind an open transaction.
--- ATTACH waits for transactions that read the default partition; it gives up after 200 ms and is tried again.
+-- ATTACH waits for transactions that read the default partition; it gives up after 200 ms and is tried again. When there are
+-- rows in that one, ATTACH reads them all while nobody else can use it: then one partition must do until the next call.
 CREATE FUNCTION {schema}.make_partitions() RETURNS SETOF text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $fn$
 DECLARE
@@ -235,7 +254,7 @@ DECLARE
   runway   bigint;
 BEGIN
   -- Another relay is at it.
-  IF NOT pg_try_advisory_xact_lock(hashtextextended('outbox:partitions:{name}', 0)) THEN RETURN; END IF;
+  IF NOT pg_try_advisory_xact_lock(hashtextextended('outbox:partitions:{name}', 0::bigint)) THEN RETURN; END IF;
   UPDATE {schema}.meta SET measured_at = clock_timestamp(), measured_xid = here,
     xids_per_s = greatest((here - measured_xid) / extract(epoch FROM clock_timestamp() - measured_at),
                           xids_per_s * 0.999 ^ least(extract(epoch FROM clock_timestamp() - measured_at) / 60, 10000))
@@ -267,27 +286,29 @@ BEGIN
     EXCEPTION WHEN lock_not_available THEN
       IF runway > width THEN RETURN; END IF;
       RAISE EXCEPTION 'no partition could be added: an open transaction has read the event table'
-        USING ERRCODE = '55P03', HINT = 'end it (pg_locks names the holders of event_default); until then writers are safe, '
-                                        'but their events go to the default partition';
+        USING ERRCODE = '55P03', HINT = 'end it (pg_locks names the holders of event_default); until then events go to the '
+                                        'default partition, which is read as a whole, under a lock, for each partition '
+                                        'that is added later';
     END;
+    EXIT WHEN stray IS NOT NULL;
   END LOOP;
 END
 $fn$;
 SELECT {schema}.make_partitions();
 
--- ---- Writing, from any language, in the caller's transaction
+-- ---- Writing, from any language, in the caller's transaction. What is called from outside has a search_path of its own; the
+-- rest runs under that one.
 
 -- application/json, or anything that ends in +json.
-CREATE FUNCTION {schema}.is_json_type(content_type text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $fn$
-  SELECT content_type = 'application/json'
-      OR lower(btrim(split_part(content_type, ';', 1), E' \t')) ~ '^(application/json|[^/]+/.*\+json)$'
-$fn$;
+CREATE FUNCTION {schema}.is_json_type(content_type text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN content_type = 'application/json'
+      OR lower(btrim(split_part(content_type, ';', 1), E' \t')) ~ '^(application/json|[^/]+/.*\+json)$';
 
 CREATE FUNCTION {schema}.is_json(payload bytea) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $fn$
 BEGIN
   PERFORM convert_from(payload, 'UTF8')::json;
   RETURN true;
-EXCEPTION WHEN data_exception THEN
+EXCEPTION WHEN data_exception OR statement_too_complex THEN  -- nested too deeply is no JSON for anybody
   RETURN false;
 END
 $fn$;
@@ -389,13 +410,11 @@ END
 $fn$;
 
 -- Whether to lock the key, for writers that do not lock the aggregate themselves.
-CREATE FUNCTION {schema}.wants_lock(lock_key boolean) RETURNS boolean LANGUAGE sql STABLE AS $fn$
-  SELECT coalesce(lock_key, nullif(current_setting('outbox.lock_key', true), '')::boolean, false)
-$fn$;
+CREATE FUNCTION {schema}.wants_lock(lock_key boolean) RETURNS boolean LANGUAGE sql STABLE
+  RETURN coalesce(lock_key, nullif(current_setting('outbox.lock_key', true), '')::boolean, false);
 
-CREATE FUNCTION {schema}.key_lock(aggregate_type text, aggregate_id text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $fn$
-  SELECT hashtextextended(aggregate_id, hashtextextended(aggregate_type, hashtextextended('outbox:key:{name}', 0)))
-$fn$;
+CREATE FUNCTION {schema}.key_lock(aggregate_type text, aggregate_id text) RETURNS bigint LANGUAGE sql IMMUTABLE
+  RETURN hashtextextended(aggregate_id, hashtextextended(aggregate_type, hashtextextended('outbox:key:{name}', 0::bigint)));
 
 CREATE FUNCTION {schema}.append_event(aggregate_type text, aggregate_id text, event_type text, payload bytea,
                                       headers jsonb, id uuid, content_type text, lock_key boolean, known_json boolean)
@@ -416,7 +435,8 @@ $fn$;
 
 CREATE FUNCTION {schema}.enqueue(aggregate_type text, aggregate_id text, event_type text, payload jsonb,
                                  headers jsonb DEFAULT '{}', id uuid DEFAULT NULL, content_type text DEFAULT NULL,
-                                 lock_key boolean DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql AS $fn$
+                                 lock_key boolean DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $fn$
 BEGIN
   RETURN {schema}.append_event(aggregate_type, aggregate_id, event_type, convert_to(payload::text, 'UTF8'), headers, id,
                                coalesce(content_type, 'application/json'), lock_key, true);
@@ -427,7 +447,8 @@ $fn$;
 -- says nothing about itself.
 CREATE FUNCTION {schema}.enqueue(aggregate_type text, aggregate_id text, event_type text, payload text,
                                  headers jsonb DEFAULT '{}', id uuid DEFAULT NULL, content_type text DEFAULT NULL,
-                                 lock_key boolean DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql AS $fn$
+                                 lock_key boolean DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
   bytes  bytea := convert_to(payload, 'UTF8');
   json   boolean := content_type IS NULL AND payload ~ '^[ \t\r\n]*[[{]' AND {schema}.is_json(bytes);
@@ -439,7 +460,8 @@ $fn$;
 
 CREATE FUNCTION {schema}.enqueue(aggregate_type text, aggregate_id text, event_type text, payload bytea,
                                  headers jsonb DEFAULT '{}', id uuid DEFAULT NULL, content_type text DEFAULT NULL,
-                                 lock_key boolean DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql AS $fn$
+                                 lock_key boolean DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp AS $fn$
 BEGIN
   RETURN {schema}.append_event(aggregate_type, aggregate_id, event_type, payload, headers, id, content_type, lock_key,
                                false);
@@ -466,7 +488,8 @@ BEGIN
     PERFORM {schema}.refuse(at || 'payload: is given twice: as payload and as payload_base64');
   ELSIF event ->> 'payload_base64' IS NULL AND NOT event ? 'payload' THEN
     PERFORM {schema}.refuse(at || 'payload: is missing');
-  ELSIF event ->> 'payload_base64' !~ '^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$' THEN
+  ELSIF translate(event ->> 'payload_base64', E' \t\r\n', '')
+        !~ '^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$' THEN
     PERFORM {schema}.refuse(at || 'payload_base64: is not base64');
   ELSIF event ->> 'id' !~ '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' THEN
     PERFORM {schema}.refuse(at || 'id: is not a UUID');
@@ -477,7 +500,7 @@ $fn$;
 -- An array of objects with the members of enqueue's arguments; a payload that is a string is its characters,
 -- payload_base64 carries bytes. All or none, in the order of the array; returns the ids in that order.
 CREATE FUNCTION {schema}.enqueue_many(events jsonb, lock_key boolean DEFAULT NULL) RETURNS SETOF uuid
-LANGUAGE plpgsql AS $fn$
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
   e        record;
   ids      uuid[] := '{}';
@@ -554,6 +577,7 @@ BEGIN
     ('outbox_app', 'INSERT (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers) '
                    'ON {schema}.event'),
     ('outbox_app', 'USAGE ON SEQUENCE {schema}.event_seq'),
+    ('outbox_app', 'SELECT ON {schema}.migration'),
     ('outbox_app', 'INSERT, SELECT ON {schema}.new_event'),
     ('outbox_relay', 'USAGE ON SCHEMA {schema}'),
     ('outbox_relay', 'SELECT ON ALL TABLES IN SCHEMA {schema}'),

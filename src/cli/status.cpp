@@ -35,6 +35,7 @@ View look(const Options& options, const config::Loaded& loaded) {
       .store = config::redact(loaded.config.relay.store_url), .subscriptions = {}, .relays = {}};
   for (auto& row : must(catalog->subscriptions())) {
     auto progress = must(catalog->progress(row, static_cast<std::int64_t>(options.limit)));
+    must(catalog->add_totals(progress));
     view.subscriptions.push_back({.row = std::move(row), .progress = std::move(progress)});
   }
   view.relays = must(catalog->relays());

@@ -141,6 +141,7 @@ struct SubscriptionProgress {
   std::int64_t pending{
       0};  ///< Events committed and not settled (of all types), at most `pending_limit`.
   bool pending_capped{false};
+  // By add_totals() only, last_settled_at as well.
   std::int64_t acked{0};  ///< In the settlements retained.
   std::int64_t filtered{0};
   std::string last_settled_at;    ///< RFC 3339; empty: never.
@@ -177,6 +178,8 @@ class Catalog {
                                     const EventId& event) = 0;
   [[nodiscard]] virtual Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                               std::int64_t pending_limit) = 0;
+  /// Sums up every settlement that is retained: for people, not for a loop.
+  [[nodiscard]] virtual Status add_totals(SubscriptionProgress& progress) = 0;
   [[nodiscard]] virtual Result<std::vector<RelayRow>> relays() = 0;
 };
 

@@ -8,6 +8,7 @@
 #include "event/spec.hpp"
 #include "event/time_text.hpp"
 #include "store/postgres/snapshot.hpp"
+#include "store/postgres/strands.hpp"
 #include "store/postgres/transact.hpp"
 
 namespace outbox::store::postgres {
@@ -44,28 +45,6 @@ SubscriptionRow row_of(const Rows& rows, int row) {
 bool same_config(const std::string& name, std::string_view stored, const std::string& wanted) {
   const auto spec = event::from_json(name, stored);
   return spec && event::to_json(*spec) == wanted;
-}
-
-/// The newest cursor of every lane, lanes at one place together.
-std::vector<Strand> strands_of(const Rows& rows) {
-  std::vector<Strand> strands;
-  LaneMask missing = kAllLanes;
-  for (int row = 0; row < rows.size() && missing != 0; ++row) {
-    const auto lanes = static_cast<LaneMask>(rows.int8(row, 0)) & missing;
-    if (lanes == 0) continue;
-    missing &= ~lanes;
-    Strand strand{.lanes = lanes, .cursor = {}, .generation = rows.int8(row, 5)};
-    if (rows.is_null(row, 3)) {
-      strand.cursor.s1 = rows.text(row, rows.is_null(row, 2) ? 1 : 2);
-    } else {
-      strand.cursor = {.s1 = rows.text(row, 1),
-                       .s2 = rows.text(row, 2),
-                       .position = rows.int8(row, 3),
-                       .bound = rows.is_null(row, 4) ? 0 : rows.int8(row, 4)};
-    }
-    strands.push_back(std::move(strand));
-  }
-  return strands;
 }
 
 std::string time_text(std::int64_t us) {
@@ -170,7 +149,9 @@ Result<SubscriptionProgress> TableCatalog::progress(const SubscriptionRow& subsc
                 "its settlements were removed; create the subscription again");
   }
   std::int64_t oldest_us = std::numeric_limits<std::int64_t>::max();
-  for (const Strand& strand : strands_of(*rows)) {
+  auto strands = strands_of(*rows);
+  if (!strands) return pass(strands);
+  for (const Strand& strand : *strands) {
     progress.generation = std::max(progress.generation, strand.generation);
     const std::int64_t left = pending_limit - progress.pending;
     if (left <= 0) break;
@@ -179,7 +160,6 @@ Result<SubscriptionProgress> TableCatalog::progress(const SubscriptionRow& subsc
   }
   progress.pending_capped = progress.pending >= pending_limit;
   if (progress.pending > 0) progress.oldest_pending_at = time_text(oldest_us);
-  if (Status status = add_totals(progress); !status) return pass(status);
   return progress;
 }
 

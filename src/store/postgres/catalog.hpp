@@ -23,6 +23,7 @@ class TableCatalog final : public Catalog {
                             const EventId& event) override;
   [[nodiscard]] Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                       std::int64_t pending_limit) override;
+  [[nodiscard]] Status add_totals(SubscriptionProgress& progress) override;
   [[nodiscard]] Result<std::vector<RelayRow>> relays() override;
 
  private:
@@ -32,7 +33,6 @@ class TableCatalog final : public Catalog {
   [[nodiscard]] Status change(const Query& update, Params params, std::string_view which);
   [[nodiscard]] Status add_pending(SubscriptionProgress& progress, const Strand& strand,
                                    std::int64_t limit, std::int64_t& oldest_us);
-  [[nodiscard]] Status add_totals(SubscriptionProgress& progress);
 
   Connection connection_;
   std::shared_ptr<const Queries> queries_;

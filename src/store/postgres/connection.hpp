@@ -71,8 +71,6 @@ class Connection {
   /// SQL statements sent so far.
   [[nodiscard]] std::uint64_t statements() const noexcept { return statements_; }
   [[nodiscard]] bool uses_prepared() const noexcept { return use_prepared_; }
-  /// 150020 for 15.20.
-  [[nodiscard]] int server_version() const noexcept { return PQserverVersion(connection_.get()); }
   /// For what libpq alone can do (notifications). Still owned here.
   [[nodiscard]] PGconn* native() const noexcept { return connection_.get(); }
 

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/postgres/error_map.hpp"
+#include "store/postgres/ready.hpp"
 #include "store/postgres/session.hpp"
 #include "store/postgres/transaction.hpp"
 
@@ -23,38 +23,6 @@ Result<EventId> only(Result<std::vector<EventId>> ids) {
   return ids->front();
 }
 
-tl::unexpected<Error> not_in_transaction() {
-  return fail(Errc::not_in_transaction, "enqueue: outside a transaction",
-              "BEGIN first, or use outbox::postgres::Transaction");
-}
-
-/// Nothing has been sent yet; what is refused here leaves the connection as it is.
-Status check_connection(PGconn* connection) {
-  if (connection == nullptr) return fail(Errc::invalid_argument, "enqueue: the connection is null");
-  if (PQpipelineStatus(connection) != PQ_PIPELINE_OFF) {
-    return fail(Errc::invalid_argument, "enqueue: the connection is in pipeline mode",
-                "leave it with PQexitPipelineMode first");
-  }
-  switch (PQtransactionStatus(connection)) {
-    case PQTRANS_INTRANS: return {};
-    case PQTRANS_IDLE: return not_in_transaction();
-    case PQTRANS_INERROR:
-      return fail(Error{.code = Errc::unavailable,
-                        .remedy = Remedy::retry_transaction,
-                        .effect = Effect::none,
-                        .message = "enqueue: a statement of the transaction had failed",
-                        .hint = {},
-                        .origin = {}});
-    case PQTRANS_ACTIVE:
-      return fail(Errc::invalid_argument, "enqueue: a command is still under way on the connection",
-                  "read its results to the end first");
-    case PQTRANS_UNKNOWN: break;
-  }
-  Error lost = store::postgres::lost_connection(connection, "enqueue");
-  lost.effect = Effect::none;
-  return fail(std::move(lost));
-}
-
 }  // namespace
 
 Outbox::Outbox(const Options& options) {
@@ -67,7 +35,11 @@ Outbox::Outbox(const Options& options) {
 
 Result<std::vector<EventId>> Outbox::try_enqueue_many(PGconn* connection,
                                                       std::span<const Event> events) const {
-  if (Status status = check_connection(connection); !status) return pass(status);
+  if (connection == nullptr) return fail(Errc::invalid_argument, "enqueue: the connection is null");
+  if (Status status = store::postgres::check_ready(connection, "enqueue"); !status)
+    return pass(status);
+  if (Status status = store::postgres::check_encoding(connection, "enqueue"); !status)
+    return pass(status);
   if (Status status = store::postgres::validate_all(events, state_->limits); !status)
     return pass(status);
   std::vector<EventId> ids = store::postgres::ids_of(events);
@@ -86,7 +58,9 @@ Result<std::vector<EventId>> Outbox::try_enqueue_many(PGconn* connection,
 Result<std::vector<EventId>> Outbox::try_enqueue_many(Transaction& tx,
                                                       std::span<const Event> events) const {
   Transaction::State* const state = tx.state_.get();
-  if (state == nullptr || !state->open) return not_in_transaction();
+  if (state == nullptr || !state->open) return store::postgres::not_in_transaction("enqueue");
+  if (Status status = store::postgres::check_encoding(state->connection, "enqueue"); !status)
+    return pass(status);
   if (Status status = store::postgres::validate_all(events, state_->limits); !status)
     return pass(status);
   std::vector<EventId> ids = store::postgres::ids_of(events);

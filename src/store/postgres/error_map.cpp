@@ -20,6 +20,9 @@ constexpr std::string_view kGrant =
 constexpr std::string_view kPrimary =
     "connect to the primary: add target_session_attrs=read-write to the URL";
 
+/// Raised by same_server() of the schema.
+constexpr std::string_view kOtherServer = "OX001";
+
 // Lost in the middle of a COMMIT the transaction may have happened, so every loss says Effect::unknown.
 constexpr std::array kRows{
     Row{"08P01", Errc::internal, Remedy::reconnect, Effect::unknown,
@@ -63,6 +66,8 @@ constexpr std::array kRows{
     Row{"54", Errc::too_large, Remedy::fix, Effect::none, ""},
     Row{"0A", Errc::unsupported, Remedy::fix, Effect::none, ""},
     Row{"P0001", Errc::invalid_argument, Remedy::fix, Effect::none, ""},
+    Row{kOtherServer, Errc::unavailable, Remedy::reconnect, Effect::none,
+        "reading starts again from the settlements"},
     Row{"XX001", Errc::corrupt, Remedy::fix, Effect::none, ""},
     Row{"XX002", Errc::corrupt, Remedy::fix, Effect::none, ""},
 };

@@ -8,18 +8,26 @@ namespace {
 /// A day is provided for, so there is no hurry.
 constexpr std::chrono::minutes kEvery{1};
 
+std::string list(const char* title, const Rows& names) {
+  std::string text;
+  for (int row = 0; row < names.size(); ++row)
+    text += (row == 0 ? title : ", ") + names.text(row, 0);
+  return text;
+}
+
 }  // namespace
 
 Result<std::string> PartitionMaintenance::run() {
   const auto now = std::chrono::steady_clock::now();
   if (last_ && now - *last_ < kEvery) return std::string{};
   last_ = now;
-  auto rows = connection_.exec(queries_->make_partitions);
-  if (!rows) return pass(rows);
-  std::string names;
-  for (int row = 0; row < rows->size(); ++row)
-    names += (row == 0 ? "partitions added: " : ", ") + rows->text(row, 0);
-  return names;
+  auto silent = connection_.exec(queries_->remove_silent);
+  if (!silent) return pass(silent);
+  auto partitions = connection_.exec(queries_->make_partitions);
+  if (!partitions) return pass(partitions);
+  std::string done = list("partitions added: ", *partitions);
+  if (!done.empty() && !silent->empty()) done += "; ";
+  return done + list("silent relays removed: ", *silent);
 }
 
 }  // namespace outbox::store::postgres

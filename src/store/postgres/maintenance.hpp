@@ -1,4 +1,4 @@
-// Keeps partitions ahead of the writers (docs/stores/postgres.md, "Partitions").
+// Keeps partitions ahead of the writers (docs/stores/postgres.md, "Partitions"), and forgets relays that were killed.
 #pragma once
 
 #include <chrono>

@@ -30,9 +30,25 @@ std::int64_t MarkBook::floor(std::uint64_t xmax) const {
   return after == marks_.begin() ? 0 : std::prev(after)->second;
 }
 
+std::int64_t MarkBook::greatest() const {
+  const std::scoped_lock lock(mutex_);
+  return marks_.empty() ? 0 : marks_.rbegin()->second;
+}
+
+void MarkBook::read_from(std::int64_t server_start) {
+  const std::scoped_lock lock(mutex_);
+  server_start_ = server_start;
+}
+
+std::optional<std::int64_t> MarkBook::server_start() const {
+  const std::scoped_lock lock(mutex_);
+  return server_start_;
+}
+
 void MarkBook::clear() {
   const std::scoped_lock lock(mutex_);
   marks_.clear();
+  server_start_.reset();
 }
 
 }  // namespace outbox::store::postgres

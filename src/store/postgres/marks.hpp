@@ -3,11 +3,15 @@
 // A mark (w, l) says: every transaction with an xid above w has only events with a seq above l. It holds because l was
 // read from the sequence before the transaction w began. The floor of a snapshot S1 is the greatest l over marks with
 // w < xmax(S1): rows with xid >= xmax(S1) cannot have a seq at or below it.
+//
+// All this holds for one server, as long as it runs. So the book also keeps which one that is: behind a pooler nothing else
+// tells the settler that it writes to another one than the reader reads from.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 
 namespace outbox::store::postgres {
 
@@ -17,6 +21,13 @@ class MarkBook {
   void note(std::uint64_t w, std::int64_t l);
   /// 0 without a usable mark.
   [[nodiscard]] std::int64_t floor(std::uint64_t xmax) const;
+  /// The greatest l of all marks; 0 without one. The sequence can never be below it.
+  [[nodiscard]] std::int64_t greatest() const;
+
+  /// The reader reads from the server that was started then (microseconds since 2000).
+  void read_from(std::int64_t server_start);
+  [[nodiscard]] std::optional<std::int64_t> server_start() const;
+
   /// A new lineage or a reconnect: nothing known before holds.
   void clear();
 
@@ -24,6 +35,7 @@ class MarkBook {
   mutable std::mutex mutex_;
   /// w -> the greatest l of all marks up to w. Both ascend.
   std::map<std::uint64_t, std::int64_t> marks_;
+  std::optional<std::int64_t> server_start_;
 };
 
 }  // namespace outbox::store::postgres

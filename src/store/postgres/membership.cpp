@@ -128,6 +128,8 @@ Result<std::optional<std::int64_t>> LeaseMembership::take_over(const Owner& owne
     taken = generation;
     return Decision::commit;
   });
+  // Somebody else is at it; who got them is seen next time.
+  if (!status && status.error().origin == "pg:55P03") return std::optional<std::int64_t>{};
   if (!status) return pass(status);
   claimed_ = taken.has_value();
   if (taken && owner.id && owner.id != id_)
@@ -138,6 +140,7 @@ Result<std::optional<std::int64_t>> LeaseMembership::take_over(const Owner& owne
 Status LeaseMembership::leave() {
   if (place_.empty()) return {};
   connection_.send(queries_->begin);
+  connection_.send(queries_->limits);
   connection_.send(queries_->release_lanes, {Param::uuid(id_)});
   connection_.send(queries_->remove_member, {Param::uuid(id_)});
   connection_.send(queries_->commit);

@@ -14,7 +14,6 @@ std::string big_endian(T value) {
 
 }  // namespace
 
-Param Param::int2(std::int16_t value) { return Param(Kind::binary, big_endian(value)); }
 Param Param::int4(std::int32_t value) { return Param(Kind::binary, big_endian(value)); }
 Param Param::int8(std::int64_t value) { return Param(Kind::binary, big_endian(value)); }
 Param Param::int8(std::optional<std::int64_t> value) { return value ? int8(*value) : null(); }
@@ -36,12 +35,6 @@ Param Param::borrowed(std::string_view value) {
 Param Param::xid8_array(std::span<const std::uint64_t> values) {
   ArrayParam array(ArrayParam::Element::xid8);
   for (const std::uint64_t value : values) array.add(static_cast<std::int64_t>(value));
-  return array.take();
-}
-
-Param Param::int2_array(std::span<const std::int16_t> values) {
-  ArrayParam array(ArrayParam::Element::int2);
-  for (const std::int16_t value : values) array.add(big_endian(value));
   return array.take();
 }
 

@@ -16,7 +16,6 @@ class Param {
   [[nodiscard]] static Param null() { return Param(Kind::null, {}); }
   /// In the text form of whatever type the SQL casts it to.
   [[nodiscard]] static Param text(std::string value) { return Param(Kind::text, std::move(value)); }
-  [[nodiscard]] static Param int2(std::int16_t value);
   [[nodiscard]] static Param int4(std::int32_t value);
   [[nodiscard]] static Param int8(std::int64_t value);
   [[nodiscard]] static Param int8(std::optional<std::int64_t> value);
@@ -28,7 +27,6 @@ class Param {
   }
   [[nodiscard]] static Param borrowed(std::string_view value);
   [[nodiscard]] static Param xid8_array(std::span<const std::uint64_t> values);
-  [[nodiscard]] static Param int2_array(std::span<const std::int16_t> values);
   [[nodiscard]] static Param int8_array(std::span<const std::int64_t> values);
 
   [[nodiscard]] const char* data() const noexcept {
@@ -60,8 +58,6 @@ class ArrayParam {
     boolean = 16,
     bytea = 17,
     int8 = 20,
-    int2 = 21,
-    int4 = 23,
     text = 25,
     uuid = 2950,
     xid8 = 5069

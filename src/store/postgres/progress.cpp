@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "store/postgres/strands.hpp"
 
 namespace outbox::store::postgres {
 namespace {
 
-Params params_of(const Settlement& row) {
+/// `server_start`: of the server that the reader read from, in the binary form of a timestamptz.
+Params params_of(const Settlement& row, std::optional<std::int64_t> server_start) {
   Params params;
   params.push_back(Param::int4(row.subscription));
   params.push_back(Param::text(to_string(row.kind)));
@@ -24,19 +26,8 @@ Params params_of(const Settlement& row) {
     params.push_back(Param::int4(static_cast<std::int32_t>(tally->count)));
     params.push_back(Param::int8(static_cast<std::int64_t>(tally->hash)));
   }
+  params.push_back(Param::int8(server_start));
   return params;
-}
-
-Cursor cursor_of(const Rows& rows, int row) {
-  const bool has_s2 = !rows.is_null(row, 2);
-  if (rows.is_null(row, 3)) {
-    return {
-        .s1 = has_s2 ? rows.text(row, 2) : rows.text(row, 1), .s2 = {}, .position = 0, .bound = 0};
-  }
-  return {.s1 = rows.text(row, 1),
-          .s2 = rows.text(row, 2),
-          .position = rows.int8(row, 3),
-          .bound = rows.int8(row, 4)};
 }
 
 }  // namespace
@@ -46,19 +37,10 @@ Result<std::vector<Strand>> PostgresProgress::load(std::int32_t subscription) {
   params.push_back(Param::int4(subscription));
   auto rows = connection_.exec(queries_->cursors, std::move(params));
   if (!rows) return pass(rows);
-  std::vector<Strand> strands;
+  auto strands = strands_of(*rows);
+  if (!strands) return pass(strands);
   LaneMask missing = kAllLanes;
-  for (int row = 0; row < rows->size() && missing != 0; ++row) {
-    const auto lanes = static_cast<LaneMask>(rows->int8(row, 0)) & missing;
-    if (lanes == 0) continue;
-    missing &= ~lanes;
-    const Cursor cursor = cursor_of(*rows, row);
-    if (!strands.empty() && strands.back().cursor == cursor) {
-      strands.back().lanes |= lanes;
-    } else {
-      strands.push_back({.lanes = lanes, .cursor = cursor, .generation = rows->int8(row, 5)});
-    }
-  }
+  for (const Strand& strand : *strands) missing &= ~strand.lanes;
   if (missing != 0) {
     return fail(Errc::corrupt,
                 "subscription " + std::to_string(subscription) + " has no cursor on some lanes",
@@ -70,11 +52,13 @@ Result<std::vector<Strand>> PostgresProgress::load(std::int32_t subscription) {
 Status PostgresProgress::append(std::span<const Settlement> rows, Durability durability) {
   connection_.send(queries_->begin);
   connection_.send(durability == Durability::flushed ? queries_->flushed_here : queries_->eventual);
-  for (const Settlement& row : rows) connection_.send(queries_->append, params_of(row));
+  const auto server_start = marks_->server_start();
+  for (const Settlement& row : rows)
+    connection_.send(queries_->append, params_of(row, server_start));
   connection_.send(queries_->commit);
   auto results = connection_.finish();
   if (!results) return pass(results);
-  // Each settlement is a mark: its bound was held before the transaction that wrote it began.
+  // Progress is a mark: its bound was held before the transaction that wrote it began.
   const std::uint64_t w = (*results)[2].uint64(0, 0);
   for (const Settlement& row : rows) marks_->note(w, row.bound);
   return {};

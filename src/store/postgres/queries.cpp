@@ -1,12 +1,23 @@
 #include "store/postgres/queries.hpp"
 
+// Functions and operators are given exactly the types they are declared with, or are named in full: the search_path is the
+// login's, and what somebody planted in it with types that fit better would be called. (unnest() of several arguments is
+// always the server's own.)
+
 namespace outbox::store::postgres {
 namespace {
-
 // ---- Transactions.
-
 // READ COMMITTED whatever the database's default is: each statement must see what was committed before it.
 constexpr std::string_view kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE";
+
+// What a migration names without a schema is the server's own, whatever lies in schema public.
+constexpr std::string_view kPinSearchPath = "SET LOCAL search_path = pg_catalog, pg_temp";
+
+// For transactions of several round trips, in the round trip of BEGIN. A relay that is frozen in the middle of one must not
+// hold its locks: the server ends the session. Who waits for locks says so sooner than a lease lasts.
+constexpr std::string_view kLimits =
+    "SELECT set_config('lock_timeout', '2s', true), set_config('idle_in_transaction_session_timeout', '10s', true), "
+    "set_config('statement_timeout', '15s', true)";
 
 // This transaction's commit waits for the disk.
 constexpr std::string_view kFlushed =
@@ -26,11 +37,15 @@ constexpr std::string_view kMigrations =
 
 // Two processes that migrate at once come one after the other.
 constexpr std::string_view kLockMigration =
-    "SELECT pg_advisory_xact_lock(hashtextextended('outbox:migrate:{name}', 0))";
+    "SELECT pg_advisory_xact_lock(hashtextextended('outbox:migrate:{name}', 0::bigint))";
 
 // $1 version, $2 name, $3 checksum.
 constexpr std::string_view kRecordMigration =
     "INSERT INTO {schema}.migration (version, name, checksum) VALUES ($1::int, $2::text, $3::text)";
+
+// Who may not read the log delivers nothing from it. A login that only writes has no right to see what follows.
+constexpr std::string_view kMayRead =
+    "SELECT has_table_privilege('{schema}.event'::regclass::oid, 'SELECT'::text)";
 
 // What the cursors stand on. Column by column: the witness tells this lineage (no row: nobody does); no event comes from a
 // transaction that has not begun yet (index (xid, seq), one row per partition); the sequence numbers in order; the reader's
@@ -41,10 +56,10 @@ SELECT coalesce((SELECT bool_and(xmin = x::xid AND x < pg_snapshot_xmax(pg_curre
        NOT EXISTS (SELECT FROM (SELECT xid FROM {schema}.event ORDER BY xid DESC LIMIT 1) newest
                    WHERE newest.xid >= pg_snapshot_xmax(pg_current_snapshot())),
        (SELECT seqcache = 1 AND seqincrement > 0 AND NOT seqcycle FROM pg_sequence
-        WHERE seqrelid = '{schema}.event_seq'::regclass),
+        WHERE seqrelid = '{schema}.event_seq'::regclass::oid),
        (SELECT count(*) = 2 FROM pg_index i WHERE i.indisvalid
           AND i.indexrelid = ANY (ARRAY[to_regclass('{schema}.event_by_seq'), to_regclass('{schema}.event_by_xid')]::oid[])),
-       NOT EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = '{schema}'::regnamespace AND c.relrowsecurity))";
+       NOT EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = '{schema}'::regnamespace::oid AND c.relrowsecurity))";
 
 // ---- Writing. One row or many in one statement; the order of VALUES is the order of seq.
 
@@ -56,7 +71,7 @@ SELECT $1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text, $7::jsonb
 FROM (SELECT CASE WHEN coalesce($8::boolean, nullif(current_setting('outbox.lock_key', true), '')::boolean, false)
                     AND $3::text <> ''
              THEN pg_advisory_xact_lock(hashtextextended($3::text, hashtextextended($2::text,
-                    hashtextextended('outbox:key:{name}', 0)))) END OFFSET 0) AS locked)";
+                    hashtextextended('outbox:key:{name}', 0::bigint)))) END OFFSET 0) AS locked)";
 
 // The same for who needs no lock: $1 to $7.
 constexpr std::string_view kInsertEventUnlocked = R"(
@@ -74,7 +89,7 @@ FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::tex
 // writers of several keys cannot wait for each other.
 constexpr std::string_view kLockKeys = R"(
 SELECT count(pg_advisory_xact_lock(k)) FROM (
-  SELECT DISTINCT hashtextextended(b, hashtextextended(a, hashtextextended('outbox:key:{name}', 0))) AS k
+  SELECT DISTINCT hashtextextended(b, hashtextextended(a, hashtextextended('outbox:key:{name}', 0::bigint))) AS k
   FROM unnest($1::text[], $2::text[], $3::boolean[]) u(a, b, wanted)
   WHERE b <> '' AND coalesce(wanted, nullif(current_setting('outbox.lock_key', true), '')::boolean, false)
   ORDER BY 1 OFFSET 0) l)";
@@ -145,10 +160,10 @@ constexpr std::string_view kCountingSettings =
 // partitions begin with the oldest.
 constexpr std::string_view kPendingDrained = R"(
 SELECT count(*), min(created_at) FROM (
-  SELECT created_at FROM {schema}.event t WHERE t.xid >= $1::xid8 AND ($3::bigint >> t.lane) & 1 = 1
+  SELECT created_at FROM {schema}.event t WHERE t.xid >= $1::xid8 AND ($3::bigint >> t.lane::int) & 1::bigint = 1
   UNION ALL
-  SELECT y.created_at FROM unnest($2::xid8[]) x(xid) CROSS JOIN LATERAL
-    (SELECT created_at FROM {schema}.event t WHERE t.xid = x.xid AND ($3::bigint >> t.lane) & 1 = 1 OFFSET 0) y
+  SELECT y.created_at FROM pg_catalog.unnest($2::xid8[]) x(xid) CROSS JOIN LATERAL
+    (SELECT created_at FROM {schema}.event t WHERE t.xid = x.xid AND ($3::bigint >> t.lane::int) & 1::bigint = 1 OFFSET 0) y
   LIMIT $4::bigint) pending)";
 
 // The same in the middle of a pair: $1 S1, $2 xmin(S1), $3 lanes, $4 limit, $5 position, $6 xmax(S2), $7 xip(S2). Beyond the
@@ -157,14 +172,14 @@ constexpr std::string_view kPendingBegun = R"(
 SELECT count(*), min(created_at) FROM (
   (SELECT created_at FROM {schema}.event t
    WHERE t.xid >= $2::xid8 AND t.seq > $5::bigint AND NOT pg_visible_in_snapshot(t.xid, $1::pg_snapshot)
-     AND ($3::bigint >> t.lane) & 1 = 1 ORDER BY t.seq LIMIT $4::bigint)
+     AND ($3::bigint >> t.lane::int) & 1::bigint = 1 ORDER BY t.seq LIMIT $4::bigint)
   UNION ALL
   SELECT created_at FROM {schema}.event t
-  WHERE t.xid >= $6::xid8 AND t.seq <= $5::bigint AND ($3::bigint >> t.lane) & 1 = 1
+  WHERE t.xid >= $6::xid8 AND t.seq <= $5::bigint AND ($3::bigint >> t.lane::int) & 1::bigint = 1
   UNION ALL
-  SELECT y.created_at FROM unnest($7::xid8[]) x(xid) CROSS JOIN LATERAL
+  SELECT y.created_at FROM pg_catalog.unnest($7::xid8[]) x(xid) CROSS JOIN LATERAL
     (SELECT created_at FROM {schema}.event t
-     WHERE t.xid = x.xid AND t.seq <= $5::bigint AND ($3::bigint >> t.lane) & 1 = 1 OFFSET 0) y
+     WHERE t.xid = x.xid AND t.seq <= $5::bigint AND ($3::bigint >> t.lane::int) & 1::bigint = 1 OFFSET 0) y
   LIMIT $4::bigint) pending)";
 
 // $1 subscription. Index settlement_newest.
@@ -185,19 +200,19 @@ ORDER BY r.joined_at)";
 // $1 id, $2 name, $3 boot id, $4 pid namespace, $5 pid, $6 process start, $7 lease in ms.
 constexpr std::string_view kJoin = R"(
 INSERT INTO {schema}.relay (id, name, boot_id, pid_ns, pid, started, lease)
-VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::bigint * interval '1 millisecond')
+VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::bigint::float8 * interval '1 millisecond')
 ON CONFLICT (id) DO UPDATE SET heartbeat_at = clock_timestamp()
 RETURNING ctid::text)";
 
 // $1 ctid, $2 id, $3 lease in ms. By place: under somebody's old snapshot an update by key would walk every dead version
 // since, 17,000 a day.
 constexpr std::string_view kHeartbeat = R"(
-UPDATE {schema}.relay SET heartbeat_at = clock_timestamp(), lease = $3::bigint * interval '1 millisecond'
+UPDATE {schema}.relay SET heartbeat_at = clock_timestamp(), lease = $3::bigint::float8 * interval '1 millisecond'
 WHERE ctid = $1::tid AND id = $2::uuid RETURNING ctid::text)";
 
 // $1 id, $2 lease in ms. When the row is no longer where it was.
 constexpr std::string_view kHeartbeatById = R"(
-UPDATE {schema}.relay SET heartbeat_at = clock_timestamp(), lease = $2::bigint * interval '1 millisecond'
+UPDATE {schema}.relay SET heartbeat_at = clock_timestamp(), lease = $2::bigint::float8 * interval '1 millisecond'
 WHERE id = $1::uuid RETURNING ctid::text)";
 
 // Who owns the lanes. One relay owns all of them, so lane 0 tells; primary keys of lane and relay.
@@ -230,7 +245,7 @@ SELECT c.subscription, 'claim', bit_or(1::bigint << lane), $2::bigint, $1::uuid,
        c.s1::pg_snapshot, c.s2::pg_snapshot, coalesce(c.position, 0), c.position, c.l
 FROM {schema}.subscription s CROSS JOIN generate_series(0, 63) AS lane CROSS JOIN LATERAL
   (SELECT t.subscription, t.config_version, t.s1::text, t.s2::text, t.position, t.l FROM {schema}.settlement t
-   WHERE t.subscription = s.id AND (t.lanes >> lane) & 1 = 1
+   WHERE t.subscription = s.id AND (t.lanes >> lane) & 1::bigint = 1
    ORDER BY t.generation DESC, t.id DESC LIMIT 1) c
 GROUP BY c.subscription, c.s1, c.s2, c.position, c.l)";
 
@@ -241,18 +256,18 @@ constexpr std::string_view kReleaseLanes =
 // ---- Wake-up: the relay's side; the writer's is the default of event.xid. On a connection of its own.
 
 constexpr std::string_view kWakeChannel =
-    "SELECT 'outbox_wake_' || to_hex(hashtextextended('outbox:wake:{name}', 0)), pg_backend_pid()";
+    "SELECT 'outbox_wake_' || to_hex(hashtextextended('outbox:wake:{name}', 0::bigint)), "
+    "pg_backend_pid()";
 
 // While a stopped relay held the lock, every commit would notify, and so queue behind one lock: the server ends a session
 // that is armed and says nothing for 3 s.
 constexpr std::string_view kArm = R"(
-SELECT CASE WHEN pg_try_advisory_lock(hashtextextended('outbox:wake:{name}', 0))
+SELECT CASE WHEN pg_try_advisory_lock(hashtextextended('outbox:wake:{name}', 0::bigint))
        THEN set_config('idle_session_timeout', '3s', false) END IS NOT NULL)";
 
 constexpr std::string_view kDisarm =
-    "SELECT pg_advisory_unlock(hashtextextended('outbox:wake:{name}', 0)), set_config('idle_session_timeout', '0', false)";
-
-constexpr std::string_view kPing = "SELECT 1";
+    "SELECT pg_advisory_unlock(hashtextextended('outbox:wake:{name}', 0::bigint)), "
+    "set_config('idle_session_timeout', '0', false)";
 
 // ---- Settling.
 
@@ -262,12 +277,15 @@ constexpr std::string_view kEventual = "SELECT set_config('synchronous_commit', 
 // On the disk here; a standby need not have it.
 constexpr std::string_view kFlushedHere = "SELECT set_config('synchronous_commit', 'local', true)";
 
-// $1 to $16 in the order of the columns. Index settlement_newest.
+// $1 to $16 in the order of the columns, $17 when the server was started that the reader read from (null: not known).
+// Index settlement_newest. Raises when this is another server, which ends the whole transaction: what a reader learned on
+// one must not become a cursor or a mark on the other.
 constexpr std::string_view kAppend = R"(
 INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1, s2, from_position, position, l,
   acked, acked_hash, filtered, filtered_hash, parked, parked_hash)
-VALUES ($1::int, $2::text, $3::bigint, $4::bigint, $5::int, $6::pg_snapshot, $7::pg_snapshot, $8::bigint, $9::bigint,
-  $10::bigint, $11::int, $12::bigint, $13::int, $14::bigint, $15::int, $16::bigint)
+SELECT $1::int, $2::text, $3::bigint, $4::bigint, $5::int, $6::pg_snapshot, $7::pg_snapshot, $8::bigint, $9::bigint,
+  $10::bigint, $11::int, $12::bigint, $13::int, $14::bigint, $15::int, $16::bigint
+WHERE {schema}.same_server($17::timestamptz, coalesce($7::pg_snapshot, $6::pg_snapshot))
 RETURNING w)";
 
 // ---- Reading the log. The argument for the form of these statements is in docs/design/reading.md; do not simplify them
@@ -276,7 +294,7 @@ RETURNING w)";
 // Column 0..9 of every page. The order is known to reader.cpp.
 constexpr std::string_view kColumns =
     "t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, "
-    "CASE WHEN octet_length(t.payload) <= {big} THEN t.payload END AS payload, octet_length(t.payload) AS bytes, "
+    "CASE WHEN octet_length(t.payload::bytea) <= {big} THEN t.payload END AS payload, octet_length(t.payload::bytea) AS bytes, "
     "t.content_type, t.headers, t.created_at";
 
 /// Puts the columns in their place, and nulls for what the server does not tell.
@@ -302,7 +320,7 @@ constexpr std::string_view kPresent = R"(
 WITH r AS (
   (SELECT {columns} FROM {schema}.event t WHERE t.xid >= $1::xid8 AND t.seq > $2::bigint ORDER BY t.seq LIMIT $3::bigint)
   UNION ALL
-  SELECT y.* FROM (SELECT xid FROM unnest($4::xid8[]) x(xid)
+  SELECT y.* FROM (SELECT xid FROM pg_catalog.unnest($4::xid8[]) x(xid)
                    WHERE pg_visible_in_snapshot(xid, pg_current_snapshot()) OFFSET 0) x
     CROSS JOIN LATERAL (SELECT {columns} FROM {schema}.event t WHERE t.xid = x.xid AND t.seq > 0
                         ORDER BY t.seq LIMIT $3::bigint) y)
@@ -321,7 +339,7 @@ SELECT z.*, s.* FROM (
          {insert_lsn} AS insert_lsn, {flush_lsn} AS flush_lsn,
          pg_postmaster_start_time() AS server_start) s
 LEFT JOIN LATERAL (SELECT {columns} FROM {schema}.event t
-                   WHERE t.xid >= $1::xid8 AND t.seq > $2::bigint AND cardinality($4::xid8[]) = 0
+                   WHERE t.xid >= $1::xid8 AND t.seq > $2::bigint AND pg_catalog.cardinality($4::xid8[]) = 0
                    ORDER BY t.seq LIMIT $3::bigint) z ON true ORDER BY z.seq)";
 
 // $1 xmax(S1), $2 position, $3 page size, $4 xip(S1), $5 S2, $6 xmax(S2), $7 the sequence's value taken with S2,
@@ -333,7 +351,7 @@ SELECT r.*, pg_postmaster_start_time() AS server_start FROM (
    WHERE t.xid >= $1::xid8 AND t.xid < $6::xid8 AND t.seq > $2::bigint AND t.seq <= $7::bigint
      AND pg_visible_in_snapshot(t.xid, $5::pg_snapshot) ORDER BY t.seq LIMIT $3::bigint)
   UNION ALL
-  SELECT y.* FROM (SELECT xid FROM unnest($4::xid8[]) x(xid)
+  SELECT y.* FROM (SELECT xid FROM pg_catalog.unnest($4::xid8[]) x(xid)
                    WHERE pg_visible_in_snapshot(xid, $5::pg_snapshot) OFFSET 0) x
     CROSS JOIN LATERAL (SELECT {columns} FROM {schema}.event t
                         WHERE t.xid = x.xid AND t.xid < $6::xid8 AND t.seq > $8::bigint AND t.seq <= $7::bigint
@@ -343,33 +361,34 @@ ORDER BY r.seq LIMIT $3::bigint)";
 constexpr std::string_view kBoundedLean = R"(
 SELECT {columns}, pg_postmaster_start_time() AS server_start FROM {schema}.event t
 WHERE t.xid >= $1::xid8 AND t.xid < $6::xid8 AND t.seq > $2::bigint AND t.seq <= $7::bigint
-  AND pg_visible_in_snapshot(t.xid, $5::pg_snapshot) AND cardinality($4::xid8[]) = 0 AND $8::bigint >= 0
+  AND pg_visible_in_snapshot(t.xid, $5::pg_snapshot) AND pg_catalog.cardinality($4::xid8[]) = 0 AND $8::bigint >= 0
 ORDER BY t.seq LIMIT $3::bigint)";
 
 // $1 seqs. Index (seq). They are rows of a page that was just read, so visibility was decided there.
 constexpr std::string_view kBigPayloads =
     "SELECT t.seq, t.payload FROM {schema}.event t WHERE t.seq = ANY($1::bigint[]) ORDER BY t.seq";
 
-// How far the log is flushed.
-constexpr std::string_view kFlushLsn = "SELECT {flush_lsn}";
+// How far the log is. Both, so that a login that may not ask for one is found out at the start.
+constexpr std::string_view kWalPositions = "SELECT {insert_lsn}, {flush_lsn}";
 
 // Transactional, so that it takes an xid and its commit flushes everything before it.
-constexpr std::string_view kForceFlush = "SELECT pg_logical_emit_message(true, 'outbox', '')";
+constexpr std::string_view kForceFlush =
+    "SELECT pg_logical_emit_message(true, 'outbox'::text, ''::text)";
 
 // A fresh sequence says last_value = 1, not called.
 constexpr std::string_view kSequence =
-    "SELECT last_value - (NOT is_called)::int::bigint FROM {schema}.event_seq";
+    "SELECT last_value - (NOT is_called)::int::bigint, pg_postmaster_start_time() FROM {schema}.event_seq";
 
-// $1 l. No index. Moves no cursor: lanes = 0.
+// $1 l, $2 when the server was started that l was read from. No index. Moves no cursor: lanes = 0.
 constexpr std::string_view kMark =
-    "INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, l) VALUES (0, 'mark', 0, 0, $1::bigint) "
-    "RETURNING w";
+    "INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, l) SELECT 0, 'mark', 0, 0, $1::bigint "
+    "WHERE {schema}.same_server($2::timestamptz, NULL::pg_snapshot) RETURNING w";
 
-// The newest rows of each subscription, and of the readers' marks (subscription 0). Index (subscription, generation, id),
-// read backwards.
+// The newest rows of each subscription, and of the readers' marks (subscription 0). A claim is no mark: it repeats an l in a
+// transaction that had taken its id before that l was read. Index (subscription, generation, id), read backwards.
 constexpr std::string_view kMarks = R"(
 SELECT m.w, m.l FROM (SELECT id FROM {schema}.subscription UNION ALL SELECT 0) s
-CROSS JOIN LATERAL (SELECT w, l FROM {schema}.settlement t WHERE t.subscription = s.id
+CROSS JOIN LATERAL (SELECT w, l FROM {schema}.settlement t WHERE t.subscription = s.id AND t.kind <> 'claim'
                     ORDER BY t.generation DESC, t.id DESC LIMIT 200) m
 WHERE m.l IS NOT NULL)";
 
@@ -391,17 +410,25 @@ constexpr std::string_view kSettings =
 
 constexpr std::string_view kMakePartitions = "SELECT {schema}.make_partitions()";
 
+// Members that were killed while they waited: whoever takes over removes the owner only. One that was frozen registers again.
+constexpr std::string_view kRemoveSilent = R"(
+DELETE FROM {schema}.relay r WHERE clock_timestamp() - r.heartbeat_at > 10::float8 * r.lease
+  AND NOT EXISTS (SELECT FROM {schema}.lane l WHERE l.owner = r.id)
+RETURNING name)";
+
 }  // namespace
 
 Queries::Queries(std::string_view s)
-    // READ COMMITTED whatever the database's default is: each statement must see what was committed before it.
-    : begin(unprepared("begin", "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE", s)),
+    : begin(unprepared("begin", kBegin, s)),
       commit(prepared("commit", "COMMIT", s)),
+      limits(unprepared("set the time limits", kLimits, s)),
       flushed(unprepared("set synchronous_commit", kFlushed, s)),
       find_schema(unprepared("look for the schema", kFindSchema, s)),
       migrations(unprepared("read the schema's version", kMigrations, s)),
+      pin_search_path(unprepared("set the search path", kPinSearchPath, s)),
       lock_migration(unprepared("wait for other migrations", kLockMigration, s)),
       record_migration(unprepared("record a migration", kRecordMigration, s)),
+      may_read(unprepared("ask for the right to read", kMayRead, s)),
       condition(unprepared("check the schema", kCondition, s)),
       insert_event(prepared("enqueue", kInsertEvent, s)),
       insert_event_unlocked(prepared("enqueue", kInsertEventUnlocked, s)),
@@ -435,11 +462,16 @@ Queries::Queries(std::string_view s)
       wake_channel(unprepared("ask for the wake-up's channel", kWakeChannel, s)),
       arm(prepared("arm the wake-up", kArm, s)),
       disarm(prepared("disarm the wake-up", kDisarm, s)),
-      ping(prepared("keep the wake-up armed", kPing, s)),
+      ping(prepared("keep the wake-up armed", "SELECT 1", s)),
       eventual(prepared("set synchronous_commit", kEventual, s)),
       flushed_here(prepared("set synchronous_commit", kFlushedHere, s)),
       append(prepared("append settlements", kAppend, s)),
-      make_partitions(unprepared("add partitions", kMakePartitions, s)) {}
+      make_partitions(unprepared("add partitions", kMakePartitions, s)),
+      remove_silent(unprepared("remove silent relays", kRemoveSilent, s)) {}
+
+Query listen(std::string_view channel) {
+  return {.what = "listen", .sql = "LISTEN " + quote_identifier(channel), .handle = {}};
+}
 
 ReadQueries read_queries(std::string_view schema, bool wal_functions) {
   const auto often = [&](std::string_view what, std::string_view sql) {
@@ -454,7 +486,7 @@ ReadQueries read_queries(std::string_view schema, bool wal_functions) {
       .bounded = often("read a page", kBounded),
       .bounded_lean = often("read a page", kBoundedLean),
       .big_payloads = often("read big payloads", kBigPayloads),
-      .flushed = often("ask how far the log is flushed", kFlushLsn),
+      .wal_positions = often("ask how far the log is", kWalPositions),
       .force_flush = often("force the log out", kForceFlush),
       .sequence = rarely("read the sequence", kSequence),
       .mark = rarely("write a mark", kMark),

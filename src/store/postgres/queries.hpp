@@ -16,13 +16,16 @@ struct Queries {
   // Transactions.
   Query begin;
   Query commit;
+  Query limits;   ///< How long this transaction may wait and stand still.
   Query flushed;  ///< This transaction waits for the disk, whatever the default is.
 
   // Schema (schema.cpp).
   Query find_schema;
   Query migrations;
+  Query pin_search_path;  ///< For this transaction.
   Query lock_migration;
   Query record_migration;
+  Query may_read;
   Query condition;
 
   // Writing (insert.cpp).
@@ -73,7 +76,11 @@ struct Queries {
 
   // Maintenance.
   Query make_partitions;
+  Query remove_silent;
 };
+
+/// The channel's name cannot be a parameter.
+[[nodiscard]] Query listen(std::string_view channel);
 
 /// Reading the log (reader.cpp).
 struct ReadQueries {
@@ -84,7 +91,7 @@ struct ReadQueries {
   Query bounded;
   Query bounded_lean;
   Query big_payloads;    ///< Payloads that a page left out because of their size.
-  Query flushed;         ///< How far the log is flushed.
+  Query wal_positions;   ///< How far the log is inserted and flushed.
   Query force_flush;     ///< A commit of our own, in a transaction that waits for the disk.
   Query sequence;        ///< The value of the sequence, for a mark.
   Query mark;            ///< Writes a mark.
@@ -93,7 +100,7 @@ struct ReadQueries {
   Query settings;        ///< Puts them in force for one transaction.
 };
 
-/// `schema`: quoted. Without `wal_functions` (some managed services refuse them) the positions are null and every barrier
+/// `schema`: not quoted. Without `wal_functions` (some managed services refuse them) the positions are null and every barrier
 /// is forced.
 [[nodiscard]] ReadQueries read_queries(std::string_view schema, bool wal_functions = true);
 

@@ -55,6 +55,9 @@ EventView view_of(const Rows& rows, int row) {
   return event;
 }
 
+/// The pair ends in the present.
+bool is_head(const PageRequest& request) { return request.cursor.drained() && !request.until; }
+
 }  // namespace
 
 // ---- before the first snapshot
@@ -66,13 +69,12 @@ Status Reader::begin(std::span<const Cursor> /*cursors*/) {
   auto settings = connection_.exec(read_->settings_check);
   if (!settings) return pass(settings);
   settings_in_force_ = settings->boolean(0, 0);
-  if (Status status = load_marks(); !status) return status;
   return write_mark();
 }
 
 /// Some managed services refuse to say how far the log is; then every barrier is forced.
 Status Reader::check_wal_functions() {
-  auto told = connection_.exec(read_->flushed);
+  auto told = connection_.exec(read_->wal_positions);
   if (told) return {};
   const bool refused = told.error().origin == "pg:0A000" || told.error().origin == "pg:42501";
   if (!refused) return pass(told);
@@ -80,22 +82,41 @@ Status Reader::check_wal_functions() {
   return {};
 }
 
-Status Reader::load_marks() {
-  auto rows = connection_.exec(read_->marks);
-  if (!rows) return pass(rows);
-  for (int row = 0; row < rows->size(); ++row)
-    marks_->note(rows->uint64(row, 0), rows->int8(row, 1));
-  return {};
+/// The marks that are there, and then where the sequence stands: of one server, since it is one transaction.
+Result<std::int64_t> Reader::load_marks() {
+  connection_.send(read_->marks);
+  connection_.send(read_->sequence);
+  auto results = connection_.finish();
+  if (!results) return pass(results);
+  const Rows& marks = results->front();
+  for (int row = 0; row < marks.size(); ++row)
+    marks_->note(marks.uint64(row, 0), marks.int8(row, 1));
+  const Rows& sequence = results->back();
+  marks_->read_from(sequence.int8(0, 1));
+  const std::int64_t l = sequence.int8(0, 0);
+  if (Status status = check_sequence(l, marks_->greatest()); !status) return pass(status);
+  return l;
+}
+
+/// Below a floor nothing is looked for: events numbered again from there would be skipped.
+Status Reader::check_sequence(std::int64_t value, std::int64_t read_up_to) const {
+  if (value >= read_up_to) return {};
+  const std::string name = quote_identifier(schema_) + ".event_seq";
+  const std::string before = std::to_string(marks_->greatest());
+  return fail(Errc::corrupt,
+              "the sequence " + name + " stands at " + std::to_string(value) +
+                  ", and was read at " + before + " before: it was set back",
+              "stop the writers; SELECT setval('" + name + "', " + before +
+                  "); then number again what was enqueued meanwhile: docs/stores/postgres.md, "
+                  "\"A sequence that was set back\"");
 }
 
 /// l is held before the transaction that writes the mark begins: two statements, in this order, each its own transaction.
 Status Reader::write_mark() {
-  auto sequence = connection_.exec(read_->sequence);
-  if (!sequence) return pass(sequence);
-  const std::int64_t l = sequence->int8(0, 0);
-  Params params;
-  params.push_back(Param::int8(l));
-  auto mark = connection_.exec(read_->mark, std::move(params));
+  auto loaded = load_marks();
+  if (!loaded) return pass(loaded);
+  const std::int64_t l = *loaded;
+  auto mark = connection_.exec(read_->mark, {Param::int8(l), Param::int8(marks_->server_start())});
   if (!mark) return pass(mark);
   marks_->note(mark->uint64(0, 0), l);
   return {};
@@ -124,8 +145,7 @@ Status Reader::send(const PageRequest& request) {
   auto params = params_of(request, *s1);
   if (!params) return pass(params);
   const bool lean = s1->xip.empty();
-  if (request.cursor.drained() && !request.until) {
-    pair_ = nullptr;
+  if (is_head(request)) {
     send_page(lean ? read_->present_lean : read_->present, std::move(*params));
   } else {
     send_page(lean ? read_->bounded_lean : read_->bounded, std::move(*params));
@@ -156,7 +176,7 @@ Result<Params> Reader::params_of(const PageRequest& request, const Snapshot& s1)
   params.push_back(Param::int8(position));
   params.push_back(Param::int8(rows));
   params.push_back(Param::text(array_text(s1.xip)));
-  if (cursor.drained() && !request.until) return params;
+  if (is_head(request)) return params;
   const std::string& s2_text = request.until ? request.until->s2 : cursor.s2;
   auto s2 = parse_snapshot(s2_text);
   if (!s2) return pass(s2);
@@ -176,7 +196,7 @@ Result<Page> Reader::finish() {
   Rows rows = std::move((*results)[settings_in_force_ ? 0 : 2]);
   Page page;
   page.from = request_.cursor.drained() ? 0 : request_.cursor.position;
-  if (request_.cursor.drained() && !request_.until) {
+  if (is_head(request_)) {
     if (Status status = take_head(rows, page); !status) return pass(status);
   } else {
     const Cursor& cursor = request_.cursor;
@@ -211,13 +231,17 @@ Status Reader::take_head(const Rows& rows, Page& page) {
   }
   barrier_ = barrier;
   page.pair = std::make_shared<const Pair>(std::move(pair));
-  return check_server(rows.int8(0, kServerStart));
+  if (Status status = check_server(rows.int8(0, kServerStart)); !status) return status;
+  auto s1 = parse_snapshot(request_.cursor.s1);
+  if (!s1) return pass(s1);
+  return check_sequence(rows.int8(0, kLastValue), marks_->floor(s1->xmax));
 }
 
 /// Behind a pooler a restart of the server does not break our connection. Snapshots held in memory may lie after it.
 Status Reader::check_server(std::int64_t server_start) {
-  if (!server_start_) server_start_ = server_start;
-  if (*server_start_ == server_start) return {};
+  const auto known = marks_->server_start();
+  if (!known) marks_->read_from(server_start);
+  if (!known || *known == server_start) return {};
   return fail(Error{.code = Errc::unavailable,
                     .remedy = Remedy::reconnect,
                     .effect = Effect::none,
@@ -237,7 +261,8 @@ Status Reader::fill(Page& page, Rows rows) {
   page.position = taken == 0 ? page.from : read.int8(taken - 1, kSeq);
   rows_hint_ = whole ? std::min(rows_hint_ * 2, kMostRows) : static_cast<std::size_t>(taken);
   if (Status status = fetch_big_payloads(storage->big, read, taken); !status) return status;
-  if (request_.ahead && whole && !page.drained) {
+  // At the head the barrier comes first, on this connection.
+  if (request_.ahead && !is_head(request_) && whole && !page.drained) {
     if (Status status = send_ahead(page); !status) return status;
   }
   page.events.reserve(static_cast<std::size_t>(taken));
@@ -309,9 +334,9 @@ Status Reader::wait_durable() {
 
 Result<bool> Reader::flushed() {
   if (barrier_->insert == ~std::uint64_t{0}) return false;  // the server does not tell
-  auto rows = connection_.exec(read_->flushed);
+  auto rows = connection_.exec(read_->wal_positions);
   if (!rows) return pass(rows);
-  return rows->uint64(0, 0) >= barrier_->insert;
+  return rows->uint64(0, 1) >= barrier_->insert;
 }
 
 Status Reader::force_flush() {

@@ -39,7 +39,8 @@ class Reader final : public LogReader {
   };
 
   [[nodiscard]] Status check_wal_functions();
-  [[nodiscard]] Status load_marks();
+  [[nodiscard]] Result<std::int64_t> load_marks();
+  [[nodiscard]] Status check_sequence(std::int64_t value, std::int64_t read_up_to) const;
   [[nodiscard]] Status write_mark();
   [[nodiscard]] Status send(const PageRequest& request);
   void send_page(const Query& query, Params params);
@@ -62,11 +63,8 @@ class Reader final : public LogReader {
 
   PageRequest request_;               ///< What finish() will answer.
   std::optional<PageRequest> ahead_;  ///< Sent before it was asked for.
-  /// Of the request under way; none when its S2 is the present.
-  std::shared_ptr<const Pair> pair_;
-  std::size_t rows_hint_{10000};  ///< Fewer after a page that ran into the byte limit.
+  std::size_t rows_hint_{10000};      ///< Fewer after a page that ran into the byte limit.
   std::size_t rows_asked_{0};
-  std::optional<std::int64_t> server_start_;
   std::optional<Barrier> barrier_;
   std::chrono::nanoseconds flush_takes_{std::chrono::microseconds(500)};
 };

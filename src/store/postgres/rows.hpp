@@ -26,16 +26,13 @@ class Rows {
   [[nodiscard]] bool is_null(int row, int column) const noexcept {
     return PQgetisnull(result_.get(), row, column) != 0;
   }
-  /// text, bytea, json; not jsonb (cast it to text).
+  /// text, bytea, json; jsonb with a version byte before its text.
   [[nodiscard]] std::string_view bytes(int row, int column) const noexcept {
     return {PQgetvalue(result_.get(), row, column),
             static_cast<std::size_t>(PQgetlength(result_.get(), row, column))};
   }
   [[nodiscard]] std::string text(int row, int column) const {
     return std::string(bytes(row, column));
-  }
-  [[nodiscard]] std::int16_t int2(int row, int column) const noexcept {
-    return number<std::int16_t>(row, column);
   }
   [[nodiscard]] std::int32_t int4(int row, int column) const noexcept {
     return number<std::int32_t>(row, column);
@@ -59,8 +56,6 @@ class Rows {
     std::memcpy(id.bytes.data(), fixed(row, column, id.bytes.size()), id.bytes.size());
     return id;
   }
-  /// Rows inserted, updated or deleted.
-  [[nodiscard]] std::int64_t affected() const;
   /// "COMMIT", "ROLLBACK", "INSERT 0 1".
   [[nodiscard]] std::string_view command() const noexcept { return PQcmdStatus(result_.get()); }
   [[nodiscard]] const PGresult* native() const noexcept { return result_.get(); }

@@ -68,8 +68,10 @@ Status check_unedited(const std::vector<Applied>& list, const std::string& schem
 /// The next migration that is missing, or none, in the transaction that holds the lock.
 Result<std::optional<std::string>> apply_next(Connection& connection, const Queries& queries,
                                               const std::string& schema) {
-  if (auto begun = connection.exec(queries.begin); !begun) return pass(begun);
-  if (auto locked = connection.exec(queries.lock_migration); !locked) return pass(locked);
+  connection.send(queries.begin);
+  connection.send(queries.pin_search_path);
+  connection.send(queries.lock_migration);
+  if (auto locked = connection.finish(); !locked) return pass(locked);
   auto done = applied(connection, queries);
   if (!done) return pass(done);
   if (Status status = check_unedited(*done, schema); !status) return pass(status);
@@ -142,6 +144,9 @@ Status check(Connection& connection, const Queries& queries, const std::string& 
                     ", this program needs " + std::to_string(state->wanted),
                 "run: outbox migrate");
   }
+  auto may_read = connection.exec(queries.may_read);
+  if (!may_read) return pass(may_read);
+  if (!may_read->boolean(0, 0)) return {};
   auto condition = connection.exec(queries.condition);
   if (!condition) return pass(condition);
   const auto holds = [&condition](int column) {
@@ -175,7 +180,8 @@ std::string print_migrations(const std::string& schema) {
   std::string text;
   for (const Migration& migration : migrations()) {
     text += "-- migration " + std::string(migration.name) + "\nBEGIN;\n" +
-            with_schema(migration.sql, schema) + "\nINSERT INTO " + quote_identifier(schema) +
+            Queries(schema).pin_search_path.sql + ";\n" + with_schema(migration.sql, schema) +
+            "\nINSERT INTO " + quote_identifier(schema) +
             ".migration (version, name, checksum) VALUES (" + std::to_string(migration.version) +
             ", '" + std::string(migration.name) + "', '" + std::string(migration.checksum) +
             "');\nCOMMIT;\n";

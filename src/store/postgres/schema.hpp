@@ -25,7 +25,8 @@ namespace outbox::store::postgres {
 
 [[nodiscard]] Result<SchemaState> schema_state(Connection& connection, const Queries& queries);
 
-/// Primary, schema neither too old nor too new, lineage, sequence, indexes: refuses with what to do.
+/// Primary, schema neither too old nor too new; and, for a login that may read the log, lineage, sequence, indexes: refuses
+/// with what to do.
 [[nodiscard]] Status check(Connection& connection, const Queries& queries,
                            const std::string& schema);
 

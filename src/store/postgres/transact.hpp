@@ -13,14 +13,17 @@ namespace outbox::store::postgres {
 /// What the caller decides between the round trips.
 enum class Decision : std::uint8_t { commit, rollback };
 
-/// Runs `body(connection) -> Result<Decision>` in a transaction at READ COMMITTED. Whatever fails rolls back. Tried a
+/// Runs `body(connection) -> Result<Decision>` in a transaction at READ COMMITTED that waits for locks 2 s at most and that
+/// the server ends when we stop in its middle. Whatever fails rolls back. Tried a
 /// second time when the first try found out that prepared statements do not work here (error 26000 ends a transaction).
 template <class Body>
 [[nodiscard]] Status transact(Connection& connection, const Queries& queries, Body body) {
   for (int attempt = 1;; ++attempt) {
     const bool prepared_before = connection.uses_prepared();
     auto run = [&]() -> Status {
-      if (auto begun = connection.exec(queries.begin); !begun) return pass(begun);
+      connection.send(queries.begin);
+      connection.send(queries.limits);
+      if (auto begun = connection.finish(); !begun) return pass(begun);
       Result<Decision> decision = body(connection);
       if (!decision) return pass(decision);
       if (*decision == Decision::rollback) return {};

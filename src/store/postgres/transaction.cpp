@@ -1,12 +1,14 @@
 #include "store/postgres/transaction.hpp"
 
+#include <sys/socket.h>
+
 #include <string>
 #include <utility>
 
 #include "base/error.hpp"
 #include "store/postgres/error_map.hpp"
+#include "store/postgres/ready.hpp"
 #include "store/postgres/rows.hpp"
-#include "store/postgres/session.hpp"
 
 namespace outbox::postgres {
 namespace {
@@ -32,37 +34,6 @@ Status execute(PGconn* connection, const char* sql, const char* what) {
   return fail(store::postgres::map_result(result, connection, what));
 }
 
-/// What must hold before COMMIT.
-Status check_open(PGconn* connection) {
-  switch (PQtransactionStatus(connection)) {
-    case PQTRANS_INTRANS: return {};
-    case PQTRANS_INERROR:
-      return fail(Error{.code = Errc::unavailable,
-                        .remedy = Remedy::retry_transaction,
-                        .effect = Effect::none,
-                        .message = "commit: a statement of the transaction had failed",
-                        .hint = {},
-                        .origin = {}});
-    case PQTRANS_ACTIVE:
-      return fail(Errc::invalid_argument, "commit: a command is still under way on the connection",
-                  "read its results to the end first");
-    case PQTRANS_IDLE:
-      return fail(Errc::not_in_transaction, "commit: the transaction was ended by somebody else",
-                  "end it with commit() or rollback() only");
-    case PQTRANS_UNKNOWN: break;
-  }
-  Error lost = store::postgres::lost_connection(connection, "commit");
-  lost.effect = Effect::none;  // COMMIT was not sent yet
-  return fail(std::move(lost));
-}
-
-Status write_and_commit(PGconn* connection, std::span<const Step> steps,
-                        const store::postgres::Queries& queries) {
-  auto session = Session::of(connection);
-  if (!session) return pass(session);
-  return (*session)->run(connection, steps, Session::Ending::commit, queries);
-}
-
 Status commit_alone(PGconn* connection) {
   PGresult* const result = PQexec(connection, "COMMIT");
   const Rows owner(result);
@@ -71,28 +42,39 @@ Status commit_alone(PGconn* connection) {
   return {};
 }
 
+/// Pipeline mode cannot be left before the results of what was sent are read.
+void leave_pipeline(PGconn* connection) {
+  if (PQpipelineStatus(connection) == PQ_PIPELINE_OFF || PQpipelineSync(connection) != 1) return;
+  // A null separates the results of one command from those of the next; after two there is nothing left.
+  for (int nulls = 0; nulls < 2 && PQexitPipelineMode(connection) != 1;) {
+    PGresult* const result = PQgetResult(connection);
+    const auto status = PQresultStatus(result);
+    nulls = result == nullptr ? nulls + 1 : 0;
+    PQclear(result);
+    if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH) return;
+  }
+}
+
+/// Nothing but the end of the session rolls back now.
+void shut(PGconn* connection) {
+  if (const int socket = PQsocket(connection); socket >= 0) (void)::shutdown(socket, SHUT_RDWR);
+}
+
+[[noreturn]] void throw_ended(const char* what) {
+  throw Exception(Error{.code = Errc::not_in_transaction,
+                        .remedy = Remedy::fix,
+                        .effect = Effect::none,
+                        .message = std::string(what) + ": the transaction has ended already",
+                        .hint = {},
+                        .origin = {}});
+}
+
 }  // namespace
 
 Transaction::Transaction(PGconn* connection, Isolation isolation)
     : state_(std::make_unique<State>()) {
-  const auto refuse = [](Errc code, const char* message, const char* hint) {
-    throw Exception(Error{.code = code,
-                          .remedy = Remedy::fix,
-                          .effect = Effect::none,
-                          .message = message,
-                          .hint = hint,
-                          .origin = {}});
-  };
-  if (connection == nullptr) refuse(Errc::invalid_argument, "begin: the connection is null", "");
-  if (PQpipelineStatus(connection) != PQ_PIPELINE_OFF) {
-    refuse(Errc::invalid_argument, "begin: the connection is in pipeline mode",
-           "leave it with PQexitPipelineMode first");
-  }
-  const auto status = PQtransactionStatus(connection);
-  if (status == PQTRANS_INTRANS || status == PQTRANS_INERROR) {
-    refuse(Errc::invalid_argument, "begin: a transaction is open on this connection already",
-           "give the connection to enqueue() instead");
-  }
+  if (Status idle = store::postgres::check_idle(connection, "begin"); !idle)
+    throw Exception(std::move(idle.error()));
   if (Status begun = execute(connection, begin_of(isolation), "begin"); !begun) {
     begun.error().effect = Effect::none;
     throw Exception(std::move(begun.error()));
@@ -107,25 +89,38 @@ Transaction::~Transaction() { rollback(); }
 
 PGconn* Transaction::connection() const noexcept { return state_ ? state_->connection : nullptr; }
 
+Status Transaction::State::check(const char* what) const {
+  if (Status status = store::postgres::check_ready(connection, what); !status || staged.empty())
+    return status;
+  return store::postgres::check_encoding(connection, what);
+}
+
+Status Transaction::State::write(Session::Ending ending) const {
+  std::vector<Step> steps;
+  for (const Group& group : staged) {
+    store::postgres::plan_insert(group.outbox->queries, group.events, group.ids, steps);
+  }
+  if (steps.empty()) return ending == Session::Ending::commit ? commit_alone(connection) : Status{};
+  auto session = Session::of(connection);
+  if (!session) return pass(session);
+  return (*session)->run(connection, steps, ending, staged.front().outbox->queries);
+}
+
+void Transaction::flush() {
+  if (!state_ || !state_->open) throw_ended("enqueue");
+  Status status = state_->check("enqueue");
+  if (status) status = state_->write(Session::Ending::stay);
+  if (!status) throw Exception(std::move(status.error()));
+  state_->staged.clear();
+}
+
 void Transaction::commit() {
-  if (!state_ || !state_->open) {
-    throw Exception(Error{.code = Errc::not_in_transaction,
-                          .remedy = Remedy::fix,
-                          .effect = Effect::none,
-                          .message = "commit: the transaction has ended already",
-                          .hint = {},
-                          .origin = {}});
-  }
-  Status status = check_open(state_->connection);
-  if (status) {
-    std::vector<Step> steps;
-    for (const State::Group& group : state_->staged) {
-      store::postgres::plan_insert(group.outbox->queries, group.events, group.ids, steps);
-    }
-    status = steps.empty() ? commit_alone(state_->connection)
-                           : write_and_commit(state_->connection, steps,
-                                              state_->staged.front().outbox->queries);
-  }
+  if (!state_ || !state_->open) throw_ended("commit");
+  Status status = state_->check("commit");
+  // Nothing was sent, and the caller can put it right.
+  if (!status && status.error().code == Errc::invalid_argument)
+    throw Exception(std::move(status.error()));
+  if (status) status = state_->write(Session::Ending::commit);
   if (!status) {
     rollback();
     throw Exception(std::move(status.error()));
@@ -136,11 +131,14 @@ void Transaction::commit() {
 
 void Transaction::rollback() noexcept {
   if (!state_ || !state_->open) return;
+  PGconn* const connection = state_->connection;
   state_->open = false;
   state_->staged.clear();
-  const auto status = PQtransactionStatus(state_->connection);
+  leave_pipeline(connection);
+  const auto status = PQtransactionStatus(connection);
   if (status == PQTRANS_IDLE || status == PQTRANS_UNKNOWN) return;
-  PQclear(PQexec(state_->connection, "ROLLBACK"));
+  PQclear(PQexec(connection, "ROLLBACK"));
+  if (PQtransactionStatus(connection) != PQTRANS_IDLE) shut(connection);
 }
 
 }  // namespace outbox::postgres

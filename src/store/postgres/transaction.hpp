@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "store/postgres/queries.hpp"
+#include "store/postgres/session.hpp"
 
 namespace outbox::postgres {
 
@@ -27,6 +28,11 @@ struct Transaction::State {
   PGconn* connection{nullptr};
   bool open{false};
   std::vector<Group> staged;
+
+  /// Whether the connection can take it.
+  [[nodiscard]] Status check(const char* what) const;
+  /// What is staged, and COMMIT when asked to, in one round trip.
+  [[nodiscard]] Status write(store::postgres::Session::Ending ending) const;
 };
 
 }  // namespace outbox::postgres

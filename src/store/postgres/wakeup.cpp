@@ -54,9 +54,8 @@ Status ArmedWakeup::listen() {
     log::warn("wake-up not armed, polling instead reason=\"the connection goes through a pooler\"");
     return {};
   }
-  const Query listen{
-      .what = "listen", .sql = "LISTEN " + quote_identifier(channel->bytes(0, 0)), .handle = {}};
-  auto listening = connection_->exec(listen);
+  const Query listen_there = postgres::listen(channel->bytes(0, 0));
+  auto listening = connection_->exec(listen_there);
   if (!listening) return pass(listening);
   return {};
 }

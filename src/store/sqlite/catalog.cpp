@@ -155,7 +155,6 @@ Result<SubscriptionProgress> FileCatalog::progress(const SubscriptionRow& subscr
   std::int64_t position = 0;
   if (Status status = add_cursor(progress, position); !status) return pass(status);
   if (Status status = add_pending(progress, position, pending_limit); !status) return pass(status);
-  if (Status status = add_totals(progress); !status) return pass(status);
   return progress;
 }
 

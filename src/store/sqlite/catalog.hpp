@@ -22,6 +22,7 @@ class FileCatalog final : public Catalog {
                             const EventId& event) override;
   [[nodiscard]] Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                       std::int64_t pending_limit) override;
+  [[nodiscard]] Status add_totals(SubscriptionProgress& progress) override;
   [[nodiscard]] Result<std::vector<RelayRow>> relays() override;
 
  private:
@@ -29,7 +30,6 @@ class FileCatalog final : public Catalog {
   [[nodiscard]] Status add_cursor(SubscriptionProgress& progress, std::int64_t& position);
   [[nodiscard]] Status add_pending(SubscriptionProgress& progress, std::int64_t position,
                                    std::int64_t limit);
-  [[nodiscard]] Status add_totals(SubscriptionProgress& progress);
   /// Runs an UPDATE ... RETURNING id; no row: there is no such subscription.
   [[nodiscard]] Status change(Statement& update, const std::string& which);
 

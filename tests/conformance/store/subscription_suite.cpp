@@ -121,6 +121,7 @@ TEST_P(SubscriptionSuite, counts_what_is_pending_and_done) {
 
   auto counts = (*catalog)->progress(row, 100);
   ASSERT_TRUE(ok(counts));
+  ASSERT_TRUE(ok((*catalog)->add_totals(*counts)));
   EXPECT_EQ(counts->pending, 2);
   EXPECT_FALSE(counts->pending_capped);
   EXPECT_EQ(counts->acked, 2);
@@ -130,6 +131,7 @@ TEST_P(SubscriptionSuite, counts_what_is_pending_and_done) {
 
   counts = (*catalog)->progress(row, 1);
   ASSERT_TRUE(ok(counts));
+  ASSERT_TRUE(ok((*catalog)->add_totals(*counts)));
   EXPECT_EQ(counts->pending, 1);
   EXPECT_TRUE(counts->pending_capped);
 
@@ -139,6 +141,7 @@ TEST_P(SubscriptionSuite, counts_what_is_pending_and_done) {
   ASSERT_TRUE(ok((*progress)->append(std::span(&settled, 1), store::Durability::flushed)));
   counts = (*catalog)->progress(row, 100);
   ASSERT_TRUE(ok(counts));
+  ASSERT_TRUE(ok((*catalog)->add_totals(*counts)));
   EXPECT_EQ(counts->pending, 0);
   EXPECT_EQ(counts->oldest_pending_at, "");
 }

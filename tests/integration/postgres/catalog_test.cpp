@@ -26,7 +26,9 @@ class PostgresCatalog : public PostgresTest {
     EXPECT_TRUE(ok(rows));
     auto progress = catalog_->progress(rows->front(), limit);
     EXPECT_TRUE(ok(progress));
-    return progress.value_or(store::SubscriptionProgress{});
+    if (!progress) return {};
+    EXPECT_TRUE(ok(catalog_->add_totals(*progress)));
+    return *progress;
   }
   /// A settlement as the relay would write it.
   void settle(const std::string& s1, const std::string& s2, const std::string& position,
@@ -122,6 +124,25 @@ TEST_F(PostgresCatalog, pending_is_counted_by_index_also_where_nothing_was_ever_
         << call << ": more than the limit was read\n"
         << plan;
   }
+}
+
+TEST_F(PostgresCatalog, a_settlement_that_no_relay_wrote_is_an_error) {
+  ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null"})));
+  const std::string row =
+      "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1, s2, position, l) "
+      "VALUES (1, 'settle', -1, 1, '3:3:', '10:10:', 5, NULL)";
+  Pg admin(database_->url());
+  EXPECT_EQ(state_of(admin, row), "23514");
+  (void)admin.exec("ALTER TABLE outbox.settlement DROP CONSTRAINT settlement_check1");
+  (void)admin.exec(row);
+  auto shown = catalog_->progress(catalog_->subscriptions()->front(), 10);
+  ASSERT_FALSE(shown);
+  EXPECT_EQ(shown.error().code, Errc::corrupt);
+  auto progress = store_->progress();
+  ASSERT_TRUE(ok(progress));
+  auto strands = (*progress)->load(1);
+  ASSERT_FALSE(strands);
+  EXPECT_EQ(strands.error().code, Errc::corrupt);
 }
 
 TEST_F(PostgresCatalog, a_config_that_this_version_cannot_read_stands_still) {

@@ -312,6 +312,105 @@ TEST_F(PostgresEnqueue, a_transaction_cannot_begin_in_another) {
   EXPECT_EQ(error_of([&] { Transaction none(nullptr); }).code, Errc::invalid_argument);
 }
 
+TEST_F(PostgresEnqueue, a_transaction_begins_on_an_idle_connection_only) {
+  ASSERT_EQ(PQsendQuery(native(), "SELECT 1"), 1);
+  EXPECT_EQ(error_of([&] { Transaction tx(native()); }).code, Errc::invalid_argument);
+  while (PGresult* const result = PQgetResult(native())) PQclear(result);
+  (void)connect().exec("SELECT pg_terminate_backend(" + std::to_string(PQbackendPID(native())) +
+                       ")");
+  EXPECT_THROW((void)connection_->exec("SELECT 1"), PgError);
+  const Error lost = error_of([&] { Transaction tx(native()); });
+  EXPECT_EQ(lost.remedy, Remedy::reconnect);
+  EXPECT_EQ(lost.effect, Effect::none);
+}
+
+TEST_F(PostgresEnqueue, staged_events_are_no_part_of_a_savepoint_and_flushed_ones_are) {
+  Transaction tx(native());
+  (void)box_.enqueue(tx, order("1"));
+  tx.flush();
+  (void)connection_->exec("SAVEPOINT s");
+  (void)box_.enqueue(tx, order("2"));
+  tx.flush();
+  (void)box_.enqueue(tx, order("3"));
+  (void)connection_->exec("ROLLBACK TO SAVEPOINT s");
+  tx.flush();
+  tx.flush();
+  tx.commit();
+  EXPECT_EQ(value("SELECT string_agg(aggregate_id, ',' ORDER BY seq) FROM outbox.event"), "1,3");
+  EXPECT_EQ(error_of([&] { tx.flush(); }).code, Errc::not_in_transaction);
+}
+
+TEST_F(PostgresEnqueue, what_a_flush_could_not_write_stays_for_the_next) {
+  Transaction tx(native());
+  (void)box_.enqueue(tx, order());
+  (void)connection_->exec("SAVEPOINT s; SET LOCAL lock_timeout = '50ms'");
+  Pg blocker(database_->url());
+  (void)blocker.exec("BEGIN; LOCK TABLE outbox.event IN SHARE MODE");
+  EXPECT_EQ(error_of([&] { tx.flush(); }).origin, "pg:55P03");
+  (void)blocker.exec("ROLLBACK");
+  (void)connection_->exec("ROLLBACK TO SAVEPOINT s");
+  tx.commit();
+  EXPECT_EQ(count(), "1");
+}
+
+TEST_F(PostgresEnqueue,
+       a_client_encoding_that_would_convert_is_refused_before_anything_is_written) {
+  (void)connection_->exec("SET client_encoding = 'LATIN1'");
+  (void)connection_->exec("BEGIN");
+  const Error refused = error_of([&] { (void)box_.enqueue(native(), order("\xC3\xBC")); });
+  EXPECT_EQ(refused.code, Errc::invalid_argument);
+  EXPECT_THAT(refused.message, ::testing::HasSubstr("client_encoding is LATIN1"));
+  EXPECT_EQ(PQtransactionStatus(native()), PQTRANS_INTRANS);
+  (void)connection_->exec("COMMIT");
+  Transaction tx(native());
+  EXPECT_EQ(error_of([&] { (void)box_.enqueue(tx, order()); }).code, Errc::invalid_argument);
+  (void)connection_->exec("SET client_encoding = 'UTF8'");
+  (void)box_.enqueue(tx, order("\xC3\xBC"));
+  (void)connection_->exec("SET client_encoding = 'LATIN1'");
+  EXPECT_EQ(error_of([&] { tx.commit(); }).code, Errc::invalid_argument);
+  (void)connection_->exec("SET client_encoding = 'SQL_ASCII'");
+  tx.commit();
+  EXPECT_EQ(value("SELECT aggregate_id FROM outbox.event"), "\xC3\xBC");
+  (void)connection_->exec("SET client_encoding = 'LATIN1'");
+  Transaction without_events(native());
+  EXPECT_NO_THROW(without_events.commit());
+}
+
+TEST_F(PostgresEnqueue, in_pipeline_mode_commit_is_refused_and_can_be_repeated) {
+  Transaction tx(native());
+  (void)connection_->exec("INSERT INTO orders VALUES ('42')");
+  (void)box_.enqueue(tx, order());
+  ASSERT_EQ(PQenterPipelineMode(native()), 1);
+  const Error refused = error_of([&] { tx.commit(); });
+  EXPECT_EQ(refused.code, Errc::invalid_argument);
+  EXPECT_EQ(refused.effect, Effect::none);
+  EXPECT_EQ(error_of([&] { tx.flush(); }).code, Errc::invalid_argument);
+  ASSERT_EQ(PQexitPipelineMode(native()), 1);
+  tx.commit();
+  EXPECT_EQ(orders(), "1");
+  EXPECT_EQ(count(), "1");
+}
+
+TEST_F(PostgresEnqueue, in_pipeline_mode_rollback_really_rolls_back) {
+  const auto send = [&](const char* sql) {
+    EXPECT_EQ(PQsendQueryParams(native(), sql, 0, nullptr, nullptr, nullptr, nullptr, 0), 1);
+  };
+  for (const char* second : {"INSERT INTO orders VALUES ('2')", "SELECT 1 / 0"}) {
+    {
+      Transaction tx(native());
+      (void)connection_->exec("INSERT INTO orders VALUES ('1')");
+      ASSERT_EQ(PQenterPipelineMode(native()), 1);
+      send(second);
+      send("SELECT 1");
+      ASSERT_EQ(PQpipelineSync(native()), 1);
+      send("SELECT 2");
+    }
+    EXPECT_EQ(PQpipelineStatus(native()), PQ_PIPELINE_OFF);
+    EXPECT_EQ(PQtransactionStatus(native()), PQTRANS_IDLE);
+    EXPECT_EQ(connection_->value("SELECT count(*) FROM orders"), "0");
+  }
+}
+
 TEST_F(PostgresEnqueue, isolation_is_what_was_asked_for) {
   Transaction tx(native(), postgres::Isolation::serializable);
   EXPECT_EQ(connection_->value("SHOW transaction_isolation"), "serializable");

@@ -48,6 +48,7 @@ TEST(ErrorMap, says_what_to_redo) {
       {"23514", Errc::invalid_argument, Remedy::fix, Effect::none},
       {"22023", Errc::invalid_argument, Remedy::fix, Effect::none},
       {"22001", Errc::too_large, Remedy::fix, Effect::none},
+      {"OX001", Errc::unavailable, Remedy::reconnect, Effect::none},
       {"XX001", Errc::corrupt, Remedy::fix, Effect::none},
       {"XX000", Errc::internal, Remedy::fix, Effect::none},
   };

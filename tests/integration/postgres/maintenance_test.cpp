@@ -102,9 +102,31 @@ TEST_F(PostgresMaintenance,
   EXPECT_EQ(blocked.error().origin, "pg:55P03");
   EXPECT_THAT(blocked.error().hint, HasSubstr("pg_locks"));
   (void)writer.exec("COMMIT");
+  // Each one reads the default partition under a lock: one at a time.
   EXPECT_THAT(run().value(), HasSubstr("partitions added"));
+  EXPECT_EQ(partitions(), "1");
   (void)admin.exec("SELECT outbox.enqueue('a', '3', 'c', 'd')");
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "3");
+  for (int i = 0; i < 4; ++i) (void)run();
+  EXPECT_EQ(partitions(), "4");
+  EXPECT_THAT(run().value(), IsEmpty());
+}
+
+TEST_F(PostgresMaintenance, relays_that_were_killed_while_they_waited_are_forgotten) {
+  std::vector<std::unique_ptr<store::Membership>> members;
+  for (const char* name : {"owner", "dead", "slow", "alive"}) {
+    members.push_back(store_->membership(name).value());
+    ASSERT_TRUE(ok(members.back()->keep(std::chrono::seconds(10))));
+  }
+  (void)connect().exec(
+      "UPDATE outbox.relay SET heartbeat_at = heartbeat_at - CASE name WHEN 'slow' THEN interval '50 s' "
+      "WHEN 'alive' THEN interval '0 s' ELSE interval '101 s' END");
+  EXPECT_EQ(run().value(), "silent relays removed: dead");
+  EXPECT_EQ(value("SELECT string_agg(name, ',' ORDER BY name) FROM outbox.relay"),
+            "alive,owner,slow");
+  // It was only frozen.
+  ASSERT_TRUE(ok(members[1]->keep(std::chrono::seconds(10))));
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.relay WHERE name = 'dead'"), "1");
 }
 
 TEST_F(PostgresMaintenance, two_at_once_do_it_once) {

@@ -132,6 +132,20 @@ TEST_F(PostgresMembership, of_two_challengers_one_wins) {
   EXPECT_EQ(value("SELECT count(DISTINCT (owner, generation)) FROM outbox.lane"), "1");
 }
 
+TEST_F(PostgresMembership, a_challenger_that_holds_the_lanes_does_not_hold_up_the_others) {
+  const auto first = member("first");
+  const auto second = member("second");
+  ASSERT_TRUE(keep(*first).owner);
+  let_lease_pass();
+  Pg frozen(database_->url());
+  (void)frozen.exec("BEGIN; SELECT FROM outbox.lane FOR UPDATE");
+  auto standing = second->keep(kLong);
+  ASSERT_TRUE(ok(standing));
+  EXPECT_FALSE(standing->owner);
+  (void)frozen.exec("ROLLBACK");
+  EXPECT_TRUE(keep(*second).owner);
+}
+
 TEST_F(PostgresMembership, a_takeover_claims_the_newest_cursor_of_every_subscription) {
   subscribe("mails");
   subscribe("reports");

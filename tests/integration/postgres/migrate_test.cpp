@@ -114,6 +114,90 @@ TEST_F(PostgresMigrate, a_cached_sequence_or_a_missing_index_is_refused) {
   EXPECT_THAT(store_->check().error().text(), HasSubstr("event_by_xid"));
 }
 
+/// Where everybody may create: what fits the arguments better than the server's own would run with the rights of whoever
+/// migrates, enqueues or delivers.
+constexpr const char* kPlanted = R"(
+CREATE FUNCTION public.trap() RETURNS void LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'the planted one was called'; END$$;
+CREATE FUNCTION public.hashtextextended(text, integer) RETURNS bigint LANGUAGE sql AS 'SELECT public.trap(); SELECT 1::bigint';
+CREATE FUNCTION public.unnest(xid8[]) RETURNS SETOF xid8 LANGUAGE sql AS 'SELECT public.trap(); SELECT xid8 ''1''';
+CREATE FUNCTION public.cardinality(xid8[]) RETURNS integer LANGUAGE sql AS 'SELECT public.trap(); SELECT 0';
+CREATE FUNCTION public.convert_to(text, text) RETURNS bytea LANGUAGE sql AS 'SELECT public.trap(); SELECT ''x''::bytea';
+CREATE FUNCTION public.band(bigint, integer) RETURNS bigint LANGUAGE sql AS 'SELECT public.trap(); SELECT 1::bigint';
+CREATE OPERATOR public.& (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = public.band);
+CREATE FUNCTION public.shift(bigint, smallint) RETURNS bigint LANGUAGE sql AS 'SELECT public.trap(); SELECT 1::bigint';
+CREATE OPERATOR public.>> (LEFTARG = bigint, RIGHTARG = smallint, FUNCTION = public.shift);
+CREATE FUNCTION public.times(double precision, integer) RETURNS double precision LANGUAGE sql
+  AS 'SELECT public.trap(); SELECT 1::double precision';
+CREATE OPERATOR public.* (LEFTARG = double precision, RIGHTARG = integer, FUNCTION = public.times);
+CREATE FUNCTION public.spans(bigint, interval) RETURNS interval LANGUAGE sql
+  AS 'SELECT public.trap(); SELECT ''1 s''::interval';
+CREATE OPERATOR public.* (LEFTARG = bigint, RIGHTARG = interval, FUNCTION = public.spans);
+CREATE FUNCTION public.same(oid, regclass) RETURNS boolean LANGUAGE sql AS 'SELECT public.trap(); SELECT true';
+CREATE OPERATOR public.= (LEFTARG = oid, RIGHTARG = regclass, FUNCTION = public.same);
+CREATE FUNCTION public.same(oid, regnamespace) RETURNS boolean LANGUAGE sql AS 'SELECT public.trap(); SELECT true';
+CREATE OPERATOR public.= (LEFTARG = oid, RIGHTARG = regnamespace, FUNCTION = public.same);
+)";
+
+TEST_F(PostgresMigrate, what_others_planted_in_the_search_path_is_never_called) {
+  Pg connection(database_->url());
+  (void)connection.exec(kPlanted);
+  ASSERT_THAT(complaint_of(connection, "SELECT hashtextextended('x'::text, 0)"),
+              HasSubstr("the planted one was called"));
+  ASSERT_TRUE(ok(store_->migrate()));
+  EXPECT_TRUE(ok(store_->check()));
+  for (const auto& row : connection.exec("SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef "
+                                         "WHERE adrelid = 'outbox.event'::regclass::oid"))
+    EXPECT_THAT(*row[0], ::testing::Not(HasSubstr("public.")));
+  // Writing, in every way.
+  (void)connection.exec(
+      R"(SELECT outbox.enqueue('a', '1', 'E', '{}'), outbox.enqueue('a', '1', 'E', '{}'::jsonb, lock_key => true))");
+  (void)connection.exec(
+      R"(SELECT outbox.enqueue_many('[{"aggregate_type": "a", "aggregate_id": "1", "event_type": "E", "payload": 1}]', true))");
+  (void)connection.exec(
+      "INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES ('a', 'E', '1')");
+  Event event{.aggregate_type = "a", .aggregate_id = "1", .event_type = "E", .payload = "{}"};
+  event.lock_key = true;
+  auto writer = store_->writer();
+  ASSERT_TRUE(ok(writer));
+  EXPECT_TRUE(ok((*writer)->write(std::vector{event})));
+  EXPECT_TRUE(ok((*writer)->write(std::vector{event, event})));
+  // Delivering: with and without transactions in progress in S1.
+  auto catalog = store_->catalog();
+  ASSERT_TRUE(ok(catalog));
+  ASSERT_TRUE(ok((*catalog)->apply({.name = "mails", .sink = "null"})));
+  EXPECT_TRUE(ok((*catalog)->progress((*catalog)->subscriptions()->front(), 100)));
+  EXPECT_TRUE(ok((*catalog)->relays()));
+  auto membership = store_->membership("test");
+  ASSERT_TRUE(ok(membership));
+  EXPECT_TRUE(ok((*membership)->keep(std::chrono::seconds(15))));
+  auto reader = store_->reader();
+  ASSERT_TRUE(ok(reader));
+  ASSERT_TRUE(ok((*reader)->begin({})));
+  for (const char* s1 : {"3:3:", "4:5:4"}) {
+    ASSERT_TRUE(ok((*reader)->start({.cursor = {.s1 = s1}, .rows = 3})));
+    auto page = (*reader)->finish();
+    ASSERT_TRUE(ok(page));
+    EXPECT_EQ(page->events.size(), 3U);
+    ASSERT_TRUE(ok((*reader)->wait_durable()));
+    ASSERT_TRUE(ok((*reader)->start({.cursor = {.s1 = s1,
+                                                .s2 = page->pair->s2,
+                                                .position = page->position,
+                                                .bound = page->pair->bound}})));
+    page = (*reader)->finish();
+    ASSERT_TRUE(ok(page));
+    EXPECT_EQ(page->events.size(), 4U);
+  }
+  auto wakeup = store_->wakeup(true);
+  ASSERT_TRUE(ok(wakeup));
+  EXPECT_TRUE(ok((*wakeup)->arm()));
+  (void)connection.exec("SELECT outbox.enqueue('a', '1', 'E', '{}')");
+  EXPECT_TRUE(ok((*wakeup)->disarm()));
+  auto maintenance = store_->maintenance();
+  ASSERT_TRUE(ok(maintenance));
+  EXPECT_TRUE(ok((*maintenance)->run()));
+  EXPECT_TRUE(ok((*membership)->leave()));
+}
+
 TEST_F(PostgresMigrate, an_unreachable_server_is_one_line) {
   const Status status = open_at("postgresql://127.0.0.1:1/shop")->check();
   ASSERT_FALSE(status);

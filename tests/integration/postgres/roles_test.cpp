@@ -112,5 +112,23 @@ TEST_F(PostgresRoles, a_relay_with_the_relays_role_works) {
   (void)admin.exec("DROP ROLE \"" + user + "\"");
 }
 
+TEST_F(PostgresRoles, a_writer_with_the_applications_role_works) {
+  Pg admin(database_->url());
+  const std::string user = database_->name() + "_app";
+  (void)admin.exec("CREATE ROLE \"" + user + "\" LOGIN IN ROLE outbox_app");
+  std::string url = database_->url();
+  url.replace(url.find("postgres@"), 9, user + "@");
+  const auto store = open_at(url);
+  EXPECT_TRUE(ok(store->check()));
+  auto writer = store->writer();
+  ASSERT_TRUE(ok(writer));
+  const Event event{.aggregate_type = "a", .aggregate_id = "1", .event_type = "E", .payload = "{}"};
+  EXPECT_TRUE(ok((*writer)->write(std::span(&event, 1))));
+  // What it can see of the schema is still looked at.
+  (void)admin.exec("UPDATE outbox.migration SET version = 99");
+  EXPECT_EQ(store->check().error().code, Errc::unsupported);
+  (void)admin.exec("DROP ROLE \"" + user + "\"");
+}
+
 }  // namespace
 }  // namespace outbox::test

@@ -163,6 +163,21 @@ TEST_F(PostgresSql, of_many_all_or_none) {
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "0");
 }
 
+TEST_F(PostgresSql, what_is_nested_too_deeply_for_the_server_is_not_json) {
+  (void)connection_->exec("SELECT outbox.enqueue('a', 'b', 'c', repeat('[', 100000))");
+  EXPECT_EQ(newest()[4], std::nullopt);
+  EXPECT_THAT(
+      complaint("enqueue('a', 'b', 'c', repeat('[', 100000), content_type => 'application/json')"),
+      HasSubstr("payload: is not JSON"));
+}
+
+TEST_F(PostgresSql, base64_may_be_broken_into_lines_as_encode_does) {
+  (void)connection_->exec(
+      "SELECT outbox.enqueue_many(jsonb_build_array(jsonb_build_object('aggregate_type', 'a', 'event_type', 'E', "
+      "'payload_base64', E' ' || encode(repeat('x', 200)::bytea, 'base64') || E'\\r\\n\\t')))");
+  EXPECT_EQ(newest()[3], std::string(200, 'x'));
+}
+
 TEST_F(PostgresSql, the_view_takes_plain_inserts_and_returns_ids) {
   const auto rows = connection_->exec(
       "INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload) "

@@ -126,6 +126,18 @@ TEST_F(PostgresWakeup, prepared_transactions_need_it_off) {
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "1");
 }
 
+TEST_F(PostgresWakeup, off_is_off_in_every_spelling) {
+  const auto locks = [&](const char* setting) {
+    Pg writer(database_->url());
+    (void)writer.exec(std::string("SET outbox.wake = '") + setting +
+                      "'; BEGIN; SELECT outbox.enqueue('a', 'b', 'c', 'd')");
+    return writer.value(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()");
+  };
+  for (const char* off : {"off", "OFF", "false", "no", "0"}) EXPECT_EQ(locks(off), "0") << off;
+  for (const char* on : {"on", "", "true", "1"}) EXPECT_EQ(locks(on), "1") << on;
+}
+
 TEST_F(PostgresWakeup, behind_a_pooler_it_is_never_armed) {
   OUTBOX_NEEDS("OUTBOX_TEST_PGBOUNCER", "pgbouncer in transaction mode");
   const auto pooled =

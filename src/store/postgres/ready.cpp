@@ -1,0 +1,90 @@
+#include "store/postgres/ready.hpp"
+
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "store/postgres/error_map.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+std::string says(std::string_view what, std::string_view problem) {
+  return std::string(what) + ": " + std::string(problem);
+}
+
+tl::unexpected<Error> in_pipeline(std::string_view what) {
+  return fail(Errc::invalid_argument, says(what, "the connection is in pipeline mode"),
+              "leave it with PQexitPipelineMode first");
+}
+
+tl::unexpected<Error> busy(std::string_view what) {
+  return fail(Errc::invalid_argument, says(what, "a command is still under way on the connection"),
+              "read its results to the end first");
+}
+
+/// Nothing was sent yet.
+tl::unexpected<Error> lost(PGconn* connection, std::string_view what) {
+  Error error = lost_connection(connection, what);
+  error.effect = Effect::none;
+  return fail(std::move(error));
+}
+
+}  // namespace
+
+tl::unexpected<Error> not_in_transaction(std::string_view what) {
+  return fail(Errc::not_in_transaction, says(what, "outside a transaction"),
+              "BEGIN first, or use outbox::postgres::Transaction; end that one with commit() or "
+              "rollback() only");
+}
+
+Status check_encoding(PGconn* connection, std::string_view what) {
+  // A connection that is lost has none, and says so by itself.
+  const int encoding = PQclientEncoding(connection);
+  const char* const name = encoding < 0 ? nullptr : pg_encoding_to_char(encoding);
+  const std::string_view known = name == nullptr ? std::string_view("UTF8") : name;
+  for (const std::string_view good : {"UTF8", "SQL_ASCII"}) {
+    if (known == good) return {};
+  }
+  return fail(Errc::invalid_argument,
+              says(what, "the connection's client_encoding is " + std::string(known) +
+                             ", and the texts of events are UTF-8"),
+              "PQsetClientEncoding(connection, \"UTF8\"), or PGCLIENTENCODING=UTF8");
+}
+
+Status check_idle(PGconn* connection, std::string_view what) {
+  if (connection == nullptr)
+    return fail(Errc::invalid_argument, says(what, "the connection is null"));
+  if (PQpipelineStatus(connection) != PQ_PIPELINE_OFF) return in_pipeline(what);
+  switch (PQtransactionStatus(connection)) {
+    case PQTRANS_IDLE: return {};
+    case PQTRANS_INTRANS:
+    case PQTRANS_INERROR:
+      return fail(Errc::invalid_argument,
+                  says(what, "a transaction is open on this connection already"),
+                  "give the connection to enqueue() instead");
+    case PQTRANS_ACTIVE: return busy(what);
+    case PQTRANS_UNKNOWN: break;
+  }
+  return lost(connection, what);
+}
+
+Status check_ready(PGconn* connection, std::string_view what) {
+  if (PQpipelineStatus(connection) != PQ_PIPELINE_OFF) return in_pipeline(what);
+  switch (PQtransactionStatus(connection)) {
+    case PQTRANS_INTRANS: return {};
+    case PQTRANS_IDLE: return not_in_transaction(what);
+    case PQTRANS_INERROR:
+      return fail(Error{.code = Errc::unavailable,
+                        .remedy = Remedy::retry_transaction,
+                        .effect = Effect::none,
+                        .message = says(what, "a statement of the transaction had failed"),
+                        .hint = {},
+                        .origin = {}});
+    case PQTRANS_ACTIVE: return busy(what);
+    case PQTRANS_UNKNOWN: break;
+  }
+  return lost(connection, what);
+}
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,187 @@
+// What a reader and a settler refuse to rely upon: marks that are none, another server, a sequence that was set back.
+#include "integration/postgres/harness.hpp"
+#include "store/cursor.hpp"
+#include "store/postgres/marks.hpp"
+#include "store/postgres/progress.hpp"
+#include "store/postgres/queries.hpp"
+
+namespace outbox::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class PostgresReading : public PostgresTest {
+ protected:
+  [[nodiscard]] std::unique_ptr<store::LogReader> reader() const {
+    auto reader = store_->reader();
+    EXPECT_TRUE(ok(reader));
+    return reader ? std::move(*reader) : nullptr;
+  }
+  static Result<store::Page> page(store::LogReader& reader, const std::string& s1) {
+    if (Status status = reader.start({.cursor = {.s1 = s1}}); !status)
+      return tl::unexpected<Error>(status.error());
+    return reader.finish();
+  }
+  void subscribe() const {
+    ASSERT_TRUE(ok((*store_->catalog())->apply({.name = "mails", .sink = "null"})));
+  }
+  void enqueue(int count) const {
+    (void)connect().exec("SELECT outbox.enqueue('a', i::text, 'E', 'x') FROM generate_series(1, " +
+                         std::to_string(count) + ") i");
+  }
+  [[nodiscard]] std::string settlements() const {
+    return value("SELECT count(*) FROM outbox.settlement WHERE kind = 'settle'");
+  }
+  static store::Settlement settlement(const std::string& s2) {
+    store::Settlement row;
+    row.subscription = 1;
+    row.config_version = 1;
+    row.s1 = "3:3:";
+    row.s2 = s2;
+    row.bound = 7;
+    return row;
+  }
+};
+
+TEST_F(PostgresReading, a_claim_is_no_mark) {
+  subscribe();
+  // The claim's transaction takes its id first, and reads the settlement that it repeats when it is all over.
+  Pg claim(database_->url());
+  (void)claim.exec("BEGIN; SELECT pg_current_xact_id()");
+  (void)connect().exec("SELECT pg_current_xact_id()");
+  const std::string s1 = value("SELECT pg_current_snapshot()");
+  Pg late(database_->url());
+  (void)late.exec("BEGIN; SELECT outbox.enqueue('a', 'late', 'E', 'x')");
+  enqueue(5);
+  (void)claim.exec(
+      "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1, l) VALUES (1, 'claim', -1, 1, '" +
+      s1 + "', (SELECT last_value FROM outbox.event_seq)); COMMIT");
+  (void)late.exec("COMMIT");
+  const auto read = reader();
+  ASSERT_TRUE(ok(read->begin({})));
+  auto all = page(*read, s1);
+  ASSERT_TRUE(ok(all));
+  ASSERT_EQ(all->events.size(), 6U);
+  EXPECT_EQ(all->events.front().aggregate_id, "late");
+}
+
+TEST_F(PostgresReading, what_another_server_knows_more_of_is_not_settled_here) {
+  subscribe();
+  auto progress = store_->progress();
+  ASSERT_TRUE(ok(progress));
+  const std::string now = value("SELECT pg_current_snapshot()");
+  const std::string ahead = value(
+      "SELECT x || ':' || x || ':' FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint "
+      "+ 1000000 AS x) s");
+  const std::vector<store::Settlement> rows{settlement(now), settlement(ahead), settlement(now)};
+  const Status refused = (*progress)->append(rows, store::Durability::eventual);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().remedy, Remedy::reconnect);
+  EXPECT_EQ(refused.error().effect, Effect::none);
+  EXPECT_THAT(refused.error().message, HasSubstr("not the server that was read from"));
+  EXPECT_EQ(settlements(), "0");
+  EXPECT_TRUE(ok((*progress)->append(std::span(rows).first(1), store::Durability::eventual)));
+  EXPECT_EQ(settlements(), "1");
+}
+
+TEST_F(PostgresReading, what_was_read_before_a_restart_is_not_settled_after_it) {
+  subscribe();
+  const auto book = std::make_shared<store::postgres::MarkBook>();
+  auto connection = store::postgres::Connection::open({.url = database_->url()}, "test");
+  ASSERT_TRUE(ok(connection));
+  store::postgres::PostgresProgress progress(
+      std::move(*connection), std::make_shared<const store::postgres::Queries>("outbox"), book);
+  book->read_from(12345);
+  const store::Settlement row = settlement(value("SELECT pg_current_snapshot()"));
+  const Status refused = progress.append(std::span(&row, 1), store::Durability::flushed);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().remedy, Remedy::reconnect);
+  EXPECT_EQ(refused.error().effect, Effect::none);
+  EXPECT_EQ(settlements(), "0");
+  EXPECT_EQ(book->greatest(), 0) << "a row that was refused is no mark";
+  book->clear();
+  EXPECT_TRUE(ok(progress.append(std::span(&row, 1), store::Durability::flushed)));
+  EXPECT_EQ(book->greatest(), 7);
+}
+
+TEST_F(PostgresReading, the_settler_knows_the_readers_server) {
+  subscribe();
+  const auto read = reader();
+  ASSERT_TRUE(ok(read->begin({})));
+  auto progress = store_->progress();
+  ASSERT_TRUE(ok(progress));
+  const store::Settlement row = settlement(value("SELECT pg_current_snapshot()"));
+  EXPECT_TRUE(ok((*progress)->append(std::span(&row, 1), store::Durability::flushed)));
+}
+
+TEST_F(PostgresReading, a_sequence_that_was_set_back_is_refused_at_the_start) {
+  enqueue(20);
+  ASSERT_TRUE(ok(reader()->begin({})));
+  (void)connect().exec("TRUNCATE outbox.event RESTART IDENTITY");
+  enqueue(3);
+  const Status refused = reader()->begin({});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::corrupt);
+  EXPECT_EQ(refused.error().remedy, Remedy::fix);
+  EXPECT_THAT(refused.error().message, HasSubstr("\"outbox\".event_seq stands at 3"));
+  EXPECT_THAT(refused.error().message, HasSubstr("read at 20"));
+  EXPECT_THAT(refused.error().hint, HasSubstr("SELECT setval('\"outbox\".event_seq', 20)"));
+  // The repair of docs/stores/postgres.md.
+  const std::string s1 = value("SELECT pg_current_snapshot()");
+  enqueue(2);
+  (void)connect().exec(R"(
+    BEGIN;
+    SELECT setval('outbox.event_seq', 20);
+    UPDATE outbox.event e SET seq = n.seq
+    FROM (SELECT ctid, tableoid, nextval('outbox.event_seq') AS seq
+          FROM (SELECT ctid, tableoid FROM outbox.event
+                WHERE seq <= 20 AND xid > (SELECT min(w) FROM outbox.settlement WHERE l = 20 AND kind <> 'claim')
+                ORDER BY seq) o) n
+    WHERE e.ctid = n.ctid AND e.tableoid = n.tableoid;
+    COMMIT)");
+  const auto read = reader();
+  ASSERT_TRUE(ok(read->begin({})));
+  auto late = page(*read, s1);
+  ASSERT_TRUE(ok(late));
+  ASSERT_EQ(late->events.size(), 2U);
+  EXPECT_EQ(late->events.front().seq, 24);
+  EXPECT_EQ(late->events.back().aggregate_id, "2");
+}
+
+TEST_F(PostgresReading, a_sequence_that_is_set_back_under_a_reader_is_refused) {
+  enqueue(20);
+  const auto read = reader();
+  ASSERT_TRUE(ok(read->begin({})));
+  const std::string s1 = value("SELECT pg_current_snapshot()");
+  ASSERT_TRUE(ok(page(*read, s1)));
+  (void)connect().exec("SELECT setval('outbox.event_seq', 4)");
+  enqueue(1);
+  auto refused = page(*read, s1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::corrupt);
+  EXPECT_THAT(refused.error().message, HasSubstr("stands at 5"));
+}
+
+TEST_F(PostgresReading, a_position_of_the_log_that_may_not_be_asked_for_forces_every_barrier) {
+  const std::string user = database_->name() + "_relay";
+  Pg admin(database_->url());
+  (void)admin.exec("CREATE ROLE \"" + user + "\" LOGIN IN ROLE outbox_relay");
+  std::string url = database_->url();
+  url.replace(url.find("postgres@"), 9, user + "@");
+  for (const char* function : {"pg_current_wal_insert_lsn()", "pg_current_wal_flush_lsn()"}) {
+    (void)admin.exec(std::string("REVOKE EXECUTE ON FUNCTION ") + function + " FROM PUBLIC");
+    const auto store = open_at(url);
+    {
+      auto read = store->reader();
+      ASSERT_TRUE(ok(read));
+      ASSERT_TRUE(ok((*read)->begin({}))) << function;
+      EXPECT_TRUE(ok(page(**read, "3:3:"))) << function;
+      EXPECT_TRUE(ok((*read)->wait_durable())) << function;
+    }
+    (void)admin.exec(std::string("GRANT EXECUTE ON FUNCTION ") + function + " TO PUBLIC");
+  }
+  (void)admin.exec("DROP ROLE \"" + user + "\"");
+}
+
+}  // namespace
+}  // namespace outbox::test
