@@ -21,6 +21,7 @@ rd_kafka_vu_t argument(rd_kafka_vtype_t type) {
 // The places of the arguments of one message. Topic, flags and the rest are told by their type, not by their place.
 enum Argument : std::size_t {
   kTopic,
+  kPartition,
   kFlags,
   kOpaque,
   kTimestamp,
@@ -33,6 +34,7 @@ enum Argument : std::size_t {
 std::vector<rd_kafka_vu_t> make_arguments() {
   std::vector<rd_kafka_vu_t> made(kArguments);
   made[kTopic] = argument(RD_KAFKA_VTYPE_RKT);
+  made[kPartition] = argument(RD_KAFKA_VTYPE_PARTITION);
   made[kFlags] = argument(RD_KAFKA_VTYPE_MSGFLAGS);
   made[kFlags].u.i = RD_KAFKA_MSG_F_COPY;
   made[kOpaque] = argument(RD_KAFKA_VTYPE_OPAQUE);
@@ -58,6 +60,11 @@ rd_kafka_headers_t* make_headers(std::span<const HeaderView> headers) {
   }
   return made;
 }
+
+/// A topic may get more partitions.
+constexpr std::chrono::minutes kAskAgain{5};
+constexpr std::chrono::seconds kAskUnknownAgain{1};
+constexpr std::chrono::milliseconds kAskLimit{3000};
 
 }  // namespace
 
@@ -88,6 +95,7 @@ void Client::silence() {
 Result<std::unique_ptr<Client>> Client::create(const rd_kafka_conf_t& conf, Reports& reports,
                                                std::function<void()> bell) {
   std::unique_ptr<Client> client(new Client(reports, std::move(bell)));
+  client->partitioner_ = partitioner_of(conf);
   rd_kafka_conf_t* copy = rd_kafka_conf_dup(&conf);
   rd_kafka_conf_set_opaque(copy, client.get());
   rd_kafka_conf_set_dr_msg_cb(copy, on_report);
@@ -118,7 +126,7 @@ Status Client::reach(std::chrono::milliseconds limit) {
   return fail(std::move(error));
 }
 
-rd_kafka_topic_t* Client::topic(std::string_view name) {
+Client::Topic* Client::topic(std::string_view name) {
   if (last_topic_ != nullptr && name == last_topic_name_) return last_topic_;
   auto found = topics_.find(name);
   if (found == topics_.end()) {
@@ -126,18 +134,72 @@ rd_kafka_topic_t* Client::topic(std::string_view name) {
     std::string text(name);
     rd_kafka_topic_t* made = rd_kafka_topic_new(handle_.get(), text.c_str(), nullptr);
     if (made == nullptr) return nullptr;
-    found = topics_.emplace(std::move(text), made).first;
+    Topic entry;
+    entry.handle.reset(made);
+    entry.unknown_place = places_++;
+    found = topics_.emplace(std::move(text), std::move(entry)).first;
   }
   last_topic_name_ = found->first;
-  last_topic_ = found->second.get();
+  last_topic_ = &found->second;
   return last_topic_;
 }
 
-rd_kafka_resp_err_t Client::produce(const Message& message, std::size_t slot,
-                                    std::int64_t timestamp_ms) {
-  rd_kafka_topic_t* to = topic(message.topic);
+Client::Place Client::place(const Message& message) {
+  Topic* to = topic(message.topic);
+  if (to == nullptr) return {};
+  const auto now = std::chrono::steady_clock::now();
+  if (now - to->asked > (to->partitions > 0 ? kAskAgain : kAskUnknownAgain)) {
+    learn_partitions(*to);
+    to->asked = std::chrono::steady_clock::now();
+  }
+  if (to->partitions == 0) return {.partition = RD_KAFKA_PARTITION_UA, .number = to->unknown_place};
+  std::int32_t partition = 0;
+  if (message.key) {
+    const std::string_view key = *message.key;
+    partition = partitioner_(to->handle.get(), key.empty() ? "" : key.data(), key.size(),
+                             to->partitions, nullptr, nullptr);
+  } else {
+    partition = to->next = (to->next + 1) % to->partitions;
+  }
+  return {.partition = partition, .number = to->first_place + static_cast<std::size_t>(partition)};
+}
+
+/// No answer: what was known stays.
+void Client::learn_partitions(Topic& topic) {
+  const rd_kafka_metadata_t* metadata = nullptr;
+  const auto code = rd_kafka_metadata(handle_.get(), 0, topic.handle.get(), &metadata,
+                                      static_cast<int>(kAskLimit.count()));
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return;
+  const std::int32_t count = metadata->topic_cnt == 1 ? metadata->topics[0].partition_cnt : 0;
+  rd_kafka_metadata_destroy(metadata);
+  if (count <= 0 || count == topic.partitions) return;
+  if (topic.partitions > 0) {
+    log::warn(
+        "kafka: topic has another number of partitions, keys move to other ones topic={} was={} is={}",
+        rd_kafka_topic_name(topic.handle.get()), topic.partitions, count);
+  }
+  topic.partitions = count;
+  topic.first_place = places_;
+  places_ += static_cast<std::size_t>(count);
+}
+
+/// Those of librdkafka that are a pure function of the key.
+Client::Partitioner Client::partitioner_of(const rd_kafka_conf_t& conf) {
+  std::array<char, 32> text{};
+  std::size_t size = text.size();
+  const bool told = rd_kafka_conf_get(&conf, "partitioner", text.data(), &size) == RD_KAFKA_CONF_OK;
+  const std::string_view name = told ? text.data() : "";
+  if (name.starts_with("consistent")) return rd_kafka_msg_partitioner_consistent;
+  if (name.starts_with("fnv1a")) return rd_kafka_msg_partitioner_fnv1a;
+  return rd_kafka_msg_partitioner_murmur2;
+}
+
+rd_kafka_resp_err_t Client::produce(const Message& message, std::int32_t partition,
+                                    std::size_t slot, std::int64_t timestamp_ms) {
+  const Topic* to = topic(message.topic);
   if (to == nullptr) return RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION;
-  arguments_[kTopic].u.rkt = to;
+  arguments_[kTopic].u.rkt = to->handle.get();
+  arguments_[kPartition].u.i32 = partition;
   // The client hands it back with the report, and never looks at it. NOLINTNEXTLINE(performance-no-int-to-ptr)
   arguments_[kOpaque].u.ptr = reinterpret_cast<void*>(slot);
   arguments_[kTimestamp].u.i64 = timestamp_ms;

@@ -46,8 +46,15 @@ class Client {
 
   /// Queues a copy of the message. NO_ERROR: there will be a report. _QUEUE_FULL: try again later. Anything else: it went
   /// nowhere, and nothing must be sent after it.
-  [[nodiscard]] rd_kafka_resp_err_t produce(const Message& message, std::size_t slot,
-                                            std::int64_t timestamp_ms);
+  [[nodiscard]] rd_kafka_resp_err_t produce(const Message& message, std::int32_t partition,
+                                            std::size_t slot, std::int64_t timestamp_ms);
+
+  struct Place {
+    std::int32_t partition{RD_KAFKA_PARTITION_UA};  ///< Unassigned: the topic is not known (yet).
+    std::size_t number{0};                          ///< One for each partition of each topic.
+  };
+  /// Where the message goes. Asks the brokers the first time that a topic is named, and again every few minutes.
+  [[nodiscard]] Place place(const Message& message);
 
   /// Calls Reports for what happened; waits so long for the first.
   void poll(std::chrono::milliseconds wait = std::chrono::milliseconds(0));
@@ -82,6 +89,10 @@ class Client {
     }
   };
 
+  using Partitioner = std::int32_t (*)(const rd_kafka_topic_t*, const void*, std::size_t,
+                                       std::int32_t, void*, void*);
+  [[nodiscard]] static Partitioner partitioner_of(const rd_kafka_conf_t& conf);
+
   Client(Reports& reports, std::function<void()> bell);
 
   static void on_report(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque);
@@ -89,7 +100,16 @@ class Client {
   static void on_log(const rd_kafka_t*, int level, const char* facility, const char* text);
   static void on_bell(rd_kafka_t*, void* opaque);
 
-  [[nodiscard]] rd_kafka_topic_t* topic(std::string_view name);
+  struct Topic {
+    std::unique_ptr<rd_kafka_topic_t, TopicDelete> handle;
+    std::int32_t partitions{0};  ///< 0: not known.
+    std::chrono::steady_clock::time_point asked{};
+    std::size_t first_place{0};    ///< Its partitions have the numbers that follow.
+    std::size_t unknown_place{0};  ///< For what is sent while the partitions are not known.
+    std::int32_t next{0};          ///< Messages without a key go round.
+  };
+  [[nodiscard]] Topic* topic(std::string_view name);
+  void learn_partitions(Topic& topic);
 
   Reports& reports_;
   const std::function<void()> bell_;
@@ -101,11 +121,11 @@ class Client {
   // Destroyed from the last to the first: topics and queue before the handle.
   std::unique_ptr<rd_kafka_t, HandleDelete> handle_;
   std::unique_ptr<rd_kafka_queue_t, QueueDelete> queue_;
-  std::unordered_map<std::string, std::unique_ptr<rd_kafka_topic_t, TopicDelete>, Hash,
-                     std::equal_to<>>
-      topics_;
+  std::unordered_map<std::string, Topic, Hash, std::equal_to<>> topics_;
   std::string_view last_topic_name_;
-  rd_kafka_topic_t* last_topic_{nullptr};
+  Topic* last_topic_{nullptr};
+  std::size_t places_{0};
+  Partitioner partitioner_{nullptr};
 };
 
 /// What Kafka accepts as the name of a topic.

@@ -89,14 +89,16 @@ const std::vector<Guard>& guards() {
       {"plugin.library.paths", {}, kCode},
       {"ssl.engine.location", {}, kCode},
       {"ssl.engine.id", {}, kCode},
+      {"ssl.providers", {}, kCode},
       {"sasl.kerberos.kinit.cmd", {}, kCode},
       {"test.mock.num.brokers", {}, "a mock broker keeps nothing"},
       {"enable.ssl.certificate.verification", {"true"}, kMan, true},
       {"ssl.endpoint.identification.algorithm", {"https"}, kMan, true},
       {"enable.sasl.oauthbearer.unsecure.jwt", {"false"}, kMan, true},
       {"partitioner",
-       {"murmur2_random", "murmur2", "consistent", "consistent_random", "fnv1a", "fnv1a_random"},
-       "events of one key must stay on one partition"},
+       {"murmur2_random", "murmur2", "consistent", "fnv1a", "fnv1a_random"},
+       "events of one key, the empty one too, must stay on one partition"},
+      {"queuing.strategy", {"fifo"}, "the client does not keep order with another one"},
   };
   return all;
 }
@@ -108,8 +110,30 @@ tl::unexpected<Error> refused(std::string_view name, std::string_view value,
               "leave the setting out; the sink sets it as it must be");
 }
 
+/// These become words of a shell command, and the command runs in the relay.
+bool is_plain_word(std::string_view value) {
+  return value.find_first_not_of(
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/@-") ==
+         std::string_view::npos;
+}
+
 std::optional<Error> guard_against(std::string_view name, std::string_view value,
                                    bool insecure_tls) {
+  // librdkafka takes a topic's properties under a second name, too.
+  constexpr std::string_view kTopicPrefix = "topic.";
+  if (name.starts_with(kTopicPrefix) && name != "topic.blacklist" &&
+      !name.starts_with("topic.metadata.")) {
+    return refused(name, value, "there is only one name for each property here").value();
+  }
+  const bool kerberos = name == "sasl.kerberos.principal" || name == "sasl.kerberos.keytab" ||
+                        name == "sasl.kerberos.service.name";
+  if (kerberos && !is_plain_word(value)) {
+    return fail(Errc::invalid_argument,
+                fmt::format("kafka.{}: holds a character that is none of A-Z a-z 0-9 . _ / @ -",
+                            name),
+                "it becomes part of a shell command of the client")
+        .value();
+  }
   for (const Guard& guard : guards()) {
     if (guard.name != name || (guard.insecure_tls_lifts && insecure_tls)) continue;
     const auto& allowed = guard.allowed;
@@ -186,6 +210,13 @@ std::size_t configured_batch_bytes(const rd_kafka_conf_t& conf) {
   return std::strtoull(text.data(), nullptr, 10);
 }
 
+bool sends_password_in_clear(const rd_kafka_conf_t& conf) {
+  std::array<char, 32> text{};
+  std::size_t size = text.size();
+  return rd_kafka_conf_get(&conf, "security.protocol", text.data(), &size) == RD_KAFKA_CONF_OK &&
+         std::string_view(text.data()) == "sasl_plaintext";
+}
+
 SinkInfo info() {
   return {
       .name = "kafka",
@@ -230,6 +261,13 @@ Result<Conf> make_conf(const Settings& settings) {
   if (settings.integer("max_in_flight") < 1 || settings.integer("max_in_flight") > kMostInFlight) {
     return fail(Errc::invalid_argument,
                 fmt::format("kafka.max_in_flight: is not between 1 and {}", kMostInFlight));
+  }
+  if (settings.duration("delivery_deadline") > std::chrono::hours(1)) {
+    return fail(Errc::invalid_argument, "kafka.delivery_deadline: is longer than 1 h");
+  }
+  if (2 * settings.duration("linger") > settings.duration("delivery_deadline")) {
+    return fail(Errc::invalid_argument, "kafka.linger: is longer than half of delivery_deadline",
+                "nothing would ever be delivered in time");
   }
   Conf conf(rd_kafka_conf_new());
   for (const auto& [name, value] : kOurs) {

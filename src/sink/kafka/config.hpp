@@ -27,6 +27,7 @@ using Conf = std::unique_ptr<rd_kafka_conf_t, ConfDelete>;
                                   const std::string& value);
 
 /// The property batch.size.
+[[nodiscard]] bool sends_password_in_clear(const rd_kafka_conf_t& conf);
 [[nodiscard]] std::size_t configured_batch_bytes(const rd_kafka_conf_t& conf);
 
 /// Opens nothing; files named by ssl.* are first read when the sink is opened.

@@ -36,10 +36,14 @@ constexpr const char* kVersion =
 constexpr Meaning kMeanings[] = {
     {RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, message, Errc::too_large, fix, kTooLarge},
     {RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, message, Errc::too_large, fix, kTooLarge},
-    {RD_KAFKA_RESP_ERR_INVALID_MSG, message, Errc::invalid_argument, fix, kBadRecord},
+    // What came was not what was sent: Kafka's CORRUPT_MESSAGE, which another try mends.
+    {RD_KAFKA_RESP_ERR_INVALID_MSG, destination, Errc::unavailable, retry_call,
+     "the broker says that the batch was damaged on its way; look after the network"},
     {RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE, message, Errc::invalid_argument, fix, kBadRecord},
     {RD_KAFKA_RESP_ERR_INVALID_RECORD, message, Errc::invalid_argument, fix, kBadRecord},
-    {RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, message, Errc::invalid_argument, fix, kBadRecord},
+    // The time is that of the relay's machine, the same for every event.
+    {RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, destination, Errc::invalid_argument, fix,
+     "check the clock of this machine against the brokers', and the topic's message.timestamp settings"},
     {RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT, destination, Errc::unsupported, fix,
      kVersion},
 
@@ -96,6 +100,12 @@ const Meaning* meaning_of(rd_kafka_resp_err_t code) noexcept {
 Fault fault_of(rd_kafka_resp_err_t code) noexcept {
   const Meaning* meaning = meaning_of(code);
   return meaning == nullptr ? nobody : meaning->fault;
+}
+
+bool is_about_size(rd_kafka_resp_err_t code) noexcept {
+  return code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE ||
+         code == RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE ||
+         code == RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE;
 }
 
 Error describe(rd_kafka_resp_err_t code, std::string_view topic) {

@@ -18,6 +18,9 @@ enum class Fault : std::uint8_t {
 
 [[nodiscard]] Fault fault_of(rd_kafka_resp_err_t code) noexcept;
 
+/// A batch of fewer bytes might have passed.
+[[nodiscard]] bool is_about_size(rd_kafka_resp_err_t code) noexcept;
+
 /// The error as people read it. `topic` may be empty.
 [[nodiscard]] Error describe(rd_kafka_resp_err_t code, std::string_view topic);
 

@@ -22,6 +22,7 @@ class InFlight {
     Token token{0};
     std::int64_t seq{0};
     std::size_t bytes{0};
+    std::size_t place{0};  ///< The partition it goes to, as Client::place() numbers them.
     std::uint64_t batch{0};
     bool used{false};
   };
@@ -36,7 +37,8 @@ class InFlight {
     }
   }
 
-  [[nodiscard]] std::size_t add(Token token, std::int64_t seq, std::size_t bytes) {
+  [[nodiscard]] std::size_t add(Token token, std::int64_t seq, std::size_t bytes,
+                                std::size_t place = 0) {
     OUTBOX_CHECK(!batches_.empty());
     std::size_t slot = entries_.size();
     if (free_.empty()) {
@@ -48,6 +50,7 @@ class InFlight {
     entries_[slot] = {.token = token,
                       .seq = seq,
                       .bytes = bytes,
+                      .place = place,
                       .batch = first_batch_ + batches_.size() - 1,
                       .used = true};
     ++batches_.back().left;

@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds kDrainLimit{2000};
 /// After a purge the reports are made by the client itself.
 constexpr std::chrono::milliseconds kPurgeLimit{500};
 /// A message may be so many deadlines old while others are delivered; then its partition is stuck.
-constexpr int kStuckDeadlines = 3;
+constexpr int kStuckDeadlines = 6;
 
 TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 
@@ -70,6 +70,7 @@ Status KafkaSink::open() {
     return reached;
   }
   client_ = std::move(*made);
+  first_batches_.clear();
   state_ = State::open;
   destination_failed_ = false;
   progress_ = now_steady();
@@ -117,10 +118,15 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
   in_flight_.begin_batch(now);
   const std::int64_t timestamp = now_ms();
   for (std::size_t i = 0; i < room; ++i) {
+    const Client::Place place = client_->place(messages[i]);
+    if (!first_batches_.may_send(place.number, now)) return i;
     const std::size_t slot =
-        in_flight_.add(messages[i].token, seq_of(messages[i]), bytes_of(messages[i]));
-    const auto code = client_->produce(messages[i], slot, timestamp);
-    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
+        in_flight_.add(messages[i].token, seq_of(messages[i]), bytes_of(messages[i]), place.number);
+    const auto code = client_->produce(messages[i], place.partition, slot, timestamp);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+      first_batches_.sent(place.number);
+      continue;
+    }
     const auto entry = in_flight_.take(slot);
     if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL && in_flight_.size() > 0) return i;
     refuse(messages[i], entry, code);
@@ -132,6 +138,8 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
 /// The client did not even take the message. What was sent before it goes its way; nothing is sent after it.
 void KafkaSink::refuse(const Message& message, const InFlight::Entry& entry,
                        rd_kafka_resp_err_t code) {
+  if (fault_of(code) == Fault::nobody && code != RD_KAFKA_RESP_ERR__QUEUE_FULL)
+    return refuse_after_giving_up(message, code);
   Error error = describe(code, message.topic);
   if (code == RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION && !is_topic_name(message.topic)) {
     error.message = fmt::format("kafka: \"{}\" cannot be the name of a topic", message.topic);
@@ -147,8 +155,6 @@ void KafkaSink::refuse(const Message& message, const InFlight::Entry& entry,
     error.message = "kafka: a single event does not fit into the client's queue";
     error.hint = "raise queue.buffering.max.kbytes";
     destination_failed_ = true;
-  } else if (code == RD_KAFKA_RESP_ERR__FATAL && !client_->complaint().empty()) {
-    error.message = "kafka: " + client_->complaint();
   }
   const auto kind = judge(code, false, entry, true);
   destination_failed_ = false;
@@ -156,10 +162,23 @@ void KafkaSink::refuse(const Message& message, const InFlight::Entry& entry,
   stop_taking(std::move(error));
 }
 
+/// The client has just given up as a whole. The report of what made it do so says more than its refusal.
+void KafkaSink::refuse_after_giving_up(const Message& message, rd_kafka_resp_err_t code) {
+  take_reports();
+  if (state_ == State::open) {
+    stop_taking(cause_of(code, message.topic));
+    client_->purge_queued();
+  }
+  ready_.push_back({.token = message.token,
+                    .kind = destination_failed_ ? Outcome::Kind::blocked : Outcome::Kind::retry,
+                    .error = reason_});
+}
+
 // ---- what becomes of it
 
 void KafkaSink::delivered(std::size_t slot) {
   const auto entry = in_flight_.take(slot);
+  first_batches_.acked(entry.place, now_steady());
   suspects_.settled(entry.seq);
   ready_.push_back({.token = entry.token, .kind = Outcome::Kind::acked});
 }
@@ -168,6 +187,7 @@ void KafkaSink::failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt
                        std::string_view topic) {
   const bool alone = in_flight_.size() == 1 && state_ == State::open;
   const auto entry = in_flight_.take(slot);
+  first_batches_.not_acked(entry.place);
   if (state_ == State::open) stop_taking(cause_of(code, topic));
   const bool consequence = fault_of(code) == Fault::nobody;
   Error error = consequence ? reason_ : describe(code, topic);
@@ -194,7 +214,7 @@ Outcome::Kind KafkaSink::judge(rd_kafka_resp_err_t code, bool in_doubt,
   switch (fault_of(code)) {
     case Fault::message:
       if (!alone) {
-        suspects_.add(entry.seq, entry.bytes);
+        suspects_.add(entry.seq, is_about_size(code) ? entry.bytes : 0);
         return Outcome::Kind::retry;
       }
       suspects_.settled(entry.seq);
@@ -250,7 +270,7 @@ void KafkaSink::watch_deadlines(TimePoint now) {
   if (!still && !stuck) return;
   if (state_ == State::open) {
     destination_failed_ = true;
-    stop_taking(overdue(still ? now - progress_ : now - *in_flight_.oldest()));
+    stop_taking(still ? overdue(now - progress_) : left_behind(now - *in_flight_.oldest()));
   }
   state_ = State::purging;
   purged_at_ = now;
@@ -270,6 +290,15 @@ Error KafkaSink::overdue(std::chrono::nanoseconds waited) const {
   } else {
     error.message += "; the client says: " + client_->complaint();
   }
+  return error;
+}
+
+Error KafkaSink::left_behind(std::chrono::nanoseconds waited) const {
+  Error error = describe(RD_KAFKA_RESP_ERR__TIMED_OUT, {});
+  error.message = fmt::format("kafka: an event waits for {:.1f} s while others are delivered",
+                              std::chrono::duration<double>(waited).count());
+  error.hint =
+      "is a partition without a leader? If a quota or the link is slow, lower max_in_flight";
   return error;
 }
 
@@ -315,6 +344,10 @@ namespace {
 Result<std::unique_ptr<Sink>> make_kafka(const Settings& settings) {
   auto conf = kafka::make_conf(settings);
   if (!conf) return tl::unexpected(std::move(conf.error()));
+  if (kafka::sends_password_in_clear(**conf)) {
+    log::warn(
+        "kafka: the password crosses the network in clear hint=\"security.protocol = sasl_ssl\"");
+  }
   return std::make_unique<kafka::KafkaSink>(
       std::move(*conf), settings.duration("delivery_deadline"),
       static_cast<std::size_t>(settings.integer("max_in_flight")));

@@ -9,6 +9,7 @@
 
 #include "sink/kafka/client.hpp"
 #include "sink/kafka/config.hpp"
+#include "sink/kafka/first_batches.hpp"
 #include "sink/kafka/in_flight.hpp"
 #include "sink/kafka/suspects.hpp"
 #include "sink/kind.hpp"
@@ -44,11 +45,13 @@ class KafkaSink final : public Sink, private Client::Reports {
   void watch_deadlines(TimePoint now);
   void stop_taking(Error reason);
   [[nodiscard]] Error cause_of(rd_kafka_resp_err_t code, std::string_view topic);
+  void refuse_after_giving_up(const Message& message, rd_kafka_resp_err_t code);
   void refuse(const Message& message, const InFlight::Entry& entry, rd_kafka_resp_err_t code);
   void give_up_the_rest();
   [[nodiscard]] Outcome::Kind judge(rd_kafka_resp_err_t code, bool in_doubt,
                                     const InFlight::Entry& entry, bool alone);
   [[nodiscard]] Error overdue(std::chrono::nanoseconds waited) const;
+  [[nodiscard]] Error left_behind(std::chrono::nanoseconds waited) const;
 
   const Conf conf_;
   const std::chrono::nanoseconds deadline_;
@@ -59,6 +62,7 @@ class KafkaSink final : public Sink, private Client::Reports {
       retired_;  ///< Has nothing left to send; ending it may take a moment, which purge() has not.
   State state_{State::closed};
   InFlight in_flight_;
+  FirstBatches first_batches_;
   Suspects suspects_;
   std::size_t batch_bytes_{
       0};  ///< Less than configured after a batch was refused in which no message was at fault. 0: as configured.

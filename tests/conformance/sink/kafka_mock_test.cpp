@@ -42,6 +42,10 @@ class MockBrokers {
   void answer(std::int16_t request, rd_kafka_resp_err_t code, int times) {
     for (int i = 0; i < times; ++i) rd_kafka_mock_push_request_errors(cluster_, request, 1, code);
   }
+  /// The broker is so far away.
+  void delay(std::chrono::milliseconds there_and_back) {
+    rd_kafka_mock_broker_set_rtt(cluster_, 1, static_cast<int>(there_and_back.count()));
+  }
   void forget(std::int16_t request) { rd_kafka_mock_clear_request_errors(cluster_, request); }
 
  private:
@@ -60,11 +64,16 @@ class KafkaMockTest : public testing::Test {
     load_.add_many(20, 3);
   }
 
-  /// Opens, sends all at once, waits for the outcomes.
-  void send_all() {
+  /// Opens and makes the producer known to the partition. Then the brokers begin to answer so, and the rest is sent at
+  /// once; waits for the outcomes.
+  void send_all(rd_kafka_resp_err_t code, int times) {
     relay_.emplace(*sink_, load_);
     ASSERT_TRUE(sink_->open());
-    ASSERT_EQ(relay_->offer(20), 20U);
+    ASSERT_EQ(relay_->offer(1), 1U);
+    ASSERT_TRUE(relay_->drain());
+    ASSERT_EQ(relay_->acked(), 1U);
+    mock_.answer(kProduce, code, times);
+    ASSERT_EQ(relay_->offer(rest_), rest_);
     ASSERT_TRUE(relay_->drain());
   }
   void expect_all_acked() {
@@ -82,6 +91,7 @@ class KafkaMockTest : public testing::Test {
 
   MockBrokers mock_;
   Load load_;
+  static constexpr std::size_t rest_ = 19;
   std::unique_ptr<Sink> sink_;
   std::optional<MiniRelay> relay_;
 };
@@ -90,22 +100,19 @@ TEST_F(KafkaMockTest, errors_that_pass_are_not_seen) {
   for (const auto code :
        {RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,
         RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT, RD_KAFKA_RESP_ERR__TRANSPORT}) {
-    mock_.answer(kProduce, code, 2);
-    send_all();
+    send_all(code, 2);
     expect_all_acked();
   }
 }
 
 TEST_F(KafkaMockTest, a_duplicate_is_a_success) {
-  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER, 1);
-  send_all();
+  send_all(RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER, 1);
   expect_all_acked();
 }
 
 TEST_F(KafkaMockTest, missing_rights_block_and_say_so) {
-  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, 100);
-  send_all();
-  ASSERT_EQ(relay_->failures().size(), load_.size());
+  send_all(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, 100);
+  ASSERT_EQ(relay_->failures().size(), rest_);
   EXPECT_EQ(first_failure().kind, Kind::blocked);
   EXPECT_EQ(first_failure().error.code, Errc::permission_denied);
   EXPECT_EQ(first_failure().error.remedy, Remedy::fix);
@@ -130,12 +137,11 @@ TEST_F(KafkaMockTest, missing_rights_to_produce_at_all_block_and_say_so) {
 }
 
 TEST_F(KafkaMockTest, too_few_replicas_block_after_the_deadline) {
-  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, 1000);
   const auto from = Clock::now();
-  send_all();
+  send_all(RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, 1000);
   EXPECT_GE(Clock::now() - from, seconds(2));
   EXPECT_LT(Clock::now() - from, seconds(5));
-  ASSERT_EQ(relay_->failures().size(), load_.size());
+  ASSERT_EQ(relay_->failures().size(), rest_);
   EXPECT_EQ(first_failure().kind, Kind::blocked);
   EXPECT_NE(first_failure().error.message.find("no delivery for"), std::string::npos)
       << first_failure().error.message;
@@ -145,17 +151,15 @@ TEST_F(KafkaMockTest, too_few_replicas_block_after_the_deadline) {
 }
 
 TEST_F(KafkaMockTest, what_may_have_been_written_before_the_deadline_is_unknown) {
-  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND, 1000);
-  send_all();
-  ASSERT_EQ(relay_->failures().size(), load_.size());
+  send_all(RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND, 1000);
+  ASSERT_EQ(relay_->failures().size(), rest_);
   EXPECT_EQ(first_failure().kind, Kind::unknown);
   EXPECT_EQ(first_failure().error.effect, Effect::unknown);
   expect_recovery();
 }
 
 TEST_F(KafkaMockTest, a_client_that_gives_up_is_replaced) {
-  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, 1);
-  send_all();
+  send_all(RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, 1);
   ASSERT_FALSE(relay_->failures().empty());
   for (const auto& failure : relay_->failures()) {
     EXPECT_TRUE(failure.outcome.kind == Kind::retry || failure.outcome.kind == Kind::unknown)
@@ -165,23 +169,44 @@ TEST_F(KafkaMockTest, a_client_that_gives_up_is_replaced) {
   expect_recovery();
 }
 
+/// The mock takes any sequence number, as a real broker does from a producer that is new to a partition. So nothing may be
+/// on its way behind the first message.
+TEST_F(KafkaMockTest, behind_a_first_message_that_is_refused_nothing_is_written) {
+  relay_.emplace(*sink_, load_);
+  ASSERT_TRUE(sink_->open());
+  mock_.delay(std::chrono::milliseconds(100));
+  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, 1);
+  // Further apart than the linger, so that each could be a batch of its own; all before the first answer.
+  std::size_t taken = 0;
+  for (int i = 0; i < 5; ++i) {
+    taken += relay_->offer(1);
+    const auto until = Clock::now() + std::chrono::milliseconds(10);
+    while (Clock::now() < until) relay_->receive();
+  }
+  EXPECT_EQ(taken, 1U);
+  ASSERT_TRUE(relay_->drain());
+  EXPECT_EQ(relay_->acked(), 0U);
+  ASSERT_EQ(relay_->failures().size(), 1U);
+  mock_.delay(std::chrono::milliseconds(0));
+  relay_->rewind();
+  EXPECT_TRUE(relay_->deliver());
+}
+
 TEST_F(KafkaMockTest, a_full_disk_of_the_broker_is_waited_for) {
-  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR, 3);
-  send_all();
+  send_all(RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR, 3);
   expect_all_acked();
 }
 
 TEST_F(KafkaMockTest, a_refused_batch_blames_nobody_and_a_message_refused_alone_is_rejected) {
-  mock_.answer(kProduce, RD_KAFKA_RESP_ERR_INVALID_RECORD, 1);
-  send_all();
-  ASSERT_EQ(relay_->failures().size(), load_.size());
+  send_all(RD_KAFKA_RESP_ERR_INVALID_RECORD, 1);
+  ASSERT_EQ(relay_->failures().size(), rest_);
   for (const auto& failure : relay_->failures()) EXPECT_EQ(failure.outcome.kind, Kind::retry);
   mock_.answer(kProduce, RD_KAFKA_RESP_ERR_INVALID_RECORD, 1);
   ASSERT_TRUE(sink_->open());
   relay_->rewind();
   ASSERT_EQ(relay_->offer(20), 1U);
   ASSERT_TRUE(relay_->drain());
-  EXPECT_EQ(relay_->rejected(), std::vector<std::size_t>{0});
+  EXPECT_EQ(relay_->rejected(), std::vector<std::size_t>{1});
 }
 
 }  // namespace

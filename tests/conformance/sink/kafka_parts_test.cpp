@@ -44,9 +44,24 @@ TEST(KafkaSettings, properties_of_librdkafka_are_passed_on) {
                                          {"client.id", "shop"},
                                          {"acks", "all"},
                                          {"max.in.flight", "1"},
-                                         {"partitioner", "consistent_random"}}) {
+                                         {"partitioner", "consistent"},
+                                         {"sasl.kerberos.principal", "outbox/host@EXAMPLE.ORG"},
+                                         {"topic.metadata.refresh.interval.ms", "60000"}}) {
     EXPECT_EQ(complaint_about(name, value), "") << name;
   }
+}
+
+TEST(KafkaSettings, words_of_the_shell_command_are_plain) {
+  for (const char* name :
+       {"sasl.kerberos.principal", "sasl.kerberos.keytab", "sasl.kerberos.service.name"}) {
+    EXPECT_NE(complaint_about(name, "x; touch /tmp/y; #").find("shell command"), std::string::npos);
+  }
+}
+
+TEST(KafkaSettings, times_must_leave_time_to_deliver) {
+  EXPECT_NE(complaint_about("linger", "6s").find("half of delivery_deadline"), std::string::npos);
+  EXPECT_NE(complaint_about("delivery_deadline", "1000000h").find("longer than"),
+            std::string::npos);
 }
 
 TEST(KafkaSettings, unsafe_ones_are_refused_with_the_reason) {
@@ -66,6 +81,12 @@ TEST(KafkaSettings, unsafe_ones_are_refused_with_the_reason) {
                                          {"plugin.library.paths", "/tmp/x.so"},
                                          {"sasl.kerberos.kinit.cmd", "rm"},
                                          {"partitioner", "random"},
+                                         {"partitioner", "consistent_random"},
+                                         {"topic.partitioner", "random"},
+                                         {"topic.message.timeout.ms", "300"},
+                                         {"topic.acks", "0"},
+                                         {"queuing.strategy", "lifo"},
+                                         {"ssl.providers", "/tmp/x.so"},
                                          {"enable.ssl.certificate.verification", "false"},
                                          {"ssl.endpoint.identification.algorithm", "none"}}) {
     EXPECT_NE(complaint_about(name, value).find("is refused: "), std::string::npos) << name;
@@ -114,11 +135,12 @@ TEST(KafkaErrors, say_who_is_at_fault) {
   const auto expect = [](Fault fault, std::initializer_list<rd_kafka_resp_err_t> codes) {
     for (const auto code : codes) EXPECT_EQ(fault_of(code), fault) << rd_kafka_err2name(code);
   };
-  expect(Fault::message, {RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
-                          RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, RD_KAFKA_RESP_ERR_INVALID_MSG,
-                          RD_KAFKA_RESP_ERR_INVALID_RECORD, RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP});
+  expect(Fault::message,
+         {RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE,
+          RD_KAFKA_RESP_ERR_INVALID_RECORD});
   expect(Fault::destination,
-         {RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC,
+         {RD_KAFKA_RESP_ERR_INVALID_MSG, RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP,
+          RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART, RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC,
           RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED,
           RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, RD_KAFKA_RESP_ERR__AUTHENTICATION,
           RD_KAFKA_RESP_ERR__SSL, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,

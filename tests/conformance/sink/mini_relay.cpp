@@ -53,6 +53,12 @@ void MiniRelay::offer_all() {
   }
 }
 
+void MiniRelay::press_on(std::size_t batch) {
+  const auto may_go_on = [this] { return !failed_ && next_ < load_.size() && !in_flight_.empty(); };
+  while (offer(batch) > 0 || (may_go_on() && drain())) {
+  }
+}
+
 void MiniRelay::receive() {
   outcomes_.clear();
   sink_.receive(outcomes_);

@@ -31,6 +31,9 @@ class MiniRelay {
   std::size_t offer(std::size_t most);
   /// Hands over until the sink takes no more or nothing is left, without looking at what becomes of it.
   void offer_all();
+  /// Hands over as long as the sink takes anything; looks at outcomes only when it takes nothing more. Ends when all is
+  /// taken, or something failed.
+  void press_on(std::size_t batch);
   void receive();
   /// Waits until nothing is in flight; false when `limit` passed first.
   [[nodiscard]] bool drain(std::chrono::milliseconds limit = std::chrono::seconds(30));

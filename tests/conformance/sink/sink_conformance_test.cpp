@@ -154,8 +154,7 @@ TEST_P(SinkFailure, nothing_of_a_key_overtakes_a_message_that_failed) {
   MiniRelay relay(*sink_, load);
   ASSERT_TRUE(sink_->open());
   // As a relay that has not seen the failure yet: it goes on and on.
-  while (relay.offer(20) > 0) {
-  }
+  relay.press_on(20);
   ASSERT_TRUE(relay.drain());
   const std::size_t acked = relay.acked();
   relay.offer(20);
@@ -179,8 +178,7 @@ TEST_P(SinkFailure, says_what_and_why) {
   harness_->spoil(load, 5);
   MiniRelay relay(*sink_, load);
   ASSERT_TRUE(sink_->open());
-  while (relay.offer(100) > 0) {
-  }
+  relay.press_on(100);
   ASSERT_TRUE(relay.drain());
   ASSERT_FALSE(relay.failures().empty());
   for (const auto& failure : relay.failures()) {

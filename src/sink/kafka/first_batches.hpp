@@ -1,0 +1,46 @@
+// Which partitions know this producer. A broker takes any sequence number from a producer that it has no state of on that
+// partition. With two batches on the wire it may then refuse the first one and write the second, and librdkafka, which
+// knows that batches come in order, reports the first as delivered. So until a partition has acked a message of this client,
+// one message is on its way there; after that the broker checks the sequence, and batches may follow each other. Pure.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace outbox::sink::kafka {
+
+class FirstBatches {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  /// Brokers forget a producer that was silent for producer.id.expiration.ms, a day by default.
+  static constexpr std::chrono::hours kRemembered{1};
+
+  /// A new client is a new producer.
+  void clear() { places_.clear(); }
+
+  [[nodiscard]] bool may_send(std::size_t place, TimePoint now) {
+    if (place >= places_.size()) places_.resize(place + 1);
+    const Place& at = places_[place];
+    return at.in_flight == 0 || (at.known && now - at.acked < kRemembered);
+  }
+  void sent(std::size_t place) { ++places_[place].in_flight; }
+  void acked(std::size_t place, TimePoint now) {
+    places_[place].known = true;
+    places_[place].acked = now;
+    --places_[place].in_flight;
+  }
+  void not_acked(std::size_t place) { --places_[place].in_flight; }
+
+ private:
+  struct Place {
+    std::uint32_t in_flight{0};
+    bool known{false};
+    TimePoint acked{};
+  };
+  std::vector<Place> places_;
+};
+
+}  // namespace outbox::sink::kafka
