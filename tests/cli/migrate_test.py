@@ -54,6 +54,15 @@ class MigrateSqlite(Migrate, Case):
             tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master")}
         self.assertIn("outbox_event", tables)
 
+    def test_what_is_printed_makes_a_store(self):
+        printed = self.succeeds(*self.at_store("migrate", "--print")).out
+        with sqlite3.connect(self.folder / "shop.db") as database:
+            database.executescript(printed)
+        self.assertTrue(self.succeeds(*self.at_store("migrate", "--status", "--json")).json()["current"])
+        self.succeeds(*self.at_store("status"))
+        self.succeeds(*self.at_store("enqueue", "a", "b", "c", "{}"))
+        self.assertEqual(self.succeeds(*self.at_store("migrate", "--json")).json(), {"applied": []})
+
     def test_a_schema_that_is_too_new(self):
         self.migrate()
         with sqlite3.connect(self.folder / "shop.db") as database:

@@ -108,11 +108,15 @@ Result<std::unique_ptr<Store>> open(const StoreOptions& options) {
   return std::unique_ptr<Store>(std::make_unique<SqliteStore>(std::move(*path)));
 }
 
+// What migrate() does, as a script for sqlite3(1). WAL is a property of the file, and is set outside of transactions.
 std::string print_migrations() {
-  std::string text;
+  std::string text = "PRAGMA journal_mode = WAL;\n";
   for (const Migration& migration : migrations()) {
-    text +=
-        "-- migration " + std::string(migration.name) + "\n" + std::string(migration.sql) + "\n";
+    text += "-- migration " + std::string(migration.name) + "\nBEGIN IMMEDIATE;\n" +
+            std::string(migration.sql) +
+            "\nINSERT INTO outbox_migration (version, name, checksum) VALUES (" +
+            std::to_string(migration.version) + ", '" + std::string(migration.name) + "', '" +
+            std::string(migration.checksum) + "');\nCOMMIT;\n";
   }
   return text;
 }
