@@ -1,4 +1,6 @@
 // outbox enqueue: writes one event given as arguments, or many given as JSON lines.
+#include <unistd.h>
+
 #include <string>
 #include <vector>
 
@@ -6,6 +8,7 @@
 #include "cli/exit.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
+#include "cli/signals.hpp"
 #include "cli/verbs.hpp"
 #include "config/text_file.hpp"
 
@@ -28,11 +31,18 @@ struct Options {
   bool progress{false};
 };
 
+/// Nothing is written yet, so a signal ends it at once.
+Result<config::TextFile> read_stdin() {
+  Signals signals;
+  signals.first_ends(true);
+  return config::read_text(STDIN_FILENO, kLargestFile);
+}
+
 std::string read_payload(const std::string& given) {
   const bool from_stdin = given == "-";
   if (!from_stdin && !given.starts_with('@')) return given;
-  const std::string path = from_stdin ? "/dev/stdin" : given.substr(1);
-  auto file = config::read_text_file(path, kLargestFile);
+  const std::string path = from_stdin ? "stdin" : given.substr(1);
+  auto file = from_stdin ? read_stdin() : config::read_text_file(path, kLargestFile);
   if (!file)
     throw Failure(kError, "payload: " + file.error().message + ": " + path +
                               " (hint: @FILE reads a file, - stdin)");
