@@ -131,7 +131,7 @@ int apply(const Options& options, const Context& context) {
   const Open open(loaded);
   const auto changes = compare(open.rows, wanted);
   show(options, changes);
-  flush_out();
+  (void)flush_out();
   if (options.dry_run) return kOk;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (changes[i].kind != Kind::unchanged) (void)must(open.catalog->apply(wanted[i]));
@@ -155,7 +155,12 @@ int pause(const Options& options, const Context& context) {
   const Open open(context.configuration(Subscriptions::unused));
   require(open, options.name);
   must(open.catalog->pause(options.name, options.reason));
-  print("{} paused\n", options.name);
+  for (const auto& row : must(open.catalog->subscriptions())) {
+    if (row.spec.name != options.name) continue;
+    const bool stopped = row.state == store::SubscriptionState::stopped;
+    print("{} {}: {}\n", row.spec.name, stopped ? "stays stopped" : store::to_string(row.state),
+          plain(row.reason));
+  }
   return kOk;
 }
 
@@ -182,7 +187,8 @@ void add_subscription(Command& root, Context& context) {
   applying.footer(
       "Running relays follow within a second. Subscriptions that the configuration does not name stay.");
   applying.run([options, &context] { return apply(*options, context); });
-  Command pausing = verb.verb("pause", "Stop delivering to one; its events wait");
+  Command pausing =
+      verb.verb("pause", "Stop delivering to one; its events wait. A stopped one stays stopped");
   pausing.argument("NAME", &options->name, "Which one");
   pausing.option("--reason", &options->reason, "TEXT", "Shown in `outbox status`");
   pausing.run([options, &context] { return pause(*options, context); });

@@ -49,12 +49,25 @@ class Subscription:
 
     def test_pause_and_resume(self):
         self.apply(FILE_SUBSCRIPTION)
-        self.succeeds("subscription", "pause", "orders")
+        self.assertEqual(self.succeeds("subscription", "pause", "orders").out, "orders paused: paused by hand\n")
         listed = self.succeeds("subscription", "list", "--json").json()["subscriptions"][0]
         self.assertEqual((listed["state"], listed["reason"]), ("paused", "paused by hand"))
         self.succeeds("subscription", "resume", "orders")
         listed = self.succeeds("subscription", "list", "--json").json()["subscriptions"][0]
         self.assertEqual((listed["state"], listed["reason"]), ("active", None))
+
+    def stopped(self):
+        """As the relay does it when an event is rejected."""
+        table = f"{self.flags[1]}.subscription" if self.flags else "outbox_subscription"
+        self.sql(f"UPDATE {table} SET state = 'stopped', reason = 'too large', stopped_seq = 7 WHERE name = 'orders'")
+
+    def test_a_stopped_one_that_is_paused_stays_stopped(self):
+        self.apply(FILE_SUBSCRIPTION)
+        self.stopped()
+        self.assertEqual(self.succeeds("subscription", "pause", "orders", "--reason", "holiday").out,
+                         "orders stays stopped: too large\n")
+        listed = self.succeeds("subscription", "list", "--json").json()["subscriptions"][0]
+        self.assertEqual((listed["state"], listed["reason"]), ("stopped", "too large"))
 
     def test_unknown_names(self):
         self.apply(FILE_SUBSCRIPTION)
