@@ -38,6 +38,10 @@ struct Reading {
   }
 };
 
+/// The text of one setting with its references replaced.
+[[nodiscard]] Result<std::string> resolve_setting(const std::string& path, const std::string& text,
+                                                  const std::string& directory);
+
 /// The value with its references replaced, at every depth; none after a complaint about `path`.
 [[nodiscard]] std::optional<Node> resolve_node(const Node& node, const std::string& path,
                                                Reading& reading);

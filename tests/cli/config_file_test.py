@@ -76,9 +76,39 @@ class Secrets(Case):
             self.assertIn("postgresql://app:***@db/shop?sslpassword=***&sslmode=require", result.out)
 
     def test_a_password_with_strange_characters_is_not_shown_either(self):
-        for url in ("postgresql://app:hu/sh@x@db/shop", "host=db password=hush user=x", "host=db password='hu sh' user=x"):
+        for url in ("postgresql://app:hu%2Fsh%40x@db/shop", "host=db password=hush user=x", "host=db password='hu sh' user=x"):
             shown = self.succeeds("config", "show", "--store", url).out
             self.assertNotRegex(shown, "hu.?sh")
+
+    def test_a_password_from_a_reference_needs_no_encoding(self):
+        """No driver sees a part of it as something else, which it would quote."""
+        for password in ("s3cr:et", "s3cr/et", "s3cr@et", "s3cr?et", "s3cr%et", "s3cr et", "s3cr'et\\", "#&=s3cr"):
+            for url in ("postgresql://app:${env:PW}@127.0.0.1:1/shop", "host=127.0.0.1 port=1 password=${env:PW} user=app",
+                        "host=127.0.0.1 port=1 password='${env:PW}' user=app",
+                        "postgresql://app@127.0.0.1:1/shop?password=${env:PW}", "postgresql://${env:BOTH}@127.0.0.1:1/shop"):
+                for arguments in (("status", "--store", url), ("status",)):
+                    self.write("outbox.toml", f'[store]\nurl = "{url}"\n')
+                    result = self.outbox(*arguments, env={"PW": password, "BOTH": "app:" + password})
+                    self.assertEqual(result.code, ERROR, (url, password))
+                    self.assertIn("127.0.0.1", result.err, (url, password))
+                    for part in ("s3cr", "et\"", "et@", "invalid"):
+                        self.assertNotIn(part, result.out + result.err, (url, password))
+
+    def test_a_password_that_must_be_encoded_is_refused_unseen(self):
+        for url in ("postgresql://app:s3cr@et@127.0.0.1:1/shop", "postgresql://app:s3cr/et@127.0.0.1:1/shop",
+                    "postgresql://app:s3cr?et@127.0.0.1:1/shop", "postgresql://app:12?s3cret@127.0.0.1:1/shop",
+                    "postgresql://app:s3cr%et@127.0.0.1:1/shop", "postgresql://app:12/s3cret@127.0.0.1:1/shop",
+                    "postgresql://app:s3cr et@127.0.0.1:1/shop"):
+            for verb in ("status", "migrate", "relay"):
+                result = self.fails(ERROR, verb, "--store", url, says=("store.url", "--store", "percent-encode"))
+                self.assertNotIn("s3cr", result.err)
+                self.assertNotIn("et@", result.err)
+
+    def test_addresses_that_are_fine(self):
+        for url in ("postgresql:///shop?host=/var/run", "postgresql://[::1]:5432/shop", "postgresql://a:1,b:2/shop",
+                    "postgresql://app:p%40s%3As@db:5432/shop?sslmode=require&application_name=a%20b", "postgresql://u@/x",
+                    "shop.db", "sqlite:/a/b c.db", "sqlite:x?y@z", "dbname=shop"):
+            self.succeeds("config", "check", "--store", url)
 
     def test_references_are_replaced(self):
         secret = self.write("password", "hush\n")
@@ -151,6 +181,15 @@ class Refusals(Case):
         self.refused("[relay.page]\nx = 1\n", "relay.page", "found a table")
         self.refused("relay = 5\n", "relay: expected a table, found an integer")
         self.refused("[subscription]\norders = 5\n", "subscription.orders: expected a table")
+
+    def test_stores_that_are_none(self):
+        self.refused_by_check('[store]\nurl = "mysql://app:hush@db/x"\n', "store.url", "mysql://", "bad.toml:2:7")
+        self.refused_by_check('[store]\nurl = "app:hush@db/x"\n', "store.url", "postgresql://USER@HOST")
+        self.refused_by_check('[store]\nschema = "My-Schema"\n', "store.schema", "bad.toml:2:10")
+
+    def refused_by_check(self, text, *says):
+        self.write("bad.toml", text)
+        self.assertNotIn("hush", self.fails(CHECK_FAILED, "config", "check", "-c", "bad.toml", says=says).err)
 
     def test_subscriptions(self):
         a = "[subscription.a]\n"
