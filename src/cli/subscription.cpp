@@ -61,7 +61,13 @@ void put(Json& json, const store::SubscriptionRow& row) {
 }
 
 int list(const Options& options, const Context& context) {
-  const Open open(context.configuration(Subscriptions::unused));
+  const auto loaded = context.configuration(Subscriptions::unused);
+  Open open(loaded);
+  // The store does not know what came from a reference; the configuration, when it is at hand, does.
+  for (auto& row : open.rows) {
+    const auto* const written = find(loaded.config.relay.subscriptions, row.spec.name);
+    if (written != nullptr) row.spec = config::without_references(row.spec, *written);
+  }
   if (options.json) {
     Json json;
     json.object().key("subscriptions").array();
@@ -129,7 +135,8 @@ int apply(const Options& options, const Context& context) {
                       " (hint: -c FILE with a [subscription.NAME] section)");
   }
   const Open open(loaded);
-  const auto changes = compare(open.rows, wanted);
+  const auto written = context.configuration(Subscriptions::unused);
+  const auto changes = compare(open.rows, wanted, written.config.relay.subscriptions);
   show(options, changes);
   (void)flush_out();
   if (options.dry_run) return kOk;

@@ -49,6 +49,18 @@ std::string suggest(const std::string& path) {
   return "`outbox config reference` lists all settings";
 }
 
+struct Found {
+  std::string path;
+  std::string how;  ///< Who named it; empty: nobody, it was just there.
+};
+
+Found find_file(const Request& request) {
+  if (request.file) return {.path = *request.file, .how = "-c"};
+  if (const auto named = variable(kFileVariable)) return {.path = *named, .how = kFileVariable};
+  if (access(kDefaultFile, F_OK) == 0) return {.path = kDefaultFile, .how = {}};
+  return {};
+}
+
 class Loader {
  public:
   explicit Loader(const Request& request) : request_(request) {}
@@ -67,20 +79,8 @@ class Loader {
   }
 
  private:
-  struct Found {
-    std::string path;
-    std::string how;  ///< Who named it; empty: nobody, it was just there.
-  };
-
-  [[nodiscard]] Found find_file() const {
-    if (request_.file) return {.path = *request_.file, .how = "-c"};
-    if (const auto named = variable(kFileVariable)) return {.path = *named, .how = kFileVariable};
-    if (access(kDefaultFile, F_OK) == 0) return {.path = kDefaultFile, .how = {}};
-    return {};
-  }
-
   void read_file() {
-    const Found found = find_file();
+    const Found found = find_file(request_);
     if (found.path.empty()) return;
     reading_.file = found.path;
     const auto file = read_text_file(found.path, kLargestFile);
@@ -247,5 +247,7 @@ class Loader {
 }  // namespace
 
 tl::expected<Loaded, Problems> load(const Request& request) { return Loader(request).run(); }
+
+std::string file_of(const Request& request) { return find_file(request).path; }
 
 }  // namespace outbox::config

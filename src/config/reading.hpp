@@ -1,6 +1,7 @@
 // What is shared while one configuration is being read: the file, and what was found wrong and right so far.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@ struct Reading {
   std::string file{};
   Problems problems{};
   std::vector<Entry> entries{};
+  std::map<std::string, std::string> files{};  ///< Of file sinks: which subscription has which.
 
   void complain(std::string what, std::string path, Position at, std::string hint) {
     problems.push_back({.what = std::move(what),

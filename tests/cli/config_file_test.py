@@ -164,7 +164,7 @@ class Refusals(Case):
                            ("page = 0", ("expected an integer from 1 to 10000", "found 0")),
                            ("page = 1.5", ("expected an integer", "found a number with a fraction 1.5")),
                            ("lease = 15", ("expected a duration", "found an integer 15", 'lease = "15s"')),
-                           ('lease = "15"', ("expected a duration", 'found "15"', 'write "15s" for seconds')),
+                           ('lease = "15"', ("expected a duration", 'found "15"', 'lease = "15s")')),
                            ('lease = "15 parsecs"', ("expected a duration", "ms, s, min, h or d")),
                            ('lease = "1ms"', ("from 1s to 10min", 'found "1ms"')),
                            ('window_bytes = "16M"', ("expected a size", "KiB, MiB or GiB")),
@@ -197,6 +197,34 @@ class Refusals(Case):
         self.refused(a + 'sink = "null"\nevent_types = "Order*"\n', "expected an array of strings", 'event_types = ["Order*"]')
         self.refused(a + 'sink = "null"\ntopic = "{nope}"\n', "topic", "nope", "bad.toml:3:1")
         self.refused('[subscription."a b"]\nsink = "null"\n', "subscription.a b", "name")
+
+    def test_a_number_without_a_unit_is_given_one_that_fits(self):
+        self.refused('[relay]\nsettle_interval = "50"\n', "relay.settle_interval", 'settle_interval = "50ms")')
+        self.refused("[relay]\nlease = 15\n", 'lease = "15s")')
+
+    def test_destinations_that_cannot_work(self):
+        a = '[subscription.a]\nsink = "kafka"\n'
+        brokers = '[subscription.a.kafka]\nbrokers = "b:9092"\n'
+        for topic in ("", "a b", "a/b", "..", "x" * 250):
+            self.refused(f'{a}topic = "{topic}"\n{brokers}', "subscription.a.topic", "bad.toml:3:1", "249")
+        for wrong in ("", ",", "b:9092,", "b:9092,,c:9092", "b:many", "b:0", ":9092", "b:99999"):
+            self.refused(f'{a}[subscription.a.kafka]\nbrokers = "{wrong}"\n', "subscription.a.kafka.brokers", "bad.toml:4:11")
+        for good in ("b", "b:1, c:2", "SSL://b:1", "[::1]:9092", "10.0.0.1:9092"):
+            self.write("good.toml", f'{a}topic = "x.{{event_type}}"\n[subscription.a.kafka]\nbrokers = "{good}"\n')
+            self.succeeds("config", "check", "-c", "good.toml")
+        self.refused('[subscription.a]\nsink = "custom"\n', 'found "custom"')
+
+    def test_one_file_for_two_subscriptions(self):
+        self.refused('[subscription.a]\nsink = "file"\nfile.path = "x.jsonl"\n'
+                     '[subscription.b]\nsink = "file"\nfile.path = "./x.jsonl"\n',
+                     "subscription.b.file.path: is the file of subscription a", "bad.toml:6:13")
+
+    def test_all_mistakes_of_a_subscription(self):
+        self.write("bad.toml", '[subscription.a]\nsink = "file"\ntopic = "{nope}"\nkey = "{nope}"\nevent_types = [""]\n'
+                               '[subscription.a.file]\npath = ""\nmode = "x"\n')
+        problems = self.outbox("config", "check", "-c", "bad.toml", "--json").json()
+        self.assertEqual(problems["file"], "bad.toml")
+        self.assertEqual(sorted(p["line"] for p in problems["problems"]), [3, 4, 5, 7, 8], problems)
 
     def test_settings_of_sinks(self):
         a = '[subscription.a]\nsink = "file"\n'
