@@ -39,12 +39,18 @@ void log_start(const config::Loaded& loaded, const RelayOptions& relay) {
             relay.subscriptions.size());
 }
 
-/// Nothing would be delivered, and nothing would say so.
-void warn_without_subscriptions(const config::Loaded& loaded) {
+/// What will not be delivered, which nothing else would say.
+void warn_of_standing(const config::Loaded& loaded, bool none_given) {
   const auto store = Context::checked_store(loaded);
-  if (must(must(store->catalog())->subscriptions()).empty()) {
+  const auto rows = must(must(store->catalog())->subscriptions());
+  if (rows.empty() && none_given) {
     log::warn(
         "there are no subscriptions: nothing is delivered (hint: -c FILE with a [subscription.NAME] section)");
+  }
+  for (const auto& row : rows) {
+    if (row.state == store::SubscriptionState::active) continue;
+    log::warn("subscription is {} and delivers nothing until resumed subscription={} reason={}",
+              store::to_string(row.state), row.spec.name, row.reason);
   }
 }
 
@@ -99,7 +105,7 @@ int relay(const Options& options, const Context& context) {
   Signals signals;
   signals.first_ends(true);
   log_start(loaded, relay_settings);
-  if (relay_settings.subscriptions.empty()) warn_without_subscriptions(loaded);
+  warn_of_standing(loaded, relay_settings.subscriptions.empty());
   StopLimit limit;  // ends after the relay, whose end may hang, too
   const auto relay = must(Relay::create(relay_settings));
   must(relay->start());

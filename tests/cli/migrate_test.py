@@ -85,7 +85,7 @@ class MigrateSqlite(Migrate, Case):
     def test_something_that_is_no_database(self):
         self.write("shop.db", "this is not a database, only a text that is long enough to look like a header" * 20)
         for verb in ("status", "migrate"):
-            self.fails(ERROR, *self.at_store(verb), says="not a database")
+            self.fails(ERROR, *self.at_store(verb), says=("not a database", "shop.db"))
 
     def refused_as_nobody(self, *verb):
         """Root may write everywhere; so when we are root, as somebody who may not."""

@@ -101,7 +101,8 @@ class Relay:
         self.succeeds("subscription", "pause", "orders", "--reason", "holiday")
         self.succeeds("enqueue", "order", "1", "OrderPlaced", "{}")
         process = self.relay()
-        wait_until(lambda: "delivering" in self.log(), "the relay")
+        wait_until(lambda: "delivering generation" in self.log(), "the relay")
+        self.assertRegex(self.log(), r"subscription is paused .* subscription=orders reason=holiday")
         row = self.succeeds("status", "--json").json()["subscriptions"][0]
         self.assertEqual((row["state"], row["reason"], row["pending"]), ("paused", "holiday", 1))
         self.assertEqual(self.lines(), [])

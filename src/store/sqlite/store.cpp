@@ -39,7 +39,11 @@ class SqliteStore final : public Store {
  public:
   explicit SqliteStore(std::string path) : path_(std::move(path)) {}
 
-  Result<std::vector<std::string>> migrate() override { return sqlite::migrate(path_); }
+  Result<std::vector<std::string>> migrate() override {
+    auto applied = sqlite::migrate(path_);
+    if (!applied) return fail(named(applied.error()));
+    return applied;
+  }
 
   Result<SchemaState> schema_state() override {
     auto connection = connect();
@@ -83,9 +87,17 @@ class SqliteStore final : public Store {
   }
 
  private:
+  /// The first statement finds that it is no database, and does not say which file.
+  [[nodiscard]] Error named(Error error) const {
+    if (error.message.find(path_) == std::string::npos) error.message += ": " + path_;
+    return error;
+  }
+
   [[nodiscard]] Result<Connection> connect(const ConnectOptions& options = {}) const {
     if (Status status = check_path(path_, false); !status) return pass(status);
-    return Connection::open(path_, options);
+    auto connection = Connection::open(path_, options);
+    if (!connection) return fail(named(connection.error()));
+    return connection;
   }
 
   template <class Part, class Implementation, class... Args>
