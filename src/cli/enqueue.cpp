@@ -31,18 +31,12 @@ struct Options {
   bool progress{false};
 };
 
-/// Nothing is written yet, so a signal ends it at once.
-Result<config::TextFile> read_stdin() {
-  Signals signals;
-  signals.first_ends(true);
-  return config::read_text(STDIN_FILENO, kLargestFile);
-}
-
 std::string read_payload(const std::string& given) {
   const bool from_stdin = given == "-";
   if (!from_stdin && !given.starts_with('@')) return given;
   const std::string path = from_stdin ? "stdin" : given.substr(1);
-  auto file = from_stdin ? read_stdin() : config::read_text_file(path, kLargestFile);
+  auto file = from_stdin ? config::read_text(STDIN_FILENO, kLargestFile)
+                         : config::read_text_file(path, kLargestFile);
   if (!file)
     throw Failure(kError, "payload: " + file.error().message + ": " + path +
                               " (hint: @FILE reads a file, - stdin)");
@@ -75,6 +69,9 @@ Event make_event(const Options& options) {
 }
 
 int enqueue_one(const Options& options, const Context& context) {
+  // One event is written or not: a signal may end it at any moment.
+  Signals signals;
+  signals.first_ends(true);
   const Event event = make_event(options);
   const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
   const auto writer = must(store->writer());

@@ -47,10 +47,12 @@ void compare_sink_settings(const Side& before, const Side& after,
 std::vector<FieldChange> compare_fields(Side before, Side after) {
   std::vector<FieldChange> changes;
   before.is.start = after.is.start;  // An existing one has started.
-  for (const auto& [setting, slot] : config::subscription_settings()) {
-    if (config::show(setting, slot(before.is)) == config::show(setting, slot(after.is))) continue;
-    const auto text = [&, &shown_slot = slot](SubscriptionSpec& spec) {
-      return config::presentable(setting, shown_slot(spec), shown_slot(spec),
+  for (const auto& row : config::subscription_settings()) {
+    const auto& setting = row.setting;
+    if (config::show(setting, row.slot(before.is)) == config::show(setting, row.slot(after.is)))
+      continue;
+    const auto text = [&row](SubscriptionSpec& spec) {
+      return config::presentable(row.setting, row.slot(spec), row.slot(spec),
                                  config::Notation::toml);
     };
     changes.push_back(

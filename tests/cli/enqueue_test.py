@@ -164,9 +164,9 @@ class Enqueue:
 
     def test_an_interrupted_payload(self):
         process = self.spawn(*self.at_store(*ARGUMENTS, "-"), stdin=subprocess.PIPE)
-        with_thread = f"/proc/{process.pid}/task"
-        wait_until(lambda: len(os.listdir(with_thread)) > 1, "the program to wait for its payload")
-        process.send_signal(signal.SIGINT)
+        threads = f"/proc/{process.pid}/task"
+        wait_until(lambda: len(os.listdir(threads)) > 1, "the thread that waits for signals")
+        wait_until(lambda: process.send_signal(signal.SIGINT) or process.poll() is not None, "the end")
         self.assertEqual(process.wait(timeout=30), INTERRUPTED)
         self.assertEqual(self.events(), 0)
 
