@@ -140,12 +140,16 @@ BEGIN
   SELECT CASE
     WHEN NEW.content_type IS NOT NULL AND typeof(NEW.content_type) <> 'text'
       THEN RAISE(ABORT, 'content_type: must be text')
-    WHEN NEW.content_type GLOB '*[' || char(1) || '-' || char(31) || char(127) || ']*'
-         OR instr(NEW.content_type, char(0)) > 0
-      THEN RAISE(ABORT, 'content_type: has a control character')
     WHEN length(CAST(NEW.content_type AS BLOB)) > 255
       THEN RAISE(ABORT, 'content_type: is longer than 255 bytes')
-  END;
+    WHEN NEW.content_type <> ''
+         AND (NEW.content_type GLOB '*[^ -~]*' OR instr(NEW.content_type, char(0)) > 0
+              OR kind NOT GLOB '?*/?*' OR kind GLOB '*/*/*' OR kind GLOB '*[^-!#$%&''*+.^_`|~0-9A-Za-z/]*')
+      THEN RAISE(ABORT, 'content_type: is not a media type (type/subtype)')
+  END
+  FROM (SELECT trim(CASE WHEN instr(NEW.content_type, ';') > 0
+                         THEN substr(NEW.content_type, 1, instr(NEW.content_type, ';') - 1)
+                         ELSE NEW.content_type END, char(9, 32)) AS kind);
   -- The type is what stands before the first ';'.
   SELECT CASE
     WHEN NEW.payload IS NULL
@@ -170,6 +174,9 @@ BEGIN
     WHEN EXISTS (SELECT 1 FROM json_each(NEW.headers)
                  WHERE key = '' OR key GLOB '*[^-!#$%&''*+.^_`|~0-9A-Za-z]*')
       THEN RAISE(ABORT, 'headers: a name is not a token (RFC 9110)')
+    WHEN coalesce(NEW.content_type, 'application/json') <> ''
+         AND EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE lower(key) = 'content-type')
+      THEN RAISE(ABORT, 'headers: content-type is said twice; set the column content_type')
     WHEN EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE lower(key) GLOB 'outbox-*')
       THEN RAISE(ABORT, 'headers: names that begin with outbox- are reserved')
     WHEN EXISTS (SELECT 1 FROM json_each(NEW.headers)

@@ -9,21 +9,6 @@ namespace {
 
 bool is_sqlite(const std::string& url) { return url.rfind("sqlite:", 0) == 0; }
 
-Status check_names(const BenchOptions& options) {
-  std::string known;
-  for (const Benchmark& benchmark : all_benchmarks()) {
-    if (known.find(benchmark.name + " ") == std::string::npos) known += benchmark.name + " ";
-  }
-  for (const std::string& name : options.names) {
-    const bool found =
-        std::any_of(all_benchmarks().begin(), all_benchmarks().end(),
-                    [&](const Benchmark& benchmark) { return benchmark.name == name; });
-    if (!found)
-      return fail(Errc::invalid_argument, "unknown benchmark \"" + name + "\"", "known: " + known);
-  }
-  return {};
-}
-
 }  // namespace
 
 const std::vector<Benchmark>& all_benchmarks() {
@@ -62,8 +47,26 @@ const std::vector<Benchmark>& all_benchmarks() {
   return all;
 }
 
+Status check_names(const std::vector<std::string>& names, const std::string& brokers) {
+  std::string known;
+  for (const Benchmark& benchmark : all_benchmarks()) {
+    if (known.find(benchmark.name + " ") == std::string::npos) known += benchmark.name + " ";
+  }
+  for (const std::string& name : names) {
+    const auto found = std::find_if(all_benchmarks().begin(), all_benchmarks().end(),
+                                    [&](const Benchmark& one) { return one.name == name; });
+    if (found == all_benchmarks().end())
+      return fail(Errc::invalid_argument, "unknown benchmark \"" + name + "\"", "known: " + known);
+    if (found->needs_kafka && brokers.empty()) {
+      return fail(Errc::invalid_argument, "benchmark " + name + " needs --brokers",
+                  "--brokers localhost:9092");
+    }
+  }
+  return {};
+}
+
 Result<std::vector<Figure>> run_benchmarks(const BenchOptions& options) {
-  if (Status status = check_names(options); !status) return pass(status);
+  if (Status status = check_names(options.names, options.brokers); !status) return pass(status);
   const bool sqlite = is_sqlite(options.store_url);
   std::vector<Figure> figures;
   bool any = false;
@@ -73,11 +76,7 @@ Result<std::vector<Figure>> run_benchmarks(const BenchOptions& options) {
     if (!options.names.empty() && !named) continue;
     if (!named && benchmark.by_hand) continue;
     if (sqlite ? !benchmark.sqlite : !benchmark.postgres) continue;
-    if (benchmark.needs_kafka && options.brokers.empty()) {
-      if (named)
-        return fail(Errc::invalid_argument, "benchmark " + benchmark.name + " needs --brokers");
-      continue;
-    }
+    if (benchmark.needs_kafka && options.brokers.empty()) continue;
     any = true;
     auto measured = benchmark.run(options);
     if (!measured) return pass(measured);

@@ -34,7 +34,9 @@ struct Benchmark {
 
 [[nodiscard]] const std::vector<Benchmark>& all_benchmarks();
 
-/// Unknown names are refused, naming the known ones.
+/// Refuses unknown names, naming the known ones, and those that need brokers when there are none.
+[[nodiscard]] Status check_names(const std::vector<std::string>& names, const std::string& brokers);
+
 [[nodiscard]] Result<std::vector<Figure>> run_benchmarks(const BenchOptions& options);
 
 // One file each.

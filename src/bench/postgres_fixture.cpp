@@ -18,6 +18,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kPage = 1000;
+/// The comment on the schema that says that it is ours to drop.
+constexpr const char* kMarker = "made by outbox bench";
 
 struct Clear {
   void operator()(PGresult* result) const { PQclear(result); }
@@ -41,6 +43,23 @@ std::int64_t big_endian(const char* bytes) {
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Made afresh. What was left by a run that was killed goes; what is somebody else's stays.
+Status make_schema(Pg& admin) {
+  auto foreign =
+      admin.value(fmt::format("SELECT count(*) FROM pg_namespace WHERE nspname = '{}'"
+                              " AND obj_description(oid, 'pg_namespace') IS DISTINCT FROM '{}'",
+                              kSchema, kMarker));
+  if (!foreign) return pass(foreign);
+  if (*foreign != "0") {
+    return fail(Errc::already_exists,
+                fmt::format("schema {} exists and is not the benchmarks'", kSchema),
+                "measure in another database");
+  }
+  return admin.run(fmt::format(
+      "DROP SCHEMA IF EXISTS {0} CASCADE; CREATE SCHEMA {0}; COMMENT ON SCHEMA {0} IS '{1}'",
+      kSchema, kMarker));
 }
 
 }  // namespace
@@ -72,8 +91,7 @@ Result<std::string> Pg::value(const std::string& sql) {
 Result<std::unique_ptr<PostgresFixture>> PostgresFixture::create(const BenchOptions& options) {
   auto admin = Pg::connect(options.store_url);
   if (!admin) return pass(admin);
-  if (Status status = admin->run(fmt::format("DROP SCHEMA IF EXISTS {} CASCADE", kSchema)); !status)
-    return pass(status);
+  if (Status status = make_schema(*admin); !status) return pass(status);
   auto store = store::open_store(
       {.url = options.store_url, .schema = kSchema, .application = "outbox bench"});
   if (!store) return pass(store);

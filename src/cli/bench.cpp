@@ -1,6 +1,7 @@
 // outbox bench: measures the figures of the project against their limits.
 #include "bench/bench.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,6 +12,7 @@
 
 #include "cli/exit.hpp"
 #include "cli/verbs.hpp"
+#include "config/units.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -34,9 +36,29 @@ int list() {
   return kOk;
 }
 
+void check_range(const char* option, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
+  if (value >= least && value <= most) return;
+  throw Failure(kUsage,
+                fmt::format("{} {} is out of range (hint: {} to {})", option, value, least, most));
+}
+
+void check(const Options& options) {
+  check_range("--events", options.events, 1000, 1'000'000'000);
+  check_range("--repeats", options.repeats, 1, 100);
+  const auto length = options.length;
+  if (length < std::chrono::milliseconds(100) || length > std::chrono::hours(1)) {
+    throw Failure(kUsage, "--length " + config::format_duration(length) +
+                              " is out of range (hint: 100ms to 1h)");
+  }
+  if (const Status status = bench::check_names(options.names, options.brokers); !status)
+    throw Failure(kUsage, status.error().text());
+}
+
 int bench(const Options& options, const Context& context) {
   if (options.list) return list();
+  check(options);
   const auto loaded = context.configuration(Subscriptions::unused);
+  (void)Context::store_options(loaded);
   bench::BenchOptions wanted;
   wanted.names = options.names;
   wanted.store_url = loaded.config.relay.store_url;
@@ -73,7 +95,8 @@ void add_bench(Command& root, Context& context) {
               "Length of the measurements that run for a time (default 5s)");
   verb.option("--json", &options->json, {}, "As JSON");
   verb.footer(
-      "Uses a schema of its own, outbox_bench, in the store's database: made afresh, dropped at the end.");
+      "Uses a schema of its own, outbox_bench, in the store's database: made afresh, dropped at the end. A schema of that\n"
+      "name that is not the benchmarks' own is left alone and nothing is measured.");
   verb.run([options, &context] { return bench(*options, context); });
 }
 

@@ -37,8 +37,11 @@ struct Converter {
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, *into);
     if (error == std::errc() && stop == end && !text.empty()) return true;
+    if (error == std::errc::result_out_of_range)
+      throw CLI::ValidationError(name, "the number " + text + " is too large");
     throw CLI::ValidationError(name, "expected a whole number, found \"" + text + "\"");
   }
+  bool operator()(std::optional<std::uint64_t>* into) const { return (*this)(&into->emplace()); }
   bool operator()(std::chrono::milliseconds* into) const {
     const auto value = config::parse_duration(given.front());
     if (!value) throw CLI::ValidationError(name, value.error().text());

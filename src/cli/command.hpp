@@ -28,8 +28,9 @@ namespace outbox::cli {
 
 /// Where the value of an option or argument goes. bool: a flag, without value. vector: may be given several times.
 /// milliseconds: a duration such as 10s. What the place holds before is the default.
-using Into = std::variant<bool*, std::string*, std::optional<std::string>*,
-                          std::vector<std::string>*, std::uint64_t*, std::chrono::milliseconds*>;
+using Into =
+    std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*,
+                 std::uint64_t*, std::optional<std::uint64_t>*, std::chrono::milliseconds*>;
 
 /// The program or one of its verbs.
 class Command {

@@ -48,7 +48,7 @@ void print_check(const Options& options, const std::string& file,
 int check(const Options& options, const Context& context) {
   const auto loaded = config::load(context.request(Subscriptions::used));
   if (!loaded) {
-    print_check(options, {}, {}, loaded.error());
+    print_check(options, config::file_of(context.request(Subscriptions::used)), {}, loaded.error());
     return kCheckFailed;
   }
   print_check(options, loaded->file, loaded->warnings, {});

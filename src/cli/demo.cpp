@@ -7,6 +7,7 @@
 
 #include "cli/exit.hpp"
 #include "cli/verbs.hpp"
+#include "config/store_url.hpp"
 #include "demo/courier.hpp"
 
 namespace outbox::cli {
@@ -18,7 +19,7 @@ struct Options {
   std::string brokers;
   std::uint64_t seconds{10};
   std::uint64_t writers{4};
-  std::uint64_t kills{5};
+  std::optional<std::uint64_t> kills;
   bool keep{false};
   bool json{false};
   bool naive{false};
@@ -26,8 +27,22 @@ struct Options {
 };
 
 /// The demo checks ranges itself; this only has to fit.
-int fitting(std::uint64_t number) {
-  return static_cast<int>(std::min<std::uint64_t>(number, 1'000'000));
+int fitting(const char* option, std::uint64_t number) {
+  if (number <= 1'000'000) return static_cast<int>(number);
+  throw Failure(kUsage, std::string(option) + " " + std::to_string(number) +
+                            " is out of range (hint: see outbox demo --help)");
+}
+
+/// What has no effect must not look as if it had one.
+void check_alone(const Context& context) {
+  const config::Request request = context.request(Subscriptions::unused);
+  std::string which = request.file ? "-c" : "";
+  for (const config::Flag& flag : request.flags) {
+    if (flag.path != "store.url") which = flag.flag;
+  }
+  if (which.empty()) return;
+  throw Failure(
+      kUsage, which + ": the demo takes no settings (hint: leave it out; see outbox demo --help)");
 }
 
 std::string store_of(const Options& options, const Context& context) {
@@ -43,17 +58,22 @@ int demo(const Options& options, const Context& context) {
     must(demo::run_publisher(*options.publisher));
     return kOk;
   }
-  const demo::DemoOptions wanted{.store = store_of(options, context),
-                                 .sink = options.sink,
-                                 .brokers = options.brokers,
-                                 .seconds = fitting(options.seconds),
-                                 .writers = fitting(options.writers),
-                                 .kills = fitting(options.kills),
-                                 .keep = options.keep,
-                                 .json = options.json,
-                                 .naive = options.naive};
+  check_alone(context);
+  const demo::DemoOptions wanted{
+      .store = store_of(options, context),
+      .sink = options.sink,
+      .brokers = options.brokers,
+      .seconds = fitting("--seconds", options.seconds),
+      .writers = fitting("--writers", options.writers),
+      .kills = options.kills ? fitting("--kills", *options.kills)
+                             : demo::default_kills(fitting("--seconds", options.seconds)),
+      .keep = options.keep,
+      .json = options.json,
+      .naive = options.naive};
   if (const Status status = demo::check_options(wanted); !status)
     throw Failure(kUsage, status.error().text());
+  if (const Status status = config::check_store_url(wanted.store); !wanted.store.empty() && !status)
+    throw Failure(kUsage, "--store " + status.error().text());
   switch (must(demo::run_demo(wanted))) {
     case demo::Ending::held: return kOk;
     case demo::Ending::broken: return kCheckFailed;
@@ -76,8 +96,9 @@ void add_demo(Command& root, Context& context) {
   verb.option("--brokers", &options->brokers, "LIST", "Kafka brokers, HOST:PORT");
   verb.option("--seconds", &options->seconds, "N", "How long the shop is open");
   verb.option("--writers", &options->writers, "N", "Threads that sell");
-  verb.option("--kills", &options->kills, "N",
-              "How often the relay is killed with SIGKILL; at most twice a second");
+  verb.option(
+      "--kills", &options->kills, "N",
+      "How often the relay is killed with SIGKILL; at most twice a second (default 5, or fewer)");
   verb.option(
       "--naive", &options->naive, {},
       "Without an outbox: a dual write, with the same kills. Shows what that loses and invents");

@@ -1,4 +1,6 @@
 // outbox enqueue: writes one event given as arguments, or many given as JSON lines.
+#include <unistd.h>
+
 #include <string>
 #include <vector>
 
@@ -6,6 +8,7 @@
 #include "cli/exit.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
+#include "cli/signals.hpp"
 #include "cli/verbs.hpp"
 #include "config/text_file.hpp"
 
@@ -31,8 +34,9 @@ struct Options {
 std::string read_payload(const std::string& given) {
   const bool from_stdin = given == "-";
   if (!from_stdin && !given.starts_with('@')) return given;
-  const std::string path = from_stdin ? "/dev/stdin" : given.substr(1);
-  auto file = config::read_text_file(path, kLargestFile);
+  const std::string path = from_stdin ? "stdin" : given.substr(1);
+  auto file = from_stdin ? config::read_text(STDIN_FILENO, kLargestFile)
+                         : config::read_text_file(path, kLargestFile);
   if (!file)
     throw Failure(kError, "payload: " + file.error().message + ": " + path +
                               " (hint: @FILE reads a file, - stdin)");
@@ -65,6 +69,9 @@ Event make_event(const Options& options) {
 }
 
 int enqueue_one(const Options& options, const Context& context) {
+  // One event is written or not: a signal may end it at any moment.
+  Signals signals;
+  signals.first_ends(true);
   const Event event = make_event(options);
   const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
   const auto writer = must(store->writer());

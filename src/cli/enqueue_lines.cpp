@@ -80,9 +80,8 @@ class LineEnqueuer {
         case LineReader::Next::interrupted: return interrupted();
         case LineReader::Next::too_long:
           ++line_;
-          refuse(line_, "is longer than 16 MiB", "one event per line");
-        case LineReader::Next::failed:
-          refuse(line_ + 1, std::string("cannot be read: ") + std::strerror(reader_.error()), {});
+          refuse("is longer than 16 MiB", "one event per line");
+        case LineReader::Next::failed: ++line_; not_read();
       }
     }
   }
@@ -92,9 +91,9 @@ class LineEnqueuer {
     ++line_;
     if (is_blank(line)) return;
     auto event = event::parse_event(line);
-    if (!event) refuse(line_, event.error().message, event.error().hint);
+    if (!event) refuse(event.error().message, event.error().hint);
     if (const Status valid = validate(*event); !valid)
-      refuse(line_, valid.error().message, valid.error().hint);
+      refuse(valid.error().message, valid.error().hint);
     if (batch_.empty()) first_line_ = line_;
     batch_.push_back(std::move(*event));
     batch_bytes_ += line.size();
@@ -114,29 +113,44 @@ class LineEnqueuer {
     progress_.at(written_, reader_.bytes_read());
   }
 
-  static void print_ids(const std::vector<EventId>& ids) {
+  /// Ids that nobody gets are of no use, so it ends there, and says how far it came.
+  void print_ids(const std::vector<EventId>& ids) {
     std::string text;
     for (const EventId& id : ids) text.append(id.str()).append("\n");
     write_out(text);
-    flush_out();
+    if (flush_out()) return;
+    progress_.clear();
+    throw Failure(kError, "stdout: the ids of lines " + std::to_string(first_line_) + " to " +
+                              std::to_string(line_) + " could not all be written; " + committed() +
+                              " (hint: go on with line " + std::to_string(line_ + 1) + ")");
   }
 
   /// Where the batch that was not written begins, so that it is known where to go on.
   [[nodiscard]] std::uint64_t resume_line() const { return batch_.empty() ? line_ : first_line_; }
-  [[nodiscard]] std::string written_before() const {
+  [[nodiscard]] std::string committed() const {
     return std::to_string(written_) + (written_ == 1 ? " event was" : " events were") +
-           " committed before it";
+           " committed";
   }
+  [[nodiscard]] std::string written_before() const { return committed() + " before it"; }
   [[nodiscard]] std::string go_on() const {
     return "go on with line " + std::to_string(resume_line());
   }
 
-  [[noreturn]] void refuse(std::uint64_t line, const std::string& what, const std::string& hint) {
+  /// The line that was begun last ends it.
+  [[noreturn]] void end_at_line(const std::string& what, const std::string& hint) {
     progress_.clear();
-    throw Failure(kError, where(line) + ": " + what + "; " + written_before() +
+    throw Failure(kError, where(line_) + ": " + what + "; " + written_before() +
                               ", nothing from line " + std::to_string(resume_line()) +
-                              " on (hint: " + (hint.empty() ? "" : hint + "; ") +
-                              "correct the line, then " + go_on() + ")");
+                              " on (hint: " + hint + ", then " + go_on() + ")");
+  }
+
+  [[noreturn]] void refuse(const std::string& what, const std::string& hint) {
+    end_at_line(what, (hint.empty() ? "" : hint + "; ") + "correct the line");
+  }
+
+  [[noreturn]] void not_read() {
+    end_at_line(std::string("cannot be read: ") + std::strerror(reader_.error()),
+                "give it an input that can be read");
   }
 
   [[noreturn]] void not_written(const Error& error) {
@@ -159,8 +173,7 @@ class LineEnqueuer {
   int interrupted() {
     progress_.clear();
     if (batch_.empty()) ++line_;
-    print_error("interrupted: " + std::to_string(written_) +
-                " events were committed (hint: " + go_on() + ")");
+    print_error("interrupted: " + committed() + " (hint: " + go_on() + ")");
     return kInterrupted;
   }
 

@@ -1,4 +1,5 @@
 // The program `outbox`.
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 
 #include "cli/context.hpp"
 #include "cli/exit.hpp"
+#include "cli/output.hpp"
 #include "cli/verbs.hpp"
 
 namespace outbox::cli {
@@ -61,11 +63,21 @@ bool reader_left() {
   return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
 }
 
-/// What could not be written did not reach whoever reads it. A reader that left knows that itself.
+/// A descriptor that was closed (`<&-`) would be given to the next file or connection that is opened, which would then
+/// be taken for stdin, stdout or stderr. The way /dev/null is opened makes reading from it, or writing to it, fail.
+void occupy_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    // The lowest free one is given, which is `fd`: those below it are taken.
+    (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
+/// What could not be written did not reach whoever reads it. A reader that left knows that itself; what ended with an
+/// error has said so.
 int flush_output(int code) {
-  const bool flushed = std::fflush(stdout) == 0;
-  if (flushed && std::ferror(stdout) == 0) return code;
-  if (!reader_left())
+  if (flush_out()) return code;
+  if (code != kError && !reader_left())
     print_error("stdout: not everything could be written (hint: is the disk full?)");
   return code == kOk ? kError : code;
 }
@@ -74,6 +86,7 @@ int flush_output(int code) {
 }  // namespace outbox::cli
 
 int main(int argc, char** argv) {
+  outbox::cli::occupy_standard_descriptors();
   (void)std::signal(SIGPIPE, SIG_IGN);
   return outbox::cli::flush_output(outbox::cli::run_caught(argc, argv));
 }

@@ -6,7 +6,7 @@ namespace outbox::cli {
 
 void write_out(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stdout); }
 
-void flush_out() { (void)std::fflush(stdout); }
+bool flush_out() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
 void write_err(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
 

@@ -12,8 +12,8 @@ namespace outbox::cli {
 
 /// Data, as it is, to stdout.
 void write_out(std::string_view text);
-/// So that a reader sees what has been written so far.
-void flush_out();
+/// So that a reader sees what has been written so far. False: not everything could be written.
+bool flush_out();
 /// To stderr.
 void write_err(std::string_view text);
 

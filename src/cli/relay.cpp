@@ -1,8 +1,14 @@
 // outbox relay: delivers, until it is told to stop. A thin shell around outbox::Relay.
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
 #include <outbox/relay.hpp>
 #include <string>
+#include <thread>
 
 #include "base/log.hpp"
+#include "base/thread.hpp"
 #include "cli/exit.hpp"
 #include "cli/signals.hpp"
 #include "cli/verbs.hpp"
@@ -33,14 +39,52 @@ void log_start(const config::Loaded& loaded, const RelayOptions& relay) {
             relay.subscriptions.size());
 }
 
-/// Nothing would be delivered, and nothing would say so.
-void warn_without_subscriptions(const config::Loaded& loaded) {
+/// What will not be delivered, which nothing else would say.
+void warn_of_standing(const config::Loaded& loaded, bool none_given) {
   const auto store = Context::checked_store(loaded);
-  if (must(must(store->catalog())->subscriptions()).empty()) {
+  const auto rows = must(must(store->catalog())->subscriptions());
+  if (rows.empty() && none_given) {
     log::warn(
         "there are no subscriptions: nothing is delivered (hint: -c FILE with a [subscription.NAME] section)");
   }
+  for (const auto& row : rows) {
+    if (row.state == store::SubscriptionState::active) continue;
+    log::warn("subscription is {} and delivers nothing until resumed subscription={} reason={}",
+              store::to_string(row.state), row.spec.name, row.reason);
+  }
 }
+
+/// Ends the process when a stop takes longer than it may: a database that hangs must not hold up whoever waits for us.
+class StopLimit {
+ public:
+  StopLimit() = default;
+  StopLimit(const StopLimit&) = delete;
+  StopLimit& operator=(const StopLimit&) = delete;
+  StopLimit(StopLimit&&) = delete;
+  StopLimit& operator=(StopLimit&&) = delete;
+  ~StopLimit() = default;
+
+  void begin(std::chrono::milliseconds grace) {
+    thread_ = start_thread("ob-stop-limit", [this, grace](const std::stop_token& over) {
+      std::unique_lock lock(mutex_);
+      if (wait_.wait_for(lock, over, grace + kBeyondGrace, [&] { return over.stop_requested(); }))
+        return;
+      log::error(
+          "the store or a sink does not answer, so this ends without waiting for it; "
+          "what was in flight will be delivered again grace={}",
+          config::format_duration(grace));
+      std::_Exit(kInterrupted);
+    });
+  }
+
+ private:
+  /// For saying goodbye to the store.
+  static constexpr std::chrono::seconds kBeyondGrace{5};
+
+  std::mutex mutex_;
+  std::condition_variable_any wait_;
+  std::jthread thread_;
+};
 
 int stop(Relay& relay, std::chrono::milliseconds grace) {
   log::info("stopping grace={} a second signal ends it at once", config::format_duration(grace));
@@ -61,11 +105,13 @@ int relay(const Options& options, const Context& context) {
   Signals signals;
   signals.first_ends(true);
   log_start(loaded, relay_settings);
-  if (relay_settings.subscriptions.empty()) warn_without_subscriptions(loaded);
+  warn_of_standing(loaded, relay_settings.subscriptions.empty());
+  StopLimit limit;  // ends after the relay, whose end may hang, too
   const auto relay = must(Relay::create(relay_settings));
   must(relay->start());
   signals.first_ends(false);
   signals.wait();
+  limit.begin(loaded.config.grace);
   return stop(*relay, loaded.config.grace);
 }
 
@@ -79,7 +125,8 @@ void add_relay(Command& root, Context& context) {
   verb.option("--no-apply", &options->no_apply, {},
               "Leave the subscriptions in the store as they are");
   verb.footer(
-      "SIGTERM or SIGINT stops it when what is in flight is delivered, at the latest after relay.grace: exit 0 when\n"
+      "SIGTERM or SIGINT stops it when what is in flight is delivered, at the latest after relay.grace (5 seconds more\n"
+      "when the store does not answer): exit 0 when\n"
       "everything was, 4 when not. A second signal ends it at once. What was in flight is delivered again.\n\n"
       "Settings ([relay] in the configuration; default; range):\n" +
       config::settings_help("relay"));

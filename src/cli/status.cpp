@@ -112,6 +112,8 @@ void print_json(const View& view) {
 }
 
 int status(const Options& options, const Context& context) {
+  if (options.limit == 0)
+    throw Failure(kUsage, "--limit 0: nothing would be counted (hint: 1 or more)");
   const View view = look(options, context.configuration(Subscriptions::unused));
   if (options.json) {
     print_json(view);

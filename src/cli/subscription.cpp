@@ -61,7 +61,13 @@ void put(Json& json, const store::SubscriptionRow& row) {
 }
 
 int list(const Options& options, const Context& context) {
-  const Open open(context.configuration(Subscriptions::unused));
+  const auto loaded = context.configuration(Subscriptions::unused);
+  Open open(loaded);
+  // The store does not know what came from a reference; the configuration, when it is at hand, does.
+  for (auto& row : open.rows) {
+    const auto* const written = find(loaded.config.relay.subscriptions, row.spec.name);
+    if (written != nullptr) row.spec = config::without_references(row.spec, *written);
+  }
   if (options.json) {
     Json json;
     json.object().key("subscriptions").array();
@@ -129,9 +135,10 @@ int apply(const Options& options, const Context& context) {
                       " (hint: -c FILE with a [subscription.NAME] section)");
   }
   const Open open(loaded);
-  const auto changes = compare(open.rows, wanted);
+  const auto written = context.configuration(Subscriptions::unused);
+  const auto changes = compare(open.rows, wanted, written.config.relay.subscriptions);
   show(options, changes);
-  flush_out();
+  (void)flush_out();
   if (options.dry_run) return kOk;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (changes[i].kind != Kind::unchanged) (void)must(open.catalog->apply(wanted[i]));
@@ -155,7 +162,12 @@ int pause(const Options& options, const Context& context) {
   const Open open(context.configuration(Subscriptions::unused));
   require(open, options.name);
   must(open.catalog->pause(options.name, options.reason));
-  print("{} paused\n", options.name);
+  for (const auto& row : must(open.catalog->subscriptions())) {
+    if (row.spec.name != options.name) continue;
+    const bool stopped = row.state == store::SubscriptionState::stopped;
+    print("{} {}: {}\n", row.spec.name, stopped ? "stays stopped" : store::to_string(row.state),
+          plain(row.reason));
+  }
   return kOk;
 }
 
@@ -182,7 +194,8 @@ void add_subscription(Command& root, Context& context) {
   applying.footer(
       "Running relays follow within a second. Subscriptions that the configuration does not name stay.");
   applying.run([options, &context] { return apply(*options, context); });
-  Command pausing = verb.verb("pause", "Stop delivering to one; its events wait");
+  Command pausing =
+      verb.verb("pause", "Stop delivering to one; its events wait. A stopped one stays stopped");
   pausing.argument("NAME", &options->name, "Which one");
   pausing.option("--reason", &options->reason, "TEXT", "Shown in `outbox status`");
   pausing.run([options, &context] { return pause(*options, context); });

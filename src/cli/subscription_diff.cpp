@@ -22,30 +22,41 @@ std::string shown(const std::string& name, const std::string* value) {
   return value == nullptr ? "-" : config::quote(config::show_sink_setting(name, *value));
 }
 
-void compare_sink_settings(const SubscriptionSpec& before, const SubscriptionSpec& after,
+/// A subscription and how it may be shown.
+struct Side {
+  SubscriptionSpec is;
+  SubscriptionSpec shown;
+};
+
+void compare_sink_settings(const Side& before, const Side& after,
                            std::vector<FieldChange>& changes) {
   std::set<std::string> names;
-  for (const auto* const settings : {&before.sink_settings, &after.sink_settings}) {
+  for (const auto* const settings : {&before.is.sink_settings, &after.is.sink_settings}) {
     for (const auto& [name, value] : *settings) names.insert(name);
   }
   for (const auto& name : names) {
-    const std::string* const was = find(before.sink_settings, name);
-    const std::string* const is = find(after.sink_settings, name);
+    const std::string* const was = find(before.is.sink_settings, name);
+    const std::string* const is = find(after.is.sink_settings, name);
     if (was != nullptr && is != nullptr && *was == *is) continue;
-    changes.push_back(
-        {.field = after.sink + "." + name, .before = shown(name, was), .after = shown(name, is)});
+    changes.push_back({.field = after.is.sink + "." + name,
+                       .before = shown(name, find(before.shown.sink_settings, name)),
+                       .after = shown(name, find(after.shown.sink_settings, name))});
   }
 }
 
-std::vector<FieldChange> compare_fields(SubscriptionSpec before, SubscriptionSpec after) {
+std::vector<FieldChange> compare_fields(Side before, Side after) {
   std::vector<FieldChange> changes;
-  before.start = after.start;  // An existing one has started.
-  for (const auto& [setting, slot] : config::subscription_settings()) {
-    if (config::show(setting, slot(before)) == config::show(setting, slot(after))) continue;
+  before.is.start = after.is.start;  // An existing one has started.
+  for (const auto& row : config::subscription_settings()) {
+    const auto& setting = row.setting;
+    if (config::show(setting, row.slot(before.is)) == config::show(setting, row.slot(after.is)))
+      continue;
+    const auto text = [&row](SubscriptionSpec& spec) {
+      return config::presentable(row.setting, row.slot(spec), row.slot(spec),
+                                 config::Notation::toml);
+    };
     changes.push_back(
-        {.field = setting.path,
-         .before = config::presentable(setting, slot(before), slot(before), config::Notation::toml),
-         .after = config::presentable(setting, slot(after), slot(after), config::Notation::toml)});
+        {.field = setting.path, .before = text(before.shown), .after = text(after.shown)});
   }
   compare_sink_settings(before, after, changes);
   return changes;
@@ -63,8 +74,15 @@ const char* to_string(SubscriptionChange::Kind kind) noexcept {
   return "unchanged";
 }
 
+const SubscriptionSpec* find(std::span<const SubscriptionSpec> specs, const std::string& name) {
+  const auto found = std::find_if(specs.begin(), specs.end(),
+                                  [&](const SubscriptionSpec& one) { return one.name == name; });
+  return found == specs.end() ? nullptr : &*found;
+}
+
 std::vector<SubscriptionChange> compare(std::span<const store::SubscriptionRow> present,
-                                        std::span<const SubscriptionSpec> wanted) {
+                                        std::span<const SubscriptionSpec> wanted,
+                                        std::span<const SubscriptionSpec> written) {
   using Kind = SubscriptionChange::Kind;
   std::vector<SubscriptionChange> changes;
   for (const SubscriptionSpec& spec : wanted) {
@@ -74,7 +92,13 @@ std::vector<SubscriptionChange> compare(std::span<const store::SubscriptionRow> 
       changes.push_back({.kind = Kind::created, .name = spec.name});
       continue;
     }
-    auto fields = compare_fields(found->spec, spec);
+    const SubscriptionSpec* const as_written = find(written, spec.name);
+    const auto side = [&](const SubscriptionSpec& one) {
+      return Side{
+          .is = one,
+          .shown = as_written == nullptr ? one : config::without_references(one, *as_written)};
+    };
+    auto fields = compare_fields(side(found->spec), side(spec));
     changes.push_back({.kind = fields.empty() ? Kind::unchanged : Kind::changed,
                        .name = spec.name,
                        .fields = std::move(fields)});

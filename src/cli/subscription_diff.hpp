@@ -27,8 +27,14 @@ struct SubscriptionChange {
 
 [[nodiscard]] const char* to_string(SubscriptionChange::Kind kind) noexcept;
 
-/// Those wanted in their order, then those that only the store has.
+/// Those wanted in their order, then those that only the store has. `written`: those wanted, before references were
+/// replaced; what has one is not shown.
 [[nodiscard]] std::vector<SubscriptionChange> compare(
-    std::span<const store::SubscriptionRow> present, std::span<const SubscriptionSpec> wanted);
+    std::span<const store::SubscriptionRow> present, std::span<const SubscriptionSpec> wanted,
+    std::span<const SubscriptionSpec> written);
+
+/// The subscription of that name.
+[[nodiscard]] const SubscriptionSpec* find(std::span<const SubscriptionSpec> specs,
+                                           const std::string& name);
 
 }  // namespace outbox::cli

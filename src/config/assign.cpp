@@ -65,9 +65,30 @@ Status assign_size(const Setting& setting, std::size_t& slot, const std::string&
   return {};
 }
 
+/// The number with each unit that makes it fit: "50ms".
+std::string with_units(const Setting& setting, const std::string& number) {
+  std::string text;
+  for (const char* const unit : {"s", "ms", "min", "h"}) {
+    const auto value = parse_duration(number + unit);
+    if (!value) continue;
+    const auto ms = static_cast<std::uint64_t>(value->count());
+    const bool fits = setting.most == 0 || (ms >= setting.least && ms <= setting.most);
+    if (fits) text.append(text.empty() ? "" : " or ").append(quote(number + unit));
+  }
+  return text;
+}
+
+std::string needs_unit(const Setting& setting, const std::string& number) {
+  const std::string fitting = with_units(setting, number);
+  return "a duration needs a unit: " +
+         (fitting.empty() ? "ms, s, min, h or d" : key_for_hint(setting) + " = " + fitting);
+}
+
 Status assign_duration(const Setting& setting, std::chrono::milliseconds& slot,
                        const std::string& text) {
   auto value = parse_duration(text);
+  const bool number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  if (!value && number) return unfit(setting, found_text(setting, text), needs_unit(setting, text));
   if (!value) return unfit(setting, found_text(setting, text), value.error().hint);
   if (auto status = check_range(setting, static_cast<std::uint64_t>(value->count()), quote(text));
       !status)
@@ -152,8 +173,7 @@ std::string type_hint(const Setting& setting, const Node& node) {
   const std::string key = key_for_hint(setting);
   const bool scalar = node.type != Type::array && node.type != Type::table;
   if (setting.kind == Kind::duration && node.type == Type::integer) {
-    return "a duration needs a unit: " + key + " = \"" + node.text + "s\" or \"" + node.text +
-           "ms\"";
+    return needs_unit(setting, node.text);
   }
   if (setting.kind == Kind::list && node.type == Type::string)
     return "write " + key + " = [" + quote(node.text) + "]";

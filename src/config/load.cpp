@@ -9,6 +9,7 @@
 #include "base/nearest.hpp"
 #include "config/assign.hpp"
 #include "config/reading.hpp"
+#include "config/store_url.hpp"
 #include "config/subscriptions.hpp"
 #include "config/text_file.hpp"
 
@@ -48,6 +49,18 @@ std::string suggest(const std::string& path) {
   return "`outbox config reference` lists all settings";
 }
 
+struct Found {
+  std::string path;
+  std::string how;  ///< Who named it; empty: nobody, it was just there.
+};
+
+Found find_file(const Request& request) {
+  if (request.file) return {.path = *request.file, .how = "-c"};
+  if (const auto named = variable(kFileVariable)) return {.path = *named, .how = kFileVariable};
+  if (access(kDefaultFile, F_OK) == 0) return {.path = kDefaultFile, .how = {}};
+  return {};
+}
+
 class Loader {
  public:
   explicit Loader(const Request& request) : request_(request) {}
@@ -66,20 +79,8 @@ class Loader {
   }
 
  private:
-  struct Found {
-    std::string path;
-    std::string how;  ///< Who named it; empty: nobody, it was just there.
-  };
-
-  [[nodiscard]] Found find_file() const {
-    if (request_.file) return {.path = *request_.file, .how = "-c"};
-    if (const auto named = variable(kFileVariable)) return {.path = *named, .how = kFileVariable};
-    if (access(kDefaultFile, F_OK) == 0) return {.path = kDefaultFile, .how = {}};
-    return {};
-  }
-
   void read_file() {
-    const Found found = find_file();
+    const Found found = find_file(request_);
     if (found.path.empty()) return;
     reading_.file = found.path;
     const auto file = read_text_file(found.path, kLargestFile);
@@ -154,7 +155,7 @@ class Loader {
     };
     const Row<Config>* const row = find_setting(path);
     if (row == nullptr) return complain("unknown setting " + path, suggest(path));
-    const auto resolved = resolve(text, {});
+    const auto resolved = resolve_setting(path, text, {});
     if (!resolved) return complain(path + ": " + resolved.error().message, resolved.error().hint);
     if (auto status = assign_text(row->setting, row->slot(effective_), *resolved); !status) {
       return complain(path + ": " + status.error().message, status.error().hint);
@@ -164,6 +165,23 @@ class Loader {
   }
 
   void check_whole() {
+    const RelayOptions& relay = effective_.relay;
+    if (!relay.store_url.empty()) check_setting("store.url", check_store_url(relay.store_url));
+    check_setting("store.schema", check_schema(relay.schema));
+    check_window();
+  }
+
+  void check_setting(const std::string& path, const Status& status) {
+    if (status) return;
+    const Origin& origin = origins_[path];
+    reading_.problems.push_back({.what = path + ": " + status.error().message,
+                                 .path = path,
+                                 .where = origin.where,
+                                 .at = origin.at,
+                                 .hint = status.error().hint});
+  }
+
+  void check_window() {
     if (effective_.relay.window_events >= effective_.relay.page_rows) return;
     const std::string path =
         origins_.contains("relay.window_events") ? "relay.window_events" : "relay.page";
@@ -229,5 +247,7 @@ class Loader {
 }  // namespace
 
 tl::expected<Loaded, Problems> load(const Request& request) { return Loader(request).run(); }
+
+std::string file_of(const Request& request) { return find_file(request).path; }
 
 }  // namespace outbox::config

@@ -45,4 +45,7 @@ struct Loaded {
 /// Everything that is wrong, not only the first. Opens nothing but the file and what it refers to.
 [[nodiscard]] tl::expected<Loaded, Problems> load(const Request& request);
 
+/// The file that load() reads; empty: none.
+[[nodiscard]] std::string file_of(const Request& request);
+
 }  // namespace outbox::config

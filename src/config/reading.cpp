@@ -3,6 +3,8 @@
 #include <map>
 #include <variant>
 
+#include "config/store_url.hpp"
+
 namespace outbox::config {
 namespace {
 
@@ -11,7 +13,7 @@ using Table = std::map<std::string, std::string>;
 bool resolve_in_place(Node& node, const std::string& path, Reading& reading) {
   bool good = true;
   if (node.type == Node::Type::string && has_references(node.text)) {
-    auto text = resolve(node.text, reading.directory());
+    auto text = resolve_setting(path, node.text, reading.directory());
     if (text) {
       node.text = *text;
     } else {
@@ -26,6 +28,11 @@ bool resolve_in_place(Node& node, const std::string& path, Reading& reading) {
 }
 
 }  // namespace
+
+Result<std::string> resolve_setting(const std::string& path, const std::string& text,
+                                    const std::string& directory) {
+  return path == "store.url" ? resolve_store_url(text, directory) : resolve(text, directory);
+}
 
 std::optional<Node> resolve_node(const Node& node, const std::string& path, Reading& reading) {
   Node resolved = node;

@@ -1,6 +1,7 @@
 // What is shared while one configuration is being read: the file, and what was found wrong and right so far.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@ struct Reading {
   std::string file{};
   Problems problems{};
   std::vector<Entry> entries{};
+  std::map<std::string, std::string> files{};  ///< Of file sinks: which subscription has which.
 
   void complain(std::string what, std::string path, Position at, std::string hint) {
     problems.push_back({.what = std::move(what),
@@ -37,6 +39,10 @@ struct Reading {
     return slash == std::string::npos ? std::string() : file.substr(0, slash == 0 ? 1 : slash);
   }
 };
+
+/// The text of one setting with its references replaced.
+[[nodiscard]] Result<std::string> resolve_setting(const std::string& path, const std::string& text,
+                                                  const std::string& directory);
 
 /// The value with its references replaced, at every depth; none after a complaint about `path`.
 [[nodiscard]] std::optional<Node> resolve_node(const Node& node, const std::string& path,

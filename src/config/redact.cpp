@@ -59,9 +59,9 @@ std::string mask_parameters(std::string text) {
 std::string redact(std::string_view text) { return mask_parameters(mask_user_info(text)); }
 
 bool is_secret_name(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kSecret{"password", "passwd",  "passphrase",
-                                                    "secret",   "token",   "credential",
-                                                    "key.pem",  "api_key", "authorization"};
+  constexpr std::array<std::string_view, 10> kSecret{
+      "password",   "passwd",  "passphrase", "secret",        "token",
+      "credential", "key.pem", "api_key",    "authorization", "oauthbearer.config"};
   constexpr std::array<std::string_view, 5> kOpenEndings{".location", ".url", "path", "_file",
                                                          ".type"};
   const std::string word = lower(name);

@@ -54,6 +54,11 @@ Result<std::string> resolve_one(std::string_view inside, const std::string& dire
 bool has_references(const std::string& text) { return text.find(kOpen) != std::string::npos; }
 
 Result<std::string> resolve(const std::string& text, const std::string& directory) {
+  return resolve(text, directory,
+                 [](auto /*before*/, auto /*after*/, auto value) { return std::string(value); });
+}
+
+Result<std::string> resolve(const std::string& text, const std::string& directory, const Fit& fit) {
   std::string out;
   std::size_t at = 0;
   while (at < text.size()) {
@@ -74,7 +79,7 @@ Result<std::string> resolve(const std::string& text, const std::string& director
     }
     auto value = resolve_one(rest.substr(kOpen.size(), end - kOpen.size()), directory);
     if (!value) return value;
-    out += *value;
+    out += fit(std::string_view(text).substr(0, at), rest.substr(end + 1), *value);
     at += end + 1;
   }
   return out;

@@ -1,10 +1,12 @@
 #include "config/subscriptions.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <utility>
 
 #include "base/nearest.hpp"
+#include "config/destination.hpp"
 #include "event/spec.hpp"
 #include "sink/registry.hpp"
 
@@ -45,6 +47,27 @@ std::string joined(const Node& node) {
   return text;
 }
 
+/// Covers each value that came from a reference.
+struct Mask {
+  Slot written;
+
+  template <class Value>
+  void operator()(Value* /*value*/) const {}
+  void operator()(std::string* value) const {
+    if (has_references(*std::get<std::string*>(written))) *value = kMask;
+  }
+  void operator()(std::vector<std::string>* value) const {
+    const auto& list = *std::get<std::vector<std::string>*>(written);
+    if (std::any_of(list.begin(), list.end(), has_references)) *value = {std::string(kMask)};
+  }
+  void operator()(std::map<std::string, std::string>* value) const {
+    for (const auto& [name, text] : *std::get<std::map<std::string, std::string>*>(written)) {
+      const auto found = value->find(name);
+      if (found != value->end() && has_references(text)) found->second = kMask;
+    }
+  }
+};
+
 class SubscriptionReader {
  public:
   SubscriptionReader(const Member& section, bool resolve, Reading& reading)
@@ -73,6 +96,7 @@ class SubscriptionReader {
     const bool resolved = resolve_ || !refers(section_.value);
     if (readable && resolved) check_sink();
     if (resolved) check_whole();
+    if (resolved && reading_.problems.size() == before) check_destination();
     if (reading_.problems.size() != before) return std::nullopt;
     add_entries();
     return std::move(effective_);
@@ -176,10 +200,21 @@ class SubscriptionReader {
       const auto status = sink::check_settings(left);
       if (status) return;
       const Error& error = status.error();
+      const std::string blamed_before = blamed_;
       const Position at = blame(error.message);
+      if (!blamed_.empty() && blamed_ == blamed_before) return;  // the replacement will not do
       reading_.complain(path_ + "." + error.message, path_ + "." + left.sink, at, error.hint);
       if (blamed_.empty()) return;
-      left.sink_settings.erase(blamed_);
+      replace_blamed(left);
+    }
+  }
+
+  /// With something that most settings may be when it is needed, so that the check comes to what is behind it.
+  void replace_blamed(SubscriptionSpec& left) const {
+    left.sink_settings.erase(blamed_);
+    const sink::SinkInfo* const info = find_sink(left.sink);
+    for (const auto& setting : info->settings) {
+      if (setting.required && setting.name == blamed_) left.sink_settings[blamed_] = "x";
     }
   }
 
@@ -193,12 +228,55 @@ class SubscriptionReader {
     return sink_tables_.empty() ? section_.at : sink_tables_.front()->at;
   }
 
+  /// One thing at a time, too: a setting that was complained about gets its default for the next look.
   void check_whole() {
-    const auto status = event::validate(effective_);
-    if (status) return;
-    const std::string_view about = subject(status.error().message);
-    const auto found = origins_.find(std::string(about.substr(0, about.find('.'))));
-    reading_.complain(path_, found == origins_.end() ? section_.at : found->second, status.error());
+    SubscriptionSpec left = effective_;
+    for (std::size_t most = subscription_settings().size() + 1; most > 0; --most) {
+      const auto status = event::validate(left);
+      if (status) return;
+      const std::string_view about = subject(status.error().message);
+      const std::string setting(about.substr(0, about.find('.')));
+      const auto found = origins_.find(setting);
+      reading_.complain(path_, found == origins_.end() ? section_.at : found->second,
+                        status.error());
+      if (found == origins_.end()) return;
+      set_default(left, setting);
+    }
+  }
+
+  static void set_default(SubscriptionSpec& spec, const std::string& name) {
+    SubscriptionSpec fresh;
+    for (const auto& row : subscription_settings()) {
+      if (row.setting.path != name) continue;
+      const Slot from = row.slot(fresh);
+      std::visit([&](auto* into) { *into = *std::get<decltype(into)>(from); }, row.slot(spec));
+    }
+  }
+
+  /// What the sink would only find out with the first event, or never.
+  void check_destination() {
+    if (effective_.sink == "kafka") {
+      if (const Status status = check_kafka_topic(effective_.topic); !status)
+        reading_.complain(path_ + ".topic", at_of("topic"), status.error());
+      const auto& brokers = effective_.sink_settings["brokers"];
+      if (const Status status = check_brokers(brokers); !status)
+        reading_.complain(sink_path("brokers"), given_.at("brokers").at, status.error());
+    }
+    if (effective_.sink == "file") check_file_is_ours();
+  }
+
+  void check_file_is_ours() {
+    const std::string path =
+        std::filesystem::path(effective_.sink_settings["path"]).lexically_normal();
+    const auto [at, ours] = reading_.files.emplace(path, section_.key);
+    if (ours) return;
+    reading_.complain(sink_path("path") + ": is the file of subscription " + at->second, path_,
+                      given_.at("path").at, "only one can write to it; give each its own");
+  }
+
+  [[nodiscard]] Position at_of(const std::string& setting) const {
+    const auto found = origins_.find(setting);
+    return found == origins_.end() ? section_.at : found->second;
   }
 
   [[nodiscard]] std::string sink_path(const std::string& name) const {
@@ -251,6 +329,15 @@ class SubscriptionReader {
 std::optional<SubscriptionSpec> read_subscription(const Member& section, bool resolve,
                                                   Reading& reading) {
   return SubscriptionReader(section, resolve, reading).read();
+}
+
+SubscriptionSpec without_references(SubscriptionSpec spec, const SubscriptionSpec& written) {
+  SubscriptionSpec as_written = written;
+  for (const auto& row : subscription_settings()) {
+    std::visit(Mask{row.slot(as_written)}, row.slot(spec));
+  }
+  Mask{&as_written.sink_settings}(&spec.sink_settings);
+  return spec;
 }
 
 std::string show_sink_setting(const std::string& name, const std::string& value) {

@@ -16,4 +16,9 @@ namespace outbox::config {
 /// A setting of a sink as it may be shown.
 [[nodiscard]] std::string show_sink_setting(const std::string& name, const std::string& value);
 
+/// The subscription with *** for what came from a reference: for what has one in `written`, the same before references
+/// were replaced.
+[[nodiscard]] SubscriptionSpec without_references(SubscriptionSpec spec,
+                                                  const SubscriptionSpec& written);
+
 }  // namespace outbox::config

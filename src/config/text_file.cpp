@@ -38,12 +38,16 @@ tl::unexpected<Error> failed(int error) {
 Result<TextFile> read_text_file(const std::string& path, std::size_t most_bytes) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return failed(errno);
+  return read_text(file.get(), most_bytes);
+}
+
+Result<TextFile> read_text(int fd, std::size_t most_bytes) {
   struct stat status {};
-  if (fstat(file.get(), &status) != 0) return failed(errno);
+  if (fstat(fd, &status) != 0) return failed(errno);
   TextFile read_file{.text = {}, .mode = status.st_mode};
   std::array<char, 16384> buffer{};
   while (true) {
-    const ssize_t got = read(file.get(), buffer.data(), buffer.size());
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
     if (got == 0) return read_file;
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failed(errno);

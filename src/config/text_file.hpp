@@ -16,5 +16,7 @@ struct TextFile {
 
 /// The message of an error is the bare reason ("No such file or directory"); the caller names the file.
 [[nodiscard]] Result<TextFile> read_text_file(const std::string& path, std::size_t most_bytes);
+/// From a descriptor, which stays the caller's.
+[[nodiscard]] Result<TextFile> read_text(int fd, std::size_t most_bytes);
 
 }  // namespace outbox::config

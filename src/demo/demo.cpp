@@ -248,7 +248,9 @@ class Demo {
     const std::string text = options_.json ? json(outcome) + "\n" : table(options_, outcome);
     (void)std::fputs(text.c_str(), stdout);
     if (folder_.kept())
-      (void)std::fprintf(options_.json ? stderr : stdout, "Kept: %s\n", folder_.path().c_str());
+      (void)std::fprintf(options_.json ? stderr : stdout,
+                         "Kept: %s\n  shop       %s\n  delivered  %s\n", folder_.path().c_str(),
+                         shop_->place().c_str(), destination_->place().c_str());
     (void)std::fflush(stdout);
     if (outcome.broken()) return Ending::broken;
     return outcome.interrupted ? Ending::interrupted : Ending::held;

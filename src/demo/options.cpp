@@ -1,5 +1,7 @@
 #include "demo/options.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace outbox::demo {
@@ -7,6 +9,7 @@ namespace {
 
 constexpr int kMostSeconds = 3600;
 constexpr int kMostWriters = 64;
+constexpr int kMostKillsPerSecond = 2;
 
 Status out_of_range(const std::string& option, int value, int least, int most) {
   return fail(Errc::invalid_argument, option + " " + std::to_string(value) + " is out of range",
@@ -19,6 +22,8 @@ bool begins_with(const std::string& text, std::string_view prefix) {
 
 }  // namespace
 
+int default_kills(int seconds) { return std::min(5, kMostKillsPerSecond * seconds); }
+
 Status check_options(const DemoOptions& options) {
   if (options.seconds < 1 || options.seconds > kMostSeconds) {
     return out_of_range("--seconds", options.seconds, 1, kMostSeconds);
@@ -27,8 +32,9 @@ Status check_options(const DemoOptions& options) {
     return out_of_range("--writers", options.writers, 1, kMostWriters);
   }
   // Between two kills the relay must come up and deliver something.
-  if (options.kills < 0 || options.kills > 2 * options.seconds) {
-    return out_of_range("--kills", options.kills, 0, 2 * options.seconds);
+  const int most_kills = kMostKillsPerSecond * options.seconds;
+  if (options.kills < 0 || options.kills > most_kills) {
+    return out_of_range("--kills", options.kills, 0, most_kills);
   }
   if (options.sink != "file" && options.sink != "kafka") {
     return fail(Errc::invalid_argument, "--sink " + options.sink + " is not known to the demo",

@@ -17,7 +17,7 @@ struct DemoOptions {
   int seconds{10};
   /// Threads that sell. 1 to 64. Default: 4.
   int writers{4};
-  /// How often the relay is killed; at most twice a second. Default: 5.
+  /// How often the relay is killed; at most twice a second. Default: default_kills().
   int kills{5};
   /// Keep the work folder (and the tables, and the topic).
   bool keep{false};
@@ -28,6 +28,9 @@ struct DemoOptions {
   /// Ourselves: `PROGRAM relay -c FILE` is the relay. Default: this executable.
   std::string program{"/proc/self/exe"};
 };
+
+/// 5, or fewer when the shop is not open long enough.
+[[nodiscard]] int default_kills(int seconds);
 
 /// Names the option that is wrong.
 [[nodiscard]] Status check_options(const DemoOptions& options);

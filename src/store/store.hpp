@@ -171,6 +171,7 @@ class Catalog {
   /// Creates it with its first cursor row, or changes it (config_version grows), in one transaction. True: something
   /// changed. A `start` of an existing subscription is not looked at.
   [[nodiscard]] virtual Result<bool> apply(const SubscriptionSpec& spec) = 0;
+  /// A stopped one stays stopped, with its reason.
   [[nodiscard]] virtual Status pause(std::string_view name, std::string_view reason) = 0;
   [[nodiscard]] virtual Status resume(std::string_view name) = 0;
   /// The relay's own: an event was rejected. Nothing is skipped; the subscription waits for resume.

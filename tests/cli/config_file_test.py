@@ -76,9 +76,39 @@ class Secrets(Case):
             self.assertIn("postgresql://app:***@db/shop?sslpassword=***&sslmode=require", result.out)
 
     def test_a_password_with_strange_characters_is_not_shown_either(self):
-        for url in ("postgresql://app:hu/sh@x@db/shop", "host=db password=hush user=x", "host=db password='hu sh' user=x"):
+        for url in ("postgresql://app:hu%2Fsh%40x@db/shop", "host=db password=hush user=x", "host=db password='hu sh' user=x"):
             shown = self.succeeds("config", "show", "--store", url).out
             self.assertNotRegex(shown, "hu.?sh")
+
+    def test_a_password_from_a_reference_needs_no_encoding(self):
+        """No driver sees a part of it as something else, which it would quote."""
+        for password in ("s3cr:et", "s3cr/et", "s3cr@et", "s3cr?et", "s3cr%et", "s3cr et", "s3cr'et\\", "#&=s3cr"):
+            for url in ("postgresql://app:${env:PW}@127.0.0.1:1/shop", "host=127.0.0.1 port=1 password=${env:PW} user=app",
+                        "host=127.0.0.1 port=1 password='${env:PW}' user=app",
+                        "postgresql://app@127.0.0.1:1/shop?password=${env:PW}", "postgresql://${env:BOTH}@127.0.0.1:1/shop"):
+                for arguments in (("status", "--store", url), ("status",)):
+                    self.write("outbox.toml", f'[store]\nurl = "{url}"\n')
+                    result = self.outbox(*arguments, env={"PW": password, "BOTH": "app:" + password})
+                    self.assertEqual(result.code, ERROR, (url, password))
+                    self.assertIn("127.0.0.1", result.err, (url, password))
+                    for part in ("s3cr", "et\"", "et@", "invalid"):
+                        self.assertNotIn(part, result.out + result.err, (url, password))
+
+    def test_a_password_that_must_be_encoded_is_refused_unseen(self):
+        for url in ("postgresql://app:s3cr@et@127.0.0.1:1/shop", "postgresql://app:s3cr/et@127.0.0.1:1/shop",
+                    "postgresql://app:s3cr?et@127.0.0.1:1/shop", "postgresql://app:12?s3cret@127.0.0.1:1/shop",
+                    "postgresql://app:s3cr%et@127.0.0.1:1/shop", "postgresql://app:12/s3cret@127.0.0.1:1/shop",
+                    "postgresql://app:s3cr et@127.0.0.1:1/shop"):
+            for verb in ("status", "migrate", "relay"):
+                result = self.fails(ERROR, verb, "--store", url, says=("store.url", "--store", "percent-encode"))
+                self.assertNotIn("s3cr", result.err)
+                self.assertNotIn("et@", result.err)
+
+    def test_addresses_that_are_fine(self):
+        for url in ("postgresql:///shop?host=/var/run", "postgresql://[::1]:5432/shop", "postgresql://a:1,b:2/shop",
+                    "postgresql://app:p%40s%3As@db:5432/shop?sslmode=require&application_name=a%20b", "postgresql://u@/x",
+                    "shop.db", "sqlite:/a/b c.db", "sqlite:x?y@z", "dbname=shop"):
+            self.succeeds("config", "check", "--store", url)
 
     def test_references_are_replaced(self):
         secret = self.write("password", "hush\n")
@@ -134,7 +164,7 @@ class Refusals(Case):
                            ("page = 0", ("expected an integer from 1 to 10000", "found 0")),
                            ("page = 1.5", ("expected an integer", "found a number with a fraction 1.5")),
                            ("lease = 15", ("expected a duration", "found an integer 15", 'lease = "15s"')),
-                           ('lease = "15"', ("expected a duration", 'found "15"', 'write "15s" for seconds')),
+                           ('lease = "15"', ("expected a duration", 'found "15"', 'lease = "15s")')),
                            ('lease = "15 parsecs"', ("expected a duration", "ms, s, min, h or d")),
                            ('lease = "1ms"', ("from 1s to 10min", 'found "1ms"')),
                            ('window_bytes = "16M"', ("expected a size", "KiB, MiB or GiB")),
@@ -152,12 +182,49 @@ class Refusals(Case):
         self.refused("relay = 5\n", "relay: expected a table, found an integer")
         self.refused("[subscription]\norders = 5\n", "subscription.orders: expected a table")
 
+    def test_stores_that_are_none(self):
+        self.refused_by_check('[store]\nurl = "mysql://app:hush@db/x"\n', "store.url", "mysql://", "bad.toml:2:7")
+        self.refused_by_check('[store]\nurl = "app:hush@db/x"\n', "store.url", "postgresql://USER@HOST")
+        self.refused_by_check('[store]\nschema = "My-Schema"\n', "store.schema", "bad.toml:2:10")
+
+    def refused_by_check(self, text, *says):
+        self.write("bad.toml", text)
+        self.assertNotIn("hush", self.fails(CHECK_FAILED, "config", "check", "-c", "bad.toml", says=says).err)
+
     def test_subscriptions(self):
         a = "[subscription.a]\n"
         self.refused(a + 'topic = "x"\n', "subscription.a.sink: is missing")
         self.refused(a + 'sink = "null"\nevent_types = "Order*"\n', "expected an array of strings", 'event_types = ["Order*"]')
         self.refused(a + 'sink = "null"\ntopic = "{nope}"\n', "topic", "nope", "bad.toml:3:1")
         self.refused('[subscription."a b"]\nsink = "null"\n', "subscription.a b", "name")
+
+    def test_a_number_without_a_unit_is_given_one_that_fits(self):
+        self.refused('[relay]\nsettle_interval = "50"\n', "relay.settle_interval", 'settle_interval = "50ms")')
+        self.refused("[relay]\nlease = 15\n", 'lease = "15s")')
+
+    def test_destinations_that_cannot_work(self):
+        a = '[subscription.a]\nsink = "kafka"\n'
+        brokers = '[subscription.a.kafka]\nbrokers = "b:9092"\n'
+        for topic in ("", "a b", "a/b", "..", "x" * 250):
+            self.refused(f'{a}topic = "{topic}"\n{brokers}', "subscription.a.topic", "bad.toml:3:1", "249")
+        for wrong in ("", ",", "b:9092,", "b:9092,,c:9092", "b:many", "b:0", ":9092", "b:99999"):
+            self.refused(f'{a}[subscription.a.kafka]\nbrokers = "{wrong}"\n', "subscription.a.kafka.brokers", "bad.toml:4:11")
+        for good in ("b", "b:1, c:2", "SSL://b:1", "[::1]:9092", "10.0.0.1:9092"):
+            self.write("good.toml", f'{a}topic = "x.{{event_type}}"\n[subscription.a.kafka]\nbrokers = "{good}"\n')
+            self.succeeds("config", "check", "-c", "good.toml")
+        self.refused('[subscription.a]\nsink = "custom"\n', 'found "custom"')
+
+    def test_one_file_for_two_subscriptions(self):
+        self.refused('[subscription.a]\nsink = "file"\nfile.path = "x.jsonl"\n'
+                     '[subscription.b]\nsink = "file"\nfile.path = "./x.jsonl"\n',
+                     "subscription.b.file.path: is the file of subscription a", "bad.toml:6:13")
+
+    def test_all_mistakes_of_a_subscription(self):
+        self.write("bad.toml", '[subscription.a]\nsink = "file"\ntopic = "{nope}"\nkey = "{nope}"\nevent_types = [""]\n'
+                               '[subscription.a.file]\npath = ""\nmode = "x"\n')
+        problems = self.outbox("config", "check", "-c", "bad.toml", "--json").json()
+        self.assertEqual(problems["file"], "bad.toml")
+        self.assertEqual(sorted(p["line"] for p in problems["problems"]), [3, 4, 5, 7, 8], problems)
 
     def test_settings_of_sinks(self):
         a = '[subscription.a]\nsink = "file"\n'

@@ -86,12 +86,22 @@ class OnSqliteAndFile(Demo):
     def test_keep_keeps_what_can_be_looked_at(self):
         result = self.succeeds("demo", "--keep", "--seconds", "1", "--kills", "1")
         (folder,) = self.work.iterdir()
-        self.assertIn(f"Kept: {folder}", result.out)
+        for part in (f"Kept: {folder}", str(folder / "shop.db"), str(folder / "delivered.jsonl")):
+            self.assertIn(part, result.out)
         names = {path.name for path in folder.iterdir()}
         self.assertLessEqual({"shop.db", "delivered.jsonl", "relay.toml", "relay.log"}, names)
         first = json.loads((folder / "delivered.jsonl").read_text(encoding="utf-8").splitlines()[0])
         self.assertEqual(first["event_type"], "OrderPlaced")
         self.assertEqual(set(first["body"]), {"order", "customer", "version", "cents"})
+
+    def test_keep_says_where_beside_json_too(self):
+        result = self.succeeds("demo", "--keep", "--json", "--seconds", "1", "--kills", "0")
+        (folder,) = self.work.iterdir()
+        self.assertEqual(set(result.json()), NUMBERS)
+        self.assertIn(str(folder / "shop.db"), result.err)
+
+    def test_a_short_demo_has_fewer_kills(self):
+        self.held(self.run_demo("--seconds", "1"), kills=2)
 
     def test_an_existing_file_is_not_touched(self):
         mine = self.write("mine.db", "mine")
@@ -103,7 +113,10 @@ class OnSqliteAndFile(Demo):
         for arguments, says in ((("--seconds", "0"), "--seconds 0"), (("--writers", "100"), "--writers 100"),
                                 (("--seconds", "2", "--kills", "5"), "--kills 5"), (("--sink", "stdout"), "--sink stdout"),
                                 (("--sink", "kafka"), "--brokers"), (("--brokers", "x:1"), "--sink kafka"),
-                                (("--store", "mysql://x"), "--store"), (("--bogus",), "--bogus")):
+                                (("--store", "mysql://x"), "--store"), (("-c", "x.toml"), "-c"),
+                                (("--set", "relay.page=5"), "--set"), (("--log-level", "debug"), "--log-level"),
+                                (("--seconds", "999999999999999999999"), "too large"),
+                                (("--seconds", "999999999999"), "--seconds 999999999999 is out of range"), (("--bogus",), "--bogus")):
             self.fails(USAGE, "demo", *arguments, says=says)
 
     def test_a_store_that_cannot_be_made_is_one_clear_line(self):

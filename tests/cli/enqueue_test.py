@@ -2,11 +2,14 @@
 """outbox enqueue: one event from arguments, many from lines."""
 
 import json
+import os
+import socket
+import sqlite3
 import subprocess
 import unittest
 import uuid
 
-from program import Case, ERROR, INTERRUPTED, OnPostgres, OnSqlite, USAGE, jsonl, signal, wait_until
+from program import BINARY, Case, ERROR, INTERRUPTED, OnPostgres, OnSqlite, USAGE, jsonl, signal, wait_until
 
 ARGUMENTS = ("enqueue", "order", "42", "OrderPlaced")
 
@@ -105,6 +108,68 @@ class Enqueue:
                    says=("stdin:1", "0 events were committed"))
         self.assertEqual(self.events(), 0)
 
+    def test_an_input_that_cannot_be_read(self):
+        result = self.fails(ERROR, *self.at_store("enqueue", "--jsonl", "."),
+                            says=("cannot be read", "0 events were committed", "go on with line 1)"))
+        self.assertNotIn("correct the line", result.err)
+
+    def test_a_read_error_names_the_line_that_follows(self):
+        """Reading from the other end of a connection that was reset fails; what came before it is committed."""
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            process = self.spawn(*self.at_store("enqueue", "--jsonl"), stdin=theirs)
+            ours.sendall(jsonl(5).encode())
+            wait_until(lambda: self.events() == 5, "five events")
+            theirs.sendall(b"unread")  # What is closed with unread data resets the other end.
+            ours.close()
+            _, error = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, ERROR)
+        for part in ("stdin:6: cannot be read", "5 events were committed before it", "go on with line 6)"):
+            self.assertIn(part, error)
+
+    def ids_stop(self, output):
+        self.write("events.jsonl", jsonl(5000))
+        before = self.events()
+        run = subprocess.run([BINARY, *self.at_store("enqueue", "--jsonl", "events.jsonl", "--ids")], check=False, text=True,
+                             stdout=output, stderr=subprocess.PIPE, cwd=self.folder, env=self.environment, timeout=60)
+        self.assertEqual(run.returncode, ERROR, run)
+        self.assertEqual(self.events() - before, 1000)
+        self.assertRegex(run.stderr, r"^outbox: .*1000 events were committed \(hint: go on with line 1001\)\n$")
+
+    def test_ids_that_cannot_be_written_end_it(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            self.ids_stop(full)
+        reader, writer = os.pipe()
+        os.close(reader)
+        self.ids_stop(writer)
+        os.close(writer)
+
+    def closed(self, redirection, *arguments):
+        return subprocess.run(["sh", "-c", f'exec "$@" {redirection}', "sh", BINARY, *self.at_store(*arguments)],
+                              check=False, capture_output=True, text=True, cwd=self.folder, env=self.environment, timeout=60)
+
+    def test_a_closed_stdin_is_an_error(self):
+        run = self.closed("<&-", "enqueue", "--jsonl")
+        self.assertEqual(run.returncode, ERROR, run)
+        self.assertIn("stdin:1: cannot be read", run.stderr)
+        run = self.closed("<&-", *ARGUMENTS, "-", "--content-type", "text/plain")
+        self.assertEqual(run.returncode, ERROR, run)
+        self.assertEqual(self.events(), 0)
+
+    def test_a_closed_stdout_takes_nothing(self):
+        run = self.closed(">&- 2>&-", *ARGUMENTS, "{}")
+        self.assertEqual(run.returncode, ERROR, run)
+        self.assertEqual(self.events(), 1)
+        self.succeeds(*self.at_store("status"))
+
+    def test_an_interrupted_payload(self):
+        process = self.spawn(*self.at_store(*ARGUMENTS, "-"), stdin=subprocess.PIPE)
+        threads = f"/proc/{process.pid}/task"
+        wait_until(lambda: len(os.listdir(threads)) > 1, "the thread that waits for signals")
+        wait_until(lambda: process.send_signal(signal.SIGINT) or process.poll() is not None, "the end")
+        self.assertEqual(process.wait(timeout=30), INTERRUPTED)
+        self.assertEqual(self.events(), 0)
+
     def test_a_missing_file(self):
         self.fails(ERROR, *self.at_store("enqueue", "--jsonl", "nope.jsonl"), says="nope.jsonl")
 
@@ -135,7 +200,23 @@ class Enqueue:
 
 
 class EnqueueSqlite(OnSqlite, Enqueue, Case):
-    pass
+    def through_the_view(self, content_type, headers="{}"):
+        """What is wrong, or none."""
+        with sqlite3.connect(self.folder / "shop.db") as database:
+            try:
+                database.execute("INSERT INTO outbox_new_event (aggregate_type, aggregate_id, event_type, payload, content_type,"
+                                 " headers) VALUES ('order', '42', 'OrderPlaced', '{}', ?, ?)", (content_type, headers))
+            except sqlite3.IntegrityError as error:
+                return str(error)
+        return None
+
+    def test_the_view_takes_the_content_types_that_we_take(self):
+        for text in ("text/plain", "application/x-y+json; charset=utf-8", " text/plain ;x", "", "a", "a/b/c", "/b", "a/", "a b/c",
+                     "a/b;\n", "a/\u00e4", "x;a/b", "a/[b"):
+            ours = self.outbox(*self.at_store(*ARGUMENTS, "{}", "--content-type", text)).code == 0
+            self.assertEqual(self.through_the_view(text) is None, ours, text)
+        self.assertIn("content_type: is not a media type", self.through_the_view("json"))
+        self.assertIn("content-type is said twice", self.through_the_view(None, '{"Content-Type": "text/plain"}'))
 
 
 class EnqueuePostgres(OnPostgres, Enqueue, Case):

@@ -54,6 +54,15 @@ class MigrateSqlite(Migrate, Case):
             tables = {row[0] for row in database.execute("SELECT name FROM sqlite_master")}
         self.assertIn("outbox_event", tables)
 
+    def test_what_is_printed_makes_a_store(self):
+        printed = self.succeeds(*self.at_store("migrate", "--print")).out
+        with sqlite3.connect(self.folder / "shop.db") as database:
+            database.executescript(printed)
+        self.assertTrue(self.succeeds(*self.at_store("migrate", "--status", "--json")).json()["current"])
+        self.succeeds(*self.at_store("status"))
+        self.succeeds(*self.at_store("enqueue", "a", "b", "c", "{}"))
+        self.assertEqual(self.succeeds(*self.at_store("migrate", "--json")).json(), {"applied": []})
+
     def test_a_schema_that_is_too_new(self):
         self.migrate()
         with sqlite3.connect(self.folder / "shop.db") as database:
@@ -76,7 +85,7 @@ class MigrateSqlite(Migrate, Case):
     def test_something_that_is_no_database(self):
         self.write("shop.db", "this is not a database, only a text that is long enough to look like a header" * 20)
         for verb in ("status", "migrate"):
-            self.fails(ERROR, *self.at_store(verb), says="not a database")
+            self.fails(ERROR, *self.at_store(verb), says=("not a database", "shop.db"))
 
     def refused_as_nobody(self, *verb):
         """Root may write everywhere; so when we are root, as somebody who may not."""

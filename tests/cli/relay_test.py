@@ -2,7 +2,9 @@
 """outbox relay: from the store to a file, and how it stops."""
 
 import json
+import os
 import subprocess
+import time
 import unittest
 
 from program import Case, ERROR, FILE_SUBSCRIPTION, INTERRUPTED, OK, OnPostgres, OnSqlite, jsonl, signal, wait_until
@@ -99,7 +101,8 @@ class Relay:
         self.succeeds("subscription", "pause", "orders", "--reason", "holiday")
         self.succeeds("enqueue", "order", "1", "OrderPlaced", "{}")
         process = self.relay()
-        wait_until(lambda: "delivering" in self.log(), "the relay")
+        wait_until(lambda: "delivering generation" in self.log(), "the relay")
+        self.assertRegex(self.log(), r"subscription is paused .* subscription=orders reason=holiday")
         row = self.succeeds("status", "--json").json()["subscriptions"][0]
         self.assertEqual((row["state"], row["reason"], row["pending"]), ("paused", "holiday", 1))
         self.assertEqual(self.lines(), [])
@@ -149,7 +152,32 @@ class RelaySqlite(OnSqlite, Relay, Case):
 
 
 class RelayPostgres(OnPostgres, Relay, Case):
-    pass
+    def hang(self, process):
+        """Stops the servers of the relay's connections, in a database that only this test uses."""
+        pids = [int(pid) for pid in self.sql(
+            f"SELECT pid FROM pg_stat_activity WHERE datname = '{self.flags[1]}' AND pid <> pg_backend_pid()").split()]
+        self.assertTrue(pids)
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGSTOP)
+            except (PermissionError, ProcessLookupError):
+                self.skipTest("the database's processes are not ours to stop")
+            self.addCleanup(os.kill, pid, signal.SIGCONT)
+
+    def test_a_database_that_hangs_does_not_hold_up_the_end(self):
+        database = self.flags[1]
+        self.sql(f"CREATE DATABASE {database}")
+        self.addCleanup(self.sql, f"DROP DATABASE {database} WITH (FORCE)")
+        self.store = self.store.rsplit("/", 1)[0] + "/" + database
+        self.migrate()
+        self.config(FILE_SUBSCRIPTION, '[relay]\ngrace = "100ms"\n')
+        process = self.relay()
+        wait_until(lambda: "delivering generation" in self.log(), "the relay")
+        self.hang(process)
+        began = time.monotonic()
+        self.stop(process, code=INTERRUPTED)
+        self.assertLess(time.monotonic() - began, 15)
+        self.assertIn("does not answer", self.log())
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 
 import unittest
 
-from program import Case, FILE_SUBSCRIPTION, OnPostgres, OnSqlite, jsonl
+from program import Case, FILE_SUBSCRIPTION, OnPostgres, OnSqlite, USAGE, jsonl
 
 
 class Status:
@@ -26,6 +26,9 @@ class Status:
         self.assertRegex(row["oldest_pending_at"], r"^\d{4}-\d\d-\d\dT.*Z$")
         self.assertIsNone(row["stopped_event"])
         self.assertRegex(self.succeeds("status").out, r"(?m)^orders +active +file +20 ")
+
+    def test_a_limit_of_nothing_is_refused(self):
+        self.fails(USAGE, "status", "--limit", "0", says="--limit 0")
 
     def test_counting_has_a_limit(self):
         self.succeeds("subscription", "apply")

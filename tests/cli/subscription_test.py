@@ -47,14 +47,42 @@ class Subscription:
         self.assertEqual(self.apply(kafka % "hushhush"), '~ a changed kafka.sasl.password: "***" -> "***"\n')
         self.assertNotIn("hush", self.succeeds("subscription", "list", "--json").out)
 
+    def test_what_came_from_a_reference_is_not_shown(self):
+        kafka = ('[subscription.a]\nsink = "kafka"\ntopic = "${env:WHAT}"\nevent_types = ["${env:WHAT}"]\n'
+                 'headers = { tenant = "${env:WHAT}", plain = "seen" }\n[subscription.a.kafka]\nbrokers = "b:1"\n'
+                 'sasl.username = "${env:WHAT}"\nsasl.oauthbearer.config = "scope=hush"\n')
+        self.config(kafka)
+        for secret in ("hush1", "hush2"):
+            applied = self.succeeds("subscription", "apply", env={"WHAT": secret}).out
+            self.assertNotIn("hush", applied)
+        self.assertIn('~ a changed topic: "***" -> "***"\n', applied)
+        self.assertIn('~ a changed kafka.sasl.username: "***" -> "***"\n', applied)
+        for verb in (("subscription", "list"), ("subscription", "list", "--json"), ("config", "show"), ("config", "show", "--json")):
+            shown = self.succeeds(*verb).out
+            self.assertNotIn("hush", shown)
+        self.assertIn("seen", self.succeeds("subscription", "list", "--json").out)
+
     def test_pause_and_resume(self):
         self.apply(FILE_SUBSCRIPTION)
-        self.succeeds("subscription", "pause", "orders")
+        self.assertEqual(self.succeeds("subscription", "pause", "orders").out, "orders paused: paused by hand\n")
         listed = self.succeeds("subscription", "list", "--json").json()["subscriptions"][0]
         self.assertEqual((listed["state"], listed["reason"]), ("paused", "paused by hand"))
         self.succeeds("subscription", "resume", "orders")
         listed = self.succeeds("subscription", "list", "--json").json()["subscriptions"][0]
         self.assertEqual((listed["state"], listed["reason"]), ("active", None))
+
+    def stopped(self):
+        """As the relay does it when an event is rejected."""
+        table = f"{self.flags[1]}.subscription" if self.flags else "outbox_subscription"
+        self.sql(f"UPDATE {table} SET state = 'stopped', reason = 'too large', stopped_seq = 7 WHERE name = 'orders'")
+
+    def test_a_stopped_one_that_is_paused_stays_stopped(self):
+        self.apply(FILE_SUBSCRIPTION)
+        self.stopped()
+        self.assertEqual(self.succeeds("subscription", "pause", "orders", "--reason", "holiday").out,
+                         "orders stays stopped: too large\n")
+        listed = self.succeeds("subscription", "list", "--json").json()["subscriptions"][0]
+        self.assertEqual((listed["state"], listed["reason"]), ("stopped", "too large"))
 
     def test_unknown_names(self):
         self.apply(FILE_SUBSCRIPTION)

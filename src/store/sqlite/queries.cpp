@@ -133,8 +133,11 @@ constexpr std::string_view kFirstSettlement =
     "/* write first cursor */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position, at)"
     " VALUES (?1, 'reset', (SELECT generation FROM outbox_meta WHERE one = 1), 1, ?2, ?2, ?3)";
+// A stopped one stays stopped, and keeps why: its first event would be rejected again.
 constexpr std::string_view kPause =
-    "/* pause subscription */ UPDATE outbox_subscription SET state = 'paused', reason = ?2,"
+    "/* pause subscription */ UPDATE outbox_subscription SET"
+    " state = CASE state WHEN 'active' THEN 'paused' ELSE state END,"
+    " reason = CASE state WHEN 'stopped' THEN reason ELSE ?2 END,"
     " changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1 RETURNING id";
 constexpr std::string_view kResume =
     "/* resume subscription */ UPDATE outbox_subscription SET state = 'active', reason = '', stopped_seq = NULL,"

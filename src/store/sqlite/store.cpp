@@ -39,7 +39,11 @@ class SqliteStore final : public Store {
  public:
   explicit SqliteStore(std::string path) : path_(std::move(path)) {}
 
-  Result<std::vector<std::string>> migrate() override { return sqlite::migrate(path_); }
+  Result<std::vector<std::string>> migrate() override {
+    auto applied = sqlite::migrate(path_);
+    if (!applied) return fail(named(applied.error()));
+    return applied;
+  }
 
   Result<SchemaState> schema_state() override {
     auto connection = connect();
@@ -83,9 +87,17 @@ class SqliteStore final : public Store {
   }
 
  private:
+  /// The first statement finds that it is no database, and does not say which file.
+  [[nodiscard]] Error named(Error error) const {
+    if (error.message.find(path_) == std::string::npos) error.message += ": " + path_;
+    return error;
+  }
+
   [[nodiscard]] Result<Connection> connect(const ConnectOptions& options = {}) const {
     if (Status status = check_path(path_, false); !status) return pass(status);
-    return Connection::open(path_, options);
+    auto connection = Connection::open(path_, options);
+    if (!connection) return fail(named(connection.error()));
+    return connection;
   }
 
   template <class Part, class Implementation, class... Args>
@@ -108,11 +120,15 @@ Result<std::unique_ptr<Store>> open(const StoreOptions& options) {
   return std::unique_ptr<Store>(std::make_unique<SqliteStore>(std::move(*path)));
 }
 
+// What migrate() does, as a script for sqlite3(1). WAL is a property of the file, and is set outside of transactions.
 std::string print_migrations() {
-  std::string text;
+  std::string text = "PRAGMA journal_mode = WAL;\n";
   for (const Migration& migration : migrations()) {
-    text +=
-        "-- migration " + std::string(migration.name) + "\n" + std::string(migration.sql) + "\n";
+    text += "-- migration " + std::string(migration.name) + "\nBEGIN IMMEDIATE;\n" +
+            std::string(migration.sql) +
+            "\nINSERT INTO outbox_migration (version, name, checksum) VALUES (" +
+            std::to_string(migration.version) + ", '" + std::string(migration.name) + "', '" +
+            std::string(migration.checksum) + "');\nCOMMIT;\n";
   }
   return text;
 }

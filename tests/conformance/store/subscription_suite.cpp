@@ -83,6 +83,11 @@ TEST_P(SubscriptionSuite, pauses_stops_and_resumes) {
   EXPECT_EQ(row.reason, "rejected: too large");
   EXPECT_EQ(row.stopped_seq, 17);
   EXPECT_EQ(row.stopped_event, event.str());
+  ASSERT_TRUE(ok((*catalog)->pause("mails", "maintenance of the mail server")));
+  row = row_of("mails");
+  EXPECT_EQ(row.state, store::SubscriptionState::stopped);
+  EXPECT_EQ(row.reason, "rejected: too large") << "why it stopped would be lost";
+  EXPECT_EQ(row.stopped_seq, 17);
   ASSERT_TRUE(ok((*catalog)->resume("mails")));
   row = row_of("mails");
   EXPECT_EQ(row.state, store::SubscriptionState::active);

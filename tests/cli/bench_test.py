@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""outbox bench: what it refuses. The figures themselves are for a quiet machine."""
+
+import subprocess
+import unittest
+import uuid
+
+from program import Case, ERROR, POSTGRES, USAGE
+
+
+class Bench(Case):
+    def test_wrong_usage(self):
+        for arguments, says in ((("--length", "0s"), "--length"), (("--repeats", "0"), "--repeats"),
+                                (("--repeats", "101"), "--repeats"), (("--events", "1"), "--events"),
+                                (("nope",), 'unknown benchmark "nope"'), (("kafka",), "--brokers")):
+            self.fails(USAGE, "bench", *arguments, "--store", "sqlite:shop.db", says=says)
+
+    def test_without_a_store(self):
+        self.fails(USAGE, "bench", says=("no store", "--store"))
+
+
+class BenchPostgres(Case):
+    def setUp(self):
+        if not POSTGRES:
+            self.skipTest("OUTBOX_TEST_POSTGRES is not set: no PostgreSQL server")
+        super().setUp()
+        self.database = "cli_" + uuid.uuid4().hex[:12]
+        self.sql(POSTGRES, f"CREATE DATABASE {self.database}")
+        self.addCleanup(self.sql, POSTGRES, f"DROP DATABASE {self.database} WITH (FORCE)")
+        self.store = POSTGRES.rsplit("/", 1)[0] + "/" + self.database
+
+    @staticmethod
+    def sql(url, statement):
+        return subprocess.run(["psql", url, "-qXAtc", statement], check=True, capture_output=True, text=True).stdout
+
+    def test_a_schema_that_is_not_its_own_stays(self):
+        self.sql(self.store, "CREATE SCHEMA outbox_bench CREATE TABLE mine (n int)")
+        self.fails_with_figures(ERROR, "schema outbox_bench exists and is not the benchmarks'")
+        self.assertEqual(self.sql(self.store, "SELECT count(*) FROM outbox_bench.mine"), "0\n")
+
+    def fails_with_figures(self, code, says):
+        result = self.outbox("bench", "drain", "--events", "1000", "--repeats", "1", "--length", "100ms", "--store", self.store)
+        self.assertEqual(result.code, code, result)
+        self.assertIn(says, result.err)
+
+    def test_what_a_killed_run_left_is_replaced(self):
+        self.sql(self.store, "CREATE SCHEMA outbox_bench; COMMENT ON SCHEMA outbox_bench IS 'made by outbox bench'")
+        result = self.outbox("bench", "drain", "--events", "1000", "--repeats", "1", "--length", "100ms", "--store", self.store)
+        self.assertNotEqual(result.code, ERROR, result)  # the figure itself may be missed
+        self.assertEqual(self.sql(self.store, "SELECT count(*) FROM pg_namespace WHERE nspname = 'outbox_bench'"), "0\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
