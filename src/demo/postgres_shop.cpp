@@ -22,7 +22,8 @@ constexpr const char* kShopSchema = "outbox_demo_shop";
 constexpr const char* kMarker = "made by outbox demo, may be dropped";
 
 // Held by a running demo, on its own session.
-constexpr const char* kLock = "SELECT pg_try_advisory_lock(hashtextextended('outbox demo', 0::bigint))";
+constexpr const char* kLock =
+    "SELECT pg_try_advisory_lock(hashtextextended('outbox demo', 0::bigint))";
 // Outboxes, under whatever name.
 constexpr const char* kOutboxes =
     "SELECT n.nspname FROM pg_namespace n WHERE EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND "

@@ -206,8 +206,9 @@ class Relay::Impl {
       note_trouble(status.error());
       if (!trust_.holds(Clock::now())) shelf_.rest();
       // One that began and broke at once has not shown that anything is well again.
+      const auto since = std::exchange(served_since_, {});
       const bool served_well =
-          served_since_ && Clock::now() - *std::exchange(served_since_, {}) >= kSoundTenure;
+          std::exchange(has_settled_, false) || (since && Clock::now() - *since >= kSoundTenure);
       if (served_well) told_.clear();
       failures = served_well ? 1 : failures + 1;
       pause(backoff(kReconnect, failures, static_cast<std::uint64_t>(getpid())));
@@ -242,6 +243,8 @@ class Relay::Impl {
       auto standing = relay::renew(*membership_, options_.lease, trust_);
       if (!standing || standing->owner) return standing;
       shelf_.rest();
+      // What an earlier tenure of ours left in doubt is the owner's now.
+      stop_report_ = {.drained = true, .abandoned = 0};
       if (!std::exchange(told, true))
         log::info("waiting for the lanes owner=\"{}\"", standing->other);
       const TimePoint renew = Clock::now() + options_.lease / 3;
@@ -265,6 +268,7 @@ class Relay::Impl {
     publish(tenure.get(), generation);
     served_since_ = Clock::now();
     Status status = tend_until_it_ends(*tenure, lease);
+    has_settled_ = tenure->has_settled();
     publish(nullptr, generation);
     // Asked to stop: everything in order. Otherwise the store or the lanes are lost: nothing more is written, and what
     // the sinks have in flight gets a moment to become known, so that it is not sent twice.
@@ -380,6 +384,7 @@ class Relay::Impl {
   std::unique_ptr<store::Membership> membership_;
   StopReport stop_report_{.drained = true, .abandoned = 0};
   std::optional<TimePoint> served_since_;
+  bool has_settled_{false};
   std::string told_;  ///< The trouble that was logged last.
 
   std::mutex control_;  ///< start() and stop(), one after the other.

@@ -66,6 +66,7 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
     failed_(status.error());
     return false;
   }
+  has_written_.store(true, std::memory_order_relaxed);
   for (const Job& job : jobs) job.written();
   return true;
 }

@@ -30,6 +30,8 @@ class Settler {
   void start();
   /// Any thread. `written` is called from the settler's thread once the rows are committed; not when they failed.
   void settle(std::vector<store::Settlement> rows, std::function<void()> written);
+  /// At least once the store took what was given.
+  [[nodiscard]] bool has_written() const { return has_written_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t statements() const {
     return statements_.load(std::memory_order_relaxed);
   }
@@ -48,6 +50,7 @@ class Settler {
   std::function<void(const Error&)> failed_;
   std::chrono::steady_clock::time_point flushed_at_{};
   std::atomic<std::uint64_t> statements_{0};
+  std::atomic<bool> has_written_{false};
 
   std::mutex mutex_;
   std::condition_variable_any changed_;

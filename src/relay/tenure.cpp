@@ -159,6 +159,11 @@ void Tenure::broke(const Error& error) {
   bell_();
 }
 
+bool Tenure::has_settled() const {
+  const std::scoped_lock lock(mutex_);
+  return settler_ != nullptr && settler_->has_written();
+}
+
 std::optional<Error> Tenure::failure() const {
   const std::scoped_lock lock(mutex_);
   return failure_;

@@ -74,6 +74,8 @@ class Tenure {
   [[nodiscard]] Status begin(std::int64_t generation);
   /// Looks for changed subscriptions and for what the loops reported; the keeper calls it about once a second.
   [[nodiscard]] Status tend();
+  /// It delivered something, and the store took the settlement.
+  [[nodiscard]] bool has_settled() const;
   /// Any thread: what ended it, if something did.
   [[nodiscard]] std::optional<Error> failure() const;
   /// Ends it. `settle`: write what is done (the store and the lanes are still ours).

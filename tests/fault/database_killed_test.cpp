@@ -116,6 +116,11 @@ TEST_F(DatabaseKilled, at_the_moment_of_delivery_the_event_is_on_the_disk) {
         << "delivered, and gone";
     ++*crashed;
   }
+  // Until it has read and settled again what the last crash took back.
+  EXPECT_TRUE(eventually([&] {
+    const RelayReport report = relay->report();
+    return report.owner && report.generation > 4 && report.fetches > 300;
+  }));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
 }
 
