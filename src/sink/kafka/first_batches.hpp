@@ -26,7 +26,10 @@ class FirstBatches {
     const Place& at = places_[place];
     return at.in_flight == 0 || (at.known && now - at.acked < kRemembered);
   }
-  void sent(std::size_t place) { ++places_[place].in_flight; }
+  void sent(std::size_t place) {
+    if (place >= places_.size()) places_.resize(place + 1);
+    ++places_[place].in_flight;
+  }
   void acked(std::size_t place, TimePoint now) {
     places_[place].known = true;
     places_[place].acked = now;

@@ -119,7 +119,9 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
   const std::int64_t timestamp = now_ms();
   for (std::size_t i = 0; i < room; ++i) {
     const Client::Place place = client_->place(messages[i]);
-    if (!first_batches_.may_send(place.number, now)) return i;
+    // Nobody knows yet which partition it will be, so nobody knows whether that one knows the producer.
+    const bool anywhere = place.partition == RD_KAFKA_PARTITION_UA;
+    if (anywhere ? in_flight_.size() > 0 : !first_batches_.may_send(place.number, now)) return i;
     const std::size_t slot =
         in_flight_.add(messages[i].token, seq_of(messages[i]), bytes_of(messages[i]), place.number);
     const auto code = client_->produce(messages[i], place.partition, slot, timestamp);

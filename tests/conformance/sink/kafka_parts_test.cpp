@@ -5,6 +5,7 @@
 
 #include "sink/kafka/client.hpp"
 #include "sink/kafka/error_map.hpp"
+#include "sink/kafka/first_batches.hpp"
 #include "sink/kafka/in_flight.hpp"
 #include "sink/kafka/suspects.hpp"
 #include "sink/registry.hpp"
@@ -226,6 +227,35 @@ TEST(KafkaSuspects, that_never_come_back_are_forgotten) {
   EXPECT_TRUE(suspects.any());
   suspects.settled(1099);
   EXPECT_FALSE(suspects.any());
+}
+
+TEST(KafkaFirstBatches, one_message_goes_to_a_partition_until_it_is_acked) {
+  sink::kafka::FirstBatches first;
+  const auto now = std::chrono::steady_clock::now();
+  ASSERT_TRUE(first.may_send(3, now));
+  first.sent(3);
+  EXPECT_FALSE(first.may_send(3, now));
+  EXPECT_TRUE(first.may_send(2, now)) << "another partition";
+  first.not_acked(3);
+  ASSERT_TRUE(first.may_send(3, now));
+  first.sent(3);
+  EXPECT_FALSE(first.may_send(3, now)) << "a failure proves nothing";
+  first.acked(3, now);
+  first.sent(3);
+  EXPECT_TRUE(first.may_send(3, now));
+}
+
+TEST(KafkaFirstBatches, a_partition_forgets_a_silent_producer_and_never_knew_a_new_one) {
+  sink::kafka::FirstBatches first;
+  const auto now = std::chrono::steady_clock::now();
+  first.sent(0);
+  first.acked(0, now);
+  first.sent(0);
+  EXPECT_TRUE(first.may_send(0, now));
+  EXPECT_FALSE(first.may_send(0, now + sink::kafka::FirstBatches::kRemembered));
+  first.clear();
+  first.sent(0);
+  EXPECT_FALSE(first.may_send(0, now));
 }
 
 }  // namespace
