@@ -167,6 +167,8 @@ CREATE TABLE {schema}.subscription (
   reason          text NOT NULL DEFAULT '',
   stopped_seq     bigint,
   stopped_event   uuid,
+  trouble         text NOT NULL DEFAULT '',  -- why it does not get on although it is active, in its relay's words
+  trouble_since   timestamptz,
   created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
   changed_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );

@@ -54,6 +54,8 @@ CREATE TABLE outbox_subscription (
   reason          TEXT NOT NULL DEFAULT '',
   stopped_seq     INTEGER,
   stopped_event   TEXT NOT NULL DEFAULT '',
+  trouble         TEXT NOT NULL DEFAULT '',  -- why it does not get on although it is active, in its relay's words
+  trouble_since   TEXT NOT NULL DEFAULT '',
   created_at      TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
   changed_at      TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
 );

@@ -1,4 +1,5 @@
 // outbox status: what every subscription and relay is doing.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,14 @@ View look(const Options& options, const config::Loaded& loaded) {
   return view;
 }
 
+/// The relay's word on an active subscription, which counts while a relay is there to take it back.
+std::string trouble_of(const View& view, const store::SubscriptionRow& row) {
+  const bool told = row.state == store::SubscriptionState::active &&
+                    std::any_of(view.relays.begin(), view.relays.end(),
+                                [](const auto& relay) { return relay.owner && relay.alive; });
+  return told ? row.trouble : std::string();
+}
+
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 std::string pending_text(const store::SubscriptionProgress& progress) {
@@ -58,6 +67,8 @@ void print_subscriptions(const View& view) {
     table.add({row.spec.name, store::to_string(row.state), row.spec.sink, pending_text(progress),
                or_dash(progress.last_settled_at), or_dash(progress.oldest_pending_at)});
     if (!row.reason.empty()) table.note("  reason: " + row.reason);
+    if (const std::string trouble = trouble_of(view, row); !trouble.empty())
+      table.note("  waits since " + row.trouble_since + ": " + trouble);
     if (row.stopped_seq) {
       table.note("  stopped at event " + row.stopped_event + " (seq " +
                  std::to_string(*row.stopped_seq) + "); outbox subscription resume " +
@@ -80,10 +91,13 @@ void print_relays(const View& view) {
   table.print();
 }
 
-void put(Json& json, const Line& line) {
+void put(Json& json, const View& view, const Line& line) {
   const auto& [row, progress] = line;
+  const std::string trouble = trouble_of(view, row);
   json.object().member("name", row.spec.name).member("state", store::to_string(row.state));
-  json.member_or_null("reason", row.reason).member("sink", row.spec.sink).key("stopped_event");
+  json.member_or_null("reason", row.reason).member_or_null("trouble", trouble);
+  json.member_or_null("trouble_since", trouble.empty() ? std::string() : row.trouble_since);
+  json.member("sink", row.spec.sink).key("stopped_event");
   if (row.stopped_seq) {
     json.object().member("id", row.stopped_event).member("seq", *row.stopped_seq).end();
   } else {
@@ -101,7 +115,7 @@ void put(Json& json, const Line& line) {
 void print_json(const View& view) {
   Json json;
   json.object().member("store", view.store).key("subscriptions").array();
-  for (const auto& line : view.subscriptions) put(json, line);
+  for (const auto& line : view.subscriptions) put(json, view, line);
   json.end().key("relays").array();
   for (const auto& relay : view.relays) {
     json.object().member("id", relay.id).member("name", relay.name).member("owner", relay.owner);

@@ -306,6 +306,13 @@ bool SubscriptionLoop::is_over(TimePoint now) {
 
 // ---- what others see
 
+/// A destination that was opened again has not shown yet that it takes anything.
+std::string SubscriptionLoop::trouble() const {
+  if (core_.mode() == Mode::rejected) return core_.rejection()->error.text();
+  const bool shown = core_.mode() == Mode::delivering && core_.window_events() == 0;
+  return core_.failures() > 0 && !shown ? core_.last_failure().text() : std::string();
+}
+
 void SubscriptionLoop::publish_state() {
   const Mode mode = core_.mode();
   const bool changed = mode != logged_;
@@ -321,9 +328,7 @@ void SubscriptionLoop::publish_state() {
   {
     const std::scoped_lock lock(box_->mutex);
     report_.state = to_string(mode);
-    report_.reason = mode == Mode::rejected      ? core_.rejection()->error.text()
-                     : mode == Mode::backing_off ? core_.last_failure().text()
-                                                 : std::string();
+    report_.reason = trouble();
     report_.delivered = core_.acked();
     report_.filtered = core_.filtered();
     report_.in_window = core_.window_events();

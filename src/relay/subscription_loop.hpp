@@ -129,6 +129,7 @@ class SubscriptionLoop {
   void open_if_wanted(TimePoint now);
   void watch_trust(TimePoint now);
   void publish_state();
+  [[nodiscard]] std::string trouble() const;
   [[nodiscard]] bool is_over(TimePoint now);
   [[nodiscard]] bool trusted(TimePoint now);
   [[nodiscard]] bool is_cut();

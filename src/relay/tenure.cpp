@@ -214,7 +214,27 @@ Status Tenure::tend() {
   if (Status status = write_rejections(); !status) return status;
   auto rows = catalog_->subscriptions();
   if (!rows) return pass(rows);
-  return follow(*rows);
+  if (Status status = follow(*rows); !status) return status;
+  return tell_troubles(*rows);
+}
+
+/// What is in the table may be of the relay before us, so it is compared, not remembered.
+Status Tenure::tell_troubles(const std::vector<store::SubscriptionRow>& rows) {
+  for (const auto& row : rows) {
+    const bool active = row.state == store::SubscriptionState::active;
+    const std::string trouble = active ? trouble_of(row.spec.name) : std::string();
+    if (trouble == row.trouble) continue;
+    if (Status status = catalog_->tell(row.id, trouble); !status) return status;
+  }
+  return {};
+}
+
+std::string Tenure::trouble_of(const std::string& name) const {
+  const std::scoped_lock lock(mutex_);
+  if (const auto found = running_.find(name); found != running_.end())
+    return found->second.loop->report().reason;
+  const auto complaint = complaints_.find(name);
+  return complaint == complaints_.end() ? std::string() : complaint->second;
 }
 
 /// A rejected event stops its subscription, where a person can see it. Until that is written the loop rests anyway.

@@ -93,6 +93,8 @@ class Tenure {
       const store::SubscriptionRow& row);
   [[nodiscard]] Status write_rejections();
   [[nodiscard]] Status follow(const std::vector<store::SubscriptionRow>& rows);
+  [[nodiscard]] Status tell_troubles(const std::vector<store::SubscriptionRow>& rows);
+  [[nodiscard]] std::string trouble_of(const std::string& name) const;
   void retire(const std::string& name);
   void shelve(std::unique_ptr<SubscriptionLoop> loop, SubscriptionLoop::Stopped stopped);
   void complain(const std::string& name, const Error& error);

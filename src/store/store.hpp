@@ -132,6 +132,8 @@ struct SubscriptionRow {
   std::string reason;                       ///< Why it is paused or stopped.
   std::optional<std::int64_t> stopped_seq;  ///< The event that stopped it.
   std::string stopped_event;                ///< Its id.
+  std::string trouble;  ///< Why it does not get on although it is active; empty: nothing is known.
+  std::string trouble_since;  ///< RFC 3339.
 };
 
 /// What `status` shows beside a subscription.
@@ -177,6 +179,8 @@ class Catalog {
   /// The relay's own: an event was rejected. Nothing is skipped; the subscription waits for resume.
   [[nodiscard]] virtual Status stop(std::int32_t id, std::string_view reason, std::int64_t seq,
                                     const EventId& event) = 0;
+  /// The relay's own: what is the matter with an active subscription, for people; empty: nothing any more.
+  [[nodiscard]] virtual Status tell(std::int32_t id, std::string_view trouble) = 0;
   [[nodiscard]] virtual Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                               std::int64_t pending_limit) = 0;
   /// Sums up every settlement that is retained: for people, not for a loop.

@@ -26,8 +26,9 @@ class Relay:
 
     def lines(self, name="orders.jsonl"):
         path = self.folder / name
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        return [json.loads(line) for line in text.splitlines()]
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        whole = text[:text.rfind("\n") + 1]  # the relay may be writing the next one
+        return [json.loads(line) for line in whole.splitlines()]
 
     def relay(self, *arguments):
         """To a file: a pipe that nobody reads would fill up."""
@@ -93,6 +94,27 @@ class Relay:
         relay = wait_until(lambda: next((r for r in self.succeeds("status", "--json").json()["relays"] if r["owner"]), None),
                            "an owner")
         self.assertEqual((relay["name"], relay["alive"]), ("left", True))
+        self.stop(process)
+
+    def test_the_status_says_what_a_destination_suffers_from(self):
+        self.config(FILE_SUBSCRIPTION)
+        (self.folder / "orders.jsonl").mkdir()
+        self.succeeds("subscription", "apply")
+        self.succeeds("enqueue", "--jsonl", stdin=jsonl(3))
+        process = self.relay()
+
+        def row():
+            return self.succeeds("status", "--json").json()["subscriptions"][0]
+
+        wait_until(lambda: row()["trouble"], "a word on the directory")
+        self.assertEqual(row()["state"], "active")
+        self.assertIn("orders.jsonl", row()["trouble"])
+        self.assertRegex(row()["trouble_since"], r"^\d{4}-\d\d-\d\dT.*Z$")
+        self.assertRegex(self.succeeds("status").out, r"(?m)^  waits since .*Z: .*orders\.jsonl")
+        (self.folder / "orders.jsonl").rmdir()
+        wait_until(lambda: len(self.lines()) == 3, "3 lines in the file", seconds=60)
+        wait_until(lambda: row()["trouble"] is None, "the word taken back")
+        self.assertNotIn("waits since", self.succeeds("status").out)
         self.stop(process)
 
     def test_paused_subscriptions_wait(self):

@@ -211,10 +211,13 @@ std::size_t configured_batch_bytes(const rd_kafka_conf_t& conf) {
 }
 
 bool sends_password_in_clear(const rd_kafka_conf_t& conf) {
-  std::array<char, 32> text{};
-  std::size_t size = text.size();
-  return rd_kafka_conf_get(&conf, "security.protocol", text.data(), &size) == RD_KAFKA_CONF_OK &&
-         std::string_view(text.data()) == "sasl_plaintext";
+  const auto is = [&conf](const char* property, std::string_view value) {
+    std::array<char, 32> text{};
+    std::size_t size = text.size();
+    return rd_kafka_conf_get(&conf, property, text.data(), &size) == RD_KAFKA_CONF_OK &&
+           std::string_view(text.data()) == value;
+  };
+  return is("security.protocol", "sasl_plaintext") && is("sasl.mechanisms", "PLAIN");
 }
 
 SinkInfo info() {

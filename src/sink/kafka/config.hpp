@@ -26,8 +26,9 @@ using Conf = std::unique_ptr<rd_kafka_conf_t, ConfDelete>;
 [[nodiscard]] Status set_property(rd_kafka_conf_t* conf, std::string_view name,
                                   const std::string& value);
 
-/// The property batch.size.
+/// The network sees the password as it is: SASL PLAIN without TLS.
 [[nodiscard]] bool sends_password_in_clear(const rd_kafka_conf_t& conf);
+/// The property batch.size.
 [[nodiscard]] std::size_t configured_batch_bytes(const rd_kafka_conf_t& conf);
 
 /// Opens nothing; files named by ssl.* are first read when the sink is opened.

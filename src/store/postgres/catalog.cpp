@@ -30,6 +30,8 @@ SubscriptionRow row_of(const Rows& rows, int row) {
   result.reason = rows.text(row, 5);
   if (!rows.is_null(row, 6)) result.stopped_seq = rows.int8(row, 6);
   if (!rows.is_null(row, 7)) result.stopped_event = rows.uuid(row, 7).str();
+  result.trouble = rows.text(row, 8);
+  if (!rows.is_null(row, 9)) result.trouble_since = rows.text(row, 9);
   auto spec = event::from_json(rows.bytes(row, 1), rows.bytes(row, 2));
   if (spec) {
     result.spec = std::move(*spec);
@@ -136,6 +138,11 @@ Status TableCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t
       queries_->stop,
       {Param::int4(id), Param::text(std::string(reason)), Param::int8(seq), Param::uuid(event)},
       std::to_string(id));
+}
+
+Status TableCatalog::tell(std::int32_t id, std::string_view trouble) {
+  return change(queries_->tell, {Param::int4(id), Param::text(std::string(trouble))},
+                std::to_string(id));
 }
 
 Result<SubscriptionProgress> TableCatalog::progress(const SubscriptionRow& subscription,

@@ -100,7 +100,8 @@ constexpr std::string_view kBackend = "SELECT pg_backend_pid()";
 // ---- Catalog. Few rows; by primary key or unique name.
 
 constexpr std::string_view kSubscriptions =
-    "SELECT id, name, config::text, config_version, state, reason, stopped_seq, stopped_event "
+    "SELECT id, name, config::text, config_version, state, reason, stopped_seq, stopped_event, trouble, "
+    "to_char(trouble_since AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') "
     "FROM {schema}.subscription ORDER BY name";
 
 // $1 name. FOR UPDATE: two that apply at once come one after the other.
@@ -140,6 +141,12 @@ WHERE name = $1::text RETURNING id)";
 constexpr std::string_view kStop = R"(
 UPDATE {schema}.subscription SET state = 'stopped', reason = $2::text, stopped_seq = $3::bigint, stopped_event = $4::uuid,
   changed_at = clock_timestamp()
+WHERE id = $1::int RETURNING id)";
+
+// $1 id, $2 what is the matter; empty: nothing any more.
+constexpr std::string_view kTell = R"(
+UPDATE {schema}.subscription SET trouble = $2::text,
+  trouble_since = CASE WHEN $2::text = '' THEN NULL WHEN trouble = '' THEN clock_timestamp() ELSE trouble_since END
 WHERE id = $1::int RETURNING id)";
 
 // $1 subscription. The newest row of every lane that moves a cursor. Index settlement_newest, read backwards; while one
@@ -443,6 +450,7 @@ Queries::Queries(std::string_view s)
       pause(unprepared("pause a subscription", kPause, s)),
       resume(unprepared("resume a subscription", kResume, s)),
       stop(unprepared("stop a subscription", kStop, s)),
+      tell(unprepared("tell a subscription's trouble", kTell, s)),
       cursors(unprepared("read a subscription's cursor", kCursors, s)),
       counting_settings(unprepared("set the plan settings", kCountingSettings, s)),
       pending_drained(unprepared("count pending events", kPendingDrained, s)),

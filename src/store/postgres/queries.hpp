@@ -44,6 +44,7 @@ struct Queries {
   Query pause;
   Query resume;
   Query stop;
+  Query tell;
   Query cursors;
   Query counting_settings;
   Query pending_drained;

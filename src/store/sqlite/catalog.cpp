@@ -28,6 +28,8 @@ SubscriptionRow row_of(const Statement& row) {
   result.reason = row.text(5);
   if (!row.is_null(6)) result.stopped_seq = row.integer(6);
   result.stopped_event = row.text(7);
+  result.trouble = row.text(8);
+  result.trouble_since = row.text(9);
   auto spec = event::from_json(row.bytes(1), row.bytes(2));
   if (spec) {
     result.spec = std::move(*spec);
@@ -148,6 +150,13 @@ Status FileCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t 
   return change(*update, std::to_string(id));
 }
 
+Status FileCatalog::tell(std::int32_t id, std::string_view trouble) {
+  auto update = connection_.statement(query::kTell);
+  if (!update) return pass(update);
+  update->bind(1, std::int64_t{id}).bind(2, trouble);
+  return change(*update, std::to_string(id));
+}
+
 Result<SubscriptionProgress> FileCatalog::progress(const SubscriptionRow& subscription,
                                                    std::int64_t pending_limit) {
   SubscriptionProgress progress;
@@ -168,7 +177,6 @@ Status FileCatalog::add_cursor(SubscriptionProgress& progress, std::int64_t& pos
                 "sqlite: subscription " + std::to_string(progress.id) + " has no cursor");
   position = cursor->integer(0);
   progress.generation = cursor->integer(1);
-  progress.last_settled_at = time_text(cursor->integer(2));
   return {};
 }
 
@@ -195,6 +203,7 @@ Status FileCatalog::add_totals(SubscriptionProgress& progress) {
   if (!row) return pass(row);
   progress.acked = totals->integer(0);
   progress.filtered = totals->integer(1);
+  if (!totals->is_null(2)) progress.last_settled_at = time_text(totals->integer(2));
   return {};
 }
 

@@ -20,6 +20,7 @@ class FileCatalog final : public Catalog {
   [[nodiscard]] Status resume(std::string_view name) override;
   [[nodiscard]] Status stop(std::int32_t id, std::string_view reason, std::int64_t seq,
                             const EventId& event) override;
+  [[nodiscard]] Status tell(std::int32_t id, std::string_view trouble) override;
   [[nodiscard]] Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                       std::int64_t pending_limit) override;
   [[nodiscard]] Status add_totals(SubscriptionProgress& progress) override;

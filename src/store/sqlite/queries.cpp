@@ -68,7 +68,7 @@ constexpr std::string_view kCheckpoint = "/* checkpoint */ PRAGMA wal_checkpoint
 
 // The last entry of one range of outbox_settlement_newest, read backwards.
 constexpr std::string_view kNewestCursor =
-    "/* read cursor */ SELECT position, generation, at FROM outbox_settlement"
+    "/* read cursor */ SELECT position, generation FROM outbox_settlement"
     " WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset') ORDER BY generation DESC, id DESC LIMIT 1";
 constexpr std::string_view kAppendSettlement =
     "/* settle */ INSERT INTO outbox_settlement"
@@ -77,8 +77,8 @@ constexpr std::string_view kAppendSettlement =
     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
 // Reads every row of the subscription: for people, not for the relay.
 constexpr std::string_view kSettledTotals =
-    "/* sum settlements */ SELECT coalesce(sum(acked), 0), coalesce(sum(filtered), 0) FROM outbox_settlement"
-    " WHERE subscription = ?1";
+    "/* sum settlements */ SELECT coalesce(sum(acked), 0), coalesce(sum(filtered), 0),"
+    " max(at) FILTER (WHERE kind = 'settle') FROM outbox_settlement WHERE subscription = ?1";
 
 // ---- membership: outbox_relay has as many rows as there are relays at this file
 
@@ -118,8 +118,8 @@ constexpr std::string_view kRelays =
 // ---- subscriptions: a table of a few rows
 
 constexpr std::string_view kSubscriptions =
-    "/* list subscriptions */ SELECT id, name, config, config_version, state, reason, stopped_seq, stopped_event"
-    " FROM outbox_subscription ORDER BY name";
+    "/* list subscriptions */ SELECT id, name, config, config_version, state, reason, stopped_seq, stopped_event,"
+    " trouble, trouble_since FROM outbox_subscription ORDER BY name";
 constexpr std::string_view kSubscriptionByName =
     "/* read subscription */ SELECT id, config FROM outbox_subscription WHERE name = ?1";
 constexpr std::string_view kSubscriptionById =
@@ -145,5 +145,8 @@ constexpr std::string_view kResume =
 constexpr std::string_view kStop =
     "/* stop subscription */ UPDATE outbox_subscription SET state = 'stopped', reason = ?2, stopped_seq = ?3,"
     " stopped_event = ?4, changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1 RETURNING id";
+constexpr std::string_view kTell =
+    "/* tell trouble */ UPDATE outbox_subscription SET trouble = ?2, trouble_since = CASE WHEN ?2 = '' THEN ''"
+    " WHEN trouble = '' THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now') ELSE trouble_since END WHERE id = ?1 RETURNING id";
 
 }  // namespace outbox::store::sqlite::query

@@ -65,5 +65,6 @@ extern const std::string_view kFirstSettlement;
 extern const std::string_view kPause;
 extern const std::string_view kResume;
 extern const std::string_view kStop;
+extern const std::string_view kTell;
 
 }  // namespace outbox::store::sqlite::query

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "sink/kafka/client.hpp"
+#include "sink/kafka/config.hpp"
 #include "sink/kafka/error_map.hpp"
 #include "sink/kafka/first_batches.hpp"
 #include "sink/kafka/in_flight.hpp"
@@ -99,6 +100,18 @@ TEST(KafkaSettings, certificates_can_be_ignored_on_purpose_only) {
                        {"insecure_tls", "true"},
                        {"enable.ssl.certificate.verification", "false"}}),
             "");
+}
+
+TEST(KafkaSettings, a_password_is_in_clear_with_plain_and_without_tls) {
+  const auto in_clear = [](const char* protocol, const char* mechanism) {
+    const Conf conf(rd_kafka_conf_new());
+    EXPECT_TRUE(set_property(conf.get(), "security.protocol", protocol));
+    EXPECT_TRUE(set_property(conf.get(), "sasl.mechanism", mechanism));
+    return sends_password_in_clear(*conf);
+  };
+  EXPECT_TRUE(in_clear("sasl_plaintext", "PLAIN"));
+  EXPECT_FALSE(in_clear("sasl_ssl", "PLAIN"));
+  EXPECT_FALSE(in_clear("sasl_plaintext", "SCRAM-SHA-512")) << "only proofs of it are sent";
 }
 
 TEST(KafkaSettings, an_unknown_one_names_the_nearest) {

@@ -95,6 +95,25 @@ TEST_P(SubscriptionSuite, pauses_stops_and_resumes) {
   EXPECT_FALSE(row.stopped_seq.has_value());
 }
 
+TEST_P(SubscriptionSuite, trouble_is_told_since_when_it_began_and_taken_back) {
+  const auto created = subscribe(make_spec("mails"));
+  auto catalog = store_->catalog();
+  ASSERT_TRUE(ok(catalog));
+  EXPECT_EQ(row_of("mails").trouble, "");
+  EXPECT_EQ(row_of("mails").trouble_since, "");
+  ASSERT_TRUE(ok((*catalog)->tell(created.id, "no broker answers")));
+  const auto first = row_of("mails");
+  EXPECT_EQ(first.trouble, "no broker answers");
+  EXPECT_THAT(first.trouble_since, ::testing::MatchesRegex("....-..-..T..:..:......Z"));
+  EXPECT_EQ(first.state, store::SubscriptionState::active);
+  ASSERT_TRUE(ok((*catalog)->tell(created.id, "wrong password")));
+  EXPECT_EQ(row_of("mails").trouble, "wrong password");
+  EXPECT_EQ(row_of("mails").trouble_since, first.trouble_since);
+  ASSERT_TRUE(ok((*catalog)->tell(created.id, "")));
+  EXPECT_EQ(row_of("mails").trouble, "");
+  EXPECT_EQ(row_of("mails").trouble_since, "");
+}
+
 TEST_P(SubscriptionSuite, an_unknown_subscription_is_an_error) {
   auto catalog = store_->catalog();
   ASSERT_TRUE(ok(catalog));
@@ -122,9 +141,13 @@ TEST_P(SubscriptionSuite, counts_what_is_pending_and_done) {
   auto catalog = store_->catalog();
   ASSERT_TRUE(ok(progress));
   ASSERT_TRUE(ok(catalog));
+  auto counts = (*catalog)->progress(row, 100);
+  ASSERT_TRUE(ok(counts));
+  ASSERT_TRUE(ok((*catalog)->add_totals(*counts)));
+  EXPECT_EQ(counts->last_settled_at, "") << "nothing was settled yet";
   ASSERT_TRUE(ok((*progress)->append(std::span(&settlement, 1), store::Durability::eventual)));
 
-  auto counts = (*catalog)->progress(row, 100);
+  counts = (*catalog)->progress(row, 100);
   ASSERT_TRUE(ok(counts));
   ASSERT_TRUE(ok((*catalog)->add_totals(*counts)));
   EXPECT_EQ(counts->pending, 2);
