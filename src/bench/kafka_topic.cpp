@@ -83,6 +83,13 @@ Status KafkaTopic::administer(bool create) {
   return {};
 }
 
+SubscriptionSpec KafkaTopic::subscription(const std::string& name) const {
+  SubscriptionSpec spec{.name = name, .sink = "kafka"};
+  spec.topic = name_;
+  spec.sink_settings["brokers"] = brokers_;
+  return spec;
+}
+
 Result<std::int64_t> KafkaTopic::count() {
   auto client = make_client(RD_KAFKA_CONSUMER,
                             {{"bootstrap.servers", brokers_}, {"group.id", "outbox-bench"}});

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <outbox/error.hpp>
+#include <outbox/subscription.hpp>
 #include <string>
 
 namespace outbox::bench {
@@ -23,6 +24,9 @@ class KafkaTopic {
   ~KafkaTopic();
 
   [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& brokers() const { return brokers_; }
+  /// One that delivers here, all else by default.
+  [[nodiscard]] SubscriptionSpec subscription(const std::string& name) const;
   /// Messages on the topic, by the broker's word.
   [[nodiscard]] Result<std::int64_t> count();
   /// Rate of a bare idempotent producer (acks=all) with 200-byte messages and nothing around it.

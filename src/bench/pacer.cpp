@@ -14,11 +14,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
-      .count();
-}
-
 constexpr int kWriters = 2;
 constexpr int kPerSecond = 1000;
 constexpr std::int64_t kWarmUp = kPerSecond;
@@ -39,7 +34,7 @@ Status write_share(const PostgresFixture& log, int share, std::int64_t events,
       Event event{.aggregate_type = "order",
                   .aggregate_id = std::to_string(i % 10000),
                   .event_type = "OrderPlaced",
-                  .payload = fmt::format("{:<200}", warming_up ? 0 : before)};
+                  .payload = stamped_payload(warming_up ? 0 : before)};
       event.content_type = "text/plain";
       (void)box.enqueue(tx, event);
       tx.commit();
@@ -52,6 +47,13 @@ Status write_share(const PostgresFixture& log, int share, std::int64_t events,
 }
 
 }  // namespace
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
+      .count();
+}
+
+std::string stamped_payload(std::int64_t sent_ns) { return fmt::format("{:<200}", sent_ns); }
 
 void Arrivals::arrived(std::string_view body) {
   std::int64_t sent = 0;
@@ -102,16 +104,35 @@ struct Quantiles {
   std::vector<double> p50;
   std::vector<double> p99;
   std::vector<double> commit_p50;
+
+  void add(std::vector<double>& latencies_ms) {
+    p50.push_back(quantile(latencies_ms, 0.5));
+    p99.push_back(quantile(latencies_ms, 0.99));
+  }
 };
+
+Figure beside(Figure figure, const std::vector<double>& limits) {
+  if (limits.empty()) return figure;
+  figure.limit = median(limits);
+  figure.ratio = figure.value / *figure.limit;
+  return figure;
+}
 
 }  // namespace
 
 Result<std::vector<Figure>> latency_figures(
     PostgresFixture& log, const std::string& name, LatencyTargets targets,
-    const std::function<Result<Latencies>(bool wake_up)>& measure) {
+    const std::function<Result<Latencies>(bool wake_up)>& measure,
+    const std::function<Result<std::vector<double>>()>& bare) {
   Quantiles woken;
   Quantiles polled;
+  Quantiles limit;
   for (int i = 0; i < log.options().repeats; ++i) {
+    if (bare) {
+      auto times = bare();
+      if (!times) return pass(times);
+      limit.add(*times);
+    }
     for (const bool wake_up : {true, false}) {
       if (Status status = log.admin().run(fmt::format("TRUNCATE {}.event", kSchema)); !status)
         return pass(status);
@@ -119,17 +140,20 @@ Result<std::vector<Figure>> latency_figures(
       if (!times) return pass(times);
       if (Status status = log.drop_subscriptions(); !status) return pass(status);
       Quantiles& all = wake_up ? woken : polled;
-      all.p50.push_back(quantile(times->event_ms, 0.5));
-      all.p99.push_back(quantile(times->event_ms, 0.99));
+      all.add(times->event_ms);
       all.commit_p50.push_back(quantile(times->commit_ms, 0.5));
     }
     log.say(fmt::format("{}: p50 {:.2f} ms, p99 {:.2f} ms; by polling {:.2f} and {:.2f} ms", name,
                         woken.p50.back(), woken.p99.back(), polled.p50.back(), polled.p99.back()));
+    if (bare) {
+      log.say(fmt::format("{}: without us p50 {:.2f} ms, p99 {:.2f} ms", name, limit.p50.back(),
+                          limit.p99.back()));
+    }
   }
   return std::vector<Figure>{
       stated(name + ".commit.p50", median(woken.commit_p50), "ms"),
-      at_most(name + ".p50", median(woken.p50), "ms", targets.p50_ms),
-      at_most(name + ".p99", median(woken.p99), "ms", targets.p99_ms),
+      beside(at_most(name + ".p50", median(woken.p50), "ms", targets.p50_ms), limit.p50),
+      beside(at_most(name + ".p99", median(woken.p99), "ms", targets.p99_ms), limit.p99),
       stated(name + ".poll-only.p50", median(polled.p50), "ms"),
       stated(name + ".poll-only.p99", median(polled.p99), "ms"),
   };

@@ -47,15 +47,21 @@ struct Latencies {
   std::vector<double> commit_ms;  ///< Of COMMIT alone.
 };
 
+/// From a time of the steady clock, as a payload begins with it: padded to the benchmarks' 200 bytes.
+[[nodiscard]] std::string stamped_payload(std::int64_t sent_ns);
+[[nodiscard]] std::int64_t now_ns();
+
 struct LatencyTargets {
   double p50_ms;
   double p99_ms;
 };
 
 /// `measure` with wake-up and by polling alone in turn, medians over the repeats; each time with an empty log, since a relay
-/// that starts at the beginning would first see the other's events.
+/// that starts at the beginning would first see the other's events. `bare`, if there is one, measures the same way of a
+/// message without us in between, in each repeat: the limit.
 [[nodiscard]] Result<std::vector<Figure>> latency_figures(
     PostgresFixture& log, const std::string& name, LatencyTargets targets,
-    const std::function<Result<Latencies>(bool wake_up)>& measure);
+    const std::function<Result<Latencies>(bool wake_up)>& measure,
+    const std::function<Result<std::vector<double>>()>& bare = {});
 
 }  // namespace outbox::bench
