@@ -322,14 +322,17 @@ std::string build(std::string_view text, bool wal_functions) {
 
 // $1 xmax(S1), $2 position (floor or last seq), $3 page size, $4 xip(S1). Index: (seq) for the first stream, partitions
 // below xmax(S1) pruned; (xid, seq) for the second, once per transaction that was in progress in S1 and is over now. Late
-// rows may be older than the floor, so they are read from 0.
+// rows may be older than the floor, so they are read from 0. The bounds of t.xid are those of xip(S1), which is in ascending
+// order: a join alone would have every partition opened for each poll. The snapshot is asked for once; per element of xip it
+// would be sorted each time.
 constexpr std::string_view kPresent = R"(
 WITH r AS (
   (SELECT {columns} FROM {schema}.event t WHERE t.xid >= $1::xid8 AND t.seq > $2::bigint ORDER BY t.seq LIMIT $3::bigint)
   UNION ALL
   SELECT y.* FROM (SELECT xid FROM pg_catalog.unnest($4::xid8[]) x(xid)
-                   WHERE pg_visible_in_snapshot(xid, pg_current_snapshot()) OFFSET 0) x
-    CROSS JOIN LATERAL (SELECT {columns} FROM {schema}.event t WHERE t.xid = x.xid AND t.seq > 0
+                   WHERE pg_visible_in_snapshot(xid, (SELECT pg_current_snapshot())) OFFSET 0) x
+    CROSS JOIN LATERAL (SELECT {columns} FROM {schema}.event t
+                        WHERE t.xid = x.xid AND t.xid >= ($4::xid8[])[1] AND t.xid < $1::xid8 AND t.seq > 0
                         ORDER BY t.seq LIMIT $3::bigint) y)
 SELECT z.*, s.* FROM (
   SELECT pg_current_snapshot()::text AS snapshot,
@@ -361,7 +364,8 @@ SELECT r.*, pg_postmaster_start_time() AS server_start FROM (
   SELECT y.* FROM (SELECT xid FROM pg_catalog.unnest($4::xid8[]) x(xid)
                    WHERE pg_visible_in_snapshot(xid, $5::pg_snapshot) OFFSET 0) x
     CROSS JOIN LATERAL (SELECT {columns} FROM {schema}.event t
-                        WHERE t.xid = x.xid AND t.xid < $6::xid8 AND t.seq > $8::bigint AND t.seq <= $7::bigint
+                        WHERE t.xid = x.xid AND t.xid >= ($4::xid8[])[1] AND t.xid < $1::xid8
+                          AND t.seq > $8::bigint AND t.seq <= $7::bigint
                         ORDER BY t.seq LIMIT $3::bigint) y) r
 ORDER BY r.seq LIMIT $3::bigint)";
 
