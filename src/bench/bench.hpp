@@ -22,6 +22,10 @@ struct BenchOptions {
   std::function<void(const std::string&)> progress;  ///< One line of what goes on.
 };
 
+/// Two sides that are compared take so many turns each, one after the other, in the length of a measurement: a machine that
+/// is slow for some seconds is so for both.
+inline constexpr int kTurns = 10;
+
 struct Benchmark {
   std::string name;
   std::string help;
