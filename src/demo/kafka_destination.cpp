@@ -5,6 +5,7 @@
 #include <array>
 #include <chrono>
 #include <initializer_list>
+#include <thread>
 #include <utility>
 
 #include "base/error.hpp"
@@ -89,10 +90,7 @@ class KafkaReading final : public Reading {
   Status next(const Each& each) override {
     std::array<std::int64_t, kPartitions> ends{};
     for (int partition = 0; partition < kPartitions; ++partition) {
-      std::int64_t beginning = 0;
-      const auto code = rd_kafka_query_watermark_offsets(
-          client_.get(), topic_.c_str(), partition, &beginning,
-          &ends[static_cast<std::size_t>(partition)], kAdminTimeoutMs);
+      const auto code = ask_for_end(partition, ends.at(static_cast<std::size_t>(partition)));
       if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
         return fail(trouble("ask for the end of topic " + topic_, code));
     }
@@ -111,6 +109,22 @@ class KafkaReading final : public Reading {
   }
 
  private:
+  /// A broker that has made a topic does not know its partitions at once.
+  rd_kafka_resp_err_t ask_for_end(int partition, std::int64_t& end) {
+    const auto until = Clock::now() + kReadLimit;
+    while (true) {
+      std::int64_t beginning = 0;
+      const auto code = rd_kafka_query_watermark_offsets(client_.get(), topic_.c_str(), partition,
+                                                         &beginning, &end, kAdminTimeoutMs);
+      const bool not_yet = code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION ||
+                           code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
+                           code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
+                           code == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
+      if (!not_yet || Clock::now() > until) return code;
+      std::this_thread::sleep_for(std::chrono::milliseconds(kPollMs));
+    }
+  }
+
   [[nodiscard]] bool reached(const std::array<std::int64_t, kPartitions>& ends) const {
     for (std::size_t i = 0; i < ends.size(); ++i) {
       if (read_.at(i) < ends.at(i)) return false;
