@@ -316,13 +316,18 @@ void Tenure::retire(const std::string& name) {
   SubscriptionLoop& loop = *found->second.loop;
   pump_->remove(&loop);
   const auto stopped = loop.stop(retire_grace(options_), true);
+  Running retired;
+  {
+    // Out of the others' sight first: report() looks at every loop in the map.
+    const std::scoped_lock lock(mutex_);
+    retired = std::move(found->second);
+    running_.erase(found);
+  }
   // It starts again from its persisted cursor, which the settlement above has moved.
   const bool left = stopped == SubscriptionLoop::Stopped::in_a_call;
-  shelve(std::move(found->second.loop), stopped);
+  shelve(std::move(retired.loop), stopped);
   // One that does not go on at once must not keep from others what it holds.
   if (!left) shelf_.rest(name);
-  const std::scoped_lock lock(mutex_);
-  running_.erase(found);
 }
 
 void Tenure::shelve(std::unique_ptr<SubscriptionLoop> loop, SubscriptionLoop::Stopped stopped) {
