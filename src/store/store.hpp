@@ -179,7 +179,8 @@ class Catalog {
   /// The relay's own: an event was rejected. Nothing is skipped; the subscription waits for resume.
   [[nodiscard]] virtual Status stop(std::int32_t id, std::string_view reason, std::int64_t seq,
                                     const EventId& event) = 0;
-  /// The relay's own: what is the matter with an active subscription, for people; empty: nothing any more.
+  /// The relay's own: what is the matter with an active subscription, for people; empty: nothing any more. Waits for nobody:
+  /// what cannot be told now is told the next time, since subscriptions() shows what stands there.
   [[nodiscard]] virtual Status tell(std::int32_t id, std::string_view trouble) = 0;
   [[nodiscard]] virtual Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                               std::int64_t pending_limit) = 0;

@@ -141,8 +141,10 @@ Status TableCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t
 }
 
 Status TableCatalog::tell(std::int32_t id, std::string_view trouble) {
-  return change(queries_->tell, {Param::int4(id), Param::text(std::string(trouble))},
-                std::to_string(id));
+  auto told =
+      connection_.exec(queries_->tell, {Param::int4(id), Param::text(std::string(trouble))});
+  if (!told) return pass(told);
+  return {};
 }
 
 Result<SubscriptionProgress> TableCatalog::progress(const SubscriptionRow& subscription,

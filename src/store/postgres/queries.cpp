@@ -143,11 +143,11 @@ UPDATE {schema}.subscription SET state = 'stopped', reason = $2::text, stopped_s
   changed_at = clock_timestamp()
 WHERE id = $1::int RETURNING id)";
 
-// $1 id, $2 what is the matter; empty: nothing any more.
+// $1 id, $2 what is the matter; empty: nothing any more. No row while somebody else holds it: this must not wait.
 constexpr std::string_view kTell = R"(
 UPDATE {schema}.subscription SET trouble = $2::text,
   trouble_since = CASE WHEN $2::text = '' THEN NULL WHEN trouble = '' THEN clock_timestamp() ELSE trouble_since END
-WHERE id = $1::int RETURNING id)";
+WHERE id = (SELECT id FROM {schema}.subscription WHERE id = $1::int FOR UPDATE SKIP LOCKED))";
 
 // $1 subscription. The newest row of every lane that moves a cursor. Index settlement_newest, read backwards; while one
 // relay owns all lanes the first row is enough.

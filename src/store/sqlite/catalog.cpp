@@ -153,8 +153,7 @@ Status FileCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t 
 Status FileCatalog::tell(std::int32_t id, std::string_view trouble) {
   auto update = connection_.statement(query::kTell);
   if (!update) return pass(update);
-  update->bind(1, std::int64_t{id}).bind(2, trouble);
-  return change(*update, std::to_string(id));
+  return update->bind(1, std::int64_t{id}).bind(2, trouble).run();
 }
 
 Result<SubscriptionProgress> FileCatalog::progress(const SubscriptionRow& subscription,

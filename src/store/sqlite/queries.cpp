@@ -147,6 +147,6 @@ constexpr std::string_view kStop =
     " stopped_event = ?4, changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1 RETURNING id";
 constexpr std::string_view kTell =
     "/* tell trouble */ UPDATE outbox_subscription SET trouble = ?2, trouble_since = CASE WHEN ?2 = '' THEN ''"
-    " WHEN trouble = '' THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now') ELSE trouble_since END WHERE id = ?1 RETURNING id";
+    " WHEN trouble = '' THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now') ELSE trouble_since END WHERE id = ?1";
 
 }  // namespace outbox::store::sqlite::query

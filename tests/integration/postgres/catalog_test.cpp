@@ -145,6 +145,20 @@ TEST_F(PostgresCatalog, a_settlement_that_no_relay_wrote_is_an_error) {
   EXPECT_EQ(strands.error().code, Errc::corrupt);
 }
 
+TEST_F(PostgresCatalog, telling_trouble_does_not_wait_for_a_person_who_holds_the_row) {
+  ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null"})));
+  const std::int32_t id = catalog_->subscriptions()->front().id;
+  Pg person(database_->url());
+  (void)person.exec("BEGIN");
+  (void)person.exec("UPDATE outbox.subscription SET reason = 'looking' WHERE name = 'mails'");
+  // The relay's keeper would hang here until the transaction is over.
+  ASSERT_TRUE(ok(catalog_->tell(id, "no broker answers")));
+  EXPECT_EQ(catalog_->subscriptions()->front().trouble, "");
+  (void)person.exec("COMMIT");
+  ASSERT_TRUE(ok(catalog_->tell(id, "no broker answers")));
+  EXPECT_EQ(catalog_->subscriptions()->front().trouble, "no broker answers");
+}
+
 TEST_F(PostgresCatalog, a_config_that_this_version_cannot_read_stands_still) {
   (void)connect().exec(
       R"(INSERT INTO outbox.subscription (name, config) VALUES ('odd', '{"sink": 7}'))");
