@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "event/utf8.hpp"
 #include "sink/registry.hpp"
 
 namespace outbox::relay {
@@ -222,7 +223,9 @@ Status Tenure::tend() {
 Status Tenure::tell_troubles(const std::vector<store::SubscriptionRow>& rows) {
   for (const auto& row : rows) {
     const bool active = row.state == store::SubscriptionState::active;
-    const std::string trouble = active ? trouble_of(row.spec.name) : std::string();
+    // A sink may say anything; what is no text must not become everybody's trouble.
+    const std::string trouble =
+        active ? event::storable_text(trouble_of(row.spec.name)) : std::string();
     if (trouble == row.trouble) continue;
     if (Status status = catalog_->tell(row.id, trouble); !status) return status;
   }
@@ -248,8 +251,9 @@ Status Tenure::write_rejections() {
   }
   for (const auto& [name, rejection] : rejections) {
     const auto found = running_.find(name);
-    if (Status status = catalog_->stop(found->second.loop->row().id, rejection.error.text(),
-                                       rejection.seq, rejection.id);
+    if (Status status = catalog_->stop(found->second.loop->row().id,
+                                       event::storable_text(rejection.error.text()), rejection.seq,
+                                       rejection.id);
         !status) {
       return status;
     }

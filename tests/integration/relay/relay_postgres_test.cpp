@@ -388,6 +388,45 @@ std::size_t peak_memory() {
   return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
 }
 
+/// Says what a broken proxy might have answered: no UTF-8, and a zero byte in it.
+class GarbledSink final : public BatchSink {
+ public:
+  explicit GarbledSink(Outcome::Kind kind) : kind_(kind) {}
+  [[nodiscard]] SinkTraits traits() const noexcept override {
+    return {.name = "garbled", .gapless = true};
+  }
+  [[nodiscard]] Status open() override { return {}; }
+  void close() noexcept override {}
+
+ protected:
+  [[nodiscard]] std::size_t deliver(std::span<const Message> /*batch*/, Outcome& failure) override {
+    failure.kind = kind_;
+    failure.error.message = std::string("answer \xff\xfe, caf\xc3\xa9, end") + '\0' + "of it";
+    return 0;
+  }
+
+ private:
+  Outcome::Kind kind_;
+};
+
+TEST_F(RelayOnPostgres, a_reason_that_is_no_text_harms_nobody) {
+  options_.subscriptions = {custom("rejecting"), custom("down"), custom("well")};
+  const auto relay = relay_of(options_);
+  const auto well = record(*relay, "well");
+  ASSERT_TRUE(relay->use("rejecting", std::make_unique<GarbledSink>(Outcome::Kind::rejected)));
+  ASSERT_TRUE(relay->use("down", std::make_unique<GarbledSink>(Outcome::Kind::blocked)));
+  ASSERT_TRUE(relay->start());
+  write(5);
+  ASSERT_TRUE(
+      eventually([&] { return row("rejecting").state == store::SubscriptionState::stopped; }));
+  ASSERT_TRUE(eventually([&] { return !row("down").trouble.empty(); }));
+  EXPECT_EQ(row("rejecting").reason, "answer ??, caf\xc3\xa9, end?of it");
+  EXPECT_EQ(row("down").trouble, row("rejecting").reason);
+  write(5);
+  ASSERT_TRUE(eventually([&] { return well->events().size() == 10; }));
+  EXPECT_EQ(relay->report().generation, 1) << "the lanes were given up for it";
+}
+
 /// Acks everything and keeps only sizes.
 class SizeSink final : public BatchSink {
  public:
