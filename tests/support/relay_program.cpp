@@ -3,6 +3,7 @@
 //   outbox_test_relay URL FILE LEASE_MS PAGE_ROWS
 //
 // The file is only appended to, one line per event, and not locked: what a stopped relay writes when it goes on shows.
+// Its log goes to stderr, so that a test can see when it waits. 4: it ended with something in doubt.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@
 #include <outbox/relay.hpp>
 #include <string>
 #include <utility>
+
+#include "base/log.hpp"
 
 namespace {
 
@@ -66,6 +69,7 @@ int main(int argc, char** argv) {
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  outbox::log::configure("info", outbox::log::Format::text);
 
   outbox::RelayOptions options;
   options.store_url = argv[1];

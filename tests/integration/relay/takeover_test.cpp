@@ -1,4 +1,6 @@
 // Two relays at one outbox: one delivers, the other waits and takes over; order and completeness hold throughout.
+#include <fstream>
+
 #include "integration/relay/harness.hpp"
 #include "support/ledger_check.hpp"
 #include "support/postgres_database.hpp"
@@ -22,7 +24,7 @@ class Takeover : public ::testing::Test {
             .file = file_,
             .lease = lease,
             .page_rows = 50,
-            .log = folder_.file("log")};
+            .log = log_};
   }
   /// Waits until so many more lines have arrived.
   [[nodiscard]] bool delivers(std::size_t more = 40) const {
@@ -37,12 +39,21 @@ class Takeover : public ::testing::Test {
     EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_in(file_)).lost == 0; }));
     return judge(attempts, deliveries_in(file_));
   }
+  /// How often a relay has found the lanes taken and begun to wait for them.
+  [[nodiscard]] std::size_t waits() const {
+    std::size_t count = 0;
+    std::ifstream in(log_);
+    for (std::string line; std::getline(in, line);)
+      count += line.find("waiting for the lanes") == std::string::npos ? 0 : 1;
+    return count;
+  }
   [[nodiscard]] std::string generation() const {
     return database_->connect().value("SELECT coalesce(max(generation), 0) FROM outbox.lane");
   }
 
   const TempDir folder_;
   const std::string file_{folder_.file("lines")};
+  const std::string log_{folder_.file("log")};
   std::unique_ptr<PostgresDatabase> database_;
   std::unique_ptr<Shop> shop_;
 };
@@ -88,13 +99,12 @@ TEST_F(Takeover, a_relay_that_stops_in_order_hands_over_without_a_duplicate) {
 }
 
 TEST_F(Takeover, a_relay_that_was_stopped_past_its_lease_finds_its_lanes_taken) {
-  const auto options = relay_options(std::chrono::milliseconds(1500));
+  const auto options = relay_options(std::chrono::seconds(3));
   shop_->start();
   const auto first = start_relay(options);
   ASSERT_TRUE(delivers());
   const auto second = start_relay(options);
-  ASSERT_TRUE(eventually(
-      [&] { return database_->connect().value("SELECT count(*) FROM outbox.relay") == "2"; }));
+  ASSERT_TRUE(eventually([&] { return waits() > 0; })) << "the second must wait";
   std::string owner = generation();
   for (int round = 0; round < 3; ++round) {
     // Whoever delivers sleeps, and the other takes over.
@@ -103,8 +113,9 @@ TEST_F(Takeover, a_relay_that_was_stopped_past_its_lease_finds_its_lanes_taken) 
     ASSERT_TRUE(eventually([&] { return generation() != owner; })) << "nobody took over";
     ASSERT_TRUE(delivers(100));
     owner = generation();
+    const std::size_t waited = waits();
     sleeper.signal(SIGCONT);
-    // The awakened one must notice and wait.
+    ASSERT_TRUE(eventually([&] { return waits() > waited; })) << "the awakened one must notice";
     ASSERT_TRUE(delivers(300));
     EXPECT_EQ(generation(), owner);
   }
