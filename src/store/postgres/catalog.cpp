@@ -181,7 +181,7 @@ Status TableCatalog::add_pending(SubscriptionProgress& progress, const Strand& s
   if (!s2) return pass(s2);
   const Param lanes = Param::int8(static_cast<std::int64_t>(strand.lanes));
   connection_.send(queries_->begin);
-  connection_.send(queries_->counting_settings);
+  connection_.send(queries_->plan_settings);
   if (cursor.drained()) {
     connection_.send(
         queries_->pending_drained,

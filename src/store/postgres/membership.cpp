@@ -115,7 +115,9 @@ Result<std::optional<std::int64_t>> LeaseMembership::take_over(const Owner& owne
   Status status = transact(connection_, *queries_, [&](Connection& connection) -> Result<Decision> {
     taken.reset();
     // Whoever owns next must find it after a crash of the database too.
-    if (auto flushed = connection.exec(queries_->flushed); !flushed) return pass(flushed);
+    connection.send(queries_->flushed);
+    connection.send(queries_->plan_settings);
+    if (auto set = connection.finish(); !set) return pass(set);
     auto newest = lock_vacant(connection, owner);
     if (!newest) return pass(newest);
     if (!*newest) return Decision::rollback;

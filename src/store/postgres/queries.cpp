@@ -155,9 +155,9 @@ constexpr std::string_view kCursors = R"(
 SELECT lanes, s1::text, s2::text, position, l, generation FROM {schema}.settlement
 WHERE subscription = $1::int AND lanes <> 0 ORDER BY generation DESC, id DESC LIMIT 64)";
 
-// Without them a table that was never analysed would be read whole to find that nothing is pending, and a backlog sorted to
-// count the first thousand.
-constexpr std::string_view kCountingSettings =
+// For statements whose plan must not depend on statistics: without them a table that was never analysed would be read whole
+// to find that nothing is pending, a backlog sorted to count the first thousand, the claim compiled for longer than it runs.
+constexpr std::string_view kPlanSettings =
     "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
     "set_config('enable_sort', 'off', true), set_config('max_parallel_workers_per_gather', '0', true), "
     "set_config('jit', 'off', true)";
@@ -244,8 +244,9 @@ constexpr std::string_view kTakeLanes =
     "UPDATE {schema}.lane SET owner = $1::uuid, generation = $2::bigint";
 
 // $1 relay, $2 generation. Copies the newest cursor of every lane of every subscription, lanes at one place in one row.
-// Index settlement_newest, read backwards once per lane. A row of the old owner that comes later has a lower generation and
-// does not count.
+// Index settlement_newest, read backwards once per lane; under the plan settings, since by its estimated cost it would be
+// compiled first (0.3 s, on a busy machine 2 s in which nobody delivers). A row of the old owner that comes later has a
+// lower generation and does not count.
 constexpr std::string_view kClaim = R"(
 INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, relay, config_version, s1, s2, from_position, position, l)
 SELECT c.subscription, 'claim', bit_or(1::bigint << lane), $2::bigint, $1::uuid, max(c.config_version),
@@ -456,7 +457,7 @@ Queries::Queries(std::string_view s)
       stop(unprepared("stop a subscription", kStop, s)),
       tell(unprepared("tell a subscription's trouble", kTell, s)),
       cursors(unprepared("read a subscription's cursor", kCursors, s)),
-      counting_settings(unprepared("set the plan settings", kCountingSettings, s)),
+      plan_settings(unprepared("set the plan settings", kPlanSettings, s)),
       pending_drained(unprepared("count pending events", kPendingDrained, s)),
       pending_begun(unprepared("count pending events", kPendingBegun, s)),
       totals(unprepared("sum up settlements", kTotals, s)),

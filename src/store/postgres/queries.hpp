@@ -46,7 +46,7 @@ struct Queries {
   Query stop;
   Query tell;
   Query cursors;
-  Query counting_settings;
+  Query plan_settings;
   Query pending_drained;
   Query pending_begun;
   Query totals;

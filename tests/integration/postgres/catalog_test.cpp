@@ -109,7 +109,7 @@ TEST_F(PostgresCatalog, pending_is_counted_by_index_also_where_nothing_was_ever_
       "SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint - i % 50)::text::xid8, 'a', 'b', 'c' "
       "FROM generate_series(1, 20000) i");
   const store::postgres::Queries queries("outbox");
-  (void)admin.exec("BEGIN; " + queries.counting_settings.sql);
+  (void)admin.exec("BEGIN; " + queries.plan_settings.sql);
   (void)admin.exec("PREPARE drained AS " + queries.pending_drained.sql);
   (void)admin.exec("PREPARE begun AS " + queries.pending_begun.sql);
   for (const char* call : {"drained('3', '{}', -1, 100)", "drained('3', '{5,6}', -1, 100)",

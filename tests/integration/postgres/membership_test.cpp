@@ -74,6 +74,20 @@ TEST_F(PostgresMembership, a_heartbeat_before_the_takeover_saves_the_owner) {
   EXPECT_FALSE(keep(*second).owner);
 }
 
+// By its estimated cost the server would compile it first, and nobody delivers meanwhile.
+TEST_F(PostgresMembership, a_claim_is_neither_compiled_nor_planned_by_statistics) {
+  subscribe("mails");
+  (void)connect().exec(
+      "CREATE TABLE seen (jit text, seqscan text);"
+      "CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+      "  INSERT INTO seen VALUES (current_setting('jit'), current_setting('enable_seqscan')); RETURN NEW; END $$;"
+      "CREATE TRIGGER look BEFORE INSERT ON outbox.settlement FOR EACH ROW EXECUTE FUNCTION look();"
+      "GRANT INSERT ON seen TO PUBLIC");
+  const auto member = this->member("first");
+  EXPECT_TRUE(keep(*member).owner);
+  EXPECT_EQ(value("SELECT string_agg(jit || ' ' || seqscan, ',') FROM seen"), "off off");
+}
+
 TEST_F(PostgresMembership, given_back_is_free_at_once) {
   const auto first = member("first");
   const auto second = member("second");

@@ -20,11 +20,8 @@ class Takeover : public ::testing::Test {
   }
 
   [[nodiscard]] RelayProcessOptions relay_options(std::chrono::milliseconds lease) const {
-    return {.store_url = database_->url(),
-            .file = file_,
-            .lease = lease,
-            .page_rows = 50,
-            .log = log_};
+    return {
+        .store_url = database_->url(), .file = file_, .lease = lease, .page_rows = 50, .log = log_};
   }
   /// Waits until so many more lines have arrived.
   [[nodiscard]] bool delivers(std::size_t more = 40) const {
