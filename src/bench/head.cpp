@@ -38,8 +38,8 @@ Result<std::vector<Pg>> open_writers(const BenchOptions& options) {
     auto pg = Pg::connect(options.store_url);
     if (!pg) return pass(pg);
     const Status status = pg->run(fmt::format(
-        "BEGIN; INSERT INTO {}.event (id, aggregate_type, aggregate_id, event_type, payload) "
-        "VALUES (gen_random_uuid(), 'order', '{}', 'OrderPlaced', 'x')",
+        "BEGIN; INSERT INTO {}.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers) "
+        "VALUES (gen_random_uuid(), 'order', '{}', 'OrderPlaced', 'x', '{{}}')",
         kSchema, i));
     if (!status) return fail(status.error());
     writers.push_back(std::move(*pg));

@@ -101,7 +101,7 @@ Result<std::unique_ptr<PostgresFixture>> PostgresFixture::create(const BenchOpti
 CREATE PROCEDURE {0}.bench_fill(first bigint, last bigint) LANGUAGE plpgsql AS $$
 BEGIN
   FOR i IN first .. last LOOP
-    INSERT INTO {0}.event (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
+    INSERT INTO {0}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
     VALUES (gen_random_uuid(), 'order', (i % 10000)::text, 'OrderPlaced',
             convert_to(rpad('{{"n": ' || i || ', "text": "', 197, 'x') || '"}}', 'UTF8'), 'application/json', '{{}}');
     COMMIT;

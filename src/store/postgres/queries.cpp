@@ -66,7 +66,7 @@ SELECT coalesce((SELECT bool_and(xmin = x::xid AND x < pg_snapshot_xmax(pg_curre
 // $1 id, $2 aggregate_type, $3 aggregate_id, $4 event_type, $5 payload, $6 content_type, $7 headers, $8 lock_key: null means
 // what the session's setting says. The sub-select runs before the row's seq is taken, so that the key is locked first.
 constexpr std::string_view kInsertEvent = R"(
-INSERT INTO {schema}.event (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
+INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
 SELECT $1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text, $7::jsonb
 FROM (SELECT CASE WHEN coalesce($8::boolean, nullif(current_setting('outbox.lock_key', true), '')::boolean, false)
                     AND $3::text <> ''
@@ -75,12 +75,12 @@ FROM (SELECT CASE WHEN coalesce($8::boolean, nullif(current_setting('outbox.lock
 
 // The same for who needs no lock: $1 to $7.
 constexpr std::string_view kInsertEventUnlocked = R"(
-INSERT INTO {schema}.event (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
+INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
 VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text, $7::jsonb))";
 
 // $1 to $7: the columns as arrays.
 constexpr std::string_view kInsertEvents = R"(
-INSERT INTO {schema}.event (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
+INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
 SELECT a, b, c, d, e, f, g::jsonb
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::text[], $7::text[])
   WITH ORDINALITY AS u(a, b, c, d, e, f, g, place) ORDER BY place)";

@@ -105,8 +105,9 @@ TEST_F(PostgresCatalog, pending_in_the_middle_of_a_pair) {
 TEST_F(PostgresCatalog, pending_is_counted_by_index_also_where_nothing_was_ever_analysed) {
   Pg admin(database_->url());
   (void)admin.exec(
-      "INSERT INTO outbox.event (xid, aggregate_type, event_type, payload) "
-      "SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint - i % 50)::text::xid8, 'a', 'b', 'c' "
+      "INSERT INTO outbox.event (xid, lane, id, aggregate_type, aggregate_id, event_type, payload, headers) "
+      "SELECT (pg_snapshot_xmin(pg_current_snapshot())::text::bigint - i % 50)::text::xid8, i % 64, gen_random_uuid(), "
+      "'a', '', 'b', 'c', '{}' "
       "FROM generate_series(1, 20000) i");
   const store::postgres::Queries queries("outbox");
   (void)admin.exec("BEGIN; " + queries.plan_settings.sql);

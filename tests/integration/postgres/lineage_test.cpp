@@ -82,8 +82,9 @@ TEST_F(PostgresLineage, a_missing_witness_is_no_witness) {
 
 TEST_F(PostgresLineage, events_from_the_future_are_foreign) {
   (void)connect().exec(
-      "INSERT INTO outbox.event (xid, aggregate_type, event_type, payload) "
-      "VALUES ((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 1000000)::text::xid8, 'a', 'b', 'c')");
+      "INSERT INTO outbox.event (xid, lane, id, aggregate_type, aggregate_id, event_type, payload, headers) "
+      "VALUES ((pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 1000000)::text::xid8, 0, gen_random_uuid(), "
+      "'a', '', 'b', 'c', '{}')");
   expect_refused(database_->url());
 }
 

@@ -21,14 +21,19 @@ TEST_F(PostgresRoles, the_application_enqueues_and_nothing_else) {
   may("SELECT outbox.enqueue('order', '1', 'A', '{}', lock_key => true)");
   may("SELECT outbox.enqueue_many('[{\"aggregate_type\": \"a\", \"event_type\": \"E\", \"payload\": 1}]')");
   may("INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES ('a', 'b', '1') RETURNING id");
-  may("INSERT INTO outbox.event (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers) "
-      "VALUES (gen_random_uuid(), 'a', 'b', 'c', 'd', NULL, '{}')");
+  may("INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers) "
+      "VALUES (gen_random_uuid(), 'a', 'b', 'c', 'd', '{}')");
+  // Its place in the log and its lane are not a writer's to choose.
   may_not(
-      "INSERT INTO outbox.event (xid, aggregate_type, event_type, payload) VALUES ('5', 'a', 'b', 'c')");
-  may_not(
-      "INSERT INTO outbox.event (seq, aggregate_type, event_type, payload) VALUES (5, 'a', 'b', 'c')");
-  may_not(
-      "INSERT INTO outbox.event (created_at, aggregate_type, event_type, payload) VALUES (now(), 'a', 'b', 'c')");
+      "INSERT INTO outbox.event (lane, id, aggregate_type, aggregate_id, event_type, payload, headers) "
+      "VALUES (0, gen_random_uuid(), 'a', 'b', 'c', 'd', '{}')");
+  for (const char* column : {"xid", "seq", "lane", "created_at"}) {
+    EXPECT_EQ(state_of(*connection_,
+                       std::string("INSERT INTO outbox.event_in (") + column + ") VALUES (NULL)"),
+              "42703")
+        << column;
+  }
+  may_not("SELECT * FROM outbox.event_in");
   may_not("SELECT * FROM outbox.event");
   may_not("UPDATE outbox.event SET payload = ''");
   may_not("DELETE FROM outbox.event");

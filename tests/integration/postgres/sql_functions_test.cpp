@@ -234,6 +234,53 @@ TEST_F(PostgresSql, the_lane_does_not_depend_on_the_search_path) {
       "CREATE OPERATOR evil.= (LEFTARG = text, RIGHTARG = text, FUNCTION = evil.texteq);"
       "SET search_path = evil, pg_catalog");
   EXPECT_EQ(connection_->value("SELECT outbox.lane_of('order', '42', gen_random_uuid())"), "24");
+  (void)connection_->exec(
+      "INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers) "
+      "VALUES (gen_random_uuid(), 'order', '42', 'E', 'x', '{}')");
+  EXPECT_EQ(value("SELECT lane FROM outbox.event"), "24");
+}
+
+TEST_F(PostgresSql, every_way_in_gives_the_lane) {
+  const std::string id = "9563fa12-b3b5-4ab7-9b3c-1c64e1d2e1a5";
+  (void)connection_->exec(
+      "SELECT outbox.enqueue('order', key, 'E', 'x', id => '" + id +
+      "') FROM (VALUES ('42'), ('')) k(key);"
+      "SELECT outbox.enqueue_many(jsonb_build_array("
+      "  jsonb_build_object('aggregate_type', 'order', 'aggregate_id', '42', 'event_type', 'E', 'payload', 1),"
+      "  jsonb_build_object('aggregate_type', 'order', 'event_type', 'E', 'payload', 1, 'id', '" +
+      id +
+      "')));"
+      "INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload, id) "
+      "VALUES ('order', '42', 'E', '1', DEFAULT), ('order', '', 'E', '1', '" +
+      id + "')");
+  EXPECT_EQ(value("SELECT string_agg(lane::text, ',' ORDER BY seq) FROM outbox.event"),
+            "24,39,24,39,24,39");
+}
+
+// The library and the functions check in words before; this is for whoever goes past them.
+TEST_F(PostgresSql, the_way_into_the_log_keeps_the_outermost_limits) {
+  const auto refused = [&](const std::string& type, const std::string& key, const std::string& name,
+                           const std::string& payload, const std::string& medium) {
+    return state_of(
+        *connection_,
+        "INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, "
+        "content_type, headers) VALUES (gen_random_uuid(), " +
+            type + ", " + key + ", " + name + ", " + payload + ", " + medium + ", '{}')");
+  };
+  const std::string longest = "repeat('x', 255)";
+  const std::string longer = "repeat('x', 256)";
+  EXPECT_EQ(refused(longest, longest, longest, "'x'", longest), "");
+  for (const std::string& bad : {longer, std::string("''"), std::string("NULL")}) {
+    EXPECT_EQ(refused(bad, "'k'", "'E'", "'x'", "NULL"), "22023") << bad;
+    EXPECT_EQ(refused("'a'", "'k'", bad, "'x'", "NULL"), "22023") << bad;
+  }
+  EXPECT_EQ(refused("'a'", longer, "'E'", "'x'", "NULL"), "22023");
+  EXPECT_EQ(refused("'a'", "NULL", "'E'", "'x'", "NULL"), "23502");
+  EXPECT_EQ(refused("'a'", "'k'", "'E'", "'x'", longer), "22023");
+  EXPECT_EQ(refused("'a'", "'k'", "'E'", "NULL", "NULL"), "22023");
+  EXPECT_EQ(refused("'a'", "'k'", "'E'", "convert_to(repeat('x', 67108865), 'UTF8')", "NULL"),
+            "22023");
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "1");
 }
 
 }  // namespace

@@ -60,11 +60,12 @@ class ReadingPlans : public ::testing::TestWithParam<Statistics> {
     make_partitions();
     if (GetParam() == Statistics::stale) connection_->exec("ANALYZE outbox.event");
     connection_->exec(
-        "INSERT INTO outbox.event (xid, aggregate_type, aggregate_id, event_type, payload) "
+        "INSERT INTO outbox.event (xid, lane, id, aggregate_type, aggregate_id, event_type, payload, headers) "
         "SELECT (3 + (n * (" +
         std::to_string(top_) + "::bigint - 4)) / " + std::to_string(kRows) +
         ")::text::xid8, "
-        "'Order', n % 100, 'OrderPlaced', repeat('x', 200)::bytea FROM generate_series(0, " +
+        "n % 64, gen_random_uuid(), 'Order', n % 100, 'OrderPlaced', repeat('x', 200)::bytea, '{}' "
+        "FROM generate_series(0, " +
         std::to_string(kRows - 1) + ") n");
     if (GetParam() == Statistics::fresh) connection_->exec("ANALYZE outbox.event");
   }
