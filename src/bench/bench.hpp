@@ -24,7 +24,7 @@ struct BenchOptions {
 
 /// Two sides that are compared take so many turns each, one after the other, in the length of a measurement: a machine that
 /// is slow for some seconds is so for both.
-inline constexpr int kTurns = 10;
+inline constexpr int kTurns = 20;
 
 struct Benchmark {
   std::string name;
