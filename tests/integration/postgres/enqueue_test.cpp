@@ -256,6 +256,33 @@ TEST_F(PostgresEnqueue, lock_key_is_the_lock_that_the_sql_function_takes) {
   (void)connection_->exec("COMMIT");
 }
 
+// Otherwise the one that waited would stand before events that were committed while it waited.
+TEST_F(PostgresEnqueue, lock_key_is_locked_before_the_event_gets_its_place) {
+  const auto locked = [](const std::string& name) {
+    Event event = order();
+    event.event_type = name;
+    event.lock_key = true;
+    return event;
+  };
+  (void)connection_->exec("BEGIN");
+  (void)box_.enqueue(native(), locked("first"));
+  std::jthread waiter([&] {
+    Pg other(database_->url());
+    (void)other.exec("BEGIN");
+    EXPECT_TRUE(ok(box_.try_enqueue(other.native(), locked("third"))));
+    (void)other.exec("COMMIT");
+  });
+  EXPECT_TRUE(eventually([&] {
+    return value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") ==
+           "1";
+  }));
+  (void)box_.enqueue(native(), locked("second"));
+  (void)connection_->exec("COMMIT");
+  waiter.join();
+  EXPECT_EQ(value("SELECT string_agg(event_type, ',' ORDER BY seq) FROM outbox.event"),
+            "first,second,third");
+}
+
 TEST_F(PostgresEnqueue, several_keys_are_locked_in_one_order) {
   const auto write = [this](const std::vector<std::string>& keys) {
     Pg connection(database_->url());
