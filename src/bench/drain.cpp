@@ -9,6 +9,8 @@
 namespace outbox::bench {
 namespace {
 
+constexpr int kDrainsOfALog = 4;
+
 SubscriptionSpec to_null(const std::string& name) {
   return SubscriptionSpec{.name = name, .sink = "null"};
 }
@@ -30,6 +32,29 @@ Result<PostgresFixture::Drain> median_drain(PostgresFixture& fixture, std::int64
   last.events_per_second = median(rates);
   last.cpu_us_per_event = median(cpu);
   return last;
+}
+
+/// Rates of several drains of one log, which was written and is drained under the eyes of an idle snapshot, or not.
+Result<std::vector<double>> drains_of_a_log(const BenchOptions& options, std::int64_t events,
+                                            bool pinned) {
+  auto fixture = PostgresFixture::create(options);
+  if (!fixture) return pass(fixture);
+  PostgresFixture& log = **fixture;
+  auto idle = Pg::connect(options.store_url);
+  if (!idle) return pass(idle);
+  if (pinned) {
+    if (Status status = idle->run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1"); !status)
+      return pass(status);
+  }
+  if (Status status = log.fill(events); !status) return pass(status);
+  if (Status status = log.warm_up(); !status) return pass(status);
+  std::vector<double> rates;
+  for (int i = 0; i < kDrainsOfALog; ++i) {
+    auto drained = log.drain(to_null(fmt::format("pinned-{}", i)), events);
+    if (!drained) return pass(drained);
+    rates.push_back(drained->events_per_second);
+  }
+  return rates;
 }
 
 }  // namespace
@@ -82,33 +107,6 @@ Result<std::vector<Figure>> bench_backlog(const BenchOptions& options) {
   figure.ok = *figure.ratio <= 1.15;
   return std::vector<Figure>{figure};
 }
-
-namespace {
-
-/// Rates of several drains of one log, which was written and is drained under the eyes of an idle snapshot, or not.
-Result<std::vector<double>> drains_of_a_log(const BenchOptions& options, std::int64_t events,
-                                            bool pinned) {
-  auto fixture = PostgresFixture::create(options);
-  if (!fixture) return pass(fixture);
-  PostgresFixture& log = **fixture;
-  auto idle = Pg::connect(options.store_url);
-  if (!idle) return pass(idle);
-  if (pinned) {
-    if (Status status = idle->run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1"); !status)
-      return pass(status);
-  }
-  if (Status status = log.fill(events); !status) return pass(status);
-  if (Status status = log.warm_up(); !status) return pass(status);
-  std::vector<double> rates;
-  for (int i = 0; i < 4; ++i) {
-    auto drained = log.drain(to_null(fmt::format("pinned-{}", i)), events);
-    if (!drained) return pass(drained);
-    rates.push_back(drained->events_per_second);
-  }
-  return rates;
-}
-
-}  // namespace
 
 /// Small logs in turn, so that a machine that is slow for some seconds is so for both.
 Result<std::vector<Figure>> bench_pinned(const BenchOptions& options) {
