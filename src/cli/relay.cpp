@@ -108,8 +108,8 @@ int relay(const Options& options, const Context& context) {
   warn_of_standing(loaded, relay_settings.subscriptions.empty());
   StopLimit limit;  // ends after the relay, whose end may hang, too
   const auto relay = must(Relay::create(relay_settings));
+  signals.first_ends(false);  // what start() starts may have events in flight before it returns
   must(relay->start());
-  signals.first_ends(false);
   signals.wait();
   limit.begin(loaded.config.grace);
   return stop(*relay, loaded.config.grace);

@@ -69,8 +69,10 @@ void Signals::watch(int signals) noexcept {
   while (true) {
     if (poll(fds.data(), fds.size(), -1) < 0) continue;
     if (fds[1].revents != 0) break;
-    signalfd_siginfo info{};
-    if (read(signals, &info, sizeof info) != sizeof info) continue;
+    std::array<signalfd_siginfo, 2>
+        pending{};  // of two kinds: what came while nobody looked is one wish
+    if (read(signals, pending.data(), sizeof pending) < static_cast<ssize_t>(sizeof pending[0]))
+      continue;
     const Clock::time_point now = Clock::now();
     if (asked_ && now - asked_at < kSameSignal) continue;
     if (asked_.exchange(true) || first_ends_.load()) std::_Exit(kInterrupted);

@@ -5,7 +5,7 @@ import subprocess
 import unittest
 import uuid
 
-from program import Case, ERROR, POSTGRES, USAGE
+from program import Case, ERROR, POSTGRES, USAGE, drop_database
 
 
 class Bench(Case):
@@ -26,7 +26,7 @@ class BenchPostgres(Case):
         super().setUp()
         self.database = "cli_" + uuid.uuid4().hex[:12]
         self.sql(POSTGRES, f"CREATE DATABASE {self.database}")
-        self.addCleanup(self.sql, POSTGRES, f"DROP DATABASE {self.database} WITH (FORCE)")
+        self.addCleanup(drop_database, POSTGRES, self.database)
         self.store = POSTGRES.rsplit("/", 1)[0] + "/" + self.database
 
     @staticmethod

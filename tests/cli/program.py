@@ -29,7 +29,7 @@ class Result:
         return f"exit {self.code}\nstdout: {self.out}\nstderr: {self.err}"
 
 
-def wait_until(condition, what, seconds=30):
+def wait_until(condition, what, seconds=60):
     """Polls: what a process does cannot be watched otherwise from outside."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
@@ -37,6 +37,12 @@ def wait_until(condition, what, seconds=30):
             raise AssertionError(f"not within {seconds} s: {what}")
         time.sleep(0.02)
     return value
+
+
+def drop_database(server, name):
+    """What a test leaves behind at worst is not its failure: a session that is slow to end keeps its database for a while."""
+    subprocess.run(["psql", server, "-qXc", f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'], check=False,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 class Case(unittest.TestCase):
@@ -57,9 +63,10 @@ class Case(unittest.TestCase):
         return path
 
     def outbox(self, *arguments, stdin="", env=None, **more):
+        source = {"input": stdin} if isinstance(stdin, str) else {"stdin": stdin}
         run = subprocess.run(
-            [BINARY, *map(str, arguments)], input=stdin, capture_output=True, text=True, check=False,
-            timeout=60, cwd=self.folder, env=self.environment | (env or {}), **more)
+            [BINARY, *map(str, arguments)], capture_output=True, text=True, check=False,
+            timeout=120, cwd=self.folder, env=self.environment | (env or {}), **source, **more)
         return Result(run.returncode, run.stdout, run.stderr)
 
     def spawn(self, *arguments, **more):
@@ -153,4 +160,4 @@ path = "orders.jsonl"
 """
 
 __all__ = ["BINARY", "CHECK_FAILED", "Case", "ERROR", "FILE_SUBSCRIPTION", "INTERRUPTED", "OK", "OnPostgres", "OnSqlite",
-           "POSTGRES", "ROOT", "USAGE", "jsonl", "signal", "wait_until"]
+           "POSTGRES", "ROOT", "USAGE", "drop_database", "jsonl", "signal", "wait_until"]
