@@ -140,9 +140,8 @@ class Demo {
   Status sell() {
     while (interrupt_.wait(kLook) == 0) {
       const auto now = elapsed();
-      const auto closing_time =
-          seconds(options_.seconds) + (options_.kills - kills_) * kKillPatience;
-      if (now >= closing_time) break;
+      // This ends: each kill comes kKillPatience after its time at the latest.
+      if (now >= seconds(options_.seconds) && kills_ == options_.kills) break;
       if (Status status = look(false); !status) return status;
       if (auto failure = writers_->failure()) return fail(std::move(*failure));
       if (Status status = kill_if_due(now); !status) return status;

@@ -4,9 +4,11 @@
 #include <libpq-fe.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <outbox/postgres.hpp>
+#include <thread>
 #include <utility>
 
 #include "base/error.hpp"
@@ -24,6 +26,7 @@ constexpr const char* kMarker = "made by outbox demo, may be dropped";
 // Held by a running demo, on its own session.
 constexpr const char* kLock =
     "SELECT pg_try_advisory_lock(hashtextextended('outbox demo', 0::bigint))";
+constexpr std::chrono::seconds kLockPatience{5};
 // Outboxes, under whatever name.
 constexpr const char* kOutboxes =
     "SELECT n.nspname FROM pg_namespace n WHERE EXISTS (SELECT FROM pg_class WHERE relnamespace = n.oid AND "
@@ -237,10 +240,15 @@ class PostgresShop final : public Shop {
   }
 
  private:
+  /// The server may still be ending the session of a demo that has just ended.
   Status check_alone() {
-    auto locked = run(admin_.get(), "lock", kLock);
-    if (!locked) return pass(locked);
-    if (PQgetvalue(locked->get(), 0, 0)[0] == 't') return {};
+    const auto until = std::chrono::steady_clock::now() + kLockPatience;
+    do {
+      auto locked = run(admin_.get(), "lock", kLock);
+      if (!locked) return pass(locked);
+      if (PQgetvalue(locked->get(), 0, 0)[0] == 't') return {};
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    } while (std::chrono::steady_clock::now() < until);
     return fail(Errc::already_exists, "another demo runs in this database",
                 "wait for its end, or use another database");
   }
