@@ -79,9 +79,13 @@ Result<std::vector<SubscriptionRow>> FileCatalog::subscriptions() {
 Result<bool> FileCatalog::apply(const SubscriptionSpec& spec) {
   if (Status status = event::validate(spec); !status) return pass(status);
   const std::string config = event::to_json(spec);
+  // Without the write lock at first: a relay that starts beside busy writers has nothing to change as a rule.
+  auto found = find(connection_, spec.name);
+  if (!found) return pass(found);
+  if (*found && same_config(spec.name, (*found)->config, config)) return false;
   auto transaction = WriteTransaction::begin(connection_);
   if (!transaction) return pass(transaction);
-  auto found = find(connection_, spec.name);
+  found = find(connection_, spec.name);
   if (!found) return pass(found);
   if (*found && same_config(spec.name, (*found)->config, config)) return false;
   if (*found) {

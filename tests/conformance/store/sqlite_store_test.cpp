@@ -384,6 +384,19 @@ TEST_F(SqliteStore, a_deleted_lock_file_does_not_make_two_owners) {
   EXPECT_TRUE(std::filesystem::exists(lock));
 }
 
+TEST_F(SqliteStore, an_unchanged_subscription_is_applied_while_somebody_writes) {
+  const auto store = migrated();
+  const auto catalog = store->catalog().value();
+  const SubscriptionSpec mails{.name = "mails", .sink = "null"};
+  EXPECT_TRUE(catalog->apply(mails).value());
+  const Application application(database_.path());
+  application.run("BEGIN IMMEDIATE");
+  const auto again = catalog->apply(mails);
+  ASSERT_TRUE(ok(again));
+  EXPECT_FALSE(*again);
+  application.run("ROLLBACK");
+}
+
 TEST_F(SqliteStore, processes_migrate_at_once) {
   std::vector<pid_t> children;
   for (int i = 0; i < 3; ++i) {
