@@ -234,6 +234,8 @@ Result<PostgresFixture::Drain> PostgresFixture::drain(SubscriptionSpec spec, std
   result.events_per_second = measured / seconds_since(start);
   result.cpu_us_per_event = (cpu_us() - cpu_before) / measured;
   const RelayReport report = (*relay)->report();
+  if (report.subscriptions.empty())
+    return fail(Errc::lease_lost, "the relay lost its lanes", report.last_error);
   result.statements = static_cast<double>(report.statements);
   result.settlements = static_cast<double>(report.subscriptions.front().settlements);
   (void)(*relay)->stop(std::chrono::seconds(10));
