@@ -61,6 +61,7 @@ TEST_F(DatabaseKilled,
   const auto attempts = shop.attempts();
   EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_in(file)).lost == 0; }))
       << judge(attempts, deliveries_in(file));
+  EXPECT_TRUE(eventually_settled(database.url(), "lines"));
   relay->signal(SIGTERM);
   EXPECT_EQ(relay->wait(), 0);
   const Verdict verdict = judge(attempts, deliveries_in(file));
@@ -108,6 +109,8 @@ TEST_F(DatabaseKilled, at_the_moment_of_delivery_the_event_is_on_the_disk) {
     ASSERT_TRUE(eventually([&] { return *crashed == 2 * round + 1; }))
         << relay->report().last_error;
     server.start();
+    ASSERT_TRUE(recording->wait_for(static_cast<std::size_t>(round) + 1, std::chrono::seconds(120)))
+        << "it writes down what it has let through after it has pulled the plug";
     const auto events = recording->events();
     ASSERT_FALSE(events.empty());
     EXPECT_EQ(database.connect().value("SELECT count(*) FROM outbox.event WHERE id = $1::uuid",
@@ -151,6 +154,7 @@ TEST_F(DatabaseKilled, a_relay_that_lives_on_repeats_at_most_what_the_crash_took
   const auto attempts = shop.attempts();
   EXPECT_TRUE(eventually([&] { return judge(attempts, scattered->all()).lost == 0; }))
       << relay->report().last_error;
+  EXPECT_TRUE(eventually_settled(database.url(), "scattered"));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   const Verdict verdict = judge(attempts, scattered->all());
   EXPECT_TRUE(verdict.kept()) << verdict;

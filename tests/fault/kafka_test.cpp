@@ -65,8 +65,7 @@ TEST_F(KafkaFault, a_broker_that_is_killed_under_load_loses_and_reorders_nothing
   ASSERT_EQ(shop.trouble(), "");
   const auto attempts = shop.attempts();
   EXPECT_TRUE(
-      eventually([&] { return report_of(*relay, "orders").delivered >= committed(attempts); },
-                 std::chrono::seconds(180)))
+      eventually([&] { return judge(attempts, topic.all()).lost == 0; }, std::chrono::seconds(180)))
       << report_of(*relay, "orders").reason;
   EXPECT_EQ(subscription().state, store::SubscriptionState::active);
   EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
@@ -127,9 +126,12 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
   // The topic takes it now: everything arrives, in order.
   topic.set("max.message.bytes", "1000000");
   ASSERT_TRUE(catalog()->resume("orders"));
-  EXPECT_TRUE(
-      eventually([&] { return judge(attempts, topic.all()).lost == 0; }, std::chrono::seconds(120)))
-      << report_of(*relay, "orders").reason;
+  EXPECT_TRUE(eventually([&] {
+    // The broker applies a setting a little after it has said so: the event may be refused once more.
+    if (subscription().state == store::SubscriptionState::stopped)
+      (void)catalog()->resume("orders");
+    return judge(attempts, topic.all()).lost == 0;
+  })) << report_of(*relay, "orders").reason;
   EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
   const Verdict verdict = judge(attempts, topic.all());
   EXPECT_TRUE(verdict.kept()) << verdict;

@@ -9,7 +9,7 @@ namespace outbox::test {
 /// Polls until `condition()` holds. False when the limit passed first: generous, because time never decides a test.
 template <class Condition>
 [[nodiscard]] bool eventually(Condition condition,
-                              std::chrono::milliseconds limit = std::chrono::seconds(60)) {
+                              std::chrono::milliseconds limit = std::chrono::seconds(120)) {
   const auto until = std::chrono::steady_clock::now() + limit;
   while (!condition()) {
     if (std::chrono::steady_clock::now() >= until) return false;

@@ -5,12 +5,15 @@
 #include <librdkafka/rdkafka.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 
+#include "support/eventually.hpp"
 #include "support/servers.hpp"
 
 namespace outbox::test {
@@ -32,6 +35,8 @@ using AdminOptions =
 using AdminEvent = std::unique_ptr<rd_kafka_event_t, Delete<rd_kafka_event_destroy>>;
 using Partitions =
     std::unique_ptr<rd_kafka_topic_partition_list_t, Delete<rd_kafka_topic_partition_list_destroy>>;
+using TopicHandle = std::unique_ptr<rd_kafka_topic_t, Delete<rd_kafka_topic_destroy>>;
+using Metadata = std::unique_ptr<const rd_kafka_metadata_t, Delete<rd_kafka_metadata_destroy>>;
 using ReadMessage = std::unique_ptr<rd_kafka_message_t, Delete<rd_kafka_message_destroy>>;
 
 Handle connect(rd_kafka_type_t type) {
@@ -134,6 +139,25 @@ void KafkaTopic::create(int partitions, const TopicConfig& config) {
     rd_kafka_NewTopic_destroy(topic);
   });
   partitions_ = partitions;
+  wait_until_known();
+}
+
+/// What the controller has made, the broker learns of a little later.
+void KafkaTopic::wait_until_known() const {
+  const Handle handle = connect(RD_KAFKA_PRODUCER);
+  const TopicHandle topic(rd_kafka_topic_new(handle.get(), name_.c_str(), nullptr));
+  EXPECT_TRUE(eventually([&] {
+    const rd_kafka_metadata_t* seen = nullptr;
+    if (rd_kafka_metadata(handle.get(), 0, topic.get(), &seen, kAdminTimeoutMs) !=
+        RD_KAFKA_RESP_ERR_NO_ERROR)
+      return false;
+    const Metadata metadata(seen);
+    if (seen->topic_cnt != 1 || seen->topics[0].partition_cnt != partitions_) return false;
+    const std::span partitions(seen->topics[0].partitions, static_cast<std::size_t>(partitions_));
+    return std::all_of(partitions.begin(), partitions.end(),
+                       [](const auto& partition) { return partition.leader >= 0; });
+  })) << name_
+      << " is made and does not appear";
 }
 
 void KafkaTopic::change(const TopicConfig& config) const {

@@ -43,6 +43,8 @@ class KafkaTopic {
   [[nodiscard]] std::vector<Arrived> arrived() const;
 
  private:
+  void wait_until_known() const;
+
   std::string name_;
   int partitions_{0};
 };

@@ -72,7 +72,8 @@ TEST_F(PostgresLineage, a_database_made_with_this_one_as_template_is_the_same_li
         .empty();
   }));
   EXPECT_TRUE(ok(open_at(url_of_database(*environment("OUTBOX_TEST_POSTGRES"), name))->check()));
-  (void)admin.exec("DROP DATABASE \"" + name + "\" WITH (FORCE)");
+  EXPECT_TRUE(eventually(
+      [&] { return state_of(admin, "DROP DATABASE \"" + name + "\" WITH (FORCE)").empty(); }));
 }
 
 TEST_F(PostgresLineage, a_missing_witness_is_no_witness) {

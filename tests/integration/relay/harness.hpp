@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/store.hpp"
 #include "support/eventually.hpp"
 #include "support/ledger.hpp"
 #include "support/servers.hpp"
@@ -33,6 +34,25 @@ inline std::unique_ptr<Relay> relay_of(RelayOptions options) {
   auto relay = Relay::create(std::move(options));
   if (!relay) throw std::runtime_error(relay.error().text());
   return std::move(*relay);
+}
+
+/// Waits until the store says that everything is settled. What was delivered last need not be settled yet, and a relay that
+/// is stopped while it is without its lanes (a lease that lapsed, a database that came back) is in doubt about that.
+inline bool eventually_settled(const std::string& store_url, const std::string& subscription) {
+  const auto store =
+      store::open_store({.url = store_url, .schema = "outbox", .application = "outbox test"});
+  if (!store) throw std::runtime_error(store.error().text());
+  const auto catalog = (*store)->catalog();
+  if (!catalog) throw std::runtime_error(catalog.error().text());
+  return eventually([&] {
+    const auto rows = (*catalog)->subscriptions();
+    if (!rows) return false;
+    return std::any_of(rows->begin(), rows->end(), [&](const store::SubscriptionRow& row) {
+      if (row.spec.name != subscription) return false;
+      const auto progress = (*catalog)->progress(row, 1);
+      return progress && progress->pending == 0;
+    });
+  });
 }
 
 /// Gives the subscription a sink that records, and returns what it will hold.

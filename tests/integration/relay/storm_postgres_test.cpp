@@ -72,10 +72,13 @@ TEST_P(Storm, nothing_is_lost_invented_reordered_or_repeated) {
   const std::size_t count = committed(attempts);
   const std::size_t count_paid = committed(of_type(attempts, "OrderPaid"));
   EXPECT_GT(count, 1000U);
-  EXPECT_TRUE(eventually([&] {
-    return all->events().size() >= count && scattered->count() >= count && slow->count() >= count &&
-           paid->events().size() >= count_paid;
-  })) << relay->report().last_error;
+  EXPECT_TRUE(eventually(
+      [&] {
+        return all->events().size() >= count && scattered->count() >= count &&
+               slow->count() >= count && paid->events().size() >= count_paid;
+      },
+      std::chrono::minutes(5)))
+      << relay->report().last_error;
   EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
 
   expect_exactly_once(attempts, deliveries_of(*all), "all");
@@ -126,9 +129,13 @@ TEST_P(Storm, connections_that_are_killed_lose_reorder_and_repeat_nothing) {
   shop.stop();
   ASSERT_EQ(shop.trouble(), "");
   const auto attempts = shop.attempts();
-  EXPECT_TRUE(eventually([&] {
-    return all->events().size() >= committed(attempts) && scattered->count() >= committed(attempts);
-  })) << relay->report().last_error;
+  EXPECT_TRUE(eventually(
+      [&] {
+        return all->events().size() >= committed(attempts) &&
+               scattered->count() >= committed(attempts);
+      },
+      std::chrono::minutes(5)))
+      << relay->report().last_error;
   EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
   expect_exactly_once(attempts, deliveries_of(*all), "all");
   expect_exactly_once(attempts, scattered->all(), "scattered");
