@@ -251,13 +251,11 @@ Status Tenure::write_rejections() {
   }
   for (const auto& [name, rejection] : rejections) {
     const auto found = running_.find(name);
-    if (Status status = catalog_->stop(found->second.loop->row().id,
-                                       event::storable_text(rejection.error.text()), rejection.seq,
-                                       rejection.id);
-        !status) {
-      return status;
-    }
-    retire(name);
+    auto stopped =
+        catalog_->stop(found->second.loop->row().id, event::storable_text(rejection.error.text()),
+                       rejection.seq, rejection.id);
+    if (!stopped) return pass(stopped);
+    if (*stopped) retire(name);  // else the next time
   }
   return {};
 }

@@ -176,9 +176,10 @@ class Catalog {
   /// A stopped one stays stopped, with its reason.
   [[nodiscard]] virtual Status pause(std::string_view name, std::string_view reason) = 0;
   [[nodiscard]] virtual Status resume(std::string_view name) = 0;
-  /// The relay's own: an event was rejected. Nothing is skipped; the subscription waits for resume.
-  [[nodiscard]] virtual Status stop(std::int32_t id, std::string_view reason, std::int64_t seq,
-                                    const EventId& event) = 0;
+  /// The relay's own: an event was rejected. Nothing is skipped; the subscription waits for resume. False: it is gone, or
+  /// somebody else holds its row, for whom this does not wait.
+  [[nodiscard]] virtual Result<bool> stop(std::int32_t id, std::string_view reason,
+                                          std::int64_t seq, const EventId& event) = 0;
   /// The relay's own: what is the matter with an active subscription, for people; empty: nothing any more. Waits for nobody:
   /// what cannot be told now is told the next time, since subscriptions() shows what stands there.
   [[nodiscard]] virtual Status tell(std::int32_t id, std::string_view trouble) = 0;

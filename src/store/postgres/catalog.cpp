@@ -132,12 +132,13 @@ Status TableCatalog::resume(std::string_view name) {
   return change(queries_->resume, {Param::text(std::string(name))}, name);
 }
 
-Status TableCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t seq,
-                          const EventId& event) {
-  return change(
+Result<bool> TableCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t seq,
+                                const EventId& event) {
+  auto stopped = connection_.exec(
       queries_->stop,
-      {Param::int4(id), Param::text(std::string(reason)), Param::int8(seq), Param::uuid(event)},
-      std::to_string(id));
+      {Param::int4(id), Param::text(std::string(reason)), Param::int8(seq), Param::uuid(event)});
+  if (!stopped) return pass(stopped);
+  return !stopped->empty();
 }
 
 Status TableCatalog::tell(std::int32_t id, std::string_view trouble) {

@@ -19,8 +19,8 @@ class TableCatalog final : public Catalog {
   [[nodiscard]] Result<bool> apply(const SubscriptionSpec& spec) override;
   [[nodiscard]] Status pause(std::string_view name, std::string_view reason) override;
   [[nodiscard]] Status resume(std::string_view name) override;
-  [[nodiscard]] Status stop(std::int32_t id, std::string_view reason, std::int64_t seq,
-                            const EventId& event) override;
+  [[nodiscard]] Result<bool> stop(std::int32_t id, std::string_view reason, std::int64_t seq,
+                                  const EventId& event) override;
   [[nodiscard]] Status tell(std::int32_t id, std::string_view trouble) override;
   [[nodiscard]] Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                       std::int64_t pending_limit) override;

@@ -137,11 +137,11 @@ UPDATE {schema}.subscription SET state = 'active', reason = '', stopped_seq = NU
   changed_at = clock_timestamp()
 WHERE name = $1::text RETURNING id)";
 
-// $1 id, $2 reason, $3 seq, $4 event.
+// $1 id, $2 reason, $3 seq, $4 event. No row while somebody else holds it: this must not wait.
 constexpr std::string_view kStop = R"(
 UPDATE {schema}.subscription SET state = 'stopped', reason = $2::text, stopped_seq = $3::bigint, stopped_event = $4::uuid,
   changed_at = clock_timestamp()
-WHERE id = $1::int RETURNING id)";
+WHERE id = (SELECT id FROM {schema}.subscription WHERE id = $1::int FOR UPDATE SKIP LOCKED) RETURNING id)";
 
 // $1 id, $2 what is the matter; empty: nothing any more. No row while somebody else holds it: this must not wait.
 constexpr std::string_view kTell = R"(

@@ -118,15 +118,20 @@ Status FileCatalog::create(const SubscriptionSpec& spec, std::string_view config
   return first->bind(1, id).bind(2, position).bind(3, wall_us()).run();
 }
 
-Status FileCatalog::change(Statement& update, const std::string& which) {
+Result<bool> FileCatalog::changes(Statement& update) {
   bool found = false;
   while (true) {
     auto row = update.step();
     if (!row) return pass(row);
-    if (!*row) break;
+    if (!*row) return found;
     found = true;
   }
-  if (found) return {};
+}
+
+Status FileCatalog::change(Statement& update, const std::string& which) {
+  auto found = changes(update);
+  if (!found) return pass(found);
+  if (*found) return {};
   return fail(Errc::not_found, "subscription " + which + ": there is none of that name",
               "outbox subscription list");
 }
@@ -145,13 +150,13 @@ Status FileCatalog::resume(std::string_view name) {
   return change(*update, std::string(name));
 }
 
-Status FileCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t seq,
-                         const EventId& event) {
+Result<bool> FileCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t seq,
+                               const EventId& event) {
   auto update = connection_.statement(query::kStop);
   if (!update) return pass(update);
   const std::string event_id = event.str();
   update->bind(1, std::int64_t{id}).bind(2, reason).bind(3, seq).bind(4, event_id);
-  return change(*update, std::to_string(id));
+  return changes(*update);
 }
 
 Status FileCatalog::tell(std::int32_t id, std::string_view trouble) {

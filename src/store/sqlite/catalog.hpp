@@ -18,8 +18,8 @@ class FileCatalog final : public Catalog {
   [[nodiscard]] Result<bool> apply(const SubscriptionSpec& spec) override;
   [[nodiscard]] Status pause(std::string_view name, std::string_view reason) override;
   [[nodiscard]] Status resume(std::string_view name) override;
-  [[nodiscard]] Status stop(std::int32_t id, std::string_view reason, std::int64_t seq,
-                            const EventId& event) override;
+  [[nodiscard]] Result<bool> stop(std::int32_t id, std::string_view reason, std::int64_t seq,
+                                  const EventId& event) override;
   [[nodiscard]] Status tell(std::int32_t id, std::string_view trouble) override;
   [[nodiscard]] Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                       std::int64_t pending_limit) override;
@@ -32,7 +32,9 @@ class FileCatalog final : public Catalog {
   [[nodiscard]] Status add_pending(SubscriptionProgress& progress, std::int64_t position,
                                    std::int64_t limit);
   /// Runs an UPDATE ... RETURNING id; no row: there is no such subscription.
-  [[nodiscard]] Status change(Statement& update, const std::string& which);
+  /// Whether it found any row.
+  [[nodiscard]] static Result<bool> changes(Statement& update);
+  [[nodiscard]] static Status change(Statement& update, const std::string& which);
 
   Connection connection_;
   const ProcessIdentity self_;

@@ -77,7 +77,8 @@ TEST_P(SubscriptionSuite, pauses_stops_and_resumes) {
   EXPECT_EQ(row_of("mails").state, store::SubscriptionState::active);
 
   const EventId event = EventId::generate();
-  ASSERT_TRUE(ok((*catalog)->stop(created.id, "rejected: too large", 17, event)));
+  EXPECT_EQ((*catalog)->stop(created.id, "rejected: too large", 17, event).value_or(false), true);
+  EXPECT_EQ((*catalog)->stop(created.id + 1, "rejected", 17, event).value_or(true), false);
   row = row_of("mails");
   EXPECT_EQ(row.state, store::SubscriptionState::stopped);
   EXPECT_EQ(row.reason, "rejected: too large");

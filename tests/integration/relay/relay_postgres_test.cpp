@@ -215,6 +215,30 @@ TEST_F(RelayOnPostgres, a_rejected_event_stops_its_subscription_only_and_nothing
   EXPECT_EQ(ledger_fault(connection, "strict"), "");
 }
 
+TEST_F(RelayOnPostgres, a_rejection_that_cannot_be_written_down_yet_stops_nobody_else) {
+  options_.subscriptions = {custom("strict"), custom("lenient")};
+  const auto relay = relay_of(options_);
+  const auto lenient = record(*relay, "lenient");
+  auto strict_sink = std::make_unique<testing::FailingSink>(
+      [](const EventView&) { return Outcome::Kind::rejected; });
+  ASSERT_TRUE(relay->use("strict", std::move(strict_sink)));
+  ASSERT_TRUE(relay->start());
+  ASSERT_TRUE(eventually([&] { return relay->report().owner; }));
+  const std::int64_t generation = relay->report().generation;
+  Pg person(database().url());
+  person.exec("BEGIN");
+  person.exec("UPDATE outbox.subscription SET changed_at = now() WHERE name = 'strict'");
+  write(1);
+  ASSERT_TRUE(eventually([&] { return report_of(*relay, "strict").state == "stopped"; }));
+  // Whoever waited for the row would hear of this after half a minute only, and begin anew.
+  ASSERT_TRUE(catalog()->pause("lenient", "to see that somebody listens"));
+  ASSERT_TRUE(eventually([&] { return report_of(*relay, "lenient").state == "paused"; }));
+  EXPECT_EQ(row("strict").state, store::SubscriptionState::active);
+  person.exec("COMMIT");
+  EXPECT_TRUE(eventually([&] { return row("strict").state == store::SubscriptionState::stopped; }));
+  EXPECT_EQ(relay->report().generation, generation);
+}
+
 TEST_F(RelayOnPostgres,
        a_destination_that_is_down_pauses_its_subscription_and_it_goes_on_by_itself) {
   options_.subscriptions = {custom("weak"), custom("strong")};
