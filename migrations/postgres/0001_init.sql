@@ -406,9 +406,11 @@ CREATE FUNCTION {schema}.key_lock(aggregate_type text, aggregate_id text) RETURN
   RETURN hashtextextended(aggregate_id, hashtextextended(aggregate_type, hashtextextended('outbox:key:{name}', 0::bigint)));
 
 -- What the rule below writes as the lane of an event that may not be: it raises.
-CREATE FUNCTION {schema}.no_lane(aggregate_type text, aggregate_id text, event_type text, content_type text)
+CREATE FUNCTION {schema}.no_lane(id uuid, aggregate_type text, aggregate_id text, event_type text, content_type text)
 RETURNS smallint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $fn$
 BEGIN
+  IF id IS NULL THEN PERFORM {schema}.refuse('id: is null'); END IF;
+  IF aggregate_id IS NULL THEN PERFORM {schema}.refuse('aggregate_id: is null', 'leave it empty for an event without a key'); END IF;
   PERFORM {schema}.check_text('aggregate_type', aggregate_type, true);
   PERFORM {schema}.check_text('aggregate_id', aggregate_id, false);
   PERFORM {schema}.check_text('event_type', event_type, true);
@@ -419,20 +421,23 @@ $fn$;
 
 -- The only way into the log: whoever writes has a right on this view, not on the table, and cannot choose xid, seq or lane.
 -- It checks the outermost limits once more. A view with a rule, because a rule becomes part of the writer's statement and
--- is planned with it, once; a generated column, domains and CHECKs are set up anew in each statement. For the library and
--- the functions here: in a VALUES list the id is put in twice, so it must not be a call that gives another one each time.
+-- is planned with it, once; a generated column, domains and CHECKs are set up anew in each statement. LATERAL: NEW.column
+-- stands for an expression of the writer's, which must be computed once, or what is written is not what was checked.
 CREATE VIEW {schema}.event_in AS
   SELECT NULL::uuid AS id, NULL::text AS aggregate_type, NULL::text AS aggregate_id, NULL::text AS event_type,
          NULL::bytea AS payload, NULL::text AS content_type, NULL::jsonb AS headers
   WHERE false;
 CREATE RULE append AS ON INSERT TO {schema}.event_in DO INSTEAD
   INSERT INTO {schema}.event (lane, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
-  VALUES (CASE WHEN NEW.aggregate_type <> '' AND NEW.event_type <> '' AND octet_length(NEW.payload) <= 67108864
-                    AND greatest(octet_length(NEW.aggregate_type), octet_length(NEW.aggregate_id),
-                                 octet_length(NEW.event_type), octet_length(NEW.content_type)) <= 255
-               THEN {schema}.lane_of(NEW.aggregate_type, NEW.aggregate_id, NEW.id)
-               ELSE {schema}.no_lane(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.content_type) END,
-          NEW.id, NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.content_type, NEW.headers);
+  SELECT CASE WHEN e.aggregate_type <> '' AND e.event_type <> '' AND octet_length(e.payload) <= 67108864
+                   AND greatest(octet_length(e.aggregate_type), octet_length(e.aggregate_id),
+                                octet_length(e.event_type), octet_length(e.content_type)) <= 255
+                   AND e.id IS NOT NULL AND e.aggregate_id IS NOT NULL
+              THEN {schema}.lane_of(e.aggregate_type, e.aggregate_id, e.id)
+              ELSE {schema}.no_lane(e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.content_type) END,
+         e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers
+  FROM LATERAL (SELECT NEW.id, NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.content_type,
+                       NEW.headers) e;
 
 CREATE FUNCTION {schema}.append_event(aggregate_type text, aggregate_id text, event_type text, payload bytea,
                                       headers jsonb, id uuid, content_type text, lock_key boolean, known_json boolean)
@@ -563,9 +568,14 @@ BEGIN
 END
 $fn$;
 
+-- A view's trigger does not fire where session_replication_role is replica, and the server counts the row as inserted all
+-- the same. This type of one of its columns is looked at for each row.
+CREATE DOMAIN {schema}.new_event_text AS text
+  CONSTRAINT session_replication_role_is_not_replica CHECK (current_setting('session_replication_role') <> 'replica');
+
 -- For ORMs and generated SQL: INSERT INTO new_event (...) VALUES (...) [RETURNING id]. Always empty when read.
 CREATE VIEW {schema}.new_event AS
-  SELECT NULL::text AS aggregate_type, NULL::text AS aggregate_id, NULL::text AS event_type, NULL::jsonb AS payload,
+  SELECT NULL::{schema}.new_event_text AS aggregate_type, NULL::text AS aggregate_id, NULL::text AS event_type, NULL::jsonb AS payload,
          NULL::jsonb AS headers, NULL::uuid AS id, NULL::text AS content_type
   WHERE false;
 

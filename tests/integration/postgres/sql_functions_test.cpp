@@ -275,11 +275,60 @@ TEST_F(PostgresSql, the_way_into_the_log_keeps_the_outermost_limits) {
     EXPECT_EQ(refused("'a'", "'k'", bad, "'x'", "NULL"), "22023") << bad;
   }
   EXPECT_EQ(refused("'a'", longer, "'E'", "'x'", "NULL"), "22023");
-  EXPECT_EQ(refused("'a'", "NULL", "'E'", "'x'", "NULL"), "23502");
+  EXPECT_EQ(refused("'a'", "NULL", "'E'", "'x'", "NULL"), "22023");
   EXPECT_EQ(refused("'a'", "'k'", "'E'", "'x'", longer), "22023");
   EXPECT_EQ(refused("'a'", "'k'", "'E'", "NULL", "NULL"), "22023");
   EXPECT_EQ(refused("'a'", "'k'", "'E'", "convert_to(repeat('x', 67108865), 'UTF8')", "NULL"),
             "22023");
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "1");
+}
+
+TEST_F(PostgresSql, the_way_into_the_log_computes_each_value_once) {
+  (void)connection_->exec("CREATE SEQUENCE numbers");
+  const std::string insert =
+      "INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers) VALUES ";
+  const std::string one =
+      "(gen_random_uuid(), 'order', nextval('numbers')::text, 'E', nextval('numbers')::text::bytea, '{}')";
+  (void)connection_->exec(insert + one);
+  (void)connection_->exec(insert + one + ", " + one);
+  EXPECT_EQ(
+      value(
+          "SELECT string_agg(aggregate_id || ':' || convert_from(payload, 'UTF8'), ' ' ORDER BY seq) "
+          "FROM outbox.event"),
+      "1:2 3:4 5:6");
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.event "
+                  "WHERE lane <> outbox.lane_of(aggregate_type, aggregate_id, id)"),
+            "0");
+  // What is checked is what is written.
+  EXPECT_EQ(
+      state_of(
+          *connection_,
+          "INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers) "
+          "VALUES (gen_random_uuid(), CASE nextval('numbers') % 2 WHEN 0 THEN '' ELSE 'a' END, "
+          "'k', 'E', 'x', '{}')"),
+      "");
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.event WHERE aggregate_type = ''"), "0");
+}
+
+// A session that plays the replica runs neither rules nor triggers: what is written there must not vanish silently.
+TEST_F(PostgresSql, a_session_that_plays_the_replica_is_refused_by_every_way_in) {
+  (void)connection_->exec(
+      "PREPARE before AS INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES ('a', 'b', '1')");
+  (void)connection_->exec("EXECUTE before");
+  (void)connection_->exec("SET session_replication_role = replica");
+  for (
+      const char* insert :
+      {"EXECUTE before",
+       "INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES ('a', 'b', '1')",
+       "INSERT INTO outbox.new_event (aggregate_type, event_type, payload) SELECT 'a', 'b', '1' RETURNING id",
+       "INSERT INTO outbox.new_event (aggregate_id, payload) VALUES ('a', '1')"}) {
+    EXPECT_EQ(state_of(*connection_, insert), "23514") << insert;
+  }
+  EXPECT_EQ(state_of(*connection_, "SELECT outbox.enqueue('a', 'k', 'b', '1')"), "55000");
+  EXPECT_EQ(state_of(*connection_,
+                     "SELECT outbox.enqueue_many('[{\"aggregate_type\": \"a\", "
+                     "\"event_type\": \"b\", \"payload\": 1}]')"),
+            "55000");
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "1");
 }
 
