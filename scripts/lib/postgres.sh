@@ -2,8 +2,13 @@
 
 POSTGRES_OLDEST=14
 
-# Prints the folder of the newest server programs installed.
+# Prints the folder of the newest server programs installed, or of those that the user wants.
 postgres_bin() (
+  if [ -n "${OUTBOX_POSTGRES_BIN-}" ]; then
+    [ -x "$OUTBOX_POSTGRES_BIN/postgres" ] || exit 1
+    printf '%s\n' "$OUTBOX_POSTGRES_BIN"
+    exit
+  fi
   newest=0
   for bin in /usr/lib/postgresql/*/bin; do
     if [ ! -x "$bin/postgres" ] || [ ! -x "$bin/initdb" ]; then continue; fi
@@ -18,7 +23,7 @@ postgres_bin() (
 
 postgres_unavailable() {
   if postgres_bin >/dev/null; then return 1; fi
-  echo "no PostgreSQL server $POSTGRES_OLDEST or newer below /usr/lib/postgresql"
+  echo "no PostgreSQL server $POSTGRES_OLDEST or newer in ${OUTBOX_POSTGRES_BIN:-/usr/lib/postgresql}"
 }
 
 # The path of a Unix socket may have 107 bytes. Where DIR is too long, a short folder serves.

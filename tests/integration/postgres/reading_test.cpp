@@ -135,7 +135,7 @@ TEST_F(PostgresReading, a_sequence_that_was_set_back_is_refused_at_the_start) {
     UPDATE outbox.event e SET seq = n.seq
     FROM (SELECT ctid, tableoid, nextval('outbox.event_seq') AS seq
           FROM (SELECT ctid, tableoid FROM outbox.event
-                WHERE seq <= 20 AND xid > (SELECT min(w) FROM outbox.settlement WHERE l = 20 AND kind <> 'claim')
+                WHERE seq <= 20 AND xid > (SELECT w FROM outbox.settlement WHERE l = 20 AND kind <> 'claim' ORDER BY w LIMIT 1)
                 ORDER BY seq) o) n
     WHERE e.ctid = n.ctid AND e.tableoid = n.tableoid;
     COMMIT)");
