@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <sstream>
 #include <stdexcept>
 
@@ -25,17 +26,22 @@ std::string program(const std::string& name) {
 
 }  // namespace
 
+/// Below the range that the kernel gives away itself: a server that is made, or killed and started again, finds its port still
+/// free.
 int free_port() {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  const bool bound = bind(listener, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
-                     getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size) == 0;
-  ::close(listener);
-  if (!bound) throw std::runtime_error("no free port on the loopback interface");
-  return ntohs(address.sin_port);
+  std::random_device random;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const auto port = static_cast<std::uint16_t>(20000 + random() % 10000);
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(port);
+    const bool bound = bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    ::close(listener);
+    if (bound) return port;
+  }
+  throw std::runtime_error("no free port on the loopback interface");
 }
 
 OwnPostgres::OwnPostgres(const std::vector<std::string>& settings) : port_(free_port()) {

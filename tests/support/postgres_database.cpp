@@ -39,6 +39,9 @@ PostgresDatabase::PostgresDatabase(Schema schema)
 
 PostgresDatabase::PostgresDatabase(const std::string& server_url, Schema schema)
     : server_url_(server_url), name_(next_name()), url_(url_of_database(server_url, name_)) {
+  // A busy machine may need longer than the 5 s after which the product gives a server up.
+  if (url_.find("connect_timeout=") == std::string::npos)
+    url_ += (url_.find('?') == std::string::npos ? "?" : "&") + std::string("connect_timeout=60");
   Pg(server_url_).exec("CREATE DATABASE " + name_);
   if (schema == Schema::migrated) migrate(url_);
 }

@@ -26,6 +26,9 @@ class Harness {
   /// What is at the destination, in order of arrival (per partition).
   [[nodiscard]] virtual std::vector<Arrived> delivered() = 0;
 
+  /// A purge follows: what is being written then may stay torn, if the sink says so.
+  virtual void purging() {}
+
   /// From now on the destination fails this message.
   virtual void spoil(Load& /*load*/, std::size_t /*place*/) {}
   virtual void repair() {}

@@ -6,10 +6,14 @@
 
 #include <array>
 #include <chrono>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "conformance/sink/mini_relay.hpp"
 #include "sink/registry.hpp"
+#include "support/eventually.hpp"
 
 namespace outbox::test {
 namespace {
@@ -68,25 +72,32 @@ class KafkaMockTest : public testing::Test {
       GTEST_SKIP() << "ThreadSanitizer does not know the threads of librdkafka (C11 thrd_create)";
     }
     mock_.start();
+    load_.add_many(20, 3);
+    make({{"delivery_deadline", "60s"}, {"linger", "500ms"}});
+  }
+
+  void make(std::map<std::string, std::string> settings) {
     SubscriptionSpec spec;
     spec.name = "orders";
     spec.sink = "kafka";
-    spec.sink_settings = {{"brokers", mock_.brokers()}, {"delivery_deadline", "2s"}};
+    spec.sink_settings = std::move(settings);
+    spec.sink_settings["brokers"] = mock_.brokers();
     sink_ = sink::make_sink(spec).value();
-    load_.add_many(20, 3);
   }
 
   /// Opens and makes the producer known to the partition. Then the brokers begin to answer so, and the rest is sent at
-  /// once; waits for the outcomes.
+  /// once, one batch if the machine lets us; waits for the outcomes.
   void send_all(rd_kafka_resp_err_t code, int times) {
     relay_.emplace(*sink_, load_);
-    ASSERT_TRUE(sink_->open());
+    ASSERT_TRUE(eventually([this] { return sink_->open().has_value(); }));
     ASSERT_EQ(relay_->offer(1), 1U);
     ASSERT_TRUE(relay_->drain());
     ASSERT_EQ(relay_->acked(), 1U);
     mock_.answer(kProduce, code, times);
-    ASSERT_EQ(relay_->offer(rest_), rest_);
-    ASSERT_TRUE(relay_->drain());
+    // A refusal that comes while they are handed over ends that: then fewer were taken.
+    taken_ = relay_->offer(load_.size() - 1);
+    ASSERT_GE(taken_, 2U);
+    ASSERT_TRUE(relay_->drain(seconds(90)));
   }
   void expect_all_acked() {
     EXPECT_EQ(relay_->acked(), load_.size());
@@ -103,7 +114,7 @@ class KafkaMockTest : public testing::Test {
 
   MockBrokers mock_;
   Load load_;
-  static constexpr std::size_t rest_ = 19;
+  std::size_t taken_{0};
   std::unique_ptr<Sink> sink_;
   std::optional<MiniRelay> relay_;
 };
@@ -113,18 +124,21 @@ TEST_F(KafkaMockTest, errors_that_pass_are_not_seen) {
        {RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,
         RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT, RD_KAFKA_RESP_ERR__TRANSPORT}) {
     send_all(code, 2);
+    if (HasFatalFailure()) return;
     expect_all_acked();
   }
 }
 
 TEST_F(KafkaMockTest, a_duplicate_is_a_success) {
   send_all(RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER, 1);
+  if (HasFatalFailure()) return;
   expect_all_acked();
 }
 
 TEST_F(KafkaMockTest, missing_rights_block_and_say_so) {
   send_all(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, 100);
-  ASSERT_EQ(relay_->failures().size(), rest_);
+  if (HasFatalFailure()) return;
+  ASSERT_EQ(relay_->failures().size(), taken_);
   EXPECT_EQ(first_failure().kind, Kind::blocked);
   EXPECT_EQ(first_failure().error.code, Errc::permission_denied);
   EXPECT_EQ(first_failure().error.remedy, Remedy::fix);
@@ -149,11 +163,13 @@ TEST_F(KafkaMockTest, missing_rights_to_produce_at_all_block_and_say_so) {
 }
 
 TEST_F(KafkaMockTest, too_few_replicas_block_after_the_deadline) {
+  // Refused once they wait in the client: at the deadline nothing is on the wire, where it would be in doubt.
+  make({{"delivery_deadline", "5s"}, {"linger", "500ms"}, {"retry.backoff.ms", "60000"}});
   const auto from = Clock::now();
   send_all(RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS, 1000);
-  EXPECT_GE(Clock::now() - from, seconds(2));
-  EXPECT_LT(Clock::now() - from, seconds(5));
-  ASSERT_EQ(relay_->failures().size(), rest_);
+  if (HasFatalFailure()) return;
+  EXPECT_GE(Clock::now() - from, seconds(5));
+  ASSERT_EQ(relay_->failures().size(), taken_);
   EXPECT_EQ(first_failure().kind, Kind::blocked);
   EXPECT_NE(first_failure().error.message.find("no delivery for"), std::string::npos)
       << first_failure().error.message;
@@ -163,8 +179,10 @@ TEST_F(KafkaMockTest, too_few_replicas_block_after_the_deadline) {
 }
 
 TEST_F(KafkaMockTest, what_may_have_been_written_before_the_deadline_is_unknown) {
+  make({{"delivery_deadline", "5s"}, {"linger", "500ms"}});
   send_all(RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND, 1000);
-  ASSERT_EQ(relay_->failures().size(), rest_);
+  if (HasFatalFailure()) return;
+  ASSERT_EQ(relay_->failures().size(), taken_);
   EXPECT_EQ(first_failure().kind, Kind::unknown);
   EXPECT_EQ(first_failure().error.effect, Effect::unknown);
   expect_recovery();
@@ -172,6 +190,7 @@ TEST_F(KafkaMockTest, what_may_have_been_written_before_the_deadline_is_unknown)
 
 TEST_F(KafkaMockTest, a_client_that_gives_up_is_replaced) {
   send_all(RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, 1);
+  if (HasFatalFailure()) return;
   ASSERT_FALSE(relay_->failures().empty());
   for (const auto& failure : relay_->failures()) {
     EXPECT_TRUE(failure.outcome.kind == Kind::retry || failure.outcome.kind == Kind::unknown)
@@ -184,6 +203,7 @@ TEST_F(KafkaMockTest, a_client_that_gives_up_is_replaced) {
 /// The mock takes any sequence number, as a real broker does from a producer that is new to a partition. So nothing may be
 /// on its way behind the first message.
 TEST_F(KafkaMockTest, behind_a_first_message_that_is_refused_nothing_is_written) {
+  make({{"delivery_deadline", "60s"}, {"linger", "1ms"}});
   relay_.emplace(*sink_, load_);
   ASSERT_TRUE(sink_->open());
   mock_.delay(std::chrono::milliseconds(100));
@@ -206,12 +226,15 @@ TEST_F(KafkaMockTest, behind_a_first_message_that_is_refused_nothing_is_written)
 
 TEST_F(KafkaMockTest, a_full_disk_of_the_broker_is_waited_for) {
   send_all(RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR, 3);
+  if (HasFatalFailure()) return;
   expect_all_acked();
 }
 
 TEST_F(KafkaMockTest, a_refused_batch_blames_nobody_and_a_message_refused_alone_is_rejected) {
-  send_all(RD_KAFKA_RESP_ERR_INVALID_RECORD, 1);
-  ASSERT_EQ(relay_->failures().size(), rest_);
+  send_all(RD_KAFKA_RESP_ERR_INVALID_RECORD, 100);
+  if (HasFatalFailure()) return;
+  mock_.forget(kProduce);
+  ASSERT_EQ(relay_->failures().size(), taken_);
   for (const auto& failure : relay_->failures()) EXPECT_EQ(failure.outcome.kind, Kind::retry);
   mock_.answer(kProduce, RD_KAFKA_RESP_ERR_INVALID_RECORD, 1);
   ASSERT_TRUE(sink_->open());

@@ -319,11 +319,11 @@ pid_t start_child(const std::function<bool()>& body) {
     (void)!::write(ready[1], &said, 1);
     while (true) ::pause();
   }
+  ::close(ready[1]);  // a child that dies is the end of the file
   char said = 'n';
   EXPECT_EQ(::read(ready[0], &said, 1), 1);
   EXPECT_EQ(said, 'y');
   ::close(ready[0]);
-  ::close(ready[1]);
   return child;
 }
 
