@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <thread>
 
 #include "base/error.hpp"
 
@@ -55,6 +56,14 @@ Result<std::unique_ptr<KafkaTopic>> KafkaTopic::create(const std::string& broker
   std::unique_ptr<KafkaTopic> topic(
       new KafkaTopic(brokers, fmt::format("{}-{}-{}", prefix, getpid(), stamp)));
   if (Status status = topic->administer(true); !status) return pass(status);
+  // The broker has made it and leads it a little later; that is not to be measured.
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(kAdminTimeoutMs);
+  auto count = topic->count();
+  while (!count && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    count = topic->count();
+  }
+  if (!count) return pass(count);
   return topic;
 }
 

@@ -109,18 +109,15 @@ class KafkaReading final : public Reading {
   }
 
  private:
-  /// A broker that has made a topic does not know its partitions at once.
+  /// A broker that has made a topic does not know its partitions at once, and says so in several ways (a leader that is none
+  /// yet, or another one). So whatever it says is asked again.
   rd_kafka_resp_err_t ask_for_end(int partition, std::int64_t& end) {
     const auto until = Clock::now() + kReadLimit;
     while (true) {
       std::int64_t beginning = 0;
       const auto code = rd_kafka_query_watermark_offsets(client_.get(), topic_.c_str(), partition,
                                                          &beginning, &end, kAdminTimeoutMs);
-      const bool not_yet = code == RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION ||
-                           code == RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC ||
-                           code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ||
-                           code == RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE;
-      if (!not_yet || Clock::now() > until) return code;
+      if (code == RD_KAFKA_RESP_ERR_NO_ERROR || Clock::now() > until) return code;
       std::this_thread::sleep_for(std::chrono::milliseconds(kPollMs));
     }
   }

@@ -154,8 +154,14 @@ void KafkaTopic::wait_until_known() const {
     const Metadata metadata(seen);
     if (seen->topic_cnt != 1 || seen->topics[0].partition_cnt != partitions_) return false;
     const std::span partitions(seen->topics[0].partitions, static_cast<std::size_t>(partitions_));
-    return std::all_of(partitions.begin(), partitions.end(),
-                       [](const auto& partition) { return partition.leader >= 0; });
+    // A leader that is named need not lead yet.
+    return std::all_of(partitions.begin(), partitions.end(), [&](const auto& partition) {
+      std::int64_t low = 0;
+      std::int64_t high = 0;
+      return partition.leader >= 0 &&
+             rd_kafka_query_watermark_offsets(handle.get(), name_.c_str(), partition.id, &low,
+                                              &high, kAdminTimeoutMs) == RD_KAFKA_RESP_ERR_NO_ERROR;
+    });
   })) << name_
       << " is made and does not appear";
 }
