@@ -1,5 +1,9 @@
 // Transaction ids and snapshots of another database mean nothing here: a copy is refused, with the repair named.
+#include <fstream>
+#include <sstream>
+
 #include "integration/postgres/harness.hpp"
+#include "integration/relay/harness.hpp"
 #include "support/child_process.hpp"
 #include "support/own_postgres.hpp"
 #include "support/temp_dir.hpp"
@@ -52,6 +56,51 @@ TEST_F(PostgresLineage, a_copy_in_another_cluster) {
   }
   copy_to(other.url());
   expect_refused(other.url());
+}
+
+/// The SQL of the page for people, to the letter.
+std::string repair_of_the_guide() {
+  std::ifstream file(OUTBOX_OPERATIONS_PAGE);
+  std::stringstream page;
+  page << file.rdbuf();
+  const std::string text = page.str();
+  const auto from = text.find("   BEGIN;\n   SELECT setval('outbox.event_seq'");
+  const auto to = text.find("   COMMIT;\n", from);
+  if (from == std::string::npos || to == std::string::npos) return {};
+  return text.substr(from, to - from) + "COMMIT;\n";
+}
+
+TEST_F(PostgresLineage, the_guides_repair_of_a_copy_delivers_what_was_pending) {
+  RelayOptions options;
+  options.store_url = database_->url();
+  ASSERT_TRUE(relay_of(options)->run_once(std::chrono::seconds(60)));
+  for (const char* key : {"1", "2", "1"}) {
+    (void)connect().exec("SELECT outbox.enqueue('order', $1, 'B', '{}')", {key});
+  }
+  const PostgresDatabase copy(PostgresDatabase::Schema::empty);
+  copy_to(copy.url());
+  (void)copy.connect().exec("ALTER SCHEMA outbox RENAME TO outbox_copy");
+  ASSERT_TRUE(ok(open_at(copy.url())->migrate()));
+  options.store_url = copy.url();
+  options.subscriptions = {custom("mails")};
+  ASSERT_TRUE(ok((*open_at(copy.url())->catalog())->apply(options.subscriptions[0])));
+
+  const std::string repair = repair_of_the_guide();
+  ASSERT_FALSE(repair.empty());
+  std::ofstream(folder_.file("repair.sql")) << repair;
+  run({"psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", folder_.file("repair.sql"), copy.url()});
+
+  const auto relay = relay_of(options);
+  const auto mails = record(*relay, "mails");
+  ASSERT_TRUE(relay->run_once(std::chrono::seconds(60)));
+  std::string ids;
+  for (const auto& event : mails->events()) ids += event.id.str() + ' ';
+  EXPECT_EQ(ids, value("SELECT string_agg(id || ' ', '' ORDER BY seq) FROM outbox.event "
+                       "WHERE event_type = 'B'"));
+  EXPECT_EQ(mails->events().size(), 3U);
+  EXPECT_EQ(copy.connect().value("SELECT count(*) FROM outbox.event "
+                                 "WHERE lane <> outbox.lane_of(aggregate_type, aggregate_id, id)"),
+            "0");
 }
 
 TEST_F(PostgresLineage, vacuum_and_freeze_change_nothing) {
