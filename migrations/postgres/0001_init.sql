@@ -50,7 +50,7 @@ BEGIN
     IF to_regnamespace('{schema}') IS NULL THEN
       CREATE SCHEMA {schema} AUTHORIZATION outbox_owner;
     ELSE
-      GRANT USAGE, CREATE ON SCHEMA {schema} TO outbox_owner;
+      GRANT USAGE, CREATE ON SCHEMA {schema} TO outbox_owner WITH GRANT OPTION;  -- it grants USAGE to the others below
     END IF;
     PERFORM set_config('role', 'outbox_owner', true);
     is_owner := true;

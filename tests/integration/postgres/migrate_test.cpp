@@ -30,6 +30,15 @@ TEST_F(PostgresMigrate, twice_changes_nothing) {
   EXPECT_TRUE(ok(store_->check()));
 }
 
+TEST_F(PostgresMigrate, a_schema_that_somebody_made_before_is_as_good) {
+  Pg admin = database_->connect();
+  (void)admin.exec("CREATE SCHEMA outbox");
+  ASSERT_TRUE(ok(store_->migrate()));
+  for (const char* role : {"outbox_app", "outbox_relay", "outbox_reader"}) {
+    EXPECT_EQ(admin.value("SELECT has_schema_privilege($1, 'outbox', 'USAGE')", role), "t") << role;
+  }
+}
+
 TEST_F(PostgresMigrate, processes_at_once) {
   std::vector<pid_t> children;
   for (int i = 0; i < 4; ++i) {
