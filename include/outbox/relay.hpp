@@ -9,6 +9,10 @@
 //   ...
 //   (*relay)->stop(std::chrono::seconds(10));
 //
+// One relay has the lanes, and it delivers every active subscription in the store, whoever made it. A relay in another process,
+// `outbox relay` too, was not given your sinks: when it has the lanes, subscriptions with sink = "custom" wait. Run none
+// beside this one, or give each the same sinks.
+//
 // Threads: any thread may call anything; start() and stop() come one after the other.
 // Lifetime: destroying it stops it at once; what was in flight is delivered again by the next relay. A sink that does not
 //           return from a call is left behind with its thread.
@@ -35,7 +39,7 @@ struct RelayOptions {
   std::string schema{"outbox"};
   /// How this relay calls itself in `outbox status`. Default: host name and process id.
   std::string name{};
-  /// Subscriptions to create or change at start; others are left alone. Default: none.
+  /// Subscriptions to create or change at start. Others in the store are left as they are, and delivered too. Default: none.
   std::vector<SubscriptionSpec> subscriptions{};
   /// Rows of the log per fetch. Unit: rows, 1 to 10000. Default: 1000.
   std::size_t page_rows{1000};
@@ -80,7 +84,7 @@ struct RelayReport {
 
 struct StopReport {
   bool drained{false};         ///< Everything in flight got its outcome and was settled.
-  std::uint64_t abandoned{0};  ///< Events in flight that will be delivered again.
+  std::uint64_t abandoned{0};  ///< Events in flight, or delivered and not settled: they will be delivered again.
 };
 
 class Relay {

@@ -90,7 +90,7 @@ int stop(Relay& relay, std::chrono::milliseconds grace) {
   log::info("stopping grace={} a second signal ends it at once", config::format_duration(grace));
   const StopReport report = relay.stop(grace);
   if (report.drained) {
-    log::info("stopped, everything in flight was delivered and settled");
+    log::info("stopped, nothing is in flight, and all that was delivered is settled");
     return kOk;
   }
   log::warn("stopped before everything in flight was settled; abandoned={} will be delivered again",

@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "event/spec.hpp"
+#include "event/utf8.hpp"
 #include "relay/lease_keeper.hpp"
 #include "relay/tenure.hpp"
 #include "sink/registry.hpp"
@@ -213,9 +214,18 @@ class Relay::Impl {
       failures = served_well ? 1 : failures + 1;
       pause(backoff(kReconnect, failures, static_cast<std::uint64_t>(getpid())));
     }
+    give_back_lanes();
+    shelf_.rest();
+  }
+
+  /// Also after a tenure that broke, whose connection is gone: nobody must wait until the lease has run out.
+  void give_back_lanes() {
+    if (!membership_ && was_member_) {
+      auto again = store_->membership(options_.name, id_);
+      if (again) membership_ = std::move(*again);
+    }
     if (membership_) (void)membership_->leave();
     membership_.reset();
-    shelf_.rest();
   }
 
   /// Connects, waits until the lanes are ours, delivers until that ends.
@@ -225,6 +235,7 @@ class Relay::Impl {
       auto membership = store_->membership(options_.name, id_);
       if (!membership) return pass(membership);
       membership_ = std::move(*membership);
+      was_member_ = true;
     }
     auto standing = wait_for_lanes();
     if (!standing || !standing->owner) {
@@ -330,7 +341,25 @@ class Relay::Impl {
     }
     if (told_ == error.text()) return;
     told_ = error.text();
-    log::warn("delivery interrupted, it goes on by itself reason=\"{}\"", error.text());
+    if (error.remedy == Remedy::fix) {
+      log::error("delivery is interrupted until somebody acts, and is tried again reason=\"{}\"",
+                 error.text());
+      tell_people(error);
+    } else {
+      log::warn("delivery interrupted, it goes on by itself reason=\"{}\"", error.text());
+    }
+  }
+
+  /// For `outbox status`, where the store can be written to; the next tenure takes it back.
+  void tell_people(const Error& error) {
+    auto catalog = store_->catalog();
+    if (!catalog) return;
+    const auto rows = (*catalog)->subscriptions();
+    if (!rows) return;
+    for (const auto& row : *rows) {
+      if (row.state == store::SubscriptionState::active)
+        (void)(*catalog)->tell(row.id, event::storable_text(error.text()));
+    }
   }
 
   void publish(relay::Tenure* tenure, std::int64_t generation) {
@@ -382,6 +411,7 @@ class Relay::Impl {
   relay::SinkShelf shelf_;
   relay::TrustDeadline trust_;
   std::unique_ptr<store::Membership> membership_;
+  bool was_member_{false};
   StopReport stop_report_{.drained = true, .abandoned = 0};
   std::optional<TimePoint> served_since_;
   bool has_settled_{false};

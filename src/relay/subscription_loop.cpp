@@ -293,10 +293,11 @@ bool SubscriptionLoop::is_over(TimePoint now) {
   }
   if (core_.in_flight() == 0 && (core_.finished() || !may_settle)) {
     drained_ = core_.finished();
+    abandoned_ = core_.unsettled_acks().size();
     return true;
   }
   if (now < *stop_by_) return false;
-  abandoned_ = core_.in_flight();
+  abandoned_ = core_.in_flight() + core_.unsettled_acks().size();
   if (core_.in_flight() > 0) {
     sink_->purge();
     take_outcomes(now);

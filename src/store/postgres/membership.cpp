@@ -139,8 +139,8 @@ Result<std::optional<std::int64_t>> LeaseMembership::take_over(const Owner& owne
   return taken;
 }
 
+/// By the relay's id, so that it also ends a membership which was begun on a connection that is gone.
 Status LeaseMembership::leave() {
-  if (place_.empty()) return {};
   connection_.send(queries_->begin);
   connection_.send(queries_->limits);
   connection_.send(queries_->release_lanes, {Param::uuid(id_)});

@@ -375,6 +375,32 @@ TEST_F(RelayOnPostgres, a_sink_that_hangs_while_its_subscription_is_paused_costs
   EXPECT_EQ(arrived->count(), 5U);
 }
 
+TEST_F(RelayOnPostgres,
+       what_only_a_person_can_mend_is_in_the_status_and_a_stop_gives_the_lanes_back) {
+  options_.subscriptions = {custom("all")};
+  const auto relay = relay_of(options_);
+  const auto all = record(*relay, "all");
+  write(20);
+  ASSERT_TRUE(relay->start());
+  ASSERT_TRUE(eventually([&] { return is_at_rest(*relay, "all", 20); }));
+  ASSERT_TRUE(eventually_settled(database().url(), "all"));
+  Pg connection(database().url());
+  connection.exec("SELECT setval('outbox.event_seq', 1)");
+  ASSERT_TRUE(eventually([&] { return row("all").trouble.find("event_seq") != std::string::npos; }))
+      << row("all").trouble;
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  EXPECT_EQ(connection.value("SELECT count(*) FROM outbox.relay"), "0");
+  EXPECT_EQ(connection.value("SELECT count(*) FROM outbox.lane WHERE owner IS NOT NULL"), "0");
+  // Mended, the word is taken back.
+  connection.exec("SELECT setval('outbox.event_seq', 20)");
+  const auto next = relay_of(options_);
+  const auto more = record(*next, "all");
+  ASSERT_TRUE(next->start());
+  write(1);
+  EXPECT_TRUE(eventually([&] { return more->events().size() == 1; }));
+  EXPECT_TRUE(eventually([&] { return row("all").trouble.empty(); }));
+}
+
 TEST_F(RelayOnPostgres, a_stop_that_takes_longer_than_the_lease_is_still_in_order) {
   options_.subscriptions = {custom("hanging")};
   options_.lease =
