@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/exit.hpp"
+#include "cli/signals.hpp"
 #include "cli/verbs.hpp"
 #include "config/units.hpp"
 
@@ -67,6 +68,8 @@ int bench(const Options& options, const Context& context) {
   wanted.repeats = static_cast<int>(options.repeats);
   wanted.seconds = std::chrono::duration<double>(options.length).count();
   wanted.progress = [](const std::string& line) { std::cerr << line << std::endl; };
+  Signals signals;
+  signals.first_ends(true);
   const auto figures = must(bench::run_benchmarks(wanted));
   if (options.json) {
     bench::print_json(std::cout, figures);
@@ -95,8 +98,9 @@ void add_bench(Command& root, Context& context) {
               "Length of the measurements that run for a time (default 5s)");
   verb.option("--json", &options->json, {}, "As JSON");
   verb.footer(
-      "Uses a schema of its own, outbox_bench, in the store's database: made afresh, dropped at the end. A schema of that\n"
-      "name that is not the benchmarks' own is left alone and nothing is measured.");
+      "Uses a schema of its own, outbox_bench, in the store's database: made afresh, dropped at the end. One that is\n"
+      "interrupted (exit 4) leaves it to the next one. A schema of that name that is not the benchmarks' own is left alone\n"
+      "and nothing is measured.");
   verb.run([options, &context] { return bench(*options, context); });
 }
 

@@ -5,7 +5,7 @@ import subprocess
 import unittest
 import uuid
 
-from program import Case, ERROR, POSTGRES, USAGE, drop_database
+from program import Case, ERROR, INTERRUPTED, POSTGRES, USAGE, drop_database, signal, wait_until
 
 
 class Bench(Case):
@@ -44,10 +44,19 @@ class BenchPostgres(Case):
         self.assertIn(says, result.err)
 
     def test_what_a_killed_run_left_is_replaced(self):
-        self.sql(self.store, "CREATE SCHEMA outbox_bench; COMMENT ON SCHEMA outbox_bench IS 'made by outbox bench'")
+        self.sql(self.store, "CREATE SCHEMA IF NOT EXISTS outbox_bench; COMMENT ON SCHEMA outbox_bench IS 'made by outbox bench'")
         result = self.outbox("bench", "drain", "--events", "1000", "--repeats", "1", "--length", "100ms", "--store", self.store)
         self.assertNotEqual(result.code, ERROR, result)  # the figure itself may be missed
         self.assertEqual(self.sql(self.store, "SELECT count(*) FROM pg_namespace WHERE nspname = 'outbox_bench'"), "0\n")
+
+    def test_an_interrupted_run_says_so_and_leaves_its_schema_to_the_next_one(self):
+        process = self.spawn("bench", "drain", "--events", "100000000", "--store", self.store)
+        schemas = "SELECT count(*) FROM pg_namespace WHERE nspname = 'outbox_bench'"
+        wait_until(lambda: self.sql(self.store, schemas) == "1\n", "its schema")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, INTERRUPTED)
+        self.test_what_a_killed_run_left_is_replaced()
 
 
 if __name__ == "__main__":
