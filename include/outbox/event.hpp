@@ -51,8 +51,8 @@ struct Event {
   std::string event_type;
   /// The body, delivered byte for byte. At most EventLimits::payload_bytes.
   std::string payload;
-  /// Names are RFC 9110 tokens, unique without regard to case; `traceparent` and `tracestate` are passed on as W3C says.
-  /// Names that begin with `outbox-` are ours.
+  /// Names are RFC 9110 tokens, unique without regard to case. They are passed on as they are; `traceparent` and
+  /// `tracestate` are no exception, and never made. Names that begin with `outbox-` are ours.
   std::vector<Header> headers{};
   /// The caller's own id, for example to make a retried request harmless. Default: a new UUIDv7.
   std::optional<EventId> id{};
@@ -60,7 +60,7 @@ struct Event {
   /// Empty: not said. Default: application/json.
   std::string content_type{"application/json"};
   /// Take an advisory lock on the key, for writers that do not lock the aggregate themselves (PostgreSQL only).
-  /// Default: postgres::Options::lock_key.
+  /// Default: the setting `outbox.lock_key` of the session, which is off unless somebody set it.
   std::optional<bool> lock_key{};
 };
 

@@ -9,9 +9,9 @@
 //   ...
 //   (*relay)->stop(std::chrono::seconds(10));
 //
-// One relay has the lanes, and it delivers every active subscription in the store, whoever made it. A relay in another process,
-// `outbox relay` too, was not given your sinks: when it has the lanes, subscriptions with sink = "custom" wait. Run none
-// beside this one, or give each the same sinks.
+// One relay has the lanes, and it delivers every active subscription in the store, whoever made it. A relay in another
+// process, `outbox relay` too, was not given your sinks: when it has the lanes, subscriptions with sink = "custom" wait. Run
+// none beside this one, or give each the same sinks.
 //
 // Threads: any thread may call anything; start() and stop() come one after the other.
 // Lifetime: destroying it stops it at once; what was in flight is delivered again by the next relay. A sink that does not

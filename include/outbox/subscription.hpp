@@ -37,7 +37,8 @@ struct SubscriptionSpec {
   std::string key{"{aggregate_id}"};
   /// Templates of further headers.
   std::map<std::string, std::string> headers{};
-  /// Where a new subscription begins: "beginning" (of what is retained) or "now". Default: beginning.
+  /// Where a new subscription begins: "beginning" (of what is retained) or "now". Of one that exists already it is not
+  /// looked at. Default: beginning.
   std::string start{"beginning"};
 
   bool operator==(const SubscriptionSpec&) const = default;
