@@ -142,6 +142,7 @@ Result<std::vector<Figure>> latency_figures(
       Quantiles& all = wake_up ? woken : polled;
       all.add(times->event_ms);
       all.commit_p50.push_back(quantile(times->commit_ms, 0.5));
+      if (wake_up && !bare) limit.add(times->commit_ms);
     }
     log.say(fmt::format("{}: p50 {:.2f} ms, p99 {:.2f} ms; by polling {:.2f} and {:.2f} ms", name,
                         woken.p50.back(), woken.p99.back(), polled.p50.back(), polled.p99.back()));

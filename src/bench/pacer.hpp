@@ -58,7 +58,7 @@ struct LatencyTargets {
 
 /// `measure` with wake-up and by polling alone in turn, medians over the repeats; each time with an empty log, since a relay
 /// that starts at the beginning would first see the other's events. `bare`, if there is one, measures the same way of a
-/// message without us in between, in each repeat: the limit.
+/// message without us in between, in each repeat: the limit. Without one it is the COMMIT alone.
 [[nodiscard]] Result<std::vector<Figure>> latency_figures(
     PostgresFixture& log, const std::string& name, LatencyTargets targets,
     const std::function<Result<Latencies>(bool wake_up)>& measure,
