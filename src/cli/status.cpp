@@ -1,5 +1,6 @@
 // outbox status: what every subscription and relay is doing.
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@
 
 namespace outbox::cli {
 namespace {
+
+/// More than any log holds. The stores count one more than the limit.
+constexpr std::uint64_t kLargestLimit = std::numeric_limits<std::int64_t>::max() - 1;
 
 struct Options {
   std::uint64_t limit{100'000};
@@ -34,8 +38,9 @@ View look(const Options& options, const config::Loaded& loaded) {
   const auto catalog = must(store->catalog());
   View view{
       .store = config::redact(loaded.config.relay.store_url), .subscriptions = {}, .relays = {}};
+  const auto limit = std::min(options.limit, kLargestLimit);
   for (auto& row : must(catalog->subscriptions())) {
-    auto progress = must(catalog->progress(row, static_cast<std::int64_t>(options.limit)));
+    auto progress = must(catalog->progress(row, static_cast<std::int64_t>(limit)));
     must(catalog->add_totals(progress));
     view.subscriptions.push_back({.row = std::move(row), .progress = std::move(progress)});
   }

@@ -2,6 +2,7 @@
 // time, unless it says otherwise. PostgreSQL: src/store/postgres. SQLite: src/store/sqlite.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -142,12 +143,18 @@ struct SubscriptionProgress {
   std::int64_t generation{0};
   std::int64_t pending{
       0};  ///< Events committed and not settled (of all types), at most `pending_limit`.
-  bool pending_capped{false};
+  bool pending_capped{false};  ///< There are more.
   // By add_totals() only, last_settled_at as well.
   std::int64_t acked{0};  ///< In the settlements retained.
   std::int64_t filtered{0};
   std::string last_settled_at;    ///< RFC 3339; empty: never.
   std::string oldest_pending_at;  ///< created_at of the oldest unsettled event; empty: none.
+
+  /// `pending` was counted up to one more than the limit, which tells "so many" from "more".
+  void cap_pending(std::int64_t limit) noexcept {
+    pending_capped = pending > limit;
+    pending = std::min(pending, limit);
+  }
 };
 
 struct RelayRow {

@@ -37,6 +37,12 @@ class Status:
         self.assertEqual((row["pending"], row["pending_is_more"]), (5, True))
         self.assertRegex(self.succeeds("status", "--limit", "5").out, r"(?m)^orders +active +file +5\+ ")
 
+    def test_as_many_as_the_limit_are_not_more(self):
+        self.succeeds("subscription", "apply")
+        self.succeeds("enqueue", "--jsonl", stdin=jsonl(3))
+        for limit, counted in (("2", (2, True)), ("3", (3, False)), ("18446744073709551615", (3, False))):
+            row = self.succeeds("status", "--json", "--limit", limit).json()["subscriptions"][0]
+            self.assertEqual((row["pending"], row["pending_is_more"]), counted, limit)
 
     def test_a_subscription_that_stopped_says_why_and_where(self):
         self.succeeds("subscription", "apply")

@@ -163,12 +163,12 @@ Result<SubscriptionProgress> TableCatalog::progress(const SubscriptionRow& subsc
   if (!strands) return pass(strands);
   for (const Strand& strand : *strands) {
     progress.generation = std::max(progress.generation, strand.generation);
-    const std::int64_t left = pending_limit - progress.pending;
+    const std::int64_t left = pending_limit + 1 - progress.pending;
     if (left <= 0) break;
     if (Status status = add_pending(progress, strand, left, oldest_us); !status)
       return pass(status);
   }
-  progress.pending_capped = progress.pending >= pending_limit;
+  progress.cap_pending(pending_limit);
   if (progress.pending > 0) progress.oldest_pending_at = time_text(oldest_us);
   return progress;
 }

@@ -192,10 +192,10 @@ Status FileCatalog::add_pending(SubscriptionProgress& progress, std::int64_t pos
                                 std::int64_t limit) {
   auto count = connection_.statement(query::kCountAfter);
   if (!count) return pass(count);
-  auto counted = count->bind(1, position).bind(2, limit).step();
+  auto counted = count->bind(1, position).bind(2, limit + 1).step();
   if (!counted) return pass(counted);
   progress.pending = count->integer(0);
-  progress.pending_capped = progress.pending >= limit;
+  progress.cap_pending(limit);
   auto first = connection_.statement(query::kFirstAfter);
   if (!first) return pass(first);
   auto oldest = first->bind(1, position).step();

@@ -158,6 +158,11 @@ TEST_P(SubscriptionSuite, counts_what_is_pending_and_done) {
   EXPECT_THAT(counts->last_settled_at, ::testing::MatchesRegex("20..-..-..T..:..:...*"));
   EXPECT_THAT(counts->oldest_pending_at, ::testing::MatchesRegex("20..-..-..T..:..:...*"));
 
+  counts = (*catalog)->progress(row, 2);
+  ASSERT_TRUE(ok(counts));
+  EXPECT_EQ(counts->pending, 2);
+  EXPECT_FALSE(counts->pending_capped) << "so many are not more";
+
   counts = (*catalog)->progress(row, 1);
   ASSERT_TRUE(ok(counts));
   ASSERT_TRUE(ok((*catalog)->add_totals(*counts)));
