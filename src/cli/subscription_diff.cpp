@@ -1,8 +1,8 @@
 #include "cli/subscription_diff.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
+#include <utility>
 
 #include "config/reading.hpp"
 #include "config/settings.hpp"
@@ -11,11 +11,11 @@
 namespace outbox::cli {
 namespace {
 
-using Settings = std::map<std::string, std::string>;
-
-const std::string* find(const Settings& settings, const std::string& name) {
-  const auto found = settings.find(name);
-  return found == settings.end() ? nullptr : &found->second;
+/// A setting belongs to its sink: another sink's of the same name is another one.
+const std::string* find(const SubscriptionSpec& spec, const std::string& sink,
+                        const std::string& name) {
+  const auto found = spec.sink_settings.find(name);
+  return spec.sink != sink || found == spec.sink_settings.end() ? nullptr : &found->second;
 }
 
 std::string shown(const std::string& name, const std::string* value) {
@@ -30,17 +30,17 @@ struct Side {
 
 void compare_sink_settings(const Side& before, const Side& after,
                            std::vector<FieldChange>& changes) {
-  std::set<std::string> names;
-  for (const auto* const settings : {&before.is.sink_settings, &after.is.sink_settings}) {
-    for (const auto& [name, value] : *settings) names.insert(name);
+  std::set<std::pair<std::string, std::string>> names;
+  for (const auto* const spec : {&before.is, &after.is}) {
+    for (const auto& [name, value] : spec->sink_settings) names.emplace(spec->sink, name);
   }
-  for (const auto& name : names) {
-    const std::string* const was = find(before.is.sink_settings, name);
-    const std::string* const is = find(after.is.sink_settings, name);
+  for (const auto& [sink, name] : names) {
+    const std::string* const was = find(before.is, sink, name);
+    const std::string* const is = find(after.is, sink, name);
     if (was != nullptr && is != nullptr && *was == *is) continue;
-    changes.push_back({.field = after.is.sink + "." + name,
-                       .before = shown(name, find(before.shown.sink_settings, name)),
-                       .after = shown(name, find(after.shown.sink_settings, name))});
+    changes.push_back({.field = std::string(sink).append(".").append(name),
+                       .before = shown(name, find(before.shown, sink, name)),
+                       .after = shown(name, find(after.shown, sink, name))});
   }
 }
 

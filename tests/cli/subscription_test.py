@@ -26,6 +26,14 @@ class Subscription:
                                               '~ orders changed file.path: "orders.jsonl" -> "other.jsonl"\n')
         self.assertEqual(self.apply(changed), "= orders unchanged\n")
 
+    def test_a_setting_is_named_with_its_sink(self):
+        self.apply(FILE_SUBSCRIPTION)
+        nothing = '[subscription.orders]\nsink = "null"\n'
+        self.assertEqual(self.apply(nothing), '~ orders changed sink: "file" -> "null"\n'
+                                              '~ orders changed file.path: "orders.jsonl" -> -\n')
+        self.assertEqual(self.apply(FILE_SUBSCRIPTION), '~ orders changed sink: "null" -> "file"\n'
+                                                        '~ orders changed file.path: - -> "orders.jsonl"\n')
+
     def test_others_are_left_alone(self):
         self.apply(FILE_SUBSCRIPTION)
         out = self.apply('[subscription.more]\nsink = "null"\n')
