@@ -93,6 +93,12 @@ int enqueue(const Options& options, const Context& context) {
         kUsage,
         "--jsonl takes everything from the lines: outbox enqueue (hint: leave the other arguments out)");
   }
+  // The ids come while the lines are read: they cannot stand in an object that is printed at the end.
+  if (options.ids && options.json) {
+    throw Failure(
+        kUsage,
+        "--ids and --json exclude each other: outbox enqueue (hint: --ids alone prints one id per line)");
+  }
   const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
   return enqueue_lines({.path = *options.jsonl,
                         .ids = options.ids,
@@ -126,7 +132,8 @@ void add_enqueue(Command& root, Context& context) {
               "Media type of the payload; else application/json");
   verb.option_or("--jsonl", &options->jsonl, "-", "FILE",
                  "One event per line, from the file or from stdin");
-  verb.option("--ids", &options->ids, {}, "With --jsonl: print the ids");
+  verb.option("--ids", &options->ids, {},
+              "With --jsonl: print the ids, one per line; not with --json");
   verb.option("--progress", &options->progress, {},
               "With --jsonl: a line on stderr every second, terminal or not");
   verb.option("--json", &options->json, {}, "Print the id, or with --jsonl a summary, as JSON");

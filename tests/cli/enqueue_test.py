@@ -79,6 +79,10 @@ class Enqueue:
         self.assertEqual(len(set(ids)), 4)
         self.assertEqual(self.events(), 4)
 
+    def test_ids_are_no_part_of_a_json_object(self):
+        self.fails(USAGE, *self.at_store("enqueue", "--jsonl", "--ids", "--json"), stdin=jsonl(2), says=("--ids", "--json"))
+        self.assertEqual(self.events(), 0)
+
     def test_ids_in_lines_are_kept(self):
         wanted = str(uuid.uuid4())
         line = json.dumps({"aggregate_type": "a", "event_type": "b", "payload": 1, "id": wanted})
