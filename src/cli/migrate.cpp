@@ -21,24 +21,39 @@ int print_sql(const config::Loaded& loaded) {
   return kOk;
 }
 
+bool is_current(const store::SchemaState& state) {
+  return state.version == state.wanted && state.edited.empty();
+}
+
+std::string describe(const store::SchemaState& state) {
+  const std::string version = "schema version " + std::to_string(state.version);
+  const std::string wanted = std::to_string(state.wanted);
+  if (is_current(state)) return version + ", current";
+  if (state.version == 0)
+    return "no schema yet, this program needs version " + wanted + " (hint: outbox migrate)";
+  if (state.version > state.wanted)
+    return version + ", this program needs " + wanted + " (hint: use a newer outbox)";
+  if (!state.edited.empty()) {
+    return version + ", but migration " + state.edited +
+           " differs from the one that was applied (hint: the schema was made by another build; use that one)";
+  }
+  return version + ", this program needs " + wanted + " (hint: outbox migrate)";
+}
+
 int show_status(const Options& options, store::Store& store) {
   const store::SchemaState state = must(store.schema_state());
-  const bool current = state.version == state.wanted;
+  const bool current = is_current(state);
   if (options.json) {
     Json json;
     json.object()
         .member("version", state.version)
         .member("wanted", state.wanted)
         .member("current", current)
+        .member_or_null("edited", state.edited)
         .end()
         .print();
-  } else if (current) {
-    print("schema version {}, current\n", state.version);
-  } else if (state.version == 0) {
-    print("no schema yet, this program needs version {} (hint: outbox migrate)\n", state.wanted);
   } else {
-    print("schema version {}, this program needs {} (hint: {})\n", state.version, state.wanted,
-          state.version < state.wanted ? "outbox migrate" : "use a newer outbox");
+    print("{}\n", describe(state));
   }
   return current ? kOk : kCheckFailed;
 }
@@ -62,6 +77,11 @@ int migrate(const Options& options, const Context& context) {
   if (options.print && options.status)
     throw Failure(kUsage,
                   "--print and --status exclude each other: outbox migrate (hint: choose one)");
+  if (options.print && options.json) {
+    throw Failure(
+        kUsage,
+        "--print and --json exclude each other: outbox migrate (hint: leave --json out; SQL is printed)");
+  }
   const auto loaded = context.configuration(Subscriptions::unused);
   if (options.print) return print_sql(loaded);
   const auto store = Context::store(loaded);
@@ -75,8 +95,9 @@ void add_migrate(Command& root, Context& context) {
   auto options = std::make_shared<Options>();
   Command verb = root.verb("migrate", "Create or update the schema; safe to repeat");
   verb.option("--print", &options->print, {}, "Print the SQL instead; connects to nothing");
-  verb.option("--status", &options->status, {},
-              "Say which version is there; exit 3 when it is not the one needed");
+  verb.option(
+      "--status", &options->status, {},
+      "Say which version is there; exit 3 when it is not the one needed, or differs from it");
   verb.option("--json", &options->json, {}, "As JSON");
   verb.run([options, &context] { return migrate(*options, context); });
 }

@@ -250,6 +250,8 @@ class Writer {
 struct SchemaState {
   int version{0};  ///< 0: there is none.
   int wanted{0};
+  std::string
+      edited;  ///< The first migration that differs from the one that was applied; empty: none.
 };
 
 /// One outbox in one database. Parts hold what they need of it; it may be destroyed before them. Any thread.

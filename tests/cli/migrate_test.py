@@ -37,6 +37,21 @@ class Migrate:
         for verb in (("status",), ("enqueue", "a", "b", "c", "{}"), ("subscription", "list"), ("relay",)):
             self.fails(ERROR, *self.at_store(*verb, "--log-level", "off"), says="outbox migrate")
 
+    def test_a_migration_that_was_edited(self):
+        self.migrate()
+        self.assertIsNone(self.succeeds(*self.at_store("migrate", "--status", "--json")).json()["edited"])
+        self.edit_migrations()
+        self.fails(ERROR, *self.at_store("migrate"), says="differs from the one")
+        status = self.outbox(*self.at_store("migrate", "--status"))
+        self.assertEqual(status.code, CHECK_FAILED, status)
+        self.assertRegex(status.out, r"^schema version \d+, but migration 0001_\w+ differs .* \(hint: .+\)\n$")
+        status = self.outbox(*self.at_store("migrate", "--status", "--json"))
+        self.assertEqual((status.code, status.json()["current"]), (CHECK_FAILED, False), status)
+        self.assertIn("0001_", status.json()["edited"])
+
+    def test_sql_is_not_printed_as_json(self):
+        self.fails(USAGE, *self.at_store("migrate", "--print", "--json"), says=("--print", "--json"))
+
     def test_print_connects_to_nothing(self):
         printed = self.succeeds(*self.at_store("migrate", "--print")).out
         self.assertIn("CREATE TABLE", printed)
@@ -45,6 +60,10 @@ class Migrate:
 
 
 class MigrateSqlite(Migrate, Case):
+    def edit_migrations(self):
+        with sqlite3.connect(self.folder / "shop.db") as database:
+            database.execute("UPDATE outbox_migration SET checksum = 'another'")
+
     def test_print_and_status_exclude_each_other(self):
         self.fails(USAGE, *self.at_store("migrate", "--print", "--status"), says="exclude")
 
@@ -117,6 +136,9 @@ class MigrateSqlite(Migrate, Case):
 
 
 class MigratePostgres(OnPostgres, Migrate, Case):
+    def edit_migrations(self):
+        self.sql(f"UPDATE {self.flags[1]}.migration SET checksum = 'another'")
+
     def test_an_unreachable_server(self):
         for verb in (("status",), ("migrate",), ("relay",), ("enqueue", "a", "b", "c", "{}")):
             self.fails(ERROR, *verb, "--store", "postgresql://nobody:hush@127.0.0.1:1/none", "--log-level", "off",

@@ -51,18 +51,26 @@ tl::unexpected<Error> too_new(const std::string& schema, int version) {
               "use a newer outbox");
 }
 
-/// A migration that was applied and then edited would leave two databases of one version with different tables.
-Status check_unedited(const std::vector<Applied>& list, const std::string& schema) {
+/// The first migration that was applied with another text than ours; empty: none.
+std::string find_edited(const std::vector<Applied>& list) {
   for (const Applied& one : list) {
-    if (one.version > wanted_version()) return too_new(schema, one.version);
+    if (one.version > wanted_version()) break;
     const Migration& ours = migrations()[static_cast<std::size_t>(one.version) - 1];
-    if (one.checksum == ours.checksum) continue;
-    return fail(
-        Errc::unsupported,
-        place(schema) + ": migration " + one.name + " differs from the one that was applied",
-        "the schema was made by another build of this version; use that one, or start with a new schema");
+    if (one.checksum != ours.checksum) return std::string(ours.name);
   }
   return {};
+}
+
+/// A migration that was applied and then edited would leave two databases of one version with different tables.
+Status check_unedited(const std::vector<Applied>& list, const std::string& schema) {
+  if (!list.empty() && list.back().version > wanted_version())
+    return too_new(schema, list.back().version);
+  const std::string edited = find_edited(list);
+  if (edited.empty()) return {};
+  return fail(
+      Errc::unsupported,
+      place(schema) + ": migration " + edited + " differs from the one that was applied",
+      "the schema was made by another build of this version; use that one, or start with a new schema");
 }
 
 /// The next migration that is missing, or none, in the transaction that holds the lock.
@@ -128,7 +136,8 @@ Result<SchemaState> schema_state(Connection& connection, const Queries& queries)
   auto list = applied(connection, queries);
   if (!list) return pass(list);
   return SchemaState{.version = list->empty() ? 0 : list->back().version,
-                     .wanted = wanted_version()};
+                     .wanted = wanted_version(),
+                     .edited = find_edited(*list)};
 }
 
 Status check(Connection& connection, const Queries& queries, const std::string& schema) {

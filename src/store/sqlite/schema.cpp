@@ -2,6 +2,9 @@
 
 #include <poll.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "base/error.hpp"
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/queries.hpp"
@@ -49,20 +52,25 @@ Status check_encoding(Connection& connection, const std::string& path) {
               "payloads would be stored in it; use a database with PRAGMA encoding = 'UTF-8'");
 }
 
-Status check_checksums(Connection& connection, int applied) {
-  for (const Migration& migration : migrations().first(static_cast<std::size_t>(applied))) {
+/// The first migration that was applied with another text than ours; empty: none.
+Result<std::string> find_edited(Connection& connection, int applied) {
+  const int known = std::min(applied, wanted_version());
+  for (const Migration& migration : migrations().first(static_cast<std::size_t>(known))) {
     auto statement = connection.statement(query::kMigrationChecksum);
     if (!statement) return pass(statement);
     statement->bind(1, std::int64_t{migration.version});
     auto row = statement->step();
     if (!row) return pass(row);
-    if (!*row || statement->bytes(0) == migration.checksum) continue;
-    return fail(Errc::unsupported,
-                "sqlite: migration " + std::string(migration.name) +
-                    " differs from the one applied to " + connection.file(),
-                "the file was made by another build of this version; start with a new file");
+    if (*row && statement->bytes(0) != migration.checksum) return std::string(migration.name);
   }
-  return {};
+  return std::string{};
+}
+
+Status check_unedited(const SchemaState& state, const std::string& path) {
+  if (state.edited.empty()) return {};
+  return fail(Errc::unsupported,
+              "sqlite: migration " + state.edited + " differs from the one applied to " + path,
+              "the file was made by another build of this version; start with a new file");
 }
 
 Status apply(Connection& connection, const Migration& migration) {
@@ -90,7 +98,7 @@ Result<std::vector<std::string>> migrate(const std::string& path) {
   if (!state) return pass(state);
   std::vector<std::string> applied;
   if (state->version > state->wanted) return fail(check_schema(*state, path).error());
-  if (Status status = check_checksums(*connection, state->version); !status) return pass(status);
+  if (Status status = check_unedited(*state, path); !status) return pass(status);
   for (const Migration& migration :
        migrations().subspan(static_cast<std::size_t>(state->version))) {
     if (Status status = apply(*connection, migration); !status) return pass(status);
@@ -101,13 +109,16 @@ Result<std::vector<std::string>> migrate(const std::string& path) {
 }
 
 Result<SchemaState> schema_state(Connection& connection) {
-  SchemaState state{.version = 0, .wanted = wanted_version()};
+  SchemaState state{.version = 0, .wanted = wanted_version(), .edited = {}};
   auto there = connection.integer(query::kHasMeta);
   if (!there) return pass(there);
   if (*there == 0) return state;
   auto version = connection.integer(query::kSchemaVersion);
   if (!version) return pass(version);
   state.version = static_cast<int>(*version);
+  auto edited = find_edited(connection, state.version);
+  if (!edited) return pass(edited);
+  state.edited = std::move(*edited);
   return state;
 }
 
