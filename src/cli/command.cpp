@@ -109,6 +109,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
     for (const CLI::Option* option : at->get_options()) {
+      if (option->get_group().empty()) continue;
       for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
     }
   }
@@ -163,6 +164,10 @@ void Command::option(const std::string& names, Into into, const std::string& val
                      const std::string& help) {
   CLI::Option* const option = add(*app_, names, into, help);
   if (!value.empty()) option->type_name(value);
+}
+
+void Command::hidden_option(const std::string& names, Into into) {
+  add(*app_, names, into, {})->group("");
 }
 
 void Command::option_or(const std::string& names, std::optional<std::string>* into,

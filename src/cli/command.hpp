@@ -40,6 +40,8 @@ class Command {
   /// `names`: "-c,--config". `value`: how the value is called in the help; empty for a flag.
   void option(const std::string& names, Into into, const std::string& value,
               const std::string& help);
+  /// An option for the program itself: people are not told of it.
+  void hidden_option(const std::string& names, Into into);
   /// An option whose value may be left out: then `into` becomes `without`.
   void option_or(const std::string& names, std::optional<std::string>* into,
                  const std::string& without, const std::string& value, const std::string& help);

@@ -105,8 +105,7 @@ void add_demo(Command& root, Context& context) {
   verb.option("--keep", &options->keep, {},
               "Keep the work folder, the tables and the topic, and say where");
   verb.option("--json", &options->json, {}, "The numbers of the last table as one JSON object");
-  verb.option("--publisher", &options->publisher, "WHERE",
-              "What --naive starts for itself; of no use to people");
+  verb.hidden_option("--publisher", &options->publisher);  // What --naive starts for itself.
   verb.footer(
       "Needs nothing: it makes what it uses and removes it. Exit status 3 when something was lost, invented or reordered\n"
       "(not with --naive, which is a lesson), 4 when it was interrupted.");

@@ -26,6 +26,10 @@ class Help(Case):
         for verb in VERBS:
             self.assertIn(f"Usage: outbox {verb}", self.succeeds(verb, "--help").out)
 
+    def test_help_is_silent_about_what_only_the_program_uses(self):
+        self.assertNotIn("--publisher", self.succeeds("demo", "--help").out)
+        self.assertNotIn("--publisher", self.fails(USAGE, "demo", "--publishe").err)
+
     def test_help_of_the_relay_names_its_settings_with_default_and_range(self):
         self.assertIn("relay.page (1000; 1 to 10000)", self.succeeds("relay", "--help").out)
 
