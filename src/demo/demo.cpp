@@ -56,9 +56,7 @@ class Demo {
         folder_(std::move(folder)),
         random_(std::random_device{}()),
         kill_times_(kill_times(options.kills, seconds(options.seconds), random_)),
-        progress_(options.json ? stderr : stdout, options.json) {
-    if (options.keep) folder_.keep();
-  }
+        progress_(options.json ? stderr : stdout, options.json) {}
   Demo(const Demo&) = delete;
   Demo& operator=(const Demo&) = delete;
   Demo(Demo&&) = delete;
@@ -80,6 +78,7 @@ class Demo {
     // What went wrong on opening leaves nothing of ours behind; what was there before stays.
     if (Status status = shop_->open(); !status) return status;
     if (Status status = destination_->open(); !status) return status;
+    if (options_.keep) folder_.keep();
     make_courier();
     auto reading = destination_->read();
     if (!reading) return pass(reading);

@@ -121,9 +121,10 @@ class OnSqliteAndFile(Demo):
 
     def test_an_existing_file_is_not_touched(self):
         mine = self.write("mine.db", "mine")
-        self.fails(ERROR, "demo", "--store", "sqlite:mine.db", says="the file exists")
-        self.assertEqual(mine.read_text(encoding="utf-8"), "mine")
-        self.assertEqual(self.left_behind(), [])
+        for keep in ((), ("--keep",)):
+            self.fails(ERROR, "demo", "--store", "sqlite:mine.db", *keep, says="the file exists")
+            self.assertEqual(mine.read_text(encoding="utf-8"), "mine")
+            self.assertEqual(self.left_behind(), [])
 
     def test_wrong_options_are_named(self):
         for arguments, says in ((("--seconds", "0"), "--seconds 0"), (("--writers", "100"), "--writers 100"),
@@ -136,8 +137,9 @@ class OnSqliteAndFile(Demo):
             self.fails(USAGE, "demo", *arguments, says=says)
 
     def test_a_store_that_cannot_be_made_is_one_clear_line(self):
-        self.fails(ERROR, "demo", "--store", "sqlite:nowhere/shop.db", says="nowhere")
-        self.assertEqual(self.left_behind(), [])
+        for keep in ((), ("--keep",)):
+            self.fails(ERROR, "demo", "--store", "sqlite:nowhere/shop.db", *keep, says="nowhere")
+            self.assertEqual(self.left_behind(), [])
 
 
 class Interrupted(Demo):
