@@ -139,6 +139,9 @@ class MigratePostgres(OnPostgres, Migrate, Case):
     def edit_migrations(self):
         self.sql(f"UPDATE {self.flags[1]}.migration SET checksum = 'another'")
 
+    def test_what_to_run_names_the_schema(self):
+        self.fails(ERROR, *self.at_store("status"), says=f"outbox migrate --schema {self.flags[1]})")
+
     def test_an_unreachable_server(self):
         for verb in (("status",), ("migrate",), ("relay",), ("enqueue", "a", "b", "c", "{}")):
             self.fails(ERROR, *verb, "--store", "postgresql://nobody:hush@127.0.0.1:1/none", "--log-level", "off",

@@ -44,6 +44,11 @@ Status check_primary(Connection& connection, const Queries& queries) {
               "connect to the primary: add target_session_attrs=read-write to the URL");
 }
 
+std::string migrate_hint(const std::string& schema) {
+  const bool usual = schema == StoreOptions().schema;
+  return "run: outbox migrate" + (usual ? "" : " --schema " + schema);
+}
+
 tl::unexpected<Error> too_new(const std::string& schema, int version) {
   return fail(Errc::unsupported,
               place(schema) + " has version " + std::to_string(version) + ", this program knows " +
@@ -146,12 +151,12 @@ Status check(Connection& connection, const Queries& queries, const std::string& 
   if (!state) return pass(state);
   if (state->version > state->wanted) return too_new(schema, state->version);
   if (state->version == 0)
-    return fail(Errc::not_found, place(schema) + " has no outbox in it", "run: outbox migrate");
+    return fail(Errc::not_found, place(schema) + " has no outbox in it", migrate_hint(schema));
   if (state->version < state->wanted) {
     return fail(Errc::unsupported,
                 place(schema) + " has version " + std::to_string(state->version) +
                     ", this program needs " + std::to_string(state->wanted),
-                "run: outbox migrate");
+                migrate_hint(schema));
   }
   auto may_read = connection.exec(queries.may_read);
   if (!may_read) return pass(may_read);
