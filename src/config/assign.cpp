@@ -29,6 +29,20 @@ tl::unexpected<Error> unfit(const Setting& setting, std::string found, std::stri
 
 std::string key_for_hint(const Setting& setting) { return std::string(setting.key()); }
 
+/// How a value is given where it came from (assign_text).
+struct Writing {
+  const Setting& setting;
+  std::string before;
+
+  [[nodiscard]] std::string plain(const std::string& value) const {
+    return (before.empty() ? key_for_hint(setting) + " = " : before) + value;
+  }
+  [[nodiscard]] std::string value(const std::string& text) const {
+    return before.empty() ? quote(text) : text;
+  }
+  [[nodiscard]] std::string string(const std::string& text) const { return plain(value(text)); }
+};
+
 Status check_range(const Setting& setting, std::uint64_t value, const std::string& text) {
   if (setting.most == 0 || (value >= setting.least && value <= setting.most)) return {};
   return unfit(setting, text, "choose a value from " + setting.range());
@@ -44,13 +58,14 @@ Status assign_choice(const Setting& setting, std::string& slot, const std::strin
   return {};
 }
 
-Status assign_count(const Setting& setting, std::size_t& slot, const std::string& text) {
+Status assign_count(const Setting& setting, std::size_t& slot, const std::string& text,
+                    const Writing& writing) {
   std::size_t value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || stop != end || text.empty()) {
     return unfit(setting, found_text(setting, text),
-                 "write " + key_for_hint(setting) + " = " + std::to_string(slot));
+                 "write " + writing.plain(std::to_string(slot)));
   }
   if (auto status = check_range(setting, value, text); !status) return status;
   slot = value;
@@ -65,30 +80,33 @@ Status assign_size(const Setting& setting, std::size_t& slot, const std::string&
   return {};
 }
 
-/// The number with each unit that makes it fit: "50ms".
-std::string with_units(const Setting& setting, const std::string& number) {
-  std::string text;
+/// The number with each unit that makes it fit.
+std::vector<std::string> with_units(const Setting& setting, const std::string& number) {
+  std::vector<std::string> all;
   for (const char* const unit : {"s", "ms", "min", "h"}) {
     const auto value = parse_duration(number + unit);
     if (!value) continue;
     const auto ms = static_cast<std::uint64_t>(value->count());
     const bool fits = setting.most == 0 || (ms >= setting.least && ms <= setting.most);
-    if (fits) text.append(text.empty() ? "" : " or ").append(quote(number + unit));
+    if (fits) all.push_back(number + unit);
   }
-  return text;
+  return all;
 }
 
-std::string needs_unit(const Setting& setting, const std::string& number) {
-  const std::string fitting = with_units(setting, number);
-  return "a duration needs a unit: " +
-         (fitting.empty() ? "ms, s, min, h or d" : key_for_hint(setting) + " = " + fitting);
+std::string needs_unit(const Setting& setting, const std::string& number, const Writing& writing) {
+  std::string fitting;
+  for (const std::string& value : with_units(setting, number)) {
+    fitting += fitting.empty() ? writing.string(value) : " or " + writing.value(value);
+  }
+  return "a duration needs a unit: " + (fitting.empty() ? "ms, s, min, h or d" : fitting);
 }
 
 Status assign_duration(const Setting& setting, std::chrono::milliseconds& slot,
-                       const std::string& text) {
+                       const std::string& text, const Writing& writing) {
   auto value = parse_duration(text);
   const bool number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  if (!value && number) return unfit(setting, found_text(setting, text), needs_unit(setting, text));
+  if (!value && number)
+    return unfit(setting, found_text(setting, text), needs_unit(setting, text, writing));
   if (!value) return unfit(setting, found_text(setting, text), value.error().hint);
   if (auto status = check_range(setting, static_cast<std::uint64_t>(value->count()), quote(text));
       !status)
@@ -97,10 +115,10 @@ Status assign_duration(const Setting& setting, std::chrono::milliseconds& slot,
   return {};
 }
 
-Status assign_boolean(const Setting& setting, bool& slot, const std::string& text) {
+Status assign_boolean(const Setting& setting, bool& slot, const std::string& text,
+                      const Writing& writing) {
   if (text != "true" && text != "false") {
-    return unfit(setting, found_text(setting, text),
-                 "write " + key_for_hint(setting) + " = true or false");
+    return unfit(setting, found_text(setting, text), "write " + writing.plain("true or false"));
   }
   slot = text == "true";
   return {};
@@ -121,19 +139,20 @@ std::vector<std::string> split_list(const std::string& text) {
 struct TextAssigner {
   const Setting& setting;
   const std::string& text;
+  Writing writing;
 
   Status operator()(std::string* slot) const {
     if (setting.kind == Kind::choice) return assign_choice(setting, *slot, text);
     *slot = text;
     return {};
   }
-  Status operator()(bool* slot) const { return assign_boolean(setting, *slot, text); }
+  Status operator()(bool* slot) const { return assign_boolean(setting, *slot, text, writing); }
   Status operator()(std::size_t* slot) const {
     return setting.kind == Kind::size ? assign_size(setting, *slot, text)
-                                      : assign_count(setting, *slot, text);
+                                      : assign_count(setting, *slot, text, writing);
   }
   Status operator()(std::chrono::milliseconds* slot) const {
-    return assign_duration(setting, *slot, text);
+    return assign_duration(setting, *slot, text, writing);
   }
   Status operator()(std::vector<std::string>* slot) const {
     *slot = split_list(text);
@@ -173,7 +192,7 @@ std::string type_hint(const Setting& setting, const Node& node) {
   const std::string key = key_for_hint(setting);
   const bool scalar = node.type != Type::array && node.type != Type::table;
   if (setting.kind == Kind::duration && node.type == Type::integer) {
-    return needs_unit(setting, node.text);
+    return needs_unit(setting, node.text, {setting, {}});
   }
   if (setting.kind == Kind::list && node.type == Type::string)
     return "write " + key + " = [" + quote(node.text) + "]";
@@ -247,8 +266,9 @@ struct Shower {
 
 }  // namespace
 
-Status assign_text(const Setting& setting, Slot slot, const std::string& text) {
-  return std::visit(TextAssigner{setting, text}, slot);
+Status assign_text(const Setting& setting, Slot slot, const std::string& text,
+                   const std::string& writing) {
+  return std::visit(TextAssigner{setting, text, Writing{setting, writing}}, slot);
 }
 
 Status assign_node(const Setting& setting, Slot slot, const Node& node) {

@@ -10,8 +10,10 @@
 
 namespace outbox::config {
 
-/// From an environment variable or a flag; lists are separated by commas.
-[[nodiscard]] Status assign_text(const Setting& setting, Slot slot, const std::string& text);
+/// From an environment variable or a flag; lists are separated by commas. `writing`: what stands before the value there, such
+/// as "OUTBOX_RELAY_PAGE=", for the hints; empty: it came from a file, where it is `key = value`.
+[[nodiscard]] Status assign_text(const Setting& setting, Slot slot, const std::string& text,
+                                 const std::string& writing = {});
 
 /// From a file. Says what was expected and what was found. String values must have been resolved (reference.hpp).
 [[nodiscard]] Status assign_node(const Setting& setting, Slot slot, const Node& node);

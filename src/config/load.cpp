@@ -68,7 +68,10 @@ class Loader {
   tl::expected<Loaded, Problems> run() {
     read_file();
     read_environment();
-    for (const Flag& flag : request_.flags) set(flag.path, flag.value, flag.flag);
+    for (const Flag& flag : request_.flags) {
+      const bool any = flag.flag == "--set";
+      set(flag.path, flag.value, flag.flag, flag.flag + (any ? " " + flag.path + "=" : " "));
+    }
     check_whole();
     if (!reading_.problems.empty()) return tl::unexpected(std::move(reading_.problems));
     Loaded loaded{
@@ -140,12 +143,14 @@ class Loader {
   void read_environment() {
     for (const auto& row : settings()) {
       const std::string name = row.setting.environment();
-      if (const auto value = variable(name)) set(row.setting.path, *value, "environment " + name);
+      if (const auto value = variable(name))
+        set(row.setting.path, *value, "environment " + name, name + "=");
     }
   }
 
-  /// From outside the file; `where` names the variable or the flag.
-  void set(const std::string& path, const std::string& text, const std::string& where) {
+  /// From outside the file; `where` names the variable or the flag, `writing` is what stands before the value.
+  void set(const std::string& path, const std::string& text, const std::string& where,
+           const std::string& writing) {
     const auto complain = [&](std::string what, std::string hint) {
       reading_.problems.push_back({.what = std::move(what),
                                    .path = path,
@@ -157,7 +162,8 @@ class Loader {
     if (row == nullptr) return complain("unknown setting " + path, suggest(path));
     const auto resolved = resolve_setting(path, text, {});
     if (!resolved) return complain(path + ": " + resolved.error().message, resolved.error().hint);
-    if (auto status = assign_text(row->setting, row->slot(effective_), *resolved); !status) {
+    if (auto status = assign_text(row->setting, row->slot(effective_), *resolved, writing);
+        !status) {
       return complain(path + ": " + status.error().message, status.error().hint);
     }
     (void)assign_text(row->setting, row->slot(written_), has_references(text) ? text : *resolved);

@@ -245,6 +245,13 @@ class Refusals(Case):
         self.fails(CHECK_FAILED, "config", "check", "--set", "relay.paeg=5", says=("relay.paeg", "--set", "relay.page?"))
         self.fails(ERROR, "status", "--log-level", "loud", says=("log.level", "--log-level"))
 
+    def test_a_hint_is_written_as_the_value_was(self):
+        for name, value, hint in (("OUTBOX_RELAY_PAGE", "x", "write OUTBOX_RELAY_PAGE=1000)"),
+                                  ("OUTBOX_RELAY_LEASE", "15", "OUTBOX_RELAY_LEASE=15s)"),
+                                  ("OUTBOX_RELAY_SETTLE_INTERVAL", "50", "OUTBOX_RELAY_SETTLE_INTERVAL=50ms)")):
+            self.fails(CHECK_FAILED, "config", "check", env={name: value}, says=hint)
+        self.fails(CHECK_FAILED, "config", "check", "--set", "relay.page=x", says="write --set relay.page=1000)")
+
     def test_missing_files(self):
         self.fails(ERROR, "status", "-c", "nope.toml", says=("No such file", "nope.toml", "-c"))
         self.fails(ERROR, "status", env={"OUTBOX_CONFIG": "nope.toml"}, says=("nope.toml", "OUTBOX_CONFIG"))
