@@ -71,10 +71,10 @@ Status check_name(std::string_view field, std::string_view text) {
   return {};
 }
 
-Status check_required_name(std::string_view field, std::string_view text) {
-  if (text.empty()) return bad(field, "is empty");
+Status check_required_name(std::string_view field, std::string_view text, std::string_view hint) {
+  if (text.empty()) return bad(field, "is empty", std::string(hint));
   if (text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos)
-    return bad(field, "is blank");
+    return bad(field, "is blank", std::string(hint));
   return check_name(field, text);
 }
 

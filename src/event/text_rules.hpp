@@ -20,8 +20,9 @@ inline constexpr std::size_t kLongestName = 255;
 
 /// UTF-8, at most kLongestName bytes, no control characters. May be empty.
 [[nodiscard]] Status check_name(std::string_view field, std::string_view text);
-/// The same, and neither empty nor blank.
-[[nodiscard]] Status check_required_name(std::string_view field, std::string_view text);
+/// The same, and neither empty nor blank. `hint`: what is said when it is.
+[[nodiscard]] Status check_required_name(std::string_view field, std::string_view text,
+                                         std::string_view hint = {});
 /// Empty, or type/subtype with or without parameters, in printable ASCII.
 [[nodiscard]] Status check_content_type(std::string_view field, std::string_view text);
 /// An RFC 9110 token that is not one of ours.

@@ -81,10 +81,14 @@ Status check_payload(const Event& event, const EventLimits& limits) {
 }  // namespace
 
 Status validate(const Event& event, const EventLimits& limits) {
-  if (auto status = event::check_required_name("aggregate_type", event.aggregate_type); !status)
+  if (auto status = event::check_required_name("aggregate_type", event.aggregate_type,
+                                               "what kind of thing changed, such as order");
+      !status)
     return status;
   if (auto status = event::check_name("aggregate_id", event.aggregate_id); !status) return status;
-  if (auto status = event::check_required_name("event_type", event.event_type); !status)
+  if (auto status = event::check_required_name("event_type", event.event_type,
+                                               "what happened, such as OrderPlaced");
+      !status)
     return status;
   if (auto status = event::check_content_type("content_type", event.content_type); !status)
     return status;

@@ -83,6 +83,10 @@ class Enqueue:
         self.fails(USAGE, *self.at_store("enqueue", "--jsonl", "--ids", "--json"), stdin=jsonl(2), says=("--ids", "--json"))
         self.assertEqual(self.events(), 0)
 
+    def test_an_empty_name_says_what_belongs_there(self):
+        self.fails(ERROR, *self.at_store("enqueue", "", "1", "OrderPlaced", "{}"), says=("aggregate_type: is empty", "order"))
+        self.fails(ERROR, *self.at_store("enqueue", "order", "1", " ", "{}"), says=("event_type: is blank", "OrderPlaced"))
+
     def test_ids_in_lines_are_kept(self):
         wanted = str(uuid.uuid4())
         line = json.dumps({"aggregate_type": "a", "event_type": "b", "payload": 1, "id": wanted})

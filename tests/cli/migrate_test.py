@@ -98,6 +98,10 @@ class MigrateSqlite(Migrate, Case):
         self.fails(ERROR, *self.at_store("status"), says=("does not exist", "outbox migrate"))
         self.assertFalse((self.folder / "shop.db").exists())
 
+    def test_a_directory_is_no_file(self):
+        for verb in ("status", "migrate"):
+            self.fails(ERROR, verb, "--store", f"sqlite:{self.folder}", says=("is a directory", "sqlite:"))
+
     def test_a_missing_directory(self):
         self.fails(ERROR, "migrate", "--store", "sqlite:no/such/shop.db", says="no/such")
 

@@ -45,7 +45,8 @@ Status check_directory(const std::string& path) {
                 "create the directory first");
   }
   if (!S_ISDIR(found.st_mode))
-    return fail(Errc::invalid_argument, "sqlite: " + directory + " is not a directory");
+    return fail(Errc::invalid_argument, "sqlite: " + directory + " is not a directory",
+                "name a file in a directory that exists");
   if (::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
     return fail(
         Errc::permission_denied, "sqlite: directory " + directory + ": " + reason(errno),
@@ -106,7 +107,8 @@ Status check_path(const std::string& path, bool create) {
     return fail(Errc::permission_denied, "sqlite: " + path + ": " + reason(errno));
   }
   if (S_ISDIR(found.st_mode))
-    return fail(Errc::invalid_argument, "sqlite: " + path + " is a directory");
+    return fail(Errc::invalid_argument, "sqlite: " + path + " is a directory",
+                "name a file in it: sqlite:" + (std::filesystem::path(path) / "shop.db").string());
   if (::faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS) != 0) {
     return fail(Errc::permission_denied, "sqlite: " + path + ": " + reason(errno),
                 "the relay writes its progress into the file, so it must be writable");
