@@ -83,8 +83,9 @@ struct RelayReport {
 };
 
 struct StopReport {
-  bool drained{false};         ///< Everything in flight got its outcome and was settled.
-  std::uint64_t abandoned{0};  ///< Events in flight, or delivered and not settled: they will be delivered again.
+  bool drained{false};  ///< Everything in flight got its outcome and was settled.
+  /// Events in flight, or delivered and not settled: they will be delivered again.
+  std::uint64_t abandoned{0};
 };
 
 class Relay {
