@@ -104,18 +104,6 @@ class Secrets(Case):
                 self.assertNotIn("s3cr", result.err)
                 self.assertNotIn("et@", result.err)
 
-    def test_an_unknown_parameter_is_named(self):
-        for parameter, hint in (("bogus=1", "hint: "), ("sslmod=require", "did you mean sslmode?"),
-                                ("ssl=true&bogus=1", "leave it out")):
-            name = parameter.split("&")[-1].split("=")[0]
-            self.fails(ERROR, "status", "--store", f"postgresql://app@127.0.0.1:1/shop?{parameter}",
-                       says=(f"unknown parameter {name} ", hint))
-
-    def test_what_may_be_of_a_password_is_no_name_of_a_parameter(self):
-        for url in ("postgresql://app:12?hush=x@127.0.0.1:1/shop", "postgresql://app@127.0.0.1:1/shop?password=x&hush=1",
-                    "postgresql://app@127.0.0.1:1/shop?sslPassword=x&hush=1", "host=127.0.0.1 password=x hush=1"):
-            self.assertNotIn("hush", self.fails(ERROR, "status", "--store", url).err)
-
     def test_addresses_that_are_fine(self):
         for url in ("postgresql:///shop?host=/var/run", "postgresql://[::1]:5432/shop", "postgresql://a:1,b:2/shop",
                     "postgresql://app:p%40s%3As@db:5432/shop?sslmode=require&application_name=a%20b", "postgresql://u@/x",

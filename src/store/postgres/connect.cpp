@@ -1,19 +1,13 @@
 #include "store/postgres/connect.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
-#include <optional>
-#include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "base/nearest.hpp"
-#include "event/ascii.hpp"
 #include "store/postgres/error_map.hpp"
 
 namespace outbox::store::postgres {
@@ -45,59 +39,12 @@ bool open_choice(const PQconninfoOption* known, const char* keyword) {
   return false;
 }
 
-std::vector<std::string_view> keyword_names(const PQconninfoOption* known) {
-  std::vector<std::string_view> names{"ssl"};  // of JDBC; libpq takes it in a URL, too
-  for (; known != nullptr && known->keyword != nullptr; ++known) names.emplace_back(known->keyword);
-  return names;
-}
-
-bool has_password(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return event::to_lower(c); });
-  return lower.find("pass") != std::string::npos;
-}
-
-/// What comes after the '?' of a URL, when no password can be in it: neither as a parameter nor as what an unescaped '?'
-/// in a password has left there.
-std::string_view open_query(std::string_view url) {
-  if (url.find("://") == std::string_view::npos) return {};
-  const std::string_view query = url.substr(std::min(url.find('?'), url.size() - 1) + 1);
-  const bool open = query.find('@') == std::string_view::npos && !has_password(query);
-  return open ? query : std::string_view();
-}
-
-std::optional<std::string> unknown_parameter(std::string_view url,
-                                             std::span<const std::string_view> known) {
-  std::string_view rest = open_query(url);
-  while (!rest.empty()) {
-    const std::string_view one = rest.substr(0, rest.find('&'));
-    const std::string_view name = one.substr(0, one.find('='));
-    const bool named = !name.empty() && name.find('%') == std::string_view::npos;
-    if (named && std::find(known.begin(), known.end(), name) == known.end())
-      return std::string(name);
-    rest.remove_prefix(std::min(one.size() + 1, rest.size()));
-  }
-  return std::nullopt;
-}
-
-tl::unexpected<Error> no_such_parameter(const std::string& name,
-                                        std::span<const std::string_view> known) {
-  const auto near = nearest(name, known);
-  return fail(Errc::invalid_argument, "the store URL has an unknown parameter " + name,
-              near ? "did you mean " + std::string(*near) + "?"
-                   : "leave it out; the documentation of libpq lists them: Parameter Key Words");
-}
-
 /// libpq's own message quotes pieces of the string, which may be of the password: it is not shown.
 Status check_url(const std::string& url) {
   char* said = nullptr;
   const Options parsed(PQconninfoParse(url.c_str(), &said));
   PQfreemem(said);
   if (parsed) return {};
-  const Options defaults(PQconndefaults());
-  const auto known = keyword_names(defaults.get());
-  if (const auto name = unknown_parameter(url, known)) return no_such_parameter(*name, known);
   return fail(
       Errc::invalid_argument, "the store URL is not a PostgreSQL URL or connection string",
       "write postgresql://USER@HOST:PORT/DATABASE?PARAMETER=VALUE and escape special characters as %XX");
