@@ -26,6 +26,7 @@
 #include <outbox/error.hpp>
 #include <outbox/sink.hpp>
 #include <outbox/subscription.hpp>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -104,7 +105,8 @@ class Relay {
 
   /// Checks the store (reachable, schema, lineage), applies the subscriptions and starts the threads. A second call is a
   /// no-op; after stop() it starts again. Returns when the threads run, not when the lanes are owned.
-  [[nodiscard]] Status start();
+  /// `token`: a stop that is requested there is request_stop(). Default: none.
+  [[nodiscard]] Status start(std::stop_token token = {});
 
   /// Asks it to stop; returns at once. Any thread.
   void request_stop() noexcept;

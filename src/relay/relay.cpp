@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -90,7 +91,7 @@ class Relay::Impl {
     return {};
   }
 
-  Status start() {
+  Status start(std::stop_token token) {
     const std::scoped_lock control(control_);
     if (keeper_.joinable()) return {};
     auto store = store::open_store(
@@ -106,6 +107,7 @@ class Relay::Impl {
     }
     stop_report_ = {.drained = true, .abandoned = 0};
     keeper_ = start_thread("ob-keeper", [this](const std::stop_token&) { keep(); });
+    on_token_.emplace(std::move(token), [this] { request_stop(); });
     return {};
   }
 
@@ -126,12 +128,13 @@ class Relay::Impl {
     bell_.notify_all();
     const std::scoped_lock control(control_);
     if (keeper_.joinable()) keeper_.join();
+    on_token_.reset();
     return stop_report_;
   }
 
   Status run_once(std::chrono::milliseconds limit) {
     const TimePoint until = Clock::now() + limit;
-    if (Status status = start(); !status) return status;
+    if (Status status = start({}); !status) return status;
     Status status = wait_until_nothing_pends(until);
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
     (void)stop(status ? std::max(left, std::chrono::milliseconds(0))
@@ -428,6 +431,7 @@ class Relay::Impl {
   std::string last_error_;
 
   std::jthread keeper_;
+  std::optional<std::stop_callback<std::function<void()>>> on_token_;
 };
 
 Result<std::unique_ptr<Relay>> Relay::create(RelayOptions options) {
@@ -440,7 +444,7 @@ Relay::~Relay() = default;
 Status Relay::use(std::string_view subscription, std::unique_ptr<Sink> sink) {
   return impl_->use(subscription, std::move(sink));
 }
-Status Relay::start() { return impl_->start(); }
+Status Relay::start(std::stop_token token) { return impl_->start(std::move(token)); }
 void Relay::request_stop() noexcept { impl_->request_stop(); }
 StopReport Relay::stop(std::chrono::milliseconds grace) { return impl_->stop(grace); }
 Status Relay::run_once(std::chrono::milliseconds limit) { return impl_->run_once(limit); }
