@@ -69,8 +69,8 @@ void Signals::watch(int signals) noexcept {
   while (true) {
     if (poll(fds.data(), fds.size(), -1) < 0) continue;
     if (fds[1].revents != 0) break;
-    std::array<signalfd_siginfo, 2>
-        pending{};  // of two kinds: what came while nobody looked is one wish
+    // Both kinds at once: what came while nobody looked is one wish.
+    std::array<signalfd_siginfo, 2> pending{};
     if (read(signals, pending.data(), sizeof pending) < static_cast<ssize_t>(sizeof pending[0]))
       continue;
     const Clock::time_point now = Clock::now();

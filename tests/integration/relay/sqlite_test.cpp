@@ -128,5 +128,33 @@ TEST(SqliteRelayProcess, a_second_relay_waits_and_takes_over_when_the_first_is_k
   EXPECT_TRUE(verdict.kept()) << verdict;
 }
 
+TEST(RelayToken, a_stop_that_is_requested_stops_it_in_order) {
+  const TempDir folder;
+  const std::string path = folder.file("shop.db");
+  migrate_sqlite(path);
+  RelayOptions options;
+  options.store_url = "sqlite:" + path;
+  options.subscriptions = {custom("all")};
+  const auto relay = relay_of(options);
+  const auto all = record(*relay, "all");
+  for (int round = 1; round <= 2; ++round) {
+    std::stop_source source;
+    ASSERT_TRUE(relay->start(source.get_token()));
+    SqliteFile(path).exec(
+        "INSERT INTO outbox_new_event (aggregate_type, aggregate_id, event_type, payload) "
+        "VALUES ('order', '1', 'OrderPaid', '{}')");
+    ASSERT_TRUE(all->wait_for(static_cast<std::size_t>(round), std::chrono::seconds(120)));
+    source.request_stop();
+    ASSERT_TRUE(eventually([&] { return !relay->report().owner; }));
+    EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
+  }
+  // One that was requested before: it starts, and stops again.
+  std::stop_source before;
+  before.request_stop();
+  ASSERT_TRUE(relay->start(before.get_token()));
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
+  EXPECT_EQ(all->events().size(), 2U);
+}
+
 }  // namespace
 }  // namespace outbox::test
