@@ -55,6 +55,26 @@ EventView view_of(const Rows& rows, int row) {
   return event;
 }
 
+/// Somebody deleted rows of the log after the page was read. Never skipped without a word; the next read does without them.
+Error removed_meanwhile(const std::vector<std::int64_t>& seqs, const Rows& left) {
+  std::vector<std::int64_t> missing;
+  for (const std::int64_t seq : seqs) {
+    bool found = false;
+    for (int row = 0; row < left.size() && !found; ++row) found = left.int8(row, 0) == seq;
+    if (!found) missing.push_back(seq);
+  }
+  return Error{.code = Errc::not_found,
+               .remedy = Remedy::reconnect,
+               .effect = Effect::none,
+               .message = "somebody deleted " + std::to_string(missing.size()) +
+                          " events that were not delivered, the first one with seq " +
+                          std::to_string(missing.empty() ? seqs.front() : missing.front()),
+               .hint =
+                   "reading starts again from the settlements, without what was deleted; "
+                   "never delete from the table event by hand",
+               .origin = {}};
+}
+
 /// The pair ends in the present.
 bool is_head(const PageRequest& request) { return request.cursor.drained() && !request.until; }
 
@@ -308,8 +328,8 @@ Status Reader::fetch_big_payloads(Rows& big, const Rows& read, int count) {
   params.push_back(Param::int8_array(seqs));
   auto rows = connection_.exec(read_->big_payloads, std::move(params));
   if (!rows) return pass(rows);
-  // Events are never removed before they are delivered: a missing one must stop us, not be skipped.
-  OUTBOX_CHECK(static_cast<std::size_t>(rows->size()) == seqs.size());
+  if (static_cast<std::size_t>(rows->size()) != seqs.size())
+    return fail(removed_meanwhile(seqs, *rows));
   big = std::move(*rows);
   return {};
 }

@@ -65,6 +65,34 @@ TEST_F(PostgresReading, a_claim_is_no_mark) {
   EXPECT_EQ(all->events.front().aggregate_id, "late");
 }
 
+TEST_F(PostgresReading, a_big_event_deleted_under_the_reader_is_named_and_the_next_read_goes_on) {
+  subscribe();
+  Pg admin(database_->url());
+  (void)admin.exec(
+      "SELECT outbox.enqueue('a', i::text, 'E', repeat('x', 20000)) FROM generate_series(1, 3) i");
+  const auto read = reader();
+  ASSERT_TRUE(ok(read->begin({})));
+  ASSERT_TRUE(ok(read->start({.cursor = {.s1 = "3:3:"}})));
+  ASSERT_TRUE(eventually([&] {
+    return admin.value(
+               "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+               "AND application_name LIKE '% reader' AND state = 'idle' AND query NOT LIKE '%INSERT%'") ==
+           "1";
+  })) << "the page was not read";
+  (void)admin.exec("DELETE FROM outbox.event WHERE seq = 2");
+  const auto refused = read->finish();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().remedy, Remedy::reconnect);
+  EXPECT_THAT(refused.error().message, HasSubstr("deleted 1 events"));
+  EXPECT_THAT(refused.error().message, HasSubstr("seq 2"));
+  const auto next = reader();
+  ASSERT_TRUE(ok(next->begin({})));
+  auto rest = page(*next, "3:3:");
+  ASSERT_TRUE(ok(rest));
+  ASSERT_EQ(rest->events.size(), 2U);
+  EXPECT_EQ(rest->events.back().payload, std::string(20000, 'x'));
+}
+
 TEST_F(PostgresReading, what_another_server_knows_more_of_is_not_settled_here) {
   subscribe();
   auto progress = store_->progress();
