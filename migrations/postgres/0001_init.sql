@@ -165,7 +165,8 @@ CREATE TABLE {schema}.subscription (
 --   position not null  of the pair (s1, s2), bounded by l, everything up to position is done
 -- The row covers the events of its lanes visible in s2, not in s1, with from_position < seq <= position: so many acked,
 -- filtered and parked, with the sum of the hashes of their ids. (w, l) is a mark: every xid above w has only seqs above l;
--- not so in a claim, which repeats the l of another row.
+-- not so in a claim, which repeats the l of another row. The totals are those of the row that this one continues and its
+-- own counts, so that the newest row of a lane has the sum of all rows that count.
 CREATE TABLE {schema}.settlement (
   id              bigint GENERATED ALWAYS AS IDENTITY,
   subscription    integer NOT NULL,
@@ -187,9 +188,13 @@ CREATE TABLE {schema}.settlement (
   filtered_hash   bigint NOT NULL DEFAULT 0,
   parked          integer NOT NULL DEFAULT 0,
   parked_hash     bigint NOT NULL DEFAULT 0,
+  acked_total     bigint NOT NULL DEFAULT 0,
+  filtered_total  bigint NOT NULL DEFAULT 0,
   at              timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX settlement_newest ON {schema}.settlement (subscription, generation, id);
+-- The marks alone: a relay that began many times and settled nothing leaves many claims.
+CREATE INDEX settlement_marks ON {schema}.settlement (subscription, generation, id) WHERE l IS NOT NULL AND kind <> 'claim';
 
 -- True, or raised: this server runs since `started` (null: not known), and has issued the transaction ids of `known`. Asked
 -- by who writes down what was read before: after a failover or a crash transaction ids and sequence numbers are issued again.

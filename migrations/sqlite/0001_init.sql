@@ -62,7 +62,8 @@ CREATE TABLE outbox_subscription (
 
 -- Append-only progress. The settle, claim or reset row with the greatest (generation, id) is a subscription's cursor:
 -- everything up to its position is done. A row covers the events with from_position < seq <= position; acked, filtered
--- and parked count them, the hashes are sums (mod 2^64) over their ids. at: microseconds since 1970, UTC.
+-- and parked count them, the hashes are sums (mod 2^64) over their ids. The totals are those of the row that this one
+-- continues and its own counts: the newest row has the sum of all that count. at: microseconds since 1970, UTC.
 CREATE TABLE outbox_settlement (
   id              INTEGER PRIMARY KEY AUTOINCREMENT,
   subscription    INTEGER NOT NULL,
@@ -77,6 +78,8 @@ CREATE TABLE outbox_settlement (
   filtered_hash   INTEGER NOT NULL DEFAULT 0,
   parked          INTEGER NOT NULL DEFAULT 0,
   parked_hash     INTEGER NOT NULL DEFAULT 0,
+  acked_total     INTEGER NOT NULL DEFAULT 0,
+  filtered_total  INTEGER NOT NULL DEFAULT 0,
   at              INTEGER NOT NULL
 );
 CREATE INDEX outbox_settlement_newest ON outbox_settlement (subscription, generation, id);

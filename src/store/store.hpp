@@ -145,7 +145,8 @@ struct SubscriptionProgress {
       0};  ///< Events committed and not settled (of all types), at most `pending_limit`.
   bool pending_capped{false};  ///< There are more.
   // By add_totals() only, last_settled_at as well.
-  std::int64_t acked{0};  ///< In the settlements retained.
+  std::int64_t acked{
+      0};  ///< Since the beginning. What a relay settled that had lost its lanes does not count.
   std::int64_t filtered{0};
   std::string last_settled_at;    ///< RFC 3339; empty: never.
   std::string oldest_pending_at;  ///< created_at of the oldest unsettled event; empty: none.
@@ -192,7 +193,7 @@ class Catalog {
   [[nodiscard]] virtual Status tell(std::int32_t id, std::string_view trouble) = 0;
   [[nodiscard]] virtual Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                               std::int64_t pending_limit) = 0;
-  /// Sums up every settlement that is retained: for people, not for a loop.
+  /// From the newest settlement, which carries them.
   [[nodiscard]] virtual Status add_totals(SubscriptionProgress& progress) = 0;
   [[nodiscard]] virtual Result<std::vector<RelayRow>> relays() = 0;
 };

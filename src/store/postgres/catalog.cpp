@@ -203,11 +203,17 @@ Status TableCatalog::add_pending(SubscriptionProgress& progress, const Strand& s
 }
 
 Status TableCatalog::add_totals(SubscriptionProgress& progress) {
-  auto totals = connection_.exec(queries_->totals, {Param::int4(progress.id)});
-  if (!totals) return pass(totals);
-  progress.acked = totals->int8(0, 0);
-  progress.filtered = totals->int8(0, 1);
-  if (!totals->is_null(0, 2)) progress.last_settled_at = totals->text(0, 2);
+  connection_.send(queries_->begin);
+  connection_.send(queries_->plan_settings);
+  connection_.send(queries_->totals, {Param::int4(progress.id)});
+  connection_.send(queries_->commit);
+  auto results = connection_.finish();
+  if (!results) return pass(results);
+  const Rows& totals = (*results)[2];
+  if (totals.empty()) return {};
+  progress.acked = totals.int8(0, 0);
+  progress.filtered = totals.int8(0, 1);
+  if (!totals.is_null(0, 2)) progress.last_settled_at = totals.text(0, 2);
   return {};
 }
 

@@ -52,6 +52,7 @@ Result<std::vector<Strand>> PostgresProgress::load(std::int32_t subscription) {
 Status PostgresProgress::append(std::span<const Settlement> rows, Durability durability) {
   connection_.send(queries_->begin);
   connection_.send(durability == Durability::flushed ? queries_->flushed_here : queries_->eventual);
+  connection_.send(queries_->by_index);
   const auto server_start = marks_->server_start();
   for (const Settlement& row : rows)
     connection_.send(queries_->append, params_of(row, server_start));
@@ -59,7 +60,7 @@ Status PostgresProgress::append(std::span<const Settlement> rows, Durability dur
   auto results = connection_.finish();
   if (!results) return pass(results);
   // Progress is a mark: its bound was held before the transaction that wrote it began.
-  const std::uint64_t w = (*results)[2].uint64(0, 0);
+  const std::uint64_t w = (*results)[3].uint64(0, 0);
   for (const Settlement& row : rows) marks_->note(w, row.bound);
   return {};
 }

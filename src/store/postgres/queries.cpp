@@ -189,11 +189,14 @@ SELECT count(*), min(created_at) FROM (
      WHERE t.xid = x.xid AND t.seq <= $5::bigint AND ($3::bigint >> t.lane::int) & 1::bigint = 1 OFFSET 0) y
   LIMIT $4::bigint) pending)";
 
-// $1 subscription. Index settlement_newest.
+// $1 subscription. The newest row has the totals of all that count: those of a former owner that came late are not among
+// them. Indexes settlement_newest and settlement_marks, one row of each.
 constexpr std::string_view kTotals = R"(
-SELECT coalesce(sum(acked), 0)::bigint, coalesce(sum(filtered), 0)::bigint,
-       to_char(max(at) FILTER (WHERE kind = 'settle') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
-FROM {schema}.settlement WHERE subscription = $1::int)";
+SELECT acked_total, filtered_total,
+       (SELECT to_char(t.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') FROM {schema}.settlement t
+        WHERE t.subscription = $1::int AND t.l IS NOT NULL AND t.kind <> 'claim' AND t.kind = 'settle'
+        ORDER BY t.generation DESC, t.id DESC LIMIT 1)
+FROM {schema}.settlement WHERE subscription = $1::int AND lanes <> 0 ORDER BY generation DESC, id DESC LIMIT 1)";
 
 constexpr std::string_view kRelays = R"(
 SELECT r.id, r.name, l.generation, clock_timestamp() - r.heartbeat_at <= r.lease,
@@ -248,14 +251,16 @@ constexpr std::string_view kTakeLanes =
 // compiled first (0.3 s, on a busy machine 2 s in which nobody delivers). A row of the old owner that comes later has a
 // lower generation and does not count.
 constexpr std::string_view kClaim = R"(
-INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, relay, config_version, s1, s2, from_position, position, l)
+INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, relay, config_version, s1, s2, from_position, position, l,
+  acked_total, filtered_total)
 SELECT c.subscription, 'claim', bit_or(1::bigint << lane), $2::bigint, $1::uuid, max(c.config_version),
-       c.s1::pg_snapshot, c.s2::pg_snapshot, coalesce(c.position, 0), c.position, c.l
+       c.s1::pg_snapshot, c.s2::pg_snapshot, coalesce(c.position, 0), c.position, c.l, c.acked_total, c.filtered_total
 FROM {schema}.subscription s CROSS JOIN generate_series(0, 63) AS lane CROSS JOIN LATERAL
-  (SELECT t.subscription, t.config_version, t.s1::text, t.s2::text, t.position, t.l FROM {schema}.settlement t
+  (SELECT t.subscription, t.config_version, t.s1::text, t.s2::text, t.position, t.l, t.acked_total, t.filtered_total
+   FROM {schema}.settlement t
    WHERE t.subscription = s.id AND (t.lanes >> lane) & 1::bigint = 1
    ORDER BY t.generation DESC, t.id DESC LIMIT 1) c
-GROUP BY c.subscription, c.s1, c.s2, c.position, c.l)";
+GROUP BY c.subscription, c.s1, c.s2, c.position, c.l, c.acked_total, c.filtered_total)";
 
 // $1 owner.
 constexpr std::string_view kReleaseLanes =
@@ -285,14 +290,26 @@ constexpr std::string_view kEventual = "SELECT set_config('synchronous_commit', 
 // On the disk here; a standby need not have it.
 constexpr std::string_view kFlushedHere = "SELECT set_config('synchronous_commit', 'local', true)";
 
+// The row that a settlement continues is found by index, however few rows the planner believes in.
+constexpr std::string_view kByIndex =
+    "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
+    "set_config('enable_sort', 'off', true)";
+
 // $1 to $16 in the order of the columns, $17 when the server was started that the reader read from (null: not known).
-// Index settlement_newest. Raises when this is another server, which ends the whole transaction: what a reader learned on
-// one must not become a cursor or a mark on the other.
+// The row continues the newest one of its lanes up to its own generation, and adds to its totals: what a former owner writes
+// late adds to its own alone, which nobody looks at any more. Index settlement_newest, read backwards. Raises when this is
+// another server, which ends the whole transaction: what a reader learned on one must not become a cursor or a mark on the
+// other.
 constexpr std::string_view kAppend = R"(
 INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1, s2, from_position, position, l,
-  acked, acked_hash, filtered, filtered_hash, parked, parked_hash)
+  acked, acked_hash, filtered, filtered_hash, parked, parked_hash, acked_total, filtered_total)
 SELECT $1::int, $2::text, $3::bigint, $4::bigint, $5::int, $6::pg_snapshot, $7::pg_snapshot, $8::bigint, $9::bigint,
-  $10::bigint, $11::int, $12::bigint, $13::int, $14::bigint, $15::int, $16::bigint
+  $10::bigint, $11::int, $12::bigint, $13::int, $14::bigint, $15::int, $16::bigint,
+  coalesce(last.acked_total, 0::bigint) + $11::int, coalesce(last.filtered_total, 0::bigint) + $13::int
+FROM (SELECT) one LEFT JOIN LATERAL
+  (SELECT t.acked_total, t.filtered_total FROM {schema}.settlement t
+   WHERE t.subscription = $1::int AND t.generation <= $4::bigint AND t.lanes & $3::bigint <> 0::bigint
+   ORDER BY t.generation DESC, t.id DESC LIMIT 1) last ON true
 WHERE {schema}.same_server($17::timestamptz, coalesce($7::pg_snapshot, $6::pg_snapshot))
 RETURNING w)";
 
@@ -397,12 +414,11 @@ constexpr std::string_view kMark =
     "WHERE {schema}.same_server($2::timestamptz, NULL::pg_snapshot) RETURNING w";
 
 // The newest rows of each subscription, and of the readers' marks (subscription 0). A claim is no mark: it repeats an l in a
-// transaction that had taken its id before that l was read. Index (subscription, generation, id), read backwards.
+// transaction that had taken its id before that l was read. Index settlement_marks, read backwards.
 constexpr std::string_view kMarks = R"(
 SELECT m.w, m.l FROM (SELECT id FROM {schema}.subscription UNION ALL SELECT 0) s
-CROSS JOIN LATERAL (SELECT w, l FROM {schema}.settlement t WHERE t.subscription = s.id AND t.kind <> 'claim'
-                    ORDER BY t.generation DESC, t.id DESC LIMIT 200) m
-WHERE m.l IS NOT NULL)";
+CROSS JOIN LATERAL (SELECT w, l FROM {schema}.settlement t WHERE t.subscription = s.id AND t.l IS NOT NULL AND t.kind <> 'claim'
+                    ORDER BY t.generation DESC, t.id DESC LIMIT 200) m)";
 
 // Without statistics a range of xids looks small, and the planner would sort it for every page: quadratic. Where sorting
 // is dear it reads by the index that has the order already.
@@ -478,6 +494,7 @@ Queries::Queries(std::string_view s)
       ping(prepared("keep the wake-up armed", "SELECT 1", s)),
       eventual(prepared("set synchronous_commit", kEventual, s)),
       flushed_here(prepared("set synchronous_commit", kFlushedHere, s)),
+      by_index(prepared("set the plan settings", kByIndex, s)),
       append(prepared("append settlements", kAppend, s)),
       make_partitions(unprepared("add partitions", kMakePartitions, s)),
       remove_silent(unprepared("remove silent relays", kRemoveSilent, s)) {}

@@ -73,6 +73,7 @@ struct Queries {
   // Settling (progress.cpp).
   Query eventual;      ///< This transaction's commit does not wait for the disk.
   Query flushed_here;  ///< It waits, for this server's.
+  Query by_index;      ///< This transaction reads by index.
   Query append;
 
   // Maintenance.

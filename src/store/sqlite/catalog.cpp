@@ -209,6 +209,7 @@ Status FileCatalog::add_totals(SubscriptionProgress& progress) {
   if (!totals) return pass(totals);
   auto row = totals->bind(1, std::int64_t{progress.id}).step();
   if (!row) return pass(row);
+  if (!*row) return {};
   progress.acked = totals->integer(0);
   progress.filtered = totals->integer(1);
   if (!totals->is_null(2)) progress.last_settled_at = time_text(totals->integer(2));

@@ -70,15 +70,23 @@ constexpr std::string_view kCheckpoint = "/* checkpoint */ PRAGMA wal_checkpoint
 constexpr std::string_view kNewestCursor =
     "/* read cursor */ SELECT position, generation FROM outbox_settlement"
     " WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset') ORDER BY generation DESC, id DESC LIMIT 1";
+// It adds to the totals of the row it continues, the newest one of no greater generation: one more look into the index.
 constexpr std::string_view kAppendSettlement =
     "/* settle */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position,"
-    " acked, acked_hash, filtered, filtered_hash, parked, parked_hash, at)"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
-// Reads every row of the subscription: for people, not for the relay.
+    " acked, acked_hash, filtered, filtered_hash, parked, parked_hash, at, acked_total, filtered_total)"
+    " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+    " coalesce(last.acked_total, 0) + ?7, coalesce(last.filtered_total, 0) + ?9"
+    " FROM (SELECT 1) LEFT JOIN outbox_settlement last ON last.id ="
+    " (SELECT t.id FROM outbox_settlement t WHERE t.subscription = ?1 AND t.generation <= ?3"
+    " AND t.kind IN ('settle', 'claim', 'reset') ORDER BY t.generation DESC, t.id DESC LIMIT 1)";
+// The newest row has the totals of all that count, and almost always is a settlement.
 constexpr std::string_view kSettledTotals =
-    "/* sum settlements */ SELECT coalesce(sum(acked), 0), coalesce(sum(filtered), 0),"
-    " max(at) FILTER (WHERE kind = 'settle') FROM outbox_settlement WHERE subscription = ?1";
+    "/* read totals */ SELECT acked_total, filtered_total,"
+    " (SELECT t.at FROM outbox_settlement t WHERE t.subscription = ?1 AND t.kind = 'settle'"
+    " ORDER BY t.generation DESC, t.id DESC LIMIT 1)"
+    " FROM outbox_settlement WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset')"
+    " ORDER BY generation DESC, id DESC LIMIT 1";
 
 // ---- membership: outbox_relay has as many rows as there are relays at this file
 
@@ -102,8 +110,8 @@ constexpr std::string_view kWriteRelay =
 // The new owner's first word on every subscription: rows of a lower generation no longer count. Keeps the cursor.
 constexpr std::string_view kClaim =
     "/* claim */ INSERT INTO outbox_settlement"
-    " (subscription, kind, generation, config_version, from_position, position, at)"
-    " SELECT s.id, 'claim', ?1, s.config_version, c.position, c.position, ?2"
+    " (subscription, kind, generation, config_version, from_position, position, at, acked_total, filtered_total)"
+    " SELECT s.id, 'claim', ?1, s.config_version, c.position, c.position, ?2, c.acked_total, c.filtered_total"
     " FROM outbox_subscription s JOIN outbox_settlement c ON c.id ="
     " (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
     " ORDER BY t.generation DESC, t.id DESC LIMIT 1)";

@@ -22,6 +22,14 @@ class OwnershipSuite : public StoreTest {
     EXPECT_TRUE(ok(standing));
     return standing ? *standing : store::Membership::Standing{};
   }
+  store::SubscriptionProgress totals(const store::SubscriptionRow& row) {
+    auto catalog = store_->catalog();
+    EXPECT_TRUE(ok(catalog));
+    store::SubscriptionProgress progress;
+    progress.id = row.id;
+    EXPECT_TRUE(ok((*catalog)->add_totals(progress)));
+    return progress;
+  }
   static bool vacant(store::Membership& membership) {
     auto vacant = membership.vacant();
     EXPECT_TRUE(ok(vacant));
@@ -118,6 +126,39 @@ TEST_P(OwnershipSuite, a_claim_keeps_the_cursor_and_old_rows_lose) {
   const auto valid = settlement_of(row, page, current.generation);
   ASSERT_TRUE(ok((*progress)->append(std::span(&valid, 1), store::Durability::eventual)));
   EXPECT_EQ(load(row.id).cursor, after(page));
+}
+
+TEST_P(OwnershipSuite, totals_count_what_the_ledger_counts) {
+  const auto row = subscribe(make_spec("mails"));
+  write(make_events(9));
+  auto first = join("first");
+  const auto old = keep(*first, kLong);
+  auto progress = store_->progress();
+  ASSERT_TRUE(ok(progress));
+  LogDrive drive(*store_, load(row.id).cursor, 2);
+  auto settled = settlement_of(row, drive.next(), old.generation);
+  ASSERT_TRUE(ok((*progress)->append(std::span(&settled, 1), store::Durability::flushed)));
+  ASSERT_TRUE(ok(first->leave()));
+  auto second = join("second");
+  const auto current = keep(*second, kLong);
+  ASSERT_TRUE(current.owner);
+  EXPECT_EQ(totals(row).acked, 2);
+
+  // What the first settles late is delivered, and counted, by the second.
+  auto late = settlement_of(row, drive.next(), old.generation);
+  late.filtered.add(7);
+  ASSERT_TRUE(ok((*progress)->append(std::span(&late, 1), store::Durability::eventual)));
+  EXPECT_EQ(totals(row).acked, 2);
+  EXPECT_EQ(totals(row).filtered, 0);
+
+  LogDrive next(*store_, load(row.id).cursor, 3);
+  std::vector<store::Settlement> rows;
+  for (int i = 0; i < 2; ++i) rows.push_back(settlement_of(row, next.next(), current.generation));
+  rows.back().filtered.add(7);
+  ASSERT_TRUE(ok((*progress)->append(rows, store::Durability::eventual)));
+  EXPECT_EQ(totals(row).acked, 8);
+  EXPECT_EQ(totals(row).filtered, 1);
+  EXPECT_NE(totals(row).last_settled_at, "");
 }
 
 TEST_P(OwnershipSuite, a_subscription_made_under_an_owner_is_settled_by_it) {

@@ -31,12 +31,21 @@ class PostgresCatalog : public PostgresTest {
     return *progress;
   }
   /// A settlement as the relay would write it.
-  void settle(const std::string& s1, const std::string& s2, const std::string& position,
-              const std::string& l) const {
-    (void)connect().exec(
-        "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, config_version, s1, s2, position, l, "
-        "acked, filtered) VALUES (1, 'settle', -1, 1, 1, '" +
-        s1 + "', '" + s2 + "', " + position + ", " + l + ", 3, 2)");
+  void settle(const std::string& s1, const std::string& s2,
+              std::optional<std::int64_t> position) const {
+    auto progress = store_->progress();
+    ASSERT_TRUE(ok(progress));
+    store::Settlement row;
+    row.subscription = 1;
+    row.generation = 1;
+    row.config_version = 1;
+    row.s1 = s1;
+    row.s2 = s2;
+    row.position = position;
+    row.bound = 11;
+    row.acked = {.count = 3, .hash = 1};
+    row.filtered = {.count = 2, .hash = 1};
+    ASSERT_TRUE(ok((*progress)->append(std::span(&row, 1), store::Durability::eventual)));
   }
 
   std::unique_ptr<store::Catalog> catalog_;
@@ -92,18 +101,59 @@ TEST_F(PostgresCatalog, pending_in_the_middle_of_a_pair) {
   (void)late.exec("BEGIN; SELECT outbox.enqueue('a', 'late', 'E', 'x')");  // seq 1, in flight in s2
   enqueue(10);                                                             // seq 2 to 11
   const std::string s2 = value("SELECT pg_current_snapshot()");
-  settle("3:3:", s2, "5", "11");
+  settle("3:3:", s2, 5);
   EXPECT_EQ(progress().pending, 6);
   (void)late.exec("COMMIT");
   EXPECT_EQ(progress().pending, 7);
   enqueue(3);
   EXPECT_EQ(progress().pending, 10);
-  settle("3:3:", s2, "NULL", "11");
+  settle("3:3:", s2, std::nullopt);
   EXPECT_EQ(progress().pending, 4);
   EXPECT_EQ(progress().acked, 6);
   EXPECT_EQ(progress().filtered, 4);
   EXPECT_EQ(progress().generation, 1);
   EXPECT_THAT(progress().last_settled_at, ::testing::MatchesRegex("....-..-..T..:..:......Z"));
+}
+
+TEST_F(PostgresCatalog, totals_and_marks_are_read_without_a_walk_over_settlements_and_claims) {
+  ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null"})));
+  Pg admin(database_->url());
+  const std::string many =
+      "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1, s2, l, acked_total, filtered_total) "
+      "SELECT 1, 'settle', -1, 1, '3:3:', '3:3:', i, i, 0 FROM generate_series(1, 5000) i; "
+      "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1, s2, acked_total, filtered_total) "
+      "SELECT 1, 'claim', -1, 1 + i, '3:3:', '3:3:', 5000, 0 FROM generate_series(1, 5000) i";
+  (void)admin.exec(many);
+  const store::postgres::Queries queries("outbox");
+  (void)admin.exec("BEGIN; " + queries.plan_settings.sql);
+  (void)admin.exec("PREPARE totals AS " + queries.totals.sql);
+  (void)admin.exec("PREPARE marks AS " + store::postgres::read_queries("outbox").marks.sql);
+  for (const char* call : {"totals(1)", "marks"}) {
+    std::string plan;
+    for (const auto& row :
+         admin.exec(std::string("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE ") + call))
+      plan += *row[0] + "\n";
+    EXPECT_THAT(plan, ::testing::Not(::testing::HasSubstr("Seq Scan on settlement"))) << plan;
+    EXPECT_THAT(plan, ::testing::Not(::testing::HasSubstr("rows=5000"))) << plan;
+    EXPECT_THAT(plan, ::testing::Not(::testing::HasSubstr("Removed by Filter: 5000"))) << plan;
+  }
+  (void)admin.exec("COMMIT");
+  EXPECT_EQ(progress().acked, 5000);
+}
+
+TEST_F(PostgresCatalog, a_settlement_finds_the_row_it_continues_by_index) {
+  ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null"})));
+  Pg admin(database_->url());
+  const store::postgres::Queries queries("outbox");
+  (void)admin.exec("BEGIN; " + queries.by_index.sql);
+  (void)admin.exec("PREPARE append AS " + queries.append.sql);
+  std::string plan;
+  for (const auto& row : admin.exec(
+           "EXPLAIN (COSTS OFF) EXECUTE append(1, 'settle', -1, 1, 1, '3:3:', '3:3:', 0, NULL, 7, "
+           "1, 1, 0, 0, 0, 0, NULL)"))
+    plan += *row[0] + "\n";
+  EXPECT_THAT(plan, ::testing::HasSubstr("Index Scan Backward using settlement_newest")) << plan;
+  EXPECT_THAT(plan, ::testing::Not(::testing::HasSubstr("Sort"))) << plan;
 }
 
 TEST_F(PostgresCatalog, pending_is_counted_by_index_also_where_nothing_was_ever_analysed) {
