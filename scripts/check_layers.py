@@ -29,8 +29,8 @@ ALLOWED = {
     "relay": SIDES,
     "task": SIDES,
     "inbox": SIDES,
-    # The settings of all parts, as text: it names the sinks' own settings and nothing that runs.
-    "config": CORE | {"sink"},
+    # The settings of all parts, as text: it names the sinks' own settings and what a store's address may be, nothing that runs.
+    "config": CORE | {"store", "sink"},
     "ops": ENGINES,
     # Programs within the program: each runs the whole path, and neither knows the other.
     "bench": ENGINES,

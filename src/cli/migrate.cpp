@@ -5,7 +5,7 @@
 #include "cli/json.hpp"
 #include "cli/output.hpp"
 #include "cli/verbs.hpp"
-#include "config/redact.hpp"
+#include "store/url.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -69,7 +69,7 @@ int apply(const Options& options, const std::string& url, store::Store& store) {
   }
   for (const auto& name : applied) print("applied {}\n", name);
   if (applied.empty()) print("nothing to do: the schema is current\n");
-  if (!applied.empty()) print("{} is ready\n", config::redact(url));
+  if (!applied.empty()) print("{} is ready\n", store::shown_url(url));
   return kOk;
 }
 

@@ -12,9 +12,9 @@
 #include "cli/exit.hpp"
 #include "cli/signals.hpp"
 #include "cli/verbs.hpp"
-#include "config/redact.hpp"
 #include "config/settings_page.hpp"
 #include "config/units.hpp"
+#include "store/url.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -35,7 +35,7 @@ RelayOptions relay_options(const Options& options, const config::Loaded& loaded)
 void log_start(const config::Loaded& loaded, const RelayOptions& relay) {
   for (const auto& warning : loaded.warnings) log::warn("{}", warning);
   log::info("starting version={} store={} config={} subscriptions={}", OUTBOX_VERSION,
-            config::redact(relay.store_url), loaded.file.empty() ? "none" : loaded.file,
+            store::shown_url(relay.store_url), loaded.file.empty() ? "none" : loaded.file,
             relay.subscriptions.size());
 }
 

@@ -9,7 +9,7 @@
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
-#include "config/redact.hpp"
+#include "store/url.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -37,7 +37,7 @@ View look(const Options& options, const config::Loaded& loaded) {
   const auto store = Context::checked_store(loaded);
   const auto catalog = must(store->catalog());
   View view{
-      .store = config::redact(loaded.config.relay.store_url), .subscriptions = {}, .relays = {}};
+      .store = store::shown_url(loaded.config.relay.store_url), .subscriptions = {}, .relays = {}};
   const auto limit = std::min(options.limit, kLargestLimit);
   for (auto& row : must(catalog->subscriptions())) {
     auto progress = must(catalog->progress(row, static_cast<std::int64_t>(limit)));

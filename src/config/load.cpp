@@ -12,6 +12,7 @@
 #include "config/store_url.hpp"
 #include "config/subscriptions.hpp"
 #include "config/text_file.hpp"
+#include "store/url.hpp"
 
 extern char** environ;
 
@@ -172,7 +173,7 @@ class Loader {
 
   void check_whole() {
     const RelayOptions& relay = effective_.relay;
-    if (!relay.store_url.empty()) check_setting("store.url", check_store_url(relay.store_url));
+    if (!relay.store_url.empty()) check_setting("store.url", store::check_url(relay.store_url));
     check_setting("store.schema", check_schema(relay.schema));
     check_window();
   }

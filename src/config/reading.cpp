@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "config/store_url.hpp"
+#include "store/url.hpp"
 
 namespace outbox::config {
 namespace {
@@ -41,7 +42,7 @@ std::optional<Node> resolve_node(const Node& node, const std::string& path, Read
 }
 
 std::string presentable(const Setting& setting, Slot effective, Slot written, Notation notation) {
-  if (setting.secret) return quote(redact(*std::get<std::string*>(effective)));
+  if (setting.secret) return quote(store::shown_url(*std::get<std::string*>(effective)));
   if (setting.kind != Kind::table) return show(setting, written, notation);
   Table masked = *std::get<Table*>(written);
   for (auto& [name, value] : masked) {

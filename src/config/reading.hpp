@@ -9,8 +9,8 @@
 
 #include "config/assign.hpp"
 #include "config/load.hpp"
-#include "config/redact.hpp"
 #include "config/reference.hpp"
+#include "config/secret.hpp"
 
 namespace outbox::config {
 
@@ -48,7 +48,7 @@ struct Reading {
 [[nodiscard]] std::optional<Node> resolve_node(const Node& node, const std::string& path,
                                                Reading& reading);
 
-/// How a value may be shown: of a URL what is in effect without its password, of everything else what was written, so that
+/// How a value may be shown: of the store's address what is in effect and harmless, of everything else what was written, so that
 /// nothing that came from a reference is shown.
 [[nodiscard]] std::string presentable(const Setting& setting, Slot effective, Slot written,
                                       Notation notation);

@@ -53,6 +53,18 @@ Result<std::string> resolve_one(std::string_view inside, const std::string& dire
 
 bool has_references(const std::string& text) { return text.find(kOpen) != std::string::npos; }
 
+std::string without_references(std::string_view text) {
+  std::string out;
+  while (true) {
+    const std::size_t begin = text.find("${");
+    out += text.substr(0, begin);
+    if (begin == std::string_view::npos) return out;
+    const std::size_t end = text.find('}', begin);
+    if (end == std::string_view::npos) return out;
+    text.remove_prefix(end + 1);
+  }
+}
+
 Result<std::string> resolve(const std::string& text, const std::string& directory) {
   return resolve(text, directory,
                  [](auto /*before*/, auto /*after*/, auto value) { return std::string(value); });

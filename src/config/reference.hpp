@@ -12,6 +12,9 @@ namespace outbox::config {
 /// True when there is something to resolve.
 [[nodiscard]] bool has_references(const std::string& text);
 
+/// What is left when all references are taken out.
+[[nodiscard]] std::string without_references(std::string_view text);
+
 /// Replaces all references. Relative paths count from `directory`. A file that others may read is refused; one line end at
 /// its end is left out. Messages name the reference, never what it holds.
 [[nodiscard]] Result<std::string> resolve(const std::string& text, const std::string& directory);

@@ -1,5 +1,5 @@
-// store.url. Drivers quote what they do not understand of it, and that may be a part of the password: so references that
-// stand in it are encoded, and what has a mistake is refused before a driver sees it, in words that show nothing of it.
+// What of the store's address is the configuration's business: references in it, which are encoded so that no part of a
+// password is taken for something else, and the schema. What may be in an address, and be shown of it: store/url.hpp.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -11,9 +11,6 @@ namespace outbox::config {
 /// percent-encoded in a URL and quoted in a "host=... password=..." text.
 [[nodiscard]] Result<std::string> resolve_store_url(const std::string& text,
                                                     const std::string& directory);
-
-/// Whether it is an address of a store that can be understood. Opens nothing, and shows nothing of it.
-[[nodiscard]] Status check_store_url(const std::string& url);
 
 /// Of PostgreSQL: small letters, digits and '_'.
 [[nodiscard]] Status check_schema(const std::string& name);

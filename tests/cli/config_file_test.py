@@ -73,12 +73,31 @@ class Secrets(Case):
         for arguments in ((), ("--json",)):
             result = self.succeeds("config", "show", *arguments, env={"WHO": "hush"})
             self.assertNotIn("hush", result.out + result.err)
-            self.assertIn("postgresql://app:***@db/shop?sslpassword=***&sslmode=require", result.out)
+            self.assertIn("postgresql://app:***@db/shop?sslmode=require&sslpassword=***", result.out)
 
     def test_a_password_with_strange_characters_is_not_shown_either(self):
-        for url in ("postgresql://app:hu%2Fsh%40x@db/shop", "host=db password=hush user=x", "host=db password='hu sh' user=x"):
+        for url in ("postgresql://app:hu%2Fsh%40x@db/shop", "host=db password=hush user=x", "host=db password='hu sh' user=x",
+                    "host=db password=hu\\ sh", "postgresql://db/x?pass%77ord=hush", "postgresql://db/x?sslp%61ssword=hush"):
             shown = self.succeeds("config", "show", "--store", url).out
             self.assertNotRegex(shown, "hu.?sh")
+
+    def test_the_relay_does_not_show_it_either(self):
+        """In its first line, nor in what it says of a server that is not there."""
+        for url in ("postgresql://app:hush@127.0.0.1:1/shop", "host=127.0.0.1 port=1 password=hu\\ sh",
+                    "postgresql://127.0.0.1:1/shop?pass%77ord=hush", "host=127.0.0.1 port=1 password = 'hu\\'sh'"):
+            result = self.outbox("relay", "--store", url)
+            self.assertEqual(result.code, ERROR, url)
+            self.assertIn("starting", result.err)
+            self.assertIn("127.0.0.1:1", result.err)
+            self.assertNotRegex(result.err, "hu.{0,2}sh")
+
+    def test_a_setting_of_a_sink_that_may_hold_a_password_is_not_shown(self):
+        self.write("outbox.toml", '[store]\nurl = "sqlite:x.db"\n[subscription.a]\nsink = "kafka"\n[subscription.a.kafka]\n'
+                                  'brokers = "b:1"\nlinger = "5ms"\n"sasl.oauthbearer.token.endpoint.url" = "https://me:hush@x/"\n'
+                                  '"plugin.library.paths" = "a password=hush"\n')
+        shown = self.succeeds("config", "show").out
+        self.assertNotIn("hush", shown)
+        self.assertIn('linger = "5ms"', shown)
 
     def test_a_password_from_a_reference_needs_no_encoding(self):
         """No driver sees a part of it as something else, which it would quote."""
@@ -183,7 +202,7 @@ class Refusals(Case):
         self.refused("[subscription]\norders = 5\n", "subscription.orders: expected a table")
 
     def test_stores_that_are_none(self):
-        self.refused_by_check('[store]\nurl = "mysql://app:hush@db/x"\n', "store.url", "mysql://", "bad.toml:2:7")
+        self.refused_by_check('[store]\nurl = "mysql://app:hush@db/x"\n', "store.url", "PostgreSQL or SQLite", "bad.toml:2:7")
         self.refused_by_check('[store]\nurl = "app:hush@db/x"\n', "store.url", "postgresql://USER@HOST")
         self.refused_by_check('[store]\nschema = "My-Schema"\n', "store.schema", "bad.toml:2:10")
 

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "store/postgres/error_map.hpp"
+#include "store/postgres/url.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -39,17 +40,6 @@ bool open_choice(const PQconninfoOption* known, const char* keyword) {
   return false;
 }
 
-/// libpq's own message quotes pieces of the string, which may be of the password: it is not shown.
-Status check_url(const std::string& url) {
-  char* said = nullptr;
-  const Options parsed(PQconninfoParse(url.c_str(), &said));
-  PQfreemem(said);
-  if (parsed) return {};
-  return fail(
-      Errc::invalid_argument, "the store URL is not a PostgreSQL URL or connection string",
-      "write postgresql://USER@HOST:PORT/DATABASE?PARAMETER=VALUE and escape special characters as %XX");
-}
-
 void on_notice(void*, const PGresult* notice) {
   const char* severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
   const char* said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
@@ -64,7 +54,11 @@ void on_notice(void*, const PGresult* notice) {
 }  // namespace
 
 Result<PGconn*> connect(const std::string& url, const std::string& application) {
-  if (Status status = check_url(url); !status) return pass(status);
+  // libpq quotes what it does not understand, which may be of the password.
+  if (Status status = check_url(url); !status) {
+    status.error().message = "the store URL " + status.error().message;
+    return pass(status);
+  }
   const Options known(PQconndefaults());
   std::vector<const char*> keywords;
   std::vector<const char*> values;

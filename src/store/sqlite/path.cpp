@@ -17,10 +17,6 @@ namespace {
 
 constexpr std::string_view kScheme = "sqlite:";
 
-bool ends(std::string_view text, std::string_view with) {
-  return text.size() > with.size() && text.substr(text.size() - with.size()) == with;
-}
-
 // statfs(2): the types of NFS and of the SMB clients.
 constexpr std::array<unsigned long, 4> kNetworkTypes{0x6969UL, 0x517BUL, 0xFF534D42UL,
                                                      0xFE534D42UL};
@@ -61,37 +57,31 @@ Status check_directory(const std::string& path) {
 
 }  // namespace
 
-bool is_sqlite_url(std::string_view url) noexcept {
-  if (url.substr(0, kScheme.size()) == kScheme) return true;
-  if (url.find("://") != std::string_view::npos || url.find('=') != std::string_view::npos)
-    return false;
-  return ends(url, ".db") || ends(url, ".sqlite") || ends(url, ".sqlite3");
-}
-
 Result<std::string> path_of(std::string_view url) {
   std::string_view path = url;
   if (path.substr(0, kScheme.size()) == kScheme) path.remove_prefix(kScheme.size());
   if (path.substr(0, 2) == "//") {
     path.remove_prefix(2);
     if (path.empty() || path.front() != '/') {
-      return fail(Errc::invalid_argument,
-                  "store URL: sqlite://" + std::string(path) + " names a host",
+      return fail(Errc::invalid_argument, "names a host after sqlite://",
                   "sqlite:PATH, or sqlite:///absolute/path with three slashes");
     }
   }
-  if (path.empty())
-    return fail(Errc::invalid_argument, "store URL: sqlite: without a path", "sqlite:PATH");
+  if (path.empty()) return fail(Errc::invalid_argument, "has no path", "sqlite:PATH");
   if (path.find('\0') != std::string_view::npos)
-    return fail(Errc::invalid_argument, "store URL: has a NUL byte");
+    return fail(Errc::invalid_argument, "has a NUL byte");
+  if (path.starts_with('~')) {
+    return fail(Errc::invalid_argument, "begins with ~, which only a shell replaces",
+                "write the directory out; in a configuration file ${env:HOME} stands for it");
+  }
   if (path == ":memory:") {
     return fail(Errc::unsupported,
-                "store URL: a SQLite database in memory is seen by one connection only",
+                "is a SQLite database in memory, which one connection only can see",
                 "name a file: sqlite:PATH");
   }
   std::error_code error;
   const auto absolute = std::filesystem::absolute(std::filesystem::path(path), error);
-  if (error)
-    return fail(Errc::invalid_argument, "store URL: " + std::string(path) + ": " + error.message());
+  if (error) return fail(Errc::invalid_argument, "is no path: " + error.message());
   return absolute.lexically_normal().string();
 }
 

@@ -7,10 +7,8 @@
 
 namespace outbox::store::sqlite {
 
-/// sqlite:PATH, sqlite:///absolute/path, or a path that ends in .db, .sqlite or .sqlite3.
-[[nodiscard]] bool is_sqlite_url(std::string_view url) noexcept;
-
-/// The absolute path of the file, which need not be there.
+/// The absolute path of the file, which need not be there. Of sqlite:PATH, sqlite:///absolute/path, or a bare path. The
+/// message of an error goes on from the name of the setting: "has no path".
 [[nodiscard]] Result<std::string> path_of(std::string_view url);
 
 /// Can the file be opened for writing, or made when `create`? Looks without opening: closing a descriptor of ours would

@@ -32,20 +32,9 @@ TEST(SqlitePath, forms) {
             (std::filesystem::current_path() / "shop.db").string());
   EXPECT_EQ(path_of("sqlite:a/../shop.db").value(),
             (std::filesystem::current_path() / "shop.db").string());
-  for (const char* bad : {"sqlite:", "sqlite://", "sqlite://host/shop.db", "sqlite::memory:"}) {
+  for (const char* bad :
+       {"sqlite:", "sqlite://", "sqlite://host/shop.db", "sqlite::memory:", "sqlite:~/shop.db"}) {
     EXPECT_FALSE(path_of(bad)) << bad;
-  }
-}
-
-TEST(SqlitePath, what_is_taken_for_sqlite) {
-  using store::sqlite::is_sqlite_url;
-  for (const char* url :
-       {"sqlite:x", "sqlite:///x", "shop.db", "./shop.sqlite", "/a/shop.sqlite3"}) {
-    EXPECT_TRUE(is_sqlite_url(url)) << url;
-  }
-  for (const char* url :
-       {"", ".db", "shop", "postgresql://localhost/shop.db", "dbname=shop.db", "mysql://a/b.db"}) {
-    EXPECT_FALSE(is_sqlite_url(url)) << url;
   }
 }
 

@@ -1,0 +1,40 @@
+#include "config/secret.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "event/ascii.hpp"
+
+namespace outbox::config {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = event::to_lower(c);
+  return out;
+}
+
+}  // namespace
+
+bool is_secret_name(std::string_view name) {
+  constexpr std::array<std::string_view, 10> kSecret{
+      "password",   "passwd",  "passphrase", "secret",        "token",
+      "credential", "key.pem", "api_key",    "authorization", "oauthbearer.config"};
+  constexpr std::array<std::string_view, 5> kOpenEndings{".location", ".url", "path", "_file",
+                                                         ".type"};
+  const std::string word = lower(name);
+  const auto within = [&](std::string_view part) { return word.find(part) != std::string::npos; };
+  const auto ends = [&](std::string_view part) { return word.ends_with(part); };
+  return std::any_of(kSecret.begin(), kSecret.end(), within) &&
+         std::none_of(kOpenEndings.begin(), kOpenEndings.end(), ends);
+}
+
+bool is_plain_value(std::string_view value) {
+  constexpr std::string_view kMarks = " ._,:/+*-";
+  return std::all_of(value.begin(), value.end(), [&](char c) {
+    return event::is_alnum(c) || kMarks.find(c) != std::string_view::npos;
+  });
+}
+
+}  // namespace outbox::config

@@ -1,0 +1,24 @@
+// The address of a store, before anything is opened: which kind it is, whether it can be understood, and what of it may be
+// shown. The one place that decides about showing.
+#pragma once
+
+#include <cstdint>
+#include <outbox/error.hpp>
+#include <string>
+#include <string_view>
+
+namespace outbox::store {
+
+enum class Kind : std::uint8_t { postgres, sqlite, unknown };
+
+/// postgresql://, postgres:// or a conninfo string with '='; sqlite:PATH, or a path that ends in .db, .sqlite or .sqlite3.
+[[nodiscard]] Kind kind_of(std::string_view url) noexcept;
+
+/// Whether the address can be understood, by a store that this program has. The message goes on from the name of the setting
+/// ("has a blank"), and shows nothing that may be of a password.
+[[nodiscard]] Status check_url(const std::string& url);
+
+/// For people and logs. What check_url() refuses becomes a fixed text.
+[[nodiscard]] std::string shown_url(const std::string& url);
+
+}  // namespace outbox::store
