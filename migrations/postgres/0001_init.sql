@@ -82,8 +82,9 @@ CREATE TABLE {schema}.meta (
 );
 INSERT INTO {schema}.meta DEFAULT VALUES;
 
--- One row, inserted outside any savepoint: its system column xmin is the low half of x through VACUUM FREEZE, VACUUM FULL
--- and pg_upgrade, and another one after a dump and restore. Then every xid and snapshot stored here means nothing.
+-- Two rows, each inserted by a migration of its own, outside any savepoint: the system column xmin is the low half of x
+-- through VACUUM FREEZE, VACUUM FULL and pg_upgrade, and another one after a dump and restore. Then every xid and snapshot
+-- stored here means nothing.
 CREATE TABLE {schema}.witness (x xid8 NOT NULL);
 INSERT INTO {schema}.witness VALUES (pg_current_xact_id());
 
@@ -196,13 +197,24 @@ CREATE INDEX settlement_newest ON {schema}.settlement (subscription, generation,
 -- The marks alone: a relay that began many times and settled nothing leaves many claims.
 CREATE INDEX settlement_marks ON {schema}.settlement (subscription, generation, id) WHERE l IS NOT NULL AND kind <> 'claim';
 
--- True, or raised: this server runs since `started` (null: not known), and has issued the transaction ids of `known`. Asked
--- by who writes down what was read before: after a failover or a crash transaction ids and sequence numbers are issued again.
-CREATE FUNCTION {schema}.same_server(started timestamptz, known pg_snapshot) RETURNS boolean
+-- Names one life of one server. A crash empties an unlogged table, and a standby's is empty: so whoever reads another
+-- value, or none, talks to a server that may have taken back what it had not flushed, and issue its transaction ids and
+-- sequence numbers again. Relays name it when they begin.
+CREATE UNLOGGED TABLE {schema}.incarnation (
+  one  boolean PRIMARY KEY DEFAULT true CHECK (one),
+  id   bigint NOT NULL DEFAULT uuid_hash_extended(gen_random_uuid(), 0)
+);
+
+-- True, or raised: this is the incarnation `known` (null: not known), and has issued the transaction ids of `seen`. Asked by
+-- whoever writes down what was read before. Its number is made as in the program's reads (queries.cpp).
+CREATE FUNCTION {schema}.same_server(known bigint, seen pg_snapshot) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 BEGIN
-  IF started <> pg_postmaster_start_time() OR pg_snapshot_xmax(known) > pg_snapshot_xmax(pg_current_snapshot()) THEN
-    RAISE EXCEPTION 'this is not the server that was read from, or it was restarted' USING ERRCODE = 'OX001';
+  IF (known IS NOT NULL AND known IS DISTINCT FROM
+        (SELECT id # (date_part('epoch', pg_postmaster_start_time()) * 1000000)::bigint
+         FROM {schema}.incarnation WHERE one))
+     OR pg_snapshot_xmax(seen) > pg_snapshot_xmax(pg_current_snapshot()) THEN
+    RAISE EXCEPTION 'this is not the server that was read from, or it crashed since' USING ERRCODE = 'OX001';
   END IF;
   RETURN true;
 END
@@ -615,6 +627,7 @@ BEGIN
     ('outbox_relay', 'SELECT ON ALL TABLES IN SCHEMA {schema}'),
     ('outbox_relay', 'SELECT ON SEQUENCE {schema}.event_seq'),
     ('outbox_relay', 'INSERT ON {schema}.settlement'),
+    ('outbox_relay', 'INSERT ON {schema}.incarnation'),
     ('outbox_relay', 'INSERT, UPDATE ON {schema}.subscription'),
     ('outbox_relay', 'INSERT, UPDATE, DELETE ON {schema}.relay'),
     ('outbox_relay', 'UPDATE ON {schema}.lane'),

@@ -3,6 +3,7 @@
 
 #include "integration/relay/harness.hpp"
 #include "support/ledger_check.hpp"
+#include "support/own_pgbouncer.hpp"
 #include "support/own_postgres.hpp"
 #include "support/postgres_database.hpp"
 #include "support/relay_process.hpp"
@@ -72,6 +73,54 @@ TEST_F(DatabaseKilled,
   EXPECT_GT(vanished, 0) << "the crashes took nothing back: this proves nothing";
   RecordProperty("vanished", std::to_string(vanished));
   RecordProperty("duplicates", std::to_string(verdict.duplicates));
+}
+
+/// A backend dies, the server ends all the others and recovers; the pooler's clients do not notice.
+void kill_a_backend(const PostgresDatabase& database) {
+  Pg victim = database.connect();
+  ASSERT_EQ(kill(std::stoi(victim.value("SELECT pg_backend_pid()")), SIGKILL), 0);
+}
+
+TEST_F(DatabaseKilled,
+       behind_a_pooler_a_relay_that_slept_through_a_crash_neither_loses_nor_invents) {
+  OUTBOX_NEEDS("OUTBOX_TEST_PGBOUNCER", "pgbouncer in transaction mode");
+  OwnPostgres server(kLazyLog);
+  const PostgresDatabase database(server.url(), PostgresDatabase::Schema::migrated);
+  const OwnPgBouncer pooler(server.port());
+  const TempDir folder;
+  const std::string file = folder.file("lines");
+  Shop shop(database.url(), {.writers = 8,
+                             .transactions = 0,
+                             .asynchronous_percent = 100,
+                             .longest_pause = std::chrono::milliseconds(3),
+                             .reconnect = true});
+  const auto relay = start_relay({.store_url = pooler.url(database.name()),
+                                  .file = file,
+                                  .page_rows = 100,
+                                  .log = folder.file("log")});
+  shop.start();
+  for (int round = 0; round < 5 * soak_factor(); ++round) {
+    const std::size_t seen = lines_in(file);
+    ASSERT_TRUE(eventually([&] { return lines_in(file) > seen + 100; }))
+        << "round " << round << '\n'
+        << server.log();
+    relay->signal(
+        SIGSTOP);  // most likely between a fetch and its barrier: the log is flushed by the relay alone
+    kill_a_backend(database);
+    const std::size_t tried = shop.tried();
+    ASSERT_TRUE(eventually([&] { return shop.tried() > tried + 300; }));  // ids are issued again
+    relay->signal(SIGCONT);
+  }
+  shop.stop();
+  ASSERT_EQ(shop.trouble(), "");
+  const auto attempts = shop.attempts();
+  EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_in(file)).lost == 0; }))
+      << judge(attempts, deliveries_in(file));
+  EXPECT_TRUE(eventually_settled(database.url(), "lines"));
+  relay->signal(SIGTERM);
+  EXPECT_EQ(relay->wait(), 0);
+  const Verdict verdict = judge(attempts, deliveries_in(file));
+  EXPECT_TRUE(verdict.kept()) << verdict;
 }
 
 TEST_F(DatabaseKilled, at_the_moment_of_delivery_the_event_is_on_the_disk) {

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "event/spec.hpp"
 #include "event/time_text.hpp"
+#include "store/postgres/mark.hpp"
 #include "store/postgres/snapshot.hpp"
 #include "store/postgres/strands.hpp"
 #include "store/postgres/transact.hpp"
@@ -71,12 +72,30 @@ Result<std::vector<SubscriptionRow>> TableCatalog::subscriptions() {
 Result<bool> TableCatalog::apply(const SubscriptionSpec& spec) {
   if (Status status = event::validate(spec); !status) return pass(status);
   const std::string config = event::to_json(spec);
+  if (spec.start == "now") {
+    if (Status status = mark_the_start(spec.name); !status) return pass(status);
+  }
   // Once more when somebody created it between our look and our insert.
   for (int attempt = 1;; ++attempt) {
     auto applied = apply_once(spec, config);
     if (!applied) return pass(applied);
     if (*applied != Applied::again || attempt == 3) return *applied == Applied::changed;
   }
+}
+
+/// A new subscription that starts now gets a mark below its first snapshot: without one its first fetch would look for late
+/// events in the whole of the current partition.
+Status TableCatalog::mark_the_start(const std::string& name) {
+  auto rows = subscriptions();
+  if (!rows) return pass(rows);
+  if (std::any_of(rows->begin(), rows->end(),
+                  [&](const auto& row) { return row.spec.name == name; }))
+    return {};
+  auto reading = read_sequence(connection_, *queries_);
+  if (!reading) return pass(reading);
+  auto marked = write_mark(connection_, *queries_, *reading);
+  if (!marked) return pass(marked);
+  return {};
 }
 
 Result<TableCatalog::Applied> TableCatalog::apply_once(const SubscriptionSpec& spec,

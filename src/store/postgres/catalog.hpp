@@ -30,6 +30,7 @@ class TableCatalog final : public Catalog {
  private:
   enum class Applied : std::uint8_t { nothing, changed, again };
 
+  [[nodiscard]] Status mark_the_start(const std::string& name);
   [[nodiscard]] Result<Applied> apply_once(const SubscriptionSpec& spec, const std::string& config);
   [[nodiscard]] Status change(const Query& update, Params params, std::string_view which);
   [[nodiscard]] Status add_pending(SubscriptionProgress& progress, const Strand& strand,

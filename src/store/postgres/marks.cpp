@@ -35,20 +35,20 @@ std::int64_t MarkBook::greatest() const {
   return marks_.empty() ? 0 : marks_.rbegin()->second;
 }
 
-void MarkBook::read_from(std::int64_t server_start) {
+void MarkBook::read_from(std::int64_t incarnation) {
   const std::scoped_lock lock(mutex_);
-  server_start_ = server_start;
+  incarnation_ = incarnation;
 }
 
-std::optional<std::int64_t> MarkBook::server_start() const {
+std::optional<std::int64_t> MarkBook::incarnation() const {
   const std::scoped_lock lock(mutex_);
-  return server_start_;
+  return incarnation_;
 }
 
 void MarkBook::clear() {
   const std::scoped_lock lock(mutex_);
   marks_.clear();
-  server_start_.reset();
+  incarnation_.reset();
 }
 
 }  // namespace outbox::store::postgres

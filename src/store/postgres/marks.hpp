@@ -4,8 +4,8 @@
 // read from the sequence before the transaction w began. The floor of a snapshot S1 is the greatest l over marks with
 // w < xmax(S1): rows with xid >= xmax(S1) cannot have a seq at or below it.
 //
-// All this holds for one server, as long as it runs. So the book also keeps which one that is: behind a pooler nothing else
-// tells the settler that it writes to another one than the reader reads from.
+// All this holds for one server. So the book also keeps the incarnation that is read from: behind a pooler nothing else tells
+// the settler that it writes to another one.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ class MarkBook {
   /// The greatest l of all marks; 0 without one. The sequence can never be below it.
   [[nodiscard]] std::int64_t greatest() const;
 
-  /// The reader reads from the server that was started then (microseconds since 2000).
-  void read_from(std::int64_t server_start);
-  [[nodiscard]] std::optional<std::int64_t> server_start() const;
+  /// The reader reads from this incarnation of the server.
+  void read_from(std::int64_t incarnation);
+  [[nodiscard]] std::optional<std::int64_t> incarnation() const;
 
   /// A new lineage or a reconnect: nothing known before holds.
   void clear();
@@ -35,7 +35,7 @@ class MarkBook {
   mutable std::mutex mutex_;
   /// w -> the greatest l of all marks up to w. Both ascend.
   std::map<std::uint64_t, std::int64_t> marks_;
-  std::optional<std::int64_t> server_start_;
+  std::optional<std::int64_t> incarnation_;
 };
 
 }  // namespace outbox::store::postgres

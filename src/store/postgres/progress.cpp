@@ -9,8 +9,8 @@
 namespace outbox::store::postgres {
 namespace {
 
-/// `server_start`: of the server that the reader read from, in the binary form of a timestamptz.
-Params params_of(const Settlement& row, std::optional<std::int64_t> server_start) {
+/// `incarnation`: of the server that the reader read from.
+Params params_of(const Settlement& row, std::optional<std::int64_t> incarnation) {
   Params params;
   params.push_back(Param::int4(row.subscription));
   params.push_back(Param::text(to_string(row.kind)));
@@ -26,7 +26,7 @@ Params params_of(const Settlement& row, std::optional<std::int64_t> server_start
     params.push_back(Param::int4(static_cast<std::int32_t>(tally->count)));
     params.push_back(Param::int8(static_cast<std::int64_t>(tally->hash)));
   }
-  params.push_back(Param::int8(server_start));
+  params.push_back(Param::int8(incarnation));
   return params;
 }
 
@@ -53,9 +53,9 @@ Status PostgresProgress::append(std::span<const Settlement> rows, Durability dur
   connection_.send(queries_->begin);
   connection_.send(durability == Durability::flushed ? queries_->flushed_here : queries_->eventual);
   connection_.send(queries_->by_index);
-  const auto server_start = marks_->server_start();
+  const auto incarnation = marks_->incarnation();
   for (const Settlement& row : rows)
-    connection_.send(queries_->append, params_of(row, server_start));
+    connection_.send(queries_->append, params_of(row, incarnation));
   connection_.send(queries_->commit);
   auto results = connection_.finish();
   if (!results) return pass(results);

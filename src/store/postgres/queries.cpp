@@ -6,6 +6,18 @@
 
 namespace outbox::store::postgres {
 namespace {
+// ---- What several statements say.
+
+// Never last_value of the sequence itself: while nextval() is at work its tuple holds for a moment the value that it logs in
+// advance, up to 32 too high, and a mark that is too high loses events. This function takes the lock. A fresh sequence has none.
+constexpr std::string_view kSequenceValue =
+    "coalesce(pg_sequence_last_value('{schema}.event_seq'::regclass), 0::bigint)";
+
+// Which life of which server this is (docs/design/reading.md, "The incarnation"). Null: nobody has named it yet.
+constexpr std::string_view kIncarnation =
+    "(SELECT i.id # (date_part('epoch'::text, pg_postmaster_start_time()) * 1000000::float8)::bigint "
+    "FROM {schema}.incarnation i WHERE i.one)";
+
 // ---- Transactions.
 // READ COMMITTED whatever the database's default is: each statement must see what was committed before it.
 constexpr std::string_view kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE";
@@ -47,12 +59,12 @@ constexpr std::string_view kRecordMigration =
 constexpr std::string_view kMayRead =
     "SELECT has_table_privilege('{schema}.event'::regclass::oid, 'SELECT'::text)";
 
-// What the cursors stand on. Column by column: the witness tells this lineage (no row: nobody does); no event comes from a
+// What the cursors stand on. Column by column: both witnesses tell this lineage (rows missing: nobody does); no event comes from a
 // transaction that has not begun yet (index (xid, seq), one row per partition); the sequence numbers in order; the reader's
 // indexes are there and valid; row security does not hide rows.
 constexpr std::string_view kCondition = R"(
-SELECT coalesce((SELECT bool_and(xmin = x::xid AND x < pg_snapshot_xmax(pg_current_snapshot())) FROM {schema}.witness),
-                false),
+SELECT (SELECT count(*) = 2 AND bool_and(xmin = x::xid AND x < pg_snapshot_xmax(pg_current_snapshot()))
+        FROM {schema}.witness),
        NOT EXISTS (SELECT FROM (SELECT xid FROM {schema}.event ORDER BY xid DESC LIMIT 1) newest
                    WHERE newest.xid >= pg_snapshot_xmax(pg_current_snapshot())),
        (SELECT seqcache = 1 AND seqincrement > 0 AND NOT seqcycle FROM pg_sequence
@@ -282,6 +294,20 @@ constexpr std::string_view kDisarm =
     "SELECT pg_advisory_unlock(hashtextextended('outbox:wake:{name}', 0::bigint)), "
     "set_config('idle_session_timeout', '0', false)";
 
+// ---- Marks.
+
+// Names this life of the server, once. Primary key.
+constexpr std::string_view kNameIncarnation =
+    "INSERT INTO {schema}.incarnation DEFAULT VALUES ON CONFLICT DO NOTHING";
+
+constexpr std::string_view kSequence = "SELECT {sequence_value}, {incarnation}";
+
+// $1 l, $2 the incarnation that l was read from. No index. Moves no cursor: lanes = 0. In a transaction that waits for the
+// disk: then l is there too, and no crash gives it to another event.
+constexpr std::string_view kMark =
+    "INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, l) SELECT 0, 'mark', 0, 0, $1::bigint "
+    "WHERE {schema}.same_server($2::bigint, NULL::pg_snapshot) RETURNING w";
+
 // ---- Settling.
 
 // A crash of the database then takes back at most 100 ms of progress: duplicates, never a loss.
@@ -295,10 +321,10 @@ constexpr std::string_view kByIndex =
     "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
     "set_config('enable_sort', 'off', true)";
 
-// $1 to $16 in the order of the columns, $17 when the server was started that the reader read from (null: not known).
+// $1 to $16 in the order of the columns, $17 the incarnation that the reader read from (null: not known).
 // The row continues the newest one of its lanes up to its own generation, and adds to its totals: what a former owner writes
 // late adds to its own alone, which nobody looks at any more. Index settlement_newest, read backwards. Raises when this is
-// another server, which ends the whole transaction: what a reader learned on one must not become a cursor or a mark on the
+// another one, which ends the whole transaction: what a reader learned on one must not become a cursor or a mark on the
 // other.
 constexpr std::string_view kAppend = R"(
 INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1, s2, from_position, position, l,
@@ -310,7 +336,7 @@ FROM (SELECT) one LEFT JOIN LATERAL
   (SELECT t.acked_total, t.filtered_total FROM {schema}.settlement t
    WHERE t.subscription = $1::int AND t.generation <= $4::bigint AND t.lanes & $3::bigint <> 0::bigint
    ORDER BY t.generation DESC, t.id DESC LIMIT 1) last ON true
-WHERE {schema}.same_server($17::timestamptz, coalesce($7::pg_snapshot, $6::pg_snapshot))
+WHERE {schema}.same_server($17::bigint, coalesce($7::pg_snapshot, $6::pg_snapshot))
 RETURNING w)";
 
 // ---- Reading the log. The argument for the form of these statements is in docs/design/reading.md; do not simplify them
@@ -322,7 +348,7 @@ constexpr std::string_view kColumns =
     "CASE WHEN octet_length(t.payload::bytea) <= {big} THEN t.payload END AS payload, octet_length(t.payload::bytea) AS bytes, "
     "t.content_type, t.headers, t.created_at";
 
-/// Puts the columns in their place, and nulls for what the server does not tell.
+/// Puts in their place what several statements say, and nulls for what the server does not tell.
 std::string build(std::string_view text, bool wal_functions) {
   std::string out(text);
   const auto put = [&out](std::string_view name, std::string_view value) {
@@ -332,6 +358,8 @@ std::string build(std::string_view text, bool wal_functions) {
     }
   };
   put("{columns}", kColumns);
+  put("{sequence_value}", kSequenceValue);
+  put("{incarnation}", kIncarnation);
   put("{big}", std::to_string(kBigPayload));
   put("{insert_lsn}", wal_functions ? "pg_current_wal_insert_lsn()" : "NULL::pg_lsn");
   put("{flush_lsn}", wal_functions ? "pg_current_wal_flush_lsn()" : "NULL::pg_lsn");
@@ -354,18 +382,16 @@ WITH r AS (
                         ORDER BY t.seq LIMIT $3::bigint) y)
 SELECT z.*, s.* FROM (
   SELECT pg_current_snapshot()::text AS snapshot,
-         (SELECT last_value - (NOT is_called)::int FROM {schema}.event_seq) AS last_value,
-         {insert_lsn} AS insert_lsn, {flush_lsn} AS flush_lsn,
-         pg_postmaster_start_time() AS server_start) s
+         {sequence_value} AS last_value, {insert_lsn} AS insert_lsn, {flush_lsn} AS flush_lsn,
+         {incarnation} AS incarnation) s
 LEFT JOIN LATERAL (SELECT * FROM r ORDER BY seq LIMIT $3::bigint) z ON true ORDER BY z.seq)";
 
 // As above with nothing in progress in S1. Same parameters, so that the caller need not care.
 constexpr std::string_view kPresentLean = R"(
 SELECT z.*, s.* FROM (
   SELECT pg_current_snapshot()::text AS snapshot,
-         (SELECT last_value - (NOT is_called)::int FROM {schema}.event_seq) AS last_value,
-         {insert_lsn} AS insert_lsn, {flush_lsn} AS flush_lsn,
-         pg_postmaster_start_time() AS server_start) s
+         {sequence_value} AS last_value, {insert_lsn} AS insert_lsn, {flush_lsn} AS flush_lsn,
+         {incarnation} AS incarnation) s
 LEFT JOIN LATERAL (SELECT {columns} FROM {schema}.event t
                    WHERE t.xid >= $1::xid8 AND t.seq > $2::bigint AND pg_catalog.cardinality($4::xid8[]) = 0
                    ORDER BY t.seq LIMIT $3::bigint) z ON true ORDER BY z.seq)";
@@ -374,7 +400,7 @@ LEFT JOIN LATERAL (SELECT {columns} FROM {schema}.event t
 // $8 position of late rows (0 on the first page of a pair). Without the upper bounds the merge would look for a visible
 // row in every partition younger than S2.
 constexpr std::string_view kBounded = R"(
-SELECT r.*, pg_postmaster_start_time() AS server_start FROM (
+SELECT r.*, {incarnation} AS incarnation FROM (
   (SELECT {columns} FROM {schema}.event t
    WHERE t.xid >= $1::xid8 AND t.xid < $6::xid8 AND t.seq > $2::bigint AND t.seq <= $7::bigint
      AND pg_visible_in_snapshot(t.xid, $5::pg_snapshot) ORDER BY t.seq LIMIT $3::bigint)
@@ -388,7 +414,7 @@ SELECT r.*, pg_postmaster_start_time() AS server_start FROM (
 ORDER BY r.seq LIMIT $3::bigint)";
 
 constexpr std::string_view kBoundedLean = R"(
-SELECT {columns}, pg_postmaster_start_time() AS server_start FROM {schema}.event t
+SELECT {columns}, {incarnation} AS incarnation FROM {schema}.event t
 WHERE t.xid >= $1::xid8 AND t.xid < $6::xid8 AND t.seq > $2::bigint AND t.seq <= $7::bigint
   AND pg_visible_in_snapshot(t.xid, $5::pg_snapshot) AND pg_catalog.cardinality($4::xid8[]) = 0 AND $8::bigint >= 0
 ORDER BY t.seq LIMIT $3::bigint)";
@@ -398,20 +424,11 @@ constexpr std::string_view kBigPayloads =
     "SELECT t.seq, t.payload FROM {schema}.event t WHERE t.seq = ANY($1::bigint[]) ORDER BY t.seq";
 
 // How far the log is. Both, so that a login that may not ask for one is found out at the start.
-constexpr std::string_view kWalPositions = "SELECT {insert_lsn}, {flush_lsn}";
+constexpr std::string_view kWalPositions = "SELECT {insert_lsn}, {flush_lsn}, {incarnation}";
 
 // Transactional, so that it takes an xid and its commit flushes everything before it.
 constexpr std::string_view kForceFlush =
-    "SELECT pg_logical_emit_message(true, 'outbox'::text, ''::text)";
-
-// A fresh sequence says last_value = 1, not called.
-constexpr std::string_view kSequence =
-    "SELECT last_value - (NOT is_called)::int::bigint, pg_postmaster_start_time() FROM {schema}.event_seq";
-
-// $1 l, $2 when the server was started that l was read from. No index. Moves no cursor: lanes = 0.
-constexpr std::string_view kMark =
-    "INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, l) SELECT 0, 'mark', 0, 0, $1::bigint "
-    "WHERE {schema}.same_server($2::timestamptz, NULL::pg_snapshot) RETURNING w";
+    "SELECT {incarnation}, pg_logical_emit_message(true, 'outbox'::text, ''::text)";
 
 // The newest rows of each subscription, and of the readers' marks (subscription 0). A claim is no mark: it repeats an l in a
 // transaction that had taken its id before that l was read. Index settlement_marks, read backwards.
@@ -492,6 +509,9 @@ Queries::Queries(std::string_view s)
       arm(prepared("arm the wake-up", kArm, s)),
       disarm(prepared("disarm the wake-up", kDisarm, s)),
       ping(prepared("keep the wake-up armed", "SELECT 1", s)),
+      name_incarnation(unprepared("name the server's incarnation", kNameIncarnation, s)),
+      sequence(unprepared("read the sequence", build(kSequence, true), s)),
+      mark(unprepared("write a mark", kMark, s)),
       eventual(prepared("set synchronous_commit", kEventual, s)),
       flushed_here(prepared("set synchronous_commit", kFlushedHere, s)),
       by_index(prepared("set the plan settings", kByIndex, s)),
@@ -518,8 +538,6 @@ ReadQueries read_queries(std::string_view schema, bool wal_functions) {
       .big_payloads = often("read big payloads", kBigPayloads),
       .wal_positions = often("ask how far the log is", kWalPositions),
       .force_flush = often("force the log out", kForceFlush),
-      .sequence = rarely("read the sequence", kSequence),
-      .mark = rarely("write a mark", kMark),
       .marks = rarely("read the marks", kMarks),
       .settings_check = rarely("check the plan settings", kSettingsCheck),
       .settings = often("set the plan settings", kSettings),

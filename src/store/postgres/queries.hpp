@@ -70,6 +70,11 @@ struct Queries {
   Query disarm;
   Query ping;
 
+  // Marks (mark.cpp).
+  Query name_incarnation;  ///< Before the first look at it.
+  Query sequence;          ///< Its value, for a mark, and the incarnation that it is of.
+  Query mark;              ///< In a transaction that waits for the disk.
+
   // Settling (progress.cpp).
   Query eventual;      ///< This transaction's commit does not wait for the disk.
   Query flushed_here;  ///< It waits, for this server's.
@@ -93,10 +98,8 @@ struct ReadQueries {
   Query bounded;
   Query bounded_lean;
   Query big_payloads;    ///< Payloads that a page left out because of their size.
-  Query wal_positions;   ///< How far the log is inserted and flushed.
+  Query wal_positions;   ///< How far the log is inserted and flushed, and of which incarnation.
   Query force_flush;     ///< A commit of our own, in a transaction that waits for the disk.
-  Query sequence;        ///< The value of the sequence, for a mark.
-  Query mark;            ///< Writes a mark.
   Query marks;           ///< The newest marks of every subscription.
   Query settings_check;  ///< Whether the plan settings are in force without us.
   Query settings;        ///< Puts them in force for one transaction.

@@ -25,7 +25,7 @@ enum Column : int {
   kCreated
 };
 constexpr int kFirstExtra = kCreated + 1;
-enum HeadColumn : int { kSnapshot = kFirstExtra, kLastValue, kInsertLsn, kFlushLsn, kServerStart };
+enum HeadColumn : int { kSnapshot = kFirstExtra, kSequence, kInsertLsn, kFlushLsn, kIncarnation };
 
 /// What an event costs in memory beside its payload.
 constexpr std::size_t kEventOverhead = 256;
@@ -89,7 +89,12 @@ Status Reader::begin(std::span<const Cursor> /*cursors*/) {
   auto settings = connection_.exec(read_->settings_check);
   if (!settings) return pass(settings);
   settings_in_force_ = settings->boolean(0, 0);
-  return write_mark();
+  auto reading = load_marks();
+  if (!reading) return pass(reading);
+  auto w = write_mark(connection_, *queries_, *reading);
+  if (!w) return pass(w);
+  marks_->note(*w, reading->value);
+  return {};
 }
 
 /// Some managed services refuse to say how far the log is; then every barrier is forced.
@@ -103,43 +108,34 @@ Status Reader::check_wal_functions() {
 }
 
 /// The marks that are there, and then where the sequence stands: of one server, since it is one transaction.
-Result<std::int64_t> Reader::load_marks() {
+Result<SequenceReading> Reader::load_marks() {
+  connection_.send(queries_->name_incarnation);
   connection_.send(read_->marks);
-  connection_.send(read_->sequence);
+  connection_.send(queries_->sequence);
   auto results = connection_.finish();
   if (!results) return pass(results);
-  const Rows& marks = results->front();
+  const Rows& marks = (*results)[1];
   for (int row = 0; row < marks.size(); ++row)
     marks_->note(marks.uint64(row, 0), marks.int8(row, 1));
-  const Rows& sequence = results->back();
-  marks_->read_from(sequence.int8(0, 1));
-  const std::int64_t l = sequence.int8(0, 0);
-  if (Status status = check_sequence(l, marks_->greatest()); !status) return pass(status);
-  return l;
+  auto reading = sequence_reading(results->back());
+  if (!reading) return reading;
+  marks_->read_from(reading->incarnation);
+  if (Status status = check_sequence(reading->value, marks_->greatest()); !status)
+    return pass(status);
+  return reading;
 }
 
 /// Below a floor nothing is looked for: events numbered again from there would be skipped.
-Status Reader::check_sequence(std::int64_t value, std::int64_t read_up_to) const {
-  if (value >= read_up_to) return {};
+Status Reader::check_sequence(std::int64_t value, std::int64_t reached) const {
+  if (value >= reached) return {};
   const std::string name = quote_identifier(schema_) + ".event_seq";
-  const std::string before = std::to_string(marks_->greatest());
+  const std::string before = std::to_string(std::max(reached, marks_->greatest()));
   return fail(Errc::corrupt,
               "the sequence " + name + " stands at " + std::to_string(value) +
-                  ", and was read at " + before + " before: it was set back",
+                  ", and had reached " + before + " before: it was set back",
               "stop the writers; SELECT setval('" + name + "', " + before +
                   "); then number again what was enqueued meanwhile: docs/stores/postgres.md, "
                   "\"A sequence that was set back\"");
-}
-
-/// l is held before the transaction that writes the mark begins: two statements, in this order, each its own transaction.
-Status Reader::write_mark() {
-  auto loaded = load_marks();
-  if (!loaded) return pass(loaded);
-  const std::int64_t l = *loaded;
-  auto mark = connection_.exec(read_->mark, {Param::int8(l), Param::int8(marks_->server_start())});
-  if (!mark) return pass(mark);
-  marks_->note(mark->uint64(0, 0), l);
-  return {};
 }
 
 // ---- the request
@@ -228,7 +224,7 @@ Result<Page> Reader::finish() {
              .bound = request_.until ? request_.until->bound : cursor.bound,
              .horizon = s2->xmax});
     if (!rows.empty()) {
-      if (Status status = check_server(rows.int8(0, kFirstExtra)); !status) return pass(status);
+      if (Status status = check_incarnation(rows, kFirstExtra); !status) return pass(status);
     }
   }
   rows_asked_ = asked;
@@ -241,7 +237,7 @@ Status Reader::take_head(const Rows& rows, Page& page) {
   Pair pair;
   pair.s1 = request_.cursor.s1;
   pair.s2 = rows.text(0, kSnapshot);
-  pair.bound = rows.int8(0, kLastValue);
+  pair.bound = rows.int8(0, kSequence);
   auto s2 = parse_snapshot(pair.s2);
   if (!s2) return pass(s2);
   pair.horizon = s2->xmax;
@@ -251,23 +247,17 @@ Status Reader::take_head(const Rows& rows, Page& page) {
   }
   barrier_ = barrier;
   page.pair = std::make_shared<const Pair>(std::move(pair));
-  if (Status status = check_server(rows.int8(0, kServerStart)); !status) return status;
+  if (Status status = check_incarnation(rows, kIncarnation); !status) return status;
   auto s1 = parse_snapshot(request_.cursor.s1);
   if (!s1) return pass(s1);
-  return check_sequence(rows.int8(0, kLastValue), marks_->floor(s1->xmax));
+  const std::int64_t newest = rows.is_null(0, kSeq) ? 0 : rows.int8(rows.size() - 1, kSeq);
+  return check_sequence(page.pair->bound, std::max(newest, marks_->floor(s1->xmax)));
 }
 
-/// Behind a pooler a restart of the server does not break our connection. Snapshots held in memory may lie after it.
-Status Reader::check_server(std::int64_t server_start) {
-  const auto known = marks_->server_start();
-  if (!known) marks_->read_from(server_start);
-  if (!known || *known == server_start) return {};
-  return fail(Error{.code = Errc::unavailable,
-                    .remedy = Remedy::reconnect,
-                    .effect = Effect::none,
-                    .message = "the database server was restarted",
-                    .hint = "reading starts again from the settlements",
-                    .origin = {}});
+/// Behind a pooler a crash of the server, or another server, does not break our connection.
+Status Reader::check_incarnation(const Rows& rows, int column) const {
+  if (!rows.is_null(0, column) && rows.int8(0, column) == marks_->incarnation()) return {};
+  return fail(other_incarnation());
 }
 
 Status Reader::fill(Page& page, Rows rows) {
@@ -356,6 +346,7 @@ Result<bool> Reader::flushed() {
   if (barrier_->insert == ~std::uint64_t{0}) return false;  // the server does not tell
   auto rows = connection_.exec(read_->wal_positions);
   if (!rows) return pass(rows);
+  if (Status status = check_incarnation(*rows, 2); !status) return pass(status);
   return rows->uint64(0, 1) >= barrier_->insert;
 }
 
@@ -367,6 +358,7 @@ Status Reader::force_flush() {
   connection_.send(queries_->commit);
   auto done = connection_.finish();
   if (!done) return pass(done);
+  if (Status status = check_incarnation((*done)[2], 0); !status) return status;
   flush_takes_ = (flush_takes_ * 7 + (Clock::now() - before)) / 8;
   return {};
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "store/postgres/connection.hpp"
+#include "store/postgres/mark.hpp"
 #include "store/postgres/marks.hpp"
 #include "store/postgres/queries.hpp"
 #include "store/postgres/snapshot.hpp"
@@ -39,14 +40,13 @@ class Reader final : public LogReader {
   };
 
   [[nodiscard]] Status check_wal_functions();
-  [[nodiscard]] Result<std::int64_t> load_marks();
-  [[nodiscard]] Status check_sequence(std::int64_t value, std::int64_t read_up_to) const;
-  [[nodiscard]] Status write_mark();
+  [[nodiscard]] Result<SequenceReading> load_marks();
+  [[nodiscard]] Status check_sequence(std::int64_t value, std::int64_t reached) const;
   [[nodiscard]] Status send(const PageRequest& request);
   void send_page(const Query& query, Params params);
   [[nodiscard]] Result<Params> params_of(const PageRequest& request, const Snapshot& s1) const;
   [[nodiscard]] Status take_head(const Rows& rows, Page& page);
-  [[nodiscard]] Status check_server(std::int64_t server_start);
+  [[nodiscard]] Status check_incarnation(const Rows& rows, int column) const;
   [[nodiscard]] Status fill(Page& page, Rows rows);
   [[nodiscard]] Status fetch_big_payloads(Rows& big, const Rows& read, int count);
   [[nodiscard]] Status send_ahead(const Page& page);

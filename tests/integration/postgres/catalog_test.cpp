@@ -95,6 +95,19 @@ TEST_F(PostgresCatalog, pending_from_now_on_includes_who_was_in_flight) {
   EXPECT_EQ(progress().pending, 3);
 }
 
+TEST_F(PostgresCatalog, a_start_now_has_a_mark_below_it) {
+  // Without one the first fetch looks for late events in all that was written since the partition began.
+  (void)connect().exec("SELECT outbox.enqueue('a', '', 'E', 'x') FROM generate_series(1, 1000)");
+  const SubscriptionSpec spec{.name = "mails", .sink = "null", .start = "now"};
+  ASSERT_TRUE(ok(catalog_->apply(spec)));
+  EXPECT_EQ(
+      value("SELECT max(m.l) FROM outbox.settlement m, outbox.settlement first "
+            "WHERE first.kind = 'reset' AND m.kind = 'mark' AND m.w < pg_snapshot_xmax(first.s1)"),
+      "1000");
+  ASSERT_TRUE(ok(catalog_->apply(spec)));
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.settlement"), "2") << "once is enough";
+}
+
 TEST_F(PostgresCatalog, pending_in_the_middle_of_a_pair) {
   ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null"})));
   Pg late(database_->url());

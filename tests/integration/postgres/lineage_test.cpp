@@ -27,9 +27,22 @@ class PostgresLineage : public PostgresTest {
     ChildProcess process({.command = std::move(command), .output = folder_.file("output")});
     ASSERT_EQ(process.wait(), 0);
   }
+  void dump(const std::string& url) const {
+    run({"pg_dump", "--no-owner", "--file=" + folder_.file("dump"), url});
+  }
+  void restore_to(const std::string& url, bool one_transaction = false) const {
+    std::vector<std::string> command{"psql", "-X", "-q", "-v", "ON_ERROR_STOP=1"};
+    if (one_transaction) command.emplace_back("--single-transaction");
+    command.insert(command.end(), {"-f", folder_.file("dump"), url});
+    run(std::move(command));
+  }
   void copy_to(const std::string& url) const {
-    run({"pg_dump", "--no-owner", "--file=" + folder_.file("dump"), database_->url()});
-    run({"psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", folder_.file("dump"), url});
+    dump(database_->url());
+    restore_to(url);
+  }
+  static void make_roles(const OwnPostgres& server) {
+    for (const char* role : {"outbox_owner", "outbox_app", "outbox_relay", "outbox_reader"})
+      (void)Pg(server.url()).exec(std::string("CREATE ROLE ") + role);
   }
   static void expect_refused(const std::string& url) {
     const Status status = open_at(url)->check();
@@ -51,11 +64,57 @@ TEST_F(PostgresLineage, a_copy_in_another_database_of_the_cluster) {
 
 TEST_F(PostgresLineage, a_copy_in_another_cluster) {
   const OwnPostgres other;
-  for (const char* role : {"outbox_owner", "outbox_app", "outbox_relay", "outbox_reader"}) {
-    (void)Pg(other.url()).exec(std::string("CREATE ROLE ") + role);
-  }
+  make_roles(other);
   copy_to(other.url());
   expect_refused(other.url());
+}
+
+std::int64_t next_xid(Pg& connection) {
+  return std::stoll(connection.value("SELECT pg_snapshot_xmax(pg_current_snapshot())"));
+}
+
+/// Uses up transaction ids until this one is next.
+void advance(Pg& connection, std::int64_t xid) {
+  const std::int64_t count = xid - next_xid(connection);
+  ASSERT_GE(count, 0);
+  (void)connection.exec("DO $$ BEGIN FOR i IN 1.." + std::to_string(count) +
+                        " LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$");
+  ASSERT_EQ(next_xid(connection), xid);
+}
+
+/// A column of one of the two rows.
+std::int64_t witness(Pg& connection, const std::string& column, int row) {
+  return std::stoll(connection.value("SELECT " + column +
+                                     " FROM outbox.witness ORDER BY x OFFSET " +
+                                     std::to_string(row) + " LIMIT 1"));
+}
+
+TEST_F(PostgresLineage, a_copy_whose_witness_got_the_original_transaction_id_by_chance) {
+  const std::vector<std::string> undisturbed{"autovacuum = off"};
+  const OwnPostgres original(undisturbed);
+  Pg there(original.url());
+  advance(there, next_xid(there) + 3000);
+  ASSERT_TRUE(ok(open_at(original.url())->migrate()));
+  dump(original.url());
+  for (const bool one_transaction : {true, false}) {
+    for (const int row : {0, 1}) {
+      const OwnPostgres other(undisturbed);
+      make_roles(other);
+      Pg here(other.url());
+      const PostgresDatabase trial(other.url(), PostgresDatabase::Schema::empty);
+      const PostgresDatabase copy(other.url(), PostgresDatabase::Schema::empty);
+      const std::int64_t began = next_xid(here);
+      restore_to(trial.url(), one_transaction);
+      Pg tried = trial.connect();
+      const std::int64_t ids_before = witness(tried, "xmin", row) - began;
+      advance(here, witness(there, "x", row) - ids_before);
+      restore_to(copy.url(), one_transaction);
+      Pg copied = copy.connect();
+      EXPECT_EQ(witness(copied, "xmin", row), witness(copied, "x", row))
+          << "no coincidence: this proves nothing";
+      expect_refused(copy.url());
+    }
+  }
 }
 
 /// The SQL of the page for people, to the letter.

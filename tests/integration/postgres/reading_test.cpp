@@ -55,7 +55,7 @@ TEST_F(PostgresReading, a_claim_is_no_mark) {
   enqueue(5);
   (void)claim.exec(
       "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1, l) VALUES (1, 'claim', -1, 1, '" +
-      s1 + "', (SELECT last_value FROM outbox.event_seq)); COMMIT");
+      s1 + "', pg_sequence_last_value('outbox.event_seq')); COMMIT");
   (void)late.exec("COMMIT");
   const auto read = reader();
   ASSERT_TRUE(ok(read->begin({})));
@@ -142,6 +142,29 @@ TEST_F(PostgresReading, the_settler_knows_the_readers_server) {
   EXPECT_TRUE(ok((*progress)->append(std::span(&row, 1), store::Durability::flushed)));
 }
 
+TEST_F(PostgresReading, the_sequence_is_never_read_too_high) {
+  // While nextval() is at work, the tuple of the sequence shows the value that is logged in advance.
+  const std::jthread busy([this](const std::stop_token& stop) {
+    Pg writer(database_->url());
+    while (!stop.stop_requested())
+      (void)writer.exec("SELECT nextval('outbox.event_seq') FROM generate_series(1, 10000)");
+  });
+  (void)connect().exec(R"(
+    DO $$ DECLARE
+      told   bigint;
+      next   bigint := 0;
+      which  bigint;
+    BEGIN
+      FOR i IN 1..100000 LOOP
+        EXECUTE $sql$)" +
+                       store::postgres::Queries("outbox").sequence.sql + R"($sql$ INTO told, which;
+        IF told < next THEN RAISE EXCEPTION 'went back: % after %', told, next; END IF;
+        next := nextval('outbox.event_seq');
+        IF told >= next THEN RAISE EXCEPTION 'told %, and the next one is %', told, next; END IF;
+      END LOOP;
+    END $$)");
+}
+
 TEST_F(PostgresReading, a_sequence_that_was_set_back_is_refused_at_the_start) {
   enqueue(20);
   ASSERT_TRUE(ok(reader()->begin({})));
@@ -152,7 +175,7 @@ TEST_F(PostgresReading, a_sequence_that_was_set_back_is_refused_at_the_start) {
   EXPECT_EQ(refused.error().code, Errc::corrupt);
   EXPECT_EQ(refused.error().remedy, Remedy::fix);
   EXPECT_THAT(refused.error().message, HasSubstr("\"outbox\".event_seq stands at 3"));
-  EXPECT_THAT(refused.error().message, HasSubstr("read at 20"));
+  EXPECT_THAT(refused.error().message, HasSubstr("had reached 20"));
   EXPECT_THAT(refused.error().hint, HasSubstr("SELECT setval('\"outbox\".event_seq', 20)"));
   // The repair of docs/stores/postgres.md.
   const std::string s1 = value("SELECT pg_current_snapshot()");
@@ -188,6 +211,18 @@ TEST_F(PostgresReading, a_sequence_that_is_set_back_under_a_reader_is_refused) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Errc::corrupt);
   EXPECT_THAT(refused.error().message, HasSubstr("stands at 5"));
+}
+
+TEST_F(PostgresReading, an_event_beyond_the_sequence_is_refused) {
+  const auto read = reader();
+  ASSERT_TRUE(ok(read->begin({})));
+  enqueue(5);
+  // As if it had never been called: no bound can be had from it.
+  (void)connect().exec("ALTER SEQUENCE outbox.event_seq RESTART");
+  auto refused = page(*read, "3:3:");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::corrupt);
+  EXPECT_THAT(refused.error().message, HasSubstr("stands at 0, and had reached 5"));
 }
 
 TEST_F(PostgresReading, a_position_of_the_log_that_may_not_be_asked_for_forces_every_barrier) {

@@ -1,0 +1,30 @@
+// Writing a mark: where the sequence stood before a transaction began (docs/design/reading.md, "The floor").
+#pragma once
+
+#include <cstdint>
+#include <outbox/error.hpp>
+
+#include "store/postgres/connection.hpp"
+#include "store/postgres/queries.hpp"
+
+namespace outbox::store::postgres {
+
+/// The sequence, and the incarnation of the server that told.
+struct SequenceReading {
+  std::int64_t value{0};
+  std::int64_t incarnation{0};
+};
+
+/// From the rows of the statement `sequence`, sent after `name_incarnation`.
+[[nodiscard]] Result<SequenceReading> sequence_reading(const Rows& rows);
+[[nodiscard]] Result<SequenceReading> read_sequence(Connection& connection, const Queries& queries);
+
+/// Writes the mark in a transaction of its own, which begins after the reading was taken; returns that transaction's id.
+/// When it has committed, the reading is durable, too.
+[[nodiscard]] Result<std::uint64_t> write_mark(Connection& connection, const Queries& queries,
+                                               const SequenceReading& reading);
+
+/// The server that was read from has crashed or was replaced since.
+[[nodiscard]] Error other_incarnation();
+
+}  // namespace outbox::store::postgres
