@@ -57,24 +57,26 @@ void DeliveryCore::page_read(std::shared_ptr<const store::Page> page,
   Token token = end();
   for (std::size_t i = 0; i < page->events.size(); ++i, ++token) {
     slots_.push_back(Slot{.event = &page->events[i]});
-    if (!wanted.empty() && wanted[i] == 0) {
-      slots_.back().state = State::filtered;
-    } else {
-      admit(slots_.back(), token);
+    Slot& added = slots_.back();
+    // What was delivered under former settings is delivered, whatever today's filter says.
+    if (recall(*added.event)) {
+      added.state = State::acked;
+    } else if (!wanted.empty() && wanted[i] == 0) {
+      added.state = State::filtered;
+    } else if (!options_.gapless) {
+      chain(added, token);
     }
   }
   // Everything that an earlier run can have read is below the end of a pair that this one began itself.
   if (page->caught_up || (page->drained && begins_pairs_)) remembered_.clear();
+  if (page->events.empty() && !page->drained) return;  // the cursor stays where it is
   pages_.push_back(HeldPage{.page = std::move(page), .end = token});
   advance(now);
 }
 
-void DeliveryCore::admit(Slot& added, Token token) {
-  if (!remembered_.empty() && remembered_.erase(ref_to(*added.event)) != 0) {
-    added.state = State::acked;
-    return;
-  }
-  if (!options_.gapless) chain(added, token);
+/// True: an earlier run delivered it.
+bool DeliveryCore::recall(const EventView& event) {
+  return !remembered_.empty() && remembered_.erase(ref_to(event)) != 0;
 }
 
 void DeliveryCore::chain(Slot& added, Token token) {
@@ -344,10 +346,7 @@ void DeliveryCore::merge_whole_rows() {
 std::vector<store::Settlement> DeliveryCore::settle(TimePoint now) {
   if (settling_ || rows_.empty()) return {};
   const bool last_words = stop_asked_ && in_flight_ == 0 && !filling_gaps();
-  // Not so late that the window fills up with what only waits to be settled.
-  const bool window_waits = open_events_ >= (options_.window_events + 1) / 2 ||
-                            open_bytes_ >= (options_.window_bytes + 1) / 2;
-  const bool due = done_since_settle_ >= options_.settle_events || window_waits ||
+  const bool due = done_since_settle_ >= options_.settle_events || window_waits() ||
                    (oldest_done_ && now - *oldest_done_ >= options_.settle_interval);
   if (!last_words && !due) return {};
   settling_ = true;
@@ -358,6 +357,16 @@ std::vector<store::Settlement> DeliveryCore::settle(TimePoint now) {
   done_since_settle_ = 0;
   oldest_done_.reset();
   return std::exchange(rows_, {});
+}
+
+/// Not so late that the window fills up with what only waits to be settled, and not at all once there is nothing else in
+/// it and no room for the next page.
+bool DeliveryCore::window_waits() const {
+  const bool half = open_events_ >= (options_.window_events + 1) / 2 ||
+                    open_bytes_ >= (options_.window_bytes + 1) / 2;
+  const bool full = window_events_ + options_.page_events > options_.window_events ||
+                    window_bytes_ + options_.page_bytes > options_.window_bytes;
+  return half || (full && open_events_ > 0 && open_events_ == window_events_);
 }
 
 void DeliveryCore::settled() {

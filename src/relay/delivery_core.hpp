@@ -36,6 +36,9 @@ struct CoreOptions {
   std::size_t max_in_flight{10000};
   std::size_t window_events{10000};
   std::size_t window_bytes{std::size_t{16} << 20U};
+  /// The next page is read once the window has so much room, or is empty.
+  std::size_t page_events{1000};
+  std::size_t page_bytes{std::size_t{4} << 20U};
   std::chrono::nanoseconds settle_interval{std::chrono::milliseconds(50)};
   std::size_t settle_events{1000};
   BackoffPolicy backoff{};
@@ -122,6 +125,8 @@ class DeliveryCore {
   [[nodiscard]] bool idle() const;
   [[nodiscard]] std::uint64_t acked() const { return acked_; }
   [[nodiscard]] std::uint64_t filtered() const { return filtered_; }
+  /// Something is remembered that may still come: a page that shows there is nothing more must be told, even an empty one.
+  [[nodiscard]] bool remembers() const { return !remembered_.empty(); }
   /// What is acked but not yet in a written settlement, for remember() after the store was lost.
   [[nodiscard]] std::vector<EventRef> unsettled_acks() const;
   /// Greater than every token so far.
@@ -155,7 +160,7 @@ class DeliveryCore {
     return mode_ == Mode::stopping && head_ < stop_before_;
   }
 
-  void admit(Slot& added, Token token);
+  [[nodiscard]] bool recall(const EventView& event);
   void chain(Slot& added, Token token);
   void queue(Token token);
   void release_key(const Slot& done);
@@ -167,6 +172,7 @@ class DeliveryCore {
   void cover(const std::shared_ptr<const store::Pair>& pair, std::optional<std::int64_t> position);
   void bridge(const store::Pair& pair);
   void merge_whole_rows();
+  [[nodiscard]] bool window_waits() const;
   store::Settlement& row_of(const store::Pair& pair);
 
   const CoreOptions options_;

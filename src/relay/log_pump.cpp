@@ -261,9 +261,12 @@ void LogPump::deliver(Group& group, store::Page page) {
   const auto shared = std::make_shared<const store::Page>(std::move(page));
   const TimePoint now = std::chrono::steady_clock::now();
   for (Member& member : group.members) {
-    if (empty && !shared->drained) continue;
-    // The end of a begun pair is always told; of a pair that held nothing only now and then.
-    if (empty && shared->from == 0 && !must_be_told(member, *shared->pair, now)) continue;
+    // The end of a begun pair is always told; of a pair that held nothing only now and then, or to who asks for it.
+    const bool ends_pair = shared->drained && shared->from != 0;
+    const bool asks = member.loop->asks_for_the_end() && (shared->drained || shared->caught_up);
+    if (empty && !ends_pair && !asks &&
+        !(shared->drained && must_be_told(member, *shared->pair, now)))
+      continue;
     member.told_bound = shared->pair->bound;
     member.told_horizon = shared->pair->horizon;
     member.told_at = now;

@@ -94,17 +94,18 @@ class Relay::Impl {
   Status start(std::stop_token token) {
     const std::scoped_lock control(control_);
     if (keeper_.joinable()) return {};
+    {
+      // Before anything that takes time: who asks it to stop meanwhile is heard.
+      const std::scoped_lock lock(mutex_);
+      stop_asked_ = false;
+      grace_ = kDefaultGrace;
+    }
     auto store = store::open_store(
         {.url = options_.store_url, .schema = options_.schema, .application = "outbox relay"});
     if (!store) return pass(store);
     store_ = std::move(*store);
     if (Status status = store_->check(); !status) return status;
     if (Status status = apply_subscriptions(); !status) return status;
-    {
-      const std::scoped_lock lock(mutex_);
-      stop_asked_ = false;
-      grace_ = kDefaultGrace;
-    }
     stop_report_ = {.drained = true, .abandoned = 0};
     keeper_ = start_thread("ob-keeper", [this](const std::stop_token&) { keep(); });
     on_token_.emplace(std::move(token), [this] { request_stop(); });
@@ -120,13 +121,9 @@ class Relay::Impl {
   }
 
   StopReport stop(std::chrono::milliseconds grace) {
-    {
-      const std::scoped_lock lock(mutex_);
-      grace_ = grace;
-      stop_asked_ = true;
-    }
-    bell_.notify_all();
+    ask_to_stop(grace);
     const std::scoped_lock control(control_);
+    ask_to_stop(grace);  // again: a start() that was before us has begun anew
     if (keeper_.joinable()) keeper_.join();
     on_token_.reset();
     return stop_report_;
@@ -153,6 +150,15 @@ class Relay::Impl {
   }
 
  private:
+  void ask_to_stop(std::chrono::milliseconds grace) {
+    {
+      const std::scoped_lock lock(mutex_);
+      grace_ = grace;
+      stop_asked_ = true;
+    }
+    bell_.notify_all();
+  }
+
   Status apply_subscriptions() {
     auto catalog = store_->catalog();
     if (!catalog) return pass(catalog);

@@ -54,12 +54,12 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
     rows.insert(rows.end(), std::make_move_iterator(job.rows.begin()),
                 std::make_move_iterator(job.rows.end()));
   }
-  Status status = progress_->append(rows, durability());
+  Status status = append(rows);
   // Somebody holds the write lock for long: nothing is written yet, and waiting costs nobody anything.
   while (!status && status.error().remedy == Remedy::retry_call &&
          status.error().effect == Effect::none && !stop.stop_requested()) {
     pause(stop);
-    status = progress_->append(rows, durability());
+    status = append(rows);
   }
   statements_.store(progress_->statements(), std::memory_order_relaxed);
   if (!status) {
@@ -76,11 +76,13 @@ void Settler::pause(const std::stop_token& stop) {
   (void)changed_.wait_for(lock, stop, kTryAgain, [] { return false; });
 }
 
-store::Durability Settler::durability() {
+Status Settler::append(std::span<const store::Settlement> rows) {
   const auto now = std::chrono::steady_clock::now();
-  if (now - flushed_at_ < kFlushEvery) return store::Durability::eventual;
-  flushed_at_ = now;
-  return store::Durability::flushed;
+  const bool flush = now - flushed_at_ >= kFlushEvery;
+  Status status =
+      progress_->append(rows, flush ? store::Durability::flushed : store::Durability::eventual);
+  if (status && flush) flushed_at_ = now;  // only what was written is on the disk
+  return status;
 }
 
 }  // namespace outbox::relay

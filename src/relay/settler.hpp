@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -44,7 +45,7 @@ class Settler {
   void run(const std::stop_token& stop);
   [[nodiscard]] bool write(std::vector<Job> jobs, const std::stop_token& stop);
   void pause(const std::stop_token& stop);
-  [[nodiscard]] store::Durability durability();
+  [[nodiscard]] Status append(std::span<const store::Settlement> rows);
 
   std::unique_ptr<store::Progress> progress_;
   std::function<void(const Error&)> failed_;

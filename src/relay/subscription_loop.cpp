@@ -47,6 +47,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
       core_(for_sink(options_.core, sink_->traits(), remains.next_token), start_),
       box_(std::make_shared<Mailbox>()) {
   for (const EventRef& event : remains.unsettled_acks) core_.remember(event);
+  asks_for_the_end_ = core_.remembers();
   sink_->on_ready([box = box_] { box->ring(); });
   report_.name = row_.spec.name;
   report_.state = to_string(core_.mode());
@@ -100,7 +101,7 @@ SubscriptionLoop::Stopped SubscriptionLoop::stop(std::chrono::nanoseconds grace,
   may_settle_ = settle;
   box_->rung = true;
   box_->bell.notify_one();
-  if (!thread_.joinable()) return drained_ ? Stopped::drained : Stopped::gave_up;
+  if (!thread_.joinable()) return Stopped::ended;
   if (!box_->over.wait_for(lock, grace + kCallLimit, [this] { return box_->ended; })) {
     log::error("sink does not return from a call name={} hint=\"its thread is left behind\"",
                row_.spec.name);
@@ -108,7 +109,7 @@ SubscriptionLoop::Stopped SubscriptionLoop::stop(std::chrono::nanoseconds grace,
   }
   lock.unlock();
   thread_.join();
-  return drained_ ? Stopped::drained : Stopped::gave_up;
+  return Stopped::ended;
 }
 
 void SubscriptionLoop::leave() {
@@ -127,11 +128,28 @@ void SubscriptionLoop::leak(std::unique_ptr<SubscriptionLoop> loop) {
       .release();  // NOLINT(bugprone-unused-return-value): on purpose, its thread is in the sink
 }
 
+/// The last settlement may have been written when the thread had ended.
+void SubscriptionLoop::take_last_mail() {
+  const std::scoped_lock lock(box_->mutex);
+  if (std::exchange(box_->mail.settled, false)) core_.settled();
+}
+
 Remains SubscriptionLoop::take_remains() {
+  take_last_mail();
   sink_->on_ready({});
   return {.next_token = core_.next_token(),
           .sink = std::move(sink_),
-          .unsettled_acks = std::move(unsettled_acks_)};
+          .unsettled_acks = core_.unsettled_acks()};
+}
+
+bool SubscriptionLoop::drained() {
+  take_last_mail();
+  return core_.finished() && given_up_ == 0 && core_.unsettled_acks().empty();
+}
+
+std::uint64_t SubscriptionLoop::abandoned() {
+  take_last_mail();
+  return given_up_ + core_.unsettled_acks().size();
 }
 
 SubscriptionReport SubscriptionLoop::report() const {
@@ -154,8 +172,6 @@ void SubscriptionLoop::run() {
     publish_state();
     if (is_over(now_steady())) break;
   }
-  unsettled_acks_ = core_.unsettled_acks();
-  drained_ = drained_ && unsettled_acks_.empty();
   publish_state();
   {
     const std::scoped_lock lock(box_->mutex);
@@ -194,6 +210,7 @@ void SubscriptionLoop::take(Mail&& mail, TimePoint now) {
     }
     core_.page_read(std::move(page), wanted_, now);
   }
+  asks_for_the_end_.store(core_.remembers(), std::memory_order_relaxed);
   if (mail.settled) {
     const std::size_t events = core_.window_events();
     const std::size_t bytes = core_.window_bytes();
@@ -291,16 +308,14 @@ bool SubscriptionLoop::is_over(TimePoint now) {
     const std::scoped_lock lock(box_->mutex);
     may_settle = may_settle_;
   }
-  if (core_.in_flight() == 0 && (core_.finished() || !may_settle)) {
-    drained_ = core_.finished();
-    abandoned_ = core_.unsettled_acks().size();
-    return true;
-  }
+  if (core_.in_flight() == 0 && (core_.finished() || !may_settle)) return true;
   if (now < *stop_by_) return false;
-  abandoned_ = core_.in_flight() + core_.unsettled_acks().size();
   if (core_.in_flight() > 0) {
+    const std::uint64_t acked = core_.unsettled_acks().size();
+    given_up_ = core_.in_flight();
     sink_->purge();
     take_outcomes(now);
+    given_up_ -= core_.unsettled_acks().size() - acked;
   }
   return true;
 }

@@ -73,9 +73,12 @@ class SubscriptionLoop {
   void offer(std::shared_ptr<const store::Page> page);
   /// True when the window takes another page of about so many events and bytes.
   [[nodiscard]] bool has_room(std::size_t events, std::size_t bytes) const;
+  /// It wants to hear that there is nothing more to read, also in a page without events.
+  [[nodiscard]] bool asks_for_the_end() const {
+    return asks_for_the_end_.load(std::memory_order_relaxed);
+  }
   enum class Stopped : std::uint8_t {
-    drained,   ///< Everything in flight got its outcome and is settled.
-    gave_up,   ///< Not so; what was in flight will be delivered again.
+    ended,
     in_a_call  ///< The sink does not return from a call: the thread still runs, see leave().
   };
   /// Sends nothing more, waits at most `grace` for what is in flight, settles, ends the thread. With `settle` false
@@ -88,11 +91,15 @@ class SubscriptionLoop {
   [[nodiscard]] bool ended() const;
   /// Gives up on a thread that never ended: the thread, this object and the sink stay behind for ever.
   static void leak(std::unique_ptr<SubscriptionLoop> loop);
-  /// After stop(): the sink and what it acked in vain.
+  // After stop(), unless it is still in a call. What the settler has written by then counts, so ask when it has ended.
+  /// The sink and what it acked in vain.
   [[nodiscard]] Remains take_remains();
+  /// Everything in flight got its outcome and is settled.
+  [[nodiscard]] bool drained();
+  /// Events that were in flight, or are acked and not settled.
+  [[nodiscard]] std::uint64_t abandoned();
+
   [[nodiscard]] SubscriptionReport report() const;
-  /// After stop(), unless it is still in a call.
-  [[nodiscard]] std::uint64_t abandoned() const { return abandoned_; }
   /// Fetched and not settled.
   [[nodiscard]] std::size_t window_events() const {
     return window_events_.load(std::memory_order_relaxed);
@@ -133,6 +140,7 @@ class SubscriptionLoop {
   [[nodiscard]] bool is_over(TimePoint now);
   [[nodiscard]] bool trusted(TimePoint now);
   [[nodiscard]] bool is_cut();
+  void take_last_mail();
 
   const store::SubscriptionRow row_;
   const event::Renderer renderer_;
@@ -163,13 +171,12 @@ class SubscriptionLoop {
   Mode logged_{Mode::reopening};
   std::optional<TimePoint> stop_by_;
   std::size_t batch_limit_{1000};  ///< What the sink may take; no more is rendered.
-  std::uint64_t abandoned_{0};
-  bool drained_{false};
-  std::vector<EventRef> unsettled_acks_;
+  std::uint64_t given_up_{0};      ///< In flight at the end of the grace period.
 
   // Shared.
   std::atomic<std::size_t> window_events_{0};  ///< In the core and in the mail.
   std::atomic<std::size_t> window_bytes_{0};
+  std::atomic<bool> asks_for_the_end_{false};
   const std::shared_ptr<Mailbox> box_;
   std::chrono::nanoseconds grace_{0};
   bool may_settle_{true};

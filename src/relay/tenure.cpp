@@ -23,10 +23,16 @@ feed::PaceOptions pace_of(const RelayOptions& options) {
   return pace;
 }
 
+std::size_t page_bytes(const RelayOptions& options) {
+  return std::max<std::size_t>(options.window_bytes / 4, 1);
+}
+
 CoreOptions core_of(const RelayOptions& options, std::int32_t subscription) {
   CoreOptions core;
   core.window_events = options.window_events;
   core.window_bytes = options.window_bytes;
+  core.page_events = options.page_rows;
+  core.page_bytes = page_bytes(options);
   core.settle_interval = options.settle_interval;
   core.settle_events = options.settle_events;
   core.seed = static_cast<std::uint64_t>(subscription);
@@ -60,20 +66,19 @@ Result<Remains> SinkShelf::take(const store::SubscriptionRow& row) {
                 "subscription " + name + ": its sink does not return from a call",
                 "it is tried again when the call has ended; if it never does, restart the relay");
   }
-  const auto found = shelf_.find(name);
   const bool custom = row.spec.sink == "custom";
-  if (found != shelf_.end() && found->second.remains.sink) {
-    Shelved& kept = found->second;
-    const Version wanted = version_of(row);
-    if (kept.of && kept.of->id != wanted.id) {
-      // Another subscription of that name: what the one before delivered says nothing about it.
-      kept.remains.unsettled_acks.clear();
-    }
-    if (custom || (kept.of && *kept.of == wanted)) return std::exchange(kept.remains, {});
-    // One with other settings may hold the same file or connection.
-    kept.remains.sink->close();
+  Shelved& kept = shelf_[name];
+  const Version wanted = version_of(row);
+  if (kept.of && kept.of->id != wanted.id) {
+    // Another subscription of that name: what the one before delivered says nothing about it.
+    kept.remains.unsettled_acks.clear();
   }
-  shelf_.erase(name);
+  const bool same = custom || (kept.of && *kept.of == wanted);
+  if (kept.remains.sink && same) return std::exchange(kept.remains, {});
+  // One with other settings may hold the same file or connection. What it acked is delivered all the same: had the store
+  // not been lost, it would be settled, and no settings of later would bring it again.
+  if (kept.remains.sink) kept.remains.sink->close();
+  kept.remains.sink.reset();
   if (custom) {
     return fail(Errc::not_found,
                 "subscription " + name + ": sink is \"custom\" and no sink was given",
@@ -81,7 +86,8 @@ Result<Remains> SinkShelf::take(const store::SubscriptionRow& row) {
   }
   auto sink = sink::make_sink(row.spec);
   if (!sink) return pass(sink);
-  return Remains{.sink = std::move(*sink), .unsettled_acks = {}};
+  return Remains{.sink = std::move(*sink),
+                 .unsettled_acks = std::exchange(kept.remains.unsettled_acks, {})};
 }
 
 void SinkShelf::put_back(const store::SubscriptionRow& row, Remains remains) {
@@ -143,7 +149,7 @@ Status Tenure::begin(std::int64_t generation) {
   settler_ = std::make_unique<Settler>(std::move(*progress), failed);
   PumpOptions pump;
   pump.page_rows = options_.page_rows;
-  pump.page_bytes = std::max<std::size_t>(options_.window_bytes / 4, 1);
+  pump.page_bytes = page_bytes(options_);
   pump.pace = pace_of(options_);
   pump_ = std::make_unique<LogPump>(std::move(*reader), std::move(*wakeup), pump, failed);
   settler_->start();
@@ -362,11 +368,7 @@ StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
   stopping.clear();
   at = 0;
   for (auto& [name, one] : running) {
-    const auto how = stopped[at++];
-    report.drained = report.drained && how == SubscriptionLoop::Stopped::drained;
-    report.abandoned += how == SubscriptionLoop::Stopped::in_a_call ? one.loop->window_events()
-                                                                    : one.loop->abandoned();
-    if (how == SubscriptionLoop::Stopped::in_a_call) one.loop->leave();
+    if (stopped[at++] == SubscriptionLoop::Stopped::in_a_call) one.loop->leave();
   }
   std::unique_ptr<Settler> settler;
   {
@@ -375,7 +377,13 @@ StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
   }
   settler.reset();  // writes what it was given; without the lock, since it may report a failure
   at = 0;
-  for (auto& [name, one] : running) shelve(std::move(one.loop), stopped[at++]);
+  for (auto& [name, one] : running) {
+    const auto how = stopped[at++];
+    const bool in_a_call = how == SubscriptionLoop::Stopped::in_a_call;
+    report.drained = report.drained && !in_a_call && one.loop->drained();
+    report.abandoned += in_a_call ? one.loop->window_events() : one.loop->abandoned();
+    shelve(std::move(one.loop), how);
+  }
   const std::scoped_lock lock(mutex_);
   pump_.reset();
   return report;

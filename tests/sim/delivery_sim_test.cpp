@@ -19,6 +19,7 @@ struct Total {
   std::uint64_t duplicates{0};
   int crashes{0};
   int takeovers{0};
+  int store_losses{0};
   int failures{0};
   int stopped{0};
 };
@@ -37,6 +38,7 @@ Total run_seeds(SimOptions options) {
     total.duplicates += result.duplicates;
     total.crashes += result.crashes;
     total.takeovers += result.takeovers;
+    total.store_losses += result.store_losses;
     total.failures += result.failures;
     total.stopped += result.stopped ? 1 : 0;
   }
@@ -74,6 +76,29 @@ TEST(DeliverySim, failures_without_crashes_repeat_only_what_is_in_doubt) {
     const Total total = run_seeds(
         {.gapless = gapless, .crash_percent = 0, .takeover_percent = 0, .fail_percent = 5});
     EXPECT_GT(total.failures, 0);
+  }
+}
+
+TEST(DeliverySim, a_lost_store_costs_no_duplicate_and_leaves_nothing_in_doubt) {
+  for (const bool gapless : {true, false}) {
+    const Total total = run_seeds({.gapless = gapless,
+                                   .crash_percent = 0,
+                                   .takeover_percent = 0,
+                                   .fail_percent = 3,
+                                   .store_loss_percent = 3});
+    EXPECT_GT(total.store_losses, 0);
+  }
+}
+
+TEST(DeliverySim, a_small_window_does_not_wait_for_the_settle_interval) {
+  for (const std::size_t window : {9U, 17U}) {
+    const Total total = run_seeds({.steps = 60,
+                                   .crash_percent = 0,
+                                   .takeover_percent = 0,
+                                   .fail_percent = 0,
+                                   .window = window,
+                                   .lazy_settling = true});
+    EXPECT_GT(total.delivered, 0U);
   }
 }
 

@@ -132,6 +132,9 @@ using relay::CoreOptions;
 using relay::DeliveryCore;
 using relay::TimePoint;
 
+/// Most events of a page.
+constexpr std::size_t kPage = 9;
+
 struct SimRelay {
   SimRelay(Random& random, Topic& topic, const SimOptions& options, const store::Cursor& start,
            std::int64_t generation_)
@@ -145,8 +148,10 @@ struct SimRelay {
     core.gapless = options.gapless;
     core.max_batch = 7;
     core.max_in_flight = 25;
-    core.window_events = 60;
-    core.settle_events = 10;
+    core.window_events = options.window;
+    core.page_events = kPage;
+    core.settle_events = options.lazy_settling ? 1000000 : 10;
+    if (options.lazy_settling) core.settle_interval = std::chrono::hours(1000);
     core.backoff.first = std::chrono::milliseconds(2);
     core.backoff.longest = std::chrono::milliseconds(8);
     core.seed = options.seed;
@@ -203,13 +208,17 @@ class World {
     for (auto& relay : relays_) drive(*relay);
     if (random_.chance(options_.crash_percent)) crash();
     if (random_.chance(options_.takeover_percent)) take_over();
+    if (options_.store_loss_percent != 0 && random_.chance(options_.store_loss_percent))
+      lose_store();
     if (relays_.size() > 1 && random_.chance(10)) bury_zombie();
   }
 
   void drive(SimRelay& relay) {
     DeliveryCore& core = relay.core;
-    if (core.window_events() + 9 <= 60 && random_.chance(70)) {
-      const auto page = log_.read(relay.read, 1 + random_.below(9));
+    const bool has_room =
+        core.window_events() == 0 || core.window_events() + kPage <= options_.window;
+    if (has_room && random_.chance(70)) {
+      const auto page = log_.read(relay.read, 1 + random_.below(kPage));
       std::vector<std::uint8_t> wanted_flags;
       for (const auto& event : page->events) wanted_flags.push_back(wanted(event.seq) ? 1 : 0);
       relay.read = page->drained
@@ -219,7 +228,7 @@ class World {
                                        .position = page->position,
                                        .bound = page->pair->bound};
       // Empty pairs are usually not told.
-      if (!page->events.empty() || page->from != 0 || random_.chance(5))
+      if (!page->events.empty() || page->from != 0 || core.remembers() || random_.chance(5))
         core.page_read(page, wanted_flags, now_);
     }
     if (core.wants_open(now_)) {
@@ -231,18 +240,22 @@ class World {
     for (std::size_t i = 0; i < taken; ++i) relay.sink.send(sends[i].token, *sends[i].event);
     if (!sends.empty()) core.handed_over(taken, now_);
     relay.sink.step();
-    for (const Outcome& outcome : relay.sink.receive()) {
-      result_.failures += outcome.kind == Outcome::Kind::acked ? 0 : 1;
-      if (outcome.kind == Outcome::Kind::unknown || outcome.kind == Outcome::Kind::rejected)
-        ++excuses_;
-      core.outcome(outcome, now_);
-    }
+    take_outcomes(relay);
     if (relay.writing.empty()) relay.writing = core.settle(now_);
     if (!relay.writing.empty() && random_.chance(60)) write(relay);
     result_.stopped = result_.stopped || core.mode() == relay::Mode::rejected;
   }
 
-  void write(SimRelay& relay) {
+  void take_outcomes(SimRelay& relay) {
+    for (const Outcome& outcome : relay.sink.receive()) {
+      result_.failures += outcome.kind == Outcome::Kind::acked ? 0 : 1;
+      if (outcome.kind == Outcome::Kind::unknown || outcome.kind == Outcome::Kind::rejected)
+        ++excuses_;
+      relay.core.outcome(outcome, now_);
+    }
+  }
+
+  void write(SimRelay& relay, bool hears_of_it = true) {
     if (relay.generation == generation_) {
       for (const auto& row : relay.writing) account(row);
       const auto& last = relay.writing.back();
@@ -254,7 +267,7 @@ class World {
                        : store::Cursor{.s1 = last.s2, .s2 = {}, .position = 0, .bound = 0};
     }  // else: a zombie's row has a lower generation and loses
     relay.writing.clear();
-    relay.core.settled();
+    if (hears_of_it) relay.core.settled();
   }
 
   /// The ledger: a row must start where the cursor stands, and its sums must be those of the rows it covers.
@@ -285,6 +298,24 @@ class World {
     allow_duplicates(*relays_.back());
     relays_.back()->sink.crash();
     relays_.back() = make_relay();
+    ledger_ = persisted_;
+  }
+
+  /// The connection to the store breaks. What is in flight gets its outcome; what was being written may have been written,
+  /// and the relay may have heard of it. The next run begins at the persisted cursor and knows what was acked.
+  void lose_store() {
+    ++result_.store_losses;
+    SimRelay& old = *relays_.back();
+    old.core.stop_asked(false);
+    while (old.core.in_flight() > 0) {
+      old.sink.step();
+      take_outcomes(old);
+    }
+    const bool hears_of_it = random_.chance(50);
+    if (!old.writing.empty() && random_.chance(50)) write(old, hears_of_it);
+    auto next = make_relay();
+    for (const auto& event : old.core.unsettled_acks()) next->core.remember(event);
+    relays_.back() = std::move(next);
     ledger_ = persisted_;
   }
 
@@ -367,7 +398,10 @@ class World {
   }
 
   [[nodiscard]] bool complete() const {
-    if (!relays_.back()->core.idle()) return false;
+    const DeliveryCore& core = relays_.back()->core;
+    if (!core.idle() && !options_.lazy_settling) return false;
+    // Nothing is pending, so nothing may count as abandoned.
+    if (core.idle() && !core.unsettled_acks().empty()) return false;
     return std::all_of(log_.events().begin(), log_.events().end(),
                        [this](const LoggedEvent& event) {
                          return event.committed_at == 0 || !wanted(event.view.seq) ||

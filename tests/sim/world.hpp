@@ -110,8 +110,12 @@ struct SimOptions {
   unsigned crash_percent{1};
   unsigned takeover_percent{1};
   unsigned fail_percent{3};
+  unsigned store_loss_percent{0};  ///< The connection breaks; the relay goes on with what it knows.
   unsigned filtered_percent{10};
   bool poison{false};
+  std::size_t window{60};
+  /// By count and interval a settlement would never be due.
+  bool lazy_settling{false};
 };
 
 struct SimResult {
@@ -121,6 +125,7 @@ struct SimResult {
   std::uint64_t duplicates{0};
   int crashes{0};
   int takeovers{0};
+  int store_losses{0};
   int failures{0};
   bool stopped{false};  ///< By a rejected event.
 };

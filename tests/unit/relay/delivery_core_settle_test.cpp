@@ -238,7 +238,49 @@ TEST(Settle, rows_lead_from_the_first_cursor_to_the_last_without_a_gap) {
   EXPECT_TRUE(driver.core.idle());
 }
 
+TEST(Settle, what_an_earlier_run_delivered_is_acked_whatever_the_filter_says_today) {
+  auto driver = opened();
+  driver.core.remember(ref_of(1));
+  driver.core.remember(ref_of(2));
+  driver.pair("0", "1", {{1, "a"}, {2, "b", false}, {3, "c", false}});
+  EXPECT_THAT(driver.send_all(), IsEmpty());
+  const auto rows = driver.settle();
+  ASSERT_THAT(places(rows), ElementsAre("0>1 from 0 to end"));
+  EXPECT_EQ(rows[0].acked, tally_of({1, 2}));
+  EXPECT_EQ(rows[0].filtered, tally_of({3}));
+}
+
+TEST(Settle, what_is_remembered_and_was_settled_after_all_is_forgotten_at_the_end_of_the_log) {
+  const store::Pair endless = store::Pair::endless();
+  auto driver = opened({}, {.s1 = endless.s1, .s2 = endless.s2, .position = 7});
+  driver.core.remember(ref_of(7));
+  EXPECT_TRUE(driver.core.remembers());
+  auto page = std::make_shared<store::Page>(*page_of(endless, 7, {}, false));
+  page->caught_up = true;
+  driver.core.page_read(page, {}, driver.now);
+  EXPECT_FALSE(driver.core.remembers());
+  EXPECT_THAT(driver.core.unsettled_acks(), IsEmpty());
+  EXPECT_THAT(driver.settle(), IsEmpty()) << "the cursor did not move";
+  EXPECT_TRUE(driver.core.idle());
+}
+
 // ---- the window
+
+TEST(Window, without_room_for_a_page_what_is_done_is_settled_at_once) {
+  auto driver = opened({.window_events = 10,
+                        .page_events = 8,
+                        .settle_interval = std::chrono::hours(1),
+                        .settle_events = 1000});
+  driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{1, "a"}, {2, "a"}}, false);
+  driver.ack_all(driver.send_all());
+  EXPECT_THAT(driver.core.settle(driver.now), IsEmpty()) << "a page of 8 fits beside 2";
+  driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 2, {{3, "a"}, {4, "a"}}, false);
+  driver.send_all();
+  driver.ack(3);
+  EXPECT_THAT(driver.core.settle(driver.now), IsEmpty()) << "the sink is what takes time";
+  driver.ack(4);
+  EXPECT_THAT(places(driver.core.settle(driver.now)), ElementsAre("0>1 from 0 to 4"));
+}
 
 TEST(Window, holds_what_was_read_until_it_is_settled) {
   auto driver = opened();

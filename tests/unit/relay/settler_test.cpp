@@ -1,0 +1,55 @@
+// When a settlement waits for the disk.
+#include "relay/settler.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace outbox::test {
+namespace {
+
+using store::Durability;
+
+/// Refuses so many writes, as a store does whose write lock somebody holds, and notes what each asked for.
+class BusyAtFirst final : public store::Progress {
+ public:
+  BusyAtFirst(int refusals, std::vector<Durability>& asked) : refusals_(refusals), asked_(asked) {}
+  [[nodiscard]] Result<std::vector<store::Strand>> load(std::int32_t /*subscription*/) override {
+    return std::vector<store::Strand>{};
+  }
+  [[nodiscard]] Status append(std::span<const store::Settlement> /*rows*/,
+                              Durability durability) override {
+    asked_.push_back(durability);
+    if (refusals_-- <= 0) return {};
+    return fail(Error{.code = Errc::unavailable,
+                      .remedy = Remedy::retry_call,
+                      .effect = Effect::none,
+                      .message = "busy",
+                      .hint = {},
+                      .origin = {}});
+  }
+  [[nodiscard]] std::uint64_t statements() const override { return asked_.size(); }
+
+ private:
+  int refusals_;
+  std::vector<Durability>& asked_;
+};
+
+TEST(Settler, the_flush_that_is_due_is_not_done_before_a_write_succeeded) {
+  std::vector<Durability> asked;
+  std::promise<void> written;
+  {
+    relay::Settler settler(std::make_unique<BusyAtFirst>(1, asked), [](const Error&) {});
+    settler.settle({store::Settlement{}}, [&] { written.set_value(); });
+    settler.start();
+    written.get_future().wait();
+  }
+  EXPECT_THAT(asked, ::testing::ElementsAre(Durability::flushed, Durability::flushed));
+}
+
+}  // namespace
+}  // namespace outbox::test
