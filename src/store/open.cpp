@@ -1,4 +1,4 @@
-// Chooses the store by its URL, and the words of the contract as they are stored.
+// Chooses the store by its URL.
 #include "base/error.hpp"
 #include "store/store.hpp"
 #include "store/url.hpp"
@@ -21,26 +21,6 @@ Status check(const StoreOptions& options) {
 }
 
 }  // namespace
-
-const char* to_string(SettlementKind kind) noexcept {
-  switch (kind) {
-    case SettlementKind::settle: return "settle";
-    case SettlementKind::claim: return "claim";
-    case SettlementKind::mark: return "mark";
-    case SettlementKind::retry: return "retry";
-    case SettlementKind::reset: return "reset";
-  }
-  return "settle";
-}
-
-const char* to_string(SubscriptionState state) noexcept {
-  switch (state) {
-    case SubscriptionState::active: return "active";
-    case SubscriptionState::paused: return "paused";
-    case SubscriptionState::stopped: return "stopped";
-  }
-  return "stopped";
-}
 
 Result<std::unique_ptr<Store>> open_store(StoreOptions options) {
   if (Status status = check(options); !status) return pass(status);
