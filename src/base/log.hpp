@@ -1,10 +1,13 @@
-// Logs go to stderr, one line per state change: a constant message, then key=value. Never payloads, header values,
+// Logs go to stderr, one line per state change: a constant message, then fields. Never payloads, header values,
 // passwords or connection strings.
+//
+//   log::warn("cannot deliver, retries", {{"subscription", name}, {"reason", error.text()}});
 #pragma once
 
-#include <spdlog/spdlog.h>
-
+#include <initializer_list>
 #include <string>
+
+#include "base/log_line.hpp"
 
 namespace outbox::log {
 
@@ -13,25 +16,13 @@ enum class Format { text, json };
 /// Call once at start; without it warnings and errors go to stderr as text.
 void configure(const std::string& level, Format format);
 
-[[nodiscard]] spdlog::logger& logger();
+using Fields = std::initializer_list<Field>;
 
-template <class... Args>
-void debug(spdlog::format_string_t<Args...> format, Args&&... args) {
-  logger().debug(format, std::forward<Args>(args)...);
-}
-template <class... Args>
-void info(spdlog::format_string_t<Args...> format, Args&&... args) {
-  logger().info(format, std::forward<Args>(args)...);
-}
+void debug(Constant message, Fields fields = {});
+void info(Constant message, Fields fields = {});
 /// A person may act.
-template <class... Args>
-void warn(spdlog::format_string_t<Args...> format, Args&&... args) {
-  logger().warn(format, std::forward<Args>(args)...);
-}
+void warn(Constant message, Fields fields = {});
 /// A person must act.
-template <class... Args>
-void error(spdlog::format_string_t<Args...> format, Args&&... args) {
-  logger().error(format, std::forward<Args>(args)...);
-}
+void error(Constant message, Fields fields = {});
 
 }  // namespace outbox::log

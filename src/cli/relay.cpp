@@ -33,10 +33,13 @@ RelayOptions relay_options(const Options& options, const config::Loaded& loaded)
 }
 
 void log_start(const config::Loaded& loaded, const RelayOptions& relay) {
-  for (const auto& warning : loaded.warnings) log::warn("{}", warning);
-  log::info("starting version={} store={} config={} subscriptions={}", OUTBOX_VERSION,
-            store::shown_url(relay.store_url), loaded.file.empty() ? "none" : loaded.file,
-            relay.subscriptions.size());
+  for (const auto& warning : loaded.warnings) {
+    log::warn("the configuration is doubtful", {{"reason", warning}});
+  }
+  log::info("starting", {{"version", OUTBOX_VERSION},
+                         {"store", store::shown_url(relay.store_url)},
+                         {"config", loaded.file.empty() ? "none" : loaded.file},
+                         {"subscriptions", relay.subscriptions.size()}});
 }
 
 /// What will not be delivered, which nothing else would say.
@@ -44,13 +47,17 @@ void warn_of_standing(const config::Loaded& loaded, bool none_given) {
   const auto store = Context::checked_store(loaded);
   const auto rows = must(must(store->catalog())->subscriptions());
   if (rows.empty() && none_given) {
-    log::warn(
-        "there are no subscriptions: nothing is delivered (hint: -c FILE with a [subscription.NAME] section)");
+    log::warn("there are no subscriptions: nothing is delivered",
+              {{"hint", "-c FILE with a [subscription.NAME] section"}});
   }
   for (const auto& row : rows) {
-    if (row.state == store::SubscriptionState::active) continue;
-    log::warn("subscription is {} and delivers nothing until resumed subscription={} reason={}",
-              store::to_string(row.state), row.spec.name, row.reason);
+    if (row.state == store::SubscriptionState::paused) {
+      log::info("subscription is paused, it delivers nothing until it is resumed",
+                {{"subscription", row.spec.name}, {"reason", row.reason}});
+    } else if (row.state == store::SubscriptionState::stopped) {
+      log::error("subscription is stopped, it delivers nothing until it is resumed",
+                 {{"subscription", row.spec.name}, {"reason", row.reason}});
+    }
   }
 }
 
@@ -71,8 +78,8 @@ class StopLimit {
         return;
       log::error(
           "the store or a sink does not answer, so this ends without waiting for it; "
-          "what was in flight will be delivered again grace={}",
-          config::format_duration(grace));
+          "what was in flight will be delivered again",
+          {{"grace", config::format_duration(grace)}});
       std::_Exit(kInterrupted);
     });
   }
@@ -87,14 +94,15 @@ class StopLimit {
 };
 
 int stop(Relay& relay, std::chrono::milliseconds grace) {
-  log::info("stopping grace={} a second signal ends it at once", config::format_duration(grace));
+  log::info("stopping, a second signal ends it at once",
+            {{"grace", config::format_duration(grace)}});
   const StopReport report = relay.stop(grace);
   if (report.drained) {
     log::info("stopped, nothing is in flight, and all that was delivered is settled");
     return kOk;
   }
-  log::warn("stopped before everything in flight was settled; abandoned={} will be delivered again",
-            report.abandoned);
+  log::warn("stopped before everything in flight was settled, that will be delivered again",
+            {{"abandoned", report.abandoned}});
   return kInterrupted;
 }
 

@@ -266,7 +266,7 @@ class Relay::Impl {
       // What an earlier tenure of ours left in doubt is the owner's now.
       stop_report_ = {.drained = true, .abandoned = 0};
       if (!std::exchange(told, true))
-        log::info("waiting for the lanes owner=\"{}\"", standing->other);
+        log::info("waiting for the lanes", {{"owner", standing->other}});
       const TimePoint renew = Clock::now() + options_.lease / 3;
       while (Clock::now() < renew) {
         if (pause(kVacancyCheck)) return store::Membership::Standing{};
@@ -284,7 +284,7 @@ class Relay::Impl {
     const relay::LeaseKeeper lease(*membership_, options_.lease, generation, trust_,
                                    [this] { ring(); });
     if (Status status = tenure->begin(generation); !status) return status;
-    log::info("delivering generation={}", generation);
+    log::info("this relay has the lanes", {{"generation", generation}});
     publish(tenure.get(), generation);
     served_since_ = Clock::now();
     Status status = tend_until_it_ends(*tenure, lease);
@@ -337,9 +337,9 @@ class Relay::Impl {
     auto done = run();
     if (!done) {
       maintenance.reset();
-      log::warn("maintenance failed, it will be tried again reason=\"{}\"", done.error().text());
+      log::warn("maintenance failed, it is tried again", {{"reason", done.error().text()}});
     } else if (!done->empty()) {
-      log::info("maintenance {}", *done);
+      log::info("maintenance", {{"done", *done}});
     }
   }
 
@@ -351,11 +351,11 @@ class Relay::Impl {
     if (told_ == error.text()) return;
     told_ = error.text();
     if (error.remedy == Remedy::fix) {
-      log::error("delivery is interrupted until somebody acts, and is tried again reason=\"{}\"",
-                 error.text());
+      log::error("delivery is interrupted until somebody acts, and is tried again",
+                 {{"reason", error.text()}});
       tell_people(error);
     } else {
-      log::warn("delivery interrupted, it goes on by itself reason=\"{}\"", error.text());
+      log::warn("delivery is interrupted, and is tried again", {{"reason", error.text()}});
     }
   }
 

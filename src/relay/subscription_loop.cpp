@@ -103,8 +103,8 @@ SubscriptionLoop::Stopped SubscriptionLoop::stop(std::chrono::nanoseconds grace,
   box_->bell.notify_one();
   if (!thread_.joinable()) return Stopped::ended;
   if (!box_->over.wait_for(lock, grace + kCallLimit, [this] { return box_->ended; })) {
-    log::error("sink does not return from a call name={} hint=\"its thread is left behind\"",
-               row_.spec.name);
+    log::error("sink does not return from a call, its thread is left behind",
+               {{"subscription", row_.spec.name}});
     return Stopped::in_a_call;
   }
   lock.unlock();
@@ -333,12 +333,14 @@ void SubscriptionLoop::publish_state() {
   const Mode mode = core_.mode();
   const bool changed = mode != logged_;
   if (changed && mode == Mode::backing_off && core_.failures() == 1) {
-    log::warn("subscription pauses name={} reason=\"{}\"", row_.spec.name,
-              core_.last_failure().text());
+    log::warn("cannot deliver, retries",
+              {{"subscription", row_.spec.name}, {"reason", core_.last_failure().text()}});
   } else if (changed && mode == Mode::rejected) {
-    log::error("subscription stops name={} seq={} event={} reason=\"{}\"", row_.spec.name,
-               core_.rejection()->seq, core_.rejection()->id.str(),
-               core_.rejection()->error.text());
+    log::error("an event was rejected, the subscription stops",
+               {{"subscription", row_.spec.name},
+                {"seq", core_.rejection()->seq},
+                {"event", core_.rejection()->id.str()},
+                {"reason", core_.rejection()->error.text()}});
   }
   logged_ = mode;
   {

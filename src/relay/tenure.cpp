@@ -46,8 +46,8 @@ CoreOptions core_of(const RelayOptions& options, std::int32_t subscription) {
 SinkShelf::~SinkShelf() {
   reap();
   for (auto& loop : stuck_) {
-    log::error("sink still does not return from a call name={} hint=\"it is left behind\"",
-               loop->row().spec.name);
+    log::error("sink still does not return from a call, it is left behind",
+               {{"subscription", loop->row().spec.name}});
     SubscriptionLoop::leak(std::move(loop));
   }
 }
@@ -105,7 +105,7 @@ void SinkShelf::reap() {
   for (auto loop = back; loop != stuck_.end(); ++loop) {
     (void)(*loop)->stop(std::chrono::nanoseconds(0), false);
     put_back((*loop)->row(), (*loop)->take_remains());
-    log::info("sink returned from its call name={}", (*loop)->row().spec.name);
+    log::info("sink returned from its call", {{"subscription", (*loop)->row().spec.name}});
   }
   stuck_.erase(back, stuck_.end());
 }
@@ -304,8 +304,9 @@ Status Tenure::follow(const std::vector<store::SubscriptionRow>& rows) {
     }
     started->start();
     pump_->add(started, started->start_cursor());
-    log::info("subscription delivers name={} sink={} config_version={}", name, row.spec.sink,
-              row.config_version);
+    log::info(
+        "subscription started",
+        {{"subscription", name}, {"sink", row.spec.sink}, {"config_version", row.config_version}});
   }
   const std::scoped_lock lock(mutex_);
   at_rest_ = std::move(at_rest);
@@ -316,7 +317,7 @@ void Tenure::complain(const std::string& name, const Error& error) {
   std::string& said = complaints_[name];
   if (said == error.text()) return;
   said = error.text();
-  log::error("subscription cannot start name={} reason=\"{}\"", name, said);
+  log::error("subscription cannot start", {{"subscription", name}, {"reason", said}});
 }
 
 void Tenure::retire(const std::string& name) {

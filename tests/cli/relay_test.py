@@ -125,9 +125,9 @@ class Relay:
         self.config(FILE_SUBSCRIPTION)
         self.succeeds("enqueue", "--jsonl", stdin=jsonl(10))
         for _ in range(3):
-            before = self.log().count("delivering generation") if (self.folder / "relay.log").exists() else 0
+            before = self.log().count("this relay has the lanes") if (self.folder / "relay.log").exists() else 0
             process = self.relay()
-            wait_until(lambda n=before: self.log().count("delivering generation") > n and len(self.lines()) >= 10, "the relay")
+            wait_until(lambda n=before: self.log().count("this relay has the lanes") > n and len(self.lines()) >= 10, "the relay")
             self.stop(process)
         self.assertEqual(len(self.lines()), 10)
 
@@ -177,8 +177,8 @@ class Relay:
         self.succeeds("subscription", "pause", "orders", "--reason", "holiday")
         self.succeeds("enqueue", "order", "1", "OrderPlaced", "{}")
         process = self.relay()
-        wait_until(lambda: "delivering generation" in self.log(), "the relay")
-        self.assertRegex(self.log(), r"subscription is paused .* subscription=orders reason=holiday")
+        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
+        self.assertRegex(self.log(), r"info subscription is paused, .* subscription=orders reason=holiday")
         row = self.succeeds("status", "--json").json()["subscriptions"][0]
         self.assertEqual((row["state"], row["reason"], row["pending"]), ("paused", "holiday", 1))
         self.assertEqual(self.lines(), [])
@@ -188,16 +188,34 @@ class Relay:
 
     def test_logs_as_json(self):
         self.config(FILE_SUBSCRIPTION, '[log]\nformat = "json"\n')
+        self.succeeds("subscription", "apply")
+        self.succeeds("subscription", "pause", "orders", "--reason", 'say "no",\nlevel=error')
         process = self.relay()
-        wait_until(lambda: "delivering" in self.log(), "the relay")
+        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
         self.stop(process)
-        for line in self.log().splitlines():
-            self.assertIn("level", json.loads(line))
+        lines = {line["msg"]: line for line in map(json.loads, self.log().splitlines())}
+        for line in lines.values():
+            self.assertEqual(list(line)[:3], ["ts", "level", "msg"])
+            self.assertRegex(line["ts"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$")
+        starting = lines["starting"]
+        self.assertEqual((starting["level"], starting["config"], starting["subscriptions"]), ("info", "outbox.toml", 1))
+        paused = lines["subscription is paused, it delivers nothing until it is resumed"]
+        self.assertEqual((paused["subscription"], paused["reason"]), ("orders", 'say "no",\nlevel=error'))
+        self.assertGreater(lines["this relay has the lanes"]["generation"], 0)
+
+    def test_a_line_of_the_log_stays_one_line(self):
+        self.config(FILE_SUBSCRIPTION)
+        self.succeeds("subscription", "apply")
+        self.succeeds("subscription", "pause", "orders", "--reason", 'say "no",\nlevel=error')
+        process = self.relay()
+        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
+        self.stop(process)
+        self.assertIn(r'subscription=orders reason="say \"no\",\nlevel=error"', self.log())
 
     def test_without_subscriptions_it_says_so(self):
         self.config()
         process = self.relay()
-        wait_until(lambda: "there are no subscriptions" in self.log() and "delivering generation" in self.log(), "the warning")
+        wait_until(lambda: "there are no subscriptions" in self.log() and "this relay has the lanes" in self.log(), "the warning")
         self.stop(process)
 
     def test_a_bad_configuration_starts_nothing(self):
@@ -223,7 +241,7 @@ class RelaySqlite(OnSqlite, Relay, Case):
     def test_two_signals_at_once_are_one(self):
         self.config(FILE_SUBSCRIPTION)
         process = self.relay()
-        wait_until(lambda: "delivering generation" in self.log(), "the relay")
+        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
         process.send_signal(signal.SIGTERM)
@@ -239,7 +257,7 @@ class RelayPostgres(OnPostgres, Relay, Case):
         self.store = door.url
         self.config(FILE_SUBSCRIPTION, '[relay]\ngrace = "100ms"\n')
         process = self.relay()
-        wait_until(lambda: "delivering generation" in self.log(), "the relay")
+        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
         door.shut()
         began = time.monotonic()
         self.stop(process, code=INTERRUPTED)

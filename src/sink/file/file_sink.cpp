@@ -75,8 +75,9 @@ Status FileSink::follow_rotation() {
   if (failed_)
     return fail(Errc::unavailable,
                 "file " + options_.path + ": the rotated file could not be synced");
-  log::info("file was rotated, a new one is opened file={}", options_.path);
-  return file_.open();
+  if (Status done = file_.open(); !done) return done;
+  log::info("file was rotated, a new one is open", {{"file", options_.path}});
+  return {};
 }
 
 // ---- outcomes
@@ -93,7 +94,6 @@ void FileSink::sync() {
   if (!options_.sync_after) return resolve_written(Outcome::Kind::acked, {});
   const Status done = file_.sync();
   if (done) return resolve_written(Outcome::Kind::acked, {});
-  log::error("file sync failed, its last lines will be written again {}", done.error().text());
   failed_ = true;
   resolve_written(Outcome::Kind::unknown, done.error());
 }

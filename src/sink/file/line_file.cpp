@@ -185,7 +185,7 @@ Status LineFile::cut_torn_line() {
         fmt::format("file {}: does not end with a whole line, and not with one of ours", path_),
         "name a file that only this sink writes");
   }
-  log::info("unfinished last line cut off file={} bytes={}", path_, end_ - *whole);
+  log::info("unfinished last line cut off", {{"file", path_}, {"bytes", end_ - *whole}});
   return truncate(*whole);
 }
 
@@ -244,7 +244,8 @@ LineFile::Written LineFile::append(std::string_view lines, std::span<const std::
   Written written{.bytes = whole, .failure = error(number, "cannot be written")};
   end_ += whole;
   if (done > whole && ::ftruncate(file_, static_cast<off_t>(end_)) != 0) {
-    log::warn("unfinished line could not be cut off, the next open() will file={}", path_);
+    log::info("unfinished line could not be cut off, it is when the file is opened again",
+              {{"file", path_}});
   }
   return written;
 }

@@ -174,9 +174,10 @@ void Client::learn_partitions(Topic& topic) {
   rd_kafka_metadata_destroy(metadata);
   if (count <= 0 || count == topic.partitions) return;
   if (topic.partitions > 0) {
-    log::warn(
-        "kafka: topic has another number of partitions, keys move to other ones topic={} was={} is={}",
-        rd_kafka_topic_name(topic.handle.get()), topic.partitions, count);
+    log::warn("kafka: topic has another number of partitions, keys move to other ones",
+              {{"topic", rd_kafka_topic_name(topic.handle.get())},
+               {"was", topic.partitions},
+               {"is", count}});
   }
   topic.partitions = count;
   topic.first_place = places_;
@@ -274,9 +275,9 @@ void Client::on_log(const rd_kafka_t*, int level, const char* facility, const ch
   const bool expected = std::string_view(facility) == "CONFWARN";
   // Never more than info: what a person must know comes as an outcome, and the relay says it once.
   if (level <= kWarning && !expected) {
-    log::info("kafka client facility={} text=\"{}\"", facility, text);
+    log::info("kafka client says", {{"facility", facility}, {"text", text}});
   } else {
-    log::debug("kafka client facility={} text=\"{}\"", facility, text);
+    log::debug("kafka client says", {{"facility", facility}, {"text", text}});
   }
 }
 

@@ -84,7 +84,7 @@ Result<Conf> KafkaSink::conf_for_now() {
   if (const std::size_t refused = suspects_.take_bytes(); refused > 0) {
     if (batch_bytes_ == 0) batch_bytes_ = configured_batch_bytes(*conf_);
     batch_bytes_ = std::max(std::min(batch_bytes_, refused) / 2, kLeastBatchBytes);
-    log::info("kafka refused a batch, the next ones are smaller bytes={}", batch_bytes_);
+    log::info("kafka refused a batch, the next ones are smaller", {{"bytes", batch_bytes_}});
   }
   if (batch_bytes_ > 0) {
     if (Status done = set_property(conf.get(), "batch.size", std::to_string(batch_bytes_)); !done)
@@ -347,8 +347,8 @@ Result<std::unique_ptr<Sink>> make_kafka(const Settings& settings) {
   auto conf = kafka::make_conf(settings);
   if (!conf) return tl::unexpected(std::move(conf.error()));
   if (kafka::sends_password_in_clear(**conf)) {
-    log::warn(
-        "kafka: the password crosses the network in clear hint=\"security.protocol = sasl_ssl\"");
+    log::warn("kafka: the password crosses the network in clear",
+              {{"hint", "security.protocol = sasl_ssl"}});
   }
   return std::make_unique<kafka::KafkaSink>(
       std::move(*conf), settings.duration("delivery_deadline"),

@@ -45,9 +45,9 @@ void on_notice(void*, const PGresult* notice) {
   const char* said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
   if (severity == nullptr || said == nullptr) return;
   if (std::strcmp(severity, "WARNING") == 0) {
-    log::warn("postgresql warns said=\"{}\"", one_line(said));
+    log::warn("postgresql warns", {{"text", said}});
   } else {
-    log::debug("postgresql says said=\"{}\"", one_line(said));
+    log::debug("postgresql says", {{"text", said}});
   }
 }
 

@@ -131,8 +131,7 @@ Result<std::vector<Rows>> Connection::collect() {
   if (!rows && use_prepared_ && blames_prepared(rows.error())) {
     use_prepared_ = false;
     prepared_.clear();
-    log::info(
-        "prepared statements do not survive between transactions here: going on without them");
+    log::info("prepared statements do not survive between transactions, they are not used");
     if (batch_began_outside_ && !broken()) {
       Status again = transmit_batch();
       rows = again ? collect_batch() : Result<std::vector<Rows>>(pass(again));

@@ -135,7 +135,7 @@ Result<std::optional<std::int64_t>> LeaseMembership::take_over(const Owner& owne
   if (!status) return pass(status);
   claimed_ = taken.has_value();
   if (taken && owner.id && owner.id != id_)
-    log::warn("lanes taken over from={} generation={}", owner.name, *taken);
+    log::warn("lanes taken over", {{"from", owner.name}, {"generation", *taken}});
   return taken;
 }
 

@@ -51,7 +51,8 @@ Status ArmedWakeup::listen() {
   // A pooler that shares connections made up the process id that it told libpq.
   direct_ = channel->int4(0, 1) == PQbackendPID(connection_->native());
   if (!direct_) {
-    log::warn("wake-up not armed, polling instead reason=\"the connection goes through a pooler\"");
+    log::info("wake-up is not armed, the relay polls instead",
+              {{"reason", "the connection goes through a pooler"}});
     return {};
   }
   const Query listen_there = postgres::listen(channel->bytes(0, 0));

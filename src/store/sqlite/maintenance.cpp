@@ -46,9 +46,11 @@ Result<std::string> Checkpoints::run() {
   }
   if (!warned_) {
     log::warn(
-        "nobody checkpoints the WAL file={} bytes={} hint=\"run PRAGMA wal_checkpoint in the application; with this "
-        "SQLite the relay must not\"",
-        connection_.file() + "-wal", size);
+        "nobody checkpoints the WAL",
+        {{"file", connection_.file() + "-wal"},
+         {"bytes", size},
+         {"hint",
+          "run PRAGMA wal_checkpoint in the application; with this SQLite the relay must not"}});
     warned_ = true;
   }
   return std::string{};

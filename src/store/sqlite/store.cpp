@@ -27,8 +27,8 @@ void warn_of_wal_reset_bug() {
     if (!has_wal_reset_bug(sqlite3_libversion_number())) return;
     log::warn(
         "this SQLite can corrupt a file when two connections checkpoint at once; the relay leaves checkpoints to the "
-        "application version={} fixed_in=3.51.3",
-        sqlite3_libversion());
+        "application",
+        {{"version", sqlite3_libversion()}, {"fixed_in", "3.51.3"}});
   });
 }
 

@@ -1,0 +1,58 @@
+// What stands on a log line behind time and level: a constant message and named fields. Values come from anywhere (names,
+// databases, brokers): whatever is in them, a line stays one line, and JSON stays JSON.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+namespace outbox::log {
+
+/// Text of the program itself: values belong into fields.
+class Constant {
+ public:
+  consteval Constant(const char* text) : text_(text) {}  // NOLINT(google-explicit-constructor)
+  [[nodiscard]] std::string_view text() const { return text_; }
+
+ private:
+  std::string_view text_;
+};
+
+/// Borrows a text value: for the duration of the call.
+struct Field {
+  using Value = std::variant<bool, std::int64_t, std::uint64_t, double, std::string_view>;
+
+  template <class T>
+  Field(Constant name, const T& given) : key(name.text()), value(to_value(given)) {}
+
+  std::string_view key;
+  Value value;
+
+ private:
+  template <class T>
+  static Value to_value(const T& given) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return given;
+    } else if constexpr (std::floating_point<T>) {
+      return static_cast<double>(given);
+    } else if constexpr (std::unsigned_integral<T>) {
+      return static_cast<std::uint64_t>(given);
+    } else if constexpr (std::signed_integral<T>) {
+      return static_cast<std::int64_t>(given);
+    } else {
+      return std::string_view(given);
+    }
+  }
+};
+
+/// message key=value key="another value": a value is quoted, with the escapes of JSON, when it is not one plain word.
+[[nodiscard]] std::string text_line(std::string_view message, std::span<const Field> fields);
+
+/// {"msg":"message","key":"value"}, in ASCII. Bytes that are no UTF-8 are replaced, here as in text_line().
+[[nodiscard]] std::string json_line(std::string_view message, std::span<const Field> fields);
+
+}  // namespace outbox::log
