@@ -27,13 +27,16 @@ struct StoreOptions {
   std::string application{"outbox"};  ///< Shown in the server's list of connections.
 };
 
+/// What an event costs in memory beside its payload, its headers and its other texts.
+inline constexpr std::size_t kEventOverhead = 256;
+
 /// What to read next for a group of subscriptions that stand at the same place.
 struct PageRequest {
   Cursor cursor;
   std::size_t rows{1000};
   std::size_t bytes{
       std::size_t{8}
-      << 20U};  ///< The page ends earlier once its payloads pass this; at least one row.
+      << 20U};  ///< The page ends earlier once its events pass this; at least one row.
   /// The next request will probably be for the page after this one: the reader may begin with it.
   bool ahead{false};
   /// Take this snapshot (with its bound) as the end of a new pair instead of the present. Only with a drained cursor.
@@ -48,7 +51,7 @@ struct Page {
   bool drained{false};       ///< The pair ends with this page.
   bool caught_up{false};     ///< There was nothing more when this was read.
   std::vector<EventView> events;
-  std::size_t bytes{0};
+  std::size_t bytes{0};  ///< Payloads, headers and other texts, with kEventOverhead for each event.
   std::shared_ptr<const void> storage;  ///< Owns what `events` point into.
 };
 

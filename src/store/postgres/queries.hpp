@@ -97,7 +97,7 @@ struct ReadQueries {
   // A page of a pair whose S2 is known, bounded above by xmax(S2) and by the value of the sequence taken with S2.
   Query bounded;
   Query bounded_lean;
-  Query big_payloads;    ///< Payloads that a page left out because of their size.
+  Query big_parts;  ///< Payloads and headers of events that a page left out because of their size.
   Query wal_positions;   ///< How far the log is inserted and flushed, and of which incarnation.
   Query force_flush;     ///< A commit of our own, in a transaction that waits for the disk.
   Query marks;           ///< The newest marks of every subscription.
@@ -109,7 +109,7 @@ struct ReadQueries {
 /// is forced.
 [[nodiscard]] ReadQueries read_queries(std::string_view schema, bool wal_functions = true);
 
-/// Payloads above this are left out of a page and fetched by themselves, so that a page cannot be arbitrarily large.
-inline constexpr int kBigPayload = 16384;
+/// Payloads and headers above this are left out of a page and fetched by themselves, so that it cannot be arbitrarily large.
+inline constexpr int kBigPart = 16384;
 
 }  // namespace outbox::store::postgres

@@ -27,8 +27,6 @@ enum Column : int {
 constexpr int kFirstExtra = kCreated + 1;
 enum HeadColumn : int { kSnapshot = kFirstExtra, kSequence, kInsertLsn, kFlushLsn, kIncarnation };
 
-/// What an event costs in memory beside its payload.
-constexpr std::size_t kEventOverhead = 256;
 /// Most rows ever asked for at once.
 constexpr std::size_t kMostRows = 10000;
 /// Longest wait for others to flush the log before we force it.
@@ -47,12 +45,27 @@ EventView view_of(const Rows& rows, int row) {
   event.aggregate_type = rows.bytes(row, kAggregateType);
   event.aggregate_id = rows.bytes(row, kAggregateId);
   event.event_type = rows.bytes(row, kEventType);
-  event.payload = rows.bytes(row, kPayload);
   event.content_type = rows.bytes(row, kContentType);
-  event.headers = rows.bytes(row, kHeaders);
-  if (!event.headers.empty()) event.headers.remove_prefix(1);  // the version byte of binary jsonb
   event.created_at_us = rows.time_us(row, kCreated);
   return event;
+}
+
+/// Payload or headers were left out, so that both are fetched by themselves.
+bool is_big(const Rows& rows, int row) {
+  return rows.is_null(row, kPayload) || rows.is_null(row, kHeaders);
+}
+
+void add_parts(EventView& event, std::string_view payload, std::string_view headers) {
+  event.payload = payload;
+  event.headers = headers;
+  if (!event.headers.empty()) event.headers.remove_prefix(1);  // the version byte of binary jsonb
+}
+
+std::size_t size_of(const Rows& rows, int row) {
+  auto size = static_cast<std::size_t>(rows.int4(row, kBytes)) + kEventOverhead;
+  for (const Column column : {kAggregateType, kAggregateId, kEventType, kContentType, kHeaders})
+    size += rows.bytes(row, column).size();
+  return size;
 }
 
 /// Somebody deleted rows of the log after the page was read. Never skipped without a word; the next read does without them.
@@ -269,16 +282,26 @@ Status Reader::fill(Page& page, Rows rows) {
   const bool whole = taken == available;
   page.drained = whole && static_cast<std::size_t>(available) < rows_asked_;
   page.position = taken == 0 ? page.from : read.int8(taken - 1, kSeq);
-  rows_hint_ = whole ? std::min(rows_hint_ * 2, kMostRows) : static_cast<std::size_t>(taken);
-  if (Status status = fetch_big_payloads(storage->big, read, taken); !status) return status;
+  if (!whole) {
+    rows_hint_ = static_cast<std::size_t>(taken);
+  } else if (page.bytes <= request_.bytes / 2) {
+    rows_hint_ = std::min(rows_hint_ * 2, kMostRows);
+  }
+  if (Status status = fetch_big_parts(storage->big, read, taken); !status) return status;
   // At the head the barrier comes first, on this connection.
   if (request_.ahead && !is_head(request_) && whole && !page.drained) {
     if (Status status = send_ahead(page); !status) return status;
   }
   page.events.reserve(static_cast<std::size_t>(taken));
   for (int row = 0, big = 0; row < taken; ++row) {
-    page.events.push_back(view_of(read, row));
-    if (read.is_null(row, kPayload)) page.events.back().payload = storage->big.bytes(big++, 1);
+    EventView event = view_of(read, row);
+    if (is_big(read, row)) {
+      add_parts(event, storage->big.bytes(big, 1), storage->big.bytes(big, 2));
+      ++big;
+    } else {
+      add_parts(event, read.bytes(row, kPayload), read.bytes(row, kHeaders));
+    }
+    page.events.push_back(event);
   }
   page.storage = storage;
   return {};
@@ -300,23 +323,23 @@ Status Reader::send_ahead(const Page& page) {
 /// How many rows fit into the byte limit; at least one.
 int Reader::cut(const Rows& rows, int available, std::size_t& bytes) const {
   for (int row = 0; row < available; ++row) {
-    const auto size = static_cast<std::size_t>(rows.int4(row, kBytes)) + kEventOverhead;
+    const std::size_t size = size_of(rows, row);
     if (row > 0 && bytes + size > request_.bytes) return row;
     bytes += size;
   }
   return available;
 }
 
-/// Rows of `read` whose payload was left out, in the same order.
-Status Reader::fetch_big_payloads(Rows& big, const Rows& read, int count) {
+/// Rows of `read` of which something was left out, in the same order.
+Status Reader::fetch_big_parts(Rows& big, const Rows& read, int count) {
   std::vector<std::int64_t> seqs;
   for (int row = 0; row < count; ++row) {
-    if (read.is_null(row, kPayload)) seqs.push_back(read.int8(row, kSeq));
+    if (is_big(read, row)) seqs.push_back(read.int8(row, kSeq));
   }
   if (seqs.empty()) return {};
   Params params;
   params.push_back(Param::int8_array(seqs));
-  auto rows = connection_.exec(read_->big_payloads, std::move(params));
+  auto rows = connection_.exec(read_->big_parts, std::move(params));
   if (!rows) return pass(rows);
   if (static_cast<std::size_t>(rows->size()) != seqs.size())
     return fail(removed_meanwhile(seqs, *rows));

@@ -48,7 +48,7 @@ class Reader final : public LogReader {
   [[nodiscard]] Status take_head(const Rows& rows, Page& page);
   [[nodiscard]] Status check_incarnation(const Rows& rows, int column) const;
   [[nodiscard]] Status fill(Page& page, Rows rows);
-  [[nodiscard]] Status fetch_big_payloads(Rows& big, const Rows& read, int count);
+  [[nodiscard]] Status fetch_big_parts(Rows& big, const Rows& read, int count);
   [[nodiscard]] Status send_ahead(const Page& page);
   [[nodiscard]] int cut(const Rows& rows, int available, std::size_t& bytes) const;
   [[nodiscard]] Result<bool> flushed();

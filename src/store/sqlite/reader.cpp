@@ -52,12 +52,13 @@ Status Reader::fill(Page& page) {
     if (!row) return pass(row);
     if (!*row) break;
     const PageRow event(*rows);
-    if (!page.events.empty() && page.bytes + event.bytes() > request_.bytes) {
+    const std::size_t size = event.bytes() + kEventOverhead;
+    if (!page.events.empty() && page.bytes + size > request_.bytes) {
       page.storage = std::move(storage);
       return {};
     }
     page.events.push_back(event.copy(*storage));
-    page.bytes += event.bytes();
+    page.bytes += size;
   }
   page.caught_up = page.events.size() < request_.rows;
   page.storage = std::move(storage);

@@ -74,6 +74,34 @@ TEST_P(ReadingSuite, a_page_is_bounded_by_bytes_and_a_larger_event_comes_alone) 
   EXPECT_EQ(read, written);
 }
 
+TEST_P(ReadingSuite, headers_and_keys_count_as_payloads_do) {
+  const auto row = subscribe(make_spec("mails"));
+  std::vector<Event> events;
+  // Repeated text is stored compressed; it takes its full size in memory.
+  for (const std::size_t size : {4'000U, 4'000U, 30'000U, 60'000U, 10U, 10U}) {
+    Event event = make_event(std::string(200, 'k'));
+    event.headers = {{"trace", std::string(size, 'h')}};
+    events.push_back(event);
+  }
+  const auto written = write(events);
+  LogDrive drive(*store_, load(row.id).cursor, 1000, 10'000);
+  std::vector<EventId> read;
+  while (read.size() < written.size()) {
+    const auto page = drive.next();
+    ASSERT_FALSE(page.events.empty());
+    std::size_t texts = 0;
+    for (const EventView& event : page.events) {
+      texts += event.aggregate_id.size() + event.headers.size();
+      const std::string& sent = events[read.size()].headers.front().second;
+      EXPECT_THAT(std::string(event.headers), ::testing::HasSubstr("\"" + sent + "\""));
+      read.push_back(event.id);
+    }
+    EXPECT_GT(page.bytes, texts);
+    EXPECT_TRUE(page.bytes <= 10'000 || page.events.size() == 1U) << page.bytes;
+  }
+  EXPECT_EQ(read, written);
+}
+
 TEST_P(ReadingSuite, goes_on_from_a_cursor_in_the_middle_of_a_page) {
   const auto row = subscribe(make_spec("mails"));
   const auto before = write(make_events(5, "a"));

@@ -93,6 +93,29 @@ TEST_F(PostgresReading, a_big_event_deleted_under_the_reader_is_named_and_the_ne
   EXPECT_EQ(rest->events.back().payload, std::string(20000, 'x'));
 }
 
+TEST_F(PostgresReading, big_headers_are_left_out_of_the_page_and_their_size_is_known) {
+  Pg admin(database_->url());
+  for (const char* storage : {"EXTENDED", "EXTERNAL"}) {
+    (void)admin.exec(
+        std::string(
+            "DO $$ DECLARE p regclass; BEGIN FOR p IN SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'outbox.event'::regclass LOOP "
+            "EXECUTE format('ALTER TABLE %s ALTER headers SET STORAGE ") +
+        storage + "', p); END LOOP; END $$");
+    (void)admin.exec(
+        "SELECT outbox.enqueue('a', n::text, 'E', 'x', headers => jsonb_build_object('h', repeat('y', n))) "
+        "FROM unnest(ARRAY[10, 1000, 16000, 17000, 60000]) n");
+  }
+  std::string sql = store::postgres::read_queries("outbox").present_lean.sql;
+  (void)admin.exec("PREPARE page AS " + sql);
+  const auto rows = admin.exec("EXECUTE page('3', 0, 100, '{}')");
+  ASSERT_EQ(rows.size(), 10U);
+  for (const PgRow& row : rows) {
+    const std::size_t size = std::stoull(*row[3]);
+    EXPECT_EQ(row[8].has_value(), size <= 16000) << size;
+    EXPECT_EQ(*row[6], std::to_string(1 + (size <= 16000 ? 0 : size + 9))) << size;
+  }
+}
+
 TEST_F(PostgresReading, what_another_server_knows_more_of_is_not_settled_here) {
   subscribe();
   auto progress = store_->progress();

@@ -211,7 +211,7 @@ void ReadingPlans::a_pair_that_ends_early_does_not_look_into_younger_partitions(
 
 void ReadingPlans::large_payloads_are_fetched_by_seq() {
   const std::string seq = seq_at(top_ / 2);
-  expect_index_scans(plan_of(queries_.big_payloads, {"{" + seq + "}"}), kPartitions + 1, 2);
+  expect_index_scans(plan_of(queries_.big_parts, {"{" + seq + "}"}), kPartitions + 1, 2);
 }
 
 // One test, because the log is costly to make.
