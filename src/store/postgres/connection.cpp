@@ -10,6 +10,7 @@
 #include "base/log.hpp"
 #include "store/postgres/connect.hpp"
 #include "store/postgres/error_map.hpp"
+#include "store/postgres/queries.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -49,6 +50,8 @@ Result<Connection> Connection::open(const StoreOptions& options, std::string_vie
   if (!connection) return pass(connection);
   Connection opened(*connection);
   if (PQsetnonblocking(*connection, 1) != 0) return fail(lost_connection(*connection, "connect"));
+  auto lifted = opened.exec(no_session_limits(), {Param::int4(PQbackendPID(*connection))});
+  if (!lifted) return pass(lifted);
   return opened;
 }
 

@@ -29,7 +29,21 @@ constexpr std::string_view kPinSearchPath = "SET LOCAL search_path = pg_catalog,
 // hold its locks: the server ends the session. Who waits for locks says so sooner than a lease lasts.
 constexpr std::string_view kLimits =
     "SELECT set_config('lock_timeout', '2s', true), set_config('idle_in_transaction_session_timeout', '10s', true), "
-    "set_config('statement_timeout', '15s', true)";
+    "set_config('statement_timeout', '15s', true), "
+    "CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL THEN set_config('transaction_timeout', '60s', true) END";
+
+// $1 the backend as libpq knows it. A database's limits are made for applications, and would end a connection that rests, or
+// a migration. What the URL itself asks for stays. Behind a pooler it is another backend, which others share: nothing is set.
+constexpr std::string_view kNoSessionLimits =
+    "SELECT set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE pg_backend_pid() = $1::int AND source <> 'client' "
+    "AND name IN ('idle_session_timeout', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', "
+    "'transaction_timeout')";
+
+// The same for one transaction, which is as far as it goes behind a pooler.
+constexpr std::string_view kNoLimits =
+    "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true), "
+    "set_config('idle_in_transaction_session_timeout', '0', true), "
+    "CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL THEN set_config('transaction_timeout', '0', true) END";
 
 // This transaction's commit waits for the disk.
 constexpr std::string_view kFlushed =
@@ -172,7 +186,7 @@ WHERE subscription = $1::int AND lanes <> 0 ORDER BY generation DESC, id DESC LI
 constexpr std::string_view kPlanSettings =
     "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
     "set_config('enable_sort', 'off', true), set_config('max_parallel_workers_per_gather', '0', true), "
-    "set_config('jit', 'off', true)";
+    "set_config('jit', 'off', true), set_config('statement_timeout', '30s', true)";
 
 // $1 xmax(S1), $2 xip(S1), $3 lanes, $4 limit: what is visible now and not in S1. Index event_by_xid in both streams,
 // partitions below xmax(S1) pruned; as cheap at the head as a poll. Not sorted, so that the limit ends it; the index and the
@@ -319,7 +333,7 @@ constexpr std::string_view kFlushedHere = "SELECT set_config('synchronous_commit
 // The row that a settlement continues is found by index, however few rows the planner believes in.
 constexpr std::string_view kByIndex =
     "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
-    "set_config('enable_sort', 'off', true)";
+    "set_config('enable_sort', 'off', true), set_config('statement_timeout', '30s', true)";
 
 // $1 to $16 in the order of the columns, $17 the incarnation that the reader read from (null: not known).
 // The row continues the newest one of its lanes up to its own generation, and adds to its totals: what a former owner writes
@@ -451,13 +465,14 @@ constexpr std::string_view kSettingsCheck =
     "SELECT current_setting('jit') = 'off' AND current_setting('enable_seqscan') = 'off' "
     "AND current_setting('enable_bitmapscan') = 'off' AND current_setting('enable_sort') = 'off' "
     "AND current_setting('max_parallel_workers_per_gather') = '0' "
-    "AND current_setting('plan_cache_mode') = 'force_generic_plan' "
+    "AND current_setting('plan_cache_mode') = 'force_generic_plan' AND current_setting('statement_timeout') = '0' "
     "AND current_setting('default_transaction_isolation') = 'read committed'";
 
 constexpr std::string_view kSettings =
     "SELECT set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true), "
     "set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true), "
-    "set_config('max_parallel_workers_per_gather', '0', true), set_config('plan_cache_mode', 'force_generic_plan', true)";
+    "set_config('max_parallel_workers_per_gather', '0', true), set_config('plan_cache_mode', 'force_generic_plan', true), "
+    "set_config('statement_timeout', '30s', true)";
 
 // ---- Maintenance.
 
@@ -475,6 +490,7 @@ Queries::Queries(std::string_view s)
     : begin(unprepared("begin", kBegin, s)),
       commit(prepared("commit", "COMMIT", s)),
       limits(unprepared("set the time limits", kLimits, s)),
+      no_limits(unprepared("lift the time limits", kNoLimits, s)),
       flushed(unprepared("set synchronous_commit", kFlushed, s)),
       find_schema(unprepared("look for the schema", kFindSchema, s)),
       migrations(unprepared("read the schema's version", kMigrations, s)),
@@ -526,6 +542,11 @@ Queries::Queries(std::string_view s)
       append(prepared("append settlements", kAppend, s)),
       make_partitions(unprepared("add partitions", kMakePartitions, s)),
       remove_silent(unprepared("remove silent relays", kRemoveSilent, s)) {}
+
+const Query& no_session_limits() {
+  static const Query query = unprepared("lift the time limits", kNoSessionLimits, {});
+  return query;
+}
 
 Query listen(std::string_view channel) {
   return {.what = "listen", .sql = "LISTEN " + quote_identifier(channel), .handle = {}};

@@ -16,8 +16,9 @@ struct Queries {
   // Transactions.
   Query begin;
   Query commit;
-  Query limits;   ///< How long this transaction may wait and stand still.
-  Query flushed;  ///< This transaction waits for the disk, whatever the default is.
+  Query limits;     ///< How long this transaction may wait and stand still.
+  Query no_limits;  ///< This transaction may take its time.
+  Query flushed;    ///< This transaction waits for the disk, whatever the default is.
 
   // Schema (schema.cpp).
   Query find_schema;
@@ -85,6 +86,9 @@ struct Queries {
   Query make_partitions;
   Query remove_silent;
 };
+
+/// For a session of our own, as soon as it is opened.
+[[nodiscard]] const Query& no_session_limits();
 
 /// The channel's name cannot be a parameter.
 [[nodiscard]] Query listen(std::string_view channel);

@@ -82,6 +82,7 @@ Status check_unedited(const std::vector<Applied>& list, const std::string& schem
 Result<std::optional<std::string>> apply_next(Connection& connection, const Queries& queries,
                                               const std::string& schema) {
   connection.send(queries.begin);
+  connection.send(queries.no_limits);
   connection.send(queries.pin_search_path);
   connection.send(queries.lock_migration);
   if (auto locked = connection.finish(); !locked) return pass(locked);

@@ -1,6 +1,8 @@
 // The connection: batches, values there and back, poolers, deadlines, losses.
 #include "store/postgres/connection.hpp"
 
+#include <future>
+
 #include "integration/postgres/harness.hpp"
 #include "store/postgres/transact.hpp"
 
@@ -132,6 +134,79 @@ TEST_F(PostgresConnection, an_unknown_database_is_named) {
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().code, Errc::not_found);
   EXPECT_THAT(failed.error().message, ::testing::HasSubstr("no_such_database"));
+}
+
+constexpr const char* kTimeouts =
+    "SELECT string_agg(setting, ',' ORDER BY name)::text FROM pg_settings WHERE name IN ('idle_session_timeout', "
+    "'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')";
+
+/// A database whose limits are made for applications that never take long.
+class PostgresTimeouts : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    OUTBOX_NEEDS_POSTGRES();
+    database_ = std::make_unique<PostgresDatabase>(PostgresDatabase::Schema::empty);
+    Pg admin(database_->url());
+    for (
+        const PgRow& row : admin.exec(
+            "SELECT name FROM pg_settings WHERE name IN ('idle_session_timeout', 'statement_timeout', 'lock_timeout', "
+            "'idle_in_transaction_session_timeout', 'transaction_timeout')")) {
+      ++settings_;
+      (void)admin.exec("ALTER DATABASE " + database_->name() + " SET " + *row[0] + " = '77s'");
+    }
+  }
+  [[nodiscard]] std::string all(const std::string& value) const {
+    std::string text = value;
+    for (int i = 1; i < settings_; ++i) text += "," + value;
+    return text;
+  }
+  static std::string timeouts(Connection& connection) {
+    const auto rows = connection.exec(query(kTimeouts));
+    return rows ? rows->text(0, 0) : rows.error().text();
+  }
+  std::unique_ptr<PostgresDatabase> database_;
+  int settings_{0};
+};
+
+TEST_F(PostgresTimeouts, those_of_the_database_do_not_hold_for_ours) {
+  EXPECT_EQ(Pg(database_->url()).value(kTimeouts), all("77000"));
+  EXPECT_EQ(timeouts(*open_connection(database_->url())), all("0"));
+  // What the address itself says is meant for us.
+  const auto asked = open_connection(database_->url() + "&options=-c%20statement_timeout%3D5s");
+  EXPECT_THAT(timeouts(*asked), ::testing::HasSubstr("5000"));
+}
+
+TEST_F(PostgresTimeouts, behind_a_pooler_they_are_set_for_a_transaction_and_never_for_a_session) {
+  OUTBOX_NEEDS("OUTBOX_TEST_PGBOUNCER", "pgbouncer in transaction mode");
+  const std::string url = url_of_database(*environment("OUTBOX_TEST_PGBOUNCER"), database_->name());
+  const Queries queries("outbox");
+  const auto pooled = open_connection(url);
+  ASSERT_TRUE(ok(transact(*pooled, queries, [&](Connection& connection) -> Result<Decision> {
+    if (auto lifted = connection.exec(queries.no_limits); !lifted)
+      return tl::unexpected<Error>(lifted.error());
+    EXPECT_EQ(timeouts(connection).find("77000"), timeouts(connection).rfind("77000"))
+        << "only the pooler's own, idle_session_timeout";
+    return Decision::commit;
+  })));
+  EXPECT_EQ(timeouts(*open_connection(url)), all("77000"));
+}
+
+TEST_F(PostgresTimeouts, a_migration_may_take_longer_than_any_of_them) {
+  Pg admin(database_->url());
+  (void)admin.exec("ALTER DATABASE " + database_->name() + " SET lock_timeout = '1ms'");
+  const auto store = open_at(database_->url());
+  // Another migration is under way.
+  (void)admin.exec(
+      "BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('outbox:migrate:outbox', 0))");
+  auto migrated = std::async(std::launch::async, [&] { return store->migrate(); });
+  ASSERT_TRUE(eventually([&] {
+    return Pg(database_->url())
+               .value(
+                   "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+                   "AND wait_event_type = 'Lock'") == "1";
+  })) << "it does not wait";
+  (void)admin.exec("COMMIT");
+  EXPECT_TRUE(ok(migrated.get()));
 }
 
 /// Several connections through a pooler in transaction mode, so that they get each other's backends.
