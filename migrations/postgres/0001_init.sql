@@ -245,11 +245,42 @@ INSERT INTO {schema}.lane (lane) SELECT generate_series(0, 63);
 
 -- ---- Partitions
 
+-- Where the newest partition ends; null: there is none. Without the oid of the relation, which would be locked.
+CREATE FUNCTION {schema}.partitions_end() RETURNS bigint LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
+  SELECT max((regexp_match(pg_get_expr(c.relpartbound, 0::oid), 'TO \(''(\d+)''\)'))[1]::bigint)
+  FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = '{schema}.event'::regclass
+$fn$;
+
+-- Six hours of transaction ids.
+CREATE FUNCTION {schema}.partition_width() RETURNS bigint LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
+  SELECT (least(greatest(ceil(xids_per_s * 21600 / 1000000), 1), 200) * 1000000)::bigint FROM {schema}.meta
+$fn$;
+
+-- Who keeps partitions from being added, for people; their statements may hold what is in events, and are not shown.
+CREATE FUNCTION {schema}.partition_blockers() RETURNS text LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+  SELECT coalesce(string_agg(who, ', ' ORDER BY who), 'a transaction that is over now') FROM (
+    SELECT DISTINCT CASE WHEN l.pid IS NULL THEN format('prepared transaction %L of role %s', p.gid, p.owner)
+                         ELSE format('pid %s (role %s, application %s)', l.pid, a.usename, a.application_name) END AS who
+    FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+      LEFT JOIN pg_locks x ON l.pid IS NULL AND x.pid IS NULL AND x.virtualtransaction = l.virtualtransaction
+        AND x.locktype = 'transactionid'
+      LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
+    WHERE l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+      AND (l.pid IS NOT NULL OR p.gid IS NOT NULL) AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+      AND (l.relation = '{schema}.event_default'::regclass
+           OR l.relation = '{schema}.event'::regclass AND l.mode <> ALL (ARRAY['AccessShareLock', 'RowShareLock', 'RowExclusiveLock'])
+           OR l.locktype = 'advisory' AND l.objsubid = 1 AND (l.classid::bigint << 32) + l.objid::bigint
+                = hashtextextended('outbox:partitions:{name}', 0::bigint))
+    LIMIT 5) blockers
+$fn$;
+
 -- Adds partitions until the next day, or four of them, are provided for; returns their names. Runs as the owner: the relay
 -- owns nothing. CREATE and ATTACH, since CREATE .. PARTITION OF would queue every writer behind an open transaction.
--- ATTACH waits for transactions that read the default partition; it gives up after 200 ms and is tried again. When there are
--- rows in that one, ATTACH reads them all while nobody else can use it: then one partition must do until the next call.
-CREATE FUNCTION {schema}.make_partitions() RETURNS SETOF text
+-- ATTACH waits for transactions that have the default partition open, and meanwhile writers to that one wait as well: so long
+-- at most is its patience. There is no hurry while the newest partition is not in use; then it says what is in its way. When
+-- there are rows in the default partition, ATTACH reads them all while nobody else can use it: then one partition must do
+-- until the next call.
+CREATE FUNCTION {schema}.make_partitions(patience interval DEFAULT interval '200 milliseconds') RETURNS SETOF text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $fn$
 DECLARE
   here     bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
@@ -259,16 +290,22 @@ DECLARE
   stray    bigint;  -- the newest xid in the default partition
   runway   bigint;
 BEGIN
-  -- Another relay is at it.
-  IF NOT pg_try_advisory_xact_lock(hashtextextended('outbox:partitions:{name}', 0::bigint)) THEN RETURN; END IF;
+  PERFORM set_config('lock_timeout', ceil(extract(epoch FROM patience) * 1000)::bigint::text, true);
+  BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('outbox:partitions:{name}', 0::bigint));
+  EXCEPTION WHEN lock_not_available THEN
+    -- Another relay is at it, or somebody who will not give it back.
+    IF {schema}.partitions_end() - here > {schema}.partition_width() THEN RETURN; END IF;
+    RAISE EXCEPTION 'no partition could be added: the lock for it is held by %', {schema}.partition_blockers()
+      USING ERRCODE = '55P03', HINT = 'pg_stat_activity has what a session does; pg_terminate_backend() ends it';
+  END;
   UPDATE {schema}.meta SET measured_at = clock_timestamp(), measured_xid = here,
     xids_per_s = greatest((here - measured_xid) / extract(epoch FROM clock_timestamp() - measured_at),
                           xids_per_s * 0.999 ^ least(extract(epoch FROM clock_timestamp() - measured_at) / 60, 10000))
     WHERE clock_timestamp() > measured_at + interval '1 minute';
   SELECT xids_per_s INTO rate FROM {schema}.meta;
-  width := least(greatest(ceil(rate * 21600 / 1000000), 1), 200) * 1000000;
-  SELECT max((regexp_match(pg_get_expr(c.relpartbound, c.oid), 'TO \(''(\d+)''\)'))[1]::bigint) INTO top
-    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = '{schema}.event'::regclass;
+  width := {schema}.partition_width();
+  top := {schema}.partitions_end();
   SELECT xid::text::bigint INTO stray FROM ONLY {schema}.event_default ORDER BY xid DESC LIMIT 1;
   runway := top - here;
   IF top IS NULL AND stray IS NULL THEN
@@ -291,10 +328,10 @@ BEGIN
       RETURN NEXT 'event_x' || below;
     EXCEPTION WHEN lock_not_available THEN
       IF runway > width THEN RETURN; END IF;
-      RAISE EXCEPTION 'no partition could be added: an open transaction has read the event table'
-        USING ERRCODE = '55P03', HINT = 'end it (pg_locks names the holders of event_default); until then events go to the '
-                                        'default partition, which is read as a whole, under a lock, for each partition '
-                                        'that is added later';
+      RAISE EXCEPTION 'no partition could be added: the default partition is in use by %', {schema}.partition_blockers()
+        USING ERRCODE = '55P03', HINT = 'let it end: pg_stat_activity has what a session does, COMMIT PREPARED ends a prepared '
+                                        'transaction. Until then events go to the default partition, which is read as a whole, '
+                                        'under a lock, for each partition that is added later';
     END;
     EXIT WHEN stray IS NOT NULL;
   END LOOP;
@@ -611,7 +648,7 @@ CREATE TRIGGER new_event_insert INSTEAD OF INSERT ON {schema}.new_event
 
 -- ---- Who may do what
 
-REVOKE EXECUTE ON FUNCTION {schema}.make_partitions() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {schema}.make_partitions(interval) FROM PUBLIC;
 
 DO $grants$
 DECLARE
@@ -631,7 +668,7 @@ BEGIN
     ('outbox_relay', 'INSERT, UPDATE ON {schema}.subscription'),
     ('outbox_relay', 'INSERT, UPDATE, DELETE ON {schema}.relay'),
     ('outbox_relay', 'UPDATE ON {schema}.lane'),
-    ('outbox_relay', 'EXECUTE ON FUNCTION {schema}.make_partitions()'),
+    ('outbox_relay', 'EXECUTE ON FUNCTION {schema}.make_partitions(interval)'),
     ('outbox_reader', 'USAGE ON SCHEMA {schema}'),
     ('outbox_reader', 'SELECT ON ALL TABLES IN SCHEMA {schema}'),
     ('outbox_reader', 'SELECT ON SEQUENCE {schema}.event_seq')) AS granted(grantee, what)

@@ -19,6 +19,8 @@ class PartitionMaintenance final : public Maintenance {
   [[nodiscard]] Result<std::string> run() override;
 
  private:
+  [[nodiscard]] Result<Rows> add_partitions();
+
   Connection connection_;
   std::shared_ptr<const Queries> queries_;
   std::optional<std::chrono::steady_clock::time_point> last_;

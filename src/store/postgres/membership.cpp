@@ -58,7 +58,16 @@ Status LeaseMembership::beat(std::chrono::milliseconds lease) {
   return {};
 }
 
-LeaseMembership::Owner LeaseMembership::owner_of(const Rows& row) const {
+/// For the server's clock may be set back, and then a heartbeat of the past lies in the future.
+bool LeaseMembership::is_silent(const EventId& owner, std::int64_t heartbeat,
+                                std::chrono::milliseconds lease) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!seen_ || seen_->owner != owner || seen_->at != heartbeat)
+    seen_ = Heartbeat{.owner = owner, .at = heartbeat, .since = now};
+  return now - seen_->since > lease;
+}
+
+LeaseMembership::Owner LeaseMembership::owner_of(const Rows& row) {
   Owner owner{.id = std::nullopt, .generation = row.int8(0, 1), .vacant = true, .name = {}};
   if (row.is_null(0, 0)) return owner;
   owner.id = row.uuid(0, 0);
@@ -68,7 +77,9 @@ LeaseMembership::Owner LeaseMembership::owner_of(const Rows& row) const {
                                 .pid_ns = row.text(0, 6),
                                 .pid = row.int8(0, 7),
                                 .started = row.int8(0, 8)};
-  owner.vacant = row.boolean(0, 3) || is_gone(process, self_);
+  const bool silent =
+      is_silent(*owner.id, row.int8(0, 9), std::chrono::milliseconds(row.int8(0, 10)));
+  owner.vacant = row.boolean(0, 3) || silent || is_gone(process, self_);
   return owner;
 }
 

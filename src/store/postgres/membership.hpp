@@ -2,6 +2,7 @@
 // owner and the generation.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,18 +35,28 @@ class LeaseMembership final : public Membership {
   [[nodiscard]] Status join(std::chrono::milliseconds lease);
   [[nodiscard]] Status beat(std::chrono::milliseconds lease);
   [[nodiscard]] Result<Owner> look();
-  [[nodiscard]] Owner owner_of(const Rows& row) const;
+  [[nodiscard]] Owner owner_of(const Rows& row);
+  [[nodiscard]] bool is_silent(const EventId& owner, std::int64_t heartbeat,
+                               std::chrono::milliseconds lease);
   /// None: somebody was faster, or the owner lives.
   [[nodiscard]] Result<std::optional<std::int64_t>> take_over(const Owner& owner);
   [[nodiscard]] Result<std::optional<std::int64_t>> lock_vacant(Connection& connection,
                                                                 const Owner& owner);
+
+  /// A heartbeat as we first saw it, by a clock that nobody sets.
+  struct Heartbeat {
+    EventId owner;
+    std::int64_t at{0};
+    std::chrono::steady_clock::time_point since;
+  };
 
   Connection connection_;
   std::shared_ptr<const Queries> queries_;
   const std::string name_;
   const EventId id_;
   const ProcessIdentity self_{this_process()};
-  std::string place_;    ///< ctid of our row; empty: not registered.
+  std::string place_;  ///< ctid of our row; empty: not registered.
+  std::optional<Heartbeat> seen_;
   bool claimed_{false};  ///< Lanes of ours are so by a claim of this object, not of one before it.
 };
 

@@ -225,13 +225,15 @@ SELECT acked_total, filtered_total,
 FROM {schema}.settlement WHERE subscription = $1::int AND lanes <> 0 ORDER BY generation DESC, id DESC LIMIT 1)";
 
 constexpr std::string_view kRelays = R"(
-SELECT r.id, r.name, l.generation, clock_timestamp() - r.heartbeat_at <= r.lease,
+SELECT r.id, r.name, l.generation,
+       greatest(clock_timestamp() - r.heartbeat_at, r.heartbeat_at - clock_timestamp()) <= r.lease,
        to_char(r.heartbeat_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
 FROM {schema}.relay r LEFT JOIN (SELECT owner, max(generation) AS generation FROM {schema}.lane GROUP BY owner) l
   ON l.owner = r.id
 ORDER BY r.joined_at)";
 
-// ---- Membership. This server's clock decides about leases.
+// ---- Membership. This server's clock decides about leases, unless it is set back: then who waits counts by its own how long
+// a heartbeat has been the same. One in the future was written before that.
 
 // $1 id, $2 name, $3 boot id, $4 pid namespace, $5 pid, $6 process start, $7 lease in ms.
 constexpr std::string_view kJoin = R"(
@@ -254,7 +256,8 @@ WHERE id = $1::uuid RETURNING ctid::text)";
 // Who owns the lanes. One relay owns all of them, so lane 0 tells; primary keys of lane and relay.
 constexpr std::string_view kOwner = R"(
 SELECT l.owner, l.generation, r.id IS NOT NULL, coalesce(clock_timestamp() - r.heartbeat_at > r.lease, true),
-       r.name, r.boot_id, r.pid_ns, r.pid, r.started
+       r.name, r.boot_id, r.pid_ns, r.pid, r.started, r.heartbeat_at,
+       (date_part('epoch', r.lease) * 1000::float8)::bigint
 FROM {schema}.lane l LEFT JOIN {schema}.relay r ON r.id = l.owner WHERE l.lane = 0)";
 
 // $1 the owner. Its next heartbeat waits behind this lock; one that came before it is seen here.
@@ -476,11 +479,14 @@ constexpr std::string_view kSettings =
 
 // ---- Maintenance.
 
-constexpr std::string_view kMakePartitions = "SELECT {schema}.make_partitions()";
+// $1 in ms: how long it may wait for locks.
+constexpr std::string_view kMakePartitions =
+    "SELECT {schema}.make_partitions($1::bigint::float8 * interval '1 millisecond')";
 
 // Members that were killed while they waited: whoever takes over removes the owner only. One that was frozen registers again.
 constexpr std::string_view kRemoveSilent = R"(
-DELETE FROM {schema}.relay r WHERE clock_timestamp() - r.heartbeat_at > 10::float8 * r.lease
+DELETE FROM {schema}.relay r
+WHERE greatest(clock_timestamp() - r.heartbeat_at, r.heartbeat_at - clock_timestamp()) > 10::float8 * r.lease
   AND NOT EXISTS (SELECT FROM {schema}.lane l WHERE l.owner = r.id)
 RETURNING name)";
 

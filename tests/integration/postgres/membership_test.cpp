@@ -30,6 +30,13 @@ class PostgresMembership : public PostgresTest {
   void let_lease_pass() const {
     (void)connect().exec("UPDATE outbox.relay SET heartbeat_at = heartbeat_at - interval '1 hour'");
   }
+  [[nodiscard]] store::RelayRow row_of(const std::string& name) const {
+    const auto relays = (*store_->catalog())->relays().value();
+    for (const auto& relay : relays) {
+      if (relay.name == name) return relay;
+    }
+    return {};
+  }
   void subscribe(const std::string& name) const {
     ASSERT_TRUE(ok((*store_->catalog())->apply({.name = name, .sink = "null"})));
   }
@@ -48,6 +55,34 @@ TEST_F(PostgresMembership, the_first_owns_and_the_second_waits) {
       value(
           "SELECT count(*) FROM outbox.lane WHERE owner = (SELECT id FROM outbox.relay WHERE name = 'first')"),
       "64");
+}
+
+TEST_F(PostgresMembership, a_dead_owner_is_replaced_although_the_servers_clock_was_set_back) {
+  const auto first = member("first");
+  const auto second = member("second");
+  const auto before = keep(*first, milliseconds(500));
+  // As the heartbeat looks after the clock has gone back by an hour.
+  (void)connect().exec(
+      "UPDATE outbox.relay SET heartbeat_at = heartbeat_at + interval '1 hour' WHERE name = 'first'");
+  EXPECT_FALSE(second->vacant().value()) << "it may just not have renewed it yet";
+  EXPECT_FALSE(row_of("first").alive);
+  EXPECT_TRUE(eventually([&] { return second->vacant().value(); }, seconds(60)));
+  const auto after = keep(*second);
+  EXPECT_TRUE(after.owner);
+  EXPECT_GT(after.generation, before.generation);
+}
+
+TEST_F(PostgresMembership, an_owner_that_renews_is_alive_although_the_servers_clock_was_set_back) {
+  const auto first = member("first");
+  const auto second = member("second");
+  (void)keep(*first, milliseconds(500));
+  (void)connect().exec("UPDATE outbox.relay SET heartbeat_at = heartbeat_at + interval '1 hour'");
+  EXPECT_FALSE(second->vacant().value());
+  const auto until = std::chrono::steady_clock::now() + seconds(1);
+  while (std::chrono::steady_clock::now() < until) {
+    EXPECT_TRUE(keep(*first, milliseconds(60'000)).owner);
+    EXPECT_FALSE(keep(*second, milliseconds(60'000)).owner);
+  }
 }
 
 TEST_F(PostgresMembership, a_lease_that_has_passed_is_taken_over_and_the_old_owner_hears_of_it) {

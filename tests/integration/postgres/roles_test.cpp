@@ -130,7 +130,7 @@ TEST_F(PostgresRoles, a_writer_with_the_applications_role_works) {
   const Event event{.aggregate_type = "a", .aggregate_id = "1", .event_type = "E", .payload = "{}"};
   EXPECT_TRUE(ok((*writer)->write(std::span(&event, 1))));
   // What it can see of the schema is still looked at.
-  (void)admin.exec("UPDATE outbox.migration SET version = 99");
+  (void)admin.exec("UPDATE outbox.migration SET version = 99 WHERE version = 1");
   EXPECT_EQ(store->check().error().code, Errc::unsupported);
   (void)admin.exec("DROP ROLE \"" + user + "\"");
 }
