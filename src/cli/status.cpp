@@ -1,14 +1,19 @@
 // outbox status: what every subscription and relay is doing.
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/outage.hpp"
 #include "cli/exit.hpp"
+#include "cli/health.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
+#include "config/units.hpp"
 #include "store/url.hpp"
 
 namespace outbox::cli {
@@ -20,40 +25,44 @@ constexpr std::uint64_t kLargestLimit = std::numeric_limits<std::int64_t>::max()
 struct Options {
   std::uint64_t limit{100'000};
   bool json{false};
+  bool check{false};
+  std::optional<std::string> max_lag;
 };
 
-struct Line {
-  store::SubscriptionRow row;
-  store::SubscriptionProgress progress;
-};
+using Line = Health::Line;
 
 struct View {
   std::string store;
-  std::vector<Line> subscriptions;
-  std::vector<store::RelayRow> relays;
+  Health health;
+  std::vector<std::string> problems;
 };
+
+/// Only a check has a limit.
+std::optional<std::chrono::milliseconds> max_lag(const Options& options) {
+  if (!options.check && options.max_lag)
+    throw Failure(kUsage, "--max-lag: nothing is checked (hint: --check --max-lag 60s)");
+  if (!options.check) return std::nullopt;
+  const auto limit = config::parse_duration(options.max_lag.value_or("60s"));
+  if (!limit) {
+    throw Failure(kUsage, "--max-lag " + *options.max_lag +
+                              ": is not a duration (hint: " + limit.error().hint + ")");
+  }
+  return *limit;
+}
 
 View look(const Options& options, const config::Loaded& loaded) {
   const auto store = Context::checked_store(loaded);
   const auto catalog = must(store->catalog());
-  View view{
-      .store = store::shown_url(loaded.config.relay.store_url), .subscriptions = {}, .relays = {}};
+  View view{.store = store::shown_url(loaded.config.relay.store_url), .health = {}, .problems = {}};
   const auto limit = std::min(options.limit, kLargestLimit);
   for (auto& row : must(catalog->subscriptions())) {
     auto progress = must(catalog->progress(row, static_cast<std::int64_t>(limit)));
     must(catalog->add_totals(progress));
-    view.subscriptions.push_back({.row = std::move(row), .progress = std::move(progress)});
+    view.health.subscriptions.push_back({.row = std::move(row), .progress = std::move(progress)});
   }
-  view.relays = must(catalog->relays());
+  view.health.relays = must(catalog->relays());
+  view.problems = view.health.problems(max_lag(options));
   return view;
-}
-
-/// The relay's word on an active subscription, which counts while a relay is there to take it back.
-std::string trouble_of(const View& view, const store::SubscriptionRow& row) {
-  const bool told = row.state == store::SubscriptionState::active &&
-                    std::any_of(view.relays.begin(), view.relays.end(),
-                                [](const auto& relay) { return relay.owner && relay.alive; });
-  return told ? row.trouble : std::string();
 }
 
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
@@ -62,43 +71,67 @@ std::string pending_text(const store::SubscriptionProgress& progress) {
   return std::to_string(progress.pending) + (progress.pending_capped ? "+" : "");
 }
 
-void print_subscriptions(const View& view) {
-  if (view.subscriptions.empty()) {
-    print("no subscriptions (hint: outbox subscription apply -c outbox.toml)\n");
-    return;
+void add_notes(Table& table, const Health& health, const Line& line) {
+  const auto& [row, progress] = line;
+  if (!row.reason.empty()) table.note("  reason: " + row.reason);
+  if (const std::string trouble = Health::trouble_of(row); !trouble.empty()) {
+    const char* said =
+        health.somebody_delivers() ? "  waits since " : "  the last relay waited since ";
+    table.note(said + row.trouble_since + ": " + trouble);
   }
-  Table table({"SUBSCRIPTION", "STATE", "SINK", "PENDING", "LAST SETTLED", "OLDEST PENDING"});
-  for (const auto& [row, progress] : view.subscriptions) {
-    table.add({row.spec.name, store::to_string(row.state), row.spec.sink, pending_text(progress),
-               or_dash(progress.last_settled_at), or_dash(progress.oldest_pending_at)});
-    if (!row.reason.empty()) table.note("  reason: " + row.reason);
-    if (const std::string trouble = trouble_of(view, row); !trouble.empty())
-      table.note("  waits since " + row.trouble_since + ": " + trouble);
-    if (row.stopped_seq) {
-      table.note("  stopped at event " + row.stopped_event + " (seq " +
-                 std::to_string(*row.stopped_seq) + "); outbox subscription resume " +
-                 row.spec.name + " tries again");
-    }
+  if (row.stopped_seq) {
+    table.note("  stopped at event " + row.stopped_event + " (seq " +
+               std::to_string(*row.stopped_seq) + "); outbox subscription resume " + row.spec.name +
+               " tries again");
   }
-  table.print();
+  if (progress.matches_nothing()) {
+    table.note("  its filter has matched none of " + std::to_string(progress.filtered) +
+               " events; compare it with what is written: outbox subscription list");
+  }
 }
 
-void print_relays(const View& view) {
-  if (view.relays.empty()) {
-    print("no relays (hint: outbox relay)\n");
-    return;
+void print_subscriptions(const Health& health) {
+  if (health.subscriptions.empty()) return;
+  Table table(
+      {"SUBSCRIPTION", "STATE", "SINK", "PENDING", "LAG", "DELIVERED", "FILTERED", "LAST SETTLED"});
+  for (const Line& line : health.subscriptions) {
+    const auto& [row, progress] = line;
+    table.add({row.spec.name, store::to_string(row.state), row.spec.sink, pending_text(progress),
+               progress.pending == 0 ? "-" : age_text(progress.lag), std::to_string(progress.acked),
+               std::to_string(progress.filtered), or_dash(progress.last_settled_at)});
+    add_notes(table, health, line);
   }
+  table.print();
+  print("\n");
+}
+
+const char* role_of(const store::RelayRow& relay) {
+  if (!relay.alive) return "gone";
+  return relay.owner ? "delivers" : "waits";
+}
+
+void print_relays(const Health& health) {
+  if (health.relays.empty()) return;
   Table table({"RELAY", "ROLE", "ALIVE", "GENERATION", "HEARTBEAT"});
-  for (const auto& relay : view.relays) {
-    table.add({relay.name, relay.owner ? "delivers" : "waits", relay.alive ? "yes" : "no",
+  for (const auto& relay : health.relays) {
+    table.add({relay.name, role_of(relay), relay.alive ? "yes" : "no",
                std::to_string(relay.generation), or_dash(relay.heartbeat_at)});
   }
   table.print();
+  print("\n");
 }
 
-void put(Json& json, const View& view, const Line& line) {
+void print_text(const View& view, bool check) {
+  print("store {}\n\n", view.store);
+  print_subscriptions(view.health);
+  print_relays(view.health);
+  if (check) return;  // then they are the reason of its failure
+  for (const std::string& problem : view.problems) print("PROBLEM: {}\n", problem);
+}
+
+void put(Json& json, const Health& health, const Line& line) {
   const auto& [row, progress] = line;
-  const std::string trouble = trouble_of(view, row);
+  const std::string trouble = health.somebody_delivers() ? Health::trouble_of(row) : std::string();
   json.object().member("name", row.spec.name).member("state", store::to_string(row.state));
   json.member_or_null("reason", row.reason).member_or_null("trouble", trouble);
   json.member_or_null("trouble_since", trouble.empty() ? std::string() : row.trouble_since);
@@ -114,34 +147,41 @@ void put(Json& json, const View& view, const Line& line) {
       .member("generation", progress.generation);
   json.member("config_version", row.config_version)
       .member_or_null("last_settled_at", progress.last_settled_at);
-  json.member_or_null("oldest_pending_at", progress.oldest_pending_at).end();
+  json.member_or_null("oldest_pending_at", progress.oldest_pending_at).key("lag_seconds");
+  if (progress.pending > 0) {
+    json.value(in_seconds(progress.lag));
+  } else {
+    json.null();
+  }
+  json.member("matches_nothing", progress.matches_nothing()).end();
 }
 
 void print_json(const View& view) {
   Json json;
   json.object().member("store", view.store).key("subscriptions").array();
-  for (const auto& line : view.subscriptions) put(json, view, line);
+  for (const auto& line : view.health.subscriptions) put(json, view.health, line);
   json.end().key("relays").array();
-  for (const auto& relay : view.relays) {
+  for (const auto& relay : view.health.relays) {
     json.object().member("id", relay.id).member("name", relay.name).member("owner", relay.owner);
     json.member("alive", relay.alive).member("generation", relay.generation);
     json.member_or_null("heartbeat_at", relay.heartbeat_at).end();
   }
+  json.end().key("problems").array();
+  for (const std::string& problem : view.problems) json.value(problem);
   json.end().end().print();
 }
 
 int status(const Options& options, const Context& context) {
   if (options.limit == 0)
     throw Failure(kUsage, "--limit 0: nothing would be counted (hint: 1 or more)");
+  (void)max_lag(options);
   const View view = look(options, context.configuration(Subscriptions::unused));
   if (options.json) {
     print_json(view);
-    return kOk;
+  } else {
+    print_text(view, options.check);
   }
-  print("store {}\n\n", view.store);
-  print_subscriptions(view);
-  print("\n");
-  print_relays(view);
+  if (options.check && !view.problems.empty()) throw Failure(kCheckFailed, view.problems);
   return kOk;
 }
 
@@ -152,6 +192,10 @@ void add_status(Command& root, Context& context) {
   Command verb = root.verb("status", "Show what every subscription and relay is doing");
   verb.option("--limit", &options->limit, "N",
               "Count at most so many pending events per subscription");
+  verb.option("--check", &options->check, {},
+              "Exit with 3 when no relay delivers, a subscription is stopped, or one lags");
+  verb.option("--max-lag", &options->max_lag, "DURATION",
+              "With --check: how old the oldest pending event may be; 60s without it");
   verb.option("--json", &options->json, {}, "As JSON");
   verb.run([options, &context] { return status(*options, context); });
 }

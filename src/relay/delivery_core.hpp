@@ -115,6 +115,8 @@ class DeliveryCore {
   [[nodiscard]] const std::optional<Rejection>& rejection() const { return rejection_; }
   [[nodiscard]] const Error& last_failure() const { return last_failure_; }
   [[nodiscard]] int failures() const { return failures_; }
+  /// The end of the pause after the newest failure.
+  [[nodiscard]] const std::optional<TimePoint>& pause_until() const { return pause_until_; }
   /// Fetched but not settled.
   [[nodiscard]] std::size_t window_events() const { return window_events_; }
   [[nodiscard]] std::size_t window_bytes() const { return window_bytes_; }

@@ -12,6 +12,7 @@
 #include "base/backoff.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/outage.hpp"
 #include "base/thread.hpp"
 #include "event/spec.hpp"
 #include "event/utf8.hpp"
@@ -219,7 +220,7 @@ class Relay::Impl {
       const auto since = std::exchange(served_since_, {});
       const bool served_well =
           std::exchange(has_settled_, false) || (since && Clock::now() - *since >= kSoundTenure);
-      if (served_well) told_.clear();
+      if (served_well) (void)outage_.works(Clock::now());
       failures = served_well ? 1 : failures + 1;
       pause(backoff(kReconnect, failures, static_cast<std::uint64_t>(getpid())));
     }
@@ -337,10 +338,17 @@ class Relay::Impl {
     auto done = run();
     if (!done) {
       maintenance.reset();
-      log::warn("maintenance failed, it is tried again", {{"reason", done.error().text()}});
-    } else if (!done->empty()) {
-      log::info("maintenance", {{"done", *done}});
+      const std::string reason = done.error().text();
+      if (const auto repeats = maintenance_outage_.failed(reason, Clock::now())) {
+        log::warn("maintenance failed, it is tried again",
+                  {{"repeats", *repeats}, {"reason", reason}});
+      }
+      return;
     }
+    if (const auto over = maintenance_outage_.works(Clock::now())) {
+      log::info("maintenance works again", {{"down_seconds", in_seconds(over->lasted)}});
+    }
+    if (!done->empty()) log::info("maintenance", {{"done", *done}});
   }
 
   void note_trouble(const Error& error) {
@@ -348,14 +356,17 @@ class Relay::Impl {
       const std::scoped_lock lock(mutex_);
       last_error_ = error.text();
     }
-    if (told_ == error.text()) return;
-    told_ = error.text();
+    // Each time: a tenure that begins before it fails has taken it back.
+    if (error.remedy == Remedy::fix) tell_people(error);
+    const std::string reason = error.text();
+    const auto repeats = outage_.failed(reason, Clock::now());
+    if (!repeats) return;
     if (error.remedy == Remedy::fix) {
       log::error("delivery is interrupted until somebody acts, and is tried again",
-                 {{"reason", error.text()}});
-      tell_people(error);
+                 {{"repeats", *repeats}, {"reason", reason}});
     } else {
-      log::warn("delivery is interrupted, and is tried again", {{"reason", error.text()}});
+      log::warn("delivery is interrupted, and is tried again",
+                {{"repeats", *repeats}, {"reason", reason}});
     }
   }
 
@@ -424,7 +435,8 @@ class Relay::Impl {
   StopReport stop_report_{.drained = true, .abandoned = 0};
   std::optional<TimePoint> served_since_;
   bool has_settled_{false};
-  std::string told_;  ///< The trouble that was logged last.
+  Outage outage_;  ///< Of the store, or of the hold on the lanes.
+  Outage maintenance_outage_;
 
   std::mutex control_;  ///< start() and stop(), one after the other.
   mutable std::mutex mutex_;

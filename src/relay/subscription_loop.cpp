@@ -329,13 +329,21 @@ std::string SubscriptionLoop::trouble() const {
   return core_.failures() > 0 && !shown ? core_.last_failure().text() : std::string();
 }
 
-void SubscriptionLoop::publish_state() {
+void SubscriptionLoop::log_changes() {
   const Mode mode = core_.mode();
-  const bool changed = mode != logged_;
-  if (changed && mode == Mode::backing_off && core_.failures() == 1) {
-    log::warn("cannot deliver, retries",
-              {{"subscription", row_.spec.name}, {"reason", core_.last_failure().text()}});
-  } else if (changed && mode == Mode::rejected) {
+  const TimePoint now = now_steady();
+  if (mode == Mode::backing_off && core_.pause_until() != logged_pause_) {
+    logged_pause_ = core_.pause_until();
+    const std::string reason = core_.last_failure().text();
+    if (const auto repeats = outage_.failed(reason, now)) {
+      log::warn("cannot deliver, retries", {{"subscription", row_.spec.name},
+                                            {"retry_in_seconds", in_seconds(*logged_pause_ - now)},
+                                            {"repeats", *repeats},
+                                            {"reason", reason}});
+    }
+  } else if (mode == Mode::delivering && trouble().empty()) {
+    if (const auto over = outage_.works(now)) log_recovery(*over);
+  } else if (mode == Mode::rejected && logged_ != mode) {
     log::error("an event was rejected, the subscription stops",
                {{"subscription", row_.spec.name},
                 {"seq", core_.rejection()->seq},
@@ -343,6 +351,23 @@ void SubscriptionLoop::publish_state() {
                 {"reason", core_.rejection()->error.text()}});
   }
   logged_ = mode;
+}
+
+/// A sink that was opened with nothing to send has not delivered.
+void SubscriptionLoop::log_recovery(const Outage::Over& over) {
+  const log::Fields fields{{"subscription", row_.spec.name},
+                           {"down_seconds", in_seconds(over.lasted)},
+                           {"failures", over.failures}};
+  if (core_.failures() == 0) {
+    log::info("delivers again", fields);
+  } else {
+    log::info("the sink is open again, and nothing waits", fields);
+  }
+}
+
+void SubscriptionLoop::publish_state() {
+  log_changes();
+  const Mode mode = core_.mode();
   {
     const std::scoped_lock lock(box_->mutex);
     report_.state = to_string(mode);

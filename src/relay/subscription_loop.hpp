@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/outage.hpp"
 #include "event/filter.hpp"
 #include "event/render.hpp"
 #include "relay/delivery_core.hpp"
@@ -136,6 +137,8 @@ class SubscriptionLoop {
   void open_if_wanted(TimePoint now);
   void watch_trust(TimePoint now);
   void publish_state();
+  void log_changes();
+  void log_recovery(const Outage::Over& over);
   [[nodiscard]] std::string trouble() const;
   [[nodiscard]] bool is_over(TimePoint now);
   [[nodiscard]] bool trusted(TimePoint now);
@@ -169,6 +172,8 @@ class SubscriptionLoop {
   bool was_opened_{false};
   bool send_stalled_{false};
   Mode logged_{Mode::reopening};
+  Outage outage_;
+  std::optional<TimePoint> logged_pause_;
   std::optional<TimePoint> stop_by_;
   std::size_t batch_limit_{1000};  ///< What the sink may take; no more is rendered.
   std::uint64_t given_up_{0};      ///< In flight at the end of the grace period.

@@ -222,7 +222,30 @@ Status Tenure::tend() {
   auto rows = catalog_->subscriptions();
   if (!rows) return pass(rows);
   if (Status status = follow(*rows); !status) return status;
-  return tell_troubles(*rows);
+  if (Status status = tell_troubles(*rows); !status) return status;
+  return warn_of_idle_filters(*rows);
+}
+
+/// A filter with a typing error looks like one that works: nothing fails, nothing is pending. Once in a tenure.
+Status Tenure::warn_of_idle_filters(const std::vector<store::SubscriptionRow>& rows) {
+  for (const auto& row : rows) {
+    const auto found = running_.find(row.spec.name);
+    if (found == running_.end() || found->second.filter_judged) continue;
+    const SubscriptionReport here = found->second.loop->report();
+    if (here.delivered == 0 && here.filtered < store::SubscriptionProgress::kManyFiltered) continue;
+    found->second.filter_judged = true;
+    if (here.delivered > 0) continue;
+    store::SubscriptionProgress total;
+    total.id = row.id;
+    if (Status status = catalog_->add_totals(total); !status) return status;
+    if (!total.matches_nothing()) continue;
+    log::warn(
+        "the filter has matched nothing",
+        {{"subscription", row.spec.name},
+         {"filtered", total.filtered},
+         {"hint", "compare event_types, aggregate_types and match_headers with what is written"}});
+  }
+  return {};
 }
 
 /// What is in the table may be of the relay before us, so it is compared, not remembered.
@@ -272,10 +295,18 @@ Status Tenure::follow(const std::vector<store::SubscriptionRow>& rows) {
     const store::SubscriptionRow& served = running.loop->row();
     const auto row =
         std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.id == served.id; });
-    if (row == rows.end() || row->state != store::SubscriptionState::active ||
-        row->config_version != served.config_version) {
-      gone.push_back(name);
+    if (row == rows.end()) {
+      log::info("subscription was removed", {{"subscription", name}});
+    } else if (row->state != store::SubscriptionState::active) {
+      log::info("subscription rests until it is resumed", {{"subscription", name},
+                                                           {"state", store::to_string(row->state)},
+                                                           {"reason", row->reason}});
+    } else if (row->config_version != served.config_version) {
+      log::info("subscription was changed and starts again", {{"subscription", name}});
+    } else {
+      continue;
     }
+    gone.push_back(name);
   }
   for (const std::string& name : gone) retire(name);
   std::map<std::string, SubscriptionReport> at_rest;

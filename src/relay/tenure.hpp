@@ -86,6 +86,7 @@ class Tenure {
   struct Running {
     std::unique_ptr<SubscriptionLoop> loop;
     std::optional<Rejection> rejection;  ///< Reported by the loop, not yet written.
+    bool filter_judged{false};           ///< It matches something, or has been warned of.
   };
 
   void broke(const Error& error);
@@ -94,6 +95,7 @@ class Tenure {
   [[nodiscard]] Status write_rejections();
   [[nodiscard]] Status follow(const std::vector<store::SubscriptionRow>& rows);
   [[nodiscard]] Status tell_troubles(const std::vector<store::SubscriptionRow>& rows);
+  [[nodiscard]] Status warn_of_idle_filters(const std::vector<store::SubscriptionRow>& rows);
   [[nodiscard]] std::string trouble_of(const std::string& name) const;
   void retire(const std::string& name);
   void shelve(std::unique_ptr<SubscriptionLoop> loop, SubscriptionLoop::Stopped stopped);

@@ -151,8 +151,15 @@ struct SubscriptionProgress {
   std::int64_t acked{
       0};  ///< Since the beginning. What a relay settled that had lost its lanes does not count.
   std::int64_t filtered{0};
-  std::string last_settled_at;    ///< RFC 3339; empty: never.
-  std::string oldest_pending_at;  ///< created_at of the oldest unsettled event; empty: none.
+  std::string last_settled_at;       ///< RFC 3339; empty: never.
+  std::string oldest_pending_at;     ///< created_at of the oldest unsettled event; empty: none.
+  std::chrono::microseconds lag{0};  ///< The age of that event, by the store's clock.
+
+  /// So many events were looked at that a filter which matches none of them is likely a mistake.
+  [[nodiscard]] bool matches_nothing() const noexcept {
+    return acked == 0 && filtered >= kManyFiltered;
+  }
+  static constexpr std::int64_t kManyFiltered = 1000;
 
   /// `pending` was counted up to one more than the limit, which tells "so many" from "more".
   void cap_pending(std::int64_t limit) noexcept {

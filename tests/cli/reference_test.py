@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""docs/reference/settings.md is what the program says about itself."""
+"""The pages that list what is in the program are complete."""
 
+import re
 import unittest
 
 from program import Case, ROOT
@@ -11,6 +12,18 @@ class Reference(Case):
         page = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
         self.assertEqual(self.succeeds("config", "reference").out, page,
                          "run: build/outbox config reference > docs/reference/settings.md")
+
+    def test_the_operations_page_has_every_line_of_the_log(self):
+        page = (ROOT / "docs" / "guide" / "operations.md").read_text(encoding="utf-8")
+        rows = [row.split("|") for row in page.splitlines() if row.startswith("| ")]
+        call = re.compile(r'log::(info|warn|error)\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
+        found = [(level, "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', text)))
+                 for path in (ROOT / "src").rglob("*.cpp")
+                 for level, text in call.findall(path.read_text(encoding="utf-8"))]
+        self.assertGreater(len(found), 30)
+        for level, message in found:
+            level = "warning" if level == "warn" else level
+            self.assertTrue(any(row[1].strip() == level and f"`{message}`" in row[2] for row in rows), (level, message))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """outbox status."""
 
+import json
 import unittest
+import uuid
 
-from program import Case, FILE_SUBSCRIPTION, OnPostgres, OnSqlite, USAGE, jsonl
+from program import CHECK_FAILED, Case, FILE_SUBSCRIPTION, OK, OnPostgres, OnSqlite, USAGE, jsonl, signal, wait_until
 
 
 class Status:
@@ -25,7 +27,7 @@ class Status:
         self.assertEqual((row["pending"], row["pending_is_more"], row["delivered"]), (20, False, 0))
         self.assertRegex(row["oldest_pending_at"], r"^\d{4}-\d\d-\d\dT.*Z$")
         self.assertIsNone(row["stopped_event"])
-        self.assertRegex(self.succeeds("status").out, r"(?m)^orders +active +file +20 ")
+        self.assertRegex(self.succeeds("status").out, r"(?m)^orders +active +file +20 +\d+s +0 +0 +-")
 
     def test_a_limit_of_nothing_is_refused(self):
         self.fails(USAGE, "status", "--limit", "0", says="--limit 0")
@@ -60,14 +62,213 @@ class Status:
         self.assertEqual((row["state"], row["reason"], row["stopped_event"]), ("active", None, None))
 
 
+    # ---- with a relay
+
+    def row(self):
+        return self.succeeds("status", "--json").json()["subscriptions"][0]
+
+    def relay(self, name="relay.log"):
+        """A relay that has the lanes; its log in the file."""
+        log = open(self.folder / name, "w", encoding="utf-8")  # closed with the process
+        self.addCleanup(log.close)
+        process = self.spawn("relay", "--log-format", "json", stderr=log)
+        wait_until(lambda: "this relay has the lanes" in self.log_text(name), "the relay")
+        return process
+
+    def log_text(self, name="relay.log"):
+        return (self.folder / name).read_text(encoding="utf-8")
+
+    def log_lines(self, message, name="relay.log"):
+        """Only whole lines: the relay may be writing one."""
+        lines = self.log_text(name).split("\n")[:-1]
+        return [line for line in map(json.loads, lines) if line["msg"] == message]
+
+    def check(self, code, *arguments, says=()):
+        result = self.outbox("status", "--check", *arguments)
+        self.assertEqual(result.code, code, result)
+        for part in says:
+            self.assertIn(part, result.err)
+        if code == OK:
+            self.assertEqual(result.err, "")
+        return result
+
+    def enqueue(self, count=20):
+        self.succeeds("enqueue", "--jsonl", stdin=jsonl(count))
+
+    def block_the_sink(self):
+        """Its directory is not there."""
+        self.config(FILE_SUBSCRIPTION.replace('"orders.jsonl"', '"later/orders.jsonl"'))
+
+    def grow_older(self, seconds):
+        raise NotImplementedError
+
+    def test_delivered_and_filtered(self):
+        self.config(FILE_SUBSCRIPTION.replace('sink = "file"', 'sink = "file"\naggregate_types = ["order"]'))
+        self.enqueue(20)
+        self.succeeds("enqueue", "customer", "1", "CustomerMoved", "{}")
+        self.relay()
+        wait_until(lambda: self.row()["pending"] == 0, "delivery")
+        row = self.row()
+        self.assertEqual((row["delivered"], row["filtered"], row["lag_seconds"]), (20, 1, None))
+        self.assertFalse(row["matches_nothing"])
+        text = self.succeeds("status").out
+        self.assertRegex(text, r"(?m)^SUBSCRIPTION +STATE +SINK +PENDING +LAG +DELIVERED +FILTERED +LAST SETTLED$")
+        self.assertRegex(text, r"(?m)^orders +active +file +0 +- +20 +1 +20")
+        self.assertNotIn("PROBLEM", text)
+        self.assertEqual(self.log_lines("the filter has matched nothing"), [])
+
+    def test_a_filter_that_matches_nothing_is_said(self):
+        self.config(FILE_SUBSCRIPTION.replace('sink = "file"', 'sink = "file"\nevent_types = ["OrderPlacd"]'))
+        self.enqueue(1000)
+        self.relay()
+        warned = wait_until(lambda: self.log_lines("the filter has matched nothing"), "the warning")
+        self.assertEqual((len(warned), warned[0]["level"], warned[0]["subscription"], warned[0]["filtered"]),
+                         (1, "warning", "orders", 1000))
+        self.assertIn("event_types", warned[0]["hint"])
+        self.assertTrue(self.row()["matches_nothing"])
+        self.assertIn("its filter has matched none of 1000 events", self.succeeds("status").out)
+
+    def test_a_store_without_subscriptions_or_relay_fails_the_check(self):
+        result = self.check(CHECK_FAILED, says=("nobody delivers", "no subscriptions"))
+        for line in result.err.splitlines():
+            self.assertRegex(line, r"^outbox: .+ \(hint: .+\)$")
+        result = self.check(CHECK_FAILED, "--json")
+        self.assertEqual([f"outbox: {problem}" for problem in result.json()["problems"]], result.err.splitlines())
+
+    def test_nobody_delivers_is_said_loudly(self):
+        self.succeeds("subscription", "apply")
+        self.assertRegex(self.succeeds("status").out, r"(?m)^PROBLEM: nobody delivers: no relay is alive \(hint: outbox relay")
+        process = self.relay()
+        self.assertNotIn("PROBLEM", self.succeeds("status").out)
+        process.kill()
+        process.wait()
+        said = wait_until(lambda: (out := self.succeeds("status").out) and "nobody delivers" in out and out, "its end")
+        self.assertRegex(said, r"(?m)^\S+ +gone +no ")
+
+    def test_an_idle_store_with_a_relay_passes(self):
+        self.relay()
+        self.check(OK)
+        self.check(OK, "--max-lag", "0s")
+
+    def test_lag_beyond_the_limit_fails_the_check(self):
+        self.block_the_sink()
+        self.relay()
+        self.enqueue(3)
+        wait_until(lambda: self.row()["trouble"], "a word on the directory")
+        self.check(OK)
+        self.check(OK, "--max-lag", "5min")
+        self.grow_older(200)
+        row = self.row()
+        self.assertTrue(200 <= row["lag_seconds"] < 240, row)
+        self.assertRegex(self.succeeds("status").out, r"(?m)^orders +active +file +3 +3m +0 +0 +")
+        self.check(CHECK_FAILED, says=("subscription orders lags", "3m old, more than 1min", "does not exist"))
+        self.check(CHECK_FAILED, "--max-lag", "199s", "--json", says=("lags",))
+        self.check(OK, "--max-lag", "1h")
+        self.assertNotIn("PROBLEM", self.succeeds("status").out)
+
+    def test_a_stopped_subscription_fails_the_check(self):
+        self.relay()
+        self.sql(f"UPDATE {self.table} SET state = 'stopped', reason = 'too large'")
+        self.check(CHECK_FAILED, says=("subscription orders is stopped: too large", "outbox subscription resume orders"))
+        self.assertIn("PROBLEM: subscription orders is stopped", self.succeeds("status").out)
+
+    def test_a_paused_subscription_is_a_wish_and_said(self):
+        self.relay()
+        self.succeeds("subscription", "pause", "orders", "--reason", "holiday")
+        rests = wait_until(lambda: self.log_lines("subscription rests until it is resumed"), "the pause")[0]
+        self.assertEqual((rests["subscription"], rests["state"], rests["reason"]), ("orders", "paused", "holiday"))
+        self.enqueue(3)
+        self.grow_older(200)
+        result = self.check(OK)
+        self.assertRegex(result.out, r"(?m)^orders +paused +file +3 +3m ")
+        self.assertIn("reason: holiday", result.out)
+
+    def test_wrong_limits(self):
+        self.fails(USAGE, "status", "--max-lag", "60s", says="--check")
+        self.fails(USAGE, "status", "--check", "--max-lag", "soon", says="--max-lag soon")
+
+    # ---- the log of a destination that is down
+
+    def test_a_destination_that_is_down_and_well_again(self):
+        self.block_the_sink()
+        self.enqueue(3)
+        process = self.relay()
+        down = wait_until(lambda: self.log_lines("cannot deliver, retries"), "the warning")[0]
+        self.assertEqual((down["level"], down["subscription"], down["repeats"]), ("warning", "orders", 0))
+        self.assertGreater(down["retry_in_seconds"], 0)
+        self.assertIn("does not exist", down["reason"])
+        self.assertEqual(self.log_lines("delivers again"), [])
+        (self.folder / "later").mkdir()
+        again = wait_until(lambda: self.log_lines("delivers again"), "the recovery")[0]
+        self.assertEqual((again["level"], again["subscription"]), ("info", "orders"))
+        self.assertGreater(again["down_seconds"], 0)
+        self.assertGreater(again["failures"], 0)
+        self.assertEqual(len(self.log_lines("cannot deliver, retries")), 1, "repeats are left out")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(timeout=60), OK)
+
+    def test_a_file_that_was_rotated(self):
+        self.relay()
+        self.enqueue(1)
+        wait_until(lambda: self.row()["delivered"] == 1, "the first event")
+        self.assertEqual(self.log_lines("file was rotated, a new one is open"), [])
+        (self.folder / "orders.jsonl").rename(self.folder / "orders.jsonl.1")
+        self.enqueue(1)
+        wait_until(lambda: self.row()["delivered"] == 2, "the second event")
+        self.assertEqual(len(self.log_lines("file was rotated, a new one is open")), 1)
+
+
 class StatusSqlite(OnSqlite, Status, Case):
     table = "outbox_subscription"
+
+    def grow_older(self, seconds):
+        self.sql("DROP TRIGGER outbox_event_is_never_changed")
+        self.sql(f"UPDATE outbox_event SET created_at = created_at - {seconds * 1_000_000}")
 
 
 class StatusPostgres(OnPostgres, Status, Case):
     @property
     def table(self):
         return f"{self.flags[1]}.subscription"
+
+    def grow_older(self, seconds):
+        self.sql(f"UPDATE {self.flags[1]}.event SET created_at = created_at - interval '{seconds} seconds'")
+
+    def as_login(self):
+        """The URL of a login without rights."""
+        name = "cli_" + uuid.uuid4().hex[:12]
+        self.sql(f"CREATE ROLE {name} LOGIN")
+        self.addCleanup(self.sql, f"DROP OWNED BY {name}; DROP ROLE {name}")
+        return name, f"{self.store}{'&' if '?' in self.store else '?'}user={name}"
+
+    def test_a_login_without_rights_is_told_which(self):
+        name, url = self.as_login()
+        arguments = ("status", "--store", url)
+        self.fails(1, *arguments, says=("permission denied for schema", "outbox_reader"))
+        self.sql(f"GRANT USAGE ON SCHEMA {self.flags[1]} TO {name}")
+        self.fails(1, *arguments, says=("permission denied for table", "outbox_reader"))
+        self.sql(f"GRANT outbox_reader TO {name}")
+        self.succeeds(*arguments)
+
+    def test_a_right_that_was_revoked_is_the_reason(self):
+        name, url = self.as_login()
+        schema = self.flags[1]
+        self.sql(f"GRANT outbox_relay TO {name}")
+        self.succeeds("subscription", "apply")
+        log = open(self.folder / "relay.log", "w", encoding="utf-8")
+        self.addCleanup(log.close)
+        self.spawn("relay", "--log-format", "json", "--no-apply", "--store", url, stderr=log)
+        wait_until(lambda: "this relay has the lanes" in self.log_text(), "the relay")
+        self.sql(f"REVOKE SELECT ON {schema}.event FROM outbox_relay")
+        self.enqueue(1)
+        said = wait_until(lambda: (out := self.succeeds("status").out) and "permission denied" in out and out, "the reason")
+        self.assertRegex(said, r"waits since .*: .*permission denied for (table|view) event")
+        error = self.log_lines("delivery is interrupted until somebody acts, and is tried again")[0]
+        self.assertEqual(error["level"], "error")
+        self.assertIn("permission denied", error["reason"])
+        self.sql(f"GRANT SELECT ON {schema}.event TO outbox_relay")
+        wait_until(lambda: self.row()["delivered"] == 1, "the event, after the GRANT")
+        wait_until(lambda: self.row()["trouble"] is None, "the trouble to be taken back")
 
 
 if __name__ == "__main__":

@@ -217,7 +217,10 @@ Status TableCatalog::add_pending(SubscriptionProgress& progress, const Strand& s
   if (!results) return pass(results);
   const Rows& rows = (*results)[2];
   progress.pending += rows.int8(0, 0);
-  if (!rows.is_null(0, 1)) oldest_us = std::min(oldest_us, rows.time_us(0, 1));
+  if (!rows.is_null(0, 1)) {
+    oldest_us = std::min(oldest_us, rows.time_us(0, 1));
+    progress.lag = std::max(progress.lag, std::chrono::microseconds(rows.int8(0, 2)));
+  }
   return {};
 }
 

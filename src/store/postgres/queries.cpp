@@ -192,7 +192,7 @@ constexpr std::string_view kPlanSettings =
 // partitions below xmax(S1) pruned; as cheap at the head as a poll. Not sorted, so that the limit ends it; the index and the
 // partitions begin with the oldest.
 constexpr std::string_view kPendingDrained = R"(
-SELECT count(*), min(created_at) FROM (
+SELECT count(*), min(created_at), (extract(epoch FROM clock_timestamp() - min(created_at)) * 1000000)::bigint FROM (
   SELECT created_at FROM {schema}.event t WHERE t.xid >= $1::xid8 AND ($3::bigint >> t.lane::int) & 1::bigint = 1
   UNION ALL
   SELECT y.created_at FROM pg_catalog.unnest($2::xid8[]) x(xid) CROSS JOIN LATERAL
@@ -202,7 +202,7 @@ SELECT count(*), min(created_at) FROM (
 // The same in the middle of a pair: $1 S1, $2 xmin(S1), $3 lanes, $4 limit, $5 position, $6 xmax(S2), $7 xip(S2). Beyond the
 // position what was not visible in S1, by event_by_seq; up to it what was not visible in S2, by event_by_xid.
 constexpr std::string_view kPendingBegun = R"(
-SELECT count(*), min(created_at) FROM (
+SELECT count(*), min(created_at), (extract(epoch FROM clock_timestamp() - min(created_at)) * 1000000)::bigint FROM (
   (SELECT created_at FROM {schema}.event t
    WHERE t.xid >= $2::xid8 AND t.seq > $5::bigint AND NOT pg_visible_in_snapshot(t.xid, $1::pg_snapshot)
      AND ($3::bigint >> t.lane::int) & 1::bigint = 1 ORDER BY t.seq LIMIT $4::bigint)

@@ -200,7 +200,10 @@ Status FileCatalog::add_pending(SubscriptionProgress& progress, std::int64_t pos
   if (!first) return pass(first);
   auto oldest = first->bind(1, position).step();
   if (!oldest) return pass(oldest);
-  if (*oldest) progress.oldest_pending_at = time_text(first->integer(0));
+  if (*oldest) {
+    progress.oldest_pending_at = time_text(first->integer(0));
+    progress.lag = std::max(progress.lag, std::chrono::microseconds(wall_us() - first->integer(0)));
+  }
   return {};
 }
 
