@@ -2,22 +2,18 @@
 // 16 clients, synchronous commit, prepared statements; both through the same Transaction.
 #include <fmt/format.h>
 
-#include <atomic>
-#include <chrono>
 #include <outbox/postgres.hpp>
-#include <thread>
 
 #include "base/error.hpp"
 #include "bench/bench.hpp"
+#include "bench/enqueue_sql.hpp"
 #include "bench/postgres_fixture.hpp"
+#include "bench/rate.hpp"
 
 namespace outbox::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kClients = 16;
-constexpr int kAccounts = 10000;
 enum class Extra { plain_insert, event };
 
 struct Clear {
@@ -78,49 +74,12 @@ class Client {
   std::string body_ = R"({"text": ")" + std::string(188, 'x') + R"("})";
 };
 
-struct Load {
-  std::vector<std::unique_ptr<Client>> clients;
-  std::uint64_t seed{1};
-};
-
-/// Transactions per second over `seconds`.
-Result<double> rate(Load& load, Extra extra, double seconds) {
-  std::atomic<std::int64_t> done{0};
-  std::atomic<bool> stop{false};
-  std::vector<Status> results(load.clients.size());
-  std::vector<std::jthread> threads;
-  const auto start = Clock::now();
-  for (std::size_t i = 0; i < load.clients.size(); ++i) {
-    threads.emplace_back([&, i, state = load.seed * 1000 + i]() mutable {
-      while (!stop.load(std::memory_order_relaxed)) {
-        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-        const Status status =
-            load.clients[i]->transact(extra, static_cast<int>((state >> 33U) % kAccounts));
-        if (!status) {
-          results[i] = status;
-          return;
-        }
-        done.fetch_add(1, std::memory_order_relaxed);
-      }
-    });
-  }
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-  stop = true;
-  threads.clear();
-  const double taken = std::chrono::duration<double>(Clock::now() - start).count();
-  ++load.seed;
-  for (const Status& result : results) {
-    if (!result) return fail(result.error());
-  }
-  return static_cast<double>(done.load()) / taken;
-}
-
 Result<Figure> compare(const PostgresFixture& log, bool wake) {
-  Load load;
+  std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < kClients; ++i) {
     auto client = Client::open(log.options().store_url, wake);
     if (!client) return pass(client);
-    load.clients.push_back(std::move(*client));
+    clients.push_back(std::move(*client));
   }
   std::vector<double> plain;
   std::vector<double> event;
@@ -129,7 +88,10 @@ Result<Figure> compare(const PostgresFixture& log, bool wake) {
     const bool event_first = i % 2 == 0;
     for (const Extra extra : {event_first ? Extra::event : Extra::plain_insert,
                               event_first ? Extra::plain_insert : Extra::event}) {
-      auto measured = rate(load, extra, log.options().seconds / kTurns);
+      auto measured = rate(clients.size(), static_cast<std::uint64_t>(i),
+                           log.options().seconds / kTurns, [&](std::size_t client, int account) {
+                             return clients[client]->transact(extra, account);
+                           });
       if (!measured) return pass(measured);
       (extra == Extra::event ? event : plain).push_back(*measured);
     }
@@ -158,6 +120,9 @@ Result<std::vector<Figure>> bench_enqueue_postgres(const BenchOptions& options) 
     if (!figure) return pass(figure);
     figures.push_back(*figure);
   }
+  auto by_sql = measure_enqueue_sql(**fixture);
+  if (!by_sql) return pass(by_sql);
+  figures.insert(figures.end(), by_sql->begin(), by_sql->end());
   return figures;
 }
 

@@ -18,10 +18,22 @@ std::string number(double value) {
 
 }  // namespace
 
-Figure against(std::string name, double value, std::string unit, double limit, double least) {
+Figure beside(std::string name, double value, std::string unit, double limit) {
   Figure figure = stated(std::move(name), value, std::move(unit));
   figure.limit = limit;
   figure.ratio = limit > 0 ? value / limit : 0;
+  return figure;
+}
+
+Figure at_most_more(std::string name, double value, std::string unit, double limit, double more) {
+  Figure figure = beside(std::move(name), value, std::move(unit), limit);
+  figure.target = fmt::format("limit + {:.0f}", more);
+  figure.ok = value <= limit + more;
+  return figure;
+}
+
+Figure against(std::string name, double value, std::string unit, double limit, double least) {
+  Figure figure = beside(std::move(name), value, std::move(unit), limit);
   figure.target = fmt::format("ratio >= {:.2f}", least);
   figure.ok = *figure.ratio >= least;
   return figure;

@@ -21,6 +21,11 @@ struct Figure {
 /// value / limit must be at least `least`.
 [[nodiscard]] Figure against(std::string name, double value, std::string unit, double limit,
                              double least);
+/// The same without a target.
+[[nodiscard]] Figure beside(std::string name, double value, std::string unit, double limit);
+/// value must be at most `more` above its limit.
+[[nodiscard]] Figure at_most_more(std::string name, double value, std::string unit, double limit,
+                                  double more);
 [[nodiscard]] Figure at_most(std::string name, double value, std::string unit, double most);
 [[nodiscard]] Figure at_least(std::string name, double value, std::string unit, double least);
 [[nodiscard]] Figure stated(std::string name, double value, std::string unit);

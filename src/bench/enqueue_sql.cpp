@@ -1,0 +1,177 @@
+#include "bench/enqueue_sql.hpp"
+
+#include <fmt/format.h>
+#include <libpq-fe.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "bench/bench.hpp"
+#include "bench/rate.hpp"
+
+namespace outbox::bench {
+namespace {
+
+struct Way {
+  const char* name;
+  std::string sql;  ///< {0}: the schema, {1}: the account.
+};
+
+const std::string kBody = R"('{{"text": ")" + std::string(188, 'x') + R"("}}')";
+
+// The first is what the others are measured against.
+const std::array<Way, 4>& ways() {
+  static const std::array<Way, 4> all{
+      {{"plain",
+        "INSERT INTO {0}.bench_note (kind, account, body, at) VALUES ('AccountCredited', {1}, " +
+            kBody + ", now())"},
+       {"event_in",
+        "INSERT INTO {0}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers) VALUES "
+        "(gen_random_uuid(), 'account', {1}, 'AccountCredited', " +
+            kBody + ", 'application/json', '{{}}')"},
+       {"function", "SELECT {0}.enqueue('account', {1}, 'AccountCredited', " + kBody + ")"},
+       {"view",
+        "INSERT INTO {0}.new_event (aggregate_type, aggregate_id, event_type, payload) VALUES "
+        "('account', {1}, 'AccountCredited', " +
+            kBody + ")"}}};
+  return all;
+}
+
+enum class Protocol { prepared, simple };
+/// What is measured: the statement alone, or in a transaction with an UPDATE before it.
+enum class Kind { alone, business };
+
+/// One session, one way.
+class Writer {
+ public:
+  static Result<std::unique_ptr<Writer>> open(const std::string& url, const Way& way,
+                                              Protocol protocol, Kind kind) {
+    auto pg = Pg::connect(url);
+    if (!pg) return pass(pg);
+    std::unique_ptr<Writer> writer(new Writer(std::move(*pg), way, protocol, kind));
+    std::string setup =
+        kind == Kind::alone ? "SET synchronous_commit = off;" : "SET synchronous_commit = on;";
+    if (protocol == Protocol::prepared) {
+      setup += "PREPARE extra (text) AS " + fmt::format(fmt::runtime(way.sql), kSchema, "$1") +
+               ";PREPARE business (int) AS " + writer->business("$1");
+    }
+    if (Status status = writer->pg_.run(setup); !status) return pass(status);
+    return writer;
+  }
+
+  Status transact(int account) {
+    const std::string key = std::to_string(account);
+    if (kind_ == Kind::alone) return extra(key);
+    for (const Status& status : {pg_.run("BEGIN"), update(key), extra(key), pg_.run("COMMIT")}) {
+      if (!status) return status;
+    }
+    return {};
+  }
+
+ private:
+  Writer(Pg pg, const Way& way, Protocol protocol, Kind kind)
+      : pg_(std::move(pg)), way_(way), protocol_(protocol), kind_(kind) {}
+
+  static std::string business(const std::string& account) {
+    return fmt::format("UPDATE {}.bench_account SET balance = balance + 1 WHERE id = {}", kSchema,
+                       account);
+  }
+  Status update(const std::string& key) {
+    return protocol_ == Protocol::prepared ? prepared("business", key) : pg_.run(business(key));
+  }
+  Status extra(const std::string& key) {
+    if (protocol_ == Protocol::prepared) return prepared("extra", key);
+    return pg_.run(fmt::format(fmt::runtime(way_.sql), kSchema, "'" + key + "'"));
+  }
+  Status prepared(const char* name, const std::string& key) {
+    const char* const value = key.c_str();
+    PGresult* const result = PQexecPrepared(pg_.native(), name, 1, &value, nullptr, nullptr, 0);
+    const auto status = PQresultStatus(result);
+    PQclear(result);
+    if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return {};
+    return fail(Errc::internal, std::string("bench: ") + PQerrorMessage(pg_.native()));
+  }
+
+  Pg pg_;
+  const Way& way_;
+  Protocol protocol_;
+  Kind kind_;
+};
+
+/// Transactions per second of each way, as the medians of turns.
+Result<std::vector<double>> measure(const PostgresFixture& log, std::size_t clients,
+                                    Protocol protocol, Kind kind) {
+  const BenchOptions& options = log.options();
+  std::vector<std::vector<std::unique_ptr<Writer>>> writers(ways().size());
+  for (std::size_t way = 0; way < ways().size(); ++way) {
+    for (std::size_t i = 0; i < clients; ++i) {
+      auto writer = Writer::open(options.store_url, ways()[way], protocol, kind);
+      if (!writer) return pass(writer);
+      writers[way].push_back(std::move(*writer));
+    }
+  }
+  std::vector<std::vector<double>> rates(ways().size());
+  for (int turn = 0; turn < kTurns * options.repeats; ++turn) {
+    for (std::size_t i = 0; i < ways().size(); ++i) {
+      const std::size_t way = (i + static_cast<std::size_t>(turn)) % ways().size();
+      auto measured = rate(
+          clients, static_cast<std::uint64_t>(turn), options.seconds / 2 / kTurns,
+          [&](std::size_t client, int account) { return writers[way][client]->transact(account); });
+      if (!measured) return pass(measured);
+      rates[way].push_back(*measured);
+    }
+  }
+  std::vector<double> medians;
+  for (auto& of_way : rates) medians.push_back(median(std::move(of_way)));
+  return medians;
+}
+
+std::string name_of(const Way& way, Protocol protocol) {
+  return std::string("enqueue.") + way.name + (protocol == Protocol::simple ? "-simple" : "");
+}
+
+/// 16 clients, each transaction an UPDATE and an event: beside the same with a plain INSERT.
+Status with_many(const PostgresFixture& log, Protocol protocol, std::vector<Figure>& figures) {
+  auto rates = measure(log, 16, protocol, Kind::business);
+  if (!rates) return pass(rates);
+  for (std::size_t i = 1; i < ways().size(); ++i) {
+    const std::string name = name_of(ways()[i], protocol);
+    const bool bounded = protocol == Protocol::prepared && name == "enqueue.function";
+    figures.push_back(bounded ? against(name, (*rates)[i], "tx/s", rates->front(), 0.85)
+                              : beside(name, (*rates)[i], "tx/s", rates->front()));
+  }
+  return {};
+}
+
+/// One client, asynchronous commit, nothing but the event in a transaction: what it costs without anything to hide behind.
+Status with_one(const PostgresFixture& log, Protocol protocol, std::vector<Figure>& figures) {
+  auto rates = measure(log, 1, protocol, Kind::alone);
+  if (!rates) return pass(rates);
+  const auto us = [&](std::size_t way) { return 1e6 / (*rates)[way]; };
+  figures.push_back(beside(name_of(ways()[1], protocol) + ".us", us(1), "us", us(0)));
+  for (std::size_t i = 2; i < ways().size(); ++i) {
+    const std::string name = name_of(ways()[i], protocol) + ".us";
+    figures.push_back(protocol == Protocol::prepared ? at_most_more(name, us(i), "us", us(1), 40)
+                                                     : beside(name, us(i), "us", us(0)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Figure>> measure_enqueue_sql(const PostgresFixture& log) {
+  std::vector<Figure> figures;
+  for (const auto& with : {with_many, with_one}) {
+    for (const Protocol protocol : {Protocol::prepared, Protocol::simple}) {
+      log.say(fmt::format("enqueue by SQL, {}, {}", with == with_many ? "16 clients" : "1 client",
+                          protocol == Protocol::prepared ? "prepared" : "by simple protocol"));
+      if (Status status = with(log, protocol, figures); !status) return pass(status);
+    }
+  }
+  return figures;
+}
+
+}  // namespace outbox::bench
