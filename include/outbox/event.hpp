@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -54,7 +55,7 @@ struct Event {
   /// Names are RFC 9110 tokens, unique without regard to case. They are passed on as they are; `traceparent` and
   /// `tracestate` are no exception, and never made. Names that begin with `outbox-` are ours.
   std::vector<Header> headers{};
-  /// The caller's own id, for example to make a retried request harmless. Default: a new UUIDv7.
+  /// The caller's own id. No constraint keeps ids apart: two events with one id are both delivered. Default: a new UUIDv7.
   std::optional<EventId> id{};
   /// The media type of the payload. When it is JSON ("application/json" or "...+json") the payload must parse as JSON.
   /// Empty: not said. Default: application/json.
@@ -62,6 +63,9 @@ struct Event {
   /// Take an advisory lock on the key, for writers that do not lock the aggregate themselves (PostgreSQL only).
   /// Default: the setting `outbox.lock_key` of the session, which is off unless somebody set it.
   std::optional<bool> lock_key{};
+  /// When it happened, for events that are imported later; in the years 1 to 9999, from a clock's now() with
+  /// std::chrono::floor. It changes neither order nor delivery. Default: the moment it is written (created_at).
+  std::optional<std::chrono::sys_time<std::chrono::microseconds>> occurred_at{};
 };
 
 /// Limits checked at the door. The same limits are checked by the SQL functions and the command line.
@@ -87,6 +91,8 @@ struct EventView {
   std::string_view headers;       ///< A JSON object of strings.
   std::int64_t created_at_us{
       0};  ///< When it was written, by the writer's database. Unit: microseconds since 1970, UTC.
+  /// When it happened, where the writer said so; none: when it was written. Same unit.
+  std::optional<std::int64_t> occurred_at_us{};
 };
 
 }  // namespace outbox

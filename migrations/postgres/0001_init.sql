@@ -96,9 +96,8 @@ INSERT INTO {schema}.witness VALUES (pg_current_xact_id());
 
 -- A UUID of version 7 (RFC 9562): 48 bits of milliseconds before random bits.
 CREATE FUNCTION {schema}.new_id() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SAFE
-  RETURN encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING
-    substring(int8send((date_part('epoch', clock_timestamp()) * 1000)::bigint) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1),
-    'hex')::uuid;
+  RETURN overlay(gen_random_uuid()::text
+                 PLACING '0' || to_hex((date_part('epoch', clock_timestamp()) * 1000)::bigint) || '7' FROM 1 FOR 15)::uuid;
 
 -- The lane of an event: equal keys are in one lane; events without a key spread by their id. Never change it.
 CREATE FUNCTION {schema}.lane_of(aggregate_type text, aggregate_id text, id uuid) RETURNS smallint
@@ -136,7 +135,8 @@ CREATE TABLE {schema}.event (
   payload         bytea NOT NULL,
   content_type    text,
   headers         jsonb NOT NULL,
-  created_at      timestamptz NOT NULL DEFAULT clock_timestamp()
+  created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+  occurred_at     timestamptz  -- as the writer said; null: when it was written
 ) PARTITION BY RANGE (xid);
 ALTER SEQUENCE {schema}.event_seq OWNED BY {schema}.event.seq;
 CREATE INDEX event_by_seq ON {schema}.event (seq);
@@ -339,8 +339,9 @@ END
 $fn$;
 SELECT {schema}.make_partitions();
 
--- ---- Writing, from any language, in the caller's transaction. What is called from outside has a search_path of its own; the
--- rest runs under that one.
+-- ---- Writing, from any language, in the caller's transaction. A search_path of their own would make up a fifth of what
+-- enqueue() and new_event cost, so these two name everything in full and have their expressions in is_plain() and new_id(),
+-- which are parsed here and become part of their caller's. What they call for all but plain events has one.
 
 -- application/json, or anything that ends in +json.
 CREATE FUNCTION {schema}.is_json_type(content_type text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -380,7 +381,7 @@ BEGIN
 END
 $fn$;
 
-CREATE FUNCTION {schema}.check_headers(field text, headers jsonb) RETURNS void LANGUAGE plpgsql AS $fn$
+CREATE FUNCTION {schema}.check_headers(field text, headers jsonb, content_type text) RETURNS void LANGUAGE plpgsql AS $fn$
 DECLARE
   header  record;
   bytes   integer := 0;
@@ -400,6 +401,8 @@ BEGIN
     ELSIF lower(header.key) LIKE 'outbox-%' THEN
       PERFORM {schema}.refuse(format('%s: ''%s'' is reserved: names that begin with outbox- are set by outbox itself',
                                      field, header.key));
+    ELSIF lower(header.key) = 'content-type' AND content_type <> '' THEN
+      PERFORM {schema}.refuse(field || ': content-type is said twice', 'set the argument content_type instead of a header');
     ELSIF header.value ~ '[\r\n]' THEN
       PERFORM {schema}.refuse(format('%s: the value of ''%s'' contains a line break', field, header.key));
     ELSIF lower(header.key) = ANY (seen) THEN
@@ -416,51 +419,72 @@ BEGIN
 END
 $fn$;
 
--- Checks everything of an event; `at` names its place among several. The settings outbox.payload_limit (bytes) and
--- outbox.lock_key may be set for a session, a role or a database.
+-- Years that RFC 3339 can write.
+CREATE FUNCTION {schema}.is_time(moment timestamptz) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN moment >= '0001-01-01 00:00:00+00'::timestamptz AND moment < '10000-01-01 00:00:00+00'::timestamptz;
+
+-- The settings outbox.payload_limit (bytes) and outbox.lock_key may be set for a session, a role or a database.
+CREATE FUNCTION {schema}.payload_limit() RETURNS integer LANGUAGE sql STABLE
+  RETURN coalesce(nullif(current_setting('outbox.payload_limit', true), '')::integer, 1048576);
+
+-- Whether to lock the key, for writers that do not lock the aggregate themselves.
+CREATE FUNCTION {schema}.wants_lock(lock_key boolean) RETURNS boolean LANGUAGE sql STABLE
+  RETURN coalesce(lock_key, nullif(current_setting('outbox.lock_key', true), '')::boolean, false);
+
+-- True for nearly every event: all is right with it and nothing but the INSERT is to be done. What it is not sure of,
+-- check_event() looks at. One expression, because PL/pgSQL sets up each one anew in each transaction.
+CREATE FUNCTION {schema}.is_plain(aggregate_type text, aggregate_id text, event_type text, payload_bytes integer,
+                                  headers jsonb, content_type text, lock_key boolean, occurred_at timestamptz)
+RETURNS boolean LANGUAGE sql STABLE
+  RETURN coalesce(
+    btrim(aggregate_type, E' \t\r\n\013\f') <> '' AND btrim(event_type, E' \t\r\n\013\f') <> ''
+    AND greatest(octet_length(aggregate_type), octet_length(aggregate_id), octet_length(event_type)) <= 255
+    AND concat(aggregate_type, aggregate_id, event_type) !~ '[\x01-\x1f\x7f-\x9f]'
+    AND payload_bytes <= {schema}.payload_limit()
+    AND (content_type IS NULL OR content_type = 'application/json')
+    AND (headers IS NULL OR headers = '{}' OR octet_length(headers::text) <= 255  -- so no name is longer than that
+         AND headers::text ~ '^\{(?:"[-_.0-9a-z]+": "[^"\\\x01-\x1f\x7f]*"(?:, |\}$))+$'
+         AND headers::text !~ '"outbox-|"content-type"')
+    AND (occurred_at IS NULL OR {schema}.is_time(occurred_at))
+    AND NOT {schema}.wants_lock(lock_key), false);
+
+-- Checks everything of an event; `at` names its place among several.
 CREATE FUNCTION {schema}.check_event(at text, aggregate_type text, aggregate_id text, event_type text, payload bytea,
-                                     headers jsonb, content_type text, known_json boolean) RETURNS void
+                                     headers jsonb, content_type text, occurred_at timestamptz) RETURNS void
 LANGUAGE plpgsql AS $fn$
 DECLARE
-  most  integer := coalesce(nullif(current_setting('outbox.payload_limit', true), '')::integer, 1048576);
+  most  integer := {schema}.payload_limit();
 BEGIN
-  -- One look at an event that has nothing wrong.
-  IF (btrim(aggregate_type, E' \t\r\n\013\f') <> '' AND btrim(event_type, E' \t\r\n\013\f') <> ''
-      AND octet_length(aggregate_type) <= 255 AND octet_length(aggregate_id) <= 255 AND octet_length(event_type) <= 255
-      AND aggregate_type || aggregate_id || event_type !~ '[\x01-\x1f\x7f-\x9f]') IS NOT TRUE THEN
-    PERFORM {schema}.check_text(at || 'aggregate_type', aggregate_type, true);
-    PERFORM {schema}.check_text(at || 'aggregate_id', aggregate_id, false);
-    PERFORM {schema}.check_text(at || 'event_type', event_type, true);
+  PERFORM {schema}.check_text(at || 'aggregate_type', aggregate_type, true);
+  PERFORM {schema}.check_text(at || 'aggregate_id', aggregate_id, false);
+  PERFORM {schema}.check_text(at || 'event_type', event_type, true);
+  PERFORM {schema}.check_text(at || 'content_type', content_type, false);
+  IF content_type !~ '^([-!#$%&''*+.^_`|~0-9A-Za-z]+/[-!#$%&''*+.^_`|~0-9A-Za-z]+[ \t]*(;[ -~]*)?)?$' THEN
+    PERFORM {schema}.refuse(at || 'content_type: is not a media type',
+                            'write type/subtype, for example application/json, or leave it empty');
   END IF;
-  IF content_type <> 'application/json' THEN
-    PERFORM {schema}.check_text(at || 'content_type', content_type, false);
-    IF content_type !~ '^([-!#$%&''*+.^_`|~0-9A-Za-z]+/[-!#$%&''*+.^_`|~0-9A-Za-z]+[ \t]*(;[ -~]*)?)?$' THEN
-      PERFORM {schema}.refuse(at || 'content_type: is not a media type',
-                              'write type/subtype, for example application/json, or leave it empty');
-    END IF;
+  PERFORM {schema}.check_headers(at || 'headers', headers, content_type);
+  IF NOT {schema}.is_time(occurred_at) THEN
+    PERFORM {schema}.refuse(at || 'occurred_at: lies outside the years 1 to 9999');
   END IF;
-  IF headers <> '{}' THEN PERFORM {schema}.check_headers(at || 'headers', headers); END IF;
   IF payload IS NULL THEN PERFORM {schema}.refuse(at || 'payload: is null'); END IF;
   IF octet_length(payload) > most THEN
     PERFORM {schema}.refuse(format('%spayload: is %s bytes, at most %s are allowed', at, octet_length(payload), most),
                             'store large content elsewhere and send a reference to it');
   END IF;
-  IF NOT known_json AND {schema}.is_json_type(content_type) AND NOT {schema}.is_json(payload) THEN
+  IF {schema}.is_json_type(content_type) AND NOT {schema}.is_json(payload) THEN
     PERFORM {schema}.refuse(at || 'payload: is not JSON',
                             format('the content type is %s; set another one for other payloads', content_type));
   END IF;
 END
 $fn$;
 
--- Whether to lock the key, for writers that do not lock the aggregate themselves.
-CREATE FUNCTION {schema}.wants_lock(lock_key boolean) RETURNS boolean LANGUAGE sql STABLE
-  RETURN coalesce(lock_key, nullif(current_setting('outbox.lock_key', true), '')::boolean, false);
-
 CREATE FUNCTION {schema}.key_lock(aggregate_type text, aggregate_id text) RETURNS bigint LANGUAGE sql IMMUTABLE
   RETURN hashtextextended(aggregate_id, hashtextextended(aggregate_type, hashtextextended('outbox:key:{name}', 0::bigint)));
 
 -- What the rule below writes as the lane of an event that may not be: it raises.
-CREATE FUNCTION {schema}.no_lane(id uuid, aggregate_type text, aggregate_id text, event_type text, content_type text)
+CREATE FUNCTION {schema}.no_lane(id uuid, aggregate_type text, aggregate_id text, event_type text, payload bytea,
+                                 content_type text, headers jsonb, occurred_at timestamptz)
 RETURNS smallint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $fn$
 BEGIN
   IF id IS NULL THEN PERFORM {schema}.refuse('id: is null'); END IF;
@@ -469,7 +493,15 @@ BEGIN
   PERFORM {schema}.check_text('aggregate_id', aggregate_id, false);
   PERFORM {schema}.check_text('event_type', event_type, true);
   PERFORM {schema}.check_text('content_type', content_type, false);
-  PERFORM {schema}.refuse('payload: is null or larger than 67108864 bytes');
+  IF payload IS NULL THEN PERFORM {schema}.refuse('payload: is null'); END IF;
+  IF octet_length(payload) > 67108864 THEN
+    PERFORM {schema}.refuse(format('payload: is %s bytes, at most 67108864 are allowed', octet_length(payload)));
+  END IF;
+  IF headers IS NULL THEN PERFORM {schema}.refuse('headers: is null', 'write {} for none'); END IF;
+  IF octet_length(headers::text) > 1048576 THEN
+    PERFORM {schema}.refuse(format('headers: is %s bytes, at most 1048576 are allowed', octet_length(headers::text)));
+  END IF;
+  PERFORM {schema}.refuse('occurred_at: lies outside the years 1 to 9999');
 END
 $fn$;
 
@@ -479,71 +511,93 @@ $fn$;
 -- stands for an expression of the writer's, which must be computed once, or what is written is not what was checked.
 CREATE VIEW {schema}.event_in AS
   SELECT NULL::uuid AS id, NULL::text AS aggregate_type, NULL::text AS aggregate_id, NULL::text AS event_type,
-         NULL::bytea AS payload, NULL::text AS content_type, NULL::jsonb AS headers
+         NULL::bytea AS payload, NULL::text AS content_type, NULL::jsonb AS headers, NULL::timestamptz AS occurred_at
   WHERE false;
 CREATE RULE append AS ON INSERT TO {schema}.event_in DO INSTEAD
-  INSERT INTO {schema}.event (lane, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
+  INSERT INTO {schema}.event (lane, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
   SELECT CASE WHEN e.aggregate_type <> '' AND e.event_type <> '' AND octet_length(e.payload) <= 67108864
                    AND greatest(octet_length(e.aggregate_type), octet_length(e.aggregate_id),
                                 octet_length(e.event_type), octet_length(e.content_type)) <= 255
-                   AND e.id IS NOT NULL AND e.aggregate_id IS NOT NULL
+                   AND e.id IS NOT NULL AND e.aggregate_id IS NOT NULL AND octet_length(e.headers::text) <= 1048576
+                   AND (e.occurred_at IS NULL OR {schema}.is_time(e.occurred_at))
               THEN {schema}.lane_of(e.aggregate_type, e.aggregate_id, e.id)
-              ELSE {schema}.no_lane(e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.content_type) END,
-         e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers
+              ELSE {schema}.no_lane(e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type,
+                                    e.headers, e.occurred_at) END,
+         e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers, e.occurred_at
   FROM LATERAL (SELECT NEW.id, NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.content_type,
-                       NEW.headers) e;
+                       NEW.headers, NEW.occurred_at) e;
 
-CREATE FUNCTION {schema}.append_event(aggregate_type text, aggregate_id text, event_type text, payload bytea,
-                                      headers jsonb, id uuid, content_type text, lock_key boolean, known_json boolean)
-RETURNS uuid LANGUAGE plpgsql AS $fn$
+-- The bytes of a payload that is given as JSON: that JSON, but the characters of a string whose content type is another.
+CREATE FUNCTION {schema}.json_payload(payload json, content_type text) RETURNS bytea LANGUAGE sql STABLE
+  RETURN convert_to(CASE WHEN json_typeof(payload) = 'string' AND NOT {schema}.is_json_type(content_type)
+                         THEN payload #>> '{}' ELSE payload::text END, 'UTF8');
+
+-- For every event that is not plain: says what is wrong, or does what is to be done.
+CREATE FUNCTION {schema}.append_event(aggregate_type text, aggregate_id text, event_type text, payload bytea, given_as_json boolean,
+                                      headers jsonb, id uuid, content_type text, lock_key boolean, occurred_at timestamptz)
+RETURNS uuid LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $fn$
 BEGIN
   aggregate_id := coalesce(aggregate_id, '');
   headers := coalesce(headers, '{}');
-  PERFORM {schema}.check_event('', aggregate_type, aggregate_id, event_type, payload, headers, content_type, known_json);
+  content_type := coalesce(content_type, 'application/json');
+  IF given_as_json THEN payload := {schema}.json_payload(convert_from(payload, 'UTF8')::json, content_type); END IF;
+  PERFORM {schema}.check_event('', aggregate_type, aggregate_id, event_type, payload, headers, content_type, occurred_at);
   IF aggregate_id <> '' AND {schema}.wants_lock(lock_key) THEN
     PERFORM pg_advisory_xact_lock({schema}.key_lock(aggregate_type, aggregate_id));
   END IF;
   id := coalesce(id, {schema}.new_id());
-  INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
-    VALUES (id, aggregate_type, aggregate_id, event_type, payload, nullif(content_type, ''), headers);
+  INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
+    VALUES (id, aggregate_type, aggregate_id, event_type, payload, nullif(content_type, ''), headers, occurred_at);
   RETURN id;
 END
 $fn$;
 
-CREATE FUNCTION {schema}.enqueue(aggregate_type text, aggregate_id text, event_type text, payload jsonb,
-                                 headers jsonb DEFAULT '{}', id uuid DEFAULT NULL, content_type text DEFAULT NULL,
-                                 lock_key boolean DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $fn$
-BEGIN
-  RETURN {schema}.append_event(aggregate_type, aggregate_id, event_type, convert_to(payload::text, 'UTF8'), headers, id,
-                               coalesce(content_type, 'application/json'), lock_key, true);
-END
-$fn$;
-
--- An untyped literal comes here. One that holds a JSON object or array is JSON, as its writer meant it; any other text
--- says nothing about itself.
-CREATE FUNCTION {schema}.enqueue(aggregate_type text, aggregate_id text, event_type text, payload text,
-                                 headers jsonb DEFAULT '{}', id uuid DEFAULT NULL, content_type text DEFAULT NULL,
-                                 lock_key boolean DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $fn$
+-- enqueue(aggregate_type, aggregate_id, event_type, payload, headers, id, content_type, lock_key, occurred_at). One function
+-- for each type of the payload, with a key that is text (an untyped literal or parameter also comes here) and one that is a
+-- number, a uuid or anything else that is no array. They differ in nothing else, and call nothing for a plain event.
+DO $make$
 DECLARE
-  bytes  bytea := convert_to(payload, 'UTF8');
-  json   boolean := content_type IS NULL AND payload ~ '^[ \t\r\n]*[[{]' AND {schema}.is_json(bytes);
+  key   text;
+  kind  record;
 BEGIN
-  RETURN {schema}.append_event(aggregate_type, aggregate_id, event_type, bytes, headers, id,
-                               CASE WHEN json THEN 'application/json' ELSE content_type END, lock_key, json);
-END
-$fn$;
-
-CREATE FUNCTION {schema}.enqueue(aggregate_type text, aggregate_id text, event_type text, payload bytea,
+  FOREACH key IN ARRAY ARRAY['text', 'anynonarray'] LOOP
+    FOR kind IN SELECT * FROM (VALUES
+        ('text',  'payload', 'pg_catalog.convert_to(payload, ''UTF8'')', ' AND payload::pg_catalog.json IS NOT NULL'),
+        ('bytea', 'pg_catalog.convert_from(payload, ''UTF8'')', 'payload',
+                  ' AND pg_catalog.convert_from(payload, ''UTF8'')::pg_catalog.json IS NOT NULL'),
+        ('json',  'payload::pg_catalog.text', 'pg_catalog.convert_to(payload::pg_catalog.text, ''UTF8'')', ''),
+        ('jsonb', 'payload::pg_catalog.text', 'pg_catalog.convert_to(payload::pg_catalog.text, ''UTF8'')', '')
+      ) AS k(type, as_text, as_bytes, is_json) LOOP
+      EXECUTE format($enqueue$
+CREATE FUNCTION {schema}.enqueue(aggregate_type text, aggregate_id %1$s, event_type text, payload %2$s,
                                  headers jsonb DEFAULT '{}', id uuid DEFAULT NULL, content_type text DEFAULT NULL,
-                                 lock_key boolean DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp AS $fn$
+                                 lock_key boolean DEFAULT NULL, occurred_at timestamptz DEFAULT NULL) RETURNS uuid
+LANGUAGE plpgsql AS $fn$
+DECLARE
+  plain  pg_catalog.bool;
 BEGIN
-  RETURN {schema}.append_event(aggregate_type, aggregate_id, event_type, payload, headers, id, content_type, lock_key,
-                               false);
+  BEGIN
+    plain := {schema}.is_plain(aggregate_type, aggregate_id::pg_catalog.text, event_type, pg_catalog.octet_length(%3$s),
+                               headers, content_type, lock_key, occurred_at)%5$s;
+  EXCEPTION WHEN data_exception OR statement_too_complex THEN
+    NULL;  -- it is not JSON, or not in UTF-8
+  END;
+  IF plain THEN
+    id := coalesce(id, {schema}.new_id());
+    INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
+      VALUES (id, aggregate_type, coalesce(aggregate_id::pg_catalog.text, ''), event_type, %4$s, 'application/json',
+              coalesce(headers, '{}'), occurred_at);
+    RETURN id;
+  END IF;
+  RETURN {schema}.append_event(aggregate_type, aggregate_id::pg_catalog.text, event_type, %4$s, %6$L, headers, id,
+                               content_type, lock_key, occurred_at);
 END
-$fn$;
+$fn$
+$enqueue$, key, kind.type, kind.as_text, kind.as_bytes, kind.is_json, kind.is_json = '');
+    END LOOP;
+  END LOOP;
+END
+$make$;
 
 -- The members of one event of enqueue_many(): known, of the right type, and what is needed is there.
 CREATE FUNCTION {schema}.check_members(at text, event jsonb) RETURNS void LANGUAGE plpgsql AS $fn$
@@ -555,7 +609,8 @@ BEGIN
     IF member.key = 'lock_key' THEN
       CONTINUE WHEN member.type IN ('boolean', 'null');
       PERFORM {schema}.refuse(at || 'lock_key: is neither true nor false');
-    ELSIF member.key IN ('aggregate_type', 'aggregate_id', 'event_type', 'content_type', 'id', 'payload_base64') THEN
+    ELSIF member.key IN ('aggregate_type', 'aggregate_id', 'event_type', 'content_type', 'id', 'payload_base64',
+                         'occurred_at') THEN
       CONTINUE WHEN member.type IN ('string', 'null');
       PERFORM {schema}.refuse(at || member.key || ': is not a string');
     END IF;
@@ -570,12 +625,24 @@ BEGIN
     PERFORM {schema}.refuse(at || 'payload_base64: is not base64');
   ELSIF event ->> 'id' !~ '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' THEN
     PERFORM {schema}.refuse(at || 'id: is not a UUID');
+  ELSIF event ->> 'occurred_at'
+        !~ '^\d{4}-\d\d-\d\d[Tt ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?([Zz]|[-+]([01]\d|2[0-3]):[0-5]\d)$' THEN
+    PERFORM {schema}.refuse(at || 'occurred_at: is not a time', 'RFC 3339, for example 2026-01-05T08:09:12.5Z');
   END IF;
 END
 $fn$;
 
--- An array of objects with the members of enqueue's arguments; a payload that is a string is its characters,
--- payload_base64 carries bytes. All or none, in the order of the array; returns the ids in that order.
+-- The form is checked before; the server knows the days of the months.
+CREATE FUNCTION {schema}.time_of(moment text, field text) RETURNS timestamptz LANGUAGE plpgsql AS $fn$
+BEGIN
+  RETURN moment::timestamptz;
+EXCEPTION WHEN datetime_field_overflow THEN
+  PERFORM {schema}.refuse(field || ': is not a time');
+END
+$fn$;
+
+-- An array of objects with the members of enqueue's arguments; payload_base64 carries bytes. All or none, in the order of
+-- the array; returns the ids in that order.
 CREATE FUNCTION {schema}.enqueue_many(events jsonb, lock_key boolean DEFAULT NULL) RETURNS SETOF uuid
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
@@ -587,37 +654,39 @@ DECLARE
   bodies   bytea[] := '{}';
   media    text[] := '{}';
   heads    jsonb[] := '{}';
+  times    timestamptz[] := '{}';
   locks    bigint[] := '{}';
   body     bytea;
-  medium   text;
+  happened timestamptz;
 BEGIN
   IF jsonb_typeof(events) IS DISTINCT FROM 'array' THEN PERFORM {schema}.refuse('events: is not a JSON array'); END IF;
   FOR e IN SELECT value AS j, format('event %s: ', ordinality - 1) AS at, coalesce(value ->> 'aggregate_id', '') AS key,
                   coalesce(nullif(value -> 'headers', 'null'), '{}') AS headers,
-                  jsonb_typeof(value -> 'payload') <> 'string' AS is_json
+                  coalesce(value ->> 'content_type', 'application/json') AS medium
            FROM jsonb_array_elements(events) WITH ORDINALITY LOOP
     PERFORM {schema}.check_members(e.at, e.j);
-    body := coalesce(decode(e.j ->> 'payload_base64', 'base64'),
-                     convert_to(CASE WHEN e.is_json THEN (e.j -> 'payload')::text ELSE e.j ->> 'payload' END, 'UTF8'));
-    medium := coalesce(e.j ->> 'content_type', CASE WHEN e.is_json THEN 'application/json' END);
-    PERFORM {schema}.check_event(e.at, e.j ->> 'aggregate_type', e.key, e.j ->> 'event_type', body, e.headers, medium,
-                                 coalesce(e.is_json, false));
+    body := coalesce(decode(e.j ->> 'payload_base64', 'base64'), {schema}.json_payload((e.j -> 'payload')::json, e.medium));
+    happened := {schema}.time_of(e.j ->> 'occurred_at', e.at || 'occurred_at');
+    PERFORM {schema}.check_event(e.at, e.j ->> 'aggregate_type', e.key, e.j ->> 'event_type', body, e.headers, e.medium,
+                                 happened);
     ids := ids || coalesce((e.j ->> 'id')::uuid, {schema}.new_id());
     types := types || (e.j ->> 'aggregate_type');
     keys := keys || e.key;
     names := names || (e.j ->> 'event_type');
     bodies := bodies || body;
-    media := media || nullif(medium, '');
+    media := media || nullif(e.medium, '');
     heads := heads || e.headers;
+    times := times || happened;
     IF e.key <> '' AND {schema}.wants_lock(coalesce((e.j ->> 'lock_key')::boolean, lock_key)) THEN
       locks := locks || {schema}.key_lock(e.j ->> 'aggregate_type', e.key);
     END IF;
   END LOOP;
   -- In one order everywhere, so that two of us cannot wait for each other.
   PERFORM pg_advisory_xact_lock(k) FROM (SELECT DISTINCT unnest(locks) AS k ORDER BY 1 OFFSET 0) l;
-  INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
-    SELECT a, b, c, d, x, y, z
-    FROM unnest(ids, types, keys, names, bodies, media, heads) WITH ORDINALITY u(a, b, c, d, x, y, z, place) ORDER BY place;
+  INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
+    SELECT a, b, c, d, x, y, z, t
+    FROM unnest(ids, types, keys, names, bodies, media, heads, times) WITH ORDINALITY u(a, b, c, d, x, y, z, t, place)
+    ORDER BY place;
   RETURN QUERY SELECT unnest(ids);
 END
 $fn$;
@@ -630,16 +699,24 @@ CREATE DOMAIN {schema}.new_event_text AS text
 -- For ORMs and generated SQL: INSERT INTO new_event (...) VALUES (...) [RETURNING id]. Always empty when read.
 CREATE VIEW {schema}.new_event AS
   SELECT NULL::{schema}.new_event_text AS aggregate_type, NULL::text AS aggregate_id, NULL::text AS event_type, NULL::jsonb AS payload,
-         NULL::jsonb AS headers, NULL::uuid AS id, NULL::text AS content_type
+         NULL::jsonb AS headers, NULL::uuid AS id, NULL::text AS content_type, NULL::timestamptz AS occurred_at
   WHERE false;
 
 CREATE FUNCTION {schema}.insert_new_event() RETURNS trigger LANGUAGE plpgsql AS $fn$
 BEGIN
-  NEW.aggregate_id := coalesce(NEW.aggregate_id, '');
-  NEW.headers := coalesce(NEW.headers, '{}');
-  NEW.content_type := coalesce(NEW.content_type, 'application/json');
-  NEW.id := {schema}.enqueue(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.headers, NEW.id,
-                             NEW.content_type);
+  IF {schema}.is_plain(NEW.aggregate_type::pg_catalog.text, NEW.aggregate_id, NEW.event_type,
+                       pg_catalog.octet_length(NEW.payload::pg_catalog.text), NEW.headers, NEW.content_type, NULL,
+                       NEW.occurred_at) THEN
+    NEW.id := coalesce(NEW.id, {schema}.new_id());
+    INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
+      VALUES (NEW.id, NEW.aggregate_type, coalesce(NEW.aggregate_id, ''), NEW.event_type,
+              pg_catalog.convert_to(NEW.payload::pg_catalog.text, 'UTF8'), 'application/json', coalesce(NEW.headers, '{}'),
+              NEW.occurred_at);
+  ELSE
+    NEW.id := {schema}.append_event(NEW.aggregate_type, NEW.aggregate_id, NEW.event_type,
+                                    pg_catalog.convert_to(NEW.payload::pg_catalog.text, 'UTF8'), true, NEW.headers, NEW.id,
+                                    NEW.content_type, NULL, NEW.occurred_at);
+  END IF;
   RETURN NEW;
 END
 $fn$;

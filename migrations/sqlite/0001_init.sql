@@ -33,10 +33,11 @@ CREATE TABLE outbox_event (
   headers         TEXT NOT NULL DEFAULT '{}',
   created_at      INTEGER NOT NULL
                   DEFAULT (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000),
+  occurred_at     INTEGER,  -- as the writer said, in the same unit; null: when it was written
   CONSTRAINT outbox_event_limits CHECK (
     typeof(id) || typeof(payload) = 'blobblob' AND length(id) = 16 AND length(payload) <= 67108864
     AND aggregate_type <> '' AND event_type <> ''
-    AND length(aggregate_type || aggregate_id || event_type || content_type) <= 1020)
+    AND length(aggregate_type || aggregate_id || event_type || content_type) <= 1020 AND length(headers) <= 1048576)
 );
 
 CREATE TRIGGER outbox_event_is_never_changed BEFORE UPDATE ON outbox_event
@@ -105,9 +106,10 @@ CREATE UNIQUE INDEX outbox_relay_one_owner ON outbox_relay (owner) WHERE owner =
 --   INSERT INTO outbox_new_event (aggregate_type, aggregate_id, event_type, payload, headers)
 --   VALUES ('order', '42', 'OrderPlaced', '{"total": 12.5}', '{}');
 -- Optional: headers (default '{}'), id (UUID as text or 16 bytes; default: a new UUIDv7), content_type (default
--- application/json: the payload must then be JSON; '' says nothing about the payload).
+-- application/json: the payload must then be JSON; '' says nothing about the payload), occurred_at (RFC 3339 text, kept to the
+-- millisecond, or microseconds since 1970; default: when it is written).
 CREATE VIEW outbox_new_event AS
-  SELECT aggregate_type, aggregate_id, event_type, payload, headers, id, content_type FROM outbox_event;
+  SELECT aggregate_type, aggregate_id, event_type, payload, headers, id, content_type, occurred_at FROM outbox_event;
 
 CREATE TRIGGER outbox_new_event_insert INSTEAD OF INSERT ON outbox_new_event
 BEGIN
@@ -202,11 +204,25 @@ BEGIN
       THEN NULL
     ELSE RAISE(ABORT, 'id: is not a UUID')
   END;
+  SELECT CASE
+    WHEN typeof(NEW.occurred_at) = 'text'
+         AND (NEW.occurred_at NOT GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9][T ][0-9][0-9]:[0-9][0-9]:[0-9][0-9]*[Z0-9]'
+              OR NEW.occurred_at NOT GLOB '*Z' AND NEW.occurred_at NOT GLOB '*[-+][0-9][0-9]:[0-9][0-9]'
+              OR julianday(NEW.occurred_at) IS NULL)
+      THEN RAISE(ABORT, 'occurred_at: is not a time (RFC 3339, for example 2026-01-05T08:09:12.5Z)')
+    WHEN typeof(NEW.occurred_at) NOT IN ('text', 'integer', 'null')
+      THEN RAISE(ABORT, 'occurred_at: must be text or microseconds since 1970')
+    WHEN us < -62135596800000000 OR us >= 253402300800000000
+      THEN RAISE(ABORT, 'occurred_at: lies outside the years 1 to 9999')
+  END
+  FROM (SELECT CASE typeof(NEW.occurred_at)
+                 WHEN 'text' THEN CAST(round((julianday(NEW.occurred_at) - 2440587.5) * 86400000.0) AS INTEGER) * 1000
+                 ELSE NEW.occurred_at END AS us);
 
   -- hex: the id as 32 digits. A new UUIDv7 is 48 bits of milliseconds, the version 7, 12 random bits, the variant 10 in
   -- binary and 62 random bits. bytes: all bytes in order, since SQLite has no unhex() before 3.41; joining blobs with
   -- || gives their bytes as text, which the CAST turns back.
-  INSERT INTO outbox_event (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
+  INSERT INTO outbox_event (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
   SELECT CASE WHEN typeof(NEW.id) = 'blob' THEN NEW.id ELSE CAST(
            substr(bytes, 1 + 16 * (instr(digits, substr(hex,  1, 1)) - 1) + instr(digits, substr(hex,  2, 1)) - 1, 1) ||
            substr(bytes, 1 + 16 * (instr(digits, substr(hex,  3, 1)) - 1) + instr(digits, substr(hex,  4, 1)) - 1, 1) ||
@@ -226,7 +242,10 @@ BEGIN
            substr(bytes, 1 + 16 * (instr(digits, substr(hex, 31, 1)) - 1) + instr(digits, substr(hex, 32, 1)) - 1, 1)
          AS BLOB) END,
          NEW.aggregate_type, coalesce(CAST(NEW.aggregate_id AS TEXT), ''), NEW.event_type,
-         CAST(NEW.payload AS BLOB), coalesce(NEW.content_type, 'application/json'), coalesce(NEW.headers, '{}')
+         CAST(NEW.payload AS BLOB), coalesce(NEW.content_type, 'application/json'), coalesce(NEW.headers, '{}'),
+         CASE typeof(NEW.occurred_at)
+           WHEN 'text' THEN CAST(round((julianday(NEW.occurred_at) - 2440587.5) * 86400000.0) AS INTEGER) * 1000
+           ELSE NEW.occurred_at END
   FROM (SELECT CASE
                  WHEN typeof(NEW.id) = 'text' THEN lower(replace(NEW.id, '-', ''))
                  ELSE printf('%012x', CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ||

@@ -11,6 +11,7 @@
 #include "cli/signals.hpp"
 #include "cli/verbs.hpp"
 #include "config/text_file.hpp"
+#include "event/time_text.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -25,6 +26,7 @@ struct Options {
   std::vector<std::string> headers;
   std::optional<std::string> id;
   std::optional<std::string> content_type;
+  std::optional<std::string> occurred_at;
   std::optional<std::string> jsonl;
   bool ids{false};
   bool json{false};
@@ -51,6 +53,15 @@ Header parse_header(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+std::chrono::sys_time<std::chrono::microseconds> parse_time(const std::string& text) {
+  const auto us = event::read_time(text);
+  if (!us)
+    throw Failure(kUsage,
+                  "--occurred-at " + text +
+                      ": is not a time (hint: RFC 3339, for example 2026-01-05T08:09:12.5Z)");
+  return std::chrono::sys_time<std::chrono::microseconds>(std::chrono::microseconds(*us));
+}
+
 Event make_event(const Options& options) {
   if (!options.payload) {
     throw Failure(
@@ -64,6 +75,7 @@ Event make_event(const Options& options) {
   for (const auto& header : options.headers) event.headers.push_back(parse_header(header));
   if (options.id) event.id = must(EventId::parse(*options.id));
   if (options.content_type) event.content_type = *options.content_type;
+  if (options.occurred_at) event.occurred_at = parse_time(*options.occurred_at);
   must(validate(event));
   return event;
 }
@@ -88,7 +100,8 @@ int enqueue_one(const Options& options, const Context& context) {
 
 int enqueue(const Options& options, const Context& context) {
   if (!options.jsonl) return enqueue_one(options, context);
-  if (options.aggregate_type || !options.headers.empty() || options.id || options.content_type) {
+  if (options.aggregate_type || !options.headers.empty() || options.id || options.content_type ||
+      options.occurred_at) {
     throw Failure(
         kUsage,
         "--jsonl takes everything from the lines: outbox enqueue (hint: leave the other arguments out)");
@@ -109,7 +122,7 @@ int enqueue(const Options& options, const Context& context) {
 
 constexpr const char* kFooter = R"(A line of JSON:
   {"aggregate_type": "order", "aggregate_id": "42", "event_type": "OrderPlaced", "payload": {"total": 12.5},
-   "headers": {"trace": "a1"}, "id": "...", "content_type": "..."}
+   "headers": {"trace": "a1"}, "id": "...", "content_type": "...", "occurred_at": "2026-01-05T08:09:12.5Z"}
 Up to 1000 lines or 4 MiB are one transaction. When a line is bad nothing of its transaction is written, and the message says
 how many events were committed before and with which line to go on.
 
@@ -130,6 +143,8 @@ void add_enqueue(Command& root, Context& context) {
   verb.option("--id", &options->id, "UUID", "The event's id; else a new one");
   verb.option("--content-type", &options->content_type, "TYPE",
               "Media type of the payload; else application/json");
+  verb.option("--occurred-at", &options->occurred_at, "TIME",
+              "When it happened, RFC 3339; else now");
   verb.option_or("--jsonl", &options->jsonl, "-", "FILE",
                  "One event per line, from the file or from stdin");
   verb.option("--ids", &options->ids, {},

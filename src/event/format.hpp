@@ -27,8 +27,8 @@ void format_raw(Draft& draft);
 /// One JSON envelope with everything, and the same headers.
 void format_json(Draft& draft);
 
-/// The headers of both: outbox-id, outbox-seq, outbox-type, outbox-aggregate-type, content-type when it is known, then the
-/// event's own. Uses draft.content_type.
+/// The headers of both: outbox-id, outbox-seq, outbox-time, outbox-type, outbox-aggregate-type, content-type when it is known,
+/// then the event's own. Uses draft.content_type.
 void add_attribute_headers(Draft& draft);
 
 [[nodiscard]] std::span<const std::string_view> format_names();

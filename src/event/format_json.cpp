@@ -53,7 +53,7 @@ std::string_view envelope(const EventView& event, Arena& arena) {
   out.append(",\"aggregateId\":");
   append_json_string(out, event.aggregate_id);
   out.append(",\"occurredAt\":\"");
-  write_time(event.created_at_us, out.extend(kTimeChars));
+  write_time(happened_us(event), out.extend(kTimeChars));
   out.append("\",\"seq\":");
   append_seq(out, event.seq);
   out.push_back(',');

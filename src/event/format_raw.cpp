@@ -5,6 +5,7 @@
 #include "event/format.hpp"
 #include "event/headers.hpp"
 #include "event/id.hpp"
+#include "event/time_text.hpp"
 
 namespace outbox::event {
 namespace {
@@ -24,13 +25,16 @@ void drop_second_content_type(std::vector<HeaderView>& headers, std::size_t firs
 void add_attribute_headers(Draft& draft) {
   const EventView& event = draft.event;
   auto& headers = draft.headers;
-  char* const text = draft.arena.allocate(kIdChars + kLongestSeq);
+  char* const text = draft.arena.allocate(kIdChars + kTimeChars + kLongestSeq);
   write_id(event.id, text);
-  char* const seq = text + kIdChars;
+  char* const time = text + kIdChars;
+  write_time(happened_us(event), time);
+  char* const seq = time + kTimeChars;
   const char* const seq_end = std::to_chars(seq, seq + kLongestSeq, event.seq).ptr;
   headers.push_back({.name = "outbox-id", .value = {text, kIdChars}});
   headers.push_back(
       {.name = "outbox-seq", .value = {seq, static_cast<std::size_t>(seq_end - seq)}});
+  headers.push_back({.name = "outbox-time", .value = {time, kTimeChars}});
   headers.push_back({.name = "outbox-type", .value = event.event_type});
   headers.push_back({.name = "outbox-aggregate-type", .value = event.aggregate_type});
   if (!draft.content_type.empty())

@@ -6,9 +6,11 @@
 
 #include "base/error.hpp"
 #include "event/base64.hpp"
+#include "event/content_type.hpp"
 #include "event/json_scan.hpp"
 #include "event/json_write.hpp"
 #include "event/text_rules.hpp"
+#include "event/time_text.hpp"
 
 namespace outbox::event {
 namespace {
@@ -47,10 +49,9 @@ class Reader {
     if (!given("payload") && !bytes) return bad("payload", "is missing");
     if (given("payload") && bytes)
       return bad("payload", "is given twice: as payload and as payload_base64");
-    if (content_type_) {
-      event_.content_type = std::move(*content_type_);
-    } else if (!json_payload_) {
-      event_.content_type.clear();
+    if (!bytes) {
+      const bool text = is_string(payload_) && !is_json_type(event_.content_type);
+      event_.payload = text ? characters(payload_) : std::string(payload_);
     }
     return std::move(event_);
   }
@@ -76,12 +77,11 @@ class Reader {
     return value == "null" ? Status{} : text(name, value, event_.aggregate_id);
   }
   Status content_type(const std::string& name, std::string_view value) {
-    return value == "null" ? Status{} : text(name, value, content_type_.emplace());
+    return value == "null" ? Status{} : text(name, value, event_.content_type);
   }
 
   Status payload(const std::string&, std::string_view value) {
-    json_payload_ = !is_string(value);
-    event_.payload = json_payload_ ? std::string(value) : characters(value);
+    payload_ = value;
     return {};
   }
 
@@ -116,7 +116,15 @@ class Reader {
     return {};
   }
 
-  static constexpr std::array<std::pair<std::string_view, Member>, 9> kMembers{{
+  Status occurred_at(const std::string& name, std::string_view value) {
+    if (value == "null") return {};
+    const auto us = is_string(value) ? read_time(characters(value)) : std::nullopt;
+    if (!us) return bad(name, "is not a time", "RFC 3339, for example 2026-01-05T08:09:12.5Z");
+    event_.occurred_at.emplace(std::chrono::microseconds(*us));
+    return {};
+  }
+
+  static constexpr std::array<std::pair<std::string_view, Member>, 10> kMembers{{
       {"aggregate_type", &Reader::aggregate_type},
       {"aggregate_id", &Reader::aggregate_id},
       {"event_type", &Reader::event_type},
@@ -126,6 +134,7 @@ class Reader {
       {"id", &Reader::id},
       {"content_type", &Reader::content_type},
       {"lock_key", &Reader::lock_key},
+      {"occurred_at", &Reader::occurred_at},
   }};
 
   [[nodiscard]] bool given(std::string_view name) const {
@@ -136,8 +145,8 @@ class Reader {
   }
 
   Event event_;
-  std::optional<std::string> content_type_;
-  bool json_payload_{false};
+  std::string_view
+      payload_;  ///< As it stands in the line: what it means depends on the content type.
   std::array<bool, kMembers.size()> seen_{};
 };
 

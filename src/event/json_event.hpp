@@ -8,9 +8,9 @@
 namespace outbox::event {
 
 /// {"aggregate_type": "order", "aggregate_id": "42", "event_type": "OrderPlaced", "payload": {...},
-///  "headers": {"k": "v"}, "id": "uuid", "content_type": "application/json"}. A payload that is not a string is taken
-/// byte for byte as it stands in the line; a string payload is its characters, and the content type is then not JSON by
-/// default. "payload_base64" carries bytes. An unknown member is an error that names the nearest known one.
+///  "headers": {"k": "v"}, "id": "uuid", "content_type": "application/json", "occurred_at": "2026-01-05T08:09:12Z"}.
+/// The payload is that JSON, byte for byte as it stands in the line; but a string whose content type is not JSON is its
+/// characters. "payload_base64" carries bytes. An unknown member is an error that names the nearest known one.
 [[nodiscard]] Result<Event> parse_event(std::string_view line);
 
 /// The headers of an event as a JSON object of strings, and back.

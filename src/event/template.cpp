@@ -67,6 +67,8 @@ std::string_view Template::value(const Part& part, const EventView& event, Arena
     case Field::content_type: return event.content_type;
     case Field::created_at:
       return in_arena(arena, kTimeChars, [&](char* to) { write_time(event.created_at_us, to); });
+    case Field::occurred_at:
+      return in_arena(arena, kTimeChars, [&](char* to) { write_time(happened_us(event), to); });
     case Field::header: return find_header(event.headers, part.text, arena);
   }
   return {};

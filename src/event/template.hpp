@@ -1,7 +1,7 @@
 // Texts made from an event, like {aggregate_type|lower}.events: topics, keys and headers of a subscription.
 //
-//   {FIELD}            aggregate_type, aggregate_id, event_type, id, seq, content_type, created_at (RFC 3339, UTC,
-//                      microseconds), header:NAME (empty when the event has no such header)
+//   {FIELD}            aggregate_type, aggregate_id, event_type, id, seq, content_type, created_at and occurred_at
+//                      (RFC 3339, UTC, microseconds), header:NAME (empty when the event has no such header)
 //   {FIELD|FILTER...}  lower, upper, kebab (OrderPlaced -> order-placed), snake (OrderPlaced -> order_placed)
 //   {{ and }}          the braces themselves
 //
@@ -38,6 +38,7 @@ class Template {
     seq,
     content_type,
     created_at,
+    occurred_at,
     header,
   };
   enum class Filter : std::uint8_t { lower, upper, kebab, snake };

@@ -43,7 +43,7 @@ class TemplateParser {
   using Field = Template::Field;
   using Filter = Template::Filter;
 
-  static constexpr std::array<std::pair<std::string_view, Field>, 8> kFields{{
+  static constexpr std::array<std::pair<std::string_view, Field>, 9> kFields{{
       {"aggregate_type", Field::aggregate_type},
       {"aggregate_id", Field::aggregate_id},
       {"event_type", Field::event_type},
@@ -51,6 +51,7 @@ class TemplateParser {
       {"seq", Field::seq},
       {"content_type", Field::content_type},
       {"created_at", Field::created_at},
+      {"occurred_at", Field::occurred_at},
       {"header:NAME", Field::header},
   }};
   static constexpr std::array<std::pair<std::string_view, Filter>, 4> kFilters{{

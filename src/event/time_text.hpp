@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <outbox/event.hpp>
+#include <string_view>
 
 namespace outbox::event {
 
@@ -12,5 +15,23 @@ inline constexpr std::size_t kTimeChars = 27;
 /// Writes exactly kTimeChars characters, no terminator. What lies outside the years 0 to 9999, which the form cannot hold,
 /// becomes its first or last moment.
 void write_time(std::int64_t us_since_1970, char* to) noexcept;
+
+/// RFC 3339 with an offset ("2024-05-01T14:34:56.5+02:00"), in microseconds since 1970; digits beyond are dropped. None
+/// when it is anything else or lies outside the years 1 to 9999.
+[[nodiscard]] std::optional<std::int64_t> read_time(std::string_view text);
+
+/// Whether it lies in the years 1 to 9999, which all stores can hold and RFC 3339 can write.
+[[nodiscard]] bool is_time(std::int64_t us_since_1970) noexcept;
+
+/// When the event happened, as far as is known.
+[[nodiscard]] inline std::int64_t happened_us(const EventView& event) noexcept {
+  return event.occurred_at_us.value_or(event.created_at_us);
+}
+
+/// The moment that an event to enqueue says.
+[[nodiscard]] inline std::optional<std::int64_t> occurred_us(const Event& event) {
+  if (!event.occurred_at) return std::nullopt;
+  return event.occurred_at->time_since_epoch().count();
+}
 
 }  // namespace outbox::event

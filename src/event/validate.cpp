@@ -12,6 +12,7 @@
 #include "event/headers.hpp"
 #include "event/json_scan.hpp"
 #include "event/text_rules.hpp"
+#include "event/time_text.hpp"
 
 namespace outbox {
 namespace {
@@ -93,6 +94,8 @@ Status validate(const Event& event, const EventLimits& limits) {
   if (auto status = event::check_content_type("content_type", event.content_type); !status)
     return status;
   if (auto status = check_headers(event, limits); !status) return status;
+  if (event.occurred_at && !event::is_time(*event::occurred_us(event)))
+    return fail(Errc::invalid_argument, "occurred_at: lies outside the years 1 to 9999");
   return check_payload(event, limits);
 }
 

@@ -8,6 +8,7 @@
 #include "event/id.hpp"
 #include "event/json_scan.hpp"
 #include "event/json_write.hpp"
+#include "event/time_text.hpp"
 #include "event/utf8.hpp"
 
 namespace outbox::sink {
@@ -66,6 +67,9 @@ void append_event(std::string& out, const EventView& event) {
   append_member(out, ",\"aggregate_type\":", event.aggregate_type);
   append_member(out, ",\"aggregate_id\":", event.aggregate_id);
   append_member(out, ",\"event_type\":", event.event_type);
+  char time[event::kTimeChars];
+  event::write_time(event::happened_us(event), time);
+  append_member(out, ",\"occurred_at\":", {time, sizeof time});
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ import subprocess
 import unittest
 import uuid
 
-from program import BINARY, Case, ERROR, INTERRUPTED, OnPostgres, OnSqlite, USAGE, jsonl, signal, wait_until
+from program import BINARY, Case, ERROR, FILE_SUBSCRIPTION, INTERRUPTED, OnPostgres, OnSqlite, USAGE, jsonl, signal, wait_until
 
 ARGUMENTS = ("enqueue", "order", "42", "OrderPlaced")
 
@@ -56,6 +56,7 @@ class Enqueue:
                                       ((*ARGUMENTS, "{}", "--header", "x"), USAGE, "--header name=value"),
                                       ((*ARGUMENTS, "{}", "--header", "a b=c"), ERROR, "headers"),
                                       ((*ARGUMENTS, "@nope"), ERROR, "nope"),
+                                      ((*ARGUMENTS, "{}", "--occurred-at", "now"), USAGE, "2026-01-05T08:09:12.5Z"),
                                       (ARGUMENTS, USAGE, "PAYLOAD"),
                                       ((*ARGUMENTS, "{}", "--jsonl"), USAGE, "--jsonl")):
             result = self.outbox(*self.at_store(*arguments))
@@ -63,6 +64,42 @@ class Enqueue:
             self.assertEqual(len(result.err.splitlines()), 1, result)
             self.assertIn(says, result.err)
         self.assertEqual(self.events(), 0)
+
+    def ways_in(self, payload, text, content_type):
+        """Each way to enqueue `payload`, a JSON text, or `text`, the same as the characters that are to be delivered."""
+        line = {"aggregate_type": "a", "event_type": "b", "payload": json.loads(payload)}
+        said = () if content_type is None else ("--content-type", content_type)
+        if content_type is not None:
+            line["content_type"] = content_type
+        self.enqueue("a", "", "b", text, *said)
+        self.enqueue("a", "", "b", "-", *said, stdin=text)
+        self.enqueue("--jsonl", stdin=json.dumps(line))
+        return 3 + self.sql_ways_in(line, text, content_type)
+
+    def test_a_json_string_means_the_same_in_every_way(self):
+        for payload, text, content_type in (('"hi"', '"hi"', None), ('"hi"', '"hi"', "application/json"),
+                                            ('"hi"', '"hi"', "a/b+json"), ('"hi"', "hi", "text/plain"), ('"hi"', "hi", ""),
+                                            ('{"a": "hi"}', '{"a": "hi"}', "text/plain")):
+            before = self.events()
+            count = self.ways_in(payload, text, content_type)
+            stored = self.stored()[before:]
+            self.assertEqual(stored, [(text, "application/json" if content_type is None else content_type)] * count)
+
+    def test_it_may_have_happened_before(self):
+        self.enqueue(*ARGUMENTS[1:], "{}", "--occurred-at", "2001-02-03T05:05:06.789012+01:00")
+        line = {"aggregate_type": "a", "event_type": "b", "payload": 1, "occurred_at": "2001-02-03T04:05:06.789012Z"}
+        self.enqueue("--jsonl", stdin=json.dumps(line))
+        self.config(FILE_SUBSCRIPTION)
+        process = self.spawn("relay", "-c", "outbox.toml")
+        lines = wait_until(lambda: (found := (self.folder / "orders.jsonl")).exists() and len(found.read_text().splitlines()) == 2
+                           and found.read_text().splitlines(), "two lines")
+        process.send_signal(signal.SIGTERM)
+        process.wait(timeout=30)
+        for text in lines:
+            delivered = json.loads(text)
+            self.assertEqual(delivered["occurred_at"], "2001-02-03T04:05:06.789012Z")
+            self.assertEqual(delivered["headers"]["outbox-time"], "2001-02-03T04:05:06.789012Z")
+            self.assertEqual(delivered["headers"]["outbox-seq"], str(delivered["seq"]))
 
     def test_lines_from_stdin(self):
         result = self.enqueue_file(jsonl(2500))
@@ -118,7 +155,8 @@ class Enqueue:
         self.bad_line('{"aggregate_type": "a", "evnt_type": "b", "payload": 1}', "evnt_type", "event_type")
         self.bad_line('{"aggregate_type": "", "event_type": "b", "payload": 1}', "aggregate_type")
         self.bad_line('{"aggregate_type": "a", "event_type": "b"}', "payload: is missing")
-        self.bad_line('{"aggregate_type": "a", "event_type": "b", "payload": "x", "content_type": "application/json"}', "payload")
+        self.bad_line('{"aggregate_type": "a", "event_type": "b", "payload_base64": "eA=="}', "payload: is not JSON")
+        self.bad_line('{"aggregate_type": "a", "event_type": "b", "payload": 1, "occurred_at": "now"}', "occurred_at: is not a time")
 
     def test_a_bad_first_line_writes_nothing(self):
         self.fails(ERROR, *self.at_store("enqueue", "--jsonl"), stdin="x\n" + jsonl(10),
@@ -219,6 +257,17 @@ class Enqueue:
 
 
 class EnqueueSqlite(OnSqlite, Enqueue, Case):
+    def sql_ways_in(self, line, text, content_type):
+        with sqlite3.connect(self.folder / "shop.db") as database:
+            for payload in (text, text.encode()):
+                database.execute("INSERT INTO outbox_new_event (aggregate_type, event_type, payload, content_type)"
+                                 " VALUES ('a', 'b', ?, ?)", (payload, content_type))
+        return 2
+
+    def stored(self):
+        return [(payload.decode(), content_type) for payload, content_type in
+                self.sql("SELECT payload, content_type FROM outbox_event ORDER BY seq")]
+
     def through_the_view(self, content_type, headers="{}"):
         """What is wrong, or none."""
         with sqlite3.connect(self.folder / "shop.db") as database:
@@ -239,7 +288,22 @@ class EnqueueSqlite(OnSqlite, Enqueue, Case):
 
 
 class EnqueuePostgres(OnPostgres, Enqueue, Case):
-    pass
+    def sql_ways_in(self, line, text, content_type):
+        schema, json_text = self.flags[1], json.dumps(line["payload"])
+        said = "NULL" if content_type is None else f"'{content_type}'"
+        ways = [f"SELECT {schema}.enqueue('a', '', 'b', '{payload}'::{kind}, content_type => {said})"
+                for payload, kind in ((text, "text"), (text, "bytea"), (json_text, "json"), (json_text, "jsonb"))]
+        ways.append(f"SELECT {schema}.enqueue_many('[{json.dumps(line)}]')")
+        ways.append(f"INSERT INTO {schema}.new_event (aggregate_type, event_type, payload, content_type)"
+                    f" VALUES ('a', 'b', '{json_text}', {said})")
+        for way in ways:
+            self.sql(way)
+        return len(ways)
+
+    def stored(self):
+        rows = self.sql(f"SELECT json_build_array(convert_from(payload, 'UTF8'), coalesce(content_type, ''))"
+                        f" FROM {self.flags[1]}.event ORDER BY seq")
+        return [tuple(json.loads(row)) for row in rows.splitlines()]
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "event/json_event.hpp"
+#include "event/time_text.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -30,7 +31,7 @@ std::size_t size_of(const Event& event) {
 Step one(const Queries& queries, const Event& event, const EventId& id) {
   Step step{.query = may_lock(event) ? &queries.insert_event : &queries.insert_event_unlocked,
             .params = {}};
-  step.params.reserve(8);
+  step.params.reserve(9);
   step.params.push_back(Param::uuid(id));
   for (const std::string* text :
        {&event.aggregate_type, &event.aggregate_id, &event.event_type, &event.payload}) {
@@ -39,6 +40,7 @@ Step one(const Queries& queries, const Event& event, const EventId& id) {
   step.params.push_back(event.content_type.empty() ? Param::null()
                                                    : Param::borrowed(event.content_type));
   step.params.push_back(Param::text(headers_of(event)));
+  step.params.push_back(Param::time_us(event::occurred_us(event)));
   if (may_lock(event))
     step.params.push_back(event.lock_key ? Param::boolean(*event.lock_key) : Param::null());
   return step;
@@ -69,6 +71,7 @@ Step many(const Queries& queries, std::span<const Event> events, std::span<const
   ArrayParam payloads(Element::bytea);
   ArrayParam media(Element::text);
   ArrayParam headers(Element::text);
+  ArrayParam times(Element::timestamptz);
   for (std::size_t i = 0; i < events.size(); ++i) {
     const Event& event = events[i];
     uuids.add(
@@ -83,10 +86,11 @@ Step many(const Queries& queries, std::span<const Event> events, std::span<const
       media.add(event.content_type);
     }
     headers.add(headers_of(event));
+    times.add_time_us(event::occurred_us(event));
   }
   return Step{.query = &queries.insert_events,
               .params = {uuids.take(), types.take(), keys.take(), names.take(), payloads.take(),
-                         media.take(), headers.take()}};
+                         media.take(), headers.take(), times.take()}};
 }
 
 }  // namespace

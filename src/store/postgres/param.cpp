@@ -21,6 +21,10 @@ Param Param::boolean(bool value) {
   return Param(Kind::binary, std::string(1, value ? '\1' : '\0'));
 }
 
+Param Param::time_us(std::optional<std::int64_t> value) {
+  return value ? int8(*value - wire::kEpochUs) : null();
+}
+
 Param Param::uuid(const EventId& value) {
   return Param(Kind::binary, std::string(value.bytes.begin(), value.bytes.end()));
 }
@@ -63,6 +67,14 @@ void ArrayParam::add(std::string_view bytes) {
 }
 
 void ArrayParam::add(std::int64_t value) { add(big_endian(value)); }
+
+void ArrayParam::add_time_us(std::optional<std::int64_t> value) {
+  if (value) {
+    add(*value - wire::kEpochUs);
+  } else {
+    add_null();
+  }
+}
 
 void ArrayParam::add_null() {
   wire::append(bytes_, std::int32_t{-1});

@@ -20,6 +20,8 @@ class Param {
   [[nodiscard]] static Param int8(std::int64_t value);
   [[nodiscard]] static Param int8(std::optional<std::int64_t> value);
   [[nodiscard]] static Param boolean(bool value);
+  /// timestamptz. Unit: microseconds since 1970, UTC.
+  [[nodiscard]] static Param time_us(std::optional<std::int64_t> value);
   [[nodiscard]] static Param uuid(const EventId& value);
   /// bytea, or the bytes of a text.
   [[nodiscard]] static Param bytes(std::string value) {
@@ -59,6 +61,7 @@ class ArrayParam {
     bytea = 17,
     int8 = 20,
     text = 25,
+    timestamptz = 1184,
     uuid = 2950,
     xid8 = 5069
   };
@@ -66,6 +69,7 @@ class ArrayParam {
   explicit ArrayParam(Element element);
   void add(std::string_view bytes);
   void add(std::int64_t value);  ///< int8
+  void add_time_us(std::optional<std::int64_t> value);
   void add_null();
   [[nodiscard]] Param take();
 

@@ -92,24 +92,24 @@ SELECT (SELECT count(*) = 2 AND bool_and(xmin = x::xid AND x < pg_snapshot_xmax(
 // $1 id, $2 aggregate_type, $3 aggregate_id, $4 event_type, $5 payload, $6 content_type, $7 headers, $8 lock_key: null means
 // what the session's setting says. The sub-select runs before the row's seq is taken, so that the key is locked first.
 constexpr std::string_view kInsertEvent = R"(
-INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
-SELECT $1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text, $7::jsonb
-FROM (SELECT CASE WHEN coalesce($8::boolean, nullif(current_setting('outbox.lock_key', true), '')::boolean, false)
+INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
+SELECT $1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text, $7::jsonb, $8::timestamptz
+FROM (SELECT CASE WHEN coalesce($9::boolean, nullif(current_setting('outbox.lock_key', true), '')::boolean, false)
                     AND $3::text <> ''
              THEN pg_advisory_xact_lock(hashtextextended($3::text, hashtextextended($2::text,
                     hashtextextended('outbox:key:{name}', 0::bigint)))) END OFFSET 0) AS locked)";
 
-// The same for who needs no lock: $1 to $7.
+// The same for who needs no lock: $1 to $8.
 constexpr std::string_view kInsertEventUnlocked = R"(
-INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
-VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text, $7::jsonb))";
+INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
+VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text, $7::jsonb, $8::timestamptz))";
 
-// $1 to $7: the columns as arrays.
+// $1 to $8: the columns as arrays.
 constexpr std::string_view kInsertEvents = R"(
-INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
-SELECT a, b, c, d, e, f, g::jsonb
-FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::text[], $7::text[])
-  WITH ORDINALITY AS u(a, b, c, d, e, f, g, place) ORDER BY place)";
+INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
+SELECT a, b, c, d, e, f, g::jsonb, h
+FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::bytea[], $6::text[], $7::text[], $8::timestamptz[])
+  WITH ORDINALITY AS u(a, b, c, d, e, f, g, h, place) ORDER BY place)";
 
 // $1 aggregate types, $2 aggregate ids, $3 lock_key of each. Before kInsertEvents; in one order everywhere, so that two
 // writers of several keys cannot wait for each other.
@@ -359,13 +359,14 @@ RETURNING w)";
 // ---- Reading the log. The argument for the form of these statements is in docs/design/reading.md; do not simplify them
 // without the storm test. Each is one round trip.
 
-// Column 0..9 of every page. The order is known to reader.cpp. `bytes` is the size of the payload, and of the headers where
+// Column 0..10 of every page. The order is known to reader.cpp. `bytes` is the size of the payload, and of the headers where
 // they are left out; what is not left out the reader measures itself.
 constexpr std::string_view kColumns =
     "t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, "
     "CASE WHEN octet_length(t.payload::bytea) <= {big} THEN t.payload END AS payload, "
     "octet_length(t.payload::bytea) + CASE WHEN {small_headers} THEN 0 ELSE octet_length(t.headers::text) END AS bytes, "
-    "t.content_type, CASE WHEN {small_headers} THEN t.headers END AS headers, t.created_at";
+    "t.content_type, CASE WHEN {small_headers} THEN t.headers END AS headers, t.created_at, "
+    "t.occurred_at";
 
 // The cheap questions first (15 ns a row): what is stored in so little is small even if it is compressed.
 constexpr std::string_view kSmallHeaders =

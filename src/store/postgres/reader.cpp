@@ -22,9 +22,10 @@ enum Column : int {
   kBytes,
   kContentType,
   kHeaders,
-  kCreated
+  kCreated,
+  kOccurred
 };
-constexpr int kFirstExtra = kCreated + 1;
+constexpr int kFirstExtra = kOccurred + 1;
 enum HeadColumn : int { kSnapshot = kFirstExtra, kSequence, kInsertLsn, kFlushLsn, kIncarnation };
 
 /// Most rows ever asked for at once.
@@ -47,6 +48,7 @@ EventView view_of(const Rows& rows, int row) {
   event.event_type = rows.bytes(row, kEventType);
   event.content_type = rows.bytes(row, kContentType);
   event.created_at_us = rows.time_us(row, kCreated);
+  if (!rows.is_null(row, kOccurred)) event.occurred_at_us = rows.time_us(row, kOccurred);
   return event;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "event/json_event.hpp"
+#include "event/time_text.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/error_map.hpp"
 
@@ -34,6 +35,11 @@ int insert_one(sqlite3_stmt* insert, const Event& event, const EventId& id,
   bind_text(insert, 6, event.content_type);
   bind_text(insert, 7, headers);
   sqlite3_bind_int64(insert, 8, created_at);
+  if (const auto occurred = event::occurred_us(event)) {
+    sqlite3_bind_int64(insert, 9, *occurred);
+  } else {
+    sqlite3_bind_null(insert, 9);
+  }
   const int code = sqlite3_step(insert);
   sqlite3_reset(insert);
   // The bound memory is the caller's and headers': nothing may point to it later.

@@ -15,7 +15,8 @@ enum Column : int {
   kPayload,
   kContentType,
   kHeaders,
-  kCreatedAt
+  kCreatedAt,
+  kOccurredAt
 };
 
 std::string_view copy_text(std::string_view bytes, char*& to) {
@@ -55,6 +56,7 @@ PageRow::PageRow(const Statement& row) {
   view_.content_type = row.bytes(kContentType);
   view_.headers = row.bytes(kHeaders);
   view_.created_at_us = row.integer(kCreatedAt);
+  if (!row.is_null(kOccurredAt)) view_.occurred_at_us = row.integer(kOccurredAt);
   bytes_ = view_.aggregate_type.size() + view_.aggregate_id.size() + view_.event_type.size() +
            view_.payload.size() + view_.content_type.size() + view_.headers.size();
 }

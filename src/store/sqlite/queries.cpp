@@ -44,12 +44,12 @@ constexpr std::string_view kFarthestPosition =
 // The only write on the application's side: one row at the end of the table, no index beside it.
 constexpr std::string_view kInsertEvent =
     "/* enqueue */ INSERT INTO outbox_event"
-    " (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at)"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    " (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 // By the rowid, from the cursor on: seq order is commit order.
 constexpr std::string_view kReadPage =
     "/* read page */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers,"
-    " created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+    " created_at, occurred_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2";
 // Differs from its last value on this connection when another connection has committed since. Touches no page.
 constexpr std::string_view kDataVersion = "/* look for commits */ PRAGMA data_version";
 // The highest seq ever given out by a committed transaction, also when its row is gone.

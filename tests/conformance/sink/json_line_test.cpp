@@ -35,7 +35,7 @@ TEST_F(JsonLine, has_a_fixed_order_of_members) {
       R"({"topic":"order.events","key":"42","headers":{"outbox-id":"00000000-0000-7000-0000-000000000000",)"
       R"("outbox-seq":"1","content-type":"application/json"},"body":{"total":12.50},)"
       R"("id":"00000000-0000-7000-0000-000000000000","seq":1,"aggregate_type":"order","aggregate_id":"",)"
-      R"("event_type":"OrderPlaced"})"
+      R"("event_type":"OrderPlaced","occurred_at":"1970-01-01T00:00:00.000000Z"})"
       "\n");
 }
 

@@ -113,6 +113,30 @@ TEST_P(EventSuite, created_at_is_now) {
   EXPECT_NEAR(static_cast<double>(events[0].created_at_us), static_cast<double>(now), 60e6);
 }
 
+TEST_P(EventSuite, it_may_have_happened_before_it_was_written) {
+  const auto row = subscribe(make_spec("mails"));
+  Event before = make_event("1");
+  before.occurred_at.emplace(std::chrono::microseconds(981'173'106'789'012));
+  Event long_ago = make_event("1");
+  long_ago.occurred_at.emplace(std::chrono::microseconds(-62'135'596'800'000'000));  // the year 1
+  write({before});                             // one statement for one event,
+  write({long_ago, make_event("1"), before});  // another for many
+  LogDrive drive(*store_, load(row.id).cursor);
+  const auto events = drive.rest();
+  ASSERT_EQ(events.size(), 4U);
+  EXPECT_EQ(events[0].occurred_at_us, 981'173'106'789'012);
+  EXPECT_EQ(events[1].occurred_at_us, -62'135'596'800'000'000);
+  EXPECT_EQ(events[2].occurred_at_us, std::nullopt);
+  EXPECT_EQ(events[3].occurred_at_us, 981'173'106'789'012);
+  EXPECT_GT(events[3].created_at_us, 1'700'000'000'000'000);
+}
+
+TEST_P(EventSuite, refuses_a_time_that_nobody_can_write) {
+  Event event = make_event("1");
+  event.occurred_at.emplace(std::chrono::microseconds(-62'135'596'800'000'001));
+  expect_refused(event, "occurred_at");
+}
+
 TEST_P(EventSuite, refuses_a_blank_type) {
   Event event = make_event("1");
   event.event_type = "  ";

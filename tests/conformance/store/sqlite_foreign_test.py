@@ -68,6 +68,12 @@ def stores_what_it_was_given(db):
     insert(db, **{**GOOD, "payload": '"\U0001f680 \\u00fc"'})
     expect(newest(db)[4].decode() == '"\U0001f680 \\u00fc"', "unicode")
 
+    for occurred, expected in (("2001-02-03T05:05:06.789+01:00", 981173106789000), ("2001-02-03 04:05:06Z", 981173106000000),
+                               (981173106789012, 981173106789012), (None, None)):
+        insert(db, **GOOD, occurred_at=occurred)
+        found = db.execute("SELECT occurred_at FROM outbox_event ORDER BY seq DESC LIMIT 1").fetchone()[0]
+        expect(found == expected, f"when it happened: {occurred!r} is {found}")
+
     given = uuid.uuid4()
     for form in (str(given), str(given).upper(), given.bytes):
         insert(db, **GOOD, id=form)
@@ -100,6 +106,12 @@ def refuses_in_words(db):
         ("headers: a name comes twice", {"headers": '{"a": "1", "A": "2"}'}),
         ("headers: names that begin with outbox- are reserved", {"headers": '{"Outbox-Seq": "1"}'}),
         ("headers: are larger than", {"headers": json.dumps({"a": "x" * 65536})}),
+        ("occurred_at: is not a time", {"occurred_at": "yesterday"}),
+        ("occurred_at: is not a time", {"occurred_at": "now"}),
+        ("occurred_at: is not a time", {"occurred_at": "2001-02-03T04:05:06"}),
+        ("occurred_at: is not a time", {"occurred_at": "2001-13-03T04:05:06Z"}),
+        ("occurred_at: must be", {"occurred_at": 1.5}),
+        ("occurred_at: lies outside", {"occurred_at": 253402300800000000}),
         ("id: is not a UUID", {"id": "42"}),
         ("id: is not a UUID", {"id": b"42"}),
         ("id: is not a UUID", {"id": "0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0cg"}),

@@ -34,14 +34,149 @@ class PostgresSql : public PostgresTest {
   std::unique_ptr<Pg> connection_;
 };
 
-TEST_F(PostgresSql, an_untyped_literal_is_text_and_json_when_it_looks_like_it) {
+// Every payload is JSON unless a content type says otherwise, as on SQLite and the command line.
+TEST_F(PostgresSql, an_untyped_literal_is_json_byte_for_byte_or_refused) {
   (void)connection_->exec(R"(SELECT outbox.enqueue('order', '42', 'OrderPlaced', '{"a":  1}'))");
   EXPECT_THAT(newest(),
               ElementsAre("order", "42", "OrderPlaced", R"({"a":  1})", "application/json", "{}"));
-  (void)connection_->exec("SELECT outbox.enqueue('order', '42', 'OrderPlaced', 'hello')");
-  EXPECT_THAT(newest(), ElementsAre("order", "42", "OrderPlaced", "hello", std::nullopt, "{}"));
-  (void)connection_->exec("SELECT outbox.enqueue('order', '42', 'OrderPlaced', '[not json')");
-  EXPECT_THAT(newest(), ElementsAre("order", "42", "OrderPlaced", "[not json", std::nullopt, "{}"));
+  for (const char* payload : {"hello", "{bad", "[not json", "", "{\"a\": 1}}"}) {
+    EXPECT_THAT(complaint(std::string("enqueue('a', 'b', 'c', '") + payload + "')"),
+                HasSubstr("payload: is not JSON"));
+    EXPECT_EQ(complaint(std::string("enqueue('a', 'b', 'c', '") + payload +
+                        "', content_type => 'text/plain')"),
+              "");
+    EXPECT_EQ(newest()[3], payload);
+    EXPECT_EQ(newest()[4], "text/plain");
+  }
+  (void)connection_->exec("SELECT outbox.enqueue('a', 'b', 'c', '{bad', content_type => '')");
+  EXPECT_THAT(newest(), ElementsAre("a", "b", "c", "{bad", std::nullopt, "{}"));
+}
+
+/// How people and drivers write it, and what it becomes: key, payload, content type.
+TEST_F(PostgresSql, every_usual_spelling_resolves) {
+  (void)connection_->exec(
+      "CREATE TABLE orders (id bigint, uid uuid, name varchar(20), code char(3), total numeric, doc json, docb jsonb);"
+      "CREATE TYPE mood AS ENUM ('fine'); CREATE DOMAIN order_no AS bigint; CREATE DOMAIN label AS text;"
+      "INSERT INTO orders VALUES (42, '0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1', 'n1', 'abc', 12.5, '{ \"d\":1}', '{\"d\": 1}')");
+  const std::string uid = "0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1";
+  struct Spelling {
+    const char* arguments;
+    std::string key;
+    std::string payload;
+  };
+  const std::vector<Spelling> spellings{
+      {R"('order', '42', 'E', '{"a": 1}')", "42", R"({"a": 1})"},
+      {R"('order', 42, 'E', '{"a": 1}')", "42", R"({"a": 1})"},
+      {R"('order', 42::smallint, 'E', '{"a": 1}')", "42", R"({"a": 1})"},
+      {R"('order', id, 'E', '{"a": 1}')", "42", R"({"a": 1})"},
+      {R"('order', uid, 'E', '{"a": 1}')", uid, R"({"a": 1})"},
+      {R"('order', total, 'E', '1')", "12.5", "1"},
+      {R"('order', name, 'E', '1')", "n1", "1"},
+      {R"('order', code, 'E', '1')", "abc", "1"},
+      {R"('order', 42::order_no, 'E', '1')", "42", "1"},
+      {R"('order', 'x'::label, 'E', '1')", "x", "1"},
+      {R"('order', 'fine'::mood, 'E', '1')", "fine", "1"},
+      {R"('order', date '2026-01-05', 'E', '1')", "2026-01-05", "1"},
+      {R"('order', NULL, 'E', '1')", "", "1"},
+      {R"('order', NULL::bigint, 'E', '1')", "", "1"},
+      {R"('order', '', 'E', '1', NULL, NULL, NULL, NULL, NULL)", "", "1"},
+      {R"('order', id, 'E', row_to_json(orders))", "42", ""},
+      {R"('order', '42', 'E', row_to_json(orders))", "42", ""},
+      {R"('order', id, 'E', to_jsonb(orders))", "42", ""},
+      {R"('order', id, 'E', json_build_object('a', total))", "42", R"({"a" : 12.5})"},
+      {R"('order', id, 'E', jsonb_build_object('a', total))", "42", R"({"a": 12.5})"},
+      {R"('order', '42', 'E', jsonb_build_object('a', total))", "42", R"({"a": 12.5})"},
+      {R"('order', id, 'E', doc)", "42", R"({ "d":1})"},
+      {R"('order', '42', 'E', docb)", "42", R"({"d": 1})"},
+      {R"('order', id, 'E', '{"a":  1}'::json)", "42", R"({"a":  1})"},
+      {R"('order', id, 'E', '{"a":  1}'::jsonb)", "42", R"({"a": 1})"},
+      {R"('order', '42', 'E', '{"a":  1}'::bytea)", "42", R"({"a":  1})"},
+      {R"('order', id, 'E', '{"a":  1}'::bytea)", "42", R"({"a":  1})"},
+      {R"('order', '42', 'E', ('"' || name || '"')::varchar)", "42", R"("n1")"},
+      {R"('order', id::text, 'E', format('{"id": %s}', id))", "42", R"({"id": 42})"},
+      {R"('order'::varchar, id, 'E'::varchar, doc::text)", "42", R"({ "d":1})"},
+      {R"('order', id, 'E', '{}', jsonb_build_object('tenant', name))", "42", "{}"},
+      {R"('order', id, 'E', '{}', '{"tenant": "a"}', gen_random_uuid())", "42", "{}"},
+      {R"('order', id, 'E', '{}', lock_key => true, occurred_at => now())", "42", "{}"},
+      {R"(aggregate_type => 'order', aggregate_id => '42', event_type => 'E', payload => '{}')",
+       "42", "{}"},
+      {R"(payload => doc, event_type => 'E', aggregate_id => id, aggregate_type => 'order')", "42",
+       R"({ "d":1})"}};
+  for (const Spelling& spelling : spellings) {
+    const std::string sql =
+        std::string("SELECT outbox.enqueue(") + spelling.arguments + ") FROM orders";
+    ASSERT_EQ(complaint_of(*connection_, sql), "") << sql;
+    EXPECT_EQ(newest()[1], spelling.key) << sql;
+    EXPECT_EQ(newest()[4], "application/json") << sql;
+    if (!spelling.payload.empty()) {
+      EXPECT_EQ(newest()[3], spelling.payload) << sql;
+    }
+  }
+}
+
+/// As drivers prepare it: without types, with text's names, with those of the program's values.
+TEST_F(PostgresSql, every_prepared_spelling_resolves) {
+  const std::string uid = "'0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1'";
+  for (const auto& [types, key] : std::vector<std::pair<std::string, std::string>>{
+           {"", "'42'"},
+           {"(unknown, unknown, unknown, unknown)", "'42'"},
+           {"(text, text, text, text)", "'42'"},
+           {"(varchar, varchar, varchar, varchar)", "'42'"},
+           {"(varchar, int8, varchar, varchar)", "42"},
+           {"(text, int4, text, jsonb)", "42"},
+           {"(unknown, int2, unknown, json)", "42"},
+           {"(varchar, uuid, varchar, unknown)", uid},
+           {"(text, uuid, text, jsonb)", uid},
+           {"(unknown, unknown, unknown, bytea)", "'42'"}}) {
+    ASSERT_EQ(complaint_of(*connection_, "PREPARE spelling" + types +
+                                             " AS SELECT outbox.enqueue($1, $2, $3, $4)"),
+              "")
+        << types;
+    ASSERT_EQ(
+        complaint_of(*connection_, "EXECUTE spelling('order', " + key + ", 'E', '{\"a\": 1}')"), "")
+        << types;
+    (void)connection_->exec("DEALLOCATE spelling");
+    EXPECT_EQ(newest()[3], "{\"a\": 1}") << types;
+  }
+}
+
+TEST_F(PostgresSql, it_may_have_happened_before_it_was_enqueued) {
+  const std::string then = "2001-02-03 04:05:06.789012+00";
+  (void)connection_->exec(
+      "SET TimeZone = 'Asia/Tokyo';"
+      "SELECT outbox.enqueue('a', 'k', 'E', '1', occurred_at => '2001-02-03 05:05:06.789012+01');"
+      "SELECT outbox.enqueue('a', 1, 'E', '1'::jsonb, NULL, NULL, 'text/plain', NULL, '2001-02-03 04:05:06.789012Z');"
+      "SELECT outbox.enqueue_many('[{\"aggregate_type\": \"a\", \"event_type\": \"E\", \"payload\": 1, "
+      "\"occurred_at\": \"2001-02-03T05:05:06.789012+01:00\"}]');"
+      "INSERT INTO outbox.new_event (aggregate_type, event_type, payload, occurred_at) "
+      "VALUES ('a', 'E', '1', '2001-02-03 04:05:06.789012+00')");
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.event WHERE occurred_at = '" + then +
+                  "' AND created_at > now() - interval '1 hour'"),
+            "4");
+  (void)connection_->exec("SELECT outbox.enqueue('a', 'k', 'E', '1')");
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.event WHERE occurred_at IS NULL"), "1");
+  for (const char* never : {"infinity", "-infinity", "0044-03-15 BC", "12000-01-01"}) {
+    EXPECT_THAT(
+        complaint(std::string("enqueue('a', 'k', 'E', '1', occurred_at => '") + never + "')"),
+        HasSubstr("occurred_at: lies outside the years 1 to 9999"));
+    EXPECT_EQ(
+        state_of(
+            *connection_,
+            std::string(
+                "INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, "
+                "headers, occurred_at) VALUES (gen_random_uuid(), 'a', 'k', 'E', 'x', '{}', '") +
+                never + "')"),
+        "22023");
+  }
+  for (const char* no_time :
+       {"now", "yesterday", "2001-02-03", "2001-02-03T04:05:06", "2001-02-30T04:05:06Z",
+        "2001-13-03T04:05:06Z", "2001-02-03T24:05:06Z"}) {
+    EXPECT_THAT(
+        complaint(std::string("enqueue_many('[{\"aggregate_type\": \"a\", \"event_type\": \"E\", "
+                              "\"payload\": 1, \"occurred_at\": \"") +
+                  no_time + "\"}]')"),
+        HasSubstr("event 0: occurred_at: is not a time"));
+  }
 }
 
 TEST_F(PostgresSql, jsonb_bytea_and_named_arguments) {
@@ -54,7 +189,7 @@ TEST_F(PostgresSql, jsonb_bytea_and_named_arguments) {
   EXPECT_THAT(newest(), ElementsAre("order", "1", "B", "h\xC3\xBC", "text/plain", "{}"));
   EXPECT_EQ(
       connection_->value(
-          "SELECT outbox.enqueue('order', '1', 'C', 'x', id => '0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1')"),
+          "SELECT outbox.enqueue('order', '1', 'C', '1', id => '0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1')"),
       "0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1");
 }
 
@@ -66,7 +201,7 @@ TEST_F(PostgresSql, parameters_without_a_type_resolve) {
 }
 
 TEST_F(PostgresSql, new_ids_are_uuids_of_version_7_of_now) {
-  const std::string id = connection_->value("SELECT outbox.enqueue('a', 'b', 'c', 'd')");
+  const std::string id = connection_->value("SELECT outbox.enqueue('a', 'b', 'c', '{}')");
   EXPECT_EQ(id[14], '7');
   EXPECT_THAT(std::string("89ab"), HasSubstr(std::string(1, id[19])));
   EXPECT_EQ(
@@ -103,6 +238,13 @@ TEST_F(PostgresSql, refuses_with_the_fields_name) {
               HasSubstr("is reserved"));
   EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', 'd', '{"x": "1\n2"}'))"),
               HasSubstr("contains a line break"));
+  EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', '{}', '{"content-type": "text/plain"}'))"),
+              HasSubstr("content-type is said twice"));
+  EXPECT_THAT(complaint("enqueue('a', 'b', 'c', '{}', jsonb_build_object(repeat('x', 256), '1'))"),
+              HasSubstr("a header name is longer than 255 bytes"));
+  EXPECT_THAT(
+      complaint("enqueue('a', 'b', 'c', '{}', jsonb_build_object('x', repeat('x', 65536)))"),
+      HasSubstr("headers: all names and values together is 65537 bytes"));
   EXPECT_EQ(state_of(*connection_, "SELECT outbox.enqueue(' ', 'b', 'c', 'd')"), "22023");
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "0");
 }
@@ -111,7 +253,7 @@ TEST_F(PostgresSql, a_refusal_leaves_the_transaction_usable_behind_a_savepoint) 
   (void)connection_->exec("BEGIN; SAVEPOINT s");
   EXPECT_THAT(complaint("enqueue(' ', 'b', 'c', 'd')"), HasSubstr("is blank"));
   (void)connection_->exec("ROLLBACK TO SAVEPOINT s");
-  (void)connection_->exec("SELECT outbox.enqueue('a', 'b', 'c', 'd')");
+  (void)connection_->exec("SELECT outbox.enqueue('a', 'b', 'c', '{}')");
   (void)connection_->exec("COMMIT");
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "1");
 }
@@ -121,13 +263,13 @@ TEST_F(PostgresSql, the_payload_limit_is_a_setting) {
   EXPECT_THAT(complaint("enqueue('a', 'b', 'c', '12345678901')"),
               HasSubstr("at most 10 are allowed"));
   (void)connection_->exec("SET outbox.payload_limit = '3000000'");
-  EXPECT_EQ(complaint("enqueue('a', 'b', 'c', repeat('x', 2000000))"), "");
+  EXPECT_EQ(complaint("enqueue('a', 'b', 'c', to_json(repeat('x', 2000000)))"), "");
 }
 
 TEST_F(PostgresSql, many_keep_their_order) {
   const auto ids = connection_->exec(R"(SELECT outbox.enqueue_many('[
     {"aggregate_type": "order", "aggregate_id": "1", "event_type": "A", "payload": {"x": 1}},
-    {"aggregate_type": "order", "event_type": "B", "payload": "text", "headers": {"k": "v"}},
+    {"aggregate_type": "order", "event_type": "B", "payload": "text", "headers": {"k": "v"}, "content_type": "text/plain"},
     {"aggregate_type": "order", "aggregate_id": null, "event_type": "C", "payload_base64": "aMO8", "content_type": "text/plain"},
     {"aggregate_type": "order", "aggregate_id": "1", "event_type": "D", "payload": null,
      "id": "0190A1B2-C3D4-7E5F-8A6B-7C8D9EAFB0C1", "lock_key": true}]', true))");
@@ -135,7 +277,7 @@ TEST_F(PostgresSql, many_keep_their_order) {
   const auto rows = connection_->exec(
       "SELECT id, event_type, convert_from(payload, 'UTF8'), content_type, headers FROM outbox.event ORDER BY seq");
   EXPECT_THAT(rows[0], ElementsAre(ids[0][0], "A", R"({"x": 1})", "application/json", "{}"));
-  EXPECT_THAT(rows[1], ElementsAre(ids[1][0], "B", "text", std::nullopt, R"({"k": "v"})"));
+  EXPECT_THAT(rows[1], ElementsAre(ids[1][0], "B", "text", "text/plain", R"({"k": "v"})"));
   EXPECT_THAT(rows[2], ElementsAre(ids[2][0], "C", "h\xC3\xBC", "text/plain", "{}"));
   EXPECT_THAT(rows[3], ElementsAre("0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1", "D", "null",
                                    "application/json", "{}"));
@@ -164,16 +306,18 @@ TEST_F(PostgresSql, of_many_all_or_none) {
 }
 
 TEST_F(PostgresSql, what_is_nested_too_deeply_for_the_server_is_not_json) {
-  (void)connection_->exec("SELECT outbox.enqueue('a', 'b', 'c', repeat('[', 100000))");
-  EXPECT_EQ(newest()[4], std::nullopt);
-  EXPECT_THAT(
-      complaint("enqueue('a', 'b', 'c', repeat('[', 100000), content_type => 'application/json')"),
-      HasSubstr("payload: is not JSON"));
+  for (const char* type : {"NULL", "'application/json'", "'a/x+json'"}) {
+    EXPECT_THAT(
+        complaint(std::string("enqueue('a', 'b', 'c', repeat('[', 100000), content_type => ") +
+                  type + ")"),
+        HasSubstr("payload: is not JSON"));
+  }
 }
 
 TEST_F(PostgresSql, base64_may_be_broken_into_lines_as_encode_does) {
   (void)connection_->exec(
       "SELECT outbox.enqueue_many(jsonb_build_array(jsonb_build_object('aggregate_type', 'a', 'event_type', 'E', "
+      "'content_type', 'text/plain', "
       "'payload_base64', E' ' || encode(repeat('x', 200)::bytea, 'base64') || E'\\r\\n\\t')))");
   EXPECT_EQ(newest()[3], std::string(200, 'x'));
 }
@@ -211,14 +355,14 @@ TEST_F(PostgresSql, from_psql_in_the_callers_transaction) {
 
 TEST_F(PostgresSql, equal_keys_share_a_lane_and_events_without_key_spread) {
   (void)connection_->exec(
-      "SELECT outbox.enqueue('order', (i % 7)::text, 'E', 'x') FROM generate_series(1, 700) i");
+      "SELECT outbox.enqueue('order', i % 7, 'E', '1') FROM generate_series(1, 700) i");
   EXPECT_EQ(
       value(
           "SELECT max(n) FROM (SELECT count(DISTINCT lane) n FROM outbox.event GROUP BY aggregate_id) s"),
       "1");
   (void)connection_->exec("TRUNCATE outbox.event");
   (void)connection_->exec(
-      "SELECT outbox.enqueue('order', '', 'E', 'x') FROM generate_series(1, 2000) i");
+      "SELECT outbox.enqueue('order', '', 'E', '1') FROM generate_series(1, 2000) i");
   EXPECT_EQ(value("SELECT count(DISTINCT lane) FROM outbox.event"), "64");
   // Never change what a key's lane is: cursors stand per lane.
   EXPECT_EQ(value("SELECT outbox.lane_of('order', '42', gen_random_uuid())"), "24");
@@ -243,7 +387,7 @@ TEST_F(PostgresSql, the_lane_does_not_depend_on_the_search_path) {
 TEST_F(PostgresSql, every_way_in_gives_the_lane) {
   const std::string id = "9563fa12-b3b5-4ab7-9b3c-1c64e1d2e1a5";
   (void)connection_->exec(
-      "SELECT outbox.enqueue('order', key, 'E', 'x', id => '" + id +
+      "SELECT outbox.enqueue('order', key, 'E', '1', id => '" + id +
       "') FROM (VALUES ('42'), ('')) k(key);"
       "SELECT outbox.enqueue_many(jsonb_build_array("
       "  jsonb_build_object('aggregate_type', 'order', 'aggregate_id', '42', 'event_type', 'E', 'payload', 1),"
@@ -280,6 +424,17 @@ TEST_F(PostgresSql, the_way_into_the_log_keeps_the_outermost_limits) {
   EXPECT_EQ(refused("'a'", "'k'", "'E'", "NULL", "NULL"), "22023");
   EXPECT_EQ(refused("'a'", "'k'", "'E'", "convert_to(repeat('x', 67108865), 'UTF8')", "NULL"),
             "22023");
+  const auto with_headers = [&](const std::string& headers) {
+    return complaint_of(
+        *connection_,
+        "INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers) "
+        "VALUES (gen_random_uuid(), 'a', 'k', 'E', 'x', " +
+            headers + ")");
+  };
+  // {"a": "..."} is 9 bytes more than the value.
+  EXPECT_THAT(with_headers("jsonb_build_object('a', repeat('x', 1048568))"),
+              HasSubstr("headers: is 1048577 bytes, at most 1048576 are allowed"));
+  EXPECT_THAT(with_headers("NULL"), HasSubstr("headers: is null"));
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "1");
 }
 
@@ -308,6 +463,90 @@ TEST_F(PostgresSql, the_way_into_the_log_computes_each_value_once) {
           "'k', 'E', 'x', '{}')"),
       "");
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event WHERE aggregate_type = ''"), "0");
+}
+
+// Objects that fit better than the server's own, of every operator and every function that ours name, and before them in the
+// search path of whoever enqueues.
+constexpr const char* kPlanted = R"(
+CREATE DOMAIN public.text AS pg_catalog.int4;
+CREATE DOMAIN public.json AS pg_catalog.int4;
+CREATE DOMAIN public.bool AS pg_catalog.int4;
+SET search_path = pg_catalog;
+DO $$
+DECLARE
+  types  regtype[] := ARRAY['text', 'bytea', 'name', 'integer', 'bigint', 'smallint', 'boolean', 'json', 'jsonb', 'uuid',
+                            'timestamptz', 'xid8', 'double precision', 'numeric', 'text[]'];
+  ours   text := (SELECT string_agg(pg_get_functiondef(oid), ' ') FROM pg_proc WHERE pronamespace = 'outbox'::regnamespace);
+  it     record;
+BEGIN
+  FOR it IN SELECT oid, oprname AS name, oprleft::regtype AS l, oprright::regtype AS r, oprresult::regtype AS result
+            FROM pg_operator WHERE oprkind = 'b' AND oprleft = ANY (types) AND oprright = ANY (types) LOOP
+    EXECUTE format('CREATE FUNCTION public.planted_%s(%s, %s) RETURNS %s LANGUAGE plpgsql AS %L', it.oid, it.l, it.r,
+                   it.result, format('BEGIN RAISE EXCEPTION USING MESSAGE = %L; END',
+                                         format('planted operator %s (%s, %s)', it.name, it.l, it.r)));
+    EXECUTE format('CREATE OPERATOR public.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = public.planted_%s)', it.name, it.l,
+                   it.r, it.oid);
+  END LOOP;
+  FOR it IN SELECT proname AS name, oidvectortypes(proargtypes) AS arguments, prorettype::regtype AS result FROM pg_proc
+            WHERE pronamespace = 'pg_catalog'::regnamespace AND prokind = 'f' AND NOT proretset
+              AND proargtypes::oid[] <@ types::oid[] AND prorettype = ANY (types)
+              AND strpos(ours, proname || '(') > 0 LOOP
+    EXECUTE format('CREATE FUNCTION public.%I(%s) RETURNS %s LANGUAGE plpgsql AS %L', it.name, it.arguments, it.result,
+                   format('BEGIN RAISE EXCEPTION USING MESSAGE = %L; END', format('planted function %s(%s)', it.name, it.arguments)));
+  END LOOP;
+END
+$$;
+SET search_path = public, pg_catalog;
+)";
+
+TEST_F(PostgresSql, nothing_planted_in_the_callers_search_path_is_called) {
+  (void)connection_->exec(kPlanted);
+  ASSERT_THAT(complaint_of(*connection_, "SELECT 'a'::pg_catalog.text = 'b'::pg_catalog.text"),
+              HasSubstr("planted operator = (text, text)"));
+  ASSERT_THAT(complaint_of(*connection_, "SELECT octet_length('a'::pg_catalog.text)"),
+              HasSubstr("planted function octet_length(text)"));
+  ASSERT_THAT(complaint_of(*connection_, "SELECT gen_random_uuid()"),
+              HasSubstr("planted function"));
+  const std::string rest = ", 'E', '{}'";
+  int written = 0;
+  for (const std::string key : {"'k'", "42"}) {
+    for (const std::string payload : {"'\"s\"'", "'\"s\"'::pg_catalog.json",
+                                      "'\"s\"'::pg_catalog.jsonb", "'\"s\"'::pg_catalog.bytea"}) {
+      for (
+          const std::string more :
+          {"", ", '{\"tenant\": \"a\"}'", ", '{\"Tenant\": \"a\"}', lock_key => true",
+           ", content_type => 'text/plain'",
+           ", occurred_at => '2001-02-03 04:05:06+00', id => '0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1'"}) {
+        ++written;
+        const std::string sql =
+            "SELECT outbox.enqueue('order', " + key + ", 'E', " + payload + more + ")";
+        EXPECT_EQ(complaint_of(*connection_, sql), "") << sql;
+      }
+      const std::string bad = "SELECT outbox.enqueue('order', " + key + ", ' ', " + payload + ")";
+      EXPECT_THAT(complaint_of(*connection_, bad), HasSubstr("event_type: is blank")) << bad;
+    }
+  }
+  for (
+      const char* sql :
+      {R"(INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES ('a', 'E', '1') RETURNING id)",
+       R"(INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload, headers, content_type)
+           VALUES ('a', 'k', 'E', '"s"', '{"Tenant": "a"}', 'text/plain'))",
+       R"(SELECT outbox.enqueue_many('[{"aggregate_type": "a", "aggregate_id": "1", "event_type": "E", "payload": "s",
+           "occurred_at": "2001-02-03T04:05:06Z", "headers": {"a": "b"}}]', true))",
+       R"(SELECT outbox.enqueue_many('[{"aggregate_type": "a", "event_type": "E", "payload_base64": "aMO8",
+           "content_type": "text/plain"}]'))",
+       R"(INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers, occurred_at)
+           VALUES ('0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1', 'a', 'k', 'E', 'x', '{}', '2001-02-03 04:05:06+00'))"}) {
+    ++written;
+    EXPECT_EQ(complaint_of(*connection_, sql), "") << sql;
+  }
+  EXPECT_THAT(
+      complaint_of(
+          *connection_,
+          "INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers) "
+          "VALUES ('0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1', '', 'k', 'E', 'x', '{}')"),
+      HasSubstr("aggregate_type: is empty"));
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), std::to_string(written));
 }
 
 // A session that plays the replica runs neither rules nor triggers: what is written there must not vanish silently.

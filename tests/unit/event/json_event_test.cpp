@@ -47,16 +47,31 @@ TEST(JsonEvent, a_payload_that_is_not_a_string_is_taken_byte_for_byte) {
             "-1.50");
 }
 
-TEST(JsonEvent, a_string_payload_is_its_characters_and_not_json_by_default) {
-  const auto event =
-      parse_event(R"({"aggregate_type":"o","event_type":"E","payload":"a\n\u00e9"})");
+TEST(JsonEvent, a_string_payload_is_json_like_any_other_and_characters_when_its_type_is_not_json) {
+  const std::string start = R"({"aggregate_type":"o","event_type":"E","payload":"a\n\u00e9")";
+  const auto event = parse_event(start + "}");
   ASSERT_TRUE(event);
-  EXPECT_EQ(event->payload, "a\n\xc3\xa9");
-  EXPECT_EQ(event->content_type, "");
-  const auto said = parse_event(
-      R"({"content_type":"application/json","aggregate_type":"o","event_type":"E","payload":"[1]"})");
-  EXPECT_EQ(said->payload, "[1]");
-  EXPECT_EQ(said->content_type, "application/json");
+  EXPECT_EQ(event->payload, R"("a\n\u00e9")");
+  EXPECT_EQ(event->content_type, "application/json");
+  EXPECT_EQ(parse_event(start + R"(,"content_type":"a/b+json"})")->payload, R"("a\n\u00e9")");
+  for (const char* type : {"text/plain", ""}) {
+    const auto said = parse_event(start + R"(,"content_type":")" + type + R"("})");
+    EXPECT_EQ(said->payload, "a\n\xc3\xa9");
+    EXPECT_EQ(said->content_type, type);
+  }
+}
+
+TEST(JsonEvent, it_may_have_happened_before) {
+  const auto at = [](const std::string& time) {
+    return parse_event(R"({"aggregate_type":"o","event_type":"E","payload":1,"occurred_at":)" +
+                       time + "}");
+  };
+  EXPECT_EQ(at("\"2001-02-03T05:05:06.789012+01:00\"")->occurred_at->time_since_epoch().count(),
+            981'173'106'789'012);
+  EXPECT_FALSE(at("null")->occurred_at);
+  EXPECT_EQ(at("\"yesterday\"").error().text(),
+            "occurred_at: is not a time (hint: RFC 3339, for example 2026-01-05T08:09:12.5Z)");
+  EXPECT_EQ(at("5").error().message, "occurred_at: is not a time");
 }
 
 TEST(JsonEvent, bytes_come_as_base64) {
@@ -64,7 +79,6 @@ TEST(JsonEvent, bytes_come_as_base64) {
       parse_event(R"({"aggregate_type":"o","event_type":"E","payload_base64":"AP8="})");
   ASSERT_TRUE(event);
   EXPECT_EQ(event->payload, std::string("\0\xff", 2));
-  EXPECT_EQ(event->content_type, "");
   EXPECT_EQ(wrong(R"({"aggregate_type":"o","event_type":"E","payload_base64":"A"})").substr(0, 29),
             "payload_base64: is not base64");
   EXPECT_EQ(wrong(R"({"aggregate_type":"o","event_type":"E","payload_base64":1})").substr(0, 29),

@@ -39,6 +39,7 @@ TEST(Template, every_field) {
   EXPECT_EQ(render("{id}"), "018f3b1c-7a2e-7c3d-8e4f-0123456789ab");
   EXPECT_EQ(render("{content_type}"), "application/json");
   EXPECT_EQ(render("{created_at}"), "2024-05-01T12:34:56.123456Z");
+  EXPECT_EQ(render("{occurred_at}"), "2024-05-01T12:34:56.123456Z");
   EXPECT_EQ(render("{header:Tenant}.{header:missing}."), "Acme..");
 }
 
