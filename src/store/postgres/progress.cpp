@@ -51,8 +51,8 @@ Result<std::vector<Strand>> PostgresProgress::load(std::int32_t subscription) {
 
 Status PostgresProgress::append(std::span<const Settlement> rows, Durability durability) {
   connection_.send(queries_->begin);
-  connection_.send(durability == Durability::flushed ? queries_->flushed_here : queries_->eventual);
-  connection_.send(queries_->by_index);
+  connection_.send(queries_->settle_settings,
+                   {Param::text(durability == Durability::flushed ? "local" : "off")});
   const auto incarnation = marks_->incarnation();
   for (const Settlement& row : rows)
     connection_.send(queries_->append, params_of(row, incarnation));
@@ -60,7 +60,7 @@ Status PostgresProgress::append(std::span<const Settlement> rows, Durability dur
   auto results = connection_.finish();
   if (!results) return pass(results);
   // Progress is a mark: its bound was held before the transaction that wrote it began.
-  const std::uint64_t w = (*results)[3].uint64(0, 0);
+  const std::uint64_t w = (*results)[2].uint64(0, 0);
   for (const Settlement& row : rows) marks_->note(w, row.bound);
   return {};
 }

@@ -327,16 +327,15 @@ constexpr std::string_view kMark =
 
 // ---- Settling.
 
-// A crash of the database then takes back at most 100 ms of progress: duplicates, never a loss.
-constexpr std::string_view kEventual = "SELECT set_config('synchronous_commit', 'off', true)";
-
 // On the disk here; a standby need not have it.
 constexpr std::string_view kFlushedHere = "SELECT set_config('synchronous_commit', 'local', true)";
 
-// The row that a settlement continues is found by index, however few rows the planner believes in.
-constexpr std::string_view kByIndex =
-    "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
-    "set_config('enable_sort', 'off', true), set_config('statement_timeout', '30s', true)";
+// The row that a settlement continues is found by index, however few rows the planner believes in. $1: as above; or off: a
+// crash of the database then takes back at most 100 ms of progress, which costs duplicates, never events.
+constexpr std::string_view kSettleSettings =
+    "SELECT set_config('synchronous_commit', $1::text, true), set_config('enable_seqscan', 'off', true), "
+    "set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true), "
+    "set_config('statement_timeout', '30s', true)";
 
 // $1 to $16 in the order of the columns, $17 the incarnation that the reader read from (null: not known).
 // The row continues the newest one of its lanes up to its own generation, and adds to its totals: what a former owner writes
@@ -543,9 +542,8 @@ Queries::Queries(std::string_view s)
       name_incarnation(unprepared("name the server's incarnation", kNameIncarnation, s)),
       sequence(unprepared("read the sequence", build(kSequence, true), s)),
       mark(unprepared("write a mark", kMark, s)),
-      eventual(prepared("set synchronous_commit", kEventual, s)),
       flushed_here(prepared("set synchronous_commit", kFlushedHere, s)),
-      by_index(prepared("set the plan settings", kByIndex, s)),
+      settle_settings(prepared("set synchronous_commit", kSettleSettings, s)),
       append(prepared("append settlements", kAppend, s)),
       make_partitions(unprepared("add partitions", kMakePartitions, s)),
       remove_silent(unprepared("remove silent relays", kRemoveSilent, s)) {}

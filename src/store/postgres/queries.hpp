@@ -77,9 +77,8 @@ struct Queries {
   Query mark;              ///< In a transaction that waits for the disk.
 
   // Settling (progress.cpp).
-  Query eventual;      ///< This transaction's commit does not wait for the disk.
-  Query flushed_here;  ///< It waits, for this server's.
-  Query by_index;      ///< This transaction reads by index.
+  Query flushed_here;     ///< This transaction's commit waits for the disk of this server.
+  Query settle_settings;  ///< Whether it does, and that this transaction reads by index.
   Query append;
 
   // Maintenance.

@@ -158,7 +158,8 @@ TEST_F(PostgresCatalog, a_settlement_finds_the_row_it_continues_by_index) {
   ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null"})));
   Pg admin(database_->url());
   const store::postgres::Queries queries("outbox");
-  (void)admin.exec("BEGIN; " + queries.by_index.sql);
+  (void)admin.exec("BEGIN");
+  (void)admin.exec(queries.settle_settings.sql, {"off"});
   (void)admin.exec("PREPARE append AS " + queries.append.sql);
   std::string plan;
   for (const auto& row : admin.exec(
