@@ -46,6 +46,15 @@ Result<Membership::Standing> FileMembership::keep(std::chrono::milliseconds leas
   }
   auto locked = lock_.acquire();
   if (!locked) return pass(locked);
+  auto standing = renew(lease, *locked);
+  if (standing) claimed_ = standing->owner;
+  // One that waits, or could not write, must not hold the lock: the owner may be about to take it anew (its file was
+  // replaced), and another one that waits may be luckier.
+  if (!claimed_) lock_.release();
+  return standing;
+}
+
+Result<Membership::Standing> FileMembership::renew(std::chrono::milliseconds lease, bool locked) {
   auto transaction = WriteTransaction::begin(connection_);
   if (!transaction) return pass(transaction);
   auto owner = read_owner();
@@ -55,7 +64,7 @@ Result<Membership::Standing> FileMembership::keep(std::chrono::milliseconds leas
   if (ours && claimed_) {
     // Also after the lease ran out: nobody took over, so nothing of ours is void.
     standing = Standing{.owner = true, .generation = (*owner)->generation, .other = {}};
-  } else if (ours || may_take(*owner, *locked)) {
+  } else if (ours || may_take(*owner, locked)) {
     auto generation = take();
     if (!generation) return pass(generation);
     standing = Standing{.owner = true, .generation = *generation, .other = {}};
@@ -69,9 +78,6 @@ Result<Membership::Standing> FileMembership::keep(std::chrono::milliseconds leas
   if (Status status = write(standing.owner, standing.generation, lease); !status)
     return pass(status);
   if (Status status = transaction->commit(); !status) return pass(status);
-  claimed_ = standing.owner;
-  // One that waits must not hold the lock: the owner may be about to take it anew (its file was replaced).
-  if (!standing.owner) lock_.release();
   return standing;
 }
 
@@ -146,14 +152,15 @@ Result<bool> FileMembership::vacant() {
 }
 
 Status FileMembership::leave() {
+  // Also when nothing can be written: whoever gets the lock then finds our name in it, and need not wait for the lease.
+  claimed_ = false;
+  lock_.release();
   auto transaction = WriteTransaction::begin(connection_);
   if (!transaction) return pass(transaction);
   auto leave = connection_.statement(query::kLeave);
   if (!leave) return pass(leave);
   if (Status status = leave->bind(1, id_).run(); !status) return status;
-  if (Status status = transaction->commit(); !status) return status;
-  lock_.release();
-  return {};
+  return transaction->commit();
 }
 
 }  // namespace outbox::store::sqlite

@@ -43,6 +43,7 @@ class FileMembership final : public Membership {
   [[nodiscard]] Status leave() override;
 
  private:
+  [[nodiscard]] Result<Standing> renew(std::chrono::milliseconds lease, bool locked);
   [[nodiscard]] Result<std::optional<Member>> read_owner();
   [[nodiscard]] bool may_take(const std::optional<Member>& owner, bool locked) const;
   [[nodiscard]] Result<std::int64_t> take();

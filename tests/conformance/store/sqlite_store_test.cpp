@@ -1,7 +1,9 @@
 // What is particular to SQLite: paths, what a file must be like, the lock file, checkpoints.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -262,6 +264,38 @@ TEST_F(SqliteStore, writers_of_one_event_keep_the_wal_small) {
   }
   EXPECT_LT(std::filesystem::file_size(database_.path() + "-wal"), std::uintmax_t{40} << 20U);
   EXPECT_GT(std::filesystem::file_size(database_.path()), std::uintmax_t{30} << 20U);
+}
+
+TEST_F(SqliteStore, a_write_that_is_committed_succeeds_although_the_checkpoint_fails) {
+  auto store = migrated();
+  auto writer = store->writer();
+  ASSERT_TRUE(ok(writer));
+  for (int i = 0; i < 64; ++i) ASSERT_TRUE(ok((*writer)->write(make_events(1))));
+  std::vector<Event> large = make_events(40);
+  for (Event& event : large) event.payload = '"' + std::string(1'000'000, 'x') + '"';
+  // A checkpoint opens the file by its name.
+  std::filesystem::rename(database_.path(), database_.path() + ".away");
+  const auto written = (*writer)->write(large);
+  std::filesystem::rename(database_.path() + ".away", database_.path());
+  ASSERT_TRUE(ok(written));
+  EXPECT_EQ(written->size(), 40U);
+}
+
+TEST_F(SqliteStore, a_relay_that_cannot_write_does_not_keep_the_lock_file) {
+  auto store = migrated();
+  auto membership = store->membership("one", EventId::generate());
+  ASSERT_TRUE(ok(membership));
+  const Application other(database_.path());
+  other.run("BEGIN IMMEDIATE");
+  EXPECT_FALSE((*membership)->keep(kLong));
+  const int lock = ::open((database_.path() + ".relay.lock").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(lock, 0);
+  EXPECT_EQ(::flock(lock, LOCK_EX | LOCK_NB), 0) << "nobody else can take over";
+  ::close(lock);
+  other.run("ROLLBACK");
+  auto standing = (*membership)->keep(kLong);
+  ASSERT_TRUE(ok(standing));
+  EXPECT_TRUE(standing->owner);
 }
 
 TEST_F(SqliteStore, a_heartbeat_writes_one_page) {
