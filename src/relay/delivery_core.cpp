@@ -22,6 +22,12 @@ const char* to_string(Mode mode) noexcept {
 
 namespace {
 
+/// Snapshots in settlements may take 64 KiB a second.
+constexpr auto kPausePerByte = std::chrono::nanoseconds(std::chrono::seconds(1)) / (64 << 10);
+constexpr std::int64_t kSmallSnapshots = 4 << 10;
+/// What a crash makes come again must not grow without end.
+constexpr std::chrono::nanoseconds kLongestSettlePause = std::chrono::seconds(2);
+
 store::Cursor end_of(const store::Page& page) {
   if (page.drained) return {.s1 = page.pair->s2, .s2 = {}, .position = 0, .bound = 0};
   return {.s1 = page.pair->s1,
@@ -343,11 +349,22 @@ void DeliveryCore::merge_whole_rows() {
   rows_.pop_back();
 }
 
+/// A row repeats its snapshots, which name every transaction that is open: with thousands of them tens of kilobytes.
+std::chrono::nanoseconds DeliveryCore::settle_pause() const {
+  std::int64_t bytes = 0;
+  for (const store::Settlement& row : rows_)
+    bytes += static_cast<std::int64_t>(row.s1.size() + row.s2.size());
+  if (bytes <= kSmallSnapshots) return options_.settle_interval;
+  return std::max(options_.settle_interval, std::min(bytes * kPausePerByte, kLongestSettlePause));
+}
+
 std::vector<store::Settlement> DeliveryCore::settle(TimePoint now) {
   if (settling_ || rows_.empty()) return {};
   const bool last_words = stop_asked_ && in_flight_ == 0 && !filling_gaps();
-  const bool due = done_since_settle_ >= options_.settle_events || window_waits() ||
-                   (oldest_done_ && now - *oldest_done_ >= options_.settle_interval);
+  const auto pause = settle_pause();
+  const bool many =
+      done_since_settle_ >= options_.settle_events && pause == options_.settle_interval;
+  const bool due = many || window_waits() || (oldest_done_ && now - *oldest_done_ >= pause);
   if (!last_words && !due) return {};
   settling_ = true;
   settling_events_ = std::exchange(open_events_, 0);
@@ -383,7 +400,7 @@ std::optional<TimePoint> DeliveryCore::wake_at() const {
   if (mode_ == Mode::backing_off) at = pause_until_;
   if (!settling_ && oldest_done_ && !rows_.empty()) {
     const TimePoint due =
-        *oldest_done_ + std::chrono::duration_cast<TimePoint::duration>(options_.settle_interval);
+        *oldest_done_ + std::chrono::duration_cast<TimePoint::duration>(settle_pause());
     at = at ? std::min(*at, due) : due;
   }
   return at;

@@ -174,6 +174,7 @@ class DeliveryCore {
   void cover(const std::shared_ptr<const store::Pair>& pair, std::optional<std::int64_t> position);
   void bridge(const store::Pair& pair);
   void merge_whole_rows();
+  [[nodiscard]] std::chrono::nanoseconds settle_pause() const;
   [[nodiscard]] bool window_waits() const;
   store::Settlement& row_of(const store::Pair& pair);
 

@@ -76,6 +76,25 @@ TEST(Settle, nothing_is_due_before_the_interval_or_the_count) {
       << "three are enough, at once";
 }
 
+TEST(Settle, large_snapshots_are_settled_less_often) {
+  auto driver = opened({.settle_interval = milliseconds(50), .settle_events = 2});
+  const std::string large(32 << 10, 's');
+  const TimePoint first_done = driver.now;
+  driver.pair("0", large, {{1, "a"}, {2, "b"}});
+  driver.ack_all(driver.send_all());
+  EXPECT_GT(driver.core.wake_at(), first_done + milliseconds(499)) << "64 KiB a second";
+  EXPECT_LE(driver.core.wake_at(), first_done + milliseconds(501));
+  driver.pass(milliseconds(499));
+  EXPECT_THAT(driver.core.settle(driver.now), IsEmpty());
+  driver.pass(milliseconds(2));
+  EXPECT_EQ(driver.core.settle(driver.now).size(), 1U);
+  driver.core.settled();
+  driver.pair(large, std::string(10 << 20, 's'), {{3, "a"}});
+  driver.ack_all(driver.send_all());
+  driver.pass(std::chrono::seconds(2));
+  EXPECT_EQ(driver.core.settle(driver.now).size(), 1U) << "never later than that";
+}
+
 TEST(Settle, while_rows_are_being_written_no_others_are_due) {
   auto driver = opened();
   driver.pair("0", "1", {{1, "a"}, {2, "b"}});
