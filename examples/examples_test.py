@@ -75,11 +75,18 @@ class OnPostgres(Case):
         return self.run_it("psql", database, "-qXAtv", "ON_ERROR_STOP=1", *arguments)
 
     def test_a_first_program_in_cpp_and_one_in_sql(self):
-        self.psql(self.database, "-f", HERE / "place_order.sql")
+        for _ in range(2):
+            self.psql(self.database, "-f", HERE / "place_order.sql")
         self.run_it(PROGRAMS / "place_order_postgres", DATABASE_URL=self.database)
         out = self.run_it(PROGRAMS / "relay_inside", self.database)
-        self.assertEqual(out.splitlines(), ['OrderPlaced {"total": 12.5}', 'OrderPaid {"by": "card"}',
-                                            'OrderPlaced {"total": 12.5}'])
+        self.assertEqual(out.splitlines(), ['OrderPlaced {"total": 12.5}', 'OrderPaid {"by": "card"}'] * 2 +
+                         ['OrderPlaced {"total": 12.5}'])
+
+    def test_a_server_that_is_not_there_is_told(self):
+        run = subprocess.run([PROGRAMS / "place_order_postgres"], check=False, capture_output=True, text=True, timeout=60,
+                             env=self.environment | {"DATABASE_URL": "postgresql://127.0.0.1:1/none"})
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("127.0.0.1", run.stderr)
 
 
 class Readme(unittest.TestCase):

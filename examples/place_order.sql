@@ -1,6 +1,6 @@
 BEGIN;
 CREATE TABLE IF NOT EXISTS orders (id bigserial PRIMARY KEY, total numeric, paid boolean DEFAULT false);
-INSERT INTO orders (id, total) VALUES (42, 12.5);
+INSERT INTO orders (id, total) VALUES (42, 12.5) ON CONFLICT (id) DO UPDATE SET paid = false;
 SELECT outbox.enqueue('order', '42', 'OrderPlaced', '{"total": 12.5}');
 COMMIT;
 

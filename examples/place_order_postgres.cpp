@@ -20,6 +20,11 @@ PGresult* checked(PGconn* connection, PGresult* result) {
 int main() {
   const char* const url = std::getenv("DATABASE_URL");
   PGconn* connection = PQconnectdb(url != nullptr ? url : "");
+  if (PQstatus(connection) != CONNECTION_OK) {
+    (void)std::fprintf(stderr, "%s", PQerrorMessage(connection));
+    PQfinish(connection);
+    return 1;
+  }
   PQclear(checked(
       connection,
       PQexec(connection,

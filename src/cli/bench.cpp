@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "base/units.hpp"
 #include "cli/exit.hpp"
 #include "cli/signals.hpp"
 #include "cli/verbs.hpp"
-#include "config/units.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -48,8 +48,8 @@ void check(const Options& options) {
   check_range("--repeats", options.repeats, 1, 100);
   const auto length = options.length;
   if (length < std::chrono::milliseconds(100) || length > std::chrono::hours(1)) {
-    throw Failure(kUsage, "--length " + config::format_duration(length) +
-                              " is out of range (hint: 100ms to 1h)");
+    throw Failure(kUsage,
+                  "--length " + format_duration(length) + " is out of range (hint: 100ms to 1h)");
   }
   if (const Status status = bench::check_names(options.names, options.brokers); !status)
     throw Failure(kUsage, status.error().text());
@@ -101,6 +101,7 @@ void add_bench(Command& root, Context& context) {
       "Uses a schema of its own, outbox_bench, in the store's database: made afresh, dropped at the end. One that is\n"
       "interrupted (exit 4) leaves it to the next one. A schema of that name that is not the benchmarks' own is left alone\n"
       "and nothing is measured.");
+  verb.example("outbox bench --store postgresql://owner@db/scratch drain latency");
   verb.run([options, &context] { return bench(*options, context); });
 }
 

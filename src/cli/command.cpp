@@ -7,12 +7,18 @@
 #include <utility>
 
 #include "base/nearest.hpp"
+#include "base/units.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
-#include "config/units.hpp"
 
 namespace outbox::cli {
 namespace {
+
+/// A value that does not fit where it was given.
+struct BadValue {
+  std::string what;
+  std::string hint;
+};
 
 /// The library's own conversions give some texts, such as {} and [a,b], a meaning of their own; ours take what was typed.
 struct Converter {
@@ -38,14 +44,14 @@ struct Converter {
     const auto [stop, error] = std::from_chars(text.data(), end, *into);
     if (error == std::errc() && stop == end && !text.empty()) return true;
     if (error == std::errc::result_out_of_range)
-      throw CLI::ValidationError(name, "the number " + text + " is too large");
-    throw CLI::ValidationError(name, "expected a whole number, found \"" + text + "\"");
+      throw BadValue{name + ": the number " + text + " is too large", {}};
+    throw BadValue{name + ": expected a whole number, found \"" + text + "\"", {}};
   }
   bool operator()(std::optional<std::uint64_t>* into) const { return (*this)(&into->emplace()); }
   bool operator()(std::chrono::milliseconds* into) const {
-    const auto value = config::parse_duration(given.front());
-    if (!value) throw CLI::ValidationError(name, value.error().text());
-    *into = *value;
+    const auto value = parse_duration(given.front());
+    if (!value) throw BadValue{name + ": " + value.error().message, value.error().hint};
+    *into = std::chrono::duration_cast<std::chrono::milliseconds>(*value);
     return true;
   }
 };
@@ -54,7 +60,7 @@ struct DefaultText {
   std::string operator()(const std::string* value) const { return *value; }
   std::string operator()(const std::uint64_t* value) const { return std::to_string(*value); }
   std::string operator()(const std::chrono::milliseconds* value) const {
-    return config::format_duration(*value);
+    return format_duration(*value);
   }
   template <class T>
   std::string operator()(const T* /*value*/) const {
@@ -71,8 +77,10 @@ CLI::Option* add(CLI::App& app, const std::string& names, const Into& into,
     return std::visit(Converter{name, given}, into);
   };
   if (std::holds_alternative<bool*>(into))
-    return app.add_flag_callback(
-        names, [convert] { convert({}); }, help);
+    return app
+        .add_flag_callback(
+            names, [convert] { convert({}); }, help)
+        ->disable_flag_override();
   CLI::Option* const option = app.add_option(names, convert, help);
   if (is_many(into)) {
     option->expected(1, CLI::detail::expected_max_vector_size)
@@ -138,24 +146,75 @@ std::string unexpected(const CLI::App& at, const std::string& word) {
          " (hint: " + suggestion(word, names, help) + ")";
 }
 
+int say_usage_error(const CLI::App& at, const std::string& what, const std::string& hint) {
+  const std::string see = "see " + full_name(at) + " --help";
+  print_error(what + ": " + full_name(at) + " (hint: " + (hint.empty() ? see : hint) + ")");
+  return kUsage;
+}
+
+/// The option that a message of the library begins with: "--limit: 1 required N missing".
+const CLI::Option* blamed_option(const CLI::App& app, const std::string& message) {
+  const std::string name = message.substr(0, message.find_first_of(": "));
+  for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
+    for (const CLI::Option* option : at->get_options()) {
+      if (option->check_name(name) || option->check_name("--" + name)) return option;
+    }
+  }
+  return nullptr;
+}
+
+/// How many values an option or an argument got: none, too many, or one where it takes none.
+int wrong_count(const CLI::App& at, const CLI::ParseError& error) {
+  const std::string message = error.what();
+  const CLI::Option* const option = blamed_option(at, message);
+  if (option == nullptr) return say_usage_error(at, "the arguments are not understood", {});
+  const std::string name = option->get_name();
+  if (option->get_positional())
+    return say_usage_error(at, name + " is missing", full_name(at) + " " + name);
+  if (option->count() > 1)
+    return say_usage_error(at, name + " is there more than once", "give it once");
+  if (option->get_expected_min() == 0)
+    return say_usage_error(at, name + " takes no value", "write " + name + " alone");
+  return say_usage_error(at, name + " has no value", name + " " + option->get_type_name());
+}
+
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& at = deepest(app);
   const auto rest = app.remaining(true);
   const auto* const extra = dynamic_cast<const CLI::ExtrasError*>(&error);
-  if (extra != nullptr && !rest.empty()) {
-    print_error(unexpected(at, rest.front()));
-  } else {
-    print_error(std::string(error.what()) + ": " + full_name(at) + " (hint: see " + full_name(at) +
-                " --help)");
-  }
+  if (extra == nullptr || rest.empty()) return wrong_count(at, error);
+  print_error(unexpected(at, rest.front()));
   return kUsage;
 }
+
+/// Adds to the help of a verb the options that every verb has.
+class HelpText : public CLI::Formatter {
+ public:
+  std::string make_footer(const CLI::App* app) const override {
+    return common_options(*app) + CLI::Formatter::make_footer(app);
+  }
+
+ private:
+  [[nodiscard]] std::string common_options(const CLI::App& app) const {
+    const CLI::App* root = &app;
+    while (root->get_parent() != nullptr) root = root->get_parent();
+    // A verb with a --store of its own (demo) takes none of them.
+    const bool none = root == &app || app.get_option_no_throw("--store") != nullptr;
+    if (none) return {};
+    std::string text = "Options of every verb:\n";
+    for (const CLI::Option* option : root->get_options()) {
+      if (!option->get_configurable() || option->get_positional()) continue;
+      text += make_option(option, false);
+    }
+    return text + "\n";
+  }
+};
 
 }  // namespace
 
 Command Command::verb(const std::string& name, const std::string& help) {
   CLI::App* const app = app_->add_subcommand(name, help);
-  app->fallthrough()->group("Verbs");
+  app->fallthrough()->group("Verbs")->footer("");  // not that of the verb it is in
   app_->require_subcommand(0, 1);
   return {*app, *chosen_};
 }
@@ -189,6 +248,13 @@ void Command::argument(const std::string& name, Into into, const std::string& he
 
 void Command::footer(const std::string& text) { app_->footer(text); }
 
+void Command::example(const std::string& line) {
+  const std::string before = app_->get_footer();
+  const bool first = before.find("Example:\n") == std::string::npos;
+  app_->footer(before + (before.empty() ? "" : "\n") +
+               (first ? std::string(before.empty() ? "" : "\n") + "Example:\n  " : "  ") + line);
+}
+
 void Command::run(std::function<int()> body) {
   app_->final_callback([chosen = chosen_, body = std::move(body)] { *chosen = body; });
 }
@@ -196,7 +262,8 @@ void Command::run(std::function<int()> body) {
 Program::Program(const std::string& about, const std::string& version)
     : app_(std::make_unique<CLI::App>(about, "outbox")) {
   app_->set_help_flag("-h,--help", "Show this help");
-  app_->set_version_flag("--version", "outbox " + version, "Show the version");
+  app_->set_version_flag("-V,--version", "outbox " + version, "Show the version");
+  app_->formatter(std::make_shared<HelpText>());
   app_->get_formatter()->column_width(34);
   app_->get_formatter()->label("SUBCOMMAND", "VERB");
 }
@@ -205,6 +272,26 @@ Program::~Program() = default;
 
 Command Program::root() { return {*app_, chosen_}; }
 
+int Program::help(const std::vector<std::string>& verbs) const {
+  const CLI::App* at = app_.get();
+  for (const std::string& name : verbs) {
+    const auto found =
+        at->get_subcommands([&](const CLI::App* verb) { return verb->get_name() == name; });
+    if (found.empty()) throw Failure(kUsage, unexpected(*at, name));
+    at = found.front();
+  }
+  write_out(at->get_formatter()->make_help(at, full_name(*at), CLI::AppFormatMode::Normal));
+  return kOk;
+}
+
+void Program::add_help() {
+  auto verbs = std::make_shared<std::vector<std::string>>();
+  Command verb = root().verb("help", "Show the help of a verb, as outbox VERB --help does");
+  verb.argument("VERB", verbs.get(), "Which one; all are listed without it");
+  verb.example("outbox help subscription apply");
+  verb.run([this, verbs] { return help(*verbs); });
+}
+
 int Program::run(int argc, const char* const* argv) {
   try {
     app_->parse(argc, argv);
@@ -212,6 +299,8 @@ int Program::run(int argc, const char* const* argv) {
     return app_->exit(asked);
   } catch (const CLI::ParseError& error) {
     return usage_error(*app_, error);
+  } catch (const BadValue& bad) {
+    return say_usage_error(deepest(*app_), bad.what, bad.hint);
   }
   if (chosen_) return chosen_();
   write_err(app_->help());

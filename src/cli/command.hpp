@@ -50,6 +50,8 @@ class Command {
 
   /// Text after the options of --help.
   void footer(const std::string& text);
+  /// A command line for the end of --help, after the footer. Every verb has one.
+  void example(const std::string& line);
   /// What the verb does; returns the exit code.
   void run(std::function<int()> body);
 
@@ -71,10 +73,14 @@ class Program {
   ~Program();
 
   [[nodiscard]] Command root();
+  /// The verb `help`; after all others.
+  void add_help();
   /// Parses, and runs the verb. Returns the exit code; what the verb throws comes out.
   [[nodiscard]] int run(int argc, const char* const* argv);
 
  private:
+  [[nodiscard]] int help(const std::vector<std::string>& verbs) const;
+
   std::unique_ptr<CLI::App> app_;
   std::function<int()> chosen_;
 };

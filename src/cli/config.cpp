@@ -46,9 +46,11 @@ void print_check(const Options& options, const std::string& file,
 }
 
 int check(const Options& options, const Context& context) {
-  const auto loaded = config::load(context.request(Subscriptions::used));
+  config::Request request = context.request(Subscriptions::used);
+  request.thorough = true;
+  const auto loaded = config::load(request);
   if (!loaded) {
-    print_check(options, config::file_of(context.request(Subscriptions::used)), {}, loaded.error());
+    print_check(options, config::file_of(request), {}, loaded.error());
     return kCheckFailed;
   }
   print_check(options, loaded->file, loaded->warnings, {});
@@ -107,14 +109,18 @@ int reference() {
 void add_config(Command& root, Context& context) {
   auto options = std::make_shared<Options>();
   Command verb = root.verb("config", "Check, show or document the configuration");
+  verb.example("outbox config check");
   Command checking = verb.verb("check", "Find every mistake; exit 3 when there is one");
   checking.option("--json", &options->json, {}, "As JSON");
+  checking.example("outbox config check -c outbox.toml");
   checking.run([options, &context] { return check(*options, context); });
   Command showing =
       verb.verb("show", "What is in effect and where it comes from, without passwords");
   showing.option("--json", &options->json, {}, "As JSON");
+  showing.example("outbox config show --set relay.page=500");
   showing.run([options, &context] { return show(*options, context); });
   Command documenting = verb.verb("reference", "All settings as a page of Markdown");
+  documenting.example("outbox config reference");
   documenting.run([] { return reference(); });
 }
 

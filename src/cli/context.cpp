@@ -30,6 +30,8 @@ void Context::add_options(Command& root) {
               "Any other setting, such as relay.page=500; may be repeated");
 }
 
+std::string Context::file_to_write() const { return file_.value_or("outbox.toml"); }
+
 config::Request Context::request(Subscriptions subscriptions) const {
   config::Request request{
       .file = file_, .flags = {}, .resolve_subscriptions = subscriptions == Subscriptions::used};
@@ -49,8 +51,12 @@ config::Loaded Context::configuration(Subscriptions subscriptions) const {
   auto loaded = config::load(request(subscriptions));
   if (!loaded) {
     std::vector<std::string> lines;
-    for (const auto& problem : loaded.error()) lines.push_back(problem.text());
-    throw Failure(kError, std::move(lines));
+    bool typed = true;  // all of it on the command line
+    for (const auto& problem : loaded.error()) {
+      lines.push_back(problem.text());
+      typed = typed && problem.where.starts_with("--");
+    }
+    throw Failure(typed ? kUsage : kError, std::move(lines));
   }
   const config::Config& config = loaded->config;
   log::configure(config.log_level,
@@ -63,8 +69,10 @@ store::StoreOptions Context::store_options(const config::Loaded& loaded) {
   if (options.store_url.empty()) {
     throw Failure(
         kUsage,
-        "no store: store.url is not set (hint: --store sqlite:shop.db, OUTBOX_STORE_URL, or store.url in " +
-            (loaded.file.empty() ? std::string("outbox.toml") : loaded.file) + ")");
+        "no store: store.url is not set (hint: --store sqlite:shop.db, OUTBOX_STORE_URL, or " +
+            (loaded.file.empty() ? std::string("an outbox.toml, which outbox init writes")
+                                 : "store.url in " + loaded.file) +
+            ")");
   }
   return {.url = options.store_url, .schema = options.schema, .application = "outbox"};
 }

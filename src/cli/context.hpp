@@ -20,6 +20,8 @@ class Context {
   /// -c, --store and the other options of every verb.
   void add_options(Command& root);
 
+  /// Where `init` puts a configuration: -c, else outbox.toml.
+  [[nodiscard]] std::string file_to_write() const;
   /// What -c, OUTBOX_CONFIG, the environment and the flags give.
   [[nodiscard]] config::Request request(Subscriptions subscriptions) const;
   /// The effective configuration. Sets up logging as it says. Ends the verb when something is wrong.

@@ -109,6 +109,7 @@ void add_demo(Command& root, Context& context) {
   verb.footer(
       "Needs nothing: it makes what it uses and removes it. Exit status 3 when something was lost, invented or reordered\n"
       "(not with --naive, which is a lesson), 4 when it was interrupted.");
+  verb.example("outbox demo --seconds 20 --kills 8");
   verb.run([options, &context] { return demo(*options, context); });
 }
 

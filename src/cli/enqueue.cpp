@@ -33,9 +33,12 @@ struct Options {
   bool progress{false};
 };
 
+/// From a file or from stdin: what is wrong with it then is no wrong usage.
+bool is_read(const std::string& payload) { return payload == "-" || payload.starts_with('@'); }
+
 std::string read_payload(const std::string& given) {
+  if (!is_read(given)) return given;
   const bool from_stdin = given == "-";
-  if (!from_stdin && !given.starts_with('@')) return given;
   const std::string path = from_stdin ? "stdin" : given.substr(1);
   auto file = from_stdin ? config::read_text(STDIN_FILENO, kLargestFile)
                          : config::read_text_file(path, kLargestFile);
@@ -73,10 +76,15 @@ Event make_event(const Options& options) {
               .event_type = *options.event_type,
               .payload = read_payload(*options.payload)};
   for (const auto& header : options.headers) event.headers.push_back(parse_header(header));
-  if (options.id) event.id = must(EventId::parse(*options.id));
+  if (options.id) {
+    const auto id = EventId::parse(*options.id);
+    if (!id) throw Failure(kUsage, id.error().text());
+    event.id = *id;
+  }
   if (options.content_type) event.content_type = *options.content_type;
   if (options.occurred_at) event.occurred_at = parse_time(*options.occurred_at);
-  must(validate(event));
+  if (const Status valid = validate(event); !valid)
+    throw Failure(is_read(*options.payload) ? kError : kUsage, valid.error().text());
   return event;
 }
 
@@ -153,6 +161,8 @@ void add_enqueue(Command& root, Context& context) {
               "With --jsonl: a line on stderr every second, terminal or not");
   verb.option("--json", &options->json, {}, "Print the id, or with --jsonl a summary, as JSON");
   verb.footer(kFooter);
+  verb.example("outbox enqueue order 42 OrderPlaced '{\"total\": 12.5}' --header tenant=7");
+  verb.example("producer | outbox enqueue --jsonl --ids > ids.txt");
   verb.run([options, &context] { return enqueue(*options, context); });
 }
 

@@ -59,14 +59,19 @@ bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t") == std::string_view::npos;
 }
 
+/// Not into the lines of somebody who types them.
+Progress::Show show_progress(const EnqueueLinesOptions& options, const Input& input) {
+  if (options.progress) return Progress::Show::always;
+  return isatty(input.fd()) == 1 ? Progress::Show::never : Progress::Show::automatic;
+}
+
 class LineEnqueuer {
  public:
   LineEnqueuer(const EnqueueLinesOptions& options, const Input& input, store::Writer& writer)
       : options_(options),
         writer_(writer),
         reader_(input.fd(), signals_.fd()),
-        progress_(options.progress ? Progress::Show::always : Progress::Show::automatic,
-                  input.size()) {
+        progress_(show_progress(options, input), input.size()) {
     batch_.reserve(kBatchLines);
   }
 

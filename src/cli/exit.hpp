@@ -11,7 +11,14 @@
 namespace outbox::cli {
 
 /// Stable: scripts depend on them.
-enum ExitCode : int { kOk = 0, kError = 1, kUsage = 2, kCheckFailed = 3, kInterrupted = 4 };
+enum ExitCode : int {
+  kOk = 0,
+  kError = 1,
+  kUsage = 2,
+  kCheckFailed = 3,
+  kInterrupted = 4,
+  kNotNow = 5
+};
 
 class Failure : public std::exception {
  public:
@@ -30,14 +37,20 @@ class Failure : public std::exception {
   std::vector<std::string> lines_;
 };
 
-/// The value, or the end of the verb with exit code 1.
+/// kNotNow for what passes by itself and has done nothing, so that the same command can be run again; else kError.
+[[nodiscard]] inline ExitCode exit_code(const Error& error) noexcept {
+  const bool passes = error.remedy != Remedy::fix && error.effect == Effect::none;
+  return passes ? kNotNow : kError;
+}
+
+/// The value, or the end of the verb.
 template <class T>
 [[nodiscard]] T must(Result<T> result) {
-  if (!result) throw Failure(kError, result.error().text());
+  if (!result) throw Failure(exit_code(result.error()), result.error().text());
   return std::move(*result);
 }
 inline void must(const Status& status) {
-  if (!status) throw Failure(kError, status.error().text());
+  if (!status) throw Failure(exit_code(status.error()), status.error().text());
 }
 
 /// "outbox: line", on stderr. Control characters are taken out, so that it is one line whatever went wrong.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "config/units.hpp"
+#include "base/units.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -24,7 +24,7 @@ std::string stopped(const store::SubscriptionRow& row) {
 std::string lags(const Health::Line& line, std::chrono::milliseconds max_lag) {
   const std::string trouble = Health::trouble_of(line.row);
   return "subscription " + line.row.spec.name + " lags: its oldest pending event is " +
-         age_text(line.progress.lag) + " old, more than " + config::format_duration(max_lag) +
+         age_text(line.progress.lag) + " old, more than " + format_duration(max_lag) +
          (trouble.empty() ? " (hint: outbox status, and the relay's log)" : ": " + trouble);
 }
 

@@ -24,6 +24,7 @@ int run(int argc, const char* const* argv) {
   Context context;
   Command root = program.root();
   context.add_options(root);
+  add_init(root, context);
   add_migrate(root, context);
   add_enqueue(root, context);
   add_relay(root, context);
@@ -35,6 +36,7 @@ int run(int argc, const char* const* argv) {
   add_bench(root, context);
 #endif
   add_version(root, context);
+  program.add_help();
   return program.run(argc, argv);
 }
 

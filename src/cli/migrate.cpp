@@ -99,6 +99,7 @@ void add_migrate(Command& root, Context& context) {
       "--status", &options->status, {},
       "Say which version is there; exit 3 when it is not the one needed, or differs from it");
   verb.option("--json", &options->json, {}, "As JSON");
+  verb.example("outbox migrate --store sqlite:shop.db");
   verb.run([options, &context] { return migrate(*options, context); });
 }
 

@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kInLog{1};
 
 Progress::Progress(Show show, std::size_t total_bytes)
     : terminal_(isatty(STDERR_FILENO) == 1),
-      on_(terminal_ || show == Show::always),
+      on_(show == Show::always || (show == Show::automatic && terminal_)),
       total_bytes_(total_bytes) {}
 
 void Progress::at(std::uint64_t events, std::size_t bytes) {

@@ -11,6 +11,7 @@ namespace outbox::cli {
 class Progress {
  public:
   enum class Show {
+    never,
     automatic,  ///< When stderr is a terminal.
     always,     ///< A line every second, for logs.
   };

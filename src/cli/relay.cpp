@@ -1,27 +1,36 @@
 // outbox relay: delivers, until it is told to stop. A thin shell around outbox::Relay.
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <outbox/relay.hpp>
+#include <span>
 #include <string>
 #include <thread>
 
 #include "base/log.hpp"
 #include "base/thread.hpp"
+#include "base/units.hpp"
 #include "cli/exit.hpp"
 #include "cli/signals.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
-#include "config/units.hpp"
+#include "relay/pending.hpp"
 #include "store/url.hpp"
 
 namespace outbox::cli {
 namespace {
 
+constexpr std::chrono::seconds kRetryStart{1};
+constexpr std::chrono::milliseconds kCheckPending{50};
+
 struct Options {
   std::optional<std::string> name;
   bool no_apply{false};
+  bool once{false};
+  bool wait{false};
 };
 
 RelayOptions relay_options(const Options& options, const config::Loaded& loaded) {
@@ -79,7 +88,7 @@ class StopLimit {
       log::error(
           "the store or a sink does not answer, so this ends without waiting for it; "
           "what was in flight will be delivered again",
-          {{"grace", config::format_duration(grace)}});
+          {{"grace", format_duration(grace)}});
       std::_Exit(kInterrupted);
     });
   }
@@ -94,8 +103,7 @@ class StopLimit {
 };
 
 int stop(Relay& relay, std::chrono::milliseconds grace) {
-  log::info("stopping, a second signal ends it at once",
-            {{"grace", config::format_duration(grace)}});
+  log::info("stopping, a second signal ends it at once", {{"grace", format_duration(grace)}});
   const StopReport report = relay.stop(grace);
   if (report.drained) {
     log::info("stopped, nothing is in flight, and all that was delivered is settled");
@@ -106,6 +114,66 @@ int stop(Relay& relay, std::chrono::milliseconds grace) {
   return kInterrupted;
 }
 
+/// `--wait`: until the store is there, which may be starting, too. What does not pass by itself ends it.
+void start(const Options& options, const config::Loaded& loaded, bool none_given, Relay& relay,
+           Signals& signals) {
+  std::string told;
+  while (true) {
+    try {
+      signals.first_ends(true);  // nothing is in flight
+      warn_of_standing(loaded, none_given);
+      signals.first_ends(false);  // what start() starts may have events in flight before it returns
+      return must(relay.start());
+    } catch (const Failure& failure) {
+      if (!options.wait || failure.code() != kNotNow) throw;
+      if (told != failure.what())
+        log::warn("the store cannot be used yet, this is tried again",
+                  {{"reason", std::string(failure.what())}});
+      told = failure.what();
+    }
+    if (signals.wait_for(kRetryStart)) throw Failure(kInterrupted, "interrupted before it started");
+  }
+}
+
+/// Whether what is pending can be judged: subscriptions of the configuration that are not in the store yet have everything
+/// before them. With the lanes they are applied; without, another relay may deliver them.
+Result<bool> all_are_there(const Relay& relay, store::Catalog& catalog,
+                           std::span<const SubscriptionSpec> wanted) {
+  if (relay.report().owner) return true;
+  const auto rows = catalog.subscriptions();
+  if (!rows) return tl::unexpected(rows.error());
+  return std::all_of(wanted.begin(), wanted.end(), [&](const SubscriptionSpec& spec) {
+    return std::any_of(rows->begin(), rows->end(),
+                       [&](const auto& row) { return row.spec.name == spec.name; });
+  });
+}
+
+/// `--once`: until nothing is pending, or a signal comes.
+void deliver_what_is_there(const config::Loaded& loaded, const RelayOptions& settings,
+                           const Relay& relay, const Signals& signals) {
+  const auto store = Context::store(loaded);
+  std::unique_ptr<store::Catalog> catalog;
+  const auto nothing_left = [&]() -> Result<bool> {
+    if (!catalog) {
+      auto opened = store->catalog();
+      if (!opened) return tl::unexpected(opened.error());
+      catalog = std::move(*opened);
+    }
+    auto there = all_are_there(relay, *catalog, settings.subscriptions);
+    if (!there || !*there) return there;
+    const auto pending = relay::pending_of_active(*catalog);
+    if (!pending) return tl::unexpected(pending.error());
+    return pending->empty();
+  };
+  do {
+    const auto done = nothing_left();
+    if (done && *done) return;
+    if (done) continue;
+    if (done.error().remedy == Remedy::fix) throw Failure(kError, done.error().text());
+    catalog.reset();  // the relay waits for the store to come back, too
+  } while (!signals.wait_for(kCheckPending));
+}
+
 int relay(const Options& options, const Context& context) {
   const auto loaded =
       context.configuration(options.no_apply ? Subscriptions::unused : Subscriptions::used);
@@ -113,14 +181,17 @@ int relay(const Options& options, const Context& context) {
   Signals signals;
   signals.first_ends(true);
   log_start(loaded, relay_settings);
-  warn_of_standing(loaded, relay_settings.subscriptions.empty());
   StopLimit limit;  // ends after the relay, whose end may hang, too
   const auto relay = must(Relay::create(relay_settings));
-  signals.first_ends(false);  // what start() starts may have events in flight before it returns
-  must(relay->start());
-  signals.wait();
+  start(options, loaded, relay_settings.subscriptions.empty(), *relay, signals);
+  if (options.once) {
+    deliver_what_is_there(loaded, relay_settings, *relay, signals);
+  } else {
+    signals.wait();
+  }
   limit.begin(loaded.config.grace);
-  return stop(*relay, loaded.config.grace);
+  const int code = stop(*relay, loaded.config.grace);
+  return options.once && signals.asked() ? kInterrupted : code;
 }
 
 }  // namespace
@@ -132,12 +203,20 @@ void add_relay(Command& root, Context& context) {
   verb.option("--name", &options->name, "NAME", "How this relay calls itself in `outbox status`");
   verb.option("--no-apply", &options->no_apply, {},
               "Leave the subscriptions in the store as they are");
+  verb.option("--once", &options->once, {},
+              "Deliver what is pending, then end; exit 1 when a subscription is stopped");
+  verb.option("--wait", &options->wait, {},
+              "Keep trying while the store cannot be reached, instead of exit 5");
   verb.footer(
-      "SIGTERM or SIGINT stops it when what is in flight is delivered, at the latest after relay.grace (5 seconds more\n"
-      "when the store does not answer): exit 0 when\n"
-      "everything was, 4 when not. A second signal ends it at once. What was in flight is delivered again.\n\n"
+      "SIGTERM, SIGINT or SIGHUP stops it when what is in flight is delivered, at the latest after relay.grace (5 seconds\n"
+      "more when the store does not answer): exit 0 when everything was, 4 when not, and with --once always 4. A second\n"
+      "signal ends it at once. What was in flight is delivered again. It reads its configuration at start only.\n\n"
+      "When it cannot start: exit 5 when the store cannot be used now (it is starting, the network is down) and the same\n"
+      "command may succeed later; 1 when a person must change something; 2 for wrong usage.\n\n"
       "Settings ([relay] in the configuration; default; range):\n" +
       config::settings_help("relay"));
+  verb.example("outbox relay -c /etc/outbox/outbox.toml --wait");
+  verb.example("outbox relay --store sqlite:shop.db --once");
   verb.run([options, &context] { return relay(*options, context); });
 }
 

@@ -24,11 +24,18 @@ using Clock = std::chrono::steady_clock;
 /// timeout(1) and some supervisors signal the process and then its group: that is one wish, not two.
 constexpr std::chrono::milliseconds kSameSignal{250};
 
+/// By nohup(1): it wants us to go on when the terminal is closed.
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 sigset_t watched() {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  if (!is_ignored(SIGHUP)) sigaddset(&set, SIGHUP);
   return set;
 }
 
@@ -57,9 +64,13 @@ Signals::~Signals() {
 }
 
 void Signals::wait() const {
-  pollfd asked{.fd = asked_fd_, .events = POLLIN, .revents = 0};
-  while (poll(&asked, 1, -1) < 0 && errno == EINTR) {
+  while (!wait_for(std::chrono::hours(1))) {
   }
+}
+
+bool Signals::wait_for(std::chrono::milliseconds longest) const {
+  pollfd asked{.fd = asked_fd_, .events = POLLIN, .revents = 0};
+  return poll(&asked, 1, static_cast<int>(longest.count())) > 0;
 }
 
 void Signals::watch(int signals) noexcept {
@@ -69,8 +80,8 @@ void Signals::watch(int signals) noexcept {
   while (true) {
     if (poll(fds.data(), fds.size(), -1) < 0) continue;
     if (fds[1].revents != 0) break;
-    // Both kinds at once: what came while nobody looked is one wish.
-    std::array<signalfd_siginfo, 2> pending{};
+    // All kinds at once: what came while nobody looked is one wish.
+    std::array<signalfd_siginfo, 3> pending{};
     if (read(signals, pending.data(), sizeof pending) < static_cast<ssize_t>(sizeof pending[0]))
       continue;
     const Clock::time_point now = Clock::now();

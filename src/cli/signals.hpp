@@ -1,10 +1,11 @@
-// SIGINT and SIGTERM as something a verb can wait for. The first one asks, the second one ends the process at once: events
+// SIGINT, SIGTERM and SIGHUP as something a verb can wait for. The first one asks, the second one ends the process at once: events
 // in flight are then delivered again, as after a crash.
 //
 // Create it before anything that starts threads: they inherit the mask that keeps the signals for this object.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 namespace outbox::cli {
@@ -23,6 +24,8 @@ class Signals {
   [[nodiscard]] int fd() const noexcept { return asked_fd_; }
   /// Waits for the first signal.
   void wait() const;
+  /// The same, not longer than that. True: a signal came.
+  [[nodiscard]] bool wait_for(std::chrono::milliseconds longest) const;
   /// While nothing is in flight yet, the first signal ends the process.
   void first_ends(bool ends) noexcept { first_ends_.store(ends); }
 

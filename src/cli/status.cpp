@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "base/outage.hpp"
+#include "base/units.hpp"
 #include "cli/exit.hpp"
 #include "cli/health.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
-#include "config/units.hpp"
 #include "store/url.hpp"
 
 namespace outbox::cli {
@@ -42,12 +42,12 @@ std::optional<std::chrono::milliseconds> max_lag(const Options& options) {
   if (!options.check && options.max_lag)
     throw Failure(kUsage, "--max-lag: nothing is checked (hint: --check --max-lag 60s)");
   if (!options.check) return std::nullopt;
-  const auto limit = config::parse_duration(options.max_lag.value_or("60s"));
+  const auto limit = parse_duration(options.max_lag.value_or("60s"));
   if (!limit) {
     throw Failure(kUsage, "--max-lag " + *options.max_lag +
                               ": is not a duration (hint: " + limit.error().hint + ")");
   }
-  return *limit;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(*limit);
 }
 
 View look(const Options& options, const config::Loaded& loaded) {
@@ -197,6 +197,7 @@ void add_status(Command& root, Context& context) {
   verb.option("--max-lag", &options->max_lag, "DURATION",
               "With --check: how old the oldest pending event may be; 60s without it");
   verb.option("--json", &options->json, {}, "As JSON");
+  verb.example("outbox status -c outbox.toml");
   verb.run([options, &context] { return status(*options, context); });
 }
 

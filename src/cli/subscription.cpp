@@ -184,8 +184,10 @@ int resume(const Options& options, const Context& context) {
 void add_subscription(Command& root, Context& context) {
   auto options = std::make_shared<Options>();
   Command verb = root.verb("subscription", "List, apply, pause or resume subscriptions");
+  verb.example("outbox subscription list");
   Command listing = verb.verb("list", "Show the subscriptions of the store");
   listing.option("--json", &options->json, {}, "As JSON, with all settings but passwords");
+  listing.example("outbox subscription list --json");
   listing.run([options, &context] { return list(*options, context); });
   Command applying =
       verb.verb("apply", "Write those of the configuration to the store, showing what changes");
@@ -193,15 +195,18 @@ void add_subscription(Command& root, Context& context) {
   applying.option("--json", &options->json, {}, "As JSON");
   applying.footer(
       "Running relays follow within a second. Subscriptions that the configuration does not name stay.");
+  applying.example("outbox subscription apply -c outbox.toml --dry-run");
   applying.run([options, &context] { return apply(*options, context); });
   Command pausing =
       verb.verb("pause", "Stop delivering to one; its events wait. A stopped one stays stopped");
   pausing.argument("NAME", &options->name, "Which one");
   pausing.option("--reason", &options->reason, "TEXT", "Shown in `outbox status`");
+  pausing.example("outbox subscription pause orders --reason \"Kafka maintenance\"");
   pausing.run([options, &context] { return pause(*options, context); });
   Command resuming =
       verb.verb("resume", "Go on with one that is paused or stopped; nothing is skipped");
   resuming.argument("NAME", &options->name, "Which one");
+  resuming.example("outbox subscription resume orders");
   resuming.run([options, &context] { return resume(*options, context); });
 }
 

@@ -6,6 +6,7 @@
 
 namespace outbox::cli {
 
+void add_init(Command& root, Context& context);
 void add_migrate(Command& root, Context& context);
 void add_enqueue(Command& root, Context& context);
 void add_relay(Command& root, Context& context);

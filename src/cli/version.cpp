@@ -41,6 +41,7 @@ void add_version(Command& root, Context& /*context*/) {
   auto as_json = std::make_shared<bool>(false);
   Command verb = root.verb("version", "Show the version");
   verb.option("--json", as_json.get(), {}, "As JSON, with the stores and sinks built in");
+  verb.example("outbox version --json");
   verb.run([as_json] { return version(*as_json); });
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/nearest.hpp"
-#include "config/units.hpp"
+#include "base/units.hpp"
 
 namespace outbox::config {
 namespace {
@@ -86,7 +86,7 @@ std::vector<std::string> with_units(const Setting& setting, const std::string& n
   for (const char* const unit : {"s", "ms", "min", "h"}) {
     const auto value = parse_duration(number + unit);
     if (!value) continue;
-    const auto ms = static_cast<std::uint64_t>(value->count());
+    const auto ms = static_cast<std::uint64_t>(value->count()) / 1000;
     const bool fits = setting.most == 0 || (ms >= setting.least && ms <= setting.most);
     if (fits) all.push_back(number + unit);
   }
@@ -108,10 +108,13 @@ Status assign_duration(const Setting& setting, std::chrono::milliseconds& slot,
   if (!value && number)
     return unfit(setting, found_text(setting, text), needs_unit(setting, text, writing));
   if (!value) return unfit(setting, found_text(setting, text), value.error().hint);
-  if (auto status = check_range(setting, static_cast<std::uint64_t>(value->count()), quote(text));
+  const auto whole = std::chrono::duration_cast<std::chrono::milliseconds>(*value);
+  if (whole != *value)
+    return unfit(setting, found_text(setting, text), "no shorter unit than ms is used here");
+  if (auto status = check_range(setting, static_cast<std::uint64_t>(whole.count()), quote(text));
       !status)
     return status;
-  slot = *value;
+  slot = whole;
   return {};
 }
 

@@ -3,11 +3,15 @@
 // The whole library is compiled here, so that the binary needs no shared object for reading a file at start.
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
+// Tables and arrays within each other, which are walked and freed by recursion.
+#define TOML_MAX_NESTED_VALUES 16
 #include <toml++/toml.h>
 
 #include <algorithm>
 #include <sstream>
 #include <utility>
+
+#include "config/nesting.hpp"
 
 namespace outbox::config {
 namespace {
@@ -93,15 +97,28 @@ std::string_view describe(Node::Type type) {
 }
 
 tl::expected<Node, Problem> parse_document(std::string_view text, const std::string& file) {
+  const auto refused = [&](std::string what, Position at, std::string hint) {
+    return tl::unexpected(Problem{.what = std::move(what),
+                                  .path = {},
+                                  .where = place(file, at),
+                                  .at = at,
+                                  .hint = std::move(hint)});
+  };
+  if (const auto deep = too_many_key_parts(text)) {
+    return refused("a key has more than " + std::to_string(kMostKeyParts) + " parts", *deep,
+                   "no setting has so many; is a quote missing?");
+  }
   const toml::parse_result parsed = toml::parse(text);
   if (parsed) return table(parsed.table());
   const Position at = position(parsed.error().source());
-  return tl::unexpected(
-      Problem{.what = "not valid TOML: " + std::string(parsed.error().description()),
-              .path = {},
-              .where = place(file, at),
-              .at = at,
-              .hint = "text values need quotes; the format is described at toml.io"});
+  const std::string said(parsed.error().description());
+  if (said.find("TOML_MAX_NESTED_VALUES") != std::string::npos) {
+    return refused("tables or arrays stand more than " + std::to_string(TOML_MAX_NESTED_VALUES) +
+                       " deep within each other",
+                   at, "no setting needs that; is a bracket missing?");
+  }
+  return refused("not valid TOML: " + said, at,
+                 "text values need quotes; the format is described at toml.io");
 }
 
 }  // namespace outbox::config

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <utility>
@@ -23,6 +24,7 @@ constexpr const char* kDefaultFile = "outbox.toml";
 constexpr std::size_t kLargestFile = std::size_t{16} << 20U;
 constexpr const char* kFileVariable = "OUTBOX_CONFIG";
 constexpr std::string_view kSubscription = "subscription";
+constexpr const char* kStoreUrl = "store.url";
 
 /// An empty variable counts as not set: that is how compose files and unit files leave one out.
 std::optional<std::string> variable(const std::string& name) {
@@ -64,7 +66,9 @@ Found find_file(const Request& request) {
 
 class Loader {
  public:
-  explicit Loader(const Request& request) : request_(request) {}
+  explicit Loader(const Request& request) : request_(request) {
+    reading_.thorough = request.thorough;
+  }
 
   tl::expected<Loaded, Problems> run() {
     read_file();
@@ -137,8 +141,15 @@ class Loader {
     const auto node = resolve_node(member.value, path, reading_);
     if (!node) return;
     (void)assign_node(row->setting, row->slot(effective_), *node);
+    if (path == kStoreUrl) anchor_store();
     const Position at = member.value.at;
     origins_[path] = {.shown = reading_.origin(at), .where = place(reading_.file, at), .at = at};
+  }
+
+  void anchor_store() {
+    std::string& url = effective_.relay.store_url;
+    if (const std::string path = store::file_of(url); !path.empty())
+      url = "sqlite:" + reading_.anchored(path);
   }
 
   void read_environment() {
@@ -173,9 +184,33 @@ class Loader {
 
   void check_whole() {
     const RelayOptions& relay = effective_.relay;
-    if (!relay.store_url.empty()) check_setting("store.url", store::check_url(relay.store_url));
+    if (!relay.store_url.empty()) {
+      const Status status = store::check_url(relay.store_url);
+      check_setting(kStoreUrl, status);
+      if (status && request_.thorough)
+        check_setting(kStoreUrl, store::check_place(relay.store_url));
+    } else if (request_.thorough) {
+      complain_about_no_store();
+    }
     check_setting("store.schema", check_schema(relay.schema));
     check_window();
+  }
+
+  void complain_about_no_store() {
+    const auto about_it = [](const Problem& problem) { return problem.path == kStoreUrl; };
+    if (std::any_of(reading_.problems.begin(), reading_.problems.end(), about_it)) return;
+    const auto origin = origins_.find(kStoreUrl);
+    const bool given = origin != origins_.end();
+    const std::string where = given ? origin->second.where : reading_.file;
+    reading_.problems.push_back(
+        {.what = std::string(kStoreUrl) + (given ? ": is empty" : ": is not set"),
+         .path = kStoreUrl,
+         .where = where,
+         .at = given ? origin->second.at : Position{},
+         .hint =
+             reading_.file.empty()
+                 ? "--store sqlite:shop.db, OUTBOX_STORE_URL, or `outbox init` for a configuration file"
+                 : "write url = \"sqlite:shop.db\" below [store], or set OUTBOX_STORE_URL"});
   }
 
   void check_setting(const std::string& path, const Status& status) {

@@ -24,6 +24,8 @@ struct Request {
   std::vector<Flag> flags{};
   /// Resolve ${env:...} and ${file:...} in subscriptions. A verb that does not deliver must not need a broker's password.
   bool resolve_subscriptions{true};
+  /// Find also what would only show when it is used: no store, a directory that is not there.
+  bool thorough{false};
 };
 
 /// One value as `outbox config show` prints it: secrets are masked.
@@ -42,7 +44,8 @@ struct Loaded {
   std::vector<std::string> warnings;
 };
 
-/// Everything that is wrong, not only the first. Opens nothing but the file and what it refers to.
+/// Everything that is wrong, not only the first. Opens nothing but the file and what it refers to. Relative paths in the file
+/// count from its folder, all others from the working directory.
 [[nodiscard]] tl::expected<Loaded, Problems> load(const Request& request);
 
 /// The file that load() reads; empty: none.

@@ -1,6 +1,7 @@
 // What is shared while one configuration is being read: the file, and what was found wrong and right so far.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ struct Reading {
   Problems problems{};
   std::vector<Entry> entries{};
   std::map<std::string, std::string> files{};  ///< Of file sinks: which subscription has which.
+  bool thorough{false};                        ///< See Request.
 
   void complain(std::string what, std::string path, Position at, std::string hint) {
     problems.push_back({.what = std::move(what),
@@ -37,6 +39,14 @@ struct Reading {
   [[nodiscard]] std::string directory() const {
     const std::size_t slash = file.rfind('/');
     return slash == std::string::npos ? std::string() : file.substr(0, slash == 0 ? 1 : slash);
+  }
+  /// A path from the file, made independent of where a program is started.
+  [[nodiscard]] std::string anchored(const std::string& path) const {
+    const std::filesystem::path there(path);
+    if (path.empty() || there.is_absolute()) return path;
+    return std::filesystem::absolute(std::filesystem::path(directory()) / there)
+        .lexically_normal()
+        .string();
   }
 };
 

@@ -27,6 +27,10 @@ Result<std::string> from_environment(const std::string& name) {
 
 Result<std::string> from_file(const std::string& path, const std::string& directory) {
   const std::string shown = "${file:" + path + "}";
+  if (path.starts_with('~')) {
+    return fail(Errc::invalid_argument, shown + ": begins with ~, which only a shell replaces",
+                "write the directory out");
+  }
   const std::string full =
       path.starts_with('/') || directory.empty() ? path : directory + "/" + path;
   auto file = read_text_file(full, kLargestSecret);

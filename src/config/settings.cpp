@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "config/units.hpp"
+#include "base/units.hpp"
 #include "sink/registry.hpp"
 
 namespace outbox::config {

@@ -19,7 +19,9 @@ Every setting outside `[subscription]` can be given as a flag: `--set relay.page
 - Durations are a whole number and a unit: `50ms`, `15s`, `5min`, `1h`, `7d`. A number without a unit is refused.
 - Sizes are a whole number and a unit: `512B`, `64KiB`, `16MiB`, `1GiB`. A number without a unit is bytes.
 - In string values `${env:NAME}` stands for an environment variable and `${file:PATH}` for what is in a file, which only its
-  owner may be able to read; a relative path counts from the configuration file. `$${` is a plain `${`.
+  owner may be able to read. `$${` is a plain `${`.
+- Relative paths in the file (`sqlite:shop.db`, `file.path`, `${file:PATH}`) count from its folder, those in flags and environment
+  variables from the working directory.
 - An unknown setting is an error that names the nearest known one. `outbox config check` finds every error at once,
   `outbox config show` prints what is in effect and where each value came from, without passwords.
 )";

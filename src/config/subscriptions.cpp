@@ -19,6 +19,7 @@ using Type = Node::Type;
 struct Given {
   std::string text;     ///< In effect.
   std::string written;  ///< Before references were replaced.
+  std::string plain;    ///< After that; a path is not anchored yet.
   Position key_at;
   Position at;
 };
@@ -76,6 +77,11 @@ struct Mask {
     }
   }
 };
+
+/// Of a sink of ours, or a property of Kafka's client: ssl.ca.location, which may also be the word "probe".
+bool names_a_file(const std::string& name, const std::string& value) {
+  return is_path(name) || (name.ends_with(".location") && value != "probe");
+}
 
 class SubscriptionReader {
  public:
@@ -195,8 +201,11 @@ class SubscriptionReader {
           resolve_ ? resolve_node(member.value, sink_path(name), reading_) : member.value;
       if (!node) continue;
       const bool list = member.value.type == Type::array;
-      given_[name] = {.text = list ? joined(*node) : node->text,
+      const std::string plain = list ? joined(*node) : node->text;
+      const bool known = resolve_ || !refers(member.value);
+      given_[name] = {.text = known && names_a_file(name, plain) ? reading_.anchored(plain) : plain,
                       .written = list ? joined(member.value) : member.value.text,
+                      .plain = plain,
                       .key_at = member.at,
                       .at = member.value.at};
     }
@@ -271,7 +280,15 @@ class SubscriptionReader {
       if (const Status status = check_brokers(brokers); !status)
         reading_.complain(sink_path("brokers"), given_.at("brokers").at, status.error());
     }
-    if (effective_.sink == "file") check_file_is_ours();
+    if (effective_.sink == "file") check_file_sink();
+  }
+
+  void check_file_sink() {
+    const std::string& path = effective_.sink_settings["path"];
+    Status status = check_file(given_.at("path").plain);
+    if (status && reading_.thorough) status = check_place_of_file(path);
+    if (!status) reading_.complain(sink_path("path"), given_.at("path").at, status.error());
+    check_file_is_ours();
   }
 
   void check_file_is_ours() {

@@ -17,6 +17,7 @@
 #include "event/spec.hpp"
 #include "event/utf8.hpp"
 #include "relay/lease_keeper.hpp"
+#include "relay/pending.hpp"
 #include "relay/tenure.hpp"
 #include "sink/registry.hpp"
 #include "store/store.hpp"
@@ -173,8 +174,11 @@ class Relay::Impl {
     auto catalog = store_->catalog();
     if (!catalog) return pass(catalog);
     while (true) {
-      auto pending = pending_of_active(**catalog);
-      if (!pending) return pass(pending);
+      auto pending = relay::pending_of_active(**catalog);
+      if (!pending) {
+        pending.error().message = "run_once: " + pending.error().message;
+        return pass(pending);
+      }
       if (pending->empty()) return {};
       if (Clock::now() >= until) {
         return fail(Errc::deadline_exceeded,
@@ -184,23 +188,6 @@ class Relay::Impl {
       std::unique_lock lock(mutex_);
       bell_.wait_for(lock, kRunOnceCheck);
     }
-  }
-
-  /// The name of a subscription that has something to deliver; empty when none has.
-  static Result<std::string> pending_of_active(store::Catalog& catalog) {
-    auto rows = catalog.subscriptions();
-    if (!rows) return pass(rows);
-    for (const auto& row : *rows) {
-      if (row.state == store::SubscriptionState::stopped) {
-        return fail(Errc::unavailable, "run_once: subscription " + row.spec.name + " is stopped",
-                    row.reason);
-      }
-      if (row.state != store::SubscriptionState::active) continue;
-      auto progress = catalog.progress(row, 1);
-      if (!progress) return pass(progress);
-      if (progress->pending > 0) return row.spec.name;
-    }
-    return std::string();
   }
 
   // ---- the keeper's thread

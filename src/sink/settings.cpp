@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/nearest.hpp"
+#include "base/units.hpp"
 
 namespace outbox::sink {
 namespace {
@@ -13,17 +15,6 @@ namespace {
 using std::chrono::microseconds;
 
 constexpr std::string_view kChoice = "choice: ";
-
-struct Unit {
-  std::string_view name;
-  microseconds length;
-};
-constexpr Unit kUnits[] = {{"us", microseconds(1)},
-                           {"ms", std::chrono::milliseconds(1)},
-                           {"s", std::chrono::seconds(1)},
-                           {"m", std::chrono::minutes(1)},
-                           {"h", std::chrono::hours(1)}};
-constexpr std::int64_t kMostUnits = 1'000'000;
 
 bool is_boolean(std::string_view text) { return text == "true" || text == "false"; }
 
@@ -48,7 +39,7 @@ std::vector<std::string_view> choices(std::string_view type) {
 /// What is wrong with the value; empty: nothing.
 std::string fault(const SettingInfo& setting, std::string_view value) {
   if (setting.type == "duration" && !parse_duration(value))
-    return "is not a duration like 10s or 500ms";
+    return "is not a duration like 500ms, 10s, 5min or 7d";
   if (setting.type == "integer" && !parse_integer(value)) return "is not a whole number";
   if (setting.type == "boolean" && !is_boolean(value)) return "is neither true nor false";
   if (setting.required && value.empty()) return "is empty";
@@ -74,18 +65,6 @@ tl::unexpected<Error> unknown_setting(const SinkInfo& info, const std::string& n
 }
 
 }  // namespace
-
-std::optional<microseconds> parse_duration(std::string_view text) {
-  std::int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (error != std::errc() || count < 0 || count > kMostUnits) return std::nullopt;
-  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  if (unit.empty() && count == 0) return microseconds(0);
-  for (const Unit& known : kUnits) {
-    if (unit == known.name) return known.length * count;
-  }
-  return std::nullopt;
-}
 
 Result<Settings> Settings::read(const SinkInfo& info,
                                 const std::map<std::string, std::string>& given) {

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <outbox/error.hpp>
 #include <string>
 #include <string_view>
@@ -12,9 +11,6 @@
 #include "sink/registry.hpp"
 
 namespace outbox::sink {
-
-/// "250us", "100ms", "10s", "5m", "1h"; also "0". None when it is no duration.
-[[nodiscard]] std::optional<std::chrono::microseconds> parse_duration(std::string_view text);
 
 class Settings {
  public:

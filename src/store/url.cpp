@@ -74,6 +74,23 @@ Status check_url(const std::string& url) {
   return unknown(url);
 }
 
+Status check_place([[maybe_unused]] const std::string& url) {
+#ifdef OUTBOX_WITH_SQLITE
+  if (kind_of(url) == Kind::sqlite) {
+    auto path = sqlite::path_of(url);
+    return path ? sqlite::check_path(*path, true) : Status(pass(path));
+  }
+#endif
+  return {};
+}
+
+std::string file_of([[maybe_unused]] const std::string& url) {
+#ifdef OUTBOX_WITH_SQLITE
+  if (kind_of(url) == Kind::sqlite && check_url(url)) return sqlite::written_path(url);
+#endif
+  return {};
+}
+
 std::string shown_url(const std::string& url) {
   if (url.empty()) return {};
   if (!check_url(url)) return kNotShown;

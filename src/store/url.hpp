@@ -18,6 +18,13 @@ enum class Kind : std::uint8_t { postgres, sqlite, unknown };
 /// ("has a blank"), and shows nothing that may be of a password.
 [[nodiscard]] Status check_url(const std::string& url);
 
+/// Whether what it names on this machine can be used: of SQLite the directory and, if it is there, the file. Looks, and opens
+/// nothing. Of what check_url() accepts.
+[[nodiscard]] Status check_place(const std::string& url);
+
+/// Of SQLite the path as it is written; else empty.
+[[nodiscard]] std::string file_of(const std::string& url);
+
 /// For people and logs. What check_url() refuses becomes a fixed text.
 [[nodiscard]] std::string shown_url(const std::string& url);
 

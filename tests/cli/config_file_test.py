@@ -4,7 +4,7 @@
 import os
 import unittest
 
-from program import CHECK_FAILED, Case, ERROR, FILE_SUBSCRIPTION
+from program import CHECK_FAILED, Case, ERROR, FILE_SUBSCRIPTION, NOT_NOW, OnSqlite, USAGE
 
 
 class Sources(Case):
@@ -61,7 +61,7 @@ class Sources(Case):
         self.assertEqual(shown["subscription.a.kafka.batch.num.messages"][0], "500")
 
     def test_a_variable_that_looks_like_a_slip_is_a_warning(self):
-        result = self.succeeds("config", "check", env={"OUTBOX_RELAY_PAEG": "5"})
+        result = self.succeeds("config", "check", "--store", "sqlite:x.db", env={"OUTBOX_RELAY_PAEG": "5"})
         self.assertIn("OUTBOX_RELAY_PAEG is no setting (hint: did you mean OUTBOX_RELAY_PAGE?)", result.err)
 
 
@@ -86,15 +86,15 @@ class Secrets(Case):
         for url in ("postgresql://app:hush@127.0.0.1:1/shop", "host=127.0.0.1 port=1 password=hu\\ sh",
                     "postgresql://127.0.0.1:1/shop?pass%77ord=hush", "host=127.0.0.1 port=1 password = 'hu\\'sh'"):
             result = self.outbox("relay", "--store", url)
-            self.assertEqual(result.code, ERROR, url)
+            self.assertEqual(result.code, NOT_NOW, url)
             self.assertIn("starting", result.err)
             self.assertIn("127.0.0.1:1", result.err)
             self.assertNotRegex(result.err, "hu.{0,2}sh")
 
     def test_a_setting_of_a_sink_that_may_hold_a_password_is_not_shown(self):
         self.write("outbox.toml", '[store]\nurl = "sqlite:x.db"\n[subscription.a]\nsink = "kafka"\n[subscription.a.kafka]\n'
-                                  'brokers = "b:1"\nlinger = "5ms"\n"sasl.oauthbearer.token.endpoint.url" = "https://me:hush@x/"\n'
-                                  '"plugin.library.paths" = "a password=hush"\n')
+                                  'brokers = "b:1"\nlinger = "5ms"\n"client.rack" = "https://me:hush@x/"\n'
+                                  '"client.id" = "a password=hush"\n')
         shown = self.succeeds("config", "show").out
         self.assertNotIn("hush", shown)
         self.assertIn('linger = "5ms"', shown)
@@ -108,7 +108,7 @@ class Secrets(Case):
                 for arguments in (("status", "--store", url), ("status",)):
                     self.write("outbox.toml", f'[store]\nurl = "{url}"\n')
                     result = self.outbox(*arguments, env={"PW": password, "BOTH": "app:" + password})
-                    self.assertEqual(result.code, ERROR, (url, password))
+                    self.assertEqual(result.code, NOT_NOW, (url, password))
                     self.assertIn("127.0.0.1", result.err, (url, password))
                     for part in ("s3cr", "et\"", "et@", "invalid"):
                         self.assertNotIn(part, result.out + result.err, (url, password))
@@ -119,7 +119,7 @@ class Secrets(Case):
                     "postgresql://app:s3cr%et@127.0.0.1:1/shop", "postgresql://app:12/s3cret@127.0.0.1:1/shop",
                     "postgresql://app:s3cr et@127.0.0.1:1/shop"):
             for verb in ("status", "migrate", "relay"):
-                result = self.fails(ERROR, verb, "--store", url, says=("store.url", "--store", "percent-encode"))
+                result = self.fails(USAGE, verb, "--store", url, says=("store.url", "--store", "percent-encode"))
                 self.assertNotIn("s3cr", result.err)
                 self.assertNotIn("et@", result.err)
 
@@ -127,14 +127,14 @@ class Secrets(Case):
         for url in ("postgresql:///shop?host=/var/run", "postgresql://[::1]:5432/shop", "postgresql://a:1,b:2/shop",
                     "postgresql://app:p%40s%3As@db:5432/shop?sslmode=require&application_name=a%20b", "postgresql://u@/x",
                     "shop.db", "sqlite:/a/b c.db", "sqlite:x?y@z", "dbname=shop"):
-            self.succeeds("config", "check", "--store", url)
+            self.succeeds("config", "show", "--store", url)
 
     def test_references_are_replaced(self):
         secret = self.write("password", "hush\n")
         secret.chmod(0o600)
         self.write("outbox.toml", '[store]\nurl = "sqlite:${env:NAME}-${file:password}-$${x}.db"\n')
         shown = self.succeeds("config", "show", env={"NAME": "shop"}).out
-        self.assertIn('"sqlite:shop-hush-${x}.db"', shown)
+        self.assertIn(f'"sqlite:{self.folder}/shop-hush-${{x}}.db"', shown)
 
     def test_a_file_that_others_may_read_is_refused(self):
         self.write("password", "hush\n").chmod(0o644)
@@ -161,7 +161,7 @@ class Refusals(Case):
     def refused(self, text, *says):
         """By `check` with 3, by a verb that works with 1; the same line."""
         self.write("bad.toml", text)
-        checked = self.fails(CHECK_FAILED, "config", "check", "-c", "bad.toml", says=says)
+        checked = self.fails(CHECK_FAILED, "config", "check", "-c", "bad.toml", "--store", "sqlite:x.db", says=says)
         used = self.fails(ERROR, "status", "-c", "bad.toml", "--store", "sqlite:x.db", says=says)
         self.assertEqual(checked.err, used.err)
 
@@ -204,7 +204,7 @@ class Refusals(Case):
     def test_stores_that_are_none(self):
         self.refused_by_check('[store]\nurl = "mysql://app:hush@db/x"\n', "store.url", "PostgreSQL or SQLite", "bad.toml:2:7")
         self.refused_by_check('[store]\nurl = "app:hush@db/x"\n', "store.url", "postgresql://USER@HOST")
-        self.refused_by_check('[store]\nschema = "My-Schema"\n', "store.schema", "bad.toml:2:10")
+        self.refused_by_check('[store]\nschema = "My-Schema"\nurl = "sqlite:x.db"\n', "store.schema", "bad.toml:2:10")
 
     def refused_by_check(self, text, *says):
         self.write("bad.toml", text)
@@ -229,7 +229,7 @@ class Refusals(Case):
         for wrong in ("", ",", "b:9092,", "b:9092,,c:9092", "b:many", "b:0", ":9092", "b:99999"):
             self.refused(f'{a}[subscription.a.kafka]\nbrokers = "{wrong}"\n', "subscription.a.kafka.brokers", "bad.toml:4:11")
         for good in ("b", "b:1, c:2", "SSL://b:1", "[::1]:9092", "10.0.0.1:9092"):
-            self.write("good.toml", f'{a}topic = "x.{{event_type}}"\n[subscription.a.kafka]\nbrokers = "{good}"\n')
+            self.write("good.toml", f'[store]\nurl = "sqlite:x.db"\n{a}topic = "x.{{event_type}}"\n[subscription.a.kafka]\nbrokers = "{good}"\n')
             self.succeeds("config", "check", "-c", "good.toml")
         self.refused('[subscription.a]\nsink = "custom"\n', 'found "custom"')
 
@@ -241,7 +241,7 @@ class Refusals(Case):
     def test_all_mistakes_of_a_subscription(self):
         self.write("bad.toml", '[subscription.a]\nsink = "file"\ntopic = "{nope}"\nkey = "{nope}"\nevent_types = [""]\n'
                                '[subscription.a.file]\npath = ""\nmode = "x"\n')
-        problems = self.outbox("config", "check", "-c", "bad.toml", "--json").json()
+        problems = self.outbox("config", "check", "-c", "bad.toml", "--json", "--store", "sqlite:x.db").json()
         self.assertEqual(problems["file"], "bad.toml")
         self.assertEqual(sorted(p["line"] for p in problems["problems"]), [3, 4, 5, 7, 8], problems)
 
@@ -256,20 +256,24 @@ class Refusals(Case):
         self.refused("[relay\n", "not valid TOML", "bad.toml:1:7")
         self.refused("[relay]\npage = 1\npage = 2\n", "not valid TOML", "bad.toml:3:")
 
+    def test_what_is_too_deep(self):
+        self.refused("a." * 20000 + "a = 1\n", "more than 32 parts", "bad.toml:1:")
+        self.refused("a = " + "[" * 20000, "more than 16 deep", "bad.toml:1:")
+
     def test_values_that_do_not_fit_together(self):
         self.refused("[relay]\npage = 500\nwindow_events = 100\n", "relay.window_events", "bad.toml:3:17")
 
     def test_variables_and_flags_are_named(self):
-        self.fails(CHECK_FAILED, "config", "check", env={"OUTBOX_RELAY_PAGE": "x"}, says="environment OUTBOX_RELAY_PAGE")
-        self.fails(CHECK_FAILED, "config", "check", "--set", "relay.paeg=5", says=("relay.paeg", "--set", "relay.page?"))
-        self.fails(ERROR, "status", "--log-level", "loud", says=("log.level", "--log-level"))
+        self.fails(CHECK_FAILED, "config", "check", "--store", "sqlite:x.db", env={"OUTBOX_RELAY_PAGE": "x"}, says="environment OUTBOX_RELAY_PAGE")
+        self.fails(CHECK_FAILED, "config", "check", "--store", "sqlite:x.db", "--set", "relay.paeg=5", says=("relay.paeg", "--set", "relay.page?"))
+        self.fails(USAGE, "status", "--log-level", "loud", says=("log.level", "--log-level"))
 
     def test_a_hint_is_written_as_the_value_was(self):
         for name, value, hint in (("OUTBOX_RELAY_PAGE", "x", "write OUTBOX_RELAY_PAGE=1000)"),
                                   ("OUTBOX_RELAY_LEASE", "15", "OUTBOX_RELAY_LEASE=15s)"),
                                   ("OUTBOX_RELAY_SETTLE_INTERVAL", "50", "OUTBOX_RELAY_SETTLE_INTERVAL=50ms)")):
-            self.fails(CHECK_FAILED, "config", "check", env={name: value}, says=hint)
-        self.fails(CHECK_FAILED, "config", "check", "--set", "relay.page=x", says="write --set relay.page=1000)")
+            self.fails(CHECK_FAILED, "config", "check", "--store", "sqlite:x.db", env={name: value}, says=hint)
+        self.fails(CHECK_FAILED, "config", "check", "--store", "sqlite:x.db", "--set", "relay.page=x", says="write --set relay.page=1000)")
 
     def test_missing_files(self):
         self.fails(ERROR, "status", "-c", "nope.toml", says=("No such file", "nope.toml", "-c"))
@@ -279,19 +283,104 @@ class Refusals(Case):
     def test_every_mistake_is_reported(self):
         self.write("bad.toml", "[relay]\npaeg = 5\nlease = 15\n[log]\nlevel = 1\n[subscription.a]\nsink = \"file\"\n"
                                "format = \"xml\"\n[subscription.a.file]\npaht = 1\n")
-        result = self.outbox("config", "check", "-c", "bad.toml")
+        store = ("--store", "sqlite:x.db")
+        result = self.outbox("config", "check", "-c", "bad.toml", *store)
         self.assertEqual(result.code, CHECK_FAILED)
         where = [line.split("bad.toml:")[1].split(":")[0] for line in result.err.splitlines()]
         self.assertEqual(where, ["2", "3", "5", "8", "10"])
-        problems = self.outbox("config", "check", "-c", "bad.toml", "--json").json()
+        problems = self.outbox("config", "check", "-c", "bad.toml", "--json", *store).json()
         self.assertFalse(problems["ok"])
         self.assertEqual([p["line"] for p in problems["problems"]], [2, 3, 5, 8, 10])
         self.assertEqual(problems["problems"][0]["path"], "relay.paeg")
 
     def test_a_good_file_passes(self):
-        self.write("outbox.toml", FILE_SUBSCRIPTION)
+        self.write("outbox.toml", '[store]\nurl = "sqlite:x.db"\n' + FILE_SUBSCRIPTION)
         self.assertIn("outbox.toml: ok, 1 subscription", self.succeeds("config", "check").out)
         self.assertTrue(self.succeeds("config", "check", "--json").json()["ok"])
+
+
+STORE = '[store]\nurl = "sqlite:x.db"\n'
+KAFKA = STORE + '[subscription.a]\nsink = "kafka"\nkafka.brokers = "b:1"\n'
+FILE = STORE + '[subscription.a]\nsink = "file"\n'
+
+
+class Check(Case):
+    def test_what_would_only_show_when_it_is_used(self):
+        """Each with the place and the next right step."""
+        (self.folder / "a-directory").mkdir()
+        for text, what, place, hint in (
+                ("[relay]\npage = 5\n", "store.url: is not set", "bad.toml", 'write url = "sqlite:shop.db" below [store]'),
+                ('[store]\nurl = ""\n', "store.url: is empty", "bad.toml:2:7", "or set OUTBOX_STORE_URL"),
+                ('[store]\nurl = "sqlite:no/such/shop.db"\n', "no/such: No such file or directory", "bad.toml:2:7",
+                 "create the directory first"),
+                ('[store]\nurl = "sqlite:a-directory"\n', "is a directory", "bad.toml:2:7", "name a file in it"),
+                ('[store]\nurl = "sqlite:~/shop.db"\n', "store.url: begins with ~", "bad.toml:2:7", "${env:HOME}"),
+                ('[store]\nurl = "postgresql://db/x?sslmod=require"\n', "has a parameter that libpq does not know",
+                 "bad.toml:2:7", "did you mean sslmode?"),
+                ('[store]\nurl = "postgresql://db:99999/x"\n', "has a port that is no number from 1 to 65535", "bad.toml:2:7",
+                 "percent-encode"),
+                ('[store]\nurl = "postgresql://db/x?sslmode=requird"\n', "has an unknown sslmode", "bad.toml:2:7", "require |"),
+                ('[store]\nurl = "postgresql://u:${file:~/pw}@db/x"\n', "${file:~/pw}: begins with ~", "bad.toml:2:7",
+                 "write the directory out"),
+                (FILE + 'file.path = "no/such/x.jsonl"\n', "subscription.a.file.path: there is no directory", "bad.toml:5:13",
+                 "mkdir -p /"),
+                (FILE + 'file.path = "a-directory"\n', "subscription.a.file.path: is a directory", "bad.toml:5:13", "a file in it"),
+                (FILE + 'file.path = "~/x.jsonl"\n', "subscription.a.file.path: begins with ~", "bad.toml:5:13", "${env:HOME}"),
+                (KAFKA + 'topic = "a b"\n', "topic: is no name of a Kafka topic", "bad.toml:6:", "at most 249"),
+                (KAFKA + 'topic = "a b.{event_type}"\n', "topic: makes no name of a Kafka topic", "bad.toml:6:", "letters, digits"),
+                (KAFKA + 'topic = "{{x}}"\n', "topic: makes no name of a Kafka topic", "bad.toml:6:", "letters, digits"),
+                (KAFKA + 'topic = "{event_typ}"\n', "topic", "bad.toml:6:", "event_type")):
+            self.write("bad.toml", text)
+            result = self.fails(CHECK_FAILED, "config", "check", "-c", "bad.toml", says=(what, place))
+            self.assertIn(hint, result.err.split("(hint: ", 1)[1], text)
+
+    def test_without_a_file(self):
+        self.fails(CHECK_FAILED, "config", "check", says=("store.url: is not set", "outbox init"))
+        self.succeeds("config", "check", "--store", "sqlite:shop.db")
+        self.succeeds("config", "check", env={"OUTBOX_STORE_URL": "postgresql://db/shop"})
+
+    def test_good_topics(self):
+        for topic in ("orders", "a.b_c-d", "{aggregate_type|lower}.events", "{header:x}", "x.{event_type}.{seq}"):
+            self.write("good.toml", KAFKA + f'topic = "{topic}"\n')
+            self.succeeds("config", "check", "-c", "good.toml")
+
+
+class Paths(OnSqlite, Case):
+    def test_those_in_a_file_count_from_its_folder(self):
+        (self.folder / "etc").mkdir()
+        self.write("etc/outbox.toml", '[store]\nurl = "sqlite:shop.db"\n' + FILE_SUBSCRIPTION)
+        file = ("-c", "etc/outbox.toml")
+        self.succeeds("migrate", *file)
+        self.succeeds("enqueue", "order", "42", "OrderPlaced", "{}", *file)
+        self.succeeds("relay", "--once", *file)
+        self.assertEqual(sorted(p.name for p in (self.folder / "etc").glob("*.db")), ["shop.db"])
+        self.assertEqual(len((self.folder / "etc" / "orders.jsonl").read_text(encoding="utf-8").splitlines()), 1)
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["etc"])
+
+    def test_what_the_store_holds_does_not_depend_on_where_a_relay_is_started(self):
+        self.write("outbox.toml", '[store]\nurl = "sqlite:shop.db"\n' + FILE_SUBSCRIPTION)
+        self.succeeds("migrate")
+        self.succeeds("subscription", "apply")
+        listed = self.succeeds("subscription", "list", "--json").json()["subscriptions"][0]
+        self.assertEqual(listed["sink_settings"]["path"], f"{self.folder}/orders.jsonl")
+
+    def test_flags_and_variables_count_from_the_working_directory(self):
+        (self.folder / "etc").mkdir()
+        self.write("etc/outbox.toml", '[store]\nurl = "sqlite:no.db"\n')
+        self.succeeds("migrate", "-c", "etc/outbox.toml", "--store", "sqlite:flag.db")
+        self.succeeds("migrate", "-c", "etc/outbox.toml", env={"OUTBOX_STORE_URL": "sqlite:variable.db"})
+        self.assertTrue((self.folder / "flag.db").exists())
+        self.assertTrue((self.folder / "variable.db").exists())
+
+    def test_files_of_a_sinks_library_do_too(self):
+        (self.folder / "etc").mkdir()
+        self.write("etc/ca.pem", "")
+        self.write("etc/outbox.toml", KAFKA.replace("x.db", "shop.db") +
+                   'kafka.security.protocol = "ssl"\nkafka.ssl.ca.location = "ca.pem"\n')
+        self.succeeds("migrate", "-c", "etc/outbox.toml")
+        self.succeeds("subscription", "apply", "-c", "etc/outbox.toml")
+        listed = self.succeeds("subscription", "list", "--json", "-c", "etc/outbox.toml").json()["subscriptions"][0]
+        self.assertEqual(listed["sink_settings"]["ssl.ca.location"], f"{self.folder}/etc/ca.pem")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import subprocess
 import unittest
 import uuid
 
-from program import BINARY, Case, ERROR, FILE_SUBSCRIPTION, INTERRUPTED, OnPostgres, OnSqlite, USAGE, jsonl, signal, wait_until
+from program import BINARY, Case, ERROR, FILE_SUBSCRIPTION, INTERRUPTED, OK, OnPostgres, OnSqlite, USAGE, jsonl, signal, wait_until
 
 ARGUMENTS = ("enqueue", "order", "42", "OrderPlaced")
 
@@ -49,12 +49,12 @@ class Enqueue:
         self.assertEqual(self.events(), 6)
 
     def test_bad_arguments_write_nothing(self):
-        for arguments, code, says in (((*ARGUMENTS, "{"), ERROR, "payload"),
-                                      (("enqueue", "", "42", "OrderPlaced", "{}"), ERROR, "aggregate_type"),
-                                      (("enqueue", "order", "42", " ", "{}"), ERROR, "event_type"),
-                                      ((*ARGUMENTS, "{}", "--id", "5"), ERROR, "id"),
+        for arguments, code, says in (((*ARGUMENTS, "{"), USAGE, "payload"),
+                                      (("enqueue", "", "42", "OrderPlaced", "{}"), USAGE, "aggregate_type"),
+                                      (("enqueue", "order", "42", " ", "{}"), USAGE, "event_type"),
+                                      ((*ARGUMENTS, "{}", "--id", "5"), USAGE, "id"),
                                       ((*ARGUMENTS, "{}", "--header", "x"), USAGE, "--header name=value"),
-                                      ((*ARGUMENTS, "{}", "--header", "a b=c"), ERROR, "headers"),
+                                      ((*ARGUMENTS, "{}", "--header", "a b=c"), USAGE, "headers"),
                                       ((*ARGUMENTS, "@nope"), ERROR, "nope"),
                                       ((*ARGUMENTS, "{}", "--occurred-at", "now"), USAGE, "2026-01-05T08:09:12.5Z"),
                                       (ARGUMENTS, USAGE, "PAYLOAD"),
@@ -121,8 +121,8 @@ class Enqueue:
         self.assertEqual(self.events(), 0)
 
     def test_an_empty_name_says_what_belongs_there(self):
-        self.fails(ERROR, *self.at_store("enqueue", "", "1", "OrderPlaced", "{}"), says=("aggregate_type: is empty", "order"))
-        self.fails(ERROR, *self.at_store("enqueue", "order", "1", " ", "{}"), says=("event_type: is blank", "OrderPlaced"))
+        self.fails(USAGE, *self.at_store("enqueue", "", "1", "OrderPlaced", "{}"), says=("aggregate_type: is empty", "order"))
+        self.fails(USAGE, *self.at_store("enqueue", "order", "1", " ", "{}"), says=("event_type: is blank", "OrderPlaced"))
 
     def test_ids_in_lines_are_kept(self):
         wanted = str(uuid.uuid4())
@@ -254,6 +254,19 @@ class Enqueue:
         process = self.spawn(*self.at_store("enqueue", "--jsonl", "--progress"), stdin=reader)
         os.close(reader)
         self.assertRegex(process.stderr.readline(), r"^outbox: 3 events, \d+/s$")
+
+
+    def test_progress_is_not_mixed_into_what_a_person_types(self):
+        master, terminal = os.openpty()
+        self.addCleanup(os.close, master)
+        process = self.spawn(*self.at_store("enqueue", "--jsonl"), stdin=terminal, stdout=subprocess.DEVNULL, stderr=terminal)
+        os.close(terminal)
+        for number in range(1, 21):  # each is written in a pause, after which progress is shown where it may be
+            os.write(master, jsonl(1).encode())
+            wait_until(lambda n=number: self.events() == n, "the event")
+        os.write(master, b"\x04")
+        self.assertEqual(process.wait(timeout=30), OK)
+        self.assertNotIn(" events, ", os.read(master, 65536).decode())
 
 
 class EnqueueSqlite(OnSqlite, Enqueue, Case):

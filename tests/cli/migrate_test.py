@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import unittest
 
-from program import BINARY, CHECK_FAILED, Case, ERROR, OnPostgres, USAGE
+from program import BINARY, CHECK_FAILED, Case, ERROR, NOT_NOW, OnPostgres, USAGE
 
 NOBODY = 65534
 
@@ -148,7 +148,7 @@ class MigratePostgres(OnPostgres, Migrate, Case):
 
     def test_an_unreachable_server(self):
         for verb in (("status",), ("migrate",), ("relay",), ("enqueue", "a", "b", "c", "{}")):
-            self.fails(ERROR, *verb, "--store", "postgresql://nobody:hush@127.0.0.1:1/none", "--log-level", "off",
+            self.fails(NOT_NOW, *verb, "--store", "postgresql://nobody:hush@127.0.0.1:1/none", "--log-level", "off",
                        says="127.0.0.1")
 
     def test_a_database_that_does_not_exist(self):
@@ -161,7 +161,7 @@ class MigratePostgres(OnPostgres, Migrate, Case):
             self.fails(ERROR, *self.at_store(*verb, "--log-level", "off"), says="99")
 
     def test_a_name_that_is_no_schema(self):
-        self.fails(ERROR, "status", "--store", self.store, "--schema", 'x"; DROP', says="schema")
+        self.fails(USAGE, "status", "--store", self.store, "--schema", 'x"; DROP', says="schema")
 
     def test_the_password_is_not_in_the_error(self):
         result = self.outbox("status", "--store", "postgresql://nobody:hush@127.0.0.1:1/none")

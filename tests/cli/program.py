@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 BINARY = os.environ.get("OUTBOX_BINARY", str(ROOT / "build" / "outbox"))
 POSTGRES = os.environ.get("OUTBOX_TEST_POSTGRES")
 
-OK, ERROR, USAGE, CHECK_FAILED, INTERRUPTED = range(5)
+OK, ERROR, USAGE, CHECK_FAILED, INTERRUPTED, NOT_NOW = range(6)
 
 
 class Result:
@@ -159,5 +159,5 @@ sink = "file"
 path = "orders.jsonl"
 """
 
-__all__ = ["BINARY", "CHECK_FAILED", "Case", "ERROR", "FILE_SUBSCRIPTION", "INTERRUPTED", "OK", "OnPostgres", "OnSqlite",
+__all__ = ["BINARY", "CHECK_FAILED", "Case", "ERROR", "FILE_SUBSCRIPTION", "INTERRUPTED", "NOT_NOW", "OK", "OnPostgres", "OnSqlite",
            "POSTGRES", "ROOT", "USAGE", "drop_database", "jsonl", "signal", "wait_until"]

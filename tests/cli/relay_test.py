@@ -12,7 +12,7 @@ import time
 import unittest
 from urllib.parse import urlsplit
 
-from program import Case, ERROR, FILE_SUBSCRIPTION, INTERRUPTED, OK, OnPostgres, OnSqlite, POSTGRES, jsonl, signal, wait_until
+from program import Case, ERROR, FILE_SUBSCRIPTION, INTERRUPTED, NOT_NOW, OK, OnPostgres, OnSqlite, POSTGRES, jsonl, signal, wait_until
 
 TWO = FILE_SUBSCRIPTION + """
 [subscription.paid]
@@ -36,11 +36,11 @@ def full(pipe):
 class Door:
     """Between a program and a server. Shut, it lets nothing through, and nobody is told."""
 
-    def __init__(self, server):
+    def __init__(self, server, port=0):
         self.server = (server.hostname, server.port or 5432)
         self.open = threading.Event()
         self.open.set()
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = socket.create_server(("127.0.0.1", port))
         who, at, _ = server.netloc.rpartition("@")
         self.url = server._replace(netloc=f"{who}{at}127.0.0.1:{self.listener.getsockname()[1]}").geturl()
         threading.Thread(target=self.accept, daemon=True).start()
@@ -112,7 +112,7 @@ class Relay:
 
     def test_signals_stop_it_with_success(self):
         self.config(FILE_SUBSCRIPTION)
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             self.succeeds("enqueue", "order", "1", "OrderPlaced", "{}")
             before = len(self.lines())
             process = self.relay()
@@ -120,6 +120,42 @@ class Relay:
             self.stop(process, number)
         pending = self.succeeds("status", "--json").json()["subscriptions"][0]["pending"]
         self.assertEqual(pending, 0)
+
+    def test_under_nohup_it_goes_on_when_the_terminal_is_closed(self):
+        self.config(FILE_SUBSCRIPTION)
+        with open(self.folder / "relay.log", "w", encoding="utf-8") as log:
+            process = self.spawn("relay", stdout=subprocess.DEVNULL, stderr=log,
+                                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
+        process.send_signal(signal.SIGHUP)
+        self.succeeds("enqueue", "order", "1", "OrderPlaced", "{}")
+        wait_until(lambda: len(self.lines()) == 1, "the event")
+        self.assertNotIn("stopping", self.log())
+        self.stop(process)
+
+    def test_once_delivers_what_is_there_and_ends(self):
+        self.config(TWO)
+        self.succeeds("enqueue", "--jsonl", stdin=jsonl(500))
+        self.succeeds("enqueue", "order", "3", "OrderPaid", '{"number": 500}')
+        self.succeeds("relay", "--once")
+        self.assertEqual((len(self.lines()), len(self.lines("paid.jsonl"))), (501, 1))
+        self.succeeds("relay", "--once")
+        self.assertEqual(len(self.lines()), 501)
+
+    def test_once_is_interrupted_while_a_destination_takes_nothing(self):
+        self.config(FILE_SUBSCRIPTION)
+        (self.folder / "orders.jsonl").mkdir()
+        self.succeeds("enqueue", "order", "1", "OrderPlaced", "{}")
+        process = self.relay("--once")
+        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
+        self.stop(process, code=INTERRUPTED)
+
+    def test_once_does_not_wait_for_a_person(self):
+        self.config(FILE_SUBSCRIPTION)
+        self.succeeds("subscription", "apply")
+        table = f"{self.flags[1]}.subscription" if self.flags else "outbox_subscription"
+        self.sql(f"UPDATE {table} SET state = 'stopped', reason = 'too large', stopped_seq = 7")
+        self.fails(ERROR, "relay", "--once", "--log-level", "off", says=("subscription orders is stopped", "too large"))
 
     def test_what_was_delivered_is_not_delivered_again(self):
         self.config(FILE_SUBSCRIPTION)
@@ -250,6 +286,34 @@ class RelaySqlite(OnSqlite, Relay, Case):
 
 
 class RelayPostgres(OnPostgres, Relay, Case):
+    def test_wait_is_for_a_store_that_is_not_there_yet(self):
+        """A port at which nobody listens, and later the server does."""
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        server = self.store
+        who, at, _ = urlsplit(server).netloc.rpartition("@")
+        self.store = urlsplit(server)._replace(netloc=f"{who}{at}127.0.0.1:{port}").geturl()
+        self.config(FILE_SUBSCRIPTION)
+        self.fails(NOT_NOW, "relay", "--log-level", "off", says=("cannot connect", str(port)))
+        process = self.relay("--wait")
+        wait_until(lambda: "is tried again" in self.log(), "the first attempt")
+        door = Door(urlsplit(server), port)
+        self.addCleanup(door.close)
+        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
+        self.stop(process)
+
+    def test_wait_is_not_for_what_a_person_must_change(self):
+        self.config(FILE_SUBSCRIPTION)
+        missing = self.store.rsplit("/", 1)[0] + "/no_such_database"
+        self.fails(ERROR, "relay", "--wait", "--log-level", "off", "--store", missing, says="no_such_database")
+
+    def test_a_signal_ends_the_waiting(self):
+        self.store = "postgresql://postgres@127.0.0.1:1/none"
+        self.config(FILE_SUBSCRIPTION)
+        process = self.relay("--wait")
+        wait_until(lambda: "is tried again" in self.log(), "the first attempt")
+        self.stop(process, code=INTERRUPTED)
+
     def test_a_database_that_hangs_does_not_hold_up_the_end(self):
         self.migrate()
         door = Door(urlsplit(POSTGRES))

@@ -23,16 +23,16 @@ class Subscription:
         self.assertEqual(self.apply(FILE_SUBSCRIPTION), "= orders unchanged\n")
         changed = FILE_SUBSCRIPTION.replace("orders.jsonl", "other.jsonl").replace('"file"\n', '"file"\nformat = "json"\n')
         self.assertEqual(self.apply(changed), '~ orders changed format: "raw" -> "json"\n'
-                                              '~ orders changed file.path: "orders.jsonl" -> "other.jsonl"\n')
+                                              f'~ orders changed file.path: "{self.folder}/orders.jsonl" -> "{self.folder}/other.jsonl"\n')
         self.assertEqual(self.apply(changed), "= orders unchanged\n")
 
     def test_a_setting_is_named_with_its_sink(self):
         self.apply(FILE_SUBSCRIPTION)
         nothing = '[subscription.orders]\nsink = "null"\n'
         self.assertEqual(self.apply(nothing), '~ orders changed sink: "file" -> "null"\n'
-                                              '~ orders changed file.path: "orders.jsonl" -> -\n')
+                                              f'~ orders changed file.path: "{self.folder}/orders.jsonl" -> -\n')
         self.assertEqual(self.apply(FILE_SUBSCRIPTION), '~ orders changed sink: "null" -> "file"\n'
-                                                        '~ orders changed file.path: - -> "orders.jsonl"\n')
+                                                        f'~ orders changed file.path: - -> "{self.folder}/orders.jsonl"\n')
 
     def test_others_are_left_alone(self):
         self.apply(FILE_SUBSCRIPTION)

@@ -4,9 +4,11 @@
 import subprocess
 import unittest
 
-from program import BINARY, Case, OK, USAGE
+from program import BINARY, Case, ERROR, OK, USAGE
 
-VERBS = ("migrate", "enqueue", "relay", "status", "subscription", "config", "version")
+VERBS = ("init", "migrate", "enqueue", "relay", "status", "subscription", "config", "demo", "version", "help")
+INNER = ("subscription list", "subscription apply", "subscription pause", "subscription resume", "config check", "config show",
+         "config reference")
 
 
 class Help(Case):
@@ -26,6 +28,20 @@ class Help(Case):
         for verb in VERBS:
             self.assertIn(f"Usage: outbox {verb}", self.succeeds(verb, "--help").out)
 
+    def test_help_of_every_verb_has_an_example_and_names_the_options_of_all(self):
+        for verb in (*VERBS, *INNER):
+            text = self.succeeds(*verb.split(), "--help").out
+            self.assertRegex(text, rf"Example:\n  .*outbox {verb}", verb)
+            if verb != "demo":  # takes none
+                for option in ("-c,--config FILE", "--store URL", "--set PATH=VALUE"):
+                    self.assertIn(option, text, verb)
+
+    def test_the_verb_help(self):
+        self.assertEqual(self.succeeds("help").out, self.succeeds("--help").out)
+        for verb in (*VERBS, *INNER):
+            self.assertEqual(self.succeeds("help", *verb.split()).out, self.succeeds(*verb.split(), "--help").out)
+        self.fails(USAGE, "help", "rely", says=("unknown verb rely", "did you mean relay?"))
+
     def test_help_is_silent_about_what_only_the_program_uses(self):
         self.assertNotIn("--publisher", self.succeeds("demo", "--help").out)
         self.assertNotIn("--publisher", self.fails(USAGE, "demo", "--publishe").err)
@@ -41,6 +57,8 @@ class Help(Case):
 
     def test_version(self):
         self.assertRegex(self.succeeds("version").out, r"^outbox \d+\.\d+\.\d+\n$")
+        for flag in ("-V", "--version"):
+            self.assertEqual(self.succeeds(flag).out, self.succeeds("version").out)
         self.assertIn("sqlite", self.succeeds("version", "--json").json()["stores"])
 
 
@@ -55,7 +73,7 @@ class Slips(Case):
         self.fails(USAGE, "relay", "--nmae", "x", says=("unknown option --nmae", "did you mean --name?"))
 
     def test_missing_argument(self):
-        self.fails(USAGE, "subscription", "pause", says="NAME is required")
+        self.fails(USAGE, "subscription", "pause", says=("NAME is missing", "hint: outbox subscription pause NAME"))
 
     def test_argument_too_many(self):
         self.fails(USAGE, "status", "now", says='unexpected argument "now"')
@@ -63,11 +81,61 @@ class Slips(Case):
     def test_not_a_number(self):
         self.fails(USAGE, "status", "--limit", "many", says='expected a whole number, found "many"')
 
+    def test_every_slip_is_told_in_our_words(self):
+        """What, where, and the next right step; nothing of the parser's own words."""
+        for arguments, what, hint in (
+                ("status --limit", "--limit has no value: outbox status", "--limit N"),
+                ("status --limit=", "--limit has no value: outbox status", "--limit N"),
+                ("status --limit 1 --limit 2", "--limit is there more than once", "give it once"),
+                ("status --json=5", "--json takes no value: outbox status", "write --json alone"),
+                ("--store", "--store has no value: outbox", "--store URL"),
+                ("relay -c", "--config has no value: outbox relay", "--config FILE"),
+                ("enqueue --header", "--header has no value", "--header NAME=VALUE"),
+                ("bench --length 5", "--length: the number 5 has no unit", 'write "5s" for seconds'),
+                ("status --limit 99999999999999999999999", "--limit: the number 9999", "outbox status --help"),
+                ("status -x", "unknown option -x", "outbox status --help"),
+                ("subscription resume", "NAME is missing: outbox subscription resume", "outbox subscription resume NAME"),
+                ("status --log-level loud --store sqlite:x.db", "log.level: expected one of", "choose one of"),
+                ("status --set relay.page=x --store sqlite:x.db", "relay.page: expected an integer", "--set relay.page=1000"),
+                ("status --store mysql://db/x", "store.url: is no address of PostgreSQL or SQLite", "postgresql://USER@HOST"),
+                ("migrate --store postgresql://db/x?sslmod=require", "has a parameter that libpq does not know", "sslmode?"),
+                ("enqueue order 1 OrderPlaced {} --id 5", "id: is not a UUID", ""),
+                ("init --set relay.page=5", "--set: init takes no such setting", "write it into the file")):
+            result = self.fails(USAGE, *arguments.split(), says=what)
+            self.assertIn(hint, result.err.split("(hint: ", 1)[1])
+            self.assertNotRegex(result.err, "required|received|At Most|Could not", arguments)
+
     def test_no_store(self):
         self.fails(USAGE, "status", says=("store.url is not set", "--store"))
 
     def test_setting_without_a_value(self):
         self.fails(USAGE, "status", "--set", "relay.page", says="--set relay.page=500")
+
+
+class Init(Case):
+    def test_it_writes_a_configuration_that_works(self):
+        self.assertIn("outbox.toml written", self.succeeds("init").out)
+        self.assertIn("ok, 1 subscription", self.succeeds("config", "check").out)
+        self.succeeds("migrate")
+        self.succeeds("enqueue", "order", "42", "OrderPlaced", '{"total": 12.5}')
+        self.succeeds("relay", "--once")
+        self.assertEqual(len((self.folder / "orders.jsonl").read_text(encoding="utf-8").splitlines()), 1)
+
+    def test_what_it_proposes_in_comments_is_right_too(self):
+        self.succeeds("init")
+        text = (self.folder / "outbox.toml").read_text(encoding="utf-8")
+        head, _, rest = text.partition("[store]")
+        lines = [line[2:] if line.startswith("# ") and ("=" in line or "[" in line) and "$" not in line else line
+                 for line in rest.splitlines()]
+        self.write("all.toml", head + "[store]\n" + "\n".join(lines))
+        self.succeeds("config", "check", "-c", "all.toml")
+
+    def test_it_writes_over_nothing(self):
+        self.write("outbox.toml", "# mine\n")
+        self.fails(ERROR, "init", says=("outbox.toml: File exists", "nothing was changed"))
+        self.assertEqual((self.folder / "outbox.toml").read_text(encoding="utf-8"), "# mine\n")
+        self.succeeds("init", "-c", "other.toml", "--store", "postgresql://app@db/shop")
+        self.assertIn('url = "postgresql://app@db/shop"', (self.folder / "other.toml").read_text(encoding="utf-8"))
 
 
 class Pipes(Case):

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/units.hpp"
 #include "sink/json_line.hpp"
 
 namespace outbox::sink {
@@ -143,7 +144,8 @@ Result<FileOptions> read_options(const Settings& settings) {
   if (fsync == "batch") {
     options.sync_after = std::chrono::nanoseconds(0);
   } else if (fsync.starts_with(kInterval)) {
-    options.sync_after = parse_duration(std::string_view(fsync).substr(kInterval.size()));
+    const auto interval = parse_duration(std::string_view(fsync).substr(kInterval.size()));
+    if (interval) options.sync_after = *interval;
   }
   const bool too_long =
       options.sync_after.value_or(std::chrono::nanoseconds(0)) > std::chrono::seconds(10);

@@ -57,19 +57,22 @@ Status check_directory(const std::string& path) {
 
 }  // namespace
 
+std::string written_path(std::string_view url) {
+  if (url.starts_with(kScheme)) url.remove_prefix(kScheme.size());
+  if (url.starts_with("//")) url.remove_prefix(2);
+  return std::string(url);
+}
+
 Result<std::string> path_of(std::string_view url) {
-  std::string_view path = url;
-  if (path.substr(0, kScheme.size()) == kScheme) path.remove_prefix(kScheme.size());
-  if (path.substr(0, 2) == "//") {
-    path.remove_prefix(2);
-    if (path.empty() || path.front() != '/') {
+  const std::string path = written_path(url);
+  if (url.starts_with("sqlite://")) {
+    if (!path.starts_with('/')) {
       return fail(Errc::invalid_argument, "names a host after sqlite://",
                   "sqlite:PATH, or sqlite:///absolute/path with three slashes");
     }
   }
   if (path.empty()) return fail(Errc::invalid_argument, "has no path", "sqlite:PATH");
-  if (path.find('\0') != std::string_view::npos)
-    return fail(Errc::invalid_argument, "has a NUL byte");
+  if (path.find('\0') != std::string::npos) return fail(Errc::invalid_argument, "has a NUL byte");
   if (path.starts_with('~')) {
     return fail(Errc::invalid_argument, "begins with ~, which only a shell replaces",
                 "write the directory out; in a configuration file ${env:HOME} stands for it");

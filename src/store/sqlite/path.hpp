@@ -11,6 +11,9 @@ namespace outbox::store::sqlite {
 /// message of an error goes on from the name of the setting: "has no path".
 [[nodiscard]] Result<std::string> path_of(std::string_view url);
 
+/// The path as it stands in the URL.
+[[nodiscard]] std::string written_path(std::string_view url);
+
 /// Can the file be opened for writing, or made when `create`? Looks without opening: closing a descriptor of ours would
 /// drop the POSIX locks that SQLite holds on the same file in this process. Refuses network file systems, on which the
 /// shared memory of the WAL does not work.

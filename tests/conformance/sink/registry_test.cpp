@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <map>
 
 #include "sink/settings.hpp"
 
@@ -89,18 +91,26 @@ TEST(SinkRegistry, a_custom_sink_is_the_applications) {
   EXPECT_FALSE(sink::make_sink(spec("custom")));
 }
 
-TEST(Durations, are_written_with_their_unit) {
-  using std::chrono::microseconds;
-  EXPECT_EQ(sink::parse_duration("250us"), microseconds(250));
-  EXPECT_EQ(sink::parse_duration("100ms"), std::chrono::milliseconds(100));
-  EXPECT_EQ(sink::parse_duration("10s"), std::chrono::seconds(10));
-  EXPECT_EQ(sink::parse_duration("5m"), std::chrono::minutes(5));
-  EXPECT_EQ(sink::parse_duration("1h"), std::chrono::hours(1));
-  EXPECT_EQ(sink::parse_duration("0"), microseconds(0));
-  for (const char* bad :
-       {"", "10", "s", "-1s", "1.5s", "10 s", "1d", "99999999999999999999s", "9999999h"}) {
-    EXPECT_FALSE(sink::parse_duration(bad)) << bad;
+TEST(SinkSettings, durations_have_the_units_that_all_settings_have) {
+  const sink::SinkInfo info{.name = "x",
+                            .help = "",
+                            .settings = {{.name = "wait",
+                                          .type = "duration",
+                                          .default_value = "1s",
+                                          .required = false,
+                                          .help = ""}}};
+  for (const auto& [text, length] :
+       std::map<std::string, std::chrono::microseconds>{{"250us", std::chrono::microseconds(250)},
+                                                        {"5min", std::chrono::minutes(5)},
+                                                        {"7d", std::chrono::hours(168)},
+                                                        {"0", std::chrono::microseconds(0)}}) {
+    const auto settings = sink::Settings::read(info, {{"wait", text}});
+    ASSERT_TRUE(settings) << text;
+    EXPECT_EQ(settings->duration("wait"), length) << text;
   }
+  const auto wrong = sink::Settings::read(info, {{"wait", "10"}});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().message, "x.wait: \"10\" is not a duration like 500ms, 10s, 5min or 7d");
 }
 
 }  // namespace

@@ -1,13 +1,15 @@
-#include "config/units.hpp"
+#include "base/units.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "base/error.hpp"
 
-namespace outbox::config {
+namespace outbox {
 namespace {
 
 struct Unit {
@@ -16,8 +18,13 @@ struct Unit {
 };
 
 // From small to large, the spelling that format_*() writes first.
-constexpr std::array<Unit, 6> kTimes{
-    {{"ms", 1}, {"s", 1000}, {"min", 60'000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}}};
+constexpr std::array<Unit, 7> kTimes{{{"us", 1},
+                                      {"ms", 1000},
+                                      {"s", 1'000'000},
+                                      {"min", 60'000'000},
+                                      {"m", 60'000'000},
+                                      {"h", 3'600'000'000},
+                                      {"d", 86'400'000'000}}};
 constexpr std::array<Unit, 4> kSizes{
     {{"B", 1}, {"KiB", 1U << 10U}, {"MiB", 1U << 20U}, {"GiB", 1U << 30U}}};
 
@@ -25,7 +32,7 @@ constexpr std::array<Unit, 4> kSizes{
 constexpr std::uint64_t kMost = std::uint64_t{1} << 52U;
 
 constexpr std::string_view kTimeHint =
-    "a duration is a whole number and a unit: ms, s, min, h or d";
+    "a duration is a whole number and a unit: us, ms, s, min, h or d";
 constexpr std::string_view kSizeHint = "a size is a whole number and a unit: B, KiB, MiB or GiB";
 
 struct Amount {
@@ -43,8 +50,7 @@ std::optional<Amount> split(std::string_view text) {
   return amount;
 }
 
-template <std::size_t N>
-std::optional<std::uint64_t> scale(const Amount& amount, const std::array<Unit, N>& units) {
+std::optional<std::uint64_t> scale(const Amount& amount, std::span<const Unit> units) {
   for (const Unit& unit : units) {
     if (unit.name != amount.unit) continue;
     if (amount.number > kMost / unit.size) return std::nullopt;
@@ -53,8 +59,7 @@ std::optional<std::uint64_t> scale(const Amount& amount, const std::array<Unit, 
   return std::nullopt;
 }
 
-template <std::size_t N>
-std::string format(std::uint64_t value, const std::array<Unit, N>& units) {
+std::string format(std::uint64_t value, std::span<const Unit> units) {
   Unit best = units.front();
   for (const Unit& unit : units) {
     if (value != 0 && unit.size > best.size && value % unit.size == 0) best = unit;
@@ -64,15 +69,17 @@ std::string format(std::uint64_t value, const std::array<Unit, N>& units) {
 
 }  // namespace
 
-Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
+Result<std::chrono::microseconds> parse_duration(std::string_view text) {
+  if (text == "0") return std::chrono::microseconds(0);
   const auto amount = split(text);
   if (amount && amount->unit.empty()) {
-    return fail(Errc::invalid_argument, "the number " + std::string(text) + " has no unit",
-                "write \"" + std::string(text) + "s\" for seconds; units are ms, s, min, h and d");
+    return fail(
+        Errc::invalid_argument, "the number " + std::string(text) + " has no unit",
+        "write \"" + std::string(text) + "s\" for seconds; units are us, ms, s, min, h and d");
   }
   const auto value = amount ? scale(*amount, kTimes) : std::nullopt;
   if (!value) return fail(Errc::invalid_argument, "not a duration", std::string(kTimeHint));
-  return std::chrono::milliseconds(static_cast<std::int64_t>(*value));
+  return std::chrono::microseconds(static_cast<std::int64_t>(*value));
 }
 
 Result<std::size_t> parse_size(std::string_view text) {
@@ -84,9 +91,10 @@ Result<std::size_t> parse_size(std::string_view text) {
 }
 
 std::string format_duration(std::chrono::milliseconds value) {
-  return format(static_cast<std::uint64_t>(value.count() < 0 ? 0 : value.count()), kTimes);
+  const std::chrono::microseconds shown = std::max(value, std::chrono::milliseconds(0));
+  return format(static_cast<std::uint64_t>(shown.count()), std::span(kTimes).subspan(1));
 }
 
 std::string format_size(std::size_t bytes) { return format(bytes, kSizes); }
 
-}  // namespace outbox::config
+}  // namespace outbox

@@ -1,4 +1,4 @@
-// Durations and sizes as people write them: "50ms", "15s", "5min", "1h", "7d"; "512B", "64KiB", "16MiB", "1GiB". Pure.
+// Durations and sizes as people write them: "250us", "50ms", "15s", "5min", "1h", "7d"; "512B", "64KiB", "16MiB", "1GiB". Pure.
 #pragma once
 
 #include <chrono>
@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
-namespace outbox::config {
+namespace outbox {
 
-/// A number without a unit is refused: nobody remembers whether it is seconds.
-[[nodiscard]] Result<std::chrono::milliseconds> parse_duration(std::string_view text);
+/// A number without a unit is refused, 0 excepted: nobody remembers whether it is seconds.
+[[nodiscard]] Result<std::chrono::microseconds> parse_duration(std::string_view text);
 /// A number without a unit is bytes.
 [[nodiscard]] Result<std::size_t> parse_size(std::string_view text);
 
@@ -18,4 +18,4 @@ namespace outbox::config {
 [[nodiscard]] std::string format_duration(std::chrono::milliseconds value);
 [[nodiscard]] std::string format_size(std::size_t bytes);
 
-}  // namespace outbox::config
+}  // namespace outbox

@@ -1,0 +1,22 @@
+#include "relay/pending.hpp"
+
+#include "base/error.hpp"
+
+namespace outbox::relay {
+
+Result<std::string> pending_of_active(store::Catalog& catalog) {
+  auto rows = catalog.subscriptions();
+  if (!rows) return pass(rows);
+  for (const auto& row : *rows) {
+    if (row.state == store::SubscriptionState::stopped) {
+      return fail(Errc::unavailable, "subscription " + row.spec.name + " is stopped", row.reason);
+    }
+    if (row.state != store::SubscriptionState::active) continue;
+    auto progress = catalog.progress(row, 1);
+    if (!progress) return pass(progress);
+    if (progress->pending > 0) return row.spec.name;
+  }
+  return std::string();
+}
+
+}  // namespace outbox::relay
