@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "demo/child.hpp"
 #include "demo/courier.hpp"
+#include "store/url.hpp"
 
 namespace outbox::demo {
 namespace {
@@ -88,9 +89,13 @@ class RelayCourier final : public Courier {
 }  // namespace
 
 std::string relay_configuration(const RelayPlan& plan) {
+  // A relative path would count from the folder of the file.
+  const std::string path = store::file_of(plan.store_url);
+  const std::string url =
+      path.empty() ? plan.store_url : "sqlite:" + std::filesystem::absolute(path).string();
   const SubscriptionSpec& spec = plan.subscription;
   std::string text =
-      fmt::format("[store]\nurl = {}\nschema = {}\n", quoted(plan.store_url), quoted(plan.schema));
+      fmt::format("[store]\nurl = {}\nschema = {}\n", quoted(url), quoted(plan.schema));
   text += fmt::format("\n[subscription.{}]\nsink = {}\nformat = {}\ntopic = {}\n", spec.name,
                       quoted(spec.sink), quoted(spec.format), quoted(spec.topic));
   text += fmt::format("\n[subscription.{}.{}]\n", spec.name, spec.sink);

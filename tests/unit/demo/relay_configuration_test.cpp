@@ -39,6 +39,18 @@ TEST(RelayConfiguration, is_read_as_it_was_meant) {
   EXPECT_EQ(loaded->config.relay.subscriptions.front(), spec);
 }
 
+TEST(RelayConfiguration, a_relative_path_is_of_the_folder_in_which_the_demo_was_started) {
+  SubscriptionSpec spec{.name = "demo", .sink = "null"};
+  const auto loaded = read_back({.program = "outbox",
+                                 .folder = "/tmp",
+                                 .store_url = "sqlite:shop.db",
+                                 .schema = "outbox",
+                                 .subscription = spec});
+  ASSERT_TRUE(loaded) << loaded.error().front().text();
+  EXPECT_EQ(loaded->config.relay.store_url,
+            "sqlite:" + (std::filesystem::current_path() / "shop.db").string());
+}
+
 TEST(RelayConfiguration, names_the_topic_of_a_kafka_subscription) {
   SubscriptionSpec spec{.name = "demo", .sink = "kafka"};
   spec.sink_settings["brokers"] = "localhost:9092";
