@@ -18,7 +18,7 @@ class PostgresCatalog : public PostgresTest {
     catalog_ = std::move(*catalog);
   }
   void enqueue(int count) const {
-    (void)connect().exec("SELECT outbox.enqueue('a', i::text, 'E', 'x') FROM generate_series(1, " +
+    (void)connect().exec("SELECT outbox.enqueue('a', i::text, 'E', '1') FROM generate_series(1, " +
                          std::to_string(count) + ") i");
   }
   [[nodiscard]] store::SubscriptionProgress progress(std::int64_t limit = 1000) {
@@ -85,7 +85,7 @@ TEST_F(PostgresCatalog, pending_counts_from_the_beginning_and_up_to_the_limit) {
 TEST_F(PostgresCatalog, pending_from_now_on_includes_who_was_in_flight) {
   enqueue(5);
   Pg writer(database_->url());
-  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'late', 'E', 'x')");
+  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'late', 'E', '1')");
   ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null", .start = "now"})));
   EXPECT_EQ(progress().pending, 0);
   EXPECT_EQ(progress().oldest_pending_at, "");
@@ -97,7 +97,7 @@ TEST_F(PostgresCatalog, pending_from_now_on_includes_who_was_in_flight) {
 
 TEST_F(PostgresCatalog, a_start_now_has_a_mark_below_it) {
   // Without one the first fetch looks for late events in all that was written since the partition began.
-  (void)connect().exec("SELECT outbox.enqueue('a', '', 'E', 'x') FROM generate_series(1, 1000)");
+  (void)connect().exec("SELECT outbox.enqueue('a', '', 'E', '1') FROM generate_series(1, 1000)");
   const SubscriptionSpec spec{.name = "mails", .sink = "null", .start = "now"};
   ASSERT_TRUE(ok(catalog_->apply(spec)));
   EXPECT_EQ(
@@ -111,7 +111,7 @@ TEST_F(PostgresCatalog, a_start_now_has_a_mark_below_it) {
 TEST_F(PostgresCatalog, pending_in_the_middle_of_a_pair) {
   ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null"})));
   Pg late(database_->url());
-  (void)late.exec("BEGIN; SELECT outbox.enqueue('a', 'late', 'E', 'x')");  // seq 1, in flight in s2
+  (void)late.exec("BEGIN; SELECT outbox.enqueue('a', 'late', 'E', '1')");  // seq 1, in flight in s2
   enqueue(10);                                                             // seq 2 to 11
   const std::string s2 = value("SELECT pg_current_snapshot()");
   settle("3:3:", s2, 5);

@@ -46,7 +46,7 @@ class PostgresIncarnation : public ::testing::Test {
   void enqueue(const std::string& key, bool durable) const {
     Pg connection = database_->connect();
     (void)connection.exec(durable ? "SET synchronous_commit = on" : "SET synchronous_commit = off");
-    (void)connection.exec("SELECT outbox.enqueue('a', $1, 'E', 'x')", {key});
+    (void)connection.exec("SELECT outbox.enqueue('a', $1, 'E', '1')", {key});
   }
   [[nodiscard]] std::string count(const std::string& key) const {
     return database_->connect().value("SELECT count(*) FROM outbox.event WHERE aggregate_id = $1",

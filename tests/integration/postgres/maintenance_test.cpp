@@ -46,7 +46,7 @@ class PostgresMaintenance : public PostgresTest {
 TEST_F(PostgresMaintenance, a_fresh_schema_has_several_partitions_and_uses_them) {
   EXPECT_EQ(partitions(), "4");
   EXPECT_GT(runway(), 50'000'000);
-  (void)connect().exec("SELECT outbox.enqueue('a', 'b', 'c', 'd')");
+  (void)connect().exec("SELECT outbox.enqueue('a', 'b', 'c', '{}')");
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event_default"), "0");
   auto done = run();
   ASSERT_TRUE(ok(done));
@@ -78,12 +78,12 @@ TEST_F(PostgresMaintenance, the_rate_is_measured) {
 
 TEST_F(PostgresMaintenance, an_open_writer_blocks_nothing_and_is_not_blocked) {
   Pg writer(database_->url());
-  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', '1', 'c', 'd')");
+  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', '1', 'c', '{}')");
   expect_more_traffic();
   EXPECT_THAT(run().value(), HasSubstr("partitions added"));
   Pg other(database_->url());
-  (void)other.exec("SET lock_timeout = '100ms'; SELECT outbox.enqueue('a', '2', 'c', 'd')");
-  (void)writer.exec("SELECT outbox.enqueue('a', '3', 'c', 'd'); COMMIT");
+  (void)other.exec("SET lock_timeout = '100ms'; SELECT outbox.enqueue('a', '2', 'c', '{}')");
+  (void)writer.exec("SELECT outbox.enqueue('a', '3', 'c', '{}'); COMMIT");
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "3");
 }
 
@@ -93,7 +93,7 @@ TEST_F(PostgresMaintenance, an_open_reader_of_the_whole_table_only_delays_it) {
   expect_more_traffic();
   (void)run();
   EXPECT_EQ(partitions(), "4");
-  (void)connect().exec("SET lock_timeout = '100ms'; SELECT outbox.enqueue('a', '2', 'c', 'd')");
+  (void)connect().exec("SET lock_timeout = '100ms'; SELECT outbox.enqueue('a', '2', 'c', '{}')");
   (void)reader.exec("COMMIT");
   EXPECT_THAT(run().value(), HasSubstr("partitions added"));
 }
@@ -102,10 +102,10 @@ TEST_F(PostgresMaintenance,
        without_partitions_left_writers_use_the_default_and_new_ones_begin_above) {
   drop_partitions();
   Pg admin(database_->url());
-  (void)admin.exec("SELECT outbox.enqueue('a', '1', 'c', 'd')");
+  (void)admin.exec("SELECT outbox.enqueue('a', '1', 'c', '{}')");
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event_default"), "1");
   Pg writer(database_->url());
-  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', '2', 'c', 'd')");
+  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', '2', 'c', '{}')");
   auto blocked = run();
   ASSERT_FALSE(blocked);
   EXPECT_EQ(blocked.error().origin, "pg:55P03");
@@ -115,7 +115,7 @@ TEST_F(PostgresMaintenance,
   // Each one reads the default partition under a lock: one at a time.
   EXPECT_THAT(run().value(), HasSubstr("partitions added"));
   EXPECT_EQ(partitions(), "1");
-  (void)admin.exec("SELECT outbox.enqueue('a', '3', 'c', 'd')");
+  (void)admin.exec("SELECT outbox.enqueue('a', '3', 'c', '{}')");
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "3");
   for (int i = 0; i < 4; ++i) (void)run();
   EXPECT_EQ(partitions(), "4");
@@ -170,7 +170,7 @@ TEST_F(PostgresMaintenance, writers_who_prepare_their_transactions_do_not_keep_p
       for (int i = 0; !stop; ++i) {
         const std::string gid =
             "'" + database_->name() + std::to_string(writer) + "_" + std::to_string(i) + "'";
-        (void)connection.exec("BEGIN; SELECT outbox.enqueue('a', '1', 'c', 'd')");
+        (void)connection.exec("BEGIN; SELECT outbox.enqueue('a', '1', 'c', '{}')");
         (void)connection.exec("PREPARE TRANSACTION " + gid);
         (void)connection.exec("COMMIT PREPARED " + gid);
       }
@@ -189,7 +189,7 @@ TEST_F(PostgresMaintenance, a_prepared_transaction_in_the_way_is_named) {
   drop_partitions();
   Pg writer(database_->url());
   const std::string gid = database_->name() + "_forgotten";
-  (void)writer.exec("SET outbox.wake = off; BEGIN; SELECT outbox.enqueue('a', '1', 'c', 'd')");
+  (void)writer.exec("SET outbox.wake = off; BEGIN; SELECT outbox.enqueue('a', '1', 'c', '{}')");
   (void)writer.exec("PREPARE TRANSACTION '" + gid + "'");
   // As the login of a relay, which owns nothing.
   Pg relay(database_->url());

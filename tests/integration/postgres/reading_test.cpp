@@ -26,7 +26,7 @@ class PostgresReading : public PostgresTest {
     ASSERT_TRUE(ok((*store_->catalog())->apply({.name = "mails", .sink = "null"})));
   }
   void enqueue(int count) const {
-    (void)connect().exec("SELECT outbox.enqueue('a', i::text, 'E', 'x') FROM generate_series(1, " +
+    (void)connect().exec("SELECT outbox.enqueue('a', i::text, 'E', '1') FROM generate_series(1, " +
                          std::to_string(count) + ") i");
   }
   [[nodiscard]] std::string settlements() const {
@@ -51,7 +51,7 @@ TEST_F(PostgresReading, a_claim_is_no_mark) {
   (void)connect().exec("SELECT pg_current_xact_id()");
   const std::string s1 = value("SELECT pg_current_snapshot()");
   Pg late(database_->url());
-  (void)late.exec("BEGIN; SELECT outbox.enqueue('a', 'late', 'E', 'x')");
+  (void)late.exec("BEGIN; SELECT outbox.enqueue('a', 'late', 'E', '1')");
   enqueue(5);
   (void)claim.exec(
       "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1, l) VALUES (1, 'claim', -1, 1, '" +
@@ -69,7 +69,7 @@ TEST_F(PostgresReading, a_big_event_deleted_under_the_reader_is_named_and_the_ne
   subscribe();
   Pg admin(database_->url());
   (void)admin.exec(
-      "SELECT outbox.enqueue('a', i::text, 'E', repeat('x', 20000)) FROM generate_series(1, 3) i");
+      "SELECT outbox.enqueue('a', i::text, 'E', repeat('x', 20000), content_type => 'text/plain') FROM generate_series(1, 3) i");
   const auto read = reader();
   ASSERT_TRUE(ok(read->begin({})));
   ASSERT_TRUE(ok(read->start({.cursor = {.s1 = "3:3:"}})));
@@ -102,7 +102,7 @@ TEST_F(PostgresReading, big_headers_are_left_out_of_the_page_and_their_size_is_k
             "EXECUTE format('ALTER TABLE %s ALTER headers SET STORAGE ") +
         storage + "', p); END LOOP; END $$");
     (void)admin.exec(
-        "SELECT outbox.enqueue('a', n::text, 'E', 'x', headers => jsonb_build_object('h', repeat('y', n))) "
+        "SELECT outbox.enqueue('a', n::text, 'E', '1', headers => jsonb_build_object('h', repeat('y', n))) "
         "FROM unnest(ARRAY[10, 1000, 16000, 17000, 60000]) n");
   }
   std::string sql = store::postgres::read_queries("outbox").present_lean.sql;

@@ -41,7 +41,7 @@ class PostgresWakeup : public PostgresTest {
     }
   }
   static void enqueue(Pg& connection) {
-    (void)connection.exec("SELECT outbox.enqueue('a', 'b', 'c', 'd')");
+    (void)connection.exec("SELECT outbox.enqueue('a', 'b', 'c', '{}')");
   }
 };
 
@@ -61,7 +61,7 @@ TEST_F(PostgresWakeup, nothing_does_not_wake) {
 TEST_F(PostgresWakeup, a_rollback_does_not_wake) {
   Pg writer(database_->url());
   const auto roll_back = [&](store::Wakeup&) {
-    (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', 'd'); ROLLBACK");
+    (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', '{}'); ROLLBACK");
   };
   EXPECT_EQ(woken_by(roll_back, milliseconds(200)), Wake::timeout);
 }
@@ -69,7 +69,7 @@ TEST_F(PostgresWakeup, a_rollback_does_not_wake) {
 TEST_F(PostgresWakeup, cannot_be_armed_while_a_writer_is_in_flight) {
   const auto sleeper = wakeup();
   Pg writer(database_->url());
-  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', 'd')");
+  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', '{}')");
   EXPECT_FALSE(sleeper->arm().value());
   (void)writer.exec("COMMIT");
   EXPECT_TRUE(sleeper->arm().value());
@@ -140,10 +140,10 @@ TEST_F(PostgresWakeup, prepared_transactions_need_it_off) {
   const std::string name = "'" + database_->name() + "'";  // of the whole server
   const auto sleeper = wakeup();
   ASSERT_TRUE(sleeper->arm().value());
-  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', 'd')");
+  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', '{}')");
   EXPECT_EQ(state_of(writer, "PREPARE TRANSACTION " + name), "0A000");
   (void)writer.exec(
-      "ROLLBACK; SET outbox.wake = off; BEGIN; SELECT outbox.enqueue('a', 'b', 'c', 'd')");
+      "ROLLBACK; SET outbox.wake = off; BEGIN; SELECT outbox.enqueue('a', 'b', 'c', '{}')");
   EXPECT_EQ(state_of(writer, "PREPARE TRANSACTION " + name), "");
   (void)writer.exec("COMMIT PREPARED " + name);
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), "1");
@@ -153,7 +153,7 @@ TEST_F(PostgresWakeup, off_is_off_in_every_spelling) {
   const auto locks = [&](const char* setting) {
     Pg writer(database_->url());
     (void)writer.exec(std::string("SET outbox.wake = '") + setting +
-                      "'; BEGIN; SELECT outbox.enqueue('a', 'b', 'c', 'd')");
+                      "'; BEGIN; SELECT outbox.enqueue('a', 'b', 'c', '{}')");
     return writer.value(
         "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()");
   };
