@@ -40,7 +40,8 @@ struct RelayOptions {
   std::string schema{"outbox"};
   /// How this relay calls itself in `outbox status`. Default: host name and process id.
   std::string name{};
-  /// Subscriptions to create or change at start. Others in the store are left as they are, and delivered too. Default: none.
+  /// Subscriptions to create or change when this relay gets the lanes: at start, or when it takes over. Others in the store
+  /// are left as they are, and delivered too. Default: none.
   std::vector<SubscriptionSpec> subscriptions{};
   /// Rows of the log per fetch. Unit: rows, 1 to 10000. Default: 1000.
   std::size_t page_rows{1000};
@@ -103,8 +104,9 @@ class Relay {
   /// Gives a sink for the subscription of that name, whose `sink` setting is "custom". Before start() only.
   Status use(std::string_view subscription, std::unique_ptr<Sink> sink);
 
-  /// Checks the store (reachable, schema, lineage), applies the subscriptions and starts the threads. A second call is a
-  /// no-op; after stop() it starts again. Returns when the threads run, not when the lanes are owned.
+  /// Checks the store (reachable, schema, lineage) and starts the threads. Returns when the lanes are owned and the
+  /// subscriptions applied, or when another relay has the lanes: then it waits for them, and applies nothing before. A second
+  /// call is a no-op; after stop() it starts again.
   /// `token`: a stop that is requested there is request_stop(). Default: none.
   [[nodiscard]] Status start(std::stop_token token = {});
 

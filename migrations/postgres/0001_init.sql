@@ -72,9 +72,11 @@ CREATE TABLE {schema}.migration (
   applied_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- One row. The rate of transaction ids in the whole cluster decides how wide partitions are.
+-- One row. Relays tell by the identity when these tables were dropped and made anew. The rate of transaction ids in the whole
+-- cluster decides how wide partitions are.
 CREATE TABLE {schema}.meta (
   one           boolean PRIMARY KEY DEFAULT true CHECK (one),
+  identity      uuid NOT NULL DEFAULT gen_random_uuid(),
   created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
   measured_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
   measured_xid  bigint NOT NULL DEFAULT pg_snapshot_xmax(pg_current_snapshot())::text::bigint,

@@ -7,6 +7,7 @@
 
 CREATE TABLE outbox_meta (
   one            INTEGER PRIMARY KEY CHECK (one = 1),
+  identity       TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))),  -- of this outbox: another one when it is made anew
   generation     INTEGER NOT NULL DEFAULT 0,            -- grows with each change of the owning relay
   payload_limit  INTEGER NOT NULL DEFAULT 1048576       -- bytes; what outbox_new_event accepts
                  CHECK (payload_limit BETWEEN 0 AND 67108864)

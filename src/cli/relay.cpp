@@ -52,13 +52,9 @@ void log_start(const config::Loaded& loaded, const RelayOptions& relay) {
 }
 
 /// What will not be delivered, which nothing else would say.
-void warn_of_standing(const config::Loaded& loaded, bool none_given) {
+void warn_of_standing(const config::Loaded& loaded) {
   const auto store = Context::checked_store(loaded);
   const auto rows = must(must(store->catalog())->subscriptions());
-  if (rows.empty() && none_given) {
-    log::warn("there are no subscriptions: nothing is delivered",
-              {{"hint", "-c FILE with a [subscription.NAME] section"}});
-  }
   for (const auto& row : rows) {
     if (row.state == store::SubscriptionState::paused) {
       log::info("subscription is paused, it delivers nothing until it is resumed",
@@ -115,13 +111,12 @@ int stop(Relay& relay, std::chrono::milliseconds grace) {
 }
 
 /// `--wait`: until the store is there, which may be starting, too. What does not pass by itself ends it.
-void start(const Options& options, const config::Loaded& loaded, bool none_given, Relay& relay,
-           Signals& signals) {
+void start(const Options& options, const config::Loaded& loaded, Relay& relay, Signals& signals) {
   std::string told;
   while (true) {
     try {
       signals.first_ends(true);  // nothing is in flight
-      warn_of_standing(loaded, none_given);
+      warn_of_standing(loaded);
       signals.first_ends(false);  // what start() starts may have events in flight before it returns
       return must(relay.start());
     } catch (const Failure& failure) {
@@ -183,7 +178,7 @@ int relay(const Options& options, const Context& context) {
   log_start(loaded, relay_settings);
   StopLimit limit;  // ends after the relay, whose end may hang, too
   const auto relay = must(Relay::create(relay_settings));
-  start(options, loaded, relay_settings.subscriptions.empty(), *relay, signals);
+  start(options, loaded, *relay, signals);
   if (options.once) {
     deliver_what_is_there(loaded, relay_settings, *relay, signals);
   } else {

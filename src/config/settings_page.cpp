@@ -30,7 +30,7 @@ constexpr std::string_view kSubscriptionHead = R"(
 ## [subscription.NAME]
 
 One section per subscription. The name has letters, digits, `-`, `_` and `.`, at most 63 bytes. `outbox relay` applies these
-sections at start, `outbox subscription apply` without a relay.
+sections when it gets the lanes, `outbox subscription apply` without a relay.
 
 | setting | type | default | values | |
 |---|---|---|---|---|

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -94,6 +95,10 @@ struct Members {
   }
 };
 
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 const Members& members() {
   static const Members instance;
   return instance;
@@ -144,7 +149,7 @@ std::string to_json(const SubscriptionSpec& spec) {
   for (const auto& [name, member] : members().words) json[std::string(name)] = spec.*member;
   for (const auto& [name, member] : members().globs) json[std::string(name)] = spec.*member;
   for (const auto& [name, member] : members().texts) json[std::string(name)] = spec.*member;
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text_of(json);
 }
 
 Result<SubscriptionSpec> from_json(std::string_view name, std::string_view json) {
@@ -159,6 +164,49 @@ Result<SubscriptionSpec> from_json(std::string_view name, std::string_view json)
     if (auto status = read_member(member, value, spec); !status) return pass(status);
   }
   return spec;
+}
+
+namespace {
+
+constexpr std::string_view kNone = "-";
+constexpr std::string_view kHidden = "(not shown)";
+
+void compare_texts(std::string_view prefix, const Texts& before, const Texts& after,
+                   std::vector<SettingDifference>& found) {
+  std::set<std::string> names;
+  for (const auto* const texts : {&before, &after}) {
+    for (const auto& text : *texts) names.insert(text.first);
+  }
+  for (const std::string& name : names) {
+    const auto was = before.find(name);
+    const auto is = after.find(name);
+    const bool there = was != before.end() && is != after.end();
+    if (there && was->second == is->second) continue;
+    found.push_back({.setting = std::string(prefix) + "." + name,
+                     .before = std::string(was == before.end() ? kNone : kHidden),
+                     .after = std::string(is == after.end() ? kNone : kHidden)});
+  }
+}
+
+}  // namespace
+
+std::vector<SettingDifference> differences(const SubscriptionSpec& before,
+                                           const SubscriptionSpec& after) {
+  std::vector<SettingDifference> found;
+  const auto compare = [&](std::string_view name, const auto& was, const auto& is) {
+    if (was == is) return;
+    found.push_back({.setting = std::string(name), .before = text_of(was), .after = text_of(is)});
+  };
+  for (const auto& [name, member] : members().words) compare(name, before.*member, after.*member);
+  for (const auto& [name, member] : members().globs) compare(name, before.*member, after.*member);
+  compare_texts("match_headers", before.match_headers, after.match_headers, found);
+  compare_texts("headers", before.headers, after.headers, found);
+  // A setting belongs to its sink: another sink's of the same name is another one.
+  const bool same_sink = before.sink == after.sink;
+  compare_texts(before.sink, before.sink_settings, same_sink ? after.sink_settings : Texts{},
+                found);
+  if (!same_sink) compare_texts(after.sink, {}, after.sink_settings, found);
+  return found;
 }
 
 }  // namespace outbox::event

@@ -16,6 +16,7 @@
 #include "base/thread.hpp"
 #include "event/spec.hpp"
 #include "event/utf8.hpp"
+#include "relay/configuration.hpp"
 #include "relay/lease_keeper.hpp"
 #include "relay/pending.hpp"
 #include "relay/tenure.hpp"
@@ -101,16 +102,19 @@ class Relay::Impl {
       const std::scoped_lock lock(mutex_);
       stop_asked_ = false;
       grace_ = kDefaultGrace;
+      place_ = Place::unknown;
     }
     auto store = store::open_store(
         {.url = options_.store_url, .schema = options_.schema, .application = "outbox relay"});
     if (!store) return pass(store);
     store_ = std::move(*store);
     if (Status status = store_->check(); !status) return status;
-    if (Status status = apply_subscriptions(); !status) return status;
     stop_report_ = {.drained = true, .abandoned = 0};
+    configured_under_.reset();
     keeper_ = start_thread("ob-keeper", [this](const std::stop_token&) { keep(); });
     on_token_.emplace(std::move(token), [this] { request_stop(); });
+    std::unique_lock lock(mutex_);
+    bell_.wait(lock, [this] { return place_ != Place::unknown; });
     return {};
   }
 
@@ -152,6 +156,14 @@ class Relay::Impl {
   }
 
  private:
+  /// Where it stands among the relays. start() returns when that is known.
+  enum class Place : std::uint8_t {
+    unknown,
+    delivering,  ///< Its configuration is applied.
+    waiting,     ///< Another relay delivers.
+    nowhere,     ///< Cannot do either, for now.
+  };
+
   void ask_to_stop(std::chrono::milliseconds grace) {
     {
       const std::scoped_lock lock(mutex_);
@@ -159,15 +171,6 @@ class Relay::Impl {
       stop_asked_ = true;
     }
     bell_.notify_all();
-  }
-
-  Status apply_subscriptions() {
-    auto catalog = store_->catalog();
-    if (!catalog) return pass(catalog);
-    for (const SubscriptionSpec& spec : options_.subscriptions) {
-      if (auto applied = (*catalog)->apply(spec); !applied) return pass(applied);
-    }
-    return {};
   }
 
   Status wait_until_nothing_pends(TimePoint until) {
@@ -179,11 +182,12 @@ class Relay::Impl {
         pending.error().message = "run_once: " + pending.error().message;
         return pass(pending);
       }
-      if (pending->empty()) return {};
+      if (pending->empty() && is_in_place()) return {};
       if (Clock::now() >= until) {
-        return fail(Errc::deadline_exceeded,
-                    "run_once: events of subscription " + *pending + " are still pending",
-                    last_error());
+        const std::string what = pending->empty()
+                                     ? "it could not begin"
+                                     : "events of subscription " + *pending + " are still pending";
+        return fail(Errc::deadline_exceeded, "run_once: " + what, last_error());
       }
       std::unique_lock lock(mutex_);
       bell_.wait_for(lock, kRunOnceCheck);
@@ -201,6 +205,7 @@ class Relay::Impl {
         continue;
       }
       if (stopping()) break;
+      note_place(Place::nowhere);
       note_trouble(status.error());
       if (!trust_.holds(Clock::now())) shelf_.rest();
       // One that began and broke at once has not shown that anything is well again.
@@ -213,6 +218,7 @@ class Relay::Impl {
     }
     give_back_lanes();
     shelf_.rest();
+    note_place(Place::nowhere);
   }
 
   /// Also after a tenure that broke, whose connection is gone: nobody must wait until the lease has run out.
@@ -247,6 +253,7 @@ class Relay::Impl {
 
   Result<store::Membership::Standing> wait_for_lanes() {
     bool told = false;
+    std::unique_ptr<store::Catalog> catalog;
     while (true) {
       auto standing = relay::renew(*membership_, options_.lease, trust_);
       if (!standing || standing->owner) return standing;
@@ -255,6 +262,8 @@ class Relay::Impl {
       stop_report_ = {.drained = true, .abandoned = 0};
       if (!std::exchange(told, true))
         log::info("waiting for the lanes", {{"owner", standing->other}});
+      compare_configuration(catalog);
+      note_place(Place::waiting);
       const TimePoint renew = Clock::now() + options_.lease / 3;
       while (Clock::now() < renew) {
         if (pause(kVacancyCheck)) return store::Membership::Standing{};
@@ -265,13 +274,65 @@ class Relay::Impl {
     }
   }
 
+  /// While another relay has the lanes nothing is applied: it delivers by what stands in the store.
+  void compare_configuration(std::unique_ptr<store::Catalog>& catalog) {
+    if (configuration_.empty()) return;
+    if (!catalog) {
+      auto made = store_->catalog();
+      if (!made) return;
+      catalog = std::move(*made);
+    }
+    const auto rows = catalog->subscriptions();
+    if (!rows) {
+      catalog.reset();
+      return;
+    }
+    configuration_.compare(*rows,
+                           "another relay has the lanes; it is applied when this one gets them");
+  }
+
+  /// With the lanes in hand. After a mere reconnect nothing is applied, so that what a person changed meanwhile stays.
+  Status configure(std::int64_t generation, store::Catalog& catalog, const std::string& outbox) {
+    if (outbox != outbox_) {
+      if (!outbox_.empty()) {
+        log::warn("the store has another outbox than before: the relay starts anew with it");
+        shelf_.forget();
+        configured_under_.reset();
+      }
+      outbox_ = outbox;
+    }
+    // Each change of the owner raises the generation: the next one is ours, and nobody had the lanes in between.
+    const bool reconnected = configured_under_ && *configured_under_ + 1 == generation;
+    if (!reconnected) {
+      configured_under_.reset();
+      if (!trust_.holds(Clock::now())) {
+        return fail(Error{.code = Errc::lease_lost,
+                          .remedy = Remedy::retry_call,
+                          .effect = Effect::none,
+                          .message = "the lease is over before the configuration could be applied",
+                          .hint = {},
+                          .origin = {}});
+      }
+      if (Status status = configuration_.apply(catalog); !status) return status;
+    }
+    configured_under_ = generation;
+    return {};
+  }
+
   Status serve(std::int64_t generation) {
-    auto tenure =
-        std::make_unique<relay::Tenure>(*store_, options_, shelf_, trust_, [this] { ring(); });
+    auto catalog = store_->catalog();
+    if (!catalog) return pass(catalog);
+    auto outbox = (*catalog)->identity();
+    if (!outbox) return pass(outbox);
+    auto tenure = std::make_unique<relay::Tenure>(*store_, options_, configuration_, shelf_, trust_,
+                                                  [this] { ring(); });
     // Until the tenure has ended: also while that waits for what is in flight.
     const relay::LeaseKeeper lease(*membership_, options_.lease, generation, trust_,
                                    [this] { ring(); });
-    if (Status status = tenure->begin(generation); !status) return status;
+    if (Status status = configure(generation, **catalog, *outbox); !status) return status;
+    note_place(Place::delivering);
+    if (Status status = tenure->begin(generation, std::move(*catalog), std::move(*outbox)); !status)
+      return status;
     log::info("this relay has the lanes", {{"generation", generation}});
     publish(tenure.get(), generation);
     served_since_ = Clock::now();
@@ -365,7 +426,7 @@ class Relay::Impl {
     if (!rows) return;
     for (const auto& row : *rows) {
       if (row.state == store::SubscriptionState::active)
-        (void)(*catalog)->tell(row.id, event::storable_text(error.text()));
+        (void)(*catalog)->tell(row.id, generation_, event::storable_text(error.text()));
     }
   }
 
@@ -374,6 +435,14 @@ class Relay::Impl {
     tenure_ = tenure;
     generation_ = generation;
     if (tenure != nullptr) last_error_.clear();
+  }
+
+  void note_place(Place place) {
+    {
+      const std::scoped_lock lock(mutex_);
+      place_ = place;
+    }
+    bell_.notify_all();
   }
 
   // ---- the bell
@@ -397,6 +466,10 @@ class Relay::Impl {
     const std::scoped_lock lock(mutex_);
     return grace_;
   }
+  bool is_in_place() const {
+    const std::scoped_lock lock(mutex_);
+    return place_ == Place::delivering || place_ == Place::waiting;
+  }
   std::string last_error() const {
     const std::scoped_lock lock(mutex_);
     return last_error_;
@@ -415,6 +488,7 @@ class Relay::Impl {
   RelayOptions options_;
   const EventId id_{EventId::generate()};
   std::unique_ptr<store::Store> store_;
+  relay::Configuration configuration_{options_.subscriptions};
   relay::SinkShelf shelf_;
   relay::TrustDeadline trust_;
   std::unique_ptr<store::Membership> membership_;
@@ -424,12 +498,16 @@ class Relay::Impl {
   bool has_settled_{false};
   Outage outage_;  ///< Of the store, or of the hold on the lanes.
   Outage maintenance_outage_;
+  std::string outbox_;  ///< The identity of the one in the store; empty before it was seen.
+  std::optional<std::int64_t>
+      configured_under_;  ///< The newest generation of ours since the configuration was applied.
 
   std::mutex control_;  ///< start() and stop(), one after the other.
   mutable std::mutex mutex_;
   std::condition_variable bell_;
   bool stop_asked_{false};
   bool rung_{false};
+  Place place_{Place::unknown};
   std::chrono::milliseconds grace_{kDefaultGrace};
   relay::Tenure* tenure_{nullptr};
   std::int64_t generation_{0};

@@ -15,6 +15,10 @@ namespace {
 /// heartbeat is sent meanwhile.
 std::chrono::milliseconds retire_grace(const RelayOptions& options) { return options.lease / 4; }
 
+/// That nothing is subscribed is said again after so long, then twice as long, and so on.
+constexpr std::chrono::seconds kWarnFirst{4};
+constexpr std::chrono::seconds kWarnEvery{60};
+
 feed::PaceOptions pace_of(const RelayOptions& options) {
   feed::PaceOptions pace;
   pace.idle = options.idle_poll;
@@ -45,7 +49,7 @@ CoreOptions core_of(const RelayOptions& options, std::int32_t subscription) {
 
 SinkShelf::~SinkShelf() {
   reap();
-  for (auto& loop : stuck_) {
+  for (auto& [loop, of_former_outbox] : stuck_) {
     log::error("sink still does not return from a call, it is left behind",
                {{"subscription", loop->row().spec.name}});
     SubscriptionLoop::leak(std::move(loop));
@@ -59,8 +63,9 @@ void SinkShelf::put_custom(const std::string& name, std::unique_ptr<Sink> sink) 
 Result<Remains> SinkShelf::take(const store::SubscriptionRow& row) {
   reap();
   const std::string& name = row.spec.name;
-  const bool stuck = std::any_of(stuck_.begin(), stuck_.end(),
-                                 [&](const auto& loop) { return loop->row().spec.name == name; });
+  const bool stuck = std::any_of(stuck_.begin(), stuck_.end(), [&](const Stuck& one) {
+    return one.loop->row().spec.name == name;
+  });
   if (stuck) {
     return fail(Errc::unavailable,
                 "subscription " + name + ": its sink does not return from a call",
@@ -96,16 +101,28 @@ void SinkShelf::put_back(const store::SubscriptionRow& row, Remains remains) {
 
 void SinkShelf::leave(std::unique_ptr<SubscriptionLoop> loop) {
   loop->leave();
-  stuck_.push_back(std::move(loop));
+  stuck_.push_back({.loop = std::move(loop)});
+}
+
+void SinkShelf::forget(Shelved& shelved) {
+  shelved.remains.unsettled_acks.clear();
+  shelved.of.reset();
+}
+
+void SinkShelf::forget() {
+  for (auto& [name, shelved] : shelf_) forget(shelved);
+  for (Stuck& stuck : stuck_) stuck.of_former_outbox = true;
 }
 
 void SinkShelf::reap() {
   const auto back = std::stable_partition(stuck_.begin(), stuck_.end(),
-                                          [](const auto& loop) { return !loop->ended(); });
-  for (auto loop = back; loop != stuck_.end(); ++loop) {
-    (void)(*loop)->stop(std::chrono::nanoseconds(0), false);
-    put_back((*loop)->row(), (*loop)->take_remains());
-    log::info("sink returned from its call", {{"subscription", (*loop)->row().spec.name}});
+                                          [](const Stuck& one) { return !one.loop->ended(); });
+  for (auto one = back; one != stuck_.end(); ++one) {
+    SubscriptionLoop& loop = *one->loop;
+    (void)loop.stop(std::chrono::nanoseconds(0), false);
+    put_back(loop.row(), loop.take_remains());
+    if (one->of_former_outbox) forget(shelf_.at(loop.row().spec.name));
+    log::info("sink returned from its call", {{"subscription", loop.row().spec.name}});
   }
   stuck_.erase(back, stuck_.end());
 }
@@ -125,26 +142,31 @@ SinkShelf::Version SinkShelf::version_of(const store::SubscriptionRow& row) {
 
 // ---- the tenure
 
-Tenure::Tenure(store::Store& store, const RelayOptions& options, SinkShelf& shelf,
-               const TrustDeadline& trust, std::function<void()> bell)
-    : store_(store), options_(options), shelf_(shelf), trust_(trust), bell_(std::move(bell)) {}
+Tenure::Tenure(store::Store& store, const RelayOptions& options, Configuration& configuration,
+               SinkShelf& shelf, const TrustDeadline& trust, std::function<void()> bell)
+    : store_(store),
+      options_(options),
+      configuration_(configuration),
+      shelf_(shelf),
+      trust_(trust),
+      bell_(std::move(bell)) {}
 
 Tenure::~Tenure() { (void)end(std::chrono::nanoseconds(0), false); }
 
-Status Tenure::begin(std::int64_t generation) {
+Status Tenure::begin(std::int64_t generation, std::unique_ptr<store::Catalog> catalog,
+                     std::string outbox) {
   generation_ = generation;
+  catalog_ = std::move(catalog);
+  outbox_ = std::move(outbox);
   auto progress = store_.progress();
   if (!progress) return pass(progress);
   auto loader = store_.progress();
   if (!loader) return pass(loader);
-  auto catalog = store_.catalog();
-  if (!catalog) return pass(catalog);
   auto reader = store_.reader();
   if (!reader) return pass(reader);
   auto wakeup = store_.wakeup(options_.wake_up);
   if (!wakeup) return pass(wakeup);
   loader_ = std::move(*loader);
-  catalog_ = std::move(*catalog);
   const auto failed = [this](const Error& error) { broke(error); };
   settler_ = std::make_unique<Settler>(std::move(*progress), failed);
   PumpOptions pump;
@@ -218,10 +240,15 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
 }
 
 Status Tenure::tend() {
+  if (Status status = check_outbox(); !status) return status;
   if (Status status = write_rejections(); !status) return status;
   auto rows = catalog_->subscriptions();
   if (!rows) return pass(rows);
+  configuration_.compare(
+      *rows,
+      "somebody changed the store since; restart the relay to apply its configuration again");
   if (Status status = follow(*rows); !status) return status;
+  warn_of_nothing(*rows);
   if (Status status = tell_troubles(*rows); !status) return status;
   return warn_of_idle_filters(*rows);
 }
@@ -248,6 +275,35 @@ Status Tenure::warn_of_idle_filters(const std::vector<store::SubscriptionRow>& r
   return {};
 }
 
+/// The tables or the file may have been removed and made anew: then what we hold of cursors and sequence numbers means nothing.
+Status Tenure::check_outbox() {
+  auto outbox = catalog_->identity();
+  if (!outbox) return pass(outbox);
+  if (*outbox == outbox_) return {};
+  return fail(Error{.code = Errc::unavailable,
+                    .remedy = Remedy::reconnect,
+                    .effect = Effect::none,
+                    .message = "the outbox in the store was replaced by another one",
+                    .hint = "delivery starts again from what is there",
+                    .origin = {}});
+}
+
+/// Loudly, since somebody may wait for events. The first row that is there ends it.
+void Tenure::warn_of_nothing(const std::vector<store::SubscriptionRow>& rows) {
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (!rows.empty()) {
+    nothing_warned_ = 0;
+    return;
+  }
+  if (nothing_warned_ > 0 && now < warn_again_at_) return;
+  warn_again_at_ = now + std::min(kWarnFirst * (1 << std::min(nothing_warned_, 10)), kWarnEvery);
+  ++nothing_warned_;
+  log::warn(
+      "there are no subscriptions: nothing is delivered",
+      {{"hint",
+        "outbox subscription apply -c FILE, or outbox relay -c FILE, with a [subscription.NAME] section"}});
+}
+
 /// What is in the table may be of the relay before us, so it is compared, not remembered.
 Status Tenure::tell_troubles(const std::vector<store::SubscriptionRow>& rows) {
   for (const auto& row : rows) {
@@ -256,7 +312,7 @@ Status Tenure::tell_troubles(const std::vector<store::SubscriptionRow>& rows) {
     const std::string trouble =
         active ? event::storable_text(trouble_of(row.spec.name)) : std::string();
     if (trouble == row.trouble) continue;
-    if (Status status = catalog_->tell(row.id, trouble); !status) return status;
+    if (Status status = catalog_->tell(row.id, generation_, trouble); !status) return status;
   }
   return {};
 }
@@ -281,8 +337,8 @@ Status Tenure::write_rejections() {
   for (const auto& [name, rejection] : rejections) {
     const auto found = running_.find(name);
     auto stopped =
-        catalog_->stop(found->second.loop->row().id, event::storable_text(rejection.error.text()),
-                       rejection.seq, rejection.id);
+        catalog_->stop(found->second.loop->row().id, generation_,
+                       event::storable_text(rejection.error.text()), rejection.seq, rejection.id);
     if (!stopped) return pass(stopped);
     if (*stopped) retire(name);  // else the next time
   }

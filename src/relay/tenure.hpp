@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "relay/configuration.hpp"
 #include "relay/log_pump.hpp"
 #include "relay/settler.hpp"
 #include "relay/subscription_loop.hpp"
@@ -37,6 +38,8 @@ class SinkShelf {
   void put_custom(const std::string& name, std::unique_ptr<Sink> sink);
   [[nodiscard]] Result<Remains> take(const store::SubscriptionRow& row);
   void put_back(const store::SubscriptionRow& row, Remains remains);
+  /// Another outbox: what the sinks acked, and the settings they were made with, mean nothing there.
+  void forget();
   /// Takes over a loop that stop() could not end.
   void leave(std::unique_ptr<SubscriptionLoop> loop);
   /// Releases what the sinks hold at their destinations: another relay may be about to use it. They are opened again.
@@ -53,25 +56,31 @@ class SinkShelf {
     Remains remains;
     std::optional<Version> of;  ///< None: never used, the application's own.
   };
+  struct Stuck {
+    std::unique_ptr<SubscriptionLoop> loop;
+    bool of_former_outbox{false};
+  };
   [[nodiscard]] static Version version_of(const store::SubscriptionRow& row);
+  static void forget(Shelved& shelved);
   void reap();
 
   std::map<std::string, Shelved> shelf_;
-  std::vector<std::unique_ptr<SubscriptionLoop>> stuck_;
+  std::vector<Stuck> stuck_;
 };
 
 class Tenure {
  public:
-  Tenure(store::Store& store, const RelayOptions& options, SinkShelf& shelf,
-         const TrustDeadline& trust, std::function<void()> bell);
+  Tenure(store::Store& store, const RelayOptions& options, Configuration& configuration,
+         SinkShelf& shelf, const TrustDeadline& trust, std::function<void()> bell);
   Tenure(const Tenure&) = delete;
   Tenure& operator=(const Tenure&) = delete;
   Tenure(Tenure&&) = delete;
   Tenure& operator=(Tenure&&) = delete;
   ~Tenure();
 
-  /// Loads the cursors and starts everything.
-  [[nodiscard]] Status begin(std::int64_t generation);
+  /// Loads the cursors and starts everything. `outbox`: its identity, by this catalog.
+  [[nodiscard]] Status begin(std::int64_t generation, std::unique_ptr<store::Catalog> catalog,
+                             std::string outbox);
   /// Looks for changed subscriptions and for what the loops reported; the keeper calls it about once a second.
   [[nodiscard]] Status tend();
   /// It delivered something, and the store took the settlement.
@@ -97,16 +106,22 @@ class Tenure {
   [[nodiscard]] Status tell_troubles(const std::vector<store::SubscriptionRow>& rows);
   [[nodiscard]] Status warn_of_idle_filters(const std::vector<store::SubscriptionRow>& rows);
   [[nodiscard]] std::string trouble_of(const std::string& name) const;
+  [[nodiscard]] Status check_outbox();
+  void warn_of_nothing(const std::vector<store::SubscriptionRow>& rows);
   void retire(const std::string& name);
   void shelve(std::unique_ptr<SubscriptionLoop> loop, SubscriptionLoop::Stopped stopped);
   void complain(const std::string& name, const Error& error);
 
   store::Store& store_;
   const RelayOptions& options_;
+  Configuration& configuration_;
   SinkShelf& shelf_;
   const TrustDeadline& trust_;
   const std::function<void()> bell_;
   std::int64_t generation_{0};
+  std::string outbox_;
+  int nothing_warned_{0};  ///< So many times that nothing is subscribed.
+  TimePoint warn_again_at_{};
 
   std::unique_ptr<store::Progress> loader_;
   std::unique_ptr<store::Catalog> catalog_;

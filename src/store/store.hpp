@@ -187,6 +187,9 @@ class Catalog {
   Catalog& operator=(Catalog&&) = delete;
   virtual ~Catalog() = default;
 
+  /// Which outbox this is: a random name that migrate() gave it. When its tables or its file were removed and made anew, it
+  /// is another one.
+  [[nodiscard]] virtual Result<std::string> identity() = 0;
   [[nodiscard]] virtual Result<std::vector<SubscriptionRow>> subscriptions() = 0;
   /// Creates it with its first cursor row, or changes it (config_version grows), in one transaction. True: something
   /// changed. A `start` of an existing subscription is not looked at.
@@ -194,13 +197,18 @@ class Catalog {
   /// A stopped one stays stopped, with its reason.
   [[nodiscard]] virtual Status pause(std::string_view name, std::string_view reason) = 0;
   [[nodiscard]] virtual Status resume(std::string_view name) = 0;
-  /// The relay's own: an event was rejected. Nothing is skipped; the subscription waits for resume. False: it is gone, or
-  /// somebody else holds its row, for whom this does not wait.
-  [[nodiscard]] virtual Result<bool> stop(std::int32_t id, std::string_view reason,
-                                          std::int64_t seq, const EventId& event) = 0;
-  /// The relay's own: what is the matter with an active subscription, for people; empty: nothing any more. Waits for nobody:
-  /// what cannot be told now is told the next time, since subscriptions() shows what stands there.
-  [[nodiscard]] virtual Status tell(std::int32_t id, std::string_view trouble) = 0;
+  // The relay's own. They count only while the lanes are owned under this generation: a relay that was thought dead must
+  // not stop what its successor delivers.
+
+  /// An event was rejected. Nothing is skipped; the subscription waits for resume. False: it is gone, the generation is over,
+  /// or somebody else holds a row, for whom this does not wait.
+  [[nodiscard]] virtual Result<bool> stop(std::int32_t id, std::int64_t generation,
+                                          std::string_view reason, std::int64_t seq,
+                                          const EventId& event) = 0;
+  /// What is the matter with an active subscription, for people; empty: nothing any more. Waits for nobody: what cannot be
+  /// told now is told the next time, since subscriptions() shows what stands there.
+  [[nodiscard]] virtual Status tell(std::int32_t id, std::int64_t generation,
+                                    std::string_view trouble) = 0;
   [[nodiscard]] virtual Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                               std::int64_t pending_limit) = 0;
   /// From the newest settlement, which carries them.

@@ -60,6 +60,13 @@ std::string number(std::uint64_t value) { return std::to_string(value); }
 
 }  // namespace
 
+Result<std::string> TableCatalog::identity() {
+  auto rows = connection_.exec(queries_->identity);
+  if (!rows) return pass(rows);
+  if (rows->empty()) return fail(Errc::corrupt, "the table meta is empty", "it must hold one row");
+  return rows->text(0, 0);
+}
+
 Result<std::vector<SubscriptionRow>> TableCatalog::subscriptions() {
   auto rows = connection_.exec(queries_->subscriptions);
   if (!rows) return pass(rows);
@@ -151,18 +158,18 @@ Status TableCatalog::resume(std::string_view name) {
   return change(queries_->resume, {Param::text(std::string(name))}, name);
 }
 
-Result<bool> TableCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t seq,
-                                const EventId& event) {
+Result<bool> TableCatalog::stop(std::int32_t id, std::int64_t generation, std::string_view reason,
+                                std::int64_t seq, const EventId& event) {
   auto stopped = connection_.exec(
-      queries_->stop,
-      {Param::int4(id), Param::text(std::string(reason)), Param::int8(seq), Param::uuid(event)});
+      queries_->stop, {Param::int4(id), Param::int8(generation), Param::text(std::string(reason)),
+                       Param::int8(seq), Param::uuid(event)});
   if (!stopped) return pass(stopped);
   return !stopped->empty();
 }
 
-Status TableCatalog::tell(std::int32_t id, std::string_view trouble) {
-  auto told =
-      connection_.exec(queries_->tell, {Param::int4(id), Param::text(std::string(trouble))});
+Status TableCatalog::tell(std::int32_t id, std::int64_t generation, std::string_view trouble) {
+  auto told = connection_.exec(queries_->tell, {Param::int4(id), Param::int8(generation),
+                                                Param::text(std::string(trouble))});
   if (!told) return pass(told);
   return {};
 }

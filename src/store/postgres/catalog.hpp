@@ -15,13 +15,15 @@ class TableCatalog final : public Catalog {
   TableCatalog(Connection connection, std::shared_ptr<const Queries> queries)
       : connection_(std::move(connection)), queries_(std::move(queries)) {}
 
+  [[nodiscard]] Result<std::string> identity() override;
   [[nodiscard]] Result<std::vector<SubscriptionRow>> subscriptions() override;
   [[nodiscard]] Result<bool> apply(const SubscriptionSpec& spec) override;
   [[nodiscard]] Status pause(std::string_view name, std::string_view reason) override;
   [[nodiscard]] Status resume(std::string_view name) override;
-  [[nodiscard]] Result<bool> stop(std::int32_t id, std::string_view reason, std::int64_t seq,
-                                  const EventId& event) override;
-  [[nodiscard]] Status tell(std::int32_t id, std::string_view trouble) override;
+  [[nodiscard]] Result<bool> stop(std::int32_t id, std::int64_t generation, std::string_view reason,
+                                  std::int64_t seq, const EventId& event) override;
+  [[nodiscard]] Status tell(std::int32_t id, std::int64_t generation,
+                            std::string_view trouble) override;
   [[nodiscard]] Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                       std::int64_t pending_limit) override;
   [[nodiscard]] Status add_totals(SubscriptionProgress& progress) override;

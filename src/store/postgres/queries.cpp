@@ -125,6 +125,8 @@ constexpr std::string_view kBackend = "SELECT pg_backend_pid()";
 
 // ---- Catalog. Few rows; by primary key or unique name.
 
+constexpr std::string_view kIdentity = "SELECT identity::text FROM {schema}.meta";
+
 constexpr std::string_view kSubscriptions =
     "SELECT id, name, config::text, config_version, state, reason, stopped_seq, stopped_event, trouble, "
     "to_char(trouble_since AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') "
@@ -163,17 +165,22 @@ UPDATE {schema}.subscription SET state = 'active', reason = '', stopped_seq = NU
   changed_at = clock_timestamp()
 WHERE name = $1::text RETURNING id)";
 
-// $1 id, $2 reason, $3 seq, $4 event. No row while somebody else holds it: this must not wait.
+// $1 id, $2 generation, $3 reason, $4 seq, $5 event. The lane's lock: who takes over waits until this is done, or has done so
+// already and then there is no row. No row either while somebody else holds one of them: this must not wait.
 constexpr std::string_view kStop = R"(
-UPDATE {schema}.subscription SET state = 'stopped', reason = $2::text, stopped_seq = $3::bigint, stopped_event = $4::uuid,
+UPDATE {schema}.subscription SET state = 'stopped', reason = $3::text, stopped_seq = $4::bigint, stopped_event = $5::uuid,
   changed_at = clock_timestamp()
-WHERE id = (SELECT id FROM {schema}.subscription WHERE id = $1::int FOR UPDATE SKIP LOCKED) RETURNING id)";
+WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
+            WHERE s.id = $1::int AND l.lane = 0::smallint AND l.generation = $2::bigint
+            FOR UPDATE OF s SKIP LOCKED FOR SHARE OF l SKIP LOCKED) RETURNING id)";
 
-// $1 id, $2 what is the matter; empty: nothing any more. No row while somebody else holds it: this must not wait.
+// $1 id, $2 generation, $3 what is the matter; empty: nothing any more. No row as above.
 constexpr std::string_view kTell = R"(
-UPDATE {schema}.subscription SET trouble = $2::text,
-  trouble_since = CASE WHEN $2::text = '' THEN NULL WHEN trouble = '' THEN clock_timestamp() ELSE trouble_since END
-WHERE id = (SELECT id FROM {schema}.subscription WHERE id = $1::int FOR UPDATE SKIP LOCKED))";
+UPDATE {schema}.subscription SET trouble = $3::text,
+  trouble_since = CASE WHEN $3::text = '' THEN NULL WHEN trouble = '' THEN clock_timestamp() ELSE trouble_since END
+WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
+            WHERE s.id = $1::int AND l.lane = 0::smallint AND l.generation = $2::bigint
+            FOR UPDATE OF s SKIP LOCKED FOR SHARE OF l SKIP LOCKED))";
 
 // $1 subscription. The newest row of every lane that moves a cursor. Index settlement_newest, read backwards; while one
 // relay owns all lanes the first row is enough.
@@ -510,6 +517,7 @@ Queries::Queries(std::string_view s)
       insert_events(prepared("enqueue", kInsertEvents, s)),
       lock_keys(prepared("lock the keys", kLockKeys, s)),
       backend(unprepared("ask for the backend", kBackend, s)),
+      identity(prepared("ask which outbox this is", kIdentity, s)),
       subscriptions(prepared("list subscriptions", kSubscriptions, s)),
       find_subscription(unprepared("find a subscription", kFindSubscription, s)),
       create_subscription(unprepared("create a subscription", kCreateSubscription, s)),

@@ -37,6 +37,7 @@ struct Queries {
   Query backend;
 
   // Catalog.
+  Query identity;
   Query subscriptions;
   Query find_subscription;
   Query create_subscription;

@@ -7,6 +7,7 @@
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/membership.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/sqlite/schema.hpp"
 
 namespace outbox::store::sqlite {
 namespace {
@@ -63,6 +64,8 @@ Result<std::optional<Found>> find(Connection& connection, std::string_view name)
 }
 
 }  // namespace
+
+Result<std::string> FileCatalog::identity() { return identity_of(connection_); }
 
 Result<std::vector<SubscriptionRow>> FileCatalog::subscriptions() {
   auto list = connection_.statement(query::kSubscriptions);
@@ -150,19 +153,23 @@ Status FileCatalog::resume(std::string_view name) {
   return change(*update, std::string(name));
 }
 
-Result<bool> FileCatalog::stop(std::int32_t id, std::string_view reason, std::int64_t seq,
-                               const EventId& event) {
+Result<bool> FileCatalog::stop(std::int32_t id, std::int64_t generation, std::string_view reason,
+                               std::int64_t seq, const EventId& event) {
   auto update = connection_.statement(query::kStop);
   if (!update) return pass(update);
   const std::string event_id = event.str();
-  update->bind(1, std::int64_t{id}).bind(2, reason).bind(3, seq).bind(4, event_id);
+  update->bind(1, std::int64_t{id})
+      .bind(2, generation)
+      .bind(3, reason)
+      .bind(4, seq)
+      .bind(5, event_id);
   return changes(*update);
 }
 
-Status FileCatalog::tell(std::int32_t id, std::string_view trouble) {
+Status FileCatalog::tell(std::int32_t id, std::int64_t generation, std::string_view trouble) {
   auto update = connection_.statement(query::kTell);
   if (!update) return pass(update);
-  return update->bind(1, std::int64_t{id}).bind(2, trouble).run();
+  return update->bind(1, std::int64_t{id}).bind(2, generation).bind(3, trouble).run();
 }
 
 Result<SubscriptionProgress> FileCatalog::progress(const SubscriptionRow& subscription,

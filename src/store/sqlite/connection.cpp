@@ -66,10 +66,16 @@ std::string Connection::file() const {
   return name == nullptr ? std::string{} : std::string(name);
 }
 
-bool Connection::moved() const {
+Status Connection::check_in_place() const {
   int moved = 0;
   const int code = sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-  return code == SQLITE_OK && moved != 0;
+  if (code != SQLITE_OK || moved == 0) return {};
+  return fail(Error{.code = Errc::unavailable,
+                    .remedy = Remedy::reconnect,
+                    .effect = Effect::none,
+                    .message = "sqlite: " + file() + " was moved, removed or replaced",
+                    .hint = "stop the relay before a database is restored under it",
+                    .origin = {}});
 }
 
 Result<WriteTransaction> WriteTransaction::begin(Connection& connection) {

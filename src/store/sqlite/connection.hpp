@@ -52,8 +52,8 @@ class Connection {
   }
   /// Rows that the last statement wrote.
   [[nodiscard]] int changes() const { return sqlite3_changes(db_.get()); }
-  /// The file is no longer the one at its path: what is written into it is lost to everybody else.
-  [[nodiscard]] bool moved() const;
+  /// Fails when the file is no longer the one at its path: what is written into it is lost to everybody else.
+  [[nodiscard]] Status check_in_place() const;
   /// Executions so far.
   [[nodiscard]] std::uint64_t statements() const { return statements_; }
   /// The file's own path: absolute, symbolic links resolved, as SQLite uses it.

@@ -36,14 +36,7 @@ FileMembership::FileMembership(Connection connection, std::string relay_name, co
       lock_(connection_.file() + ".relay.lock") {}
 
 Result<Membership::Standing> FileMembership::keep(std::chrono::milliseconds lease) {
-  if (connection_.moved()) {
-    return fail(Error{.code = Errc::unavailable,
-                      .remedy = Remedy::reconnect,
-                      .effect = Effect::none,
-                      .message = "sqlite: " + connection_.file() + " was moved or replaced",
-                      .hint = "stop the relay before a database is restored under it",
-                      .origin = {}});
-  }
+  if (Status status = connection_.check_in_place(); !status) return pass(status);
   auto locked = lock_.acquire();
   if (!locked) return pass(locked);
   auto standing = renew(lease, *locked);

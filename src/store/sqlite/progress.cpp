@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/sqlite/schema.hpp"
 
 namespace outbox::store::sqlite {
 
@@ -29,11 +30,25 @@ Status SettlementLog::append(std::span<const Settlement> rows, Durability durabi
   if (Status status = set_durability(durability); !status) return status;
   auto transaction = WriteTransaction::begin(connection_);
   if (!transaction) return pass(transaction);
+  if (Status status = check_outbox(); !status) return status;
   const std::int64_t at = wall_us();
   for (const Settlement& row : rows) {
     if (Status status = insert(row, at); !status) return status;
   }
   return transaction->commit();
+}
+
+/// In the transaction. Positions of tables that were dropped would skip events of those made anew.
+Status SettlementLog::check_outbox() {
+  auto now = identity_of(connection_);
+  if (!now) return pass(now);
+  if (*now == outbox_) return {};
+  return fail(Error{.code = Errc::unavailable,
+                    .remedy = Remedy::reconnect,
+                    .effect = Effect::none,
+                    .message = "sqlite: " + connection_.file() + ": its tables were made anew",
+                    .hint = "reading starts again from what is there",
+                    .origin = {}});
 }
 
 // PRAGMA synchronous counts from the next transaction on.

@@ -1,6 +1,7 @@
 // Appends settlements, reads the newest cursor.
 #pragma once
 
+#include <string>
 #include <utility>
 
 #include "store/sqlite/connection.hpp"
@@ -11,7 +12,9 @@ namespace outbox::store::sqlite {
 /// Open the connection with Sync::normal: what power loss takes back is delivered again.
 class SettlementLog final : public Progress {
  public:
-  explicit SettlementLog(Connection connection) : connection_(std::move(connection)) {}
+  /// `outbox`: the identity of the one whose cursors it writes.
+  SettlementLog(Connection connection, std::string outbox)
+      : connection_(std::move(connection)), outbox_(std::move(outbox)) {}
 
   [[nodiscard]] Result<std::vector<Strand>> load(std::int32_t subscription) override;
   [[nodiscard]] Status append(std::span<const Settlement> rows, Durability durability) override;
@@ -19,9 +22,11 @@ class SettlementLog final : public Progress {
 
  private:
   [[nodiscard]] Status set_durability(Durability durability);
+  [[nodiscard]] Status check_outbox();
   [[nodiscard]] Status insert(const Settlement& row, std::int64_t at);
 
   Connection connection_;
+  const std::string outbox_;
   Durability set_{Durability::eventual};
 };
 

@@ -125,6 +125,8 @@ constexpr std::string_view kRelays =
 
 // ---- subscriptions: a table of a few rows
 
+constexpr std::string_view kIdentity =
+    "/* ask which outbox this is */ SELECT identity FROM outbox_meta WHERE one = 1";
 constexpr std::string_view kSubscriptions =
     "/* list subscriptions */ SELECT id, name, config, config_version, state, reason, stopped_seq, stopped_event,"
     " trouble, trouble_since FROM outbox_subscription ORDER BY name";
@@ -151,10 +153,12 @@ constexpr std::string_view kResume =
     "/* resume subscription */ UPDATE outbox_subscription SET state = 'active', reason = '', stopped_seq = NULL,"
     " stopped_event = '', changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1 RETURNING id";
 constexpr std::string_view kStop =
-    "/* stop subscription */ UPDATE outbox_subscription SET state = 'stopped', reason = ?2, stopped_seq = ?3,"
-    " stopped_event = ?4, changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1 RETURNING id";
+    "/* stop subscription */ UPDATE outbox_subscription SET state = 'stopped', reason = ?3, stopped_seq = ?4,"
+    " stopped_event = ?5, changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+    " WHERE id = ?1 AND ?2 = (SELECT generation FROM outbox_meta WHERE one = 1) RETURNING id";
 constexpr std::string_view kTell =
-    "/* tell trouble */ UPDATE outbox_subscription SET trouble = ?2, trouble_since = CASE WHEN ?2 = '' THEN ''"
-    " WHEN trouble = '' THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now') ELSE trouble_since END WHERE id = ?1";
+    "/* tell trouble */ UPDATE outbox_subscription SET trouble = ?3, trouble_since = CASE WHEN ?3 = '' THEN ''"
+    " WHEN trouble = '' THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now') ELSE trouble_since END"
+    " WHERE id = ?1 AND ?2 = (SELECT generation FROM outbox_meta WHERE one = 1)";
 
 }  // namespace outbox::store::sqlite::query

@@ -56,6 +56,7 @@ extern const std::string_view kForgetRelays;
 extern const std::string_view kRelays;
 
 // Subscriptions.
+extern const std::string_view kIdentity;
 extern const std::string_view kSubscriptions;
 extern const std::string_view kSubscriptionByName;
 extern const std::string_view kSubscriptionById;

@@ -122,6 +122,11 @@ Result<SchemaState> schema_state(Connection& connection) {
   return state;
 }
 
+Result<std::string> identity_of(Connection& connection) {
+  if (Status status = connection.check_in_place(); !status) return pass(status);
+  return text_of(connection, query::kIdentity);
+}
+
 Status check_schema(const SchemaState& state, const std::string& path) {
   if (state.version == state.wanted) return {};
   const std::string migrate_hint = "outbox migrate --store sqlite:" + path;

@@ -20,6 +20,9 @@ namespace outbox::store::sqlite {
 
 [[nodiscard]] Result<SchemaState> schema_state(Connection& connection);
 
+/// The random name that the outbox got from migrate(). Fails when the file is no longer the one at its path.
+[[nodiscard]] Result<std::string> identity_of(Connection& connection);
+
 /// Says in one line what a person must do when the schema is not what this program needs.
 [[nodiscard]] Status check_schema(const SchemaState& state, const std::string& path);
 

@@ -62,7 +62,12 @@ class SqliteStore final : public Store {
 
   Result<std::unique_ptr<LogReader>> reader() override { return make<LogReader, Reader>({}); }
   Result<std::unique_ptr<Progress>> progress() override {
-    return make<Progress, SettlementLog>({.sync = Sync::normal, .busy_timeout = kRelayPatience});
+    auto connection = connect({.sync = Sync::normal, .busy_timeout = kRelayPatience});
+    if (!connection) return pass(connection);
+    auto outbox = identity_of(*connection);
+    if (!outbox) return pass(outbox);
+    return std::unique_ptr<Progress>(
+        std::make_unique<SettlementLog>(std::move(*connection), std::move(*outbox)));
   }
   Result<std::unique_ptr<Catalog>> catalog() override { return make<Catalog, FileCatalog>({}); }
   Result<std::unique_ptr<Writer>> writer() override { return make<Writer, FileWriter>({}); }

@@ -319,6 +319,28 @@ TEST_F(SqliteStore, a_file_that_was_replaced_is_noticed) {
   EXPECT_NE(standing.error().message.find("replaced"), std::string::npos);
 }
 
+TEST_F(SqliteStore, a_position_of_tables_that_were_dropped_is_not_written_into_those_made_anew) {
+  auto store = migrated();
+  ASSERT_TRUE(ok((*store->catalog())->apply(make_spec("mails"))));
+  auto progress = store->progress();
+  ASSERT_TRUE(ok(progress));
+  store::Settlement row{.subscription = 1, .generation = 1, .s1 = "-", .s2 = "-"};
+  row.position = 1000;
+  ASSERT_TRUE(ok((*progress)->append(std::span(&row, 1), store::Durability::flushed)));
+  Application application(database_.path());
+  application.run("DROP VIEW outbox_new_event");
+  for (const char* table : {"event", "subscription", "settlement", "relay", "meta", "migration"})
+    application.run("DROP TABLE outbox_" + std::string(table));
+  ASSERT_TRUE(ok(store->migrate()));
+  ASSERT_TRUE(ok((*store->catalog())->apply(make_spec("mails"))));
+  row.from_position = 1000;
+  row.position = 2000;
+  const Status status = (*progress)->append(std::span(&row, 1), store::Durability::flushed);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().remedy, Remedy::reconnect) << status.error().text();
+  EXPECT_EQ((*store->progress())->load(1)->front().cursor.position, 0);
+}
+
 TEST_F(SqliteStore, a_settlement_does_not_wake) {
   auto store = migrated();
   auto progress = store->progress();

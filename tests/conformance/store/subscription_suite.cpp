@@ -77,8 +77,9 @@ TEST_P(SubscriptionSuite, pauses_stops_and_resumes) {
   EXPECT_EQ(row_of("mails").state, store::SubscriptionState::active);
 
   const EventId event = EventId::generate();
-  EXPECT_EQ((*catalog)->stop(created.id, "rejected: too large", 17, event).value_or(false), true);
-  EXPECT_EQ((*catalog)->stop(created.id + 1, "rejected", 17, event).value_or(true), false);
+  EXPECT_EQ((*catalog)->stop(created.id, 0, "rejected: too large", 17, event).value_or(false),
+            true);
+  EXPECT_EQ((*catalog)->stop(created.id + 1, 0, "rejected", 17, event).value_or(true), false);
   row = row_of("mails");
   EXPECT_EQ(row.state, store::SubscriptionState::stopped);
   EXPECT_EQ(row.reason, "rejected: too large");
@@ -102,17 +103,55 @@ TEST_P(SubscriptionSuite, trouble_is_told_since_when_it_began_and_taken_back) {
   ASSERT_TRUE(ok(catalog));
   EXPECT_EQ(row_of("mails").trouble, "");
   EXPECT_EQ(row_of("mails").trouble_since, "");
-  ASSERT_TRUE(ok((*catalog)->tell(created.id, "no broker answers")));
+  ASSERT_TRUE(ok((*catalog)->tell(created.id, 0, "no broker answers")));
   const auto first = row_of("mails");
   EXPECT_EQ(first.trouble, "no broker answers");
   EXPECT_THAT(first.trouble_since, ::testing::MatchesRegex("....-..-..T..:..:......Z"));
   EXPECT_EQ(first.state, store::SubscriptionState::active);
-  ASSERT_TRUE(ok((*catalog)->tell(created.id, "wrong password")));
+  ASSERT_TRUE(ok((*catalog)->tell(created.id, 0, "wrong password")));
   EXPECT_EQ(row_of("mails").trouble, "wrong password");
   EXPECT_EQ(row_of("mails").trouble_since, first.trouble_since);
-  ASSERT_TRUE(ok((*catalog)->tell(created.id, "")));
+  ASSERT_TRUE(ok((*catalog)->tell(created.id, 0, "")));
   EXPECT_EQ(row_of("mails").trouble, "");
   EXPECT_EQ(row_of("mails").trouble_since, "");
+}
+
+TEST_P(SubscriptionSuite, what_a_relay_says_that_lost_its_lanes_does_not_count) {
+  const auto created = subscribe(make_spec("mails"));
+  auto catalog = store_->catalog();
+  ASSERT_TRUE(ok(catalog));
+  auto membership = store_->membership("relay");
+  ASSERT_TRUE(ok(membership));
+  auto standing = (*membership)->keep(std::chrono::seconds(60));
+  ASSERT_TRUE(ok(standing));
+  ASSERT_TRUE(standing->owner);
+  const EventId event = EventId::generate();
+  for (const std::int64_t over : {standing->generation - 1, standing->generation + 1}) {
+    EXPECT_FALSE((*catalog)->stop(created.id, over, "rejected", 17, event).value_or(true));
+    ASSERT_TRUE(ok((*catalog)->tell(created.id, over, "no broker answers")));
+    EXPECT_EQ(row_of("mails").state, store::SubscriptionState::active);
+    EXPECT_EQ(row_of("mails").trouble, "");
+  }
+  ASSERT_TRUE(ok((*catalog)->tell(created.id, standing->generation, "no broker answers")));
+  EXPECT_EQ(row_of("mails").trouble, "no broker answers");
+  EXPECT_TRUE(
+      (*catalog)->stop(created.id, standing->generation, "rejected", 17, event).value_or(false));
+  EXPECT_EQ(row_of("mails").state, store::SubscriptionState::stopped);
+}
+
+TEST_P(SubscriptionSuite, an_outbox_has_an_identity_that_no_other_has) {
+  auto catalog = store_->catalog();
+  ASSERT_TRUE(ok(catalog));
+  const auto identity = (*catalog)->identity();
+  ASSERT_TRUE(ok(identity));
+  EXPECT_NE(*identity, "");
+  ASSERT_TRUE(ok(store_->migrate()));
+  EXPECT_EQ((*store_->catalog())->identity().value_or(""), *identity);
+  const auto other = GetParam().create();
+  auto store = store::open_store({.url = other->url()});
+  ASSERT_TRUE(ok(store));
+  ASSERT_TRUE(ok((*store)->migrate()));
+  EXPECT_NE((*(*store)->catalog())->identity().value_or(*identity), *identity);
 }
 
 TEST_P(SubscriptionSuite, an_unknown_subscription_is_an_error) {

@@ -221,10 +221,10 @@ TEST_F(PostgresCatalog, telling_trouble_does_not_wait_for_a_person_who_holds_the
   (void)person.exec("BEGIN");
   (void)person.exec("UPDATE outbox.subscription SET reason = 'looking' WHERE name = 'mails'");
   // The relay's keeper would hang here until the transaction is over.
-  ASSERT_TRUE(ok(catalog_->tell(id, "no broker answers")));
+  ASSERT_TRUE(ok(catalog_->tell(id, 0, "no broker answers")));
   EXPECT_EQ(catalog_->subscriptions()->front().trouble, "");
   (void)person.exec("COMMIT");
-  ASSERT_TRUE(ok(catalog_->tell(id, "no broker answers")));
+  ASSERT_TRUE(ok(catalog_->tell(id, 0, "no broker answers")));
   EXPECT_EQ(catalog_->subscriptions()->front().trouble, "no broker answers");
 }
 

@@ -93,6 +93,33 @@ TEST(Spec, what_is_missing_has_its_default) {
             (SubscriptionSpec{.name = "x", .sink = "stdout"}));
 }
 
+TEST(Spec, a_difference_is_named_and_what_may_be_secret_is_not_shown) {
+  SubscriptionSpec before = full();
+  EXPECT_TRUE(differences(before, before).empty());
+  SubscriptionSpec after = before;
+  after.start = "now";
+  EXPECT_TRUE(differences(before, after).empty()) << "it has started";
+  after.event_types = {"Order*"};
+  after.format = "raw";
+  after.headers = {{"authorization", "Bearer words"}};
+  after.sink_settings["acks"] = "1";
+  EXPECT_EQ(
+      differences(before, after),
+      (std::vector<SettingDifference>{{"format", R"("json")", R"("raw")"},
+                                      {"event_types", R"(["Order*","Invoice?"])", R"(["Order*"])"},
+                                      {"headers.authorization", "-", "(not shown)"},
+                                      {"headers.x-tenant", "(not shown)", "-"},
+                                      {"kafka.acks", "(not shown)", "(not shown)"}}));
+  after = before;
+  after.sink = "file";
+  after.sink_settings = {{"path", "x"}};
+  EXPECT_EQ(differences(before, after),
+            (std::vector<SettingDifference>{{"sink", R"("kafka")", R"("file")"},
+                                            {"kafka.acks", "(not shown)", "-"},
+                                            {"kafka.brokers", "(not shown)", "-"},
+                                            {"file.path", "-", "(not shown)"}}));
+}
+
 TEST(Spec, a_stored_form_that_is_not_ours_is_refused) {
   const auto error = [](std::string_view json) { return from_json("x", json).error().text(); };
   EXPECT_EQ(error("{"), "subscription 'x': its stored settings are not a JSON object");

@@ -1,0 +1,69 @@
+#include "relay/configuration.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "event/spec.hpp"
+
+namespace outbox::relay {
+namespace {
+
+const store::SubscriptionRow* find(const std::vector<store::SubscriptionRow>& rows,
+                                   const std::string& name) {
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const auto& row) { return row.spec.name == name; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+void log_applied(const SubscriptionSpec& spec, const store::SubscriptionRow* before) {
+  if (before == nullptr) {
+    log::info("subscription created from the configuration", {{"subscription", spec.name}});
+    return;
+  }
+  for (const auto& [setting, was, is] : event::differences(before->spec, spec)) {
+    log::info("subscription changed by the configuration",
+              {{"subscription", spec.name}, {"setting", setting}, {"before", was}, {"after", is}});
+  }
+}
+
+/// Empty: none.
+std::string difference(const SubscriptionSpec& wanted, const store::SubscriptionRow* present) {
+  if (present == nullptr) return "it is not in the store";
+  std::string text;
+  for (const auto& [setting, in_store, in_file] : event::differences(present->spec, wanted)) {
+    text.append(text.empty() ? "" : "; ").append(setting);
+    text.append(": store ").append(in_store).append(", configuration ").append(in_file);
+  }
+  return text;
+}
+
+}  // namespace
+
+Status Configuration::apply(store::Catalog& catalog) {
+  if (wanted_.empty()) return {};
+  auto rows = catalog.subscriptions();
+  if (!rows) return pass(rows);
+  for (const SubscriptionSpec& spec : wanted_) {
+    auto changed = catalog.apply(spec);
+    if (!changed) return pass(changed);
+    told_.erase(spec.name);
+    if (*changed) log_applied(spec, find(*rows, spec.name));
+  }
+  return {};
+}
+
+void Configuration::compare(const std::vector<store::SubscriptionRow>& rows, std::string_view why) {
+  for (const SubscriptionSpec& spec : wanted_) {
+    std::string text = difference(spec, find(rows, spec.name));
+    std::string& told = told_[spec.name];
+    if (told == text) continue;
+    told = std::move(text);
+    if (told.empty()) continue;
+    log::warn("configuration differs from the store and is not applied",
+              {{"subscription", spec.name}, {"reason", why}, {"difference", told}});
+  }
+}
+
+}  // namespace outbox::relay

@@ -1,0 +1,138 @@
+// Whose configuration counts: that of the relay which has the lanes.
+#include <fstream>
+#include <sstream>
+
+#include "integration/relay/harness.hpp"
+#include "support/postgres_database.hpp"
+#include "support/relay_process.hpp"
+#include "support/temp_dir.hpp"
+
+namespace outbox::test {
+namespace {
+
+class RelayConfiguration : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    OUTBOX_NEEDS_POSTGRES();
+    database_ = std::make_unique<PostgresDatabase>();
+    store_ = store::open_store({.url = database_->url()}).value();
+  }
+
+  /// A relay that wants only these events, into a file of its own.
+  [[nodiscard]] std::unique_ptr<ChildProcess> start(const std::string& relay,
+                                                    const std::string& event_type) const {
+    std::ofstream(file(relay, ".toml"))
+        << "[store]\nurl = \"" << database_->url() << "\"\n[subscription.orders]\nsink = \"file\"\n"
+        << "event_types = [\"" << event_type << "\"]\nheaders = { secret-of-" << relay
+        << " = \"hidden-words\" }\n[subscription.orders.file]\npath = \"" << file(relay, ".out")
+        << "\"\n";
+    return start_outbox_relay(file(relay, ".toml"), file(relay, ".log"));
+  }
+  [[nodiscard]] std::string file(const std::string& relay, const std::string& what) const {
+    return folder_.file(relay + what);
+  }
+  [[nodiscard]] bool logs(const std::string& relay, const std::string& words) const {
+    return eventually([&] { return log_of(relay).find(words) != std::string::npos; });
+  }
+  [[nodiscard]] std::string log_of(const std::string& relay) const {
+    std::ifstream in(file(relay, ".log"));
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+  }
+  /// How many lines of the log have these words.
+  [[nodiscard]] std::size_t times(const std::string& relay, const std::string& words) const {
+    std::istringstream in(log_of(relay));
+    std::size_t count = 0;
+    for (std::string line; std::getline(in, line);)
+      count += line.find(words) == std::string::npos ? 0 : 1;
+    return count;
+  }
+  void write(const std::string& type, int events) const {
+    database_->connect().exec(
+        "SELECT outbox.enqueue('Order', n::text, $1, '{}'::jsonb) FROM generate_series(1, $2::int) n",
+        {type, std::to_string(events)});
+  }
+  [[nodiscard]] bool arrive(const std::string& relay, std::size_t lines) const {
+    return eventually([&] { return lines_in(file(relay, ".out")) >= lines; });
+  }
+  [[nodiscard]] store::SubscriptionRow row() const {
+    return (*store_->catalog())->subscriptions().value().at(0);
+  }
+  void apply(SubscriptionSpec spec) const { ASSERT_TRUE((*store_->catalog())->apply(spec)); }
+
+  const TempDir folder_;
+  std::unique_ptr<PostgresDatabase> database_;
+  std::unique_ptr<store::Store> store_;
+};
+
+TEST_F(RelayConfiguration, a_waiting_relay_changes_nothing_and_says_what_it_would) {
+  const auto first = start("first", "OrderPlaced");
+  ASSERT_TRUE(logs("first", "subscription created from the configuration subscription=orders"));
+  const auto second = start("second", "OrderPaid");
+  ASSERT_TRUE(logs("second", "waiting for the lanes"));
+  ASSERT_TRUE(logs("second", "is not applied"));
+  EXPECT_NE(log_of("second").find(
+                R"(event_types: store [\"OrderPlaced\"], configuration [\"OrderPaid\"])"),
+            std::string::npos)
+      << log_of("second");
+  EXPECT_EQ(row().config_version, 1);
+  write("OrderPlaced", 10);
+  ASSERT_TRUE(arrive("first", 10));
+  EXPECT_EQ(lines_in(file("second", ".out")), 0U);
+
+  // Then it takes over, and applies its own.
+  first->signal(SIGTERM);
+  EXPECT_EQ(first->wait(), 0);
+  ASSERT_TRUE(
+      logs("second", R"(setting=event_types before="[\"OrderPlaced\"]" after="[\"OrderPaid\"]")"));
+  EXPECT_EQ(row().config_version, 2);
+  EXPECT_EQ(times("second", "is not applied"), 1U) << log_of("second");
+  write("OrderPlaced", 5);
+  write("OrderPaid", 10);
+  ASSERT_TRUE(arrive("second", 10));
+  second->signal(SIGTERM);
+  EXPECT_EQ(second->wait(), 0);
+  EXPECT_EQ(lines_in(file("first", ".out")), 10U);
+  EXPECT_EQ(lines_in(file("second", ".out")), 10U);
+  for (const char* relay : {"first", "second"}) {
+    EXPECT_EQ(log_of(relay).find("hidden-words"), std::string::npos) << "may be secret";
+    EXPECT_EQ(log_of(relay).find(".out"), std::string::npos) << "may be secret";
+  }
+}
+
+TEST_F(RelayConfiguration, what_a_person_changed_outlives_a_reconnect_and_is_said_once) {
+  const auto relay = start("relay", "OrderPlaced");
+  ASSERT_TRUE(logs("relay", "subscription created"));
+  SubscriptionSpec changed = row().spec;
+  changed.event_types = {"OrderPaid"};
+  apply(changed);
+  ASSERT_TRUE(logs("relay", "somebody changed the store"));
+  for (int round = 0; round < 2; ++round) {
+    const std::string generation = "SELECT max(generation) FROM outbox.lane";
+    const std::string before = database_->connect().value(generation);
+    database_->connect().exec(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND pid <> pg_backend_pid()");
+    ASSERT_TRUE(eventually([&] { return database_->connect().value(generation) != before; }));
+    write("OrderPaid", 3);
+    ASSERT_TRUE(arrive("relay", static_cast<std::size_t>(3 * (round + 1))));
+  }
+  EXPECT_EQ(row().config_version, 2);
+  EXPECT_EQ(times("relay", "is not applied"), 1U) << log_of("relay");
+  // Another change is another difference.
+  changed.event_types = {"OrderPaid", "OrderSent"};
+  apply(changed);
+  EXPECT_TRUE(eventually([&] { return times("relay", "is not applied") == 2; })) << log_of("relay");
+  relay->signal(SIGTERM);
+  EXPECT_EQ(relay->wait(), 0);
+  // Started again it applies what its configuration says.
+  const auto again = start("relay", "OrderPlaced");
+  EXPECT_TRUE(eventually(
+      [&] { return row().spec.event_types == std::vector<std::string>{"OrderPlaced"}; }));
+  again->signal(SIGTERM);
+  EXPECT_EQ(again->wait(), 0);
+}
+
+}  // namespace
+}  // namespace outbox::test
