@@ -64,7 +64,6 @@ rd_kafka_headers_t* make_headers(std::span<const HeaderView> headers) {
 /// A topic may get more partitions.
 constexpr std::chrono::minutes kAskAgain{5};
 constexpr std::chrono::seconds kAskUnknownAgain{1};
-constexpr std::chrono::milliseconds kAskLimit{3000};
 
 }  // namespace
 
@@ -90,6 +89,7 @@ Client::~Client() { silence(); }
 
 void Client::silence() {
   if (queue_) rd_kafka_queue_cb_event_enable(queue_.get(), nullptr, nullptr);
+  if (counts_) counts_->silence();
 }
 
 Result<std::unique_ptr<Client>> Client::create(const rd_kafka_conf_t& conf, Reports& reports,
@@ -110,6 +110,7 @@ Result<std::unique_ptr<Client>> Client::create(const rd_kafka_conf_t& conf, Repo
   }
   client->queue_.reset(rd_kafka_queue_get_main(client->handle_.get()));
   rd_kafka_queue_cb_event_enable(client->queue_.get(), on_bell, client.get());
+  client->counts_ = std::make_unique<PartitionCounts>(client->handle_.get(), client->bell_);
   return client;
 }
 
@@ -144,15 +145,14 @@ Client::Topic* Client::topic(std::string_view name) {
   return last_topic_;
 }
 
-Client::Place Client::place(const Message& message) {
+std::optional<Client::Place> Client::place(const Message& message) {
   Topic* to = topic(message.topic);
-  if (to == nullptr) return {};
-  const auto now = std::chrono::steady_clock::now();
-  if (now - to->asked > (to->partitions > 0 ? kAskAgain : kAskUnknownAgain)) {
-    learn_partitions(*to);
-    to->asked = std::chrono::steady_clock::now();
-  }
-  if (to->partitions == 0) return {.partition = RD_KAFKA_PARTITION_UA, .number = to->unknown_place};
+  if (to == nullptr) return Place{};
+  ask_if_due(*to);
+  if (to->asking) take_answers();
+  if (!to->answered) return std::nullopt;
+  if (to->partitions == 0)
+    return Place{.partition = RD_KAFKA_PARTITION_UA, .number = to->unknown_place};
   std::int32_t partition = 0;
   if (message.key) {
     const std::string_view key = *message.key;
@@ -161,17 +161,30 @@ Client::Place Client::place(const Message& message) {
   } else {
     partition = to->next = (to->next + 1) % to->partitions;
   }
-  return {.partition = partition, .number = to->first_place + static_cast<std::size_t>(partition)};
+  return Place{.partition = partition,
+               .number = to->first_place + static_cast<std::size_t>(partition)};
+}
+
+void Client::ask_if_due(Topic& topic) {
+  if (topic.asking) return;
+  const auto pause = topic.partitions > 0 ? std::chrono::seconds(kAskAgain) : kAskUnknownAgain;
+  if (topic.answered && std::chrono::steady_clock::now() - *topic.answered <= pause) return;
+  topic.asking = true;
+  counts_->ask(topic.handle.get());
+}
+
+void Client::take_answers() {
+  for (const auto& answer : counts_->take()) {
+    const auto found = topics_.find(std::string_view(rd_kafka_topic_name(answer.topic)));
+    if (found == topics_.end()) continue;
+    found->second.asking = false;
+    found->second.answered = std::chrono::steady_clock::now();
+    note_partitions(found->second, answer.partitions);
+  }
 }
 
 /// No answer: what was known stays.
-void Client::learn_partitions(Topic& topic) {
-  const rd_kafka_metadata_t* metadata = nullptr;
-  const auto code = rd_kafka_metadata(handle_.get(), 0, topic.handle.get(), &metadata,
-                                      static_cast<int>(kAskLimit.count()));
-  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return;
-  const std::int32_t count = metadata->topic_cnt == 1 ? metadata->topics[0].partition_cnt : 0;
-  rd_kafka_metadata_destroy(metadata);
+void Client::note_partitions(Topic& topic, std::int32_t count) {
   if (count <= 0 || count == topic.partitions) return;
   if (topic.partitions > 0) {
     log::warn("kafka: topic has another number of partitions, keys move to other ones",

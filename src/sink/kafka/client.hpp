@@ -7,12 +7,15 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <outbox/error.hpp>
 #include <outbox/sink.hpp>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "sink/kafka/partition_counts.hpp"
 
 namespace outbox::sink::kafka {
 
@@ -53,8 +56,9 @@ class Client {
     std::int32_t partition{RD_KAFKA_PARTITION_UA};  ///< Unassigned: the topic is not known (yet).
     std::size_t number{0};                          ///< One for each partition of each topic.
   };
-  /// Where the message goes. Asks the brokers the first time that a topic is named, and again every few minutes.
-  [[nodiscard]] Place place(const Message& message);
+  /// Where the message goes; none: the brokers are being asked how many partitions its topic has, and the bell rings when they
+  /// answer. They are asked the first time that a topic is named, and again every few minutes. Does not wait.
+  [[nodiscard]] std::optional<Place> place(const Message& message);
 
   /// Calls Reports for what happened; waits so long for the first.
   void poll(std::chrono::milliseconds wait = std::chrono::milliseconds(0));
@@ -103,13 +107,16 @@ class Client {
   struct Topic {
     std::unique_ptr<rd_kafka_topic_t, TopicDelete> handle;
     std::int32_t partitions{0};  ///< 0: not known.
-    std::chrono::steady_clock::time_point asked{};
+    bool asking{false};
+    std::optional<std::chrono::steady_clock::time_point> answered{};
     std::size_t first_place{0};    ///< Its partitions have the numbers that follow.
     std::size_t unknown_place{0};  ///< For what is sent while the partitions are not known.
     std::int32_t next{0};          ///< Messages without a key go round.
   };
   [[nodiscard]] Topic* topic(std::string_view name);
-  void learn_partitions(Topic& topic);
+  void ask_if_due(Topic& topic);
+  void take_answers();
+  void note_partitions(Topic& topic, std::int32_t count);
 
   Reports& reports_;
   const std::function<void()> bell_;
@@ -118,10 +125,11 @@ class Client {
 
   std::vector<rd_kafka_vu_t> arguments_;
 
-  // Destroyed from the last to the first: topics and queue before the handle.
+  // Destroyed from the last to the first: who asks for topics before these, topics and queue before the handle.
   std::unique_ptr<rd_kafka_t, HandleDelete> handle_;
   std::unique_ptr<rd_kafka_queue_t, QueueDelete> queue_;
   std::unordered_map<std::string, Topic, Hash, std::equal_to<>> topics_;
+  std::unique_ptr<PartitionCounts> counts_;
   std::string_view last_topic_name_;
   Topic* last_topic_{nullptr};
   std::size_t places_{0};

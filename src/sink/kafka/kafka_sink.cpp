@@ -118,15 +118,18 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
   in_flight_.begin_batch(now);
   const std::int64_t timestamp = now_ms();
   for (std::size_t i = 0; i < room; ++i) {
-    const Client::Place place = client_->place(messages[i]);
-    // Nobody knows yet which partition it will be, so nobody knows whether that one knows the producer.
-    const bool anywhere = place.partition == RD_KAFKA_PARTITION_UA;
-    if (anywhere ? in_flight_.size() > 0 : !first_batches_.may_send(place.number, now)) return i;
-    const std::size_t slot =
-        in_flight_.add(messages[i].token, seq_of(messages[i]), bytes_of(messages[i]), place.number);
-    const auto code = client_->produce(messages[i], place.partition, slot, timestamp);
+    const auto place = client_->place(messages[i]);
+    if (!place) return i;
+    // Nobody knows yet which partition it will be, so nobody knows whether that one knows the producer: it goes alone.
+    const bool anywhere = place->partition == RD_KAFKA_PARTITION_UA;
+    if (in_flight_.size() == 0) goes_alone_ = anywhere;
+    if (in_flight_.size() > 0 && (anywhere || goes_alone_)) return i;
+    if (!anywhere && !first_batches_.may_send(place->number, now)) return i;
+    const std::size_t slot = in_flight_.add(messages[i].token, seq_of(messages[i]),
+                                            bytes_of(messages[i]), place->number);
+    const auto code = client_->produce(messages[i], place->partition, slot, timestamp);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      first_batches_.sent(place.number);
+      first_batches_.sent(place->number);
       continue;
     }
     const auto entry = in_flight_.take(slot);

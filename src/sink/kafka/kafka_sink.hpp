@@ -69,6 +69,7 @@ class KafkaSink final : public Sink, private Client::Reports {
   std::vector<Outcome> ready_;
   Error reason_;  ///< Why the state is not open.
   bool destination_failed_{false};
+  bool goes_alone_{false};  ///< What is in flight may go to any partition.
   TimePoint
       progress_{};  ///< The last outcome, or when something was sent while nothing was in flight.
   TimePoint purged_at_{};

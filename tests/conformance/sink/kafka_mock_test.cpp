@@ -129,6 +129,19 @@ TEST_F(KafkaMockTest, errors_that_pass_are_not_seen) {
   }
 }
 
+TEST_F(KafkaMockTest, send_does_not_wait_for_brokers_that_do_not_answer) {
+  ASSERT_TRUE(eventually([this] { return sink_->open().has_value(); }));
+  mock_.delay(std::chrono::minutes(10));
+  const auto from = Clock::now();
+  for (int i = 0; i < 20; ++i) {
+    const std::string topic = "topic" + std::to_string(i);
+    Message message = load_.message(0, 1);
+    message.topic = topic;  // how many partitions it has is not known
+    EXPECT_EQ(sink_->send(std::span(&message, 1)), 0U);
+  }
+  EXPECT_LT(Clock::now() - from, seconds(20)) << "to ask for each would take 3 s";
+}
+
 TEST_F(KafkaMockTest, a_duplicate_is_a_success) {
   send_all(RD_KAFKA_RESP_ERR_DUPLICATE_SEQUENCE_NUMBER, 1);
   if (HasFatalFailure()) return;

@@ -10,6 +10,7 @@ namespace {
 /// As often as the contract promises while something is in flight.
 constexpr std::chrono::milliseconds kLookAgain{50};
 constexpr std::size_t kBatch = 1000;
+constexpr std::chrono::seconds kOfferLimit{10};
 
 }  // namespace
 
@@ -38,7 +39,12 @@ std::size_t MiniRelay::offer(std::size_t most) {
     offered.push_back(place);
   }
   if (messages.empty()) return 0;
-  const std::size_t taken = sink_.send(messages);
+  const auto until = Clock::now() + kOfferLimit;
+  std::size_t taken = sink_.send(messages);
+  while (taken == 0 && in_flight_.empty() && !failed_ && Clock::now() < until) {
+    wait_for_bell();
+    taken = sink_.send(messages);
+  }
   EXPECT_LE(taken, messages.size());
   for (std::size_t i = 0; i < taken; ++i) {
     state_[offered[i]] = State::in_flight;

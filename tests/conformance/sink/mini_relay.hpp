@@ -27,7 +27,8 @@ class MiniRelay {
   MiniRelay& operator=(const MiniRelay&) = delete;
   ~MiniRelay();
 
-  /// Hands over the next messages that are neither acked nor in flight, at most `most`; returns how many were taken.
+  /// Hands over the next messages that are neither acked nor in flight, at most `most`; returns how many were taken. Like the
+  /// relay, offers them again while the sink takes nothing although nothing is in flight, for some time.
   std::size_t offer(std::size_t most);
   /// Hands over until the sink takes no more or nothing is left, without looking at what becomes of it.
   void offer_all();
