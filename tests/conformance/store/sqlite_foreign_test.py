@@ -130,6 +130,18 @@ def refuses_in_words(db):
     expect(count(db) == before + 1, "only the good event")
 
 
+def the_table_keeps_the_outermost_limits(db):
+    before = count(db)
+    for headers, payload in (("x" * (1 << 20), b""), ("x" * ((1 << 20) + 1), b""), ("{}", bytes((64 << 20) + 1))):
+        try:
+            db.execute("INSERT INTO outbox_event (id, aggregate_type, aggregate_id, event_type, payload, headers)"
+                       " VALUES (?, 'a', 'k', 'E', ?, ?)", (uuid.uuid4().bytes, payload, headers))
+        except sqlite3.IntegrityError as error:
+            expect("outbox_event_limits" in str(error), str(error))
+    expect(count(db) == before + 1, "only what is within the limits")
+    db.execute("DELETE FROM outbox_event WHERE headers LIKE 'x%'")
+
+
 def never_reuses_a_seq(db):
     insert(db, **GOOD)
     last = db.execute("SELECT max(seq) FROM outbox_event").fetchone()[0]
@@ -170,8 +182,8 @@ def many_rows_in_one_statement(db):
 def main():
     path = sys.argv[1]
     db = connect(path)
-    for step in (commits_and_rolls_back, stores_what_it_was_given, refuses_in_words, never_reuses_a_seq,
-                 many_rows_in_one_statement):
+    for step in (commits_and_rolls_back, stores_what_it_was_given, refuses_in_words, the_table_keeps_the_outermost_limits,
+                 never_reuses_a_seq, many_rows_in_one_statement):
         step(db)
         print(step.__name__)
     deferred_transactions_fail_cleanly(db, path)
