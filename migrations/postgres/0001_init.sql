@@ -258,22 +258,26 @@ CREATE FUNCTION {schema}.partition_width() RETURNS bigint LANGUAGE sql STABLE SE
   SELECT (least(greatest(ceil(xids_per_s * 21600 / 1000000), 1), 200) * 1000000)::bigint FROM {schema}.meta
 $fn$;
 
--- Who keeps partitions from being added, for people; their statements may hold what is in events, and are not shown.
+-- Who keeps partitions from being added, for people, the oldest first as far as the owner may see that. Their statements may
+-- hold what is in events, and are not shown.
 CREATE FUNCTION {schema}.partition_blockers() RETURNS text LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
-  SELECT coalesce(string_agg(who, ', ' ORDER BY who), 'a transaction that is over now') FROM (
-    SELECT DISTINCT CASE WHEN l.pid IS NULL THEN format('prepared transaction %L of role %s', p.gid, p.owner)
-                         ELSE format('pid %s (role %s, application %s)', l.pid, a.usename, a.application_name) END AS who
-    FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
-      LEFT JOIN pg_locks x ON l.pid IS NULL AND x.pid IS NULL AND x.virtualtransaction = l.virtualtransaction
-        AND x.locktype = 'transactionid'
-      LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
-    WHERE l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
-      AND (l.pid IS NOT NULL OR p.gid IS NOT NULL) AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-      AND (l.relation = '{schema}.event_default'::regclass
-           OR l.relation = '{schema}.event'::regclass AND l.mode <> ALL (ARRAY['AccessShareLock', 'RowShareLock', 'RowExclusiveLock'])
-           OR l.locktype = 'advisory' AND l.objsubid = 1 AND (l.classid::bigint << 32) + l.objid::bigint
-                = hashtextextended('outbox:partitions:{name}', 0::bigint))
-    LIMIT 5) blockers
+  SELECT coalesce(string_agg(who, ', ' ORDER BY since, who), 'a transaction that is over now') FROM (
+    SELECT who, min(since) AS since FROM (
+      SELECT CASE WHEN l.pid IS NULL THEN format('prepared transaction %L of role %s', p.gid, p.owner)
+                  ELSE format('pid %s (role %s, application %s)', l.pid, a.usename, a.application_name) END AS who,
+             coalesce(p.prepared, a.xact_start) AS since
+      FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+        LEFT JOIN pg_locks x ON l.pid IS NULL AND x.pid IS NULL AND x.virtualtransaction = l.virtualtransaction
+          AND x.locktype = 'transactionid'
+        LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
+      WHERE l.granted AND l.pid IS DISTINCT FROM pg_backend_pid() AND (l.pid IS NOT NULL OR p.gid IS NOT NULL)
+        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND (l.relation = '{schema}.event_default'::regclass
+             OR l.relation = '{schema}.event'::regclass
+               AND l.mode <> ALL (ARRAY['AccessShareLock', 'RowShareLock', 'RowExclusiveLock'])
+             OR l.locktype = 'advisory' AND l.objsubid = 1 AND (l.classid::bigint << 32) + l.objid::bigint
+                  = hashtextextended('outbox:partitions:{name}', 0::bigint))) locks
+    GROUP BY who ORDER BY since, who LIMIT 5) blockers
 $fn$;
 
 -- Adds partitions until the next day, or four of them, are provided for; returns their names. Runs as the owner: the relay
