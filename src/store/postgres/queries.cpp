@@ -199,7 +199,7 @@ constexpr std::string_view kPlanSettings =
 // partitions below xmax(S1) pruned; as cheap at the head as a poll. Not sorted, so that the limit ends it; the index and the
 // partitions begin with the oldest.
 constexpr std::string_view kPendingDrained = R"(
-SELECT count(*), min(created_at), (extract(epoch FROM clock_timestamp() - min(created_at)) * 1000000)::bigint FROM (
+SELECT count(*), min(created_at), (date_part('epoch'::text, clock_timestamp() - min(created_at)) * 1000000::float8)::bigint FROM (
   SELECT created_at FROM {schema}.event t WHERE t.xid >= $1::xid8 AND ($3::bigint >> t.lane::int) & 1::bigint = 1
   UNION ALL
   SELECT y.created_at FROM pg_catalog.unnest($2::xid8[]) x(xid) CROSS JOIN LATERAL
@@ -209,7 +209,7 @@ SELECT count(*), min(created_at), (extract(epoch FROM clock_timestamp() - min(cr
 // The same in the middle of a pair: $1 S1, $2 xmin(S1), $3 lanes, $4 limit, $5 position, $6 xmax(S2), $7 xip(S2). Beyond the
 // position what was not visible in S1, by event_by_seq; up to it what was not visible in S2, by event_by_xid.
 constexpr std::string_view kPendingBegun = R"(
-SELECT count(*), min(created_at), (extract(epoch FROM clock_timestamp() - min(created_at)) * 1000000)::bigint FROM (
+SELECT count(*), min(created_at), (date_part('epoch'::text, clock_timestamp() - min(created_at)) * 1000000::float8)::bigint FROM (
   (SELECT created_at FROM {schema}.event t
    WHERE t.xid >= $2::xid8 AND t.seq > $5::bigint AND NOT pg_visible_in_snapshot(t.xid, $1::pg_snapshot)
      AND ($3::bigint >> t.lane::int) & 1::bigint = 1 ORDER BY t.seq LIMIT $4::bigint)
@@ -264,7 +264,7 @@ WHERE id = $1::uuid RETURNING ctid::text)";
 constexpr std::string_view kOwner = R"(
 SELECT l.owner, l.generation, r.id IS NOT NULL, coalesce(clock_timestamp() - r.heartbeat_at > r.lease, true),
        r.name, r.boot_id, r.pid_ns, r.pid, r.started, r.heartbeat_at,
-       (date_part('epoch', r.lease) * 1000::float8)::bigint
+       (date_part('epoch'::text, r.lease) * 1000::float8)::bigint
 FROM {schema}.lane l LEFT JOIN {schema}.relay r ON r.id = l.owner WHERE l.lane = 0)";
 
 // $1 the owner. Its next heartbeat waits behind this lock; one that came before it is seen here.
@@ -376,8 +376,8 @@ constexpr std::string_view kColumns =
 
 // The cheap questions first (15 ns a row): what is stored in so little is small even if it is compressed.
 constexpr std::string_view kSmallHeaders =
-    "(pg_column_size(t.headers) <= 128 OR pg_column_compression(t.headers) IS NULL AND pg_column_size(t.headers) <= {big} "
-    "OR octet_length(t.headers::text) <= {big})";
+    "(pg_catalog.pg_column_size(t.headers) <= 128 OR pg_catalog.pg_column_compression(t.headers) IS NULL "
+    "AND pg_catalog.pg_column_size(t.headers) <= {big} OR octet_length(t.headers::text) <= {big})";
 
 /// Puts in their place what several statements say, and nulls for what the server does not tell.
 std::string build(std::string_view text, bool wal_functions) {

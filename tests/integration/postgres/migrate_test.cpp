@@ -132,6 +132,8 @@ CREATE FUNCTION public.band(bigint, integer) RETURNS bigint LANGUAGE sql AS 'SEL
 CREATE OPERATOR public.& (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = public.band);
 CREATE FUNCTION public.shift(bigint, smallint) RETURNS bigint LANGUAGE sql AS 'SELECT public.trap(); SELECT 1::bigint';
 CREATE OPERATOR public.>> (LEFTARG = bigint, RIGHTARG = smallint, FUNCTION = public.shift);
+CREATE FUNCTION public.pg_column_size(jsonb) RETURNS integer LANGUAGE sql AS 'SELECT public.trap(); SELECT 1';
+CREATE FUNCTION public.pg_column_compression(jsonb) RETURNS text LANGUAGE sql AS $$SELECT public.trap(); SELECT 'x'$$;
 CREATE FUNCTION public.times(double precision, integer) RETURNS double precision LANGUAGE sql
   AS 'SELECT public.trap(); SELECT 1::double precision';
 CREATE OPERATOR public.* (LEFTARG = double precision, RIGHTARG = integer, FUNCTION = public.times);
