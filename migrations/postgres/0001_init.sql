@@ -213,7 +213,7 @@ CREATE FUNCTION {schema}.same_server(known bigint, seen pg_snapshot) RETURNS boo
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 BEGIN
   IF (known IS NOT NULL AND known IS DISTINCT FROM
-        (SELECT id # (date_part('epoch', pg_postmaster_start_time()) * 1000000)::bigint
+        (SELECT id # tableoid::bigint # (date_part('epoch', pg_postmaster_start_time()) * 1000000)::bigint
          FROM {schema}.incarnation WHERE one))
      OR pg_snapshot_xmax(seen) > pg_snapshot_xmax(pg_current_snapshot()) THEN
     RAISE EXCEPTION 'this is not the server that was read from, or it crashed since' USING ERRCODE = 'OX001';

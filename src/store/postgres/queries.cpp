@@ -15,7 +15,7 @@ constexpr std::string_view kSequenceValue =
 
 // Which life of which server this is (docs/design/reading.md, "The incarnation"). Null: nobody has named it yet.
 constexpr std::string_view kIncarnation =
-    "(SELECT i.id # (date_part('epoch'::text, pg_postmaster_start_time()) * 1000000::float8)::bigint "
+    "(SELECT i.id # i.tableoid::bigint # (date_part('epoch'::text, pg_postmaster_start_time()) * 1000000::float8)::bigint "
     "FROM {schema}.incarnation i WHERE i.one)";
 
 // ---- Transactions.
