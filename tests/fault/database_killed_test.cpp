@@ -17,6 +17,32 @@ namespace {
 const std::vector<std::string> kLazyLog = {
     "wal_writer_delay = '10s'", "wal_writer_flush_after = '1GB'", "checkpoint_timeout = '1h'"};
 
+const ShopOptions kLazyShop{.writers = 8,
+                            .transactions = 0,
+                            .asynchronous_percent = 100,
+                            .longest_pause = std::chrono::milliseconds(3),
+                            .reconnect = true};
+
+/// Ends the writers, lets the relay deliver and settle the rest, and compares what it delivered with what survived.
+void expect_kept(Shop& shop, ChildProcess& relay, const std::string& url, const std::string& file) {
+  shop.stop();
+  ASSERT_EQ(shop.trouble(), "");
+  const auto attempts = shop.attempts();
+  EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_in(file)).lost == 0; }))
+      << judge(attempts, deliveries_in(file));
+  EXPECT_TRUE(eventually_settled(url, "lines"));
+  relay.signal(SIGTERM);
+  EXPECT_EQ(relay.wait(), 0);
+  const Verdict verdict = judge(attempts, deliveries_in(file));
+  EXPECT_TRUE(verdict.kept()) << verdict;
+  const auto vanished = std::count_if(attempts.begin(), attempts.end(), [](const Attempt& attempt) {
+    return attempt.acknowledged && attempt.end == Attempt::End::rolled_back;
+  });
+  EXPECT_GT(vanished, 0) << "the crashes took nothing back: this proves nothing";
+  ::testing::Test::RecordProperty("vanished", std::to_string(vanished));
+  ::testing::Test::RecordProperty("duplicates", std::to_string(verdict.duplicates));
+}
+
 class DatabaseKilled : public ::testing::Test {
  protected:
   void SetUp() override { OUTBOX_NEEDS_PGBIN(); }
@@ -28,11 +54,7 @@ TEST_F(DatabaseKilled,
   const PostgresDatabase database(server.url(), PostgresDatabase::Schema::migrated);
   const TempDir folder;
   const std::string file = folder.file("lines");
-  Shop shop(database.url(), {.writers = 8,
-                             .transactions = 0,
-                             .asynchronous_percent = 100,
-                             .longest_pause = std::chrono::milliseconds(3),
-                             .reconnect = true});
+  Shop shop(database.url(), kLazyShop);
   const auto relay = start_relay(
       {.store_url = database.url(), .file = file, .page_rows = 100, .log = folder.file("log")});
   shop.start();
@@ -57,22 +79,7 @@ TEST_F(DatabaseKilled,
       relay->signal(SIGCONT);
     }
   }
-  shop.stop();
-  ASSERT_EQ(shop.trouble(), "");
-  const auto attempts = shop.attempts();
-  EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_in(file)).lost == 0; }))
-      << judge(attempts, deliveries_in(file));
-  EXPECT_TRUE(eventually_settled(database.url(), "lines"));
-  relay->signal(SIGTERM);
-  EXPECT_EQ(relay->wait(), 0);
-  const Verdict verdict = judge(attempts, deliveries_in(file));
-  EXPECT_TRUE(verdict.kept()) << verdict;
-  const auto vanished = std::count_if(attempts.begin(), attempts.end(), [](const Attempt& attempt) {
-    return attempt.acknowledged && attempt.end == Attempt::End::rolled_back;
-  });
-  EXPECT_GT(vanished, 0) << "the crashes took nothing back: this proves nothing";
-  RecordProperty("vanished", std::to_string(vanished));
-  RecordProperty("duplicates", std::to_string(verdict.duplicates));
+  expect_kept(shop, *relay, database.url(), file);
 }
 
 /// A backend dies, the server ends all the others and recovers; the pooler's clients do not notice.
@@ -89,11 +96,7 @@ TEST_F(DatabaseKilled,
   const OwnPgBouncer pooler(server.port());
   const TempDir folder;
   const std::string file = folder.file("lines");
-  Shop shop(database.url(), {.writers = 8,
-                             .transactions = 0,
-                             .asynchronous_percent = 100,
-                             .longest_pause = std::chrono::milliseconds(3),
-                             .reconnect = true});
+  Shop shop(database.url(), kLazyShop);
   const auto relay = start_relay({.store_url = pooler.url(database.name()),
                                   .file = file,
                                   .page_rows = 100,
@@ -104,23 +107,14 @@ TEST_F(DatabaseKilled,
     ASSERT_TRUE(eventually([&] { return lines_in(file) > seen + 100; }))
         << "round " << round << '\n'
         << server.log();
-    relay->signal(
-        SIGSTOP);  // most likely between a fetch and its barrier: the log is flushed by the relay alone
+    // Most likely between a fetch and its barrier: only the relay flushes the log.
+    relay->signal(SIGSTOP);
     kill_a_backend(database);
     const std::size_t tried = shop.tried();
     ASSERT_TRUE(eventually([&] { return shop.tried() > tried + 300; }));  // ids are issued again
     relay->signal(SIGCONT);
   }
-  shop.stop();
-  ASSERT_EQ(shop.trouble(), "");
-  const auto attempts = shop.attempts();
-  EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_in(file)).lost == 0; }))
-      << judge(attempts, deliveries_in(file));
-  EXPECT_TRUE(eventually_settled(database.url(), "lines"));
-  relay->signal(SIGTERM);
-  EXPECT_EQ(relay->wait(), 0);
-  const Verdict verdict = judge(attempts, deliveries_in(file));
-  EXPECT_TRUE(verdict.kept()) << verdict;
+  expect_kept(shop, *relay, database.url(), file);
 }
 
 TEST_F(DatabaseKilled, at_the_moment_of_delivery_the_event_is_on_the_disk) {
