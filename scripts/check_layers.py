@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the #include lines of src/ and include/ follow the layers.
 
-    base <- event <- {store, sink, feed} <- {relay, task, inbox} <- ops <- cli
+    base <- event <- {store, sink, feed, testing} <- {relay, task, inbox} <- ops <- cli
 
 A folder includes only what lies below it. Folders on the same step do not know each other; nor do
 the stores (src/store/postgres, src/store/sqlite), nor the sinks (src/sink/NAME). What lies directly
@@ -26,6 +26,7 @@ ALLOWED = {
     "store": CORE,
     "sink": CORE,
     "feed": CORE,
+    "testing": CORE,
     "relay": SIDES,
     "task": SIDES,
     "inbox": SIDES,

@@ -22,11 +22,11 @@
 // Errors: open() returns what is wrong; everything about single messages is an Outcome. No virtual may throw.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <outbox/duration.hpp>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
 #include <span>
@@ -34,8 +34,6 @@
 #include <vector>
 
 namespace outbox {
-
-using Duration = std::chrono::nanoseconds;
 
 /// Names one message between send() and its outcome. Not used again until the sink is opened again: then what was not
 /// acked comes under the token it had.

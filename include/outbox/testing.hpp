@@ -1,4 +1,4 @@
-// outbox/testing.hpp: sinks for an application's own tests.
+// outbox/testing.hpp: sinks for an application's own tests. Link outbox::testing.
 //
 //   auto sink = std::make_unique<outbox::testing::RecordingSink>();
 //   auto recorded = sink->recording();

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <outbox/duration.hpp>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
-#include <outbox/sink.hpp>
 #include <outbox/subscription.hpp>
 #include <span>
 #include <string>
