@@ -24,7 +24,7 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
+#include <memory>
 #include <optional>
 #include <outbox/duration.hpp>
 #include <outbox/error.hpp>
@@ -91,12 +91,12 @@ struct SinkTraits {
 
 class Sink {
  public:
-  Sink() = default;
+  Sink();
   Sink(const Sink&) = delete;
   Sink& operator=(const Sink&) = delete;
   Sink(Sink&&) = delete;
   Sink& operator=(Sink&&) = delete;
-  virtual ~Sink() = default;
+  virtual ~Sink();
 
   [[nodiscard]] virtual SinkTraits traits() const noexcept = 0;
 
@@ -123,20 +123,14 @@ class Sink {
   virtual void close() noexcept = 0;
 
   /// The relay's bell: an asynchronous sink calls it (any thread) when receive() would return something.
-  void on_ready(std::function<void()> wake) {
-    const std::scoped_lock lock(wake_mutex_);
-    wake_ = std::move(wake);
-  }
+  void on_ready(std::function<void()> wake);
 
  protected:
-  void wake() const {
-    const std::scoped_lock lock(wake_mutex_);
-    if (wake_) wake_();
-  }
+  void wake() const;
 
  private:
-  mutable std::mutex wake_mutex_;
-  std::function<void()> wake_;
+  struct Bell;
+  const std::unique_ptr<Bell> bell_;
 };
 
 /// Makes a sink from one blocking function. When the sink is gapless, nothing more is delivered after a failure until the

@@ -12,10 +12,8 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <outbox/sink.hpp>
 #include <string>
 #include <vector>
@@ -37,15 +35,21 @@ struct RecordedEvent {
 
 class Recording {
  public:
+  Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+  Recording(Recording&&) = delete;
+  Recording& operator=(Recording&&) = delete;
+  ~Recording();
+
   [[nodiscard]] std::vector<RecordedEvent> events() const;
   /// Waits until at least `count` events are there; false when `limit` passed first.
   [[nodiscard]] bool wait_for(std::size_t count, std::chrono::milliseconds limit) const;
   void add(RecordedEvent event);
 
  private:
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
-  std::vector<RecordedEvent> events_;
+  struct State;
+  const std::unique_ptr<State> state_;
 };
 
 /// Acks and remembers everything, in order.

@@ -4,13 +4,13 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <outbox/relay.hpp>
 #include <span>
 #include <string>
 #include <thread>
 
 #include "base/log.hpp"
+#include "base/mutex.hpp"
 #include "base/thread.hpp"
 #include "base/units.hpp"
 #include "cli/exit.hpp"
@@ -78,8 +78,8 @@ class StopLimit {
 
   void begin(std::chrono::milliseconds grace) {
     thread_ = start_thread("ob-stop-limit", [this, grace](const std::stop_token& over) {
-      std::unique_lock lock(mutex_);
-      if (wait_.wait_for(lock, over, grace + kBeyondGrace, [&] { return over.stop_requested(); }))
+      const MutexLock lock(mutex_);
+      if (wait_.wait_for(mutex_, over, grace + kBeyondGrace, [&] { return over.stop_requested(); }))
         return;
       log::error(
           "the store or a sink does not answer, so this ends without waiting for it; "
@@ -93,7 +93,7 @@ class StopLimit {
   /// For saying goodbye to the store.
   static constexpr std::chrono::seconds kBeyondGrace{5};
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable_any wait_;
   std::jthread thread_;
 };

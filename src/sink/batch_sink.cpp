@@ -4,17 +4,6 @@
 
 namespace outbox {
 
-const char* to_string(Outcome::Kind kind) noexcept {
-  switch (kind) {
-    case Outcome::Kind::unknown: return "unknown";
-    case Outcome::Kind::acked: return "acked";
-    case Outcome::Kind::retry: return "retry";
-    case Outcome::Kind::rejected: return "rejected";
-    case Outcome::Kind::blocked: return "blocked";
-  }
-  return "unknown";
-}
-
 std::size_t BatchSink::send(std::span<const Message> messages) {
   if (messages.empty() || failed_) return 0;
   Outcome failure;

@@ -1,7 +1,9 @@
+#include <condition_variable>
 #include <outbox/testing.hpp>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/mutex.hpp"
 
 namespace outbox::testing {
 namespace {
@@ -34,22 +36,34 @@ Error decided(Outcome::Kind kind) {
 
 }  // namespace
 
+struct Recording::State {
+  Mutex mutex;
+  std::condition_variable_any changed;
+  std::vector<RecordedEvent> events OUTBOX_GUARDED_BY(mutex);
+};
+
+Recording::Recording() : state_(std::make_unique<State>()) {}
+Recording::~Recording() = default;
+
 std::vector<RecordedEvent> Recording::events() const {
-  const std::scoped_lock lock(mutex_);
-  return events_;
+  const MutexLock lock(state_->mutex);
+  return state_->events;
 }
 
 bool Recording::wait_for(std::size_t count, std::chrono::milliseconds limit) const {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, limit, [&] { return events_.size() >= count; });
+  State& state = *state_;
+  const MutexLock lock(state.mutex);
+  return state.changed.wait_for(state.mutex, limit, [&]() OUTBOX_REQUIRES(state.mutex) {
+    return state.events.size() >= count;
+  });
 }
 
 void Recording::add(RecordedEvent event) {
   {
-    const std::scoped_lock lock(mutex_);
-    events_.push_back(std::move(event));
+    const MutexLock lock(state_->mutex);
+    state_->events.push_back(std::move(event));
   }
-  changed_.notify_all();
+  state_->changed.notify_all();
 }
 
 RecordingSink::RecordingSink() : recording_(std::make_shared<Recording>()) {}

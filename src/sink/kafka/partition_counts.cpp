@@ -19,14 +19,14 @@ PartitionCounts::PartitionCounts(rd_kafka_t* handle, std::function<void()> bell)
 
 void PartitionCounts::ask(rd_kafka_topic_t* topic) {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     questions_.push_back(topic);
   }
   asked_.notify_one();
 }
 
 std::vector<PartitionCounts::Answer> PartitionCounts::take() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(answers_, {});
 }
 
@@ -36,15 +36,16 @@ void PartitionCounts::run(const std::stop_token& stop) {
   while (true) {
     std::vector<rd_kafka_topic_t*> questions;
     {
-      std::unique_lock lock(mutex_);
-      if (!asked_.wait(lock, stop, [this] { return !questions_.empty(); })) return;
+      const MutexLock lock(mutex_);
+      const auto some = [this]() OUTBOX_REQUIRES(mutex_) { return !questions_.empty(); };
+      if (!asked_.wait(mutex_, stop, some)) return;
       questions.swap(questions_);
     }
     for (rd_kafka_topic_t* topic : questions) {
       const Answer answer{.topic = topic, .partitions = count(topic)};
       if (stop.stop_requested()) return;
       {
-        const std::scoped_lock lock(mutex_);
+        const MutexLock lock(mutex_);
         answers_.push_back(answer);
       }
       bell_();

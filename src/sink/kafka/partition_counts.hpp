@@ -7,9 +7,10 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/mutex.hpp"
 
 namespace outbox::sink::kafka {
 
@@ -43,10 +44,10 @@ class PartitionCounts {
   rd_kafka_t* const handle_;
   const std::function<void()> bell_;
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable_any asked_;
-  std::vector<rd_kafka_topic_t*> questions_;
-  std::vector<Answer> answers_;
+  std::vector<rd_kafka_topic_t*> questions_ OUTBOX_GUARDED_BY(mutex_);
+  std::vector<Answer> answers_ OUTBOX_GUARDED_BY(mutex_);
 
   std::jthread thread_;
 };

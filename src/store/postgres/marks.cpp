@@ -11,7 +11,7 @@ constexpr std::size_t kMostMarks = 4096;
 }  // namespace
 
 void MarkBook::note(std::uint64_t w, std::int64_t l) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto after = marks_.upper_bound(w);
   if (after != marks_.begin() && std::prev(after)->second >= l)
     return;  // an earlier mark says more
@@ -25,28 +25,28 @@ void MarkBook::note(std::uint64_t w, std::int64_t l) {
 }
 
 std::int64_t MarkBook::floor(std::uint64_t xmax) const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto after = marks_.lower_bound(xmax);  // w < xmax
   return after == marks_.begin() ? 0 : std::prev(after)->second;
 }
 
 std::int64_t MarkBook::greatest() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return marks_.empty() ? 0 : marks_.rbegin()->second;
 }
 
 void MarkBook::read_from(std::int64_t incarnation) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   incarnation_ = incarnation;
 }
 
 std::optional<std::int64_t> MarkBook::incarnation() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return incarnation_;
 }
 
 void MarkBook::clear() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   marks_.clear();
   incarnation_.reset();
 }

@@ -10,8 +10,9 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
+
+#include "base/mutex.hpp"
 
 namespace outbox::store::postgres {
 
@@ -32,10 +33,10 @@ class MarkBook {
   void clear();
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   /// w -> the greatest l of all marks up to w. Both ascend.
-  std::map<std::uint64_t, std::int64_t> marks_;
-  std::optional<std::int64_t> incarnation_;
+  std::map<std::uint64_t, std::int64_t> marks_ OUTBOX_GUARDED_BY(mutex_);
+  std::optional<std::int64_t> incarnation_ OUTBOX_GUARDED_BY(mutex_);
 };
 
 }  // namespace outbox::store::postgres

@@ -1,12 +1,12 @@
 #include "store/sqlite/kept_statements.hpp"
 
 #include <memory>
-#include <mutex>
 #include <new>
 #include <string_view>
 #include <unordered_map>
 
 #include "base/error.hpp"
+#include "base/mutex.hpp"
 #include "store/sqlite/error_map.hpp"
 #include "store/sqlite/queries.hpp"
 
@@ -28,8 +28,8 @@ std::string_view sql_of(KeptStatements::Which which) {
 /// Which connections have theirs. An entry goes when SQLite destroys the module, that is with its connection: a later
 /// connection at the same address starts anew.
 struct Registry {
-  std::mutex mutex;
-  std::unordered_map<sqlite3*, std::unique_ptr<KeptStatements>> entries;
+  Mutex mutex;
+  std::unordered_map<sqlite3*, std::unique_ptr<KeptStatements>> entries OUTBOX_GUARDED_BY(mutex);
 
   // Never destroyed: connections may be closed by destructors of static objects.
   static Registry& instance() {
@@ -75,7 +75,7 @@ struct KeptTable {
 
   static void forget(void* kept) noexcept {
     Registry& registry = Registry::instance();
-    const std::scoped_lock lock(registry.mutex);
+    const MutexLock lock(registry.mutex);
     registry.entries.erase(static_cast<KeptStatements*>(kept)->db_);
   }
 
@@ -96,7 +96,7 @@ Result<KeptStatements*> KeptStatements::of(sqlite3* db) {
   Registry& registry = Registry::instance();
   KeptStatements* kept = nullptr;
   {
-    const std::scoped_lock lock(registry.mutex);
+    const MutexLock lock(registry.mutex);
     if (const auto found = registry.entries.find(db); found != registry.entries.end())
       return found->second.get();
     kept = new KeptStatements(db);
