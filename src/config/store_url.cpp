@@ -58,7 +58,7 @@ std::string fit(std::string_view before, std::string_view after, std::string_vie
   const std::string left = without_references(before);
   const std::string right = without_references(after);
   if (is_postgres_url(left)) return fit_url(left, right, value);
-  if (store::kind_of(left) != store::Kind::postgres) return std::string(value);
+  if (store::kind_of(left) != store::StoreKind::postgres) return std::string(value);
   if (left.ends_with("='")) return escaped(value);
   const bool whole =
       left.ends_with('=') && before.ends_with('=') && (right.empty() || right.front() == ' ');

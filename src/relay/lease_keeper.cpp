@@ -12,7 +12,7 @@ Result<store::Membership::Standing> renew(store::Membership& membership,
   for (bool again = false;; again = true) {
     const TimePoint before = Clock::now();
     auto standing = membership.keep(lease);
-    if (!standing || !standing->owner) return standing;
+    if (!standing || !standing->owns()) return standing;
     // Counted from before the heartbeat was sent, less a margin for what is on its way.
     trust.extend_to(before + lease - lease / 5);
     // A take-over can wait for locks after its heartbeat, and would leave a lease that is nearly over.
@@ -49,7 +49,7 @@ void LeaseKeeper::run(const std::stop_token& stop) {
     }
     if (stop.stop_requested()) return;
     auto standing = renew(membership_, lease_, trust_);
-    if (standing && standing->owner && standing->generation == generation_) {
+    if (standing && standing->owns() && standing->generation == generation_) {
       pause = lease_ / 3;
       continue;
     }

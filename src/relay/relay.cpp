@@ -241,7 +241,7 @@ class Relay::Impl {
       was_member_ = true;
     }
     auto standing = wait_for_lanes();
-    if (!standing || !standing->owner) {
+    if (!standing || !standing->owns()) {
       if (!standing) membership_.reset();
       return standing ? Status{} : Status(pass(standing));
     }
@@ -256,7 +256,7 @@ class Relay::Impl {
     std::unique_ptr<store::Catalog> catalog;
     while (true) {
       auto standing = relay::renew(*membership_, options_.lease, trust_);
-      if (!standing || standing->owner) return standing;
+      if (!standing || standing->owns()) return standing;
       shelf_.rest();
       // What an earlier tenure of ours left in doubt is the owner's now.
       stop_report_ = {.drained = true, .abandoned = 0};
@@ -426,7 +426,7 @@ class Relay::Impl {
     if (!rows) return;
     for (const auto& row : *rows) {
       if (row.state == store::SubscriptionState::active)
-        (void)(*catalog)->tell(row.id, generation_, event::storable_text(error.text()));
+        (void)(*catalog)->report_trouble(row.id, generation_, event::storable_text(error.text()));
     }
   }
 

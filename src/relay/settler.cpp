@@ -79,8 +79,8 @@ void Settler::pause(const std::stop_token& stop) {
 Status Settler::append(std::span<const store::Settlement> rows) {
   const auto now = std::chrono::steady_clock::now();
   const bool flush = now - flushed_at_ >= kFlushEvery;
-  Status status =
-      progress_->append(rows, flush ? store::Durability::flushed : store::Durability::eventual);
+  Status status = progress_->append(
+      {.settlements = rows}, flush ? store::Durability::flushed : store::Durability::eventual);
   if (status && flush) flushed_at_ = now;  // only what was written is on the disk
   return status;
 }

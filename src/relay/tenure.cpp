@@ -312,7 +312,8 @@ Status Tenure::tell_troubles(const std::vector<store::SubscriptionRow>& rows) {
     const std::string trouble =
         active ? event::storable_text(trouble_of(row.spec.name)) : std::string();
     if (trouble == row.trouble) continue;
-    if (Status status = catalog_->tell(row.id, generation_, trouble); !status) return status;
+    if (Status status = catalog_->report_trouble(row.id, generation_, trouble); !status)
+      return status;
   }
   return {};
 }

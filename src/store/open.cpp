@@ -25,17 +25,17 @@ Status check(const StoreOptions& options) {
 Result<std::unique_ptr<Store>> open_store(StoreOptions options) {
   if (Status status = check(options); !status) return pass(status);
   switch (kind_of(options.url)) {
-    case Kind::postgres:
+    case StoreKind::postgres:
 #ifdef OUTBOX_WITH_POSTGRES
       return postgres::open(std::move(options));
 #endif
       break;
-    case Kind::sqlite:
+    case StoreKind::sqlite:
 #ifdef OUTBOX_WITH_SQLITE
       return sqlite::open(options);
 #endif
       break;
-    case Kind::unknown: break;
+    case StoreKind::unknown: break;
   }
   die(__FILE__, __LINE__, "check() lets pass what is built only");
 }
@@ -43,17 +43,17 @@ Result<std::unique_ptr<Store>> open_store(StoreOptions options) {
 Result<std::string> print_migrations(const StoreOptions& options) {
   if (Status status = check(options); !status) return pass(status);
   switch (kind_of(options.url)) {
-    case Kind::postgres:
+    case StoreKind::postgres:
 #ifdef OUTBOX_WITH_POSTGRES
       return postgres::print_migrations(options);
 #endif
       break;
-    case Kind::sqlite:
+    case StoreKind::sqlite:
 #ifdef OUTBOX_WITH_SQLITE
       return sqlite::print_migrations();
 #endif
       break;
-    case Kind::unknown: break;
+    case StoreKind::unknown: break;
   }
   die(__FILE__, __LINE__, "check() lets pass what is built only");
 }

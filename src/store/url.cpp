@@ -44,39 +44,40 @@ Status unknown(std::string_view url) {
 
 }  // namespace
 
-Kind kind_of(std::string_view url) noexcept {
-  if (url.starts_with("postgresql://") || url.starts_with("postgres://")) return Kind::postgres;
-  if (url.starts_with("sqlite:")) return Kind::sqlite;
+StoreKind kind_of(std::string_view url) noexcept {
+  if (url.starts_with("postgresql://") || url.starts_with("postgres://"))
+    return StoreKind::postgres;
+  if (url.starts_with("sqlite:")) return StoreKind::sqlite;
   const std::size_t equals = url.find('=');
-  if (url.substr(0, equals).find("://") != std::string_view::npos) return Kind::unknown;
-  if (equals != std::string_view::npos) return Kind::postgres;
-  return is_file(url) ? Kind::sqlite : Kind::unknown;
+  if (url.substr(0, equals).find("://") != std::string_view::npos) return StoreKind::unknown;
+  if (equals != std::string_view::npos) return StoreKind::postgres;
+  return is_file(url) ? StoreKind::sqlite : StoreKind::unknown;
 }
 
 Status check_url(const std::string& url) {
   if (url.empty()) return fail(Errc::invalid_argument, "is empty", kForms);
   switch (kind_of(url)) {
-    case Kind::postgres:
+    case StoreKind::postgres:
 #ifdef OUTBOX_WITH_POSTGRES
       return postgres::check_url(url);
 #else
       return not_built("POSTGRES");
 #endif
-    case Kind::sqlite:
+    case StoreKind::sqlite:
 #ifdef OUTBOX_WITH_SQLITE
       if (auto path = sqlite::path_of(url); !path) return pass(path);
       return {};
 #else
       return not_built("SQLITE");
 #endif
-    case Kind::unknown: break;
+    case StoreKind::unknown: break;
   }
   return unknown(url);
 }
 
 Status check_place([[maybe_unused]] const std::string& url) {
 #ifdef OUTBOX_WITH_SQLITE
-  if (kind_of(url) == Kind::sqlite) {
+  if (kind_of(url) == StoreKind::sqlite) {
     auto path = sqlite::path_of(url);
     return path ? sqlite::check_path(*path, true) : Status(pass(path));
   }
@@ -86,7 +87,7 @@ Status check_place([[maybe_unused]] const std::string& url) {
 
 std::string file_of([[maybe_unused]] const std::string& url) {
 #ifdef OUTBOX_WITH_SQLITE
-  if (kind_of(url) == Kind::sqlite && check_url(url)) return sqlite::written_path(url);
+  if (kind_of(url) == StoreKind::sqlite && check_url(url)) return sqlite::written_path(url);
 #endif
   return {};
 }
@@ -95,7 +96,7 @@ std::string shown_url(const std::string& url) {
   if (url.empty()) return {};
   if (!check_url(url)) return kNotShown;
 #ifdef OUTBOX_WITH_POSTGRES
-  if (kind_of(url) == Kind::postgres) return postgres::shown_url(url);
+  if (kind_of(url) == StoreKind::postgres) return postgres::shown_url(url);
 #endif
   return url;
 }

@@ -9,10 +9,10 @@
 
 namespace outbox::store {
 
-enum class Kind : std::uint8_t { postgres, sqlite, unknown };
+enum class StoreKind : std::uint8_t { postgres, sqlite, unknown };
 
 /// postgresql://, postgres:// or a conninfo string with '='; sqlite:PATH, or a path that ends in .db, .sqlite or .sqlite3.
-[[nodiscard]] Kind kind_of(std::string_view url) noexcept;
+[[nodiscard]] StoreKind kind_of(std::string_view url) noexcept;
 
 /// Whether the address can be understood, by a store that this program has. The message goes on from the name of the setting
 /// ("has a blank"), and shows nothing that may be of a password.

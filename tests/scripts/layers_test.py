@@ -55,6 +55,12 @@ class Layers(unittest.TestCase):
         self.accepts("src/store/open.cpp", '#include "store/sqlite/path.hpp"\n')
         self.accepts("src/store/sqlite/page.cpp", '#include "store/store.hpp"\n')
         self.accepts("src/store/sqlite/page.cpp", '#include "store/sqlite/path.hpp"\n')
+        self.accepts("src/store/sqlite/page.cpp", '#include "store/common/events.hpp"\n')
+        self.refuses(
+            "src/store/common/events.cpp",
+            '#include "store/sqlite/path.hpp"\n',
+            "store/common must not know store/sqlite",
+        )
         self.refuses(
             "src/store/sqlite/page.cpp",
             '#include "store/postgres/connection.hpp"\n',

@@ -60,14 +60,14 @@ std::string number(std::uint64_t value) { return std::to_string(value); }
 
 }  // namespace
 
-Result<std::string> TableCatalog::identity() {
+Result<std::string> PostgresCatalog::identity() {
   auto rows = connection_.exec(queries_->identity);
   if (!rows) return pass(rows);
   if (rows->empty()) return fail(Errc::corrupt, "the table meta is empty", "it must hold one row");
   return rows->text(0, 0);
 }
 
-Result<std::vector<SubscriptionRow>> TableCatalog::subscriptions() {
+Result<std::vector<SubscriptionRow>> PostgresCatalog::subscriptions() {
   auto rows = connection_.exec(queries_->subscriptions);
   if (!rows) return pass(rows);
   std::vector<SubscriptionRow> list;
@@ -76,7 +76,7 @@ Result<std::vector<SubscriptionRow>> TableCatalog::subscriptions() {
   return list;
 }
 
-Result<bool> TableCatalog::apply(const SubscriptionSpec& spec) {
+Result<bool> PostgresCatalog::apply(const SubscriptionSpec& spec) {
   if (Status status = event::validate(spec); !status) return pass(status);
   const std::string config = event::to_json(spec);
   if (spec.start == "now") {
@@ -92,7 +92,7 @@ Result<bool> TableCatalog::apply(const SubscriptionSpec& spec) {
 
 /// A new subscription that starts now gets a mark below its first snapshot: without one its first fetch would look for late
 /// events in the whole of the current partition.
-Status TableCatalog::mark_the_start(const std::string& name) {
+Status PostgresCatalog::mark_the_start(const std::string& name) {
   auto rows = subscriptions();
   if (!rows) return pass(rows);
   if (std::any_of(rows->begin(), rows->end(),
@@ -105,8 +105,8 @@ Status TableCatalog::mark_the_start(const std::string& name) {
   return {};
 }
 
-Result<TableCatalog::Applied> TableCatalog::apply_once(const SubscriptionSpec& spec,
-                                                       const std::string& config) {
+Result<PostgresCatalog::Applied> PostgresCatalog::apply_once(const SubscriptionSpec& spec,
+                                                             const std::string& config) {
   Applied applied = Applied::nothing;
   const auto body = [&](Connection& connection) -> Result<Decision> {
     // A crash of the database must not take a first cursor back that was already used.
@@ -140,7 +140,7 @@ Result<TableCatalog::Applied> TableCatalog::apply_once(const SubscriptionSpec& s
   return applied;
 }
 
-Status TableCatalog::change(const Query& update, Params params, std::string_view which) {
+Status PostgresCatalog::change(const Query& update, Params params, std::string_view which) {
   auto changed = connection_.exec(update, std::move(params));
   if (!changed) return pass(changed);
   if (!changed->empty()) return {};
@@ -149,17 +149,18 @@ Status TableCatalog::change(const Query& update, Params params, std::string_view
               "outbox subscription list");
 }
 
-Status TableCatalog::pause(std::string_view name, std::string_view reason) {
+Status PostgresCatalog::pause(std::string_view name, std::string_view reason) {
   return change(queries_->pause, {Param::text(std::string(name)), Param::text(std::string(reason))},
                 name);
 }
 
-Status TableCatalog::resume(std::string_view name) {
+Status PostgresCatalog::resume(std::string_view name) {
   return change(queries_->resume, {Param::text(std::string(name))}, name);
 }
 
-Result<bool> TableCatalog::stop(std::int32_t id, std::int64_t generation, std::string_view reason,
-                                std::int64_t seq, const EventId& event) {
+Result<bool> PostgresCatalog::stop(std::int32_t id, std::int64_t generation,
+                                   std::string_view reason, std::int64_t seq,
+                                   const EventId& event) {
   auto stopped = connection_.exec(
       queries_->stop, {Param::int4(id), Param::int8(generation), Param::text(std::string(reason)),
                        Param::int8(seq), Param::uuid(event)});
@@ -167,15 +168,16 @@ Result<bool> TableCatalog::stop(std::int32_t id, std::int64_t generation, std::s
   return !stopped->empty();
 }
 
-Status TableCatalog::tell(std::int32_t id, std::int64_t generation, std::string_view trouble) {
-  auto told = connection_.exec(queries_->tell, {Param::int4(id), Param::int8(generation),
-                                                Param::text(std::string(trouble))});
+Status PostgresCatalog::report_trouble(std::int32_t id, std::int64_t generation,
+                                       std::string_view trouble) {
+  auto told = connection_.exec(queries_->report_trouble, {Param::int4(id), Param::int8(generation),
+                                                          Param::text(std::string(trouble))});
   if (!told) return pass(told);
   return {};
 }
 
-Result<SubscriptionProgress> TableCatalog::progress(const SubscriptionRow& subscription,
-                                                    std::int64_t pending_limit) {
+Result<SubscriptionProgress> PostgresCatalog::progress(const SubscriptionRow& subscription,
+                                                       std::int64_t pending_limit) {
   SubscriptionProgress progress;
   progress.id = subscription.id;
   auto rows = connection_.exec(queries_->cursors, {Param::int4(subscription.id)});
@@ -199,8 +201,8 @@ Result<SubscriptionProgress> TableCatalog::progress(const SubscriptionRow& subsc
   return progress;
 }
 
-Status TableCatalog::add_pending(SubscriptionProgress& progress, const Strand& strand,
-                                 std::int64_t limit, std::int64_t& oldest_us) {
+Status PostgresCatalog::add_pending(SubscriptionProgress& progress, const Strand& strand,
+                                    std::int64_t limit, std::int64_t& oldest_us) {
   const Cursor& cursor = strand.cursor;
   auto s1 = parse_snapshot(cursor.s1);
   if (!s1) return pass(s1);
@@ -231,7 +233,7 @@ Status TableCatalog::add_pending(SubscriptionProgress& progress, const Strand& s
   return {};
 }
 
-Status TableCatalog::add_totals(SubscriptionProgress& progress) {
+Status PostgresCatalog::add_totals(SubscriptionProgress& progress) {
   connection_.send(queries_->begin);
   connection_.send(queries_->plan_settings);
   connection_.send(queries_->totals, {Param::int4(progress.id)});
@@ -246,7 +248,7 @@ Status TableCatalog::add_totals(SubscriptionProgress& progress) {
   return {};
 }
 
-Result<std::vector<RelayRow>> TableCatalog::relays() {
+Result<std::vector<RelayRow>> PostgresCatalog::relays() {
   auto rows = connection_.exec(queries_->relays);
   if (!rows) return pass(rows);
   std::vector<RelayRow> list;

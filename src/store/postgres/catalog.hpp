@@ -4,15 +4,15 @@
 #include <memory>
 #include <string>
 
+#include "store/catalog.hpp"
 #include "store/postgres/connection.hpp"
 #include "store/postgres/queries.hpp"
-#include "store/store.hpp"
 
 namespace outbox::store::postgres {
 
-class TableCatalog final : public Catalog {
+class PostgresCatalog final : public Catalog {
  public:
-  TableCatalog(Connection connection, std::shared_ptr<const Queries> queries)
+  PostgresCatalog(Connection connection, std::shared_ptr<const Queries> queries)
       : connection_(std::move(connection)), queries_(std::move(queries)) {}
 
   [[nodiscard]] Result<std::string> identity() override;
@@ -22,8 +22,8 @@ class TableCatalog final : public Catalog {
   [[nodiscard]] Status resume(std::string_view name) override;
   [[nodiscard]] Result<bool> stop(std::int32_t id, std::int64_t generation, std::string_view reason,
                                   std::int64_t seq, const EventId& event) override;
-  [[nodiscard]] Status tell(std::int32_t id, std::int64_t generation,
-                            std::string_view trouble) override;
+  [[nodiscard]] Status report_trouble(std::int32_t id, std::int64_t generation,
+                                      std::string_view trouble) override;
   [[nodiscard]] Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                       std::int64_t pending_limit) override;
   [[nodiscard]] Status add_totals(SubscriptionProgress& progress) override;

@@ -27,7 +27,7 @@ std::string list(const char* title, const Rows& names) {
 
 }  // namespace
 
-Result<Rows> PartitionMaintenance::add_partitions() {
+Result<Rows> PostgresMaintenance::add_partitions() {
   for (const auto patience : kPatience) {
     connection_.send(queries_->begin);
     connection_.send(queries_->no_limits);
@@ -40,7 +40,7 @@ Result<Rows> PartitionMaintenance::add_partitions() {
   return Rows{};
 }
 
-Result<std::string> PartitionMaintenance::run() {
+Result<std::string> PostgresMaintenance::run() {
   const auto now = std::chrono::steady_clock::now();
   if (last_ && now - *last_ < kEvery) return std::string{};
   last_ = now;

@@ -5,15 +5,15 @@
 #include <memory>
 #include <optional>
 
+#include "store/maintenance.hpp"
 #include "store/postgres/connection.hpp"
 #include "store/postgres/queries.hpp"
-#include "store/store.hpp"
 
 namespace outbox::store::postgres {
 
-class PartitionMaintenance final : public Maintenance {
+class PostgresMaintenance final : public Maintenance {
  public:
-  PartitionMaintenance(Connection connection, std::shared_ptr<const Queries> queries)
+  PostgresMaintenance(Connection connection, std::shared_ptr<const Queries> queries)
       : connection_(std::move(connection)), queries_(std::move(queries)) {}
 
   [[nodiscard]] Result<std::string> run() override;

@@ -9,8 +9,9 @@
 
 namespace outbox::store::postgres {
 
-LeaseMembership::LeaseMembership(Connection connection, std::shared_ptr<const Queries> queries,
-                                 std::string relay_name, const EventId& relay)
+PostgresMembership::PostgresMembership(Connection connection,
+                                       std::shared_ptr<const Queries> queries,
+                                       std::string relay_name, const EventId& relay)
     : connection_(std::move(connection)),
       queries_(std::move(queries)),
       name_(std::move(relay_name)),
@@ -19,21 +20,21 @@ LeaseMembership::LeaseMembership(Connection connection, std::shared_ptr<const Qu
   connection_.set_deadline(std::chrono::seconds(10));
 }
 
-Result<Membership::Standing> LeaseMembership::keep(std::chrono::milliseconds lease) {
+Result<Membership::Standing> PostgresMembership::keep(std::chrono::milliseconds lease) {
   if (Status status = place_.empty() ? join(lease) : beat(lease); !status) return pass(status);
   auto owner = look();
   if (!owner) return pass(owner);
   if (owner->id == id_ && claimed_)
-    return Standing{.owner = true, .generation = owner->generation, .other = {}};
+    return Standing{.lanes = kAllLanes, .generation = owner->generation, .other = {}};
   if (owner->id != id_ && !owner->vacant)
-    return Standing{.owner = false, .generation = owner->generation, .other = owner->name};
+    return Standing{.lanes = 0, .generation = owner->generation, .other = owner->name};
   auto taken = take_over(*owner);
   if (!taken) return pass(taken);
-  if (*taken) return Standing{.owner = true, .generation = **taken, .other = {}};
-  return Standing{.owner = false, .generation = owner->generation, .other = owner->name};
+  if (*taken) return Standing{.lanes = kAllLanes, .generation = **taken, .other = {}};
+  return Standing{.lanes = 0, .generation = owner->generation, .other = owner->name};
 }
 
-Status LeaseMembership::join(std::chrono::milliseconds lease) {
+Status PostgresMembership::join(std::chrono::milliseconds lease) {
   auto rows = connection_.exec(
       queries_->join, {Param::uuid(id_), Param::text(name_), Param::text(self_.boot_id),
                        Param::text(self_.pid_ns), Param::int8(self_.pid),
@@ -43,7 +44,7 @@ Status LeaseMembership::join(std::chrono::milliseconds lease) {
   return {};
 }
 
-Status LeaseMembership::beat(std::chrono::milliseconds lease) {
+Status PostgresMembership::beat(std::chrono::milliseconds lease) {
   const Param lease_ms = Param::int8(std::int64_t{lease.count()});
   auto rows =
       connection_.exec(queries_->heartbeat, {Param::text(place_), Param::uuid(id_), lease_ms});
@@ -59,15 +60,15 @@ Status LeaseMembership::beat(std::chrono::milliseconds lease) {
 }
 
 /// For the server's clock may be set back, and then a heartbeat of the past lies in the future.
-bool LeaseMembership::is_silent(const EventId& owner, std::int64_t heartbeat,
-                                std::chrono::milliseconds lease) {
+bool PostgresMembership::is_silent(const EventId& owner, std::int64_t heartbeat,
+                                   std::chrono::milliseconds lease) {
   const auto now = std::chrono::steady_clock::now();
   if (!seen_ || seen_->owner != owner || seen_->at != heartbeat)
     seen_ = Heartbeat{.owner = owner, .at = heartbeat, .since = now};
   return now - seen_->since > lease;
 }
 
-LeaseMembership::Owner LeaseMembership::owner_of(const Rows& row) {
+PostgresMembership::Owner PostgresMembership::owner_of(const Rows& row) {
   Owner owner{.id = std::nullopt, .generation = row.int8(0, 1), .vacant = true, .name = {}};
   if (row.is_null(0, 0)) return owner;
   owner.id = row.uuid(0, 0);
@@ -83,7 +84,7 @@ LeaseMembership::Owner LeaseMembership::owner_of(const Rows& row) {
   return owner;
 }
 
-Result<LeaseMembership::Owner> LeaseMembership::look() {
+Result<PostgresMembership::Owner> PostgresMembership::look() {
   auto row = connection_.exec(queries_->owner);
   if (!row) return pass(row);
   if (row->empty())
@@ -91,7 +92,7 @@ Result<LeaseMembership::Owner> LeaseMembership::look() {
   return owner_of(*row);
 }
 
-Result<bool> LeaseMembership::vacant() {
+Result<bool> PostgresMembership::vacant() {
   auto owner = look();
   if (!owner) return pass(owner);
   return owner->vacant || owner->id == id_;
@@ -99,8 +100,8 @@ Result<bool> LeaseMembership::vacant() {
 
 /// Locks the owner's row and the lanes, so that nothing changes any more until we are done, and looks again. The newest
 /// generation when the lanes may be taken.
-Result<std::optional<std::int64_t>> LeaseMembership::lock_vacant(Connection& connection,
-                                                                 const Owner& owner) {
+Result<std::optional<std::int64_t>> PostgresMembership::lock_vacant(Connection& connection,
+                                                                    const Owner& owner) {
   if (owner.id) {
     auto locked = connection.exec(queries_->lock_owner, {Param::uuid(*owner.id)});
     if (!locked) return pass(locked);
@@ -121,7 +122,7 @@ Result<std::optional<std::int64_t>> LeaseMembership::lock_vacant(Connection& con
   return std::optional<std::int64_t>(newest);
 }
 
-Result<std::optional<std::int64_t>> LeaseMembership::take_over(const Owner& owner) {
+Result<std::optional<std::int64_t>> PostgresMembership::take_over(const Owner& owner) {
   std::optional<std::int64_t> taken;
   Status status = transact(connection_, *queries_, [&](Connection& connection) -> Result<Decision> {
     taken.reset();
@@ -151,7 +152,7 @@ Result<std::optional<std::int64_t>> LeaseMembership::take_over(const Owner& owne
 }
 
 /// By the relay's id, so that it also ends a membership which was begun on a connection that is gone.
-Status LeaseMembership::leave() {
+Status PostgresMembership::leave() {
   connection_.send(queries_->begin);
   connection_.send(queries_->limits);
   connection_.send(queries_->release_lanes, {Param::uuid(id_)});

@@ -5,19 +5,20 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <outbox/event.hpp>
 #include <string>
 
 #include "base/process.hpp"
+#include "store/membership.hpp"
 #include "store/postgres/connection.hpp"
 #include "store/postgres/queries.hpp"
-#include "store/store.hpp"
 
 namespace outbox::store::postgres {
 
-class LeaseMembership final : public Membership {
+class PostgresMembership final : public Membership {
  public:
-  LeaseMembership(Connection connection, std::shared_ptr<const Queries> queries,
-                  std::string relay_name, const EventId& relay);
+  PostgresMembership(Connection connection, std::shared_ptr<const Queries> queries,
+                     std::string relay_name, const EventId& relay);
 
   [[nodiscard]] Result<Standing> keep(std::chrono::milliseconds lease) override;
   [[nodiscard]] Result<bool> vacant() override;

@@ -49,19 +49,20 @@ Result<std::vector<Strand>> PostgresProgress::load(std::int32_t subscription) {
   return strands;
 }
 
-Status PostgresProgress::append(std::span<const Settlement> rows, Durability durability) {
+Status PostgresProgress::append(const ProgressBatch& batch, Durability durability) {
+  if (batch.settlements.empty()) return {};
   connection_.send(queries_->begin);
   connection_.send(queries_->settle_settings,
                    {Param::text(durability == Durability::flushed ? "local" : "off")});
   const auto incarnation = marks_->incarnation();
-  for (const Settlement& row : rows)
+  for (const Settlement& row : batch.settlements)
     connection_.send(queries_->append, params_of(row, incarnation));
   connection_.send(queries_->commit);
   auto results = connection_.finish();
   if (!results) return pass(results);
   // Progress is a mark: its bound was held before the transaction that wrote it began.
   const std::uint64_t w = (*results)[2].uint64(0, 0);
-  for (const Settlement& row : rows) marks_->note(w, row.bound);
+  for (const Settlement& row : batch.settlements) marks_->note(w, row.bound);
   return {};
 }
 

@@ -7,7 +7,7 @@
 #include "store/postgres/connection.hpp"
 #include "store/postgres/marks.hpp"
 #include "store/postgres/queries.hpp"
-#include "store/store.hpp"
+#include "store/progress.hpp"
 
 namespace outbox::store::postgres {
 
@@ -20,7 +20,7 @@ class PostgresProgress final : public Progress {
         marks_(std::move(marks)) {}
 
   [[nodiscard]] Result<std::vector<Strand>> load(std::int32_t subscription) override;
-  [[nodiscard]] Status append(std::span<const Settlement> rows, Durability durability) override;
+  [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override;
   [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }
 
  private:

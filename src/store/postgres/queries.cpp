@@ -175,7 +175,7 @@ WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
             FOR UPDATE OF s SKIP LOCKED FOR SHARE OF l SKIP LOCKED) RETURNING id)";
 
 // $1 id, $2 generation, $3 what is the matter; empty: nothing any more. No row as above.
-constexpr std::string_view kTell = R"(
+constexpr std::string_view kReportTrouble = R"(
 UPDATE {schema}.subscription SET trouble = $3::text,
   trouble_since = CASE WHEN $3::text = '' THEN NULL WHEN trouble = '' THEN clock_timestamp() ELSE trouble_since END
 WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
@@ -526,7 +526,7 @@ Queries::Queries(std::string_view s)
       pause(unprepared("pause a subscription", kPause, s)),
       resume(unprepared("resume a subscription", kResume, s)),
       stop(unprepared("stop a subscription", kStop, s)),
-      tell(unprepared("tell a subscription's trouble", kTell, s)),
+      report_trouble(unprepared("report a subscription's trouble", kReportTrouble, s)),
       cursors(unprepared("read a subscription's cursor", kCursors, s)),
       plan_settings(unprepared("set the plan settings", kPlanSettings, s)),
       pending_drained(unprepared("count pending events", kPendingDrained, s)),

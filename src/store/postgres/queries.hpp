@@ -46,7 +46,7 @@ struct Queries {
   Query pause;
   Query resume;
   Query stop;
-  Query tell;
+  Query report_trouble;
   Query cursors;
   Query plan_settings;
   Query pending_drained;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "store/common/request.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -97,7 +98,7 @@ bool is_head(const PageRequest& request) { return request.cursor.drained() && !r
 
 // ---- before the first snapshot
 
-Status Reader::begin(std::span<const Cursor> /*cursors*/) {
+Status PostgresReader::begin(std::span<const Cursor> /*cursors*/) {
   // After a crash of the server transaction ids and sequence values may be issued again: nothing known before holds.
   marks_->clear();
   if (Status status = check_wal_functions(); !status) return status;
@@ -113,7 +114,7 @@ Status Reader::begin(std::span<const Cursor> /*cursors*/) {
 }
 
 /// Some managed services refuse to say how far the log is; then every barrier is forced.
-Status Reader::check_wal_functions() {
+Status PostgresReader::check_wal_functions() {
   auto told = connection_.exec(read_->wal_positions);
   if (told) return {};
   const bool refused = told.error().origin == "pg:0A000" || told.error().origin == "pg:42501";
@@ -123,7 +124,7 @@ Status Reader::check_wal_functions() {
 }
 
 /// The marks that are there, and then where the sequence stands: of one server, since it is one transaction.
-Result<SequenceReading> Reader::load_marks() {
+Result<SequenceReading> PostgresReader::load_marks() {
   connection_.send(queries_->name_incarnation);
   connection_.send(read_->marks);
   connection_.send(queries_->sequence);
@@ -141,7 +142,7 @@ Result<SequenceReading> Reader::load_marks() {
 }
 
 /// Below a floor nothing is looked for: events numbered again from there would be skipped.
-Status Reader::check_sequence(std::int64_t value, std::int64_t reached) const {
+Status PostgresReader::check_sequence(std::int64_t value, std::int64_t reached) const {
   if (value >= reached) return {};
   const std::string name = quote_identifier(schema_) + ".event_seq";
   const std::string before = std::to_string(std::max(reached, marks_->greatest()));
@@ -155,7 +156,8 @@ Status Reader::check_sequence(std::int64_t value, std::int64_t reached) const {
 
 // ---- the request
 
-Status Reader::start(const PageRequest& request) {
+Status PostgresReader::start(const PageRequest& request) {
+  if (Status status = check_request(request); !status) return status;
   if (connection_.pending()) {
     const bool expected = ahead_ && ahead_->cursor == request.cursor && !request.until;
     const PageRequest sent = std::exchange(ahead_, std::nullopt).value_or(PageRequest{});
@@ -170,7 +172,7 @@ Status Reader::start(const PageRequest& request) {
   return send(request_);
 }
 
-Status Reader::send(const PageRequest& request) {
+Status PostgresReader::send(const PageRequest& request) {
   auto s1 = parse_snapshot(request.cursor.s1);
   if (!s1) return pass(s1);
   auto params = params_of(request, *s1);
@@ -184,7 +186,7 @@ Status Reader::send(const PageRequest& request) {
   return connection_.sync();
 }
 
-void Reader::send_page(const Query& query, Params params) {
+void PostgresReader::send_page(const Query& query, Params params) {
   // One statement outside a transaction is a transaction of its own; what it needs is either in force for this role, or
   // set for one transaction, which also works through a transaction pooler.
   if (settings_in_force_) {
@@ -197,7 +199,7 @@ void Reader::send_page(const Query& query, Params params) {
   connection_.send(queries_->commit);
 }
 
-Result<Params> Reader::params_of(const PageRequest& request, const Snapshot& s1) const {
+Result<Params> PostgresReader::params_of(const PageRequest& request, const Snapshot& s1) const {
   const Cursor& cursor = request.cursor;
   const std::int64_t late_position = cursor.drained() ? 0 : cursor.position;
   const std::int64_t position = std::max(marks_->floor(s1.xmax), late_position);
@@ -220,7 +222,7 @@ Result<Params> Reader::params_of(const PageRequest& request, const Snapshot& s1)
 
 // ---- the answer
 
-Result<Page> Reader::finish() {
+Result<Page> PostgresReader::finish() {
   const std::size_t asked = std::min(request_.rows, rows_hint_);
   auto results = connection_.collect();
   if (!results) return pass(results);
@@ -248,7 +250,7 @@ Result<Page> Reader::finish() {
 }
 
 /// The first page of a pair that ends in the present: its own snapshot is S2.
-Status Reader::take_head(const Rows& rows, Page& page) {
+Status PostgresReader::take_head(const Rows& rows, Page& page) {
   Pair pair;
   pair.s1 = request_.cursor.s1;
   pair.s2 = rows.text(0, kSnapshot);
@@ -270,12 +272,12 @@ Status Reader::take_head(const Rows& rows, Page& page) {
 }
 
 /// Behind a pooler a crash of the server, or another server, does not break our connection.
-Status Reader::check_incarnation(const Rows& rows, int column) const {
+Status PostgresReader::check_incarnation(const Rows& rows, int column) const {
   if (!rows.is_null(0, column) && rows.int8(0, column) == marks_->incarnation()) return {};
   return fail(other_incarnation());
 }
 
-Status Reader::fill(Page& page, Rows rows) {
+Status PostgresReader::fill(Page& page, Rows rows) {
   const auto storage =
       std::make_shared<PageStorage>(PageStorage{.rows = std::move(rows), .big = {}});
   const Rows& read = storage->rows;
@@ -310,7 +312,7 @@ Status Reader::fill(Page& page, Rows rows) {
 }
 
 /// The server works on the next page while this one is decoded and delivered.
-Status Reader::send_ahead(const Page& page) {
+Status PostgresReader::send_ahead(const Page& page) {
   PageRequest next = request_;
   next.cursor = {.s1 = page.pair->s1,
                  .s2 = page.pair->s2,
@@ -323,7 +325,7 @@ Status Reader::send_ahead(const Page& page) {
 }
 
 /// How many rows fit into the byte limit; at least one.
-int Reader::cut(const Rows& rows, int available, std::size_t& bytes) const {
+int PostgresReader::cut(const Rows& rows, int available, std::size_t& bytes) const {
   for (int row = 0; row < available; ++row) {
     const std::size_t size = size_of(rows, row);
     if (row > 0 && bytes + size > request_.bytes) return row;
@@ -333,7 +335,7 @@ int Reader::cut(const Rows& rows, int available, std::size_t& bytes) const {
 }
 
 /// Rows of `read` of which something was left out, in the same order.
-Status Reader::fetch_big_parts(Rows& big, const Rows& read, int count) {
+Status PostgresReader::fetch_big_parts(Rows& big, const Rows& read, int count) {
   std::vector<std::int64_t> seqs;
   for (int row = 0; row < count; ++row) {
     if (is_big(read, row)) seqs.push_back(read.int8(row, kSeq));
@@ -351,7 +353,7 @@ Status Reader::fetch_big_parts(Rows& big, const Rows& read, int count) {
 
 // ---- the flush barrier (P3)
 
-Status Reader::wait_durable() {
+Status PostgresReader::wait_durable() {
   if (!barrier_) return {};
   const auto passed = [this] { return barrier_->flush >= barrier_->insert; };
   if (!passed()) {
@@ -367,7 +369,7 @@ Status Reader::wait_durable() {
   return {};
 }
 
-Result<bool> Reader::flushed() {
+Result<bool> PostgresReader::flushed() {
   if (barrier_->insert == ~std::uint64_t{0}) return false;  // the server does not tell
   auto rows = connection_.exec(read_->wal_positions);
   if (!rows) return pass(rows);
@@ -375,7 +377,7 @@ Result<bool> Reader::flushed() {
   return rows->uint64(0, 1) >= barrier_->insert;
 }
 
-Status Reader::force_flush() {
+Status PostgresReader::force_flush() {
   const auto before = Clock::now();
   connection_.send(queries_->begin);
   connection_.send(queries_->flushed_here);

@@ -6,20 +6,20 @@
 #include <optional>
 #include <vector>
 
+#include "store/log_reader.hpp"
 #include "store/postgres/connection.hpp"
 #include "store/postgres/mark.hpp"
 #include "store/postgres/marks.hpp"
 #include "store/postgres/queries.hpp"
 #include "store/postgres/snapshot.hpp"
-#include "store/store.hpp"
 
 namespace outbox::store::postgres {
 
-class Reader final : public LogReader {
+class PostgresReader final : public LogReader {
  public:
   /// `schema`: not quoted.
-  Reader(Connection connection, std::shared_ptr<const Queries> queries, std::string schema,
-         std::shared_ptr<MarkBook> marks)
+  PostgresReader(Connection connection, std::shared_ptr<const Queries> queries, std::string schema,
+                 std::shared_ptr<MarkBook> marks)
       : connection_(std::move(connection)),
         queries_(std::move(queries)),
         schema_(std::move(schema)),

@@ -43,23 +43,23 @@ class PostgresStore final : public Store {
   }
 
   Result<std::unique_ptr<LogReader>> reader() override {
-    return make<LogReader, Reader>("reader", queries_, options_.schema, marks_);
+    return make<LogReader, PostgresReader>("reader", queries_, options_.schema, marks_);
   }
   Result<std::unique_ptr<Progress>> progress() override {
     return make<Progress, PostgresProgress>("settler", queries_, marks_);
   }
   Result<std::unique_ptr<Membership>> membership(std::string relay_name,
                                                  const EventId& relay) override {
-    return make<Membership, LeaseMembership>("lease", queries_, std::move(relay_name), relay);
+    return make<Membership, PostgresMembership>("lease", queries_, std::move(relay_name), relay);
   }
   Result<std::unique_ptr<Catalog>> catalog() override {
-    return make<Catalog, TableCatalog>("catalog", queries_);
+    return make<Catalog, PostgresCatalog>("catalog", queries_);
   }
   Result<std::unique_ptr<Maintenance>> maintenance() override {
-    return make<Maintenance, PartitionMaintenance>("maintenance", queries_);
+    return make<Maintenance, PostgresMaintenance>("maintenance", queries_);
   }
   Result<std::unique_ptr<Writer>> writer() override {
-    return make<Writer, TableWriter>("writer", queries_);
+    return make<Writer, PostgresWriter>("writer", queries_);
   }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
@@ -69,7 +69,7 @@ class PostgresStore final : public Store {
       if (!connection) return pass(connection);
       own.emplace(std::move(*connection));
     }
-    auto wakeup = ArmedWakeup::create(std::move(own), queries_);
+    auto wakeup = PostgresWakeup::create(std::move(own), queries_);
     if (!wakeup) return pass(wakeup);
     return std::unique_ptr<Wakeup>(std::move(*wakeup));
   }

@@ -33,19 +33,19 @@ bool take_notifications(PGconn* connection) {
 
 }  // namespace
 
-Result<std::unique_ptr<ArmedWakeup>> ArmedWakeup::create(std::optional<Connection> connection,
-                                                         std::shared_ptr<const Queries> queries) {
+Result<std::unique_ptr<PostgresWakeup>> PostgresWakeup::create(
+    std::optional<Connection> connection, std::shared_ptr<const Queries> queries) {
   auto bell = EventFd::create();
   if (!bell) return pass(bell);
-  std::unique_ptr<ArmedWakeup> wakeup(
-      new ArmedWakeup(std::move(connection), std::move(queries), std::move(*bell)));
+  std::unique_ptr<PostgresWakeup> wakeup(
+      new PostgresWakeup(std::move(connection), std::move(queries), std::move(*bell)));
   if (wakeup->connection_) {
     if (Status status = wakeup->listen(); !status) return pass(status);
   }
   return wakeup;
 }
 
-Status ArmedWakeup::listen() {
+Status PostgresWakeup::listen() {
   auto channel = connection_->exec(queries_->wake_channel);
   if (!channel) return pass(channel);
   // A pooler that shares connections made up the process id that it told libpq.
@@ -61,7 +61,7 @@ Status ArmedWakeup::listen() {
   return {};
 }
 
-Result<bool> ArmedWakeup::arm() {
+Result<bool> PostgresWakeup::arm() {
   if (!direct_) return false;
   if (armed_) return true;
   // What came before belongs to polls that have been made.
@@ -72,7 +72,7 @@ Result<bool> ArmedWakeup::arm() {
   return armed_;
 }
 
-Status ArmedWakeup::disarm() {
+Status PostgresWakeup::disarm() {
   if (!armed_) return {};
   armed_ = false;
   auto done = connection_->exec(queries_->disarm);
@@ -80,7 +80,7 @@ Status ArmedWakeup::disarm() {
   return {};
 }
 
-Result<Wakeup::Wake> ArmedWakeup::wait(Duration longest) {
+Result<Wakeup::Wake> PostgresWakeup::wait(Duration longest) {
   const auto until = Clock::now() + std::min<Duration>(longest, std::chrono::hours(1));
   auto ping_at = Clock::now() + kPingEvery;
   for (;;) {
@@ -104,14 +104,14 @@ Result<Wakeup::Wake> ArmedWakeup::wait(Duration longest) {
   }
 }
 
-Result<bool> ArmedWakeup::notified() {
+Result<bool> PostgresWakeup::notified() {
   PGconn* const connection = connection_->native();
   if (PQconsumeInput(connection) != 1)
     return fail(lost_connection(connection, "wait for a wake-up"));
   return take_notifications(connection);
 }
 
-Result<ArmedWakeup::Ready> ArmedWakeup::poll_until(TimePoint until) const {
+Result<PostgresWakeup::Ready> PostgresWakeup::poll_until(TimePoint until) const {
   std::array<pollfd, 2> fds{
       {{.fd = bell_.native(), .events = POLLIN, .revents = 0},
        {.fd = armed_ ? PQsocket(connection_->native()) : -1, .events = POLLIN, .revents = 0}}};

@@ -12,14 +12,14 @@
 #include "store/postgres/connection.hpp"
 #include "store/postgres/event_fd.hpp"
 #include "store/postgres/queries.hpp"
-#include "store/store.hpp"
+#include "store/wakeup.hpp"
 
 namespace outbox::store::postgres {
 
-class ArmedWakeup final : public Wakeup {
+class PostgresWakeup final : public Wakeup {
  public:
   /// Listens. A connection that a pooler shares cannot be armed: then, and without a connection, arm() says no.
-  [[nodiscard]] static Result<std::unique_ptr<ArmedWakeup>> create(
+  [[nodiscard]] static Result<std::unique_ptr<PostgresWakeup>> create(
       std::optional<Connection> connection, std::shared_ptr<const Queries> queries);
 
   [[nodiscard]] Result<bool> arm() override;
@@ -33,8 +33,8 @@ class ArmedWakeup final : public Wakeup {
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  ArmedWakeup(std::optional<Connection> connection, std::shared_ptr<const Queries> queries,
-              EventFd bell)
+  PostgresWakeup(std::optional<Connection> connection, std::shared_ptr<const Queries> queries,
+                 EventFd bell)
       : connection_(std::move(connection)), queries_(std::move(queries)), bell_(std::move(bell)) {}
 
   [[nodiscard]] Status listen();

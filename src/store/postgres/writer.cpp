@@ -7,7 +7,7 @@
 
 namespace outbox::store::postgres {
 
-Result<std::vector<EventId>> TableWriter::write(std::span<const Event> events) {
+Result<std::vector<EventId>> PostgresWriter::write(std::span<const Event> events) {
   if (Status status = validate_all(events, EventLimits{}); !status) return pass(status);
   std::vector<EventId> ids = ids_of(events);
   if (events.empty()) return ids;

@@ -5,13 +5,13 @@
 
 #include "store/postgres/connection.hpp"
 #include "store/postgres/queries.hpp"
-#include "store/store.hpp"
+#include "store/writer.hpp"
 
 namespace outbox::store::postgres {
 
-class TableWriter final : public Writer {
+class PostgresWriter final : public Writer {
  public:
-  TableWriter(Connection connection, std::shared_ptr<const Queries> queries)
+  PostgresWriter(Connection connection, std::shared_ptr<const Queries> queries)
       : connection_(std::move(connection)), queries_(std::move(queries)) {}
 
   [[nodiscard]] Result<std::vector<EventId>> write(std::span<const Event> events) override;

@@ -65,9 +65,9 @@ Result<std::optional<Found>> find(Connection& connection, std::string_view name)
 
 }  // namespace
 
-Result<std::string> FileCatalog::identity() { return identity_of(connection_); }
+Result<std::string> SqliteCatalog::identity() { return identity_of(connection_); }
 
-Result<std::vector<SubscriptionRow>> FileCatalog::subscriptions() {
+Result<std::vector<SubscriptionRow>> SqliteCatalog::subscriptions() {
   auto list = connection_.statement(query::kSubscriptions);
   if (!list) return pass(list);
   std::vector<SubscriptionRow> rows;
@@ -79,7 +79,7 @@ Result<std::vector<SubscriptionRow>> FileCatalog::subscriptions() {
   }
 }
 
-Result<bool> FileCatalog::apply(const SubscriptionSpec& spec) {
+Result<bool> SqliteCatalog::apply(const SubscriptionSpec& spec) {
   if (Status status = event::validate(spec); !status) return pass(status);
   const std::string config = event::to_json(spec);
   // Without the write lock at first: a relay that starts beside busy writers has nothing to change as a rule.
@@ -104,7 +104,7 @@ Result<bool> FileCatalog::apply(const SubscriptionSpec& spec) {
 }
 
 // In the transaction of apply(): the write lock is ours, so no event is on its way that "now" would miss or repeat.
-Status FileCatalog::create(const SubscriptionSpec& spec, std::string_view config) {
+Status SqliteCatalog::create(const SubscriptionSpec& spec, std::string_view config) {
   std::int64_t position = 0;
   if (spec.start == "now") {
     auto newest = connection_.integer(query::kNewestSeq);
@@ -121,7 +121,7 @@ Status FileCatalog::create(const SubscriptionSpec& spec, std::string_view config
   return first->bind(1, id).bind(2, position).bind(3, wall_us()).run();
 }
 
-Result<bool> FileCatalog::changes(Statement& update) {
+Result<bool> SqliteCatalog::changes(Statement& update) {
   bool found = false;
   while (true) {
     auto row = update.step();
@@ -131,7 +131,7 @@ Result<bool> FileCatalog::changes(Statement& update) {
   }
 }
 
-Status FileCatalog::change(Statement& update, const std::string& which) {
+Status SqliteCatalog::change(Statement& update, const std::string& which) {
   auto found = changes(update);
   if (!found) return pass(found);
   if (*found) return {};
@@ -139,22 +139,22 @@ Status FileCatalog::change(Statement& update, const std::string& which) {
               "outbox subscription list");
 }
 
-Status FileCatalog::pause(std::string_view name, std::string_view reason) {
+Status SqliteCatalog::pause(std::string_view name, std::string_view reason) {
   auto update = connection_.statement(query::kPause);
   if (!update) return pass(update);
   update->bind(1, name).bind(2, reason);
   return change(*update, std::string(name));
 }
 
-Status FileCatalog::resume(std::string_view name) {
+Status SqliteCatalog::resume(std::string_view name) {
   auto update = connection_.statement(query::kResume);
   if (!update) return pass(update);
   update->bind(1, name);
   return change(*update, std::string(name));
 }
 
-Result<bool> FileCatalog::stop(std::int32_t id, std::int64_t generation, std::string_view reason,
-                               std::int64_t seq, const EventId& event) {
+Result<bool> SqliteCatalog::stop(std::int32_t id, std::int64_t generation, std::string_view reason,
+                                 std::int64_t seq, const EventId& event) {
   auto update = connection_.statement(query::kStop);
   if (!update) return pass(update);
   const std::string event_id = event.str();
@@ -166,14 +166,15 @@ Result<bool> FileCatalog::stop(std::int32_t id, std::int64_t generation, std::st
   return changes(*update);
 }
 
-Status FileCatalog::tell(std::int32_t id, std::int64_t generation, std::string_view trouble) {
-  auto update = connection_.statement(query::kTell);
+Status SqliteCatalog::report_trouble(std::int32_t id, std::int64_t generation,
+                                     std::string_view trouble) {
+  auto update = connection_.statement(query::kReportTrouble);
   if (!update) return pass(update);
   return update->bind(1, std::int64_t{id}).bind(2, generation).bind(3, trouble).run();
 }
 
-Result<SubscriptionProgress> FileCatalog::progress(const SubscriptionRow& subscription,
-                                                   std::int64_t pending_limit) {
+Result<SubscriptionProgress> SqliteCatalog::progress(const SubscriptionRow& subscription,
+                                                     std::int64_t pending_limit) {
   SubscriptionProgress progress;
   progress.id = subscription.id;
   std::int64_t position = 0;
@@ -182,7 +183,7 @@ Result<SubscriptionProgress> FileCatalog::progress(const SubscriptionRow& subscr
   return progress;
 }
 
-Status FileCatalog::add_cursor(SubscriptionProgress& progress, std::int64_t& position) {
+Status SqliteCatalog::add_cursor(SubscriptionProgress& progress, std::int64_t& position) {
   auto cursor = connection_.statement(query::kNewestCursor);
   if (!cursor) return pass(cursor);
   auto row = cursor->bind(1, std::int64_t{progress.id}).step();
@@ -195,8 +196,8 @@ Status FileCatalog::add_cursor(SubscriptionProgress& progress, std::int64_t& pos
   return {};
 }
 
-Status FileCatalog::add_pending(SubscriptionProgress& progress, std::int64_t position,
-                                std::int64_t limit) {
+Status SqliteCatalog::add_pending(SubscriptionProgress& progress, std::int64_t position,
+                                  std::int64_t limit) {
   auto count = connection_.statement(query::kCountAfter);
   if (!count) return pass(count);
   auto counted = count->bind(1, position).bind(2, limit + 1).step();
@@ -214,7 +215,7 @@ Status FileCatalog::add_pending(SubscriptionProgress& progress, std::int64_t pos
   return {};
 }
 
-Status FileCatalog::add_totals(SubscriptionProgress& progress) {
+Status SqliteCatalog::add_totals(SubscriptionProgress& progress) {
   auto totals = connection_.statement(query::kSettledTotals);
   if (!totals) return pass(totals);
   auto row = totals->bind(1, std::int64_t{progress.id}).step();
@@ -226,7 +227,7 @@ Status FileCatalog::add_totals(SubscriptionProgress& progress) {
   return {};
 }
 
-Result<std::vector<RelayRow>> FileCatalog::relays() {
+Result<std::vector<RelayRow>> SqliteCatalog::relays() {
   auto list = connection_.statement(query::kRelays);
   if (!list) return pass(list);
   std::vector<RelayRow> relays;

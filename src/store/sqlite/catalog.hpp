@@ -4,14 +4,14 @@
 #include <utility>
 
 #include "base/process.hpp"
+#include "store/catalog.hpp"
 #include "store/sqlite/connection.hpp"
-#include "store/store.hpp"
 
 namespace outbox::store::sqlite {
 
-class FileCatalog final : public Catalog {
+class SqliteCatalog final : public Catalog {
  public:
-  explicit FileCatalog(Connection connection)
+  explicit SqliteCatalog(Connection connection)
       : connection_(std::move(connection)), self_(this_process()) {}
 
   [[nodiscard]] Result<std::string> identity() override;
@@ -21,8 +21,8 @@ class FileCatalog final : public Catalog {
   [[nodiscard]] Status resume(std::string_view name) override;
   [[nodiscard]] Result<bool> stop(std::int32_t id, std::int64_t generation, std::string_view reason,
                                   std::int64_t seq, const EventId& event) override;
-  [[nodiscard]] Status tell(std::int32_t id, std::int64_t generation,
-                            std::string_view trouble) override;
+  [[nodiscard]] Status report_trouble(std::int32_t id, std::int64_t generation,
+                                      std::string_view trouble) override;
   [[nodiscard]] Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                       std::int64_t pending_limit) override;
   [[nodiscard]] Status add_totals(SubscriptionProgress& progress) override;

@@ -32,7 +32,7 @@ Status checkpoint_alone(Connection& connection) {
   return checkpoint->run();
 }
 
-Result<std::string> Checkpoints::run() {
+Result<std::string> SqliteMaintenance::run() {
   const std::uint64_t size = wal_bytes(connection_.file());
   if (size < kLargeWal) {
     warned_ = false;

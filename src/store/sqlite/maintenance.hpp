@@ -4,15 +4,15 @@
 #include <string>
 #include <utility>
 
+#include "store/maintenance.hpp"
 #include "store/sqlite/connection.hpp"
-#include "store/store.hpp"
 
 namespace outbox::store::sqlite {
 
-class Checkpoints final : public Maintenance {
+class SqliteMaintenance final : public Maintenance {
  public:
   /// `version_number`: sqlite3_libversion_number().
-  Checkpoints(Connection connection, int version_number)
+  SqliteMaintenance(Connection connection, int version_number)
       : connection_(std::move(connection)), version_number_(version_number) {}
 
   [[nodiscard]] Result<std::string> run() override;

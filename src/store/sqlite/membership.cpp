@@ -1,7 +1,5 @@
 #include "store/sqlite/membership.hpp"
 
-#include <outbox/event.hpp>
-
 #include "base/error.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/queries.hpp"
@@ -28,26 +26,27 @@ bool is_dead(const Member& member, const ProcessIdentity& self, std::int64_t now
          now_us > member.beat + member.lease_ms * 1000;
 }
 
-FileMembership::FileMembership(Connection connection, std::string relay_name, const EventId& relay)
+SqliteMembership::SqliteMembership(Connection connection, std::string relay_name,
+                                   const EventId& relay)
     : connection_(std::move(connection)),
       id_(relay.str()),
       name_(std::move(relay_name)),
       self_(this_process()),
       lock_(connection_.file() + ".relay.lock") {}
 
-Result<Membership::Standing> FileMembership::keep(std::chrono::milliseconds lease) {
+Result<Membership::Standing> SqliteMembership::keep(std::chrono::milliseconds lease) {
   if (Status status = connection_.check_in_place(); !status) return pass(status);
   auto locked = lock_.acquire();
   if (!locked) return pass(locked);
   auto standing = renew(lease, *locked);
-  if (standing) claimed_ = standing->owner;
+  if (standing) claimed_ = standing->owns();
   // One that waits, or could not write, must not hold the lock: the owner may be about to take it anew (its file was
   // replaced), and another one that waits may be luckier.
   if (!claimed_) lock_.release();
   return standing;
 }
 
-Result<Membership::Standing> FileMembership::renew(std::chrono::milliseconds lease, bool locked) {
+Result<Membership::Standing> SqliteMembership::renew(std::chrono::milliseconds lease, bool locked) {
   auto transaction = WriteTransaction::begin(connection_);
   if (!transaction) return pass(transaction);
   auto owner = read_owner();
@@ -56,32 +55,32 @@ Result<Membership::Standing> FileMembership::renew(std::chrono::milliseconds lea
   const bool ours = *owner && (*owner)->id == id_;
   if (ours && claimed_) {
     // Also after the lease ran out: nobody took over, so nothing of ours is void.
-    standing = Standing{.owner = true, .generation = (*owner)->generation, .other = {}};
+    standing = Standing{.lanes = kAllLanes, .generation = (*owner)->generation, .other = {}};
   } else if (ours || may_take(*owner, locked)) {
     auto generation = take();
     if (!generation) return pass(generation);
-    standing = Standing{.owner = true, .generation = *generation, .other = {}};
+    standing = Standing{.lanes = kAllLanes, .generation = *generation, .other = {}};
   } else {
     standing.generation = (*owner)->generation;
     standing.other = (*owner)->name + " (pid " + std::to_string((*owner)->process.pid) + ")";
   }
-  if (standing.owner && lock_.held()) {
+  if (standing.owns() && lock_.held()) {
     if (Status status = lock_.write_owner(id_); !status) return pass(status);
   }
-  if (Status status = write(standing.owner, standing.generation, lease); !status)
+  if (Status status = write(standing.owns(), standing.generation, lease); !status)
     return pass(status);
   if (Status status = transaction->commit(); !status) return pass(status);
   return standing;
 }
 
-bool FileMembership::may_take(const std::optional<Member>& owner, bool locked) const {
+bool SqliteMembership::may_take(const std::optional<Member>& owner, bool locked) const {
   if (!owner) return true;
   if (locked && lock_.owner() == owner->id) return true;
   return is_dead(*owner, self_, monotonic_us());
 }
 
 /// Raises the generation and claims every subscription at its cursor.
-Result<std::int64_t> FileMembership::take() {
+Result<std::int64_t> SqliteMembership::take() {
   auto drop = connection_.statement(query::kDropOwner);
   if (!drop) return pass(drop);
   if (Status status = drop->bind(1, id_).run(); !status) return pass(status);
@@ -99,7 +98,8 @@ Result<std::int64_t> FileMembership::take() {
   return generation;
 }
 
-Status FileMembership::write(bool owner, std::int64_t generation, std::chrono::milliseconds lease) {
+Status SqliteMembership::write(bool owner, std::int64_t generation,
+                               std::chrono::milliseconds lease) {
   auto beat = connection_.statement(query::kBeat);
   if (!beat) return pass(beat);
   Status beaten = beat->bind(1, id_)
@@ -124,7 +124,7 @@ Status FileMembership::write(bool owner, std::int64_t generation, std::chrono::m
       .run();
 }
 
-Result<std::optional<Member>> FileMembership::read_owner() {
+Result<std::optional<Member>> SqliteMembership::read_owner() {
   auto read = connection_.statement(query::kOwner);
   if (!read) return pass(read);
   auto row = read->step();
@@ -133,7 +133,7 @@ Result<std::optional<Member>> FileMembership::read_owner() {
   return std::optional<Member>(member_of(*read));
 }
 
-Result<bool> FileMembership::vacant() {
+Result<bool> SqliteMembership::vacant() {
   auto owner = read_owner();
   if (!owner) return pass(owner);
   if (*owner && (*owner)->id == id_) return true;
@@ -144,7 +144,7 @@ Result<bool> FileMembership::vacant() {
   return vacant;
 }
 
-Status FileMembership::leave() {
+Status SqliteMembership::leave() {
   // Also when nothing can be written: whoever gets the lock then finds our name in it, and need not wait for the lease.
   claimed_ = false;
   lock_.release();

@@ -3,13 +3,14 @@
 #pragma once
 
 #include <optional>
+#include <outbox/event.hpp>
 #include <string>
 #include <utility>
 
 #include "base/process.hpp"
+#include "store/membership.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/sqlite/owner_lock.hpp"
-#include "store/store.hpp"
 
 namespace outbox::store::sqlite {
 
@@ -29,14 +30,14 @@ struct Member {
 /// The lease has run out, or the process is certainly gone.
 [[nodiscard]] bool is_dead(const Member& member, const ProcessIdentity& self, std::int64_t now_us);
 
-class FileMembership final : public Membership {
+class SqliteMembership final : public Membership {
  public:
-  FileMembership(Connection connection, std::string relay_name, const EventId& relay);
-  FileMembership(const FileMembership&) = delete;
-  FileMembership& operator=(const FileMembership&) = delete;
-  FileMembership(FileMembership&&) = delete;
-  FileMembership& operator=(FileMembership&&) = delete;
-  ~FileMembership() override = default;
+  SqliteMembership(Connection connection, std::string relay_name, const EventId& relay);
+  SqliteMembership(const SqliteMembership&) = delete;
+  SqliteMembership& operator=(const SqliteMembership&) = delete;
+  SqliteMembership(SqliteMembership&&) = delete;
+  SqliteMembership& operator=(SqliteMembership&&) = delete;
+  ~SqliteMembership() override = default;
 
   [[nodiscard]] Result<Standing> keep(std::chrono::milliseconds lease) override;
   [[nodiscard]] Result<bool> vacant() override;

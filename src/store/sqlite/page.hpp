@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "store/log_reader.hpp"
 #include "store/sqlite/statement.hpp"
-#include "store/store.hpp"
 
 namespace outbox::store::sqlite {
 

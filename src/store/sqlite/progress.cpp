@@ -7,7 +7,7 @@
 
 namespace outbox::store::sqlite {
 
-Result<std::vector<Strand>> SettlementLog::load(std::int32_t subscription) {
+Result<std::vector<Strand>> SqliteProgress::load(std::int32_t subscription) {
   auto cursor = connection_.statement(query::kNewestCursor);
   if (!cursor) return pass(cursor);
   cursor->bind(1, std::int64_t{subscription});
@@ -25,21 +25,21 @@ Result<std::vector<Strand>> SettlementLog::load(std::int32_t subscription) {
       .generation = cursor->integer(1)}};
 }
 
-Status SettlementLog::append(std::span<const Settlement> rows, Durability durability) {
-  if (rows.empty()) return {};
+Status SqliteProgress::append(const ProgressBatch& batch, Durability durability) {
+  if (batch.settlements.empty()) return {};
   if (Status status = set_durability(durability); !status) return status;
   auto transaction = WriteTransaction::begin(connection_);
   if (!transaction) return pass(transaction);
   if (Status status = check_outbox(); !status) return status;
   const std::int64_t at = wall_us();
-  for (const Settlement& row : rows) {
+  for (const Settlement& row : batch.settlements) {
     if (Status status = insert(row, at); !status) return status;
   }
   return transaction->commit();
 }
 
 /// In the transaction. Positions of tables that were dropped would skip events of those made anew.
-Status SettlementLog::check_outbox() {
+Status SqliteProgress::check_outbox() {
   auto now = identity_of(connection_);
   if (!now) return pass(now);
   if (*now == outbox_) return {};
@@ -52,7 +52,7 @@ Status SettlementLog::check_outbox() {
 }
 
 // PRAGMA synchronous counts from the next transaction on.
-Status SettlementLog::set_durability(Durability durability) {
+Status SqliteProgress::set_durability(Durability durability) {
   if (durability == set_) return {};
   const auto setting = durability == Durability::flushed ? query::kSyncFull : query::kSyncNormal;
   if (Status status = connection_.run(setting); !status) return status;
@@ -60,7 +60,7 @@ Status SettlementLog::set_durability(Durability durability) {
   return {};
 }
 
-Status SettlementLog::insert(const Settlement& row, std::int64_t at) {
+Status SqliteProgress::insert(const Settlement& row, std::int64_t at) {
   if (!row.position) return fail(Errc::invalid_argument, "sqlite: a settlement without a position");
   auto insert = connection_.statement(query::kAppendSettlement);
   if (!insert) return pass(insert);

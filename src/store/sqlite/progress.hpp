@@ -4,20 +4,20 @@
 #include <string>
 #include <utility>
 
+#include "store/progress.hpp"
 #include "store/sqlite/connection.hpp"
-#include "store/store.hpp"
 
 namespace outbox::store::sqlite {
 
 /// Open the connection with Sync::normal: what power loss takes back is delivered again.
-class SettlementLog final : public Progress {
+class SqliteProgress final : public Progress {
  public:
   /// `outbox`: the identity of the one whose cursors it writes.
-  SettlementLog(Connection connection, std::string outbox)
+  SqliteProgress(Connection connection, std::string outbox)
       : connection_(std::move(connection)), outbox_(std::move(outbox)) {}
 
   [[nodiscard]] Result<std::vector<Strand>> load(std::int32_t subscription) override;
-  [[nodiscard]] Status append(std::span<const Settlement> rows, Durability durability) override;
+  [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override;
   [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }
 
  private:

@@ -156,8 +156,8 @@ constexpr std::string_view kStop =
     "/* stop subscription */ UPDATE outbox_subscription SET state = 'stopped', reason = ?3, stopped_seq = ?4,"
     " stopped_event = ?5, changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
     " WHERE id = ?1 AND ?2 = (SELECT generation FROM outbox_meta WHERE one = 1) RETURNING id";
-constexpr std::string_view kTell =
-    "/* tell trouble */ UPDATE outbox_subscription SET trouble = ?3, trouble_since = CASE WHEN ?3 = '' THEN ''"
+constexpr std::string_view kReportTrouble =
+    "/* report trouble */ UPDATE outbox_subscription SET trouble = ?3, trouble_since = CASE WHEN ?3 = '' THEN ''"
     " WHEN trouble = '' THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now') ELSE trouble_since END"
     " WHERE id = ?1 AND ?2 = (SELECT generation FROM outbox_meta WHERE one = 1)";
 

@@ -66,6 +66,6 @@ extern const std::string_view kFirstSettlement;
 extern const std::string_view kPause;
 extern const std::string_view kResume;
 extern const std::string_view kStop;
-extern const std::string_view kTell;
+extern const std::string_view kReportTrouble;
 
 }  // namespace outbox::store::sqlite::query

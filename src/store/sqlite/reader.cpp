@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "store/common/request.hpp"
 #include "store/sqlite/page.hpp"
 #include "store/sqlite/queries.hpp"
 
@@ -17,20 +18,21 @@ Status check_cursor(const Cursor& cursor) {
 
 }  // namespace
 
-Status Reader::begin(std::span<const Cursor> cursors) {
+Status SqliteReader::begin(std::span<const Cursor> cursors) {
   for (const Cursor& cursor : cursors) {
     if (Status status = check_cursor(cursor); !status) return status;
   }
   return {};
 }
 
-Status Reader::start(const PageRequest& request) {
+Status SqliteReader::start(const PageRequest& request) {
+  if (Status status = check_request(request); !status) return status;
   if (Status status = check_cursor(request.cursor); !status) return status;
   request_ = request;
   return {};
 }
 
-Result<Page> Reader::finish() {
+Result<Page> SqliteReader::finish() {
   Page page;
   page.pair = pair_;
   page.from = request_.cursor.position;
@@ -42,7 +44,7 @@ Result<Page> Reader::finish() {
 }
 
 // The statement, and with it the read transaction, ends here: an open one would keep the WAL from being reset.
-Status Reader::fill(Page& page) {
+Status SqliteReader::fill(Page& page) {
   auto rows = connection_.statement(query::kReadPage);
   if (!rows) return pass(rows);
   rows->bind(1, page.from).bind(2, static_cast<std::int64_t>(request_.rows));
@@ -65,6 +67,6 @@ Status Reader::fill(Page& page) {
   return {};
 }
 
-Status Reader::wait_durable() { return durable_.wait(connection_); }
+Status SqliteReader::wait_durable() { return durable_.wait(connection_); }
 
 }  // namespace outbox::store::sqlite

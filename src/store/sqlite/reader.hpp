@@ -3,15 +3,15 @@
 
 #include <memory>
 
+#include "store/log_reader.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/sqlite/durable.hpp"
-#include "store/store.hpp"
 
 namespace outbox::store::sqlite {
 
-class Reader final : public LogReader {
+class SqliteReader final : public LogReader {
  public:
-  explicit Reader(Connection connection) : connection_(std::move(connection)) {}
+  explicit SqliteReader(Connection connection) : connection_(std::move(connection)) {}
 
   [[nodiscard]] Status begin(std::span<const Cursor> cursors) override;
   [[nodiscard]] Status start(const PageRequest& request) override;

@@ -60,33 +60,33 @@ class SqliteStore final : public Store {
     return check_log(*connection, path_);
   }
 
-  Result<std::unique_ptr<LogReader>> reader() override { return make<LogReader, Reader>({}); }
+  Result<std::unique_ptr<LogReader>> reader() override { return make<LogReader, SqliteReader>({}); }
   Result<std::unique_ptr<Progress>> progress() override {
     auto connection = connect({.sync = Sync::normal, .busy_timeout = kRelayPatience});
     if (!connection) return pass(connection);
     auto outbox = identity_of(*connection);
     if (!outbox) return pass(outbox);
     return std::unique_ptr<Progress>(
-        std::make_unique<SettlementLog>(std::move(*connection), std::move(*outbox)));
+        std::make_unique<SqliteProgress>(std::move(*connection), std::move(*outbox)));
   }
-  Result<std::unique_ptr<Catalog>> catalog() override { return make<Catalog, FileCatalog>({}); }
-  Result<std::unique_ptr<Writer>> writer() override { return make<Writer, FileWriter>({}); }
+  Result<std::unique_ptr<Catalog>> catalog() override { return make<Catalog, SqliteCatalog>({}); }
+  Result<std::unique_ptr<Writer>> writer() override { return make<Writer, SqliteWriter>({}); }
 
   Result<std::unique_ptr<Membership>> membership(std::string relay_name,
                                                  const EventId& relay) override {
     warn_of_wal_reset_bug();
-    return make<Membership, FileMembership>({.busy_timeout = kRelayPatience}, std::move(relay_name),
-                                            relay);
+    return make<Membership, SqliteMembership>({.busy_timeout = kRelayPatience},
+                                              std::move(relay_name), relay);
   }
 
   Result<std::unique_ptr<Maintenance>> maintenance() override {
-    return make<Maintenance, Checkpoints>({}, sqlite3_libversion_number());
+    return make<Maintenance, SqliteMaintenance>({}, sqlite3_libversion_number());
   }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
     auto connection = connect();
     if (!connection) return pass(connection);
-    auto wakeup = CommitWakeup::create(std::move(*connection), armed);
+    auto wakeup = SqliteWakeup::create(std::move(*connection), armed);
     if (!wakeup) return pass(wakeup);
     return std::unique_ptr<Wakeup>(std::move(*wakeup));
   }

@@ -26,21 +26,21 @@ constexpr auto kLook = 5ms;
 
 }  // namespace
 
-Result<std::unique_ptr<CommitWakeup>> CommitWakeup::create(Connection connection, bool armed) {
+Result<std::unique_ptr<SqliteWakeup>> SqliteWakeup::create(Connection connection, bool armed) {
   const int event_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (event_fd < 0) {
     return fail(Errc::unavailable, "eventfd: " + std::generic_category().message(errno),
                 "raise the limit of open files");
   }
-  return std::unique_ptr<CommitWakeup>(new CommitWakeup(std::move(connection), armed, event_fd));
+  return std::unique_ptr<SqliteWakeup>(new SqliteWakeup(std::move(connection), armed, event_fd));
 }
 
-CommitWakeup::CommitWakeup(Connection connection, bool armed, int event_fd)
+SqliteWakeup::SqliteWakeup(Connection connection, bool armed, int event_fd)
     : connection_(std::move(connection)), armed_(armed), event_fd_(event_fd) {}
 
-CommitWakeup::~CommitWakeup() { ::close(event_fd_); }
+SqliteWakeup::~SqliteWakeup() { ::close(event_fd_); }
 
-Result<bool> CommitWakeup::arm() {
+Result<bool> SqliteWakeup::arm() {
   if (!armed_) return false;
   // Looking opens the WAL, so that there is a file to watch.
   auto newest = connection_.integer(query::kNewestSeq);
@@ -55,7 +55,7 @@ Result<bool> CommitWakeup::arm() {
   return true;
 }
 
-Result<Wakeup::Wake> CommitWakeup::wait(Duration longest) {
+Result<Wakeup::Wake> SqliteWakeup::wait(Duration longest) {
   const TimePoint deadline =
       std::chrono::steady_clock::now() + std::chrono::duration_cast<TimePoint::duration>(longest);
   while (true) {
@@ -69,14 +69,14 @@ Result<Wakeup::Wake> CommitWakeup::wait(Duration longest) {
   }
 }
 
-void CommitWakeup::interrupt() noexcept {
+void SqliteWakeup::interrupt() noexcept {
   const std::uint64_t one = 1;
   // Fails only when it is already signalled to the brim.
   (void)!::write(event_fd_, &one, sizeof one);
 }
 
 // Settlements and heartbeats commit too: only a new event wakes.
-Result<bool> CommitWakeup::has_new_event() {
+Result<bool> SqliteWakeup::has_new_event() {
   auto version = connection_.integer(query::kDataVersion);
   if (!version) return pass(version);
   if (data_version_ == *version) return false;
@@ -86,7 +86,7 @@ Result<bool> CommitWakeup::has_new_event() {
   return *newest > newest_;
 }
 
-CommitWakeup::TimePoint CommitWakeup::next_look(TimePoint now) const {
+SqliteWakeup::TimePoint SqliteWakeup::next_look(TimePoint now) const {
   const auto quiet = now - written_at_;
   const bool told = watch_ && watch_->works();
   if (told && quiet < kSharp) return now + kSharpLook;
@@ -94,7 +94,7 @@ CommitWakeup::TimePoint CommitWakeup::next_look(TimePoint now) const {
   return TimePoint::max();
 }
 
-bool CommitWakeup::sleep_until(TimePoint until) {
+bool SqliteWakeup::sleep_until(TimePoint until) {
   const auto left = std::max(until - std::chrono::steady_clock::now(), TimePoint::duration::zero());
   const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
   const timespec timeout{.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000),

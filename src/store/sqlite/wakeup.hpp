@@ -10,19 +10,19 @@
 
 #include "store/sqlite/connection.hpp"
 #include "store/sqlite/wal_watch.hpp"
-#include "store/store.hpp"
+#include "store/wakeup.hpp"
 
 namespace outbox::store::sqlite {
 
-class CommitWakeup final : public Wakeup {
+class SqliteWakeup final : public Wakeup {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<CommitWakeup>> create(Connection connection,
+  [[nodiscard]] static Result<std::unique_ptr<SqliteWakeup>> create(Connection connection,
                                                                     bool armed);
-  CommitWakeup(const CommitWakeup&) = delete;
-  CommitWakeup& operator=(const CommitWakeup&) = delete;
-  CommitWakeup(CommitWakeup&&) = delete;
-  CommitWakeup& operator=(CommitWakeup&&) = delete;
-  ~CommitWakeup() override;
+  SqliteWakeup(const SqliteWakeup&) = delete;
+  SqliteWakeup& operator=(const SqliteWakeup&) = delete;
+  SqliteWakeup(SqliteWakeup&&) = delete;
+  SqliteWakeup& operator=(SqliteWakeup&&) = delete;
+  ~SqliteWakeup() override;
 
   [[nodiscard]] Result<bool> arm() override;
   [[nodiscard]] Status disarm() override { return {}; }
@@ -33,7 +33,7 @@ class CommitWakeup final : public Wakeup {
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  CommitWakeup(Connection connection, bool armed, int event_fd);
+  SqliteWakeup(Connection connection, bool armed, int event_fd);
   [[nodiscard]] Result<bool> has_new_event();
   [[nodiscard]] TimePoint next_look(TimePoint now) const;
   /// True: interrupted.

@@ -15,7 +15,7 @@ constexpr std::uint64_t kLookEvery = 64;  ///< In transactions; a look is one st
 
 }  // namespace
 
-Result<std::vector<EventId>> FileWriter::write(std::span<const Event> events) {
+Result<std::vector<EventId>> SqliteWriter::write(std::span<const Event> events) {
   if (Status status = validate_all(events, {}); !status) return pass(status);
   auto transaction = WriteTransaction::begin(connection_);
   if (!transaction) return pass(transaction);
@@ -33,7 +33,7 @@ Result<std::vector<EventId>> FileWriter::write(std::span<const Event> events) {
 
 // Programs that write through the command line alone would let the WAL grow without end. The first write looks, too: it
 // may be the only one of its process.
-Status FileWriter::keep_wal_small() {
+Status SqliteWriter::keep_wal_small() {
   if (writes_++ % kLookEvery != 0 || wal_bytes(connection_.file()) < kLargeWal) return {};
   // The last to close the file is alone with it; only then is the WAL emptied.
   connection_.checkpoint_on_close();

@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "store/sqlite/connection.hpp"
-#include "store/store.hpp"
+#include "store/writer.hpp"
 
 namespace outbox::store::sqlite {
 
-class FileWriter final : public Writer {
+class SqliteWriter final : public Writer {
  public:
-  explicit FileWriter(Connection connection) : connection_(std::move(connection)) {}
+  explicit SqliteWriter(Connection connection) : connection_(std::move(connection)) {}
 
   [[nodiscard]] Result<std::vector<EventId>> write(std::span<const Event> events) override;
 

@@ -42,14 +42,14 @@ TEST_P(OwnershipSuite, the_first_owns_and_the_second_waits) {
   auto first = join("first");
   auto second = join("second");
   const auto owner = keep(*first, kLong);
-  EXPECT_TRUE(owner.owner);
+  EXPECT_TRUE(owner.owns());
   EXPECT_GE(owner.generation, 1);
   const auto waiting = keep(*second, kLong);
-  EXPECT_FALSE(waiting.owner);
+  EXPECT_FALSE(waiting.owns());
   EXPECT_THAT(waiting.other, ::testing::HasSubstr("first"));
   EXPECT_FALSE(vacant(*second));
   const auto again = keep(*first, kLong);
-  EXPECT_TRUE(again.owner);
+  EXPECT_TRUE(again.owns());
   EXPECT_EQ(again.generation, owner.generation);
 }
 
@@ -57,11 +57,11 @@ TEST_P(OwnershipSuite, the_second_takes_over_what_was_given_back) {
   auto first = join("first");
   auto second = join("second");
   const auto before = keep(*first, kLong);
-  EXPECT_FALSE(keep(*second, kLong).owner);
+  EXPECT_FALSE(keep(*second, kLong).owns());
   ASSERT_TRUE(ok(first->leave()));
   EXPECT_TRUE(vacant(*second));
   const auto after = keep(*second, kLong);
-  EXPECT_TRUE(after.owner);
+  EXPECT_TRUE(after.owns());
   EXPECT_GT(after.generation, before.generation);
 }
 
@@ -70,7 +70,7 @@ TEST_P(OwnershipSuite, the_generation_grows_through_an_empty_time) {
   for (int i = 0; i < 3; ++i) {
     auto relay = join("relay");
     const auto standing = keep(*relay, kLong);
-    ASSERT_TRUE(standing.owner);
+    ASSERT_TRUE(standing.owns());
     EXPECT_GT(standing.generation, generation);
     generation = standing.generation;
     ASSERT_TRUE(ok(relay->leave()));
@@ -82,19 +82,19 @@ TEST_P(OwnershipSuite, the_second_takes_over_when_the_lease_has_run_out) {
   auto second = join("second");
   const auto before = keep(*first, kShort);
   store::Membership::Standing standing;
-  EXPECT_TRUE(eventually([&] { return (standing = keep(*second, kLong)).owner; }));
+  EXPECT_TRUE(eventually([&] { return (standing = keep(*second, kLong)).owns(); }));
   EXPECT_GT(standing.generation, before.generation);
   const auto old = keep(*first, kLong);
-  EXPECT_FALSE(old.owner);
+  EXPECT_FALSE(old.owns());
   EXPECT_THAT(old.other, ::testing::HasSubstr("second"));
 }
 
 TEST_P(OwnershipSuite, the_second_takes_over_when_the_owner_vanished) {
   auto first = join("first");
   auto second = join("second");
-  ASSERT_TRUE(keep(*first, kShort).owner);
+  ASSERT_TRUE(keep(*first, kShort).owns());
   first.reset();
-  EXPECT_TRUE(eventually([&] { return keep(*second, kLong).owner; }));
+  EXPECT_TRUE(eventually([&] { return keep(*second, kLong).owns(); }));
 }
 
 TEST_P(OwnershipSuite, a_claim_keeps_the_cursor_and_old_rows_lose) {
@@ -107,24 +107,27 @@ TEST_P(OwnershipSuite, a_claim_keeps_the_cursor_and_old_rows_lose) {
   auto progress = store_->progress();
   ASSERT_TRUE(ok(progress));
   const auto settled = settlement_of(row, done, old.generation);
-  ASSERT_TRUE(ok((*progress)->append(std::span(&settled, 1), store::Durability::flushed)));
+  ASSERT_TRUE(
+      ok((*progress)->append({.settlements = std::span(&settled, 1)}, store::Durability::flushed)));
 
   ASSERT_TRUE(ok(first->leave()));
   auto second = join("second");
   const auto current = keep(*second, kLong);
-  ASSERT_TRUE(current.owner);
+  ASSERT_TRUE(current.owns());
   EXPECT_EQ(load(row.id).cursor, after(done));
   EXPECT_EQ(load(row.id).generation, current.generation);
 
   // The first wakes up late and settles what it had in flight.
   const auto late = settlement_of(row, drive.next(), old.generation);
-  ASSERT_TRUE(ok((*progress)->append(std::span(&late, 1), store::Durability::eventual)));
+  ASSERT_TRUE(
+      ok((*progress)->append({.settlements = std::span(&late, 1)}, store::Durability::eventual)));
   EXPECT_EQ(load(row.id).cursor, after(done));
 
   LogDrive next(*store_, load(row.id).cursor, 3);
   const auto page = next.next();
   const auto valid = settlement_of(row, page, current.generation);
-  ASSERT_TRUE(ok((*progress)->append(std::span(&valid, 1), store::Durability::eventual)));
+  ASSERT_TRUE(
+      ok((*progress)->append({.settlements = std::span(&valid, 1)}, store::Durability::eventual)));
   EXPECT_EQ(load(row.id).cursor, after(page));
 }
 
@@ -137,17 +140,19 @@ TEST_P(OwnershipSuite, totals_count_what_the_ledger_counts) {
   ASSERT_TRUE(ok(progress));
   LogDrive drive(*store_, load(row.id).cursor, 2);
   auto settled = settlement_of(row, drive.next(), old.generation);
-  ASSERT_TRUE(ok((*progress)->append(std::span(&settled, 1), store::Durability::flushed)));
+  ASSERT_TRUE(
+      ok((*progress)->append({.settlements = std::span(&settled, 1)}, store::Durability::flushed)));
   ASSERT_TRUE(ok(first->leave()));
   auto second = join("second");
   const auto current = keep(*second, kLong);
-  ASSERT_TRUE(current.owner);
+  ASSERT_TRUE(current.owns());
   EXPECT_EQ(totals(row).acked, 2);
 
   // What the first settles late is delivered, and counted, by the second.
   auto late = settlement_of(row, drive.next(), old.generation);
   late.filtered.add(7);
-  ASSERT_TRUE(ok((*progress)->append(std::span(&late, 1), store::Durability::eventual)));
+  ASSERT_TRUE(
+      ok((*progress)->append({.settlements = std::span(&late, 1)}, store::Durability::eventual)));
   EXPECT_EQ(totals(row).acked, 2);
   EXPECT_EQ(totals(row).filtered, 0);
 
@@ -155,7 +160,7 @@ TEST_P(OwnershipSuite, totals_count_what_the_ledger_counts) {
   std::vector<store::Settlement> rows;
   for (int i = 0; i < 2; ++i) rows.push_back(settlement_of(row, next.next(), current.generation));
   rows.back().filtered.add(7);
-  ASSERT_TRUE(ok((*progress)->append(rows, store::Durability::eventual)));
+  ASSERT_TRUE(ok((*progress)->append({.settlements = rows}, store::Durability::eventual)));
   EXPECT_EQ(totals(row).acked, 8);
   EXPECT_EQ(totals(row).filtered, 1);
   EXPECT_NE(totals(row).last_settled_at, "");
@@ -171,7 +176,8 @@ TEST_P(OwnershipSuite, a_subscription_made_under_an_owner_is_settled_by_it) {
   const auto settled = settlement_of(row, page, standing.generation);
   auto progress = store_->progress();
   ASSERT_TRUE(ok(progress));
-  ASSERT_TRUE(ok((*progress)->append(std::span(&settled, 1), store::Durability::eventual)));
+  ASSERT_TRUE(ok(
+      (*progress)->append({.settlements = std::span(&settled, 1)}, store::Durability::eventual)));
   EXPECT_EQ(load(row.id).cursor, after(page));
 }
 

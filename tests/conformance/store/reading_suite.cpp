@@ -36,6 +36,18 @@ TEST_P(ReadingSuite, pages_hold_exactly_what_was_written_in_order) {
   }
 }
 
+TEST_P(ReadingSuite, a_page_of_some_lanes_only_is_refused) {
+  const auto row = subscribe(make_spec("mails"));
+  const auto reader = store_->reader().value();
+  const store::Cursor cursor = load(row.id).cursor;
+  ASSERT_TRUE(ok(reader->begin(std::span(&cursor, 1))));
+  const Status refused = reader->start({.lanes = 1, .cursor = cursor});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::unsupported);
+  ASSERT_TRUE(ok(reader->start({.cursor = cursor})));
+  EXPECT_TRUE(ok(reader->finish()));
+}
+
 TEST_P(ReadingSuite, a_page_is_bounded_by_rows) {
   const auto row = subscribe(make_spec("mails"));
   write(make_events(10));
@@ -114,7 +126,8 @@ TEST_P(ReadingSuite, goes_on_from_a_cursor_in_the_middle_of_a_page) {
     auto progress = store_->progress();
     ASSERT_TRUE(ok(progress));
     const auto settlement = settlement_of(row, page, 0);
-    ASSERT_TRUE(ok((*progress)->append(std::span(&settlement, 1), store::Durability::flushed)));
+    ASSERT_TRUE(ok((*progress)->append({.settlements = std::span(&settlement, 1)},
+                                       store::Durability::flushed)));
   }
   write(make_events(2, "b"));
   EXPECT_EQ(load(row.id).cursor, middle);

@@ -105,11 +105,13 @@ TEST_F(SqliteDurable, a_flushed_settlement_is_synced_and_an_eventual_one_is_not)
   row.subscription = 1;
   row.position = 1;
   (void)take_syncs();
-  ASSERT_TRUE((*progress)->append(std::span(&row, 1), store::Durability::eventual));
+  ASSERT_TRUE(
+      (*progress)->append({.settlements = std::span(&row, 1)}, store::Durability::eventual));
   EXPECT_EQ(take_syncs().wal, 0);
-  ASSERT_TRUE((*progress)->append(std::span(&row, 1), store::Durability::flushed));
+  ASSERT_TRUE((*progress)->append({.settlements = std::span(&row, 1)}, store::Durability::flushed));
   EXPECT_EQ(take_syncs().wal, 1);
-  ASSERT_TRUE((*progress)->append(std::span(&row, 1), store::Durability::eventual));
+  ASSERT_TRUE(
+      (*progress)->append({.settlements = std::span(&row, 1)}, store::Durability::eventual));
   EXPECT_EQ(take_syncs().wal, 0);
 }
 

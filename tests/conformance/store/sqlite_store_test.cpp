@@ -246,7 +246,8 @@ TEST_F(SqliteStore, the_relay_never_checkpoints_with_a_version_that_must_not) {
   store::Settlement row;
   row.position = 1;
   for (int i = 0; i < 10; ++i) {
-    ASSERT_TRUE(ok((*progress)->append(std::span(&row, 1), store::Durability::eventual)));
+    ASSERT_TRUE(
+        ok((*progress)->append({.settlements = std::span(&row, 1)}, store::Durability::eventual)));
   }
   ASSERT_TRUE(ok((*maintenance)->run()));
   if (!store::sqlite::has_wal_reset_bug(sqlite3_libversion_number()))
@@ -295,7 +296,7 @@ TEST_F(SqliteStore, a_relay_that_cannot_write_does_not_keep_the_lock_file) {
   other.run("ROLLBACK");
   auto standing = (*membership)->keep(kLong);
   ASSERT_TRUE(ok(standing));
-  EXPECT_TRUE(standing->owner);
+  EXPECT_TRUE(standing->owns());
 }
 
 TEST_F(SqliteStore, a_heartbeat_writes_one_page) {
@@ -326,7 +327,8 @@ TEST_F(SqliteStore, a_position_of_tables_that_were_dropped_is_not_written_into_t
   ASSERT_TRUE(ok(progress));
   store::Settlement row{.subscription = 1, .generation = 1, .s1 = "-", .s2 = "-"};
   row.position = 1000;
-  ASSERT_TRUE(ok((*progress)->append(std::span(&row, 1), store::Durability::flushed)));
+  ASSERT_TRUE(
+      ok((*progress)->append({.settlements = std::span(&row, 1)}, store::Durability::flushed)));
   Application application(database_.path());
   application.run("DROP VIEW outbox_new_event");
   for (const char* table : {"event", "subscription", "settlement", "relay", "meta", "migration"})
@@ -335,7 +337,8 @@ TEST_F(SqliteStore, a_position_of_tables_that_were_dropped_is_not_written_into_t
   ASSERT_TRUE(ok((*store->catalog())->apply(make_spec("mails"))));
   row.from_position = 1000;
   row.position = 2000;
-  const Status status = (*progress)->append(std::span(&row, 1), store::Durability::flushed);
+  const Status status =
+      (*progress)->append({.settlements = std::span(&row, 1)}, store::Durability::flushed);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().remedy, Remedy::reconnect) << status.error().text();
   EXPECT_EQ((*store->progress())->load(1)->front().cursor.position, 0);
@@ -348,7 +351,8 @@ TEST_F(SqliteStore, a_settlement_does_not_wake) {
   ASSERT_TRUE((*wakeup)->arm().value_or(false));
   store::Settlement row;
   row.position = 1;
-  ASSERT_TRUE(ok((*progress)->append(std::span(&row, 1), store::Durability::eventual)));
+  ASSERT_TRUE(
+      ok((*progress)->append({.settlements = std::span(&row, 1)}, store::Durability::eventual)));
   EXPECT_EQ((*wakeup)->wait(std::chrono::milliseconds(50)).value(), store::Wakeup::Wake::timeout);
 }
 
@@ -383,17 +387,17 @@ TEST_F(SqliteStore, a_killed_owner_is_replaced_at_once) {
   const pid_t child = start_child([&] {
     theirs = std::move(*store->membership("theirs"));
     auto standing = theirs->keep(kLong);
-    return standing && standing->owner;
+    return standing && standing->owns();
   });
   auto ours = std::move(*store->membership("ours"));
   auto standing = ours->keep(kLong);
   ASSERT_TRUE(ok(standing));
-  EXPECT_FALSE(standing->owner);
+  EXPECT_FALSE(standing->owns());
   EXPECT_THAT(standing->other, HasSubstr("theirs (pid " + std::to_string(child) + ")"));
   EXPECT_FALSE(ours->vacant().value());
   kill_child(child);
   EXPECT_TRUE(ours->vacant().value());
-  EXPECT_TRUE(ours->keep(kLong).value().owner);
+  EXPECT_TRUE(ours->keep(kLong).value().owns());
 }
 
 TEST_F(SqliteStore, an_owner_that_hangs_is_replaced_when_its_lease_has_run_out) {
@@ -402,30 +406,30 @@ TEST_F(SqliteStore, an_owner_that_hangs_is_replaced_when_its_lease_has_run_out) 
   const pid_t child = start_child([&] {
     theirs = std::move(*store->membership("theirs"));
     auto standing = theirs->keep(std::chrono::milliseconds(200));
-    return standing && standing->owner;
+    return standing && standing->owns();
   });
   ::kill(child, SIGSTOP);
   auto ours = std::move(*store->membership("ours"));
-  EXPECT_TRUE(eventually([&] { return ours->keep(kLong).value().owner; }));
-  EXPECT_TRUE(ours->keep(kLong).value().owner) << "the other one still holds the lock file";
+  EXPECT_TRUE(eventually([&] { return ours->keep(kLong).value().owns(); }));
+  EXPECT_TRUE(ours->keep(kLong).value().owns()) << "the other one still holds the lock file";
   kill_child(child);
-  EXPECT_TRUE(ours->keep(kLong).value().owner);
+  EXPECT_TRUE(ours->keep(kLong).value().owns());
 }
 
 TEST_F(SqliteStore, a_deleted_lock_file_does_not_make_two_owners) {
   auto store = migrated();
   auto first = std::move(*store->membership("first"));
   auto second = std::move(*store->membership("second"));
-  ASSERT_TRUE(first->keep(kLong).value().owner);
+  ASSERT_TRUE(first->keep(kLong).value().owns());
   const std::string lock = database_.path() + ".relay.lock";
   for (int i = 0; i < 3; ++i) {
     std::filesystem::remove(lock);
     EXPECT_FALSE(second->vacant().value());
-    EXPECT_FALSE(second->keep(kLong).value().owner);
-    EXPECT_TRUE(first->keep(kLong).value().owner);
+    EXPECT_FALSE(second->keep(kLong).value().owns());
+    EXPECT_TRUE(first->keep(kLong).value().owns());
   }
   ASSERT_TRUE(ok(first->leave()));
-  EXPECT_TRUE(second->keep(kLong).value().owner);
+  EXPECT_TRUE(second->keep(kLong).value().owns());
   EXPECT_TRUE(std::filesystem::exists(lock));
 }
 

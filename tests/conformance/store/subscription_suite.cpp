@@ -37,7 +37,8 @@ TEST_P(SubscriptionSuite, a_change_keeps_the_cursor) {
   auto progress = store_->progress();
   ASSERT_TRUE(ok(progress));
   const auto settlement = settlement_of(before, page, 0);
-  ASSERT_TRUE(ok((*progress)->append(std::span(&settlement, 1), store::Durability::flushed)));
+  ASSERT_TRUE(ok(
+      (*progress)->append({.settlements = std::span(&settlement, 1)}, store::Durability::flushed)));
   spec.event_types = {"Other*"};
   const auto changed = subscribe(spec);
   EXPECT_EQ(load(changed.id).cursor, after(page));
@@ -103,15 +104,15 @@ TEST_P(SubscriptionSuite, trouble_is_told_since_when_it_began_and_taken_back) {
   ASSERT_TRUE(ok(catalog));
   EXPECT_EQ(row_of("mails").trouble, "");
   EXPECT_EQ(row_of("mails").trouble_since, "");
-  ASSERT_TRUE(ok((*catalog)->tell(created.id, 0, "no broker answers")));
+  ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, 0, "no broker answers")));
   const auto first = row_of("mails");
   EXPECT_EQ(first.trouble, "no broker answers");
   EXPECT_THAT(first.trouble_since, ::testing::MatchesRegex("....-..-..T..:..:......Z"));
   EXPECT_EQ(first.state, store::SubscriptionState::active);
-  ASSERT_TRUE(ok((*catalog)->tell(created.id, 0, "wrong password")));
+  ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, 0, "wrong password")));
   EXPECT_EQ(row_of("mails").trouble, "wrong password");
   EXPECT_EQ(row_of("mails").trouble_since, first.trouble_since);
-  ASSERT_TRUE(ok((*catalog)->tell(created.id, 0, "")));
+  ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, 0, "")));
   EXPECT_EQ(row_of("mails").trouble, "");
   EXPECT_EQ(row_of("mails").trouble_since, "");
 }
@@ -124,15 +125,16 @@ TEST_P(SubscriptionSuite, what_a_relay_says_that_lost_its_lanes_does_not_count) 
   ASSERT_TRUE(ok(membership));
   auto standing = (*membership)->keep(std::chrono::seconds(60));
   ASSERT_TRUE(ok(standing));
-  ASSERT_TRUE(standing->owner);
+  ASSERT_TRUE(standing->owns());
   const EventId event = EventId::generate();
   for (const std::int64_t over : {standing->generation - 1, standing->generation + 1}) {
     EXPECT_FALSE((*catalog)->stop(created.id, over, "rejected", 17, event).value_or(true));
-    ASSERT_TRUE(ok((*catalog)->tell(created.id, over, "no broker answers")));
+    ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, over, "no broker answers")));
     EXPECT_EQ(row_of("mails").state, store::SubscriptionState::active);
     EXPECT_EQ(row_of("mails").trouble, "");
   }
-  ASSERT_TRUE(ok((*catalog)->tell(created.id, standing->generation, "no broker answers")));
+  ASSERT_TRUE(
+      ok((*catalog)->report_trouble(created.id, standing->generation, "no broker answers")));
   EXPECT_EQ(row_of("mails").trouble, "no broker answers");
   EXPECT_TRUE(
       (*catalog)->stop(created.id, standing->generation, "rejected", 17, event).value_or(false));
@@ -185,7 +187,8 @@ TEST_P(SubscriptionSuite, counts_what_is_pending_and_done) {
   ASSERT_TRUE(ok(counts));
   ASSERT_TRUE(ok((*catalog)->add_totals(*counts)));
   EXPECT_EQ(counts->last_settled_at, "") << "nothing was settled yet";
-  ASSERT_TRUE(ok((*progress)->append(std::span(&settlement, 1), store::Durability::eventual)));
+  ASSERT_TRUE(ok((*progress)->append({.settlements = std::span(&settlement, 1)},
+                                     store::Durability::eventual)));
 
   counts = (*catalog)->progress(row, 100);
   ASSERT_TRUE(ok(counts));
@@ -211,7 +214,8 @@ TEST_P(SubscriptionSuite, counts_what_is_pending_and_done) {
   LogDrive rest(*store_, load(row.id).cursor);
   const auto last = rest.next();
   const auto settled = settlement_of(row, last, 0);
-  ASSERT_TRUE(ok((*progress)->append(std::span(&settled, 1), store::Durability::flushed)));
+  ASSERT_TRUE(
+      ok((*progress)->append({.settlements = std::span(&settled, 1)}, store::Durability::flushed)));
   counts = (*catalog)->progress(row, 100);
   ASSERT_TRUE(ok(counts));
   ASSERT_TRUE(ok((*catalog)->add_totals(*counts)));

@@ -45,7 +45,8 @@ class PostgresCatalog : public PostgresTest {
     row.bound = 11;
     row.acked = {.count = 3, .hash = 1};
     row.filtered = {.count = 2, .hash = 1};
-    ASSERT_TRUE(ok((*progress)->append(std::span(&row, 1), store::Durability::eventual)));
+    ASSERT_TRUE(
+        ok((*progress)->append({.settlements = std::span(&row, 1)}, store::Durability::eventual)));
   }
 
   std::unique_ptr<store::Catalog> catalog_;
@@ -221,10 +222,10 @@ TEST_F(PostgresCatalog, telling_trouble_does_not_wait_for_a_person_who_holds_the
   (void)person.exec("BEGIN");
   (void)person.exec("UPDATE outbox.subscription SET reason = 'looking' WHERE name = 'mails'");
   // The relay's keeper would hang here until the transaction is over.
-  ASSERT_TRUE(ok(catalog_->tell(id, 0, "no broker answers")));
+  ASSERT_TRUE(ok(catalog_->report_trouble(id, 0, "no broker answers")));
   EXPECT_EQ(catalog_->subscriptions()->front().trouble, "");
   (void)person.exec("COMMIT");
-  ASSERT_TRUE(ok(catalog_->tell(id, 0, "no broker answers")));
+  ASSERT_TRUE(ok(catalog_->report_trouble(id, 0, "no broker answers")));
   EXPECT_EQ(catalog_->subscriptions()->front().trouble, "no broker answers");
 }
 

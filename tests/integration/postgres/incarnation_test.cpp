@@ -124,9 +124,11 @@ TEST_F(PostgresIncarnation, what_was_read_before_a_crash_is_not_settled_after_it
   row.config_version = 1;
   row.s1 = "3:3:";
   row.s2 = database_->connect().value("SELECT pg_current_snapshot()");
-  EXPECT_TRUE(ok((*progress)->append(std::span(&row, 1), store::Durability::flushed)));
+  EXPECT_TRUE(
+      ok((*progress)->append({.settlements = std::span(&row, 1)}, store::Durability::flushed)));
   crash();
-  const Status refused = (*progress)->append(std::span(&row, 1), store::Durability::flushed);
+  const Status refused =
+      (*progress)->append({.settlements = std::span(&row, 1)}, store::Durability::flushed);
   expect_other_incarnation(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("not the server that was read from"));
 }

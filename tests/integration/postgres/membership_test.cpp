@@ -45,12 +45,12 @@ class PostgresMembership : public PostgresTest {
 TEST_F(PostgresMembership, the_first_owns_and_the_second_waits) {
   const auto first = member("first");
   const auto second = member("second");
-  EXPECT_TRUE(keep(*first).owner);
+  EXPECT_TRUE(keep(*first).owns());
   const auto standing = keep(*second);
-  EXPECT_FALSE(standing.owner);
+  EXPECT_FALSE(standing.owns());
   EXPECT_EQ(standing.other, "first");
   EXPECT_FALSE(second->vacant().value());
-  EXPECT_TRUE(keep(*first).owner);
+  EXPECT_TRUE(keep(*first).owns());
   EXPECT_EQ(
       value(
           "SELECT count(*) FROM outbox.lane WHERE owner = (SELECT id FROM outbox.relay WHERE name = 'first')"),
@@ -68,7 +68,7 @@ TEST_F(PostgresMembership, a_dead_owner_is_replaced_although_the_servers_clock_w
   EXPECT_FALSE(row_of("first").alive);
   EXPECT_TRUE(eventually([&] { return second->vacant().value(); }, seconds(60)));
   const auto after = keep(*second);
-  EXPECT_TRUE(after.owner);
+  EXPECT_TRUE(after.owns());
   EXPECT_GT(after.generation, before.generation);
 }
 
@@ -80,8 +80,8 @@ TEST_F(PostgresMembership, an_owner_that_renews_is_alive_although_the_servers_cl
   EXPECT_FALSE(second->vacant().value());
   const auto until = std::chrono::steady_clock::now() + seconds(1);
   while (std::chrono::steady_clock::now() < until) {
-    EXPECT_TRUE(keep(*first, milliseconds(60'000)).owner);
-    EXPECT_FALSE(keep(*second, milliseconds(60'000)).owner);
+    EXPECT_TRUE(keep(*first, milliseconds(60'000)).owns());
+    EXPECT_FALSE(keep(*second, milliseconds(60'000)).owns());
   }
 }
 
@@ -93,20 +93,20 @@ TEST_F(PostgresMembership, a_lease_that_has_passed_is_taken_over_and_the_old_own
   let_lease_pass();
   EXPECT_TRUE(second->vacant().value());
   const auto after = keep(*second);
-  EXPECT_TRUE(after.owner);
+  EXPECT_TRUE(after.owns());
   EXPECT_GT(after.generation, before.generation);
   const auto told = keep(*first);
-  EXPECT_FALSE(told.owner);
+  EXPECT_FALSE(told.owns());
   EXPECT_EQ(told.other, "second");
 }
 
 TEST_F(PostgresMembership, a_heartbeat_before_the_takeover_saves_the_owner) {
   const auto first = member("first");
   const auto second = member("second");
-  ASSERT_TRUE(keep(*first).owner);
+  ASSERT_TRUE(keep(*first).owns());
   let_lease_pass();
-  EXPECT_TRUE(keep(*first).owner);
-  EXPECT_FALSE(keep(*second).owner);
+  EXPECT_TRUE(keep(*first).owns());
+  EXPECT_FALSE(keep(*second).owns());
 }
 
 // By its estimated cost the server would compile it first, and nobody delivers meanwhile.
@@ -119,7 +119,7 @@ TEST_F(PostgresMembership, a_claim_is_neither_compiled_nor_planned_by_statistics
       "CREATE TRIGGER look BEFORE INSERT ON outbox.settlement FOR EACH ROW EXECUTE FUNCTION look();"
       "GRANT INSERT ON seen TO PUBLIC");
   const auto member = this->member("first");
-  EXPECT_TRUE(keep(*member).owner);
+  EXPECT_TRUE(keep(*member).owns());
   EXPECT_EQ(value("SELECT string_agg(jit || ' ' || seqscan, ',') FROM seen"), "off off");
 }
 
@@ -127,11 +127,11 @@ TEST_F(PostgresMembership, given_back_is_free_at_once) {
   const auto first = member("first");
   const auto second = member("second");
   const auto before = keep(*first);
-  EXPECT_FALSE(keep(*second).owner);
+  EXPECT_FALSE(keep(*second).owns());
   ASSERT_TRUE(ok(first->leave()));
   EXPECT_TRUE(second->vacant().value());
   const auto after = keep(*second);
-  EXPECT_TRUE(after.owner);
+  EXPECT_TRUE(after.owns());
   EXPECT_EQ(after.generation, before.generation + 1);
   EXPECT_EQ(value("SELECT string_agg(name, ',') FROM outbox.relay"), "second");
   EXPECT_TRUE(ok(first->leave()));
@@ -140,7 +140,7 @@ TEST_F(PostgresMembership, given_back_is_free_at_once) {
 TEST_F(PostgresMembership, an_owner_whose_process_is_gone_is_replaced_at_once) {
   const auto first = member("first");
   const auto second = member("second");
-  ASSERT_TRUE(keep(*first).owner);
+  ASSERT_TRUE(keep(*first).owns());
   EXPECT_FALSE(second->vacant().value());
   ChildProcess child({.command = {"/bin/sleep", "1000"}});
   (void)connect().exec("UPDATE outbox.relay SET pid = " + std::to_string(child.pid()) +
@@ -148,17 +148,17 @@ TEST_F(PostgresMembership, an_owner_whose_process_is_gone_is_replaced_at_once) {
   EXPECT_FALSE(second->vacant().value());
   child.kill();
   EXPECT_TRUE(second->vacant().value());
-  EXPECT_TRUE(keep(*second).owner);
+  EXPECT_TRUE(keep(*second).owns());
 }
 
 TEST_F(PostgresMembership, of_a_process_elsewhere_only_the_lease_tells) {
   const auto first = member("first");
   const auto second = member("second");
-  ASSERT_TRUE(keep(*first).owner);
+  ASSERT_TRUE(keep(*first).owns());
   (void)connect().exec(
       "UPDATE outbox.relay SET pid = 1999999999, boot_id = 'another machine' WHERE name = 'first'");
   EXPECT_FALSE(second->vacant().value());
-  EXPECT_FALSE(keep(*second).owner);
+  EXPECT_FALSE(keep(*second).owns());
   (void)connect().exec("UPDATE outbox.relay SET boot_id = '" + this_process().boot_id +
                        "', pid_ns = 'another container' WHERE name = 'first'");
   EXPECT_FALSE(second->vacant().value());
@@ -166,7 +166,7 @@ TEST_F(PostgresMembership, of_a_process_elsewhere_only_the_lease_tells) {
 
 TEST_F(PostgresMembership, of_two_challengers_one_wins) {
   const auto first = member("first");
-  ASSERT_TRUE(keep(*first).owner);
+  ASSERT_TRUE(keep(*first).owns());
   let_lease_pass();
   std::vector<std::unique_ptr<store::Membership>> challengers;
   for (int i = 0; i < 6; ++i) challengers.push_back(member("challenger"));
@@ -174,7 +174,7 @@ TEST_F(PostgresMembership, of_two_challengers_one_wins) {
   {
     std::vector<std::jthread> threads;
     for (const auto& challenger : challengers) {
-      threads.emplace_back([&owners, &challenger] { owners += keep(*challenger).owner ? 1 : 0; });
+      threads.emplace_back([&owners, &challenger] { owners += keep(*challenger).owns() ? 1 : 0; });
     }
   }
   EXPECT_EQ(owners, 1);
@@ -184,15 +184,15 @@ TEST_F(PostgresMembership, of_two_challengers_one_wins) {
 TEST_F(PostgresMembership, a_challenger_that_holds_the_lanes_does_not_hold_up_the_others) {
   const auto first = member("first");
   const auto second = member("second");
-  ASSERT_TRUE(keep(*first).owner);
+  ASSERT_TRUE(keep(*first).owns());
   let_lease_pass();
   Pg frozen(database_->url());
   (void)frozen.exec("BEGIN; SELECT FROM outbox.lane FOR UPDATE");
   auto standing = second->keep(kLong);
   ASSERT_TRUE(ok(standing));
-  EXPECT_FALSE(standing->owner);
+  EXPECT_FALSE(standing->owns());
   (void)frozen.exec("ROLLBACK");
-  EXPECT_TRUE(keep(*second).owner);
+  EXPECT_TRUE(keep(*second).owns());
 }
 
 TEST_F(PostgresMembership, a_takeover_claims_the_newest_cursor_of_every_subscription) {
@@ -220,7 +220,7 @@ TEST_F(PostgresMembership, a_late_row_of_the_old_owner_does_not_count) {
   const auto before = keep(*first);
   let_lease_pass();
   const auto second = member("second");
-  ASSERT_TRUE(keep(*second).owner);
+  ASSERT_TRUE(keep(*second).owns());
   auto progress = store_->progress();
   ASSERT_TRUE(ok(progress));
   store::Settlement late;
@@ -230,7 +230,8 @@ TEST_F(PostgresMembership, a_late_row_of_the_old_owner_does_not_count) {
   late.s1 = "3:3:";
   late.s2 = "100:100:";
   late.bound = 5;
-  ASSERT_TRUE(ok((*progress)->append(std::span(&late, 1), store::Durability::flushed)));
+  ASSERT_TRUE(
+      ok((*progress)->append({.settlements = std::span(&late, 1)}, store::Durability::flushed)));
   auto strands = (*progress)->load(1);
   ASSERT_TRUE(ok(strands));
   ASSERT_EQ(strands->size(), 1U);
@@ -244,7 +245,7 @@ TEST_F(PostgresMembership, lanes_at_different_cursors_are_claimed_apart) {
       "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, config_version, s1, s2) VALUES "
       "(1, 'settle', 5, 0, 1, '3:3:', '50:50:'), (1, 'settle', (1::bigint << 63), 0, 1, '3:3:', '60:60:')");
   const auto first = member("first");
-  ASSERT_TRUE(keep(*first).owner);
+  ASSERT_TRUE(keep(*first).owns());
   const auto claims =
       connect().exec("SELECT lanes FROM outbox.settlement WHERE kind = 'claim' ORDER BY lanes");
   ASSERT_EQ(claims.size(), 3U);
@@ -255,18 +256,18 @@ TEST_F(PostgresMembership, lanes_at_different_cursors_are_claimed_apart) {
 
 TEST_F(PostgresMembership, a_member_removed_by_hand_registers_again) {
   const auto first = member("first");
-  ASSERT_TRUE(keep(*first).owner);
+  ASSERT_TRUE(keep(*first).owns());
   (void)connect().exec("DELETE FROM outbox.relay");
-  EXPECT_TRUE(keep(*first).owner);
+  EXPECT_TRUE(keep(*first).owns());
   EXPECT_EQ(value("SELECT count(*) FROM outbox.relay"), "1");
 }
 
 TEST_F(PostgresMembership, heartbeats_survive_a_row_that_moved) {
   const auto first = member("first");
-  ASSERT_TRUE(keep(*first).owner);
+  ASSERT_TRUE(keep(*first).owns());
   (void)connect().exec("UPDATE outbox.relay SET name = 'renamed'");
   (void)connect().exec("VACUUM FULL outbox.relay");
-  EXPECT_TRUE(keep(*first).owner);
+  EXPECT_TRUE(keep(*first).owns());
   EXPECT_EQ(value("SELECT clock_timestamp() - heartbeat_at < interval '10 s' FROM outbox.relay"),
             "t");
 }
@@ -274,8 +275,8 @@ TEST_F(PostgresMembership, heartbeats_survive_a_row_that_moved) {
 TEST_F(PostgresMembership, the_list_of_relays_tells_who_delivers_and_who_lives) {
   const auto first = member("first");
   const auto second = member("second");
-  ASSERT_TRUE(keep(*first).owner);
-  EXPECT_FALSE(keep(*second).owner);
+  ASSERT_TRUE(keep(*first).owns());
+  EXPECT_FALSE(keep(*second).owns());
   (void)connect().exec(
       "UPDATE outbox.relay SET heartbeat_at = heartbeat_at - interval '1 hour' WHERE name = 'second'");
   auto relays = (*store_->catalog())->relays();

@@ -126,13 +126,14 @@ TEST_F(PostgresReading, what_another_server_knows_more_of_is_not_settled_here) {
       "SELECT x || ':' || x || ':' FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint "
       "+ 1000000 AS x) s");
   const std::vector<store::Settlement> rows{settlement(now), settlement(ahead), settlement(now)};
-  const Status refused = (*progress)->append(rows, store::Durability::eventual);
+  const Status refused = (*progress)->append({.settlements = rows}, store::Durability::eventual);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().remedy, Remedy::reconnect);
   EXPECT_EQ(refused.error().effect, Effect::none);
   EXPECT_THAT(refused.error().message, HasSubstr("not the server that was read from"));
   EXPECT_EQ(settlements(), "0");
-  EXPECT_TRUE(ok((*progress)->append(std::span(rows).first(1), store::Durability::eventual)));
+  EXPECT_TRUE(ok(
+      (*progress)->append({.settlements = std::span(rows).first(1)}, store::Durability::eventual)));
   EXPECT_EQ(settlements(), "1");
 }
 
@@ -145,14 +146,15 @@ TEST_F(PostgresReading, what_was_read_before_a_restart_is_not_settled_after_it) 
       std::move(*connection), std::make_shared<const store::postgres::Queries>("outbox"), book);
   book->read_from(12345);
   const store::Settlement row = settlement(value("SELECT pg_current_snapshot()"));
-  const Status refused = progress.append(std::span(&row, 1), store::Durability::flushed);
+  const Status refused =
+      progress.append({.settlements = std::span(&row, 1)}, store::Durability::flushed);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().remedy, Remedy::reconnect);
   EXPECT_EQ(refused.error().effect, Effect::none);
   EXPECT_EQ(settlements(), "0");
   EXPECT_EQ(book->greatest(), 0) << "a row that was refused is no mark";
   book->clear();
-  EXPECT_TRUE(ok(progress.append(std::span(&row, 1), store::Durability::flushed)));
+  EXPECT_TRUE(ok(progress.append({.settlements = std::span(&row, 1)}, store::Durability::flushed)));
   EXPECT_EQ(book->greatest(), 7);
 }
 
@@ -163,7 +165,8 @@ TEST_F(PostgresReading, the_settler_knows_the_readers_server) {
   auto progress = store_->progress();
   ASSERT_TRUE(ok(progress));
   const store::Settlement row = settlement(value("SELECT pg_current_snapshot()"));
-  EXPECT_TRUE(ok((*progress)->append(std::span(&row, 1), store::Durability::flushed)));
+  EXPECT_TRUE(
+      ok((*progress)->append({.settlements = std::span(&row, 1)}, store::Durability::flushed)));
 }
 
 TEST_F(PostgresReading, the_sequence_is_never_read_too_high) {

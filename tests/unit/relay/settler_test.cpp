@@ -21,7 +21,7 @@ class BusyAtFirst final : public store::Progress {
   [[nodiscard]] Result<std::vector<store::Strand>> load(std::int32_t /*subscription*/) override {
     return std::vector<store::Strand>{};
   }
-  [[nodiscard]] Status append(std::span<const store::Settlement> /*rows*/,
+  [[nodiscard]] Status append(const store::ProgressBatch& /*batch*/,
                               Durability durability) override {
     asked_.push_back(durability);
     if (refusals_-- <= 0) return {};

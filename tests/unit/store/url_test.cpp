@@ -192,11 +192,11 @@ TEST(StoreUrl, what_is_refused_and_what_to_do) {
 
 TEST(StoreUrl, kinds) {
   for (const char* url : {"sqlite:x", "sqlite:///x", "shop.db", "./shop.sqlite", "/a/shop.sqlite3"})
-    EXPECT_EQ(kind_of(url), Kind::sqlite) << url;
+    EXPECT_EQ(kind_of(url), StoreKind::sqlite) << url;
   for (const char* url : {"", ".db", "shop", "mysql://a/b.db"})
-    EXPECT_EQ(kind_of(url), Kind::unknown) << url;
+    EXPECT_EQ(kind_of(url), StoreKind::unknown) << url;
   for (const char* url : {"postgresql://localhost/shop.db", "dbname=shop.db", "postgres://"})
-    EXPECT_EQ(kind_of(url), Kind::postgres) << url;
+    EXPECT_EQ(kind_of(url), StoreKind::postgres) << url;
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// The words of the contract as they are stored.
-#include "store/store.hpp"
+#include "store/settlement.hpp"
 
 namespace outbox::store {
 
@@ -12,15 +11,6 @@ const char* to_string(SettlementKind kind) noexcept {
     case SettlementKind::reset: return "reset";
   }
   return "settle";
-}
-
-const char* to_string(SubscriptionState state) noexcept {
-  switch (state) {
-    case SubscriptionState::active: return "active";
-    case SubscriptionState::paused: return "paused";
-    case SubscriptionState::stopped: return "stopped";
-  }
-  return "stopped";
 }
 
 }  // namespace outbox::store

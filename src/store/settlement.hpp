@@ -1,0 +1,51 @@
+// The appended rows that record progress (docs/design/settlements.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "store/lanes.hpp"
+
+namespace outbox::store {
+
+/// Count of events and the sum (mod 2^64) of the hashes of their ids: the ledger's entry for one outcome.
+struct Tally {
+  std::int64_t count{0};
+  std::uint64_t hash{0};
+
+  void add(std::uint64_t id_hash) {
+    ++count;
+    hash += id_hash;
+  }
+  Tally& operator+=(const Tally& other) {
+    count += other.count;
+    hash += other.hash;
+    return *this;
+  }
+  bool operator==(const Tally&) const = default;
+};
+
+/// Stored as text; the words are frozen.
+enum class SettlementKind : std::uint8_t { settle, claim, mark, retry, reset };
+[[nodiscard]] const char* to_string(SettlementKind kind) noexcept;
+
+/// One row. It covers the events of its lanes visible in s2, not in s1, with from_position < seq <= position
+/// (no position: to the end of the pair).
+struct Settlement {
+  std::int32_t subscription{0};
+  SettlementKind kind{SettlementKind::settle};
+  LaneMask lanes{kAllLanes};
+  std::int64_t generation{0};
+  std::int32_t config_version{0};
+  std::string s1{};
+  std::string s2{};
+  std::int64_t from_position{0};
+  std::optional<std::int64_t> position{};
+  std::int64_t bound{0};
+  Tally acked{};
+  Tally filtered{};
+  Tally parked{};
+};
+
+}  // namespace outbox::store
