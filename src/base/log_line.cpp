@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/text.hpp"
+
 namespace outbox::log {
 namespace {
 
@@ -18,16 +20,10 @@ bool is_plain_word(std::string_view text) {
   });
 }
 
-/// DEL, the control characters U+0080 to U+009F, and the line separators U+2028 and U+2029, which JSON lets pass.
+/// Control characters, and the line separators U+2028 and U+2029, which nlohmann writes as they are unless it writes ASCII.
 bool has_hidden_control(std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const std::string_view rest = text.substr(i);
-    if (rest[0] == '\x7f' || rest.starts_with("\xe2\x80\xa8") || rest.starts_with("\xe2\x80\xa9"))
-      return true;
-    if (rest.size() > 1 && rest[0] == '\xc2' && static_cast<unsigned char>(rest[1]) < 0xa0)
-      return true;
-  }
-  return false;
+  return has_control(text) || text.find("\xe2\x80\xa8") != text.npos ||
+         text.find("\xe2\x80\xa9") != text.npos;
 }
 
 Json to_json(const Field::Value& value) {

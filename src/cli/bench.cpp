@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "base/signals.hpp"
 #include "base/units.hpp"
 #include "cli/exit.hpp"
-#include "cli/signals.hpp"
 #include "cli/verbs.hpp"
 
 namespace outbox::cli {
@@ -68,8 +68,8 @@ int bench(const Options& options, const Context& context) {
   wanted.repeats = static_cast<int>(options.repeats);
   wanted.seconds = std::chrono::duration<double>(options.length).count();
   wanted.progress = [](const std::string& line) { std::cerr << line << std::endl; };
-  Signals signals;
-  signals.first_ends(true);
+  Signals signals(kInterrupted);
+  signals.end_at(1);
   const auto figures = must(bench::run_benchmarks(wanted));
   if (options.json) {
     bench::print_json(std::cout, figures);

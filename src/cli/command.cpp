@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/nearest.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -109,8 +109,7 @@ std::string full_name(const CLI::App& app) {
 std::string suggestion(std::string_view word, const std::vector<std::string>& known,
                        const std::string& otherwise) {
   const std::vector<std::string_view> views(known.begin(), known.end());
-  const auto near = nearest(word, views);
-  return near ? "did you mean " + std::string(*near) + "?" : otherwise;
+  return did_you_mean(word, views, otherwise);
 }
 
 std::vector<std::string> option_names(const CLI::App& app) {

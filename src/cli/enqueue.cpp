@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "base/signals.hpp"
 #include "cli/enqueue_lines.hpp"
 #include "cli/exit.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
-#include "cli/signals.hpp"
 #include "cli/verbs.hpp"
 #include "config/text_file.hpp"
 #include "event/time_text.hpp"
@@ -90,8 +90,8 @@ Event make_event(const Options& options) {
 
 int enqueue_one(const Options& options, const Context& context) {
   // One event is written or not: a signal may end it at any moment.
-  Signals signals;
-  signals.first_ends(true);
+  Signals signals(kInterrupted);
+  signals.end_at(1);
   const Event event = make_event(options);
   const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
   const auto writer = must(store->writer());

@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/signals.hpp"
 #include "cli/exit.hpp"
 #include "cli/json.hpp"
 #include "cli/line_reader.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
-#include "cli/signals.hpp"
 #include "event/json_event.hpp"
 
 namespace outbox::cli {
@@ -202,7 +202,7 @@ class LineEnqueuer {
 
   const EnqueueLinesOptions& options_;
   store::Writer& writer_;
-  Signals signals_;
+  Signals signals_{kInterrupted};
   LineReader reader_;
   Progress progress_;
   std::vector<Event> batch_;

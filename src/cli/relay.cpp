@@ -11,10 +11,10 @@
 
 #include "base/log.hpp"
 #include "base/mutex.hpp"
+#include "base/signals.hpp"
 #include "base/thread.hpp"
 #include "base/units.hpp"
 #include "cli/exit.hpp"
-#include "cli/signals.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
 #include "relay/pending.hpp"
@@ -115,9 +115,9 @@ void start(const Options& options, const config::Loaded& loaded, Relay& relay, S
   std::string told;
   while (true) {
     try {
-      signals.first_ends(true);  // nothing is in flight
+      signals.end_at(1);  // nothing is in flight
       warn_of_standing(loaded);
-      signals.first_ends(false);  // what start() starts may have events in flight before it returns
+      signals.end_at(2);  // what start() starts may have events in flight before it returns
       return must(relay.start());
     } catch (const Failure& failure) {
       if (!options.wait || failure.code() != kNotNow) throw;
@@ -173,8 +173,8 @@ int relay(const Options& options, const Context& context) {
   const auto loaded =
       context.configuration(options.no_apply ? Subscriptions::unused : Subscriptions::used);
   const RelayOptions relay_settings = relay_options(options, loaded);
-  Signals signals;
-  signals.first_ends(true);
+  Signals signals(kInterrupted);
+  signals.end_at(1);
   log_start(loaded, relay_settings);
   StopLimit limit;  // ends after the relay, whose end may hang, too
   const auto relay = must(Relay::create(relay_settings));

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/nearest.hpp"
+#include "base/text.hpp"
 #include "cli/exit.hpp"
 #include "cli/json.hpp"
 #include "cli/output.hpp"
@@ -151,11 +151,10 @@ void require(const Open& open, const std::string& name) {
   std::vector<std::string_view> known;
   for (const auto& row : open.rows) known.emplace_back(row.spec.name);
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  const auto near = nearest(name, known);
-  throw Failure(kError, "unknown subscription: " + name + " (hint: " +
-                            (near ? "did you mean " + std::string(*near) + "?"
-                                  : "`outbox subscription list` shows what there is") +
-                            ")");
+  throw Failure(kError,
+                "unknown subscription: " + name + " (hint: " +
+                    did_you_mean(name, known, "`outbox subscription list` shows what there is") +
+                    ")");
 }
 
 int pause(const Options& options, const Context& context) {

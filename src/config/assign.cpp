@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/nearest.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace outbox::config {
@@ -306,7 +306,6 @@ std::string expectation(const Setting& setting) {
 }
 
 std::string quote(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -314,7 +313,7 @@ std::string quote(std::string_view text) {
       out += '\\';
       out += c;
     } else if (byte < 0x20U || byte == 0x7fU) {
-      out.append("\\u00").append(1, kHex[byte >> 4U]).append(1, kHex[byte & 15U]);
+      append_hex(out.append("\\u00"), c, kUpperHexDigits);
     } else {
       out += c;
     }

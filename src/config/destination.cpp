@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
-#include "event/ascii.hpp"
+#include "base/text.hpp"
 
 namespace outbox::config {
 namespace {
@@ -29,12 +29,6 @@ std::string without_fields(std::string_view text) {
     text.remove_prefix(end);
   }
   return out;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
 }
 
 bool is_port(std::string_view text) {
@@ -58,9 +52,7 @@ bool is_broker(std::string_view text) {
 Status check_kafka_topic(std::string_view topic) {
   const bool made = topic.find_first_of("{}") != npos;
   const std::string fixed = made ? "x" + without_fields(topic) : std::string(topic);
-  const auto allowed = [](char c) {
-    return event::is_alnum(c) || c == '.' || c == '_' || c == '-';
-  };
+  const auto allowed = [](char c) { return is_alnum(c) || c == '.' || c == '_' || c == '-'; };
   const bool good = !fixed.empty() && fixed.size() <= kLongestTopic && fixed != "." &&
                     fixed != ".." && std::all_of(fixed.begin(), fixed.end(), allowed);
   if (good) return {};

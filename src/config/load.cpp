@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "base/nearest.hpp"
+#include "base/text.hpp"
 #include "config/assign.hpp"
 #include "config/reading.hpp"
 #include "config/store_url.hpp"
@@ -44,12 +44,12 @@ bool is_section(std::string_view name) {
 std::string suggest(const std::string& path) {
   std::vector<std::string_view> known;
   for (const auto& row : settings()) known.emplace_back(row.setting.path);
-  if (const auto near = nearest(path, known)) return "did you mean " + std::string(*near) + "?";
+  std::string otherwise = "`outbox config reference` lists all settings";
   const std::string_view key = std::string_view(path).substr(path.rfind('.') + 1);
   for (const auto& row : settings()) {
-    if (row.setting.key() == key) return "did you mean " + row.setting.path + "?";
+    if (row.setting.key() == key) otherwise = "did you mean " + row.setting.path + "?";
   }
-  return "`outbox config reference` lists all settings";
+  return did_you_mean(path, known, otherwise);
 }
 
 struct Found {
@@ -124,8 +124,7 @@ class Loader {
   void unknown_section(const Member& section) {
     std::vector<std::string_view> known{kSubscription};
     for (const auto& row : settings()) known.emplace_back(row.setting.section());
-    const auto near = nearest(section.key, known);
-    std::string hint = near ? "did you mean " + std::string(*near) + "?" : suggest(section.key);
+    std::string hint = did_you_mean(section.key, known, suggest(section.key));
     const bool table = section.value.type == Node::Type::table;
     const std::string what = (table ? "unknown section " : "unknown setting ") + section.key;
     reading_.complain(what, section.key, section.at, std::move(hint));

@@ -4,26 +4,16 @@
 #include <array>
 #include <string>
 
-#include "event/ascii.hpp"
+#include "base/text.hpp"
 
 namespace outbox::config {
-namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = event::to_lower(c);
-  return out;
-}
-
-}  // namespace
-
 bool is_secret_name(std::string_view name) {
   constexpr std::array<std::string_view, 10> kSecret{
       "password",   "passwd",  "passphrase", "secret",        "token",
       "credential", "key.pem", "api_key",    "authorization", "oauthbearer.config"};
   constexpr std::array<std::string_view, 5> kOpenEndings{".location", ".url", "path", "_file",
                                                          ".type"};
-  const std::string word = lower(name);
+  const std::string word = to_lower(name);
   const auto within = [&](std::string_view part) { return word.find(part) != std::string::npos; };
   const auto ends = [&](std::string_view part) { return word.ends_with(part); };
   return std::any_of(kSecret.begin(), kSecret.end(), within) &&
@@ -33,7 +23,7 @@ bool is_secret_name(std::string_view name) {
 bool is_plain_value(std::string_view value) {
   constexpr std::string_view kMarks = " ._,:/+*-";
   return std::all_of(value.begin(), value.end(), [&](char c) {
-    return event::is_alnum(c) || kMarks.find(c) != std::string_view::npos;
+    return is_alnum(c) || kMarks.find(c) != std::string_view::npos;
   });
 }
 

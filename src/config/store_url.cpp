@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "config/reference.hpp"
-#include "event/ascii.hpp"
 #include "store/url.hpp"
 
 namespace outbox::config {
@@ -19,15 +19,13 @@ bool is_postgres_url(std::string_view text) {
 }
 
 std::string encoded(std::string_view value, std::string_view plain) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
   constexpr std::string_view kUnreserved = "-._~";
   std::string out;
   for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (event::is_alnum(c) || kUnreserved.find(c) != npos || plain.find(c) != npos) {
+    if (is_alnum(c) || kUnreserved.find(c) != npos || plain.find(c) != npos) {
       out += c;
     } else {
-      out.append("%").append(1, kHex[byte >> 4U]).append(1, kHex[byte & 15U]);
+      append_hex(out.append("%"), c, kUpperHexDigits);
     }
   }
   return out;
@@ -72,8 +70,8 @@ Result<std::string> resolve_store_url(const std::string& text, const std::string
 }
 
 Status check_schema(const std::string& name) {
-  const auto is_letter = [](char c) { return event::is_lower(c) || c == '_'; };
-  const auto fits = [&](char c) { return is_letter(c) || event::is_digit(c); };
+  const auto is_letter = [](char c) { return is_lower(c) || c == '_'; };
+  const auto fits = [&](char c) { return is_letter(c) || is_digit(c); };
   const bool good = !name.empty() && name.size() <= kLongestSchema && is_letter(name.front()) &&
                     std::all_of(name.begin(), name.end(), fits);
   if (good) return {};

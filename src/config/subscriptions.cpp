@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "base/nearest.hpp"
+#include "base/text.hpp"
 #include "config/destination.hpp"
 #include "event/spec.hpp"
 #include "sink/registry.hpp"
@@ -134,13 +134,9 @@ class SubscriptionReader {
 
   void unknown(const std::string& path, const Member& member,
                const std::vector<std::string_view>& known) {
-    const auto near = nearest(member.key, known);
-    std::string hint = near ? "did you mean " + std::string(*near) + "?" : "known are";
-    if (!near) {
-      for (const std::string_view one : known) hint.append(" ").append(one);
-    }
-    if (!near && known.empty()) hint = "this sink has no settings";
-    reading_.complain("unknown setting " + path, path, member.at, hint);
+    reading_.complain(
+        "unknown setting " + path, path, member.at,
+        known.empty() ? "this sink has no settings" : did_you_mean(member.key, known));
   }
 
   void assign(const Row<SubscriptionSpec>& row, const Member& member) {

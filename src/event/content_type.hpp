@@ -3,17 +3,13 @@
 
 #include <string_view>
 
-#include "event/ascii.hpp"
+#include "base/text.hpp"
 
 namespace outbox::event {
 
 /// The part before the parameters, without space around it.
 [[nodiscard]] constexpr std::string_view media_type(std::string_view content_type) noexcept {
-  std::string_view type = content_type.substr(0, content_type.find(';'));
-  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  while (!type.empty() && blank(type.back())) type.remove_suffix(1);
-  while (!type.empty() && blank(type.front())) type.remove_prefix(1);
-  return type;
+  return trimmed(content_type.substr(0, content_type.find(';')));
 }
 
 /// application/json, or anything that ends in +json; with parameters, in any case.
@@ -21,10 +17,10 @@ namespace outbox::event {
   constexpr std::string_view json = "application/json";
   if (content_type == json) return true;
   const std::string_view type = media_type(content_type);
-  if (same_name(type, json)) return true;
+  if (equal_ignoring_case(type, json)) return true;
   constexpr std::string_view suffix = "+json";
   return type.find('/') != std::string_view::npos && type.size() > suffix.size() &&
-         same_name(type.substr(type.size() - suffix.size()), suffix);
+         equal_ignoring_case(type.substr(type.size() - suffix.size()), suffix);
 }
 
 }  // namespace outbox::event

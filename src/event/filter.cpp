@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "event/ascii.hpp"
+#include "base/text.hpp"
 #include "event/json_scan.hpp"
 
 namespace outbox::event {
@@ -33,8 +33,8 @@ bool all_there(const std::map<std::string, std::string>& wanted, std::string_vie
   for (const auto& header : wanted) {
     bool there = false;
     const auto fault = for_each_member(json, [&](JsonString name, std::string_view value) {
-      there = there ||
-              (same_name(decode_json(name), header.first) && value_text(value) == header.second);
+      there = there || (equal_ignoring_case(decode_json(name), header.first) &&
+                        value_text(value) == header.second);
     });
     if (fault || !there) return false;
   }

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "event/ascii.hpp"
+#include "base/text.hpp"
 #include "event/format.hpp"
 #include "event/headers.hpp"
 #include "event/id.hpp"
@@ -15,9 +15,10 @@ constexpr std::size_t kLongestSeq = 20;  // -9223372036854775808
 /// The event says its content type twice: the one in its own column holds.
 void drop_second_content_type(std::vector<HeaderView>& headers, std::size_t first_own) {
   const auto own = headers.begin() + static_cast<std::ptrdiff_t>(first_own);
-  headers.erase(std::remove_if(own, headers.end(),
-                               [](const auto& h) { return same_name(h.name, kContentTypeHeader); }),
-                headers.end());
+  headers.erase(
+      std::remove_if(own, headers.end(),
+                     [](const auto& h) { return equal_ignoring_case(h.name, kContentTypeHeader); }),
+      headers.end());
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "event/ascii.hpp"
+#include "base/text.hpp"
 #include "event/json_scan.hpp"
 
 namespace outbox::event {
@@ -26,7 +26,7 @@ std::string_view text_of_value(std::string_view value, Arena& arena) {
 
 bool is_reserved_header(std::string_view name) noexcept {
   return name.size() >= kReservedPrefix.size() &&
-         same_name(name.substr(0, kReservedPrefix.size()), kReservedPrefix);
+         equal_ignoring_case(name.substr(0, kReservedPrefix.size()), kReservedPrefix);
 }
 
 void read_headers(std::string_view json, Arena& arena, std::vector<HeaderView>& into) {
@@ -44,7 +44,7 @@ std::string_view find_header(std::string_view json, std::string_view name, Arena
   if (no_headers(json)) return {};
   std::string_view found;
   const auto fault = for_each_member(json, [&](JsonString member, std::string_view value) {
-    if (found.data() == nullptr && same_name(text_of(member, arena), name))
+    if (found.data() == nullptr && equal_ignoring_case(text_of(member, arena), name))
       found = text_of_value(value, arena);
   });
   return fault ? std::string_view{} : found;

@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/text.hpp"
 
 namespace outbox {
 namespace {
@@ -135,20 +136,13 @@ class Generator {
 
 /// Two hexadecimal characters per byte.
 constexpr auto kHexPairs = [] {
-  constexpr std::string_view digits = "0123456789abcdef";
   std::array<std::array<char, 2>, 256> pairs{};
-  for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = {digits[i >> 4U], digits[i & 15U]};
+  for (std::size_t i = 0; i < pairs.size(); ++i)
+    pairs[i] = {kHexDigits[i >> 4U], kHexDigits[i & 15U]};
   return pairs;
 }();
 
 constexpr bool dash_at(std::size_t at) { return at == 8 || at == 13 || at == 18 || at == 23; }
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 }  // namespace
 

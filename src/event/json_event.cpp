@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "event/base64.hpp"
 #include "event/content_type.hpp"
 #include "event/json_scan.hpp"

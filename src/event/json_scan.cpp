@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/text.hpp"
 #include "event/utf8.hpp"
 
 namespace outbox::event {
@@ -19,14 +20,6 @@ bool any_special(std::uint64_t word) noexcept {
   const std::uint64_t slash = word ^ (ones * '\\');
   const std::uint64_t hit = (word - ones * 0x20U) | (quote - ones) | (slash - ones) | word;
   return (hit & tops) != 0;
-}
-
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-
-int hex_value(char c) noexcept {
-  if (is_digit(c)) return c - '0';
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
 bool is_high_surrogate(unsigned unit) noexcept { return unit >= 0xd800U && unit < 0xdc00U; }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "base/text.hpp"
 #include "event/utf8.hpp"
 
 namespace outbox::event {
@@ -31,9 +32,9 @@ void append_json_escape(Out& out, char c) {
     out.append(text.data(), text.size());
     return;
   }
-  constexpr std::string_view digits = "0123456789abcdef";
   const auto byte = static_cast<unsigned char>(c);
-  const std::array<char, 6> text{'\\', 'u', '0', '0', digits[byte >> 4U], digits[byte & 15U]};
+  const std::array<char, 6> text{
+      '\\', 'u', '0', '0', kHexDigits[byte >> 4U], kHexDigits[byte & 15U]};
   out.append(text.data(), text.size());
 }
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "event/ascii.hpp"
+#include "base/text.hpp"
 #include "event/format.hpp"
 #include "event/headers.hpp"
 #include "event/template.hpp"
@@ -58,10 +58,10 @@ Result<Renderer> Renderer::create(const SubscriptionSpec& spec) {
   for (const auto& header : spec.headers) {
     const std::string& name = header.first;
     if (auto status = check_header_name("headers", name); !status) return pass(status);
-    if (same_name(name, kContentTypeHeader)) {
+    if (equal_ignoring_case(name, kContentTypeHeader)) {
       return fail(Errc::invalid_argument, "headers: content-type is set by the format");
     }
-    const auto same = [&](const auto& other) { return same_name(other.first, name); };
+    const auto same = [&](const auto& other) { return equal_ignoring_case(other.first, name); };
     if (std::any_of(headers.begin(), headers.end(), same)) {
       return fail(Errc::invalid_argument, "headers: " + in_quotes(name) + " is given twice",
                   "upper and lower case are the same in header names");
@@ -80,7 +80,9 @@ namespace {
 
 /// What the subscription says about a header holds against what the event says.
 void set_header(std::vector<HeaderView>& headers, HeaderView header) {
-  const auto same = [&](const HeaderView& other) { return same_name(other.name, header.name); };
+  const auto same = [&](const HeaderView& other) {
+    return equal_ignoring_case(other.name, header.name);
+  };
   const auto there = std::find_if(headers.begin(), headers.end(), same);
   if (there == headers.end()) {
     headers.push_back(header);

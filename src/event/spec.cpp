@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "event/ascii.hpp"
+#include "base/text.hpp"
 #include "event/render.hpp"
 #include "event/text_rules.hpp"
 #include "event/utf8.hpp"

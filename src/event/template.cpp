@@ -5,7 +5,7 @@
 #include <charconv>
 #include <limits>
 
-#include "event/ascii.hpp"
+#include "base/text.hpp"
 #include "event/headers.hpp"
 #include "event/id.hpp"
 #include "event/time_text.hpp"

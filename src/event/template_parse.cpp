@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "event/ascii.hpp"
+#include "base/text.hpp"
 #include "event/template.hpp"
 #include "event/text_rules.hpp"
 

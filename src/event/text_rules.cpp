@@ -3,16 +3,13 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/nearest.hpp"
-#include "event/ascii.hpp"
+#include "base/text.hpp"
 #include "event/content_type.hpp"
 #include "event/headers.hpp"
 #include "event/utf8.hpp"
 
 namespace outbox::event {
 namespace {
-
-constexpr std::size_t kLongestQuote = 64;
 
 tl::unexpected<Error> bad(std::string_view field, std::string_view what, std::string hint = {}) {
   return fail(Errc::invalid_argument, std::string(field).append(": ").append(what),
@@ -21,43 +18,13 @@ tl::unexpected<Error> bad(std::string_view field, std::string_view what, std::st
 
 bool is_printable(char c) { return c >= ' ' && c <= '~'; }
 
-/// C0, DEL, and C1 (U+0080 to U+009F) in UTF-8.
-bool has_control(std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    if (byte < 0x20U || byte == 0x7fU) return true;
-    if (byte == 0xc2U && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0U)
-      return true;
-  }
-  return false;
-}
-
 }  // namespace
 
-std::string in_quotes(std::string_view word) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text = "'";
-  for (const char c : word.substr(0, kLongestQuote)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (is_printable(c)) {
-      text.push_back(c);
-    } else {
-      text.append("\\x").append(1, digits[byte >> 4U]).append(1, digits[byte & 15U]);
-    }
-  }
-  if (word.size() > kLongestQuote) text.append("...");
-  return text.append("'");
-}
-
-std::string did_you_mean(std::string_view word, std::span<const std::string_view> known) {
-  if (const auto meant = nearest(word, known)) return "did you mean " + in_quotes(*meant) + "?";
-  std::string text = "known are";
-  const char* separator = " ";
-  for (const auto one : known) {
-    text.append(separator).append(one);
-    separator = ", ";
-  }
-  return text;
+bool is_token(std::string_view text) noexcept {
+  const auto token_char = [](char c) {
+    return is_alnum(c) || std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+  };
+  return !text.empty() && std::all_of(text.begin(), text.end(), token_char);
 }
 
 Status check_name(std::string_view field, std::string_view text) {

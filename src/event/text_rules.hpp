@@ -1,10 +1,8 @@
-// What names and values may look like, for events and subscriptions alike; and how errors quote them. Pure.
+// The rules for names and values of events and subscriptions. Pure.
 #pragma once
 
 #include <cstddef>
 #include <outbox/error.hpp>
-#include <span>
-#include <string>
 #include <string_view>
 
 namespace outbox::event {
@@ -12,11 +10,8 @@ namespace outbox::event {
 /// Unit: bytes.
 inline constexpr std::size_t kLongestName = 255;
 
-/// In quotes, cut to a length fit for one line, with everything but printable ASCII escaped.
-[[nodiscard]] std::string in_quotes(std::string_view word);
-/// A hint: "did you mean 'x'?", else the list of what is known.
-[[nodiscard]] std::string did_you_mean(std::string_view word,
-                                       std::span<const std::string_view> known);
+/// A token of RFC 9110, 5.6.2: a header name, and each half of a media type.
+[[nodiscard]] bool is_token(std::string_view text) noexcept;
 
 /// UTF-8, at most kLongestName bytes, no control characters. May be empty.
 [[nodiscard]] Status check_name(std::string_view field, std::string_view text);

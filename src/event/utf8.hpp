@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <string>
 #include <string_view>
 
 namespace outbox::event {
@@ -44,25 +43,6 @@ namespace outbox::event {
     at += length;
   }
   return true;
-}
-
-/// The text with '?' for each byte that a database takes in no text: what is no UTF-8, and zero.
-[[nodiscard]] inline std::string storable_text(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    const std::size_t length = *at == '\0' ? 0 : utf8_length(at, end);
-    if (length == 0) {
-      out += '?';
-      ++at;
-    } else {
-      out.append(at, length);
-      at += length;
-    }
-  }
-  return out;
 }
 
 }  // namespace outbox::event

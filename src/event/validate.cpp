@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "event/ascii.hpp"
+#include "base/text.hpp"
 #include "event/content_type.hpp"
 #include "event/headers.hpp"
 #include "event/json_scan.hpp"
@@ -26,10 +26,7 @@ bool has_duplicate(const std::vector<Header>& headers, std::string_view& duplica
   std::vector<std::pair<std::string, std::string_view>> names;
   names.reserve(headers.size());
   for (const auto& header : headers) {
-    std::string lower = header.first;
-    std::transform(lower.begin(), lower.end(), lower.begin(),
-                   [](char c) { return event::to_lower(c); });
-    names.emplace_back(std::move(lower), header.first);
+    names.emplace_back(to_lower(header.first), header.first);
   }
   std::sort(names.begin(), names.end());
   const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
@@ -45,7 +42,7 @@ Status check_headers(const Event& event, const EventLimits& limits) {
   for (const auto& [name, value] : event.headers) {
     if (auto status = event::check_header_name("headers", name); !status) return status;
     if (auto status = event::check_header_value("headers", name, value); !status) return status;
-    if (type_said && event::same_name(name, event::kContentTypeHeader)) {
+    if (type_said && equal_ignoring_case(name, event::kContentTypeHeader)) {
       return fail(Errc::invalid_argument, "headers: content-type is said twice",
                   "set the event's content_type instead of a header");
     }
@@ -57,7 +54,7 @@ Status check_headers(const Event& event, const EventLimits& limits) {
   }
   std::string_view duplicate;
   if (event.headers.size() < 2 || !has_duplicate(event.headers, duplicate)) return {};
-  return fail(Errc::invalid_argument, "headers: " + event::in_quotes(duplicate) + " is given twice",
+  return fail(Errc::invalid_argument, "headers: " + in_quotes(duplicate) + " is given twice",
               "upper and lower case are the same in header names");
 }
 

@@ -15,13 +15,13 @@
 #include "base/outage.hpp"
 #include "base/thread.hpp"
 #include "event/spec.hpp"
-#include "event/utf8.hpp"
 #include "relay/configuration.hpp"
 #include "relay/lease_keeper.hpp"
 #include "relay/pending.hpp"
 #include "relay/tenure.hpp"
 #include "sink/registry.hpp"
 #include "store/store.hpp"
+#include "store/text.hpp"
 
 namespace outbox {
 namespace {
@@ -426,7 +426,7 @@ class Relay::Impl {
     if (!rows) return;
     for (const auto& row : *rows) {
       if (row.state == store::SubscriptionState::active)
-        (void)(*catalog)->report_trouble(row.id, generation_, event::storable_text(error.text()));
+        (void)(*catalog)->report_trouble(row.id, generation_, store::storable_text(error.text()));
     }
   }
 

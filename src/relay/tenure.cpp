@@ -5,8 +5,8 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "event/utf8.hpp"
 #include "sink/registry.hpp"
+#include "store/text.hpp"
 
 namespace outbox::relay {
 namespace {
@@ -310,7 +310,7 @@ Status Tenure::tell_troubles(const std::vector<store::SubscriptionRow>& rows) {
     const bool active = row.state == store::SubscriptionState::active;
     // A sink may say anything; what is no text must not become everybody's trouble.
     const std::string trouble =
-        active ? event::storable_text(trouble_of(row.spec.name)) : std::string();
+        active ? store::storable_text(trouble_of(row.spec.name)) : std::string();
     if (trouble == row.trouble) continue;
     if (Status status = catalog_->report_trouble(row.id, generation_, trouble); !status)
       return status;
@@ -339,7 +339,7 @@ Status Tenure::write_rejections() {
     const auto found = running_.find(name);
     auto stopped =
         catalog_->stop(found->second.loop->row().id, generation_,
-                       event::storable_text(rejection.error.text()), rejection.seq, rejection.id);
+                       store::storable_text(rejection.error.text()), rejection.seq, rejection.id);
     if (!stopped) return pass(stopped);
     if (*stopped) retire(name);  // else the next time
   }

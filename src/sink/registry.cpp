@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "base/nearest.hpp"
+#include "base/text.hpp"
 #include "sink/file/file_sink.hpp"
 #include "sink/kind.hpp"
 #include "sink/null/null_sink.hpp"
@@ -40,10 +40,8 @@ tl::unexpected<Error> no_such_sink(const std::string& name) {
   std::vector<std::string_view> known;
   for (const Kind& kind : kinds()) known.push_back(kind.info.name);
   known.push_back(kCustom);
-  std::string hint = "known are";
-  for (const std::string_view one : known) hint.append(" ").append(one);
-  if (const auto near = nearest(name, known)) hint = "did you mean \"" + std::string(*near) + "\"?";
-  return fail(Errc::invalid_argument, "sink: \"" + name + "\" is not known", hint);
+  return fail(Errc::invalid_argument, "sink: \"" + name + "\" is not known",
+              did_you_mean(name, known));
 }
 
 Result<const Kind*> find_kind(const std::string& name) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/nearest.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace outbox::sink {
@@ -54,14 +54,9 @@ std::string fault(const SettingInfo& setting, std::string_view value) {
 tl::unexpected<Error> unknown_setting(const SinkInfo& info, const std::string& name) {
   std::vector<std::string_view> known;
   for (const SettingInfo& setting : info.settings) known.push_back(setting.name);
-  std::string hint = "sink \"" + info.name + "\" has no settings";
-  if (const auto near = nearest(name, known)) {
-    hint = "did you mean \"" + std::string(*near) + "\"?";
-  } else if (!known.empty()) {
-    hint = "known are";
-    for (const std::string_view one : known) hint.append(" ").append(one);
-  }
-  return fail(Errc::invalid_argument, info.name + "." + name + ": no such setting", hint);
+  return fail(
+      Errc::invalid_argument, info.name + "." + name + ": no such setting",
+      known.empty() ? "sink \"" + info.name + "\" has no settings" : did_you_mean(name, known));
 }
 
 }  // namespace

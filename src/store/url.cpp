@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/error.hpp"
-#include "base/nearest.hpp"
+#include "base/text.hpp"
 
 #ifdef OUTBOX_WITH_POSTGRES
 #include "store/postgres/url.hpp"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/nearest.hpp"
+#include "base/text.hpp"
 
 namespace outbox::sink::kafka {
 namespace {
@@ -177,12 +177,11 @@ tl::unexpected<Error> unknown_property(std::string_view name) {
   auto names = known_properties();
   for (const SettingInfo& setting : info().settings) names.push_back(setting.name);
   const std::vector<std::string_view> known(names.begin(), names.end());
-  const auto near = nearest(name, known);
   return fail(Errc::invalid_argument,
               fmt::format("kafka.{}: no such setting, and librdkafka has no such property", name),
-              near ? fmt::format("did you mean \"{}\"?", *near)
-                   : "the properties are in librdkafka's CONFIGURATION.md; this is version " +
-                         std::string(rd_kafka_version_str()));
+              did_you_mean(name, known,
+                           "the properties are in librdkafka's CONFIGURATION.md; this is version " +
+                               std::string(rd_kafka_version_str())));
 }
 
 }  // namespace

@@ -4,14 +4,14 @@
 #include <cstdint>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace outbox::store::postgres {
 namespace {
 
 constexpr std::size_t kLongestName = 63;
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return is_lower(c) || is_upper(c) || c == '_'; }
 
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
@@ -22,7 +22,7 @@ std::uint64_t fnv1a(std::string_view text) {
 std::string hex(std::uint64_t value) {
   std::string digits(16, '0');
   for (std::size_t i = 0; i < digits.size(); ++i, value >>= 4U)
-    digits[15 - i] = "0123456789abcdef"[value & 15U];
+    digits[15 - i] = kHexDigits[value & 15U];
   return digits;
 }
 

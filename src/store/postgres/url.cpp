@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/nearest.hpp"
-#include "event/ascii.hpp"
+#include "base/text.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -79,7 +78,7 @@ bool are_ports(std::string_view list) {
 
 bool consists_of(std::string_view text, std::string_view marks) {
   return std::all_of(text.begin(), text.end(),
-                     [&](char c) { return event::is_alnum(c) || marks.find(c) != npos; });
+                     [&](char c) { return is_alnum(c) || marks.find(c) != npos; });
 }
 bool is_name(std::string_view text) { return consists_of(text, "_.-"); }
 bool is_place(std::string_view text) { return consists_of(text, "_.-:/,%"); }
@@ -151,17 +150,13 @@ bool is_url(std::string_view text) {
   return text.starts_with("postgresql://") || text.starts_with("postgres://");
 }
 
-bool is_hex(char c) {
-  return event::is_digit(c) || (event::to_lower(c) >= 'a' && event::to_lower(c) <= 'f');
-}
-
 /// libpq would take what follows a character that had to be encoded for something else.
 Status check_encoding(std::string_view url) {
   for (std::size_t at = 0; at < url.size(); ++at) {
     if (url[at] == ' ') return refused("has a blank");
     if (url[at] != '%') continue;
-    const bool good = at + 2 < url.size() && is_hex(url[at + 1]) && is_hex(url[at + 2]) &&
-                      url.substr(at + 1, 2) != "00";
+    const bool good = at + 2 < url.size() && hex_value(url[at + 1]) >= 0 &&
+                      hex_value(url[at + 2]) >= 0 && url.substr(at + 1, 2) != "00";
     if (!good) return refused("has a % that is not followed by two hexadecimal digits");
   }
   const std::string_view rest = url.substr(url.find("://") + 3);
@@ -190,10 +185,10 @@ tl::unexpected<Error> not_parsed(std::string_view said) {
        ++option)
     known.emplace_back(option->keyword);
   const std::size_t from = std::min(said.find('"'), said.size() - 1) + 1;
-  const auto near = nearest(said.substr(from, said.find('"', from) - from), known);
-  return refused("has a parameter that libpq does not know",
-                 near ? "did you mean " + std::string(*near) + "?"
-                      : "leave it out; if it is a part of the password, " + std::string(kEncode));
+  return refused(
+      "has a parameter that libpq does not know",
+      did_you_mean(said.substr(from, said.find('"', from) - from), known,
+                   "leave it out; if it is a part of the password, " + std::string(kEncode)));
 }
 
 Status check_ports(const Given& given) {
@@ -223,14 +218,12 @@ Status check_value(std::string_view keyword, std::string_view value) {
 // ---- showing it
 
 std::string encoded(std::string_view value) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string out;
   for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
     if (consists_of(std::string_view(&c, 1), "-._~/*,:")) {
       out += c;
     } else {
-      out.append("%").append(1, kHex[byte >> 4U]).append(1, kHex[byte & 15U]);
+      append_hex(out.append("%"), c, kUpperHexDigits);
     }
   }
   return out;

@@ -35,10 +35,10 @@ bool take_notifications(PGconn* connection) {
 
 Result<std::unique_ptr<PostgresWakeup>> PostgresWakeup::create(
     std::optional<Connection> connection, std::shared_ptr<const Queries> queries) {
-  auto bell = EventFd::create();
-  if (!bell) return pass(bell);
+  auto interrupted = EventFd::create();
+  if (!interrupted) return pass(interrupted);
   std::unique_ptr<PostgresWakeup> wakeup(
-      new PostgresWakeup(std::move(connection), std::move(queries), std::move(*bell)));
+      new PostgresWakeup(std::move(connection), std::move(queries), std::move(*interrupted)));
   if (wakeup->connection_) {
     if (Status status = wakeup->listen(); !status) return pass(status);
   }
@@ -97,8 +97,8 @@ Result<Wakeup::Wake> PostgresWakeup::wait(Duration longest) {
     }
     auto ready = poll_until(armed_ ? std::min(until, ping_at) : until);
     if (!ready) return pass(ready);
-    if (ready->bell) {
-      bell_.silence();
+    if (ready->interrupted) {
+      (void)interrupted_.clear();
       return Wake::interrupted;
     }
   }
@@ -113,14 +113,14 @@ Result<bool> PostgresWakeup::notified() {
 
 Result<PostgresWakeup::Ready> PostgresWakeup::poll_until(TimePoint until) const {
   std::array<pollfd, 2> fds{
-      {{.fd = bell_.native(), .events = POLLIN, .revents = 0},
+      {{.fd = interrupted_.fd(), .events = POLLIN, .revents = 0},
        {.fd = armed_ ? PQsocket(connection_->native()) : -1, .events = POLLIN, .revents = 0}}};
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
   const int ready =
       ::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left, 0)));
   if (ready < 0 && errno != EINTR) return fail(Errc::internal, "wait for a wake-up: poll failed");
   return Ready{.socket = ready > 0 && fds[1].revents != 0,
-               .bell = ready > 0 && fds[0].revents != 0};
+               .interrupted = ready > 0 && fds[0].revents != 0};
 }
 
 }  // namespace outbox::store::postgres

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "base/event_fd.hpp"
 #include "store/postgres/connection.hpp"
-#include "store/postgres/event_fd.hpp"
 #include "store/postgres/queries.hpp"
 #include "store/wakeup.hpp"
 
@@ -25,7 +25,7 @@ class PostgresWakeup final : public Wakeup {
   [[nodiscard]] Result<bool> arm() override;
   [[nodiscard]] Status disarm() override;
   [[nodiscard]] Result<Wake> wait(Duration longest) override;
-  void interrupt() noexcept override { bell_.ring(); }
+  void interrupt() noexcept override { interrupted_.signal(); }
   [[nodiscard]] std::uint64_t statements() const override {
     return connection_ ? connection_->statements() : 0;
   }
@@ -34,21 +34,23 @@ class PostgresWakeup final : public Wakeup {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   PostgresWakeup(std::optional<Connection> connection, std::shared_ptr<const Queries> queries,
-                 EventFd bell)
-      : connection_(std::move(connection)), queries_(std::move(queries)), bell_(std::move(bell)) {}
+                 EventFd interrupted)
+      : connection_(std::move(connection)),
+        queries_(std::move(queries)),
+        interrupted_(std::move(interrupted)) {}
 
   [[nodiscard]] Status listen();
   [[nodiscard]] Result<bool> notified();
-  /// Until something can be read, the bell rings or the time is there; which of the first two.
+  /// Until something can be read, interrupt() is called or the time is up; which of the first two.
   struct Ready {
     bool socket{false};
-    bool bell{false};
+    bool interrupted{false};
   };
   [[nodiscard]] Result<Ready> poll_until(TimePoint until) const;
 
   std::optional<Connection> connection_;
   std::shared_ptr<const Queries> queries_;
-  EventFd bell_;
+  EventFd interrupted_;
   bool direct_{false};  ///< The connection is ours alone.
   bool armed_{false};
 };

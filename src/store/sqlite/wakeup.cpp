@@ -1,13 +1,9 @@
 #include "store/sqlite/wakeup.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <system_error>
 
 #include "base/error.hpp"
 #include "store/sqlite/queries.hpp"
@@ -27,18 +23,11 @@ constexpr auto kLook = 5ms;
 }  // namespace
 
 Result<std::unique_ptr<SqliteWakeup>> SqliteWakeup::create(Connection connection, bool armed) {
-  const int event_fd = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (event_fd < 0) {
-    return fail(Errc::unavailable, "eventfd: " + std::generic_category().message(errno),
-                "raise the limit of open files");
-  }
-  return std::unique_ptr<SqliteWakeup>(new SqliteWakeup(std::move(connection), armed, event_fd));
+  auto interrupted = EventFd::create();
+  if (!interrupted) return pass(interrupted);
+  return std::unique_ptr<SqliteWakeup>(
+      new SqliteWakeup(std::move(connection), armed, std::move(*interrupted)));
 }
-
-SqliteWakeup::SqliteWakeup(Connection connection, bool armed, int event_fd)
-    : connection_(std::move(connection)), armed_(armed), event_fd_(event_fd) {}
-
-SqliteWakeup::~SqliteWakeup() { ::close(event_fd_); }
 
 Result<bool> SqliteWakeup::arm() {
   if (!armed_) return false;
@@ -69,12 +58,6 @@ Result<Wakeup::Wake> SqliteWakeup::wait(Duration longest) {
   }
 }
 
-void SqliteWakeup::interrupt() noexcept {
-  const std::uint64_t one = 1;
-  // Fails only when it is already signalled to the brim.
-  (void)!::write(event_fd_, &one, sizeof one);
-}
-
 // Settlements and heartbeats commit too: only a new event wakes.
 Result<bool> SqliteWakeup::has_new_event() {
   auto version = connection_.integer(query::kDataVersion);
@@ -100,11 +83,10 @@ bool SqliteWakeup::sleep_until(TimePoint until) {
   const timespec timeout{.tv_sec = static_cast<time_t>(nanoseconds / 1'000'000'000),
                          .tv_nsec = static_cast<long>(nanoseconds % 1'000'000'000)};
   std::array<pollfd, 2> fds{
-      pollfd{.fd = event_fd_, .events = POLLIN, .revents = 0},
+      pollfd{.fd = interrupted_.fd(), .events = POLLIN, .revents = 0},
       pollfd{.fd = watch_ ? watch_->fd() : -1, .events = POLLIN, .revents = 0}};
   if (::ppoll(fds.data(), fds.size(), &timeout, nullptr) <= 0) return false;
-  std::uint64_t count = 0;
-  return (fds[0].revents & POLLIN) != 0 && ::read(event_fd_, &count, sizeof count) == sizeof count;
+  return (fds[0].revents & POLLIN) != 0 && interrupted_.clear();
 }
 
 }  // namespace outbox::store::sqlite

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/event_fd.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/sqlite/wal_watch.hpp"
 #include "store/wakeup.hpp"
@@ -18,22 +19,18 @@ class SqliteWakeup final : public Wakeup {
  public:
   [[nodiscard]] static Result<std::unique_ptr<SqliteWakeup>> create(Connection connection,
                                                                     bool armed);
-  SqliteWakeup(const SqliteWakeup&) = delete;
-  SqliteWakeup& operator=(const SqliteWakeup&) = delete;
-  SqliteWakeup(SqliteWakeup&&) = delete;
-  SqliteWakeup& operator=(SqliteWakeup&&) = delete;
-  ~SqliteWakeup() override;
 
   [[nodiscard]] Result<bool> arm() override;
   [[nodiscard]] Status disarm() override { return {}; }
   [[nodiscard]] Result<Wake> wait(Duration longest) override;
-  void interrupt() noexcept override;
+  void interrupt() noexcept override { interrupted_.signal(); }
   [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }
 
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  SqliteWakeup(Connection connection, bool armed, int event_fd);
+  SqliteWakeup(Connection connection, bool armed, EventFd interrupted)
+      : connection_(std::move(connection)), armed_(armed), interrupted_(std::move(interrupted)) {}
   [[nodiscard]] Result<bool> has_new_event();
   [[nodiscard]] TimePoint next_look(TimePoint now) const;
   /// True: interrupted.
@@ -41,7 +38,7 @@ class SqliteWakeup final : public Wakeup {
 
   Connection connection_;
   const bool armed_;
-  const int event_fd_;  ///< interrupt() writes to it.
+  EventFd interrupted_;
   std::unique_ptr<WalWatch> watch_;
 
   std::optional<std::int64_t> data_version_;  ///< At the last look.

@@ -115,11 +115,11 @@ TEST(KafkaSettings, a_password_is_in_clear_with_plain_and_without_tls) {
 }
 
 TEST(KafkaSettings, an_unknown_one_names_the_nearest) {
-  EXPECT_NE(complaint_about("compresion.type", "lz4").find("did you mean \"compression.type\"?"),
+  EXPECT_NE(complaint_about("compresion.type", "lz4").find("did you mean compression.type?"),
             std::string::npos);
-  EXPECT_NE(complaint_about("delivery_deadlin", "1s").find("did you mean \"delivery_deadline\"?"),
+  EXPECT_NE(complaint_about("delivery_deadlin", "1s").find("did you mean delivery_deadline?"),
             std::string::npos);
-  EXPECT_NE(complaint_about("sasl.pasword", "secret").find("did you mean \"sasl.password\"?"),
+  EXPECT_NE(complaint_about("sasl.pasword", "secret").find("did you mean sasl.password?"),
             std::string::npos);
 }
 

@@ -110,7 +110,7 @@ TEST(JsonEvent, names_what_is_wrong) {
   EXPECT_EQ(wrong(R"({"aggregate_type":"o"})"), "event_type: is missing");
   EXPECT_EQ(wrong(R"({"aggregate_type":"o","event_type":"E"})"), "payload: is missing");
   EXPECT_EQ(wrong(R"({"agregate_type":"o"})"),
-            "'agregate_type': unknown member of an event (hint: did you mean 'aggregate_type'?)");
+            "'agregate_type': unknown member of an event (hint: did you mean aggregate_type?)");
   EXPECT_EQ(wrong(R"({"aggregate_type":1})"),
             "aggregate_type: is not a string (hint: put it in quotes)");
   EXPECT_EQ(wrong(R"({"aggregate_type":"o","aggregate_id":42})"),

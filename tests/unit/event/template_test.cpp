@@ -95,9 +95,9 @@ TEST(Template, one_field_or_a_constant_is_not_copied) {
 TEST(Template, errors_name_the_place_and_the_word_that_was_meant) {
   EXPECT_EQ(
       render("x.{agregate_type}"),
-      "error: topic: unknown field 'agregate_type' at position 4 (hint: did you mean 'aggregate_type'?)");
+      "error: topic: unknown field 'agregate_type' at position 4 (hint: did you mean aggregate_type?)");
   EXPECT_EQ(render("{seq|loweer}"),
-            "error: topic: unknown filter 'loweer' at position 6 (hint: did you mean 'lower'?)");
+            "error: topic: unknown filter 'loweer' at position 6 (hint: did you mean lower?)");
   EXPECT_EQ(
       render("{seq|frobnicate}"),
       "error: topic: unknown filter 'frobnicate' at position 6 (hint: known are lower, upper, kebab, snake)");

@@ -1,0 +1,51 @@
+// SIGINT, SIGTERM and SIGHUP as something a program can wait for. The first one asks it to stop; the second one ends the process
+// at once: events in flight are then delivered again, as after a crash.
+//
+// Create it before anything that starts threads: they inherit the mask that reserves the signals for this object.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "base/event_fd.hpp"
+
+namespace outbox {
+
+class Signals {
+ public:
+  /// `exit_status`: of a process that a signal ends.
+  explicit Signals(int exit_status);
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+  ~Signals();
+
+  /// From the `number`-th on, a signal ends the process at once; 0: none does. Default: 2. While nothing is in flight yet, 1.
+  void end_at(int number) noexcept { end_at_.store(number); }
+
+  /// Signals so far.
+  [[nodiscard]] int count() const noexcept { return count_.load(); }
+  [[nodiscard]] bool asked() const noexcept { return count() > 0; }
+  /// Becomes readable with the first signal, and stays so; for poll().
+  [[nodiscard]] int fd() const noexcept { return asked_.fd(); }
+  /// Waits for the first signal.
+  void wait() const;
+  /// Waits until there are more signals than `seen`, not longer than that. True: there are.
+  [[nodiscard]] bool wait_for(std::chrono::milliseconds longest, int seen = 0) const;
+
+ private:
+  void watch(int signals) noexcept;
+
+  const int exit_status_;
+  std::atomic<int> end_at_{2};
+  EventFd asked_;
+  EventFd done_;
+  std::atomic<int> count_{0};
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::jthread watcher_;
+};
+
+}  // namespace outbox

@@ -1,0 +1,73 @@
+// Small functions on text: ASCII letters and digits whatever the locale is, hexadecimal digits, trimming, quoting, and the
+// known word that a mistyped one probably means. Pure.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace outbox {
+
+[[nodiscard]] constexpr bool is_upper(char c) noexcept { return c >= 'A' && c <= 'Z'; }
+[[nodiscard]] constexpr bool is_lower(char c) noexcept { return c >= 'a' && c <= 'z'; }
+[[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+[[nodiscard]] constexpr bool is_alnum(char c) noexcept {
+  return is_upper(c) || is_lower(c) || is_digit(c);
+}
+[[nodiscard]] constexpr char to_lower(char c) noexcept {
+  return is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
+}
+[[nodiscard]] constexpr char to_upper(char c) noexcept {
+  return is_lower(c) ? static_cast<char>(c - 'a' + 'A') : c;
+}
+[[nodiscard]] std::string to_lower(std::string_view text);
+
+[[nodiscard]] constexpr bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) {
+           return to_lower(x) == to_lower(y);
+         });
+}
+
+/// Without spaces and tabs at both ends.
+[[nodiscard]] constexpr std::string_view trimmed(std::string_view text) noexcept {
+  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+inline constexpr std::string_view kHexDigits = "0123456789abcdef";
+inline constexpr std::string_view kUpperHexDigits = "0123456789ABCDEF";
+
+/// Two digits; the byte is a char, as texts hold it.
+inline void append_hex(std::string& out, char byte, std::string_view digits = kHexDigits) {
+  const auto value = static_cast<unsigned char>(byte);
+  out.append(1, digits[value >> 4U]).append(1, digits[value & 15U]);
+}
+/// 0 to 15, or -1: not a hexadecimal digit.
+[[nodiscard]] constexpr int hex_value(char c) noexcept {
+  if (is_digit(c)) return c - '0';
+  const char lower = to_lower(c);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+/// In single quotes, shortened to fit a log line; everything but printable ASCII as \xNN.
+[[nodiscard]] std::string in_quotes(std::string_view word);
+
+/// Whether there is a control character (C0, DEL, or C1, which is U+0080 to U+009F) in UTF-8 text.
+[[nodiscard]] bool has_control(std::string_view text);
+
+/// The known word with the fewest edits (insert, delete, replace, swap of neighbours; case does not count) from `word`; of
+/// equals the first. None when even the best one is more than a third of the longer word away: then a suggestion would
+/// mislead.
+[[nodiscard]] std::optional<std::string_view> nearest(std::string_view word,
+                                                      std::span<const std::string_view> known);
+
+/// A hint: "did you mean x?"; when nothing is near, `otherwise`, or by default the list of what is known.
+[[nodiscard]] std::string did_you_mean(std::string_view word,
+                                       std::span<const std::string_view> known,
+                                       std::string_view otherwise = {});
+
+}  // namespace outbox
