@@ -107,11 +107,16 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN (CASE WHEN aggregate_id = '' THEN uuid_hash_extended(id, 0)
                ELSE hashtextextended(aggregate_id, hashtextextended(aggregate_type, 0)) END & 63)::smallint;
 
--- Called instead of pg_current_xact_id() when a relay sleeps and wants to be woken.
+-- Called instead of pg_current_xact_id() when a relay sleeps and must be woken, or when outbox.wake is set.
 CREATE FUNCTION {schema}.wake_and_xid() RETURNS xid8 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $fn$
+DECLARE
+  wake_lock  bigint := hashtextextended('outbox:wake:{name}', 0::bigint);
 BEGIN
-  PERFORM pg_notify('outbox_wake_' || to_hex(hashtextextended('outbox:wake:{name}', 0::bigint)), '');
+  IF lower(coalesce(current_setting('outbox.wake', true), '')) NOT IN ('off', 'false', 'no', '0')
+     AND NOT pg_try_advisory_xact_lock_shared(wake_lock) THEN
+    PERFORM pg_notify('outbox_wake_' || to_hex(wake_lock), '');
+  END IF;
   RETURN pg_current_xact_id();
 END
 $fn$;
@@ -121,12 +126,12 @@ CREATE SEQUENCE {schema}.event_seq AS bigint CACHE 1;
 
 -- xid stands before seq: a row's transaction id exists before its seq (the marks rest on it).
 -- The default of xid is the writer's side of the armed wake-up: a relay that sleeps holds the lock exclusively, so the
--- shared one cannot be had, and the commit notifies. Otherwise the shared lock says that a writer is in flight.
+-- shared one cannot be had, and the commit notifies. Otherwise the shared lock says that a writer is in flight. The server
+-- sets up a default anew for each statement, so it calls as few functions as possible.
 CREATE TABLE {schema}.event (
   xid             xid8 NOT NULL DEFAULT CASE
-                    WHEN lower(coalesce(current_setting('outbox.wake', true), ''))
-                           = ANY (ARRAY['off', 'false', 'no', '0']::text[])
-                      OR pg_try_advisory_xact_lock_shared(hashtextextended('outbox:wake:{name}', 0::bigint))
+                    WHEN coalesce(current_setting('outbox.wake', true), '') = ''
+                     AND pg_try_advisory_xact_lock_shared(hashtextextended('outbox:wake:{name}', 0::bigint))
                     THEN pg_current_xact_id() ELSE {schema}.wake_and_xid() END,
   seq             bigint NOT NULL DEFAULT nextval('{schema}.event_seq'),
   lane            smallint NOT NULL,
@@ -437,22 +442,28 @@ CREATE FUNCTION {schema}.payload_limit() RETURNS integer LANGUAGE sql STABLE
 CREATE FUNCTION {schema}.wants_lock(lock_key boolean) RETURNS boolean LANGUAGE sql STABLE
   RETURN coalesce(lock_key, nullif(current_setting('outbox.lock_key', true), '')::boolean, false);
 
--- True for nearly every event: all is right with it and nothing but the INSERT is to be done. What it is not sure of,
--- check_event() looks at. One expression, because PL/pgSQL sets up each one anew in each transaction.
-CREATE FUNCTION {schema}.is_plain(aggregate_type text, aggregate_id text, event_type text, payload_bytes integer,
-                                  headers jsonb, content_type text, lock_key boolean, occurred_at timestamptz)
+-- True for nearly every event: these fields are valid, and nothing but the INSERT is to be done. What they are not sure of,
+-- check_event() looks at. PL/pgSQL sets up an expression anew in each transaction, at a price for each function in it: so
+-- what few events have stands apart.
+CREATE FUNCTION {schema}.is_plain(aggregate_type text, aggregate_id text, event_type text, payload_bytes integer, lock_key boolean)
 RETURNS boolean LANGUAGE sql STABLE
   RETURN coalesce(
-    btrim(aggregate_type, E' \t\r\n\013\f') <> '' AND btrim(event_type, E' \t\r\n\013\f') <> ''
+    ascii(aggregate_type) > 32 AND ascii(event_type) > 32  -- so neither is empty or blank
     AND greatest(octet_length(aggregate_type), octet_length(aggregate_id), octet_length(event_type)) <= 255
     AND concat(aggregate_type, aggregate_id, event_type) !~ '[\x01-\x1f\x7f-\x9f]'
     AND payload_bytes <= {schema}.payload_limit()
-    AND (content_type IS NULL OR content_type = 'application/json')
-    AND (headers IS NULL OR headers = '{}' OR octet_length(headers::text) <= 255  -- so no name is longer than that
-         AND headers::text ~ '^\{(?:"[-_.0-9a-z]+": "[^"\\\x01-\x1f\x7f]*"(?:, |\}$))+$'
-         AND headers::text !~ '"outbox-|"content-type"')
-    AND (occurred_at IS NULL OR {schema}.is_time(occurred_at))
     AND NOT {schema}.wants_lock(lock_key), false);
+
+CREATE FUNCTION {schema}.are_defaults(headers jsonb, content_type text, occurred_at timestamptz) RETURNS boolean LANGUAGE sql STABLE
+  RETURN headers = '{}' AND content_type IS NULL AND occurred_at IS NULL;
+
+CREATE FUNCTION {schema}.are_plain(headers jsonb, content_type text, occurred_at timestamptz) RETURNS boolean LANGUAGE sql STABLE
+  RETURN coalesce(
+    (headers IS NULL OR headers = '{}' OR octet_length(headers::text) <= 255  -- so no name is longer than that
+     AND headers::text ~ '^\{(?:"[-_.0-9a-z]+": "[^"\\\x01-\x1f\x7f]*"(?:, |\}$))+$'
+     AND headers::text !~ '"outbox-|"content-type"')
+    AND (content_type IS NULL OR content_type = 'application/json')
+    AND (occurred_at IS NULL OR {schema}.is_time(occurred_at)), false);
 
 -- Checks everything of an event; `at` names its place among several.
 CREATE FUNCTION {schema}.check_event(at text, aggregate_type text, aggregate_id text, event_type text, payload bytea,
@@ -583,10 +594,12 @@ DECLARE
   plain  pg_catalog.bool;
 BEGIN
   BEGIN
-    plain := {schema}.is_plain(aggregate_type, aggregate_id::pg_catalog.text, event_type, pg_catalog.octet_length(%3$s),
-                               headers, content_type, lock_key, occurred_at)%5$s;
+    plain := {schema}.is_plain(aggregate_type, aggregate_id::pg_catalog.text, event_type, pg_catalog.octet_length(%3$s), lock_key)%5$s;
+    IF {schema}.are_defaults(headers, content_type, occurred_at) IS NOT TRUE THEN
+      plain := plain AND {schema}.are_plain(headers, content_type, occurred_at);
+    END IF;
   EXCEPTION WHEN data_exception OR statement_too_complex THEN
-    NULL;  -- it is not JSON, or not in UTF-8
+    plain := false;  -- it is not JSON, or not in UTF-8
   END;
   IF plain THEN
     id := coalesce(id, {schema}.new_id());
@@ -711,8 +724,9 @@ CREATE VIEW {schema}.new_event AS
 CREATE FUNCTION {schema}.insert_new_event() RETURNS trigger LANGUAGE plpgsql AS $fn$
 BEGIN
   IF {schema}.is_plain(NEW.aggregate_type::pg_catalog.text, NEW.aggregate_id, NEW.event_type,
-                       pg_catalog.octet_length(NEW.payload::pg_catalog.text), NEW.headers, NEW.content_type, NULL,
-                       NEW.occurred_at) THEN
+                       pg_catalog.octet_length(NEW.payload::pg_catalog.text), NULL)
+     AND ({schema}.are_defaults(NEW.headers, NEW.content_type, NEW.occurred_at) IS TRUE
+          OR {schema}.are_plain(NEW.headers, NEW.content_type, NEW.occurred_at)) THEN
     NEW.id := coalesce(NEW.id, {schema}.new_id());
     INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
       VALUES (NEW.id, NEW.aggregate_type, coalesce(NEW.aggregate_id, ''), NEW.event_type,
