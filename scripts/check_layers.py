@@ -33,9 +33,11 @@ ALLOWED = {
     # The settings of all parts, as text: it names the sinks' own settings and what a store's address may be, nothing that runs.
     "config": CORE | {"store", "sink"},
     "ops": ENGINES,
+    # What drives real servers and processes for demo, bench and tests. Nothing that an application links uses it.
+    "testkit": CORE | {"store"},
     # Programs within the program: each runs the whole path, and neither knows the other.
-    "bench": ENGINES,
-    "demo": ENGINES,
+    "bench": ENGINES | {"testkit"},
+    "demo": ENGINES | {"testkit"},
     "cli": ENGINES | {"ops", "bench", "demo"},
 }
 

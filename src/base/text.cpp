@@ -41,6 +41,13 @@ std::string to_lower(std::string_view text) {
   return out;
 }
 
+std::string with_commas(std::int64_t number) {
+  std::string text = std::to_string(number);
+  const std::size_t first = number < 0 ? 1 : 0;
+  for (std::size_t at = text.size(); at > first + 3;) text.insert(at -= 3, ",");
+  return text;
+}
+
 std::string in_quotes(std::string_view word) {
   std::string text = "'";
   for (const char c : word.substr(0, kLongestQuote)) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -52,6 +53,9 @@ inline void append_hex(std::string& out, char byte, std::string_view digits = kH
   const char lower = to_lower(c);
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
+
+/// "1,234,567"
+[[nodiscard]] std::string with_commas(std::int64_t number);
 
 /// In single quotes, shortened to fit a log line; everything but printable ASCII as \xNN.
 [[nodiscard]] std::string in_quotes(std::string_view word);

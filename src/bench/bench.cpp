@@ -5,12 +5,6 @@
 #include "base/error.hpp"
 
 namespace outbox::bench {
-namespace {
-
-bool is_sqlite(const std::string& url) { return url.rfind("sqlite:", 0) == 0; }
-
-}  // namespace
-
 const std::vector<Benchmark>& all_benchmarks() {
   static const std::vector<Benchmark> all = {
       {.name = "drain",
@@ -67,25 +61,27 @@ Status check_names(const std::vector<std::string>& names, const std::string& bro
 
 Result<std::vector<Figure>> run_benchmarks(const BenchOptions& options) {
   if (Status status = check_names(options.names, options.brokers); !status) return pass(status);
-  const bool sqlite = is_sqlite(options.store_url);
+  const auto& names = options.names;
+  const bool sqlite = options.store_url.starts_with("sqlite:");
   std::vector<Figure> figures;
   bool any = false;
   for (const Benchmark& benchmark : all_benchmarks()) {
-    const bool named = std::find(options.names.begin(), options.names.end(), benchmark.name) !=
-                       options.names.end();
-    if (!options.names.empty() && !named) continue;
-    if (!named && benchmark.by_hand) continue;
-    if (sqlite ? !benchmark.sqlite : !benchmark.postgres) continue;
-    if (benchmark.needs_kafka && options.brokers.empty()) continue;
+    const bool named = std::find(names.begin(), names.end(), benchmark.name) != names.end();
+    const bool wanted = named || (names.empty() && !benchmark.by_hand);
+    const bool possible = (sqlite ? benchmark.sqlite : benchmark.postgres) &&
+                          !(benchmark.needs_kafka && options.brokers.empty());
+    if (!wanted || !possible) continue;
     any = true;
-    auto measured = benchmark.run(options);
-    if (!measured) return pass(measured);
-    figures.insert(figures.end(), measured->begin(), measured->end());
+    try {
+      const auto measured = benchmark.run(options);
+      figures.insert(figures.end(), measured.begin(), measured.end());
+    } catch (const Exception& failure) {
+      return fail(failure.error());
+    }
   }
-  if (!any)
-    return fail(Errc::invalid_argument, "none of these benchmarks runs on this store",
-                "use a postgresql:// URL");
-  return figures;
+  if (any) return figures;
+  return fail(Errc::invalid_argument, "none of these benchmarks runs on this store",
+              "use a postgresql:// URL");
 }
 
 }  // namespace outbox::bench

@@ -19,11 +19,11 @@ struct BenchOptions {
   std::int64_t events{1'000'000};
   int repeats{3};     ///< Medians over so many.
   double seconds{5};  ///< Length of one measurement of the figures that run for a time.
-  std::function<void(const std::string&)> progress;  ///< One line of what goes on.
+  std::function<void(const std::string&)> progress;  ///< One line on what is being done.
 };
 
-/// Two sides that are compared take so many turns each, one after the other, in the length of a measurement: a machine that
-/// is slow for some seconds is so for both.
+/// Two sides that are compared take so many turns each, alternating, in the length of a measurement: so seconds in which the
+/// machine is slow count for both.
 inline constexpr int kTurns = 20;
 
 struct Benchmark {
@@ -33,7 +33,7 @@ struct Benchmark {
   bool needs_kafka{false};
   bool postgres{true};
   bool sqlite{false};
-  Result<std::vector<Figure>> (*run)(const BenchOptions& options);
+  std::vector<Figure> (*run)(const BenchOptions& options);  ///< Throws outbox::Exception.
 };
 
 [[nodiscard]] const std::vector<Benchmark>& all_benchmarks();
@@ -44,17 +44,17 @@ struct Benchmark {
 [[nodiscard]] Result<std::vector<Figure>> run_benchmarks(const BenchOptions& options);
 
 // One file each.
-[[nodiscard]] Result<std::vector<Figure>> bench_drain(const BenchOptions& options);
-[[nodiscard]] Result<std::vector<Figure>> bench_backlog(const BenchOptions& options);
-[[nodiscard]] Result<std::vector<Figure>> bench_pinned(const BenchOptions& options);
-[[nodiscard]] Result<std::vector<Figure>> bench_head(const BenchOptions& options);
-[[nodiscard]] Result<std::vector<Figure>> bench_wal(const BenchOptions& options);
-[[nodiscard]] Result<std::vector<Figure>> bench_latency(const BenchOptions& options);
-[[nodiscard]] Result<std::vector<Figure>> bench_enqueue_postgres(const BenchOptions& options);
-[[nodiscard]] Result<std::vector<Figure>> bench_enqueue_sqlite(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_drain(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_backlog(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_pinned(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_head(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_wal(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_latency(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_enqueue_postgres(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_enqueue_sqlite(const BenchOptions& options);
 #ifdef OUTBOX_WITH_KAFKA
-[[nodiscard]] Result<std::vector<Figure>> bench_kafka(const BenchOptions& options);
-[[nodiscard]] Result<std::vector<Figure>> bench_latency_kafka(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_kafka(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_latency_kafka(const BenchOptions& options);
 #endif
 
 }  // namespace outbox::bench

@@ -1,7 +1,6 @@
 #include "bench/enqueue_sql.hpp"
 
 #include <fmt/format.h>
-#include <libpq-fe.h>
 
 #include <array>
 #include <memory>
@@ -47,26 +46,32 @@ enum class Kind { alone, business };
 /// One session, one way.
 class Writer {
  public:
-  static Result<std::unique_ptr<Writer>> open(const std::string& url, const Way& way,
-                                              Protocol protocol, Kind kind) {
-    auto pg = Pg::connect(url);
-    if (!pg) return pass(pg);
-    std::unique_ptr<Writer> writer(new Writer(std::move(*pg), way, protocol, kind));
+  static std::unique_ptr<Writer> open(const std::string& url, const Way& way, Protocol protocol,
+                                      Kind kind) {
+    std::unique_ptr<Writer> writer(new Writer(Pg(url), way, protocol, kind));
     std::string setup =
         kind == Kind::alone ? "SET synchronous_commit = off;" : "SET synchronous_commit = on;";
     if (protocol == Protocol::prepared) {
       setup += "PREPARE extra (text) AS " + fmt::format(fmt::runtime(way.sql), kSchema, "$1") +
                ";PREPARE business (int) AS " + writer->business("$1");
     }
-    if (Status status = writer->pg_.run(setup); !status) return pass(status);
+    writer->pg_.run(setup);
     return writer;
   }
 
   Status transact(int account) {
     const std::string key = std::to_string(account);
-    if (kind_ == Kind::alone) return extra(key);
-    for (const Status& status : {pg_.run("BEGIN"), update(key), extra(key), pg_.run("COMMIT")}) {
-      if (!status) return status;
+    try {
+      if (kind_ == Kind::alone) {
+        extra(key);
+      } else {
+        pg_.run("BEGIN");
+        update(key);
+        extra(key);
+        pg_.run("COMMIT");
+      }
+    } catch (const Exception& failure) {
+      return fail(failure.error());
     }
     return {};
   }
@@ -79,20 +84,13 @@ class Writer {
     return fmt::format("UPDATE {}.bench_account SET balance = balance + 1 WHERE id = {}", kSchema,
                        account);
   }
-  Status update(const std::string& key) {
-    return protocol_ == Protocol::prepared ? prepared("business", key) : pg_.run(business(key));
+  void update(const std::string& key) {
+    protocol_ == Protocol::prepared ? pg_.run_prepared("business", {key.c_str()})
+                                    : pg_.run(business(key));
   }
-  Status extra(const std::string& key) {
-    if (protocol_ == Protocol::prepared) return prepared("extra", key);
-    return pg_.run(fmt::format(fmt::runtime(way_.sql), kSchema, "'" + key + "'"));
-  }
-  Status prepared(const char* name, const std::string& key) {
-    const char* const value = key.c_str();
-    PGresult* const result = PQexecPrepared(pg_.native(), name, 1, &value, nullptr, nullptr, 0);
-    const auto status = PQresultStatus(result);
-    PQclear(result);
-    if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return {};
-    return fail(Errc::internal, std::string("bench: ") + PQerrorMessage(pg_.native()));
+  void extra(const std::string& key) {
+    if (protocol_ == Protocol::prepared) return pg_.run_prepared("extra", {key.c_str()});
+    pg_.run(fmt::format(fmt::runtime(way_.sql), kSchema, "'" + key + "'"));
   }
 
   Pg pg_;
@@ -108,9 +106,7 @@ Result<std::vector<double>> measure(const PostgresFixture& log, std::size_t clie
   std::vector<std::vector<std::unique_ptr<Writer>>> writers(ways().size());
   for (std::size_t way = 0; way < ways().size(); ++way) {
     for (std::size_t i = 0; i < clients; ++i) {
-      auto writer = Writer::open(options.store_url, ways()[way], protocol, kind);
-      if (!writer) return pass(writer);
-      writers[way].push_back(std::move(*writer));
+      writers[way].push_back(Writer::open(options.store_url, ways()[way], protocol, kind));
     }
   }
   std::vector<std::vector<double>> rates(ways().size());

@@ -10,6 +10,14 @@
 namespace outbox::bench {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
+/// Null where there is nothing.
+template <class T>
+Json json_of(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
+}
+
 std::string number(double value) {
   if (value >= 100) return fmt::format("{:.0f}", value);
   if (value >= 10) return fmt::format("{:.1f}", value);
@@ -18,11 +26,14 @@ std::string number(double value) {
 
 }  // namespace
 
-Figure beside(std::string name, double value, std::string unit, double limit) {
-  Figure figure = stated(std::move(name), value, std::move(unit));
+Figure with_limit(Figure figure, double limit) {
   figure.limit = limit;
-  figure.ratio = limit > 0 ? value / limit : 0;
+  figure.ratio = limit > 0 ? figure.value / limit : 0;
   return figure;
+}
+
+Figure beside(std::string name, double value, std::string unit, double limit) {
+  return with_limit(stated(std::move(name), value, std::move(unit)), limit);
 }
 
 Figure at_most_more(std::string name, double value, std::string unit, double limit, double more) {
@@ -76,20 +87,17 @@ void print_table(std::ostream& out, const std::vector<Figure>& figures) {
 }
 
 void print_json(std::ostream& out, const std::vector<Figure>& figures) {
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  Json all = Json::array();
   for (const Figure& figure : figures) {
-    nlohmann::ordered_json one;
-    one["name"] = figure.name;
-    one["value"] = figure.value;
-    one["unit"] = figure.unit;
-    one["limit"] = figure.limit ? nlohmann::ordered_json(*figure.limit) : nlohmann::ordered_json();
-    one["ratio"] = figure.ratio ? nlohmann::ordered_json(*figure.ratio) : nlohmann::ordered_json();
-    one["target"] =
-        figure.target.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(figure.target);
-    one["ok"] = figure.ok ? nlohmann::ordered_json(*figure.ok) : nlohmann::ordered_json();
-    all.push_back(std::move(one));
+    all.push_back({{"name", figure.name},
+                   {"value", figure.value},
+                   {"unit", figure.unit},
+                   {"limit", json_of(figure.limit)},
+                   {"ratio", json_of(figure.ratio)},
+                   {"target", figure.target.empty() ? Json() : Json(figure.target)},
+                   {"ok", json_of(figure.ok)}});
   }
-  out << nlohmann::ordered_json{{"figures", std::move(all)}}.dump(2) << '\n';
+  out << Json{{"figures", std::move(all)}}.dump(2) << '\n';
 }
 
 double median(std::vector<double> values) { return quantile(values, 0.5); }

@@ -28,7 +28,11 @@ struct Figure {
                                   double more);
 [[nodiscard]] Figure at_most(std::string name, double value, std::string unit, double most);
 [[nodiscard]] Figure at_least(std::string name, double value, std::string unit, double least);
+/// Without limit and target.
 [[nodiscard]] Figure stated(std::string name, double value, std::string unit);
+
+/// The figure with its limit.
+[[nodiscard]] Figure with_limit(Figure figure, double limit);
 
 void print_table(std::ostream& out, const std::vector<Figure>& figures);
 /// {"figures": [{"name", "value", "unit", "limit", "ratio", "target", "ok"}, ...]}

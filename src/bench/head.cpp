@@ -3,23 +3,25 @@
 
 #include <chrono>
 
-#include "base/error.hpp"
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
+#include "store/log_reader.hpp"
 #include "store/store.hpp"
+#include "testkit/failure.hpp"
 
 namespace outbox::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using testkit::must;
 
 constexpr int kInFlight = 100;
 constexpr int kPartitions = 90;
 constexpr int kPolls = 400;
 
 /// Narrow partitions ahead of the writers, as a long history at a high rate would leave them.
-Status many_partitions(Pg& pg) {
-  return pg.run(fmt::format(R"(
+void many_partitions(Pg& pg) {
+  pg.run(fmt::format(R"(
 DO $$ DECLARE bound bigint;
 BEGIN
   SELECT max(substring(pg_get_expr(c.relpartbound, c.oid) FROM 'TO \(''(\d+)''\)')::bigint) INTO bound
@@ -30,21 +32,18 @@ BEGIN
                    i, bound + (i - 1) * 1000, bound + i * 1000);
   END LOOP;
 END $$)",
-                            kSchema, kPartitions));
+                     kSchema, kPartitions));
 }
 
 /// Writers that have enqueued and not committed.
-Result<std::vector<Pg>> open_writers(const BenchOptions& options) {
+std::vector<Pg> open_writers(const BenchOptions& options) {
   std::vector<Pg> writers;
   for (int i = 0; i < kInFlight; ++i) {
-    auto pg = Pg::connect(options.store_url);
-    if (!pg) return pass(pg);
-    const Status status = pg->run(fmt::format(
-        "BEGIN; INSERT INTO {}.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers) "
-        "VALUES (gen_random_uuid(), 'order', '{}', 'OrderPlaced', 'x', '{{}}')",
-        kSchema, i));
-    if (!status) return fail(status.error());
-    writers.push_back(std::move(*pg));
+    writers.emplace_back(options.store_url)
+        .run(fmt::format(
+            "BEGIN; INSERT INTO {}.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers) "
+            "VALUES (gen_random_uuid(), 'order', '{}', 'OrderPlaced', 'x', '{{}}')",
+            kSchema, i));
   }
   return writers;
 }
@@ -53,49 +52,41 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-Result<store::Page> poll(store::LogReader& reader, const store::Cursor& cursor) {
-  if (Status status = reader.start({.cursor = cursor}); !status) return pass(status);
-  return reader.finish();
+store::Page poll(store::LogReader& reader, const store::Cursor& cursor) {
+  must(reader.start({.cursor = cursor}));
+  return must(reader.finish());
 }
 
 }  // namespace
 
-Result<std::vector<Figure>> bench_head(const BenchOptions& options) {
-  auto fixture = PostgresFixture::create(options);
-  if (!fixture) return pass(fixture);
-  PostgresFixture& log = **fixture;
-  if (Status status = log.fill(5000); !status) return pass(status);
-  if (Status status = many_partitions(log.admin()); !status) return pass(status);
+std::vector<Figure> bench_head(const BenchOptions& options) {
+  PostgresFixture log(options);
+  log.write(5000);
+  many_partitions(log.admin());
   log.say("opening transactions");
-  auto writers = open_writers(options);
-  if (!writers) return pass(writers);
-  auto store = store::open_store(
-      {.url = options.store_url, .schema = kSchema, .application = "outbox bench"});
-  if (!store) return pass(store);
-  auto reader = (*store)->reader();
-  if (!reader) return pass(reader);
-  auto snapshot = log.admin().value("SELECT pg_current_snapshot()");
-  if (!snapshot) return pass(snapshot);
-  store::Cursor cursor{.s1 = *snapshot, .s2 = {}, .position = 0, .bound = 0};
-  if (Status status = (*reader)->begin(std::span(&cursor, 1)); !status) return pass(status);
+  const std::vector<Pg> writers = open_writers(options);
+  const auto store = must(store::open_store(
+      {.url = options.store_url, .schema = kSchema, .application = "outbox bench"}));
+  const auto reader = must(store->reader());
+  const std::string snapshot = "SELECT pg_current_snapshot()";
+  store::Cursor cursor{.s1 = log.admin().value(snapshot), .s2 = {}, .position = 0, .bound = 0};
+  must(reader->begin(std::span(&cursor, 1)));
   std::vector<double> times;
   std::vector<double> round_trips;
   for (int i = 0; i < kPolls; ++i) {
     const auto before = Clock::now();
-    if (auto answer = log.admin().value("SELECT pg_current_snapshot()"); !answer)
-      return pass(answer);
+    (void)log.admin().value(snapshot);
     round_trips.push_back(ms_since(before));
     const auto start = Clock::now();
-    auto page = poll(**reader, cursor);
+    const store::Page page = poll(*reader, cursor);
     times.push_back(ms_since(start));
-    if (!page) return pass(page);
-    if (Status status = (*reader)->wait_durable(); !status) return pass(status);
-    cursor.s1 = page->pair->s2;
+    must(reader->wait_durable());
+    cursor.s1 = page.pair->s2;
   }
-  Figure head = at_most("head", quantile(times, 0.5), "ms/poll", 1);
-  head.limit = quantile(round_trips, 0.5);  // the least that can be asked: what is the snapshot?
-  head.ratio = head.value / *head.limit;
-  return std::vector<Figure>{head, stated("head.p99", quantile(times, 0.99), "ms/poll")};
+  // The limit is the least that can be asked: what is the snapshot?
+  return {
+      with_limit(at_most("head", quantile(times, 0.5), "ms/poll", 1), quantile(round_trips, 0.5)),
+      stated("head.p99", quantile(times, 0.99), "ms/poll")};
 }
 
 }  // namespace outbox::bench

@@ -5,12 +5,14 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
-#include <outbox/error.hpp>
+#include <memory>
+#include <outbox/sink.hpp>
+#include <outbox/subscription.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "bench/figure.hpp"
 #include "bench/postgres_fixture.hpp"
 
@@ -22,34 +24,31 @@ class Arrivals {
  public:
   /// Any thread.
   void arrived(std::string_view body);
-  [[nodiscard]] bool wait_for(std::int64_t count, std::chrono::seconds limit);
+  /// False: they did not arrive in time.
+  [[nodiscard]] bool wait_for(std::int64_t count);
   [[nodiscard]] std::vector<double> latencies_ms();
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::int64_t count_{0};
-  std::vector<double> latencies_ms_;
-};
-
-struct Paced {
-  std::int64_t events{0};         ///< Those of the warm-up too.
-  std::vector<double> commit_ms;  ///< Without the warm-up.
-};
-
-/// One-event transactions with synchronous commit from two connections, 1,000 a second in all, for the length of the
-/// benchmark; before that one second to warm up, in which relay, client and consumer still connect and learn where to send.
-/// Returns how long each took from sending the event and COMMIT to the answer: no latency can be shorter than that.
-[[nodiscard]] Result<Paced> write_paced(PostgresFixture& log);
-
-struct Latencies {
-  std::vector<double> event_ms;   ///< From just before COMMIT was sent to the arrival.
-  std::vector<double> commit_ms;  ///< Of COMMIT alone.
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::int64_t count_ OUTBOX_GUARDED_BY(mutex_){0};
+  std::vector<double> latencies_ms_ OUTBOX_GUARDED_BY(mutex_);
 };
 
 /// From a time of the steady clock, as a payload begins with it: padded to the benchmarks' 200 bytes.
 [[nodiscard]] std::string stamped_payload(std::int64_t sent_ns);
 [[nodiscard]] std::int64_t now_ns();
+
+struct Latencies {
+  std::vector<double> event_ms;   ///< From just before COMMIT was sent to the arrival.
+  std::vector<double> commit_ms;  ///< Of COMMIT alone: no latency can be shorter.
+};
+
+/// Starts a relay with this subscription (to this sink if it is custom) and writes one-event transactions with synchronous
+/// commit from two connections, 1,000 a second in all, for the length of the benchmark; before that one second to warm up,
+/// in which relay, client and consumer still connect and learn where to send. Waits for all to arrive.
+[[nodiscard]] Latencies measure_latencies(PostgresFixture& log, SubscriptionSpec spec, bool wake_up,
+                                          Arrivals& arrivals, std::unique_ptr<Sink> sink = nullptr);
 
 struct LatencyTargets {
   double p50_ms;
@@ -59,9 +58,9 @@ struct LatencyTargets {
 /// `measure` with wake-up and by polling alone in turn, medians over the repeats; each time with an empty log, since a relay
 /// that starts at the beginning would first see the other's events. `bare`, if there is one, measures the same way of a
 /// message without us in between, in each repeat: the limit. Without one it is the COMMIT alone.
-[[nodiscard]] Result<std::vector<Figure>> latency_figures(
+[[nodiscard]] std::vector<Figure> latency_figures(
     PostgresFixture& log, const std::string& name, LatencyTargets targets,
-    const std::function<Result<Latencies>(bool wake_up)>& measure,
-    const std::function<Result<std::vector<double>>()>& bare = {});
+    const std::function<Latencies(bool wake_up)>& measure,
+    const std::function<std::vector<double>()>& bare = {});
 
 }  // namespace outbox::bench

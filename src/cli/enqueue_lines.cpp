@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/signals.hpp"
+#include "base/text.hpp"
 #include "cli/exit.hpp"
 #include "cli/json.hpp"
 #include "cli/line_reader.hpp"
@@ -193,8 +194,9 @@ class LineEnqueuer {
           .member("lines", line_);
       json.member("seconds", seconds).end().print();
     } else if (!options_.ids) {
-      print("{} event{} in {} transaction{}, {:.1f} s\n", with_commas(written_),
-            written_ == 1 ? "" : "s", with_commas(transactions_), transactions_ == 1 ? "" : "s",
+      print("{} event{} in {} transaction{}, {:.1f} s\n",
+            with_commas(static_cast<std::int64_t>(written_)), written_ == 1 ? "" : "s",
+            with_commas(static_cast<std::int64_t>(transactions_)), transactions_ == 1 ? "" : "s",
             seconds);
     }
     return kOk;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "cli/output.hpp"
 
 namespace outbox::cli {
@@ -26,8 +27,9 @@ void Progress::at(std::uint64_t events, std::size_t bytes) {
   if (now - shown_at_ < (terminal_ ? Clock::duration(kOnTerminal) : Clock::duration(kInLog)))
     return;
   shown_at_ = now;
-  const auto rate = static_cast<std::uint64_t>(static_cast<double>(events) / seconds());
-  std::string line = fmt::format("{} events, {}/s", with_commas(events), with_commas(rate));
+  const auto rate = static_cast<std::int64_t>(static_cast<double>(events) / seconds());
+  std::string line = fmt::format("{} events, {}/s", with_commas(static_cast<std::int64_t>(events)),
+                                 with_commas(rate));
   if (total_bytes_ > 0) line += fmt::format(", {} %", 100 * bytes / total_bytes_);
   write_err(terminal_ ? "\r\x1b[K" + line : "outbox: " + line + "\n");
   visible_ = terminal_;
@@ -40,16 +42,6 @@ void Progress::clear() {
 
 double Progress::seconds() const {
   return std::max(1e-9, std::chrono::duration<double>(Clock::now() - start_).count());
-}
-
-std::string with_commas(std::uint64_t number) {
-  const std::string digits = std::to_string(number);
-  std::string text;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
 }
 
 }  // namespace outbox::cli

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 namespace outbox::cli {
 
@@ -40,8 +39,5 @@ class Progress {
   Clock::time_point shown_at_{start_};
   bool visible_{false};
 };
-
-/// "1,234,567"
-[[nodiscard]] std::string with_commas(std::uint64_t number);
 
 }  // namespace outbox::cli

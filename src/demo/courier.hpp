@@ -1,37 +1,49 @@
-// What stands between the shop and the destination, in a process of its own: it is what gets killed.
+// What carries orders from the shop to the destination, in a process of its own: that process is what gets killed.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <outbox/error.hpp>
 #include <outbox/subscription.hpp>
 #include <string>
 
 #include "demo/order.hpp"
+#include "testkit/child_process.hpp"
 
 namespace outbox::demo {
 
+/// All but publish() from the main thread only.
 class Courier {
  public:
-  Courier() = default;
+  /// `name`: "relay", for messages and its log.
+  Courier(std::string name, std::string program, const std::filesystem::path& folder);
   Courier(const Courier&) = delete;
   Courier& operator=(const Courier&) = delete;
-  Courier(Courier&&) = delete;
-  Courier& operator=(Courier&&) = delete;
   virtual ~Courier() = default;
 
-  // The main thread only.
-  [[nodiscard]] virtual Status start() = 0;
-  /// An error when it has ended by itself.
-  [[nodiscard]] virtual Status check() = 0;
+  virtual void start() = 0;
+  /// Throws when it has ended by itself.
+  void check();
   /// SIGKILL. start() may follow.
-  virtual void kill() = 0;
+  virtual void kill();
   /// Lets it finish what it has, and end in order.
-  [[nodiscard]] virtual Status finish(std::chrono::milliseconds limit) = 0;
+  void finish(std::chrono::milliseconds limit);
 
   /// Any thread. Of a dual write: hands it an order. False: nobody was there to take it.
-  virtual bool publish(const Order& order) = 0;
+  virtual bool publish(const Order& /*order*/) { return false; }
+
+ protected:
+  /// Runs `outbox ARGUMENTS`.
+  void run(std::vector<std::string> arguments, int input = -1);
+  virtual void ask_to_end() { child_->signal(SIGTERM); }
+
+ private:
+  const std::string name_;
+  const std::string program_;
+  const std::filesystem::path log_;
+  std::optional<testkit::ChildProcess> child_;
 };
 
 struct RelayPlan {
@@ -42,8 +54,8 @@ struct RelayPlan {
   SubscriptionSpec subscription;
 };
 /// `PROGRAM relay -c FOLDER/relay.toml`.
-[[nodiscard]] std::unique_ptr<Courier> make_relay(RelayPlan plan);
-/// What the relay gets to read.
+[[nodiscard]] std::unique_ptr<Courier> make_relay(const RelayPlan& plan);
+/// The content of that file.
 [[nodiscard]] std::string relay_configuration(const RelayPlan& plan);
 
 struct PublisherPlan {
@@ -52,9 +64,9 @@ struct PublisherPlan {
   std::string destination;       ///< As run_publisher() takes it.
 };
 /// `PROGRAM demo --publisher DESTINATION`, at the other end of a socket.
-[[nodiscard]] std::unique_ptr<Courier> make_publisher(PublisherPlan plan);
+[[nodiscard]] std::unique_ptr<Courier> make_publisher(const PublisherPlan& plan);
 
-/// The publisher itself: takes orders from stdin, a socket, and sends them, some at a time, as the client of a broker does.
+/// The publisher itself: takes orders from stdin, a socket, and sends them in batches, as the client of a broker does.
 /// `destination`: file:PATH or kafka:TOPIC@BROKERS. Returns when the socket is closed.
 [[nodiscard]] Status run_publisher(const std::string& destination);
 

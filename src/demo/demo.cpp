@@ -1,8 +1,8 @@
 #include "demo/demo.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <random>
 #include <string>
@@ -11,15 +11,15 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/signals.hpp"
 #include "demo/check.hpp"
 #include "demo/courier.hpp"
 #include "demo/destination.hpp"
-#include "demo/interrupt.hpp"
 #include "demo/screen.hpp"
 #include "demo/shop.hpp"
-#include "demo/work_folder.hpp"
 #include "demo/writers.hpp"
 #include "store/store.hpp"
+#include "testkit/temp_dir.hpp"
 
 namespace outbox::demo {
 namespace {
@@ -31,12 +31,14 @@ using std::chrono::seconds;
 constexpr milliseconds kLook{100};
 /// A kill that is due waits this long for the courier to have delivered something since it was started.
 constexpr seconds kKillPatience{3};
-/// After closing time the shop waits for the rest: so long in all, and so long without anything new. When nothing is new for
-/// the shorter time the relay is believed if it says that it is done.
+/// After closing time the demo waits for the rest: so long in all, and so long without anything new. When nothing is new for
+/// the shorter time, what the outbox says is pending decides.
 constexpr seconds kCatchUpLimit{300};
 constexpr seconds kNothingNewLimit{45};
 constexpr seconds kNothingNewForNow{3};
 constexpr seconds kFinishLimit{20};
+/// Of a process that a signal ends, which this one is not.
+constexpr int kInterruptedStatus = 4;
 
 /// When to kill: once in each of so many equal parts of the time, somewhere in it.
 std::vector<milliseconds> kill_times(int kills, seconds open, std::mt19937_64& random) {
@@ -51,56 +53,53 @@ std::vector<milliseconds> kill_times(int kills, seconds open, std::mt19937_64& r
 
 class Demo {
  public:
-  Demo(const DemoOptions& options, WorkFolder folder)
+  explicit Demo(const DemoOptions& options)
       : options_(options),
-        folder_(std::move(folder)),
         random_(std::random_device{}()),
         kill_times_(kill_times(options.kills, seconds(options.seconds), random_)),
-        progress_(options.json ? stderr : stdout, options.json) {}
+        progress_(options.json ? stderr : stdout, options.json) {
+    signals_.end_at(0);  // the demo cleans up behind itself, whatever comes
+  }
   Demo(const Demo&) = delete;
   Demo& operator=(const Demo&) = delete;
-  Demo(Demo&&) = delete;
-  Demo& operator=(Demo&&) = delete;
-  ~Demo() { close_down(); }
+  ~Demo() { progress_.finish(); }
 
-  Result<Ending> run() {
-    if (Status status = open(); !status) return pass(status);
-    if (Status status = sell(); !status) return pass(status);
+  Ending run() {
+    open();
+    sell();
     return close_and_count();
   }
 
  private:
   // ---- opening
 
-  Status open() {
+  void open() {
     make_shop();
     make_destination();
-    // What went wrong on opening leaves nothing of ours behind; what was there before stays.
-    if (Status status = shop_->open(); !status) return status;
-    if (Status status = destination_->open(); !status) return status;
-    if (options_.keep) folder_.keep();
+    // A failure on opening leaves nothing of ours behind; what was there before stays.
+    shop_->open();
+    destination_->open();
+    if (options_.keep) keep();
     make_courier();
-    auto reading = destination_->read();
-    if (!reading) return pass(reading);
-    live_ = std::move(*reading);
+    live_ = destination_->read();
     if (!options_.json) {
       const std::string text =
           introduction(options_, {.shop = shop_->place(), .destination = destination_->place()});
       (void)std::fputs(text.c_str(), stdout);
       (void)std::fflush(stdout);
     }
-    if (Status status = courier_->start(); !status) return status;
+    courier_->start();
     writers_ =
         std::make_unique<Writers>(*shop_, options_.naive ? courier_.get() : nullptr, random_());
     opened_at_ = Clock::now();
-    return writers_->start(options_.writers);
+    writers_->start(options_.writers);
   }
 
   void make_shop() {
     const std::string url =
         options_.store.empty() ? "sqlite:" + (folder_.path() / "shop.db").string() : options_.store;
 #ifdef OUTBOX_WITH_SQLITE
-    if (url.rfind("sqlite:", 0) == 0) shop_ = make_sqlite_shop(url);
+    if (url.starts_with("sqlite:")) shop_ = make_sqlite_shop(url);
 #endif
 #ifdef OUTBOX_WITH_POSTGRES
     if (!shop_) shop_ = make_postgres_shop(url);
@@ -136,38 +135,36 @@ class Demo {
 
   // ---- while the shop is open
 
-  Status sell() {
-    while (interrupt_.wait(kLook) == 0) {
+  void sell() {
+    while (!signals_.wait_for(kLook)) {
       const auto now = elapsed();
       // This ends: each kill comes kKillPatience after its time at the latest.
       if (now >= seconds(options_.seconds) && kills_ == options_.kills) break;
-      if (Status status = look(false); !status) return status;
-      if (auto failure = writers_->failure()) return fail(std::move(*failure));
-      if (Status status = kill_if_due(now); !status) return status;
+      look(false);
+      writers_->check();
+      kill_if_due(now);
     }
     writers_->stop();
-    if (auto failure = writers_->failure()) return fail(std::move(*failure));
-    return {};
+    writers_->check();
   }
 
   /// A kill counts only if there is something to disturb.
-  Status kill_if_due(milliseconds now) {
-    if (kills_ == options_.kills || now < kill_times_[static_cast<std::size_t>(kills_)]) return {};
-    const bool delivers = delivered_since_start_ > 0;
-    if (!delivers && now < kill_times_[static_cast<std::size_t>(kills_)] + kKillPatience) return {};
+  void kill_if_due(milliseconds now) {
+    if (kills_ == options_.kills) return;
+    const milliseconds due = kill_times_[static_cast<std::size_t>(kills_)];
+    if (now < (delivered_since_start_ > 0 ? due : due + kKillPatience)) return;
     courier_->kill();
     ++kills_;
     delivered_since_start_ = 0;
-    return courier_->start();
+    courier_->start();
   }
 
   /// Reads what has arrived, and shows how things stand.
-  Status look(bool closing) {
-    Status read = live_->next([this](const std::optional<Order>& order) {
+  void look(bool closing) {
+    live_->next([this](const std::optional<Order>& order) {
       ++delivered_since_start_;
       if (order) seen_.insert(order->reference);
     });
-    if (!read) return read;
     progress_.show({.elapsed = elapsed(),
                     .committed = writers_->committed(),
                     .rolled_back = writers_->rolled_back(),
@@ -175,7 +172,7 @@ class Demo {
                     .kills = kills_,
                     .kills_planned = options_.kills,
                     .closing = closing});
-    return courier_->check();
+    courier_->check();
   }
 
   [[nodiscard]] milliseconds elapsed() const {
@@ -184,42 +181,41 @@ class Demo {
 
   // ---- after closing time
 
-  Result<Ending> close_and_count() {
-    auto books = shop_->books();
-    if (!books) return pass(books);
-    auto reading = destination_->read();
-    if (!reading) return pass(reading);
-    Checker checker(std::move(*books));
+  Ending close_and_count() {
+    Checker checker(shop_->orders());
+    const auto reading = destination_->read();
     const auto read_on = [&] {
-      return (*reading)->next([&checker](const auto& order) { checker.saw(order); });
+      reading->next([&checker](const auto& order) { checker.saw(order); });
     };
-    if (!options_.naive) {
-      if (Status status = wait_for_the_rest(checker, read_on); !status) return pass(status);
+    if (!options_.naive) wait_for_the_rest(checker, read_on);
+    std::exception_ptr not_finished;
+    try {
+      courier_->finish(kFinishLimit);
+    } catch (const Exception&) {
+      not_finished = std::current_exception();  // the count comes first
     }
-    const Status finished = courier_->finish(kFinishLimit);
-    if (Status status = read_on(); !status) return pass(status);
+    read_on();
     progress_.finish();
     const Ending ending = report(checker.verdict());
-    if (!finished) return fail(finished.error());
+    if (not_finished) std::rethrow_exception(not_finished);
     return ending;
   }
 
   template <class ReadOn>
-  Status wait_for_the_rest(const Checker& checker, const ReadOn& read_on) {
+  void wait_for_the_rest(const Checker& checker, const ReadOn& read_on) {
     const auto until = Clock::now() + kCatchUpLimit;
     auto last_news = Clock::now();
     std::int64_t arrived = -1;
-    const int interrupts = interrupt_.count();
-    while (true) {
-      if (Status status = read_on(); !status) return status;
-      if (Status status = look(true); !status) return status;
-      if (checker.complete()) return {};
+    const int signals = signals_.count();
+    do {
+      read_on();
+      look(true);
+      if (checker.complete()) return;
       const auto now = Clock::now();
       if (std::exchange(arrived, checker.verdict().delivered) != arrived) last_news = now;
-      if (now > until || now > last_news + kNothingNewLimit) return {};
+      if (now > until || now > last_news + kNothingNewLimit) return;
       if (now > last_news + kNothingNewForNow && nothing_pending()) return read_on();
-      if (interrupt_.wait(kLook) > interrupts) return {};
-    }
+    } while (!signals_.wait_for(kLook, signals));
   }
 
   /// What the outbox itself says: then what has not arrived will not.
@@ -241,8 +237,8 @@ class Demo {
                           .kills = kills_,
                           .destination = destination_->place(),
                           .naive = options_.naive,
-                          .interrupted = interrupt_.count() > 0};
-    if (outcome.broken()) folder_.keep();  // the evidence
+                          .interrupted = signals_.asked()};
+    if (outcome.broken()) keep();  // the evidence
     const std::string text = options_.json ? json(outcome) + "\n" : table(options_, outcome);
     (void)std::fputs(text.c_str(), stdout);
     if (folder_.kept())
@@ -254,23 +250,20 @@ class Demo {
     return outcome.interrupted ? Ending::interrupted : Ending::held;
   }
 
-  void close_down() {
-    progress_.finish();
-    if (writers_) writers_->stop();
-    courier_.reset();
-    live_.reset();
-    if (folder_.kept()) return;
-    if (destination_) (void)destination_->clear();
-    if (shop_) (void)shop_->clear();
+  void keep() {
+    folder_.keep();
+    shop_->keep();
+    destination_->keep();
   }
 
   const DemoOptions& options_;
-  const Interrupt interrupt_;
-  WorkFolder folder_;
+  Signals signals_{kInterruptedStatus};
+  testkit::TempDir folder_{"outbox-demo"};
   std::mt19937_64 random_;
   const std::vector<milliseconds> kill_times_;
   ProgressLine progress_;
 
+  // Later ones use earlier ones, and end before them.
   std::unique_ptr<Shop> shop_;
   std::unique_ptr<Destination> destination_;
   std::string publisher_destination_;
@@ -288,9 +281,11 @@ class Demo {
 
 Result<Ending> run_demo(const DemoOptions& options) {
   if (Status status = check_options(options); !status) return pass(status);
-  auto folder = WorkFolder::make();
-  if (!folder) return pass(folder);
-  return Demo(options, std::move(*folder)).run();
+  try {
+    return Demo(options).run();
+  } catch (const Exception& failure) {
+    return fail(failure.error());
+  }
 }
 
 }  // namespace outbox::demo

@@ -16,10 +16,6 @@ Status out_of_range(const std::string& option, int value, int least, int most) {
               std::to_string(least) + " to " + std::to_string(most));
 }
 
-bool begins_with(const std::string& text, std::string_view prefix) {
-  return text.rfind(prefix, 0) == 0;
-}
-
 }  // namespace
 
 int default_kills(int seconds) { return std::min(5, kMostKillsPerSecond * seconds); }
@@ -52,8 +48,8 @@ Status check_options(const DemoOptions& options) {
     return fail(Errc::unsupported, "this program was built without Kafka");
 #endif
   const std::string& store = options.store;
-  const bool sqlite = store.empty() || begins_with(store, "sqlite:");
-  const bool postgres = begins_with(store, "postgresql://") || begins_with(store, "postgres://");
+  const bool sqlite = store.empty() || store.starts_with("sqlite:");
+  const bool postgres = store.starts_with("postgresql://") || store.starts_with("postgres://");
   if (!sqlite && !postgres) {
     return fail(Errc::invalid_argument, "--store is not understood",
                 "postgresql://... or sqlite:PATH");

@@ -1,6 +1,6 @@
 // A dual write, as it is often written: the application talks to its database and to the client of a broker, and the client
 // has a buffer. Nothing here is made worse than it is in real programs: orders are handed over at once, the buffer holds
-// them for some milliseconds, and when nobody takes them there is a log line and life goes on.
+// them for some milliseconds, and when a send fails the order is dropped.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,24 +9,23 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
-#include <optional>
 #include <shared_mutex>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
-#include "demo/child.hpp"
 #include "demo/courier.hpp"
 #include "demo/destination.hpp"
 #include "event/render.hpp"
 #include "sink/registry.hpp"
+#include "testkit/failure.hpp"
 
 namespace outbox::demo {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What brokers' clients wait for more to send together.
+/// How long brokers' clients wait for more to send together.
 constexpr std::chrono::milliseconds kLinger{5};
 constexpr std::size_t kMostTogether = 1000;
 constexpr std::chrono::seconds kLastOutcomes{15};
@@ -36,65 +35,55 @@ constexpr std::size_t kLongestOrder = 4096;
 
 class PublisherCourier final : public Courier {
  public:
-  explicit PublisherCourier(PublisherPlan plan) : plan_(std::move(plan)) {}
+  explicit PublisherCourier(const PublisherPlan& plan)
+      : Courier("publisher", plan.program, plan.folder), destination_(plan.destination) {}
+  PublisherCourier(const PublisherCourier&) = delete;
+  PublisherCourier& operator=(const PublisherCourier&) = delete;
   ~PublisherCourier() override { hang_up(); }
 
-  Status start() override {
+  void start() override {
     std::array<int, 2> ends{};
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-      return fail(Errc::internal, std::string("cannot make a socket: ") + std::strerror(errno));
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+      testkit::give_up(Errc::internal,
+                       std::string("cannot make a socket: ") + std::strerror(errno));
+    hang_up();
+    {
+      const std::unique_lock lock(mutex_);
+      socket_ = ends[0];
     }
-    auto child = Child::start({.program = plan_.program,
-                               .arguments = {"outbox", "demo", "--publisher", plan_.destination},
-                               .log = plan_.folder / "publisher.log",
-                               .input = ends[1]});
-    (void)close(ends[1]);
-    if (!child) {
-      (void)close(ends[0]);
-      return pass(child);
+    const int child_end = ends[1];
+    try {
+      run({"demo", "--publisher", destination_}, child_end);
+    } catch (...) {
+      (void)close(child_end);
+      throw;
     }
-    child_ = std::move(*child);
-    const std::unique_lock lock(mutex_);
-    line_ = ends[0];
-    return {};
-  }
-
-  Status check() override {
-    if (!child_ || child_->running()) return {};
-    return fail(Errc::internal, "the publisher ended by itself with " + child_->ended_with(),
-                "see " + (plan_.folder / "publisher.log").string());
+    (void)close(child_end);
   }
 
   void kill() override {
-    if (child_) child_->kill();
+    Courier::kill();
     hang_up();
-  }
-
-  Status finish(std::chrono::milliseconds limit) override {
-    if (Status status = check(); !status) return status;
-    hang_up();
-    if (!child_ || child_->wait(limit)) return {};
-    child_->kill();
-    return fail(Errc::deadline_exceeded, "the publisher did not end in time");
   }
 
   bool publish(const Order& order) override {
     const std::string payload = to_event(order).payload;
     const std::shared_lock lock(mutex_);
-    return line_ >= 0 && send(line_, payload.data(), payload.size(), MSG_NOSIGNAL) >= 0;
+    return socket_ >= 0 && send(socket_, payload.data(), payload.size(), MSG_NOSIGNAL) >= 0;
   }
 
  private:
+  void ask_to_end() override { hang_up(); }
+
   void hang_up() {
     const std::unique_lock lock(mutex_);
-    if (line_ >= 0) (void)close(line_);
-    line_ = -1;
+    if (socket_ >= 0) (void)close(socket_);
+    socket_ = -1;
   }
 
-  const PublisherPlan plan_;
-  std::optional<Child> child_;
+  const std::string destination_;
   std::shared_mutex mutex_;
-  int line_{-1};
+  int socket_{-1};
 };
 
 // ---- the publisher's side
@@ -104,8 +93,8 @@ class Publisher {
   Publisher(std::unique_ptr<Sink> sink, event::Renderer renderer)
       : sink_(std::move(sink)), renderer_(std::move(renderer)) {}
 
-  Status run(int input) {
-    if (Status status = sink_->open(); !status) return status;
+  void run(int input) {
+    testkit::must(sink_->open());
     while (take(input)) {
       if (!waiting_.empty() && (waiting_.size() >= kMostTogether || Clock::now() >= send_at_))
         send_all();
@@ -118,11 +107,10 @@ class Publisher {
       take_outcomes();
     }
     sink_->close();
-    return {};
   }
 
  private:
-  /// The next order, or none within the linger time. False: the shop has hung up.
+  /// The next order, or none within the linger time. False: the shop has closed the socket.
   bool take(int input) {
     pollfd ready{.fd = input, .events = POLLIN, .revents = 0};
     if (poll(&ready, 1, static_cast<int>(kLinger.count())) <= 0) return true;
@@ -136,23 +124,21 @@ class Publisher {
   }
 
   void send_all() {
+    std::vector<std::string> keys(waiting_.size());
     std::vector<EventView> events;
-    std::vector<std::string> keys;
     events.reserve(waiting_.size());
-    keys.reserve(waiting_.size());
-    for (const std::string& payload : waiting_) {
-      const auto order = parse_order(payload);
-      keys.push_back(order ? std::to_string(order->customer) : std::string());
+    event::RenderBuffer buffer;
+    for (std::size_t i = 0; i < waiting_.size(); ++i) {
+      if (const auto order = parse_order(waiting_[i])) keys[i] = std::to_string(order->customer);
       events.push_back({.id = EventId::generate(),
                         .aggregate_type = kAggregateType,
-                        .aggregate_id = keys.back(),
+                        .aggregate_id = keys[i],
                         .event_type = kEventType,
-                        .payload = payload,
+                        .payload = waiting_[i],
                         .content_type = "application/json",
                         .headers = "{}"});
+      renderer_.render(++token_, events.back(), buffer);
     }
-    event::RenderBuffer buffer;
-    for (const EventView& event : events) renderer_.render(++token_, event, buffer);
     auto messages = buffer.messages();
     const auto until = Clock::now() + kLastOutcomes;
     while (!messages.empty() && Clock::now() < until) {
@@ -165,7 +151,7 @@ class Publisher {
     waiting_.clear();
   }
 
-  /// What failed is gone: that is what a log line instead of an outbox means.
+  /// What failed is lost: an outbox would send it again.
   void take_outcomes() {
     outcomes_.clear();
     sink_->receive(outcomes_);
@@ -185,35 +171,35 @@ class Publisher {
   bool failed_{false};
 };
 
-Result<std::unique_ptr<Destination>> destination_of(const std::string& text) {
-  const std::size_t colon = text.find(':');
+std::unique_ptr<Destination> destination_of(const std::string& text) {
+  const std::size_t colon = std::min(text.find(':'), text.size());
   const std::string kind = text.substr(0, colon);
-  const std::string where = colon == std::string::npos ? std::string() : text.substr(colon + 1);
+  const std::string where = text.substr(std::min(colon + 1, text.size()));
   if (kind == "file" && !where.empty()) return make_file_destination(where);
 #ifdef OUTBOX_WITH_KAFKA
   const std::size_t at = where.find('@');
   if (kind == "kafka" && at != std::string::npos)
     return make_kafka_destination(where.substr(at + 1), where.substr(0, at));
 #endif
-  return fail(Errc::invalid_argument, "--publisher " + text + " is not understood",
-              "this is what --naive starts");
+  testkit::give_up(Errc::invalid_argument, "--publisher " + text + " is not understood",
+                   "this is what --naive starts");
 }
 
 }  // namespace
 
-std::unique_ptr<Courier> make_publisher(PublisherPlan plan) {
-  return std::make_unique<PublisherCourier>(std::move(plan));
+std::unique_ptr<Courier> make_publisher(const PublisherPlan& plan) {
+  return std::make_unique<PublisherCourier>(plan);
 }
 
 Status run_publisher(const std::string& destination) {
-  auto where = destination_of(destination);
-  if (!where) return pass(where);
-  const SubscriptionSpec spec = (*where)->subscription();
-  auto sink = sink::make_sink(spec);
-  if (!sink) return pass(sink);
-  auto renderer = event::Renderer::create(spec);
-  if (!renderer) return pass(renderer);
-  return Publisher(std::move(*sink), std::move(*renderer)).run(STDIN_FILENO);
+  try {
+    const SubscriptionSpec spec = destination_of(destination)->subscription();
+    Publisher(testkit::must(sink::make_sink(spec)), testkit::must(event::Renderer::create(spec)))
+        .run(STDIN_FILENO);
+    return {};
+  } catch (const Exception& failure) {
+    return fail(failure.error());
+  }
 }
 
 }  // namespace outbox::demo

@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
 
 namespace outbox::demo {
 namespace {
@@ -20,7 +23,7 @@ std::string plural(int count, std::string_view what) {
 }
 
 std::string row(std::string_view name, std::int64_t number, std::string_view meaning) {
-  return fmt::format("  {:<13}{:>10}   {}\n", name, grouped(number), meaning);
+  return fmt::format("  {:<13}{:>10}   {}\n", name, with_commas(number), meaning);
 }
 
 std::string how_often_killed(int kills) {
@@ -43,13 +46,6 @@ std::string conclusion(const DemoOptions& options, const Outcome& outcome) {
 }
 
 }  // namespace
-
-std::string grouped(std::int64_t number) {
-  std::string text = std::to_string(number);
-  const std::size_t first = number < 0 ? 1 : 0;
-  for (std::size_t at = text.size(); at > first + 3;) text.insert(at -= 3, ",");
-  return text;
-}
 
 std::string introduction(const DemoOptions& options, const Setting& setting) {
   const std::string writers = plural(options.writers, "writer");
@@ -80,8 +76,8 @@ std::string progress_line(const Progress& progress) {
           : fmt::format("  kills {}/{}", progress.kills, progress.kills_planned);
   const double seconds = static_cast<double>(progress.elapsed.count()) / 1000.0;
   return fmt::format("{:5.1f} s  committed {}  rolled back {}  arrived {}{}{}", seconds,
-                     grouped(progress.committed), grouped(progress.rolled_back),
-                     grouped(progress.delivered), kills, progress.closing ? "  closing" : "");
+                     with_commas(progress.committed), with_commas(progress.rolled_back),
+                     with_commas(progress.delivered), kills, progress.closing ? "  closing" : "");
 }
 
 std::string table(const DemoOptions& options, const Outcome& outcome) {
@@ -97,7 +93,7 @@ std::string table(const DemoOptions& options, const Outcome& outcome) {
                                  : row("lost", verdict.lost, "committed, and never arrived");
   text += row("ghosts", verdict.ghosts,
               fmt::format("arrived, and never committed ({} were rolled back)",
-                          grouped(outcome.rolled_back)));
+                          with_commas(outcome.rolled_back)));
   text +=
       row("out of order", verdict.out_of_order, "arrived after a later order of the same customer");
   text += row("duplicates", verdict.duplicates, duplicates);
@@ -114,10 +110,14 @@ bool Outcome::broken() const {
 
 std::string json(const Outcome& outcome) {
   const Verdict& verdict = outcome.verdict;
-  return fmt::format(
-      R"({{"committed": {}, "delivered": {}, "lost": {}, "ghosts": {}, "out_of_order": {}, "duplicates": {}, "kills": {}}})",
-      verdict.committed, verdict.delivered, verdict.lost, verdict.ghosts, verdict.out_of_order,
-      verdict.duplicates, outcome.kills);
+  return nlohmann::ordered_json{{"committed", verdict.committed},
+                                {"delivered", verdict.delivered},
+                                {"lost", verdict.lost},
+                                {"ghosts", verdict.ghosts},
+                                {"out_of_order", verdict.out_of_order},
+                                {"duplicates", verdict.duplicates},
+                                {"kills", outcome.kills}}
+      .dump();
 }
 
 ProgressLine::ProgressLine(std::FILE* out, bool quiet_off_terminal)

@@ -11,9 +11,6 @@
 
 namespace outbox::demo {
 
-/// 1234567 as "1,234,567".
-[[nodiscard]] std::string grouped(std::int64_t number);
-
 /// What the first lines say.
 struct Setting {
   std::string shop;         ///< Where the shop's tables are.

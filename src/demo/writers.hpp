@@ -1,17 +1,16 @@
-// The shop's staff: threads that sell.
+// The writers of the shop: threads that sell.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <outbox/error.hpp>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "demo/courier.hpp"
 #include "demo/shop.hpp"
 
@@ -24,12 +23,10 @@ class Writers {
       : shop_(shop), dual_write_(dual_write), seed_(seed) {}
   Writers(const Writers&) = delete;
   Writers& operator=(const Writers&) = delete;
-  Writers(Writers&&) = delete;
-  Writers& operator=(Writers&&) = delete;
   ~Writers() { stop(); }
 
-  [[nodiscard]] Status start(int count);
-  /// Each finishes the sale it is at.
+  void start(int count);
+  /// Each finishes its current sale.
   void stop();
 
   // Any thread.
@@ -39,18 +36,18 @@ class Writers {
   [[nodiscard]] std::int64_t rolled_back() const {
     return rolled_back_.load(std::memory_order_relaxed);
   }
-  /// What ended one of them early, if something did.
-  [[nodiscard]] std::optional<Error> failure() const;
+  /// Throws what ended one of them early, if something did.
+  void check() const;
 
  private:
   struct Sale {
     Order order;
-    bool committed{true};         ///< Else it is rolled back at the last moment.
+    bool committed{true};         ///< Else it is rolled back just before the commit.
     bool publishes_early{false};  ///< Of a dual write: before the commit, not after it.
   };
 
   void work(int writer, Till& till, const std::stop_token& stop);
-  [[nodiscard]] Status sell(Till& till, Sale sale);
+  void sell(Till& till, Sale sale);
 
   Shop& shop_;
   Courier* const dual_write_;
@@ -58,9 +55,8 @@ class Writers {
   std::atomic<std::int64_t> committed_{0};
   std::atomic<std::int64_t> rolled_back_{0};
 
-  mutable std::mutex mutex_;
-  std::condition_variable_any bell_;
-  std::optional<Error> failure_;
+  mutable Mutex mutex_;
+  std::optional<Error> failure_ OUTBOX_GUARDED_BY(mutex_);
 
   std::vector<std::unique_ptr<Till>> tills_;
   std::vector<std::jthread> threads_;

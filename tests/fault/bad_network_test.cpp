@@ -4,7 +4,7 @@
 #include "support/relay_process.hpp"
 #include "support/shop.hpp"
 #include "support/tcp_gate.hpp"
-#include "support/temp_dir.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

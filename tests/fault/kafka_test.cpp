@@ -4,9 +4,10 @@
 
 #include "integration/relay/harness.hpp"
 #include "store/store.hpp"
-#include "support/kafka_topic.hpp"
+#include "support/kafka_deliveries.hpp"
 #include "support/postgres_database.hpp"
 #include "support/shop.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {
@@ -64,12 +65,12 @@ TEST_F(KafkaFault, a_broker_that_is_killed_under_load_loses_and_reorders_nothing
   shop.stop();
   ASSERT_EQ(shop.trouble(), "");
   const auto attempts = shop.attempts();
-  EXPECT_TRUE(
-      eventually([&] { return judge(attempts, topic.all()).lost == 0; }, std::chrono::seconds(180)))
+  EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_on(topic)).lost == 0; },
+                         std::chrono::seconds(180)))
       << report_of(*relay, "orders").reason;
   EXPECT_EQ(subscription().state, store::SubscriptionState::active);
   EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
-  const Verdict verdict = judge(attempts, topic.all());
+  const Verdict verdict = judge(attempts, deliveries_on(topic));
   EXPECT_TRUE(verdict.kept()) << verdict;
   RecordProperty("duplicates", std::to_string(verdict.duplicates));
 }
@@ -105,7 +106,7 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
   EXPECT_FALSE(subscription().reason.empty());
 
   // What is there: of each key a beginning without a gap; of the culprit's key nothing from it on.
-  const auto there = topic.all();
+  const auto there = deliveries_on(topic);
   const Verdict stopped = judge(attempts, there);
   EXPECT_EQ(stopped.out_of_order, 0U) << stopped;
   EXPECT_EQ(stopped.ghosts, 0U) << stopped;
@@ -124,16 +125,16 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
   }
 
   // The topic takes it now: everything arrives, in order.
-  topic.set("max.message.bytes", "1000000");
+  topic.change({{"max.message.bytes", "1000000"}});
   ASSERT_TRUE(catalog()->resume("orders"));
   EXPECT_TRUE(eventually([&] {
     // The broker applies a setting a little after it has said so: the event may be refused once more.
     if (subscription().state == store::SubscriptionState::stopped)
       (void)catalog()->resume("orders");
-    return judge(attempts, topic.all()).lost == 0;
+    return judge(attempts, deliveries_on(topic)).lost == 0;
   })) << report_of(*relay, "orders").reason;
   EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
-  const Verdict verdict = judge(attempts, topic.all());
+  const Verdict verdict = judge(attempts, deliveries_on(topic));
   EXPECT_TRUE(verdict.kept()) << verdict;
   RecordProperty("duplicates", std::to_string(verdict.duplicates));
 }

@@ -2,13 +2,13 @@
 #include <fstream>
 
 #include "integration/relay/harness.hpp"
+#include "support/kafka_deliveries.hpp"
 #include "support/ledger_check.hpp"
 #include "support/postgres_database.hpp"
 #include "support/relay_process.hpp"
 #include "support/shop.hpp"
-#include "support/temp_dir.hpp"
+#include "support/testkit.hpp"
 #ifdef OUTBOX_WITH_KAFKA
-#include "support/kafka_topic.hpp"
 #endif
 
 namespace outbox::test {
@@ -85,10 +85,10 @@ TEST_F(RelayKilled, a_topic_holds_everything_in_order) {
   if (HasFatalFailure()) return;
   const auto attempts = shop.attempts();
   const auto relay = start_outbox_relay(config, folder_.file("log"));
-  EXPECT_TRUE(eventually([&] { return judge(attempts, topic.all()).lost == 0; })) << log();
+  EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_on(topic)).lost == 0; })) << log();
   relay->signal(SIGTERM);
   EXPECT_EQ(relay->wait(), 0) << log();
-  const Verdict verdict = judge(attempts, topic.all());
+  const Verdict verdict = judge(attempts, deliveries_on(topic));
   EXPECT_TRUE(verdict.kept()) << verdict;
   RecordProperty("duplicates", std::to_string(verdict.duplicates));
 }

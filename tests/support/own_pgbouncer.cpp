@@ -6,8 +6,8 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "support/eventually.hpp"
 #include "support/own_postgres.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

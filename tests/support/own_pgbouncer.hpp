@@ -4,8 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "support/child_process.hpp"
-#include "support/temp_dir.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 

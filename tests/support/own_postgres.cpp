@@ -12,8 +12,8 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "support/eventually.hpp"
 #include "support/servers.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

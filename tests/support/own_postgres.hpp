@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "support/child_process.hpp"
-#include "support/temp_dir.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 

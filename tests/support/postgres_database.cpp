@@ -4,10 +4,9 @@
 
 #include <atomic>
 #include <exception>
-#include <stdexcept>
 
-#include "store/store.hpp"
 #include "support/servers.hpp"
+#include "testkit/store.hpp"
 
 namespace outbox::test {
 namespace {
@@ -15,12 +14,6 @@ namespace {
 std::string next_name() {
   static std::atomic<int> count{0};
   return "outbox_test_" + std::to_string(getpid()) + "_" + std::to_string(++count);
-}
-
-void migrate(const std::string& url) {
-  auto store = store::open_store({.url = url, .schema = "outbox", .application = "outbox test"});
-  if (!store) throw std::runtime_error(store.error().text());
-  if (auto done = (*store)->migrate(); !done) throw std::runtime_error(done.error().text());
 }
 
 }  // namespace
@@ -43,7 +36,7 @@ PostgresDatabase::PostgresDatabase(const std::string& server_url, Schema schema)
   if (url_.find("connect_timeout=") == std::string::npos)
     url_ += (url_.find('?') == std::string::npos ? "?" : "&") + std::string("connect_timeout=60");
   Pg(server_url_).exec("CREATE DATABASE " + name_);
-  if (schema == Schema::migrated) migrate(url_);
+  if (schema == Schema::migrated) (void)migrated_store(url_, "outbox", "outbox test");
 }
 
 PostgresDatabase::~PostgresDatabase() {

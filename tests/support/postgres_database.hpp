@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include "support/pg.hpp"
+#include "support/testkit.hpp"
+#include "testkit/pg.hpp"
 
 namespace outbox::test {
 

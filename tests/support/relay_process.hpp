@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "support/child_process.hpp"
 #include "support/ledger.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "support/child_process.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 

@@ -12,16 +12,6 @@ constexpr const char* kTables = R"(
 CREATE TABLE IF NOT EXISTS shop_aggregate (key text PRIMARY KEY, version bigint NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS shop_change (id text NOT NULL, key text NOT NULL, version bigint NOT NULL);)";
 
-Event event_of(const Attempt& attempt) {
-  Event event;
-  event.aggregate_type = "Order";
-  event.aggregate_id = attempt.key;
-  event.event_type = attempt.type;
-  event.payload = attempt.body;
-  event.id = EventId::parse(attempt.id).value();
-  return event;
-}
-
 void enqueue(Pg& connection, Way way, const Attempt& attempt) {
   switch (way) {
     case Way::function:
@@ -72,13 +62,8 @@ struct Shop::Sale {
   bool asynchronous{false};
 
   Attempt next(Random& random, const ShopOptions& options) {
-    Attempt attempt;
-    attempt.id = EventId::generate().str();
-    attempt.key = key;
-    attempt.version = ++version;
-    attempt.type = options.types[random.below(options.types.size())];
-    attempt.body = body_of(attempt.id, key, version, options.padding);
-    return attempt;
+    return new_attempt(key, ++version, options.types[random.below(options.types.size())],
+                       options.padding);
   }
 };
 
@@ -239,12 +224,7 @@ OpenSale::OpenSale(const std::string& url, const std::string& key) : connection_
 }
 
 void OpenSale::add() {
-  Attempt attempt;
-  attempt.id = EventId::generate().str();
-  attempt.key = key_;
-  attempt.version = ++version_;
-  attempt.type = "OrderPlaced";
-  attempt.body = body_of(attempt.id, key_, version_, 20);
+  const Attempt attempt = new_attempt(key_, ++version_, "OrderPlaced", 20);
   record_change(connection_, attempt);
   enqueue(connection_, Way::function, attempt);
   set_version(connection_, key_, version_);

@@ -4,6 +4,27 @@
 
 namespace outbox::test {
 
+Attempt new_attempt(const std::string& key, std::int64_t version, const std::string& type,
+                    std::size_t padding) {
+  Attempt attempt;
+  attempt.id = EventId::generate().str();
+  attempt.key = key;
+  attempt.version = version;
+  attempt.type = type;
+  attempt.body = body_of(attempt.id, key, version, padding);
+  return attempt;
+}
+
+Event event_of(const Attempt& attempt) {
+  Event event;
+  event.aggregate_type = "Order";
+  event.aggregate_id = attempt.key;
+  event.event_type = attempt.type;
+  event.payload = attempt.body;
+  event.id = EventId::parse(attempt.id).value();
+  return event;
+}
+
 std::string body_of(const std::string& id, const std::string& key, std::int64_t version,
                     std::size_t padding) {
   return R"({"id": ")" + id + R"(", "key": ")" + key + R"(", "pad": ")" +

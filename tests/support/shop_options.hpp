@@ -4,8 +4,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <outbox/event.hpp>
 #include <string>
 #include <vector>
+
+#include "support/ledger.hpp"
 
 namespace outbox::test {
 
@@ -34,6 +37,11 @@ struct ShopOptions {
   bool reconnect{false};
   std::uint64_t seed{1};
 };
+
+/// A new attempt to write an event, with a body of its own.
+[[nodiscard]] Attempt new_attempt(const std::string& key, std::int64_t version,
+                                  const std::string& type, std::size_t padding);
+[[nodiscard]] Event event_of(const Attempt& attempt);
 
 /// The body of an event, in the form in which jsonb prints it, so that every way of writing gives the same bytes.
 [[nodiscard]] std::string body_of(const std::string& id, const std::string& key,

@@ -7,29 +7,11 @@
 #include "support/ledger.hpp"
 #include "support/random.hpp"
 #include "support/shop_options.hpp"
+#include "support/testkit.hpp"
 #include "support/writer_team.hpp"
-
-struct sqlite3;
+#include "testkit/sqlite.hpp"
 
 namespace outbox::test {
-
-/// sqlite3 with as little as possible around it. Throws std::runtime_error.
-class SqliteFile {
- public:
-  explicit SqliteFile(const std::string& path);
-  SqliteFile(const SqliteFile&) = delete;
-  SqliteFile& operator=(const SqliteFile&) = delete;
-  SqliteFile(SqliteFile&&) = delete;
-  SqliteFile& operator=(SqliteFile&&) = delete;
-  ~SqliteFile();
-  /// Rows of text; null is empty.
-  std::vector<std::vector<std::string>> exec(const std::string& sql,
-                                             const std::vector<std::string>& parameters = {});
-  [[nodiscard]] sqlite3* native() const { return db_; }
-
- private:
-  sqlite3* db_{nullptr};
-};
 
 /// Makes the outbox's tables in the file.
 void migrate_sqlite(const std::string& path);

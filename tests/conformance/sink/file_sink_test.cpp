@@ -15,8 +15,7 @@
 
 #include "conformance/sink/json_lines.hpp"
 #include "conformance/sink/mini_relay.hpp"
-#include "support/eventually.hpp"
-#include "support/temp_dir.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "conformance/sink/mini_relay.hpp"
 #include "sink/registry.hpp"
-#include "support/eventually.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

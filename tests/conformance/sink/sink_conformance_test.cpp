@@ -6,7 +6,7 @@
 
 #include "conformance/sink/harness.hpp"
 #include "conformance/sink/mini_relay.hpp"
-#include "support/eventually.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "conformance/store/database.hpp"
 #include "store/store.hpp"
-#include "support/eventually.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::conformance {
 

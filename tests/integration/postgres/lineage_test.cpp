@@ -4,9 +4,8 @@
 
 #include "integration/postgres/harness.hpp"
 #include "integration/relay/harness.hpp"
-#include "support/child_process.hpp"
 #include "support/own_postgres.hpp"
-#include "support/temp_dir.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

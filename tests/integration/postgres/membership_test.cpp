@@ -4,7 +4,7 @@
 
 #include "base/process.hpp"
 #include "integration/postgres/harness.hpp"
-#include "support/child_process.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

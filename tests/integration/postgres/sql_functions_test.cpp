@@ -4,8 +4,7 @@
 #include <sstream>
 
 #include "integration/postgres/harness.hpp"
-#include "support/child_process.hpp"
-#include "support/temp_dir.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

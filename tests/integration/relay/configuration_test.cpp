@@ -5,7 +5,7 @@
 #include "integration/relay/harness.hpp"
 #include "support/postgres_database.hpp"
 #include "support/relay_process.hpp"
-#include "support/temp_dir.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

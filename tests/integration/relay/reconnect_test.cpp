@@ -6,7 +6,7 @@
 #include "support/postgres_database.hpp"
 #include "support/relay_process.hpp"
 #include "support/tcp_gate.hpp"
-#include "support/temp_dir.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

@@ -2,7 +2,7 @@
 #include "integration/relay/harness.hpp"
 #include "support/relay_process.hpp"
 #include "support/sqlite_shop.hpp"
-#include "support/temp_dir.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

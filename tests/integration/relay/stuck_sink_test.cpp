@@ -4,7 +4,7 @@
 #include "integration/relay/harness.hpp"
 #include "store/store.hpp"
 #include "support/sqlite_shop.hpp"
-#include "support/temp_dir.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {

@@ -51,6 +51,14 @@ TEST(Text, hexadecimal_digits) {
   for (const char c : std::string_view("g/:@G`\xe1")) EXPECT_EQ(hex_value(c), -1) << c;
 }
 
+TEST(Text, commas_group_digits) {
+  EXPECT_EQ(with_commas(0), "0");
+  EXPECT_EQ(with_commas(999), "999");
+  EXPECT_EQ(with_commas(1000), "1,000");
+  EXPECT_EQ(with_commas(1234567), "1,234,567");
+  EXPECT_EQ(with_commas(-1234), "-1,234");
+}
+
 TEST(Text, quotes_are_one_short_printable_line) {
   EXPECT_EQ(in_quotes("a b"), "'a b'");
   EXPECT_EQ(in_quotes("a\n\xff"), "'a\\x0a\\xff'");

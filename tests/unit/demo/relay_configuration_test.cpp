@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -7,20 +6,17 @@
 
 #include "config/load.hpp"
 #include "demo/courier.hpp"
+#include "testkit/temp_dir.hpp"
 
 namespace outbox::demo {
 namespace {
 
 /// What the relay makes of the file that the demo writes.
 tl::expected<config::Loaded, config::Problems> read_back(const RelayPlan& plan) {
-  std::string file = (std::filesystem::temp_directory_path() / "outbox-relay-XXXXXX").string();
-  const int made = mkstemp(file.data());
-  EXPECT_GE(made, 0);
-  close(made);
+  const testkit::TempDir folder;
+  const std::string file = folder.file("relay.toml");
   std::ofstream(file) << relay_configuration(plan);
-  auto loaded = config::load({.file = file});
-  std::filesystem::remove(file);
-  return loaded;
+  return config::load({.file = file});
 }
 
 TEST(RelayConfiguration, is_read_as_it_was_meant) {

@@ -19,14 +19,6 @@ Outcome good() {
           .destination = "/tmp/x/delivered.jsonl"};
 }
 
-TEST(Screen, groups_digits) {
-  EXPECT_EQ(grouped(0), "0");
-  EXPECT_EQ(grouped(999), "999");
-  EXPECT_EQ(grouped(1000), "1,000");
-  EXPECT_EQ(grouped(1234567), "1,234,567");
-  EXPECT_EQ(grouped(-1234), "-1,234");
-}
-
 TEST(Screen, the_json_has_the_numbers_of_the_table) {
   const auto numbers = nlohmann::json::parse(json(good()));
   EXPECT_EQ(numbers, nlohmann::json({{"committed", 25113},

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-namespace outbox::test {
+namespace outbox::testkit {
 
 /// Polls until `condition()` holds. False when the limit passed first: generous, because time never decides a test.
 template <class Condition>
@@ -18,4 +18,4 @@ template <class Condition>
   return true;
 }
 
-}  // namespace outbox::test
+}  // namespace outbox::testkit

@@ -1,4 +1,4 @@
-// A program of ours, started, signalled and ended by its process id.
+// A program that we start, signal by its process id and never leave behind: the kernel ends it when we die.
 #pragma once
 
 #include <sys/types.h>
@@ -10,25 +10,26 @@
 #include <string>
 #include <vector>
 
-namespace outbox::test {
+namespace outbox::testkit {
 
 class ChildProcess {
  public:
   struct Options {
-    std::vector<std::string> command;                  ///< The program's path first.
+    std::vector<std::string> command;                  ///< How it is called, then its arguments.
+    std::string program{};                             ///< Its path; empty: the first of `command`.
     std::map<std::string, std::string> environment{};  ///< Added to ours.
+    std::string without{};            ///< Variables of ours that begin so are left out.
     std::string output{"/dev/null"};  ///< A file: stdout and stderr are appended to it.
+    int input{-1};                    ///< Becomes its stdin; -1: /dev/null.
     std::string user{};               ///< Run as this user, when we are root.
-    int on_our_death{SIGKILL};        ///< What it gets when the test program dies.
+    int on_our_death{SIGKILL};        ///< Sent when the thread that started it ends; 0: nothing.
   };
 
   explicit ChildProcess(const Options& options);
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
-  ChildProcess(ChildProcess&&) = delete;
-  ChildProcess& operator=(ChildProcess&&) = delete;
   /// Kills it if it still runs.
-  ~ChildProcess();
+  ~ChildProcess() { kill(); }
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void signal(int number) const;
@@ -37,10 +38,16 @@ class ChildProcess {
   std::optional<int> wait(std::chrono::milliseconds limit = std::chrono::seconds(60));
   /// SIGKILL, and gone when this returns.
   void kill();
+  /// SIGTERM, and waits. False: it did not end in time and was killed.
+  bool stop(std::chrono::milliseconds grace);
+  /// "exit status 2", "signal 9"; empty while it runs.
+  [[nodiscard]] std::string ended_with() const;
 
  private:
+  bool reap(int options);
+
   pid_t pid_{-1};
   std::optional<int> status_;
 };
 
-}  // namespace outbox::test
+}  // namespace outbox::testkit

@@ -1,4 +1,4 @@
-#include "demo/child.hpp"
+#include "testkit/child_process.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -6,11 +6,14 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 
-namespace outbox::demo {
+#include "testkit/eventually.hpp"
+#include "testkit/temp_dir.hpp"
+
+namespace outbox::testkit {
 namespace {
 
 using std::chrono::milliseconds;
@@ -18,31 +21,23 @@ using std::chrono::seconds;
 
 class ChildTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "outbox-child-XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  Result<Child> shell(const std::string& script) {
-    return Child::start(
-        {.program = "/bin/sh", .arguments = {"sh", "-c", script}, .log = folder_ / "log"});
+  std::unique_ptr<ChildProcess> shell(const std::string& script) {
+    return std::make_unique<ChildProcess>(ChildProcess::Options{
+        .command = {"sh", "-c", script}, .program = "/bin/sh", .output = folder_.file("log")});
   }
   std::string log() const {
-    std::ifstream in(folder_ / "log");
+    std::ifstream in(folder_.file("log"));
     std::stringstream text;
     text << in.rdbuf();
     return text.str();
   }
 
-  std::filesystem::path folder_;
+  const TempDir folder_;
 };
 
 TEST_F(ChildTest, says_how_it_ended) {
   auto child = shell("echo out; echo err >&2; exit 3");
-  ASSERT_TRUE(child);
-  EXPECT_TRUE(child->wait(seconds(10)));
+  EXPECT_TRUE(child->wait());
   EXPECT_FALSE(child->running());
   EXPECT_EQ(child->ended_with(), "exit status 3");
   EXPECT_EQ(log(), "out\nerr\n");
@@ -50,7 +45,6 @@ TEST_F(ChildTest, says_how_it_ended) {
 
 TEST_F(ChildTest, is_killed) {
   auto child = shell("exec sleep 100");
-  ASSERT_TRUE(child);
   EXPECT_TRUE(child->running());
   child->kill();
   EXPECT_FALSE(child->running());
@@ -59,8 +53,7 @@ TEST_F(ChildTest, is_killed) {
 
 TEST_F(ChildTest, is_asked_to_stop_before_it_is_killed) {
   auto child = shell("trap 'echo stopping; exit 0' TERM; echo ready; while :; do sleep 0.01; done");
-  ASSERT_TRUE(child);
-  for (int i = 0; i < 1000 && log().empty(); ++i) (void)child->wait(milliseconds(10));
+  EXPECT_TRUE(eventually([&] { return !log().empty(); }));
   EXPECT_TRUE(child->stop(seconds(10)));
   EXPECT_EQ(child->ended_with(), "exit status 0");
   EXPECT_EQ(log(), "ready\nstopping\n");
@@ -68,8 +61,7 @@ TEST_F(ChildTest, is_asked_to_stop_before_it_is_killed) {
 
 TEST_F(ChildTest, that_does_not_listen_is_killed) {
   auto child = shell("trap '' TERM; echo ready; while :; do sleep 0.01; done");
-  ASSERT_TRUE(child);
-  for (int i = 0; i < 1000 && log().empty(); ++i) (void)child->wait(milliseconds(10));
+  EXPECT_TRUE(eventually([&] { return !log().empty(); }));
   EXPECT_FALSE(child->stop(milliseconds(50)));
   EXPECT_EQ(child->ended_with(), "signal 9");
 }
@@ -81,8 +73,7 @@ TEST_F(ChildTest, does_not_survive_us) {
   const pid_t middle = fork();
   if (middle == 0) {
     auto child = shell("echo $$; exec sleep 100");
-    for (int i = 0; i < 1000 && log().find('\n') == std::string::npos; ++i)
-      (void)child->wait(milliseconds(10));
+    (void)eventually([&] { return log().find('\n') != std::string::npos; });
     const pid_t pid = static_cast<pid_t>(std::atoi(log().c_str()));
     if (write(pid_pipe[1], &pid, sizeof pid) < 0) _exit(1);
     ::raise(SIGKILL);
@@ -101,17 +92,24 @@ TEST_F(ChildTest, does_not_survive_us) {
     if (!std::getline(status, line)) return true;
     return line.find(") Z ") != std::string::npos || line.find(") X ") != std::string::npos;
   };
-  for (int i = 0; i < 1000 && !gone(); ++i) usleep(10'000);
-  EXPECT_TRUE(gone());
+  EXPECT_TRUE(eventually(gone));
+}
+
+TEST_F(ChildTest, gets_our_environment_but_what_is_left_out) {
+  ASSERT_EQ(setenv("OUTBOX_CHILD_TEST", "ours", 1), 0);
+  ChildProcess child({.command = {"/bin/sh", "-c", "echo $HOME,$OUTBOX_CHILD_TEST,$ADDED"},
+                      .environment = {{"ADDED", "yes"}, {"HOME", "/there"}},
+                      .without = "OUTBOX_",
+                      .output = folder_.file("log")});
+  EXPECT_TRUE(child.wait());
+  EXPECT_EQ(log(), "/there,,yes\n");
 }
 
 TEST_F(ChildTest, that_cannot_be_executed_ends_with_127) {
-  auto child = Child::start(
-      {.program = "/nonexistent/program", .arguments = {"program"}, .log = folder_ / "log"});
-  ASSERT_TRUE(child);
-  EXPECT_TRUE(child->wait(seconds(10)));
-  EXPECT_EQ(child->ended_with(), "exit status 127");
+  ChildProcess child({.command = {"/nonexistent/program"}});
+  EXPECT_TRUE(child.wait());
+  EXPECT_EQ(child.ended_with(), "exit status 127");
 }
 
 }  // namespace
-}  // namespace outbox::demo
+}  // namespace outbox::testkit

@@ -1,0 +1,30 @@
+// The testkit drives real servers, processes and files for the demo, the benchmarks and the tests. What fails there ends the
+// whole run, so here, unlike in the library, errors are thrown: as outbox::Exception.
+#pragma once
+
+#include <outbox/error.hpp>
+#include <string>
+#include <utility>
+
+namespace outbox::testkit {
+
+/// The value, or an exception with the error.
+template <class T>
+[[nodiscard]] T must(Result<T> result) {
+  if (!result) throw Exception(std::move(result.error()));
+  return std::move(*result);
+}
+inline void must(Status status) {
+  if (!status) throw Exception(std::move(status.error()));
+}
+
+[[noreturn]] inline void give_up(Errc code, std::string message, std::string hint = {}) {
+  throw Exception(Error{.code = code,
+                        .remedy = Remedy::fix,
+                        .effect = Effect::none,
+                        .message = std::move(message),
+                        .hint = std::move(hint),
+                        .origin = {}});
+}
+
+}  // namespace outbox::testkit

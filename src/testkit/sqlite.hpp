@@ -1,0 +1,43 @@
+// sqlite3 with as little as possible around it. Throws Exception.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace outbox::testkit {
+
+struct FinalizeStatement {
+  void operator()(sqlite3_stmt* statement) const noexcept;
+};
+using SqliteStatement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
+
+/// In WAL mode; what is committed survives a loss of power (synchronous = FULL).
+class SqliteFile {
+ public:
+  explicit SqliteFile(const std::string& path);
+
+  /// One statement; rows of text, null is empty.
+  std::vector<std::vector<std::string>> exec(const std::string& sql,
+                                             const std::vector<std::string>& parameters = {});
+  /// Several statements without rows.
+  void run(const std::string& sql);
+  [[nodiscard]] SqliteStatement prepare(const std::string& sql);
+  [[nodiscard]] sqlite3* native() const { return db_.get(); }
+
+ private:
+  struct Close {
+    void operator()(sqlite3* db) const noexcept;
+  };
+  [[noreturn]] void failed(const std::string& what) const;
+
+  std::unique_ptr<sqlite3, Close> db_;
+};
+
+/// The file with everything that SQLite and a relay put beside it.
+void remove_sqlite_files(const std::string& path);
+
+}  // namespace outbox::testkit

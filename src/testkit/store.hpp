@@ -1,0 +1,21 @@
+// An outbox to work with.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "store/store.hpp"
+#include "testkit/failure.hpp"
+
+namespace outbox::testkit {
+
+/// Opens the store and makes its tables.
+inline std::unique_ptr<store::Store> migrated_store(const std::string& url,
+                                                    const std::string& schema,
+                                                    const std::string& application) {
+  auto store = must(store::open_store({.url = url, .schema = schema, .application = application}));
+  (void)must(store->migrate());
+  return store;
+}
+
+}  // namespace outbox::testkit
