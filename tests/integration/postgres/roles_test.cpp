@@ -75,6 +75,9 @@ TEST_F(PostgresRoles, everything_belongs_to_the_owner_which_cannot_log_in) {
   EXPECT_EQ(value("SELECT count(*) FROM pg_class WHERE relnamespace = 'outbox'::regnamespace "
                   "AND relowner <> 'outbox_owner'::regrole"),
             "0");
+  EXPECT_EQ(value("SELECT count(*) FROM pg_proc WHERE pronamespace = 'outbox'::regnamespace "
+                  "AND proowner <> 'outbox_owner'::regrole"),
+            "0");
   EXPECT_EQ(
       value("SELECT bool_or(rolcanlogin OR rolsuper OR rolcreatedb OR rolcreaterole) FROM pg_roles "
             "WHERE rolname LIKE 'outbox\\_%' AND rolname IN "
