@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <outbox/event.hpp>
+#include <string>
 #include <string_view>
 
 namespace outbox::event {
@@ -15,6 +16,12 @@ inline constexpr std::size_t kTimeChars = 27;
 /// Writes exactly kTimeChars characters, no terminator. What lies outside the years 0 to 9999, which the form cannot hold,
 /// becomes its first or last moment.
 void write_time(std::int64_t us_since_1970, char* to) noexcept;
+
+[[nodiscard]] inline std::string time_text(std::int64_t us_since_1970) {
+  std::string text(kTimeChars, '\0');
+  write_time(us_since_1970, text.data());
+  return text;
+}
 
 /// RFC 3339 with an offset ("2024-05-01T14:34:56.5+02:00"), in microseconds since 1970; digits beyond are dropped. None
 /// when it is anything else or lies outside the years 1 to 9999.

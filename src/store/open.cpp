@@ -7,6 +7,7 @@
 #include "store/postgres/store.hpp"
 #endif
 #ifdef OUTBOX_WITH_SQLITE
+#include "store/sqlite/schema.hpp"
 #include "store/sqlite/store.hpp"
 #endif
 

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "event/spec.hpp"
 #include "event/time_text.hpp"
+#include "store/common/subscription.hpp"
 #include "store/postgres/mark.hpp"
 #include "store/postgres/snapshot.hpp"
 #include "store/postgres/strands.hpp"
@@ -15,14 +16,6 @@
 namespace outbox::store::postgres {
 namespace {
 
-SubscriptionState state_of(std::string_view text) {
-  for (const auto state : {SubscriptionState::active, SubscriptionState::paused}) {
-    if (text == to_string(state)) return state;
-  }
-  return SubscriptionState::stopped;
-}
-
-/// One that cannot be read stands still, where a person can see it: it must not stop the others.
 SubscriptionRow row_of(const Rows& rows, int row) {
   SubscriptionRow result;
   result.id = rows.int4(row, 0);
@@ -33,27 +26,8 @@ SubscriptionRow row_of(const Rows& rows, int row) {
   if (!rows.is_null(row, 7)) result.stopped_event = rows.uuid(row, 7).str();
   result.trouble = rows.text(row, 8);
   if (!rows.is_null(row, 9)) result.trouble_since = rows.text(row, 9);
-  auto spec = event::from_json(rows.bytes(row, 1), rows.bytes(row, 2));
-  if (spec) {
-    result.spec = std::move(*spec);
-  } else {
-    result.spec.name = rows.text(row, 1);
-    result.state = SubscriptionState::stopped;
-    result.reason = spec.error().text();
-  }
+  read_config(result, rows.bytes(row, 1), rows.bytes(row, 2));
   return result;
-}
-
-/// Equal meaning: the server stores JSON in an order of its own, and an older version knew fewer settings.
-bool same_config(const std::string& name, std::string_view stored, const std::string& wanted) {
-  const auto spec = event::from_json(name, stored);
-  return spec && event::to_json(*spec) == wanted;
-}
-
-std::string time_text(std::int64_t us) {
-  std::string text(event::kTimeChars, '\0');
-  event::write_time(us, text.data());
-  return text;
 }
 
 std::string number(std::uint64_t value) { return std::to_string(value); }
@@ -144,9 +118,7 @@ Status PostgresCatalog::change(const Query& update, Params params, std::string_v
   auto changed = connection_.exec(update, std::move(params));
   if (!changed) return pass(changed);
   if (!changed->empty()) return {};
-  return fail(Errc::not_found,
-              "subscription " + std::string(which) + ": there is none of that name",
-              "outbox subscription list");
+  return no_such_subscription(which);
 }
 
 Status PostgresCatalog::pause(std::string_view name, std::string_view reason) {
@@ -182,10 +154,7 @@ Result<SubscriptionProgress> PostgresCatalog::progress(const SubscriptionRow& su
   progress.id = subscription.id;
   auto rows = connection_.exec(queries_->cursors, {Param::int4(subscription.id)});
   if (!rows) return pass(rows);
-  if (rows->empty()) {
-    return fail(Errc::corrupt, "subscription " + subscription.spec.name + " has no cursor",
-                "its settlements were removed; create the subscription again");
-  }
+  if (rows->empty()) return no_cursor(subscription.spec.name);
   std::int64_t oldest_us = std::numeric_limits<std::int64_t>::max();
   auto strands = strands_of(*rows);
   if (!strands) return pass(strands);
@@ -197,7 +166,7 @@ Result<SubscriptionProgress> PostgresCatalog::progress(const SubscriptionRow& su
       return pass(status);
   }
   progress.cap_pending(pending_limit);
-  if (progress.pending > 0) progress.oldest_pending_at = time_text(oldest_us);
+  if (progress.pending > 0) progress.oldest_pending_at = event::time_text(oldest_us);
   return progress;
 }
 

@@ -1,4 +1,6 @@
 // The class Outbox of outbox/postgres.hpp.
+#include "store/common/enqueue.hpp"
+
 #include <utility>
 
 #include "base/error.hpp"
@@ -9,19 +11,10 @@
 namespace outbox::postgres {
 namespace {
 
+using store::only;
+using store::value_or_throw;
 using store::postgres::Session;
 using store::postgres::Step;
-
-template <class T>
-T value_or_throw(Result<T> result) {
-  if (!result) throw Exception(std::move(result.error()));
-  return std::move(*result);
-}
-
-Result<EventId> only(Result<std::vector<EventId>> ids) {
-  if (!ids) return pass(ids);
-  return ids->front();
-}
 
 }  // namespace
 
@@ -40,9 +33,8 @@ Result<std::vector<EventId>> Outbox::try_enqueue_many(PGconn* connection,
     return pass(status);
   if (Status status = store::postgres::check_encoding(connection, "enqueue"); !status)
     return pass(status);
-  if (Status status = store::postgres::validate_all(events, state_->limits); !status)
-    return pass(status);
-  std::vector<EventId> ids = store::postgres::ids_of(events);
+  if (Status status = store::validate_all(events, state_->limits); !status) return pass(status);
+  std::vector<EventId> ids = store::ids_of(events);
   if (events.empty()) return ids;
   std::vector<Step> steps;
   store::postgres::plan_insert(state_->queries, events, ids, steps);
@@ -61,9 +53,8 @@ Result<std::vector<EventId>> Outbox::try_enqueue_many(Transaction& tx,
   if (state == nullptr || !state->open) return store::postgres::not_in_transaction("enqueue");
   if (Status status = store::postgres::check_encoding(state->connection, "enqueue"); !status)
     return pass(status);
-  if (Status status = store::postgres::validate_all(events, state_->limits); !status)
-    return pass(status);
-  std::vector<EventId> ids = store::postgres::ids_of(events);
+  if (Status status = store::validate_all(events, state_->limits); !status) return pass(status);
+  std::vector<EventId> ids = store::ids_of(events);
   if (events.empty()) return ids;
   if (state->staged.empty() || state->staged.back().outbox != state_) {
     state->staged.push_back({.outbox = state_, .events = {}, .ids = {}});

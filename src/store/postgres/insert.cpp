@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "event/json_event.hpp"
 #include "event/time_text.hpp"
+#include "store/common/enqueue.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -16,10 +16,6 @@ constexpr std::size_t kMostRows = 5000;
 constexpr std::size_t kMostBytes = std::size_t{8} << 20U;
 
 bool may_lock(const Event& event) { return !event.aggregate_id.empty() && event.lock_key != false; }
-
-std::string headers_of(const Event& event) {
-  return event.headers.empty() ? std::string("{}") : event::headers_to_json(event.headers);
-}
 
 std::size_t size_of(const Event& event) {
   std::size_t bytes = event.payload.size() + event.aggregate_type.size() +
@@ -39,7 +35,7 @@ Step one(const Queries& queries, const Event& event, const EventId& id) {
   }
   step.params.push_back(event.content_type.empty() ? Param::null()
                                                    : Param::borrowed(event.content_type));
-  step.params.push_back(Param::text(headers_of(event)));
+  step.params.push_back(Param::text(headers_text(event)));
   step.params.push_back(Param::time_us(event::occurred_us(event)));
   if (may_lock(event))
     step.params.push_back(event.lock_key ? Param::boolean(*event.lock_key) : Param::null());
@@ -85,7 +81,7 @@ Step many(const Queries& queries, std::span<const Event> events, std::span<const
     } else {
       media.add(event.content_type);
     }
-    headers.add(headers_of(event));
+    headers.add(headers_text(event));
     times.add_time_us(event::occurred_us(event));
   }
   return Step{.query = &queries.insert_events,
@@ -94,24 +90,6 @@ Step many(const Queries& queries, std::span<const Event> events, std::span<const
 }
 
 }  // namespace
-
-Status validate_all(std::span<const Event> events, const EventLimits& limits) {
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    Status status = validate(events[i], limits);
-    if (status) continue;
-    if (events.size() > 1)
-      status.error().message = "event " + std::to_string(i) + ": " + status.error().message;
-    return status;
-  }
-  return {};
-}
-
-std::vector<EventId> ids_of(std::span<const Event> events) {
-  std::vector<EventId> ids;
-  ids.reserve(events.size());
-  for (const Event& event : events) ids.push_back(event.id ? *event.id : EventId::generate());
-  return ids;
-}
 
 void plan_insert(const Queries& queries, std::span<const Event> events,
                  std::span<const EventId> ids, std::vector<Step>& steps) {

@@ -16,12 +16,6 @@ struct Step {
   Params params;
 };
 
-/// The first fault of the first faulty event; of several events its place is named.
-[[nodiscard]] Status validate_all(std::span<const Event> events, const EventLimits& limits);
-
-/// The events' own ids, and new ones for those without.
-[[nodiscard]] std::vector<EventId> ids_of(std::span<const Event> events);
-
 /// Appends what writes the events in their order: one statement for one event, a few for many. Keys that are to be locked
 /// are, before any seq is taken.
 void plan_insert(const Queries& queries, std::span<const Event> events,

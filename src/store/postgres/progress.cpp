@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "store/common/subscription.hpp"
 #include "store/postgres/strands.hpp"
 
 namespace outbox::store::postgres {
@@ -41,11 +42,7 @@ Result<std::vector<Strand>> PostgresProgress::load(std::int32_t subscription) {
   if (!strands) return pass(strands);
   LaneMask missing = kAllLanes;
   for (const Strand& strand : *strands) missing &= ~strand.lanes;
-  if (missing != 0) {
-    return fail(Errc::corrupt,
-                "subscription " + std::to_string(subscription) + " has no cursor on some lanes",
-                "its settlements were removed; create the subscription again");
-  }
+  if (missing != 0) return no_cursor(std::to_string(subscription));
   return strands;
 }
 

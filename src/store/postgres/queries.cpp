@@ -59,7 +59,7 @@ constexpr std::string_view kFindSchema =
 
 // Few rows, no index needed.
 constexpr std::string_view kMigrations =
-    "SELECT version, name, checksum FROM {schema}.migration ORDER BY version";
+    "SELECT version, checksum FROM {schema}.migration ORDER BY version";
 
 // Two processes that migrate at once come one after the other.
 constexpr std::string_view kLockMigration =

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/common/request.hpp"
+#include "store/common/page_request.hpp"
 
 namespace outbox::store::postgres {
 namespace {

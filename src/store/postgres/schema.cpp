@@ -11,28 +11,17 @@ namespace {
 /// Roles belong to the whole cluster: migrations of other databases may change them at the same moment.
 constexpr int kAttempts = 5;
 
-int wanted_version() { return migrations().empty() ? 0 : migrations().back().version; }
-
 std::string place(const std::string& schema) { return "schema " + schema; }
 
-struct Applied {
-  int version{0};
-  std::string name;
-  std::string checksum;
-};
-
-Result<std::vector<Applied>> applied(Connection& connection, const Queries& queries) {
+Result<std::vector<AppliedMigration>> applied(Connection& connection, const Queries& queries) {
   auto found = connection.exec(queries.find_schema);
   if (!found) return pass(found);
-  std::vector<Applied> list;
+  std::vector<AppliedMigration> list;
   if (!found->boolean(0, 0)) return list;
   auto rows = connection.exec(queries.migrations);
   if (!rows) return pass(rows);
-  for (int row = 0; row < rows->size(); ++row) {
-    list.push_back({.version = rows->int4(row, 0),
-                    .name = rows->text(row, 1),
-                    .checksum = rows->text(row, 2)});
-  }
+  for (int row = 0; row < rows->size(); ++row)
+    list.push_back({.version = rows->int4(row, 0), .checksum = rows->text(row, 1)});
   return list;
 }
 
@@ -44,38 +33,9 @@ Status check_primary(Connection& connection, const Queries& queries) {
               "connect to the primary: add target_session_attrs=read-write to the URL");
 }
 
-std::string migrate_hint(const std::string& schema) {
+std::string migrate_command(const std::string& schema) {
   const bool usual = schema == StoreOptions().schema;
-  return "run: outbox migrate" + (usual ? "" : " --schema " + schema);
-}
-
-tl::unexpected<Error> too_new(const std::string& schema, int version) {
-  return fail(Errc::unsupported,
-              place(schema) + " has version " + std::to_string(version) + ", this program knows " +
-                  std::to_string(wanted_version()),
-              "use a newer outbox");
-}
-
-/// The first migration that was applied with another text than ours; empty: none.
-std::string find_edited(const std::vector<Applied>& list) {
-  for (const Applied& one : list) {
-    if (one.version > wanted_version()) break;
-    const Migration& ours = migrations()[static_cast<std::size_t>(one.version) - 1];
-    if (one.checksum != ours.checksum) return std::string(ours.name);
-  }
-  return {};
-}
-
-/// A migration that was applied and then edited would leave two databases of one version with different tables.
-Status check_unedited(const std::vector<Applied>& list, const std::string& schema) {
-  if (!list.empty() && list.back().version > wanted_version())
-    return too_new(schema, list.back().version);
-  const std::string edited = find_edited(list);
-  if (edited.empty()) return {};
-  return fail(
-      Errc::unsupported,
-      place(schema) + ": migration " + edited + " differs from the one that was applied",
-      "the schema was made by another build of this version; use that one, or start with a new schema");
+  return std::string("outbox migrate") + (usual ? "" : " --schema " + schema);
 }
 
 /// The next migration that is missing, or none, in the transaction that holds the lock.
@@ -88,7 +48,8 @@ Result<std::optional<std::string>> apply_next(Connection& connection, const Quer
   if (auto locked = connection.finish(); !locked) return pass(locked);
   auto done = applied(connection, queries);
   if (!done) return pass(done);
-  if (Status status = check_unedited(*done, schema); !status) return pass(status);
+  const SchemaState state = store::schema_state(migrations(), *done);
+  if (Status status = check_migratable(state, place(schema)); !status) return pass(status);
   if (done->size() == migrations().size()) return std::optional<std::string>{};
   const Migration& next = migrations()[done->size()];
   const std::string name(next.name);
@@ -141,24 +102,15 @@ Result<std::vector<std::string>> migrate(Connection& connection, const Queries& 
 Result<SchemaState> schema_state(Connection& connection, const Queries& queries) {
   auto list = applied(connection, queries);
   if (!list) return pass(list);
-  return SchemaState{.version = list->empty() ? 0 : list->back().version,
-                     .wanted = wanted_version(),
-                     .edited = find_edited(*list)};
+  return store::schema_state(migrations(), *list);
 }
 
 Status check(Connection& connection, const Queries& queries, const std::string& schema) {
   if (Status status = check_primary(connection, queries); !status) return status;
   auto state = schema_state(connection, queries);
   if (!state) return pass(state);
-  if (state->version > state->wanted) return too_new(schema, state->version);
-  if (state->version == 0)
-    return fail(Errc::not_found, place(schema) + " has no outbox in it", migrate_hint(schema));
-  if (state->version < state->wanted) {
-    return fail(Errc::unsupported,
-                place(schema) + " has version " + std::to_string(state->version) +
-                    ", this program needs " + std::to_string(state->wanted),
-                migrate_hint(schema));
-  }
+  if (Status status = check_version(*state, place(schema), migrate_command(schema)); !status)
+    return status;
   auto may_read = connection.exec(queries.may_read);
   if (!may_read) return pass(may_read);
   if (!may_read->boolean(0, 0)) return {};
@@ -192,14 +144,11 @@ Status check(Connection& connection, const Queries& queries, const std::string& 
 }
 
 std::string print_migrations(const std::string& schema) {
+  const std::string begin = "BEGIN;\n" + Queries(schema).pin_search_path.sql + ";";
   std::string text;
   for (const Migration& migration : migrations()) {
-    text += "-- migration " + std::string(migration.name) + "\nBEGIN;\n" +
-            Queries(schema).pin_search_path.sql + ";\n" + with_schema(migration.sql, schema) +
-            "\nINSERT INTO " + quote_identifier(schema) +
-            ".migration (version, name, checksum) VALUES (" + std::to_string(migration.version) +
-            ", '" + std::string(migration.name) + "', '" + std::string(migration.checksum) +
-            "');\nCOMMIT;\n";
+    text += migration_script(migration, begin, with_schema(migration.sql, schema),
+                             quote_identifier(schema) + ".migration");
   }
   return text;
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "store/migration.hpp"
+#include "store/common/migrations.hpp"
 #include "store/postgres/connection.hpp"
 #include "store/postgres/queries.hpp"
 #include "store/store.hpp"

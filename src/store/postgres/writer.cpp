@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "store/common/enqueue.hpp"
 #include "store/postgres/insert.hpp"
 
 namespace outbox::store::postgres {

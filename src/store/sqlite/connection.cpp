@@ -1,6 +1,5 @@
 #include "store/sqlite/connection.hpp"
 
-#include "base/error.hpp"
 #include "store/sqlite/error_map.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/version.hpp"
@@ -40,18 +39,16 @@ Result<Statement> Connection::statement(std::string_view sql) {
   return Statement(stmt);
 }
 
-Status Connection::run(std::string_view sql) {
-  auto ready = statement(sql);
-  if (!ready) return pass(ready);
-  return ready->run();
+Result<std::int64_t> Connection::integer(std::string_view sql) {
+  auto row = query(sql);
+  if (!row) return pass(row);
+  return row->has_row() ? row->integer(0) : 0;
 }
 
-Result<std::int64_t> Connection::integer(std::string_view sql) {
-  auto ready = statement(sql);
-  if (!ready) return pass(ready);
-  auto row = ready->step();
+Result<std::string> Connection::text(std::string_view sql) {
+  auto row = query(sql);
   if (!row) return pass(row);
-  return *row ? ready->integer(0) : 0;
+  return row->has_row() ? row->text(0) : std::string{};
 }
 
 Status Connection::execute(const std::string& sql, std::string_view what) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "store/sqlite/statement.hpp"
 
 namespace outbox::store::sqlite {
@@ -34,25 +35,44 @@ class Connection {
   [[nodiscard]] static Result<Connection> open(const std::string& path,
                                                const ConnectOptions& options = {});
 
-  /// The statement, prepared once. `sql` must be one of the constants of queries.hpp: its address is the key. Do not
-  /// ask for one that is still in use.
+  /// The statement, prepared once. `sql` must be one of the constants of queries.hpp: its address is the key. One that is
+  /// still in use must not be requested again.
   [[nodiscard]] Result<Statement> statement(std::string_view sql);
-  /// Runs a statement without parameters and rows.
-  [[nodiscard]] Status run(std::string_view sql);
-  /// The integer that a statement without parameters returns; 0 when there is no row.
+  /// Binds the values from ?1 on and steps to the first row. Text must stay valid as long as the statement.
+  template <class... Values>
+  [[nodiscard]] Result<Statement> query(std::string_view sql, const Values&... values) {
+    auto ready = statement(sql);
+    if (!ready) return ready;
+    [[maybe_unused]] int index = 0;
+    (ready->bind(++index, values), ...);
+    if (Status status = ready->next(); !status) return pass(status);
+    return ready;
+  }
+  /// Runs the statement to its end.
+  template <class... Values>
+  [[nodiscard]] Status run(std::string_view sql, const Values&... values) {
+    auto row = query(sql, values...);
+    if (!row) return pass(row);
+    while (row->has_row()) {
+      if (Status status = row->next(); !status) return status;
+    }
+    return {};
+  }
+  /// The first column of the first row; 0 or empty without a row.
   [[nodiscard]] Result<std::int64_t> integer(std::string_view sql);
+  [[nodiscard]] Result<std::string> text(std::string_view sql);
   /// Several statements at once, for migrations.
   [[nodiscard]] Status execute(const std::string& sql, std::string_view what);
 
   [[nodiscard]] sqlite3* handle() const { return db_.get(); }
   [[nodiscard]] bool in_transaction() const { return sqlite3_get_autocommit(db_.get()) == 0; }
-  /// When this is the last connection to be closed, of all processes, it empties the WAL.
+  /// The last connection of all processes to be closed empties the WAL.
   void checkpoint_on_close() {
     sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
   }
   /// Rows that the last statement wrote.
   [[nodiscard]] int changes() const { return sqlite3_changes(db_.get()); }
-  /// Fails when the file is no longer the one at its path: what is written into it is lost to everybody else.
+  /// Fails when the file is no longer the one at its path: nobody else would see what is written into it.
   [[nodiscard]] Status check_in_place() const;
   /// Executions so far.
   [[nodiscard]] std::uint64_t statements() const { return statements_; }
@@ -78,7 +98,7 @@ class Connection {
   std::uint64_t statements_{0};
 };
 
-/// BEGIN IMMEDIATE; rolls back unless it was committed. A deferred transaction could fail when it begins to write.
+/// BEGIN IMMEDIATE; rolls back unless it was committed.
 class WriteTransaction {
  public:
   [[nodiscard]] static Result<WriteTransaction> begin(Connection& connection);

@@ -1,3 +1,5 @@
+#include "store/common/enqueue.hpp"
+
 #include <outbox/sqlite.hpp>
 #include <utility>
 
@@ -11,6 +13,8 @@
 namespace outbox::sqlite {
 namespace {
 
+using store::only;
+using store::value_or_throw;
 using store::sqlite::KeptStatements;
 namespace query = store::sqlite::query;
 
@@ -18,10 +22,9 @@ int execute(sqlite3* db, std::string_view sql) {
   return sqlite3_exec(db, sql.data(), nullptr, nullptr, nullptr);
 }
 
-Error not_in_transaction() {
+tl::unexpected<Error> not_in_transaction() {
   return fail(Errc::not_in_transaction, "sqlite: enqueue outside a transaction",
-              "BEGIN IMMEDIATE first, or use outbox::sqlite::Transaction")
-      .value();
+              "BEGIN IMMEDIATE first, or use outbox::sqlite::Transaction");
 }
 
 /// After some errors SQLite has rolled back the whole transaction: then it must be redone, not the call.
@@ -35,10 +38,9 @@ Status explain(sqlite3* db, Status status) {
 /// The connection is in a transaction. All or none.
 Result<std::vector<EventId>> write(sqlite3* db, std::span<const Event> events,
                                    const EventLimits& limits) {
-  if (Status status = store::sqlite::validate_all(events, limits); !status) return pass(status);
-  std::vector<EventId> ids;
+  if (Status status = store::validate_all(events, limits); !status) return pass(status);
+  std::vector<EventId> ids = store::ids_of(events);
   if (events.empty()) return ids;
-  ids.reserve(events.size());
   auto kept = KeptStatements::of(db);
   if (!kept) return pass(kept);
   auto insert = (*kept)->get(KeptStatements::Which::insert);
@@ -57,30 +59,19 @@ Result<std::vector<EventId>> write(sqlite3* db, std::span<const Event> events,
   return ids;
 }
 
-template <class T>
-T value_or_throw(Result<T> result) {
-  if (!result) throw Exception(std::move(result.error()));
-  return std::move(*result);
-}
-
-Result<EventId> only(Result<std::vector<EventId>> ids) {
-  if (!ids) return pass(ids);
-  return ids->front();
-}
-
 }  // namespace
 
 Result<std::vector<EventId>> Outbox::try_enqueue_many(sqlite3* db,
                                                       std::span<const Event> events) const {
   if (db == nullptr) return fail(Errc::invalid_argument, "sqlite: the connection is null");
-  if (sqlite3_get_autocommit(db) != 0) return fail(not_in_transaction());
+  if (sqlite3_get_autocommit(db) != 0) return not_in_transaction();
   return write(db, events, options_.limits);
 }
 
 Result<std::vector<EventId>> Outbox::try_enqueue_many(Transaction& tx,
                                                       std::span<const Event> events) const {
   const Transaction::State* state = tx.state_.get();
-  if (state == nullptr || !state->open) return fail(not_in_transaction());
+  if (state == nullptr || !state->open) return not_in_transaction();
   return try_enqueue_many(state->db, events);
 }
 

@@ -4,17 +4,13 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "event/json_event.hpp"
 #include "event/time_text.hpp"
+#include "store/common/enqueue.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/error_map.hpp"
 
 namespace outbox::store::sqlite {
 namespace {
-
-std::string headers_of(const Event& event) {
-  return event.headers.empty() ? std::string("{}") : event::headers_to_json(event.headers);
-}
 
 void bind_text(sqlite3_stmt* insert, int index, std::string_view text) {
   sqlite3_bind_text64(insert, index, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
@@ -26,7 +22,7 @@ void bind_blob(sqlite3_stmt* insert, int index, const void* data, std::size_t si
 
 int insert_one(sqlite3_stmt* insert, const Event& event, const EventId& id,
                std::int64_t created_at) {
-  const std::string headers = headers_of(event);
+  const std::string headers = headers_text(event);
   bind_blob(insert, 1, id.bytes.data(), id.bytes.size());
   bind_text(insert, 2, event.aggregate_type);
   bind_text(insert, 3, event.aggregate_id);
@@ -42,33 +38,20 @@ int insert_one(sqlite3_stmt* insert, const Event& event, const EventId& id,
   }
   const int code = sqlite3_step(insert);
   sqlite3_reset(insert);
-  // The bound memory is the caller's and headers': nothing may point to it later.
+  // The bound memory belongs to the caller and to `headers`: nothing may point to it later.
   sqlite3_clear_bindings(insert);
   return code;
 }
 
 }  // namespace
 
-Status validate_all(std::span<const Event> events, const EventLimits& limits) {
-  for (std::size_t i = 0; i < events.size(); ++i) {
-    Status status = validate(events[i], limits);
-    if (status) continue;
-    Error error = std::move(status.error());
-    if (events.size() > 1) error.message = "event " + std::to_string(i) + ": " + error.message;
-    return fail(std::move(error));
-  }
-  return {};
-}
-
 Status insert_events(sqlite3_stmt* insert, std::span<const Event> events,
-                     std::vector<EventId>& ids) {
+                     std::span<const EventId> ids) {
   const std::int64_t now = wall_us();
-  for (const Event& event : events) {
-    const EventId id = event.id ? *event.id : EventId::generate();
-    const int code = insert_one(insert, event, id, now);
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const int code = insert_one(insert, events[i], ids[i], now);
     if (code != SQLITE_DONE)
       return fail(map_error(sqlite3_db_handle(insert), code, "sqlite: enqueue"));
-    ids.push_back(id);
   }
   return {};
 }

@@ -1,20 +1,15 @@
-#include "store/sqlite/maintenance.hpp"
-
+// Empties a large WAL, where the linked SQLite can be trusted with checkpoints.
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
-#include "base/error.hpp"
 #include "base/log.hpp"
+#include "store/sqlite/checkpoint.hpp"
+#include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/version.hpp"
 
 namespace outbox::store::sqlite {
-namespace {
-
-/// Applications checkpoint by themselves at 4 MiB (1000 pages); beyond this nobody does.
-constexpr std::uint64_t kLargeWal = std::uint64_t{64} << 20U;
-
-}  // namespace
 
 std::uint64_t wal_bytes(const std::string& database) {
   std::error_code error;
@@ -25,35 +20,50 @@ std::uint64_t wal_bytes(const std::string& database) {
 Status checkpoint_alone(Connection& connection) {
   auto guard = Connection::open(connection.file());
   if (!guard) return pass(guard);
-  auto nobody_writes = WriteTransaction::begin(*guard);
-  if (!nobody_writes) return pass(nobody_writes);
-  auto checkpoint = connection.statement(query::kCheckpoint);
-  if (!checkpoint) return pass(checkpoint);
-  return checkpoint->run();
+  auto no_writers = WriteTransaction::begin(*guard);
+  if (!no_writers) return pass(no_writers);
+  return connection.run(query::kCheckpoint);
 }
 
-Result<std::string> SqliteMaintenance::run() {
-  const std::uint64_t size = wal_bytes(connection_.file());
-  if (size < kLargeWal) {
-    warned_ = false;
+namespace {
+
+/// Applications checkpoint at 4 MiB (1000 pages) by themselves; a WAL larger than this is not checkpointed by anybody.
+constexpr std::uint64_t kLargeWal = std::uint64_t{64} << 20U;
+
+class SqliteMaintenance final : public Maintenance {
+ public:
+  explicit SqliteMaintenance(Connection connection) : connection_(std::move(connection)) {}
+
+  [[nodiscard]] Result<std::string> run() override {
+    const std::uint64_t size = wal_bytes(connection_.file());
+    if (size < kLargeWal) {
+      warned_ = false;
+      return std::string{};
+    }
+    if (!has_wal_reset_bug(sqlite3_libversion_number())) {
+      if (Status status = connection_.run(query::kTruncateWal); !status) return pass(status);
+      return "emptied the WAL bytes=" + std::to_string(size);
+    }
+    if (!std::exchange(warned_, true)) {
+      log::warn(
+          "nobody checkpoints the WAL",
+          {{"file", connection_.file() + "-wal"},
+           {"bytes", size},
+           {"hint",
+            "run PRAGMA wal_checkpoint in the application; with this SQLite the relay must not"}});
+    }
     return std::string{};
   }
-  if (!has_wal_reset_bug(version_number_)) {
-    auto checkpoint = connection_.statement(query::kTruncateWal);
-    if (!checkpoint) return pass(checkpoint);
-    if (Status status = checkpoint->run(); !status) return pass(status);
-    return "emptied the WAL bytes=" + std::to_string(size);
-  }
-  if (!warned_) {
-    log::warn(
-        "nobody checkpoints the WAL",
-        {{"file", connection_.file() + "-wal"},
-         {"bytes", size},
-         {"hint",
-          "run PRAGMA wal_checkpoint in the application; with this SQLite the relay must not"}});
-    warned_ = true;
-  }
-  return std::string{};
+
+ private:
+  Connection connection_;
+  bool warned_{false};
+};
+
+}  // namespace
+
+std::unique_ptr<Maintenance> make_maintenance(Connection connection) {
+  return std::make_unique<SqliteMaintenance>(std::move(connection));
 }
 
 }  // namespace outbox::store::sqlite

@@ -22,12 +22,10 @@ constexpr std::string_view kConnectStatements = "/* enqueue */ SELECT 1 FROM out
 
 // ---- schema
 
-constexpr std::string_view kHasMeta =
+constexpr std::string_view kHasMigrations =
     "/* look for the outbox */ SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'outbox_migration'";
-constexpr std::string_view kSchemaVersion =
-    "/* read schema version */ SELECT coalesce(max(version), 0) FROM outbox_migration";
-constexpr std::string_view kMigrationChecksum =
-    "/* read migration */ SELECT checksum FROM outbox_migration WHERE version = ?1";
+constexpr std::string_view kMigrations =
+    "/* read schema version */ SELECT version, checksum FROM outbox_migration ORDER BY version";
 constexpr std::string_view kRecordMigration =
     "/* record migration */ INSERT INTO outbox_migration (version, name, checksum) VALUES (?1, ?2, ?3)";
 constexpr std::string_view kEncoding = "/* read encoding */ PRAGMA encoding";
@@ -132,8 +130,6 @@ constexpr std::string_view kSubscriptions =
     " trouble, trouble_since FROM outbox_subscription ORDER BY name";
 constexpr std::string_view kSubscriptionByName =
     "/* read subscription */ SELECT id, config FROM outbox_subscription WHERE name = ?1";
-constexpr std::string_view kSubscriptionById =
-    "/* read subscription */ SELECT name FROM outbox_subscription WHERE id = ?1";
 constexpr std::string_view kCreateSubscription =
     "/* create subscription */ INSERT INTO outbox_subscription (name, config) VALUES (?1, ?2) RETURNING id";
 constexpr std::string_view kChangeSubscription =
@@ -148,14 +144,14 @@ constexpr std::string_view kPause =
     "/* pause subscription */ UPDATE outbox_subscription SET"
     " state = CASE state WHEN 'active' THEN 'paused' ELSE state END,"
     " reason = CASE state WHEN 'stopped' THEN reason ELSE ?2 END,"
-    " changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1 RETURNING id";
+    " changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1";
 constexpr std::string_view kResume =
     "/* resume subscription */ UPDATE outbox_subscription SET state = 'active', reason = '', stopped_seq = NULL,"
-    " stopped_event = '', changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1 RETURNING id";
+    " stopped_event = '', changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1";
 constexpr std::string_view kStop =
     "/* stop subscription */ UPDATE outbox_subscription SET state = 'stopped', reason = ?3, stopped_seq = ?4,"
     " stopped_event = ?5, changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
-    " WHERE id = ?1 AND ?2 = (SELECT generation FROM outbox_meta WHERE one = 1) RETURNING id";
+    " WHERE id = ?1 AND ?2 = (SELECT generation FROM outbox_meta WHERE one = 1)";
 constexpr std::string_view kReportTrouble =
     "/* report trouble */ UPDATE outbox_subscription SET trouble = ?3, trouble_since = CASE WHEN ?3 = '' THEN ''"
     " WHEN trouble = '' THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now') ELSE trouble_since END"

@@ -19,9 +19,8 @@ extern const std::string_view kReleaseSavepoint;
 extern const std::string_view kConnectStatements;
 
 // Schema.
-extern const std::string_view kHasMeta;
-extern const std::string_view kSchemaVersion;
-extern const std::string_view kMigrationChecksum;
+extern const std::string_view kHasMigrations;
+extern const std::string_view kMigrations;
 extern const std::string_view kRecordMigration;
 extern const std::string_view kEncoding;
 extern const std::string_view kJournalMode;
@@ -59,7 +58,6 @@ extern const std::string_view kRelays;
 extern const std::string_view kIdentity;
 extern const std::string_view kSubscriptions;
 extern const std::string_view kSubscriptionByName;
-extern const std::string_view kSubscriptionById;
 extern const std::string_view kCreateSubscription;
 extern const std::string_view kChangeSubscription;
 extern const std::string_view kFirstSettlement;

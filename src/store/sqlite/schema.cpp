@@ -2,9 +2,6 @@
 
 #include <poll.h>
 
-#include <algorithm>
-#include <utility>
-
 #include "base/error.hpp"
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/queries.hpp"
@@ -12,31 +9,22 @@
 namespace outbox::store::sqlite {
 namespace {
 
-/// Migrations of another process are waited for.
+/// For migrations of another process.
 constexpr std::chrono::seconds kBusyTimeout{30};
-/// The switch to WAL needs the file alone for a moment and does not wait by itself.
+/// The switch to WAL needs the file to itself for a moment and does not wait for it.
 constexpr std::chrono::milliseconds kWalPause{20};
 
-int wanted_version() { return migrations().empty() ? 0 : migrations().back().version; }
-
-Result<std::string> text_of(Connection& connection, std::string_view sql) {
-  auto statement = connection.statement(sql);
-  if (!statement) return pass(statement);
-  auto row = statement->step();
-  if (!row) return pass(row);
-  return *row ? statement->text(0) : std::string{};
-}
+std::string place_of(const std::string& path) { return "sqlite: " + path; }
 
 Status use_wal(Connection& connection) {
   const auto until = std::chrono::steady_clock::now() + kBusyTimeout;
   while (true) {
-    auto mode = text_of(connection, query::kUseWal);
+    auto mode = connection.text(query::kUseWal);
     if (mode && *mode == "wal") return {};
     if (mode) {
-      return fail(
-          Errc::unsupported,
-          "sqlite: " + connection.file() + " cannot use WAL (journal_mode is " + *mode + ")",
-          "the file system must support shared memory");
+      return fail(Errc::unsupported,
+                  place_of(connection.file()) + " cannot use WAL (journal_mode is " + *mode + ")",
+                  "the file system must support shared memory");
     }
     if (mode.error().remedy != Remedy::retry_call || std::chrono::steady_clock::now() > until)
       return pass(mode);
@@ -45,43 +33,33 @@ Status use_wal(Connection& connection) {
 }
 
 Status check_encoding(Connection& connection, const std::string& path) {
-  auto encoding = text_of(connection, query::kEncoding);
+  auto encoding = connection.text(query::kEncoding);
   if (!encoding) return pass(encoding);
   if (*encoding == "UTF-8") return {};
-  return fail(Errc::unsupported, "sqlite: " + path + " has the encoding " + *encoding,
+  return fail(Errc::unsupported, place_of(path) + " has the encoding " + *encoding,
               "payloads would be stored in it; use a database with PRAGMA encoding = 'UTF-8'");
 }
 
-/// The first migration that was applied with another text than ours; empty: none.
-Result<std::string> find_edited(Connection& connection, int applied) {
-  const int known = std::min(applied, wanted_version());
-  for (const Migration& migration : migrations().first(static_cast<std::size_t>(known))) {
-    auto statement = connection.statement(query::kMigrationChecksum);
-    if (!statement) return pass(statement);
-    statement->bind(1, std::int64_t{migration.version});
-    auto row = statement->step();
-    if (!row) return pass(row);
-    if (*row && statement->bytes(0) != migration.checksum) return std::string(migration.name);
+Status check_log(Connection& connection, const std::string& path) {
+  auto mode = connection.text(query::kJournalMode);
+  if (!mode) return pass(mode);
+  if (*mode != "wal") {
+    return fail(
+        Errc::unsupported,
+        place_of(path) + " has journal_mode " + *mode + ", which blocks readers and writers",
+        "outbox migrate --store sqlite:" + path + " switches it to WAL");
   }
-  return std::string{};
-}
-
-Status check_unedited(const SchemaState& state, const std::string& path) {
-  if (state.edited.empty()) return {};
-  return fail(Errc::unsupported,
-              "sqlite: migration " + state.edited + " differs from the one applied to " + path,
-              "the file was made by another build of this version; start with a new file");
-}
-
-Status apply(Connection& connection, const Migration& migration) {
-  const std::string what = "sqlite: migration " + std::string(migration.name);
-  if (Status status = connection.execute(std::string(migration.sql), what); !status) return status;
-  auto record = connection.statement(query::kRecordMigration);
-  if (!record) return pass(record);
-  return record->bind(1, std::int64_t{migration.version})
-      .bind(2, migration.name)
-      .bind(3, migration.checksum)
-      .run();
+  auto farthest = connection.integer(query::kFarthestPosition);
+  if (!farthest) return pass(farthest);
+  auto newest = connection.integer(query::kNewestSeq);
+  if (!newest) return pass(newest);
+  if (*farthest <= *newest) return {};
+  // New events would get numbers that count as delivered.
+  return fail(Errc::corrupt,
+              place_of(path) + ": a subscription stands at " + std::to_string(*farthest) +
+                  ", but the log ends at " + std::to_string(*newest),
+              "the row 'outbox_event' of sqlite_sequence was set back; set its seq to at least " +
+                  std::to_string(*farthest));
 }
 
 }  // namespace
@@ -96,69 +74,58 @@ Result<std::vector<std::string>> migrate(const std::string& path) {
   if (!transaction) return pass(transaction);
   auto state = schema_state(*connection);
   if (!state) return pass(state);
+  if (Status status = check_migratable(*state, place_of(path)); !status) return pass(status);
   std::vector<std::string> applied;
-  if (state->version > state->wanted) return fail(check_schema(*state, path).error());
-  if (Status status = check_unedited(*state, path); !status) return pass(status);
   for (const Migration& migration :
        migrations().subspan(static_cast<std::size_t>(state->version))) {
-    if (Status status = apply(*connection, migration); !status) return pass(status);
-    applied.emplace_back(migration.name);
+    const std::string name(migration.name);
+    Status status = connection->execute(std::string(migration.sql), "sqlite: migration " + name);
+    if (status) {
+      status = connection->run(query::kRecordMigration, migration.version, migration.name,
+                               migration.checksum);
+    }
+    if (!status) return pass(status);
+    applied.push_back(name);
   }
   if (Status status = transaction->commit(); !status) return pass(status);
   return applied;
 }
 
 Result<SchemaState> schema_state(Connection& connection) {
-  SchemaState state{.version = 0, .wanted = wanted_version(), .edited = {}};
-  auto there = connection.integer(query::kHasMeta);
+  auto there = connection.integer(query::kHasMigrations);
   if (!there) return pass(there);
-  if (*there == 0) return state;
-  auto version = connection.integer(query::kSchemaVersion);
-  if (!version) return pass(version);
-  state.version = static_cast<int>(*version);
-  auto edited = find_edited(connection, state.version);
-  if (!edited) return pass(edited);
-  state.edited = std::move(*edited);
-  return state;
+  std::vector<AppliedMigration> applied;
+  if (*there != 0) {
+    auto row = connection.query(query::kMigrations);
+    if (!row) return pass(row);
+    while (row->has_row()) {
+      applied.push_back({.version = static_cast<int>(row->integer(0)), .checksum = row->text(1)});
+      if (Status status = row->next(); !status) return pass(status);
+    }
+  }
+  return store::schema_state(migrations(), applied);
 }
 
 Result<std::string> identity_of(Connection& connection) {
   if (Status status = connection.check_in_place(); !status) return pass(status);
-  return text_of(connection, query::kIdentity);
+  return connection.text(query::kIdentity);
 }
 
-Status check_schema(const SchemaState& state, const std::string& path) {
-  if (state.version == state.wanted) return {};
-  const std::string migrate_hint = "outbox migrate --store sqlite:" + path;
-  if (state.version == 0)
-    return fail(Errc::not_found, "sqlite: " + path + " has no outbox", migrate_hint);
-  const std::string versions = "has schema version " + std::to_string(state.version) +
-                               ", this program needs " + std::to_string(state.wanted);
-  if (state.version < state.wanted)
-    return fail(Errc::unsupported, "sqlite: " + path + " " + versions, migrate_hint);
-  return fail(Errc::unsupported, "sqlite: " + path + " " + versions, "use a newer outbox");
+Status check(Connection& connection, const std::string& path) {
+  auto state = schema_state(connection);
+  if (!state) return pass(state);
+  const std::string migrate_command = "outbox migrate --store sqlite:" + path;
+  if (Status status = check_version(*state, place_of(path), migrate_command); !status)
+    return status;
+  return check_log(connection, path);
 }
 
-Status check_log(Connection& connection, const std::string& path) {
-  auto mode = text_of(connection, query::kJournalMode);
-  if (!mode) return pass(mode);
-  if (*mode != "wal") {
-    return fail(
-        Errc::unsupported,
-        "sqlite: " + path + " has journal_mode " + *mode + ", which blocks readers and writers",
-        "outbox migrate --store sqlite:" + path + " switches it to WAL");
-  }
-  auto farthest = connection.integer(query::kFarthestPosition);
-  if (!farthest) return pass(farthest);
-  auto newest = connection.integer(query::kNewestSeq);
-  if (!newest) return pass(newest);
-  if (*farthest <= *newest) return {};
-  // Events that come would get numbers that count as delivered.
-  return fail(Errc::corrupt,
-              "sqlite: " + path + ": a subscription stands at " + std::to_string(*farthest) +
-                  ", but the log ends at " + std::to_string(*newest),
-              "the row 'outbox_event' of sqlite_sequence was set back; set its seq to at least " +
-                  std::to_string(*farthest));
+// WAL is a property of the file, and is set outside of transactions.
+std::string print_migrations() {
+  std::string text = "PRAGMA journal_mode = WAL;\n";
+  for (const Migration& migration : migrations())
+    text += migration_script(migration, "BEGIN IMMEDIATE;", migration.sql, "outbox_migration");
+  return text;
 }
 
 }  // namespace outbox::store::sqlite

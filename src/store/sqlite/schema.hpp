@@ -1,4 +1,4 @@
-// The tables of the outbox in a SQLite file: bringing them there, and seeing whether they are what this program needs.
+// The tables of the outbox in a SQLite file: creates them and checks that they are what this program needs.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "store/migration.hpp"
+#include "store/common/migrations.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/store.hpp"
 
@@ -20,13 +20,13 @@ namespace outbox::store::sqlite {
 
 [[nodiscard]] Result<SchemaState> schema_state(Connection& connection);
 
-/// The random name that the outbox got from migrate(). Fails when the file is no longer the one at its path.
+/// The random name that migrate() gave the outbox. Fails when the file is no longer the one at its path.
 [[nodiscard]] Result<std::string> identity_of(Connection& connection);
 
-/// Says in one line what a person must do when the schema is not what this program needs.
-[[nodiscard]] Status check_schema(const SchemaState& state, const std::string& path);
+/// Schema neither too old nor too new, WAL, no cursor beyond the log: refuses with what to do.
+[[nodiscard]] Status check(Connection& connection, const std::string& path);
 
-/// The file's properties that the cursors stand on: WAL, and no cursor beyond the log.
-[[nodiscard]] Status check_log(Connection& connection, const std::string& path);
+/// The migrations as a script for sqlite3(1).
+[[nodiscard]] std::string print_migrations();
 
 }  // namespace outbox::store::sqlite

@@ -12,6 +12,4 @@ namespace outbox::store::sqlite {
 /// Opens nothing yet.
 [[nodiscard]] Result<std::unique_ptr<Store>> open(const StoreOptions& options);
 
-[[nodiscard]] std::string print_migrations();
-
 }  // namespace outbox::store::sqlite

@@ -1,0 +1,37 @@
+// What enqueueing does before it reaches the database, and how it reports.
+#pragma once
+
+#include <outbox/error.hpp>
+#include <outbox/event.hpp>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace outbox::store {
+
+/// The first fault of the first invalid event; of several events its index is named.
+[[nodiscard]] Status validate_all(std::span<const Event> events, const EventLimits& limits);
+
+/// The events' own ids, and new ones for those without.
+[[nodiscard]] std::vector<EventId> ids_of(std::span<const Event> events);
+
+/// As JSON.
+[[nodiscard]] std::string headers_text(const Event& event);
+
+/// For enqueue(), which throws where try_enqueue() returns.
+template <class T>
+[[nodiscard]] T value_or_throw(Result<T> result) {
+  if (!result) throw Exception(std::move(result.error()));
+  return std::move(*result);
+}
+
+/// Of an enqueue_many() of one event.
+[[nodiscard]] inline Result<EventId> only(Result<std::vector<EventId>> ids) {
+  if (!ids) return pass(ids);
+  return ids->front();
+}
+
+}  // namespace outbox::store

@@ -1,0 +1,27 @@
+// Subscriptions as both stores keep them: a name, a configuration in JSON, a state.
+#pragma once
+
+#include <outbox/error.hpp>
+#include <string>
+#include <string_view>
+
+#include "store/catalog.hpp"
+
+namespace outbox::store {
+
+/// A word that this version does not know counts as stopped.
+[[nodiscard]] SubscriptionState state_of(std::string_view word) noexcept;
+
+/// Sets the spec. A configuration that cannot be read stops the subscription, with the reason where a person can see it: it
+/// must not stop the others.
+void read_config(SubscriptionRow& row, std::string_view name, std::string_view config);
+
+/// Equal in meaning: a store may order JSON in its own way, and an older version knew fewer settings.
+[[nodiscard]] bool same_config(const std::string& name, std::string_view stored,
+                               const std::string& wanted);
+
+[[nodiscard]] Status no_such_subscription(std::string_view name);
+/// Its settlements were deleted. `which`: its name or id.
+[[nodiscard]] tl::unexpected<Error> no_cursor(const std::string& which);
+
+}  // namespace outbox::store

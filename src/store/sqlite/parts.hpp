@@ -1,0 +1,25 @@
+// The parts of the store, each on a connection of its own.
+#pragma once
+
+#include <memory>
+#include <outbox/event.hpp>
+#include <string>
+
+#include "store/sqlite/connection.hpp"
+#include "store/store.hpp"
+
+namespace outbox::store::sqlite {
+
+[[nodiscard]] std::unique_ptr<LogReader> make_reader(Connection connection);
+/// `outbox`: the identity of the outbox whose cursors it writes. Open the connection with Sync::normal: what power loss takes
+/// back is delivered again.
+[[nodiscard]] std::unique_ptr<Progress> make_progress(Connection connection, std::string outbox);
+[[nodiscard]] std::unique_ptr<Membership> make_membership(Connection connection,
+                                                          std::string relay_name,
+                                                          const EventId& relay);
+[[nodiscard]] std::unique_ptr<Catalog> make_catalog(Connection connection);
+[[nodiscard]] Result<std::unique_ptr<Wakeup>> make_wakeup(Connection connection, bool armed);
+[[nodiscard]] std::unique_ptr<Maintenance> make_maintenance(Connection connection);
+[[nodiscard]] std::unique_ptr<Writer> make_writer(Connection connection);
+
+}  // namespace outbox::store::sqlite
