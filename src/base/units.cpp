@@ -90,9 +90,9 @@ Result<std::size_t> parse_size(std::string_view text) {
   return static_cast<std::size_t>(*value);
 }
 
-std::string format_duration(std::chrono::milliseconds value) {
-  const std::chrono::microseconds shown = std::max(value, std::chrono::milliseconds(0));
-  return format(static_cast<std::uint64_t>(shown.count()), std::span(kTimes).subspan(1));
+std::string format_duration(std::chrono::microseconds value) {
+  const auto shown = static_cast<std::uint64_t>(std::max<std::int64_t>(value.count(), 0));
+  return format(shown, std::span(kTimes).subspan(shown % 1000 == 0 ? 1 : 0));
 }
 
 std::string format_size(std::size_t bytes) { return format(bytes, kSizes); }

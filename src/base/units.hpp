@@ -15,7 +15,7 @@ namespace outbox {
 [[nodiscard]] Result<std::size_t> parse_size(std::string_view text);
 
 /// In the largest unit that loses nothing.
-[[nodiscard]] std::string format_duration(std::chrono::milliseconds value);
+[[nodiscard]] std::string format_duration(std::chrono::microseconds value);
 [[nodiscard]] std::string format_size(std::size_t bytes);
 
 }  // namespace outbox

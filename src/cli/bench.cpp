@@ -84,25 +84,27 @@ int bench(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_bench(Command& root, Context& context) {
+void add_bench(CLI::App& root, Context& context) {
   auto options = std::make_shared<Options>();
-  Command verb = root.verb(
-      "bench",
-      "Measure the figures, each beside its limit in the same run; exit 3 when one is missed");
-  verb.argument("NAME", &options->names, "Which ones; all by default (see --list)");
-  verb.option("--list", &options->list, {}, "List the benchmarks");
-  verb.option("--brokers", &options->brokers, "LIST", "Kafka brokers, for kafka and latency-kafka");
-  verb.option("--events", &options->events, "N", "Events in the backlog (default 1000000)");
-  verb.option("--repeats", &options->repeats, "N", "Medians over so many runs (default 3)");
-  verb.option("--length", &options->length, "DURATION",
-              "Length of the measurements that run for a time (default 5s)");
-  verb.option("--json", &options->json, {}, "As JSON");
-  verb.footer(
+  CLI::App& verb = add_verb(
+      root, "bench",
+      "Measure the figures, each beside its limit in the same run; exit 3 when one is missed",
+      [options, &context] { return bench(*options, context); });
+  add_argument(verb, "NAME", &options->names, "Which ones; all by default (see --list)");
+  add_option(verb, "--list", &options->list, {}, "List the benchmarks");
+  add_option(verb, "--brokers", &options->brokers, "LIST",
+             "Kafka brokers, for kafka and latency-kafka");
+  add_option(verb, "--events", &options->events, "N", "Events in the backlog (default 1000000)");
+  add_option(verb, "--repeats", &options->repeats, "N", "Medians over so many runs (default 3)");
+  add_option(verb, "--length", &options->length, "DURATION",
+             "Length of the measurements that run for a time (default 5s)");
+  add_option(verb, "--json", &options->json, {}, "As JSON");
+  add_footer(
+      verb,
       "Uses a schema of its own, outbox_bench, in the store's database: made afresh, dropped at the end. One that is\n"
       "interrupted (exit 4) leaves it to the next one. A schema of that name that is not the benchmarks' own is left alone\n"
       "and nothing is measured.");
-  verb.example("outbox bench --store postgresql://owner@db/scratch drain latency");
-  verb.run([options, &context] { return bench(*options, context); });
+  add_example(verb, "outbox bench --store postgresql://owner@db/scratch drain latency");
 }
 
 }  // namespace outbox::cli

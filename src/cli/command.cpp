@@ -56,41 +56,36 @@ struct Converter {
   }
 };
 
-struct DefaultText {
-  std::string operator()(const std::string* value) const { return *value; }
-  std::string operator()(const std::uint64_t* value) const { return std::to_string(*value); }
-  std::string operator()(const std::chrono::milliseconds* value) const {
-    return format_duration(*value);
-  }
-  template <class T>
-  std::string operator()(const T* /*value*/) const {
-    return {};
-  }
-};
+std::string default_text(const Into& into) {
+  if (const auto* const text = std::get_if<std::string*>(&into)) return **text;
+  if (const auto* const number = std::get_if<std::uint64_t*>(&into))
+    return std::to_string(**number);
+  if (const auto* const time = std::get_if<std::chrono::milliseconds*>(&into))
+    return format_duration(**time);
+  return {};
+}
 
 bool is_many(const Into& into) { return std::holds_alternative<std::vector<std::string>*>(into); }
 
-CLI::Option* add(CLI::App& app, const std::string& names, const Into& into,
+CLI::Option& add(CLI::App& app, const std::string& names, const Into& into,
                  const std::string& help) {
   const std::string name = names.substr(names.rfind(',') + 1);
   const CLI::callback_t convert = [name, into](const CLI::results_t& given) {
     return std::visit(Converter{name, given}, into);
   };
-  if (std::holds_alternative<bool*>(into))
-    return app
-        .add_flag_callback(
-            names, [convert] { convert({}); }, help)
-        ->disable_flag_override();
-  CLI::Option* const option = app.add_option(names, convert, help);
-  if (is_many(into)) {
-    option->expected(1, CLI::detail::expected_max_vector_size)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    option->allow_extra_args(false);
-  } else {
-    option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  if (std::holds_alternative<bool*>(into)) {
+    const auto set = [convert] { convert({}); };
+    return *app.add_flag_callback(names, set, help)->disable_flag_override();
   }
-  if (const std::string text = std::visit(DefaultText{}, into); !text.empty())
-    option->default_str(text);
+  CLI::Option& option = *app.add_option(names, convert, help);
+  if (is_many(into)) {
+    option.expected(1, CLI::detail::expected_max_vector_size)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    option.allow_extra_args(false);
+  } else {
+    option.expected(1)->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  }
+  if (const std::string text = default_text(into); !text.empty()) option.default_str(text);
   return option;
 }
 
@@ -209,70 +204,8 @@ class HelpText : public CLI::Formatter {
   }
 };
 
-}  // namespace
-
-Command Command::verb(const std::string& name, const std::string& help) {
-  CLI::App* const app = app_->add_subcommand(name, help);
-  app->fallthrough()->group("Verbs")->footer("");  // not that of the verb it is in
-  app_->require_subcommand(0, 1);
-  return {*app, *chosen_};
-}
-
-void Command::option(const std::string& names, Into into, const std::string& value,
-                     const std::string& help) {
-  CLI::Option* const option = add(*app_, names, into, help);
-  if (!value.empty()) option->type_name(value);
-}
-
-void Command::hidden_option(const std::string& names, Into into) {
-  add(*app_, names, into, {})->group("");
-}
-
-void Command::option_or(const std::string& names, std::optional<std::string>* into,
-                        const std::string& without, const std::string& value,
-                        const std::string& help) {
-  const CLI::callback_t convert = [into, without](const CLI::results_t& given) {
-    *into = given.empty() || given.front().empty() ? without : given.front();
-    return true;
-  };
-  app_->add_option(names, convert, help)->expected(0, 1)->type_name("[" + value + "]");
-}
-
-void Command::argument(const std::string& name, Into into, const std::string& help) {
-  CLI::Option* const option = add(*app_, name, into, help);
-  option->type_name("");
-  if (is_many(into)) option->allow_extra_args(true);
-  if (std::holds_alternative<std::string*>(into)) option->required();
-}
-
-void Command::footer(const std::string& text) { app_->footer(text); }
-
-void Command::example(const std::string& line) {
-  const std::string before = app_->get_footer();
-  const bool first = before.find("Example:\n") == std::string::npos;
-  app_->footer(before + (before.empty() ? "" : "\n") +
-               (first ? std::string(before.empty() ? "" : "\n") + "Example:\n  " : "  ") + line);
-}
-
-void Command::run(std::function<int()> body) {
-  app_->final_callback([chosen = chosen_, body = std::move(body)] { *chosen = body; });
-}
-
-Program::Program(const std::string& about, const std::string& version)
-    : app_(std::make_unique<CLI::App>(about, "outbox")) {
-  app_->set_help_flag("-h,--help", "Show this help");
-  app_->set_version_flag("-V,--version", "outbox " + version, "Show the version");
-  app_->formatter(std::make_shared<HelpText>());
-  app_->get_formatter()->column_width(34);
-  app_->get_formatter()->label("SUBCOMMAND", "VERB");
-}
-
-Program::~Program() = default;
-
-Command Program::root() { return {*app_, chosen_}; }
-
-int Program::help(const std::vector<std::string>& verbs) const {
-  const CLI::App* at = app_.get();
+int show_help(const CLI::App& root, const std::vector<std::string>& verbs) {
+  const CLI::App* at = &root;
   for (const std::string& name : verbs) {
     const auto found =
         at->get_subcommands([&](const CLI::App* verb) { return verb->get_name() == name; });
@@ -283,26 +216,78 @@ int Program::help(const std::vector<std::string>& verbs) const {
   return kOk;
 }
 
-void Program::add_help() {
+void add_help(CLI::App& root) {
   auto verbs = std::make_shared<std::vector<std::string>>();
-  Command verb = root().verb("help", "Show the help of a verb, as outbox VERB --help does");
-  verb.argument("VERB", verbs.get(), "Which one; all are listed without it");
-  verb.example("outbox help subscription apply");
-  verb.run([this, verbs] { return help(*verbs); });
+  CLI::App& verb = add_verb(root, "help", "Show the help of a verb, as outbox VERB --help does",
+                            [&root, verbs] { return show_help(root, *verbs); });
+  add_argument(verb, "VERB", verbs.get(), "Which one; all are listed without it");
+  add_example(verb, "outbox help subscription apply");
 }
 
-int Program::run(int argc, const char* const* argv) {
+}  // namespace
+
+CLI::App& add_verb(CLI::App& parent, const std::string& name, const std::string& help,
+                   std::function<int()> body) {
+  CLI::App& app = *parent.add_subcommand(name, help);
+  app.fallthrough()->group("Verbs")->footer("");  // not the parent's
+  parent.require_subcommand(0, 1);
+  if (body) app.final_callback([body = std::move(body)] { throw CLI::RuntimeError(body()); });
+  return app;
+}
+
+void add_option(CLI::App& app, const std::string& names, Into into, const std::string& value,
+                const std::string& help) {
+  CLI::Option& option = add(app, names, into, help);
+  if (!value.empty()) option.type_name(value);
+  if (help.empty()) option.group("");
+}
+
+void add_option_or(CLI::App& app, const std::string& names, std::optional<std::string>* into,
+                   const std::string& without, const std::string& value, const std::string& help) {
+  const CLI::callback_t convert = [into, without](const CLI::results_t& given) {
+    *into = given.empty() || given.front().empty() ? without : given.front();
+    return true;
+  };
+  app.add_option(names, convert, help)->expected(0, 1)->type_name("[" + value + "]");
+}
+
+void add_argument(CLI::App& app, const std::string& name, Into into, const std::string& help) {
+  CLI::Option& option = add(app, name, into, help);
+  option.type_name("");
+  if (is_many(into)) option.allow_extra_args(true);
+  if (std::holds_alternative<std::string*>(into)) option.required();
+}
+
+void add_footer(CLI::App& app, const std::string& text) { app.footer(text); }
+
+void add_example(CLI::App& app, const std::string& line) {
+  const std::string before = app.get_footer();
+  const bool first = before.find("Example:\n") == std::string::npos;
+  app.footer(before + (before.empty() ? "" : "\n") +
+             (first ? std::string(before.empty() ? "" : "\n") + "Example:\n  " : "  ") + line);
+}
+
+int run(const Program& program, int argc, const char* const* argv) {
+  CLI::App app(program.about, "outbox");
+  app.set_help_flag("-h,--help", "Show this help");
+  app.set_version_flag("-V,--version", "outbox " + program.version, "Show the version");
+  app.formatter(std::make_shared<HelpText>());
+  app.get_formatter()->column_width(34);
+  app.get_formatter()->label("SUBCOMMAND", "VERB");
+  program.add_verbs(app);
+  add_help(app);
   try {
-    app_->parse(argc, argv);
+    app.parse(argc, argv);
+  } catch (const CLI::RuntimeError& done) {
+    return done.get_exit_code();  // of the verb, see add_verb()
   } catch (const CLI::Success& asked) {
-    return app_->exit(asked);
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    return usage_error(*app_, error);
+    return usage_error(app, error);
   } catch (const BadValue& bad) {
-    return say_usage_error(deepest(*app_), bad.what, bad.hint);
+    return say_usage_error(deepest(app), bad.what, bad.hint);
   }
-  if (chosen_) return chosen_();
-  write_err(app_->help());
+  write_err(app.help());
   return kUsage;
 }
 

@@ -1,13 +1,13 @@
 // outbox config: checks, shows and documents the configuration.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "base/setting.hpp"
 #include "cli/exit.hpp"
-#include "cli/json.hpp"
 #include "cli/output.hpp"
 #include "cli/verbs.hpp"
-#include "config/assign.hpp"
 #include "config/settings_page.hpp"
 
 namespace outbox::cli {
@@ -20,14 +20,15 @@ struct Options {
   bool json{false};
 };
 
-void put(Json& json, const Problem& problem) {
-  json.object()
-      .member("what", problem.what)
-      .member_or_null("path", problem.path)
-      .member_or_null("where", problem.where);
-  if (problem.at.line != 0)
-    json.member("line", problem.at.line).member("column", problem.at.column);
-  json.member_or_null("hint", problem.hint).end();
+Json to_json(const Problem& problem) {
+  Json json{
+      {"what", problem.what}, {"path", or_null(problem.path)}, {"where", or_null(problem.where)}};
+  if (problem.at.line != 0) {
+    json["line"] = problem.at.line;
+    json["column"] = problem.at.column;
+  }
+  json["hint"] = or_null(problem.hint);
+  return json;
 }
 
 void print_check(const Options& options, const std::string& file,
@@ -37,12 +38,12 @@ void print_check(const Options& options, const std::string& file,
     for (const auto& problem : problems) print_error(problem.text());
     return;
   }
-  Json json;
-  json.object().member("ok", problems.empty()).member_or_null("file", file).key("problems").array();
-  for (const auto& problem : problems) put(json, problem);
-  json.end().key("warnings").array();
-  for (const auto& warning : warnings) json.value(warning);
-  json.end().end().print();
+  Json list = Json::array();
+  for (const auto& problem : problems) list.push_back(to_json(problem));
+  print_json({{"ok", problems.empty()},
+              {"file", or_null(file)},
+              {"problems", list},
+              {"warnings", warnings}});
 }
 
 int check(const Options& options, const Context& context) {
@@ -63,7 +64,7 @@ int check(const Options& options, const Context& context) {
 
 /// Keys and sections with a dot of their own stand in quotes.
 std::string key_text(const std::string& key) {
-  return key.find('.') == std::string::npos ? key : config::quote(key);
+  return key.find('.') == std::string::npos ? key : quote(key);
 }
 
 void show_text(const config::Loaded& loaded) {
@@ -71,7 +72,7 @@ void show_text(const config::Loaded& loaded) {
   std::vector<std::string> lines;
   std::size_t width = 0;
   for (const Entry& entry : loaded.entries) {
-    lines.push_back(key_text(entry.key) + " = " + entry.toml);
+    lines.push_back(key_text(entry.key) + " = " + toml_text(entry.value));
     width = std::max(width, std::min(lines.back().size(), kWidest));
   }
   std::string section;
@@ -84,13 +85,14 @@ void show_text(const config::Loaded& loaded) {
 }
 
 void show_json(const config::Loaded& loaded) {
-  Json json;
-  json.object().member_or_null("file", loaded.file).key("settings").array();
+  Json settings = Json::array();
   for (const Entry& entry : loaded.entries) {
-    json.object().member("section", entry.section).member("key", entry.key);
-    json.key("value").literal(entry.json).member("origin", entry.origin).end();
+    settings.push_back({{"section", entry.section},
+                        {"key", entry.key},
+                        {"value", entry.value},
+                        {"origin", entry.origin}});
   }
-  json.end().end().print();
+  print_json({{"file", or_null(loaded.file)}, {"settings", settings}});
 }
 
 int show(const Options& options, const Context& context) {
@@ -106,22 +108,22 @@ int reference() {
 
 }  // namespace
 
-void add_config(Command& root, Context& context) {
+void add_config(CLI::App& root, Context& context) {
   auto options = std::make_shared<Options>();
-  Command verb = root.verb("config", "Check, show or document the configuration");
-  verb.example("outbox config check");
-  Command checking = verb.verb("check", "Find every mistake; exit 3 when there is one");
-  checking.option("--json", &options->json, {}, "As JSON");
-  checking.example("outbox config check -c outbox.toml");
-  checking.run([options, &context] { return check(*options, context); });
-  Command showing =
-      verb.verb("show", "What is in effect and where it comes from, without passwords");
-  showing.option("--json", &options->json, {}, "As JSON");
-  showing.example("outbox config show --set relay.page=500");
-  showing.run([options, &context] { return show(*options, context); });
-  Command documenting = verb.verb("reference", "All settings as a page of Markdown");
-  documenting.example("outbox config reference");
-  documenting.run([] { return reference(); });
+  CLI::App& verb = add_verb(root, "config", "Check, show or document the configuration");
+  add_example(verb, "outbox config check");
+  CLI::App& checking = add_verb(verb, "check", "Find every mistake; exit 3 when there is one",
+                                [options, &context] { return check(*options, context); });
+  add_option(checking, "--json", &options->json, {}, "As JSON");
+  add_example(checking, "outbox config check -c outbox.toml");
+  CLI::App& showing =
+      add_verb(verb, "show", "What is in effect and where it comes from, without passwords",
+               [options, &context] { return show(*options, context); });
+  add_option(showing, "--json", &options->json, {}, "As JSON");
+  add_example(showing, "outbox config show --set relay.page=500");
+  CLI::App& documenting =
+      add_verb(verb, "reference", "All settings as a page of Markdown", [] { return reference(); });
+  add_example(documenting, "outbox config reference");
 }
 
 }  // namespace outbox::cli

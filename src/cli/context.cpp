@@ -18,16 +18,16 @@ config::Flag parse_setting(const std::string& text) {
 
 }  // namespace
 
-void Context::add_options(Command& root) {
-  root.option("-c,--config", &file_, "FILE",
-              "Configuration; else OUTBOX_CONFIG, else ./outbox.toml if there is one");
-  root.option("--store", &store_, "URL",
-              "postgresql://... or sqlite:PATH; overrides OUTBOX_STORE_URL and the file");
-  root.option("--schema", &schema_, "NAME", "PostgreSQL schema of the outbox");
-  root.option("--log-level", &log_level_, "LEVEL", "debug, info, warn, error or off");
-  root.option("--log-format", &log_format_, "FORMAT", "text or json");
-  root.option("--set", &settings_, "PATH=VALUE",
-              "Any other setting, such as relay.page=500; may be repeated");
+void Context::add_options(CLI::App& root) {
+  add_option(root, "-c,--config", &file_, "FILE",
+             "Configuration; else OUTBOX_CONFIG, else ./outbox.toml if there is one");
+  add_option(root, "--store", &store_, "URL",
+             "postgresql://... or sqlite:PATH; overrides OUTBOX_STORE_URL and the file");
+  add_option(root, "--schema", &schema_, "NAME", "PostgreSQL schema of the outbox");
+  add_option(root, "--log-level", &log_level_, "LEVEL", "debug, info, warn, error or off");
+  add_option(root, "--log-format", &log_format_, "FORMAT", "text or json");
+  add_option(root, "--set", &settings_, "PATH=VALUE",
+             "Any other setting, such as relay.page=500; may be repeated");
 }
 
 std::string Context::file_to_write() const { return file_.value_or("outbox.toml"); }

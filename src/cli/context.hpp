@@ -18,7 +18,7 @@ enum class Subscriptions { unused, used };
 class Context {
  public:
   /// -c, --store and the other options of every verb.
-  void add_options(Command& root);
+  void add_options(CLI::App& root);
 
   /// Where `init` puts a configuration: -c, else outbox.toml.
   [[nodiscard]] std::string file_to_write() const;

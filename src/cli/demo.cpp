@@ -84,33 +84,36 @@ int demo(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_demo(Command& root, Context& context) {
+void add_demo(CLI::App& root, Context& context) {
   auto options = std::make_shared<Options>();
-  Command verb = root.verb(
-      "demo", "A small shop whose relay is killed again and again; then a count of what arrived");
-  verb.option(
-      "--store", &options->store, "URL",
+  CLI::App& verb =
+      add_verb(root, "demo",
+               "A small shop whose relay is killed again and again; then a count of what arrived",
+               [options, &context] { return demo(*options, context); });
+  add_option(
+      verb, "--store", &options->store, "URL",
       "Where the shop is: postgresql://... (in schemas of its own) or sqlite:PATH of a new file; by default a "
       "SQLite file in a work folder");
-  verb.option("--sink", &options->sink, "SINK", "file, or kafka (a topic of its own)");
-  verb.option("--brokers", &options->brokers, "LIST", "Kafka brokers, HOST:PORT");
-  verb.option("--seconds", &options->seconds, "N", "How long the shop is open");
-  verb.option("--writers", &options->writers, "N", "Threads that sell");
-  verb.option(
-      "--kills", &options->kills, "N",
+  add_option(verb, "--sink", &options->sink, "SINK", "file, or kafka (a topic of its own)");
+  add_option(verb, "--brokers", &options->brokers, "LIST", "Kafka brokers, HOST:PORT");
+  add_option(verb, "--seconds", &options->seconds, "N", "How long the shop is open");
+  add_option(verb, "--writers", &options->writers, "N", "Threads that sell");
+  add_option(
+      verb, "--kills", &options->kills, "N",
       "How often the relay is killed with SIGKILL; at most twice a second (default 5, or fewer)");
-  verb.option(
-      "--naive", &options->naive, {},
+  add_option(
+      verb, "--naive", &options->naive, {},
       "Without an outbox: a dual write, with the same kills. Shows what that loses and invents");
-  verb.option("--keep", &options->keep, {},
-              "Keep the work folder, the tables and the topic, and say where");
-  verb.option("--json", &options->json, {}, "The numbers of the last table as one JSON object");
-  verb.hidden_option("--publisher", &options->publisher);  // What --naive starts for itself.
-  verb.footer(
+  add_option(verb, "--keep", &options->keep, {},
+             "Keep the work folder, the tables and the topic, and say where");
+  add_option(verb, "--json", &options->json, {},
+             "The numbers of the last table as one JSON object");
+  add_option(verb, "--publisher", &options->publisher, {}, {});  // What --naive starts for itself.
+  add_footer(
+      verb,
       "Needs nothing: it makes what it uses and removes it. Exit status 3 when something was lost, invented or reordered\n"
       "(not with --naive, which is a lesson), 4 when it was interrupted.");
-  verb.example("outbox demo --seconds 20 --kills 8");
-  verb.run([options, &context] { return demo(*options, context); });
+  add_example(verb, "outbox demo --seconds 20 --kills 8");
 }
 
 }  // namespace outbox::cli

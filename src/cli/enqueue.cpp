@@ -1,13 +1,13 @@
 // outbox enqueue: writes one event given as arguments, or many given as JSON lines.
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/signals.hpp"
 #include "cli/enqueue_lines.hpp"
 #include "cli/exit.hpp"
-#include "cli/json.hpp"
 #include "cli/output.hpp"
 #include "cli/verbs.hpp"
 #include "config/text_file.hpp"
@@ -98,8 +98,7 @@ int enqueue_one(const Options& options, const Context& context) {
   const auto ids = must(writer->write({&event, 1}));
   const std::string id = ids.front().str();
   if (options.json) {
-    Json json;
-    json.object().member("id", id).end().print();
+    print_json({{"id", id}});
   } else {
     print("{}\n", id);
   }
@@ -139,31 +138,34 @@ own.)";
 
 }  // namespace
 
-void add_enqueue(Command& root, Context& context) {
+void add_enqueue(CLI::App& root, Context& context) {
   auto options = std::make_shared<Options>();
-  Command verb = root.verb("enqueue", "Write events: one from arguments, many from JSON lines");
-  verb.argument("AGGREGATE_TYPE", &options->aggregate_type, "What kind of thing changed: order");
-  verb.argument("AGGREGATE_ID", &options->aggregate_id,
-                "Which one; \"\" for an event without key and order");
-  verb.argument("EVENT_TYPE", &options->event_type, "What happened: OrderPlaced");
-  verb.argument("PAYLOAD", &options->payload, "The body; @FILE reads a file, - reads stdin");
-  verb.option("--header", &options->headers, "NAME=VALUE", "A header; may be repeated");
-  verb.option("--id", &options->id, "UUID", "The event's id; else a new one");
-  verb.option("--content-type", &options->content_type, "TYPE",
-              "Media type of the payload; else application/json");
-  verb.option("--occurred-at", &options->occurred_at, "TIME",
-              "When it happened, RFC 3339; else now");
-  verb.option_or("--jsonl", &options->jsonl, "-", "FILE",
-                 "One event per line, from the file or from stdin");
-  verb.option("--ids", &options->ids, {},
-              "With --jsonl: print the ids, one per line; not with --json");
-  verb.option("--progress", &options->progress, {},
-              "With --jsonl: a line on stderr every second, terminal or not");
-  verb.option("--json", &options->json, {}, "Print the id, or with --jsonl a summary, as JSON");
-  verb.footer(kFooter);
-  verb.example("outbox enqueue order 42 OrderPlaced '{\"total\": 12.5}' --header tenant=7");
-  verb.example("producer | outbox enqueue --jsonl --ids > ids.txt");
-  verb.run([options, &context] { return enqueue(*options, context); });
+  CLI::App& verb =
+      add_verb(root, "enqueue", "Write events: one from arguments, many from JSON lines",
+               [options, &context] { return enqueue(*options, context); });
+  add_argument(verb, "AGGREGATE_TYPE", &options->aggregate_type,
+               "What kind of thing changed: order");
+  add_argument(verb, "AGGREGATE_ID", &options->aggregate_id,
+               "Which one; \"\" for an event without key and order");
+  add_argument(verb, "EVENT_TYPE", &options->event_type, "What happened: OrderPlaced");
+  add_argument(verb, "PAYLOAD", &options->payload, "The body; @FILE reads a file, - reads stdin");
+  add_option(verb, "--header", &options->headers, "NAME=VALUE", "A header; may be repeated");
+  add_option(verb, "--id", &options->id, "UUID", "The event's id; else a new one");
+  add_option(verb, "--content-type", &options->content_type, "TYPE",
+             "Media type of the payload; else application/json");
+  add_option(verb, "--occurred-at", &options->occurred_at, "TIME",
+             "When it happened, RFC 3339; else now");
+  add_option_or(verb, "--jsonl", &options->jsonl, "-", "FILE",
+                "One event per line, from the file or from stdin");
+  add_option(verb, "--ids", &options->ids, {},
+             "With --jsonl: print the ids, one per line; not with --json");
+  add_option(verb, "--progress", &options->progress, {},
+             "With --jsonl: a line on stderr every second, terminal or not");
+  add_option(verb, "--json", &options->json, {},
+             "Print the id, or with --jsonl a summary, as JSON");
+  add_footer(verb, kFooter);
+  add_example(verb, "outbox enqueue order 42 OrderPlaced '{\"total\": 12.5}' --header tenant=7");
+  add_example(verb, "producer | outbox enqueue --jsonl --ids > ids.txt");
 }
 
 }  // namespace outbox::cli

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,7 +15,6 @@
 #include "base/signals.hpp"
 #include "base/text.hpp"
 #include "cli/exit.hpp"
-#include "cli/json.hpp"
 #include "cli/line_reader.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
@@ -187,12 +187,10 @@ class LineEnqueuer {
     progress_.clear();
     const double seconds = progress_.seconds();
     if (options_.json) {
-      Json json;
-      json.object()
-          .member("events", written_)
-          .member("transactions", transactions_)
-          .member("lines", line_);
-      json.member("seconds", seconds).end().print();
+      print_json({{"events", written_},
+                  {"transactions", transactions_},
+                  {"lines", line_},
+                  {"seconds", seconds}});
     } else if (!options_.ids) {
       print("{} event{} in {} transaction{}, {:.1f} s\n",
             with_commas(static_cast<std::int64_t>(written_)), written_ == 1 ? "" : "s",

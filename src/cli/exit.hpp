@@ -53,7 +53,4 @@ inline void must(const Status& status) {
   if (!status) throw Failure(exit_code(status.error()), status.error().text());
 }
 
-/// "outbox: line", on stderr. Control characters are taken out, so that it is one line whatever went wrong.
-void print_error(const std::string& line);
-
 }  // namespace outbox::cli

@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/setting.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/verbs.hpp"
-#include "config/assign.hpp"
 #include "store/url.hpp"
 
 namespace outbox::cli {
@@ -75,7 +75,7 @@ int init(const Context& context) {
                       (errno == EEXIST ? " (hint: nothing was changed; -c FILE writes another)"
                                        : " (hint: check the path and its permissions)"));
   }
-  write_all(fd, std::string(kStore) + config::quote(url) + "\n" + std::string(kRest), path);
+  write_all(fd, std::string(kStore) + quote(url) + "\n" + std::string(kRest), path);
   close(fd);
   print("{} written; next: outbox config check, outbox migrate, outbox relay\n", path);
   return kOk;
@@ -83,11 +83,11 @@ int init(const Context& context) {
 
 }  // namespace
 
-void add_init(Command& root, Context& context) {
-  Command verb = root.verb("init", "Write a configuration to begin with; never over another");
-  verb.footer("Writes outbox.toml, or the file named with -c. --store URL is put into it.");
-  verb.example("outbox init --store sqlite:shop.db");
-  verb.run([&context] { return init(context); });
+void add_init(CLI::App& root, Context& context) {
+  CLI::App& verb = add_verb(root, "init", "Write a configuration to begin with; never over another",
+                            [&context] { return init(context); });
+  add_footer(verb, "Writes outbox.toml, or the file named with -c. --store URL is put into it.");
+  add_example(verb, "outbox init --store sqlite:shop.db");
 }
 
 }  // namespace outbox::cli

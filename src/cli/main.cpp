@@ -17,32 +17,33 @@
 namespace outbox::cli {
 namespace {
 
-int run(int argc, const char* const* argv) {
-  Program program(
-      "Transactional outbox: events written with the data they are about, delivered from there.",
-      OUTBOX_VERSION);
+int run_verb(int argc, const char* const* argv) {
   Context context;
-  Command root = program.root();
-  context.add_options(root);
-  add_init(root, context);
-  add_migrate(root, context);
-  add_enqueue(root, context);
-  add_relay(root, context);
-  add_status(root, context);
-  add_subscription(root, context);
-  add_config(root, context);
-  add_demo(root, context);
+  const auto add_verbs = [&context](CLI::App& root) {
+    context.add_options(root);
+    add_init(root, context);
+    add_migrate(root, context);
+    add_enqueue(root, context);
+    add_relay(root, context);
+    add_status(root, context);
+    add_subscription(root, context);
+    add_config(root, context);
+    add_demo(root, context);
 #ifdef OUTBOX_WITH_BENCH
-  add_bench(root, context);
+    add_bench(root, context);
 #endif
-  add_version(root, context);
-  program.add_help();
-  return program.run(argc, argv);
+    add_version(root, context);
+  };
+  return run({.about = "Transactional outbox: events written with the data they are about, "
+                       "delivered from there.",
+              .version = OUTBOX_VERSION,
+              .add_verbs = add_verbs},
+             argc, argv);
 }
 
 int run_caught(int argc, const char* const* argv) {
   try {
-    return run(argc, argv);
+    return run_verb(argc, argv);
   } catch (const Failure& failure) {
     for (const std::string& line : failure.lines()) print_error(line);
     return failure.code();

@@ -1,8 +1,8 @@
 // outbox migrate: brings the schema to what this program needs.
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cli/exit.hpp"
-#include "cli/json.hpp"
 #include "cli/output.hpp"
 #include "cli/verbs.hpp"
 #include "store/url.hpp"
@@ -44,14 +44,10 @@ int show_status(const Options& options, store::Store& store) {
   const store::SchemaState state = must(store.schema_state());
   const bool current = is_current(state);
   if (options.json) {
-    Json json;
-    json.object()
-        .member("version", state.version)
-        .member("wanted", state.wanted)
-        .member("current", current)
-        .member_or_null("edited", state.edited)
-        .end()
-        .print();
+    print_json({{"version", state.version},
+                {"wanted", state.wanted},
+                {"current", current},
+                {"edited", or_null(state.edited)}});
   } else {
     print("{}\n", describe(state));
   }
@@ -61,10 +57,7 @@ int show_status(const Options& options, store::Store& store) {
 int apply(const Options& options, const std::string& url, store::Store& store) {
   const auto applied = must(store.migrate());
   if (options.json) {
-    Json json;
-    json.object().key("applied").array();
-    for (const auto& name : applied) json.value(name);
-    json.end().end().print();
+    print_json({{"applied", applied}});
     return kOk;
   }
   for (const auto& name : applied) print("applied {}\n", name);
@@ -91,16 +84,16 @@ int migrate(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_migrate(Command& root, Context& context) {
+void add_migrate(CLI::App& root, Context& context) {
   auto options = std::make_shared<Options>();
-  Command verb = root.verb("migrate", "Create or update the schema; safe to repeat");
-  verb.option("--print", &options->print, {}, "Print the SQL instead; connects to nothing");
-  verb.option(
-      "--status", &options->status, {},
+  CLI::App& verb = add_verb(root, "migrate", "Create or update the schema; safe to repeat",
+                            [options, &context] { return migrate(*options, context); });
+  add_option(verb, "--print", &options->print, {}, "Print the SQL instead; connects to nothing");
+  add_option(
+      verb, "--status", &options->status, {},
       "Say which version is there; exit 3 when it is not the one needed, or differs from it");
-  verb.option("--json", &options->json, {}, "As JSON");
-  verb.example("outbox migrate --store sqlite:shop.db");
-  verb.run([options, &context] { return migrate(*options, context); });
+  add_option(verb, "--json", &options->json, {}, "As JSON");
+  add_example(verb, "outbox migrate --store sqlite:shop.db");
 }
 
 }  // namespace outbox::cli

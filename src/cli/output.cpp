@@ -1,6 +1,7 @@
 #include "cli/output.hpp"
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 namespace outbox::cli {
 
@@ -9,6 +10,18 @@ void write_out(std::string_view text) { (void)std::fwrite(text.data(), 1, text.s
 bool flush_out() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
 void write_err(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
+
+void print_json(const Json& json) {
+  write_out(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+void print_error(const std::string& line) {
+  std::string text = plain("outbox: " + line);
+  while (text.ends_with(' ')) text.pop_back();
+  write_err(text + "\n");
+}
 
 std::string plain(std::string_view text) {
   std::string out;

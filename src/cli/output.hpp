@@ -1,9 +1,9 @@
-// Writing to stdout and stderr. Whether everything reached stdout is found out once, at the end of
-// the program (main.cpp), so verbs need not look after each line.
+// Writing to stdout and stderr. Whether everything reached stdout is checked once, at the end of the program (main.cpp).
 #pragma once
 
 #include <fmt/format.h>
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,7 +23,17 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
   write_out(fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// The text with control characters as blanks: one line, and nothing a terminal would obey.
+using Json = nlohmann::ordered_json;
+
+/// To stdout, two blanks per level.
+void print_json(const Json& json);
+/// Null for an empty text.
+[[nodiscard]] Json or_null(const std::string& text);
+
+/// "outbox: line" to stderr. Without control characters, so that it is one line whatever went wrong.
+void print_error(const std::string& line);
+
+/// The text with control characters as blanks: one line, and nothing that controls a terminal.
 [[nodiscard]] std::string plain(std::string_view text);
 
 }  // namespace outbox::cli

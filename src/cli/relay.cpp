@@ -191,28 +191,30 @@ int relay(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_relay(Command& root, Context& context) {
+void add_relay(CLI::App& root, Context& context) {
   auto options = std::make_shared<Options>();
-  Command verb =
-      root.verb("relay", "Deliver events to the sinks of all subscriptions, until stopped");
-  verb.option("--name", &options->name, "NAME", "How this relay calls itself in `outbox status`");
-  verb.option("--no-apply", &options->no_apply, {},
-              "Leave the subscriptions in the store as they are");
-  verb.option("--once", &options->once, {},
-              "Deliver what is pending, then end; exit 1 when a subscription is stopped");
-  verb.option("--wait", &options->wait, {},
-              "Keep trying while the store cannot be reached, instead of exit 5");
-  verb.footer(
+  CLI::App& verb =
+      add_verb(root, "relay", "Deliver events to the sinks of all subscriptions, until stopped",
+               [options, &context] { return relay(*options, context); });
+  add_option(verb, "--name", &options->name, "NAME",
+             "How this relay calls itself in `outbox status`");
+  add_option(verb, "--no-apply", &options->no_apply, {},
+             "Leave the subscriptions in the store as they are");
+  add_option(verb, "--once", &options->once, {},
+             "Deliver what is pending, then end; exit 1 when a subscription is stopped");
+  add_option(verb, "--wait", &options->wait, {},
+             "Keep trying while the store cannot be reached, instead of exit 5");
+  add_footer(
+      verb,
       "SIGTERM, SIGINT or SIGHUP stops it when what is in flight is delivered, at the latest after relay.grace (5 seconds\n"
       "more when the store does not answer): exit 0 when everything was, 4 when not, and with --once always 4. A second\n"
       "signal ends it at once. What was in flight is delivered again. It reads its configuration at start only.\n\n"
       "When it cannot start: exit 5 when the store cannot be used now (it is starting, the network is down) and the same\n"
       "command may succeed later; 1 when a person must change something; 2 for wrong usage.\n\n"
       "Settings ([relay] in the configuration; default; range):\n" +
-      config::settings_help("relay"));
-  verb.example("outbox relay -c /etc/outbox/outbox.toml --wait");
-  verb.example("outbox relay --store sqlite:shop.db --once");
-  verb.run([options, &context] { return relay(*options, context); });
+          config::settings_help("relay"));
+  add_example(verb, "outbox relay -c /etc/outbox/outbox.toml --wait");
+  add_example(verb, "outbox relay --store sqlite:shop.db --once");
 }
 
 }  // namespace outbox::cli

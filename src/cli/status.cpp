@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,7 +11,6 @@
 #include "base/units.hpp"
 #include "cli/exit.hpp"
 #include "cli/health.hpp"
-#include "cli/json.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
@@ -129,46 +129,51 @@ void print_text(const View& view, bool check) {
   for (const std::string& problem : view.problems) print("PROBLEM: {}\n", problem);
 }
 
-void put(Json& json, const Health& health, const Line& line) {
+Json to_json(const Health& health, const Line& line) {
   const auto& [row, progress] = line;
   const std::string trouble = health.somebody_delivers() ? Health::trouble_of(row) : std::string();
-  json.object().member("name", row.spec.name).member("state", store::to_string(row.state));
-  json.member_or_null("reason", row.reason).member_or_null("trouble", trouble);
-  json.member_or_null("trouble_since", trouble.empty() ? std::string() : row.trouble_since);
-  json.member("sink", row.spec.sink).key("stopped_event");
-  if (row.stopped_seq) {
-    json.object().member("id", row.stopped_event).member("seq", *row.stopped_seq).end();
-  } else {
-    json.null();
-  }
-  json.member("pending", progress.pending).member("pending_is_more", progress.pending_capped);
-  json.member("delivered", progress.acked)
-      .member("filtered", progress.filtered)
-      .member("generation", progress.generation);
-  json.member("config_version", row.config_version)
-      .member_or_null("last_settled_at", progress.last_settled_at);
-  json.member_or_null("oldest_pending_at", progress.oldest_pending_at).key("lag_seconds");
-  if (progress.pending > 0) {
-    json.value(in_seconds(progress.lag));
-  } else {
-    json.null();
-  }
-  json.member("matches_nothing", progress.matches_nothing()).end();
+  Json stopped;
+  if (row.stopped_seq) stopped = {{"id", row.stopped_event}, {"seq", *row.stopped_seq}};
+  Json lag;
+  if (progress.pending > 0) lag = in_seconds(progress.lag);
+  return {{"name", row.spec.name},
+          {"state", store::to_string(row.state)},
+          {"reason", or_null(row.reason)},
+          {"trouble", or_null(trouble)},
+          {"trouble_since", trouble.empty() ? Json() : Json(row.trouble_since)},
+          {"sink", row.spec.sink},
+          {"stopped_event", stopped},
+          {"pending", progress.pending},
+          {"pending_is_more", progress.pending_capped},
+          {"delivered", progress.acked},
+          {"filtered", progress.filtered},
+          {"generation", progress.generation},
+          {"config_version", row.config_version},
+          {"last_settled_at", or_null(progress.last_settled_at)},
+          {"oldest_pending_at", or_null(progress.oldest_pending_at)},
+          {"lag_seconds", lag},
+          {"matches_nothing", progress.matches_nothing()}};
+}
+
+Json to_json(const store::RelayRow& relay) {
+  return {{"id", relay.id},
+          {"name", relay.name},
+          {"owner", relay.owner},
+          {"alive", relay.alive},
+          {"generation", relay.generation},
+          {"heartbeat_at", or_null(relay.heartbeat_at)}};
 }
 
 void print_json(const View& view) {
-  Json json;
-  json.object().member("store", view.store).key("subscriptions").array();
-  for (const auto& line : view.health.subscriptions) put(json, view.health, line);
-  json.end().key("relays").array();
-  for (const auto& relay : view.health.relays) {
-    json.object().member("id", relay.id).member("name", relay.name).member("owner", relay.owner);
-    json.member("alive", relay.alive).member("generation", relay.generation);
-    json.member_or_null("heartbeat_at", relay.heartbeat_at).end();
-  }
-  json.end().key("problems").array();
-  for (const std::string& problem : view.problems) json.value(problem);
-  json.end().end().print();
+  Json subscriptions = Json::array();
+  for (const auto& line : view.health.subscriptions)
+    subscriptions.push_back(to_json(view.health, line));
+  Json relays = Json::array();
+  for (const auto& relay : view.health.relays) relays.push_back(to_json(relay));
+  cli::print_json({{"store", view.store},
+                   {"subscriptions", subscriptions},
+                   {"relays", relays},
+                   {"problems", view.problems}});
 }
 
 int status(const Options& options, const Context& context) {
@@ -187,18 +192,18 @@ int status(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_status(Command& root, Context& context) {
+void add_status(CLI::App& root, Context& context) {
   auto options = std::make_shared<Options>();
-  Command verb = root.verb("status", "Show what every subscription and relay is doing");
-  verb.option("--limit", &options->limit, "N",
-              "Count at most so many pending events per subscription");
-  verb.option("--check", &options->check, {},
-              "Exit with 3 when no relay delivers, a subscription is stopped, or one lags");
-  verb.option("--max-lag", &options->max_lag, "DURATION",
-              "With --check: how old the oldest pending event may be; 60s without it");
-  verb.option("--json", &options->json, {}, "As JSON");
-  verb.example("outbox status -c outbox.toml");
-  verb.run([options, &context] { return status(*options, context); });
+  CLI::App& verb = add_verb(root, "status", "Show what every subscription and relay is doing",
+                            [options, &context] { return status(*options, context); });
+  add_option(verb, "--limit", &options->limit, "N",
+             "Count at most so many pending events per subscription");
+  add_option(verb, "--check", &options->check, {},
+             "Exit with 3 when no relay delivers, a subscription is stopped, or one lags");
+  add_option(verb, "--max-lag", &options->max_lag, "DURATION",
+             "With --check: how old the oldest pending event may be; 60s without it");
+  add_option(verb, "--json", &options->json, {}, "As JSON");
+  add_example(verb, "outbox status -c outbox.toml");
 }
 
 }  // namespace outbox::cli

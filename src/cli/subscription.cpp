@@ -1,24 +1,22 @@
 // outbox subscription: lists, applies, pauses and resumes subscriptions.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/setting.hpp"
 #include "base/text.hpp"
 #include "cli/exit.hpp"
-#include "cli/json.hpp"
 #include "cli/output.hpp"
-#include "cli/subscription_diff.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
-#include "config/reading.hpp"
 #include "config/settings.hpp"
 #include "config/subscriptions.hpp"
+#include "event/spec.hpp"
 
 namespace outbox::cli {
 namespace {
-
-using Kind = SubscriptionChange::Kind;
 
 struct Options {
   std::string name;
@@ -27,7 +25,7 @@ struct Options {
   bool json{false};
 };
 
-/// The subscriptions of a store, with what keeps them reachable.
+/// The subscriptions of a store.
 struct Open {
   explicit Open(const config::Loaded& loaded)
       : store(Context::checked_store(loaded)),
@@ -37,92 +35,122 @@ struct Open {
   std::unique_ptr<store::Store> store;
   std::unique_ptr<store::Catalog> catalog;
   std::vector<store::SubscriptionRow> rows;
+
+  [[nodiscard]] const store::SubscriptionRow* find(const std::string& name) const {
+    const auto found = std::find_if(rows.begin(), rows.end(),
+                                    [&](const auto& row) { return row.spec.name == name; });
+    return found == rows.end() ? nullptr : &*found;
+  }
 };
 
-std::string globs(const std::vector<std::string>& list) {
-  std::string text;
-  for (const auto& glob : list) text.append(text.empty() ? "" : ",").append(glob);
-  return text.empty() ? "all" : text;
+/// The subscription without passwords, and without what came from a reference as far as the configuration at hand knows.
+Json to_json(const store::SubscriptionRow& row, const config::Loaded& loaded) {
+  SubscriptionSpec spec = row.spec;
+  const auto shown = [&](const std::string& setting, const Json& value) {
+    return config::shown_value(loaded, spec.name, setting, value);
+  };
+  Json json{{"name", spec.name},
+            {"state", store::to_string(row.state)},
+            {"reason", or_null(row.reason)},
+            {"config_version", row.config_version}};
+  for (const auto& [setting, slot] : config::subscription_settings()) {
+    if (setting.name == "start") continue;  // matters only when a subscription is created
+    Json value = to_json(setting, slot(spec));
+    if (value.is_object()) {
+      for (const auto& [name, item] : value.items()) item = shown(setting.name + "." + name, item);
+      json[setting.name] = value;
+    } else {
+      json[setting.name] = shown(setting.name, value);
+    }
+  }
+  json["sink_settings"] = Json::object();
+  for (const auto& [name, value] : spec.sink_settings)
+    json["sink_settings"][name] = shown(spec.sink + "." + name, value);
+  return json;
 }
 
-void put(Json& json, const store::SubscriptionRow& row) {
-  SubscriptionSpec spec = row.spec;
-  json.object().member("name", spec.name).member("state", store::to_string(row.state));
-  json.member_or_null("reason", row.reason).member("config_version", row.config_version);
-  for (const auto& [setting, slot] : config::subscription_settings()) {
-    if (setting.path == "start") continue;  // Said once, when it was created.
-    json.key(setting.path)
-        .literal(config::presentable(setting, slot(spec), slot(spec), config::Notation::json));
-  }
-  json.key("sink_settings").object();
-  for (const auto& [name, value] : spec.sink_settings)
-    json.member(name, config::show_sink_setting(name, value));
-  json.end().end();
+std::string globs(const Json& list) {
+  std::string text;
+  for (const auto& glob : list)
+    text.append(text.empty() ? "" : ",").append(glob.get<std::string>());
+  return text.empty() ? "all" : text;
 }
 
 int list(const Options& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::unused);
-  Open open(loaded);
-  // The store does not know what came from a reference; the configuration, when it is at hand, does.
-  for (auto& row : open.rows) {
-    const auto* const written = find(loaded.config.relay.subscriptions, row.spec.name);
-    if (written != nullptr) row.spec = config::without_references(row.spec, *written);
-  }
+  const Open open(loaded);
+  Json all = Json::array();
+  for (const auto& row : open.rows) all.push_back(to_json(row, loaded));
   if (options.json) {
-    Json json;
-    json.object().key("subscriptions").array();
-    for (const auto& row : open.rows) put(json, row);
-    json.end().end().print();
+    print_json({{"subscriptions", all}});
     return kOk;
   }
-  if (open.rows.empty()) {
+  if (all.empty()) {
     print("no subscriptions (hint: outbox subscription apply -c outbox.toml)\n");
     return kOk;
   }
   Table table({"SUBSCRIPTION", "STATE", "SINK", "FORMAT", "EVENT TYPES", "TOPIC"});
-  for (const auto& row : open.rows) {
-    const SubscriptionSpec& spec = row.spec;
-    table.add({spec.name, store::to_string(row.state), spec.sink, spec.format,
-               globs(spec.event_types), spec.topic});
-  }
+  for (const Json& one : all)
+    table.add({one["name"], one["state"], one["sink"], one["format"], globs(one["event_types"]),
+               one["topic"]});
   table.print();
   return kOk;
 }
 
-void show(const SubscriptionChange& change) {
-  switch (change.kind) {
-    case Kind::created: print("+ {} created\n", change.name); return;
-    case Kind::unchanged: print("= {} unchanged\n", change.name); return;
-    case Kind::left_alone: print("  {} is only in the store, left alone\n", change.name); return;
-    case Kind::changed: break;
-  }
-  for (const auto& [field, before, after] : change.fields) {
-    print("~ {} changed {}: {} -> {}\n", change.name, field, before, after);
-  }
+/// What applying the configuration does to one subscription.
+struct Change {
+  std::string name;
+  std::string action;  ///< "created", "changed", "unchanged", "left alone"
+  std::vector<event::SettingDifference> differences{};
+};
+
+Change change_of(const SubscriptionSpec& wanted, const Open& open, const config::Loaded& loaded) {
+  const store::SubscriptionRow* const row = open.find(wanted.name);
+  if (row == nullptr) return {wanted.name, "created"};
+  const auto show = [&](const std::string& setting, const std::string& value) {
+    return toml_text(config::shown_value(loaded, wanted.name, setting, Json::parse(value)));
+  };
+  auto differences = event::differences(row->spec, wanted, show);
+  const char* const action = differences.empty() ? "unchanged" : "changed";
+  return {wanted.name, action, std::move(differences)};
 }
 
-void put(Json& json, const SubscriptionChange& change) {
-  json.object()
-      .member("name", change.name)
-      .member("action", to_string(change.kind))
-      .key("changes")
-      .array();
-  for (const auto& [field, before, after] : change.fields) {
-    json.object().member("field", field).member("before", before).member("after", after).end();
+/// Those of the configuration in its order, then those that only the store has.
+std::vector<Change> changes(const Open& open, const config::Loaded& loaded) {
+  std::vector<Change> all;
+  for (const auto& spec : loaded.config.relay.subscriptions)
+    all.push_back(change_of(spec, open, loaded));
+  const std::size_t wanted = all.size();
+  for (const auto& row : open.rows) {
+    const bool named = std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(wanted),
+                                   [&](const Change& one) { return one.name == row.spec.name; });
+    if (!named) all.push_back({row.spec.name, "left alone"});
   }
-  json.end().end();
+  return all;
 }
 
-void show(const Options& options, const std::vector<SubscriptionChange>& changes) {
+void show(const Change& change) {
+  if (change.action == "created") print("+ {} created\n", change.name);
+  if (change.action == "unchanged") print("= {} unchanged\n", change.name);
+  if (change.action == "left alone") print("  {} is only in the store, left alone\n", change.name);
+  for (const auto& [setting, before, after] : change.differences)
+    print("~ {} changed {}: {} -> {}\n", change.name, setting, before, after);
+}
+
+void show(const Options& options, const std::vector<Change>& all) {
   if (!options.json) {
-    for (const auto& change : changes) show(change);
+    for (const Change& change : all) show(change);
     if (options.dry_run) print("dry run: nothing was written\n");
     return;
   }
-  Json json;
-  json.object().member("dry_run", options.dry_run).key("subscriptions").array();
-  for (const auto& change : changes) put(json, change);
-  json.end().end().print();
+  Json list = Json::array();
+  for (const auto& [name, action, differences] : all) {
+    Json fields = Json::array();
+    for (const auto& [setting, before, after] : differences)
+      fields.push_back({{"field", setting}, {"before", before}, {"after", after}});
+    list.push_back({{"name", name}, {"action", action}, {"changes", fields}});
+  }
+  print_json({{"dry_run", options.dry_run}, {"subscriptions", list}});
 }
 
 int apply(const Options& options, const Context& context) {
@@ -135,26 +163,24 @@ int apply(const Options& options, const Context& context) {
                       " (hint: -c FILE with a [subscription.NAME] section)");
   }
   const Open open(loaded);
-  const auto written = context.configuration(Subscriptions::unused);
-  const auto changes = compare(open.rows, wanted, written.config.relay.subscriptions);
-  show(options, changes);
+  const auto planned = changes(open, loaded);
+  show(options, planned);
   (void)flush_out();
   if (options.dry_run) return kOk;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (changes[i].kind != Kind::unchanged) (void)must(open.catalog->apply(wanted[i]));
+    if (planned[i].action != "unchanged") (void)must(open.catalog->apply(wanted[i]));
   }
   return kOk;
 }
 
-/// The name must be known; a slip of the keyboard must not look like success.
+/// Refuses an unknown name: a typing error must not look like success.
 void require(const Open& open, const std::string& name) {
+  if (open.find(name) != nullptr) return;
   std::vector<std::string_view> known;
   for (const auto& row : open.rows) known.emplace_back(row.spec.name);
-  if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  throw Failure(kError,
-                "unknown subscription: " + name + " (hint: " +
-                    did_you_mean(name, known, "`outbox subscription list` shows what there is") +
-                    ")");
+  throw Failure(kError, "unknown subscription: " + name + " (hint: " +
+                            did_you_mean(name, known, "`outbox subscription list` shows them") +
+                            ")");
 }
 
 int pause(const Options& options, const Context& context) {
@@ -180,33 +206,34 @@ int resume(const Options& options, const Context& context) {
 
 }  // namespace
 
-void add_subscription(Command& root, Context& context) {
+void add_subscription(CLI::App& root, Context& context) {
   auto options = std::make_shared<Options>();
-  Command verb = root.verb("subscription", "List, apply, pause or resume subscriptions");
-  verb.example("outbox subscription list");
-  Command listing = verb.verb("list", "Show the subscriptions of the store");
-  listing.option("--json", &options->json, {}, "As JSON, with all settings but passwords");
-  listing.example("outbox subscription list --json");
-  listing.run([options, &context] { return list(*options, context); });
-  Command applying =
-      verb.verb("apply", "Write those of the configuration to the store, showing what changes");
-  applying.option("--dry-run", &options->dry_run, {}, "Only show what would change");
-  applying.option("--json", &options->json, {}, "As JSON");
-  applying.footer(
+  CLI::App& verb = add_verb(root, "subscription", "List, apply, pause or resume subscriptions");
+  add_example(verb, "outbox subscription list");
+  CLI::App& listing = add_verb(verb, "list", "Show the subscriptions of the store",
+                               [options, &context] { return list(*options, context); });
+  add_option(listing, "--json", &options->json, {}, "As JSON, with all settings but passwords");
+  add_example(listing, "outbox subscription list --json");
+  CLI::App& applying =
+      add_verb(verb, "apply", "Write those of the configuration to the store, showing what changes",
+               [options, &context] { return apply(*options, context); });
+  add_option(applying, "--dry-run", &options->dry_run, {}, "Only show what would change");
+  add_option(applying, "--json", &options->json, {}, "As JSON");
+  add_footer(
+      applying,
       "Running relays follow within a second. Subscriptions that the configuration does not name stay.");
-  applying.example("outbox subscription apply -c outbox.toml --dry-run");
-  applying.run([options, &context] { return apply(*options, context); });
-  Command pausing =
-      verb.verb("pause", "Stop delivering to one; its events wait. A stopped one stays stopped");
-  pausing.argument("NAME", &options->name, "Which one");
-  pausing.option("--reason", &options->reason, "TEXT", "Shown in `outbox status`");
-  pausing.example("outbox subscription pause orders --reason \"Kafka maintenance\"");
-  pausing.run([options, &context] { return pause(*options, context); });
-  Command resuming =
-      verb.verb("resume", "Go on with one that is paused or stopped; nothing is skipped");
-  resuming.argument("NAME", &options->name, "Which one");
-  resuming.example("outbox subscription resume orders");
-  resuming.run([options, &context] { return resume(*options, context); });
+  add_example(applying, "outbox subscription apply -c outbox.toml --dry-run");
+  CLI::App& pausing = add_verb(
+      verb, "pause", "Stop delivering to one; its events wait. A stopped one stays stopped",
+      [options, &context] { return pause(*options, context); });
+  add_argument(pausing, "NAME", &options->name, "Which one");
+  add_option(pausing, "--reason", &options->reason, "TEXT", "Shown in `outbox status`");
+  add_example(pausing, "outbox subscription pause orders --reason \"Kafka maintenance\"");
+  CLI::App& resuming =
+      add_verb(verb, "resume", "Go on with one that is paused or stopped; nothing is skipped",
+               [options, &context] { return resume(*options, context); });
+  add_argument(resuming, "NAME", &options->name, "Which one");
+  add_example(resuming, "outbox subscription resume orders");
 }
 
 }  // namespace outbox::cli

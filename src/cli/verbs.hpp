@@ -6,15 +6,15 @@
 
 namespace outbox::cli {
 
-void add_init(Command& root, Context& context);
-void add_migrate(Command& root, Context& context);
-void add_enqueue(Command& root, Context& context);
-void add_relay(Command& root, Context& context);
-void add_status(Command& root, Context& context);
-void add_subscription(Command& root, Context& context);
-void add_config(Command& root, Context& context);
-void add_demo(Command& root, Context& context);
-void add_bench(Command& root, Context& context);
-void add_version(Command& root, Context& context);
+void add_init(CLI::App& root, Context& context);
+void add_migrate(CLI::App& root, Context& context);
+void add_enqueue(CLI::App& root, Context& context);
+void add_relay(CLI::App& root, Context& context);
+void add_status(CLI::App& root, Context& context);
+void add_subscription(CLI::App& root, Context& context);
+void add_config(CLI::App& root, Context& context);
+void add_demo(CLI::App& root, Context& context);
+void add_bench(CLI::App& root, Context& context);
+void add_version(CLI::App& root, Context& context);
 
 }  // namespace outbox::cli

@@ -1,8 +1,8 @@
 // outbox version: what this binary is.
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "cli/exit.hpp"
-#include "cli/json.hpp"
 #include "cli/output.hpp"
 #include "cli/verbs.hpp"
 #include "sink/registry.hpp"
@@ -26,23 +26,20 @@ int version(bool as_json) {
     print("outbox {}\n", OUTBOX_VERSION);
     return kOk;
   }
-  Json json;
-  json.object().member("version", OUTBOX_VERSION).key("stores").array();
-  for (const char* const store : stores()) json.value(store);
-  json.end().key("sinks").array();
-  for (const auto& sink : sink::all_sinks()) json.value(sink.name);
-  json.end().end().print();
+  Json sinks = Json::array();
+  for (const auto& kind : sink::kinds()) sinks.push_back(kind.name);
+  print_json({{"version", OUTBOX_VERSION}, {"stores", stores()}, {"sinks", sinks}});
   return kOk;
 }
 
 }  // namespace
 
-void add_version(Command& root, Context& /*context*/) {
+void add_version(CLI::App& root, Context& /*context*/) {
   auto as_json = std::make_shared<bool>(false);
-  Command verb = root.verb("version", "Show the version");
-  verb.option("--json", as_json.get(), {}, "As JSON, with the stores and sinks built in");
-  verb.example("outbox version --json");
-  verb.run([as_json] { return version(*as_json); });
+  CLI::App& verb =
+      add_verb(root, "version", "Show the version", [as_json] { return version(*as_json); });
+  add_option(verb, "--json", as_json.get(), {}, "As JSON, with the stores and sinks built in");
+  add_example(verb, "outbox version --json");
 }
 
 }  // namespace outbox::cli

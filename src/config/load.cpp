@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "config/assign.hpp"
 #include "config/reading.hpp"
+#include "config/reference.hpp"
 #include "config/store_url.hpp"
 #include "config/subscriptions.hpp"
 #include "config/text_file.hpp"
@@ -33,21 +33,14 @@ std::optional<std::string> variable(const std::string& name) {
   return std::string(value);
 }
 
-bool is_section(std::string_view name) {
-  for (const auto& row : settings()) {
-    if (row.setting.section() == name) return true;
-  }
-  return false;
-}
-
-/// "did you mean relay.page?": by the whole path, or by the key alone where the section was forgotten.
+/// "did you mean relay.page?": by the whole name, or by the key alone where the section is missing.
 std::string suggest(const std::string& path) {
   std::vector<std::string_view> known;
-  for (const auto& row : settings()) known.emplace_back(row.setting.path);
+  for (const auto& row : settings()) known.emplace_back(row.setting.name);
   std::string otherwise = "`outbox config reference` lists all settings";
   const std::string_view key = std::string_view(path).substr(path.rfind('.') + 1);
   for (const auto& row : settings()) {
-    if (row.setting.key() == key) otherwise = "did you mean " + row.setting.path + "?";
+    if (row.setting.key() == key) otherwise = "did you mean " + row.setting.name + "?";
   }
   return did_you_mean(path, known, otherwise);
 }
@@ -64,6 +57,13 @@ Found find_file(const Request& request) {
   return {};
 }
 
+/// Where a value in effect comes from.
+struct Origin {
+  std::string shown;
+  std::string where;
+  Position at;
+};
+
 class Loader {
  public:
   explicit Loader(const Request& request) : request_(request) {
@@ -79,11 +79,12 @@ class Loader {
     }
     check_whole();
     if (!reading_.problems.empty()) return tl::unexpected(std::move(reading_.problems));
-    Loaded loaded{
-        .config = std::move(effective_), .file = reading_.file, .entries = {}, .warnings = {}};
-    loaded.entries = entries(loaded.config);
-    loaded.warnings = strange_variables();
-    return loaded;
+    auto shown = entries(effective_);
+    return Loaded{.config = std::move(effective_),
+                  .file = reading_.file,
+                  .entries = std::move(shown),
+                  .references = std::move(reading_.references),
+                  .warnings = strange_variables()};
   }
 
  private:
@@ -97,51 +98,47 @@ class Loader {
           "configuration file: " + file.error().message, {}, {},
           found.how.empty() ? "check its permissions" : "check the path given with " + found.how);
     }
-    const auto document = parse_document(file->text, found.path);
+    auto document = parse_toml(file->text, found.path);
     if (!document) return reading_.problems.push_back(document.error());
-    for (const Member& section : document->members) read_section(section);
+    for (const Member& section : members(*document)) read_section(section);
   }
 
   void read_section(const Member& section) {
-    const bool table = section.value.type == Node::Type::table;
-    if (section.key == kSubscription && table) {
-      for (const Member& one : section.value.members) {
-        auto spec = read_subscription(one, request_.resolve_subscriptions, reading_);
-        if (spec) effective_.relay.subscriptions.push_back(std::move(*spec));
-      }
-      return;
-    }
-    if (section.key != kSubscription && !is_section(section.key)) return unknown_section(section);
-    if (!table) {
+    auto* const table = section.value->as_table();
+    std::vector<std::string_view> known{kSubscription};
+    for (const auto& row : settings()) known.push_back(row.setting.section());
+    if (std::find(known.begin(), known.end(), section.key) == known.end())
+      return unknown_section(section, known);
+    if (table == nullptr) {
       return reading_.complain(
-          section.key + ": expected a table, found " + std::string(describe(section.value.type)),
+          section.key + ": expected a table, found " + std::string(describe(*section.value)),
           section.key, section.at, "write [" + section.key + "] and its settings below it");
     }
-    for (const Member& member : section.value.members)
-      read_setting(section.key + "." + member.key, member);
+    for (const Member& member : members(*table)) {
+      if (section.key != kSubscription) {
+        read_setting(section.key + "." + member.key, member);
+      } else if (auto spec = read_subscription(member, request_.resolve_subscriptions, reading_)) {
+        effective_.relay.subscriptions.push_back(std::move(*spec));
+      }
+    }
   }
 
-  void unknown_section(const Member& section) {
-    std::vector<std::string_view> known{kSubscription};
-    for (const auto& row : settings()) known.emplace_back(row.setting.section());
-    std::string hint = did_you_mean(section.key, known, suggest(section.key));
-    const bool table = section.value.type == Node::Type::table;
-    const std::string what = (table ? "unknown section " : "unknown setting ") + section.key;
-    reading_.complain(what, section.key, section.at, std::move(hint));
+  void unknown_section(const Member& section, const std::vector<std::string_view>& known) {
+    const char* const what = section.value->is_table() ? "unknown section " : "unknown setting ";
+    reading_.complain(what + section.key, section.key, section.at,
+                      did_you_mean(section.key, known, suggest(section.key)));
   }
 
   void read_setting(const std::string& path, const Member& member) {
-    const Row<Config>* const row = find_setting(path);
+    const auto* const row = find_setting(path);
     if (row == nullptr)
       return reading_.complain("unknown setting " + path, path, member.at, suggest(path));
-    if (auto status = assign_node(row->setting, row->slot(written_), member.value); !status) {
-      return reading_.complain(path, member.value.at, status.error());
-    }
-    const auto node = resolve_node(member.value, path, reading_);
-    if (!node) return;
-    (void)assign_node(row->setting, row->slot(effective_), *node);
+    const Position at = position(*member.value);
+    if (auto status = assign(row->setting, row->slot(written_), *member.value); !status)
+      return reading_.complain(path, at, status.error());
+    if (!reading_.take_references(*member.value, path, true)) return;
+    (void)assign(row->setting, row->slot(effective_), *member.value);
     if (path == kStoreUrl) anchor_store();
-    const Position at = member.value.at;
     origins_[path] = {.shown = reading_.origin(at), .where = place(reading_.file, at), .at = at};
   }
 
@@ -153,32 +150,35 @@ class Loader {
 
   void read_environment() {
     for (const auto& row : settings()) {
-      const std::string name = row.setting.environment();
+      const std::string name = environment_name(row.setting);
       if (const auto value = variable(name))
-        set(row.setting.path, *value, "environment " + name, name + "=");
+        set(row.setting.name, *value, "environment " + name, name + "=");
     }
   }
 
-  /// From outside the file; `where` names the variable or the flag, `writing` is what stands before the value.
+  /// From outside the file; `where` names the variable or the flag, `writing` is what precedes the value.
   void set(const std::string& path, const std::string& text, const std::string& where,
            const std::string& writing) {
-    const auto complain = [&](std::string what, std::string hint) {
-      reading_.problems.push_back({.what = std::move(what),
-                                   .path = path,
-                                   .where = where,
-                                   .at = {},
-                                   .hint = std::move(hint)});
-    };
-    const Row<Config>* const row = find_setting(path);
-    if (row == nullptr) return complain("unknown setting " + path, suggest(path));
+    const Origin origin{.shown = where, .where = where, .at = {}};
+    const auto* const row = find_setting(path);
+    if (row == nullptr) return complain("unknown setting " + path, path, origin, suggest(path));
     const auto resolved = resolve_setting(path, text, {});
-    if (!resolved) return complain(path + ": " + resolved.error().message, resolved.error().hint);
-    if (auto status = assign_text(row->setting, row->slot(effective_), *resolved, writing);
-        !status) {
-      return complain(path + ": " + status.error().message, status.error().hint);
-    }
-    (void)assign_text(row->setting, row->slot(written_), has_references(text) ? text : *resolved);
-    origins_[path] = {.shown = where, .where = where, .at = {}};
+    if (!resolved) return complain(path, origin, resolved.error());
+    const Status status = assign(row->setting, row->slot(effective_), *resolved, writing);
+    if (!status) return complain(path, origin, status.error());
+    (void)assign(row->setting, row->slot(written_), has_references(text) ? text : *resolved);
+    origins_[path] = origin;
+  }
+
+  void complain(std::string what, const std::string& path, const Origin& origin, std::string hint) {
+    reading_.problems.push_back({.what = std::move(what),
+                                 .path = path,
+                                 .where = origin.where,
+                                 .at = origin.at,
+                                 .hint = std::move(hint)});
+  }
+  void complain(const std::string& path, const Origin& origin, const Error& error) {
+    complain(path + ": " + error.message, path, origin, error.hint);
   }
 
   void check_whole() {
@@ -198,56 +198,36 @@ class Loader {
   void complain_about_no_store() {
     const auto about_it = [](const Problem& problem) { return problem.path == kStoreUrl; };
     if (std::any_of(reading_.problems.begin(), reading_.problems.end(), about_it)) return;
-    const auto origin = origins_.find(kStoreUrl);
-    const bool given = origin != origins_.end();
-    const std::string where = given ? origin->second.where : reading_.file;
-    reading_.problems.push_back(
-        {.what = std::string(kStoreUrl) + (given ? ": is empty" : ": is not set"),
-         .path = kStoreUrl,
-         .where = where,
-         .at = given ? origin->second.at : Position{},
-         .hint =
-             reading_.file.empty()
-                 ? "--store sqlite:shop.db, OUTBOX_STORE_URL, or `outbox init` for a configuration file"
-                 : "write url = \"sqlite:shop.db\" below [store], or set OUTBOX_STORE_URL"});
+    const bool given = origins_.contains(kStoreUrl);
+    complain(
+        std::string(kStoreUrl) + (given ? ": is empty" : ": is not set"), kStoreUrl,
+        given ? origins_[kStoreUrl] : Origin{.shown = {}, .where = reading_.file, .at = {}},
+        reading_.file.empty()
+            ? "--store sqlite:shop.db, OUTBOX_STORE_URL, or `outbox init` for a configuration file"
+            : "write url = \"sqlite:shop.db\" below [store], or set OUTBOX_STORE_URL");
   }
 
   void check_setting(const std::string& path, const Status& status) {
-    if (status) return;
-    const Origin& origin = origins_[path];
-    reading_.problems.push_back({.what = path + ": " + status.error().message,
-                                 .path = path,
-                                 .where = origin.where,
-                                 .at = origin.at,
-                                 .hint = status.error().hint});
+    if (!status) complain(path, origins_[path], status.error());
   }
 
   void check_window() {
-    if (effective_.relay.window_events >= effective_.relay.page_rows) return;
+    const RelayOptions& relay = effective_.relay;
+    if (relay.window_events >= relay.page_rows) return;
     const std::string path =
         origins_.contains("relay.window_events") ? "relay.window_events" : "relay.page";
-    const Origin& origin = origins_[path];
-    reading_.problems.push_back({.what = path + ": the window (" +
-                                         std::to_string(effective_.relay.window_events) +
-                                         " events) is smaller than a page (" +
-                                         std::to_string(effective_.relay.page_rows) + ")",
-                                 .path = path,
-                                 .where = origin.where,
-                                 .at = origin.at,
-                                 .hint = "relay.window_events must be at least relay.page"});
+    complain(path + ": the window (" + std::to_string(relay.window_events) +
+                 " events) is smaller than a page (" + std::to_string(relay.page_rows) + ")",
+             path, origins_[path], "relay.window_events must be at least relay.page");
   }
 
   std::vector<Entry> entries(Config& config) {
     std::vector<Entry> all;
-    for (const auto& row : settings()) {
-      const auto origin = origins_.find(row.setting.path);
-      const auto shown = [&](Notation notation) {
-        return presentable(row.setting, row.slot(config), row.slot(written_), notation);
-      };
-      all.push_back({.section = std::string(row.setting.section()),
-                     .key = std::string(row.setting.key()),
-                     .toml = shown(Notation::toml),
-                     .json = shown(Notation::json),
+    for (const auto& [setting, slot] : settings()) {
+      const auto origin = origins_.find(setting.name);
+      all.push_back({.section = std::string(setting.section()),
+                     .key = std::string(setting.key()),
+                     .value = presentable(setting, slot(config), slot(written_)),
                      .origin = origin == origins_.end() ? "default" : origin->second.shown});
     }
     all.insert(all.end(), reading_.entries.begin(), reading_.entries.end());
@@ -257,7 +237,7 @@ class Loader {
   /// Variables that look like a mistyped setting. No error: container platforms set such names by themselves.
   static std::vector<std::string> strange_variables() {
     std::vector<std::string> names;
-    for (const auto& row : settings()) names.push_back(row.setting.environment());
+    for (const auto& row : settings()) names.push_back(environment_name(row.setting));
     const std::vector<std::string_view> known(names.begin(), names.end());
     std::vector<std::string> warnings;
     for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
@@ -267,16 +247,10 @@ class Loader {
       const auto near = nearest(name, known);
       if (!near || *near == name) continue;
       warnings.push_back("environment variable " + std::string(name) +
-                         " is no setting (hint: did you mean " + std::string(*near) + "?)");
+                         " is not a setting (hint: did you mean " + std::string(*near) + "?)");
     }
     return warnings;
   }
-
-  struct Origin {
-    std::string shown;
-    std::string where;
-    Position at;
-  };
 
   const Request& request_;
   Reading reading_;

@@ -1,7 +1,9 @@
 // The effective configuration: defaults, then the file, then the environment, then flags.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <tl/expected.hpp>
 #include <vector>
@@ -28,19 +30,22 @@ struct Request {
   bool thorough{false};
 };
 
+using Json = nlohmann::ordered_json;
+
 /// One value as `outbox config show` prints it: secrets are masked.
 struct Entry {
   std::string section;  ///< "relay", "subscription.orders.kafka"
   std::string key;      ///< "page", "linger.ms"
-  std::string toml;     ///< The value as it would stand in a file.
-  std::string json;     ///< The same as JSON.
-  std::string origin;   ///< "default", "outbox.toml:3", "environment OUTBOX_STORE_URL", "--store"
+  Json value;
+  std::string origin;  ///< "default", "outbox.toml:3", "environment OUTBOX_STORE_URL", "--store"
 };
 
 struct Loaded {
   Config config;
   std::string file;  ///< Empty: none was read.
   std::vector<Entry> entries;
+  /// The settings whose values have references: "subscription.orders.kafka.sasl.password". What they refer to is never shown.
+  std::set<std::string> references;
   std::vector<std::string> warnings;
 };
 

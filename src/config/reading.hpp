@@ -1,17 +1,14 @@
-// What is shared while one configuration is being read: the file, and what was found wrong and right so far.
+// What is shared while one configuration is read: the file, and what was found in it so far.
 #pragma once
 
-#include <filesystem>
 #include <map>
-#include <optional>
+#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "config/assign.hpp"
+#include "base/setting.hpp"
 #include "config/load.hpp"
-#include "config/reference.hpp"
-#include "config/secret.hpp"
+#include "config/toml.hpp"
 
 namespace outbox::config {
 
@@ -19,48 +16,32 @@ struct Reading {
   std::string file{};
   Problems problems{};
   std::vector<Entry> entries{};
-  std::map<std::string, std::string> files{};  ///< Of file sinks: which subscription has which.
-  bool thorough{false};                        ///< See Request.
+  std::set<std::string> references{};  ///< See Loaded.
+  std::map<std::string, std::string>
+      exclusive{};       ///< Of exclusive settings: which subscription has which value.
+  bool thorough{false};  ///< See Request.
 
-  void complain(std::string what, std::string path, Position at, std::string hint) {
-    problems.push_back({.what = std::move(what),
-                        .path = std::move(path),
-                        .where = place(file, at),
-                        .at = at,
-                        .hint = std::move(hint)});
-  }
-  void complain(const std::string& path, Position at, const Error& error) {
-    complain(path + ": " + error.message, path, at, error.hint);
-  }
-  [[nodiscard]] std::string origin(Position at) const {
-    return file + ":" + std::to_string(at.line);
-  }
-  /// Where relative paths in the file count from.
-  [[nodiscard]] std::string directory() const {
-    const std::size_t slash = file.rfind('/');
-    return slash == std::string::npos ? std::string() : file.substr(0, slash == 0 ? 1 : slash);
-  }
+  void complain(std::string what, std::string path, Position at, std::string hint);
+  void complain(const std::string& path, Position at, const Error& error);
+  [[nodiscard]] std::string origin(Position at) const;
+  /// Relative paths in the file count from here.
+  [[nodiscard]] std::string directory() const;
   /// A path from the file, made independent of where a program is started.
-  [[nodiscard]] std::string anchored(const std::string& path) const {
-    const std::filesystem::path there(path);
-    if (path.empty() || there.is_absolute()) return path;
-    return std::filesystem::absolute(std::filesystem::path(directory()) / there)
-        .lexically_normal()
-        .string();
-  }
+  [[nodiscard]] std::string anchored(const std::string& path) const;
+  /// Notes the references in the strings of the value, at every depth, and replaces them with `resolve`. False: some could not be
+  /// replaced, and a complaint says why.
+  bool take_references(toml::node& value, const std::string& path, bool resolve);
 };
+
+/// Moves the value into the slot. Says what was expected and what was found.
+[[nodiscard]] Status assign(const Setting& setting, Slot slot, const toml::node& value);
 
 /// The text of one setting with its references replaced.
 [[nodiscard]] Result<std::string> resolve_setting(const std::string& path, const std::string& text,
                                                   const std::string& directory);
 
-/// The value with its references replaced, at every depth; none after a complaint about `path`.
-[[nodiscard]] std::optional<Node> resolve_node(const Node& node, const std::string& path,
-                                               Reading& reading);
-
-/// How a value may be shown: of the store's address what is in effect and harmless, of everything else what was written, so that
+/// How a value is shown: the store's address as it is in effect, without passwords; everything else as it was written, so that
 /// nothing that came from a reference is shown.
-[[nodiscard]] std::string presentable(const Setting& setting, Slot effective, Slot written,
-                                      Notation notation);
+[[nodiscard]] Json presentable(const Setting& setting, Slot effective, Slot written);
 
 }  // namespace outbox::config

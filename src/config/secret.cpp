@@ -8,9 +8,9 @@
 
 namespace outbox::config {
 bool is_secret_name(std::string_view name) {
-  constexpr std::array<std::string_view, 10> kSecret{
-      "password",   "passwd",  "passphrase", "secret",        "token",
-      "credential", "key.pem", "api_key",    "authorization", "oauthbearer.config"};
+  constexpr std::array<std::string_view, 8> kSecret{"password", "passwd",       "passphrase",
+                                                    "secret",   "token",        "credential",
+                                                    "api_key",  "authorization"};
   constexpr std::array<std::string_view, 5> kOpenEndings{".location", ".url", "path", "_file",
                                                          ".type"};
   const std::string word = to_lower(name);

@@ -7,7 +7,7 @@ namespace outbox::config {
 
 inline constexpr std::string_view kMask = "***";
 
-/// True for names like sasl.password, client.secret, ssl.key.pem: their values are never shown.
+/// True for names like password, client_secret, Authorization: their values are never shown.
 [[nodiscard]] bool is_secret_name(std::string_view name);
 
 /// Nothing but letters, digits and marks that join names, numbers, hosts and paths: no URL with a user in it, nothing quoted,

@@ -1,5 +1,5 @@
-// The table of all settings. Parsing, checking, `--help`, `outbox config` and docs/reference are made from it; a new setting
-// is one row. Defaults are those of the structures themselves.
+// The tables of all settings outside of sinks (which declare their own, sink/kind.hpp): a new setting is one row. Defaults are
+// those of the structures.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "config/setting.hpp"
+#include "base/setting.hpp"
 
 namespace outbox::config {
 
@@ -20,11 +20,14 @@ struct Config {
   std::string log_format{"text"};
 };
 
-[[nodiscard]] const std::vector<Row<Config>>& settings();
+[[nodiscard]] const std::vector<SettingRow<Config>>& settings();
 /// Those of a [subscription.NAME] section.
-[[nodiscard]] const std::vector<Row<SubscriptionSpec>>& subscription_settings();
+[[nodiscard]] const std::vector<SettingRow<SubscriptionSpec>>& subscription_settings();
 
-/// None when there is no such setting.
-[[nodiscard]] const Row<Config>* find_setting(std::string_view path);
+/// Null when there is no such setting.
+[[nodiscard]] const SettingRow<Config>* find_setting(std::string_view path);
+
+/// "OUTBOX_RELAY_PAGE"
+[[nodiscard]] std::string environment_name(const Setting& setting);
 
 }  // namespace outbox::config

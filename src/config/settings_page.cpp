@@ -1,6 +1,9 @@
 #include "config/settings_page.hpp"
 
-#include "config/assign.hpp"
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "config/settings.hpp"
 #include "sink/registry.hpp"
 
@@ -8,7 +11,7 @@ namespace outbox::config {
 namespace {
 
 constexpr std::string_view kHead =
-    R"(<!-- Made by `outbox config reference` from the table in src/config/settings.cpp. Do not edit. -->
+    R"(<!-- Made by `outbox config reference` from the tables of settings. Do not edit. -->
 
 # Settings
 
@@ -31,92 +34,67 @@ constexpr std::string_view kSubscriptionHead = R"(
 
 One section per subscription. The name has letters, digits, `-`, `_` and `.`, at most 63 bytes. `outbox relay` applies these
 sections when it gets the lanes, `outbox subscription apply` without a relay.
-
-| setting | type | default | values | |
-|---|---|---|---|---|
 )";
 
-/// In a table cell a bar must be escaped.
+/// A bar would end the cell of the table.
 std::string cell(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c;
-  }
+  for (const char c : text) out.append(c == '|' ? "\\" : "").append(1, c);
   return out;
 }
 
-std::string code(std::string_view text) {
-  std::string out;
-  if (!text.empty()) out.append("`").append(cell(text)).append("`");
-  return out;
-}
+std::string code(std::string_view text) { return "`" + cell(text) + "`"; }
 
-std::string default_of(const Setting& setting, Slot slot) {
+std::string default_of(const Setting& setting, const std::string& value) {
   if (setting.required) return "needed";
-  if (!setting.default_note.empty()) return setting.default_note;
-  return code(show(setting, slot));
+  return setting.default_note.empty() ? code(value) : setting.default_note;
 }
 
-std::string section_title(std::string_view section) {
-  return "\n## [" + std::string(section) +
-         "]\n\n| setting | type | default | values | environment | |\n|---|---|---|---|---|---|\n";
+std::string table_head(bool environment) {
+  return environment
+             ? "\n| setting | type | default | values | environment | |\n|---|---|---|---|---|---|\n"
+             : "\n| setting | type | default | values | |\n|---|---|---|---|---|\n";
 }
 
-std::string setting_rows() {
+std::string row(const Setting& setting, const std::string& value, bool environment) {
+  return fmt::format("| {} | {} | {} | {} |{} {}{} |\n", code(setting.name),
+                     to_string(setting.type), default_of(setting, value), cell(setting.range()),
+                     environment ? " " + code(environment_name(setting)) + " |" : "",
+                     cell(setting.help), setting.secret ? " A password in it is never shown." : "");
+}
+
+std::string program_part() {
   Config defaults;
-  std::string page;
+  std::string part;
   std::string_view section;
   for (const auto& [setting, slot] : settings()) {
-    if (setting.section() != section) page += section_title(section = setting.section());
-    page.append("| ")
-        .append(code(setting.path))
-        .append(" | ")
-        .append(to_string(setting.kind))
-        .append(" | ");
-    page.append(default_of(setting, slot(defaults)))
-        .append(" | ")
-        .append(cell(setting.range()))
-        .append(" | ");
-    page.append(code(setting.environment())).append(" | ").append(cell(setting.help));
-    page.append(setting.secret ? " A password in it is never shown. |\n" : " |\n");
+    if (setting.section() != section) {
+      section = setting.section();
+      part += fmt::format("\n## [{}]\n{}", section, table_head(true));
+    }
+    part += row(setting, toml_text(setting, slot(defaults)), true);
   }
-  return page;
+  return part;
 }
 
-std::string subscription_rows() {
+std::string subscription_part() {
   SubscriptionSpec defaults;
-  std::string page(kSubscriptionHead);
-  for (const auto& [setting, slot] : subscription_settings()) {
-    page.append("| ")
-        .append(code(setting.path))
-        .append(" | ")
-        .append(to_string(setting.kind))
-        .append(" | ");
-    page.append(default_of(setting, slot(defaults)))
-        .append(" | ")
-        .append(cell(setting.range()))
-        .append(" | ");
-    page.append(cell(setting.help)).append(" |\n");
-  }
-  return page;
+  std::string part(kSubscriptionHead);
+  part += table_head(false);
+  for (const auto& [setting, slot] : subscription_settings())
+    part += row(setting, toml_text(setting, slot(defaults)), false);
+  return part;
 }
 
-std::string sink_part(const sink::SinkInfo& sink) {
-  std::string part = "\n## [subscription.NAME." + sink.name + "]\n\nThe sink `" + sink.name +
-                     "`: " + sink.help + ".\n";
-  if (sink.free_form)
-    part += "\nFurther keys are passed on as properties of the client library; see docs/sinks.\n";
+std::string sink_part(const sink::SinkKind& sink) {
+  std::string part =
+      fmt::format("\n## [subscription.NAME.{0}]\n\nThe sink `{0}` {1}.\n", sink.name, sink.help);
+  if (sink.passed_on) part += "\n" + sink.passed_on->help + "\n";
   if (sink.settings.empty()) return part + "\nIt has no settings.\n";
-  part += "\n| setting | type | default | |\n|---|---|---|---|\n";
-  for (const auto& setting : sink.settings) {
-    part.append("| ")
-        .append(code(setting.name))
-        .append(" | ")
-        .append(cell(setting.type))
-        .append(" | ");
-    part.append(setting.required ? "needed" : code(setting.default_value)).append(" | ");
-    part.append(cell(setting.help)).append(" |\n");
+  part += table_head(false);
+  for (Setting setting : sink.settings) {
+    const std::string value = std::exchange(setting.default_note, {});
+    part += row(setting, value, false);
   }
   return part;
 }
@@ -125,9 +103,8 @@ std::string sink_part(const sink::SinkInfo& sink) {
 
 std::string settings_page() {
   std::string page(kHead);
-  page += setting_rows();
-  page += subscription_rows();
-  for (const auto& sink : sink::all_sinks()) page += sink_part(sink);
+  page += program_part() + subscription_part();
+  for (const auto& sink : sink::kinds()) page += sink_part(sink);
   return page;
 }
 
@@ -136,11 +113,11 @@ std::string settings_help(std::string_view section) {
   std::string text;
   for (const auto& [setting, slot] : settings()) {
     if (setting.section() != section) continue;
-    const std::string shown =
-        setting.default_note.empty() ? show(setting, slot(defaults)) : setting.default_note;
-    text.append("  ").append(setting.path).append(" (").append(shown);
-    if (const std::string range = setting.range(); !range.empty()) text.append("; ").append(range);
-    text.append(")\n      ").append(setting.help).append("\n");
+    const std::string range = setting.range();
+    text += fmt::format(
+        "  {} ({}{}{})\n      {}\n", setting.name,
+        setting.default_note.empty() ? toml_text(setting, slot(defaults)) : setting.default_note,
+        range.empty() ? "" : "; ", range, setting.help);
   }
   return text;
 }

@@ -3,22 +3,23 @@
 
 #include <optional>
 #include <outbox/subscription.hpp>
+#include <string>
 
-#include "config/document.hpp"
 #include "config/reading.hpp"
 
 namespace outbox::config {
 
-/// None after a complaint.
+/// None after a complaint. With references in it and without `resolve` less is checked.
 [[nodiscard]] std::optional<SubscriptionSpec> read_subscription(const Member& section, bool resolve,
                                                                 Reading& reading);
 
-/// A setting of a sink as it may be shown.
-[[nodiscard]] std::string show_sink_setting(const std::string& name, const std::string& value);
+/// The value of a sink's setting as it may be shown.
+[[nodiscard]] std::string show_sink_setting(const std::string& sink, const std::string& name,
+                                            const std::string& value);
 
-/// The subscription with *** for what came from a reference: for what has one in `written`, the same before references
-/// were replaced.
-[[nodiscard]] SubscriptionSpec without_references(SubscriptionSpec spec,
-                                                  const SubscriptionSpec& written);
+/// The value of a subscription's setting ("topic", "headers.tenant", "kafka.brokers") as it may be shown: *** for what may be a
+/// secret, and for what has a reference in the configuration.
+[[nodiscard]] Json shown_value(const Loaded& loaded, const std::string& subscription,
+                               const std::string& setting, const Json& value);
 
 }  // namespace outbox::config

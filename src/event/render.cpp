@@ -44,36 +44,59 @@ Renderer::Renderer(Renderer&&) noexcept = default;
 Renderer& Renderer::operator=(Renderer&&) noexcept = default;
 Renderer::~Renderer() = default;
 
-Result<Renderer> Renderer::create(const SubscriptionSpec& spec) {
+namespace {
+
+using Headers = std::vector<std::pair<std::string, Template>>;
+
+Status check_header(const std::string& name, const Headers& before) {
+  if (auto status = check_header_name("headers", name); !status) return status;
+  if (equal_ignoring_case(name, kContentTypeHeader))
+    return fail(Errc::invalid_argument, "headers: content-type is set by the format");
+  const auto same = [&](const auto& other) { return equal_ignoring_case(other.first, name); };
+  if (std::none_of(before.begin(), before.end(), same)) return {};
+  return fail(Errc::invalid_argument, "headers: " + in_quotes(name) + " is given twice",
+              "upper and lower case are the same in header names");
+}
+
+}  // namespace
+
+std::unique_ptr<Renderer::Plan> Renderer::compile(const SubscriptionSpec& spec,
+                                                  FieldErrors& errors) {
   const FormatFunction format = find_format(spec.format);
   if (format == nullptr) {
-    return fail(Errc::invalid_argument, "format: unknown format " + in_quotes(spec.format),
-                did_you_mean(spec.format, format_names()));
+    errors.add({"format", "unknown format " + in_quotes(spec.format),
+                did_you_mean(spec.format, format_names())});
   }
   auto topic = Template::compile("topic", spec.topic);
-  if (!topic) return pass(topic);
+  if (!topic) errors.add(topic.error());
   auto key = Template::compile("key", spec.key);
-  if (!key) return pass(key);
-  std::vector<std::pair<std::string, Template>> headers;
-  for (const auto& header : spec.headers) {
-    const std::string& name = header.first;
-    if (auto status = check_header_name("headers", name); !status) return pass(status);
-    if (equal_ignoring_case(name, kContentTypeHeader)) {
-      return fail(Errc::invalid_argument, "headers: content-type is set by the format");
+  if (!key) errors.add(key.error());
+  Headers headers;
+  for (const auto& [name, text] : spec.headers) {
+    if (auto status = check_header(name, headers); !status) errors.add(status.error());
+    auto value = Template::compile("headers." + name, text);
+    if (!value) {
+      errors.add(value.error());
+    } else {
+      headers.emplace_back(name, std::move(*value));
     }
-    const auto same = [&](const auto& other) { return equal_ignoring_case(other.first, name); };
-    if (std::any_of(headers.begin(), headers.end(), same)) {
-      return fail(Errc::invalid_argument, "headers: " + in_quotes(name) + " is given twice",
-                  "upper and lower case are the same in header names");
-    }
-    auto value = Template::compile("headers." + name, header.second);
-    if (!value) return pass(value);
-    headers.emplace_back(name, std::move(*value));
   }
-  return Renderer(std::make_unique<Plan>(Plan{.format = format,
-                                              .topic = std::move(*topic),
-                                              .key = std::move(*key),
-                                              .headers = std::move(headers)}));
+  if (!errors.empty()) return nullptr;
+  return std::make_unique<Plan>(Plan{.format = format,
+                                     .topic = std::move(*topic),
+                                     .key = std::move(*key),
+                                     .headers = std::move(headers)});
+}
+
+Result<Renderer> Renderer::create(const SubscriptionSpec& spec) {
+  FieldErrors errors;
+  auto plan = compile(spec, errors);
+  if (auto status = errors.status(); !status) return pass(status);
+  return Renderer(std::move(plan));
+}
+
+void Renderer::check(const SubscriptionSpec& spec, FieldErrors& errors) {
+  (void)compile(spec, errors);
 }
 
 namespace {

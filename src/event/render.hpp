@@ -9,6 +9,8 @@
 #include <span>
 #include <string_view>
 
+#include "base/field_error.hpp"
+
 namespace outbox::event {
 
 /// Holds the messages of one send() and the strings they point to. Reused, so that a message costs no allocation.
@@ -35,6 +37,8 @@ class Renderer {
  public:
   /// Refuses unknown formats and broken templates, naming field and place.
   [[nodiscard]] static Result<Renderer> create(const SubscriptionSpec& spec);
+  /// Everything that create() refuses.
+  static void check(const SubscriptionSpec& spec, FieldErrors& errors);
 
   Renderer(Renderer&&) noexcept;
   Renderer& operator=(Renderer&&) noexcept;
@@ -48,6 +52,7 @@ class Renderer {
  private:
   struct Plan;
   explicit Renderer(std::unique_ptr<Plan> plan);
+  static std::unique_ptr<Plan> compile(const SubscriptionSpec& spec, FieldErrors& errors);
   std::unique_ptr<Plan> plan_;
 };
 

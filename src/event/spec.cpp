@@ -4,7 +4,7 @@
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -129,19 +129,24 @@ Status read_member(const std::string& name, const Json& value, SubscriptionSpec&
 
 }  // namespace
 
+void check(const SubscriptionSpec& spec, FieldErrors& errors) {
+  for (const Status& status : {check_subscription_name(spec.name), check_sink(spec),
+                               check_globs("event_types", spec.event_types),
+                               check_globs("aggregate_types", spec.aggregate_types),
+                               check_match_headers(spec.match_headers), check_start(spec.start)}) {
+    if (!status) errors.add(status.error());
+  }
+  if (spec.key.empty()) {
+    errors.add(
+        {"key", "is empty: all events would have the same key", "the default is {aggregate_id}"});
+  }
+  Renderer::check(spec, errors);
+}
+
 Status validate(const SubscriptionSpec& spec) {
-  if (auto status = check_subscription_name(spec.name); !status) return status;
-  if (auto status = check_sink(spec); !status) return status;
-  if (auto status = check_globs("event_types", spec.event_types); !status) return status;
-  if (auto status = check_globs("aggregate_types", spec.aggregate_types); !status) return status;
-  if (auto status = check_match_headers(spec.match_headers); !status) return status;
-  if (auto status = check_start(spec.start); !status) return status;
-  if (spec.key.empty())
-    return bad("key", "is empty: all events would have the same key",
-               "the default is {aggregate_id}");
-  auto renderer = Renderer::create(spec);
-  if (!renderer) return pass(renderer);
-  return {};
+  FieldErrors errors;
+  check(spec, errors);
+  return errors.status();
 }
 
 std::string to_json(const SubscriptionSpec& spec) {
@@ -168,45 +173,70 @@ Result<SubscriptionSpec> from_json(std::string_view name, std::string_view json)
 
 namespace {
 
-constexpr std::string_view kNone = "-";
-constexpr std::string_view kHidden = "(not shown)";
+/// Collects what differs. A name with a dot is an entry of a table, whose value may be secret.
+class Comparison {
+ public:
+  explicit Comparison(const ShowValue& show) : show_(show) {}
 
-void compare_texts(std::string_view prefix, const Texts& before, const Texts& after,
-                   std::vector<SettingDifference>& found) {
-  std::set<std::string> names;
-  for (const auto* const texts : {&before, &after}) {
-    for (const auto& text : *texts) names.insert(text.first);
+  template <class Value>
+  void value(std::string_view name, const Value& before, const Value& after) {
+    if (before != after) add(std::string(name), text_of(before), text_of(after));
   }
-  for (const std::string& name : names) {
-    const auto was = before.find(name);
-    const auto is = after.find(name);
-    const bool there = was != before.end() && is != after.end();
-    if (there && was->second == is->second) continue;
-    found.push_back({.setting = std::string(prefix) + "." + name,
-                     .before = std::string(was == before.end() ? kNone : kHidden),
-                     .after = std::string(is == after.end() ? kNone : kHidden)});
+
+  void texts(std::string_view prefix, const Texts& before, const Texts& after) {
+    Texts all = before;
+    all.insert(after.begin(), after.end());
+    for (const auto& [name, unused] : all) {
+      const auto was = text(before, name);
+      const auto is = text(after, name);
+      if (was != is) add(std::string(prefix) + "." + name, was, is);
+    }
   }
-}
+
+  std::vector<SettingDifference> take() { return std::move(found_); }
+
+ private:
+  using OptionalText = std::optional<std::string>;
+
+  static OptionalText text(const Texts& texts, const std::string& name) {
+    const auto at = texts.find(name);
+    return at == texts.end() ? OptionalText() : text_of(at->second);
+  }
+  [[nodiscard]] std::string shown(const std::string& setting, const OptionalText& json) const {
+    if (!json) return "-";
+    if (show_) return show_(setting, *json);
+    return setting.find('.') == std::string::npos ? *json : "(not shown)";
+  }
+  void add(std::string setting, const OptionalText& before, const OptionalText& after) {
+    SettingDifference one{
+        .setting = {}, .before = shown(setting, before), .after = shown(setting, after)};
+    one.setting = std::move(setting);
+    found_.push_back(std::move(one));
+  }
+
+  const ShowValue& show_;
+  std::vector<SettingDifference> found_;
+};
 
 }  // namespace
 
 std::vector<SettingDifference> differences(const SubscriptionSpec& before,
-                                           const SubscriptionSpec& after) {
-  std::vector<SettingDifference> found;
-  const auto compare = [&](std::string_view name, const auto& was, const auto& is) {
-    if (was == is) return;
-    found.push_back({.setting = std::string(name), .before = text_of(was), .after = text_of(is)});
-  };
-  for (const auto& [name, member] : members().words) compare(name, before.*member, after.*member);
-  for (const auto& [name, member] : members().globs) compare(name, before.*member, after.*member);
-  compare_texts("match_headers", before.match_headers, after.match_headers, found);
-  compare_texts("headers", before.headers, after.headers, found);
-  // A setting belongs to its sink: another sink's of the same name is another one.
-  const bool same_sink = before.sink == after.sink;
-  compare_texts(before.sink, before.sink_settings, same_sink ? after.sink_settings : Texts{},
-                found);
-  if (!same_sink) compare_texts(after.sink, {}, after.sink_settings, found);
-  return found;
+                                           const SubscriptionSpec& after, const ShowValue& show) {
+  Comparison compare(show);
+  for (const auto& [name, member] : members().words)
+    compare.value(name, before.*member, after.*member);
+  for (const auto& [name, member] : members().globs)
+    compare.value(name, before.*member, after.*member);
+  compare.texts("match_headers", before.match_headers, after.match_headers);
+  compare.texts("headers", before.headers, after.headers);
+  // A setting belongs to its sink: another sink's setting of the same name is a different one.
+  if (before.sink == after.sink) {
+    compare.texts(before.sink, before.sink_settings, after.sink_settings);
+  } else {
+    compare.texts(before.sink, before.sink_settings, {});
+    compare.texts(after.sink, {}, after.sink_settings);
+  }
+  return compare.take();
 }
 
 }  // namespace outbox::event

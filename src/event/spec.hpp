@@ -1,14 +1,19 @@
 // A subscription as JSON (the column `config` of the table `subscription`) and its validation. Pure.
 #pragma once
 
+#include <functional>
 #include <outbox/subscription.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/field_error.hpp"
+
 namespace outbox::event {
 
-/// Names the field that is wrong. Sink settings are checked by the sink.
+/// Everything that is wrong. Sink settings are checked by the sink.
+void check(const SubscriptionSpec& spec, FieldErrors& errors);
+/// The first of it, with its field.
 [[nodiscard]] Status validate(const SubscriptionSpec& spec);
 
 /// Everything but name and start; keys sorted, so equal specs give equal text.
@@ -17,16 +22,20 @@ namespace outbox::event {
 
 /// One setting of a subscription that differs, by its name in the configuration.
 struct SettingDifference {
-  std::string setting;
-  std::string before;  ///< As JSON; "-": there was none.
+  std::string setting;  ///< "topic", "headers.tenant", "kafka.brokers"
+  std::string before;   ///< As JSON; "-": it was not set.
   std::string after;
 
   auto operator<=>(const SettingDifference&) const = default;
 };
 
-/// What differs between two specs of one subscription. `start` is not looked at. May be logged: the values of headers and of a
-/// sink's settings, which may be secret, are not shown.
+/// How a value of a setting is shown, given as JSON.
+using ShowValue = std::function<std::string(const std::string& setting, const std::string& json)>;
+
+/// What differs between two specs of one subscription; not `start`, which matters only when it is created. By default the result
+/// may be logged: the values of headers and of a sink's settings, which may be secret, are hidden.
 [[nodiscard]] std::vector<SettingDifference> differences(const SubscriptionSpec& before,
-                                                         const SubscriptionSpec& after);
+                                                         const SubscriptionSpec& after,
+                                                         const ShowValue& show = {});
 
 }  // namespace outbox::event

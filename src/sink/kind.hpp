@@ -1,20 +1,135 @@
-// What the registry holds of one kind of sink.
+// A kind of sink: what the registry, the configuration and docs/reference know of it. A sink declares its settings as a table
+// of SettingRows over a structure of its own:
+//
+//   struct PrinterSettings { std::string path; bool loud{false}; };
+//   SinkKind printer_kind() {
+//     return kind_of<PrinterSettings>({
+//         .name = "printer",
+//         .help = "prints events",
+//         .rows = {{{.name = "loud", .type = SettingType::boolean, .help = "..."},
+//                   [](PrinterSettings& s) -> Slot { return &s.loud; }}},
+//         .make = [](PrinterSettings s) -> Result<std::unique_ptr<Sink>> { ... }});
+//   }
 #pragma once
 
+#include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <outbox/sink.hpp>
+#include <outbox/subscription.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
-#include "sink/registry.hpp"
-#include "sink/settings.hpp"
+#include "base/field_error.hpp"
+#include "base/setting.hpp"
 
 namespace outbox::sink {
 
-struct Kind {
-  SinkInfo info;
-  /// What names, types and `required` cannot say; opens nothing. Empty: nothing more to check.
-  std::function<Status(const Settings&)> check;
-  std::function<Result<std::unique_ptr<Sink>>(const Settings&)> make;
+using Texts = std::map<std::string, std::string>;
+
+/// Settings that a sink does not declare: it passes them to its client library.
+struct PassedOn {
+  std::string help;  ///< For docs/reference.
+  bool (*names_file)(std::string_view name, std::string_view value);
+  bool (*is_secret)(std::string_view name);
 };
+
+struct SinkKind {
+  std::string name;
+  std::string help;
+  std::vector<Setting> settings;  ///< default_note is the default.
+  std::optional<PassedOn> passed_on;
+
+  /// Everything that is wrong with the subscription's settings for this sink, each with its field ("kafka.brokers", "topic").
+  /// Opens nothing.
+  std::function<void(const SubscriptionSpec&, FieldErrors&)> check;
+  /// What would fail now at the destination as far as this machine can tell. Opens nothing.
+  std::function<void(const SubscriptionSpec&, FieldErrors&)> check_here;
+  /// open() has not been called.
+  std::function<Result<std::unique_ptr<Sink>>(const SubscriptionSpec&)> make;
+
+  [[nodiscard]] const Setting* find(std::string_view setting) const;
+};
+
+/// What a sink writes to declare itself.
+template <class Settings>
+struct Declaration {
+  std::string name;
+  std::string help;
+  std::vector<SettingRow<Settings>> rows{};
+  std::optional<PassedOn> passed_on{};
+  /// Where settings that are passed on are stored.
+  Texts& (*others)(Settings&){nullptr};
+  /// What the table cannot say of the values.
+  void (*check)(const Settings&, FieldErrors&){nullptr};
+  /// What would only show with the first event.
+  void (*check_use)(const Settings&, const SubscriptionSpec&, FieldErrors&){nullptr};
+  void (*check_here)(const Settings&, FieldErrors&){nullptr};
+  Result<std::unique_ptr<Sink>> (*make)(Settings);
+};
+
+struct NoSettings {};
+
+/// Parses the value of one setting, if it was given.
+void read_setting(const std::string& sink, const Setting& setting, Slot slot, const Texts& given,
+                  FieldErrors& errors);
+[[nodiscard]] FieldError unknown_setting(const std::string& sink, const std::string& name,
+                                         const std::vector<std::string_view>& known);
+
+/// A setting with an error keeps its default.
+template <class Settings>
+Settings read_settings(const Declaration<Settings>& sink, const Texts& given, FieldErrors& errors) {
+  Settings settings;
+  std::vector<std::string_view> known;
+  for (const auto& [setting, slot] : sink.rows) {
+    read_setting(sink.name, setting, slot(settings), given, errors);
+    known.emplace_back(setting.name);
+  }
+  for (const auto& [name, value] : given) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (sink.others != nullptr) {
+      sink.others(settings)[name] = value;
+    } else {
+      errors.add(unknown_setting(sink.name, name, known));
+    }
+  }
+  if (sink.check != nullptr) sink.check(settings, errors);
+  return settings;
+}
+
+template <class Settings>
+SinkKind kind_of(Declaration<Settings> sink) {
+  SinkKind kind;
+  kind.name = sink.name;
+  kind.help = sink.help;
+  kind.passed_on = sink.passed_on;
+  Settings defaults;
+  for (const auto& [setting, slot] : sink.rows) {
+    kind.settings.push_back(setting);
+    kind.settings.back().default_note = toml_text(setting, slot(defaults));
+  }
+  const auto shared = std::make_shared<const Declaration<Settings>>(std::move(sink));
+  kind.check = [shared](const SubscriptionSpec& spec, FieldErrors& errors) {
+    const Settings settings = read_settings(*shared, spec.sink_settings, errors);
+    if (shared->check_use != nullptr) shared->check_use(settings, spec, errors);
+  };
+  kind.check_here = [shared](const SubscriptionSpec& spec, FieldErrors& errors) {
+    if (shared->check_here == nullptr) return;
+    FieldErrors others;
+    const Settings settings = read_settings(*shared, spec.sink_settings, others);
+    if (others.empty()) shared->check_here(settings, errors);
+  };
+  kind.make = [shared](const SubscriptionSpec& spec) -> Result<std::unique_ptr<Sink>> {
+    FieldErrors errors;
+    Settings settings = read_settings(*shared, spec.sink_settings, errors);
+    if (auto status = errors.status(); !status) return tl::unexpected(status.error());
+    return shared->make(std::move(settings));
+  };
+  return kind;
+}
 
 }  // namespace outbox::sink

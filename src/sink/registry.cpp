@@ -1,81 +1,70 @@
 #include "sink/registry.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <string>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "sink/file/file_sink.hpp"
-#include "sink/kind.hpp"
 #include "sink/null/null_sink.hpp"
 #include "sink/stdout/stdout_sink.hpp"
 #ifdef OUTBOX_WITH_KAFKA
-#include "sink/kafka/kafka_sink.hpp"
+#include "sink/kafka/config.hpp"
 #endif
 
 namespace outbox::sink {
 namespace {
 
+/// The name for sinks that an application passes to its relay.
 constexpr std::string_view kCustom = "custom";
 
-const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all{
+Error no_such_sink(const std::string& name) {
+#ifndef OUTBOX_WITH_KAFKA
+  if (name == "kafka") {
+    return fail(Errc::unsupported, "sink: \"kafka\" is not in this build of outbox",
+                "build with -DOUTBOX_WITH_KAFKA=ON and librdkafka")
+        .value();
+  }
+#endif
+  std::vector<std::string_view> known;
+  for (const SinkKind& kind : kinds()) known.push_back(kind.name);
+  known.push_back(kCustom);
+  return fail(Errc::invalid_argument, "sink: \"" + name + "\" is not known",
+              did_you_mean(name, known))
+      .value();
+}
+
+}  // namespace
+
+const std::vector<SinkKind>& kinds() {
+  static const std::vector<SinkKind> all{
       null_kind(),
       stdout_kind(),
       file_kind(),
 #ifdef OUTBOX_WITH_KAFKA
-      kafka_kind(),
+      kafka::kind(),
 #endif
   };
   return all;
 }
 
-tl::unexpected<Error> no_such_sink(const std::string& name) {
-#ifndef OUTBOX_WITH_KAFKA
-  if (name == "kafka") {
-    return fail(Errc::unsupported, "sink \"kafka\": this build of outbox is without Kafka",
-                "build with -DOUTBOX_WITH_KAFKA=ON and librdkafka");
-  }
-#endif
-  std::vector<std::string_view> known;
-  for (const Kind& kind : kinds()) known.push_back(kind.info.name);
-  known.push_back(kCustom);
-  return fail(Errc::invalid_argument, "sink: \"" + name + "\" is not known",
-              did_you_mean(name, known));
-}
-
-Result<const Kind*> find_kind(const std::string& name) {
+const SinkKind* find_kind(std::string_view name) {
   const auto found = std::find_if(kinds().begin(), kinds().end(),
-                                  [&](const Kind& kind) { return kind.info.name == name; });
-  if (found == kinds().end()) return no_such_sink(name);
-  return &*found;
+                                  [&](const SinkKind& kind) { return kind.name == name; });
+  return found == kinds().end() ? nullptr : &*found;
 }
 
-/// Both steps of reading, so that a sink is never made from settings that were not checked.
-Result<Settings> checked_settings(const Kind& kind, const SubscriptionSpec& spec) {
-  auto settings = Settings::read(kind.info, spec.sink_settings);
-  if (!settings || !kind.check) return settings;
-  if (Status checked = kind.check(*settings); !checked) return pass(checked);
-  return settings;
-}
-
-}  // namespace
-
-const std::vector<SinkInfo>& all_sinks() {
-  static const std::vector<SinkInfo> all = [] {
-    std::vector<SinkInfo> infos;
-    for (const Kind& kind : kinds()) infos.push_back(kind.info);
-    return infos;
-  }();
-  return all;
+void check(const SubscriptionSpec& spec, FieldErrors& errors) {
+  if (spec.sink == kCustom) return;
+  const SinkKind* const kind = find_kind(spec.sink);
+  if (kind == nullptr) return errors.add(no_such_sink(spec.sink));
+  kind->check(spec, errors);
 }
 
 Status check_settings(const SubscriptionSpec& spec) {
-  if (spec.sink == kCustom) return {};
-  const auto kind = find_kind(spec.sink);
-  if (!kind) return tl::unexpected(kind.error());
-  const auto settings = checked_settings(**kind, spec);
-  return settings ? Status() : Status(tl::unexpected(settings.error()));
+  FieldErrors errors;
+  check(spec, errors);
+  return errors.status();
 }
 
 Result<std::unique_ptr<Sink>> make_sink(const SubscriptionSpec& spec) {
@@ -84,11 +73,9 @@ Result<std::unique_ptr<Sink>> make_sink(const SubscriptionSpec& spec) {
                 "subscription \"" + spec.name + "\": its sink comes from the application",
                 "pass one with Relay::use() before start()");
   }
-  const auto kind = find_kind(spec.sink);
-  if (!kind) return tl::unexpected(kind.error());
-  const auto settings = checked_settings(**kind, spec);
-  if (!settings) return tl::unexpected(settings.error());
-  return (*kind)->make(*settings);
+  const SinkKind* const kind = find_kind(spec.sink);
+  if (kind == nullptr) return fail(no_such_sink(spec.sink));
+  return kind->make(spec);
 }
 
 }  // namespace outbox::sink

@@ -62,7 +62,7 @@ class Sources(Case):
 
     def test_a_variable_that_looks_like_a_slip_is_a_warning(self):
         result = self.succeeds("config", "check", "--store", "sqlite:x.db", env={"OUTBOX_RELAY_PAEG": "5"})
-        self.assertIn("OUTBOX_RELAY_PAEG is no setting (hint: did you mean OUTBOX_RELAY_PAGE?)", result.err)
+        self.assertIn("OUTBOX_RELAY_PAEG is not a setting (hint: did you mean OUTBOX_RELAY_PAGE?)", result.err)
 
 
 class Secrets(Case):
@@ -236,7 +236,7 @@ class Refusals(Case):
     def test_one_file_for_two_subscriptions(self):
         self.refused('[subscription.a]\nsink = "file"\nfile.path = "x.jsonl"\n'
                      '[subscription.b]\nsink = "file"\nfile.path = "./x.jsonl"\n',
-                     "subscription.b.file.path: is the file of subscription a", "bad.toml:6:13")
+                     "subscription.b.file.path: subscription a has the same value", "bad.toml:6:13")
 
     def test_all_mistakes_of_a_subscription(self):
         self.write("bad.toml", '[subscription.a]\nsink = "file"\ntopic = "{nope}"\nkey = "{nope}"\nevent_types = [""]\n'
@@ -326,9 +326,9 @@ class Check(Case):
                  "mkdir -p /"),
                 (FILE + 'file.path = "a-directory"\n', "subscription.a.file.path: is a directory", "bad.toml:5:13", "a file in it"),
                 (FILE + 'file.path = "~/x.jsonl"\n', "subscription.a.file.path: begins with ~", "bad.toml:5:13", "${env:HOME}"),
-                (KAFKA + 'topic = "a b"\n', "topic: is no name of a Kafka topic", "bad.toml:6:", "at most 249"),
-                (KAFKA + 'topic = "a b.{event_type}"\n', "topic: makes no name of a Kafka topic", "bad.toml:6:", "letters, digits"),
-                (KAFKA + 'topic = "{{x}}"\n', "topic: makes no name of a Kafka topic", "bad.toml:6:", "letters, digits"),
+                (KAFKA + 'topic = "a b"\n', "topic: is not a valid name of a Kafka topic", "bad.toml:6:", "at most 249"),
+                (KAFKA + 'topic = "a b.{event_type}"\n', "topic: does not make a valid name of a Kafka topic", "bad.toml:6:", "letters, digits"),
+                (KAFKA + 'topic = "{{x}}"\n', "topic: does not make a valid name of a Kafka topic", "bad.toml:6:", "letters, digits"),
                 (KAFKA + 'topic = "{event_typ}"\n', "topic", "bad.toml:6:", "event_type")):
             self.write("bad.toml", text)
             result = self.fails(CHECK_FAILED, "config", "check", "-c", "bad.toml", says=(what, place))

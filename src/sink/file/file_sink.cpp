@@ -1,7 +1,13 @@
 #include "sink/file/file_sink.hpp"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/error.hpp"
@@ -124,73 +130,97 @@ void FileSink::purge() {
   if (!written_.empty()) sync();
 }
 
-// ---- as the registry knows it
+// ---- settings
 
 namespace {
 
-Result<FileOptions> read_options(const Settings& settings) {
-  FileOptions options{.path = settings.text("path"), .mode = 0, .sync_after = {}};
-  const std::string& mode = settings.text("mode");
-  unsigned bits = 0;
-  const auto [end, wrong] = std::from_chars(mode.data(), mode.data() + mode.size(), bits, 8);
-  if (wrong != std::errc() || end != mode.data() + mode.size() || bits > 0777U ||
-      (bits & 0200U) == 0) {
-    return fail(Errc::invalid_argument,
-                "file.mode: \"" + mode + "\" is no mode that lets the relay write",
-                "write it like 0640");
+struct FileSettings {
+  std::string path;
+  std::string fsync{"batch"};
+  std::string mode{"0640"};
+};
+
+/// None: not an octal mode that lets the relay write.
+std::optional<mode_t> parse_mode(const std::string& text) {
+  mode_t mode = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, wrong] = std::from_chars(text.data(), end, mode, 8);
+  const bool good = wrong == std::errc() && stop == end && mode <= 0777U && (mode & 0200U) != 0;
+  return good ? std::optional(mode) : std::nullopt;
+}
+
+/// What `fsync` says of FileOptions::sync_after; false: nothing, it is wrong.
+bool parse_fsync(std::string_view text, std::optional<std::chrono::nanoseconds>& sync_after) {
+  sync_after = std::chrono::nanoseconds(0);
+  if (text == "batch") return true;
+  sync_after.reset();
+  if (text == "never") return true;
+  if (!text.starts_with(kInterval)) return false;
+  const auto interval = parse_duration(text.substr(kInterval.size()));
+  if (!interval || *interval > std::chrono::seconds(10)) return false;
+  sync_after = *interval;
+  return true;
+}
+
+void check_values(const FileSettings& settings, FieldErrors& errors) {
+  if (!parse_mode(settings.mode)) {
+    errors.add({"file.mode", quote(settings.mode) + " is not a mode that lets the relay write",
+                "write it like 0640"});
   }
-  options.mode = static_cast<mode_t>(bits);
-  const std::string& fsync = settings.text("fsync");
-  if (fsync == "batch") {
-    options.sync_after = std::chrono::nanoseconds(0);
-  } else if (fsync.starts_with(kInterval)) {
-    const auto interval = parse_duration(std::string_view(fsync).substr(kInterval.size()));
-    if (interval) options.sync_after = *interval;
+  std::optional<std::chrono::nanoseconds> sync_after;
+  if (!parse_fsync(settings.fsync, sync_after)) {
+    errors.add({"file.fsync", quote(settings.fsync) + " is not known",
+                "batch, interval:DURATION (at most 10s, like interval:100ms) or never"});
   }
-  const bool too_long =
-      options.sync_after.value_or(std::chrono::nanoseconds(0)) > std::chrono::seconds(10);
-  if ((!options.sync_after && fsync != "never") || too_long) {
-    return fail(Errc::invalid_argument, "file.fsync: \"" + fsync + "\" is not known",
-                "batch, interval:DURATION (at most 10s, like interval:100ms) or never");
+}
+
+void check_directory(const FileSettings& settings, FieldErrors& errors) {
+  const std::filesystem::path path(settings.path);
+  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
+  std::error_code error;
+  if (!std::filesystem::is_directory(directory, error)) {
+    return errors.add({"file.path", "there is no directory " + directory.string(),
+                       "mkdir -p " + directory.string()});
   }
-  return options;
+  if (std::filesystem::is_directory(path, error))
+    return errors.add({"file.path", "is a directory", "name a file in it"});
+  const std::filesystem::path& used = std::filesystem::exists(path, error) ? path : directory;
+  if (::faccessat(AT_FDCWD, used.c_str(), W_OK, AT_EACCESS) == 0) return;
+  errors.add({"file.path", used.string() + ": " + std::generic_category().message(errno),
+              "run the relay as a user who may write there"});
+}
+
+Result<std::unique_ptr<Sink>> make(FileSettings settings) {
+  FileOptions options{.path = std::move(settings.path)};
+  options.mode = parse_mode(settings.mode).value();
+  OUTBOX_CHECK(parse_fsync(settings.fsync, options.sync_after));
+  return std::make_unique<FileSink>(std::move(options));
 }
 
 }  // namespace
 
-Kind file_kind() {
-  return {
-      .info =
-          {.name = "file",
-           .help = "appends each event to a file as a line of JSON",
-           .settings =
-               {{.name = "path",
-                 .type = "path",
-                 .default_value = "",
-                 .required = true,
-                 .help = "the file; its directory must exist, and no other writer may use it"},
-                {.name = "fsync",
-                 .type = "string",
-                 .default_value = "batch",
-                 .required = false,
-                 .help =
-                     "when lines are made durable, and only then acked: batch, interval:100ms (waits so "
-                     "long to sync many batches at once), or never (acked at once; a power failure or "
-                     "a crash of the kernel loses what was not on the disk yet)"},
-                {.name = "mode",
-                 .type = "string",
-                 .default_value = "0640",
-                 .required = false,
-                 .help = "permissions of a file that the sink creates, in octal"}}},
-      .check = [](const Settings& settings) -> Status {
-        auto options = read_options(settings);
-        return options ? Status() : Status(tl::unexpected(options.error()));
-      },
-      .make = [](const Settings& settings) -> Result<std::unique_ptr<Sink>> {
-        auto options = read_options(settings);
-        if (!options) return pass(options);
-        return std::make_unique<FileSink>(std::move(*options));
-      }};
+SinkKind file_kind() {
+  return kind_of<FileSettings>(
+      {.name = "file",
+       .help = "appends each event to a file as a line of JSON",
+       .rows =
+           {{{.name = "path",
+              .type = SettingType::path,
+              .help = "The file. Its directory must exist; no other program may write to the file.",
+              .required = true,
+              .exclusive = true},
+             [](FileSettings& s) -> Slot { return &s.path; }},
+            {{.name = "fsync",
+              .help =
+                  "When lines are made durable; only then are they acked. batch: after each batch. interval:100ms: "
+                  "that much later, one sync for many batches. never: acked at once; a power failure or a crash of "
+                  "the kernel loses what was not on the disk yet."},
+             [](FileSettings& s) -> Slot { return &s.fsync; }},
+            {{.name = "mode", .help = "Permissions of a file that the sink creates, in octal."},
+             [](FileSettings& s) -> Slot { return &s.mode; }}},
+       .check = check_values,
+       .check_here = check_directory,
+       .make = make});
 }
 
 }  // namespace outbox::sink

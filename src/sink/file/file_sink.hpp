@@ -54,6 +54,6 @@ class FileSink final : public Sink {
   std::vector<Outcome> ready_;
 };
 
-[[nodiscard]] Kind file_kind();
+[[nodiscard]] SinkKind file_kind();
 
 }  // namespace outbox::sink

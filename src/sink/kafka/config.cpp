@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -12,7 +13,10 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/text.hpp"
+#include "sink/kafka/client.hpp"
+#include "sink/kafka/kafka_sink.hpp"
 
 namespace outbox::sink::kafka {
 namespace {
@@ -45,7 +49,41 @@ constexpr std::pair<const char*, const char*> kOurs[] = {
     {"log.connection.close", "false"},
 };
 
-constexpr std::int64_t kMostInFlight = 100000;
+std::vector<SettingRow<KafkaSettings>> rows() {
+  constexpr std::uint64_t kSecond = 1000;
+  constexpr std::uint64_t kHour = 3600 * kSecond;
+  return {
+      {{.name = "brokers",
+        .help = "Brokers to connect to first: host:port, several with commas.",
+        .required = true},
+       [](KafkaSettings& s) -> Slot { return &s.brokers; }},
+      {{.name = "delivery_deadline",
+        .type = SettingType::duration,
+        .help =
+            "After so long without a delivery the sink gives up what is in flight and starts again.",
+        .least = kSecond,
+        .most = kHour},
+       [](KafkaSettings& s) -> Slot { return &s.delivery_deadline; }},
+      {{.name = "linger",
+        .type = SettingType::duration,
+        .help =
+            "How long the client waits to fill a batch. 0 sends at once and costs more per event.",
+        .least = 0,
+        .most = kHour / 2},
+       [](KafkaSettings& s) -> Slot { return &s.linger; }},
+      {{.name = "max_in_flight",
+        .type = SettingType::count,
+        .help = "Events sent and not yet acked. More may help when the brokers are far away.",
+        .least = 1,
+        .most = 100'000},
+       [](KafkaSettings& s) -> Slot { return &s.max_in_flight; }},
+      {{.name = "insecure_tls",
+        .type = SettingType::boolean,
+        .help =
+            "Allows settings that disable the checks of the brokers' certificates; for experiments."},
+       [](KafkaSettings& s) -> Slot { return &s.insecure_tls; }},
+  };
+}
 
 /// A property whose value matters for the promises.
 struct Guard {
@@ -103,11 +141,13 @@ const std::vector<Guard>& guards() {
   return all;
 }
 
-tl::unexpected<Error> refused(std::string_view name, std::string_view value,
-                              std::string_view reason) {
-  return fail(Errc::invalid_argument,
-              fmt::format("kafka.{}: \"{}\" is refused: {}", name, value, reason),
-              "leave the setting out; the sink sets it as it must be");
+FieldError property_error(std::string_view property, std::string what, std::string hint = {}) {
+  return {fmt::format("kafka.{}", property), std::move(what), std::move(hint)};
+}
+
+FieldError refused(std::string_view name, std::string_view value, std::string_view reason) {
+  return property_error(name, fmt::format("\"{}\" is refused: {}", value, reason),
+                        "leave the setting out; the sink sets it as it must be");
 }
 
 /// These become words of a shell command, and the command runs in the relay.
@@ -117,29 +157,25 @@ bool is_plain_word(std::string_view value) {
          std::string_view::npos;
 }
 
-std::optional<Error> guard_against(std::string_view name, std::string_view value,
-                                   bool insecure_tls) {
+std::optional<FieldError> guard_against(std::string_view name, std::string_view value,
+                                        bool insecure_tls) {
   // librdkafka takes a topic's properties under a second name, too.
   constexpr std::string_view kTopicPrefix = "topic.";
   if (name.starts_with(kTopicPrefix) && name != "topic.blacklist" &&
       !name.starts_with("topic.metadata.")) {
-    return refused(name, value, "there is only one name for each property here").value();
+    return refused(name, value, "set the property by its name without topic.");
   }
   const bool kerberos = name == "sasl.kerberos.principal" || name == "sasl.kerberos.keytab" ||
                         name == "sasl.kerberos.service.name";
   if (kerberos && !is_plain_word(value)) {
-    return fail(Errc::invalid_argument,
-                fmt::format("kafka.{}: holds a character that is none of A-Z a-z 0-9 . _ / @ -",
-                            name),
-                "it becomes part of a shell command of the client")
-        .value();
+    return property_error(name, "has characters other than A-Z a-z 0-9 . _ / @ -",
+                          "it becomes part of a shell command of the client");
   }
   for (const Guard& guard : guards()) {
     if (guard.name != name || (guard.insecure_tls_lifts && insecure_tls)) continue;
     const auto& allowed = guard.allowed;
-    if (std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
-      return refused(name, value, guard.reason).value();
-    }
+    if (std::find(allowed.begin(), allowed.end(), value) == allowed.end())
+      return refused(name, value, guard.reason);
   }
   return std::nullopt;
 }
@@ -173,33 +209,101 @@ std::vector<std::string> known_properties() {
   return names;
 }
 
-tl::unexpected<Error> unknown_property(std::string_view name) {
+FieldError unknown_property(std::string_view name) {
   auto names = known_properties();
-  for (const SettingInfo& setting : info().settings) names.push_back(setting.name);
+  for (const auto& row : rows()) names.push_back(row.setting.name);
   const std::vector<std::string_view> known(names.begin(), names.end());
-  return fail(Errc::invalid_argument,
-              fmt::format("kafka.{}: no such setting, and librdkafka has no such property", name),
-              did_you_mean(name, known,
-                           "the properties are in librdkafka's CONFIGURATION.md; this is version " +
-                               std::string(rd_kafka_version_str())));
+  return property_error(
+      name, "no such setting, and librdkafka has no such property",
+      did_you_mean(
+          name, known,
+          fmt::format("librdkafka's CONFIGURATION.md lists the properties; this is version {}",
+                      rd_kafka_version_str())));
+}
+
+/// A template without its fields, whose values only an event has.
+std::string without_fields(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const bool field = text.starts_with('{') && !text.starts_with("{{");
+    if (!field) out += text.front();
+    const std::size_t end = field ? std::min(text.find('}'), text.size() - 1) + 1 : 1;
+    text.remove_prefix(end);
+  }
+  return out;
+}
+
+void check_topic(const std::string& topic, FieldErrors& errors) {
+  const bool is_template = topic.find_first_of("{}") != std::string::npos;
+  if (is_topic_name(is_template ? "x" + without_fields(topic) : topic)) return;
+  const char* const what = is_template ? "does not make a valid name of a Kafka topic"
+                                       : "is not a valid name of a Kafka topic";
+  errors.add({"topic", topic.empty() ? "is empty" : what,
+              "letters, digits, '.', '_' and '-', at most 249 of them"});
+}
+
+bool is_port(std::string_view text) {
+  std::uint16_t port = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, port);
+  return error == std::errc() && stop == end && port > 0;
+}
+
+/// HOST:PORT; the port may be missing, and a protocol may precede it (SSL://HOST).
+bool is_broker(std::string_view text) {
+  text = trimmed(text);
+  if (const auto scheme = text.find("://"); scheme != std::string_view::npos)
+    text.remove_prefix(scheme + 3);
+  const std::size_t bracket = text.find(']');  // [::1]:9092
+  const std::size_t colon = text.find(':', bracket == std::string_view::npos ? 0 : bracket);
+  const std::string_view host = text.substr(0, colon);
+  if (host.empty() || host.find_first_of(" /\t") != std::string_view::npos) return false;
+  return colon == std::string_view::npos || is_port(text.substr(colon + 1));
+}
+
+void check_use(const KafkaSettings& settings, const SubscriptionSpec& spec, FieldErrors& errors) {
+  check_topic(spec.topic, errors);
+  for (std::string_view left = settings.brokers; true; left.remove_prefix(left.find(',') + 1)) {
+    if (!is_broker(left.substr(0, left.find(',')))) {
+      errors.add(property_error("brokers", "has an entry that is not HOST:PORT",
+                                "such as kafka-1:9092,kafka-2:9092"));
+    }
+    if (left.find(',') == std::string_view::npos) return;
+  }
+}
+
+void check(const KafkaSettings& settings, FieldErrors& errors) {
+  if (2 * settings.linger > settings.delivery_deadline) {
+    errors.add(property_error("linger", "is longer than half of delivery_deadline",
+                              "nothing would be delivered in time"));
+  }
+  (void)make_conf(settings, errors);
+}
+
+Result<std::unique_ptr<Sink>> make(KafkaSettings settings) {
+  FieldErrors errors;
+  Conf conf = make_conf(settings, errors);
+  if (auto status = errors.status(); !status) return tl::unexpected(status.error());
+  if (sends_password_in_clear(*conf)) {
+    log::warn("kafka: the password crosses the network in clear",
+              {{"hint", "security.protocol = sasl_ssl"}});
+  }
+  return std::make_unique<KafkaSink>(std::move(conf), settings.delivery_deadline,
+                                     settings.max_in_flight);
 }
 
 }  // namespace
 
-Status set_property(rd_kafka_conf_t* conf, std::string_view name, const std::string& value) {
+std::optional<FieldError> set_property(rd_kafka_conf_t* conf, std::string_view name,
+                                       const std::string& value) {
   char why[256] = "";
   switch (rd_kafka_conf_set(conf, std::string(name).c_str(), value.c_str(), why, sizeof why)) {
-    case RD_KAFKA_CONF_OK: return {};
+    case RD_KAFKA_CONF_OK: return std::nullopt;
     case RD_KAFKA_CONF_UNKNOWN: return unknown_property(name);
     case RD_KAFKA_CONF_INVALID: break;
   }
-  // librdkafka's text may quote the value, which may be a secret.
-  const bool secret = name.find("password") != std::string_view::npos ||
-                      name.find("secret") != std::string_view::npos ||
-                      name.find("pem") != std::string_view::npos ||
-                      name.find("jaas") != std::string_view::npos;
-  return fail(Errc::invalid_argument,
-              fmt::format("kafka.{}: {}", name, secret ? "is not a value it can have" : why));
+  // librdkafka's text may quote the value.
+  return property_error(name, is_secret(name) ? "does not take this value" : why);
 }
 
 std::size_t configured_batch_bytes(const rd_kafka_conf_t& conf) {
@@ -219,73 +323,49 @@ bool sends_password_in_clear(const rd_kafka_conf_t& conf) {
   return is("security.protocol", "sasl_plaintext") && is("sasl.mechanisms", "PLAIN");
 }
 
-SinkInfo info() {
-  return {
-      .name = "kafka",
-      .help = "produces to Apache Kafka with librdkafka; order per key without a gap",
-      .settings =
-          {{.name = "brokers",
-            .type = "string",
-            .default_value = "",
-            .required = true,
-            .help = "brokers to begin with: host:port, several with commas"},
-           {.name = "delivery_deadline",
-            .type = "duration",
-            .default_value = "10s",
-            .required = false,
-            .help =
-                "without any delivery for so long the sink gives up what is in flight and starts anew"},
-           {.name = "linger",
-            .type = "duration",
-            .default_value = "1ms",
-            .required = false,
-            .help =
-                "how long the client waits to fill a batch; 0 sends at once and costs more per event"},
-           {.name = "max_in_flight",
-            .type = "integer",
-            .default_value = "5000",
-            .required = false,
-            .help =
-                "events with the client and not yet acked, at most; more may help when the brokers are far away"},
-           {.name = "insecure_tls",
-            .type = "boolean",
-            .default_value = "false",
-            .required = false,
-            .help =
-                "allow to switch off the checks of the brokers' certificates; for trying things out"}},
-      .free_form = true};
+bool names_file(std::string_view property, std::string_view value) {
+  return property.ends_with(".location") && value != "probe";
 }
 
-Result<Conf> make_conf(const Settings& settings) {
-  if (settings.duration("delivery_deadline") < std::chrono::seconds(1)) {
-    return fail(Errc::invalid_argument, "kafka.delivery_deadline: is shorter than 1 s");
+bool is_secret(std::string_view property) {
+  if (property.ends_with(".location")) return false;
+  for (const std::string_view word : {"password", "secret", "pem", "jaas", "oauthbearer.config"}) {
+    if (property.find(word) != std::string_view::npos) return true;
   }
-  if (settings.integer("max_in_flight") < 1 || settings.integer("max_in_flight") > kMostInFlight) {
-    return fail(Errc::invalid_argument,
-                fmt::format("kafka.max_in_flight: is not between 1 and {}", kMostInFlight));
-  }
-  if (settings.duration("delivery_deadline") > std::chrono::hours(1)) {
-    return fail(Errc::invalid_argument, "kafka.delivery_deadline: is longer than 1 h");
-  }
-  if (2 * settings.duration("linger") > settings.duration("delivery_deadline")) {
-    return fail(Errc::invalid_argument, "kafka.linger: is longer than half of delivery_deadline",
-                "nothing would ever be delivered in time");
-  }
+  return false;
+}
+
+Conf make_conf(const KafkaSettings& settings, FieldErrors& errors) {
   Conf conf(rd_kafka_conf_new());
-  for (const auto& [name, value] : kOurs) {
-    if (Status done = set_property(conf.get(), name, value); !done) return pass(done);
-  }
-  const auto linger_ms = static_cast<double>(settings.duration("linger").count()) / 1000.0;
-  if (Status done = set_property(conf.get(), "linger.ms", fmt::format("{:.3f}", linger_ms)); !done)
-    return pass(done);
-  if (Status done = set_property(conf.get(), "bootstrap.servers", settings.text("brokers")); !done)
-    return pass(done);
-  for (const auto& [name, value] : settings.others()) {
-    if (auto error = guard_against(name, value, settings.boolean("insecure_tls")))
-      return fail(std::move(*error));
-    if (Status done = set_property(conf.get(), name, value); !done) return pass(done);
+  const auto set = [&](std::string_view name, const std::string& value) {
+    auto wrong = set_property(conf.get(), name, value);
+    if (wrong) errors.add(std::move(*wrong));
+  };
+  for (const auto& [name, value] : kOurs) set(name, value);
+  set("linger.ms", fmt::format("{:.3f}", static_cast<double>(settings.linger.count()) / 1000.0));
+  if (!settings.brokers.empty()) set("bootstrap.servers", settings.brokers);
+  for (const auto& [name, value] : settings.properties) {
+    auto wrong = guard_against(name, value, settings.insecure_tls);
+    wrong ? errors.add(std::move(*wrong)) : set(name, value);
   }
   return conf;
+}
+
+SinkKind kind() {
+  return kind_of<KafkaSettings>(
+      {.name = "kafka",
+       .help = "produces to Apache Kafka with librdkafka, in order per key and without gaps",
+       .rows = rows(),
+       .passed_on =
+           PassedOn{
+               .help =
+                   "Other keys are properties of librdkafka; see [docs/sinks/kafka.md](../sinks/kafka.md).",
+               .names_file = names_file,
+               .is_secret = is_secret},
+       .others = [](KafkaSettings& s) -> Texts& { return s.properties; },
+       .check = check,
+       .check_use = check_use,
+       .make = make});
 }
 
 }  // namespace outbox::sink::kafka

@@ -1,16 +1,16 @@
-// From the settings of a Kafka sink to a librdkafka configuration. What would lose or reorder events is refused here.
+// The settings of a Kafka sink, and the librdkafka configuration made from them. What would lose or reorder events is refused here.
 #pragma once
 
 #include <librdkafka/rdkafka.h>
 
 #include <chrono>
 #include <memory>
-#include <outbox/error.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "sink/registry.hpp"
-#include "sink/settings.hpp"
+#include "base/field_error.hpp"
+#include "sink/kind.hpp"
 
 namespace outbox::sink::kafka {
 
@@ -19,19 +19,32 @@ struct ConfDelete {
 };
 using Conf = std::unique_ptr<rd_kafka_conf_t, ConfDelete>;
 
-/// The sink's own settings, for the registry and docs/reference.
-[[nodiscard]] SinkInfo info();
+struct KafkaSettings {
+  std::string brokers;
+  std::chrono::microseconds delivery_deadline{std::chrono::seconds(10)};
+  std::chrono::microseconds linger{std::chrono::milliseconds(1)};
+  std::size_t max_in_flight{5000};
+  bool insecure_tls{false};
+  Texts properties{};  ///< Of librdkafka.
+};
 
-/// Refuses a property or a value that librdkafka does not know.
-[[nodiscard]] Status set_property(rd_kafka_conf_t* conf, std::string_view name,
-                                  const std::string& value);
+/// What is wrong with the property or its value, as far as librdkafka knows it.
+[[nodiscard]] std::optional<FieldError> set_property(rd_kafka_conf_t* conf, std::string_view name,
+                                                     const std::string& value);
+
+/// Opens nothing; files named by ssl.* are first read when the sink is opened.
+[[nodiscard]] Conf make_conf(const KafkaSettings& settings, FieldErrors& errors);
 
 /// The network sees the password as it is: SASL PLAIN without TLS.
 [[nodiscard]] bool sends_password_in_clear(const rd_kafka_conf_t& conf);
 /// The property batch.size.
 [[nodiscard]] std::size_t configured_batch_bytes(const rd_kafka_conf_t& conf);
 
-/// Opens nothing; files named by ssl.* are first read when the sink is opened.
-[[nodiscard]] Result<Conf> make_conf(const Settings& settings);
+/// Whether the property's value is the path of a file.
+[[nodiscard]] bool names_file(std::string_view property, std::string_view value);
+/// Whether the property's value may be a secret.
+[[nodiscard]] bool is_secret(std::string_view property);
+
+[[nodiscard]] SinkKind kind();
 
 }  // namespace outbox::sink::kafka

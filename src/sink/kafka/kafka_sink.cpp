@@ -60,9 +60,8 @@ Status KafkaSink::open() {
   if (state_ == State::open) return {};
   give_up_the_rest();
   retired_.reset();
-  const auto conf = conf_for_now();
-  if (!conf) return tl::unexpected(conf.error());
-  auto made = Client::create(**conf, *this, [this] { wake(); });
+  const Conf conf = conf_for_now();
+  auto made = Client::create(*conf, *this, [this] { wake(); });
   if (!made) return tl::unexpected(std::move(made.error()));
   const auto limit = std::min<std::chrono::nanoseconds>(deadline_, kLongestReach);
   if (Status reached = (*made)->reach(std::chrono::duration_cast<std::chrono::milliseconds>(limit));
@@ -79,21 +78,17 @@ Status KafkaSink::open() {
 
 /// The broker counts the bytes of a batch, not of a message. So after a batch was refused the next ones are smaller: if no
 /// message in it turns out to be at fault, the topic takes no batches of that size.
-Result<Conf> KafkaSink::conf_for_now() {
+Conf KafkaSink::conf_for_now() {
   Conf conf(rd_kafka_conf_dup(conf_.get()));
   if (const std::size_t refused = suspects_.take_bytes(); refused > 0) {
     if (batch_bytes_ == 0) batch_bytes_ = configured_batch_bytes(*conf_);
     batch_bytes_ = std::max(std::min(batch_bytes_, refused) / 2, kLeastBatchBytes);
     log::info("kafka refused a batch, the next ones are smaller", {{"bytes", batch_bytes_}});
   }
-  if (batch_bytes_ > 0) {
-    if (Status done = set_property(conf.get(), "batch.size", std::to_string(batch_bytes_)); !done)
-      return pass(done);
-  }
-  if (suspects_.any()) {
-    // One at a time: there is nothing to wait for.
-    if (Status done = set_property(conf.get(), "linger.ms", "0"); !done) return pass(done);
-  }
+  if (batch_bytes_ > 0)
+    OUTBOX_CHECK(!set_property(conf.get(), "batch.size", std::to_string(batch_bytes_)));
+  // One at a time: there is nothing to wait for.
+  if (suspects_.any()) OUTBOX_CHECK(!set_property(conf.get(), "linger.ms", "0"));
   return conf;
 }
 
@@ -342,30 +337,3 @@ void KafkaSink::give_up_the_rest() {
 }
 
 }  // namespace outbox::sink::kafka
-
-namespace outbox::sink {
-namespace {
-
-Result<std::unique_ptr<Sink>> make_kafka(const Settings& settings) {
-  auto conf = kafka::make_conf(settings);
-  if (!conf) return tl::unexpected(std::move(conf.error()));
-  if (kafka::sends_password_in_clear(**conf)) {
-    log::warn("kafka: the password crosses the network in clear",
-              {{"hint", "security.protocol = sasl_ssl"}});
-  }
-  return std::make_unique<kafka::KafkaSink>(
-      std::move(*conf), settings.duration("delivery_deadline"),
-      static_cast<std::size_t>(settings.integer("max_in_flight")));
-}
-
-Status check_kafka(const Settings& settings) {
-  auto conf = kafka::make_conf(settings);
-  if (!conf) return tl::unexpected(std::move(conf.error()));
-  return {};
-}
-
-}  // namespace
-
-Kind kafka_kind() { return {.info = kafka::info(), .check = check_kafka, .make = make_kafka}; }
-
-}  // namespace outbox::sink

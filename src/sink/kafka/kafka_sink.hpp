@@ -12,7 +12,6 @@
 #include "sink/kafka/first_batches.hpp"
 #include "sink/kafka/in_flight.hpp"
 #include "sink/kafka/suspects.hpp"
-#include "sink/kind.hpp"
 
 namespace outbox::sink::kafka {
 
@@ -36,7 +35,7 @@ class KafkaSink final : public Sink, private Client::Reports {
     purging,  ///< Everything was given up; the reports are about to come.
   };
 
-  [[nodiscard]] Result<Conf> conf_for_now();
+  [[nodiscard]] Conf conf_for_now();
   void delivered(std::size_t slot) override;
   void failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt,
               std::string_view topic) override;
@@ -76,7 +75,3 @@ class KafkaSink final : public Sink, private Client::Reports {
 };
 
 }  // namespace outbox::sink::kafka
-
-namespace outbox::sink {
-[[nodiscard]] Kind kafka_kind();
-}

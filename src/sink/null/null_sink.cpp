@@ -17,12 +17,12 @@ void NullSink::receive(std::vector<Outcome>& outcomes) {
   taken_.clear();
 }
 
-Kind null_kind() {
-  return {.info = {.name = "null", .help = "acks everything and keeps nothing", .settings = {}},
-          .check = {},
-          .make = [](const Settings&) -> Result<std::unique_ptr<Sink>> {
-            return std::make_unique<NullSink>();
-          }};
+SinkKind null_kind() {
+  return kind_of<NoSettings>({.name = "null",
+                              .help = "acks everything and keeps nothing",
+                              .make = [](NoSettings) -> Result<std::unique_ptr<Sink>> {
+                                return std::make_unique<NullSink>();
+                              }});
 }
 
 }  // namespace outbox::sink

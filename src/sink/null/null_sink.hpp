@@ -23,6 +23,6 @@ class NullSink final : public Sink {
   std::vector<Token> taken_;
 };
 
-[[nodiscard]] Kind null_kind();
+[[nodiscard]] SinkKind null_kind();
 
 }  // namespace outbox::sink

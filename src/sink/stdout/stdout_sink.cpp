@@ -166,12 +166,12 @@ void StdoutSink::purge() {
                  .origin = {}});
 }
 
-Kind stdout_kind() {
-  return {.info = {.name = "stdout", .help = "prints each event as a line of JSON", .settings = {}},
-          .check = {},
-          .make = [](const Settings&) -> Result<std::unique_ptr<Sink>> {
-            return std::make_unique<StdoutSink>();
-          }};
+SinkKind stdout_kind() {
+  return kind_of<NoSettings>({.name = "stdout",
+                              .help = "prints each event as a line of JSON",
+                              .make = [](NoSettings) -> Result<std::unique_ptr<Sink>> {
+                                return std::make_unique<StdoutSink>();
+                              }});
 }
 
 }  // namespace outbox::sink

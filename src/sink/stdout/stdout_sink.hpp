@@ -50,6 +50,6 @@ class StdoutSink final : public Sink {
   std::vector<Outcome> ready_;
 };
 
-[[nodiscard]] Kind stdout_kind();
+[[nodiscard]] SinkKind stdout_kind();
 
 }  // namespace outbox::sink

@@ -62,7 +62,7 @@ TEST(KafkaSettings, words_of_the_shell_command_are_plain) {
 
 TEST(KafkaSettings, times_must_leave_time_to_deliver) {
   EXPECT_NE(complaint_about("linger", "6s").find("half of delivery_deadline"), std::string::npos);
-  EXPECT_NE(complaint_about("delivery_deadline", "1000000h").find("longer than"),
+  EXPECT_NE(complaint_about("delivery_deadline", "1000000h").find("from 1s to 1h"),
             std::string::npos);
 }
 
@@ -105,8 +105,8 @@ TEST(KafkaSettings, certificates_can_be_ignored_on_purpose_only) {
 TEST(KafkaSettings, a_password_is_in_clear_with_plain_and_without_tls) {
   const auto in_clear = [](const char* protocol, const char* mechanism) {
     const Conf conf(rd_kafka_conf_new());
-    EXPECT_TRUE(set_property(conf.get(), "security.protocol", protocol));
-    EXPECT_TRUE(set_property(conf.get(), "sasl.mechanism", mechanism));
+    EXPECT_FALSE(set_property(conf.get(), "security.protocol", protocol));
+    EXPECT_FALSE(set_property(conf.get(), "sasl.mechanism", mechanism));
     return sends_password_in_clear(*conf);
   };
   EXPECT_TRUE(in_clear("sasl_plaintext", "PLAIN"));
@@ -127,9 +127,8 @@ TEST(KafkaSettings, a_wrong_value_says_what_is_wrong_and_no_secret) {
   EXPECT_NE(complaint_about("compression.type", "rar").find("kafka.compression.type"),
             std::string::npos);
   EXPECT_NE(complaint_about("delivery_deadline", "10").find("duration"), std::string::npos);
-  EXPECT_NE(complaint_about("delivery_deadline", "10ms").find("shorter than 1 s"),
-            std::string::npos);
-  EXPECT_NE(complaint_about("max_in_flight", "0").find("between 1 and"), std::string::npos);
+  EXPECT_NE(complaint_about("delivery_deadline", "10ms").find("from 1s to 1h"), std::string::npos);
+  EXPECT_NE(complaint_about("max_in_flight", "0").find("from 1 to 100000"), std::string::npos);
   EXPECT_EQ(complaint_about("ssl.key.pem", "hunter2").find("hunter2"), std::string::npos);
 }
 

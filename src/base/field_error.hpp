@@ -1,0 +1,56 @@
+// What is wrong with the fields of something that a person wrote. A check finds all of it, not only the first.
+#pragma once
+
+#include <algorithm>
+#include <outbox/error.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace outbox {
+
+struct FieldError {
+  std::string field;  ///< "topic", "kafka.brokers"
+  std::string what;   ///< "is empty"
+  std::string hint{};
+
+  [[nodiscard]] Error error() const {
+    return fail(Errc::invalid_argument, field + ": " + what, hint).value();
+  }
+};
+
+class FieldErrors {
+ public:
+  /// The first error of a field is kept: later ones are often its consequences.
+  void add(FieldError one) {
+    if (!of(one.field)) all_.push_back(std::move(one));
+  }
+  /// Of a check of one field.
+  void add(std::string field, const Error& error) {
+    add({std::move(field), error.message, error.hint});
+  }
+  /// Of a check whose message begins with the field.
+  void add(const Error& error) {
+    const std::size_t end = error.message.find(": ");
+    add({error.message.substr(0, end), error.message.substr(end + 2), error.hint});
+  }
+  /// Whether the field has one.
+  [[nodiscard]] bool of(const std::string& field) const {
+    return std::any_of(all_.begin(), all_.end(),
+                       [&](const auto& one) { return one.field == field; });
+  }
+  [[nodiscard]] bool empty() const { return all_.empty(); }
+  [[nodiscard]] auto begin() const { return all_.begin(); }
+  [[nodiscard]] auto end() const { return all_.end(); }
+  /// The first one, for callers that report one error.
+  [[nodiscard]] Status status() const {
+    return all_.empty() ? Status() : Status(tl::unexpected(all_.front().error()));
+  }
+
+ private:
+  std::vector<FieldError> all_;
+};
+
+}  // namespace outbox

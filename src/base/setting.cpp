@@ -1,0 +1,268 @@
+#include "base/setting.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "base/units.hpp"
+
+namespace outbox {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kShownBytes = 40;
+
+std::string in_unit(const Setting& setting, std::uint64_t value) {
+  switch (setting.type) {
+    case SettingType::size: return format_size(value);
+    case SettingType::duration:
+      return format_duration(milliseconds(static_cast<std::int64_t>(value)));
+    default: return std::to_string(value);
+  }
+}
+
+std::string quoted_start(std::string_view text) {
+  return quote(text.size() > kShownBytes ? std::string(text.substr(0, kShownBytes)) + "..."
+                                         : std::string(text));
+}
+
+bool in_range(const Setting& setting, std::uint64_t value) {
+  return setting.most == 0 || (value >= setting.least && value <= setting.most);
+}
+
+/// How to write a value where the wrong one was written.
+std::string written(const Setting& setting, const std::string& writing, const std::string& value) {
+  return (writing.empty() ? std::string(setting.key()) + " = " : writing) + value;
+}
+
+/// Parses a text into the slot that it visits.
+struct Assigner {
+  const Setting& setting;
+  const std::string& text;
+  const std::string& writing;
+
+  Status operator()(std::string* slot) const {
+    if (setting.type == SettingType::choice && !is_choice()) {
+      const auto near = nearest(text, setting.choices);  // quoted, as it is to be written
+      return wrong(near ? "did you mean " + quote(*near) + "?"
+                        : "choose one of " + setting.range());
+    }
+    if (setting.type == SettingType::path && text.starts_with('~')) {
+      return fail(Errc::invalid_argument, "begins with ~, which only a shell replaces",
+                  "write the directory out, or ${env:HOME} in its place");
+    }
+    if (setting.required && text.empty())
+      return fail(Errc::invalid_argument, "is empty", setting.help);
+    *slot = text;
+    return {};
+  }
+
+  Status operator()(bool* slot) const {
+    if (text != "true" && text != "false")
+      return wrong("write " + written(setting, writing, "true or false"));
+    *slot = text == "true";
+    return {};
+  }
+
+  Status operator()(std::size_t* slot) const {
+    return setting.type == SettingType::size ? size(*slot) : count(*slot);
+  }
+
+  Status operator()(milliseconds* slot) const {
+    auto value = duration();
+    if (!value) return pass(value);
+    *slot = std::chrono::duration_cast<milliseconds>(*value);
+    if (*slot != *value) return wrong("the shortest unit is ms");
+    return {};
+  }
+  Status operator()(microseconds* slot) const {
+    auto value = duration();
+    if (!value) return pass(value);
+    *slot = *value;
+    return {};
+  }
+
+  Status operator()(std::vector<std::string>* slot) const {
+    slot->clear();
+    for (std::size_t from = 0; from <= text.size() && !text.empty();) {
+      const std::size_t comma = std::min(text.find(',', from), text.size());
+      slot->push_back(text.substr(from, comma - from));
+      from = comma + 1;
+    }
+    return {};
+  }
+
+  Status operator()(std::map<std::string, std::string>* /*slot*/) const {
+    return misfit(setting, "text", "set it in the configuration file");
+  }
+
+ private:
+  [[nodiscard]] tl::unexpected<Error> wrong(std::string hint) const {
+    return misfit(setting, setting.secret ? "something else" : quoted_start(text), std::move(hint));
+  }
+  [[nodiscard]] tl::unexpected<Error> out_of_range() const {
+    return wrong("choose a value from " + setting.range());
+  }
+  [[nodiscard]] bool is_choice() const {
+    const auto& all = setting.choices;
+    return std::find(all.begin(), all.end(), text) != all.end();
+  }
+
+  Status count(std::size_t& slot) const {
+    std::size_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc() || stop != end)
+      return wrong("write " + written(setting, writing, std::to_string(slot)));
+    if (!in_range(setting, value))
+      return misfit(setting, text, "choose a value from " + setting.range());
+    slot = value;
+    return {};
+  }
+
+  Status size(std::size_t& slot) const {
+    const auto value = parse_size(text);
+    if (!value) return wrong(value.error().hint);
+    if (!in_range(setting, *value)) return out_of_range();
+    slot = *value;
+    return {};
+  }
+
+  [[nodiscard]] Result<microseconds> duration() const {
+    const auto value = parse_duration(text);
+    const bool number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+    if (!value) return wrong(number ? needs_unit(setting, text, writing) : value.error().hint);
+    if (!in_range(setting, static_cast<std::uint64_t>(value->count()) / 1000))
+      return out_of_range();
+    return *value;
+  }
+};
+
+struct ToJson {
+  const Setting& setting;
+
+  Json operator()(const std::size_t* value) const {
+    return setting.type == SettingType::size ? Json(format_size(*value)) : Json(*value);
+  }
+  Json operator()(const milliseconds* value) const { return format_duration(*value); }
+  Json operator()(const microseconds* value) const { return format_duration(*value); }
+  template <class Value>
+  Json operator()(const Value* value) const {
+    return *value;
+  }
+};
+
+}  // namespace
+
+std::string_view to_string(SettingType type) {
+  switch (type) {
+    case SettingType::text: return "string";
+    case SettingType::url: return "URL";
+    case SettingType::path: return "path";
+    case SettingType::choice: return "choice";
+    case SettingType::boolean: return "boolean";
+    case SettingType::count: return "integer";
+    case SettingType::size: return "size";
+    case SettingType::duration: return "duration";
+    case SettingType::list: return "array of strings";
+    case SettingType::table: return "table of strings";
+  }
+  return "";
+}
+
+std::string_view Setting::section() const {
+  return std::string_view(name).substr(0, name.find('.'));
+}
+
+std::string_view Setting::key() const { return std::string_view(name).substr(name.find('.') + 1); }
+
+std::string Setting::range() const {
+  if (type == SettingType::boolean) return "true | false";
+  std::string text;
+  for (const std::string_view choice : choices)
+    text.append(text.empty() ? "" : " | ").append(choice);
+  if (most != 0) text = in_unit(*this, least) + " to " + in_unit(*this, most);
+  return text;
+}
+
+std::string Setting::expectation() const {
+  const std::string limits = most == 0 ? "" : " from " + range();
+  switch (type) {
+    case SettingType::text: return "a string";
+    case SettingType::url: return "a URL";
+    case SettingType::path: return "a path";
+    case SettingType::choice: return "one of " + range();
+    case SettingType::boolean: return "true or false";
+    case SettingType::count: return "an integer" + limits;
+    case SettingType::size: return "a size such as \"16MiB\"" + limits;
+    case SettingType::duration: return "a duration such as \"15s\"" + limits;
+    case SettingType::list: return "an array of strings";
+    case SettingType::table: return "a table of strings";
+  }
+  return "";
+}
+
+Status assign(const Setting& setting, Slot slot, const std::string& text,
+              const std::string& writing) {
+  return std::visit(Assigner{setting, text, writing}, slot);
+}
+
+tl::unexpected<Error> misfit(const Setting& setting, const std::string& found, std::string hint) {
+  return fail(Errc::invalid_argument, "expected " + setting.expectation() + ", found " + found,
+              std::move(hint));
+}
+
+std::string needs_unit(const Setting& setting, const std::string& number,
+                       const std::string& writing) {
+  std::string fitting;
+  for (const char* const unit : {"s", "ms", "min", "h"}) {
+    const auto value = parse_duration(number + unit);
+    if (!value || !in_range(setting, static_cast<std::uint64_t>(value->count()) / 1000)) continue;
+    const std::string text = writing.empty() ? quote(number + unit) : number + unit;
+    fitting += fitting.empty() ? written(setting, writing, text) : " or " + text;
+  }
+  return "a duration needs a unit: " + (fitting.empty() ? "ms, s, min, h or d" : fitting);
+}
+
+Json to_json(const Setting& setting, Slot slot) { return std::visit(ToJson{setting}, slot); }
+
+std::string toml_text(const Json& value) {
+  if (value.is_string()) return quote(value.get_ref<const std::string&>());
+  if (!value.is_structured()) return value.dump();
+  std::string text;
+  for (const auto& [key, item] : value.items()) {
+    text += text.empty() ? "" : ", ";
+    if (value.is_object()) text += quote(key) + " = ";
+    text += toml_text(item);
+  }
+  return value.is_object() ? "{" + text + "}" : "[" + text + "]";
+}
+
+std::string toml_text(const Setting& setting, Slot slot) {
+  return toml_text(to_json(setting, slot));
+}
+
+std::string quote(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20U || byte == 0x7fU) {
+      append_hex(out.append("\\u00"), c, kUpperHexDigits);
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+}  // namespace outbox
