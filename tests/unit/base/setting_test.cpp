@@ -65,7 +65,7 @@ TEST(Setting, says_what_was_expected_and_found) {
       "expected a size such as \"16MiB\" from 1KiB to 1GiB, found \"1B\" (hint: choose a value from 1KiB to 1GiB)");
   EXPECT_EQ(wrong<std::string>(kLevel, "inof"),
             "expected one of debug | info | warn, found \"inof\" (hint: did you mean \"info\"?)");
-  EXPECT_EQ(wrong<milliseconds>(kLease, "1ms").substr(0, 71),
+  EXPECT_EQ(wrong<milliseconds>(kLease, "1ms").substr(0, 70),
             "expected a duration such as \"15s\" from 1s to 10min, found \"1ms\" (hint:");
   EXPECT_NE(wrong<milliseconds>(kLease, "1500001us").find("the shortest unit is ms"),
             std::string::npos);
