@@ -1,17 +1,15 @@
 #include "event/id.hpp"
 
 #include <pthread.h>
-#include <sys/random.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
-#include <chrono>
 #include <ctime>
+#include <functional>
 #include <random>
 
 #include "base/error.hpp"
-#include "base/hash.hpp"
 #include "base/text.hpp"
 
 namespace outbox {
@@ -38,45 +36,14 @@ std::int64_t now_ms() {
   return static_cast<std::int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
 }
 
-/// xoshiro256** (Blackman, Vigna 2018), seeded by the kernel: 256 bits of state, so that the 74 random bits of ids of
-/// different threads and machines are independent.
-class Random {
- public:
-  void seed() {
-    std::size_t have = 0;
-    auto* bytes = reinterpret_cast<unsigned char*>(state_.data());
-    while (have < sizeof(state_)) {
-      const ssize_t got = ::getrandom(bytes + have, sizeof(state_) - have, 0);
-      if (got > 0) have += static_cast<std::size_t>(got);
-      // A kernel without getrandom (or a sandbox that forbids it): the C++ library knows another way, or throws.
-      if (got < 0 && errno != EINTR) return seed_from_device();
-    }
-  }
-
-  std::uint64_t next() {
-    const std::uint64_t result = rotate(state_[1] * 5, 7) * 9;
-    const std::uint64_t shifted = state_[1] << 17U;
-    state_[2] ^= state_[0];
-    state_[3] ^= state_[1];
-    state_[1] ^= state_[2];
-    state_[0] ^= state_[3];
-    state_[2] ^= shifted;
-    state_[3] = rotate(state_[3], 45);
-    return result;
-  }
-
- private:
-  static std::uint64_t rotate(std::uint64_t x, unsigned by) {
-    return (x << by) | (x >> (64U - by));
-  }
-
-  void seed_from_device() {
-    std::random_device device;
-    for (auto& word : state_) word = splitmix64((std::uint64_t{device()} << 32U) | device());
-  }
-
-  std::array<std::uint64_t, 4> state_{};
-};
+/// Seeded with 256 bits, so that the 74 random bits of ids of different threads and machines are independent.
+std::mt19937_64 seeded() {
+  std::random_device device;
+  std::array<std::uint32_t, 8> words{};
+  std::generate(words.begin(), words.end(), std::ref(device));
+  std::seed_seq seed(words.begin(), words.end());
+  return std::mt19937_64(seed);
+}
 
 /// The ids of one thread. RFC 9562, 6.2, method 2: within one millisecond the random bits are a counter that grows by
 /// random steps, so ids grow and stay hard to guess.
@@ -94,7 +61,7 @@ class Generator {
 
   void restart(std::uint32_t forks) {
     watch_forks();
-    random_.seed();
+    random_ = seeded();
     seeded_ = true;
     forks_ = forks;
     ms_ = 0;
@@ -102,7 +69,7 @@ class Generator {
 
   void advance(std::int64_t now) {
     if (now > ms_ || ms_ - now > kLargestStepBackMs) return begin(now);
-    low_ += 1 + (random_.next() >> 24U);
+    low_ += 1 + (random_() >> 24U);
     if (low_ <= kLowMask) return;
     low_ &= kLowMask;
     if (++high_ > 0xfffU) begin(ms_ + 1);
@@ -111,8 +78,8 @@ class Generator {
   /// The top bit of the counter starts at zero: room for more ids than a millisecond can hold.
   void begin(std::int64_t ms) {
     ms_ = ms;
-    high_ = static_cast<std::uint32_t>(random_.next() >> 53U);
-    low_ = random_.next() & kLowMask;
+    high_ = static_cast<std::uint32_t>(random_() >> 53U);
+    low_ = random_() & kLowMask;
   }
 
   [[nodiscard]] EventId pack() const {
@@ -126,7 +93,7 @@ class Generator {
     return id;
   }
 
-  Random random_;
+  std::mt19937_64 random_;
   std::int64_t ms_{0};
   std::uint64_t low_{0};
   std::uint32_t high_{0};

@@ -1,5 +1,6 @@
 // A strict reader of JSON text that keeps places instead of building values: whether a text is JSON (RFC 8259), where its
-// first fault is, and which bytes are the members of an object. Needs no stack per level of nesting, so hostile input
+// first fault is, and which bytes are the members of an object. Our own because payloads are delivered byte for byte, and a
+// parser that builds values forgets how they were written. Needs no stack per level of nesting, so hostile input
 // cannot overflow it. Stricter than the grammar in one point, like PostgreSQL and most parsers: \u escapes must pair up.
 // Pure.
 #pragma once

@@ -1,50 +1,23 @@
 #include "event/time_text.hpp"
 
 #include <algorithm>
-#include <array>
+#include <chrono>
+
+#include "base/text.hpp"
 
 namespace outbox::event {
 namespace {
 
-constexpr std::int64_t kUsPerDay = 86'400'000'000;
-constexpr std::int64_t kFirstDay = -719'528;  // 0000-01-01
-constexpr std::int64_t kFirstDayOfYear1 = -719'162;
-constexpr std::int64_t kLastDay = 2'932'896;  // 9999-12-31
+using std::chrono::days;
+using std::chrono::microseconds;
+using std::chrono::sys_days;
+using std::chrono::year;
+using std::chrono::year_month_day;
+using Time = std::chrono::sys_time<microseconds>;
 
-struct Date {
-  unsigned year;
-  unsigned month;
-  unsigned day;
-};
-
-/// Days of the proleptic Gregorian calendar; a year begins in March so that the leap day is its last (Howard Hinnant,
-/// chrono-Compatible Low-Level Date Algorithms).
-Date date_of(std::int64_t days_since_1970) noexcept {
-  const std::int64_t days = days_since_1970 + 719'468;
-  const std::int64_t era = (days >= 0 ? days : days - 146'096) / 146'097;
-  const auto day_of_era = static_cast<unsigned>(days - era * 146'097);
-  const unsigned year_of_era =
-      (day_of_era - day_of_era / 1460 + day_of_era / 36'524 - day_of_era / 146'096) / 365;
-  const unsigned day_of_year =
-      day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-  const unsigned shifted_month = (5 * day_of_year + 2) / 153;
-  const unsigned month = shifted_month < 10 ? shifted_month + 3 : shifted_month - 9;
-  const std::int64_t year =
-      static_cast<std::int64_t>(year_of_era) + era * 400 + (month <= 2 ? 1 : 0);
-  return {.year = static_cast<unsigned>(year),
-          .month = month,
-          .day = day_of_year - (153 * shifted_month + 2) / 5 + 1};
-}
-
-std::int64_t days_since_1970(const Date& date) noexcept {
-  const unsigned year = date.month <= 2 ? date.year - 1 : date.year;
-  const unsigned era = year / 400;
-  const unsigned year_of_era = year % 400;
-  const unsigned day_of_year =
-      (153 * (date.month > 2 ? date.month - 3 : date.month + 9) + 2) / 5 + date.day - 1;
-  const unsigned day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-  return static_cast<std::int64_t>(era) * 146'097 + day_of_era - 719'468;
-}
+constexpr Time kYear0 = sys_days(year(0) / 1 / 1);
+constexpr Time kYear1 = sys_days(year(1) / 1 / 1);
+constexpr Time kYear10000 = sys_days(year(10000) / 1 / 1);
 
 /// Takes the text from the left, piece by piece; the first that does not fit makes it fail for good.
 class Scanner {
@@ -54,7 +27,7 @@ class Scanner {
   unsigned number(std::size_t digits) {
     unsigned value = 0;
     for (std::size_t i = 0; i < digits; ++i) {
-      const bool digit = i < rest_.size() && rest_[i] >= '0' && rest_[i] <= '9';
+      const bool digit = i < rest_.size() && is_digit(rest_[i]);
       good_ = good_ && digit;
       if (digit) value = value * 10 + static_cast<unsigned>(rest_[i] - '0');
     }
@@ -87,12 +60,6 @@ class Scanner {
   bool good_{true};
 };
 
-bool is_date(const Date& date) noexcept {
-  if (date.month < 1 || date.month > 12 || date.day < 1) return false;
-  const Date back = date_of(days_since_1970(date));
-  return back.month == date.month && back.day == date.day;
-}
-
 char* put2(char* to, unsigned value) noexcept {
   to[0] = static_cast<char>('0' + value / 10);
   to[1] = static_cast<char>('0' + value % 10);
@@ -102,18 +69,17 @@ char* put2(char* to, unsigned value) noexcept {
 }  // namespace
 
 bool is_time(std::int64_t us_since_1970) noexcept {
-  return us_since_1970 >= kFirstDayOfYear1 * kUsPerDay &&
-         us_since_1970 < (kLastDay + 1) * kUsPerDay;
+  const Time time{microseconds(us_since_1970)};
+  return time >= kYear1 && time < kYear10000;
 }
 
 std::optional<std::int64_t> read_time(std::string_view text) {
   Scanner scan(text);
-  Date date{};
-  date.year = scan.number(4);
+  const year y(static_cast<int>(scan.number(4)));
   scan.one_of("-");
-  date.month = scan.number(2);
+  const std::chrono::month m(scan.number(2));
   scan.one_of("-");
-  date.day = scan.number(2);
+  const year_month_day date(y, m, std::chrono::day(scan.number(2)));
   scan.one_of("Tt ");
   const unsigned hour = scan.number(2);
   scan.one_of(":");
@@ -121,36 +87,37 @@ std::optional<std::int64_t> read_time(std::string_view text) {
   scan.one_of(":");
   const unsigned second = scan.number(2);
   const unsigned micro = scan.micros();
-  std::int64_t offset = 0;  // minutes
+  std::chrono::minutes offset(0);
   if (const char sign = scan.one_of("Zz+-"); sign == '+' || sign == '-') {
     const unsigned hours = scan.number(2);
     scan.one_of(":");
     const unsigned minutes = scan.number(2);
     if (hours > 23 || minutes > 59) return std::nullopt;
-    offset = (sign == '-' ? -1 : 1) * static_cast<std::int64_t>(hours * 60 + minutes);
+    offset = std::chrono::minutes((sign == '-' ? -1 : 1) * static_cast<int>(hours * 60 + minutes));
   }
-  if (!scan.complete() || date.year < 1 || !is_date(date)) return std::nullopt;
+  if (!scan.complete() || !date.ok()) return std::nullopt;
   if (hour > 23 || minute > 59 || second > 59) return std::nullopt;
-  const std::int64_t us = days_since_1970(date) * kUsPerDay +
-                          (static_cast<std::int64_t>(hour) * 60 + minute - offset) * 60'000'000 +
-                          static_cast<std::int64_t>(second) * 1'000'000 + micro;
+  const Time time = sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) -
+                    offset + std::chrono::seconds(second) + microseconds(micro);
+  const std::int64_t us = time.time_since_epoch().count();
   if (!is_time(us)) return std::nullopt;
   return us;
 }
 
 void write_time(std::int64_t us_since_1970, char* to) noexcept {
-  const std::int64_t us =
-      std::clamp(us_since_1970, kFirstDay * kUsPerDay, (kLastDay + 1) * kUsPerDay - 1);
-  const std::int64_t day = (us >= 0 ? us : us - (kUsPerDay - 1)) / kUsPerDay;
-  const auto in_day = static_cast<std::uint64_t>(us - day * kUsPerDay);
+  const Time time =
+      std::clamp(Time{microseconds(us_since_1970)}, kYear0, kYear10000 - microseconds(1));
+  const auto midnight = std::chrono::floor<days>(time);
+  const year_month_day date(midnight);
+  const auto in_day = static_cast<std::uint64_t>((time - midnight).count());
   const auto second = static_cast<unsigned>(in_day / 1'000'000);
   const auto micro = static_cast<unsigned>(in_day % 1'000'000);
-  const Date date = date_of(day);
-  to = put2(put2(to, date.year / 100), date.year % 100);
+  const auto y = static_cast<unsigned>(static_cast<int>(date.year()));
+  to = put2(put2(to, y / 100), y % 100);
   *to++ = '-';
-  to = put2(to, date.month);
+  to = put2(to, static_cast<unsigned>(date.month()));
   *to++ = '-';
-  to = put2(to, date.day);
+  to = put2(to, static_cast<unsigned>(date.day()));
   *to++ = 'T';
   to = put2(to, second / 3600);
   *to++ = ':';
