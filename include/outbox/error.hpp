@@ -19,7 +19,7 @@
 
 namespace outbox {
 
-/// What went wrong, coarsely. Decide about retries by Remedy, not by this.
+/// What went wrong, roughly. Decide about retries by Remedy, not by this.
 enum class Errc : std::uint8_t {
   invalid_argument,
   not_found,
@@ -41,7 +41,7 @@ enum class Remedy : std::uint8_t {
   retry_call,         ///< Transient: back off, then the same call.
   retry_transaction,  ///< This transaction is lost: rerun it.
   reconnect,          ///< The connection is lost: open a new one.
-  fix,                ///< Fails again until a person changes something.
+  fix,                ///< Fails again until somebody changes something.
 };
 
 /// Whether the effect may have happened. `unknown` must not be retried blindly for work that is not idempotent.
@@ -59,7 +59,7 @@ struct Error {
   [[nodiscard]] std::string text() const;
 };
 
-/// The name of a code as it appears in logs and JSON ("invalid_argument").
+/// The name of the code in logs and JSON ("invalid_argument").
 [[nodiscard]] const char* to_string(Errc code) noexcept;
 
 template <class T>

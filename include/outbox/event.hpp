@@ -7,7 +7,7 @@
 // order.
 //
 // Threads: values; Const methods from any thread.
-// Lifetime: Event owns its strings. EventView borrows: valid as long as its documentation at the place of use says.
+// Lifetime: Event owns its strings. EventView borrows: its lifetime is documented where it is used.
 // Errors: validate() names the field that is wrong.
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace outbox {
 
-/// A UUID. Ours are version 7 (RFC 9562): their first 48 bits are the time in milliseconds.
+/// A UUID. generate() makes version 7 (RFC 9562): the first 48 bits are the time in milliseconds.
 struct EventId {
   std::array<std::uint8_t, 16> bytes{};
 
@@ -39,7 +39,7 @@ struct EventId {
   auto operator<=>(const EventId&) const = default;  // NOLINT(modernize-use-nullptr): its own
 };
 
-/// A header of an event: name and value are text. They travel with the message to every sink.
+/// Name and value of a header, as text. Headers are sent to every sink with the message.
 using Header = std::pair<std::string, std::string>;
 
 /// An event to enqueue.
@@ -52,23 +52,23 @@ struct Event {
   std::string event_type;
   /// The body, delivered byte for byte. At most EventLimits::payload_bytes.
   std::string payload;
-  /// Names are RFC 9110 tokens, unique without regard to case. They are passed on as they are; `traceparent` and
-  /// `tracestate` are no exception, and never made. Names that begin with `outbox-` are ours.
+  /// Names are RFC 9110 tokens, unique ignoring case. They are passed on unchanged, `traceparent` and `tracestate` included, which
+  /// are never generated. Names that begin with `outbox-` are reserved.
   std::vector<Header> headers{};
-  /// The caller's own id. No constraint keeps ids apart: two events with one id are both delivered. Default: a new UUIDv7.
+  /// The caller's own id. No constraint makes ids unique: two events with one id are both delivered. Default: a new UUIDv7.
   std::optional<EventId> id{};
   /// The media type of the payload. When it is JSON ("application/json" or "...+json") the payload must parse as JSON.
-  /// Empty: not said. Default: application/json.
+  /// Empty: unknown. Default: application/json.
   std::string content_type{"application/json"};
   /// Take an advisory lock on the key, for writers that do not lock the aggregate themselves (PostgreSQL only).
-  /// Default: the setting `outbox.lock_key` of the session, which is off unless somebody set it.
+  /// Default: the setting `outbox.lock_key` of the session, which is off by default.
   std::optional<bool> lock_key{};
   /// When it happened, for events that are imported later; in the years 1 to 9999, from a clock's now() with
   /// std::chrono::floor. It changes neither order nor delivery. Default: the moment it is written (created_at).
   std::optional<std::chrono::sys_time<std::chrono::microseconds>> occurred_at{};
 };
 
-/// Limits checked at the door. The same limits are checked by the SQL functions and the command line.
+/// Limits of an event. The SQL functions and the command line check the same ones.
 struct EventLimits {
   /// Unit: bytes. Default: 1 MiB.
   std::size_t payload_bytes{std::size_t{1} << 20U};
@@ -76,22 +76,22 @@ struct EventLimits {
   std::size_t headers_bytes{std::size_t{64} << 10U};
 };
 
-/// Checks an event; the error's message names the field ("aggregate_type: is blank").
+/// Checks an event. The error names the field ("aggregate_type: is blank").
 [[nodiscard]] Status validate(const Event& event, const EventLimits& limits = {});
 
 /// An event as the relay read it from the log.
 struct EventView {
-  std::int64_t seq{0};  ///< Place in the log; grows along each key.
+  std::int64_t seq{0};  ///< Position in the log; increases within each key.
   EventId id{};
   std::string_view aggregate_type;
   std::string_view aggregate_id;
   std::string_view event_type;
   std::string_view payload;
-  std::string_view content_type;  ///< Empty: not said.
+  std::string_view content_type;  ///< Empty: unknown.
   std::string_view headers;       ///< A JSON object of strings.
   std::int64_t created_at_us{
-      0};  ///< When it was written, by the writer's database. Unit: microseconds since 1970, UTC.
-  /// When it happened, where the writer said so; none: when it was written. Same unit.
+      0};  ///< When it was written, by the clock of the database. Unit: microseconds since 1970, UTC.
+  /// When it happened, if the writer gave it. Same unit.
   std::optional<std::int64_t> occurred_at_us{};
 };
 

@@ -1,4 +1,4 @@
-// Making errors in one line.
+// Constructing and passing on errors in one line.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -22,19 +22,19 @@ namespace outbox {
   return tl::unexpected<Error>(std::move(error));
 }
 
-/// The error of another result, for passing it on.
+/// Passes on the error of another result.
 template <class T>
 [[nodiscard]] tl::unexpected<Error> pass(Result<T>& failed) {
   return tl::unexpected<Error>(std::move(failed.error()));
 }
 
-/// Unreachable code and broken invariants: ends the process. The relay restarts and delivers from its cursor; going on
-/// with a broken invariant could lose events.
+/// Ends the process: unreachable code was reached, or an invariant is broken, and going on could lose events. A restarted relay
+/// delivers from its cursor.
 [[noreturn]] void die(const char* file, int line, const char* what) noexcept;
 
 }  // namespace outbox
 
-/// An invariant that holds in production builds too.
+/// An invariant that is checked in production builds too.
 #define OUTBOX_CHECK(condition)                                      \
   do {                                                               \
     if (!(condition)) ::outbox::die(__FILE__, __LINE__, #condition); \

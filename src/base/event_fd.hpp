@@ -1,4 +1,4 @@
-// An eventfd: one thread signals, another one that polls the descriptor wakes up.
+// An eventfd: one thread signals, and another that polls the descriptor wakes up.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -15,9 +15,9 @@ class EventFd {
   EventFd& operator=(const EventFd&) = delete;
   ~EventFd();
 
-  /// Any thread, and a signal handler.
+  /// Any thread; safe in a signal handler.
   void signal() const noexcept;
-  /// Takes the signal back. False: there was none.
+  /// Resets it. False: it was not signalled.
   bool clear() const noexcept;
   /// Readable while it is signalled.
   [[nodiscard]] int fd() const noexcept { return fd_; }

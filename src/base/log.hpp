@@ -1,4 +1,4 @@
-// Logs go to stderr, one line per state change: a constant message, then fields. Never payloads, header values,
+// Logs go to stderr, one line per state change: a constant message, then fields. Never log payloads, header values,
 // passwords or connection strings.
 //
 //   log::warn("cannot deliver, retries", {{"subscription", name}, {"reason", error.text()}});
@@ -13,16 +13,16 @@ namespace outbox::log {
 
 enum class Format { text, json };
 
-/// Call once at start; without it warnings and errors go to stderr as text.
+/// Call once at start. Without it, warnings and errors go to stderr as text.
 void configure(const std::string& level, Format format);
 
 using Fields = std::initializer_list<Field>;
 
 void debug(Constant message, Fields fields = {});
 void info(Constant message, Fields fields = {});
-/// A person may act.
+/// Somebody may have to act.
 void warn(Constant message, Fields fields = {});
-/// A person must act.
+/// Somebody must act.
 void error(Constant message, Fields fields = {});
 
 }  // namespace outbox::log

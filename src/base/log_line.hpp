@@ -1,5 +1,5 @@
-// What stands on a log line behind time and level: a constant message and named fields. Values come from anywhere (names,
-// databases, brokers): whatever is in them, a line stays one line, and JSON stays JSON.
+// A log line after time and level: a constant message and named fields. Whatever a value holds (names, messages of databases
+// and brokers), the line stays one line and JSON stays valid.
 #pragma once
 
 #include <concepts>
@@ -12,7 +12,7 @@
 
 namespace outbox::log {
 
-/// Text of the program itself: values belong into fields.
+/// A literal of the program. Values go into fields.
 class Constant {
  public:
   consteval Constant(const char* text) : text_(text) {}  // NOLINT(google-explicit-constructor)
@@ -22,7 +22,7 @@ class Constant {
   std::string_view text_;
 };
 
-/// Borrows a text value: for the duration of the call.
+/// Borrows a text value for the duration of the call.
 struct Field {
   using Value = std::variant<bool, std::int64_t, std::uint64_t, double, std::string_view>;
 
@@ -49,10 +49,10 @@ struct Field {
   }
 };
 
-/// message key=value key="another value": a value is quoted, with the escapes of JSON, when it is not one plain word.
+/// message key=value key="another value": a value that is not one plain word is quoted and escaped as in JSON.
 [[nodiscard]] std::string text_line(std::string_view message, std::span<const Field> fields);
 
-/// {"msg":"message","key":"value"}, in ASCII. Bytes that are no UTF-8 are replaced, here as in text_line().
+/// {"msg":"message","key":"value"}, in ASCII. Invalid UTF-8 is replaced, as in text_line().
 [[nodiscard]] std::string json_line(std::string_view message, std::span<const Field> fields);
 
 }  // namespace outbox::log

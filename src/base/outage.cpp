@@ -8,18 +8,18 @@ namespace outbox {
 std::optional<std::uint64_t> Outage::failed(const std::string& reason, TimePoint now) {
   if (!since_) since_ = now;
   ++failures_;
-  auto found = said_.find(reason);
-  if (found != said_.end() && now - found->second.at < kEvery) {
+  auto found = logged_.find(reason);
+  if (found != logged_.end() && now - found->second.at < kEvery) {
     ++found->second.left_out;
     return std::nullopt;
   }
-  if (found == said_.end()) {
-    if (said_.size() >= kMostReasons)
-      std::erase_if(said_, [&](const auto& old) { return now - old.second.at >= kEvery; });
-    if (said_.size() >= kMostReasons) return std::nullopt;
-    found = said_.emplace(reason, Said{}).first;
+  if (found == logged_.end()) {
+    if (logged_.size() >= kMostReasons)
+      std::erase_if(logged_, [&](const auto& old) { return now - old.second.at >= kEvery; });
+    if (logged_.size() >= kMostReasons) return std::nullopt;
+    found = logged_.emplace(reason, Logged{}).first;
   }
-  written_ = true;
+  any_logged_ = true;
   found->second.at = now;
   return std::exchange(found->second.left_out, 0);
 }
@@ -28,7 +28,7 @@ std::optional<Outage::Over> Outage::works(TimePoint now) {
   if (!since_) return std::nullopt;
   const Over over{.lasted = now - *std::exchange(since_, std::nullopt),
                   .failures = std::exchange(failures_, 0)};
-  if (!std::exchange(written_, false)) return std::nullopt;
+  if (!std::exchange(any_logged_, false)) return std::nullopt;
   return over;
 }
 

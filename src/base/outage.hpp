@@ -1,5 +1,5 @@
-// Something that fails again and again, and which of its failures are worth a line in the log: the first at once, then each
-// reason once a minute with the number left out, so that an hour's outage is readable and reasons that alternate are no flood.
+// Limits how often repeated failures are logged: the first at once, then each reason once a minute with the number of failures
+// that were left out.
 #pragma once
 
 #include <chrono>
@@ -18,28 +18,28 @@ class Outage {
     std::uint64_t failures{0};
   };
 
-  /// None: write nothing. Else how many failures with this reason were left out since it was written last.
+  /// None: do not log this failure. Else how many failures with this reason were left out since it was logged last.
   [[nodiscard]] std::optional<std::uint64_t> failed(const std::string& reason, TimePoint now);
-  /// It works. What to say of the outage that ended, if there was one and it was written of.
+  /// A success. The outage that ended with it, if it was logged.
   [[nodiscard]] std::optional<Over> works(TimePoint now);
 
   static constexpr std::chrono::seconds kEvery{60};
-  /// Reasons that can be told apart; more of them within a minute are left out.
+  /// Distinct reasons within a minute; further ones are not logged.
   static constexpr std::size_t kMostReasons = 16;
 
  private:
-  struct Said {
+  struct Logged {
     TimePoint at;
     std::uint64_t left_out{0};
   };
 
-  std::map<std::string, Said> said_;
+  std::map<std::string, Logged> logged_;
   std::optional<TimePoint> since_;
   std::uint64_t failures_{0};
-  bool written_{false};
+  bool any_logged_{false};
 };
 
-/// For a field of the log: to a tenth.
+/// For a log field: rounded to a tenth.
 [[nodiscard]] double in_seconds(std::chrono::nanoseconds length);
 
 }  // namespace outbox

@@ -30,7 +30,7 @@ struct Stat {
   std::int64_t started{0};
 };
 
-/// proc(5): "pid (name) state ..."; the name may hold spaces and parentheses; field 22 is the start time.
+/// proc(5): "pid (name) state ..."; the name may contain spaces and parentheses; field 22 is the start time.
 std::optional<Stat> read_stat(std::int64_t pid) {
   const std::string line = first_line("/proc/" + std::to_string(pid) + "/stat");
   const auto name_end = line.rfind(')');
@@ -59,7 +59,7 @@ ProcessIdentity this_process() {
 bool is_gone(const ProcessIdentity& process, const ProcessIdentity& self) {
   if (self.boot_id.empty() || self.pid_ns.empty() || process.pid <= 0) return false;
   if (process.boot_id != self.boot_id || process.pid_ns != self.pid_ns) return false;
-  // /proc may be mounted so that other users' processes do not show (hidepid); the signal that is none tells the truth.
+  // Signal 0 also finds processes that /proc hides from us (mount option hidepid).
   if (::kill(static_cast<pid_t>(process.pid), 0) != 0 && errno == ESRCH) return true;
   const auto stat = read_stat(process.pid);
   if (!stat) return false;

@@ -1,4 +1,4 @@
-// Which process a relay is, so that another one on this machine sees at once that it is gone. Linux: proc(5).
+// Identifies a process, so that another one on the same machine can see at once that it has ended. Linux: proc(5).
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,15 @@
 namespace outbox {
 
 struct ProcessIdentity {
-  std::string boot_id;  ///< Which machine, since when.
-  std::string pid_ns;   ///< A pid means something only inside its namespace.
+  std::string boot_id;  ///< Identifies the machine and its boot.
+  std::string pid_ns;   ///< Of the pid: pids are unique only within a namespace.
   std::int64_t pid{0};
-  std::int64_t started{0};  ///< In clock ticks after boot: tells a reused pid apart. 0: not known.
+  std::int64_t started{0};  ///< In clock ticks after boot; distinguishes a reused pid. 0: unknown.
 };
 
 [[nodiscard]] ProcessIdentity this_process();
 
-/// True only when it is certain: a process of our machine and namespace that is no more. Of other machines nothing is known.
+/// True only when it is certain that the process has ended, which is known only on our machine and in our namespace.
 [[nodiscard]] bool is_gone(const ProcessIdentity& process, const ProcessIdentity& self);
 
 }  // namespace outbox

@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 /// timeout(1) and some supervisors signal the process and then its group: that counts as one signal.
 constexpr std::chrono::milliseconds kSameSignal{250};
 
-/// By nohup(1): then we do not end when the terminal is closed.
+/// nohup(1) ignores SIGHUP so that we outlive the terminal.
 bool is_ignored(int signal) {
   struct sigaction action {};
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -76,7 +76,7 @@ void Signals::watch(int signals) noexcept {
   while (true) {
     if (poll(fds.data(), fds.size(), -1) < 0) continue;
     if (fds[1].revents != 0) break;
-    // All kinds at once: what is pending together counts as one signal.
+    // Signals that are pending together count as one.
     std::array<signalfd_siginfo, 3> pending{};
     if (read(signals, pending.data(), sizeof pending) < static_cast<ssize_t>(sizeof pending[0]))
       continue;

@@ -22,17 +22,17 @@ class Signals {
   Signals& operator=(const Signals&) = delete;
   ~Signals();
 
-  /// From the `number`-th on, a signal ends the process at once; 0: none does. Default: 2. While nothing is in flight yet, 1.
+  /// Signals from the `number`-th on end the process at once; 0: none does. Default: 2; use 1 while nothing is in flight.
   void end_at(int number) noexcept { end_at_.store(number); }
 
   /// Signals so far.
   [[nodiscard]] int count() const noexcept { return count_.load(); }
   [[nodiscard]] bool asked() const noexcept { return count() > 0; }
-  /// Becomes readable with the first signal, and stays so; for poll().
+  /// For poll(): readable from the first signal on.
   [[nodiscard]] int fd() const noexcept { return asked_.fd(); }
   /// Waits for the first signal.
   void wait() const;
-  /// Waits until there are more signals than `seen`, not longer than that. True: there are.
+  /// Waits until count() exceeds `seen`, but not longer than `longest`. True: it does.
   [[nodiscard]] bool wait_for(std::chrono::milliseconds longest, int seen = 0) const;
 
  private:

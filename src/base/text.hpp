@@ -1,5 +1,5 @@
-// Small functions on text: ASCII letters and digits whatever the locale is, hexadecimal digits, trimming, quoting, and the
-// known word that a mistyped one probably means. Pure.
+// Small functions on text: ASCII classes independent of the locale, hexadecimal digits, trimming, quoting, "did you mean".
+// Pure.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ namespace outbox {
 inline constexpr std::string_view kHexDigits = "0123456789abcdef";
 inline constexpr std::string_view kUpperHexDigits = "0123456789ABCDEF";
 
-/// Two digits; the byte is a char, as texts hold it.
+/// Appends two digits.
 inline void append_hex(std::string& out, char byte, std::string_view digits = kHexDigits) {
   const auto value = static_cast<unsigned char>(byte);
   out.append(1, digits[value >> 4U]).append(1, digits[value & 15U]);
@@ -60,16 +60,15 @@ inline void append_hex(std::string& out, char byte, std::string_view digits = kH
 /// In single quotes, shortened to fit a log line; everything but printable ASCII as \xNN.
 [[nodiscard]] std::string in_quotes(std::string_view word);
 
-/// Whether there is a control character (C0, DEL, or C1, which is U+0080 to U+009F) in UTF-8 text.
+/// Whether UTF-8 text contains a control character: C0, DEL, or C1 (U+0080 to U+009F).
 [[nodiscard]] bool has_control(std::string_view text);
 
 /// The known word with the fewest edits (insert, delete, replace, swap of neighbours; case does not count) from `word`; of
-/// equals the first. None when even the best one is more than a third of the longer word away: then a suggestion would
-/// mislead.
+/// equals the first. None when even the best differs in more than a third of the longer word: a suggestion would mislead.
 [[nodiscard]] std::optional<std::string_view> nearest(std::string_view word,
                                                       std::span<const std::string_view> known);
 
-/// A hint: "did you mean x?"; when nothing is near, `otherwise`, or by default the list of what is known.
+/// A hint: "did you mean x?"; if nothing is near, `otherwise`, which defaults to the list of known words.
 [[nodiscard]] std::string did_you_mean(std::string_view word,
                                        std::span<const std::string_view> known,
                                        std::string_view otherwise = {});

@@ -1,4 +1,4 @@
-// Named threads. The only place that makes them.
+// Named threads.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace outbox {
 
-/// Starts a thread whose name (15 characters count) shows in `top -H`. Joins when destroyed. The body must not throw.
+/// Starts a thread whose name (the first 15 characters) shows in `top -H`. Joins when destroyed. The body must not throw.
 [[nodiscard]] std::jthread start_thread(std::string name,
                                         std::function<void(std::stop_token)> body);
 

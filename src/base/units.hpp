@@ -9,12 +9,12 @@
 
 namespace outbox {
 
-/// A number without a unit is refused, 0 excepted: nobody remembers whether it is seconds.
+/// Refuses a number without a unit, except 0: whether it means seconds would be a guess.
 [[nodiscard]] Result<std::chrono::microseconds> parse_duration(std::string_view text);
 /// A number without a unit is bytes.
 [[nodiscard]] Result<std::size_t> parse_size(std::string_view text);
 
-/// In the largest unit that loses nothing.
+/// In the largest unit that represents the value exactly.
 [[nodiscard]] std::string format_duration(std::chrono::microseconds value);
 [[nodiscard]] std::string format_size(std::size_t bytes);
 

@@ -12,13 +12,13 @@
 
 #include "base/error.hpp"
 #include "base/signals.hpp"
-#include "demo/check.hpp"
 #include "demo/courier.hpp"
 #include "demo/destination.hpp"
 #include "demo/screen.hpp"
 #include "demo/shop.hpp"
 #include "demo/writers.hpp"
 #include "store/store.hpp"
+#include "testkit/judge.hpp"
 #include "testkit/temp_dir.hpp"
 
 namespace outbox::demo {
@@ -182,12 +182,14 @@ class Demo {
   // ---- after closing time
 
   Ending close_and_count() {
-    Checker checker(shop_->orders());
+    std::vector<testkit::Attempt> orders;
+    for (const Order& order : shop_->orders()) orders.push_back(committed(order));
+    testkit::Judge judge(orders);
     const auto reading = destination_->read();
     const auto read_on = [&] {
-      reading->next([&checker](const auto& order) { checker.saw(order); });
+      reading->next([&judge](const auto& message) { judge.saw(delivered(message)); });
     };
-    if (!options_.naive) wait_for_the_rest(checker, read_on);
+    if (!options_.naive) wait_for_the_rest(judge, read_on);
     std::exception_ptr not_finished;
     try {
       courier_->finish(kFinishLimit);
@@ -196,23 +198,23 @@ class Demo {
     }
     read_on();
     progress_.finish();
-    const Ending ending = report(checker.verdict());
+    const Ending ending = report(judge.verdict());
     if (not_finished) std::rethrow_exception(not_finished);
     return ending;
   }
 
   template <class ReadOn>
-  void wait_for_the_rest(const Checker& checker, const ReadOn& read_on) {
+  void wait_for_the_rest(const testkit::Judge& judge, const ReadOn& read_on) {
     const auto until = Clock::now() + kCatchUpLimit;
     auto last_news = Clock::now();
-    std::int64_t arrived = -1;
+    std::uint64_t arrived = 0;
     const int signals = signals_.count();
     do {
       read_on();
       look(true);
-      if (checker.complete()) return;
+      if (judge.complete()) return;
       const auto now = Clock::now();
-      if (std::exchange(arrived, checker.verdict().delivered) != arrived) last_news = now;
+      if (std::exchange(arrived, judge.verdict().delivered) != arrived) last_news = now;
       if (now > until || now > last_news + kNothingNewLimit) return;
       if (now > last_news + kNothingNewForNow && nothing_pending()) return read_on();
     } while (!signals_.wait_for(kLook, signals));
@@ -231,7 +233,7 @@ class Demo {
     return progress && progress->pending == 0;
   }
 
-  Ending report(const Verdict& verdict) {
+  Ending report(const testkit::Verdict& verdict) {
     const Outcome outcome{.verdict = verdict,
                           .rolled_back = writers_->rolled_back(),
                           .kills = kills_,

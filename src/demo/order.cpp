@@ -32,4 +32,21 @@ std::optional<Order> parse_order(std::string_view message) {
                .cents = payload["cents"].get<std::int64_t>()};
 }
 
+testkit::Attempt committed(const Order& order) {
+  testkit::Attempt attempt;
+  attempt.id = order.reference;
+  attempt.key = std::to_string(order.customer);
+  attempt.version = order.version;
+  attempt.body = to_event(order).payload;
+  attempt.end = testkit::Attempt::End::committed;
+  return attempt;
+}
+
+testkit::Delivery delivered(const std::optional<Order>& message) {
+  if (!message) return {};
+  return {.id = message->reference,
+          .key = std::to_string(message->customer),
+          .body = to_event(*message).payload};
+}
+
 }  // namespace outbox::demo

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "testkit/judge.hpp"
+
 namespace outbox::demo {
 
 /// One order of a customer. `version` counts the orders of that customer; it is raised in the order's own transaction, so
@@ -29,5 +31,9 @@ inline constexpr std::string_view kEventType = "OrderPlaced";
 
 /// From the payload of such an event, or from the JSON line that the file sink makes of it; none when it is neither.
 [[nodiscard]] std::optional<Order> parse_order(std::string_view message);
+
+/// For the judge: an order in the shop's tables, and a message of the destination.
+[[nodiscard]] testkit::Attempt committed(const Order& order);
+[[nodiscard]] testkit::Delivery delivered(const std::optional<Order>& message);
 
 }  // namespace outbox::demo

@@ -22,8 +22,14 @@ std::string plural(int count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-std::string row(std::string_view name, std::int64_t number, std::string_view meaning) {
-  return fmt::format("  {:<13}{:>10}   {}\n", name, with_commas(number), meaning);
+std::string row(std::string_view name, std::uint64_t number, std::string_view meaning) {
+  return fmt::format("  {:<13}{:>10}   {}\n", name, with_commas(static_cast<std::int64_t>(number)),
+                     meaning);
+}
+
+/// What nobody committed like this.
+std::uint64_t ghosts_of(const testkit::Verdict& verdict) {
+  return verdict.ghosts + verdict.altered;
 }
 
 std::string how_often_killed(int kills) {
@@ -33,12 +39,12 @@ std::string how_often_killed(int kills) {
 }
 
 std::string conclusion(const DemoOptions& options, const Outcome& outcome) {
-  const Verdict& verdict = outcome.verdict;
+  const testkit::Verdict& verdict = outcome.verdict;
   if (outcome.broken()) return "A PROMISE IS BROKEN: lost, ghosts and out of order must be 0.\n";
   if (outcome.on_their_way()) return "Stopped early: what is missing was still on its way.\n";
   if (outcome.interrupted) return "Stopped early.\n";
   if (options.naive) {
-    return verdict.promises_held()
+    return verdict.kept()
                ? "A dual write with luck. Kill the publisher, or run it for longer.\n"
                : "That is a dual write, no fault of this program: exit status 0. With an outbox: outbox demo\n";
   }
@@ -81,7 +87,7 @@ std::string progress_line(const Progress& progress) {
 }
 
 std::string table(const DemoOptions& options, const Outcome& outcome) {
-  const Verdict& verdict = outcome.verdict;
+  const testkit::Verdict& verdict = outcome.verdict;
   const std::string duplicates = options.naive || outcome.kills == 0
                                      ? "delivered again"
                                      : "again after a kill: sent, but not yet settled; same id";
@@ -91,13 +97,14 @@ std::string table(const DemoOptions& options, const Outcome& outcome) {
   text += row("delivered", verdict.delivered, "of them arrived");
   text += outcome.on_their_way() ? row("on their way", verdict.lost, "committed, not there yet")
                                  : row("lost", verdict.lost, "committed, and never arrived");
-  text += row("ghosts", verdict.ghosts,
+  text += row("ghosts", ghosts_of(verdict),
               fmt::format("arrived, and never committed ({} were rolled back)",
                           with_commas(outcome.rolled_back)));
   text +=
       row("out of order", verdict.out_of_order, "arrived after a later order of the same customer");
   text += row("duplicates", verdict.duplicates, duplicates);
-  text += row("kills", outcome.kills, options.naive ? "of the publisher" : "of the relay");
+  text += row("kills", static_cast<std::uint64_t>(outcome.kills),
+              options.naive ? "of the publisher" : "of the relay");
   return text + "\n" + conclusion(options, outcome);
 }
 
@@ -105,15 +112,15 @@ bool Outcome::on_their_way() const { return interrupted && !naive && verdict.los
 
 bool Outcome::broken() const {
   if (naive) return false;
-  return interrupted ? verdict.ghosts > 0 || verdict.out_of_order > 0 : !verdict.promises_held();
+  return interrupted ? ghosts_of(verdict) > 0 || verdict.out_of_order > 0 : !verdict.kept();
 }
 
 std::string json(const Outcome& outcome) {
-  const Verdict& verdict = outcome.verdict;
+  const testkit::Verdict& verdict = outcome.verdict;
   return nlohmann::ordered_json{{"committed", verdict.committed},
                                 {"delivered", verdict.delivered},
                                 {"lost", verdict.lost},
-                                {"ghosts", verdict.ghosts},
+                                {"ghosts", ghosts_of(verdict)},
                                 {"out_of_order", verdict.out_of_order},
                                 {"duplicates", verdict.duplicates},
                                 {"kills", outcome.kills}}

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <string>
 
-#include "demo/check.hpp"
 #include "demo/options.hpp"
+#include "testkit/judge.hpp"
 
 namespace outbox::demo {
 
@@ -31,7 +31,7 @@ struct Progress {
 [[nodiscard]] std::string progress_line(const Progress& progress);
 
 struct Outcome {
-  Verdict verdict;
+  testkit::Verdict verdict;
   std::int64_t rolled_back{0};
   int kills{0};
   std::string destination;

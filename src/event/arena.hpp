@@ -1,5 +1,4 @@
-// Memory for the strings of a batch of messages: grows without moving what was handed out, and is emptied at once. Not
-// thread-safe.
+// Memory for the strings of a batch of messages: allocations stay in place until all are released together. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +16,20 @@ class Arena {
   [[nodiscard]] char* allocate(std::size_t size) {
     return static_cast<char*>(memory_.allocate(size, alignof(void*)));
   }
-  /// Forgets everything.
+  /// Releases all allocations.
   void clear() noexcept { memory_.release(); }
 
  private:
   friend class ArenaText;
-  /// Enough for what a send of 1,000 usual messages needs beside its payloads, so that the heap is not asked.
+  /// Enough for what 1,000 messages of usual size need beside their payloads, without using the heap.
   static constexpr std::size_t kFirstBytes = std::size_t{256} << 10U;
 
   std::unique_ptr<char[]> first_{new char[kFirstBytes]};
   std::pmr::monotonic_buffer_resource memory_{first_.get(), kFirstBytes};
-  std::string text_;  ///< Of an ArenaText.
+  std::string text_;  ///< The buffer of an ArenaText.
 };
 
-/// Writes one text of unknown length into an arena. Only one at a time.
+/// Writes one text of unknown length into an arena. Only one of them at a time.
 class ArenaText {
  public:
   explicit ArenaText(Arena& arena) noexcept : arena_(arena) { arena_.text_.clear(); }

@@ -13,7 +13,7 @@ namespace outbox::event {
 }
 /// Writes base64_length(bytes.size()) characters.
 void write_base64(std::string_view bytes, char* to) noexcept;
-/// None when the text is not base64: strange characters, wrong padding, bits left over.
+/// None when the text is not base64: other characters, wrong padding, non-zero unused bits.
 [[nodiscard]] std::optional<std::string> read_base64(std::string_view text);
 
 }  // namespace outbox::event

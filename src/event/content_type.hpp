@@ -7,12 +7,12 @@
 
 namespace outbox::event {
 
-/// The part before the parameters, without space around it.
+/// The part before the parameters, trimmed.
 [[nodiscard]] constexpr std::string_view media_type(std::string_view content_type) noexcept {
   return trimmed(content_type.substr(0, content_type.find(';')));
 }
 
-/// application/json, or anything that ends in +json; with parameters, in any case.
+/// application/json, or a type that ends in +json; parameters and case do not matter.
 [[nodiscard]] constexpr bool is_json_type(std::string_view content_type) noexcept {
   constexpr std::string_view json = "application/json";
   if (content_type == json) return true;

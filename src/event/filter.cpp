@@ -8,7 +8,7 @@
 namespace outbox::event {
 namespace {
 
-/// The place after the character at `at`: a UTF-8 sequence counts as one.
+/// The index of the next character; a UTF-8 sequence is one.
 std::size_t next_character(std::string_view text, std::size_t at) noexcept {
   const auto continues = [&](std::size_t i) {
     return (static_cast<unsigned char>(text[i]) & 0xc0U) == 0x80U;
@@ -23,7 +23,7 @@ bool any_matches(const std::vector<std::string>& globs, std::string_view text) {
                                       [&](const auto& glob) { return glob_match(glob, text); });
 }
 
-/// The characters that a JSON value stands for: a string's own, else its JSON text.
+/// The characters of a JSON string; of any other value its JSON text.
 std::string value_text(std::string_view value) {
   if (value.front() != '"') return std::string(value);
   return decode_json(JsonString{.raw = value.substr(1, value.size() - 2), .escaped = true});
@@ -47,9 +47,9 @@ bool glob_match(std::string_view glob, std::string_view text) noexcept {
   constexpr std::size_t none = std::string_view::npos;
   std::size_t g = 0;
   std::size_t t = 0;
-  std::size_t star = none;    // the last '*' seen
+  std::size_t star = none;    // the last '*' so far
   std::size_t star_text = 0;  // where the text after that '*' is tried next
-  // Only the last '*' is ever reconsidered: an earlier one that took less could not help. At most |glob| * |text| steps.
+  // Backtracks to the last '*' only: a shorter match of an earlier one could not help. At most |glob| * |text| steps.
   while (t < text.size()) {
     if (g < glob.size() && glob[g] == '*') {
       star = g++;

@@ -1,4 +1,4 @@
-// Which events a subscription wants. Filters are structured values, never SQL text. Pure.
+// Selects the events of a subscription. Filters are structured values, never SQL text. Pure.
 #pragma once
 
 #include <map>
@@ -10,14 +10,14 @@
 
 namespace outbox::event {
 
-/// '*' matches any run of characters, '?' one character (of UTF-8); everything else itself, case included.
+/// '*' matches any run of characters, '?' one UTF-8 character; everything else itself, case-sensitively.
 [[nodiscard]] bool glob_match(std::string_view glob, std::string_view text) noexcept;
 
 class Filter {
  public:
   explicit Filter(const SubscriptionSpec& spec);
   [[nodiscard]] bool matches(const EventView& event) const;
-  /// True when every event matches, without looking.
+  /// True when every event matches.
   [[nodiscard]] bool all() const noexcept { return all_; }
 
  private:

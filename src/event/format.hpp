@@ -1,4 +1,4 @@
-// How an event looks at its destination. A format is one function and one line in the table of format.cpp. Pure.
+// The formats of messages. A format is one function and one line in the table of format.cpp. Pure.
 #pragma once
 
 #include <outbox/event.hpp>
@@ -17,7 +17,7 @@ struct Draft {
   Arena& arena;
   std::string_view body{};
   std::string_view content_type{};
-  std::vector<HeaderView>& headers;  ///< Empty at first.
+  std::vector<HeaderView>& headers;  ///< Initially empty.
 };
 
 using FormatFunction = void (*)(Draft& draft);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kLongestSeq = 20;  // -9223372036854775808
 
-/// The event says its content type twice: the one in its own column holds.
+/// The content_type of the event takes precedence over a header of that name.
 void drop_second_content_type(std::vector<HeaderView>& headers, std::size_t first_own) {
   const auto own = headers.begin() + static_cast<std::ptrdiff_t>(first_own);
   headers.erase(

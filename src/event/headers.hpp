@@ -1,5 +1,5 @@
-// The headers of an event as the store keeps them: a JSON object of strings. Whoever wrote the row with plain SQL may
-// have put anything there: a value that is not a string is its JSON text; what is no JSON object is no headers. Pure.
+// The headers of an event as stored: a JSON object of strings. Rows written by plain SQL may hold anything: a value that is not
+// a string counts as its JSON text, and text that is not a JSON object as no headers. Pure.
 #pragma once
 
 #include <outbox/sink.hpp>
@@ -10,22 +10,22 @@
 
 namespace outbox::event {
 
-/// Names that begin so, in any case, are ours. An event cannot bring them.
+/// Names with this prefix, in any case, are ours. Events cannot set them.
 inline constexpr std::string_view kReservedPrefix = "outbox-";
-/// Ours when the content type is known from elsewhere; in any case.
+/// Set by us when the content type is known otherwise. Case does not matter.
 inline constexpr std::string_view kContentTypeHeader = "content-type";
 [[nodiscard]] bool is_reserved_header(std::string_view name) noexcept;
 
-/// The usual case, seen without parsing.
+/// A fast path: true without parsing for the usual case.
 [[nodiscard]] inline bool no_headers(std::string_view json) noexcept {
   return json.empty() || json == "{}";
 }
 
-/// Appends the headers in the order of the text, without the reserved ones. Views into `json` where possible, else into
-/// the arena.
+/// Appends the headers in the order of the text, without the reserved ones. The views point into `json` where possible, else
+/// into the arena.
 void read_headers(std::string_view json, Arena& arena, std::vector<HeaderView>& into);
 
-/// The value of the first header of that name (in any case); empty when there is none.
+/// The value of the first header of that name, in any case; empty if there is none.
 [[nodiscard]] std::string_view find_header(std::string_view json, std::string_view name,
                                            Arena& arena);
 

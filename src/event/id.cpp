@@ -15,11 +15,11 @@
 namespace outbox {
 namespace {
 
-/// A clock that was set back by less than this does not make ids go back; by more, ids follow the clock again, since
-/// their time is used to find them.
+/// When the clock is set back by less than this, ids still grow. When by more, ids follow the clock, since their time is used
+/// to find them.
 constexpr std::int64_t kLargestStepBackMs = 10'000;
 
-/// Grows in the child after fork(), so that parent and child do not go on with the same randomness.
+/// Incremented in the child after fork(), which must not reuse the random state of its parent.
 std::atomic<std::uint32_t> fork_count{0};
 
 void watch_forks() {
@@ -36,7 +36,7 @@ std::int64_t now_ms() {
   return static_cast<std::int64_t>(now.tv_sec) * 1000 + now.tv_nsec / 1'000'000;
 }
 
-/// Seeded with 256 bits, so that the 74 random bits of ids of different threads and machines are independent.
+/// Seeded with 256 bits, so that ids of different threads and machines are independent.
 std::mt19937_64 seeded() {
   std::random_device device;
   std::array<std::uint32_t, 8> words{};

@@ -34,7 +34,7 @@ class Reader {
   Status take(const std::string& name, std::string_view value) {
     for (std::size_t i = 0; i < kMembers.size(); ++i) {
       if (kMembers[i].first != name) continue;
-      // Which of two values was meant cannot be known, and parsers differ.
+      // Ambiguous: parsers disagree about which one counts.
       if (std::exchange(seen_[i], true)) return bad(name, "is given twice");
       return (this->*kMembers[i].second)(name, value);
     }
@@ -73,7 +73,7 @@ class Reader {
     return text(name, value, event_.event_type);
   }
 
-  // What is optional may also be null, as programs write it that have nothing to say.
+  // Optional members may also be null, as many programs write them.
   Status aggregate_id(const std::string& name, std::string_view value) {
     return value == "null" ? Status{} : text(name, value, event_.aggregate_id);
   }
@@ -146,13 +146,12 @@ class Reader {
   }
 
   Event event_;
-  std::string_view
-      payload_;  ///< As it stands in the line: what it means depends on the content type.
+  std::string_view payload_;  ///< As in the line: its meaning depends on the content type.
   std::array<bool, kMembers.size()> seen_{};
 };
 
-/// For each member until one is refused. The text's own faults go before the members': half a line must not be reported
-/// as a missing field.
+/// Calls `take` for each member until one is refused. A syntax error takes precedence: half a line must not be reported as a
+/// missing field.
 template <class Take>
 Status read_object(std::string_view json, const std::string& not_an_object, Take&& take) {
   Status status;

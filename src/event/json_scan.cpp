@@ -11,8 +11,8 @@
 namespace outbox::event {
 namespace {
 
-/// True when one of 8 bytes needs a closer look inside a string: quote, backslash, control character, not ASCII.
-/// The tests for a zero byte after XOR and for less than 0x20 may also fire for a byte above a true hit; never miss one.
+/// True when one of 8 bytes of a string needs a closer look: a quote, a backslash, a control character, or not ASCII. May also
+/// be true for a byte above such a one (carries of the subtraction), but never misses one.
 bool any_special(std::uint64_t word) noexcept {
   constexpr std::uint64_t ones = 0x0101010101010101ULL;
   constexpr std::uint64_t tops = 0x8080808080808080ULL;
@@ -25,7 +25,7 @@ bool any_special(std::uint64_t word) noexcept {
 bool is_high_surrogate(unsigned unit) noexcept { return unit >= 0xd800U && unit < 0xdc00U; }
 bool is_low_surrogate(unsigned unit) noexcept { return unit >= 0xdc00U && unit < 0xe000U; }
 
-/// Which brackets are open, one bit each; the first levels need no allocation.
+/// The open brackets, one bit each. The first 256 levels need no allocation.
 class Nesting {
  public:
   [[nodiscard]] bool empty() const noexcept { return depth_ == 0; }
@@ -211,7 +211,7 @@ bool JsonCursor::value(std::string_view& into) {
 bool JsonCursor::container() {
   Nesting open;
   for (;;) {
-    // A value is due here.
+    // A value is expected here.
     const bool object = peek() == '{';
     const bool opened = object || peek() == '[';
     if (opened) {

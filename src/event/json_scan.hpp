@@ -1,8 +1,7 @@
-// A strict reader of JSON text that keeps places instead of building values: whether a text is JSON (RFC 8259), where its
-// first fault is, and which bytes are the members of an object. Our own because payloads are delivered byte for byte, and a
-// parser that builds values forgets how they were written. Needs no stack per level of nesting, so hostile input
-// cannot overflow it. Stricter than the grammar in one point, like PostgreSQL and most parsers: \u escapes must pair up.
-// Pure.
+// A strict JSON reader (RFC 8259) that reports positions instead of building values: whether a text is JSON, where its first
+// fault is, and which bytes are the members of an object. Our own, because payloads are delivered byte for byte and parsers
+// that build values do not keep how they were written. It does not recurse, so nested input cannot overflow the stack. Like
+// PostgreSQL and most parsers it is stricter than the grammar in one point: \u surrogates must come in pairs. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +17,13 @@ struct JsonFault {
   const char* what{""};
 };
 
-/// The characters between the quotes of a JSON string, as they stand.
+/// The characters between the quotes of a JSON string, undecoded.
 struct JsonString {
   std::string_view raw;
-  bool escaped{false};  ///< Has backslashes; decode_json() gives what it means.
+  bool escaped{false};  ///< Has escapes; see decode_json().
 };
 
-/// Reads one token or one whole value after the other.
+/// Reads tokens and whole values one by one.
 class JsonCursor {
  public:
   explicit JsonCursor(std::string_view text) noexcept
@@ -34,17 +33,17 @@ class JsonCursor {
     while (at_ < end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
   }
   [[nodiscard]] bool at_end() const noexcept { return at_ == end_; }
-  /// The next byte; NUL at the end, which no JSON token begins with.
+  /// The next byte; at the end NUL, with which no JSON token begins.
   [[nodiscard]] char peek() const noexcept { return at_ < end_ ? *at_ : '\0'; }
-  /// Takes the byte if it is next.
+  /// Consumes the byte if it is next.
   bool take(char c) noexcept {
     if (peek() != c || at_end()) return false;
     ++at_;
     return true;
   }
-  /// Takes a string; false (with a fault) when there is none.
+  /// Reads a string; false, with a fault, if there is none.
   bool string(JsonString& into) noexcept;
-  /// Takes a value of any kind, nested or not, and tells its bytes.
+  /// Reads a value of any type, nested or not; `into` gets its bytes.
   bool value(std::string_view& into);
   bool fail(const char* what) noexcept {
     fault_ = {.offset = static_cast<std::size_t>(at_ - begin_), .what = what};
@@ -72,13 +71,12 @@ class JsonCursor {
 [[nodiscard]] std::optional<JsonFault> json_fault(std::string_view text);
 [[nodiscard]] inline bool is_json(std::string_view text) { return !json_fault(text); }
 
-/// Writes what the escapes mean; `raw` must come from JsonCursor::string. Returns the number of bytes written, which is at
-/// most raw.size().
+/// Decodes the escapes; `raw` must come from JsonCursor::string. Returns the number of bytes written, at most raw.size().
 std::size_t decode_json(std::string_view raw, char* to) noexcept;
 [[nodiscard]] std::string decode_json(const JsonString& text);
 
-/// Calls visit(JsonString name, std::string_view value) for each member of the object that is the whole text. None when
-/// that is what the text is. With a fault, some members may have been visited: the caller forgets them.
+/// Calls visit(JsonString name, std::string_view value) for each member of the object that the whole text is. On a fault some
+/// members may have been visited; the caller must discard them.
 template <class Visit>
 std::optional<JsonFault> for_each_member(std::string_view text, Visit&& visit) {
   JsonCursor cursor(text);

@@ -1,5 +1,5 @@
-// Writing JSON strings. Works on anything with push_back(char) and append(const char*, size): std::string, ArenaText.
-// Pure.
+// Writes JSON strings to anything with push_back(char) and append(const char*, size): std::string, ArenaText. Our own because
+// it runs for each delivered event, and nlohmann copies the text first. Pure.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace outbox::event {
 
-/// The end of the bytes from `at` on that stand for themselves inside a JSON string.
+/// The end of the run from `at` on that needs no escape inside a JSON string.
 [[nodiscard]] inline const char* plain_run(const char* at, const char* end) noexcept {
   while (at < end) {
     const auto byte = static_cast<unsigned char>(*at);
@@ -38,7 +38,7 @@ void append_json_escape(Out& out, char c) {
   out.append(text.data(), text.size());
 }
 
-/// The text in quotes. Bytes that are not UTF-8 become U+FFFD: the result is JSON whatever the input is.
+/// The text in quotes. Invalid UTF-8 becomes U+FFFD, so the result is always valid JSON.
 template <class Out>
 void append_json_string(Out& out, std::string_view text) {
   const char* at = text.data();

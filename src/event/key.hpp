@@ -7,8 +7,8 @@
 
 namespace outbox::event {
 
-/// Hash of the ordering key over an unambiguous encoding of both parts. 0: the event has no key. Equal keys have equal
-/// hashes; a collision only makes two keys wait for each other.
+/// Hash of the ordering key over an unambiguous encoding of both parts. 0: the event has no key. A collision only makes two keys
+/// wait for each other.
 [[nodiscard]] std::uint64_t key_hash(std::string_view aggregate_type,
                                      std::string_view aggregate_id) noexcept;
 

@@ -17,7 +17,7 @@ namespace outbox::event {
 struct RenderBuffer::State {
   Arena arena;
   std::vector<Message> messages;
-  std::vector<HeaderView> headers;  ///< Of the message being made.
+  std::vector<HeaderView> headers;  ///< Of the message being rendered.
 };
 
 RenderBuffer::RenderBuffer() : state_(std::make_unique<State>()) {}
@@ -101,7 +101,7 @@ void Renderer::check(const SubscriptionSpec& spec, FieldErrors& errors) {
 
 namespace {
 
-/// What the subscription says about a header holds against what the event says.
+/// Headers of the subscription override those of the event.
 void set_header(std::vector<HeaderView>& headers, HeaderView header) {
   const auto same = [&](const HeaderView& other) {
     return equal_ignoring_case(other.name, header.name);

@@ -1,4 +1,4 @@
-// From an event to what a sink gets: filter, route and format of one subscription, applied. Pure.
+// Renders events as the messages that a sink gets: route and format of one subscription, applied. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace outbox::event {
 
-/// Holds the messages of one send() and the strings they point to. Reused, so that a message costs no allocation.
+/// Holds the messages of one send() and the strings they point to. Reuse it, so that a message costs no allocation.
 class RenderBuffer {
  public:
   RenderBuffer();
@@ -35,7 +35,7 @@ class RenderBuffer {
 
 class Renderer {
  public:
-  /// Refuses unknown formats and broken templates, naming field and place.
+  /// Refuses unknown formats and broken templates; the error names the field and the position.
   [[nodiscard]] static Result<Renderer> create(const SubscriptionSpec& spec);
   /// Everything that create() refuses.
   static void check(const SubscriptionSpec& spec, FieldErrors& errors);

@@ -55,7 +55,7 @@ Status check_match_headers(const Texts& headers) {
   return {};
 }
 
-/// Only what the stored form needs; what the settings mean is the sink's business.
+/// Only what storing requires: the sink itself checks its settings.
 Status check_sink(const SubscriptionSpec& spec) {
   if (auto status = check_required_name("sink", spec.sink); !status) return status;
   for (const auto& [name, value] : spec.sink_settings) {
@@ -71,7 +71,7 @@ Status check_start(std::string_view start) {
   return bad("start", "unknown place " + in_quotes(start), did_you_mean(start, kStarts));
 }
 
-/// The members of the stored object: one table for reading and writing.
+/// The members of the stored object: one table for reading, writing and comparing.
 struct Members {
   std::map<std::string_view, std::string SubscriptionSpec::*> words{
       {"sink", &SubscriptionSpec::sink},
@@ -229,7 +229,7 @@ std::vector<SettingDifference> differences(const SubscriptionSpec& before,
     compare.value(name, before.*member, after.*member);
   compare.texts("match_headers", before.match_headers, after.match_headers);
   compare.texts("headers", before.headers, after.headers);
-  // A setting belongs to its sink: another sink's setting of the same name is a different one.
+  // Settings of two sinks are unrelated, even with the same name.
   if (before.sink == after.sink) {
     compare.texts(before.sink, before.sink_settings, after.sink_settings);
   } else {

@@ -1,4 +1,4 @@
-// A subscription as JSON (the column `config` of the table `subscription`) and its validation. Pure.
+// Subscriptions: validation, and their form as JSON (the column `config` of the table `subscription`). Pure.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@ void check(const SubscriptionSpec& spec, FieldErrors& errors);
 /// The first of it, with its field.
 [[nodiscard]] Status validate(const SubscriptionSpec& spec);
 
-/// Everything but name and start; keys sorted, so equal specs give equal text.
+/// Everything but name and start. Keys are sorted: equal specs give equal text.
 [[nodiscard]] std::string to_json(const SubscriptionSpec& spec);
 [[nodiscard]] Result<SubscriptionSpec> from_json(std::string_view name, std::string_view json);
 
-/// One setting of a subscription that differs, by its name in the configuration.
+/// A setting that differs between two specs, by its name in the configuration.
 struct SettingDifference {
   std::string setting;  ///< "topic", "headers.tenant", "kafka.brokers"
   std::string before;   ///< As JSON; "-": it was not set.

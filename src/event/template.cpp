@@ -25,7 +25,7 @@ std::string_view seq_text(std::int64_t seq, Arena& arena) {
   return {to, static_cast<std::size_t>(std::to_chars(to, to + longest, seq).ptr - to)};
 }
 
-/// Each character on its own; a text that stays as it is is not copied.
+/// Maps each character; an unchanged text is not copied.
 template <class Map>
 std::string_view mapped(std::string_view text, Arena& arena, Map map) {
   if (std::all_of(text.begin(), text.end(), [&](char c) { return map(c) == c; })) return text;
@@ -33,8 +33,8 @@ std::string_view mapped(std::string_view text, Arena& arena, Map map) {
                   [&](char* to) { std::transform(text.begin(), text.end(), to, map); });
 }
 
-/// Whether a new word of a CamelCase name begins at `at`: after a small letter or digit, and before the last capital of
-/// an abbreviation (HTTPServer: http-server).
+/// Whether a word of a CamelCase name begins at `at`: after a lower-case letter or digit, and at the last capital of an
+/// abbreviation (HTTPServer: http-server).
 bool word_begins(std::string_view text, std::size_t at) noexcept {
   if (at == 0 || !is_upper(text[at])) return false;
   const char before = text[at - 1];
@@ -42,7 +42,7 @@ bool word_begins(std::string_view text, std::size_t at) noexcept {
   return is_upper(before) && at + 1 < text.size() && is_lower(text[at + 1]);
 }
 
-/// Words in small letters with `separator` between them. Spaces, '-' and '_' are separators too; dots stay.
+/// Words in lower case with `separator` between them. Spaces, '-' and '_' also separate; dots stay.
 std::string_view words(std::string_view text, char separator, Arena& arena) {
   char* const start = arena.allocate(2 * text.size());
   char* to = start;
@@ -93,12 +93,12 @@ std::string_view Template::part_text(const Part& part, const EventView& event, A
 std::string_view Template::render(const EventView& event, Arena& arena) const {
   const std::string_view text =
       parts_.size() == 1 ? part_text(parts_.front(), event, arena) : joined(event, arena);
-  // Some clients take a null pointer for "no key": an empty text is not that.
+  // Never null: some clients take a null pointer for "no key".
   return text.data() == nullptr ? std::string_view("") : text;
 }
 
 std::string_view Template::joined(const EventView& event, Arena& arena) const {
-  // Parts first, then their concatenation: a part may itself need the arena, and ArenaText wants it for itself.
+  // The parts first, since they may allocate from the arena too.
   constexpr std::size_t kNear = 8;
   std::array<std::string_view, kNear> near;
   std::vector<std::string_view> far;

@@ -1,7 +1,7 @@
-// Texts made from an event, like {aggregate_type|lower}.events: topics, keys and headers of a subscription.
+// Templates for topics, keys and headers, such as {aggregate_type|lower}.events.
 //
 //   {FIELD}            aggregate_type, aggregate_id, event_type, id, seq, content_type, created_at and occurred_at
-//                      (RFC 3339, UTC, microseconds), header:NAME (empty when the event has no such header)
+//                      (RFC 3339, UTC, microseconds), header:NAME (empty if the event has no such header)
 //   {FIELD|FILTER...}  lower, upper, kebab (OrderPlaced -> order-placed), snake (OrderPlaced -> order_placed)
 //   {{ and }}          the braces themselves
 //
@@ -23,7 +23,7 @@ class Template {
   /// `what` names the setting in errors ("topic: unknown field ...").
   [[nodiscard]] static Result<Template> compile(std::string_view what, std::string_view text);
 
-  /// A view into the template, the event or the arena: valid as long as all three. Never null.
+  /// A view into the template, the event or the arena: valid as long as all three are. Never null.
   [[nodiscard]] std::string_view render(const EventView& event, Arena& arena) const;
 
  private:

@@ -1,4 +1,4 @@
-// The compiler of templates; what they mean is in template.cpp.
+// Compiles templates; template.cpp renders them.
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -80,7 +80,7 @@ class TemplateParser {
           {.field = Field::literal, .text = std::exchange(literal_, {}), .filters = {}});
   }
 
-  /// {FIELD|FILTER|FILTER}, from its opening brace to after its closing one.
+  /// {FIELD|FILTER|FILTER}, from the opening brace through the closing one.
   Status placeholder() {
     end_literal();
     const std::size_t close = text_.find_first_of("{}", at_ + 1);

@@ -15,14 +15,14 @@ inline constexpr std::size_t kLongestName = 255;
 
 /// UTF-8, at most kLongestName bytes, no control characters. May be empty.
 [[nodiscard]] Status check_name(std::string_view field, std::string_view text);
-/// The same, and neither empty nor blank. `hint`: what is said when it is.
+/// The same, and neither empty nor blank; `hint` is for that error.
 [[nodiscard]] Status check_required_name(std::string_view field, std::string_view text,
                                          std::string_view hint = {});
 /// Empty, or type/subtype with or without parameters, in printable ASCII.
 [[nodiscard]] Status check_content_type(std::string_view field, std::string_view text);
-/// An RFC 9110 token that is not one of ours.
+/// An RFC 9110 token that is not reserved.
 [[nodiscard]] Status check_header_name(std::string_view field, std::string_view name);
-/// UTF-8 without CR, LF and NUL: what no destination can mistake for the end of the header, and jsonb can hold.
+/// UTF-8 without CR and LF, which could end the header at a destination, and without NUL, which jsonb cannot hold.
 [[nodiscard]] Status check_header_value(std::string_view field, std::string_view name,
                                         std::string_view value);
 

@@ -19,7 +19,7 @@ constexpr Time kYear0 = sys_days(year(0) / 1 / 1);
 constexpr Time kYear1 = sys_days(year(1) / 1 / 1);
 constexpr Time kYear10000 = sys_days(year(10000) / 1 / 1);
 
-/// Takes the text from the left, piece by piece; the first that does not fit makes it fail for good.
+/// Consumes the text from the left. The first mismatch makes complete() false.
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : rest_(text) {}

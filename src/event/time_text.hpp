@@ -13,8 +13,8 @@ namespace outbox::event {
 /// "2024-05-01T12:34:56.123456Z"
 inline constexpr std::size_t kTimeChars = 27;
 
-/// Writes exactly kTimeChars characters, no terminator. What lies outside the years 0 to 9999, which the form cannot hold,
-/// becomes its first or last moment.
+/// Writes exactly kTimeChars characters, no terminator. Times outside the years 0 to 9999 become the first or last moment of
+/// them.
 void write_time(std::int64_t us_since_1970, char* to) noexcept;
 
 [[nodiscard]] inline std::string time_text(std::int64_t us_since_1970) {
@@ -27,15 +27,15 @@ void write_time(std::int64_t us_since_1970, char* to) noexcept;
 /// when it is anything else or lies outside the years 1 to 9999.
 [[nodiscard]] std::optional<std::int64_t> read_time(std::string_view text);
 
-/// Whether it lies in the years 1 to 9999, which all stores can hold and RFC 3339 can write.
+/// Whether it is in the years 1 to 9999, which all stores and RFC 3339 can represent.
 [[nodiscard]] bool is_time(std::int64_t us_since_1970) noexcept;
 
-/// When the event happened, as far as is known.
+/// When the event happened; if not given, when it was written.
 [[nodiscard]] inline std::int64_t happened_us(const EventView& event) noexcept {
   return event.occurred_at_us.value_or(event.created_at_us);
 }
 
-/// The moment that an event to enqueue says.
+/// The time given by an event to enqueue.
 [[nodiscard]] inline std::optional<std::int64_t> occurred_us(const Event& event) {
   if (!event.occurred_at) return std::nullopt;
   return event.occurred_at->time_since_epoch().count();

@@ -1,13 +1,9 @@
 // The judge is judged: each kind of fault is seen, and only that kind.
-#include "support/ledger.hpp"
+#include "testkit/judge.hpp"
 
 #include <gtest/gtest.h>
 
-#include <outbox/event.hpp>
-
-#include "support/shop_options.hpp"
-
-namespace outbox::test {
+namespace outbox::testkit {
 namespace {
 
 Attempt attempt(const std::string& id, const std::string& key, std::int64_t version,
@@ -65,7 +61,8 @@ TEST(Judge, a_repeated_delivery_is_a_duplicate_and_no_disorder) {
   EXPECT_EQ(verdict.duplicates, 3U);
 }
 
-TEST(Judge, other_bytes_or_another_key_are_seen) {
+TEST(Judge, other_bytes_or_another_key_are_altered_and_not_delivered) {
+  EXPECT_EQ(judge({kA1}, {{.id = "a1", .key = "a", .body = "other"}}).lost, 1U);
   EXPECT_EQ(judge({kA1}, {{.id = "a1", .key = "a", .body = "other"}}).altered, 1U);
   EXPECT_EQ(judge({kA1}, {{.id = "a1", .key = "b", .body = kA1.body}}).altered, 1U);
   EXPECT_EQ(judge({kA1}, {of(kA1), {.id = "a1", .key = "a", .body = "other"}}).altered, 1U);
@@ -77,13 +74,27 @@ TEST(Judge, of_what_nobody_knows_both_ends_are_right) {
   EXPECT_TRUE(judge({kA1, unknown}, {of(kA1), of(unknown)}).kept());
 }
 
-TEST(Bodies, are_as_jsonb_prints_them_and_give_their_id_back) {
-  const std::string id = EventId::generate().str();
-  const std::string body = body_of(id, "k1", 12, 2);
-  EXPECT_EQ(body, R"({"id": ")" + id + R"(", "key": "k1", "pad": "xx", "version": 12})");
-  EXPECT_EQ(id_in(body), id);
-  EXPECT_EQ(id_in("{}"), "");
+TEST(Judge, a_ghost_counts_once_and_not_for_the_order) {
+  const Delivery ghost{.id = "x", .key = "a", .body = ""};
+  const Verdict verdict = judge({kA1}, {ghost, of(kA1), ghost});
+  EXPECT_EQ(verdict.ghosts, 1U);
+  EXPECT_EQ(verdict.duplicates, 1U);
+  EXPECT_EQ(verdict.out_of_order, 0U);
+}
+
+TEST(Judge, every_unreadable_message_is_a_ghost) {
+  EXPECT_EQ(judge({kA1}, {of(kA1), Delivery{}, Delivery{}}).ghosts, 2U);
+}
+
+TEST(Judge, is_complete_once_everything_committed_was_seen) {
+  Judge judge({kA1, kA2, attempt("a9", "a", 3, Attempt::End::unknown)});
+  judge.saw(of(kA1));
+  EXPECT_FALSE(judge.complete());
+  judge.saw(of(kA1));
+  EXPECT_FALSE(judge.complete());
+  judge.saw(of(kA2));
+  EXPECT_TRUE(judge.complete());
 }
 
 }  // namespace
-}  // namespace outbox::test
+}  // namespace outbox::testkit
