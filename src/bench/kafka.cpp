@@ -6,7 +6,6 @@
 #include <chrono>
 
 #include "bench/bench.hpp"
-#include "bench/kafka_limit.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "testkit/failure.hpp"
 
@@ -19,13 +18,13 @@ using testkit::KafkaTopic;
 double bare_produce(const BenchOptions& options) {
   KafkaTopic topic(options.brokers, testkit::unique_name("bench-bare"));
   topic.create(1);
-  BareProducer producer(
-      topic,
+  testkit::KafkaProducer producer(
+      topic.brokers(), topic.name(),
       {{"linger.ms", "5"}, {"batch.size", "1000000"}, {"queue.buffering.max.messages", "100000"}});
   const std::string body(200, 'x');
   const auto start = std::chrono::steady_clock::now();
   for (std::int64_t i = 0; i < options.events; ++i) {
-    while (!producer.send(i, body)) producer.poll(1);
+    while (!producer.send(std::to_string(i % 10000), body, 0)) producer.poll(1);
     if (i % 1000 == 0) producer.poll(0);
   }
   producer.flush();

@@ -3,9 +3,10 @@
 #include <thread>
 
 #include "bench/bench.hpp"
-#include "bench/kafka_limit.hpp"
 #include "bench/pacer.hpp"
 #include "bench/postgres_fixture.hpp"
+#include "testkit/failure.hpp"
+#include "testkit/kafka.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -62,13 +63,15 @@ std::vector<double> measure_bare(const std::string& brokers, Pace pace) {
   topic.create(1);
   Arrivals arrivals;
   const Consumer consumer(topic, arrivals);
-  BareProducer producer(topic, {{"linger.ms", pace.linger_ms}, {"socket.nagle.disable", "true"}});
+  testkit::KafkaProducer producer(
+      brokers, topic.name(), {{"linger.ms", pace.linger_ms}, {"socket.nagle.disable", "true"}});
   const auto start = std::chrono::steady_clock::now();
   for (std::int64_t i = 0; i < pace.messages; ++i) {
     std::this_thread::sleep_until(start +
                                   std::chrono::nanoseconds(i * 1'000'000'000 / pace.per_second));
     // When the queue is full the wait for the arrivals fails.
-    if (!producer.send(i, stamped_payload(i < pace.unmeasured ? 0 : now_ns()))) break;
+    const std::string payload = stamped_payload(i < pace.unmeasured ? 0 : now_ns());
+    if (!producer.send(std::to_string(i % 10000), payload, 0)) break;
     producer.poll(0);
   }
   producer.flush();

@@ -32,6 +32,20 @@ class FileReading final : public Reading {
   std::streamoff offset_{0};
 };
 
+class FileSender final : public Sender {
+ public:
+  explicit FileSender(std::string path) : path_(std::move(path)) {}
+
+  void send(const std::vector<Order>& orders) override {
+    std::string lines;
+    for (const Order& order : orders) lines += to_event(order).payload + "\n";
+    std::ofstream(path_, std::ios::app | std::ios::binary) << lines;
+  }
+
+ private:
+  const std::string path_;
+};
+
 class FileDestination final : public Destination {
  public:
   explicit FileDestination(std::string path) : path_(std::move(path)) {}
@@ -42,6 +56,7 @@ class FileDestination final : public Destination {
     return spec;
   }
   std::unique_ptr<Reading> read() const override { return std::make_unique<FileReading>(path_); }
+  std::unique_ptr<Sender> sender() const override { return std::make_unique<FileSender>(path_); }
   std::string place() const override { return path_; }
 
  private:
@@ -67,6 +82,22 @@ class KafkaReading final : public Reading {
   testkit::KafkaReader reader_;
 };
 
+class KafkaSender final : public Sender {
+ public:
+  explicit KafkaSender(const testkit::KafkaTopic& topic)
+      : producer_(topic.brokers(), topic.name(), {{"linger.ms", "0"}}) {}
+
+  void send(const std::vector<Order>& orders) override {
+    for (const Order& order : orders)
+      (void)producer_.send(std::to_string(order.customer), to_event(order).payload);
+    producer_.poll(0);
+  }
+  void finish() override { producer_.flush(); }
+
+ private:
+  testkit::KafkaProducer producer_;
+};
+
 class KafkaDestination final : public Destination {
  public:
   KafkaDestination(const std::string& brokers, const std::string& topic) : topic_(brokers, topic) {}
@@ -75,6 +106,7 @@ class KafkaDestination final : public Destination {
   void keep() override { topic_.keep(); }
   SubscriptionSpec subscription() const override { return topic_.subscription(kSubscription); }
   std::unique_ptr<Reading> read() const override { return std::make_unique<KafkaReading>(topic_); }
+  std::unique_ptr<Sender> sender() const override { return std::make_unique<KafkaSender>(topic_); }
   std::string place() const override {
     return "Kafka topic " + topic_.name() + " at " + topic_.brokers();
   }

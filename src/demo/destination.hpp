@@ -6,6 +6,7 @@
 #include <optional>
 #include <outbox/subscription.hpp>
 #include <string>
+#include <vector>
 
 #include "demo/order.hpp"
 
@@ -21,6 +22,16 @@ class Reading {
   virtual void next(const Each& each) = 0;
 };
 
+/// How a dual write sends: without an outbox, and without a second attempt.
+class Sender {
+ public:
+  virtual ~Sender() = default;
+  /// These orders, in this order; returns at once.
+  virtual void send(const std::vector<Order>& orders) = 0;
+  /// Waits until everything is delivered.
+  virtual void finish() {}
+};
+
 class Destination {
  public:
   virtual ~Destination() = default;
@@ -31,6 +42,7 @@ class Destination {
   /// A subscription that delivers here.
   [[nodiscard]] virtual SubscriptionSpec subscription() const = 0;
   [[nodiscard]] virtual std::unique_ptr<Reading> read() const = 0;
+  [[nodiscard]] virtual std::unique_ptr<Sender> sender() const = 0;
   /// For people.
   [[nodiscard]] virtual std::string place() const = 0;
 };

@@ -1,6 +1,6 @@
 // A dual write, as it is often written: the application talks to its database and to the client of a broker, and the client
-// has a buffer. Nothing here is made worse than it is in real programs: orders are handed over at once, the buffer holds
-// them for some milliseconds, and when a send fails the order is dropped.
+// has a buffer. Nothing here is made worse than it is in real programs: orders are handed over at once, and the buffer holds
+// them for some milliseconds.
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,8 +16,6 @@
 #include "base/error.hpp"
 #include "demo/courier.hpp"
 #include "demo/destination.hpp"
-#include "event/render.hpp"
-#include "sink/registry.hpp"
 #include "testkit/failure.hpp"
 
 namespace outbox::demo {
@@ -28,7 +26,6 @@ using Clock = std::chrono::steady_clock;
 /// How long brokers' clients wait for more to send together.
 constexpr std::chrono::milliseconds kLinger{5};
 constexpr std::size_t kMostTogether = 1000;
-constexpr std::chrono::seconds kLastOutcomes{15};
 constexpr std::size_t kLongestOrder = 4096;
 
 // ---- the shop's side
@@ -88,88 +85,27 @@ class PublisherCourier final : public Courier {
 
 // ---- the publisher's side
 
-class Publisher {
- public:
-  Publisher(std::unique_ptr<Sink> sink, event::Renderer renderer)
-      : sink_(std::move(sink)), renderer_(std::move(renderer)) {}
-
-  void run(int input) {
-    testkit::must(sink_->open());
-    while (take(input)) {
-      if (!waiting_.empty() && (waiting_.size() >= kMostTogether || Clock::now() >= send_at_))
-        send_all();
-      take_outcomes();
-    }
-    send_all();
-    const auto until = Clock::now() + kLastOutcomes;
-    while (in_flight_ > 0 && Clock::now() < until) {
-      (void)poll(nullptr, 0, 1);
-      take_outcomes();
-    }
-    sink_->close();
-  }
-
- private:
-  /// The next order, or none within the linger time. False: the shop has closed the socket.
-  bool take(int input) {
+/// Takes orders from the socket and sends them in batches, until the shop closes it.
+void forward(int input, Sender& sender) {
+  std::vector<Order> waiting;
+  Clock::time_point send_at;
+  for (bool open = true; open;) {
     pollfd ready{.fd = input, .events = POLLIN, .revents = 0};
-    if (poll(&ready, 1, static_cast<int>(kLinger.count())) <= 0) return true;
-    std::array<char, kLongestOrder> order{};
-    const ssize_t size = recv(input, order.data(), order.size(), 0);
-    if (size < 0) return errno == EINTR || errno == EAGAIN;
-    if (size == 0) return false;
-    if (waiting_.empty()) send_at_ = Clock::now() + kLinger;
-    waiting_.emplace_back(order.data(), static_cast<std::size_t>(size));
-    return true;
-  }
-
-  void send_all() {
-    std::vector<std::string> keys(waiting_.size());
-    std::vector<EventView> events;
-    events.reserve(waiting_.size());
-    event::RenderBuffer buffer;
-    for (std::size_t i = 0; i < waiting_.size(); ++i) {
-      if (const auto order = parse_order(waiting_[i])) keys[i] = std::to_string(order->customer);
-      events.push_back({.id = EventId::generate(),
-                        .aggregate_type = kAggregateType,
-                        .aggregate_id = keys[i],
-                        .event_type = kEventType,
-                        .payload = waiting_[i],
-                        .content_type = "application/json",
-                        .headers = "{}"});
-      renderer_.render(++token_, events.back(), buffer);
+    if (poll(&ready, 1, static_cast<int>(kLinger.count())) > 0) {
+      std::array<char, kLongestOrder> text{};
+      const ssize_t size = recv(input, text.data(), text.size(), 0);
+      open = size > 0 || (size < 0 && (errno == EINTR || errno == EAGAIN));
+      const auto order =
+          size > 0 ? parse_order({text.data(), static_cast<std::size_t>(size)}) : std::nullopt;
+      if (waiting.empty()) send_at = Clock::now() + kLinger;
+      if (order) waiting.push_back(*order);
     }
-    auto messages = buffer.messages();
-    const auto until = Clock::now() + kLastOutcomes;
-    while (!messages.empty() && Clock::now() < until) {
-      const std::size_t taken = sink_->send(messages);
-      in_flight_ += taken;
-      messages = messages.subspan(taken);
-      take_outcomes();
-      if (taken == 0) (void)poll(nullptr, 0, 1);
-    }
-    waiting_.clear();
+    if (open && waiting.size() < kMostTogether && Clock::now() < send_at) continue;
+    if (!waiting.empty()) sender.send(waiting);
+    waiting.clear();
   }
-
-  /// What failed is lost: an outbox would send it again.
-  void take_outcomes() {
-    outcomes_.clear();
-    sink_->receive(outcomes_);
-    in_flight_ -= std::min(in_flight_, outcomes_.size());
-    for (const Outcome& outcome : outcomes_)
-      failed_ = failed_ || outcome.kind != Outcome::Kind::acked;
-    if (failed_ && in_flight_ == 0) failed_ = !sink_->open();
-  }
-
-  std::unique_ptr<Sink> sink_;
-  event::Renderer renderer_;
-  std::vector<std::string> waiting_;
-  Clock::time_point send_at_{};
-  std::vector<Outcome> outcomes_;
-  Token token_{0};
-  std::size_t in_flight_{0};
-  bool failed_{false};
-};
+  sender.finish();
+}
 
 std::unique_ptr<Destination> destination_of(const std::string& text) {
   const std::size_t colon = std::min(text.find(':'), text.size());
@@ -193,9 +129,8 @@ std::unique_ptr<Courier> make_publisher(const PublisherPlan& plan) {
 
 Status run_publisher(const std::string& destination) {
   try {
-    const SubscriptionSpec spec = destination_of(destination)->subscription();
-    Publisher(testkit::must(sink::make_sink(spec)), testkit::must(event::Renderer::create(spec)))
-        .run(STDIN_FILENO);
+    const auto where = destination_of(destination);
+    forward(STDIN_FILENO, *where->sender());
     return {};
   } catch (const Exception& failure) {
     return fail(failure.error());

@@ -110,6 +110,30 @@ KafkaClient kafka_client(rd_kafka_type_t type, const std::string& brokers,
   give_up(Errc::invalid_argument, text.data());
 }
 
+// ---- writing
+
+KafkaProducer::KafkaProducer(const std::string& brokers, const std::string& topic,
+                             const KafkaProperties& properties) {
+  KafkaProperties all = properties;
+  all.insert({{"enable.idempotence", "true"},
+              {"enable.gapless.guarantee", "true"},
+              {"acks", "all"},
+              {"message.timeout.ms", "0"},
+              {"compression.type", "lz4"}});
+  client_ = kafka_client(RD_KAFKA_PRODUCER, brokers, all);
+  topic_.reset(rd_kafka_topic_new(client_.get(), topic.c_str(), nullptr));
+}
+
+bool KafkaProducer::send(const std::string& key, const std::string& value, std::int32_t partition) {
+  return rd_kafka_produce(topic_.get(), partition, RD_KAFKA_MSG_F_COPY,
+                          const_cast<char*>(value.data()), value.size(), key.data(), key.size(),
+                          nullptr) == 0;
+}
+
+void KafkaProducer::flush() {
+  check(rd_kafka_flush(client_.get(), 2 * kRequestMs), "send to Kafka");
+}
+
 // ---- reading
 
 KafkaReader::KafkaReader(const std::string& brokers, std::string topic, int partitions,

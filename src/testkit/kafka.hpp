@@ -29,6 +29,24 @@ using KafkaProperties = std::map<std::string, std::string>;
 [[nodiscard]] KafkaClient kafka_client(rd_kafka_type_t type, const std::string& brokers,
                                        const KafkaProperties& properties = {});
 
+/// An idempotent producer (acks=all) that drops nothing, with nothing around it.
+class KafkaProducer {
+ public:
+  KafkaProducer(const std::string& brokers, const std::string& topic,
+                const KafkaProperties& properties = {});
+
+  /// False: the queue is full.
+  bool send(const std::string& key, const std::string& value,
+            std::int32_t partition = RD_KAFKA_PARTITION_UA);
+  void poll(int timeout_ms) { rd_kafka_poll(client_.get(), timeout_ms); }
+  /// Waits until everything is delivered.
+  void flush();
+
+ private:
+  KafkaClient client_;
+  std::unique_ptr<rd_kafka_topic_t, KafkaDelete<rd_kafka_topic_destroy>> topic_;
+};
+
 struct KafkaRecord {
   std::int32_t partition{0};
   std::optional<std::string> key;
