@@ -12,18 +12,18 @@
 namespace outbox::bench {
 
 struct BenchOptions {
-  /// Empty: all that the store and the brokers allow, but those by hand only.
+  /// Empty: all that store and brokers allow, except those that run by name only.
   std::vector<std::string> names;
   std::string store_url;
-  std::string brokers;  ///< Kafka bootstrap servers; empty: the Kafka figures are left out.
+  std::string brokers;  ///< Kafka bootstrap servers; empty: no Kafka figures.
   std::int64_t events{1'000'000};
-  int repeats{3};     ///< Medians over so many.
-  double seconds{5};  ///< Length of one measurement of the figures that run for a time.
-  std::function<void(const std::string&)> progress;  ///< One line on what is being done.
+  int repeats{3};     ///< Each figure is a median of so many runs.
+  double seconds{5};  ///< Length of one measurement, for figures that run for a time.
+  std::function<void(const std::string&)> progress;  ///< Gets one line per step.
 };
 
-/// Two sides that are compared take so many turns each, alternating, in the length of a measurement: so seconds in which the
-/// machine is slow count for both.
+/// When two sides are compared, a measurement is split into so many alternating turns of each, so that a slow phase of the
+/// machine affects both.
 inline constexpr int kTurns = 20;
 
 struct Benchmark {
@@ -38,12 +38,12 @@ struct Benchmark {
 
 [[nodiscard]] const std::vector<Benchmark>& all_benchmarks();
 
-/// Refuses unknown names, naming the known ones, and those that need brokers when there are none.
+/// Refuses unknown names, listing the known ones, and those that need brokers if there are none.
 [[nodiscard]] Status check_names(const std::vector<std::string>& names, const std::string& brokers);
 
 [[nodiscard]] Result<std::vector<Figure>> run_benchmarks(const BenchOptions& options);
 
-// One file each.
+// Defined in one file per subject.
 [[nodiscard]] std::vector<Figure> bench_drain(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_backlog(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_pinned(const BenchOptions& options);

@@ -1,5 +1,4 @@
-// drain, backlog, pinned, wal: how fast the log is read and delivered to nothing, what that costs, and what does not
-// change it.
+// drain, backlog, pinned, wal: how fast the log is delivered to the null sink, and what that costs.
 #include <fmt/format.h>
 
 #include <optional>
@@ -33,7 +32,7 @@ PostgresFixture::Drain median_drain(PostgresFixture& log, std::int64_t events,
   return last;
 }
 
-/// Appends the rates of several drains of one log, which was written and is drained while an idle snapshot is held, or not.
+/// Appends the rates of several drains of one log. `pinned`: an idle transaction holds a snapshot all the time.
 void drain_a_log(const BenchOptions& options, std::int64_t events, bool pinned,
                  std::vector<double>& rates) {
   PostgresFixture log(options);
@@ -79,7 +78,7 @@ std::vector<Figure> bench_backlog(const BenchOptions& options) {
   return {figure};
 }
 
-/// Small logs in turn, so that seconds in which the machine is slow count for both.
+/// Many small logs in turn, so that a slow phase of the machine affects both.
 std::vector<Figure> bench_pinned(const BenchOptions& options) {
   const std::int64_t events = std::max<std::int64_t>(options.events / 8, 1000);
   std::vector<double> with;
@@ -94,7 +93,7 @@ std::vector<Figure> bench_pinned(const BenchOptions& options) {
 std::vector<Figure> bench_wal(const BenchOptions& options) {
   PostgresFixture log(options);
   log.write(options.events);
-  // The first read after a checkpoint may write hint bits: the reader's, not its settlements'.
+  // The first read after a checkpoint may write hint bits, which are not part of the settlements.
   const auto first = log.drain(to_null("wal-first"), options.events);
   const auto second = median_drain(log, options.events, "wal");
   const auto n = static_cast<double>(options.events);

@@ -1,4 +1,4 @@
-// enqueue: business transactions per second with an event, against the same transaction with one plain INSERT more.
+// enqueue: business transactions per second with an event, beside the same with a plain INSERT instead.
 // 16 clients, synchronous commit, prepared statements; both through the same Transaction.
 #include <fmt/format.h>
 

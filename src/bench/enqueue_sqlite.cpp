@@ -1,4 +1,4 @@
-// enqueue on SQLite: a business transaction with an event against the same with one plain INSERT more. WAL, FULL.
+// enqueue on SQLite: business transactions per second with an event, beside the same with a plain INSERT instead. WAL, FULL.
 #include <fmt/format.h>
 #include <sqlite3.h>
 

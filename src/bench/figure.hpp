@@ -12,9 +12,9 @@ struct Figure {
   std::string name;
   double value{0};
   std::string unit;
-  std::optional<double> limit;  ///< The same thing without us, measured in the same run.
+  std::optional<double> limit;  ///< The same without the outbox, measured in the same run.
   std::optional<double> ratio;  ///< value / limit.
-  std::string target;           ///< "ratio >= 0.70", "value <= 2 ms"; empty: stated only.
+  std::string target;           ///< "ratio >= 0.70", "value <= 2 ms"; empty: none.
   std::optional<bool> ok;       ///< Whether the target holds.
 };
 

@@ -19,7 +19,7 @@ constexpr int kInFlight = 100;
 constexpr int kPartitions = 90;
 constexpr int kPolls = 400;
 
-/// Narrow partitions ahead of the writers, as a long history at a high rate would leave them.
+/// As many partitions as a long history has; empty and ahead of the writers.
 void many_partitions(Pg& pg) {
   pg.run(fmt::format(R"(
 DO $$ DECLARE bound bigint;
@@ -35,7 +35,7 @@ END $$)",
                      kSchema, kPartitions));
 }
 
-/// Writers that have enqueued and not committed.
+/// Writers that have enqueued but not committed.
 std::vector<Pg> open_writers(const BenchOptions& options) {
   std::vector<Pg> writers;
   for (int i = 0; i < kInFlight; ++i) {
@@ -83,7 +83,7 @@ std::vector<Figure> bench_head(const BenchOptions& options) {
     must(reader->wait_durable());
     cursor.s1 = page.pair->s2;
   }
-  // The limit is the least that can be asked: what is the snapshot?
+  // The limit is the cheapest possible query: the current snapshot.
   return {
       with_limit(at_most("head", quantile(times, 0.5), "ms/poll", 1), quantile(round_trips, 0.5)),
       stated("head.p99", quantile(times, 0.99), "ms/poll")};

@@ -14,7 +14,7 @@ namespace {
 
 using testkit::KafkaTopic;
 
-/// Rate of a bare idempotent producer (acks=all) with 200-byte messages and nothing around it.
+/// Rate of a bare producer with 200-byte messages.
 double bare_produce(const BenchOptions& options) {
   KafkaTopic topic(options.brokers, testkit::unique_name("bench-bare"));
   topic.create(1);
@@ -45,7 +45,7 @@ std::vector<Figure> bench_kafka(const BenchOptions& options) {
     KafkaTopic topic(options.brokers, testkit::unique_name("bench"));
     topic.create(1);
     const auto drained = log.drain(topic.subscription(fmt::format("kafka-{}", i)), options.events);
-    // What the broker says, not the relay.
+    // Counted by the broker, not by the relay.
     if (const auto count = topic.count(); count != static_cast<std::size_t>(options.events)) {
       testkit::give_up(Errc::corrupt,
                        fmt::format("the topic holds {} messages, not {}", count, options.events));

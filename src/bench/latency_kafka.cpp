@@ -57,7 +57,7 @@ class Consumer {
   std::jthread thread_;
 };
 
-/// The way of a message without a database and a relay; the time stamp is of just before the producer gets it.
+/// Latencies without a database and a relay: from just before the producer gets a message to the consumer.
 std::vector<double> measure_bare(const std::string& brokers, Pace pace) {
   KafkaTopic topic(brokers, testkit::unique_name("bench-latency-bare"));
   topic.create(1);
@@ -69,7 +69,7 @@ std::vector<double> measure_bare(const std::string& brokers, Pace pace) {
   for (std::int64_t i = 0; i < pace.messages; ++i) {
     std::this_thread::sleep_until(start +
                                   std::chrono::nanoseconds(i * 1'000'000'000 / pace.per_second));
-    // When the queue is full the wait for the arrivals fails.
+    // If the queue is full, the wait for the arrivals fails.
     const std::string payload = stamped_payload(i < pace.unmeasured ? 0 : now_ns());
     if (!producer.send(std::to_string(i % 10000), payload, 0)) break;
     producer.poll(0);

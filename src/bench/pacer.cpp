@@ -22,7 +22,7 @@ constexpr int kPerSecond = 1000;
 constexpr std::int64_t kWarmUp = kPerSecond;
 constexpr std::chrono::seconds kArrivalLimit{30};
 
-/// Returns how long each transaction took from sending the event and COMMIT to the answer; without the warm-up.
+/// Returns how long sending the event with COMMIT took in each transaction, the warm-up excepted.
 std::vector<double> write_share(const BenchOptions& options, int share, std::int64_t events) {
   const Pg pg(options.store_url);
   const postgres::Outbox box({.schema = kSchema});

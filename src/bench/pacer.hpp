@@ -1,4 +1,4 @@
-// Writers at a steady rate, the times at which their events arrived somewhere, and the figures made of both.
+// Latencies of events that are written at a steady rate, and the figures made of them.
 #pragma once
 
 #include <chrono>
@@ -18,8 +18,8 @@
 
 namespace outbox::bench {
 
-/// The payload of a paced event begins with the time just before its COMMIT was sent, in ns of the steady clock; 0 while
-/// warming up: such an event is counted, its latency is not.
+/// Takes the time when each event arrives. Its payload begins with the time just before its COMMIT, in ns of the steady clock; 0
+/// while warming up: such an event is counted, its latency is not.
 class Arrivals {
  public:
   /// Any thread.
@@ -35,18 +35,18 @@ class Arrivals {
   std::vector<double> latencies_ms_ OUTBOX_GUARDED_BY(mutex_);
 };
 
-/// From a time of the steady clock, as a payload begins with it: padded to the benchmarks' 200 bytes.
+/// A payload that begins with this time of the steady clock, padded to the 200 bytes of all benchmarks.
 [[nodiscard]] std::string stamped_payload(std::int64_t sent_ns);
 [[nodiscard]] std::int64_t now_ns();
 
 struct Latencies {
-  std::vector<double> event_ms;   ///< From just before COMMIT was sent to the arrival.
+  std::vector<double> event_ms;   ///< From just before COMMIT to the arrival.
   std::vector<double> commit_ms;  ///< Of COMMIT alone: no latency can be shorter.
 };
 
 /// Starts a relay with this subscription (to this sink if it is custom) and writes one-event transactions with synchronous
-/// commit from two connections, 1,000 a second in all, for the length of the benchmark; before that one second to warm up,
-/// in which relay, client and consumer still connect and learn where to send. Waits for all to arrive.
+/// commit on two connections, 1,000 a second in total, for the length of the benchmark, after one second of warm-up, in which
+/// relay, client and consumer connect. Waits for all to arrive.
 [[nodiscard]] Latencies measure_latencies(PostgresFixture& log, SubscriptionSpec spec, bool wake_up,
                                           Arrivals& arrivals, std::unique_ptr<Sink> sink = nullptr);
 
@@ -55,9 +55,9 @@ struct LatencyTargets {
   double p99_ms;
 };
 
-/// `measure` with wake-up and by polling alone in turn, medians over the repeats; each time with an empty log, since a relay
-/// that starts at the beginning would first see the other's events. `bare`, if there is one, measures the same way of a
-/// message without us in between, in each repeat: the limit. Without one it is the COMMIT alone.
+/// Runs `measure` with wake-up and by polling alone in turn; medians over the repeats. The log is emptied before each run, since
+/// a new relay starts at its beginning. The limit is what `bare` measures, the same path without the outbox; without `bare` it is
+/// the COMMIT alone.
 [[nodiscard]] std::vector<Figure> latency_figures(
     PostgresFixture& log, const std::string& name, LatencyTargets targets,
     const std::function<Latencies(bool wake_up)>& measure,

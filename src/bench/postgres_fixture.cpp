@@ -20,7 +20,7 @@ using testkit::give_up;
 using testkit::must;
 
 constexpr int kPage = 1000;
-/// The comment on the schema. It allows us to drop it.
+/// The comment on the schema, by which we recognize it: then it may be dropped.
 constexpr const char* kMarker = "made by outbox bench";
 constexpr std::chrono::minutes kDrainLimit{10};
 
@@ -72,7 +72,7 @@ double peak_rss_mib() {
   return 0;
 }
 
-/// Made afresh. What a killed run left is dropped; a schema of somebody else's is not touched.
+/// Replaces what a killed run left, but no schema that is not ours.
 void make_schema(Pg& admin) {
   const std::string foreign =
       admin.value(fmt::format("SELECT count(*) FROM pg_namespace WHERE nspname = '{}'"
@@ -180,7 +180,7 @@ PostgresFixture::Drain PostgresFixture::drain(SubscriptionSpec spec, std::int64_
   const double wal_before = wal_position();
   reset_peak_rss();
   must(relay->start());
-  // Counted from the first delivery seen, as the bare loop is counted from its first page.
+  // Measured from the first delivery on, as the bare loop is from its first page on.
   const auto deadline = Clock::now() + kDrainLimit;
   const auto first = wait_for_delivered(*relay, 1, deadline, std::chrono::microseconds(500));
   const auto start = Clock::now();

@@ -1,4 +1,4 @@
-// A schema of the benchmarks' own in the database that --store names: made afresh, dropped at the end. Throws Exception.
+// The schema of the benchmarks in the database that --store names: made anew, dropped at the end. Throws Exception.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ inline constexpr const char* kSchema = "outbox_bench";
 
 class PostgresFixture {
  public:
-  /// Drops what an earlier run left and migrates.
+  /// Replaces what an earlier run left.
   explicit PostgresFixture(const BenchOptions& options);
   PostgresFixture(const PostgresFixture&) = delete;
   PostgresFixture& operator=(const PostgresFixture&) = delete;
@@ -32,13 +32,13 @@ class PostgresFixture {
 
   struct Drain {
     double events_per_second{0};
-    double cpu_us_per_event{0};  ///< Of this process, the relay in it.
+    double cpu_us_per_event{0};  ///< Of this process, which includes the relay.
     double peak_rss_mib{0};
-    double wal_bytes{0};  ///< Written by the server meanwhile.
+    double wal_bytes{0};  ///< Written by the server during the drain.
     double statements{0};
     double settlements{0};
   };
-  /// Drains the log to a new subscription and removes the subscription.
+  /// Drains the log to a new subscription, and removes the subscription.
   [[nodiscard]] Drain drain(SubscriptionSpec spec, std::int64_t events);
 
   [[nodiscard]] RelayOptions relay_options() const;

@@ -13,7 +13,8 @@
 namespace outbox::demo {
 namespace {
 
-/// A TOML basic string, which JSON's is but for DEL. "${" would be a reference; "$${" stands for it.
+/// A TOML basic string: a JSON string, except that DEL must be escaped. "${" starts a reference in our configuration and is
+/// written "$${".
 std::string quoted(const std::string& text) {
   std::string out;
   for (const char c : nlohmann::json(text).dump()) {
@@ -35,7 +36,7 @@ std::string last_line(const std::filesystem::path& file) {
   for (std::string line; std::getline(in, line);) {
     if (!line.empty()) last = line;
   }
-  return last.empty() ? "it said nothing" : last;
+  return last.empty() ? "its log is empty" : last;
 }
 
 class RelayCourier final : public Courier {
@@ -81,7 +82,7 @@ void Courier::kill() {
 void Courier::finish(std::chrono::milliseconds limit) {
   check();
   if (!child_) return;
-  ask_to_end();
+  ask_to_stop();
   if (child_->wait(limit)) return;
   child_->kill();
   testkit::give_up(Errc::deadline_exceeded, "the " + name_ + " did not end in time");

@@ -1,4 +1,4 @@
-// What carries orders from the shop to the destination, in a process of its own: that process is what gets killed.
+// The child process that carries orders from the shop to the destination, and that the demo kills.
 #pragma once
 
 #include <chrono>
@@ -14,30 +14,30 @@
 
 namespace outbox::demo {
 
-/// All but publish() from the main thread only.
+/// The main thread only, publish() excepted.
 class Courier {
  public:
-  /// `name`: "relay", for messages and its log.
+  /// `name`: "relay", for messages and the name of its log.
   Courier(std::string name, std::string program, const std::filesystem::path& folder);
   Courier(const Courier&) = delete;
   Courier& operator=(const Courier&) = delete;
   virtual ~Courier() = default;
 
   virtual void start() = 0;
-  /// Throws when it has ended by itself.
+  /// Throws if it has ended by itself.
   void check();
-  /// SIGKILL. start() may follow.
+  /// SIGKILL; start() may follow.
   virtual void kill();
-  /// Lets it finish what it has, and end in order.
+  /// Asks it to stop, and waits.
   void finish(std::chrono::milliseconds limit);
 
-  /// Any thread. Of a dual write: hands it an order. False: nobody was there to take it.
+  /// Any thread. Of a dual write: hands over an order. False: the publisher is not running.
   virtual bool publish(const Order& /*order*/) { return false; }
 
  protected:
   /// Runs `outbox ARGUMENTS`.
   void run(std::vector<std::string> arguments, int input = -1);
-  virtual void ask_to_end() { child_->signal(SIGTERM); }
+  virtual void ask_to_stop() { child_->signal(SIGTERM); }
 
  private:
   const std::string name_;

@@ -29,18 +29,18 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr milliseconds kLook{100};
-/// A kill that is due waits this long for the courier to have delivered something since it was started.
+/// How long a kill that is due is put off until the courier has delivered something since its start.
 constexpr seconds kKillPatience{3};
-/// After closing time the demo waits for the rest: so long in all, and so long without anything new. When nothing is new for
-/// the shorter time, what the outbox says is pending decides.
+/// When the shop has closed the demo waits for the rest: so long at most, and so long without a new delivery. After the shorter
+/// time it asks the outbox whether something is pending.
 constexpr seconds kCatchUpLimit{300};
 constexpr seconds kNothingNewLimit{45};
-constexpr seconds kNothingNewForNow{3};
+constexpr seconds kNothingNewPause{3};
 constexpr seconds kFinishLimit{20};
-/// Of a process that a signal ends, which this one is not.
+/// Not used: no signal ends this process.
 constexpr int kInterruptedStatus = 4;
 
-/// When to kill: once in each of so many equal parts of the time, somewhere in it.
+/// When to kill: once in each of `kills` equal parts of the time, at random.
 std::vector<milliseconds> kill_times(int kills, seconds open, std::mt19937_64& random) {
   std::vector<milliseconds> times;
   if (kills == 0) return times;
@@ -58,7 +58,7 @@ class Demo {
         random_(std::random_device{}()),
         kill_times_(kill_times(options.kills, seconds(options.seconds), random_)),
         progress_(options.json ? stderr : stdout, options.json) {
-    signals_.end_at(0);  // the demo cleans up behind itself, whatever comes
+    signals_.end_at(0);  // the demo always cleans up
   }
   Demo(const Demo&) = delete;
   Demo& operator=(const Demo&) = delete;
@@ -76,7 +76,7 @@ class Demo {
   void open() {
     make_shop();
     make_destination();
-    // A failure on opening leaves nothing of ours behind; what was there before stays.
+    // When opening fails, everything that we made is removed: nothing is kept yet.
     shop_->open();
     destination_->open();
     if (options_.keep) keep();
@@ -138,7 +138,7 @@ class Demo {
   void sell() {
     while (!signals_.wait_for(kLook)) {
       const auto now = elapsed();
-      // This ends: each kill comes kKillPatience after its time at the latest.
+      // Terminates: no kill is put off longer than kKillPatience.
       if (now >= seconds(options_.seconds) && kills_ == options_.kills) break;
       look(false);
       writers_->check();
@@ -148,7 +148,7 @@ class Demo {
     writers_->check();
   }
 
-  /// A kill counts only if there is something to disturb.
+  /// A kill proves something only while the courier delivers.
   void kill_if_due(milliseconds now) {
     if (kills_ == options_.kills) return;
     const milliseconds due = kill_times_[static_cast<std::size_t>(kills_)];
@@ -159,7 +159,7 @@ class Demo {
     courier_->start();
   }
 
-  /// Reads what has arrived, and shows how things stand.
+  /// Reads what has arrived, and shows the progress.
   void look(bool closing) {
     live_->next([this](const std::optional<Order>& order) {
       ++delivered_since_start_;
@@ -194,7 +194,7 @@ class Demo {
     try {
       courier_->finish(kFinishLimit);
     } catch (const Exception&) {
-      not_finished = std::current_exception();  // the count comes first
+      not_finished = std::current_exception();  // rethrown after the count
     }
     read_on();
     progress_.finish();
@@ -216,11 +216,11 @@ class Demo {
       const auto now = Clock::now();
       if (std::exchange(arrived, judge.verdict().delivered) != arrived) last_news = now;
       if (now > until || now > last_news + kNothingNewLimit) return;
-      if (now > last_news + kNothingNewForNow && nothing_pending()) return read_on();
+      if (now > last_news + kNothingNewPause && nothing_pending()) return read_on();
     } while (!signals_.wait_for(kLook, signals));
   }
 
-  /// What the outbox itself says: then what has not arrived will not.
+  /// According to the outbox: then nothing else will arrive.
   [[nodiscard]] bool nothing_pending() const {
     auto store = store::open_store(
         {.url = shop_->url(), .schema = shop_->schema(), .application = "outbox demo"});
@@ -265,7 +265,7 @@ class Demo {
   const std::vector<milliseconds> kill_times_;
   ProgressLine progress_;
 
-  // Later ones use earlier ones, and end before them.
+  // Each uses earlier ones, so it is destroyed before them.
   std::unique_ptr<Shop> shop_;
   std::unique_ptr<Destination> destination_;
   std::string publisher_destination_;

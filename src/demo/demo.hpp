@@ -1,5 +1,5 @@
-// `outbox demo`: a small shop, its relay, and somebody who kills the relay; then a count of what arrived. README.md shows
-// the output.
+// `outbox demo`: a small shop and its relay, which is killed again and again; then a count of what arrived. README.md shows the
+// output.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -9,12 +9,12 @@
 namespace outbox::demo {
 
 enum class Ending {
-  held,         ///< Every promise held; or it was a dual write, which promises nothing.
+  held,         ///< Every promise held, or it was a dual write, which promises nothing.
   broken,       ///< Something was lost, invented or reordered.
   interrupted,  ///< Ctrl-C.
 };
 
-/// Prints as it goes. Call it from the main thread, before others are started.
+/// Prints its progress. Call it from the main thread, before other threads are started.
 [[nodiscard]] Result<Ending> run_demo(const DemoOptions& options);
 
 }  // namespace outbox::demo

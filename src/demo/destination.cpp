@@ -16,7 +16,7 @@ class FileReading final : public Reading {
  public:
   explicit FileReading(std::string path) : path_(std::move(path)) {}
 
-  /// Whole lines only: the last line may be half written, or its writer was killed.
+  /// Whole lines only: the last one may be half written.
   void next(const Each& each) override {
     std::ifstream file(path_, std::ios::binary);
     file.seekg(offset_);

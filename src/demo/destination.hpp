@@ -1,4 +1,4 @@
-// Where the events go, and what is there: read back by the demo itself, from the first message on.
+// The destination of the events. The demo reads it back itself, from the first message on.
 #pragma once
 
 #include <functional>
@@ -12,13 +12,13 @@
 
 namespace outbox::demo {
 
-/// Reads a destination from its beginning, further with each call.
+/// Reads a destination from its beginning, continuing with each call.
 class Reading {
  public:
   using Each = std::function<void(const std::optional<Order>&)>;
 
   virtual ~Reading() = default;
-  /// Calls `each` for what has arrived since the last call, in order; without an order for what cannot be read.
+  /// Calls `each` for every message that has arrived since the last call, in order; without an order if it is unreadable.
   virtual void next(const Each& each) = 0;
 };
 
@@ -36,18 +36,18 @@ class Destination {
  public:
   virtual ~Destination() = default;
 
-  /// Makes what must be there before something can be sent; it is removed at the end unless it is kept.
+  /// Makes what sending requires. It is removed at the end unless it is kept.
   virtual void open() {}
   virtual void keep() {}
   /// A subscription that delivers here.
   [[nodiscard]] virtual SubscriptionSpec subscription() const = 0;
   [[nodiscard]] virtual std::unique_ptr<Reading> read() const = 0;
   [[nodiscard]] virtual std::unique_ptr<Sender> sender() const = 0;
-  /// For people.
+  /// For the screen.
   [[nodiscard]] virtual std::string place() const = 0;
 };
 
-/// A file of JSON lines. It goes with the folder in which it lies.
+/// A file of JSON lines. It is removed with its folder.
 [[nodiscard]] std::unique_ptr<Destination> make_file_destination(std::string path);
 #ifdef OUTBOX_WITH_KAFKA
 /// A topic of its own, with several partitions.

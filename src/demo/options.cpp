@@ -27,7 +27,7 @@ Status check_options(const DemoOptions& options) {
   if (options.writers < 1 || options.writers > kMostWriters) {
     return out_of_range("--writers", options.writers, 1, kMostWriters);
   }
-  // Between two kills the relay must come up and deliver something.
+  // Between two kills the relay must start and deliver something.
   const int most_kills = kMostKillsPerSecond * options.seconds;
   if (options.kills < 0 || options.kills > most_kills) {
     return out_of_range("--kills", options.kills, 0, most_kills);

@@ -1,4 +1,4 @@
-// What `outbox demo` was asked to do.
+// The options of `outbox demo`.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -11,7 +11,7 @@ struct DemoOptions {
   std::string store{};
   /// "file" or "kafka". Default: file.
   std::string sink{"file"};
-  /// Of Kafka, host:port, several with commas.
+  /// Of Kafka: host:port, separated by commas.
   std::string brokers{};
   /// How long the shop is open. Unit: seconds, 1 to 3600. Default: 10.
   int seconds{10};
@@ -25,14 +25,14 @@ struct DemoOptions {
   bool json{false};
   /// A dual write instead of an outbox.
   bool naive{false};
-  /// Ourselves: `PROGRAM relay -c FILE` is the relay. Default: this executable.
+  /// The program `outbox`, for its child processes. Default: this executable.
   std::string program{"/proc/self/exe"};
 };
 
-/// 5, or fewer when the shop is not open long enough.
+/// 5, or fewer if the shop is not open long enough.
 [[nodiscard]] int default_kills(int seconds);
 
-/// Names the option that is wrong.
+/// The error names the option that is wrong.
 [[nodiscard]] Status check_options(const DemoOptions& options);
 
 }  // namespace outbox::demo

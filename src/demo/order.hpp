@@ -1,4 +1,4 @@
-// What the shop sells, and the event that tells of it. Pure.
+// An order, and its event. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace outbox::demo {
 
-/// One order of a customer. `version` counts the orders of that customer; it is raised in the order's own transaction, so
-/// it says in which order the orders were committed, and says so without any help from the outbox.
+/// An order of a customer. `version` counts the orders of the customer. It is incremented in the transaction of the order, so it
+/// gives the order of the commits independently of the outbox.
 struct Order {
   std::string
-      reference;  ///< Unique per attempt: an order that was rolled back never shares one with a committed one.
+      reference;  ///< Unique per attempt, so that a rolled back order never equals a committed one.
   int customer{0};
   std::int64_t version{0};
   std::int64_t cents{0};
@@ -29,7 +29,7 @@ inline constexpr std::string_view kEventType = "OrderPlaced";
 /// The customer is the ordering key.
 [[nodiscard]] Event to_event(const Order& order);
 
-/// From the payload of such an event, or from the JSON line that the file sink makes of it; none when it is neither.
+/// From the payload of such an event, or from the JSON line that the file sink makes of it; none if it is neither.
 [[nodiscard]] std::optional<Order> parse_order(std::string_view message);
 
 /// For the judge: an order in the shop's tables, and a message of the destination.

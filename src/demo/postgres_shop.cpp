@@ -20,10 +20,10 @@ using testkit::Pg;
 
 constexpr const char* kOutboxSchema = "outbox_demo";
 constexpr const char* kShopSchema = "outbox_demo_shop";
-/// The comment on the shop's schema. It allows us to drop both.
+/// The comment on the shop's schema, by which we recognize it: then both may be dropped.
 constexpr const char* kMarker = "made by outbox demo, may be dropped";
 
-// Held by a running demo, on its own session.
+// Held by a running demo.
 constexpr const char* kLock =
     "SELECT pg_try_advisory_lock(hashtextextended('outbox demo', 0::bigint))";
 constexpr std::chrono::seconds kLockPatience{5};
@@ -41,7 +41,7 @@ CREATE TABLE outbox_demo_shop.shop_customer (id int PRIMARY KEY, version bigint 
 CREATE TABLE outbox_demo_shop.shop_order (reference text PRIMARY KEY, customer int NOT NULL, version bigint NOT NULL,
                                           cents bigint NOT NULL);
 INSERT INTO outbox_demo_shop.shop_customer (id) SELECT generate_series(1, {}))";
-// The shop's schema last: its comment is what allows it.
+// The shop's schema last, since its comment is the permission.
 constexpr const char* kDrop =
     "DROP SCHEMA IF EXISTS outbox_demo CASCADE; DROP SCHEMA IF EXISTS outbox_demo_shop CASCADE";
 constexpr const char* kRaiseVersion =
@@ -57,7 +57,7 @@ class PostgresTill final : public Till {
   explicit PostgresTill(const std::string& url) : pg_(url) {}
 
   /// Every second sale is in a transaction that we begin ourselves. Its event is written at once, where outbox::Transaction
-  /// writes it with COMMIT: so some of what is rolled back had reached the outbox's table.
+  /// writes it with COMMIT: so some of what is rolled back had already been inserted.
   void begin(Order& order) override {
     own_ = !own_;
     if (own_) {
@@ -84,7 +84,7 @@ class PostgresTill final : public Till {
 
   void roll_back() noexcept override {
     transaction_.reset();
-    // What it answers does not matter: without it the server rolls back when the connection ends.
+    // A failure does not matter: then the server rolls back when the connection closes.
     if (own_) PQclear(PQexec(pg_.native(), "ROLLBACK"));
   }
 
@@ -138,7 +138,7 @@ class PostgresShop final : public Shop {
   }
 
  private:
-  /// Waits a moment: the server may still be ending the session of a demo that has just ended.
+  /// Waits a moment: the session of a demo that has just ended may still exist.
   void check_alone() {
     if (testkit::eventually([this] { return admin_->value(kLock) == "t"; }, kLockPatience)) return;
     give_up(Errc::already_exists, "another demo runs in this database",
@@ -158,11 +158,11 @@ class PostgresShop final : public Shop {
     }
   }
 
-  /// Of a demo that was killed, or told to keep what it made.
+  /// Left by a demo that was killed or ran with --keep.
   void drop_leftovers() {
     const auto schemas = admin_->exec(kSchemas);
     if (schemas.empty()) return;
-    // The shop's schema comes first in this order, and was made first.
+    // The shop's schema is first in this order.
     if (schemas[0].at(0) == kShopSchema && schemas[0].at(1) == kMarker) return admin_->run(kDrop);
     give_up(Errc::already_exists,
             fmt::format("schema {} exists and is not the demo's", *schemas[0].at(0)),

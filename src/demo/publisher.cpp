@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long brokers' clients wait for more to send together.
+/// How long clients of brokers collect messages for a batch.
 constexpr std::chrono::milliseconds kLinger{5};
 constexpr std::size_t kMostTogether = 1000;
 constexpr std::size_t kLongestOrder = 4096;
@@ -70,7 +70,7 @@ class PublisherCourier final : public Courier {
   }
 
  private:
-  void ask_to_end() override { hang_up(); }
+  void ask_to_stop() override { hang_up(); }
 
   void hang_up() {
     const std::unique_lock lock(mutex_);

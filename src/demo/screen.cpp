@@ -27,7 +27,7 @@ std::string row(std::string_view name, std::uint64_t number, std::string_view me
                      meaning);
 }
 
-/// What nobody committed like this.
+/// Messages that were not committed like this.
 std::uint64_t ghosts_of(const testkit::Verdict& verdict) {
   return verdict.ghosts + verdict.altered;
 }

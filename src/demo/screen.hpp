@@ -1,4 +1,4 @@
-// What people see of the demo.
+// The texts that the demo shows.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,10 @@
 
 namespace outbox::demo {
 
-/// What the first lines say.
+/// For the first lines.
 struct Setting {
-  std::string shop;         ///< Where the shop's tables are.
-  std::string destination;  ///< Where the events go.
+  std::string shop;         ///< Place of its tables.
+  std::string destination;  ///< Place of the delivered events.
 };
 [[nodiscard]] std::string introduction(const DemoOptions& options, const Setting& setting);
 
@@ -38,7 +38,7 @@ struct Outcome {
   bool naive{false};
   bool interrupted{false};
 
-  /// Stopped before everything could arrive: what is missing is not lost.
+  /// Interrupted before everything could arrive: what is missing is not lost.
   [[nodiscard]] bool on_their_way() const;
   /// A dual write promises nothing.
   [[nodiscard]] bool broken() const;
@@ -48,14 +48,14 @@ struct Outcome {
 /// {"committed": ..., "delivered": ..., "lost": ..., "ghosts": ..., "out_of_order": ..., "duplicates": ..., "kills": ...}
 [[nodiscard]] std::string json(const Outcome& outcome);
 
-/// The live line: rewritten in place on a terminal, else one line a second. One thread at a time.
+/// The progress: one line, rewritten in place, on a terminal; else a line every second. One thread at a time.
 class ProgressLine {
  public:
-  /// `quiet_off_terminal`: says nothing at all where there is no terminal.
+  /// `quiet_off_terminal`: shows nothing unless `out` is a terminal.
   ProgressLine(std::FILE* out, bool quiet_off_terminal);
 
   void show(const Progress& progress);
-  /// Leaves the last line standing and goes to the next.
+  /// Keeps the last line and starts a new one.
   void finish();
 
  private:

@@ -1,4 +1,4 @@
-// The shop's database: its business tables beside an outbox, a till for each writer, and the orders read back at the end.
+// The database of the shop: business tables and an outbox, a till for each writer, and the orders read back at the end.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ class Shop {
  public:
   virtual ~Shop() = default;
 
-  /// Refuses to touch what is not ours.
+  /// Refuses a database with tables that are not ours.
   virtual void open() = 0;
   virtual void keep() = 0;
   [[nodiscard]] virtual std::unique_ptr<Till> till() = 0;
@@ -41,7 +41,7 @@ class Shop {
   /// Of the outbox, for the relay's configuration.
   [[nodiscard]] virtual const std::string& url() const = 0;
   [[nodiscard]] virtual std::string schema() const = 0;
-  /// For people; no password.
+  /// For the screen; without a password.
   [[nodiscard]] virtual std::string place() const = 0;
 };
 

@@ -31,8 +31,8 @@ constexpr const char* kWriteOrder =
     "VALUES (?1, CAST(?2 AS INTEGER), CAST(?3 AS INTEGER), CAST(?4 AS INTEGER))";
 constexpr const char* kOrders = "SELECT reference, customer, version, cents FROM shop_order";
 
-/// SQLite has one writer at a time and lets the others poll for the lock. Tills queue here instead, and leave the file alone
-/// for a moment between two sales, so that the relay, another process, gets its turn.
+/// SQLite has one writer at a time, and the others poll for its lock. Tills queue here instead and pause between two sales, so
+/// that the relay, another process, gets the lock too.
 class Queue {
  public:
   using Clock = std::chrono::steady_clock;
@@ -54,7 +54,7 @@ class Queue {
   static constexpr std::chrono::milliseconds kLongestGap{5};
 
   std::mutex mutex_;
-  std::condition_variable pause_;  // never notified: it waits for a time without holding the mutex
+  std::condition_variable pause_;  // never notified: to wait for a time without the mutex
   Clock::time_point began_{};
   Clock::time_point free_at_{};
 };

@@ -10,7 +10,7 @@ namespace outbox::demo {
 namespace {
 
 constexpr int kRolledBackOneIn = 10;
-/// Between two sales: it leaves the machine some time for the relay.
+/// Between two sales, so that the relay gets some CPU time.
 constexpr int kLongestPauseUs = 2000;
 constexpr int kMostCents = 20000;
 

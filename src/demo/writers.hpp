@@ -1,4 +1,4 @@
-// The writers of the shop: threads that sell.
+// The writers of the shop: threads that make sales.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace outbox::demo {
 
 class Writers {
  public:
-  /// `dual_write`: hand orders to this courier instead of writing events; null: an outbox.
+  /// `dual_write`: gets the orders instead of the outbox; null: an outbox.
   Writers(Shop& shop, Courier* dual_write, std::uint64_t seed)
       : shop_(shop), dual_write_(dual_write), seed_(seed) {}
   Writers(const Writers&) = delete;
@@ -36,7 +36,7 @@ class Writers {
   [[nodiscard]] std::int64_t rolled_back() const {
     return rolled_back_.load(std::memory_order_relaxed);
   }
-  /// Throws what ended one of them early, if something did.
+  /// Throws the first error of a writer, if there is one.
   void check() const;
 
  private:

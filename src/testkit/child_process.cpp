@@ -39,7 +39,7 @@ std::vector<std::string> environment_of(const ChildProcess::Options& options) {
   return all;
 }
 
-/// Everything that the child needs, made before fork(): after it only async-signal-safe calls are allowed.
+/// What the child needs, prepared before fork(): after it only async-signal-safe calls are allowed.
 struct Plan {
   const char* program;
   char* const* command;
@@ -52,7 +52,7 @@ struct Plan {
 };
 
 [[noreturn]] void become(const Plan& plan) {
-  // Its own group: Ctrl-C reaches us alone, and we decide.
+  // A group of its own: Ctrl-C reaches only us.
   (void)setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
@@ -60,7 +60,7 @@ struct Plan {
   if (plan.user != nullptr && (setgroups(0, nullptr) != 0 || setgid(plan.user->pw_gid) != 0 ||
                                setuid(plan.user->pw_uid) != 0))
     _exit(126);
-  // After setuid(), which clears it. Our death before this call shows in the parent's id.
+  // After setuid(), which clears it. If we died before this call, the parent's id has changed.
   if (plan.on_our_death != 0 &&
       (prctl(PR_SET_PDEATHSIG, plan.on_our_death) != 0 || getppid() != plan.parent))
     _exit(126);

@@ -1,4 +1,4 @@
-// A program that we start, signal by its process id and never leave behind: the kernel ends it when we die.
+// A child process: started, signalled by its id, and never left behind. When we die, the kernel ends it.
 #pragma once
 
 #include <sys/types.h>
@@ -15,10 +15,10 @@ namespace outbox::testkit {
 class ChildProcess {
  public:
   struct Options {
-    std::vector<std::string> command;                  ///< How it is called, then its arguments.
+    std::vector<std::string> command;                  ///< Its name, then its arguments.
     std::string program{};                             ///< Its path; empty: the first of `command`.
-    std::map<std::string, std::string> environment{};  ///< Added to ours.
-    std::string without{};            ///< Variables of ours that begin so are left out.
+    std::map<std::string, std::string> environment{};  ///< In addition to ours.
+    std::string without{};            ///< Variables of ours with this prefix are left out.
     std::string output{"/dev/null"};  ///< A file: stdout and stderr are appended to it.
     int input{-1};                    ///< Becomes its stdin; -1: /dev/null.
     std::string user{};               ///< Run as this user, when we are root.

@@ -1,4 +1,4 @@
-// Waiting for a condition instead of for time.
+// Waits for conditions instead of for time.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 
 namespace outbox::testkit {
 
-/// Polls until `condition()` holds. False when the limit passed first: generous, because time never decides a test.
+/// Polls until `condition()` holds. False: not within the limit, which is generous, because time must not decide a test.
 template <class Condition>
 [[nodiscard]] bool eventually(Condition condition,
                               std::chrono::milliseconds limit = std::chrono::seconds(120)) {

@@ -1,5 +1,5 @@
-// The testkit drives real servers, processes and files for the demo, the benchmarks and the tests. What fails there ends the
-// whole run, so here, unlike in the library, errors are thrown: as outbox::Exception.
+// The testkit drives real servers, processes and files for the demo, the benchmarks and the tests. Any failure there ends the
+// run, so unlike the library it throws errors, as outbox::Exception.
 #pragma once
 
 #include <outbox/error.hpp>

@@ -1,5 +1,5 @@
-// The comparison of what writers tried with what the destination holds. The order of a key is that of the versions which the
-// writers read and incremented while they had its row locked: nothing of ours decides it. Pure.
+// Compares what writers tried to commit with what the destination holds. The order within a key is that of the versions which
+// the writers read and incremented under the lock of a row, so it is independent of the outbox. Pure.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ struct Verdict {
   std::uint64_t altered{
       0};  ///< Key or body differ from what was written. Does not count as delivered.
   std::uint64_t unknown{0};  ///< Attempts whose end is unknown; delivered or not, both are right.
-  std::vector<std::string> examples;
+  std::vector<std::string> examples{};
 
   /// No promise is broken. Duplicates break none.
   [[nodiscard]] bool kept() const { return lost + ghosts + out_of_order + altered == 0; }
@@ -59,7 +59,7 @@ class Judge {
 
   /// The next message of the destination, in its order (of a partition, where it has several).
   void saw(const Delivery& delivery);
-  /// Everything that was committed has been seen.
+  /// Whether everything that was committed has been seen.
   [[nodiscard]] bool complete() const { return committed_seen_ == verdict_.committed; }
   [[nodiscard]] Verdict verdict() const;
 
@@ -67,7 +67,7 @@ class Judge {
   std::vector<Attempt> attempts_;
   std::unordered_map<std::string, const Attempt*> by_id_;
   std::unordered_set<std::string> seen_;
-  std::unordered_map<std::string, std::int64_t> newest_;  ///< Of each key, among what was seen.
+  std::unordered_map<std::string, std::int64_t> newest_;  ///< The latest version seen of each key.
   std::uint64_t committed_seen_{0};
   Verdict verdict_;
 };

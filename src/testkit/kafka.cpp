@@ -36,7 +36,7 @@ void check(rd_kafka_resp_err_t code, const std::string& what, const char* said =
                         .origin = fmt::format("kafka:{}", static_cast<int>(code))});
 }
 
-/// Sends a request of an administrator and waits for the answer.
+/// Sends an admin request and waits for the answer.
 template <class Send>
 Answer administer(const std::string& brokers, const std::string& what, const Send& send) {
   const KafkaClient client = kafka_client(RD_KAFKA_PRODUCER, brokers);
@@ -48,7 +48,7 @@ Answer administer(const std::string& brokers, const std::string& what, const Sen
   return answer;
 }
 
-/// First and last offset of a partition, which is the number of messages on a topic that is not compacted.
+/// The first and the next offset of a partition.
 std::pair<std::int64_t, std::int64_t> offsets(rd_kafka_t* client, const std::string& topic,
                                               int partition, rd_kafka_resp_err_t& code) {
   std::int64_t low = 0;
@@ -57,8 +57,7 @@ std::pair<std::int64_t, std::int64_t> offsets(rd_kafka_t* client, const std::str
   return {low, high};
 }
 
-/// A broker does not know a new topic's partitions at once, and says so in several ways (no leader yet, or another one). So
-/// it is asked again, whatever it says.
+/// Retries on any error: for a while a broker reports various ones for a new topic (unknown, no leader, another leader).
 std::int64_t end_of(rd_kafka_t* client, const std::string& topic, int partition) {
   auto code = RD_KAFKA_RESP_ERR_NO_ERROR;
   std::int64_t end = 0;
@@ -96,7 +95,7 @@ KafkaClient kafka_client(rd_kafka_type_t type, const std::string& brokers,
                          const KafkaProperties& properties) {
   rd_kafka_conf_t* const conf = rd_kafka_conf_new();
   std::array<char, 512> text{};
-  rd_kafka_conf_set_log_cb(conf, nullptr);  // what matters comes back as an error
+  rd_kafka_conf_set_log_cb(conf, nullptr);  // errors are returned
   KafkaProperties all = properties;
   all["bootstrap.servers"] = brokers;
   bool good = true;
@@ -174,7 +173,7 @@ void KafkaReader::read_to_end(const std::function<void(const rd_kafka_message_t&
     const KafkaMessage message = poll(200);
     const auto code = message ? message->err : RD_KAFKA_RESP_ERR__TIMED_OUT;
     const bool arrived = code == RD_KAFKA_RESP_ERR_NO_ERROR;
-    // The end of a partition has an offset too: behind what compaction or a transaction left out.
+    // The end of a partition has an offset too, after what compaction or aborted transactions removed.
     if (arrived || code == RD_KAFKA_RESP_ERR__PARTITION_EOF)
       read_.at(static_cast<std::size_t>(message->partition)) = message->offset + (arrived ? 1 : 0);
     if (arrived) each(*message);
@@ -199,13 +198,13 @@ KafkaTopic::~KafkaTopic() {
       rd_kafka_DeleteTopics(client, all, 1, nullptr, queue);
     });
   } catch (const std::exception&) {
-    // A topic that stays does no harm: its name is not used again.
+    // A remaining topic does no harm: its name is not used again.
   }
 }
 
 void KafkaTopic::create(int partitions, const KafkaProperties& settings) {
   std::array<char, 256> text{};
-  // -1: as many replicas as the broker's default.
+  // -1: the broker's default number of replicas.
   const NewTopic topic(
       rd_kafka_NewTopic_new(name_.c_str(), partitions, -1, text.data(), text.size()));
   if (!topic) give_up(Errc::invalid_argument, text.data());
@@ -216,7 +215,7 @@ void KafkaTopic::create(int partitions, const KafkaProperties& settings) {
     rd_kafka_NewTopic_t* all[] = {topic.get()};
     rd_kafka_CreateTopics(client, all, 1, nullptr, queue);
   });
-  // The request as a whole may succeed while the topic's part of it fails.
+  // A request may succeed although its result for the topic is an error.
   std::size_t count = 0;
   const auto* const* results =
       rd_kafka_CreateTopics_result_topics(rd_kafka_event_CreateTopics_result(answer.get()), &count);

@@ -1,4 +1,4 @@
-// Kafka by librdkafka's own client: topics of our own, and what the broker says is on them. Throws Exception.
+// Kafka through plain librdkafka: topics of our own, written, read and counted. Throws Exception.
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -14,7 +14,7 @@
 
 namespace outbox::testkit {
 
-/// Deletes with a function of librdkafka.
+/// A deleter that calls a function of librdkafka.
 template <auto destroy>
 struct KafkaDelete {
   template <class T>
@@ -29,7 +29,7 @@ using KafkaProperties = std::map<std::string, std::string>;
 [[nodiscard]] KafkaClient kafka_client(rd_kafka_type_t type, const std::string& brokers,
                                        const KafkaProperties& properties = {});
 
-/// An idempotent producer (acks=all) that drops nothing, with nothing around it.
+/// A bare idempotent producer with the guarantees of our sink.
 class KafkaProducer {
  public:
   KafkaProducer(const std::string& brokers, const std::string& topic,
@@ -60,15 +60,15 @@ class KafkaReader {
   KafkaReader(const std::string& brokers, std::string topic, int partitions,
               const KafkaProperties& properties = {});
 
-  /// The next message; nothing when none comes in time.
+  /// The next message or error; null if none comes in time.
   [[nodiscard]] KafkaMessage poll(int timeout_ms);
-  /// Calls `each` for what is there now and was not read yet. Messages of a partition come in order.
+  /// Calls `each` for all messages that are there now and were not read yet, in order within each partition.
   void read_to_end(const std::function<void(const rd_kafka_message_t&)>& each);
 
  private:
   const std::string topic_;
   KafkaClient client_;
-  std::vector<std::int64_t> read_;  ///< Of each partition: how far.
+  std::vector<std::int64_t> read_;  ///< The next offset of each partition.
 };
 
 /// A name that no other topic has.
@@ -79,7 +79,7 @@ class KafkaTopic {
  public:
   KafkaTopic(std::string brokers, std::string name)
       : brokers_(std::move(brokers)), name_(std::move(name)) {}
-  /// Makes one for a test.
+  /// Makes one with a unique name.
   KafkaTopic(std::string brokers, int partitions, const KafkaProperties& settings = {})
       : KafkaTopic(std::move(brokers), unique_name("outbox-test")) {
     create(partitions, settings);
@@ -88,16 +88,16 @@ class KafkaTopic {
   KafkaTopic& operator=(const KafkaTopic&) = delete;
   ~KafkaTopic();
 
-  /// Returns once every partition can be used, which is a little later than made.
+  /// Returns once every partition can be used.
   void create(int partitions, const KafkaProperties& settings = {});
   /// Changes settings of the topic.
   void change(const KafkaProperties& settings) const;
-  /// Leaves the topic when this object goes.
+  /// The topic is not deleted.
   void keep() { made_ = false; }
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& brokers() const { return brokers_; }
-  /// One that delivers here, all else by default.
+  /// A subscription that delivers here, with defaults otherwise.
   [[nodiscard]] SubscriptionSpec subscription(const std::string& name) const;
   /// Messages on it; 0 while the broker does not answer.
   [[nodiscard]] std::size_t count() const;

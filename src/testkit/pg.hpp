@@ -1,4 +1,4 @@
-// libpq with as little as possible around it: what checks and measures the product does not use the product's own connection.
+// A thin wrapper of libpq: checks and measurements do not use the connection class of the product.
 #pragma once
 
 #include <libpq-fe.h>
@@ -31,7 +31,7 @@ using PgRow = std::vector<std::optional<std::string>>;
 
 class Pg {
  public:
-  /// This and all else throws PgError.
+  /// Throws PgError, as all functions do.
   explicit Pg(const std::string& url);
 
   /// Several statements, or one.
@@ -42,7 +42,7 @@ class Pg {
   /// The same without the rows.
   void run(const std::string& sql) { (void)check(PQexec(native(), sql.c_str())); }
   void run_prepared(const char* name, std::initializer_list<const char*> parameters);
-  /// The result if it is a good one.
+  /// Returns the result if it is no error.
   PgResult check(PGresult* result) const;
 
   /// The only value of the only row.

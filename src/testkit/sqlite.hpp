@@ -1,4 +1,4 @@
-// sqlite3 with as little as possible around it. Throws Exception.
+// A thin wrapper of sqlite3. Throws Exception.
 #pragma once
 
 #include <memory>
@@ -37,7 +37,7 @@ class SqliteFile {
   std::unique_ptr<sqlite3, Close> db_;
 };
 
-/// The file with everything that SQLite and a relay put beside it.
+/// Removes a database with the files that SQLite and a relay make beside it.
 void remove_sqlite_files(const std::string& path);
 
 }  // namespace outbox::testkit

@@ -1,4 +1,4 @@
-// An outbox to work with.
+// A store with the tables of the outbox.
 #pragma once
 
 #include <memory>
