@@ -1,4 +1,4 @@
-// A Kafka topic as the judge wants it.
+// The messages of a Kafka topic, for the judge.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace outbox::test {
 
-/// Everything on the topic. The messages of a key are in order.
+/// Everything on the topic, in order within each key.
 [[nodiscard]] inline std::vector<Delivery> deliveries_on(const KafkaTopic& topic) {
   std::vector<Delivery> all;
   for (const KafkaRecord& record : topic.read()) {

@@ -1,4 +1,4 @@
-// What the writers of a test tried.
+// Collects what the writers of a test tried to commit.
 #pragma once
 
 #include <vector>

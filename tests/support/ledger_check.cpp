@@ -9,7 +9,7 @@ namespace {
 
 struct Place {
   std::string s1;
-  std::string s2;  ///< Empty: all of s1, no pair is begun.
+  std::string s2;  ///< Empty: everything in s1 is settled, and no pair has begun.
   std::string position;
   bool operator==(const Place&) const = default;
 };
@@ -43,7 +43,7 @@ std::string ledger_fault(Pg& connection, const std::string& subscription) {
   for (const PgRow& row : rows) {
     const std::string name = "settlement " + *row[0] + " (" + *row[1] + ")";
     const std::int64_t row_generation = std::stoll(*row[2]);
-    if (row_generation < generation) continue;  // a zombie's
+    if (row_generation < generation) continue;  // written by a relay that had lost its lanes
     const Place end = end_of(*row[3], *row[4], *row[6]);
     if (*row[1] != "settle") {
       if (generation >= 0 && !(end == cursor))

@@ -1,4 +1,4 @@
-// What `outbox verify` will do, in small: walks the settlements of a subscription on PostgreSQL.
+// Checks the settlements of a subscription on PostgreSQL against the log.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace outbox::test {
 
-/// Empty when the settlements of the subscription lead from its beginning without a gap to its cursor, and their counts
-/// and hash sums are those of all events in the log. Call it when everything is delivered and no relay runs.
+/// Empty if the settlements of the subscription lead without a gap from its beginning to its cursor, and their counts and hash
+/// sums are those of all events in the log. Call it when everything is delivered and no relay runs.
 [[nodiscard]] std::string ledger_fault(Pg& connection, const std::string& subscription);
 
 }  // namespace outbox::test

@@ -1,4 +1,4 @@
-// gtest's main, except that a program in which every test skipped itself says so to ctest (77).
+// Like gtest's main, but returns 77, which ctest shows as skipped, if every test was skipped.
 #include <gtest/gtest.h>
 
 int main(int argc, char** argv) {

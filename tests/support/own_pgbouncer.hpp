@@ -1,4 +1,4 @@
-// A PgBouncer of the test's own, in transaction mode, before a server of the test's own.
+// A private PgBouncer in transaction mode, before a private server.
 #pragma once
 
 #include <memory>
@@ -10,10 +10,10 @@ namespace outbox::test {
 
 class OwnPgBouncer {
  public:
-  /// Before the server on this port of the loopback interface. Starts it and waits until it answers.
+  /// Before the server on this port of the loopback interface. Returns when it answers.
   explicit OwnPgBouncer(int server_port);
 
-  /// URL of the superuser; the database is the one of this name behind it.
+  /// URL of the superuser for this database of the server.
   [[nodiscard]] std::string url(const std::string& database) const;
 
  private:

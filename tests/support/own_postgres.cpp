@@ -26,8 +26,7 @@ std::string program(const std::string& name) {
 
 }  // namespace
 
-/// Below the range that the kernel gives away itself: a server that is made, or killed and started again, finds its port still
-/// free.
+/// Below the range from which the kernel assigns ports, so that a server that is restarted finds its port still free.
 int free_port() {
   std::random_device random;
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -45,8 +44,8 @@ int free_port() {
 }
 
 OwnPostgres::OwnPostgres(const std::vector<std::string>& settings) : port_(free_port()) {
-  std::filesystem::permissions(
-      folder_.path(), std::filesystem::perms::all);  // the server's user makes its own in it
+  std::filesystem::permissions(folder_.path(),
+                               std::filesystem::perms::all);  // the server runs as another user
   ChildProcess initdb({.command = {program("initdb"), "--pgdata=" + folder_.file("data"),
                                    "--username=" + std::string(kUser), "--auth=trust",
                                    "--encoding=UTF8", "--locale=C", "--no-sync"},

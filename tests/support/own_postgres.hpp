@@ -1,4 +1,4 @@
-// A PostgreSQL server of the test's own, in a temporary folder, to be killed and started again.
+// A private PostgreSQL server in a temporary folder, to be killed and restarted.
 #pragma once
 
 #include <memory>
@@ -9,22 +9,22 @@
 
 namespace outbox::test {
 
-/// A port of the loopback interface that nobody listens on.
+/// An unused port of the loopback interface.
 [[nodiscard]] int free_port();
 
 class OwnPostgres {
  public:
-  /// Makes the cluster (OUTBOX_TEST_PGBIN) and starts it. `settings`: lines for postgresql.conf.
+  /// Creates the cluster (OUTBOX_TEST_PGBIN) and starts it. `settings`: lines for postgresql.conf.
   explicit OwnPostgres(const std::vector<std::string>& settings = {});
 
-  /// Starts it on the same port and waits until it answers.
+  /// Starts it on the same port. Returns when it answers.
   void start();
-  /// Like pg_ctl stop -m immediate: no checkpoint, no farewell; recovery at the next start.
+  /// Like pg_ctl stop -m immediate: no checkpoint, and recovery at the next start.
   void stop_immediate();
   /// URL of the superuser, database "postgres".
   [[nodiscard]] std::string url() const;
   [[nodiscard]] int port() const { return port_; }
-  /// The end of the server's log, for a failing test.
+  /// The end of the server's log, for messages of failing tests.
   [[nodiscard]] std::string log() const;
 
  private:

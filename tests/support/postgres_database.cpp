@@ -32,7 +32,7 @@ PostgresDatabase::PostgresDatabase(Schema schema)
 
 PostgresDatabase::PostgresDatabase(const std::string& server_url, Schema schema)
     : server_url_(server_url), name_(next_name()), url_(url_of_database(server_url, name_)) {
-  // A busy machine may need longer than the 5 s after which the product gives a server up.
+  // A busy machine may need longer than the default of the product, 5 s.
   if (url_.find("connect_timeout=") == std::string::npos)
     url_ += (url_.find('?') == std::string::npos ? "?" : "&") + std::string("connect_timeout=60");
   Pg(server_url_).exec("CREATE DATABASE " + name_);
@@ -43,7 +43,7 @@ PostgresDatabase::~PostgresDatabase() {
   try {
     Pg(server_url_).exec("DROP DATABASE IF EXISTS " + name_ + " WITH (FORCE)");
   } catch (const std::exception&) {
-    // The server of a fault test may be down; its whole folder goes.
+    // The server of a fault test may be down; its folder is removed anyway.
   }
 }
 

@@ -1,4 +1,4 @@
-// A database of its own for one test, with the outbox's schema in it, dropped at the end.
+// A database for one test, with the schema of the outbox; dropped at the end.
 #pragma once
 
 #include <string>
@@ -17,8 +17,6 @@ class PostgresDatabase {
   PostgresDatabase(const std::string& server_url, Schema schema);
   PostgresDatabase(const PostgresDatabase&) = delete;
   PostgresDatabase& operator=(const PostgresDatabase&) = delete;
-  PostgresDatabase(PostgresDatabase&&) = delete;
-  PostgresDatabase& operator=(PostgresDatabase&&) = delete;
   ~PostgresDatabase();
 
   [[nodiscard]] const std::string& url() const { return url_; }
@@ -31,7 +29,7 @@ class PostgresDatabase {
   std::string url_;
 };
 
-/// The same server, another database.
+/// The URL of another database of the same server.
 [[nodiscard]] std::string url_of_database(const std::string& server_url,
                                           const std::string& database);
 

@@ -9,7 +9,7 @@
 namespace outbox::test {
 namespace {
 
-/// The body in a line of the file sink; other lines are bodies themselves.
+/// The body in a line of the file sink; any other line is a body itself.
 std::string body_in(const std::string& line) {
   constexpr std::string_view before = ",\"body\":";
   constexpr std::string_view behind = ",\"id\":\"";
@@ -18,7 +18,7 @@ std::string body_in(const std::string& line) {
   return line.substr(from, line.find(behind, from) - from);
 }
 
-/// The value of a text field of a writer's body.
+/// A text field of a writer's body.
 std::string field(const std::string& body, const std::string& name) {
   const std::string start = "\"" + name + "\": \"";
   const auto at = body.find(start);

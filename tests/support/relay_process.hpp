@@ -1,4 +1,4 @@
-// The test's relay program as a child process, and the file that it fills.
+// Relays as child processes, and the files that they write.
 #pragma once
 
 #include <chrono>
@@ -21,13 +21,13 @@ struct RelayProcessOptions {
 
 [[nodiscard]] std::unique_ptr<ChildProcess> start_relay(const RelayProcessOptions& options);
 
-/// The program itself: outbox relay -c CONFIG.
+/// outbox relay -c CONFIG.
 [[nodiscard]] std::unique_ptr<ChildProcess> start_outbox_relay(const std::string& config,
                                                                const std::string& log);
 
-/// The lines of a file, as deliveries of writers' bodies. Half lines are left out.
+/// The bodies of writers in the lines of a file. Incomplete lines are left out.
 [[nodiscard]] std::vector<Delivery> deliveries_in(const std::string& file);
-/// How many whole lines there are; cheap enough to poll.
+/// The number of lines; cheap enough to poll.
 [[nodiscard]] std::size_t lines_in(const std::string& file);
 
 }  // namespace outbox::test

@@ -1,9 +1,9 @@
-// A relay in a process of its own, to be killed and stopped by tests: one subscription "lines", delivered to a file.
+// A relay in a process of its own, for tests to kill and stop: one subscription "lines", delivered to a file.
 //
 //   outbox_test_relay URL FILE LEASE_MS PAGE_ROWS
 //
-// The file is only appended to, one line per event, and not locked: what a stopped relay writes when it goes on shows.
-// Its log goes to stderr, so that a test can see when it waits. 4: it ended with something in doubt.
+// It only appends to the file, one line per event, and does not lock it: so what a stopped relay writes when it continues can be
+// seen. It logs to stderr, where tests see when it waits. Exit status 4: it stopped with events in flight.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -46,7 +46,7 @@ class LineSink final : public outbox::BatchSink {
   [[nodiscard]] std::size_t deliver(std::span<const outbox::Message> batch,
                                     outbox::Outcome& failure) override {
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      // In front too, so that half a line of a process killed while writing spoils only itself.
+      // A line break before it too, so that the incomplete line of a killed process spoils only itself.
       const std::string line = "\n" + std::string(batch[i].body) + "\n";
       if (::write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
         failure.kind = outbox::Outcome::Kind::unknown;

@@ -1,4 +1,4 @@
-// Which servers the tests may use, and what to say when one is missing.
+// The servers that tests may use, and the messages when one is missing.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,20 +8,20 @@
 
 namespace outbox::test {
 
-/// The value of an environment variable; nothing when it is not set or empty.
+/// The value of an environment variable; none if it is unset or empty.
 [[nodiscard]] std::optional<std::string> environment(const char* name);
 
-/// Ends one of the shared test servers without warning, and starts it again: `scripts/servers kill|up DIR SERVER`, with the
-/// folder that OUTBOX_TEST_SERVERS names.
+/// Kills one of the shared test servers, and starts it again: `scripts/servers kill|up DIR SERVER`, with DIR from
+/// OUTBOX_TEST_SERVERS.
 void kill_server(const std::string& server);
 void start_server(const std::string& server);
 
-/// How many times longer than in a quick run (OUTBOX_TEST_SOAK): 1 unless somebody wants to wait.
+/// By how much to lengthen a test (OUTBOX_TEST_SOAK). Default: 1.
 [[nodiscard]] int soak_factor();
 
 }  // namespace outbox::test
 
-/// First line of a test or of SetUp(): skips, saying what is missing.
+/// The first line of a test or of SetUp(): skips it with a message that names what is missing.
 #define OUTBOX_NEEDS(variable, what)                           \
   if (!::outbox::test::environment(variable)) {                \
     GTEST_SKIP() << "needs " << (what) << ": " << (variable)   \

@@ -56,8 +56,8 @@ void set_version(Pg& connection, const std::string& key, std::int64_t version) {
 struct Shop::Sale {
   std::string key;
   std::int64_t version{0};
-  std::vector<Attempt> attempts;    ///< They end as the transaction does.
-  std::vector<Attempt> taken_back;  ///< Rolled back to a savepoint.
+  std::vector<Attempt> attempts;  ///< Committed or rolled back with the transaction.
+  std::vector<Attempt> undone;    ///< Rolled back to a savepoint.
   postgres::Transaction* staging{nullptr};
   bool asynchronous{false};
 
@@ -85,7 +85,7 @@ void Shop::sell(Pg& connection, Random& random, Sale& sale) {
   }
 }
 
-/// A part of the transaction that is taken back, or kept.
+/// A savepoint, rolled back or released.
 void Shop::sell_in_savepoint(Pg& connection, Random& random, Sale& sale) {
   connection.exec("SAVEPOINT part");
   const Attempt attempt = sale.next(random, options_);
@@ -93,7 +93,7 @@ void Shop::sell_in_savepoint(Pg& connection, Random& random, Sale& sale) {
   enqueue(connection, random.chance(50) ? Way::function : Way::view, attempt);
   if (random.chance(50)) {
     connection.exec("ROLLBACK TO SAVEPOINT part");
-    sale.taken_back.push_back(attempt);
+    sale.undone.push_back(attempt);
     --sale.version;
   } else {
     connection.exec("RELEASE SAVEPOINT part");
@@ -114,9 +114,9 @@ void Shop::one_transaction(Pg& connection, Random& random) {
       attempt.end = end;
       attempt.acknowledged = acknowledged;
     }
-    for (Attempt& attempt : sale.taken_back) attempt.end = Attempt::End::rolled_back;
+    for (Attempt& attempt : sale.undone) attempt.end = Attempt::End::rolled_back;
     log_.add(sale.attempts);
-    log_.add(sale.taken_back);
+    log_.add(sale.undone);
   };
   try {
     const bool stages = options_.ways[random.below(options_.ways.size())] == Way::transaction;
@@ -217,7 +217,7 @@ OpenSale::OpenSale(const std::string& url, const std::string& key) : connection_
   connection_.exec(kTables);
   connection_.exec("INSERT INTO shop_aggregate (key) VALUES ($1) ON CONFLICT DO NOTHING", {key_});
   connection_.exec("BEGIN");
-  connection_.exec("SET LOCAL outbox.wake = 'off'");  // so that it may be prepared
+  connection_.exec("SET LOCAL outbox.wake = 'off'");  // LISTEN and NOTIFY cannot be prepared
   connection_.exec("SELECT pg_current_xact_id()");
   version_ = lock_aggregate(connection_, key_);
   add();

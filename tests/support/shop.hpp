@@ -1,5 +1,5 @@
-// A shop on PostgreSQL: writers that change an aggregate and enqueue what happened, in one transaction, in every way that
-// applications do. Each locks its aggregate's row first and takes the next version from it; what it tried is recorded.
+// A shop on PostgreSQL: writers that change an aggregate and enqueue an event in one transaction, in all ways that applications
+// do. Each locks the row of its aggregate first and takes the next version from it. All attempts are recorded.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ namespace outbox::test {
 
 class Shop {
  public:
-  /// Makes the shop's tables when they are not there.
+  /// Creates the tables of the shop if they do not exist.
   Shop(std::string url, ShopOptions options);
 
   void start();
-  /// Waits until every writer has made its transactions.
+  /// Waits until every writer has finished its transactions.
   void join() { team_.join(); }
   void stop() { team_.stop(); }
-  /// What stopped a writer; empty: nothing.
+  /// The first error of a writer; empty: none.
   [[nodiscard]] std::string trouble() const { return team_.trouble(); }
   [[nodiscard]] std::size_t tried() const { return log_.size(); }
 
-  /// What was tried. After a crash the shop's own rows say what became of the transactions whose end nobody heard.
+  /// All attempts. The rows of the shop decide how those ended whose COMMIT got no answer.
   [[nodiscard]] std::vector<Attempt> attempts() const;
 
  private:
@@ -44,16 +44,16 @@ class Shop {
   WriterTeam team_;
 };
 
-/// One event in a transaction that stays open as long as the test likes, on an aggregate of its own.
+/// Events in a transaction that the test keeps open, on an aggregate of its own.
 class OpenSale {
  public:
-  /// Takes its transaction id before everything else.
+  /// Takes a transaction id first, then writes an event.
   OpenSale(const std::string& url, const std::string& key);
   /// Writes one more event.
   void add();
   void commit();
   void rollback();
-  /// Leaves it to COMMIT PREPARED on any connection.
+  /// PREPARE TRANSACTION, for COMMIT PREPARED on any connection.
   void prepare(const std::string& name);
   [[nodiscard]] std::vector<Attempt> attempts() const { return attempts_; }
   [[nodiscard]] Pg& connection() { return connection_; }

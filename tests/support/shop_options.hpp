@@ -1,4 +1,4 @@
-// How a shop of writers behaves, and what its events look like.
+// The options of a shop, and its events.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace outbox::test {
 
-/// How an event gets into the outbox.
+/// How an event is enqueued.
 enum class Way : std::uint8_t {
   function,     ///< SELECT outbox.enqueue(...)
   view,         ///< INSERT INTO outbox.new_event
@@ -33,7 +33,7 @@ struct ShopOptions {
   int asynchronous_percent{0};  ///< Commits with synchronous_commit = off.
   std::chrono::microseconds longest_pause{2000};
   std::size_t padding{20};
-  /// A broken connection is opened again; otherwise it is an error of the test.
+  /// Opens a broken connection again; otherwise it is an error.
   bool reconnect{false};
   std::uint64_t seed{1};
 };
@@ -43,10 +43,10 @@ struct ShopOptions {
                                   const std::string& type, std::size_t padding);
 [[nodiscard]] Event event_of(const Attempt& attempt);
 
-/// The body of an event, in the form in which jsonb prints it, so that every way of writing gives the same bytes.
+/// The body of an event, formatted like jsonb, so that all ways of writing give the same bytes.
 [[nodiscard]] std::string body_of(const std::string& id, const std::string& key,
                                   std::int64_t version, std::size_t padding);
-/// The id that a writer put into the body; empty when there is none.
+/// The id in such a body; empty if there is none.
 [[nodiscard]] std::string id_in(const std::string& body);
 
 }  // namespace outbox::test

@@ -67,7 +67,7 @@ void ScatterSink::work(std::uint64_t seed, const std::stop_token& stop) {
   while (true) {
     changed_.wait(lock, stop, [this] { return !pending_.empty(); });
     if (stop.stop_requested()) return;
-    // Any of the first few, so that messages overtake each other.
+    // One of the first few, so that messages overtake each other.
     const auto at = pending_.begin() + static_cast<std::ptrdiff_t>(
                                            random.below(std::min<std::size_t>(pending_.size(), 8)));
     const Pending taken = std::move(*at);
@@ -105,11 +105,9 @@ void ScatterSink::purge() {
     outcomes_.push_back(std::move(outcome));
   }
   pending_.clear();
-  // What is being delivered right now is known in a moment.
+  // Deliveries that are running end soon.
   changed_.wait(lock, [this] { return in_hand_ == 0; });
 }
-
-// ---- the holding sink
 
 std::size_t HoldingSink::send(std::span<const Message> messages) {
   for (const Message& message : messages) held_.emplace_back(message.token, delivery_of(message));

@@ -1,4 +1,4 @@
-// Destinations in memory, for relays that run inside the test.
+// Sinks in memory, for relays inside the test program.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@
 
 namespace outbox::test {
 
-/// What arrived, in order. Any thread. Outlives the sinks that write to it.
+/// The deliveries in order of arrival. Any thread. Outlives the sinks that write to it.
 class Destination {
  public:
   void arrive(Delivery delivery) {
@@ -42,7 +42,7 @@ class Destination {
 [[nodiscard]] Delivery delivery_of(const Message& message);
 [[nodiscard]] std::vector<Delivery> deliveries_of(const testing::Recording& recording);
 
-/// A gapless sink that takes so long for each message.
+/// A gapless sink that takes a fixed time per message.
 class SlowSink final : public BatchSink {
  public:
   SlowSink(std::shared_ptr<Destination> destination, std::chrono::microseconds each)
@@ -69,7 +69,7 @@ struct ScatterOptions {
   std::uint64_t seed{7};
 };
 
-/// Not gapless: several threads deliver at once and in any order, so that only the relay's gate keeps a key in order.
+/// Not gapless: several threads deliver in any order, so only the gate of the relay keeps a key in order.
 class ScatterSink final : public Sink {
  public:
   ScatterSink(std::shared_ptr<Destination> destination, ScatterOptions options);
@@ -98,10 +98,10 @@ class ScatterSink final : public Sink {
   std::vector<std::jthread> threads_;
 };
 
-/// Takes everything and says nothing until it is released or purged.
+/// Takes everything and returns no outcome until it is released or purged.
 class HoldingSink final : public Sink {
  public:
-  /// `released`: says that from now on everything is acked.
+  /// `released`: once true, everything is acked.
   HoldingSink(std::shared_ptr<Destination> destination, std::shared_ptr<std::atomic<bool>> released)
       : destination_(std::move(destination)), released_(std::move(released)) {}
   [[nodiscard]] SinkTraits traits() const noexcept override {

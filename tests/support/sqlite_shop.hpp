@@ -13,12 +13,12 @@
 
 namespace outbox::test {
 
-/// Makes the outbox's tables in the file.
+/// Creates the tables of the outbox in the file.
 void migrate_sqlite(const std::string& path);
 
 class SqliteShop {
  public:
-  /// `options.ways`: view, library and transaction; asynchronous commits and early ids do not exist here.
+  /// `options.ways`: view, library and transaction; SQLite has no asynchronous commits and early ids.
   SqliteShop(std::string path, ShopOptions options);
   void start();
   void join() { team_.join(); }

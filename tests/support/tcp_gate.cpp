@@ -11,7 +11,7 @@
 namespace outbox::test {
 namespace {
 
-/// How often a thread looks whether the mode has changed.
+/// How often a thread checks the mode.
 constexpr int kLookMs = 10;
 
 sockaddr_in loopback(int port) {
@@ -42,7 +42,7 @@ bool write_all(int socket, const char* bytes, ssize_t count) {
 struct TcpGate::Link {
   int client{-1};
   int server{-1};
-  std::atomic<bool> dead{false};  ///< In a black hole: what is in it never comes out.
+  std::atomic<bool> dead{false};  ///< Made or used during a black hole: forwards nothing any more.
   std::jthread up;
   std::jthread down;
 
@@ -59,7 +59,7 @@ struct TcpGate::Link {
     ::close(server);
   }
   void hang_up() const {
-    // With what is unsent thrown away, the peer sees a reset.
+    // Discards unsent data, so that the peer sees a reset.
     const linger at_once{.l_onoff = 1, .l_linger = 0};
     (void)setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     (void)shutdown(client, SHUT_RDWR);
@@ -133,7 +133,7 @@ void TcpGate::forward(Link& link, int from, int to, const std::stop_token& stop)
       continue;
     }
     if (!readable(from)) continue;
-    // Looked at again after the wait: what arrived behind a closing gate stays outside.
+    // Checked again after the wait: data that arrived meanwhile must not pass a closed gate.
     if (mode_ != Mode::open || link.dead) continue;
     const ssize_t count = ::recv(from, buffer, sizeof buffer, 0);
     if (count <= 0 || !write_all(to, buffer, count)) break;

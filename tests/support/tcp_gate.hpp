@@ -1,4 +1,4 @@
-// A door between a client and a server: open, stalled, black hole or shut. One thread per direction of a connection.
+// A TCP proxy that can stop forwarding. One thread per direction of a connection.
 #pragma once
 
 #include <atomic>
@@ -13,17 +13,15 @@ namespace outbox::test {
 class TcpGate {
  public:
   enum class Mode {
-    open,     ///< Everything goes through.
-    stalled,  ///< Nothing goes through; what is under way waits and goes on when the gate opens again.
-    blackhole,  ///< Nothing goes through, ever again on the connections that exist; new ones are not answered.
+    open,       ///< Forwards everything.
+    stalled,    ///< Forwards nothing until it is open again; then all data.
+    blackhole,  ///< Forwards nothing, on existing connections never again; new ones get no answer.
   };
 
   /// Forwards to 127.0.0.1:`target`.
   explicit TcpGate(int target);
   TcpGate(const TcpGate&) = delete;
   TcpGate& operator=(const TcpGate&) = delete;
-  TcpGate(TcpGate&&) = delete;
-  TcpGate& operator=(TcpGate&&) = delete;
   ~TcpGate();
 
   [[nodiscard]] int port() const { return port_; }

@@ -1,4 +1,4 @@
-// The testkit (src/testkit) under the tests' own namespace. Its clients of servers are included where they are used.
+// Makes src/testkit visible in the namespace of the tests. Its clients of servers are included where they are used.
 #pragma once
 
 #include "testkit/child_process.hpp"

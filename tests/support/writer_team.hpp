@@ -1,4 +1,4 @@
-// Threads that write until they are done or told to stop; the first exception of any of them is kept for the test.
+// Threads that write until they are done or stopped. Keeps the first exception for the test.
 #pragma once
 
 #include <atomic>
@@ -15,11 +15,9 @@ class WriterTeam {
   WriterTeam() = default;
   WriterTeam(const WriterTeam&) = delete;
   WriterTeam& operator=(const WriterTeam&) = delete;
-  WriterTeam(WriterTeam&&) = delete;
-  WriterTeam& operator=(WriterTeam&&) = delete;
   ~WriterTeam() { stop(); }
 
-  /// `work(number)` runs in each thread; it looks at stopping() now and then.
+  /// Runs `work(number)` in each thread; it checks stopping() regularly.
   void start(int threads, const std::function<void(int)>& work) {
     for (int number = 0; number < threads; ++number) {
       threads_.emplace_back([this, work, number] {
@@ -41,7 +39,7 @@ class WriterTeam {
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
-  /// Empty when all went well.
+  /// The first error; empty: none.
   [[nodiscard]] std::string trouble() const {
     const std::scoped_lock lock(mutex_);
     return trouble_;

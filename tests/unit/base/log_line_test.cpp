@@ -19,7 +19,7 @@ std::string json(std::string_view value) {
   return json_line("m", std::vector<Field>{{"k", value}});
 }
 
-/// What names, brokers and databases have in them at worst.
+/// The worst that values may contain.
 const std::vector<std::string> kHostile{
     "",
     "a b",

@@ -11,7 +11,7 @@
 namespace outbox::demo {
 namespace {
 
-/// What the relay makes of the file that the demo writes.
+/// How the relay reads the file that the demo writes.
 tl::expected<config::Loaded, config::Problems> read_back(const RelayPlan& plan) {
   const testkit::TempDir folder;
   const std::string file = folder.file("relay.toml");

@@ -1,4 +1,4 @@
-// Random UTF-8 for property tests: mostly ASCII with its troublesome characters, some of everything else.
+// Random UTF-8 for property tests: mostly ASCII, special characters included.
 #pragma once
 
 #include <rapidcheck.h>

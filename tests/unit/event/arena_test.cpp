@@ -41,7 +41,7 @@ TEST(Arena, a_text_longer_than_all_before_is_one_piece) {
   EXPECT_EQ(write(arena, text), text);
 }
 
-/// Counts what arenas that are made meanwhile take from the heap.
+/// Counts heap memory of arenas that are constructed during its lifetime.
 class CountingHeap final : public std::pmr::memory_resource {
  public:
   CountingHeap() : before_(std::pmr::set_default_resource(this)) {}

@@ -60,7 +60,7 @@ TEST(Glob, a_hostile_glob_is_not_exponential) {
   EXPECT_FALSE(glob_match(glob, std::string(10'000, 'a')));
 }
 
-/// What a glob means, written the plain and slow way.
+/// Globs by a simple and slow algorithm.
 bool slow_match(std::string_view glob, std::string_view text) {
   if (glob.empty()) return text.empty();
   if (glob[0] == '*')

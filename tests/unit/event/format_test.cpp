@@ -26,7 +26,7 @@ EventView placed() {
   return event;
 }
 
-/// One message in one text, as a person would note it.
+/// A message as one readable text.
 std::string shown(const EventView& event, const std::string& format) {
   SubscriptionSpec spec;
   spec.format = format;

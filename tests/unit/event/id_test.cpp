@@ -31,7 +31,7 @@ TEST(EventId, is_a_uuid_of_version_7_with_the_present_time) {
   const std::int64_t after = now_ms();
   EXPECT_EQ(id.bytes[6] >> 4U, 7);
   EXPECT_EQ(id.bytes[8] >> 6U, 2);
-  // Ids made just before may have used up milliseconds ahead of the clock: not within one test program.
+  // Assumes that earlier ids of this program have not run ahead of the clock.
   EXPECT_GE(milliseconds_of(id), before);
   EXPECT_LE(milliseconds_of(id), after);
 }

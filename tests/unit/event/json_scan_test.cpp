@@ -95,8 +95,8 @@ TEST(JsonScan, a_million_open_brackets_need_no_stack) {
   EXPECT_FALSE(is_json(mixed));
 }
 
-/// What nlohmann says; none where it is known to differ: it ends at a NUL, skips a byte order mark, and refuses
-/// numbers that a double cannot hold.
+/// The verdict of nlohmann; none where it is known to differ: it ends at a NUL, skips a byte order mark, and refuses numbers
+/// that a double cannot represent.
 class Verdict final : public nlohmann::json_sax<Json> {
  public:
   static std::optional<bool> on(const std::string& text) {
@@ -150,7 +150,7 @@ RC_GTEST_PROP(JsonScan, agrees_with_nlohmann_on_heaps_of_tokens, ()) {
   if (wanted) RC_ASSERT(is_json(text) == *wanted);
 }
 
-/// A document of some depth, from a stream of random numbers.
+/// A random nested document.
 Json document(const std::vector<std::uint8_t>& dice, std::size_t& at, int depth) {
   const auto roll = [&]() -> unsigned { return at < dice.size() ? dice[at++] : 0U; };
   static const std::vector<std::string> texts{"",
