@@ -18,6 +18,7 @@
 #include "demo/shop.hpp"
 #include "demo/writers.hpp"
 #include "store/store.hpp"
+#include "testkit/failure.hpp"
 #include "testkit/judge.hpp"
 #include "testkit/temp_dir.hpp"
 
@@ -222,15 +223,16 @@ class Demo {
 
   /// According to the outbox: then nothing else will arrive.
   [[nodiscard]] bool nothing_pending() const {
-    auto store = store::open_store(
-        {.url = shop_->url(), .schema = shop_->schema(), .application = "outbox demo"});
-    if (!store) return false;
-    auto catalog = (*store)->catalog();
-    if (!catalog) return false;
-    const auto rows = (*catalog)->subscriptions();
-    if (!rows || rows->empty()) return false;
-    const auto progress = (*catalog)->progress(rows->front(), 1);
-    return progress && progress->pending == 0;
+    using testkit::must;
+    try {
+      const auto store = must(store::open_store(
+          {.url = shop_->url(), .schema = shop_->schema(), .application = "outbox demo"}));
+      const auto catalog = must(store->catalog());
+      const auto rows = must(catalog->subscriptions());
+      return !rows.empty() && must(catalog->progress(rows.front(), 1)).pending == 0;
+    } catch (const Exception&) {
+      return false;  // asked again soon
+    }
   }
 
   Ending report(const testkit::Verdict& verdict) {
