@@ -7,48 +7,12 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "event/format.hpp"
 #include "event/headers.hpp"
-#include "event/template.hpp"
 #include "event/text_rules.hpp"
 
 namespace outbox::event {
 
-struct RenderBuffer::State {
-  Arena arena;
-  std::vector<Message> messages;
-  std::vector<HeaderView> headers;  ///< Of the message being rendered.
-};
-
-RenderBuffer::RenderBuffer() : state_(std::make_unique<State>()) {}
-RenderBuffer::~RenderBuffer() = default;
-RenderBuffer::RenderBuffer(RenderBuffer&&) noexcept = default;
-RenderBuffer& RenderBuffer::operator=(RenderBuffer&&) noexcept = default;
-
-void RenderBuffer::clear() {
-  state_->messages.clear();
-  state_->arena.clear();
-}
-
-std::span<const Message> RenderBuffer::messages() { return state_->messages; }
-
-struct Renderer::Plan {
-  FormatFunction format;
-  Template topic;
-  Template key;
-  std::vector<std::pair<std::string, Template>> headers;
-};
-
-Renderer::Renderer(std::unique_ptr<Plan> plan) : plan_(std::move(plan)) {}
-Renderer::Renderer(Renderer&&) noexcept = default;
-Renderer& Renderer::operator=(Renderer&&) noexcept = default;
-Renderer::~Renderer() = default;
-
-namespace {
-
-using Headers = std::vector<std::pair<std::string, Template>>;
-
-Status check_header(const std::string& name, const Headers& before) {
+Status Renderer::check_header(const std::string& name, const Headers& before) {
   if (auto status = check_header_name("headers", name); !status) return status;
   if (equal_ignoring_case(name, kContentTypeHeader))
     return fail(Errc::invalid_argument, "headers: content-type is set by the format");
@@ -58,10 +22,7 @@ Status check_header(const std::string& name, const Headers& before) {
               "upper and lower case are the same in header names");
 }
 
-}  // namespace
-
-std::unique_ptr<Renderer::Plan> Renderer::compile(const SubscriptionSpec& spec,
-                                                  FieldErrors& errors) {
+std::optional<Renderer> Renderer::compile(const SubscriptionSpec& spec, FieldErrors& errors) {
   const FormatFunction format = find_format(spec.format);
   if (format == nullptr) {
     errors.add({"format", "unknown format " + in_quotes(spec.format),
@@ -81,18 +42,15 @@ std::unique_ptr<Renderer::Plan> Renderer::compile(const SubscriptionSpec& spec,
       headers.emplace_back(name, std::move(*value));
     }
   }
-  if (!errors.empty()) return nullptr;
-  return std::make_unique<Plan>(Plan{.format = format,
-                                     .topic = std::move(*topic),
-                                     .key = std::move(*key),
-                                     .headers = std::move(headers)});
+  if (!errors.empty()) return std::nullopt;
+  return Renderer(format, std::move(*topic), std::move(*key), std::move(headers));
 }
 
 Result<Renderer> Renderer::create(const SubscriptionSpec& spec) {
   FieldErrors errors;
-  auto plan = compile(spec, errors);
+  auto made = compile(spec, errors);
   if (auto status = errors.status(); !status) return pass(status);
-  return Renderer(std::move(plan));
+  return std::move(*made);
 }
 
 void Renderer::check(const SubscriptionSpec& spec, FieldErrors& errors) {
@@ -125,20 +83,21 @@ std::span<const HeaderView> keep(const std::vector<HeaderView>& headers, Arena& 
 }  // namespace
 
 void Renderer::render(Token token, const EventView& event, RenderBuffer& into) const {
-  auto& [arena, messages, headers] = *into.state_;
+  Arena& arena = into.arena_;
+  std::vector<HeaderView>& headers = into.headers_;
   headers.clear();
   Draft draft{.event = event, .arena = arena, .headers = headers};
-  plan_->format(draft);
-  for (const auto& [name, value] : plan_->headers)
+  format_(draft);
+  for (const auto& [name, value] : headers_)
     set_header(headers, {.name = name, .value = value.render(event, arena)});
-  messages.push_back({.token = token,
-                      .event = &event,
-                      .topic = plan_->topic.render(event, arena),
-                      .key = std::nullopt,
-                      .body = draft.body,
-                      .content_type = draft.content_type,
-                      .headers = keep(headers, arena)});
-  if (!event.aggregate_id.empty()) messages.back().key = plan_->key.render(event, arena);
+  into.messages_.push_back({.token = token,
+                            .event = &event,
+                            .topic = topic_.render(event, arena),
+                            .key = std::nullopt,
+                            .body = draft.body,
+                            .content_type = draft.content_type,
+                            .headers = keep(headers, arena)});
+  if (!event.aggregate_id.empty()) into.messages_.back().key = key_.render(event, arena);
 }
 
 }  // namespace outbox::event

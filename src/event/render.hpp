@@ -1,36 +1,37 @@
 // Renders events as the messages that a sink gets: route and format of one subscription, applied. Pure.
 #pragma once
 
-#include <cstdint>
-#include <memory>
+#include <optional>
 #include <outbox/event.hpp>
 #include <outbox/sink.hpp>
 #include <outbox/subscription.hpp>
 #include <span>
-#include <string_view>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/field_error.hpp"
+#include "event/arena.hpp"
+#include "event/format.hpp"
+#include "event/template.hpp"
 
 namespace outbox::event {
 
 /// Holds the messages of one send() and the strings they point to. Reuse it, so that a message costs no allocation.
 class RenderBuffer {
  public:
-  RenderBuffer();
-  ~RenderBuffer();
-  RenderBuffer(const RenderBuffer&) = delete;
-  RenderBuffer& operator=(const RenderBuffer&) = delete;
-  RenderBuffer(RenderBuffer&&) noexcept;
-  RenderBuffer& operator=(RenderBuffer&&) noexcept;
-
-  void clear();
+  void clear() {
+    messages_.clear();
+    arena_.clear();
+  }
   /// Valid until clear() or the next render().
-  [[nodiscard]] std::span<const Message> messages();
+  [[nodiscard]] std::span<const Message> messages() const { return messages_; }
 
  private:
   friend class Renderer;
-  struct State;
-  std::unique_ptr<State> state_;
+  Arena arena_;
+  std::vector<Message> messages_;
+  std::vector<HeaderView> headers_;  ///< Of the message being rendered.
 };
 
 class Renderer {
@@ -40,20 +41,25 @@ class Renderer {
   /// Everything that create() refuses.
   static void check(const SubscriptionSpec& spec, FieldErrors& errors);
 
-  Renderer(Renderer&&) noexcept;
-  Renderer& operator=(Renderer&&) noexcept;
-  Renderer(const Renderer&) = delete;
-  Renderer& operator=(const Renderer&) = delete;
-  ~Renderer();
-
-  /// Appends one message. `event` and this renderer must stay valid as long as the message.
+  /// Appends one message. `event` and this renderer must stay valid, and where they are, as long as the message.
   void render(Token token, const EventView& event, RenderBuffer& into) const;
 
  private:
-  struct Plan;
-  explicit Renderer(std::unique_ptr<Plan> plan);
-  static std::unique_ptr<Plan> compile(const SubscriptionSpec& spec, FieldErrors& errors);
-  std::unique_ptr<Plan> plan_;
+  using Headers = std::vector<std::pair<std::string, Template>>;
+
+  Renderer(FormatFunction format, Template topic, Template key, Headers headers)
+      : format_(format),
+        topic_(std::move(topic)),
+        key_(std::move(key)),
+        headers_(std::move(headers)) {}
+  static Status check_header(const std::string& name, const Headers& before);
+  /// None if there are errors.
+  static std::optional<Renderer> compile(const SubscriptionSpec& spec, FieldErrors& errors);
+
+  FormatFunction format_;
+  Template topic_;
+  Template key_;
+  Headers headers_;
 };
 
 }  // namespace outbox::event
