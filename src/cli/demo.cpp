@@ -8,7 +8,6 @@
 #include "cli/exit.hpp"
 #include "cli/verbs.hpp"
 #include "demo/courier.hpp"
-#include "store/url.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -72,8 +71,6 @@ int demo(const Options& options, const Context& context) {
       .naive = options.naive};
   if (const Status status = demo::check_options(wanted); !status)
     throw Failure(kUsage, status.error().text());
-  if (const Status status = store::check_url(wanted.store); !wanted.store.empty() && !status)
-    throw Failure(kUsage, "--store " + status.error().text());
   switch (must(demo::run_demo(wanted))) {
     case demo::Ending::held: return kOk;
     case demo::Ending::broken: return kCheckFailed;

@@ -18,6 +18,7 @@
 #include "demo/shop.hpp"
 #include "demo/writers.hpp"
 #include "store/store.hpp"
+#include "store/url.hpp"
 #include "testkit/failure.hpp"
 #include "testkit/judge.hpp"
 #include "testkit/temp_dir.hpp"
@@ -100,10 +101,10 @@ class Demo {
     const std::string url =
         options_.store.empty() ? "sqlite:" + (folder_.path() / "shop.db").string() : options_.store;
 #ifdef OUTBOX_WITH_SQLITE
-    if (url.starts_with("sqlite:")) shop_ = make_sqlite_shop(url);
+    if (store::kind_of(url) == store::StoreKind::sqlite) shop_ = make_sqlite_shop(url);
 #endif
 #ifdef OUTBOX_WITH_POSTGRES
-    if (!shop_) shop_ = make_postgres_shop(url);
+    if (store::kind_of(url) == store::StoreKind::postgres) shop_ = make_postgres_shop(url);
 #endif
   }
 

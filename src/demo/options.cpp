@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "store/url.hpp"
 
 namespace outbox::demo {
 namespace {
@@ -47,22 +48,10 @@ Status check_options(const DemoOptions& options) {
   if (options.sink == "kafka")
     return fail(Errc::unsupported, "this program was built without Kafka");
 #endif
-  const std::string& store = options.store;
-  const bool sqlite = store.empty() || store.starts_with("sqlite:");
-  const bool postgres = store.starts_with("postgresql://") || store.starts_with("postgres://");
-  if (!sqlite && !postgres) {
-    return fail(Errc::invalid_argument, "--store is not understood",
-                "postgresql://... or sqlite:PATH");
-  }
-#ifndef OUTBOX_WITH_SQLITE
-  if (sqlite)
-    return fail(Errc::unsupported, "this program was built without SQLite",
-                "--store postgresql://...");
-#endif
-#ifndef OUTBOX_WITH_POSTGRES
-  if (postgres) return fail(Errc::unsupported, "this program was built without PostgreSQL");
-#endif
-  return {};
+  // The default is a SQLite file.
+  Status store = store::check_url(options.store.empty() ? "sqlite:shop.db" : options.store);
+  if (!store) store.error().message.insert(0, "--store ");
+  return store;
 }
 
 }  // namespace outbox::demo

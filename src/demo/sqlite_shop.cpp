@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "demo/shop.hpp"
+#include "store/url.hpp"
 #include "testkit/sqlite.hpp"
 #include "testkit/store.hpp"
 
@@ -94,8 +95,7 @@ class SqliteTill final : public Till {
 
 class SqliteShop final : public Shop {
  public:
-  explicit SqliteShop(std::string url)
-      : url_(std::move(url)), path_(url_.substr(url_.find(':') + 1)) {}
+  explicit SqliteShop(std::string url) : url_(std::move(url)), path_(store::file_of(url_)) {}
   SqliteShop(const SqliteShop&) = delete;
   SqliteShop& operator=(const SqliteShop&) = delete;
   ~SqliteShop() override {

@@ -123,13 +123,6 @@ void ChildProcess::kill() {
   (void)reap(0);
 }
 
-bool ChildProcess::stop(std::chrono::milliseconds grace) {
-  signal(SIGTERM);
-  if (wait(grace)) return true;
-  kill();
-  return false;
-}
-
 std::string ChildProcess::ended_with() const {
   if (!status_) return {};
   if (WIFSIGNALED(*status_)) return "signal " + std::to_string(WTERMSIG(*status_));

@@ -38,8 +38,6 @@ class ChildProcess {
   std::optional<int> wait(std::chrono::milliseconds limit = std::chrono::seconds(60));
   /// SIGKILL, and gone when this returns.
   void kill();
-  /// SIGTERM, and waits. False: it did not end in time and was killed.
-  bool stop(std::chrono::milliseconds grace);
   /// "exit status 2", "signal 9"; empty while it runs.
   [[nodiscard]] std::string ended_with() const;
 

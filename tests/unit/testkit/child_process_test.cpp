@@ -16,9 +16,6 @@
 namespace outbox::testkit {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
 class ChildTest : public testing::Test {
  protected:
   std::unique_ptr<ChildProcess> shell(const std::string& script) {
@@ -51,19 +48,13 @@ TEST_F(ChildTest, is_killed) {
   EXPECT_EQ(child->ended_with(), "signal 9");
 }
 
-TEST_F(ChildTest, is_asked_to_stop_before_it_is_killed) {
+TEST_F(ChildTest, gets_signals) {
   auto child = shell("trap 'echo stopping; exit 0' TERM; echo ready; while :; do sleep 0.01; done");
   EXPECT_TRUE(eventually([&] { return !log().empty(); }));
-  EXPECT_TRUE(child->stop(seconds(10)));
+  child->signal(SIGTERM);
+  EXPECT_TRUE(child->wait());
   EXPECT_EQ(child->ended_with(), "exit status 0");
   EXPECT_EQ(log(), "ready\nstopping\n");
-}
-
-TEST_F(ChildTest, that_does_not_listen_is_killed) {
-  auto child = shell("trap '' TERM; echo ready; while :; do sleep 0.01; done");
-  EXPECT_TRUE(eventually([&] { return !log().empty(); }));
-  EXPECT_FALSE(child->stop(milliseconds(50)));
-  EXPECT_EQ(child->ended_with(), "signal 9");
 }
 
 TEST_F(ChildTest, does_not_survive_us) {
