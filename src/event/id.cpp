@@ -49,9 +49,11 @@ std::mt19937_64 seeded() {
 /// random steps, so ids grow and stay hard to guess.
 class Generator {
  public:
+  Generator() { watch_forks(); }
+
   EventId next() {
     const std::uint32_t forks = fork_count.load(std::memory_order_relaxed);
-    if (!seeded_ || forks != forks_) restart(forks);
+    if (forks != forks_) restart(forks);
     advance(now_ms());
     return pack();
   }
@@ -60,9 +62,7 @@ class Generator {
   static constexpr std::uint64_t kLowMask = (std::uint64_t{1} << 62U) - 1;
 
   void restart(std::uint32_t forks) {
-    watch_forks();
     random_ = seeded();
-    seeded_ = true;
     forks_ = forks;
     ms_ = 0;
   }
@@ -93,12 +93,11 @@ class Generator {
     return id;
   }
 
-  std::mt19937_64 random_;
+  std::mt19937_64 random_{seeded()};
   std::int64_t ms_{0};
   std::uint64_t low_{0};
   std::uint32_t high_{0};
-  std::uint32_t forks_{0};
-  bool seeded_{false};
+  std::uint32_t forks_{fork_count.load(std::memory_order_relaxed)};
 };
 
 /// Two hexadecimal characters per byte.

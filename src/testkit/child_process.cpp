@@ -22,6 +22,7 @@ namespace {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
+  all.reserve(texts.size() + 1);
   for (std::string& text : texts) all.push_back(text.data());
   all.push_back(nullptr);
   return all;
@@ -35,7 +36,8 @@ std::vector<std::string> environment_of(const ChildProcess::Options& options) {
     if (!left_out && !options.environment.contains(text.substr(0, text.find('='))))
       all.push_back(text);
   }
-  for (const auto& [name, value] : options.environment) all.push_back(name + "=" + value);
+  for (const auto& [name, value] : options.environment)
+    all.push_back(std::string(name).append("=").append(value));
   return all;
 }
 
