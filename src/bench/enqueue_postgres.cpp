@@ -57,6 +57,7 @@ class Client {
 
 Figure compare(const PostgresFixture& log, bool wake) {
   std::vector<Client> clients;
+  clients.reserve(kClients);
   for (int i = 0; i < kClients; ++i) clients.emplace_back(log.options().store_url, wake);
   std::vector<double> plain;
   std::vector<double> event;

@@ -121,6 +121,7 @@ Result<std::vector<double>> measure(const PostgresFixture& log, std::size_t clie
     }
   }
   std::vector<double> medians;
+  medians.reserve(rates.size());
   for (auto& of_way : rates) medians.push_back(median(std::move(of_way)));
   return medians;
 }
