@@ -11,6 +11,8 @@
 
 namespace outbox::bench {
 
+class PostgresFixture;
+
 struct BenchOptions {
   /// Empty: all that store and brokers allow, except those that run by name only.
   std::vector<std::string> names;
@@ -52,6 +54,8 @@ struct Benchmark {
 [[nodiscard]] std::vector<Figure> bench_latency(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_enqueue_postgres(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_enqueue_sqlite(const BenchOptions& options);
+/// A part of bench_enqueue_postgres(), which has made the tables.
+[[nodiscard]] std::vector<Figure> measure_enqueue_sql(const PostgresFixture& log);
 #ifdef OUTBOX_WITH_KAFKA
 [[nodiscard]] std::vector<Figure> bench_kafka(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_latency_kafka(const BenchOptions& options);

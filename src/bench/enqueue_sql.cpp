@@ -1,14 +1,13 @@
-#include "bench/enqueue_sql.hpp"
-
+// What an event costs a writer in another language: outbox.enqueue(), the views new_event and event_in.
 #include <fmt/format.h>
 
 #include <array>
-#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "base/error.hpp"
 #include "bench/bench.hpp"
+#include "bench/postgres_fixture.hpp"
 #include "bench/rate.hpp"
 
 namespace outbox::bench {
@@ -46,40 +45,27 @@ enum class Kind { alone, business };
 /// One session, one way.
 class Writer {
  public:
-  static std::unique_ptr<Writer> open(const std::string& url, const Way& way, Protocol protocol,
-                                      Kind kind) {
-    std::unique_ptr<Writer> writer(new Writer(Pg(url), way, protocol, kind));
+  Writer(const std::string& url, const Way& way, Protocol protocol, Kind kind)
+      : pg_(url), way_(way), protocol_(protocol), kind_(kind) {
     std::string setup =
         kind == Kind::alone ? "SET synchronous_commit = off;" : "SET synchronous_commit = on;";
     if (protocol == Protocol::prepared) {
       setup += "PREPARE extra (text) AS " + fmt::format(fmt::runtime(way.sql), kSchema, "$1") +
-               ";PREPARE business (int) AS " + writer->business("$1");
+               ";PREPARE business (int) AS " + business("$1");
     }
-    writer->pg_.run(setup);
-    return writer;
+    pg_.run(setup);
   }
 
-  Status transact(int account) {
+  void transact(int account) {
     const std::string key = std::to_string(account);
-    try {
-      if (kind_ == Kind::alone) {
-        extra(key);
-      } else {
-        pg_.run("BEGIN");
-        update(key);
-        extra(key);
-        pg_.run("COMMIT");
-      }
-    } catch (const Exception& failure) {
-      return fail(failure.error());
-    }
-    return {};
+    if (kind_ == Kind::alone) return extra(key);
+    pg_.run("BEGIN");
+    update(key);
+    extra(key);
+    pg_.run("COMMIT");
   }
 
  private:
-  Writer(Pg pg, const Way& way, Protocol protocol, Kind kind)
-      : pg_(std::move(pg)), way_(way), protocol_(protocol), kind_(kind) {}
-
   static std::string business(const std::string& account) {
     return fmt::format("UPDATE {}.bench_account SET balance = balance + 1 WHERE id = {}", kSchema,
                        account);
@@ -100,24 +86,22 @@ class Writer {
 };
 
 /// Transactions per second of each way, as the medians of turns.
-Result<std::vector<double>> measure(const PostgresFixture& log, std::size_t clients,
-                                    Protocol protocol, Kind kind) {
+std::vector<double> measure(const PostgresFixture& log, std::size_t clients, Protocol protocol,
+                            Kind kind) {
   const BenchOptions& options = log.options();
-  std::vector<std::vector<std::unique_ptr<Writer>>> writers(ways().size());
+  std::vector<std::vector<Writer>> writers(ways().size());
   for (std::size_t way = 0; way < ways().size(); ++way) {
-    for (std::size_t i = 0; i < clients; ++i) {
-      writers[way].push_back(Writer::open(options.store_url, ways()[way], protocol, kind));
-    }
+    writers[way].reserve(clients);
+    for (std::size_t i = 0; i < clients; ++i)
+      writers[way].emplace_back(options.store_url, ways()[way], protocol, kind);
   }
   std::vector<std::vector<double>> rates(ways().size());
   for (int turn = 0; turn < kTurns * options.repeats; ++turn) {
     for (std::size_t i = 0; i < ways().size(); ++i) {
       const std::size_t way = (i + static_cast<std::size_t>(turn)) % ways().size();
-      auto measured = rate(
-          clients, static_cast<std::uint64_t>(turn), options.seconds / 2 / kTurns,
-          [&](std::size_t client, int account) { return writers[way][client]->transact(account); });
-      if (!measured) return pass(measured);
-      rates[way].push_back(*measured);
+      rates[way].push_back(
+          rate(clients, static_cast<std::uint64_t>(turn), options.seconds / 2 / kTurns,
+               [&](std::size_t client, int account) { writers[way][client].transact(account); }));
     }
   }
   std::vector<double> medians;
@@ -131,41 +115,37 @@ std::string name_of(const Way& way, Protocol protocol) {
 }
 
 /// 16 clients, each transaction an UPDATE and an event: beside the same with a plain INSERT.
-Status with_many(const PostgresFixture& log, Protocol protocol, std::vector<Figure>& figures) {
-  auto rates = measure(log, 16, protocol, Kind::business);
-  if (!rates) return pass(rates);
+void with_many(const PostgresFixture& log, Protocol protocol, std::vector<Figure>& figures) {
+  const auto rates = measure(log, 16, protocol, Kind::business);
   for (std::size_t i = 1; i < ways().size(); ++i) {
     const std::string name = name_of(ways()[i], protocol);
     const bool bounded = protocol == Protocol::prepared && name == "enqueue.function";
-    figures.push_back(bounded ? against(name, (*rates)[i], "tx/s", rates->front(), 0.85)
-                              : beside(name, (*rates)[i], "tx/s", rates->front()));
+    figures.push_back(bounded ? against(name, rates[i], "tx/s", rates.front(), 0.85)
+                              : beside(name, rates[i], "tx/s", rates.front()));
   }
-  return {};
 }
 
-/// One client, asynchronous commit, nothing but the event in a transaction: what it costs without anything to hide behind.
-Status with_one(const PostgresFixture& log, Protocol protocol, std::vector<Figure>& figures) {
-  auto rates = measure(log, 1, protocol, Kind::alone);
-  if (!rates) return pass(rates);
-  const auto us = [&](std::size_t way) { return 1e6 / (*rates)[way]; };
+/// One client, asynchronous commit, only the event in a transaction: the cost of the event alone.
+void with_one(const PostgresFixture& log, Protocol protocol, std::vector<Figure>& figures) {
+  const auto rates = measure(log, 1, protocol, Kind::alone);
+  const auto us = [&](std::size_t way) { return 1e6 / rates[way]; };
   figures.push_back(beside(name_of(ways()[1], protocol) + ".us", us(1), "us", us(0)));
   for (std::size_t i = 2; i < ways().size(); ++i) {
     const std::string name = name_of(ways()[i], protocol) + ".us";
     figures.push_back(protocol == Protocol::prepared ? at_most_more(name, us(i), "us", us(1), 40)
                                                      : beside(name, us(i), "us", us(0)));
   }
-  return {};
 }
 
 }  // namespace
 
-Result<std::vector<Figure>> measure_enqueue_sql(const PostgresFixture& log) {
+std::vector<Figure> measure_enqueue_sql(const PostgresFixture& log) {
   std::vector<Figure> figures;
   for (const auto& with : {with_many, with_one}) {
     for (const Protocol protocol : {Protocol::prepared, Protocol::simple}) {
       log.say(fmt::format("enqueue by SQL, {}, {}", with == with_many ? "16 clients" : "1 client",
                           protocol == Protocol::prepared ? "prepared" : "by simple protocol"));
-      if (Status status = with(log, protocol, figures); !status) return pass(status);
+      with(log, protocol, figures);
     }
   }
   return figures;
