@@ -17,16 +17,22 @@ class Arena {
     return static_cast<char*>(memory_.allocate(size, alignof(void*)));
   }
   /// Releases all allocations.
-  void clear() noexcept { memory_.release(); }
+  void clear() noexcept {
+    memory_.release();
+    text_.clear();
+    if (text_.capacity() > kKeptBytes) text_.shrink_to_fit();
+  }
 
  private:
   friend class ArenaText;
   /// Enough for what 1,000 messages of usual size need beside their payloads, without using the heap.
   static constexpr std::size_t kFirstBytes = std::size_t{256} << 10U;
+  /// One large payload must not hold its memory for good.
+  static constexpr std::size_t kKeptBytes = std::size_t{1} << 20U;
 
   std::unique_ptr<char[]> first_{new char[kFirstBytes]};
   std::pmr::monotonic_buffer_resource memory_{first_.get(), kFirstBytes};
-  std::string text_;  ///< The buffer of an ArenaText.
+  std::pmr::string text_;  ///< The buffer of an ArenaText.
 };
 
 /// Writes one text of unknown length into an arena. Only one of them at a time.
