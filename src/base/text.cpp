@@ -48,6 +48,18 @@ std::string with_commas(std::int64_t number) {
   return text;
 }
 
+std::string percent_encoded(std::string_view text, std::string_view plain) {
+  std::string out;
+  for (const char c : text) {
+    if (is_alnum(c) || plain.find(c) != std::string_view::npos) {
+      out += c;
+    } else {
+      append_hex(out.append("%"), c, kUpperHexDigits);
+    }
+  }
+  return out;
+}
+
 std::string in_quotes(std::string_view word) {
   std::string text = "'";
   for (const char c : word.substr(0, kLongestQuote)) {

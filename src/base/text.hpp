@@ -47,6 +47,8 @@ inline void append_hex(std::string& out, char byte, std::string_view digits = kH
   const auto value = static_cast<unsigned char>(byte);
   out.append(1, digits[value >> 4U]).append(1, digits[value & 15U]);
 }
+/// Percent-encodes every byte but letters, digits and those of `plain`.
+[[nodiscard]] std::string percent_encoded(std::string_view text, std::string_view plain);
 /// 0 to 15, or -1: not a hexadecimal digit.
 [[nodiscard]] constexpr int hex_value(char c) noexcept {
   if (is_digit(c)) return c - '0';

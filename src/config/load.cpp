@@ -10,9 +10,9 @@
 #include "base/text.hpp"
 #include "config/reading.hpp"
 #include "config/reference.hpp"
-#include "config/store_url.hpp"
 #include "config/subscriptions.hpp"
 #include "config/text_file.hpp"
+#include "store/common/schema_name.hpp"
 #include "store/url.hpp"
 
 extern char** environ;
@@ -191,7 +191,7 @@ class Loader {
     } else if (request_.thorough) {
       complain_about_no_store();
     }
-    check_setting("store.schema", check_schema(relay.schema));
+    check_setting("store.schema", store::check_schema_name(relay.schema));
     check_window();
   }
 

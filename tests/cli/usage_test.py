@@ -97,7 +97,7 @@ class Slips(Case):
                 ("subscription resume", "NAME is missing: outbox subscription resume", "outbox subscription resume NAME"),
                 ("status --log-level loud --store sqlite:x.db", "log.level: expected one of", "choose one of"),
                 ("status --set relay.page=x --store sqlite:x.db", "relay.page: expected an integer", "--set relay.page=1000"),
-                ("status --store mysql://db/x", "store.url: is no address of PostgreSQL or SQLite", "postgresql://USER@HOST"),
+                ("status --store mysql://db/x", "store.url: is not a URL of PostgreSQL or SQLite", "postgresql://USER@HOST"),
                 ("migrate --store postgresql://db/x?sslmod=require", "has a parameter that libpq does not know", "sslmode?"),
                 ("enqueue order 1 OrderPlaced {} --id 5", "id: is not a UUID", ""),
                 ("init --set relay.page=5", "--set: init takes no such setting", "write it into the file")):

@@ -1,49 +1,37 @@
-// A connection to PostgreSQL: statements in pipelines, prepared where that works, binary results, deadlines.
+// A connection of our own to PostgreSQL: statements in batches, binary results, deadlines.
 //
-// Works through poolers in transaction mode: nothing here depends on a session, and when prepared statements turn out not
-// to survive (the pooler hands out another backend), the connection goes on with unnamed ones.
+// Works through poolers in transaction mode: nothing here depends on a session, and when prepared statements do not survive
+// (the pooler hands out another backend), the connection goes on with unnamed ones.
 #pragma once
 
 #include <libpq-fe.h>
 
 #include <chrono>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
-#include <optional>
 #include <outbox/error.hpp>
 #include <string>
 #include <string_view>
-#include <unordered_set>
+#include <utility>
 #include <vector>
 
-#include "store/postgres/param.hpp"
-#include "store/postgres/query.hpp"
-#include "store/postgres/rows.hpp"
+#include "store/postgres/pipeline.hpp"
 #include "store/store.hpp"
 
 namespace outbox::store::postgres {
 
-using Params = std::vector<Param>;
-
 /// One thread at a time.
 class Connection {
  public:
-  /// `purpose` shows in the server's list of connections after the application's name.
+  /// Connects within the connect_timeout (5 s per address unless the URL says otherwise) and checks that the server is
+  /// PostgreSQL 14 or newer. `purpose` shows in the server's list of connections after the application's name.
   [[nodiscard]] static Result<Connection> open(const StoreOptions& options,
                                                std::string_view purpose);
-
-  Connection(Connection&&) noexcept = default;
-  Connection& operator=(Connection&&) noexcept = default;
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-  ~Connection() = default;
 
   /// Sends one statement and waits for its rows. Outside a transaction it is one of its own.
   [[nodiscard]] Result<Rows> exec(const Query& query, Params params = {});
 
-  // A batch: send() some statements, sync(), collect(). Statements between two syncs are one implicit transaction unless
-  // they say BEGIN. At most one batch is under way.
+  // A batch: send() some statements, sync(), collect(). At most one batch is under way.
   void send(const Query& query, Params params = {});
   /// Hands the batch to the network and returns without waiting for results.
   [[nodiscard]] Status sync();
@@ -58,7 +46,7 @@ class Connection {
   /// Several statements at once, without parameters or results: a migration. Waits without a deadline.
   [[nodiscard]] Status script(std::string_view what, const std::string& sql);
 
-  /// Ends a transaction that is open; nothing otherwise. When that fails, the connection is broken().
+  /// Ends an open transaction. When that fails, the connection is broken().
   void rollback();
   [[nodiscard]] bool in_transaction() const noexcept;
 
@@ -66,7 +54,7 @@ class Connection {
   void set_deadline(std::chrono::milliseconds deadline) noexcept { deadline_ = deadline; }
   /// The connection cannot be used any more.
   [[nodiscard]] bool broken() const noexcept {
-    return broken_ || PQstatus(connection_.get()) == CONNECTION_BAD;
+    return broken_ || PQstatus(native()) == CONNECTION_BAD;
   }
   /// SQL statements sent so far.
   [[nodiscard]] std::uint64_t statements() const noexcept { return statements_; }
@@ -78,33 +66,19 @@ class Connection {
   struct Close {
     void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
   };
-  struct Sent {
-    const Query* query;
-    Params params;
-    bool prepares{false};  ///< Preceded by a request to prepare it.
-  };
-  using Deadline = std::chrono::steady_clock::time_point;
 
   explicit Connection(PGconn* connection) : connection_(connection) {}
 
-  [[nodiscard]] bool transmit(Sent& sent);
-  [[nodiscard]] Status transmit_batch();
-  [[nodiscard]] Result<std::vector<Rows>> collect_batch();
-  [[nodiscard]] Status flush(Deadline deadline);
-  [[nodiscard]] Status wait_readable(Deadline deadline, bool writable_too);
-  [[nodiscard]] Result<PGresult*> next_result(Deadline deadline);
-  [[nodiscard]] Status read_batch(std::vector<Rows>& rows, std::optional<Error>& failed,
-                                  Deadline deadline);
-  [[nodiscard]] Error give_up();
-  [[nodiscard]] Error lose(std::string_view what);
+  [[nodiscard]] Status transmit();
+  [[nodiscard]] Result<std::vector<Rows>> receive();
 
   std::unique_ptr<PGconn, Close> connection_;
+  Pipeline pipeline_;
+  std::vector<Step> batch_;
   std::chrono::milliseconds deadline_{std::chrono::seconds(30)};
   std::uint64_t statements_{0};
   bool use_prepared_{true};
   bool broken_{false};
-  std::unordered_set<std::string> prepared_;
-  std::vector<Sent> batch_;
   bool synced_{false};
   bool batch_began_outside_{true};  ///< No transaction was open when the batch was sent.
 };

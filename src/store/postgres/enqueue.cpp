@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "store/common/schema_name.hpp"
+#include "store/postgres/insert.hpp"
 #include "store/postgres/ready.hpp"
 #include "store/postgres/session.hpp"
 #include "store/postgres/transaction.hpp"
@@ -19,7 +21,8 @@ using store::postgres::Step;
 }  // namespace
 
 Outbox::Outbox(const Options& options) {
-  if (Status status = store::postgres::check_schema_name(options.schema); !status) {
+  if (Status status = store::check_schema_name(options.schema); !status) {
+    status.error().message = "the schema " + status.error().message;
     throw Exception(std::move(status.error()));
   }
   state_ = std::make_shared<const State>(
@@ -40,7 +43,8 @@ Result<std::vector<EventId>> Outbox::try_enqueue_many(PGconn* connection,
   store::postgres::plan_insert(state_->queries, events, ids, steps);
   auto session = Session::of(connection);
   if (!session) return pass(session);
-  if (Status status = (*session)->run(connection, steps, Session::Ending::stay, state_->queries);
+  if (Status status =
+          (*session)->run(connection, std::move(steps), Session::Ending::stay, state_->queries);
       !status) {
     return pass(status);
   }

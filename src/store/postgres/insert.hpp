@@ -5,16 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "store/postgres/connection.hpp"
+#include "store/postgres/pipeline.hpp"
 #include "store/postgres/queries.hpp"
 
 namespace outbox::store::postgres {
-
-/// A statement to send. Its parameters borrow from the events.
-struct Step {
-  const Query* query{nullptr};
-  Params params;
-};
 
 /// Appends what writes the events in their order: one statement for one event, a few for many. Keys that are to be locked
 /// are, before any seq is taken.

@@ -1,19 +1,22 @@
-#include "store/postgres/maintenance.hpp"
-
+// Keeps partitions ahead of the writers (docs/stores/postgres.md, "Partitions"), and forgets relays that were killed.
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
+#include "store/postgres/parts.hpp"
+#include "store/postgres/transact.hpp"
 
 namespace outbox::store::postgres {
 namespace {
 
-/// A day is provided for, so there is no hurry.
+/// Partitions exist for a day ahead, so there is no hurry.
 constexpr std::chrono::minutes kEvery{1};
 
-/// Who waits for a lock keeps writers to the default partition waiting as well. It matters only when they have got there; then
-/// longer transactions deserve a second and a third try.
+/// While this waits for its lock, writers to the default partition wait too. Longer transactions get a second and a third try.
 constexpr std::array<std::chrono::milliseconds, 3> kPatience{std::chrono::milliseconds(200),
                                                              std::chrono::milliseconds(500),
                                                              std::chrono::milliseconds(1000)};
@@ -25,32 +28,45 @@ std::string list(const char* title, const Rows& names) {
   return text;
 }
 
+class PostgresMaintenance final : public Maintenance {
+ public:
+  PostgresMaintenance(Connection connection, std::shared_ptr<const Queries> queries)
+      : connection_(std::move(connection)), queries_(std::move(queries)) {}
+
+  [[nodiscard]] Result<std::string> run() override {
+    const auto now = std::chrono::steady_clock::now();
+    if (last_ && now - *last_ < kEvery) return std::string{};
+    last_ = now;
+    auto silent = connection_.exec(queries_->remove_silent);
+    if (!silent) return pass(silent);
+    auto partitions = add_partitions();
+    if (!partitions) return pass(partitions);
+    std::string done = list("partitions added: ", *partitions);
+    if (!done.empty() && !silent->empty()) done += "; ";
+    return done + list("silent relays removed: ", *silent);
+  }
+
+ private:
+  [[nodiscard]] Result<Rows> add_partitions() {
+    for (const auto patience : kPatience) {
+      auto done = exec_with(connection_, *queries_, queries_->no_limits, queries_->make_partitions,
+                            {Param::int8(std::int64_t{patience.count()})});
+      if (done) return done;
+      if (done.error().origin != "pg:55P03" || patience == kPatience.back()) return pass(done);
+    }
+    return Rows{};
+  }
+
+  Connection connection_;
+  std::shared_ptr<const Queries> queries_;
+  std::optional<std::chrono::steady_clock::time_point> last_;
+};
+
 }  // namespace
 
-Result<Rows> PostgresMaintenance::add_partitions() {
-  for (const auto patience : kPatience) {
-    connection_.send(queries_->begin);
-    connection_.send(queries_->no_limits);
-    connection_.send(queries_->make_partitions, {Param::int8(std::int64_t{patience.count()})});
-    connection_.send(queries_->commit);
-    auto done = connection_.finish();
-    if (done) return std::move((*done)[2]);
-    if (done.error().origin != "pg:55P03" || patience == kPatience.back()) return pass(done);
-  }
-  return Rows{};
-}
-
-Result<std::string> PostgresMaintenance::run() {
-  const auto now = std::chrono::steady_clock::now();
-  if (last_ && now - *last_ < kEvery) return std::string{};
-  last_ = now;
-  auto silent = connection_.exec(queries_->remove_silent);
-  if (!silent) return pass(silent);
-  auto partitions = add_partitions();
-  if (!partitions) return pass(partitions);
-  std::string done = list("partitions added: ", *partitions);
-  if (!done.empty() && !silent->empty()) done += "; ";
-  return done + list("silent relays removed: ", *silent);
+std::unique_ptr<Maintenance> make_maintenance(Connection connection,
+                                              std::shared_ptr<const Queries> queries) {
+  return std::make_unique<PostgresMaintenance>(std::move(connection), std::move(queries));
 }
 
 }  // namespace outbox::store::postgres

@@ -1,16 +1,18 @@
 #include "store/postgres/mark.hpp"
 
 #include "base/error.hpp"
+#include "store/postgres/transact.hpp"
 
 namespace outbox::store::postgres {
 
 Error other_incarnation() {
-  return Error{.code = Errc::unavailable,
-               .remedy = Remedy::reconnect,
-               .effect = Effect::none,
-               .message = "the database server crashed or was replaced while it was read from",
-               .hint = "reading starts again from the settlements",
-               .origin = {}};
+  return Error{
+      .code = Errc::unavailable,
+      .remedy = Remedy::reconnect,
+      .effect = Effect::none,
+      .message = "the database server crashed or was replaced while the relay read from it",
+      .hint = "reading starts again from the settlements",
+      .origin = {}};
 }
 
 Result<SequenceReading> sequence_reading(const Rows& rows) {
@@ -28,13 +30,10 @@ Result<SequenceReading> read_sequence(Connection& connection, const Queries& que
 
 Result<std::uint64_t> write_mark(Connection& connection, const Queries& queries,
                                  const SequenceReading& reading) {
-  connection.send(queries.begin);
-  connection.send(queries.flushed_here);
-  connection.send(queries.mark, {Param::int8(reading.value), Param::int8(reading.incarnation)});
-  connection.send(queries.commit);
-  auto results = connection.finish();
-  if (!results) return pass(results);
-  return (*results)[2].uint64(0, 0);
+  auto mark = exec_with(connection, queries, queries.flushed_here, queries.mark,
+                        {Param::int8(reading.value), Param::int8(reading.incarnation)});
+  if (!mark) return pass(mark);
+  return mark->uint64(0, 0);
 }
 
 }  // namespace outbox::store::postgres

@@ -1,168 +1,214 @@
-#include "store/postgres/membership.hpp"
-
+// Which relay owns the lanes (docs/design/schema.md, "Relays"): a row per relay with a heartbeat, a row per lane with its
+// owner and the generation.
 #include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <outbox/event.hpp>
+#include <string>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/process.hpp"
+#include "store/postgres/parts.hpp"
 #include "store/postgres/transact.hpp"
 
 namespace outbox::store::postgres {
+namespace {
 
-PostgresMembership::PostgresMembership(Connection connection,
-                                       std::shared_ptr<const Queries> queries,
-                                       std::string relay_name, const EventId& relay)
-    : connection_(std::move(connection)),
-      queries_(std::move(queries)),
-      name_(std::move(relay_name)),
-      id_(relay) {
-  // The relay stops trusting its lease when no answer comes; it must hear of that sooner than a lease lasts.
-  connection_.set_deadline(std::chrono::seconds(10));
-}
+class PostgresMembership final : public Membership {
+ public:
+  PostgresMembership(Connection connection, std::shared_ptr<const Queries> queries,
+                     std::string relay_name, const EventId& relay)
+      : connection_(std::move(connection)),
+        queries_(std::move(queries)),
+        name_(std::move(relay_name)),
+        id_(relay) {
+    // The relay stops trusting its lease when no answer comes; it must hear of that sooner than a lease lasts.
+    connection_.set_deadline(std::chrono::seconds(10));
+  }
 
-Result<Membership::Standing> PostgresMembership::keep(std::chrono::milliseconds lease) {
-  if (Status status = place_.empty() ? join(lease) : beat(lease); !status) return pass(status);
-  auto owner = look();
-  if (!owner) return pass(owner);
-  if (owner->id == id_ && claimed_)
-    return Standing{.lanes = kAllLanes, .generation = owner->generation, .other = {}};
-  if (owner->id != id_ && !owner->vacant)
+  [[nodiscard]] Result<Membership::Standing> keep(std::chrono::milliseconds lease) override {
+    if (Status status = place_.empty() ? join(lease) : beat(lease); !status) return pass(status);
+    auto owner = look();
+    if (!owner) return pass(owner);
+    if (owner->id == id_ && claimed_)
+      return Standing{.lanes = kAllLanes, .generation = owner->generation, .other = {}};
+    if (owner->id != id_ && !owner->vacant)
+      return Standing{.lanes = 0, .generation = owner->generation, .other = owner->name};
+    auto taken = take_over(*owner);
+    if (!taken) return pass(taken);
+    if (*taken) return Standing{.lanes = kAllLanes, .generation = **taken, .other = {}};
     return Standing{.lanes = 0, .generation = owner->generation, .other = owner->name};
-  auto taken = take_over(*owner);
-  if (!taken) return pass(taken);
-  if (*taken) return Standing{.lanes = kAllLanes, .generation = **taken, .other = {}};
-  return Standing{.lanes = 0, .generation = owner->generation, .other = owner->name};
-}
+  }
 
-Status PostgresMembership::join(std::chrono::milliseconds lease) {
-  auto rows = connection_.exec(
-      queries_->join, {Param::uuid(id_), Param::text(name_), Param::text(self_.boot_id),
-                       Param::text(self_.pid_ns), Param::int8(self_.pid),
-                       Param::int8(self_.started), Param::int8(std::int64_t{lease.count()})});
-  if (!rows) return pass(rows);
-  place_ = rows->text(0, 0);
-  return {};
-}
+  [[nodiscard]] Result<bool> vacant() override {
+    auto owner = look();
+    if (!owner) return pass(owner);
+    return owner->vacant || owner->id == id_;
+  }
 
-Status PostgresMembership::beat(std::chrono::milliseconds lease) {
-  const Param lease_ms = Param::int8(std::int64_t{lease.count()});
-  auto rows =
-      connection_.exec(queries_->heartbeat, {Param::text(place_), Param::uuid(id_), lease_ms});
-  if (!rows) return pass(rows);
-  if (rows->empty()) {
-    rows = connection_.exec(queries_->heartbeat_by_id, {Param::uuid(id_), lease_ms});
+  /// By the relay's id, so that it also ends a membership which was begun on a connection that is gone.
+  [[nodiscard]] Status leave() override {
+    connection_.send(queries_->begin);
+    connection_.send(queries_->limits);
+    connection_.send(queries_->release_lanes, {Param::uuid(id_)});
+    connection_.send(queries_->remove_member, {Param::uuid(id_)});
+    connection_.send(queries_->commit);
+    auto done = connection_.finish();
+    if (!done) return pass(done);
+    place_.clear();
+    claimed_ = false;
+    return {};
+  }
+
+ private:
+  /// The relay that owns the lanes, as seen a moment ago.
+  struct Owner {
+    std::optional<EventId> id;  ///< None: the lanes are free.
+    std::int64_t generation{0};
+    bool vacant{false};  ///< It gave them back, its lease is over, or its process is gone.
+    std::string name;
+  };
+
+  [[nodiscard]] Status join(std::chrono::milliseconds lease) {
+    auto rows = connection_.exec(
+        queries_->join, {Param::uuid(id_), Param::text(name_), Param::text(self_.boot_id),
+                         Param::text(self_.pid_ns), Param::int8(self_.pid),
+                         Param::int8(self_.started), Param::int8(std::int64_t{lease.count()})});
     if (!rows) return pass(rows);
+    place_ = rows->text(0, 0);
+    return {};
   }
-  // Somebody took us for dead and removed us; look() will tell that the lanes are his.
-  if (rows->empty()) return join(lease);
-  place_ = rows->text(0, 0);
-  return {};
-}
 
-/// For the server's clock may be set back, and then a heartbeat of the past lies in the future.
-bool PostgresMembership::is_silent(const EventId& owner, std::int64_t heartbeat,
-                                   std::chrono::milliseconds lease) {
-  const auto now = std::chrono::steady_clock::now();
-  if (!seen_ || seen_->owner != owner || seen_->at != heartbeat)
-    seen_ = Heartbeat{.owner = owner, .at = heartbeat, .since = now};
-  return now - seen_->since > lease;
-}
-
-PostgresMembership::Owner PostgresMembership::owner_of(const Rows& row) {
-  Owner owner{.id = std::nullopt, .generation = row.int8(0, 1), .vacant = true, .name = {}};
-  if (row.is_null(0, 0)) return owner;
-  owner.id = row.uuid(0, 0);
-  if (!row.boolean(0, 2)) return owner;  // it owns lanes and is no member: removed by hand
-  owner.name = row.text(0, 4);
-  const ProcessIdentity process{.boot_id = row.text(0, 5),
-                                .pid_ns = row.text(0, 6),
-                                .pid = row.int8(0, 7),
-                                .started = row.int8(0, 8)};
-  const bool silent =
-      is_silent(*owner.id, row.int8(0, 9), std::chrono::milliseconds(row.int8(0, 10)));
-  owner.vacant = row.boolean(0, 3) || silent || is_gone(process, self_);
-  return owner;
-}
-
-Result<PostgresMembership::Owner> PostgresMembership::look() {
-  auto row = connection_.exec(queries_->owner);
-  if (!row) return pass(row);
-  if (row->empty())
-    return fail(Errc::corrupt, "the table lane is empty", "it must hold the lanes 0 to 63");
-  return owner_of(*row);
-}
-
-Result<bool> PostgresMembership::vacant() {
-  auto owner = look();
-  if (!owner) return pass(owner);
-  return owner->vacant || owner->id == id_;
-}
-
-/// Locks the owner's row and the lanes, so that nothing changes any more until we are done, and looks again. The newest
-/// generation when the lanes may be taken.
-Result<std::optional<std::int64_t>> PostgresMembership::lock_vacant(Connection& connection,
-                                                                    const Owner& owner) {
-  if (owner.id) {
-    auto locked = connection.exec(queries_->lock_owner, {Param::uuid(*owner.id)});
-    if (!locked) return pass(locked);
+  [[nodiscard]] Status beat(std::chrono::milliseconds lease) {
+    const Param lease_ms = Param::int8(std::int64_t{lease.count()});
+    auto rows =
+        connection_.exec(queries_->heartbeat, {Param::text(place_), Param::uuid(id_), lease_ms});
+    if (!rows) return pass(rows);
+    if (rows->empty()) {
+      rows = connection_.exec(queries_->heartbeat_by_id, {Param::uuid(id_), lease_ms});
+      if (!rows) return pass(rows);
+    }
+    // Somebody took us for dead and removed us; look() will tell that the lanes are his.
+    if (rows->empty()) return join(lease);
+    place_ = rows->text(0, 0);
+    return {};
   }
-  auto lanes = connection.exec(queries_->lock_lanes);
-  if (!lanes) return pass(lanes);
-  std::int64_t newest = 0;
-  for (int row = 0; row < lanes->size(); ++row) {
-    const std::optional<EventId> now =
-        lanes->is_null(row, 0) ? std::nullopt : std::optional(lanes->uuid(row, 0));
-    if (now != owner.id) return std::optional<std::int64_t>{};  // somebody was faster
-    newest = std::max(newest, lanes->int8(row, 1));
+
+  [[nodiscard]] Result<Owner> look() {
+    auto row = connection_.exec(queries_->owner);
+    if (!row) return pass(row);
+    if (row->empty())
+      return fail(Errc::corrupt, "the table lane is empty", "it must hold the lanes 0 to 63");
+    return owner_of(*row);
   }
-  auto again = connection.exec(queries_->owner);
-  if (!again) return pass(again);
-  const Owner seen = owner_of(*again);
-  if (!seen.vacant && seen.id != id_) return std::optional<std::int64_t>{};
-  return std::optional<std::int64_t>(newest);
-}
 
-Result<std::optional<std::int64_t>> PostgresMembership::take_over(const Owner& owner) {
-  std::optional<std::int64_t> taken;
-  Status status = transact(connection_, *queries_, [&](Connection& connection) -> Result<Decision> {
-    taken.reset();
-    // Whoever owns next must find it after a crash of the database too.
-    connection.send(queries_->flushed);
-    connection.send(queries_->plan_settings);
-    if (auto set = connection.finish(); !set) return pass(set);
-    auto newest = lock_vacant(connection, owner);
-    if (!newest) return pass(newest);
-    if (!*newest) return Decision::rollback;
-    const std::int64_t generation = **newest + 1;
-    if (owner.id && owner.id != id_)
-      connection.send(queries_->remove_member, {Param::uuid(*owner.id)});
-    connection.send(queries_->take_lanes, {Param::uuid(id_), Param::int8(generation)});
-    connection.send(queries_->claim, {Param::uuid(id_), Param::int8(generation)});
-    if (auto done = connection.finish(); !done) return pass(done);
-    taken = generation;
-    return Decision::commit;
-  });
-  // Somebody else is at it; who got them is seen next time.
-  if (!status && status.error().origin == "pg:55P03") return std::optional<std::int64_t>{};
-  if (!status) return pass(status);
-  claimed_ = taken.has_value();
-  if (taken && owner.id && owner.id != id_)
-    log::warn("lanes taken over", {{"from", owner.name}, {"generation", *taken}});
-  return taken;
-}
+  [[nodiscard]] Owner owner_of(const Rows& row) {
+    Owner owner{.id = std::nullopt, .generation = row.int8(0, 1), .vacant = true, .name = {}};
+    if (row.is_null(0, 0)) return owner;
+    owner.id = row.uuid(0, 0);
+    if (!row.boolean(0, 2)) return owner;  // it owns lanes and is no member: removed by hand
+    owner.name = row.text(0, 4);
+    const ProcessIdentity process{.boot_id = row.text(0, 5),
+                                  .pid_ns = row.text(0, 6),
+                                  .pid = row.int8(0, 7),
+                                  .started = row.int8(0, 8)};
+    const bool silent =
+        is_silent(*owner.id, row.int8(0, 9), std::chrono::milliseconds(row.int8(0, 10)));
+    owner.vacant = row.boolean(0, 3) || silent || is_gone(process, self_);
+    return owner;
+  }
 
-/// By the relay's id, so that it also ends a membership which was begun on a connection that is gone.
-Status PostgresMembership::leave() {
-  connection_.send(queries_->begin);
-  connection_.send(queries_->limits);
-  connection_.send(queries_->release_lanes, {Param::uuid(id_)});
-  connection_.send(queries_->remove_member, {Param::uuid(id_)});
-  connection_.send(queries_->commit);
-  auto done = connection_.finish();
-  if (!done) return pass(done);
-  place_.clear();
-  claimed_ = false;
-  return {};
+  /// For the server's clock may be set back, and then a heartbeat of the past lies in the future.
+  [[nodiscard]] bool is_silent(const EventId& owner, std::int64_t heartbeat,
+                               std::chrono::milliseconds lease) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!seen_ || seen_->owner != owner || seen_->at != heartbeat)
+      seen_ = Heartbeat{.owner = owner, .at = heartbeat, .since = now};
+    return now - seen_->since > lease;
+  }
+
+  /// None: somebody was faster, or the owner lives.
+  [[nodiscard]] Result<std::optional<std::int64_t>> take_over(const Owner& owner) {
+    std::optional<std::int64_t> taken;
+    Status status =
+        transact(connection_, *queries_, [&](Connection& connection) -> Result<Decision> {
+          taken.reset();
+          // Whoever owns next must find it after a crash of the database too.
+          connection.send(queries_->flushed);
+          connection.send(queries_->plan_settings);
+          if (auto set = connection.finish(); !set) return pass(set);
+          auto newest = lock_vacant(connection, owner);
+          if (!newest) return pass(newest);
+          if (!*newest) return Decision::rollback;
+          const std::int64_t generation = **newest + 1;
+          if (owner.id && owner.id != id_)
+            connection.send(queries_->remove_member, {Param::uuid(*owner.id)});
+          connection.send(queries_->take_lanes, {Param::uuid(id_), Param::int8(generation)});
+          connection.send(queries_->claim, {Param::uuid(id_), Param::int8(generation)});
+          if (auto done = connection.finish(); !done) return pass(done);
+          taken = generation;
+          return Decision::commit;
+        });
+    // Somebody else is at it; who got them is seen next time.
+    if (!status && status.error().origin == "pg:55P03") return std::optional<std::int64_t>{};
+    if (!status) return pass(status);
+    claimed_ = taken.has_value();
+    if (taken && owner.id && owner.id != id_)
+      log::warn("lanes taken over", {{"from", owner.name}, {"generation", *taken}});
+    return taken;
+  }
+
+  /// Locks the owner's row and the lanes, so that nothing changes any more until we are done, and looks again. The newest
+  /// generation when the lanes may be taken.
+  [[nodiscard]] Result<std::optional<std::int64_t>> lock_vacant(Connection& connection,
+                                                                const Owner& owner) {
+    if (owner.id) {
+      auto locked = connection.exec(queries_->lock_owner, {Param::uuid(*owner.id)});
+      if (!locked) return pass(locked);
+    }
+    auto lanes = connection.exec(queries_->lock_lanes);
+    if (!lanes) return pass(lanes);
+    std::int64_t newest = 0;
+    for (int row = 0; row < lanes->size(); ++row) {
+      const std::optional<EventId> now =
+          lanes->is_null(row, 0) ? std::nullopt : std::optional(lanes->uuid(row, 0));
+      if (now != owner.id) return std::optional<std::int64_t>{};  // somebody was faster
+      newest = std::max(newest, lanes->int8(row, 1));
+    }
+    auto again = connection.exec(queries_->owner);
+    if (!again) return pass(again);
+    const Owner seen = owner_of(*again);
+    if (!seen.vacant && seen.id != id_) return std::optional<std::int64_t>{};
+    return std::optional<std::int64_t>(newest);
+  }
+
+  /// A heartbeat as we first saw it, by a clock that nobody sets.
+  struct Heartbeat {
+    EventId owner;
+    std::int64_t at{0};
+    std::chrono::steady_clock::time_point since;
+  };
+
+  Connection connection_;
+  std::shared_ptr<const Queries> queries_;
+  const std::string name_;
+  const EventId id_;
+  const ProcessIdentity self_{this_process()};
+  std::string place_;  ///< ctid of our row; empty: not registered.
+  std::optional<Heartbeat> seen_;
+  bool claimed_{false};  ///< Lanes of ours are so by a claim of this object, not of one before it.
+};
+
+}  // namespace
+
+std::unique_ptr<Membership> make_membership(Connection connection,
+                                            std::shared_ptr<const Queries> queries,
+                                            std::string relay_name, const EventId& relay) {
+  return std::make_unique<PostgresMembership>(std::move(connection), std::move(queries),
+                                              std::move(relay_name), relay);
 }
 
 }  // namespace outbox::store::postgres

@@ -1,10 +1,12 @@
-#include "store/postgres/progress.hpp"
-
+// Loads cursors and appends settlements (docs/design/settlements.md).
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "store/common/subscription.hpp"
+#include "store/postgres/parts.hpp"
 #include "store/postgres/strands.hpp"
 
 namespace outbox::store::postgres {
@@ -12,17 +14,16 @@ namespace {
 
 /// `incarnation`: of the server that the reader read from.
 Params params_of(const Settlement& row, std::optional<std::int64_t> incarnation) {
-  Params params;
-  params.push_back(Param::int4(row.subscription));
-  params.push_back(Param::text(to_string(row.kind)));
-  params.push_back(Param::int8(static_cast<std::int64_t>(row.lanes)));
-  params.push_back(Param::int8(row.generation));
-  params.push_back(Param::int4(row.config_version));
-  params.push_back(Param::text(row.s1));
-  params.push_back(Param::text(row.s2));
-  params.push_back(Param::int8(row.from_position));
-  params.push_back(Param::int8(row.position));
-  params.push_back(Param::int8(row.bound));
+  Params params{Param::int4(row.subscription),
+                Param::text(to_string(row.kind)),
+                Param::int8(static_cast<std::int64_t>(row.lanes)),
+                Param::int8(row.generation),
+                Param::int4(row.config_version),
+                Param::text(row.s1),
+                Param::text(row.s2),
+                Param::int8(row.from_position),
+                Param::int8(row.position),
+                Param::int8(row.bound)};
   for (const Tally* tally : {&row.acked, &row.filtered, &row.parked}) {
     params.push_back(Param::int4(static_cast<std::int32_t>(tally->count)));
     params.push_back(Param::int8(static_cast<std::int64_t>(tally->hash)));
@@ -31,36 +32,57 @@ Params params_of(const Settlement& row, std::optional<std::int64_t> incarnation)
   return params;
 }
 
+class PostgresProgress final : public Progress {
+ public:
+  PostgresProgress(Connection connection, std::shared_ptr<const Queries> queries,
+                   std::shared_ptr<MarkBook> marks)
+      : connection_(std::move(connection)),
+        queries_(std::move(queries)),
+        marks_(std::move(marks)) {}
+
+  [[nodiscard]] Result<std::vector<Strand>> load(std::int32_t subscription) override {
+    auto rows = connection_.exec(queries_->cursors, {Param::int4(subscription)});
+    if (!rows) return pass(rows);
+    auto strands = strands_of(*rows);
+    if (!strands) return pass(strands);
+    LaneMask missing = kAllLanes;
+    for (const Strand& strand : *strands) missing &= ~strand.lanes;
+    if (missing != 0) return no_cursor(std::to_string(subscription));
+    return strands;
+  }
+
+  [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override {
+    if (batch.settlements.empty()) return {};
+    connection_.send(queries_->begin);
+    connection_.send(queries_->settle_settings,
+                     {Param::text(durability == Durability::flushed ? "local" : "off")});
+    const auto incarnation = marks_->incarnation();
+    for (const Settlement& row : batch.settlements)
+      connection_.send(queries_->append, params_of(row, incarnation));
+    connection_.send(queries_->commit);
+    auto results = connection_.finish();
+    if (!results) return pass(results);
+    // Progress is a mark: its bound was held before the transaction that wrote it began.
+    const std::uint64_t w = (*results)[2].uint64(0, 0);
+    for (const Settlement& row : batch.settlements) marks_->note(w, row.bound);
+    return {};
+  }
+
+  [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }
+
+ private:
+  Connection connection_;
+  std::shared_ptr<const Queries> queries_;
+  std::shared_ptr<MarkBook> marks_;
+};
+
 }  // namespace
 
-Result<std::vector<Strand>> PostgresProgress::load(std::int32_t subscription) {
-  Params params;
-  params.push_back(Param::int4(subscription));
-  auto rows = connection_.exec(queries_->cursors, std::move(params));
-  if (!rows) return pass(rows);
-  auto strands = strands_of(*rows);
-  if (!strands) return pass(strands);
-  LaneMask missing = kAllLanes;
-  for (const Strand& strand : *strands) missing &= ~strand.lanes;
-  if (missing != 0) return no_cursor(std::to_string(subscription));
-  return strands;
-}
-
-Status PostgresProgress::append(const ProgressBatch& batch, Durability durability) {
-  if (batch.settlements.empty()) return {};
-  connection_.send(queries_->begin);
-  connection_.send(queries_->settle_settings,
-                   {Param::text(durability == Durability::flushed ? "local" : "off")});
-  const auto incarnation = marks_->incarnation();
-  for (const Settlement& row : batch.settlements)
-    connection_.send(queries_->append, params_of(row, incarnation));
-  connection_.send(queries_->commit);
-  auto results = connection_.finish();
-  if (!results) return pass(results);
-  // Progress is a mark: its bound was held before the transaction that wrote it began.
-  const std::uint64_t w = (*results)[2].uint64(0, 0);
-  for (const Settlement& row : batch.settlements) marks_->note(w, row.bound);
-  return {};
+std::unique_ptr<Progress> make_progress(Connection connection,
+                                        std::shared_ptr<const Queries> queries,
+                                        std::shared_ptr<MarkBook> marks) {
+  return std::make_unique<PostgresProgress>(std::move(connection), std::move(queries),
+                                            std::move(marks));
 }
 
 }  // namespace outbox::store::postgres

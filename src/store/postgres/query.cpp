@@ -9,10 +9,6 @@
 namespace outbox::store::postgres {
 namespace {
 
-constexpr std::size_t kLongestName = 63;
-
-bool is_letter(char c) { return is_lower(c) || is_upper(c) || c == '_'; }
-
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
@@ -27,16 +23,6 @@ std::string hex(std::uint64_t value) {
 }
 
 }  // namespace
-
-Status check_schema_name(std::string_view schema) {
-  const bool good =
-      !schema.empty() && schema.size() <= kLongestName && is_letter(schema.front()) &&
-      std::all_of(schema.begin(), schema.end(), [](char c) { return is_letter(c) || is_digit(c); });
-  if (good) return {};
-  return fail(Errc::invalid_argument,
-              "schema: is not a name of letters, digits and '_', at most 63 of them",
-              "leave it at its default, outbox");
-}
 
 std::string quote_identifier(std::string_view name) {
   std::string quoted = "\"";

@@ -14,8 +14,6 @@ struct Query {
   std::string handle;  ///< Its name as a prepared statement; empty: sent unnamed each time.
 };
 
-/// Identifiers only from the configuration, and only harmless ones.
-[[nodiscard]] Status check_schema_name(std::string_view schema);
 /// The name in double quotes.
 [[nodiscard]] std::string quote_identifier(std::string_view name);
 /// Puts the quoted schema in the place of every {schema}, and the bare one, for use inside strings, in that of {name}.

@@ -59,8 +59,6 @@ class Rows {
   /// "COMMIT", "ROLLBACK", "INSERT 0 1".
   [[nodiscard]] std::string_view command() const noexcept { return PQcmdStatus(result_.get()); }
   [[nodiscard]] const PGresult* native() const noexcept { return result_.get(); }
-  /// Gives the result up to the caller.
-  [[nodiscard]] PGresult* release() noexcept { return result_.release(); }
 
  private:
   struct Clear {

@@ -1,20 +1,13 @@
-#include "store/postgres/store.hpp"
-
+// The PostgreSQL store.
 #include <optional>
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/postgres/catalog.hpp"
-#include "store/postgres/connection.hpp"
-#include "store/postgres/maintenance.hpp"
-#include "store/postgres/marks.hpp"
-#include "store/postgres/membership.hpp"
-#include "store/postgres/progress.hpp"
-#include "store/postgres/queries.hpp"
-#include "store/postgres/reader.hpp"
+#include "store/backends.hpp"
+#include "store/common/schema_name.hpp"
+#include "store/postgres/parts.hpp"
 #include "store/postgres/schema.hpp"
-#include "store/postgres/wakeup.hpp"
-#include "store/postgres/writer.hpp"
+#include "store/postgres/url.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -43,23 +36,23 @@ class PostgresStore final : public Store {
   }
 
   Result<std::unique_ptr<LogReader>> reader() override {
-    return make<LogReader, PostgresReader>("reader", queries_, options_.schema, marks_);
+    return make("reader", make_reader, queries_, options_.schema, marks_);
   }
   Result<std::unique_ptr<Progress>> progress() override {
-    return make<Progress, PostgresProgress>("settler", queries_, marks_);
+    return make("settler", make_progress, queries_, marks_);
   }
   Result<std::unique_ptr<Membership>> membership(std::string relay_name,
                                                  const EventId& relay) override {
-    return make<Membership, PostgresMembership>("lease", queries_, std::move(relay_name), relay);
+    return make("lease", make_membership, queries_, std::move(relay_name), relay);
   }
   Result<std::unique_ptr<Catalog>> catalog() override {
-    return make<Catalog, PostgresCatalog>("catalog", queries_);
+    return make("catalog", make_catalog, queries_);
   }
   Result<std::unique_ptr<Maintenance>> maintenance() override {
-    return make<Maintenance, PostgresMaintenance>("maintenance", queries_);
+    return make("maintenance", make_maintenance, queries_);
   }
   Result<std::unique_ptr<Writer>> writer() override {
-    return make<Writer, PostgresWriter>("writer", queries_);
+    return make("writer", make_writer, queries_);
   }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
@@ -69,9 +62,7 @@ class PostgresStore final : public Store {
       if (!connection) return pass(connection);
       own.emplace(std::move(*connection));
     }
-    auto wakeup = PostgresWakeup::create(std::move(own), queries_);
-    if (!wakeup) return pass(wakeup);
-    return std::unique_ptr<Wakeup>(std::move(*wakeup));
+    return make_wakeup(std::move(own), queries_);
   }
 
  private:
@@ -79,12 +70,14 @@ class PostgresStore final : public Store {
     return Connection::open(options_, purpose);
   }
 
-  template <class Part, class Implementation, class... Args>
-  [[nodiscard]] Result<std::unique_ptr<Part>> make(std::string_view purpose, Args&&... args) const {
+  template <class Part, class... Params, class... Args>
+  [[nodiscard]] Result<std::unique_ptr<Part>> make(std::string_view purpose,
+                                                   std::unique_ptr<Part> (*factory)(Connection,
+                                                                                    Params...),
+                                                   Args&&... args) const {
     auto connection = connect(purpose);
     if (!connection) return pass(connection);
-    return std::unique_ptr<Part>(
-        std::make_unique<Implementation>(std::move(*connection), std::forward<Args>(args)...));
+    return factory(std::move(*connection), std::forward<Args>(args)...);
   }
 
   const StoreOptions options_;
@@ -93,16 +86,32 @@ class PostgresStore final : public Store {
   const std::shared_ptr<MarkBook> marks_{std::make_shared<MarkBook>()};
 };
 
-}  // namespace
+Status check_schema(const StoreOptions& options) {
+  Status status = check_schema_name(options.schema);
+  if (!status) status.error().message = "the schema " + status.error().message;
+  return status;
+}
 
 Result<std::unique_ptr<Store>> open(StoreOptions options) {
-  if (Status status = check_schema_name(options.schema); !status) return pass(status);
-  return std::unique_ptr<Store>(std::make_unique<PostgresStore>(std::move(options)));
+  if (Status status = check_schema(options); !status) return pass(status);
+  return std::make_unique<PostgresStore>(std::move(options));
 }
 
-Result<std::string> print_migrations(const StoreOptions& options) {
-  if (Status status = check_schema_name(options.schema); !status) return pass(status);
+Result<std::string> print(const StoreOptions& options) {
+  if (Status status = check_schema(options); !status) return pass(status);
   return print_migrations(options.schema);
 }
+
+}  // namespace
+
+extern const Backend backend;
+constexpr Backend backend{
+    .check_url = check_url,
+    .check_place = [](const std::string&) { return Status{}; },
+    .file_of = [](const std::string&) { return std::string{}; },
+    .shown_url = shown_url,
+    .open = open,
+    .print_migrations = print,
+};
 
 }  // namespace outbox::store::postgres

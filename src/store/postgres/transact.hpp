@@ -1,4 +1,4 @@
-// A transaction of several round trips: BEGIN, whatever a function does, COMMIT.
+// Transactions: of several round trips, and of one statement with its settings.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace outbox::store::postgres {
 /// What the caller decides between the round trips.
 enum class Decision : std::uint8_t { commit, rollback };
 
-/// Runs `body(connection) -> Result<Decision>` in a transaction at READ COMMITTED that waits for locks 2 s at most and that
-/// the server ends when we stop in its middle. Whatever fails rolls back. Tried a
-/// second time when the first try found out that prepared statements do not work here (error 26000 ends a transaction).
+/// Runs `body(connection) -> Result<Decision>` in a transaction at READ COMMITTED that waits at most 2 s for locks and that
+/// the server ends when we stop in its middle. Rolls back on any failure. Tries again when the first try finds that prepared
+/// statements do not work here (error 26000 ends a transaction).
 template <class Body>
 [[nodiscard]] Status transact(Connection& connection, const Queries& queries, Body body) {
   for (int attempt = 1;; ++attempt) {
@@ -29,22 +29,26 @@ template <class Body>
       if (*decision == Decision::rollback) return {};
       auto committed = connection.exec(queries.commit);
       if (!committed) return pass(committed);
-      // COMMIT of a transaction that failed is no error, but a ROLLBACK.
-      if (committed->command() != "COMMIT") {
-        return fail(Error{.code = Errc::unavailable,
-                          .remedy = Remedy::retry_transaction,
-                          .effect = Effect::none,
-                          .message = "the transaction was rolled back",
-                          .hint = {},
-                          .origin = {}});
-      }
-      return {};
+      return check_commit(*committed);
     };
     Status status = run();
     connection.rollback();
     const bool learned = prepared_before && !connection.uses_prepared();
     if (status || !learned || attempt > 1) return status;
   }
+}
+
+/// One statement after `settings`, in a transaction of its own and one round trip. Returns its rows.
+[[nodiscard]] inline Result<Rows> exec_with(Connection& connection, const Queries& queries,
+                                            const Query& settings, const Query& query,
+                                            Params params = {}) {
+  connection.send(queries.begin);
+  connection.send(settings);
+  connection.send(query, std::move(params));
+  connection.send(queries.commit);
+  auto results = connection.finish();
+  if (!results) return pass(results);
+  return std::move((*results)[2]);
 }
 
 }  // namespace outbox::store::postgres

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "store/postgres/error_map.hpp"
+#include "store/postgres/insert.hpp"
 #include "store/postgres/ready.hpp"
 #include "store/postgres/rows.hpp"
 
@@ -28,18 +29,9 @@ const char* begin_of(Isolation isolation) {
 }
 
 Status execute(PGconn* connection, const char* sql, const char* what) {
-  PGresult* const result = PQexec(connection, sql);
-  const Rows owner(result);
-  if (PQresultStatus(result) == PGRES_COMMAND_OK) return {};
-  return fail(store::postgres::map_result(result, connection, what));
-}
-
-Status commit_alone(PGconn* connection) {
-  PGresult* const result = PQexec(connection, "COMMIT");
-  const Rows owner(result);
-  if (PQresultStatus(result) != PGRES_COMMAND_OK)
-    return fail(store::postgres::map_result(result, connection, "commit"));
-  return {};
+  const Rows result(PQexec(connection, sql));
+  if (PQresultStatus(result.native()) == PGRES_COMMAND_OK) return {};
+  return fail(store::postgres::map_result(result.native(), connection, what));
 }
 
 /// Pipeline mode cannot be left before the results of what was sent are read.
@@ -100,10 +92,11 @@ Status Transaction::State::write(Session::Ending ending) const {
   for (const Group& group : staged) {
     store::postgres::plan_insert(group.outbox->queries, group.events, group.ids, steps);
   }
-  if (steps.empty()) return ending == Session::Ending::commit ? commit_alone(connection) : Status{};
+  if (steps.empty())
+    return ending == Session::Ending::commit ? execute(connection, "COMMIT", "commit") : Status{};
   auto session = Session::of(connection);
   if (!session) return pass(session);
-  return (*session)->run(connection, steps, ending, staged.front().outbox->queries);
+  return (*session)->run(connection, std::move(steps), ending, staged.front().outbox->queries);
 }
 
 void Transaction::flush() {

@@ -217,17 +217,7 @@ Status check_value(std::string_view keyword, std::string_view value) {
 
 // ---- showing it
 
-std::string encoded(std::string_view value) {
-  std::string out;
-  for (const char c : value) {
-    if (consists_of(std::string_view(&c, 1), "-._~/*,:")) {
-      out += c;
-    } else {
-      append_hex(out.append("%"), c, kUpperHexDigits);
-    }
-  }
-  return out;
-}
+std::string encoded(std::string_view value) { return percent_encoded(value, "-._~/*,:"); }
 
 std::string shown(std::string_view keyword, std::string_view value) {
   return may_be_shown(keyword, value) ? encoded(value) : kMask;

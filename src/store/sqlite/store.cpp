@@ -1,10 +1,10 @@
-#include "store/sqlite/store.hpp"
-
+// The SQLite store.
 #include <mutex>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "store/backends.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/schema.hpp"
@@ -102,12 +102,34 @@ class SqliteStore final : public Store {
   const std::string path_;
 };
 
-}  // namespace
+Status check_url(const std::string& url) {
+  auto path = path_of(url);
+  return path ? Status{} : Status(pass(path));
+}
 
-Result<std::unique_ptr<Store>> open(const StoreOptions& options) {
+Status check_place(const std::string& url) {
+  auto path = path_of(url);
+  return path ? check_path(*path, true) : Status(pass(path));
+}
+
+Result<std::unique_ptr<Store>> open(StoreOptions options) {
   auto path = path_of(options.url);
   if (!path) return pass(path);
-  return std::unique_ptr<Store>(std::make_unique<SqliteStore>(std::move(*path)));
+  return std::make_unique<SqliteStore>(std::move(*path));
 }
+
+}  // namespace
+
+extern const Backend backend;
+constexpr Backend backend{
+    .check_url = check_url,
+    .check_place = check_place,
+    .file_of = [](const std::string& url) { return written_path(url); },
+    .shown_url = [](const std::string& url) { return url; },
+    .open = open,
+    .print_migrations = [](const StoreOptions&) -> Result<std::string> {
+      return print_migrations();
+    },
+};
 
 }  // namespace outbox::store::sqlite

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "store/common/schema_name.hpp"
 #include "store/postgres/query.hpp"
 
 namespace outbox::store::postgres {

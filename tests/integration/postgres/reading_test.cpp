@@ -1,9 +1,7 @@
 // What a reader and a settler refuse to rely upon: marks that are none, another server, a sequence that was set back.
 #include "integration/postgres/harness.hpp"
 #include "store/cursor.hpp"
-#include "store/postgres/marks.hpp"
-#include "store/postgres/progress.hpp"
-#include "store/postgres/queries.hpp"
+#include "store/postgres/parts.hpp"
 
 namespace outbox::test {
 namespace {
@@ -142,19 +140,20 @@ TEST_F(PostgresReading, what_was_read_before_a_restart_is_not_settled_after_it) 
   const auto book = std::make_shared<store::postgres::MarkBook>();
   auto connection = store::postgres::Connection::open({.url = database_->url()}, "test");
   ASSERT_TRUE(ok(connection));
-  store::postgres::PostgresProgress progress(
+  const auto progress = store::postgres::make_progress(
       std::move(*connection), std::make_shared<const store::postgres::Queries>("outbox"), book);
   book->read_from(12345);
   const store::Settlement row = settlement(value("SELECT pg_current_snapshot()"));
   const Status refused =
-      progress.append({.settlements = std::span(&row, 1)}, store::Durability::flushed);
+      progress->append({.settlements = std::span(&row, 1)}, store::Durability::flushed);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().remedy, Remedy::reconnect);
   EXPECT_EQ(refused.error().effect, Effect::none);
   EXPECT_EQ(settlements(), "0");
   EXPECT_EQ(book->greatest(), 0) << "a row that was refused is no mark";
   book->clear();
-  EXPECT_TRUE(ok(progress.append({.settlements = std::span(&row, 1)}, store::Durability::flushed)));
+  EXPECT_TRUE(
+      ok(progress->append({.settlements = std::span(&row, 1)}, store::Durability::flushed)));
   EXPECT_EQ(book->greatest(), 7);
 }
 

@@ -148,7 +148,7 @@ TEST(StoreUrl, what_is_shown) {
       {"host=a options='-c search_path=x'", "postgresql://a?options=***"},
       {"sqlite:/var/lib/shop.db", "sqlite:/var/lib/shop.db"},
       {"shop.db", "shop.db"},
-      {"postgresql://app:hu@sh@db/x", "(an address that is not understood)"}};
+      {"postgresql://app:hu@sh@db/x", "(a URL that is not understood)"}};
   for (const auto& [url, shown] : cases) EXPECT_EQ(shown_url(url), shown) << url;
 }
 
@@ -160,9 +160,9 @@ TEST(StoreUrl, what_is_refused_and_what_to_do) {
   };
   const std::vector<Case> cases{
       {"", "is empty", "postgresql://USER@HOST/DATABASE, or sqlite:PATH"},
-      {"shop", "is no address of PostgreSQL or SQLite", "sqlite:PATH"},
-      {"mysql://root:hush@db/shop", "is no address of PostgreSQL or SQLite", "postgresql://USER"},
-      {"postgre://db/shop", "is no address", "did you mean postgresql://...?"},
+      {"shop", "is not a URL of PostgreSQL or SQLite", "sqlite:PATH"},
+      {"mysql://root:hush@db/shop", "is not a URL of PostgreSQL or SQLite", "postgresql://USER"},
+      {"postgre://db/shop", "is not a URL", "did you mean postgresql://...?"},
       {"postgresql://db/shop?sslmod=require", "has a parameter that libpq does not know",
        "did you mean sslmode?"},
       {"host=db usr=hush", "has a parameter that libpq does not know", "did you mean user?"},

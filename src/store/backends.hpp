@@ -1,0 +1,30 @@
+// The stores that this program was built with, and what each does before anything is opened.
+#pragma once
+
+#include <memory>
+#include <outbox/error.hpp>
+#include <string>
+
+#include "store/store.hpp"
+#include "store/url.hpp"
+
+namespace outbox::store {
+
+/// The functions take a URL that is of this store.
+struct Backend {
+  /// Whether the URL can be understood. The message goes on from the name of the setting ("has a blank").
+  Status (*check_url)(const std::string& url);
+  /// Whether what it names on this machine can be used. Of what check_url() accepts.
+  Status (*check_place)(const std::string& url);
+  /// The path of a file as it is written; empty: no file. Of what check_url() accepts.
+  std::string (*file_of)(const std::string& url);
+  /// For people and logs. Of what check_url() accepts.
+  std::string (*shown_url)(const std::string& url);
+  Result<std::unique_ptr<Store>> (*open)(StoreOptions options);
+  Result<std::string> (*print_migrations)(const StoreOptions& options);
+};
+
+/// Null: this program was built without it.
+[[nodiscard]] const Backend* backend_of(StoreKind kind) noexcept;
+
+}  // namespace outbox::store

@@ -1,0 +1,12 @@
+// The one rule for names of schemas.
+#pragma once
+
+#include <outbox/error.hpp>
+#include <string_view>
+
+namespace outbox::store {
+
+/// Letters, digits and '_', at most 63. The message goes on from the name of the setting ("is not a name of ...").
+[[nodiscard]] Status check_schema_name(std::string_view schema);
+
+}  // namespace outbox::store

@@ -1,0 +1,72 @@
+// Several statements in one round trip: libpq's pipeline mode, with statements prepared where that works.
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <chrono>
+#include <optional>
+#include <outbox/error.hpp>
+#include <span>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "store/postgres/param.hpp"
+#include "store/postgres/query.hpp"
+#include "store/postgres/rows.hpp"
+
+namespace outbox::store::postgres {
+
+using Params = std::vector<Param>;
+
+/// A statement to send. Borrowed parameters must stay valid until its result was collected.
+struct Step {
+  const Query* query{nullptr};
+  Params params{};
+};
+
+/// What is under way on one connection, and what is prepared on it. One thread at a time.
+class Pipeline {
+ public:
+  /// Hands the statements to the network without waiting for results; collect() must follow. Between two calls they are one
+  /// implicit transaction unless they say BEGIN.
+  [[nodiscard]] Status send(PGconn* connection, std::span<const Step> steps, bool prepared);
+  /// The results of the statements sent, in order. The first error of the server is the error of all. Without a deadline it
+  /// waits as long as the connection lasts.
+  [[nodiscard]] Result<std::vector<Rows>> collect(
+      PGconn* connection, std::span<const Step> steps,
+      std::optional<std::chrono::milliseconds> deadline);
+
+  /// Of the last batch results are missing: the connection is out of step.
+  [[nodiscard]] bool lost() const noexcept { return lost_; }
+  /// The server has no prepared statements of ours any more.
+  void forget() { prepared_.clear(); }
+
+ private:
+  using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+
+  [[nodiscard]] bool transmit(PGconn* connection, std::span<const Step> steps, std::size_t index,
+                              bool prepared);
+  [[nodiscard]] Status read(PGconn* connection, std::span<const Step> steps,
+                            std::vector<Rows>& rows, std::optional<Error>& failed);
+  [[nodiscard]] Result<Rows> next_result(PGconn* connection, const Query& query);
+  [[nodiscard]] Result<PGresult*> get(PGconn* connection, const Query& query);
+  [[nodiscard]] Status flush(PGconn* connection, const Query& query);
+  [[nodiscard]] Status wait(PGconn* connection, bool writable_too, const Query& query);
+  [[nodiscard]] tl::unexpected<Error> lose(PGconn* connection, const Query& query);
+
+  std::unordered_set<std::string> prepared_;
+  std::vector<bool> prepares_;  ///< Which steps of the batch are preceded by a request to prepare.
+  std::optional<std::chrono::milliseconds> patience_;
+  Deadline deadline_;
+  bool lost_{false};
+};
+
+/// The error says that a prepared statement is missing, or that one exists which we did not make: a pooler without support for
+/// them is in between. (The names contain a hash of the text, so that a foreign one never passes for ours.)
+[[nodiscard]] bool blames_prepared(const Error& error);
+
+/// COMMIT of a transaction that had failed is no error, but a ROLLBACK.
+[[nodiscard]] Status check_commit(const Rows& commit);
+
+}  // namespace outbox::store::postgres
