@@ -73,7 +73,7 @@ struct RelayRow {
 /// One thread at a time.
 class Catalog : public Part {
  public:
-  /// The random name that migrate() gave this outbox. Tables or files that were removed and created anew have another one.
+  /// The random name that migrate() gave this outbox. Recreated tables or files have another one.
   [[nodiscard]] virtual Result<std::string> identity() = 0;
   [[nodiscard]] virtual Result<std::vector<SubscriptionRow>> subscriptions() = 0;
   /// Creates it with its first cursor row, or changes it (config_version grows), in one transaction. True: something

@@ -17,7 +17,7 @@ namespace outbox::store {
 /// Memory that an event costs besides its payload, headers and other texts.
 inline constexpr std::size_t kEventOverhead = 256;
 
-/// What to read next for the strands that stand at one cursor.
+/// What to read next for the strands at one cursor.
 struct PageRequest {
   LaneMask lanes{kAllLanes};
   Cursor cursor;

@@ -60,7 +60,7 @@ class PostgresCatalog final : public Catalog {
     if (spec.start == "now") {
       if (Status status = mark_the_start(spec.name); !status) return pass(status);
     }
-    // Once more when somebody created it between our look and our insert.
+    // Again when another process created it between our select and our insert.
     for (int attempt = 1;; ++attempt) {
       auto applied = apply_once(spec, config);
       if (!applied) return pass(applied);
@@ -88,10 +88,10 @@ class PostgresCatalog final : public Catalog {
 
   [[nodiscard]] Status report_trouble(std::int32_t id, std::int64_t generation,
                                       std::string_view trouble) override {
-    auto told = connection_.exec(
+    auto reported = connection_.exec(
         queries_->report_trouble,
         {Param::int4(id), Param::int8(generation), Param::text(std::string(trouble))});
-    if (!told) return pass(told);
+    if (!reported) return pass(reported);
     return {};
   }
 
@@ -149,7 +149,7 @@ class PostgresCatalog final : public Catalog {
  private:
   enum class Applied : std::uint8_t { nothing, changed, again };
 
-  /// A new subscription that starts now gets a mark below its first snapshot: without one its first fetch would look for late
+  /// A new subscription that starts now gets a mark below its first snapshot: without one its first fetch would read late
   /// events in the whole of the current partition.
   [[nodiscard]] Status mark_the_start(const std::string& name) {
     auto rows = subscriptions();

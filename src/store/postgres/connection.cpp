@@ -19,8 +19,8 @@ struct FreeOptions {
 };
 using Options = std::unique_ptr<PQconninfoOption, FreeOptions>;
 
-// A dead peer is noticed in 25 s instead of hours. Only what neither the URL nor the environment says is set; they stand
-// before the URL in the list, so that it overrides them.
+// A dead peer is noticed in 25 s instead of hours. Only what neither the URL nor the environment sets; they precede the URL in
+// the list, so that it overrides them.
 constexpr std::array<std::pair<const char*, const char*>, 6> kDefaults{{
     {"connect_timeout", "5"},
     {"keepalives", "1"},

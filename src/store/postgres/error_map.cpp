@@ -7,7 +7,8 @@ namespace outbox::store::postgres {
 namespace {
 
 struct Row {
-  std::string_view prefix;  ///< Of the SQLSTATE; the longest row that fits wins by standing first.
+  std::string_view
+      prefix;  ///< Of the SQLSTATE; the first row that fits counts, so longer ones come first.
   Errc code;
   Remedy remedy;
   Effect effect;
@@ -23,7 +24,7 @@ constexpr std::string_view kPrimary =
 /// Raised by same_server() of the schema.
 constexpr std::string_view kOtherServer = "OX001";
 
-// Lost in the middle of a COMMIT the transaction may have happened, so every loss says Effect::unknown.
+// A transaction whose connection is lost during COMMIT may have happened, so every loss is Effect::unknown.
 constexpr std::array kRows{
     Row{"08P01", Errc::internal, Remedy::reconnect, Effect::unknown,
         "is something other than PostgreSQL or a pooler listening there?"},
@@ -119,7 +120,7 @@ Error map_sqlstate(std::string_view sqlstate, std::string_view what, std::string
 
 Error map_result(const PGresult* result, const PGconn* connection, std::string_view what) {
   const auto sqlstate = field(result, PG_DIAG_SQLSTATE);
-  // Without a SQLSTATE the message is libpq's own: the connection is gone.
+  // Without a SQLSTATE the message is libpq's own: the connection is lost.
   if (sqlstate.empty()) return lost_connection(connection, what);
   Error error = map_sqlstate(sqlstate, what, field(result, PG_DIAG_MESSAGE_PRIMARY));
   if (const auto hint = field(result, PG_DIAG_MESSAGE_HINT); !hint.empty())

@@ -1,4 +1,4 @@
-// Errors of PostgreSQL and libpq as outbox::Error. The only place that looks at SQLSTATEs.
+// Errors of PostgreSQL and libpq as outbox::Error. The only place that reads SQLSTATEs.
 #pragma once
 
 #include <libpq-fe.h>
@@ -8,12 +8,12 @@
 
 namespace outbox::store::postgres {
 
-/// "40001" -> what the caller can do. `what` says what was being done, `said` is the server's primary message (its DETAIL
+/// "40001" -> what the caller can do. `what` was being done, `said` is the server's primary message (its DETAIL
 /// may hold the values of a row and is never shown).
 [[nodiscard]] Error map_sqlstate(std::string_view sqlstate, std::string_view what,
                                  std::string_view said);
 
-/// The error of a failed result. Falls back to lost_connection() when the server did not say why.
+/// The error of a failed result. Falls back to lost_connection() when the server gave no reason.
 [[nodiscard]] Error map_result(const PGresult* result, const PGconn* connection,
                                std::string_view what);
 

@@ -10,8 +10,8 @@
 
 namespace outbox::store::postgres {
 
-/// Appends what writes the events in their order: one statement for one event, a few for many. Keys that are to be locked
-/// are, before any seq is taken.
+/// Appends the statements that write the events in their order: one for one event, a few for many. Keys are locked before any
+/// seq is taken.
 void plan_insert(const Queries& queries, std::span<const Event> events,
                  std::span<const EventId> ids, std::vector<Step>& steps);
 

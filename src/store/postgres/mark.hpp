@@ -9,7 +9,7 @@
 
 namespace outbox::store::postgres {
 
-/// The sequence, and the incarnation of the server that told.
+/// The value of the sequence, and the incarnation of the server.
 struct SequenceReading {
   std::int64_t value{0};
   std::int64_t incarnation{0};
@@ -20,11 +20,11 @@ struct SequenceReading {
 [[nodiscard]] Result<SequenceReading> read_sequence(Connection& connection, const Queries& queries);
 
 /// Writes the mark in a transaction of its own, which begins after the reading was taken; returns that transaction's id.
-/// When it has committed, the reading is durable, too.
+/// Once it has committed, the reading is durable too.
 [[nodiscard]] Result<std::uint64_t> write_mark(Connection& connection, const Queries& queries,
                                                const SequenceReading& reading);
 
-/// The server that was read from has crashed or was replaced since.
+/// The server that was read has crashed or was replaced since.
 [[nodiscard]] Error other_incarnation();
 
 }  // namespace outbox::store::postgres

@@ -14,7 +14,7 @@ void MarkBook::note(std::uint64_t w, std::int64_t l) {
   const MutexLock lock(mutex_);
   const auto after = marks_.upper_bound(w);
   if (after != marks_.begin() && std::prev(after)->second >= l)
-    return;  // an earlier mark says more
+    return;  // an earlier mark implies it
   auto at = marks_.insert_or_assign(after, w, l);
   for (auto later = std::next(at); later != marks_.end() && later->second <= l;)
     later = marks_.erase(later);

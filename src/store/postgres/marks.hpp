@@ -4,8 +4,8 @@
 // read from the sequence before the transaction w began. The floor of a snapshot S1 is the greatest l over marks with
 // w < xmax(S1): rows with xid >= xmax(S1) cannot have a seq at or below it.
 //
-// All this holds for one server. So the book also keeps the incarnation that is read from: behind a pooler nothing else tells
-// the settler that it writes to another one.
+// All this holds for one server. So the book also keeps the incarnation that is read: behind a pooler nothing else shows the
+// settler that it writes to another one.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace outbox::store::postgres {
 
-/// Any thread: the settler notes, the reader asks.
+/// Any thread: the settler notes marks, the reader uses them.
 class MarkBook {
  public:
   void note(std::uint64_t w, std::int64_t l);
@@ -29,7 +29,7 @@ class MarkBook {
   void read_from(std::int64_t incarnation);
   [[nodiscard]] std::optional<std::int64_t> incarnation() const;
 
-  /// A new lineage or a reconnect: nothing known before holds.
+  /// After a reconnect: earlier marks do not hold.
   void clear();
 
  private:

@@ -25,7 +25,7 @@ class PostgresMembership final : public Membership {
         queries_(std::move(queries)),
         name_(std::move(relay_name)),
         id_(relay) {
-    // The relay stops trusting its lease when no answer comes; it must hear of that sooner than a lease lasts.
+    // Shorter than the lease: the relay must learn in time that it cannot renew it.
     connection_.set_deadline(std::chrono::seconds(10));
   }
 
@@ -49,7 +49,7 @@ class PostgresMembership final : public Membership {
     return owner->vacant || owner->id == id_;
   }
 
-  /// By the relay's id, so that it also ends a membership which was begun on a connection that is gone.
+  /// By the relay's id, so that it also ends a membership that began on a lost connection.
   [[nodiscard]] Status leave() override {
     connection_.send(queries_->begin);
     connection_.send(queries_->limits);
@@ -68,7 +68,7 @@ class PostgresMembership final : public Membership {
   struct Owner {
     std::optional<EventId> id;  ///< None: the lanes are free.
     std::int64_t generation{0};
-    bool vacant{false};  ///< It gave them back, its lease is over, or its process is gone.
+    bool vacant{false};  ///< It gave them back, its lease has run out, or its process is gone.
     std::string name;
   };
 
@@ -91,7 +91,7 @@ class PostgresMembership final : public Membership {
       rows = connection_.exec(queries_->heartbeat_by_id, {Param::uuid(id_), lease_ms});
       if (!rows) return pass(rows);
     }
-    // Somebody took us for dead and removed us; look() will tell that the lanes are his.
+    // Another relay took this one for dead and removed it; look() will find that it owns the lanes.
     if (rows->empty()) return join(lease);
     place_ = rows->text(0, 0);
     return {};
@@ -109,7 +109,7 @@ class PostgresMembership final : public Membership {
     Owner owner{.id = std::nullopt, .generation = row.int8(0, 1), .vacant = true, .name = {}};
     if (row.is_null(0, 0)) return owner;
     owner.id = row.uuid(0, 0);
-    if (!row.boolean(0, 2)) return owner;  // it owns lanes and is no member: removed by hand
+    if (!row.boolean(0, 2)) return owner;  // its row was removed by hand
     owner.name = row.text(0, 4);
     const ProcessIdentity process{.boot_id = row.text(0, 5),
                                   .pid_ns = row.text(0, 6),
@@ -121,7 +121,7 @@ class PostgresMembership final : public Membership {
     return owner;
   }
 
-  /// For the server's clock may be set back, and then a heartbeat of the past lies in the future.
+  /// By our own clock: the server's may be set back, and then an old heartbeat is in the future.
   [[nodiscard]] bool is_silent(const EventId& owner, std::int64_t heartbeat,
                                std::chrono::milliseconds lease) {
     const auto now = std::chrono::steady_clock::now();
@@ -130,13 +130,13 @@ class PostgresMembership final : public Membership {
     return now - seen_->since > lease;
   }
 
-  /// None: somebody was faster, or the owner lives.
+  /// None: another relay was faster, or the owner lives.
   [[nodiscard]] Result<std::optional<std::int64_t>> take_over(const Owner& owner) {
     std::optional<std::int64_t> taken;
     Status status =
         transact(connection_, *queries_, [&](Connection& connection) -> Result<Decision> {
           taken.reset();
-          // Whoever owns next must find it after a crash of the database too.
+          // It must survive a crash of the database.
           connection.send(queries_->flushed);
           connection.send(queries_->plan_settings);
           if (auto set = connection.finish(); !set) return pass(set);
@@ -152,7 +152,7 @@ class PostgresMembership final : public Membership {
           taken = generation;
           return Decision::commit;
         });
-    // Somebody else is at it; who got them is seen next time.
+    // Another relay holds the locks; the next keep() sees who got the lanes.
     if (!status && status.error().origin == "pg:55P03") return std::optional<std::int64_t>{};
     if (!status) return pass(status);
     claimed_ = taken.has_value();
@@ -161,7 +161,7 @@ class PostgresMembership final : public Membership {
     return taken;
   }
 
-  /// Locks the owner's row and the lanes, so that nothing changes any more until we are done, and looks again. The newest
+  /// Locks the owner's row and the lanes, so that they do not change until we are done, and checks again. Returns the newest
   /// generation when the lanes may be taken.
   [[nodiscard]] Result<std::optional<std::int64_t>> lock_vacant(Connection& connection,
                                                                 const Owner& owner) {
@@ -175,7 +175,7 @@ class PostgresMembership final : public Membership {
     for (int row = 0; row < lanes->size(); ++row) {
       const std::optional<EventId> now =
           lanes->is_null(row, 0) ? std::nullopt : std::optional(lanes->uuid(row, 0));
-      if (now != owner.id) return std::optional<std::int64_t>{};  // somebody was faster
+      if (now != owner.id) return std::optional<std::int64_t>{};  // another relay was faster
       newest = std::max(newest, lanes->int8(row, 1));
     }
     auto again = connection.exec(queries_->owner);
@@ -185,7 +185,7 @@ class PostgresMembership final : public Membership {
     return std::optional<std::int64_t>(newest);
   }
 
-  /// A heartbeat as we first saw it, by a clock that nobody sets.
+  /// A heartbeat as we first saw it, by the monotonic clock.
   struct Heartbeat {
     EventId owner;
     std::int64_t at{0};
@@ -199,7 +199,7 @@ class PostgresMembership final : public Membership {
   const ProcessIdentity self_{this_process()};
   std::string place_;  ///< ctid of our row; empty: not registered.
   std::optional<Heartbeat> seen_;
-  bool claimed_{false};  ///< Lanes of ours are so by a claim of this object, not of one before it.
+  bool claimed_{false};  ///< The lanes are ours by a claim of this object, not of an earlier one.
 };
 
 }  // namespace

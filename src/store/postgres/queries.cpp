@@ -1,19 +1,19 @@
 #include "store/postgres/queries.hpp"
 
-// Functions and operators are given exactly the types they are declared with, or are named in full: the search_path is the
-// login's, and what somebody planted in it with types that fit better would be called. (unnest() of several arguments is
-// always the server's own.)
+// Functions and operators get exactly the types they are declared with, or are named in full: the search_path is the login's,
+// and a function planted in it whose types fit better would be called. (unnest() of several arguments is always the server's
+// own.)
 
 namespace outbox::store::postgres {
 namespace {
-// ---- What several statements say.
+// ---- Common to several statements.
 
-// Never last_value of the sequence itself: while nextval() is at work its tuple holds for a moment the value that it logs in
-// advance, up to 32 too high, and a mark that is too high loses events. This function takes the lock. A fresh sequence has none.
+// Never last_value of the sequence itself: while nextval() runs, its tuple briefly holds the value that it logs in advance, up to
+// 32 too high, and a mark that is too high loses events. This function takes the lock. It is null for a new sequence.
 constexpr std::string_view kSequenceValue =
     "coalesce(pg_sequence_last_value('{schema}.event_seq'::regclass), 0::bigint)";
 
-// Which life of which server this is (docs/design/reading.md, "The incarnation"). Null: nobody has named it yet.
+// The server, and since when it runs (docs/design/reading.md, "The incarnation"). Null: not named yet.
 constexpr std::string_view kIncarnation =
     "(SELECT i.id # i.tableoid::bigint # (date_part('epoch'::text, pg_postmaster_start_time()) * 1000000::float8)::bigint "
     "FROM {schema}.incarnation i WHERE i.one)";
@@ -22,24 +22,24 @@ constexpr std::string_view kIncarnation =
 // READ COMMITTED whatever the database's default is: each statement must see what was committed before it.
 constexpr std::string_view kBegin = "BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE";
 
-// What a migration names without a schema is the server's own, whatever lies in schema public.
+// Names without a schema in a migration mean the server's own objects, whatever is in schema public.
 constexpr std::string_view kPinSearchPath = "SET LOCAL search_path = pg_catalog, pg_temp";
 
-// For transactions of several round trips, in the round trip of BEGIN. A relay that is frozen in the middle of one must not
-// hold its locks: the server ends the session. Who waits for locks says so sooner than a lease lasts.
+// For transactions of several round trips, in the round trip of BEGIN. A relay that is frozen in the middle of one must not hold
+// its locks: the server ends the session. lock_timeout is shorter than the lease.
 constexpr std::string_view kLimits =
     "SELECT set_config('lock_timeout', '2s', true), set_config('idle_in_transaction_session_timeout', '10s', true), "
     "set_config('statement_timeout', '15s', true), "
     "CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL THEN set_config('transaction_timeout', '60s', true) END";
 
-// $1 the backend as libpq knows it. A database's limits are made for applications, and would end a connection that rests, or
-// a migration. What the URL itself asks for stays. Behind a pooler it is another backend, which others share: nothing is set.
+// $1 the backend as libpq knows it. A database's limits are meant for applications, and would end an idle connection or a
+// migration. What the URL sets stays. Behind a pooler it is another backend, which others share: nothing is set.
 constexpr std::string_view kNoSessionLimits =
     "SELECT set_config(name, '0', false) FROM pg_catalog.pg_settings WHERE pg_backend_pid() = $1::int AND source <> 'client' "
     "AND name IN ('idle_session_timeout', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', "
     "'transaction_timeout')";
 
-// The same for one transaction, which is as far as it goes behind a pooler.
+// The same for one transaction, which also works behind a pooler.
 constexpr std::string_view kNoLimits =
     "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true), "
     "set_config('idle_in_transaction_session_timeout', '0', true), "
@@ -51,8 +51,8 @@ constexpr std::string_view kFlushed =
 
 // ---- Schema. Once per start.
 
-// Whether there is a schema, and in it an outbox of ours or somebody else's table. Index pg_class_relname_nsp_index. Not by
-// to_regclass(): behind a lock that was waited for, it answers from a cache that is older than the lock.
+// Whether the schema has a table of migrations. Index pg_class_relname_nsp_index. Not by to_regclass(): after waiting for a
+// lock it answers from a cache that is older than the lock.
 constexpr std::string_view kFindSchema =
     "SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
     "WHERE n.nspname = '{name}' AND c.relname = 'migration'), pg_is_in_recovery()";
@@ -61,7 +61,7 @@ constexpr std::string_view kFindSchema =
 constexpr std::string_view kMigrations =
     "SELECT version, checksum FROM {schema}.migration ORDER BY version";
 
-// Two processes that migrate at once come one after the other.
+// Serializes processes that migrate at once.
 constexpr std::string_view kLockMigration =
     "SELECT pg_advisory_xact_lock(hashtextextended('outbox:migrate:{name}', 0::bigint))";
 
@@ -69,13 +69,13 @@ constexpr std::string_view kLockMigration =
 constexpr std::string_view kRecordMigration =
     "INSERT INTO {schema}.migration (version, name, checksum) VALUES ($1::int, $2::text, $3::text)";
 
-// Who may not read the log delivers nothing from it. A login that only writes has no right to see what follows.
+// A login that may not read the log delivers nothing from it, and has no right to run the next statement.
 constexpr std::string_view kMayRead =
     "SELECT has_table_privilege('{schema}.event'::regclass::oid, 'SELECT'::text)";
 
-// What the cursors stand on. Column by column: both witnesses tell this lineage (rows missing: nobody does); no event comes from a
-// transaction that has not begun yet (index (xid, seq), one row per partition); the sequence numbers in order; the reader's
-// indexes are there and valid; row security does not hide rows.
+// What the cursors rely on. Column by column: both witnesses belong to this lineage (a missing row counts as another lineage);
+// no event comes from a transaction that has not begun yet (index (xid, seq), one row per partition); the sequence numbers in
+// order; the reader's indexes exist and are valid; row security does not hide rows.
 constexpr std::string_view kCondition = R"(
 SELECT (SELECT count(*) = 2 AND bool_and(xmin = x::xid AND x < pg_snapshot_xmax(pg_current_snapshot()))
         FROM {schema}.witness),
@@ -89,8 +89,8 @@ SELECT (SELECT count(*) = 2 AND bool_and(xmin = x::xid AND x < pg_snapshot_xmax(
 
 // ---- Writing. One row or many in one statement; the order of VALUES is the order of seq.
 
-// $1 id, $2 aggregate_type, $3 aggregate_id, $4 event_type, $5 payload, $6 content_type, $7 headers, $8 lock_key: null means
-// what the session's setting says. The sub-select runs before the row's seq is taken, so that the key is locked first.
+// $1 id, $2 aggregate_type, $3 aggregate_id, $4 event_type, $5 payload, $6 content_type, $7 headers, $8 occurred_at, $9 lock_key:
+// null means the session's setting. The sub-select runs before the row's seq is taken, so that the key is locked first.
 constexpr std::string_view kInsertEvent = R"(
 INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
 SELECT $1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text, $7::jsonb, $8::timestamptz
@@ -99,7 +99,7 @@ FROM (SELECT CASE WHEN coalesce($9::boolean, nullif(current_setting('outbox.lock
              THEN pg_advisory_xact_lock(hashtextextended($3::text, hashtextextended($2::text,
                     hashtextextended('outbox:key:{name}', 0::bigint)))) END OFFSET 0) AS locked)";
 
-// The same for who needs no lock: $1 to $8.
+// The same without a lock: $1 to $8.
 constexpr std::string_view kInsertEventUnlocked = R"(
 INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
 VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::bytea, $6::text, $7::jsonb, $8::timestamptz))";
@@ -120,7 +120,7 @@ SELECT count(pg_advisory_xact_lock(k)) FROM (
   WHERE b <> '' AND coalesce(wanted, nullif(current_setting('outbox.lock_key', true), '')::boolean, false)
   ORDER BY 1 OFFSET 0) l)";
 
-// Behind a pooler this is another process than the one libpq was told of.
+// Behind a pooler this is not the process id that libpq knows.
 constexpr std::string_view kBackend = "SELECT pg_backend_pid()";
 
 // ---- Catalog. Few rows; by primary key or unique name.
@@ -132,16 +132,16 @@ constexpr std::string_view kSubscriptions =
     "to_char(trouble_since AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') "
     "FROM {schema}.subscription ORDER BY name";
 
-// $1 name. FOR UPDATE: two that apply at once come one after the other.
+// $1 name. FOR UPDATE serializes concurrent calls of apply().
 constexpr std::string_view kFindSubscription =
     "SELECT id, config::text FROM {schema}.subscription WHERE name = $1::text FOR UPDATE";
 
-// $1 name, $2 config. No row: somebody else was faster.
+// $1 name, $2 config. No row: another process has created it.
 constexpr std::string_view kCreateSubscription =
     "INSERT INTO {schema}.subscription (name, config) VALUES ($1::text, $2::jsonb) ON CONFLICT (name) DO NOTHING "
     "RETURNING id";
 
-// $1 subscription, $2 from now on. '3:3:' is a snapshot in which nothing is visible. A statement's snapshot does not show
+// $1 subscription, $2 from now on. '3:3:' is a snapshot in which nothing is visible. A statement's snapshot does not include
 // its own transaction, so events of the same transaction would still be delivered.
 constexpr std::string_view kFirstSettlement = R"(
 INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1)
@@ -165,8 +165,8 @@ UPDATE {schema}.subscription SET state = 'active', reason = '', stopped_seq = NU
   changed_at = clock_timestamp()
 WHERE name = $1::text RETURNING id)";
 
-// $1 id, $2 generation, $3 reason, $4 seq, $5 event. The lane's lock: who takes over waits until this is done, or has done so
-// already and then there is no row. No row either while somebody else holds one of them: this must not wait.
+// $1 id, $2 generation, $3 reason, $4 seq, $5 event. Locks the lane: a takeover waits until this is done, or was done before and
+// then no row qualifies. No row either while another transaction holds one of the locks: this must not wait.
 constexpr std::string_view kStop = R"(
 UPDATE {schema}.subscription SET state = 'stopped', reason = $3::text, stopped_seq = $4::bigint, stopped_event = $5::uuid,
   changed_at = clock_timestamp()
@@ -174,7 +174,7 @@ WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
             WHERE s.id = $1::int AND l.lane = 0::smallint AND l.generation = $2::bigint
             FOR UPDATE OF s SKIP LOCKED FOR SHARE OF l SKIP LOCKED) RETURNING id)";
 
-// $1 id, $2 generation, $3 what is the matter; empty: nothing any more. No row as above.
+// $1 id, $2 generation, $3 the trouble; empty: it is over. No row as above.
 constexpr std::string_view kReportTrouble = R"(
 UPDATE {schema}.subscription SET trouble = $3::text,
   trouble_since = CASE WHEN $3::text = '' THEN NULL WHEN trouble = '' THEN clock_timestamp() ELSE trouble_since END
@@ -188,8 +188,8 @@ constexpr std::string_view kCursors = R"(
 SELECT lanes, s1::text, s2::text, position, l, generation FROM {schema}.settlement
 WHERE subscription = $1::int AND lanes <> 0 ORDER BY generation DESC, id DESC LIMIT 64)";
 
-// For statements whose plan must not depend on statistics: without them a table that was never analysed would be read whole
-// to find that nothing is pending, a backlog sorted to count the first thousand, the claim compiled for longer than it runs.
+// For statements whose plan must not depend on statistics. Otherwise a table that was never analysed is read whole to find that
+// nothing is pending, a backlog is sorted to count the first thousand, the claim is compiled for longer than it runs.
 constexpr std::string_view kPlanSettings =
     "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
     "set_config('enable_sort', 'off', true), set_config('max_parallel_workers_per_gather', '0', true), "
@@ -222,8 +222,8 @@ SELECT count(*), min(created_at), (date_part('epoch'::text, clock_timestamp() - 
      WHERE t.xid = x.xid AND t.seq <= $5::bigint AND ($3::bigint >> t.lane::int) & 1::bigint = 1 OFFSET 0) y
   LIMIT $4::bigint) pending)";
 
-// $1 subscription. The newest row has the totals of all that count: those of a former owner that came late are not among
-// them. Indexes settlement_newest and settlement_marks, one row of each.
+// $1 subscription. The newest row has the totals of all rows that count, without late rows of a former owner. Indexes
+// settlement_newest and settlement_marks, one row of each.
 constexpr std::string_view kTotals = R"(
 SELECT acked_total, filtered_total,
        (SELECT to_char(t.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') FROM {schema}.settlement t
@@ -239,8 +239,8 @@ FROM {schema}.relay r LEFT JOIN (SELECT owner, max(generation) AS generation FRO
   ON l.owner = r.id
 ORDER BY r.joined_at)";
 
-// ---- Membership. This server's clock decides about leases, unless it is set back: then who waits counts by its own how long
-// a heartbeat has been the same. One in the future was written before that.
+// ---- Membership. This server's clock decides about leases, unless it is set back: then a relay that waits measures by its own
+// clock how long a heartbeat has not changed. A heartbeat in the future was written before that.
 
 // $1 id, $2 name, $3 boot id, $4 pid namespace, $5 pid, $6 process start, $7 lease in ms.
 constexpr std::string_view kJoin = R"(
@@ -249,29 +249,29 @@ VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::bigi
 ON CONFLICT (id) DO UPDATE SET heartbeat_at = clock_timestamp()
 RETURNING ctid::text)";
 
-// $1 ctid, $2 id, $3 lease in ms. By place: under somebody's old snapshot an update by key would walk every dead version
-// since, 17,000 a day.
+// $1 ctid, $2 id, $3 lease in ms. By ctid: while an old snapshot is held, an update by key would walk every dead version since,
+// 17,000 a day.
 constexpr std::string_view kHeartbeat = R"(
 UPDATE {schema}.relay SET heartbeat_at = clock_timestamp(), lease = $3::bigint::float8 * interval '1 millisecond'
 WHERE ctid = $1::tid AND id = $2::uuid RETURNING ctid::text)";
 
-// $1 id, $2 lease in ms. When the row is no longer where it was.
+// $1 id, $2 lease in ms. When the row has moved.
 constexpr std::string_view kHeartbeatById = R"(
 UPDATE {schema}.relay SET heartbeat_at = clock_timestamp(), lease = $2::bigint::float8 * interval '1 millisecond'
 WHERE id = $1::uuid RETURNING ctid::text)";
 
-// Who owns the lanes. One relay owns all of them, so lane 0 tells; primary keys of lane and relay.
+// The owner of the lanes. One relay owns all of them, so lane 0 suffices; primary keys of lane and relay.
 constexpr std::string_view kOwner = R"(
 SELECT l.owner, l.generation, r.id IS NOT NULL, coalesce(clock_timestamp() - r.heartbeat_at > r.lease, true),
        r.name, r.boot_id, r.pid_ns, r.pid, r.started, r.heartbeat_at,
        (date_part('epoch'::text, r.lease) * 1000::float8)::bigint
 FROM {schema}.lane l LEFT JOIN {schema}.relay r ON r.id = l.owner WHERE l.lane = 0)";
 
-// $1 the owner. Its next heartbeat waits behind this lock; one that came before it is seen here.
+// $1 the owner. Its next heartbeat waits for this lock; an earlier one is visible here.
 constexpr std::string_view kLockOwner = R"(
 SELECT clock_timestamp() - heartbeat_at > lease FROM {schema}.relay WHERE id = $1::uuid FOR UPDATE)";
 
-// Two challengers come one after the other, in one order.
+// Serializes relays that take over at once, all in one order.
 constexpr std::string_view kLockLanes =
     "SELECT owner, generation FROM {schema}.lane ORDER BY lane FOR UPDATE";
 
@@ -284,8 +284,8 @@ constexpr std::string_view kTakeLanes =
 
 // $1 relay, $2 generation. Copies the newest cursor of every lane of every subscription, lanes at one place in one row.
 // Index settlement_newest, read backwards once per lane; under the plan settings, since by its estimated cost it would be
-// compiled first (0.3 s, on a busy machine 2 s in which nobody delivers). A row of the old owner that comes later has a
-// lower generation and does not count.
+// compiled first (0.3 s, on a busy machine 2 s without delivery). A later row of the old owner has a lower generation and does
+// not count.
 constexpr std::string_view kClaim = R"(
 INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, relay, config_version, s1, s2, from_position, position, l,
   acked_total, filtered_total)
@@ -308,8 +308,8 @@ constexpr std::string_view kWakeChannel =
     "SELECT 'outbox_wake_' || to_hex(hashtextextended('outbox:wake:{name}', 0::bigint)), "
     "pg_backend_pid()";
 
-// While a stopped relay held the lock, every commit would notify, and so queue behind one lock: the server ends a session
-// that is armed and says nothing for 3 s.
+// While a frozen relay holds the lock, every commit notifies, and so queues for one lock: the server ends an armed session that
+// is silent for 3 s.
 constexpr std::string_view kArm = R"(
 SELECT CASE WHEN pg_try_advisory_lock(hashtextextended('outbox:wake:{name}', 0::bigint))
        THEN set_config('idle_session_timeout', '3s', false) END IS NOT NULL)";
@@ -320,35 +320,35 @@ constexpr std::string_view kDisarm =
 
 // ---- Marks.
 
-// Names this life of the server, once. Primary key.
+// Names this incarnation of the server, once. Primary key.
 constexpr std::string_view kNameIncarnation =
     "INSERT INTO {schema}.incarnation DEFAULT VALUES ON CONFLICT DO NOTHING";
 
 constexpr std::string_view kSequence = "SELECT {sequence_value}, {incarnation}";
 
-// $1 l, $2 the incarnation that l was read from. No index. Moves no cursor: lanes = 0. In a transaction that waits for the
-// disk: then l is there too, and no crash gives it to another event.
+// $1 l, $2 the incarnation that l was read from. No index. Moves no cursor: lanes = 0. In a transaction that waits for the disk:
+// then l is durable too, and no crash gives it to another event.
 constexpr std::string_view kMark =
     "INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, l) SELECT 0, 'mark', 0, 0, $1::bigint "
     "WHERE {schema}.same_server($2::bigint, NULL::pg_snapshot) RETURNING w";
 
 // ---- Settling.
 
-// On the disk here; a standby need not have it.
+// Durable on this server; a standby need not have it.
 constexpr std::string_view kFlushedHere = "SELECT set_config('synchronous_commit', 'local', true)";
 
-// The row that a settlement continues is found by index, however few rows the planner believes in. $1: as above; or off: a
-// crash of the database then takes back at most 100 ms of progress, which costs duplicates, never events.
+// The row that a settlement continues is found by index, whatever the planner estimates. $1: as above; or off: a crash of the
+// database then takes back at most 100 ms of progress, which costs duplicates, never events.
 constexpr std::string_view kSettleSettings =
     "SELECT set_config('synchronous_commit', $1::text, true), set_config('enable_seqscan', 'off', true), "
     "set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true), "
     "set_config('statement_timeout', '30s', true)";
 
 // $1 to $16 in the order of the columns, $17 the incarnation that the reader read from (null: not known).
-// The row continues the newest one of its lanes up to its own generation, and adds to its totals: what a former owner writes
-// late adds to its own alone, which nobody looks at any more. Index settlement_newest, read backwards. Raises when this is
-// another one, which ends the whole transaction: what a reader learned on one must not become a cursor or a mark on the
-// other.
+// The row continues the newest one of its lanes up to its own generation, and adds to its totals: a late row of a former owner
+// adds to that owner's totals only, which do not count any more. Index settlement_newest, read backwards. Raises on another
+// incarnation, which ends the whole transaction: what a reader learned on one server must not become a cursor or a mark on
+// another.
 constexpr std::string_view kAppend = R"(
 INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1, s2, from_position, position, l,
   acked, acked_hash, filtered, filtered_hash, parked, parked_hash, acked_total, filtered_total)
@@ -374,12 +374,12 @@ constexpr std::string_view kColumns =
     "t.content_type, CASE WHEN {small_headers} THEN t.headers END AS headers, t.created_at, "
     "t.occurred_at";
 
-// The cheap questions first (15 ns a row): what is stored in so little is small even if it is compressed.
+// The cheap tests first (15 ns a row): what is stored in so few bytes is small even if it is compressed.
 constexpr std::string_view kSmallHeaders =
     "(pg_catalog.pg_column_size(t.headers) <= 128 OR pg_catalog.pg_column_compression(t.headers) IS NULL "
     "AND pg_catalog.pg_column_size(t.headers) <= {big} OR octet_length(t.headers::text) <= {big})";
 
-/// Puts in their place what several statements say, and nulls for what the server does not tell.
+/// Fills in what is common to several statements, and nulls for the WAL functions that the server refuses.
 std::string build(std::string_view text, bool wal_functions) {
   std::string out(text);
   const auto put = [&out](std::string_view name, std::string_view value) {
@@ -418,7 +418,7 @@ SELECT z.*, s.* FROM (
          {incarnation} AS incarnation) s
 LEFT JOIN LATERAL (SELECT * FROM r ORDER BY seq LIMIT $3::bigint) z ON true ORDER BY z.seq)";
 
-// As above with nothing in progress in S1. Same parameters, so that the caller need not care.
+// As above with nothing in progress in S1. The same parameters, so that the caller makes no difference.
 constexpr std::string_view kPresentLean = R"(
 SELECT z.*, s.* FROM (
   SELECT pg_current_snapshot()::text AS snapshot,
@@ -451,11 +451,11 @@ WHERE t.xid >= $1::xid8 AND t.xid < $6::xid8 AND t.seq > $2::bigint AND t.seq <=
   AND pg_visible_in_snapshot(t.xid, $5::pg_snapshot) AND pg_catalog.cardinality($4::xid8[]) = 0 AND $8::bigint >= 0
 ORDER BY t.seq LIMIT $3::bigint)";
 
-// $1 seqs. Index (seq). They are rows of a page that was just read, so visibility was decided there.
+// $1 seqs. Index (seq). They are rows of a page that was just read, which decided about visibility.
 constexpr std::string_view kBigParts =
     "SELECT t.seq, t.payload, t.headers FROM {schema}.event t WHERE t.seq = ANY($1::bigint[]) ORDER BY t.seq";
 
-// How far the log is. Both, so that a login that may not ask for one is found out at the start.
+// How far the WAL is. Both, so that a login that may not call one of them is found at the start.
 constexpr std::string_view kWalPositions = "SELECT {insert_lsn}, {flush_lsn}, {incarnation}";
 
 // Transactional, so that it takes an xid and its commit flushes everything before it.
@@ -469,8 +469,8 @@ SELECT m.w, m.l FROM (SELECT id FROM {schema}.subscription UNION ALL SELECT 0) s
 CROSS JOIN LATERAL (SELECT w, l FROM {schema}.settlement t WHERE t.subscription = s.id AND t.l IS NOT NULL AND t.kind <> 'claim'
                     ORDER BY t.generation DESC, t.id DESC LIMIT 200) m)";
 
-// Without statistics a range of xids looks small, and the planner would sort it for every page: quadratic. Where sorting
-// is dear it reads by the index that has the order already.
+// Without statistics a range of xids looks small, and the planner would sort it for every page: quadratic. With sorting off it
+// reads by the index that has the order.
 constexpr std::string_view kSettingsCheck =
     "SELECT current_setting('jit') = 'off' AND current_setting('enable_seqscan') = 'off' "
     "AND current_setting('enable_bitmapscan') = 'off' AND current_setting('enable_sort') = 'off' "
@@ -490,7 +490,7 @@ constexpr std::string_view kSettings =
 constexpr std::string_view kMakePartitions =
     "SELECT {schema}.make_partitions($1::bigint::float8 * interval '1 millisecond')";
 
-// Members that were killed while they waited: whoever takes over removes the owner only. One that was frozen registers again.
+// Relays that were killed while they waited: a takeover removes only the owner. One that was only frozen registers again.
 constexpr std::string_view kRemoveSilent = R"(
 DELETE FROM {schema}.relay r
 WHERE greatest(clock_timestamp() - r.heartbeat_at, r.heartbeat_at - clock_timestamp()) > 10::float8 * r.lease
@@ -505,7 +505,7 @@ Queries::Queries(std::string_view s)
       limits(unprepared("set the time limits", kLimits, s)),
       no_limits(unprepared("lift the time limits", kNoLimits, s)),
       flushed(unprepared("set synchronous_commit", kFlushed, s)),
-      find_schema(unprepared("look for the schema", kFindSchema, s)),
+      find_schema(unprepared("find the schema", kFindSchema, s)),
       migrations(unprepared("read the schema's version", kMigrations, s)),
       pin_search_path(unprepared("set the search path", kPinSearchPath, s)),
       lock_migration(unprepared("wait for other migrations", kLockMigration, s)),

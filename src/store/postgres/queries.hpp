@@ -1,5 +1,5 @@
 // Every SQL statement of the program on PostgreSQL, by name. The text, with the purpose and the index of each, is in
-// queries.cpp. Parameters are cast where they stand ($1::bigint), results are asked for in binary.
+// queries.cpp. Parameters are cast in the text ($1::bigint); results are binary.
 #pragma once
 
 #include <string_view>
@@ -16,8 +16,8 @@ struct Queries {
   // Transactions.
   Query begin;
   Query commit;
-  Query limits;     ///< How long this transaction may wait and stand still.
-  Query no_limits;  ///< This transaction may take its time.
+  Query limits;     ///< How long this transaction may wait and be idle.
+  Query no_limits;  ///< This transaction may last.
   Query flushed;    ///< This transaction waits for the disk, whatever the default is.
 
   // Schema (schema.cpp).
@@ -73,13 +73,13 @@ struct Queries {
   Query ping;
 
   // Marks (mark.cpp).
-  Query name_incarnation;  ///< Before the first look at it.
-  Query sequence;          ///< Its value, for a mark, and the incarnation that it is of.
+  Query name_incarnation;  ///< Before it is first read.
+  Query sequence;          ///< Its value, for a mark, and the incarnation of the server.
   Query mark;              ///< In a transaction that waits for the disk.
 
   // Settling (progress.cpp).
   Query flushed_here;     ///< This transaction's commit waits for the disk of this server.
-  Query settle_settings;  ///< Whether it does, and that this transaction reads by index.
+  Query settle_settings;  ///< Whether it does; and this transaction reads by index.
   Query append;
 
   // Maintenance.
@@ -97,15 +97,15 @@ struct Queries {
 struct ReadQueries {
   // Page 1 of a pair that ends in the present: rows and S2 in one statement, so that its own snapshot is S2.
   Query present;       ///< S1 has transactions in progress: two streams, merged by seq.
-  Query present_lean;  ///< It has none: one stream.
+  Query present_lean;  ///< S1 has none: one stream.
   // A page of a pair whose S2 is known, bounded above by xmax(S2) and by the value of the sequence taken with S2.
   Query bounded;
   Query bounded_lean;
   Query big_parts;  ///< Payloads and headers of events that a page left out because of their size.
-  Query wal_positions;   ///< How far the log is inserted and flushed, and of which incarnation.
+  Query wal_positions;   ///< How far the WAL is inserted and flushed, and the incarnation.
   Query force_flush;     ///< A commit of our own, in a transaction that waits for the disk.
   Query marks;           ///< The newest marks of every subscription.
-  Query settings_check;  ///< Whether the plan settings are in force without us.
+  Query settings_check;  ///< Whether the plan settings are in force already.
   Query settings;        ///< Puts them in force for one transaction.
 };
 
@@ -113,7 +113,7 @@ struct ReadQueries {
 /// is forced.
 [[nodiscard]] ReadQueries read_queries(std::string_view schema, bool wal_functions = true);
 
-/// Payloads and headers above this are left out of a page and fetched by themselves, so that it cannot be arbitrarily large.
+/// Payloads and headers above this are left out of a page and fetched separately, so that it cannot be arbitrarily large.
 inline constexpr int kBigPart = 16384;
 
 }  // namespace outbox::store::postgres

@@ -1,4 +1,4 @@
-// What a statement is made of.
+// A statement, and how its text is made.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -7,7 +7,7 @@
 
 namespace outbox::store::postgres {
 
-/// A statement with the schema in its place. Made once per store (queries.hpp) and living as long as it.
+/// A statement with the schema filled in. Created once per store (queries.hpp), and lives as long as it.
 struct Query {
   std::string what;  ///< For error messages: "append settlements".
   std::string sql;
@@ -16,13 +16,13 @@ struct Query {
 
 /// The name in double quotes.
 [[nodiscard]] std::string quote_identifier(std::string_view name);
-/// Puts the quoted schema in the place of every {schema}, and the bare one, for use inside strings, in that of {name}.
+/// Replaces every {schema} by the quoted schema, and every {name} by the bare one, for use inside strings.
 [[nodiscard]] std::string with_schema(std::string_view sql, std::string_view schema);
 
-/// A statement to be prepared. Its name is a hash of its text: behind a pooler another program's statement must never
-/// pass for ours.
+/// A statement to be prepared. Its name is a hash of its text: behind a pooler another program's statement must never be
+/// taken for ours.
 [[nodiscard]] Query prepared(std::string_view what, std::string_view sql, std::string_view schema);
-/// A statement that is not worth it: run once, or without a plan.
+/// A statement that is not worth preparing: run once, or without a plan.
 [[nodiscard]] Query unprepared(std::string_view what, std::string_view sql,
                                std::string_view schema);
 

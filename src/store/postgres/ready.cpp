@@ -39,7 +39,7 @@ tl::unexpected<Error> not_in_transaction(std::string_view what) {
 }
 
 Status check_encoding(PGconn* connection, std::string_view what) {
-  // A connection that is lost has none, and says so by itself.
+  // A lost connection has none; the statement will report the loss.
   const int encoding = PQclientEncoding(connection);
   const char* const name = encoding < 0 ? nullptr : pg_encoding_to_char(encoding);
   const std::string_view known = name == nullptr ? std::string_view("UTF8") : name;

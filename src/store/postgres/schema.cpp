@@ -85,7 +85,7 @@ std::string repair(const std::string& schema) {
 Result<std::vector<std::string>> migrate(Connection& connection, const Queries& queries,
                                          const std::string& schema) {
   if (Status status = check_primary(connection, queries); !status) return pass(status);
-  connection.set_deadline(std::chrono::minutes(10));  // another process may be at it
+  connection.set_deadline(std::chrono::minutes(10));  // another process may be migrating
   std::vector<std::string> names;
   for (int attempt = 1;;) {
     auto name = apply_next(connection, queries, schema);

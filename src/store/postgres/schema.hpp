@@ -1,5 +1,5 @@
-// The tables of the outbox in a PostgreSQL database: bringing them there, and seeing whether they are what this program and
-// its cursors stand on.
+// The tables of the outbox in a PostgreSQL database: creates them, and checks that they are what this program and its cursors
+// rely on.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -18,7 +18,7 @@ namespace outbox::store::postgres {
 [[nodiscard]] std::span<const Migration> migrations();
 
 /// Applies what is missing, each migration in a transaction of its own; of two processes at once the second finds nothing
-/// left to do. Returns the names of what was applied.
+/// to do. Returns the names of what was applied.
 [[nodiscard]] Result<std::vector<std::string>> migrate(Connection& connection,
                                                        const Queries& queries,
                                                        const std::string& schema);

@@ -45,7 +45,7 @@ Status Session::run(PGconn* connection, std::vector<Step> steps, Ending ending,
     return sent;
   auto rows = pipeline_.collect(connection, steps, std::nullopt);
   if (!rows) {
-    // Somebody has discarded our prepared statements (DISCARD ALL): do without for as long as this connection lives.
+    // Our prepared statements were discarded (DISCARD ALL): do without them as long as this connection lives.
     if (blames_prepared(rows.error())) backend_ = Backend::shared;
     return pass(rows);
   }

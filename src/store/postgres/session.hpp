@@ -1,5 +1,5 @@
 // What we know about a connection that belongs to the application: which statements are prepared on it, and whether any may be.
-// libpq keeps it with the connection, so that it goes when the connection is reset or finished.
+// libpq keeps it with the connection and deletes it when the connection is reset or finished.
 #pragma once
 
 #include <libpq-fe.h>
@@ -28,8 +28,8 @@ class Session {
   void forget() { *this = {}; }
 
  private:
-  /// Whether the backend is always the same. Known after the first statements: a pooler that shares connections tells
-  /// another process id than the backend's.
+  /// Whether the backend is always the same. Known after the first statements: a pooler that shares connections
+  /// reports another process id than the backend's.
   enum class Backend : std::uint8_t { unknown, ours, shared };
 
   Backend backend_{Backend::unknown};

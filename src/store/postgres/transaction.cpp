@@ -37,7 +37,7 @@ Status execute(PGconn* connection, const char* sql, const char* what) {
 /// Pipeline mode cannot be left before the results of what was sent are read.
 void leave_pipeline(PGconn* connection) {
   if (PQpipelineStatus(connection) == PQ_PIPELINE_OFF || PQpipelineSync(connection) != 1) return;
-  // A null separates the results of one command from those of the next; after two there is nothing left.
+  // A null separates the results of one command from those of the next; two mean the end.
   for (int nulls = 0; nulls < 2 && PQexitPipelineMode(connection) != 1;) {
     PGresult* const result = PQgetResult(connection);
     const auto status = PQresultStatus(result);
@@ -47,7 +47,7 @@ void leave_pipeline(PGconn* connection) {
   }
 }
 
-/// Nothing but the end of the session rolls back now.
+/// Only the end of the session can roll back now.
 void shut(PGconn* connection) {
   if (const int socket = PQsocket(connection); socket >= 0) (void)::shutdown(socket, SHUT_RDWR);
 }
@@ -110,7 +110,7 @@ void Transaction::flush() {
 void Transaction::commit() {
   if (!state_ || !state_->open) throw_ended("commit");
   Status status = state_->check("commit");
-  // Nothing was sent, and the caller can put it right.
+  // Nothing was sent, and the caller can correct it.
   if (!status && status.error().code == Errc::invalid_argument)
     throw Exception(std::move(status.error()));
   if (status) status = state_->write(Session::Ending::commit);

@@ -29,7 +29,7 @@ struct Transaction::State {
   bool open{false};
   std::vector<Group> staged;
 
-  /// Whether the connection can take it.
+  /// Whether the connection can take the statements.
   [[nodiscard]] Status check(const char* what) const;
   /// What is staged, and COMMIT when asked to, in one round trip.
   [[nodiscard]] Status write(store::postgres::Session::Ending ending) const;

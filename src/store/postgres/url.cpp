@@ -21,14 +21,14 @@ constexpr auto npos = std::string_view::npos;
 constexpr const char* kMask = "***";
 constexpr const char* kEncode =
     "percent-encode it: %40 for @, %2F for /, %3F for ?, %25 for %, %20 for a blank; what comes from ${env:NAME} or "
-    "${file:PATH} is encoded by itself";
+    "${file:PATH} is encoded automatically";
 
 struct FreeOptions {
   void operator()(PQconninfoOption* options) const noexcept { PQconninfoFree(options); }
 };
 using Options = std::unique_ptr<PQconninfoOption, FreeOptions>;
 
-/// What the address says, in the order of libpq's table. Every keyword is one that libpq knows.
+/// What the URL sets, in the order of libpq's table.
 using Given = std::vector<std::pair<std::string_view, std::string_view>>;
 
 Given given_in(const PQconninfoOption* option) {
@@ -84,11 +84,11 @@ bool is_name(std::string_view text) { return consists_of(text, "_.-"); }
 bool is_place(std::string_view text) { return consists_of(text, "_.-:/,%"); }
 bool is_path(std::string_view text) { return consists_of(text, "_.-/~"); }
 
-/// A parameter that may be shown, with the values that may be. All others may not: a newer libpq may have new secrets.
+/// A parameter that may be shown, with the values that may be. No other is shown: a newer libpq may have new secrets.
 struct Open {
   std::string_view keyword;
   bool (*harmless)(std::string_view){nullptr};
-  std::string_view words{};  ///< Instead: those that there are, "a | b".
+  std::string_view words{};  ///< Instead: the possible values, "a | b".
 };
 
 constexpr std::array<Open, 24> kOpen{{
@@ -150,7 +150,7 @@ bool is_url(std::string_view text) {
   return text.starts_with("postgresql://") || text.starts_with("postgres://");
 }
 
-/// libpq would take what follows a character that had to be encoded for something else.
+/// libpq would misread what follows a character that had to be encoded.
 Status check_encoding(std::string_view url) {
   for (std::size_t at = 0; at < url.size(); ++at) {
     if (url[at] == ' ') return refused("has a blank");
@@ -168,7 +168,7 @@ Status check_encoding(std::string_view url) {
   return {};
 }
 
-/// libpq's own message quotes what it does not understand. Shown is only what it was probably meant to be.
+/// libpq's own message quotes what it does not understand. Only the keyword that was probably meant is shown.
 tl::unexpected<Error> not_parsed(std::string_view said) {
   constexpr std::array<std::string_view, 2> kUnknown{"invalid connection option",
                                                      "invalid URI query parameter"};
@@ -269,7 +269,7 @@ std::string shown_url(const std::string& url) {
   const Given given = given_in(parsed.get());
   const std::string_view host = value_of(given, "host");
   const std::string_view port = value_of(given, "port");
-  // The folder of a socket can stand in a parameter only.
+  // The directory of a socket can only be a parameter.
   const bool in_front = host.find('/') == npos && may_be_shown("host", host);
   std::string text = "postgresql://" + user_info(given);
   if (in_front) text += places(host, port);

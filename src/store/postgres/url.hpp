@@ -1,4 +1,4 @@
-// The address of a PostgreSQL server as libpq understands it: can it be used, and what of it may be shown. Opens nothing.
+// The URL of a PostgreSQL server as libpq parses it: whether it can be used, and what of it may be shown. Opens nothing.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -6,7 +6,7 @@
 
 namespace outbox::store::postgres {
 
-/// The message goes on from the name of the setting: "has a port that is no number". It quotes nothing of the address, any part
+/// The message goes on from the name of the setting: "has a port that is no number". It quotes nothing of the URL, any part
 /// of which may be a piece of a password that was not encoded.
 [[nodiscard]] Status check_url(const std::string& url);
 

@@ -1,8 +1,8 @@
 // The relay's side of the armed wake-up (docs/stores/postgres.md, "Wake-up"); the writer's is the default of event.xid.
 //
-// A writer holds a shared lock from its first event to its commit, and notifies only when it cannot have it. Armed means
-// that we hold it exclusively: then nobody is in flight, and every later writer notifies. Locks are released after a commit
-// has become visible, so no wake-up is lost.
+// A writer holds a shared lock from its first event to its commit, and notifies only when it cannot get it. Armed means that
+// we hold it exclusively: then no writer is in flight, and every later one notifies. Locks are released after a commit has
+// become visible, so no wake-up is lost.
 #include <poll.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Makes what a connection has read survive power loss (P3), whatever the writers' PRAGMA synchronous says.
+// Makes what a connection has read survive power loss (P3), whatever the writers' PRAGMA synchronous is.
 #pragma once
 
 #include <array>

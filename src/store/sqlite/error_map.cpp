@@ -22,7 +22,7 @@ constexpr const char* kReadOnlyHint = "the file and its directory must be writab
 constexpr std::array kRules{
     Rule{
         SQLITE_BUSY_SNAPSHOT, Errc::unavailable, Remedy::retry_transaction, Effect::none,
-        "the transaction read before it wrote, and somebody else committed in between; begin it with BEGIN IMMEDIATE"},
+        "the transaction read before it wrote, and another connection committed in between; begin it with BEGIN IMMEDIATE"},
     Rule{SQLITE_BUSY, Errc::unavailable, Remedy::retry_call, Effect::none, kBusyHint},
     Rule{SQLITE_LOCKED, Errc::unavailable, Remedy::retry_call, Effect::none,
          "another statement of the same connection or shared cache is in the way"},

@@ -25,8 +25,8 @@ std::string_view sql_of(KeptStatements::Which which) {
   return query::kInsertEvent;
 }
 
-/// Which connections have theirs. An entry goes when SQLite destroys the module, that is with its connection: a later
-/// connection at the same address starts anew.
+/// The statements of each connection. SQLite removes an entry with the module, that is with its connection, so a later
+/// connection at the same address gets a new one.
 struct Registry {
   Mutex mutex;
   std::unordered_map<sqlite3*, std::unique_ptr<KeptStatements>> entries OUTBOX_GUARDED_BY(mutex);
@@ -48,7 +48,7 @@ bool is_open(sqlite3* db, const sqlite3_stmt* wanted) {
 
 }  // namespace
 
-/// The virtual table: it has no rows and is there to be disconnected.
+/// The virtual table: it has no rows and exists only to be disconnected.
 struct KeptTable {
   sqlite3_vtab base{};  // first: SQLite sees only this
   KeptStatements* kept{nullptr};
@@ -148,7 +148,7 @@ Status KeptStatements::connect() {
   return {};
 }
 
-// Some wrappers finalize every statement of a connection before they close it, ours too.
+// Some wrappers finalize every statement of a connection before they close it, including ours.
 void KeptStatements::disconnect() noexcept {
   for (sqlite3_stmt*& stmt : statements_) {
     if (stmt != nullptr && is_open(db_, stmt)) sqlite3_finalize(stmt);

@@ -1,10 +1,9 @@
-// The statements of enqueueing, compiled once per connection of the application: compiling them anew would be most of
+// The statements of enqueueing, compiled once per connection of the application: compiling them each time would be most of
 // the cost of an event (10 us warm, twice that after a sync).
 //
 // A statement of ours must not make the application's sqlite3_close() fail, which refuses to close a connection with
-// open statements. So they belong to a virtual table of ours on that connection (nobody sees or creates it): SQLite
-// disconnects its virtual tables before it looks for open statements, as it must for full-text search, whose tables
-// keep statements too.
+// open statements. So they belong to a hidden virtual table of ours on that connection: SQLite disconnects virtual tables
+// before it checks for open statements, as it must for full-text search, whose tables keep statements too.
 #pragma once
 
 #include <sqlite3.h>
@@ -19,7 +18,7 @@ class KeptStatements {
  public:
   enum class Which : std::uint8_t { begin, commit, rollback, insert };
 
-  /// Those of this connection; made when there are none. Valid until the connection is closed.
+  /// Those of this connection; created on first use. Valid until the connection is closed.
   [[nodiscard]] static Result<KeptStatements*> of(sqlite3* db);
 
   KeptStatements(const KeptStatements&) = delete;
@@ -40,7 +39,7 @@ class KeptStatements {
   void disconnect() noexcept;
 
   sqlite3* const db_;
-  bool connected_{false};  ///< SQLite will tell us before it closes.
+  bool connected_{false};  ///< SQLite will call disconnect() before it closes.
   std::array<sqlite3_stmt*, 4> statements_{};
 };
 

@@ -49,8 +49,8 @@ class SqliteMembership final : public Membership {
     if (!locked) return pass(locked);
     auto standing = renew(lease, *locked);
     if (standing) claimed_ = standing->owns();
-    // A relay that waits or could not write must not hold the lock: the owner may be about to take it again because its file
-    // was replaced, and another relay that waits may be luckier.
+    // A relay that waits or could not write must not hold the lock: the owner may need it again because its file was replaced,
+    // and another relay may be able to write.
     if (!claimed_) lock_.release();
     return standing;
   }
@@ -67,7 +67,7 @@ class SqliteMembership final : public Membership {
   }
 
   [[nodiscard]] Status leave() override {
-    // Also when nothing can be written: whoever gets the lock then finds our id in it and need not wait for the lease.
+    // Even if nothing can be written: the relay that gets the lock finds our id in it and need not wait for the lease.
     claimed_ = false;
     lock_.release();
     auto transaction = WriteTransaction::begin(connection_);

@@ -11,10 +11,10 @@ namespace outbox::store::sqlite {
 /// message of an error goes on from the name of the setting: "has no path".
 [[nodiscard]] Result<std::string> path_of(std::string_view url);
 
-/// The path as it stands in the URL.
+/// The path as it is written in the URL.
 [[nodiscard]] std::string written_path(std::string_view url);
 
-/// Can the file be opened for writing, or made when `create`? Looks without opening: closing a descriptor of ours would
+/// Whether the file can be opened for writing, or created when `create`. Does not open it: closing a descriptor of ours would
 /// drop the POSIX locks that SQLite holds on the same file in this process. Refuses network file systems, on which the
 /// shared memory of the WAL does not work.
 [[nodiscard]] Status check_path(const std::string& path, bool create);

@@ -4,12 +4,12 @@ namespace outbox::store::sqlite::query {
 
 // ---- connections and transactions
 
-// Maps of the file make transient states of the WAL visible to us; ours is no workload that needs them.
+// A memory map can show transient states of the WAL, and this workload does not need it.
 constexpr std::string_view kNoMemoryMap = "/* set up connection */ PRAGMA mmap_size = 0";
 constexpr std::string_view kSyncFull = "/* set up connection */ PRAGMA synchronous = FULL";
 constexpr std::string_view kSyncNormal = "/* set up connection */ PRAGMA synchronous = NORMAL";
 // IMMEDIATE takes the write lock now, waiting at most the busy timeout. A deferred transaction that has read cannot
-// wait for it: it fails with SQLITE_BUSY_SNAPSHOT as soon as somebody else has committed.
+// wait for it: it fails with SQLITE_BUSY_SNAPSHOT once another connection has committed.
 constexpr std::string_view kBegin = "/* begin */ BEGIN IMMEDIATE";
 constexpr std::string_view kCommit = "/* commit */ COMMIT";
 constexpr std::string_view kRollback = "/* roll back */ ROLLBACK";
@@ -23,7 +23,7 @@ constexpr std::string_view kConnectStatements = "/* enqueue */ SELECT 1 FROM out
 // ---- schema
 
 constexpr std::string_view kHasMigrations =
-    "/* look for the outbox */ SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'outbox_migration'";
+    "/* find the outbox */ SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'outbox_migration'";
 constexpr std::string_view kMigrations =
     "/* read schema version */ SELECT version, checksum FROM outbox_migration ORDER BY version";
 constexpr std::string_view kRecordMigration =
@@ -31,7 +31,7 @@ constexpr std::string_view kRecordMigration =
 constexpr std::string_view kEncoding = "/* read encoding */ PRAGMA encoding";
 constexpr std::string_view kJournalMode = "/* read journal mode */ PRAGMA journal_mode";
 constexpr std::string_view kUseWal = "/* switch to WAL */ PRAGMA journal_mode = WAL";
-// How far any subscription has come. One look into outbox_settlement_newest per subscription.
+// The farthest cursor of all subscriptions. One lookup in outbox_settlement_newest per subscription.
 constexpr std::string_view kFarthestPosition =
     "/* read farthest cursor */ SELECT coalesce(max((SELECT t.position FROM outbox_settlement t"
     " WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
@@ -59,7 +59,7 @@ constexpr std::string_view kFirstAfter =
     "/* read oldest pending */ SELECT created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT 1";
 // Waits for writers and readers, as long as the busy timeout; then it does what it can beside them.
 constexpr std::string_view kTruncateWal = "/* checkpoint */ PRAGMA wal_checkpoint(TRUNCATE)";
-// Waits for nobody.
+// Does not wait.
 constexpr std::string_view kCheckpoint = "/* checkpoint */ PRAGMA wal_checkpoint(PASSIVE)";
 
 // ---- progress
@@ -68,7 +68,7 @@ constexpr std::string_view kCheckpoint = "/* checkpoint */ PRAGMA wal_checkpoint
 constexpr std::string_view kNewestCursor =
     "/* read cursor */ SELECT position, generation FROM outbox_settlement"
     " WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset') ORDER BY generation DESC, id DESC LIMIT 1";
-// It adds to the totals of the row it continues, the newest one of no greater generation: one more look into the index.
+// It adds to the totals of the row it continues, the newest one of no greater generation: one more lookup in the index.
 constexpr std::string_view kAppendSettlement =
     "/* settle */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position,"
@@ -97,7 +97,7 @@ constexpr std::string_view kGeneration =
     "/* read generation */ SELECT generation FROM outbox_meta WHERE one = 1";
 constexpr std::string_view kDropOwner =
     "/* drop owner */ DELETE FROM outbox_relay WHERE owner = 1 AND id <> ?1";
-// While nothing but the time has changed: one page of the WAL instead of three, every few seconds for ever.
+// When only the time has changed: one page of the WAL instead of three, every few seconds.
 constexpr std::string_view kBeat =
     "/* beat */ UPDATE outbox_relay SET beat = ?4, lease_ms = ?5, heartbeat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
     " WHERE id = ?1 AND owner = ?2 AND generation = ?3";
@@ -105,7 +105,7 @@ constexpr std::string_view kWriteRelay =
     "/* write relay */ INSERT OR REPLACE INTO outbox_relay"
     " (id, name, owner, generation, boot_id, pid_ns, pid, started, beat, lease_ms, heartbeat_at)"
     " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))";
-// The new owner's first word on every subscription: rows of a lower generation no longer count. Keeps the cursor.
+// The new owner's first row of every subscription: rows of a lower generation no longer count. Keeps the cursor.
 constexpr std::string_view kClaim =
     "/* claim */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position, at, acked_total, filtered_total)"

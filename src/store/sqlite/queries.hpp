@@ -1,5 +1,5 @@
-// Every SQL statement of the program on SQLite, by name. Each begins with a comment that says its purpose, which is
-// also what error messages show. Text, index and cost: queries.cpp.
+// Every SQL statement of the program on SQLite, by name. Each begins with a comment that names its purpose, which
+// error messages show. Text, index and cost: queries.cpp.
 #pragma once
 
 #include <string_view>

@@ -32,7 +32,7 @@ enum Column : int {
 using PageMemory = std::pmr::monotonic_buffer_resource;
 constexpr std::size_t kFirstPiece = 512;
 
-/// The row that the statement stands on. Its texts are valid until the next one.
+/// The current row. Its texts are valid until the next one.
 EventView view_of(const Statement& row) {
   EventView view;
   view.seq = row.integer(kSeq);

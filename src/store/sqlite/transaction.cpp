@@ -45,7 +45,7 @@ void Transaction::commit() {
   if (sqlite3_get_autocommit(state_->db) != 0) {
     // SQLite itself rolls back after some errors (disk full, out of memory), or the application has ended it.
     state_->open = false;
-    refuse(Errc::not_in_transaction, "sqlite: commit: the transaction was ended by somebody else",
+    refuse(Errc::not_in_transaction, "sqlite: commit: the transaction was ended by other code",
            "look for an earlier error on this connection");
   }
   Status status = run(state_->db, KeptStatements::Which::commit, "sqlite: commit");

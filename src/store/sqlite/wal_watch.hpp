@@ -1,5 +1,5 @@
-// Tells when somebody writes to the WAL of a file (inotify). A hint only: a write is seen before its commit is
-// visible, and a file system may not tell at all.
+// Watches writes to the WAL of a file (inotify). A hint only: a write is seen before its commit is visible, and a file system
+// may not report any.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ class WalWatch {
   [[nodiscard]] bool works() const { return fd_ >= 0 && wal_ >= 0; }
   /// For poll(2): readable when drain() has something.
   [[nodiscard]] int fd() const { return fd_; }
-  /// Takes what was told so far. True: the WAL was written to.
+  /// Takes what was reported so far. True: the WAL was written to.
   bool drain();
 
  private:
@@ -29,7 +29,7 @@ class WalWatch {
   const std::string wal_name_;
   int fd_{-1};
   int wal_{-1};        ///< Watch of the WAL itself.
-  int directory_{-1};  ///< Watch of its directory: the WAL may be deleted and made anew.
+  int directory_{-1};  ///< Watch of its directory: the WAL may be deleted and recreated.
 };
 
 }  // namespace outbox::store::sqlite

@@ -35,8 +35,8 @@ class SqliteWriter final : public Writer {
   }
 
  private:
-  // Programs that write through the command line alone would let the WAL grow without end. The first write looks too: it
-  // may be the only one of its process.
+  // Where only the command line writes, the WAL would grow without end. The first write checks too: it may be the only one of its
+  // process.
   [[nodiscard]] Status keep_wal_small() {
     if (writes_++ % kLookEvery != 0 || wal_bytes(connection_.file()) < kLargeWal) return {};
     // The last connection to be closed is alone with the file; only then is the WAL emptied.
