@@ -1,8 +1,8 @@
 -- The outbox: an append-only log in your database, and the progress of its subscriptions, appended as well.
--- The runner puts the schema's name in place of the markers: quoted where it names an object, bare inside strings.
--- Why each thing is as it is: docs/design/schema.md. How events are written: 0003_enqueue.sql.
+-- The runner replaces the markers by the name of the schema: quoted where it names an object, bare inside strings.
+-- The reasons: docs/design/schema.md. How events are written: 0003_enqueue.sql.
 
--- ---- Who owns it
+-- ---- Owner
 
 DO $roles$
 DECLARE
@@ -13,7 +13,7 @@ BEGIN
     RAISE EXCEPTION 'the encoding of the database is %, the outbox needs UTF8', current_setting('server_encoding')
       USING ERRCODE = '0A000', HINT = 'create the database with ENCODING UTF8';
   END IF;
-  -- Roles belong to the whole cluster: other databases and schemas may have made them.
+  -- Roles belong to the whole cluster: other databases and schemas may have created them.
   FOREACH wanted IN ARRAY ARRAY['outbox_owner', 'outbox_app', 'outbox_relay', 'outbox_reader'] LOOP
     BEGIN
       IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = wanted) THEN
@@ -21,13 +21,13 @@ BEGIN
       END IF;
     EXCEPTION
       WHEN insufficient_privilege THEN
-        RAISE NOTICE 'role % is not there and % may not create it', wanted, current_user;
+        RAISE NOTICE 'role % does not exist and % may not create it', wanted, current_user;
       WHEN duplicate_object OR unique_violation THEN
-        NULL;  -- somebody else was faster
+        NULL;  -- another session was faster
     END;
   END LOOP;
-  -- The plans of the relay's reads must not depend on statistics. This reaches logins as that very role; where another
-  -- one logs in, the relay sets them for each transaction.
+  -- The plans of the relay's reads must not depend on statistics. This applies to logins as this role; for other logins the
+  -- relay sets them for each transaction.
   BEGIN
     IF NOT EXISTS (SELECT FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole
                    WHERE r.rolname = 'outbox_relay' AND s.setdatabase = 0
@@ -42,7 +42,7 @@ BEGIN
   EXCEPTION WHEN insufficient_privilege OR undefined_object THEN
     RAISE NOTICE 'the plan settings of role outbox_relay were not changed';
   END;
-  -- Everything below belongs to outbox_owner where that can be had, so that nothing of ours runs as a superuser.
+  -- Everything below belongs to outbox_owner where possible, so that nothing of ours runs as a superuser.
   BEGIN
     IF NOT pg_has_role(current_user, 'outbox_owner', 'MEMBER') THEN
       EXECUTE format('GRANT outbox_owner TO %I', current_user);
@@ -55,7 +55,7 @@ BEGIN
     PERFORM set_config('role', 'outbox_owner', true);
     is_owner := true;
   EXCEPTION WHEN insufficient_privilege OR undefined_object OR invalid_parameter_value THEN
-    RAISE NOTICE 'role outbox_owner is not to be had: the outbox will belong to %', current_user;
+    RAISE NOTICE 'role outbox_owner cannot be used: the outbox will belong to %', current_user;
   END;
   IF NOT is_owner AND to_regnamespace('{schema}') IS NULL THEN
     CREATE SCHEMA {schema};
@@ -72,29 +72,28 @@ CREATE TABLE {schema}.migration (
   applied_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- One row. Relays tell by the identity when these tables were dropped and made anew. The rate of transaction ids in the whole
--- cluster decides how wide partitions are.
+-- One row. By the identity relays notice that these tables were dropped and recreated. The rate of transaction ids in the whole
+-- cluster determines the width of partitions.
 CREATE TABLE {schema}.meta (
   one           boolean PRIMARY KEY DEFAULT true CHECK (one),
   identity      uuid NOT NULL DEFAULT gen_random_uuid(),
   created_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
   measured_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
   measured_xid  bigint NOT NULL DEFAULT pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
-  xids_per_s    double precision NOT NULL DEFAULT 700  -- a guess until it was measured; the peak of the last hours
+  xids_per_s    double precision NOT NULL DEFAULT 700  -- a guess until measured; the peak of the last hours
 );
 INSERT INTO {schema}.meta DEFAULT VALUES;
 
 -- Two rows, each inserted by a migration of its own, outside any savepoint: the system column xmin is the low half of x
--- through VACUUM FREEZE, VACUUM FULL and pg_upgrade, and another one after a dump and restore. Then every xid and snapshot
--- stored here means nothing.
+-- through VACUUM FREEZE, VACUUM FULL and pg_upgrade, and differs after a dump and restore. Then no xid or snapshot stored here
+-- is valid.
 CREATE TABLE {schema}.witness (x xid8 NOT NULL);
 INSERT INTO {schema}.witness VALUES (pg_current_xact_id());
 
 -- ---- The log
 
--- Functions run with the search_path of their caller, where somebody may have planted a function or an operator that fits
--- the arguments better than the server's own. So: bodies that are parsed here and now (RETURN ..), a search_path of their
--- own, or names in full.
+-- Functions run with the search_path of their caller, which may contain a planted function or operator that fits the arguments
+-- better than the server's own. So: bodies that are parsed now (RETURN ..), a search_path of their own, or full names.
 
 -- The lane of an event: equal keys are in one lane; events without a key spread by their id. Never change it.
 CREATE FUNCTION {schema}.lane_of(aggregate_type text, aggregate_id text, id uuid) RETURNS smallint
@@ -119,7 +118,7 @@ $fn$;
 -- CACHE 1: cached blocks would let sessions number their events out of order.
 CREATE SEQUENCE {schema}.event_seq AS bigint CACHE 1;
 
--- xid stands before seq: a row's transaction id exists before its seq (the marks rest on it).
+-- xid comes before seq: a row's transaction id exists before its seq (the marks rely on it).
 -- The default of xid is the writer's side of the armed wake-up: a relay that sleeps holds the lock exclusively, so the
 -- shared one cannot be had, and the commit notifies. Otherwise the shared lock says that a writer is in flight. The server
 -- sets up a default anew for each statement, so it calls as few functions as possible.
@@ -143,7 +142,7 @@ CREATE TABLE {schema}.event (
 ALTER SEQUENCE {schema}.event_seq OWNED BY {schema}.event.seq;
 CREATE INDEX event_by_seq ON {schema}.event (seq);
 CREATE INDEX event_by_xid ON {schema}.event (xid, seq);
--- A net: writers never fail for want of a partition.
+-- Writers never fail for lack of a partition.
 CREATE TABLE {schema}.event_default PARTITION OF {schema}.event DEFAULT;
 
 -- ---- Progress
@@ -196,19 +195,19 @@ CREATE TABLE {schema}.settlement (
   at              timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX settlement_newest ON {schema}.settlement (subscription, generation, id);
--- The marks alone: a relay that began many times and settled nothing leaves many claims.
+-- Without claims, many of which remain of a relay that began often and settled nothing.
 CREATE INDEX settlement_marks ON {schema}.settlement (subscription, generation, id) WHERE l IS NOT NULL AND kind <> 'claim';
 
--- Names one life of one server. A crash empties an unlogged table, and a standby's is empty: so whoever reads another
--- value, or none, talks to a server that may have taken back what it had not flushed, and issue its transaction ids and
--- sequence numbers again. Relays name it when they begin.
+-- Names one incarnation of one server. A crash empties an unlogged table, and a standby's is empty: a session that reads another
+-- value, or none, is on a server that may have lost what it had not flushed, and may issue its transaction ids and sequence
+-- numbers again. Relays name it when they begin.
 CREATE UNLOGGED TABLE {schema}.incarnation (
   one  boolean PRIMARY KEY DEFAULT true CHECK (one),
   id   bigint NOT NULL DEFAULT uuid_hash_extended(gen_random_uuid(), 0)
 );
 
--- True, or raised: this is the incarnation `known` (null: not known), and has issued the transaction ids of `seen`. Asked by
--- whoever writes down what was read before. Its number is made as in the program's reads (queries.cpp).
+-- Raises unless this is the incarnation `known` (null: not known) and has issued the transaction ids of `seen`. For statements
+-- that write what was read before. The number is computed as in the program's reads (queries.cpp).
 CREATE FUNCTION {schema}.same_server(known bigint, seen pg_snapshot) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 BEGIN
@@ -225,7 +224,7 @@ $fn$;
 -- ---- Relays
 
 -- One row per relay. boot_id to started name its process, so that another relay on the same machine sees at once that it
--- is gone; for everybody else the heartbeat and the lease decide, by this server's clock.
+-- is gone; for relays elsewhere the heartbeat and the lease decide, by this server's clock.
 CREATE TABLE {schema}.relay (
   id            uuid PRIMARY KEY,
   name          text NOT NULL,
@@ -247,7 +246,7 @@ INSERT INTO {schema}.lane (lane) SELECT generate_series(0, 63);
 
 -- ---- Partitions
 
--- Where the newest partition ends; null: there is none. Without the oid of the relation, which would be locked.
+-- The end of the newest partition; null: no partition. Without the oid of the relation, which would be locked.
 CREATE FUNCTION {schema}.partitions_end() RETURNS bigint LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
   SELECT max((regexp_match(pg_get_expr(c.relpartbound, 0::oid), 'TO \(''(\d+)''\)'))[1]::bigint)
   FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = '{schema}.event'::regclass
@@ -258,8 +257,8 @@ CREATE FUNCTION {schema}.partition_width() RETURNS bigint LANGUAGE sql STABLE SE
   SELECT (least(greatest(ceil(xids_per_s * 21600 / 1000000), 1), 200) * 1000000)::bigint FROM {schema}.meta
 $fn$;
 
--- Who keeps partitions from being added, for people, the oldest first as far as the owner may see that. Their statements may
--- hold what is in events, and are not shown.
+-- What keeps partitions from being added, for people, the oldest first as far as the owner may see that. Statements may contain
+-- data of events and are not shown.
 CREATE FUNCTION {schema}.partition_blockers() RETURNS text LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
   SELECT coalesce(string_agg(who, ', ' ORDER BY since, who), 'a transaction that is over now') FROM (
     SELECT who, min(since) AS since FROM (
@@ -280,19 +279,18 @@ CREATE FUNCTION {schema}.partition_blockers() RETURNS text LANGUAGE sql VOLATILE
     GROUP BY who ORDER BY since, who LIMIT 5) blockers
 $fn$;
 
--- Adds partitions until the next day, or four of them, are provided for; returns their names. Runs as the owner: the relay
--- owns nothing. CREATE and ATTACH, since CREATE .. PARTITION OF would queue every writer behind an open transaction.
--- ATTACH waits for transactions that have the default partition open, and meanwhile writers to that one wait as well: so long
--- at most is its patience. There is no hurry while the newest partition is not in use; then it says what is in its way. When
--- there are rows in the default partition, ATTACH reads them all while nobody else can use it: then one partition must do
--- until the next call.
+-- Adds partitions for a day ahead, or four of them; returns their names. Runs as the owner: the relay owns nothing. CREATE and
+-- ATTACH, since CREATE .. PARTITION OF would queue every writer behind an open transaction. ATTACH waits for transactions that
+-- use the default partition, and meanwhile its writers wait too, at most as long as `patience`. A failure is reported only once
+-- the newest partition is in use. When the default partition has rows, ATTACH reads them all under an exclusive lock: then only
+-- one partition is added per call.
 CREATE FUNCTION {schema}.make_partitions(patience interval DEFAULT interval '200 milliseconds') RETURNS SETOF text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $fn$
 DECLARE
   here     bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
   rate     double precision;
   width    bigint;
-  top      bigint;  -- where the newest partition ends
+  top      bigint;  -- the end of the newest partition
   stray    bigint;  -- the newest xid in the default partition
   runway   bigint;
 BEGIN
@@ -300,10 +298,10 @@ BEGIN
   BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('outbox:partitions:{name}', 0::bigint));
   EXCEPTION WHEN lock_not_available THEN
-    -- Another relay is at it, or somebody who will not give it back.
+    -- Another relay is adding partitions, or a session keeps the lock.
     IF {schema}.partitions_end() - here > {schema}.partition_width() THEN RETURN; END IF;
     RAISE EXCEPTION 'no partition could be added: the lock for it is held by %', {schema}.partition_blockers()
-      USING ERRCODE = '55P03', HINT = 'pg_stat_activity has what a session does; pg_terminate_backend() ends it';
+      USING ERRCODE = '55P03', HINT = 'pg_stat_activity shows what a session does; pg_terminate_backend() ends it';
   END;
   UPDATE {schema}.meta SET measured_at = clock_timestamp(), measured_xid = here,
     xids_per_s = greatest((here - measured_xid) / extract(epoch FROM clock_timestamp() - measured_at),
@@ -317,8 +315,8 @@ BEGIN
   IF top IS NULL AND stray IS NULL THEN
     top := 3;
   ELSIF top IS NULL OR here >= top OR stray >= top THEN
-    -- Writers are in the default partition. The next one begins above what is in it and above every transaction that may
-    -- still go there while ATTACH waits.
+    -- Writers use the default partition. The next one begins above its rows and above every transaction that may still write
+    -- there while ATTACH waits.
     top := greatest(stray + 1, here + greatest(rate * 60, 10000)::bigint);
   END IF;
   WHILE top < here + 4 * width LOOP
@@ -335,7 +333,7 @@ BEGIN
     EXCEPTION WHEN lock_not_available THEN
       IF runway > width THEN RETURN; END IF;
       RAISE EXCEPTION 'no partition could be added: the default partition is in use by %', {schema}.partition_blockers()
-        USING ERRCODE = '55P03', HINT = 'let it end: pg_stat_activity has what a session does, COMMIT PREPARED ends a prepared '
+        USING ERRCODE = '55P03', HINT = 'let it end: pg_stat_activity shows what a session does, COMMIT PREPARED ends a prepared '
                                         'transaction. Until then events go to the default partition, which is read as a whole, '
                                         'under a lock, for each partition that is added later';
     END;
@@ -345,7 +343,7 @@ END
 $fn$;
 SELECT {schema}.make_partitions();
 
--- ---- Who may do what
+-- ---- Rights
 
 REVOKE EXECUTE ON FUNCTION {schema}.make_partitions(interval) FROM PUBLIC;
 

@@ -1,13 +1,13 @@
 -- The outbox in a SQLite file. SQLite has no schemas, so every name carries the prefix outbox_.
 --
 -- One writer at a time makes the order of seq the order of commits: a cursor is a seq. AUTOINCREMENT is what keeps a
--- seq from being used twice after the newest rows were deleted; without it new events could lie before a cursor.
+-- seq from being used twice after the newest rows were deleted; without it new events could be behind a cursor.
 --
--- The CHECKs are the second line of defence; the library and the view outbox_new_event say what is wrong in words.
+-- The CHECKs are the second line of defence; the library and the view outbox_new_event give readable errors.
 
 CREATE TABLE outbox_meta (
   one            INTEGER PRIMARY KEY CHECK (one = 1),
-  identity       TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))),  -- of this outbox: another one when it is made anew
+  identity       TEXT NOT NULL DEFAULT (lower(hex(randomblob(16)))),  -- of this outbox; changes when it is recreated
   generation     INTEGER NOT NULL DEFAULT 0,            -- grows with each change of the owning relay
   payload_limit  INTEGER NOT NULL DEFAULT 1048576       -- bytes; what outbox_new_event accepts
                  CHECK (payload_limit BETWEEN 0 AND 67108864)
@@ -34,7 +34,7 @@ CREATE TABLE outbox_event (
   headers         TEXT NOT NULL DEFAULT '{}',
   created_at      INTEGER NOT NULL
                   DEFAULT (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000),
-  occurred_at     INTEGER,  -- as the writer said, in the same unit; null: when it was written
+  occurred_at     INTEGER,  -- given by the writer, in the same unit; null: when it was written
   CONSTRAINT outbox_event_limits CHECK (
     typeof(id) || typeof(payload) = 'blobblob' AND length(id) = 16 AND length(payload) <= 67108864
     AND aggregate_type <> '' AND event_type <> ''
@@ -56,7 +56,7 @@ CREATE TABLE outbox_subscription (
   reason          TEXT NOT NULL DEFAULT '',
   stopped_seq     INTEGER,
   stopped_event   TEXT NOT NULL DEFAULT '',
-  trouble         TEXT NOT NULL DEFAULT '',  -- why it does not get on although it is active, in its relay's words
+  trouble         TEXT NOT NULL DEFAULT '',  -- why it makes no progress although it is active
   trouble_since   TEXT NOT NULL DEFAULT '',
   created_at      TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
   changed_at      TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
@@ -87,7 +87,7 @@ CREATE TABLE outbox_settlement (
 CREATE INDEX outbox_settlement_newest ON outbox_settlement (subscription, generation, id);
 
 -- The relays at this file: one owner, others waiting. boot_id to started name the process, so that a relay sees at once
--- that the owner is gone. beat: the monotonic clock of that boot in microseconds; heartbeat_at: the moment for people.
+-- that the owner is gone. beat: the monotonic clock of that boot in microseconds; heartbeat_at: the time for people.
 CREATE TABLE outbox_relay (
   id            TEXT PRIMARY KEY,
   name          TEXT NOT NULL,
@@ -158,7 +158,7 @@ BEGIN
   FROM (SELECT trim(CASE WHEN instr(NEW.content_type, ';') > 0
                          THEN substr(NEW.content_type, 1, instr(NEW.content_type, ';') - 1)
                          ELSE NEW.content_type END, char(9, 32)) AS kind);
-  -- The type is what stands before the first ';'.
+  -- The type is the text before the first ';'.
   SELECT CASE
     WHEN NEW.payload IS NULL
       THEN RAISE(ABORT, 'payload: is null')

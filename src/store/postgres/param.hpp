@@ -24,9 +24,6 @@ class Param {
   [[nodiscard]] static Param time_us(std::optional<std::int64_t> value);
   [[nodiscard]] static Param uuid(const EventId& value);
   /// bytea, or the bytes of a text.
-  [[nodiscard]] static Param bytes(std::string value) {
-    return Param(Kind::binary, std::move(value));
-  }
   [[nodiscard]] static Param borrowed(std::string_view value);
   [[nodiscard]] static Param xid8_array(std::span<const std::uint64_t> values);
   [[nodiscard]] static Param int8_array(std::span<const std::int64_t> values);
