@@ -36,7 +36,7 @@ TEST_F(PostgresConnection, values_come_back_as_they_went) {
       "$8::bigint[] = '{-1,2}', $9::bigint IS NULL");
   auto rows = connection_->exec(
       q, {Param::int8(std::int64_t{-5}), Param::int4(7), Param::boolean(true), Param::uuid(id),
-          Param::bytes(std::string("\0\xff", 2)), Param::text("\xC3\xBC"),
+          Param::borrowed(std::string_view("\0\xff", 2)), Param::text("\xC3\xBC"),
           Param::xid8_array(std::vector<std::uint64_t>{5, ~0ULL}),
           Param::int8_array(std::vector<std::int64_t>{-1, 2}),
           Param::int8(std::optional<std::int64_t>{})});
