@@ -6,6 +6,15 @@
 
 namespace outbox::relay {
 
+Error lease_lost(std::string message) {
+  return {.code = Errc::lease_lost,
+          .remedy = Remedy::retry_call,
+          .effect = Effect::none,
+          .message = std::move(message),
+          .hint = {},
+          .origin = {}};
+}
+
 Result<store::Membership::Standing> renew(store::Membership& membership,
                                           std::chrono::milliseconds lease, TrustDeadline& trust) {
   using Clock = std::chrono::steady_clock;
@@ -30,13 +39,8 @@ LeaseKeeper::LeaseKeeper(store::Membership& membership, std::chrono::millisecond
   thread_ = start_thread("ob-lease", [this](const std::stop_token& stop) { run(stop); });
 }
 
-LeaseKeeper::~LeaseKeeper() {
-  thread_.request_stop();
-  thread_.join();
-}
-
 std::optional<Error> LeaseKeeper::failure() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return failure_;
 }
 
@@ -44,8 +48,8 @@ void LeaseKeeper::run(const std::stop_token& stop) {
   auto pause = lease_ / 3;
   while (true) {
     {
-      std::unique_lock lock(mutex_);
-      stopped_.wait_for(lock, stop, pause, [] { return false; });
+      const MutexLock lock(mutex_);
+      stopped_.wait_for(mutex_, stop, pause, [] { return false; });
     }
     if (stop.stop_requested()) return;
     auto standing = renew(membership_, lease_, trust_);
@@ -60,14 +64,9 @@ void LeaseKeeper::run(const std::stop_token& stop) {
       continue;
     }
     if (standing) trust_.end();
-    const std::scoped_lock lock(mutex_);
-    failure_ = standing ? Error{.code = Errc::lease_lost,
-                                .remedy = Remedy::retry_call,
-                                .effect = Effect::none,
-                                .message = "the lanes were taken over by " + standing->other,
-                                .hint = {},
-                                .origin = {}}
-                        : standing.error();
+    const MutexLock lock(mutex_);
+    failure_ =
+        standing ? lease_lost("the lanes were taken over by " + standing->other) : standing.error();
     break;
   }
   lost_();

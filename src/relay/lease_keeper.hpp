@@ -5,14 +5,17 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 
-#include "relay/subscription_loop.hpp"
+#include "base/mutex.hpp"
+#include "relay/trust_deadline.hpp"
 #include "store/store.hpp"
 
 namespace outbox::relay {
+
+[[nodiscard]] Error lease_lost(std::string message);
 
 /// Renews the lease, or tries to get it, and says until when it may be trusted.
 [[nodiscard]] Result<store::Membership::Standing> renew(store::Membership& membership,
@@ -25,11 +28,6 @@ class LeaseKeeper {
   /// use the membership meanwhile.
   LeaseKeeper(store::Membership& membership, std::chrono::milliseconds lease,
               std::int64_t generation, TrustDeadline& trust, std::function<void()> lost);
-  LeaseKeeper(const LeaseKeeper&) = delete;
-  LeaseKeeper& operator=(const LeaseKeeper&) = delete;
-  LeaseKeeper(LeaseKeeper&&) = delete;
-  LeaseKeeper& operator=(LeaseKeeper&&) = delete;
-  ~LeaseKeeper();
 
   /// Why it was lost, once it is.
   [[nodiscard]] std::optional<Error> failure() const;
@@ -43,9 +41,9 @@ class LeaseKeeper {
   TrustDeadline& trust_;
   const std::function<void()> lost_;
 
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::condition_variable_any stopped_;
-  std::optional<Error> failure_;
+  std::optional<Error> failure_ OUTBOX_GUARDED_BY(mutex_);
 
   std::jthread thread_;
 };

@@ -17,19 +17,13 @@ Settler::Settler(std::unique_ptr<store::Progress> progress,
                  std::function<void(const Error&)> failed)
     : progress_(std::move(progress)), failed_(std::move(failed)) {}
 
-Settler::~Settler() {
-  if (!thread_.joinable()) return;
-  thread_.request_stop();
-  thread_.join();
-}
-
 void Settler::start() {
   thread_ = start_thread("ob-settle", [this](const std::stop_token& stop) { run(stop); });
 }
 
 void Settler::settle(std::vector<store::Settlement> rows, std::function<void()> written) {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     jobs_.push_back({std::move(rows), std::move(written)});
   }
   changed_.notify_one();
@@ -39,8 +33,8 @@ void Settler::run(const std::stop_token& stop) {
   while (true) {
     std::vector<Job> jobs;
     {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, stop, [this] { return !jobs_.empty(); });
+      const MutexLock lock(mutex_);
+      changed_.wait(mutex_, stop, [this]() OUTBOX_REQUIRES(mutex_) { return !jobs_.empty(); });
       if (jobs_.empty()) return;  // stop asked, everything written
       jobs.swap(jobs_);
     }
@@ -72,8 +66,8 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
 }
 
 void Settler::pause(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  (void)changed_.wait_for(lock, stop, kTryAgain, [] { return false; });
+  const MutexLock lock(mutex_);
+  (void)changed_.wait_for(mutex_, stop, kTryAgain, [] { return false; });
 }
 
 Status Settler::append(std::span<const store::Settlement> rows) {

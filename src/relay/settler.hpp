@@ -7,11 +7,11 @@
 #include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.hpp"
 #include "store/store.hpp"
 
 namespace outbox::relay {
@@ -21,13 +21,8 @@ class Settler {
   /// `failed` is called once, from the settler's thread, when the store does not take the rows. While it only asks to
   /// wait (Remedy::retry_call) they are offered again.
   Settler(std::unique_ptr<store::Progress> progress, std::function<void(const Error&)> failed);
-  Settler(const Settler&) = delete;
-  Settler& operator=(const Settler&) = delete;
-  Settler(Settler&&) = delete;
-  Settler& operator=(Settler&&) = delete;
-  /// Writes what was given, then joins.
-  ~Settler();
 
+  /// Until its end, which comes after everything given is written.
   void start();
   /// Any thread. `written` is called from the settler's thread once the rows are committed; not when they failed.
   void settle(std::vector<store::Settlement> rows, std::function<void()> written);
@@ -53,9 +48,9 @@ class Settler {
   std::atomic<std::uint64_t> statements_{0};
   std::atomic<bool> has_written_{false};
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable_any changed_;
-  std::vector<Job> jobs_;
+  std::vector<Job> jobs_ OUTBOX_GUARDED_BY(mutex_);
 
   std::jthread thread_;
 };

@@ -1,10 +1,10 @@
 #include "relay/subscription_loop.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/log.hpp"
 #include "base/thread.hpp"
+#include "relay/strand.hpp"
 
 namespace outbox::relay {
 namespace {
@@ -13,50 +13,70 @@ TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 
 /// A sink that took nothing is offered the rest again after this long at the latest.
 constexpr std::chrono::milliseconds kOfferAgain{1};
-/// While something is in flight the outcomes are looked for this often even if the sink forgot to ring.
+/// While something is in flight the loop asks for outcomes this often even if the sink forgets to ring.
 constexpr std::chrono::milliseconds kLookAgain{20};
-/// A sink may take so long over the last calls of a stop: a purge, a round of outcomes.
+/// How long the last calls of a stop may take: a purge, a round of outcomes.
 constexpr std::chrono::seconds kCallLimit{2};
-/// Longest sleep: the trust deadline is checked at least this often.
+/// The trust deadline is checked at least this often.
 constexpr std::chrono::milliseconds kLongest{100};
+/// Settlements and pages come between batches of a fast sink.
+constexpr int kMostBatches = 16;
+/// The sink's token of an event: the number of its strand, of which there are no more than lanes, and the core's token.
+constexpr unsigned kStrandShift = 58;
+constexpr Token kTokenMask = (Token{1} << kStrandShift) - 1;
 
-CoreOptions for_sink(CoreOptions options, const SinkTraits& traits, Token first_token) {
-  options.first_token = first_token;
-  options.gapless = traits.gapless;
-  options.max_batch = traits.max_batch;
-  options.max_in_flight = traits.max_in_flight;
-  return options;
+CoreOptions core_options(const store::SubscriptionRow& row, const LoopOptions& options,
+                         const SinkTraits& traits, Token first_token) {
+  CoreOptions core;
+  core.row.subscription = row.id;
+  core.row.generation = options.generation;
+  core.row.config_version = row.config_version;
+  core.gapless = traits.gapless;
+  core.max_batch = traits.max_batch;
+  core.max_in_flight = traits.max_in_flight;
+  core.settle_interval = options.settle_interval;
+  core.settle_events = options.settle_events;
+  core.first_token = first_token;
+  return core;
 }
 
 }  // namespace
 
 SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer,
-                                   store::Cursor start, LoopOptions options, Remains remains,
+                                   const std::vector<store::Strand>& strands,
+                                   const LoopOptions& options, RetainedSink retained,
                                    Settler& settler, const TrustDeadline& trust, Listener listener)
     : row_(std::move(row)),
       renderer_(std::move(renderer)),
       filter_(row_.spec),
-      start_(std::move(start)),
-      options_(options),
-      ties_{.mutex = {},
-            .cut = false,
-            .settler = settler,
-            .trust = trust,
-            .listener = std::move(listener)},
-      sink_(std::move(remains.sink)),
-      core_(for_sink(options_.core, sink_->traits(), remains.next_token), start_),
-      box_(std::make_shared<Mailbox>()) {
-  for (const EventRef& event : remains.unsettled_acks) core_.remember(event);
-  asks_for_the_end_ = core_.remembers();
+      window_(options.window),
+      links_(Links{.settler = &settler, .trust = &trust, .listener = std::move(listener)}),
+      sink_(std::move(retained.sink)),
+      sink_state_({}, static_cast<std::uint64_t>(row_.id)) {
+  CoreOptions core = core_options(row_, options, sink_->traits(), retained.next_token);
+  const auto offer = [this](Strand& strand, const std::shared_ptr<const store::Page>& page) {
+    {
+      const MutexLock lock(box_->mutex);
+      box_->mail.pages.emplace_back(&strand, page);
+      box_->rung = true;
+    }
+    box_->changed.notify_all();
+  };
+  for (const store::Strand& strand : strands) {
+    core.row.lanes = strand.lanes;
+    strands_.push_back(std::make_unique<Strand>(core, strand.cursor, sink_state_, window_, offer));
+    for (const EventRef& event : retained.unsettled_acks) strands_.back()->core.remember(event);
+    strands_.back()->update_wanted_end();
+  }
   sink_->on_ready([box = box_] { box->ring(); });
-  report_.name = row_.spec.name;
-  report_.state = to_string(core_.mode());
+  const MutexLock lock(box_->mutex);
+  box_->report.name = row_.spec.name;
+  box_->report.state = to_string(sink_state_.mode());
 }
 
 SubscriptionLoop::~SubscriptionLoop() {
-  // Without a limit: who can leave a stuck one behind has done so.
-  if (thread_.joinable() && stop(std::chrono::nanoseconds(0), false) == Stopped::in_a_call)
-    thread_.join();
+  // Without a limit: leak() is for a thread that never ends.
+  if (!stop(std::chrono::nanoseconds(0), false)) thread_.join();
   if (sink_) sink_->on_ready({});
 }
 
@@ -66,60 +86,66 @@ void SubscriptionLoop::start() {
 
 // ---- from other threads
 
-void SubscriptionLoop::offer(std::shared_ptr<const store::Page> page) {
-  window_events_.fetch_add(page->events.size(), std::memory_order_relaxed);
-  window_bytes_.fetch_add(page->bytes, std::memory_order_relaxed);
-  {
-    const std::scoped_lock lock(box_->mutex);
-    box_->mail.pages.push_back(std::move(page));
-    box_->rung = true;
-  }
-  box_->bell.notify_one();
+void SubscriptionLoop::read_from(feed::Pump& pump) {
+  for (const auto& strand : strands_) pump.add(*strand, strand->lanes(), strand->start());
 }
 
-bool SubscriptionLoop::has_room(std::size_t events, std::size_t bytes) const {
-  const std::size_t held = window_events_.load(std::memory_order_relaxed);
-  const std::size_t held_bytes = window_bytes_.load(std::memory_order_relaxed);
-  if (held == 0) return true;
-  return held + events <= options_.core.window_events &&
-         held_bytes + bytes <= options_.core.window_bytes;
+void SubscriptionLoop::stop_reading(feed::Pump& pump) {
+  for (const auto& strand : strands_) pump.remove(*strand);
 }
 
 void SubscriptionLoop::Mailbox::ring() {
   {
-    const std::scoped_lock lock(mutex);
-    if (rung) return;
+    const MutexLock lock(mutex);
+    if (std::exchange(rung, true)) return;
+  }
+  changed.notify_all();
+}
+
+void SubscriptionLoop::Mailbox::rows_written(std::size_t strand) {
+  {
+    const MutexLock lock(mutex);
+    mail.settled.push_back(strand);
+    --unwritten;
     rung = true;
   }
-  bell.notify_one();
+  changed.notify_all();
 }
 
-SubscriptionLoop::Stopped SubscriptionLoop::stop(std::chrono::nanoseconds grace, bool settle) {
-  std::unique_lock lock(box_->mutex);
-  box_->mail.stop = true;
-  grace_ = grace;
-  may_settle_ = settle;
-  box_->rung = true;
-  box_->bell.notify_one();
-  if (!thread_.joinable()) return Stopped::ended;
-  if (!box_->over.wait_for(lock, grace + kCallLimit, [this] { return box_->ended; })) {
+bool SubscriptionLoop::stop(std::chrono::nanoseconds grace, bool settle) {
+  if (!thread_.joinable()) return true;
+  bool ended = false;
+  {
+    Mailbox& box = *box_;
+    const MutexLock lock(box.mutex);
+    box.mail.stop = Stop{.grace = grace, .settle = settle};
+    box.rung = true;
+    box.changed.notify_all();
+    ended = box.changed.wait_for(box.mutex, grace + kCallLimit,
+                                 [&box]() OUTBOX_REQUIRES(box.mutex) { return box.ended; });
+  }
+  if (!ended) {
     log::error("sink does not return from a call, its thread is left behind",
                {{"subscription", row_.spec.name}});
-    return Stopped::in_a_call;
+    return false;
   }
-  lock.unlock();
   thread_.join();
-  return Stopped::ended;
+  return true;
 }
 
-void SubscriptionLoop::leave() {
-  const std::scoped_lock lock(ties_.mutex);
-  ties_.cut = true;
+void SubscriptionLoop::abandon() {
+  const MutexLock lock(links_mutex_);
+  links_.reset();
 }
 
 bool SubscriptionLoop::ended() const {
-  const std::scoped_lock lock(box_->mutex);
+  const MutexLock lock(box_->mutex);
   return box_->ended;
+}
+
+bool SubscriptionLoop::has_unwritten_rows() const {
+  const MutexLock lock(box_->mutex);
+  return box_->unwritten > 0;
 }
 
 void SubscriptionLoop::leak(std::unique_ptr<SubscriptionLoop> loop) {
@@ -130,37 +156,55 @@ void SubscriptionLoop::leak(std::unique_ptr<SubscriptionLoop> loop) {
 
 /// The last settlement may have been written when the thread had ended.
 void SubscriptionLoop::take_last_mail() {
-  const std::scoped_lock lock(box_->mutex);
-  if (std::exchange(box_->mail.settled, false)) core_.settled();
+  std::vector<std::size_t> settled;
+  {
+    const MutexLock lock(box_->mutex);
+    settled.swap(box_->mail.settled);
+  }
+  for (const std::size_t strand : settled) strands_[strand]->core.settled();
 }
 
-Remains SubscriptionLoop::take_remains() {
+std::vector<EventRef> SubscriptionLoop::unsettled_acks() const {
+  std::vector<EventRef> all;
+  for (const auto& strand : strands_) {
+    const auto acks = strand->core.unsettled_acks();
+    all.insert(all.end(), acks.begin(), acks.end());
+  }
+  return all;
+}
+
+RetainedSink SubscriptionLoop::take_sink() {
   take_last_mail();
   sink_->on_ready({});
-  return {.next_token = core_.next_token(),
-          .sink = std::move(sink_),
-          .unsettled_acks = core_.unsettled_acks()};
+  Token next = 1;
+  for (const auto& strand : strands_) next = std::max(next, strand->core.next_token());
+  return {.sink = std::move(sink_), .next_token = next, .unsettled_acks = unsettled_acks()};
 }
 
 bool SubscriptionLoop::drained() {
   take_last_mail();
-  return core_.finished() && given_up_ == 0 && core_.unsettled_acks().empty();
+  return all_finished() && given_up_ == 0 && unsettled_acks().empty();
 }
 
 std::uint64_t SubscriptionLoop::abandoned() {
   take_last_mail();
-  return given_up_ + core_.unsettled_acks().size();
+  return given_up_ + unsettled_acks().size();
 }
 
 SubscriptionReport SubscriptionLoop::report() const {
-  const std::scoped_lock lock(box_->mutex);
-  return report_;
+  const MutexLock lock(box_->mutex);
+  return box_->report;
+}
+
+std::optional<Rejection> SubscriptionLoop::rejection() const {
+  const MutexLock lock(box_->mutex);
+  return box_->rejection;
 }
 
 // ---- the loop
 
 void SubscriptionLoop::run() {
-  while (true) {
+  do {
     Mail mail = wait_for_mail();
     const TimePoint now = now_steady();
     take(std::move(mail), now);
@@ -170,152 +214,166 @@ void SubscriptionLoop::run() {
     send_what_may_go(now);
     settle(now);
     publish_state();
-    if (is_over(now_steady())) break;
-  }
+  } while (!is_over(now_steady()));
   publish_state();
   {
-    const std::scoped_lock lock(box_->mutex);
+    const MutexLock lock(box_->mutex);
     box_->ended = true;
   }
-  box_->over.notify_all();
+  box_->changed.notify_all();
 }
 
 bool SubscriptionLoop::trusted(TimePoint now) {
-  const std::scoped_lock lock(ties_.mutex);
-  return !ties_.cut && ties_.trust.holds(now);
+  const MutexLock lock(links_mutex_);
+  return links_ && links_->trust->holds(now);
 }
 
-bool SubscriptionLoop::is_cut() {
-  const std::scoped_lock lock(ties_.mutex);
-  return ties_.cut;
+bool SubscriptionLoop::is_abandoned() {
+  const MutexLock lock(links_mutex_);
+  return !links_;
 }
 
 SubscriptionLoop::Mail SubscriptionLoop::wait_for_mail() {
-  TimePoint until = now_steady() + kLongest;
-  if (core_.in_flight() > 0) until = std::min(until, now_steady() + kLookAgain);
-  if (send_stalled_) until = std::min(until, now_steady() + kOfferAgain);
-  if (const auto at = core_.wake_at()) until = std::min(until, *at);
-  if (core_.mode() == Mode::reopening) until = now_steady();
-  std::unique_lock lock(box_->mutex);
-  box_->bell.wait_until(lock, until, [this] { return box_->rung; });
-  box_->rung = false;
-  return std::exchange(box_->mail, {});
+  const TimePoint now = now_steady();
+  TimePoint until = now + kLongest;
+  if (sink_state_.in_flight() > 0) until = std::min(until, now + kLookAgain);
+  if (send_stalled_) until = std::min(until, now + kOfferAgain);
+  if (sink_state_.mode() == Mode::backing_off)
+    until = std::min(until, sink_state_.pause_until().value_or(now));
+  if (sink_state_.mode() == Mode::reopening) until = now;
+  for (const auto& strand : strands_)
+    until = std::min(until, strand->core.settle_at().value_or(until));
+  Mailbox& box = *box_;
+  const MutexLock lock(box.mutex);
+  box.changed.wait_until(box.mutex, until,
+                         [&box]() OUTBOX_REQUIRES(box.mutex) { return box.rung; });
+  box.rung = false;
+  return std::exchange(box.mail, {});
 }
 
 void SubscriptionLoop::take(Mail&& mail, TimePoint now) {
-  for (auto& page : mail.pages) {
-    wanted_.clear();
-    if (!filter_.all()) {
-      for (const EventView& event : page->events) wanted_.push_back(filter_.matches(event) ? 1 : 0);
-    }
-    core_.page_read(std::move(page), wanted_, now);
+  for (auto& [strand, page] : mail.pages) take_page(*strand, std::move(page), now);
+  take_settled(mail.settled);
+  if (mail.stop) take_stop(*mail.stop, now);
+}
+
+void SubscriptionLoop::take_page(Strand& strand, std::shared_ptr<const store::Page> page,
+                                 TimePoint now) {
+  wanted_.clear();
+  if (!filter_.all()) {
+    for (const EventView& event : page->events) wanted_.push_back(filter_.matches(event) ? 1 : 0);
   }
-  asks_for_the_end_.store(core_.remembers(), std::memory_order_relaxed);
-  if (mail.settled) {
-    const std::size_t events = core_.window_events();
-    const std::size_t bytes = core_.window_bytes();
-    core_.settled();
-    window_events_.fetch_sub(events - core_.window_events(), std::memory_order_relaxed);
-    window_bytes_.fetch_sub(bytes - core_.window_bytes(), std::memory_order_relaxed);
-    const std::scoped_lock lock(ties_.mutex);
-    if (!ties_.cut) ties_.listener.room();
-  }
-  if (mail.stop && !stop_by_) {
-    const std::scoped_lock lock(box_->mutex);
-    core_.stop_asked(may_settle_);
-    stop_by_ = now + std::chrono::duration_cast<TimePoint::duration>(grace_);
-  }
+  strand.core.page_read(std::move(page), wanted_, now);
+  strand.update_wanted_end();
+}
+
+void SubscriptionLoop::take_settled(const std::vector<std::size_t>& strands) {
+  if (strands.empty()) return;
+  for (const std::size_t strand : strands) strands_[strand]->core.settled();
+  const MutexLock lock(links_mutex_);
+  if (links_) links_->listener.room();
+}
+
+void SubscriptionLoop::take_stop(const Stop& stop, TimePoint now) {
+  may_settle_ = stop.settle;
+  if (stop_by_) return;
+  stop_sending(stop.settle);
+  stop_by_ = now + std::chrono::duration_cast<TimePoint::duration>(stop.grace);
+}
+
+void SubscriptionLoop::stop_sending(bool fill_gaps) {
+  for (const auto& strand : strands_) strand->core.stop_asked();
+  sink_state_.stop_asked(fill_gaps);
 }
 
 void SubscriptionLoop::take_outcomes(TimePoint now) {
   outcomes_.clear();
   sink_->receive(outcomes_);
-  for (const Outcome& outcome : outcomes_) core_.outcome(outcome, now);
+  for (Outcome& outcome : outcomes_) {
+    const auto strand = static_cast<std::size_t>(outcome.token >> kStrandShift);
+    outcome.token &= kTokenMask;
+    if (strand < strands_.size()) strands_[strand]->core.outcome(outcome, now);
+  }
 }
 
 void SubscriptionLoop::watch_trust(TimePoint now) {
   if (purged_ || trusted(now)) return;
   // Another relay may own the lanes by now: nothing more may leave, not even what the client has queued.
   purged_ = true;
-  core_.stop_asked(false);
+  stop_sending(false);
   sink_->purge();
   take_outcomes(now);
-  const std::scoped_lock lock(ties_.mutex);
-  if (!ties_.cut) ties_.listener.distrusted();
+  const MutexLock lock(links_mutex_);
+  if (links_) links_->listener.distrusted();
 }
 
 void SubscriptionLoop::open_if_wanted(TimePoint now) {
-  if (!core_.wants_open(now)) return;
-  const Status status = sink_->open();
-  core_.opened(status, now_steady());
-  was_opened_ = was_opened_ || status.has_value();
+  if (sink_state_.wants_open(now)) sink_state_.opened(sink_->open(), now_steady());
 }
 
 void SubscriptionLoop::send_what_may_go(TimePoint now) {
   send_stalled_ = false;
-  // Bounded, so that settlements and pages are looked at between batches of a fast sink.
-  for (int batch = 0; batch < 16; ++batch) {
-    const auto all = core_.to_send();
-    if (all.empty()) return;
-    const auto sends = all.first(std::min(all.size(), batch_limit_));
-    if (!trusted(now_steady())) return;
-    buffer_.clear();
-    for (const auto& send : sends) renderer_.render(send.token, *send.event, buffer_);
-    const std::size_t taken = sink_->send(buffer_.messages());
-    core_.handed_over(taken, now);
-    take_outcomes(now);
-    if (taken < sends.size()) {
-      send_stalled_ = true;
-      batch_limit_ = std::max<std::size_t>(taken, 1);
-      return;
+  for (int batch = 0; batch < kMostBatches; ++batch) {
+    bool sent = false;
+    for (std::size_t strand = 0; strand < strands_.size(); ++strand) {
+      sent = send_batch(strand, now) || sent;
+      if (send_stalled_) return;
     }
-    batch_limit_ = std::max(batch_limit_, 2 * sends.size());
-    settle(now);
+    if (!sent) return;
   }
   box_->ring();
 }
 
+bool SubscriptionLoop::send_batch(std::size_t strand, TimePoint now) {
+  DeliveryCore& core = strands_[strand]->core;
+  const auto all = core.to_send();
+  if (all.empty() || !trusted(now_steady())) return false;
+  const auto sends = all.first(std::min(all.size(), batch_limit_));
+  buffer_.clear();
+  const Token prefix = static_cast<Token>(strand) << kStrandShift;
+  for (const auto& send : sends) renderer_.render(prefix | send.token, *send.event, buffer_);
+  const std::size_t taken = sink_->send(buffer_.messages());
+  core.handed_over(taken);
+  take_outcomes(now);
+  send_stalled_ = taken < sends.size();
+  batch_limit_ =
+      send_stalled_ ? std::max<std::size_t>(taken, 1) : std::max(batch_limit_, 2 * sends.size());
+  settle(now);
+  return true;
+}
+
 void SubscriptionLoop::settle(TimePoint now) {
-  if (stop_by_) {
-    const std::scoped_lock lock(box_->mutex);
-    if (!may_settle_) return;
-  }
-  auto rows = core_.settle(now);
-  if (rows.empty()) return;
-  for (store::Settlement& row : rows) {
-    row.subscription = row_.id;
-    row.generation = options_.generation;
-    row.config_version = row_.config_version;
-  }
-  settlements_ += rows.size();
-  const std::scoped_lock tied(ties_.mutex);
-  if (ties_.cut) return;
-  ties_.settler.settle(std::move(rows), [box = box_] {
+  if (!may_settle_) return;
+  for (std::size_t strand = 0; strand < strands_.size(); ++strand) {
+    auto rows = strands_[strand]->core.settle(now);
+    if (rows.empty()) continue;
+    settlements_ += rows.size();
+    const MutexLock lock(links_mutex_);
+    if (!links_) return;
     {
-      const std::scoped_lock lock(box->mutex);
-      box->mail.settled = true;
-      box->rung = true;
+      const MutexLock box_lock(box_->mutex);
+      ++box_->unwritten;
     }
-    box->bell.notify_one();
-  });
+    links_->settler->settle(std::move(rows), [box = box_, strand] { box->rows_written(strand); });
+  }
+}
+
+bool SubscriptionLoop::all_finished() const {
+  return std::all_of(strands_.begin(), strands_.end(),
+                     [](const auto& strand) { return strand->core.finished(); });
 }
 
 bool SubscriptionLoop::is_over(TimePoint now) {
-  if (is_cut()) return true;
+  if (is_abandoned()) return true;
   if (!stop_by_) return false;
-  bool may_settle = true;
-  {
-    const std::scoped_lock lock(box_->mutex);
-    may_settle = may_settle_;
-  }
-  if (core_.in_flight() == 0 && (core_.finished() || !may_settle)) return true;
+  if (sink_state_.in_flight() == 0 && (all_finished() || !may_settle_)) return true;
   if (now < *stop_by_) return false;
-  if (core_.in_flight() > 0) {
-    const std::uint64_t acked = core_.unsettled_acks().size();
-    given_up_ = core_.in_flight();
+  if (sink_state_.in_flight() > 0) {
+    const std::uint64_t acked = unsettled_acks().size();
+    given_up_ = sink_state_.in_flight();
     sink_->purge();
     take_outcomes(now);
-    given_up_ -= core_.unsettled_acks().size() - acked;
+    given_up_ -= unsettled_acks().size() - acked;
   }
   return true;
 }
@@ -324,17 +382,18 @@ bool SubscriptionLoop::is_over(TimePoint now) {
 
 /// A destination that was opened again has not shown yet that it takes anything.
 std::string SubscriptionLoop::trouble() const {
-  if (core_.mode() == Mode::rejected) return core_.rejection()->error.text();
-  const bool shown = core_.mode() == Mode::delivering && core_.window_events() == 0;
-  return core_.failures() > 0 && !shown ? core_.last_failure().text() : std::string();
+  const SinkState& sink = sink_state_;
+  if (sink.mode() == Mode::rejected) return sink.rejection()->error.text();
+  const bool works = sink.mode() == Mode::delivering && window_.events() == 0;
+  return sink.failures() > 0 && !works ? sink.last_failure().text() : std::string();
 }
 
 void SubscriptionLoop::log_changes() {
-  const Mode mode = core_.mode();
+  const Mode mode = sink_state_.mode();
   const TimePoint now = now_steady();
-  if (mode == Mode::backing_off && core_.pause_until() != logged_pause_) {
-    logged_pause_ = core_.pause_until();
-    const std::string reason = core_.last_failure().text();
+  if (mode == Mode::backing_off && sink_state_.pause_until() != logged_pause_) {
+    logged_pause_ = sink_state_.pause_until();
+    const std::string reason = sink_state_.last_failure().text();
     if (const auto repeats = outage_.failed(reason, now)) {
       log::warn("cannot deliver, retries", {{"subscription", row_.spec.name},
                                             {"retry_in_seconds", in_seconds(*logged_pause_ - now)},
@@ -343,14 +402,14 @@ void SubscriptionLoop::log_changes() {
     }
   } else if (mode == Mode::delivering && trouble().empty()) {
     if (const auto over = outage_.works(now)) log_recovery(*over);
-  } else if (mode == Mode::rejected && logged_ != mode) {
+  } else if (mode == Mode::rejected && !reported_rejection_) {
+    const Rejection& rejection = *sink_state_.rejection();
     log::error("an event was rejected, the subscription stops",
                {{"subscription", row_.spec.name},
-                {"seq", core_.rejection()->seq},
-                {"event", core_.rejection()->id.str()},
-                {"reason", core_.rejection()->error.text()}});
+                {"seq", rejection.seq},
+                {"event", rejection.id.str()},
+                {"reason", rejection.error.text()}});
   }
-  logged_ = mode;
 }
 
 /// A sink that was opened with nothing to send has not delivered.
@@ -358,7 +417,7 @@ void SubscriptionLoop::log_recovery(const Outage::Over& over) {
   const log::Fields fields{{"subscription", row_.spec.name},
                            {"down_seconds", in_seconds(over.lasted)},
                            {"failures", over.failures}};
-  if (core_.failures() == 0) {
+  if (sink_state_.failures() == 0) {
     log::info("delivers again", fields);
   } else {
     log::info("the sink is open again, and nothing waits", fields);
@@ -367,21 +426,26 @@ void SubscriptionLoop::log_recovery(const Outage::Over& over) {
 
 void SubscriptionLoop::publish_state() {
   log_changes();
-  const Mode mode = core_.mode();
+  std::uint64_t acked = 0;
+  std::uint64_t filtered = 0;
+  for (const auto& strand : strands_) {
+    acked += strand->core.acked();
+    filtered += strand->core.filtered();
+  }
   {
-    const std::scoped_lock lock(box_->mutex);
-    report_.state = to_string(mode);
-    report_.reason = trouble();
-    report_.delivered = core_.acked();
-    report_.filtered = core_.filtered();
-    report_.in_window = core_.window_events();
-    report_.settlements = settlements_;
+    const MutexLock lock(box_->mutex);
+    SubscriptionReport& report = box_->report;
+    report.state = to_string(sink_state_.mode());
+    report.reason = trouble();
+    report.delivered = acked;
+    report.filtered = filtered;
+    report.in_window = window_.events();
+    report.settlements = settlements_;
+    if (sink_state_.mode() == Mode::rejected) box_->rejection = sink_state_.rejection();
   }
-  if (mode == Mode::rejected && !told_rejection_) {
-    told_rejection_ = true;
-    const std::scoped_lock lock(ties_.mutex);
-    if (!ties_.cut) ties_.listener.rejected(*core_.rejection());
-  }
+  if (sink_state_.mode() != Mode::rejected || std::exchange(reported_rejection_, true)) return;
+  const MutexLock lock(links_mutex_);
+  if (links_) links_->listener.rejected();
 }
 
 }  // namespace outbox::relay

@@ -1,153 +1,60 @@
 #include "relay/tenure.hpp"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "sink/registry.hpp"
+#include "base/thread.hpp"
+#include "relay/lease_keeper.hpp"
 #include "store/text.hpp"
 
 namespace outbox::relay {
 namespace {
 
-/// How long a subscription that is paused or changed may wait for what is in flight: a part of the lease, because no
-/// heartbeat is sent meanwhile.
+/// How long a subscription that is paused or changed may wait for what is in flight: a part of the lease, because the other
+/// subscriptions' changes wait meanwhile.
 std::chrono::milliseconds retire_grace(const RelayOptions& options) { return options.lease / 4; }
 
-/// That nothing is subscribed is said again after so long, then twice as long, and so on.
+/// That there are no subscriptions is logged again after so long, then twice as long, and so on.
 constexpr std::chrono::seconds kWarnFirst{4};
 constexpr std::chrono::seconds kWarnEvery{60};
 
-feed::PaceOptions pace_of(const RelayOptions& options) {
-  feed::PaceOptions pace;
-  pace.idle = options.idle_poll;
-  pace.busy = std::min(pace.busy, pace.idle);
-  pace.arm = options.wake_up;
-  return pace;
+Window::Limits window_of(const RelayOptions& options) {
+  return {.events = options.window_events,
+          .bytes = options.window_bytes,
+          .page_events = options.page_rows,
+          .page_bytes = std::max<std::size_t>(options.window_bytes / 4, 1)};
 }
 
-std::size_t page_bytes(const RelayOptions& options) {
-  return std::max<std::size_t>(options.window_bytes / 4, 1);
+feed::PumpOptions pump_options(const RelayOptions& options) {
+  feed::PumpOptions pump;
+  pump.page_rows = options.page_rows;
+  pump.page_bytes = window_of(options).page_bytes;
+  pump.pace.idle = options.idle_poll;
+  pump.pace.busy = std::min(pump.pace.busy, pump.pace.idle);
+  pump.pace.arm = options.wake_up;
+  return pump;
 }
 
-CoreOptions core_of(const RelayOptions& options, std::int32_t subscription) {
-  CoreOptions core;
-  core.window_events = options.window_events;
-  core.window_bytes = options.window_bytes;
-  core.page_events = options.page_rows;
-  core.page_bytes = page_bytes(options);
-  core.settle_interval = options.settle_interval;
-  core.settle_events = options.settle_events;
-  core.seed = static_cast<std::uint64_t>(subscription);
-  return core;
+Error must_begin_again(std::string message, std::string hint) {
+  return {.code = Errc::unavailable,
+          .remedy = Remedy::reconnect,
+          .effect = Effect::none,
+          .message = std::move(message),
+          .hint = std::move(hint),
+          .origin = {}};
 }
 
 }  // namespace
 
-// ---- the shelf
-
-SinkShelf::~SinkShelf() {
-  reap();
-  for (auto& [loop, of_former_outbox] : stuck_) {
-    log::error("sink still does not return from a call, it is left behind",
-               {{"subscription", loop->row().spec.name}});
-    SubscriptionLoop::leak(std::move(loop));
-  }
-}
-
-void SinkShelf::put_custom(const std::string& name, std::unique_ptr<Sink> sink) {
-  shelf_[name] = Shelved{.remains = {.sink = std::move(sink), .unsettled_acks = {}}, .of = {}};
-}
-
-Result<Remains> SinkShelf::take(const store::SubscriptionRow& row) {
-  reap();
-  const std::string& name = row.spec.name;
-  const bool stuck = std::any_of(stuck_.begin(), stuck_.end(), [&](const Stuck& one) {
-    return one.loop->row().spec.name == name;
-  });
-  if (stuck) {
-    return fail(Errc::unavailable,
-                "subscription " + name + ": its sink does not return from a call",
-                "it is tried again when the call has ended; if it never does, restart the relay");
-  }
-  const bool custom = row.spec.sink == "custom";
-  Shelved& kept = shelf_[name];
-  const Version wanted = version_of(row);
-  if (kept.of && kept.of->id != wanted.id) {
-    // Another subscription of that name: what the one before delivered says nothing about it.
-    kept.remains.unsettled_acks.clear();
-  }
-  const bool same = custom || (kept.of && *kept.of == wanted);
-  if (kept.remains.sink && same) return std::exchange(kept.remains, {});
-  // One with other settings may hold the same file or connection. What it acked is delivered all the same: had the store
-  // not been lost, it would be settled, and no settings of later would bring it again.
-  if (kept.remains.sink) kept.remains.sink->close();
-  kept.remains.sink.reset();
-  if (custom) {
-    return fail(Errc::not_found,
-                "subscription " + name + ": sink is \"custom\" and no sink was given",
-                "call Relay::use(\"" + name + "\", ...) before start()");
-  }
-  auto sink = sink::make_sink(row.spec);
-  if (!sink) return pass(sink);
-  return Remains{.sink = std::move(*sink),
-                 .unsettled_acks = std::exchange(kept.remains.unsettled_acks, {})};
-}
-
-void SinkShelf::put_back(const store::SubscriptionRow& row, Remains remains) {
-  shelf_[row.spec.name] = Shelved{.remains = std::move(remains), .of = version_of(row)};
-}
-
-void SinkShelf::leave(std::unique_ptr<SubscriptionLoop> loop) {
-  loop->leave();
-  stuck_.push_back({.loop = std::move(loop)});
-}
-
-void SinkShelf::forget(Shelved& shelved) {
-  shelved.remains.unsettled_acks.clear();
-  shelved.of.reset();
-}
-
-void SinkShelf::forget() {
-  for (auto& [name, shelved] : shelf_) forget(shelved);
-  for (Stuck& stuck : stuck_) stuck.of_former_outbox = true;
-}
-
-void SinkShelf::reap() {
-  const auto back = std::stable_partition(stuck_.begin(), stuck_.end(),
-                                          [](const Stuck& one) { return !one.loop->ended(); });
-  for (auto one = back; one != stuck_.end(); ++one) {
-    SubscriptionLoop& loop = *one->loop;
-    (void)loop.stop(std::chrono::nanoseconds(0), false);
-    put_back(loop.row(), loop.take_remains());
-    if (one->of_former_outbox) forget(shelf_.at(loop.row().spec.name));
-    log::info("sink returned from its call", {{"subscription", loop.row().spec.name}});
-  }
-  stuck_.erase(back, stuck_.end());
-}
-
-void SinkShelf::rest() {
-  for (const auto& [name, shelved] : shelf_) rest(name);
-}
-
-void SinkShelf::rest(const std::string& name) {
-  const auto found = shelf_.find(name);
-  if (found != shelf_.end() && found->second.remains.sink) found->second.remains.sink->close();
-}
-
-SinkShelf::Version SinkShelf::version_of(const store::SubscriptionRow& row) {
-  return {.id = row.id, .config_version = row.config_version};
-}
-
-// ---- the tenure
-
 Tenure::Tenure(store::Store& store, const RelayOptions& options, Configuration& configuration,
-               SinkShelf& shelf, const TrustDeadline& trust, std::function<void()> bell)
+               SinkCache& sinks, const TrustDeadline& trust, std::function<void()> bell)
     : store_(store),
       options_(options),
       configuration_(configuration),
-      shelf_(shelf),
+      sinks_(sinks),
       trust_(trust),
       bell_(std::move(bell)) {}
 
@@ -167,35 +74,144 @@ Status Tenure::begin(std::int64_t generation, std::unique_ptr<store::Catalog> ca
   auto wakeup = store_.wakeup(options_.wake_up);
   if (!wakeup) return pass(wakeup);
   loader_ = std::move(*loader);
-  const auto failed = [this](const Error& error) { broke(error); };
+  const auto failed = [this](const Error& error) { fail_with(error); };
   settler_ = std::make_unique<Settler>(std::move(*progress), failed);
-  PumpOptions pump;
-  pump.page_rows = options_.page_rows;
-  pump.page_bytes = page_bytes(options_);
-  pump.pace = pace_of(options_);
-  pump_ = std::make_unique<LogPump>(std::move(*reader), std::move(*wakeup), pump, failed);
+  pump_ = std::make_unique<feed::Pump>(std::move(*reader), std::move(*wakeup),
+                                       pump_options(options_), failed);
   settler_->start();
-  if (Status status = pump_->begin({}); !status) return status;
-  pump_->start();
-  return tend();
+  if (Status status = pump_->start(); !status) return status;
+  return update();
 }
 
-void Tenure::broke(const Error& error) {
+void Tenure::fail_with(const Error& error) {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!failure_) failure_ = error;
   }
   bell_();
 }
 
-bool Tenure::has_settled() const {
-  const std::scoped_lock lock(mutex_);
-  return settler_ != nullptr && settler_->has_written();
+std::optional<Error> Tenure::failure() const {
+  const MutexLock lock(mutex_);
+  return failure_;
 }
 
-std::optional<Error> Tenure::failure() const {
-  const std::scoped_lock lock(mutex_);
-  return failure_;
+SubscriptionLoop* Tenure::running(const std::string& name) const {
+  const MutexLock lock(mutex_);
+  const auto found = running_.find(name);
+  return found == running_.end() ? nullptr : found->second.get();
+}
+
+std::vector<SubscriptionLoop*> Tenure::running() const {
+  std::vector<SubscriptionLoop*> loops;
+  const MutexLock lock(mutex_);
+  for (const auto& [name, loop] : running_) loops.push_back(loop.get());
+  return loops;
+}
+
+// ---- following the store
+
+Status Tenure::update() {
+  if (Status status = check_outbox(); !status) return status;
+  if (Status status = stop_rejected(); !status) return status;
+  auto rows = catalog_->subscriptions();
+  if (!rows) return pass(rows);
+  configuration_.compare(
+      *rows,
+      "somebody changed the store since; restart the relay to apply its configuration again");
+  if (Status status = retire_changed(*rows); !status) return status;
+  if (Status status = start_new(*rows); !status) return status;
+  warn_of_no_subscriptions(*rows);
+  if (Status status = write_troubles(*rows); !status) return status;
+  return warn_of_idle_filters(*rows);
+}
+
+/// The tables or the file may have been removed and made anew: then the cursors and sequence numbers we hold mean nothing.
+Status Tenure::check_outbox() {
+  auto outbox = catalog_->identity();
+  if (!outbox) return pass(outbox);
+  if (*outbox == outbox_) return {};
+  return fail(must_begin_again("the outbox in the store was replaced by another one",
+                               "delivery starts again from what is there"));
+}
+
+/// Where a person can see it. Until that is written the loop rests anyway.
+Status Tenure::stop_rejected() {
+  for (SubscriptionLoop* loop : running()) {
+    const auto rejection = loop->rejection();
+    if (!rejection) continue;
+    auto stopped =
+        catalog_->stop(loop->row().id, generation_, store::storable_text(rejection->error.text()),
+                       rejection->seq, rejection->id);
+    if (!stopped) return pass(stopped);
+    if (!*stopped) continue;  // the next time
+    if (Status status = retire(*loop); !status) return status;
+  }
+  return {};
+}
+
+Status Tenure::retire_changed(const Rows& rows) {
+  for (SubscriptionLoop* loop : running()) {
+    const store::SubscriptionRow& served = loop->row();
+    const std::string& name = served.spec.name;
+    const auto row =
+        std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.id == served.id; });
+    if (row == rows.end()) {
+      log::info("subscription was removed", {{"subscription", name}});
+    } else if (row->state != store::SubscriptionState::active) {
+      log::info("subscription rests until it is resumed", {{"subscription", name},
+                                                           {"state", store::to_string(row->state)},
+                                                           {"reason", row->reason}});
+    } else if (row->config_version != served.config_version) {
+      log::info("subscription was changed and starts again", {{"subscription", name}});
+    } else {
+      continue;
+    }
+    if (Status status = retire(*loop); !status) return status;
+  }
+  return {};
+}
+
+Status Tenure::start_new(const Rows& rows) {
+  std::vector<SubscriptionReport> at_rest;
+  for (const auto& row : rows) {
+    const std::string& name = row.spec.name;
+    if (row.state != store::SubscriptionState::active) {
+      at_rest.push_back({.name = name, .state = store::to_string(row.state), .reason = row.reason});
+      continue;
+    }
+    if (running(name) != nullptr) continue;
+    Status status = start(row);
+    if (status) {
+      broken_.erase(name);
+      continue;
+    }
+    if (status.error().remedy == Remedy::reconnect) return status;
+    // The others go on: a bad subscription stops itself only.
+    const std::string reason = status.error().text();
+    if (std::exchange(broken_[name], reason) != reason)
+      log::error("subscription cannot start", {{"subscription", name}, {"reason", reason}});
+    at_rest.push_back({.name = name, .state = "broken", .reason = reason});
+  }
+  const MutexLock lock(mutex_);
+  at_rest_ = std::move(at_rest);
+  return {};
+}
+
+Status Tenure::start(const store::SubscriptionRow& row) {
+  auto made = make_loop(row);
+  if (!made) return pass(made);
+  SubscriptionLoop& loop = **made;
+  {
+    const MutexLock lock(mutex_);
+    running_[row.spec.name] = std::move(*made);
+  }
+  loop.start();
+  loop.read_from(*pump_);
+  log::info("subscription started", {{"subscription", row.spec.name},
+                                     {"sink", row.spec.sink},
+                                     {"config_version", row.config_version}});
+  return {};
 }
 
 Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::SubscriptionRow& row) {
@@ -209,58 +225,56 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
         "subscription " + row.spec.name + ": its lanes stand at different cursors",
         "this version delivers with one relay for all lanes; finish with the version that wrote them");
   }
-  auto remains = shelf_.take(row);
-  if (!remains) return pass(remains);
-  const std::string name = row.spec.name;
+  auto retained = sinks_.take(row);
+  if (!retained) return pass(retained);
   SubscriptionLoop::Listener listener{
       .room = [this] { pump_->room(); },
-      .rejected =
-          [this, name](const Rejection& rejection) {
-            {
-              const std::scoped_lock lock(mutex_);
-              if (const auto found = running_.find(name); found != running_.end())
-                found->second.rejection = rejection;
-            }
-            bell_();
-          },
-      .distrusted =
-          [this] {
-            broke(Error{.code = Errc::lease_lost,
-                        .remedy = Remedy::retry_call,
-                        .effect = Effect::none,
-                        .message = "the lease could not be renewed in time",
-                        .hint = {},
-                        .origin = {}});
-          },
+      .rejected = bell_,
+      .distrusted = [this] { fail_with(lease_lost("the lease could not be renewed in time")); },
   };
-  const LoopOptions options{.core = core_of(options_, row.id), .generation = generation_};
-  return std::make_unique<SubscriptionLoop>(row, std::move(*renderer), strands->front().cursor,
-                                            options, std::move(*remains), *settler_, trust_,
+  const LoopOptions options{.window = window_of(options_),
+                            .settle_interval = options_.settle_interval,
+                            .settle_events = options_.settle_events,
+                            .generation = generation_};
+  return std::make_unique<SubscriptionLoop>(row, std::move(*renderer), *strands, options,
+                                            std::move(*retained), *settler_, trust_,
                                             std::move(listener));
 }
 
-Status Tenure::tend() {
-  if (Status status = check_outbox(); !status) return status;
-  if (Status status = write_rejections(); !status) return status;
-  auto rows = catalog_->subscriptions();
-  if (!rows) return pass(rows);
-  configuration_.compare(
-      *rows,
-      "somebody changed the store since; restart the relay to apply its configuration again");
-  if (Status status = follow(*rows); !status) return status;
-  warn_of_nothing(*rows);
-  if (Status status = tell_troubles(*rows); !status) return status;
-  return warn_of_idle_filters(*rows);
+/// It may start again at once, from the cursor that its last settlement has moved.
+Status Tenure::retire(SubscriptionLoop& loop) {
+  const std::string name = loop.row().spec.name;
+  loop.stop_reading(*pump_);
+  const bool ended = loop.stop(retire_grace(options_), true);
+  if (!ended) loop.abandon();
+  const bool unwritten = loop.has_unwritten_rows();
+  std::unique_ptr<SubscriptionLoop> retired;
+  {
+    // Out of the others' sight first: report() looks at every loop in the map.
+    const MutexLock lock(mutex_);
+    retired = std::move(running_.extract(name).mapped());
+  }
+  judged_filters_.erase(name);
+  sinks_.put_back(std::move(retired));
+  // One that does not go on at once must not keep from others what it holds.
+  if (ended) sinks_.close(name);
+  if (!unwritten) return {};
+  // Started again before they are written it would settle the same events once more. Under a new generation it does not.
+  return fail(must_begin_again(
+      "subscription " + name + ": the store did not take its last settlement in time",
+      "delivery starts again from the persisted cursors"));
 }
 
+// ---- what people see
+
 /// A filter with a typing error looks like one that works: nothing fails, nothing is pending. Once in a tenure.
-Status Tenure::warn_of_idle_filters(const std::vector<store::SubscriptionRow>& rows) {
+Status Tenure::warn_of_idle_filters(const Rows& rows) {
   for (const auto& row : rows) {
-    const auto found = running_.find(row.spec.name);
-    if (found == running_.end() || found->second.filter_judged) continue;
-    const SubscriptionReport here = found->second.loop->report();
+    const SubscriptionLoop* loop = running(row.spec.name);
+    if (loop == nullptr || judged_filters_.contains(row.spec.name)) continue;
+    const SubscriptionReport here = loop->report();
     if (here.delivered == 0 && here.filtered < store::SubscriptionProgress::kManyFiltered) continue;
-    found->second.filter_judged = true;
+    judged_filters_.insert(row.spec.name);
     if (here.delivered > 0) continue;
     store::SubscriptionProgress total;
     total.id = row.id;
@@ -275,37 +289,24 @@ Status Tenure::warn_of_idle_filters(const std::vector<store::SubscriptionRow>& r
   return {};
 }
 
-/// The tables or the file may have been removed and made anew: then what we hold of cursors and sequence numbers means nothing.
-Status Tenure::check_outbox() {
-  auto outbox = catalog_->identity();
-  if (!outbox) return pass(outbox);
-  if (*outbox == outbox_) return {};
-  return fail(Error{.code = Errc::unavailable,
-                    .remedy = Remedy::reconnect,
-                    .effect = Effect::none,
-                    .message = "the outbox in the store was replaced by another one",
-                    .hint = "delivery starts again from what is there",
-                    .origin = {}});
-}
-
-/// Loudly, since somebody may wait for events. The first row that is there ends it.
-void Tenure::warn_of_nothing(const std::vector<store::SubscriptionRow>& rows) {
+/// Somebody may wait for events. The first subscription ends it.
+void Tenure::warn_of_no_subscriptions(const Rows& rows) {
   const TimePoint now = std::chrono::steady_clock::now();
   if (!rows.empty()) {
-    nothing_warned_ = 0;
+    empty_warnings_ = 0;
     return;
   }
-  if (nothing_warned_ > 0 && now < warn_again_at_) return;
-  warn_again_at_ = now + std::min(kWarnFirst * (1 << std::min(nothing_warned_, 10)), kWarnEvery);
-  ++nothing_warned_;
+  if (empty_warnings_ > 0 && now < warn_again_at_) return;
+  warn_again_at_ = now + std::min(kWarnFirst * (1 << std::min(empty_warnings_, 10)), kWarnEvery);
+  ++empty_warnings_;
   log::warn(
       "there are no subscriptions: nothing is delivered",
       {{"hint",
         "outbox subscription apply -c FILE, or outbox relay -c FILE, with a [subscription.NAME] section"}});
 }
 
-/// What is in the table may be of the relay before us, so it is compared, not remembered.
-Status Tenure::tell_troubles(const std::vector<store::SubscriptionRow>& rows) {
+/// What stands in the table may come from the relay before us, so it is compared, not remembered.
+Status Tenure::write_troubles(const Rows& rows) {
   for (const auto& row : rows) {
     const bool active = row.state == store::SubscriptionState::active;
     // A sink may say anything; what is no text must not become everybody's trouble.
@@ -319,174 +320,51 @@ Status Tenure::tell_troubles(const std::vector<store::SubscriptionRow>& rows) {
 }
 
 std::string Tenure::trouble_of(const std::string& name) const {
-  const std::scoped_lock lock(mutex_);
-  if (const auto found = running_.find(name); found != running_.end())
-    return found->second.loop->report().reason;
-  const auto complaint = complaints_.find(name);
-  return complaint == complaints_.end() ? std::string() : complaint->second;
-}
-
-/// A rejected event stops its subscription, where a person can see it. Until that is written the loop rests anyway.
-Status Tenure::write_rejections() {
-  std::vector<std::pair<std::string, Rejection>> rejections;
-  {
-    const std::scoped_lock lock(mutex_);
-    for (const auto& [name, running] : running_) {
-      if (running.rejection) rejections.emplace_back(name, *running.rejection);
-    }
-  }
-  for (const auto& [name, rejection] : rejections) {
-    const auto found = running_.find(name);
-    auto stopped =
-        catalog_->stop(found->second.loop->row().id, generation_,
-                       store::storable_text(rejection.error.text()), rejection.seq, rejection.id);
-    if (!stopped) return pass(stopped);
-    if (*stopped) retire(name);  // else the next time
-  }
-  return {};
-}
-
-Status Tenure::follow(const std::vector<store::SubscriptionRow>& rows) {
-  std::vector<std::string> gone;
-  for (const auto& [name, running] : running_) {
-    const store::SubscriptionRow& served = running.loop->row();
-    const auto row =
-        std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.id == served.id; });
-    if (row == rows.end()) {
-      log::info("subscription was removed", {{"subscription", name}});
-    } else if (row->state != store::SubscriptionState::active) {
-      log::info("subscription rests until it is resumed", {{"subscription", name},
-                                                           {"state", store::to_string(row->state)},
-                                                           {"reason", row->reason}});
-    } else if (row->config_version != served.config_version) {
-      log::info("subscription was changed and starts again", {{"subscription", name}});
-    } else {
-      continue;
-    }
-    gone.push_back(name);
-  }
-  for (const std::string& name : gone) retire(name);
-  std::map<std::string, SubscriptionReport> at_rest;
-  for (const auto& row : rows) {
-    const std::string& name = row.spec.name;
-    if (row.state != store::SubscriptionState::active) {
-      at_rest[name] = SubscriptionReport{
-          .name = name, .state = store::to_string(row.state), .reason = row.reason};
-      continue;
-    }
-    if (running_.contains(name)) continue;
-    auto loop = make_loop(row);
-    if (!loop) {
-      if (loop.error().remedy == Remedy::reconnect) return pass(loop);
-      // The others go on: a bad subscription stops itself only.
-      complain(name, loop.error());
-      at_rest[name] =
-          SubscriptionReport{.name = name, .state = "broken", .reason = loop.error().text()};
-      continue;
-    }
-    complaints_.erase(name);
-    SubscriptionLoop* started = loop->get();
-    {
-      const std::scoped_lock lock(mutex_);
-      running_[name] = Running{.loop = std::move(*loop), .rejection = {}};
-    }
-    started->start();
-    pump_->add(started, started->start_cursor());
-    log::info(
-        "subscription started",
-        {{"subscription", name}, {"sink", row.spec.sink}, {"config_version", row.config_version}});
-  }
-  const std::scoped_lock lock(mutex_);
-  at_rest_ = std::move(at_rest);
-  return {};
-}
-
-void Tenure::complain(const std::string& name, const Error& error) {
-  std::string& said = complaints_[name];
-  if (said == error.text()) return;
-  said = error.text();
-  log::error("subscription cannot start", {{"subscription", name}, {"reason", said}});
-}
-
-void Tenure::retire(const std::string& name) {
-  const auto found = running_.find(name);
-  SubscriptionLoop& loop = *found->second.loop;
-  pump_->remove(&loop);
-  const auto stopped = loop.stop(retire_grace(options_), true);
-  Running retired;
-  {
-    // Out of the others' sight first: report() looks at every loop in the map.
-    const std::scoped_lock lock(mutex_);
-    retired = std::move(found->second);
-    running_.erase(found);
-  }
-  // It starts again from its persisted cursor, which the settlement above has moved.
-  const bool left = stopped == SubscriptionLoop::Stopped::in_a_call;
-  shelve(std::move(retired.loop), stopped);
-  // One that does not go on at once must not keep from others what it holds.
-  if (!left) shelf_.rest(name);
-}
-
-void Tenure::shelve(std::unique_ptr<SubscriptionLoop> loop, SubscriptionLoop::Stopped stopped) {
-  if (stopped == SubscriptionLoop::Stopped::in_a_call) {
-    shelf_.leave(std::move(loop));
-    return;
-  }
-  Remains remains = loop->take_remains();
-  shelf_.put_back(loop->row(), std::move(remains));
-}
-
-StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
-  StopReport report{.drained = true, .abandoned = 0};
-  if (pump_) pump_->stop();
-  std::map<std::string, Running> running;
-  {
-    const std::scoped_lock lock(mutex_);
-    running.swap(running_);
-  }
-  std::vector<SubscriptionLoop::Stopped> stopped(running.size());
-  std::vector<std::jthread> stopping;
-  stopping.reserve(running.size());
-  std::size_t at = 0;
-  for (auto& [name, one] : running) {
-    // Side by side, so that the grace period is one for all.
-    stopping.emplace_back([&how = stopped[at++], loop = one.loop.get(), grace, settle] {
-      how = loop->stop(grace, settle);
-    });
-  }
-  stopping.clear();
-  at = 0;
-  for (auto& [name, one] : running) {
-    if (stopped[at++] == SubscriptionLoop::Stopped::in_a_call) one.loop->leave();
-  }
-  std::unique_ptr<Settler> settler;
-  {
-    const std::scoped_lock lock(mutex_);
-    settler = std::move(settler_);
-  }
-  settler.reset();  // writes what it was given; without the lock, since it may report a failure
-  at = 0;
-  for (auto& [name, one] : running) {
-    const auto how = stopped[at++];
-    const bool in_a_call = how == SubscriptionLoop::Stopped::in_a_call;
-    report.drained = report.drained && !in_a_call && one.loop->drained();
-    report.abandoned += in_a_call ? one.loop->window_events() : one.loop->abandoned();
-    shelve(std::move(one.loop), how);
-  }
-  const std::scoped_lock lock(mutex_);
-  pump_.reset();
-  return report;
+  if (const SubscriptionLoop* loop = running(name)) return loop->report().reason;
+  const auto broken = broken_.find(name);
+  return broken == broken_.end() ? std::string() : broken->second;
 }
 
 void Tenure::report(RelayReport& into) const {
-  const std::scoped_lock lock(mutex_);
-  if (pump_) {
-    into.fetches = pump_->fetches();
-    into.statements = pump_->statements();
+  into.fetches = pump_->fetches();
+  into.statements = pump_->statements() + settler_->statements();
+  const MutexLock lock(mutex_);
+  for (const auto& [name, loop] : running_) into.subscriptions.push_back(loop->report());
+  into.subscriptions.insert(into.subscriptions.end(), at_rest_.begin(), at_rest_.end());
+}
+
+// ---- the end
+
+StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
+  if (pump_) pump_->stop();
+  std::map<std::string, std::unique_ptr<SubscriptionLoop>> loops;
+  {
+    const MutexLock lock(mutex_);
+    loops.swap(running_);
   }
-  if (settler_) into.statements += settler_->statements();
-  for (const auto& [name, running] : running_) into.subscriptions.push_back(running.loop->report());
-  for (const auto& [name, report] : at_rest_) into.subscriptions.push_back(report);
+  {
+    // Side by side, so that the grace period is one for all.
+    std::vector<std::jthread> stopping;
+    for (const auto& [name, loop] : loops) {
+      stopping.push_back(
+          start_thread("ob-stop", [&loop = *loop, grace, settle](const std::stop_token&) {
+            (void)loop.stop(grace, settle);
+          }));
+    }
+  }
+  for (const auto& [name, loop] : loops) {
+    if (!loop->ended()) loop->abandon();
+  }
+  settler_.reset();  // writes what it was given
+  StopReport report{.drained = true, .abandoned = 0};
+  for (auto& [name, loop] : loops) {
+    const bool ended = loop->ended();
+    report.drained = report.drained && ended && loop->drained();
+    report.abandoned += ended ? loop->abandoned() : loop->window_events();
+    sinks_.put_back(std::move(loop));
+  }
+  pump_.reset();
+  return report;
 }
 
 }  // namespace outbox::relay

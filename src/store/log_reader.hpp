@@ -40,6 +40,12 @@ struct Page {
   std::vector<EventView> events;
   std::size_t bytes{0};  ///< Payloads, headers and other texts, with kEventOverhead for each event.
   std::shared_ptr<const void> storage;  ///< Owns what `events` point into.
+
+  /// Where the next page begins.
+  [[nodiscard]] Cursor end() const {
+    if (drained) return {.s1 = pair->s2};
+    return {.s1 = pair->s1, .s2 = pair->s2, .position = position, .bound = pair->bound};
+  }
 };
 
 /// One thread at a time. A fetch has two halves, so that the next page is read while the last one is worked on.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "store/cursor.hpp"
 #include "store/lanes.hpp"
 
 namespace outbox::store {
@@ -46,6 +47,12 @@ struct Settlement {
   Tally acked{};
   Tally filtered{};
   Tally parked{};
+
+  /// Where it leaves the cursor of its lanes.
+  [[nodiscard]] Cursor end() const {
+    if (!position) return {.s1 = s2};
+    return {.s1 = s1, .s2 = s2, .position = *position, .bound = bound};
+  }
 };
 
 }  // namespace outbox::store

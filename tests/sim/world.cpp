@@ -138,7 +138,10 @@ constexpr std::size_t kPage = 9;
 struct SimRelay {
   SimRelay(Random& random, Topic& topic, const SimOptions& options, const store::Cursor& start,
            std::int64_t generation_)
-      : core(core_options(options), start),
+      : state({.first = std::chrono::milliseconds(2), .longest = std::chrono::milliseconds(8)},
+              options.seed),
+        window({.events = options.window, .page_events = kPage}),
+        core(core_options(options), start, state, window),
         sink(random, topic, options.gapless),
         read(start),
         generation(generation_) {}
@@ -148,16 +151,13 @@ struct SimRelay {
     core.gapless = options.gapless;
     core.max_batch = 7;
     core.max_in_flight = 25;
-    core.window_events = options.window;
-    core.page_events = kPage;
     core.settle_events = options.lazy_settling ? 1000000 : 10;
     if (options.lazy_settling) core.settle_interval = std::chrono::hours(1000);
-    core.backoff.first = std::chrono::milliseconds(2);
-    core.backoff.longest = std::chrono::milliseconds(8);
-    core.seed = options.seed;
     return core;
   }
 
+  relay::SinkState state;
+  relay::Window window;
   DeliveryCore core;
   SimSink sink;
   store::Cursor read;
@@ -215,35 +215,30 @@ class World {
 
   void drive(SimRelay& relay) {
     DeliveryCore& core = relay.core;
-    const bool has_room =
-        core.window_events() == 0 || core.window_events() + kPage <= options_.window;
-    if (has_room && random_.chance(70)) {
+    if (relay.window.has_room(1) && random_.chance(70)) {
       const auto page = log_.read(relay.read, 1 + random_.below(kPage));
       std::vector<std::uint8_t> wanted_flags;
       for (const auto& event : page->events) wanted_flags.push_back(wanted(event.seq) ? 1 : 0);
-      relay.read = page->drained
-                       ? store::Cursor{.s1 = page->pair->s2, .s2 = {}, .position = 0, .bound = 0}
-                       : store::Cursor{.s1 = page->pair->s1,
-                                       .s2 = page->pair->s2,
-                                       .position = page->position,
-                                       .bound = page->pair->bound};
-      // Empty pairs are usually not told.
-      if (!page->events.empty() || page->from != 0 || core.remembers() || random_.chance(5))
+      relay.read = page->end();
+      // The core usually does not see empty pairs.
+      if (!page->events.empty() || page->from != 0 || core.remembers() || random_.chance(5)) {
+        relay.window.add(*page);
         core.page_read(page, wanted_flags, now_);
+      }
     }
-    if (core.wants_open(now_)) {
+    if (relay.state.wants_open(now_)) {
       relay.sink.open();
-      core.opened({}, now_);
+      relay.state.opened({}, now_);
     }
     const auto sends = core.to_send();
     const std::size_t taken = sends.empty() ? 0 : random_.below(sends.size() + 1);
     for (std::size_t i = 0; i < taken; ++i) relay.sink.send(sends[i].token, *sends[i].event);
-    if (!sends.empty()) core.handed_over(taken, now_);
+    if (!sends.empty()) core.handed_over(taken);
     relay.sink.step();
     take_outcomes(relay);
     if (relay.writing.empty()) relay.writing = core.settle(now_);
     if (!relay.writing.empty() && random_.chance(60)) write(relay);
-    result_.stopped = result_.stopped || core.mode() == relay::Mode::rejected;
+    result_.stopped = result_.stopped || relay.state.mode() == relay::Mode::rejected;
   }
 
   void take_outcomes(SimRelay& relay) {
@@ -258,13 +253,7 @@ class World {
   void write(SimRelay& relay, bool hears_of_it = true) {
     if (relay.generation == generation_) {
       for (const auto& row : relay.writing) account(row);
-      const auto& last = relay.writing.back();
-      persisted_ = last.position
-                       ? store::Cursor{.s1 = last.s1,
-                                       .s2 = last.s2,
-                                       .position = *last.position,
-                                       .bound = last.bound}
-                       : store::Cursor{.s1 = last.s2, .s2 = {}, .position = 0, .bound = 0};
+      persisted_ = relay.writing.back().end();
     }  // else: a zombie's row has a lower generation and loses
     relay.writing.clear();
     if (hears_of_it) relay.core.settled();
@@ -286,11 +275,7 @@ class World {
       (wanted(event.view.seq) ? acked : filtered).add(event::id_hash(event.view.id));
     }
     if (!(acked == row.acked) || !(filtered == row.filtered)) broke("ledger: the sums differ");
-    ledger_ = row.position ? store::Cursor{.s1 = row.s1,
-                                           .s2 = row.s2,
-                                           .position = *row.position,
-                                           .bound = row.bound}
-                           : store::Cursor{.s1 = row.s2, .s2 = {}, .position = 0, .bound = 0};
+    ledger_ = row.end();
   }
 
   void crash() {
@@ -306,8 +291,9 @@ class World {
   void lose_store() {
     ++result_.store_losses;
     SimRelay& old = *relays_.back();
-    old.core.stop_asked(false);
-    while (old.core.in_flight() > 0) {
+    old.core.stop_asked();
+    old.state.stop_asked(false);
+    while (old.state.in_flight() > 0) {
       old.sink.step();
       take_outcomes(old);
     }
@@ -334,7 +320,7 @@ class World {
   }
 
   void allow_duplicates(const SimRelay& relay) {
-    allowed_duplicates_ += 2 * relay.core.window_events() + 120;
+    allowed_duplicates_ += 2 * relay.window.events() + 120;
   }
 
   void check() {
@@ -392,7 +378,7 @@ class World {
       check();
       if (!result_.broken.empty()) return;
       if (complete()) return;
-      if (relays_.back()->core.mode() == relay::Mode::rejected) return;
+      if (relays_.back()->state.mode() == relay::Mode::rejected) return;
     }
     broke("liveness: not everything arrived after the faults ended");
   }
@@ -417,7 +403,7 @@ class World {
   Random random_;
   SimLog log_;
   Topic topic_;
-  store::Cursor persisted_{.s1 = "0", .s2 = {}, .position = 0, .bound = 0};
+  store::Cursor persisted_{.s1 = "0"};
   store::Cursor ledger_{persisted_};
   std::int64_t generation_{0};
   std::vector<std::unique_ptr<SimRelay>> relays_;

@@ -21,9 +21,7 @@ struct Logged {
 inline constexpr std::size_t kEventBytes = 10;
 
 /// Everything up to a snapshot is delivered.
-inline store::Cursor drained_at(std::string s1) {
-  return {.s1 = std::move(s1), .s2 = {}, .position = 0, .bound = 0};
-}
+inline store::Cursor drained_at(std::string s1) { return {.s1 = std::move(s1)}; }
 
 inline EventId id_of(std::int64_t seq) {
   EventId id;
@@ -61,14 +59,21 @@ inline std::shared_ptr<const store::Page> page_of(const store::Pair& pair, std::
 
 class CoreDriver {
  public:
-  explicit CoreDriver(CoreOptions options, store::Cursor start = drained_at("0"))
-      : core(options, std::move(start)) {}
+  explicit CoreDriver(CoreOptions options, store::Cursor start = drained_at("0"),
+                      Window::Limits limits = {}, BackoffPolicy backoff = {})
+      : sink_(std::make_unique<SinkState>(backoff)),
+        window_(std::make_unique<Window>(limits)),
+        sink(*sink_),
+        window(*window_),
+        core(std::move(options), std::move(start), sink, window) {}
 
   void page(const store::Pair& pair, std::int64_t from, const std::vector<Logged>& events,
             bool drained) {
     std::vector<std::uint8_t> wanted;
     for (const Logged& logged : events) wanted.push_back(logged.wanted ? 1 : 0);
-    core.page_read(page_of(pair, from, events, drained), wanted, now);
+    const auto read = page_of(pair, from, events, drained);
+    window.add(*read);
+    core.page_read(read, wanted, now);
   }
   /// A whole pair in one page.
   void pair(const std::string& s1, const std::string& s2, const std::vector<Logged>& events) {
@@ -76,7 +81,7 @@ class CoreDriver {
   }
 
   void open() {
-    if (core.wants_open(now)) core.opened({}, now);
+    if (sink.wants_open(now)) sink.opened({}, now);
   }
   /// Hands over everything that may go, batch by batch; the seqs in the order in which they went.
   std::vector<std::int64_t> send_all() {
@@ -96,7 +101,7 @@ class CoreDriver {
       seqs.push_back(sends[i].event->seq);
       tokens[sends[i].event->seq] = sends[i].token;
     }
-    core.handed_over(count, now);
+    core.handed_over(count);
     return seqs;
   }
 
@@ -115,6 +120,11 @@ class CoreDriver {
     for (const std::int64_t seq : seqs) ack(seq);
   }
 
+  void stop(bool fill_gaps) {
+    core.stop_asked();
+    sink.stop_asked(fill_gaps);
+  }
+
   void pass(std::chrono::nanoseconds time) {
     now += std::chrono::duration_cast<TimePoint::duration>(time);
   }
@@ -131,6 +141,14 @@ class CoreDriver {
     return rows;
   }
 
+  // On the heap, so that a driver can be returned.
+ private:
+  std::unique_ptr<SinkState> sink_;
+  std::unique_ptr<Window> window_;
+
+ public:
+  SinkState& sink;
+  Window& window;
   DeliveryCore core;
   TimePoint now{std::chrono::hours(1)};
   std::map<std::int64_t, Token> tokens;

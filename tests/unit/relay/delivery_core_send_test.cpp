@@ -37,9 +37,9 @@ TEST_P(AnySink, nothing_is_sent_before_the_sink_is_open) {
   CoreDriver driver(options());
   driver.pair("0", "1", {{1, "a"}});
   EXPECT_THAT(driver.send_all(), IsEmpty());
-  EXPECT_TRUE(driver.core.wants_open(driver.now));
+  EXPECT_TRUE(driver.sink.wants_open(driver.now));
   driver.open();
-  EXPECT_FALSE(driver.core.wants_open(driver.now));
+  EXPECT_FALSE(driver.sink.wants_open(driver.now));
   EXPECT_THAT(driver.send_all(), ElementsAre(1));
 }
 
@@ -68,7 +68,7 @@ TEST_P(AnySink, a_batch_and_what_is_in_flight_are_bounded) {
   EXPECT_THAT(driver.send(99), ElementsAre(1, 2));
   EXPECT_THAT(driver.send(99), ElementsAre(3));
   EXPECT_THAT(driver.send(99), IsEmpty());
-  EXPECT_EQ(driver.core.in_flight(), 3U);
+  EXPECT_EQ(driver.sink.in_flight(), 3U);
   driver.ack(2);
   EXPECT_THAT(driver.send(99), ElementsAre(4));
 }
@@ -94,12 +94,12 @@ TEST_P(AnySink, an_outcome_that_comes_twice_changes_nothing) {
   driver.ack(1);
   driver.ack(1);
   driver.report(1, Kind::retry);
-  EXPECT_EQ(driver.core.in_flight(), 2U);
-  EXPECT_EQ(driver.core.mode(), Mode::delivering);
+  EXPECT_EQ(driver.sink.in_flight(), 2U);
+  EXPECT_EQ(driver.sink.mode(), Mode::delivering);
   EXPECT_EQ(driver.core.acked(), 1U);
   driver.ack_all({2, 3});
   driver.ack(2);  // long gone from the window
-  EXPECT_EQ(driver.core.in_flight(), 0U);
+  EXPECT_EQ(driver.sink.in_flight(), 0U);
   EXPECT_EQ(driver.core.acked(), 3U);
 }
 
@@ -113,7 +113,7 @@ TEST_P(AnySink, an_outcome_of_something_never_sent_changes_nothing) {
     invented.token = token;
     driver.core.outcome(invented, driver.now);
   }
-  EXPECT_EQ(driver.core.in_flight(), 1U);
+  EXPECT_EQ(driver.sink.in_flight(), 1U);
   EXPECT_EQ(driver.core.acked(), 0U);
   EXPECT_THAT(driver.send_all(), ElementsAre(2));
 }
@@ -126,17 +126,17 @@ TEST_P(AnySink, after_a_failure_nothing_goes_until_everything_in_flight_is_known
     driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}, {4, "d"}});
     driver.send_all();
     driver.report(2, kind, "no");
-    EXPECT_EQ(driver.core.mode(), Mode::draining);
+    EXPECT_EQ(driver.sink.mode(), Mode::draining);
     EXPECT_THAT(driver.send_all(), IsEmpty());
     driver.ack(1);
     EXPECT_THAT(driver.send_all(), IsEmpty());
-    EXPECT_FALSE(driver.core.wants_open(driver.now + std::chrono::hours(1)));
+    EXPECT_FALSE(driver.sink.wants_open(driver.now + std::chrono::hours(1)));
     driver.ack(3);
-    EXPECT_EQ(driver.core.mode(), Mode::backing_off);
-    EXPECT_EQ(driver.core.last_failure().message, "no");
+    EXPECT_EQ(driver.sink.mode(), Mode::backing_off);
+    EXPECT_EQ(driver.sink.last_failure().message, "no");
     EXPECT_THAT(driver.send_all(), IsEmpty());
     driver.pass_pause();
-    EXPECT_EQ(driver.core.mode(), Mode::delivering);
+    EXPECT_EQ(driver.sink.mode(), Mode::delivering);
     EXPECT_THAT(driver.send_all(), ElementsAre(2, 4)) << to_string(kind);
   }
 }
@@ -158,14 +158,13 @@ TEST_P(AnySink, after_a_failure_it_goes_on_from_the_earliest_that_was_not_acked)
 }
 
 TEST_P(AnySink, the_pause_grows_with_each_failure_and_starts_again_after_a_success) {
-  CoreOptions quick = options();
-  quick.backoff = {.first = milliseconds(100), .longest = seconds(1)};
-  quick.settle_interval = std::chrono::hours(100);  // so that only the pause wakes
-  auto driver = opened(quick);
+  CoreDriver driver(options(), drained_at("0"), {},
+                    {.first = milliseconds(100), .longest = seconds(1)});
+  driver.open();
   driver.pair("0", "1", {{1, "a"}, {2, "a"}});
   const auto failing_pause = [&driver](std::int64_t seq) {
     driver.report(seq, Kind::retry);
-    return *driver.core.wake_at() - driver.now;
+    return *driver.sink.pause_until() - driver.now;
   };
   driver.send(1);
   const auto first = failing_pause(1);
@@ -180,11 +179,11 @@ TEST_P(AnySink, the_pause_grows_with_each_failure_and_starts_again_after_a_succe
   EXPECT_GE(second, milliseconds(150));
   EXPECT_GE(third, milliseconds(300));
   EXPECT_LT(third, milliseconds(500));
-  EXPECT_EQ(driver.core.failures(), 3);
+  EXPECT_EQ(driver.sink.failures(), 3);
   driver.pass_pause();
   driver.send(1);
   driver.ack(1);
-  EXPECT_EQ(driver.core.failures(), 0);
+  EXPECT_EQ(driver.sink.failures(), 0);
   driver.send(1);
   const auto again = failing_pause(2);
   EXPECT_GE(again, milliseconds(75));
@@ -200,13 +199,13 @@ TEST_P(AnySink, the_sink_may_wish_for_a_longer_pause) {
   busy.retry_after = seconds(40);
   driver.report(1, busy);
   driver.report(2, Kind::retry);
-  EXPECT_GE(*driver.core.wake_at() - driver.now, seconds(40));
-  EXPECT_FALSE(driver.core.wants_open(driver.now + seconds(39)));
+  EXPECT_GE(*driver.sink.pause_until() - driver.now, seconds(40));
+  EXPECT_FALSE(driver.sink.wants_open(driver.now + seconds(39)));
   driver.pass_pause();
   driver.send_all();
   driver.report(1, Kind::retry);
   driver.report(2, Kind::retry);
-  EXPECT_LT(*driver.core.wake_at() - driver.now, seconds(40)) << "a wish counts once";
+  EXPECT_LT(*driver.sink.pause_until() - driver.now, seconds(40)) << "a wish counts once";
 }
 
 TEST_P(AnySink, a_sink_that_does_not_open_is_tried_again_after_a_growing_pause) {
@@ -216,12 +215,12 @@ TEST_P(AnySink, a_sink_that_does_not_open_is_tried_again_after_a_growing_pause) 
   error.message = "no route";
   std::chrono::nanoseconds last{0};
   for (int attempt = 1; attempt <= 4; ++attempt) {
-    ASSERT_TRUE(driver.core.wants_open(driver.now));
-    driver.core.opened(tl::unexpected(error), driver.now);
-    EXPECT_EQ(driver.core.mode(), Mode::backing_off);
-    EXPECT_EQ(driver.core.last_failure().message, "no route");
-    EXPECT_FALSE(driver.core.wants_open(driver.now));
-    const auto pause = *driver.core.wake_at() - driver.now;
+    ASSERT_TRUE(driver.sink.wants_open(driver.now));
+    driver.sink.opened(tl::unexpected(error), driver.now);
+    EXPECT_EQ(driver.sink.mode(), Mode::backing_off);
+    EXPECT_EQ(driver.sink.last_failure().message, "no route");
+    EXPECT_FALSE(driver.sink.wants_open(driver.now));
+    const auto pause = *driver.sink.pause_until() - driver.now;
     EXPECT_GT(pause, last);
     last = pause;
     driver.now += pause;
@@ -236,15 +235,15 @@ TEST_P(AnySink, a_rejected_event_stops_everything_and_nothing_is_skipped) {
   EXPECT_THAT(driver.send(3), ElementsAre(1, 2, 3));
   driver.ack(1);
   driver.report(2, Kind::rejected, "too large");
-  EXPECT_EQ(driver.core.mode(), Mode::draining);
+  EXPECT_EQ(driver.sink.mode(), Mode::draining);
   driver.ack(3);
-  ASSERT_EQ(driver.core.mode(), Mode::rejected);
-  ASSERT_TRUE(driver.core.rejection());
-  EXPECT_EQ(driver.core.rejection()->seq, 2);
-  EXPECT_EQ(driver.core.rejection()->id, id_of(2));
-  EXPECT_EQ(driver.core.rejection()->error.message, "too large");
+  ASSERT_EQ(driver.sink.mode(), Mode::rejected);
+  ASSERT_TRUE(driver.sink.rejection());
+  EXPECT_EQ(driver.sink.rejection()->seq, 2);
+  EXPECT_EQ(driver.sink.rejection()->id, id_of(2));
+  EXPECT_EQ(driver.sink.rejection()->error.message, "too large");
   EXPECT_THAT(driver.send_all(), IsEmpty());
-  EXPECT_FALSE(driver.core.wants_open(driver.now + std::chrono::hours(1)));
+  EXPECT_FALSE(driver.sink.wants_open(driver.now + std::chrono::hours(1)));
   const auto rows = driver.settle();
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].position, 1) << "the cursor stays before the rejected event";
@@ -258,9 +257,9 @@ TEST_P(AnySink, of_several_rejected_events_the_earliest_is_named) {
   driver.report(3, Kind::rejected, "third");
   driver.report(1, Kind::rejected, "first");
   driver.report(2, Kind::retry);
-  ASSERT_EQ(driver.core.mode(), Mode::rejected);
-  EXPECT_EQ(driver.core.rejection()->seq, 1);
-  EXPECT_EQ(driver.core.rejection()->error.message, "first");
+  ASSERT_EQ(driver.sink.mode(), Mode::rejected);
+  EXPECT_EQ(driver.sink.rejection()->seq, 1);
+  EXPECT_EQ(driver.sink.rejection()->error.message, "first");
 }
 
 TEST_P(AnySink, a_failure_before_a_rejection_does_not_hide_it) {
@@ -269,20 +268,20 @@ TEST_P(AnySink, a_failure_before_a_rejection_does_not_hide_it) {
   driver.send_all();
   driver.report(1, Kind::retry);
   driver.report(2, Kind::rejected);
-  EXPECT_EQ(driver.core.mode(), Mode::rejected);
+  EXPECT_EQ(driver.sink.mode(), Mode::rejected);
 }
 
 TEST_P(AnySink, asked_to_stop_it_sends_nothing_more_and_waits_for_what_is_in_flight) {
   auto driver = opened(options());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}});
   EXPECT_THAT(driver.send(2), ElementsAre(1, 2));
-  driver.core.stop_asked(true);
+  driver.stop(true);
   EXPECT_THAT(driver.send_all(), IsEmpty());
   EXPECT_FALSE(driver.core.finished());
   EXPECT_THAT(driver.core.settle(driver.now), IsEmpty());
   driver.ack(1);
   driver.report(2, Kind::retry);
-  EXPECT_FALSE(driver.core.wants_open(driver.now + std::chrono::hours(1)));
+  EXPECT_FALSE(driver.sink.wants_open(driver.now + std::chrono::hours(1)));
   EXPECT_THAT(driver.send_all(), IsEmpty());
   const auto rows = driver.core.settle(driver.now);  // at once, whatever the interval
   ASSERT_EQ(rows.size(), 1U);
@@ -294,7 +293,7 @@ TEST_P(AnySink, asked_to_stop_it_sends_nothing_more_and_waits_for_what_is_in_fli
 
 TEST_P(AnySink, asked_to_stop_with_nothing_to_do_it_has_finished) {
   CoreDriver driver(options());
-  driver.core.stop_asked(true);
+  driver.stop(true);
   EXPECT_TRUE(driver.core.finished());
 }
 
@@ -464,7 +463,7 @@ TEST(GatedSink, asked_to_stop_it_still_sends_what_lies_before_something_acked) {
   driver.ack(3);
   EXPECT_THAT(driver.send(1), ElementsAre(6));
   // 6 is on its way: 1, 2, 4 and 5 are gaps before it.
-  driver.core.stop_asked(true);
+  driver.stop(true);
   driver.ack(6);
   driver.ack(1);
   EXPECT_FALSE(driver.core.finished());
@@ -482,7 +481,7 @@ TEST(GatedSink, asked_to_stop_it_sends_nothing_behind_the_last_acked) {
   auto driver = opened(gated());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "a"}, {4, "b"}, {5, "c"}});
   EXPECT_THAT(driver.send(2), ElementsAre(1, 2));
-  driver.core.stop_asked(true);
+  driver.stop(true);
   driver.ack_all({1, 2});
   EXPECT_THAT(driver.send_all(), IsEmpty());
   EXPECT_EQ(driver.settle().size(), 1U);
@@ -494,7 +493,7 @@ TEST(GatedSink, a_failure_ends_the_filling_of_gaps) {
   driver.pair("0", "1", {{1, "a"}, {2, "a"}, {3, "b"}});
   driver.send_all();
   driver.ack(3);
-  driver.core.stop_asked(true);
+  driver.stop(true);
   driver.report(1, Kind::retry);
   EXPECT_THAT(driver.send_all(), IsEmpty());
   EXPECT_TRUE(driver.core.finished());
@@ -506,8 +505,8 @@ TEST(GatedSink, told_not_to_it_fills_no_gaps) {
   driver.pair("0", "1", {{1, "a"}, {2, "a"}, {3, "b"}});
   driver.send_all();
   driver.ack(3);
-  driver.core.stop_asked(true);
-  driver.core.stop_asked(false);  // the lease is over
+  driver.stop(true);
+  driver.stop(false);  // the lease is over
   driver.ack(1);
   EXPECT_THAT(driver.send_all(), IsEmpty());
   EXPECT_EQ(driver.settle().size(), 1U);
@@ -520,7 +519,7 @@ TEST(GatedSink, while_it_pauses_it_fills_no_gaps) {
   driver.send_all();
   driver.ack(2);
   driver.report(1, Kind::retry);
-  driver.core.stop_asked(true);
+  driver.stop(true);
   EXPECT_THAT(driver.send_all(), IsEmpty());
   EXPECT_TRUE(driver.core.finished());
 }
@@ -535,6 +534,40 @@ TEST(DeliveryCoreDeathTest, a_gap_between_pages_ends_the_process) {
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{1, "a"}, {2, "a"}}, false);
   EXPECT_DEATH(driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 3, {{4, "a"}}, true), "");
   EXPECT_DEATH(driver.page({.s1 = "0", .s2 = "2", .bound = 9}, 2, {{4, "a"}}, true), "");
+}
+
+// ---- strands that share a sink
+
+TEST(Strands, a_failure_of_one_stops_them_all_until_the_sink_is_open_again) {
+  for (const bool is_gapless : {true, false}) {
+    CoreDriver one({.gapless = is_gapless});
+    DeliveryCore other({.gapless = is_gapless}, drained_at("0"), one.sink, one.window);
+    one.open();
+    one.pair("0", "1", {{1, "a"}, {2, "b"}});
+    const auto page =
+        page_of({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{3, "c"}, {4, "d"}, {5, "e"}}, true);
+    one.window.add(*page);
+    other.page_read(page, {}, one.now);
+    const auto sends = other.to_send();
+    ASSERT_EQ(sends.size(), 3U);
+    const std::vector<Token> tokens{sends[0].token, sends[1].token};
+    other.handed_over(2);
+    ASSERT_EQ(one.send(1).size(), 1U);
+    EXPECT_EQ(one.sink.in_flight(), 3U);
+
+    one.report(1, Kind::retry);
+    EXPECT_THAT(other.to_send(), IsEmpty());
+    other.outcome({.token = tokens[0], .kind = Kind::acked}, one.now);
+    EXPECT_EQ(one.sink.mode(), Mode::draining) << "one of the other strand is in flight";
+    other.outcome({.token = tokens[1], .kind = Kind::unknown}, one.now);
+    EXPECT_EQ(one.sink.mode(), Mode::backing_off);
+
+    one.pass_pause();
+    EXPECT_THAT(one.send_all(), ElementsAre(1, 2));
+    ASSERT_EQ(other.to_send().size(), 2U);
+    EXPECT_EQ(other.to_send()[0].event->seq, 4);
+    EXPECT_EQ(other.to_send()[1].event->seq, 5);
+  }
 }
 
 }  // namespace

@@ -31,8 +31,9 @@ std::vector<std::string> places(const std::vector<store::Settlement>& rows) {
   return all;
 }
 
-CoreDriver opened(CoreOptions options = {}, store::Cursor start = drained_at("0")) {
-  CoreDriver driver(options, std::move(start));
+CoreDriver opened(CoreOptions options = {}, store::Cursor start = drained_at("0"),
+                  Window::Limits limits = {}) {
+  CoreDriver driver(std::move(options), std::move(start), limits);
   driver.open();
   return driver;
 }
@@ -58,13 +59,13 @@ TEST(Settle, nothing_is_due_before_the_interval_or_the_count) {
   driver.send_all();
   EXPECT_THAT(driver.core.settle(driver.now + milliseconds(500)), IsEmpty())
       << "nothing is done yet";
-  EXPECT_FALSE(driver.core.wake_at());
+  EXPECT_FALSE(driver.core.settle_at());
   driver.ack(1);
   const TimePoint first_done = driver.now;
-  EXPECT_EQ(driver.core.wake_at(), first_done + milliseconds(50));
+  EXPECT_EQ(driver.core.settle_at(), first_done + milliseconds(50));
   driver.pass(milliseconds(49));
   driver.ack(2);
-  EXPECT_EQ(driver.core.wake_at(), first_done + milliseconds(50)) << "the oldest decides";
+  EXPECT_EQ(driver.core.settle_at(), first_done + milliseconds(50)) << "the oldest decides";
   EXPECT_THAT(driver.core.settle(driver.now), IsEmpty());
   driver.pass(milliseconds(1));
   EXPECT_THAT(places(driver.core.settle(driver.now)), ElementsAre("0>1 from 0 to 2"));
@@ -82,8 +83,8 @@ TEST(Settle, large_snapshots_are_settled_less_often) {
   const TimePoint first_done = driver.now;
   driver.pair("0", large, {{1, "a"}, {2, "b"}});
   driver.ack_all(driver.send_all());
-  EXPECT_GT(driver.core.wake_at(), first_done + milliseconds(499)) << "64 KiB a second";
-  EXPECT_LE(driver.core.wake_at(), first_done + milliseconds(501));
+  EXPECT_GT(driver.core.settle_at(), first_done + milliseconds(499)) << "64 KiB a second";
+  EXPECT_LE(driver.core.settle_at(), first_done + milliseconds(501));
   driver.pass(milliseconds(499));
   EXPECT_THAT(driver.core.settle(driver.now), IsEmpty());
   driver.pass(milliseconds(2));
@@ -105,7 +106,7 @@ TEST(Settle, while_rows_are_being_written_no_others_are_due) {
   driver.ack(2);
   driver.pass(std::chrono::seconds(1));
   EXPECT_THAT(driver.core.settle(driver.now), IsEmpty());
-  EXPECT_FALSE(driver.core.wake_at());
+  EXPECT_FALSE(driver.core.settle_at());
   EXPECT_FALSE(driver.core.idle());
   driver.core.settled();
   EXPECT_THAT(places(driver.core.settle(driver.now)), ElementsAre("0>1 from 1 to end"));
@@ -283,13 +284,28 @@ TEST(Settle, what_is_remembered_and_was_settled_after_all_is_forgotten_at_the_en
   EXPECT_TRUE(driver.core.idle());
 }
 
+TEST(Settle, each_row_says_whose_it_is) {
+  const store::Settlement stamp{
+      .subscription = 3, .lanes = 0xF0, .generation = 7, .config_version = 2};
+  auto driver = opened({.row = stamp});
+  driver.page({.s1 = "5", .s2 = "6", .bound = 9}, 0, {{1, "a"}}, false);  // a bridge before it
+  driver.ack_all(driver.send_all());
+  const auto rows = driver.settle();
+  ASSERT_EQ(rows.size(), 2U);
+  for (const auto& row : rows) {
+    EXPECT_EQ(row.subscription, stamp.subscription);
+    EXPECT_EQ(row.lanes, stamp.lanes);
+    EXPECT_EQ(row.generation, stamp.generation);
+    EXPECT_EQ(row.config_version, stamp.config_version);
+    EXPECT_EQ(row.kind, store::SettlementKind::settle);
+  }
+}
+
 // ---- the window
 
 TEST(Window, without_room_for_a_page_what_is_done_is_settled_at_once) {
-  auto driver = opened({.window_events = 10,
-                        .page_events = 8,
-                        .settle_interval = std::chrono::hours(1),
-                        .settle_events = 1000});
+  auto driver = opened({.settle_interval = std::chrono::hours(1), .settle_events = 1000},
+                       drained_at("0"), {.events = 10, .page_events = 8});
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{1, "a"}, {2, "a"}}, false);
   driver.ack_all(driver.send_all());
   EXPECT_THAT(driver.core.settle(driver.now), IsEmpty()) << "a page of 8 fits beside 2";
@@ -305,16 +321,16 @@ TEST(Window, holds_what_was_read_until_it_is_settled) {
   auto driver = opened();
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{1, "a"}, {2, "b", false}}, false);
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 2, {{3, "c"}}, true);
-  EXPECT_EQ(driver.core.window_events(), 3U);
-  EXPECT_EQ(driver.core.window_bytes(), 3 * kEventBytes);
+  EXPECT_EQ(driver.window.events(), 3U);
+  EXPECT_EQ(driver.window.bytes(), 3 * kEventBytes);
   driver.ack_all(driver.send_all());
-  EXPECT_EQ(driver.core.window_events(), 3U);
+  EXPECT_EQ(driver.window.events(), 3U);
   driver.pass(std::chrono::seconds(1));
   EXPECT_EQ(driver.core.settle(driver.now).size(), 1U);
-  EXPECT_EQ(driver.core.window_events(), 3U) << "being written is not written";
+  EXPECT_EQ(driver.window.events(), 3U) << "being written is not written";
   driver.core.settled();
-  EXPECT_EQ(driver.core.window_events(), 0U);
-  EXPECT_EQ(driver.core.window_bytes(), 0U);
+  EXPECT_EQ(driver.window.events(), 0U);
+  EXPECT_EQ(driver.window.bytes(), 0U);
 }
 
 TEST(Window, gives_back_what_a_settlement_covers_and_no_more) {
@@ -324,12 +340,12 @@ TEST(Window, gives_back_what_a_settlement_covers_and_no_more) {
   driver.send_all();
   driver.ack_all({1, 2, 3});
   EXPECT_EQ(driver.settle().size(), 1U);
-  EXPECT_EQ(driver.core.window_events(), 1U);
-  EXPECT_EQ(driver.core.window_bytes(), 2 * kEventBytes) << "a page is kept in memory whole";
+  EXPECT_EQ(driver.window.events(), 1U);
+  EXPECT_EQ(driver.window.bytes(), 2 * kEventBytes) << "a page is kept in memory whole";
   driver.ack(4);
   EXPECT_EQ(driver.settle().size(), 1U);
-  EXPECT_EQ(driver.core.window_events(), 0U);
-  EXPECT_EQ(driver.core.window_bytes(), 0U);
+  EXPECT_EQ(driver.window.events(), 0U);
+  EXPECT_EQ(driver.window.bytes(), 0U);
 }
 
 }  // namespace

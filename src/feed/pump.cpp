@@ -1,0 +1,229 @@
+#include "feed/pump.hpp"
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/thread.hpp"
+
+namespace outbox::feed {
+namespace {
+
+/// With no room anywhere the pump looks again after this long even if nobody rings.
+constexpr std::chrono::milliseconds kNoRoom{100};
+
+}  // namespace
+
+Pump::Pump(std::unique_ptr<store::LogReader> reader, std::unique_ptr<store::Wakeup> wakeup,
+           PumpOptions options, std::function<void(const Error&)> failed)
+    : reader_(std::move(reader)),
+      wakeup_(std::move(wakeup)),
+      options_(options),
+      failed_(std::move(failed)),
+      pace_(options.pace) {}
+
+Status Pump::start() {
+  if (Status status = reader_->begin({}); !status) return status;
+  {
+    const MutexLock lock(mutex_);
+    running_ = true;
+  }
+  thread_ = start_thread("ob-read", [this](const std::stop_token& stop) { run(stop); });
+  return {};
+}
+
+void Pump::stop() { thread_ = {}; }
+
+// ---- any thread
+
+void Pump::add(PageConsumer& consumer, store::LaneMask lanes, store::Cursor cursor) {
+  post([this, &consumer, lanes, cursor = std::move(cursor)] {
+    groups_.push_back({.lanes = lanes, .cursor = cursor, .members = {&consumer}});
+  });
+}
+
+void Pump::remove(const PageConsumer& consumer) {
+  const auto removed = std::make_shared<std::promise<void>>();
+  post([this, &consumer, removed] {
+    for (Group& group : groups_) std::erase(group.members, &consumer);
+    std::erase_if(groups_, [](const Group& group) { return group.members.empty(); });
+    removed->set_value();
+  });
+  removed->get_future().wait();
+}
+
+void Pump::room() {
+  if (wants_room_.exchange(false, std::memory_order_acq_rel)) ring();
+}
+
+void Pump::post(std::function<void()> command) {
+  bool running = false;
+  {
+    const MutexLock lock(mutex_);
+    running = running_;
+    if (running) commands_.push_back(std::move(command));
+  }
+  if (!running) return command();
+  ring();
+}
+
+void Pump::ring() {
+  {
+    const MutexLock lock(mutex_);
+    rung_ = true;
+  }
+  bell_.notify_one();
+  wakeup_->interrupt();
+}
+
+// ---- the pump's thread
+
+void Pump::run(const std::stop_token& stop) {
+  const std::stop_callback ring_at_stop(stop, [this] { ring(); });
+  const Status status = read_until(stop);
+  while (run_commands(true)) {
+  }
+  if (!status) failed_(status.error());
+}
+
+Status Pump::read_until(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    (void)run_commands(false);
+    auto turn = this->turn();
+    statements_.store(reader_->statements() + wakeup_->statements(), std::memory_order_relaxed);
+    if (!turn) return pass(turn);
+    if (Status status = after_turn(*turn); !status) return status;
+  }
+  return {};
+}
+
+bool Pump::run_commands(bool last) {
+  std::vector<std::function<void()>> commands;
+  {
+    const MutexLock lock(mutex_);
+    commands.swap(commands_);
+    if (last && commands.empty()) running_ = false;
+  }
+  for (const auto& command : commands) command();
+  return !commands.empty();
+}
+
+Result<Pump::Turn> Pump::turn() {
+  Turn turn;
+  newest_.reset();
+  // Before looking, so that room made meanwhile rings.
+  wants_room_.store(true, std::memory_order_release);
+  split_off_full_members();
+  bool all_had_room = true;
+  for (Group& group : groups_) {
+    if (!group.has_room(1)) {
+      all_had_room = false;
+      continue;
+    }
+    if (Status status = fetch(group, turn); !status) return pass(status);
+  }
+  if (all_had_room) wants_room_.store(false, std::memory_order_release);
+  merge_groups();
+  return turn;
+}
+
+bool Pump::Group::has_room(std::size_t pages) const {
+  return std::all_of(members.begin(), members.end(),
+                     [pages](const PageConsumer* member) { return member->has_room(pages); });
+}
+
+/// So that a full one does not hold up those it shares a cursor with.
+void Pump::split_off_full_members() {
+  const std::size_t count = groups_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    auto& members = groups_[i].members;
+    const auto full =
+        std::stable_partition(members.begin(), members.end(),
+                              [](const PageConsumer* member) { return member->has_room(1); });
+    if (full == members.begin() || full == members.end()) continue;
+    Group apart{
+        .lanes = groups_[i].lanes, .cursor = groups_[i].cursor, .members = {full, members.end()}};
+    members.erase(full, members.end());
+    groups_.push_back(std::move(apart));
+  }
+}
+
+void Pump::merge_groups() {
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    for (std::size_t j = groups_.size() - 1; j > i; --j) {
+      if (groups_[i].lanes != groups_[j].lanes || !(groups_[i].cursor == groups_[j].cursor))
+        continue;
+      auto& into = groups_[i].members;
+      into.insert(into.end(), groups_[j].members.begin(), groups_[j].members.end());
+      groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(j));
+    }
+  }
+}
+
+Status Pump::fetch(Group& group, Turn& turn) {
+  const bool begins_pair = group.cursor.drained();
+  const store::PageRequest request{
+      .lanes = group.lanes,
+      .cursor = group.cursor,
+      .rows = options_.page_rows,
+      .bytes = options_.page_bytes,
+      .ahead = !begins_pair && groups_.size() == 1 && group.has_room(2),
+      .until = begins_pair ? newest_ : nullptr};
+  if (Status status = reader_->start(request); !status) return status;
+  auto page = reader_->finish();
+  if (!page) return pass(page);
+  fetches_.fetch_add(1, std::memory_order_relaxed);
+  // P3, and the rule that a snapshot may be a cursor in memory only behind its barrier, empty pairs included.
+  if (Status status = reader_->wait_durable(); !status) return status;
+  if (begins_pair && !newest_) newest_ = page->pair;
+  turn.fetched = true;
+  turn.found_events = turn.found_events || !page->events.empty();
+  turn.more = turn.more || !(page->drained || page->caught_up);
+  group.cursor = page->end();
+  const auto shared = std::make_shared<const store::Page>(std::move(*page));
+  for (PageConsumer* member : group.members) member->take_page(shared);
+  return {};
+}
+
+// ---- between turns
+
+Status Pump::after_turn(const Turn& turn) {
+  if (!turn.fetched) {
+    wait_for_bell(kNoRoom);
+    return {};
+  }
+  if (!turn.found_events && !turn.more) return idle(pace_.found_nothing());
+  if (pace_.is_armed()) {
+    if (Status status = wakeup_->disarm(); !status) return status;
+  }
+  const Pace::Step step = pace_.worked();
+  return turn.more ? Status{} : idle(step);
+}
+
+Status Pump::idle(const Pace::Step& step) {
+  switch (step.what) {
+    case Pace::Step::What::pause: wait_for_bell(step.pause); return {};
+    case Pace::Step::What::arm: {
+      auto armed = wakeup_->arm();
+      if (!armed) return pass(armed);
+      return idle(pace_.armed(*armed));
+    }
+    case Pace::Step::What::sleep: {
+      auto woken = wakeup_->wait(step.pause);
+      if (!woken) return pass(woken);
+      pace_.woken(*woken == store::Wakeup::Wake::notified);
+      return wakeup_->disarm();
+    }
+  }
+  return {};
+}
+
+void Pump::wait_for_bell(std::chrono::nanoseconds longest) {
+  if (longest <= std::chrono::nanoseconds(0)) return;
+  const MutexLock lock(mutex_);
+  bell_.wait_for(mutex_, longest, [this]() OUTBOX_REQUIRES(mutex_) { return rung_; });
+  rung_ = false;
+}
+
+}  // namespace outbox::feed

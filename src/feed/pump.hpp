@@ -1,0 +1,109 @@
+// Reads the log for all strands: one thread, one connection. Strands at the same cursor share a fetch, which is fanned out;
+// one that is behind reads its own pages, in turn with the others, until it has caught up. docs/design/relay.md, "The pump".
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "feed/pace.hpp"
+#include "store/log_reader.hpp"
+#include "store/wakeup.hpp"
+
+namespace outbox::feed {
+
+/// One strand, as the pump sees it. The pump's thread calls it.
+class PageConsumer {
+ public:
+  virtual ~PageConsumer() = default;
+
+  [[nodiscard]] virtual bool has_room(std::size_t pages) const = 0;
+  /// Each page continues the one before it. Pages without events come too.
+  virtual void take_page(const std::shared_ptr<const store::Page>& page) = 0;
+};
+
+struct PumpOptions {
+  std::size_t page_rows{1000};
+  std::size_t page_bytes{std::size_t{4} << 20U};
+  PaceOptions pace{};
+};
+
+class Pump {
+ public:
+  /// `failed` is called once, from the pump's thread, when the store fails: nothing is read after that.
+  Pump(std::unique_ptr<store::LogReader> reader, std::unique_ptr<store::Wakeup> wakeup,
+       PumpOptions options, std::function<void(const Error&)> failed);
+
+  [[nodiscard]] Status start();
+  void stop();
+
+  // Any thread.
+  void add(PageConsumer& consumer, store::LaneMask lanes, store::Cursor cursor);
+  /// Returns when the pump no longer uses it.
+  void remove(const PageConsumer& consumer);
+  /// A consumer has room again.
+  void room();
+  [[nodiscard]] std::uint64_t fetches() const { return fetches_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t statements() const {
+    return statements_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  /// The same lanes at the same cursor.
+  struct Group {
+    store::LaneMask lanes{store::kAllLanes};
+    store::Cursor cursor;
+    std::vector<PageConsumer*> members;
+
+    [[nodiscard]] bool has_room(std::size_t pages) const;
+  };
+  /// What one round over all groups gave.
+  struct Turn {
+    bool fetched{false};
+    bool found_events{false};
+    bool more{false};  ///< There is more to read at once.
+  };
+
+  void post(std::function<void()> command);
+  void ring();
+  void run(const std::stop_token& stop);
+  [[nodiscard]] Status read_until(const std::stop_token& stop);
+  /// False: there were none, and with `last` there will be none: from then on post() runs them itself.
+  bool run_commands(bool last);
+  [[nodiscard]] Result<Turn> turn();
+  void split_off_full_members();
+  void merge_groups();
+  [[nodiscard]] Status fetch(Group& group, Turn& turn);
+  [[nodiscard]] Status after_turn(const Turn& turn);
+  [[nodiscard]] Status idle(const Pace::Step& step);
+  void wait_for_bell(std::chrono::nanoseconds longest);
+
+  const std::unique_ptr<store::LogReader> reader_;
+  const std::unique_ptr<store::Wakeup> wakeup_;
+  const PumpOptions options_;
+  const std::function<void(const Error&)> failed_;
+
+  // The pump's thread only, while it runs.
+  std::vector<Group> groups_;
+  Pace pace_;
+  /// The newest pair that was fetched in this turn: the other drained groups take the same end, and join.
+  std::shared_ptr<const store::Pair> newest_;
+
+  Mutex mutex_;
+  std::condition_variable_any bell_;
+  bool rung_ OUTBOX_GUARDED_BY(mutex_){false};
+  bool running_ OUTBOX_GUARDED_BY(mutex_){false};
+  std::vector<std::function<void()>> commands_ OUTBOX_GUARDED_BY(mutex_);
+
+  std::atomic<bool> wants_room_{false};
+  std::atomic<std::uint64_t> fetches_{0};
+  std::atomic<std::uint64_t> statements_{0};
+
+  std::jthread thread_;
+};
+
+}  // namespace outbox::feed

@@ -1,0 +1,85 @@
+#include "relay/sink_state.hpp"
+
+#include <algorithm>
+
+namespace outbox::relay {
+
+const char* to_string(Mode mode) noexcept {
+  switch (mode) {
+    case Mode::delivering: return "delivering";
+    case Mode::draining: return "draining";
+    case Mode::backing_off: return "backing-off";
+    case Mode::reopening: return "opening";
+    case Mode::rejected: return "stopped";
+    case Mode::stopping: return "stopping";
+  }
+  return "stopping";
+}
+
+void SinkState::acked(TimePoint now) {
+  if (mode_ == Mode::delivering) failures_ = 0;
+  outcome_came(now);
+}
+
+void SinkState::failed(const Outcome& outcome, const EventView& event, TimePoint now) {
+  note(outcome, event);
+  fills_gaps_ = false;  // stopping: the sink does not take the rest
+  if (mode_ == Mode::delivering) {
+    mode_ = Mode::draining;
+    ++failures_;
+  }
+  outcome_came(now);
+}
+
+void SinkState::note(const Outcome& outcome, const EventView& event) {
+  if (outcome.kind == Outcome::Kind::rejected) {
+    if (!rejection_ || event.seq < rejection_->seq)
+      rejection_ = Rejection{.seq = event.seq, .id = event.id, .error = outcome.error};
+  } else if (mode_ == Mode::delivering || last_failure_.message.empty()) {
+    last_failure_ = outcome.error;
+  }
+  if (outcome.retry_after)
+    wished_pause_ = std::max(wished_pause_.value_or(Duration::zero()), *outcome.retry_after);
+}
+
+void SinkState::outcome_came(TimePoint now) {
+  --in_flight_;
+  if (in_flight_ == 0 && mode_ == Mode::draining) enter_pause(now);
+}
+
+void SinkState::enter_pause(TimePoint now) {
+  if (rejection_) {
+    mode_ = Mode::rejected;
+    return;
+  }
+  mode_ = Mode::backing_off;
+  pause_until_ =
+      now + std::max(backoff(backoff_, failures_, seed_), wished_pause_.value_or(Duration::zero()));
+  wished_pause_.reset();
+}
+
+bool SinkState::wants_open(TimePoint now) {
+  if (mode_ == Mode::backing_off && pause_until_ && now >= *pause_until_) mode_ = Mode::reopening;
+  return mode_ == Mode::reopening;
+}
+
+void SinkState::opened(const Status& status, TimePoint now) {
+  if (mode_ != Mode::reopening) return;
+  if (!status) {
+    last_failure_ = status.error();
+    ++failures_;
+    enter_pause(now);
+    return;
+  }
+  mode_ = Mode::delivering;
+  ++openings_;
+  pause_until_.reset();
+}
+
+void SinkState::stop_asked(bool fill_gaps) {
+  if (!fill_gaps) fills_gaps_ = false;
+  if (fill_gaps && mode_ == Mode::delivering) fills_gaps_ = true;
+  mode_ = Mode::stopping;
+}
+
+}  // namespace outbox::relay

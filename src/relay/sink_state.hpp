@@ -1,0 +1,86 @@
+// Whether a subscription's sink may be sent to: it fails, drains, pauses and is opened again as a whole, however many strands
+// it serves. Pure, like the delivery cores that share it. The table of modes is in docs/design/relay.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <outbox/sink.hpp>
+
+#include "base/backoff.hpp"
+#include "relay/trust_deadline.hpp"
+
+namespace outbox::relay {
+
+enum class Mode : std::uint8_t {
+  delivering,   ///< Sends while there is work.
+  draining,     ///< A send failed: waits for the outcomes of all that is in flight.
+  backing_off,  ///< Nothing in flight; waits for the end of the pause.
+  reopening,    ///< The pause is over: the sink must be opened.
+  rejected,     ///< An event was rejected: nothing more is sent until a person acts.
+  stopping,     ///< Asked to stop: waits for what is in flight, settles.
+};
+[[nodiscard]] const char* to_string(Mode mode) noexcept;
+
+/// The event that stopped the subscription.
+struct Rejection {
+  std::int64_t seq{0};
+  EventId id{};
+  Error error;
+};
+
+class SinkState {
+ public:
+  explicit SinkState(BackoffPolicy backoff = {}, std::uint64_t seed = 0)
+      : backoff_(backoff), seed_(seed) {}
+
+  // ---- what happened
+
+  void sent(std::size_t events) { in_flight_ += events; }
+  void acked(TimePoint now);
+  /// Any other outcome.
+  void failed(const Outcome& outcome, const EventView& event, TimePoint now);
+  /// The sink was opened, or could not be.
+  void opened(const Status& status, TimePoint now);
+  /// Nothing new is sent any more. With `fill_gaps`, what lies before something acked or in flight still goes, so that it can
+  /// be settled and need not be repeated.
+  void stop_asked(bool fill_gaps);
+
+  // ---- what to do
+
+  /// The sink must be opened now.
+  [[nodiscard]] bool wants_open(TimePoint now);
+  [[nodiscard]] bool may_send() const { return mode_ == Mode::delivering; }
+  [[nodiscard]] bool may_fill_gaps() const { return fills_gaps_; }
+  /// Grows when the sink was opened: what was not acked before goes again.
+  [[nodiscard]] std::uint64_t openings() const { return openings_; }
+
+  // ---- how it stands
+
+  [[nodiscard]] Mode mode() const { return mode_; }
+  [[nodiscard]] std::size_t in_flight() const { return in_flight_; }
+  [[nodiscard]] const std::optional<Rejection>& rejection() const { return rejection_; }
+  [[nodiscard]] const Error& last_failure() const { return last_failure_; }
+  [[nodiscard]] int failures() const { return failures_; }
+  /// The end of the pause after the newest failure.
+  [[nodiscard]] const std::optional<TimePoint>& pause_until() const { return pause_until_; }
+
+ private:
+  void note(const Outcome& outcome, const EventView& event);
+  void outcome_came(TimePoint now);
+  void enter_pause(TimePoint now);
+
+  const BackoffPolicy backoff_;
+  const std::uint64_t seed_;
+  Mode mode_{Mode::reopening};
+  bool fills_gaps_{false};
+  std::size_t in_flight_{0};
+  std::uint64_t openings_{0};
+  std::optional<TimePoint> pause_until_;
+  std::optional<Duration> wished_pause_;
+  std::optional<Rejection> rejection_;
+  Error last_failure_;
+  int failures_{0};
+};
+
+}  // namespace outbox::relay

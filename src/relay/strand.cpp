@@ -1,0 +1,43 @@
+#include "relay/strand.hpp"
+
+#include <utility>
+
+namespace outbox::relay {
+namespace {
+
+// A cursor that rests follows the end of the log once it is so far behind, at most once a second: the floor of the next reader
+// and the oldest partition that must be kept depend on it.
+constexpr std::int64_t kQuietSeqs = 10000;
+constexpr std::uint64_t kQuietHorizon = 100000;
+constexpr std::chrono::seconds kFollowEvery{1};
+
+}  // namespace
+
+Strand::Strand(CoreOptions options, store::Cursor start, SinkState& sink, Window& window,
+               Offer offer)
+    : core(options, start, sink, window),
+      window_(window),
+      start_(std::move(start)),
+      lanes_(options.row.lanes),
+      offer_(std::move(offer)) {}
+
+void Strand::take_page(const std::shared_ptr<const store::Page>& page) {
+  if (!must_see(*page)) return;
+  seen_bound_ = page->pair->bound;
+  seen_horizon_ = page->pair->horizon;
+  seen_at_ = std::chrono::steady_clock::now();
+  window_.add(*page);
+  offer_(*this, page);
+}
+
+bool Strand::must_see(const store::Page& page) const {
+  if (!page.events.empty()) return true;
+  const bool ends_begun_pair = page.drained && page.from != 0;
+  if (ends_begun_pair) return true;
+  if (wants_end_.load(std::memory_order_relaxed) && (page.drained || page.caught_up)) return true;
+  return page.drained && std::chrono::steady_clock::now() - seen_at_ >= kFollowEvery &&
+         (page.pair->bound - seen_bound_ >= kQuietSeqs ||
+          page.pair->horizon - seen_horizon_ >= kQuietHorizon);
+}
+
+}  // namespace outbox::relay

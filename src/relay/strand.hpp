@@ -1,0 +1,48 @@
+// One strand of a subscription: its delivery core, and the pump's way to it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "feed/pump.hpp"
+#include "relay/delivery_core.hpp"
+
+namespace outbox::relay {
+
+class Strand final : public feed::PageConsumer {
+ public:
+  /// Passes a page on to the thread that has the core.
+  using Offer = std::function<void(Strand&, const std::shared_ptr<const store::Page>&)>;
+
+  Strand(CoreOptions options, store::Cursor start, SinkState& sink, Window& window, Offer offer);
+
+  // The pump's thread.
+  [[nodiscard]] bool has_room(std::size_t pages) const override { return window_.has_room(pages); }
+  void take_page(const std::shared_ptr<const store::Page>& page) override;
+
+  [[nodiscard]] const store::Cursor& start() const { return start_; }
+  [[nodiscard]] store::LaneMask lanes() const { return lanes_; }
+
+  // The loop's thread.
+  DeliveryCore core;
+  /// After each change of what the core remembers.
+  void update_wanted_end() { wants_end_.store(core.remembers(), std::memory_order_relaxed); }
+
+ private:
+  [[nodiscard]] bool must_see(const store::Page& page) const;
+
+  Window& window_;
+  const store::Cursor start_;
+  const store::LaneMask lanes_;
+  const Offer offer_;
+  /// The core must see that there is nothing more, also in a page without events.
+  std::atomic<bool> wants_end_{false};
+
+  // The pump's thread only: the end of the log that the core saw last.
+  std::int64_t seen_bound_{0};
+  std::uint64_t seen_horizon_{0};
+  TimePoint seen_at_{};
+};
+
+}  // namespace outbox::relay
