@@ -33,7 +33,7 @@ struct RetainedSink {
 };
 
 struct LoopOptions {
-  Window::Limits window;
+  Window::Limits window{};
   std::chrono::nanoseconds settle_interval{std::chrono::milliseconds(50)};
   std::size_t settle_events{1000};
   std::int64_t generation{0};

@@ -1,0 +1,116 @@
+// A log in memory, with a reader and a wake-up over it.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/mutex.hpp"
+#include "store/log_reader.hpp"
+#include "store/wakeup.hpp"
+
+namespace outbox::feed {
+
+/// Events are committed in the order of seq; a snapshot is how many there are. Also counts what was asked of it.
+class MemoryLog {
+ public:
+  void commit(std::int64_t events) {
+    const MutexLock lock(mutex_);
+    events_ += events;
+  }
+  void break_down() {
+    const MutexLock lock(mutex_);
+    broken_ = true;
+  }
+  Result<store::Page> read(const store::PageRequest& request) {
+    const MutexLock lock(mutex_);
+    if (broken_) return fail(Errc::unavailable, "the log is gone");
+    flushed_ = false;
+    if (request.ahead) ++ahead_;
+    lanes_.insert(request.lanes);
+    const store::Cursor& at = request.cursor;
+    auto pair = std::make_shared<store::Pair>();
+    pair->s1 = at.s1;
+    pair->s2 = at.drained() ? std::to_string(events_) : at.s2;
+    if (request.until) pair->s2 = request.until->s2;
+    store::Page page;
+    page.from = at.drained() ? 0 : at.position;
+    const std::int64_t last = std::stoll(pair->s2);
+    const std::int64_t first = std::max<std::int64_t>(std::stoll(pair->s1), page.from) + 1;
+    page.position = std::min(last, first - 1 + static_cast<std::int64_t>(request.rows));
+    for (std::int64_t seq = first; seq <= page.position; ++seq) {
+      EventView event;
+      event.seq = seq;
+      event.id.bytes[15] = static_cast<std::uint8_t>(seq);
+      event.aggregate_type = "order";
+      event.aggregate_id = "1";
+      event.event_type = "Happened";
+      page.events.push_back(event);
+    }
+    page.drained = page.position == last;
+    page.caught_up = page.drained && last == events_;
+    page.pair = std::move(pair);
+    return page;
+  }
+  void flush() {
+    const MutexLock lock(mutex_);
+    flushed_ = true;
+  }
+  /// What was read last would survive a crash.
+  bool is_flushed() {
+    const MutexLock lock(mutex_);
+    return flushed_;
+  }
+  int reads_ahead() {
+    const MutexLock lock(mutex_);
+    return ahead_;
+  }
+  std::set<store::LaneMask> lanes() {
+    const MutexLock lock(mutex_);
+    return lanes_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::int64_t events_ OUTBOX_GUARDED_BY(mutex_){0};
+  bool flushed_ OUTBOX_GUARDED_BY(mutex_){false};
+  bool broken_ OUTBOX_GUARDED_BY(mutex_){false};
+  int ahead_ OUTBOX_GUARDED_BY(mutex_){0};
+  std::set<store::LaneMask> lanes_ OUTBOX_GUARDED_BY(mutex_);
+};
+
+class MemoryReader final : public store::LogReader {
+ public:
+  explicit MemoryReader(MemoryLog& log) : log_(log) {}
+  [[nodiscard]] Status begin(std::span<const store::Cursor> /*cursors*/) override { return {}; }
+  [[nodiscard]] Status start(const store::PageRequest& request) override {
+    page_ = log_.read(request);
+    return {};
+  }
+  [[nodiscard]] Result<store::Page> finish() override { return std::move(page_); }
+  [[nodiscard]] Status wait_durable() override {
+    log_.flush();
+    return {};
+  }
+  [[nodiscard]] std::uint64_t statements() const override { return 0; }
+
+ private:
+  MemoryLog& log_;
+  Result<store::Page> page_;
+};
+
+/// Cannot be armed, so the pump polls.
+class NoWakeup final : public store::Wakeup {
+ public:
+  [[nodiscard]] Result<bool> arm() override { return false; }
+  [[nodiscard]] Status disarm() override { return {}; }
+  [[nodiscard]] Result<Wake> wait(Duration /*longest*/) override { return Wake::timeout; }
+  void interrupt() noexcept override {}
+  [[nodiscard]] std::uint64_t statements() const override { return 0; }
+};
+
+}  // namespace outbox::feed

@@ -1,0 +1,74 @@
+// Which pages a core must see: with nothing to do a relay polls, and a core that saw each poll would write for each.
+#include "relay/strand.hpp"
+
+#include <gtest/gtest.h>
+
+#include "unit/relay/core_driver.hpp"
+
+namespace outbox::relay {
+namespace {
+
+class StrandTest : public ::testing::Test {
+ protected:
+  /// The strand takes an empty page of this pair and passes it on.
+  bool sees(store::Pair pair, std::int64_t from = 0, bool drained = true, bool caught_up = true) {
+    auto page = std::make_shared<store::Page>(*page_of(pair, from, {}, drained));
+    page->caught_up = caught_up;
+    const int before = offered_;
+    strand_.take_page(page);
+    return offered_ > before;
+  }
+  /// Reads an event, so that the newest page was seen just now.
+  void see_an_event() {
+    const auto page = page_of({.s1 = "0", .s2 = "1", .bound = 1}, 0, {{1, "a"}}, true);
+    strand_.take_page(page);
+    ASSERT_EQ(offered_, 1);
+  }
+
+  SinkState sink_;
+  Window window_{{}};
+  int offered_{0};
+  Strand strand_{{}, drained_at("0"), sink_, window_, [this](Strand&, const auto&) { ++offered_; }};
+};
+
+TEST_F(StrandTest, events_are_seen_and_counted) {
+  see_an_event();
+  EXPECT_EQ(window_.events(), 1U);
+  EXPECT_EQ(window_.bytes(), kEventBytes);
+}
+
+TEST_F(StrandTest, an_empty_pair_at_the_end_of_the_log_is_not_seen) {
+  see_an_event();
+  EXPECT_FALSE(sees({.s1 = "1", .s2 = "2", .bound = 1}));
+  EXPECT_FALSE(sees(store::Pair::endless(), 1, false));
+}
+
+TEST_F(StrandTest, the_end_of_a_begun_pair_is_seen) {
+  see_an_event();
+  EXPECT_TRUE(sees({.s1 = "1", .s2 = "2", .bound = 1}, 1));
+}
+
+TEST_F(StrandTest, while_the_core_remembers_deliveries_each_end_is_seen) {
+  see_an_event();
+  strand_.core.remember(ref_of(7));
+  strand_.update_wanted_end();
+  EXPECT_TRUE(sees({.s1 = "1", .s2 = "2", .bound = 1}, 0, true, false));
+  EXPECT_TRUE(sees(store::Pair::endless(), 1, false, true));
+  EXPECT_FALSE(sees(store::Pair::endless(), 1, false, false));
+}
+
+TEST_F(StrandTest, a_cursor_far_behind_the_end_follows_it_but_not_each_time) {
+  EXPECT_TRUE(sees({.s1 = "1", .s2 = "2", .bound = 1'000'000}));
+  EXPECT_FALSE(sees({.s1 = "2", .s2 = "3", .bound = 2'000'000})) << "at most once a second";
+}
+
+TEST_F(StrandTest, a_cursor_far_behind_in_transactions_follows_too) {
+  EXPECT_TRUE(sees({.s1 = "1", .s2 = "2", .bound = 1, .horizon = 1'000'000}));
+}
+
+TEST_F(StrandTest, a_cursor_near_the_end_rests) {
+  EXPECT_FALSE(sees({.s1 = "1", .s2 = "2", .bound = 9'999, .horizon = 99'999}));
+}
+
+}  // namespace
+}  // namespace outbox::relay

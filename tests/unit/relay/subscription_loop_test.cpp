@@ -1,0 +1,204 @@
+// A subscription at work: over a log in memory, with a progress that can be held up.
+#include "relay/subscription_loop.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <outbox/testing.hpp>
+
+#include "support/eventually.hpp"
+#include "unit/feed/memory_log.hpp"
+
+namespace outbox::relay {
+namespace {
+
+using std::chrono::seconds;
+using test::eventually;
+using ::testing::ElementsAre;
+using Kind = Outcome::Kind;
+
+constexpr seconds kLimit{30};
+
+/// What was written. While it is held, writes wait.
+struct Ledger {
+  Mutex mutex;
+  std::condition_variable_any changed;
+  bool held OUTBOX_GUARDED_BY(mutex){false};
+  std::vector<store::Settlement> rows OUTBOX_GUARDED_BY(mutex);
+
+  void hold(bool hold) {
+    {
+      const MutexLock lock(mutex);
+      held = hold;
+    }
+    changed.notify_all();
+  }
+  std::int64_t acked() {
+    const MutexLock lock(mutex);
+    std::int64_t sum = 0;
+    for (const auto& row : rows) sum += row.acked.count;
+    return sum;
+  }
+};
+
+class LedgerProgress final : public store::Progress {
+ public:
+  explicit LedgerProgress(Ledger& ledger) : ledger_(ledger) {}
+  [[nodiscard]] Result<std::vector<store::Strand>> load(std::int32_t /*subscription*/) override {
+    return std::vector<store::Strand>{};
+  }
+  [[nodiscard]] Status append(const store::ProgressBatch& batch,
+                              store::Durability /*durability*/) override {
+    Ledger& ledger = ledger_;
+    const MutexLock lock(ledger.mutex);
+    ledger.changed.wait(ledger.mutex,
+                        [&ledger]() OUTBOX_REQUIRES(ledger.mutex) { return !ledger.held; });
+    ledger.rows.insert(ledger.rows.end(), batch.settlements.begin(), batch.settlements.end());
+    return {};
+  }
+  [[nodiscard]] std::uint64_t statements() const override { return 0; }
+
+ private:
+  Ledger& ledger_;
+};
+
+store::SubscriptionRow row() {
+  store::SubscriptionRow row;
+  row.id = 3;
+  row.config_version = 2;
+  row.spec.name = "orders";
+  row.spec.sink = "custom";
+  return row;
+}
+
+class LoopTest : public ::testing::Test {
+ protected:
+  LoopTest() {
+    trust_.extend_to(std::chrono::steady_clock::now() + std::chrono::hours(1));
+    settler_->start();
+    EXPECT_TRUE(pump_.start());
+  }
+  ~LoopTest() override {
+    ledger_.hold(false);
+    pump_.stop();
+    loop_.reset();
+  }
+
+  void begin(std::unique_ptr<Sink> sink, std::vector<EventRef> acks = {}) {
+    RetainedSink retained{.sink = std::move(sink), .unsettled_acks = std::move(acks)};
+    LoopOptions options{.settle_interval = std::chrono::milliseconds(0), .generation = 7};
+    loop_ = std::make_unique<SubscriptionLoop>(
+        row(), event::Renderer::create(row().spec).value(),
+        std::vector{store::Strand{.lanes = 0xFF, .cursor = {.s1 = "0"}}}, options,
+        std::move(retained), *settler_, trust_,
+        SubscriptionLoop::Listener{.room = [this] { pump_.room(); },
+                                   .rejected = [this] { ++rejected_; },
+                                   .distrusted = [this] { ++distrusted_; }});
+    loop_->start();
+    loop_->read_from(pump_);
+  }
+  std::shared_ptr<const outbox::testing::Recording> begin_recording(
+      std::vector<EventRef> acks = {}) {
+    auto sink = std::make_unique<outbox::testing::RecordingSink>();
+    auto recording = sink->recording();
+    begin(std::move(sink), std::move(acks));
+    return recording;
+  }
+
+  feed::MemoryLog log_;
+  Ledger ledger_;
+  TrustDeadline trust_;
+  std::atomic<int> rejected_{0};
+  std::atomic<int> distrusted_{0};
+  std::unique_ptr<Settler> settler_ =
+      std::make_unique<Settler>(std::make_unique<LedgerProgress>(ledger_), [](const Error&) {});
+  feed::Pump pump_{std::make_unique<feed::MemoryReader>(log_),
+                   std::make_unique<feed::NoWakeup>(),
+                   {.page_rows = 3},
+                   [](const Error& error) { FAIL() << error.message; }};
+  std::unique_ptr<SubscriptionLoop> loop_;
+};
+
+TEST_F(LoopTest, delivers_what_is_committed_and_settles_it_under_its_name) {
+  const auto recording = begin_recording();
+  log_.commit(8);
+  ASSERT_TRUE(recording->wait_for(8, kLimit));
+  ASSERT_TRUE(eventually([this] { return ledger_.acked() == 8; }));
+  EXPECT_TRUE(loop_->stop(kLimit, true));
+  EXPECT_TRUE(loop_->drained());
+  EXPECT_FALSE(loop_->has_unwritten_rows());
+  EXPECT_EQ(loop_->window_events(), 0U);
+  const MutexLock lock(ledger_.mutex);
+  store::Cursor at{.s1 = "0"};
+  for (const auto& row : ledger_.rows) {
+    EXPECT_EQ(row.subscription, 3);
+    EXPECT_EQ(row.generation, 7);
+    EXPECT_EQ(row.config_version, 2);
+    EXPECT_EQ(row.lanes, 0xFFU);
+    EXPECT_EQ(row.s1, at.s1);
+    at = row.end();
+  }
+  EXPECT_EQ(at, store::Cursor{.s1 = "8"});
+}
+
+TEST_F(LoopTest, what_could_not_be_settled_is_retained_with_the_sink) {
+  ledger_.hold(true);
+  const auto recording = begin_recording();
+  log_.commit(2);
+  ASSERT_TRUE(recording->wait_for(2, kLimit));
+  ASSERT_TRUE(eventually([this] { return loop_->has_unwritten_rows(); }));
+  loop_->stop_reading(pump_);
+  EXPECT_TRUE(loop_->stop(std::chrono::milliseconds(0), true));
+  EXPECT_TRUE(loop_->has_unwritten_rows());
+  EXPECT_FALSE(loop_->drained());
+  EXPECT_EQ(loop_->abandoned(), 2U);
+  RetainedSink retained = loop_->take_sink();
+  EXPECT_EQ(retained.unsettled_acks.size(), 2U);
+  loop_.reset();
+  ledger_.hold(false);
+  // The next loop does not send them again.
+  begin(std::move(retained.sink), std::move(retained.unsettled_acks));
+  log_.commit(1);
+  ASSERT_TRUE(recording->wait_for(3, kLimit));
+  EXPECT_EQ(recording->events().back().seq, 3);
+}
+
+TEST_F(LoopTest, past_the_trust_deadline_nothing_is_sent) {
+  const auto recording = begin_recording();
+  log_.commit(1);
+  ASSERT_TRUE(recording->wait_for(1, kLimit));
+  trust_.end();
+  log_.commit(1);
+  ASSERT_TRUE(eventually([this] { return distrusted_ == 1; }));
+  EXPECT_TRUE(loop_->stop(kLimit, false));
+  EXPECT_EQ(recording->events().size(), 1U);
+}
+
+TEST_F(LoopTest, a_rejected_event_stops_it_and_is_named) {
+  auto sink = std::make_unique<outbox::testing::FailingSink>(
+      [](const EventView& event) { return event.seq == 2 ? Kind::rejected : Kind::acked; });
+  const auto recording = sink->recording();
+  begin(std::move(sink));
+  log_.commit(3);
+  ASSERT_TRUE(eventually([this] { return rejected_ == 1; }));
+  ASSERT_TRUE(loop_->rejection());
+  EXPECT_EQ(loop_->rejection()->seq, 2);
+  EXPECT_EQ(loop_->report().state, "stopped");
+  ASSERT_TRUE(eventually([this] { return ledger_.acked() == 1; }));
+  EXPECT_EQ(recording->events().size(), 1U) << "nothing is skipped";
+}
+
+TEST_F(LoopTest, goes_on_by_itself_after_the_destination_was_down) {
+  std::atomic<int> refusals{2};
+  auto sink = std::make_unique<outbox::testing::FailingSink>(
+      [&refusals](const EventView&) { return refusals-- > 0 ? Kind::retry : Kind::acked; });
+  const auto recording = sink->recording();
+  begin(std::move(sink));
+  log_.commit(4);
+  ASSERT_TRUE(recording->wait_for(4, kLimit));
+  ASSERT_TRUE(eventually([this] { return ledger_.acked() == 4; }));
+  EXPECT_TRUE(eventually([this] { return loop_->report().reason.empty(); }));
+}
+
+}  // namespace
+}  // namespace outbox::relay
