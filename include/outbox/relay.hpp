@@ -9,9 +9,9 @@
 //   ...
 //   (*relay)->stop(std::chrono::seconds(10));
 //
-// One relay has the lanes, and it delivers every active subscription in the store, whoever made it. A relay in another
-// process, `outbox relay` too, was not given your sinks: when it has the lanes, subscriptions with sink = "custom" wait. Run
-// none beside this one, or give each the same sinks.
+// One relay has the lanes, and it delivers every active subscription in the store, whoever created it. A relay in another
+// process, such as `outbox relay`, does not have your sinks: while it has the lanes, subscriptions with sink = "custom" wait. Run
+// no relay beside this one, or give each the same sinks.
 //
 // Threads: any thread may call anything; start() and stop() come one after the other.
 // Lifetime: destroying it stops it at once; what was in flight is delivered again by the next relay. A sink that does not
@@ -38,10 +38,10 @@ struct RelayOptions {
   std::string store_url;
   /// PostgreSQL schema of the outbox tables. Default: outbox.
   std::string schema{"outbox"};
-  /// How this relay calls itself in `outbox status`. Default: host name and process id.
+  /// The name of this relay in `outbox status`. Default: host name and process id.
   std::string name{};
-  /// Subscriptions to create or change when this relay gets the lanes: at start, or when it takes over. Others in the store
-  /// are left as they are, and delivered too. Default: none.
+  /// Subscriptions to create or change when this relay gets the lanes: at start, or when it takes over. It delivers the others in
+  /// the store as they are. Default: none.
   std::vector<SubscriptionSpec> subscriptions{};
   /// Rows of the log per fetch. Unit: rows, 1 to 10000. Default: 1000.
   std::size_t page_rows{1000};
@@ -53,7 +53,7 @@ struct RelayOptions {
   std::chrono::milliseconds settle_interval{50};
   /// Settle earlier once so many events are done. Unit: events. Default: 1000.
   std::size_t settle_events{1000};
-  /// How long the lanes stay ours without a heartbeat. Default: 15 s.
+  /// How long this relay keeps the lanes without a heartbeat. Default: 15 s.
   std::chrono::milliseconds lease{15000};
   /// Longest pause between polls when nothing happens. Default: 1 s.
   std::chrono::milliseconds idle_poll{1000};
@@ -67,8 +67,7 @@ struct SubscriptionReport {
   /// delivering, opening, draining (a send failed), backing-off, stopping; paused or stopped in the store; broken (cannot
   /// be started).
   std::string state;
-  std::string
-      reason;  ///< Why, when it does not get on; empty once the destination has taken an event.
+  std::string reason;  ///< Why it makes no progress; empty once the destination has taken an event.
   std::uint64_t delivered{0};    ///< Acked, with everything before them, since it was last started.
   std::uint64_t filtered{0};     ///< Did not match, since it was last started.
   std::uint64_t in_window{0};    ///< Fetched, not settled.
@@ -78,9 +77,9 @@ struct SubscriptionReport {
 struct RelayReport {
   bool owner{false};  ///< Owns the lanes (delivers) or waits for another relay.
   std::int64_t generation{0};
-  std::uint64_t fetches{0};     ///< Since the lanes became ours.
+  std::uint64_t fetches{0};     ///< Since this relay got the lanes.
   std::uint64_t statements{0};  ///< SQL statements of reader and settler since then.
-  std::string last_error;  ///< The newest trouble with the store; empty when there is none now.
+  std::string last_error;       ///< The newest error of the store; empty when it works.
   std::vector<SubscriptionReport> subscriptions;
 };
 

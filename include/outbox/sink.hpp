@@ -58,7 +58,7 @@ struct Message {
 /// What a sink says about one message.
 struct Outcome {
   enum class Kind : std::uint8_t {
-    unknown,   ///< May have happened. The same id goes again. What nobody set is this.
+    unknown,   ///< May have happened. The same id goes again. The default.
     acked,     ///< The destination has it, durably.
     retry,     ///< Did not happen; try again later.
     rejected,  ///< This event is at fault.
@@ -71,7 +71,7 @@ struct Outcome {
   Kind kind{Kind::unknown};
   Scope scope{Scope::all};
   Error error{};
-  std::optional<Duration> retry_after{};  ///< The destination's own wish, if it said one.
+  std::optional<Duration> retry_after{};  ///< How long the destination asked to wait.
 };
 
 [[nodiscard]] const char* to_string(Outcome::Kind kind) noexcept;

@@ -65,8 +65,8 @@ void Signals::wait() const {
 }
 
 bool Signals::wait_for(std::chrono::milliseconds longest, int seen) const {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, longest, [&] { return count() > seen; });
+  const MutexLock lock(mutex_);
+  return changed_.wait_for(mutex_, longest, [&] { return count() > seen; });
 }
 
 void Signals::watch(int signals) noexcept {
@@ -84,7 +84,7 @@ void Signals::watch(int signals) noexcept {
     if (asked() && now - asked_at < kSameSignal) continue;
     asked_at = now;
     {
-      const std::scoped_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       ++count_;
     }
     const int last = end_at_.load();

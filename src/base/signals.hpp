@@ -7,10 +7,10 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "base/event_fd.hpp"
+#include "base/mutex.hpp"
 
 namespace outbox {
 
@@ -42,9 +42,10 @@ class Signals {
   std::atomic<int> end_at_{2};
   EventFd asked_;
   EventFd done_;
-  std::atomic<int> count_{0};
-  mutable std::mutex mutex_;
-  mutable std::condition_variable changed_;
+  std::atomic<int> count_{
+      0};  ///< Changed with the mutex held, so that no waiting thread misses it.
+  mutable Mutex mutex_;
+  mutable std::condition_variable_any changed_;
   std::jthread watcher_;
 };
 

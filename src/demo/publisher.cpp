@@ -8,12 +8,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
-#include <shared_mutex>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/mutex.hpp"
 #include "demo/courier.hpp"
 #include "demo/destination.hpp"
 #include "testkit/failure.hpp"
@@ -45,7 +44,7 @@ class PublisherCourier final : public Courier {
                        std::string("cannot make a socket: ") + std::strerror(errno));
     hang_up();
     {
-      const std::unique_lock lock(mutex_);
+      const MutexLock lock(mutex_);
       socket_ = ends[0];
     }
     const int child_end = ends[1];
@@ -65,7 +64,7 @@ class PublisherCourier final : public Courier {
 
   bool publish(const Order& order) override {
     const std::string payload = to_event(order).payload;
-    const std::shared_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     return socket_ >= 0 && send(socket_, payload.data(), payload.size(), MSG_NOSIGNAL) >= 0;
   }
 
@@ -73,14 +72,14 @@ class PublisherCourier final : public Courier {
   void ask_to_stop() override { hang_up(); }
 
   void hang_up() {
-    const std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (socket_ >= 0) (void)close(socket_);
     socket_ = -1;
   }
 
   const std::string destination_;
-  std::shared_mutex mutex_;
-  int socket_{-1};
+  Mutex mutex_;
+  int socket_ OUTBOX_GUARDED_BY(mutex_){-1};
 };
 
 // ---- the publisher's side

@@ -4,11 +4,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
-#include <mutex>
 #include <optional>
 #include <outbox/sqlite.hpp>
 #include <utility>
 
+#include "base/mutex.hpp"
 #include "demo/shop.hpp"
 #include "store/url.hpp"
 #include "testkit/sqlite.hpp"
@@ -38,26 +38,45 @@ class Queue {
  public:
   using Clock = std::chrono::steady_clock;
 
-  [[nodiscard]] std::unique_lock<std::mutex> wait() {
-    std::unique_lock turn(mutex_);
-    while (Clock::now() < free_at_) (void)pause_.wait_until(turn, free_at_);
+  void enter() {
+    const MutexLock lock(mutex_);
+    changed_.wait(mutex_, [this]() OUTBOX_REQUIRES(mutex_) { return !taken_; });
+    taken_ = true;
+    while (Clock::now() < free_at_) (void)changed_.wait_until(mutex_, free_at_);
     began_ = Clock::now();
-    return turn;
   }
-  void leave(std::unique_lock<std::mutex>& turn) {
-    const auto now = Clock::now();
-    free_at_ = now + std::clamp<Clock::duration>((now - began_) / 3, kShortestGap, kLongestGap);
-    turn.unlock();
+  void leave() {
+    {
+      const MutexLock lock(mutex_);
+      const auto now = Clock::now();
+      free_at_ = now + std::clamp<Clock::duration>((now - began_) / 3, kShortestGap, kLongestGap);
+      taken_ = false;
+    }
+    changed_.notify_one();
   }
 
  private:
   static constexpr std::chrono::microseconds kShortestGap{100};
   static constexpr std::chrono::milliseconds kLongestGap{5};
 
-  std::mutex mutex_;
-  std::condition_variable pause_;  // never notified: to wait for a time without the mutex
-  Clock::time_point began_{};
-  Clock::time_point free_at_{};
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  bool taken_ OUTBOX_GUARDED_BY(mutex_){false};
+  Clock::time_point began_ OUTBOX_GUARDED_BY(mutex_){};
+  Clock::time_point free_at_ OUTBOX_GUARDED_BY(mutex_){};
+};
+
+class Turn {
+ public:
+  explicit Turn(Queue& queue) : queue_(queue) { queue_.enter(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  Turn(Turn&&) = delete;
+  Turn& operator=(Turn&&) = delete;
+  ~Turn() { queue_.leave(); }
+
+ private:
+  Queue& queue_;
 };
 
 class SqliteTill final : public Till {
@@ -65,7 +84,7 @@ class SqliteTill final : public Till {
   SqliteTill(const std::string& path, Queue& queue) : file_(path), queue_(queue) {}
 
   void begin(Order& order) override {
-    turn_ = queue_.wait();
+    turn_.emplace(queue_);
     transaction_.emplace(file_.native());
     const std::string customer = std::to_string(order.customer);
     const std::string version = file_.exec(kRaiseVersion, {customer}).at(0).at(0);
@@ -82,13 +101,13 @@ class SqliteTill final : public Till {
 
   void roll_back() noexcept override {
     transaction_.reset();
-    if (turn_) queue_.leave(turn_);
+    turn_.reset();
   }
 
  private:
   SqliteFile file_;
   Queue& queue_;
-  std::unique_lock<std::mutex> turn_;
+  std::optional<Turn> turn_;
   sqlite::Outbox box_;
   std::optional<sqlite::Transaction> transaction_;
 };

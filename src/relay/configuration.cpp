@@ -48,7 +48,7 @@ Status Configuration::apply(store::Catalog& catalog) {
   for (const SubscriptionSpec& spec : wanted_) {
     auto changed = catalog.apply(spec);
     if (!changed) return pass(changed);
-    told_.erase(spec.name);
+    logged_.erase(spec.name);
     if (*changed) log_applied(spec, find(*rows, spec.name));
   }
   return {};
@@ -57,12 +57,12 @@ Status Configuration::apply(store::Catalog& catalog) {
 void Configuration::compare(const std::vector<store::SubscriptionRow>& rows, std::string_view why) {
   for (const SubscriptionSpec& spec : wanted_) {
     std::string text = difference(spec, find(rows, spec.name));
-    std::string& told = told_[spec.name];
-    if (told == text) continue;
-    told = std::move(text);
-    if (told.empty()) continue;
+    std::string& logged = logged_[spec.name];
+    if (logged == text) continue;
+    logged = std::move(text);
+    if (logged.empty()) continue;
     log::warn("configuration differs from the store and is not applied",
-              {{"subscription", spec.name}, {"reason", why}, {"difference", told}});
+              {{"subscription", spec.name}, {"reason", why}, {"difference", logged}});
   }
 }
 

@@ -26,7 +26,7 @@ class Configuration {
  private:
   const std::vector<SubscriptionSpec>& wanted_;
   std::map<std::string, std::string>
-      told_;  ///< The difference that was logged last, by subscription.
+      logged_;  ///< The difference that was logged last, by subscription.
 };
 
 }  // namespace outbox::relay

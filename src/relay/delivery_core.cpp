@@ -12,7 +12,7 @@ namespace {
 /// Snapshots in settlements may take 64 KiB a second.
 constexpr auto kPausePerByte = std::chrono::nanoseconds(std::chrono::seconds(1)) / (64 << 10);
 constexpr std::int64_t kSmallSnapshots = 4 << 10;
-/// What a crash makes come again must not grow without end.
+/// Bounds what is delivered again after a crash.
 constexpr std::chrono::nanoseconds kLongestSettlePause = std::chrono::seconds(2);
 
 EventRef ref_to(const EventView& event) { return {.seq = event.seq, .id = event.id}; }
@@ -208,7 +208,7 @@ void DeliveryCore::drop_front_page() {
   pages_.pop_front();
 }
 
-/// Between a drained cursor and the next pair lie pairs that held nothing for anybody: one row covers them.
+/// Between a drained cursor and the next pair lie empty pairs that the core did not see: one row covers them.
 void DeliveryCore::bridge(const store::Pair& pair) {
   if (!done_.drained()) {
     OUTBOX_CHECK(done_.s1 == pair.s1 && done_.s2 == pair.s2);
@@ -256,7 +256,7 @@ void DeliveryCore::merge_whole_rows() {
   rows_.pop_back();
 }
 
-/// A row repeats its snapshots, which name every transaction that is open: with thousands of them tens of kilobytes.
+/// A row repeats its snapshots, which list every open transaction: with thousands of them tens of kilobytes.
 std::chrono::nanoseconds DeliveryCore::settle_pause() const {
   std::int64_t bytes = 0;
   for (const store::Settlement& row : rows_)
@@ -281,8 +281,7 @@ std::vector<store::Settlement> DeliveryCore::settle(TimePoint now) {
   return std::exchange(rows_, {});
 }
 
-/// Not so late that the window fills up with what only waits to be settled, and not at all once there is nothing else to wait
-/// for and no room for the next page.
+/// Settling now makes room: half of the window only waits for it, or all of the window does and the next page has no room.
 bool DeliveryCore::window_waits() const {
   return window_.is_half(open_events_, open_bytes_) ||
          (open_events_ > 0 && head_ == end() && !window_.has_room(1));

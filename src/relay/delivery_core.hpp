@@ -61,7 +61,7 @@ class DeliveryCore {
   void outcome(const Outcome& outcome, TimePoint now);
   /// The rows of the last settle() are written.
   void settled();
-  /// Beside that of the sink's state.
+  /// Together with that of the sink's state.
   void stop_asked();
   /// An event that an earlier run of this subscription already delivered (it was acked, the settlement was lost with the
   /// connection): when it comes again it is not sent again. Kept until it was read, or cannot come any more.

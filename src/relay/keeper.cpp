@@ -245,11 +245,11 @@ Status Keeper::run_tenure(Tenure& tenure, const LeaseKeeper& lease) {
   std::unique_ptr<store::Maintenance> maintenance;
   TimePoint maintain_at = Clock::now();
   TimePoint update_at = Clock::now() + kUpdateEvery;
-  while (!stopping()) {
+  for (bool rung = false; !stopping(); rung = wait_until(std::min(update_at, maintain_at))) {
     if (auto failure = tenure.failure()) return fail(std::move(*failure));
     if (auto failure = lease.failure()) return fail(std::move(*failure));
     const TimePoint now = Clock::now();
-    if (now >= update_at || take_bell()) {
+    if (rung || now >= update_at) {
       if (Status status = tenure.update(); !status) {
         // A row that somebody else has locked is no reason to stop delivering.
         if (status.error().remedy != Remedy::retry_call) return status;
@@ -261,7 +261,6 @@ Status Keeper::run_tenure(Tenure& tenure, const LeaseKeeper& lease) {
       maintain(maintenance);
       maintain_at = now + kMaintainEvery;
     }
-    wait_until(std::min(update_at, maintain_at));
   }
   return {};
 }
@@ -349,11 +348,6 @@ void Keeper::ring() {
   bell_.notify_all();
 }
 
-bool Keeper::take_bell() {
-  const MutexLock lock(mutex_);
-  return std::exchange(rung_, false);
-}
-
 bool Keeper::stopping() const {
   const MutexLock lock(mutex_);
   return stop_asked_;
@@ -364,10 +358,11 @@ std::chrono::milliseconds Keeper::grace() const {
   return grace_;
 }
 
-void Keeper::wait_until(TimePoint until) {
+bool Keeper::wait_until(TimePoint until) {
   const MutexLock lock(mutex_);
   bell_.wait_until(mutex_, until,
                    [this]() OUTBOX_REQUIRES(mutex_) { return stop_asked_ || rung_; });
+  return std::exchange(rung_, false);
 }
 
 bool Keeper::pause(std::chrono::nanoseconds length) {

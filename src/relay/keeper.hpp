@@ -73,10 +73,10 @@ class Keeper {
   void publish(Tenure* tenure, std::int64_t generation);
   void note_place(Place place);
   void ring();
-  [[nodiscard]] bool take_bell();
   [[nodiscard]] bool stopping() const;
   [[nodiscard]] std::chrono::milliseconds grace() const;
-  void wait_until(TimePoint until);
+  /// True: the bell rang.
+  [[nodiscard]] bool wait_until(TimePoint until);
 
   const RelayOptions options_;
   const EventId id_{EventId::generate()};

@@ -24,7 +24,7 @@ Result<store::Membership::Standing> renew(store::Membership& membership,
     if (!standing || !standing->owns()) return standing;
     // Counted from before the heartbeat was sent, less a margin for what is on its way.
     trust.extend_to(before + lease - lease / 5);
-    // A take-over can wait for locks after its heartbeat, and would leave a lease that is nearly over.
+    // A take-over may wait for locks after its heartbeat: then little of the lease is left.
     if (again || Clock::now() - before < lease / 3) return standing;
   }
 }

@@ -49,7 +49,7 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
                 std::make_move_iterator(job.rows.end()));
   }
   Status status = append(rows);
-  // Somebody holds the write lock for long: nothing is written yet, and waiting costs nobody anything.
+  // Another connection holds the write lock for long: nothing is written yet, and trying again is safe.
   while (!status && status.error().remedy == Remedy::retry_call &&
          status.error().effect == Effect::none && !stop.stop_requested()) {
     pause(stop);

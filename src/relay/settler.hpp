@@ -1,5 +1,5 @@
-// Writes settlements: one thread, one connection, so that a commit never holds up the sending. Rows that came while it
-// was writing go together in the next transaction.
+// Writes settlements: one thread, one connection, so that a commit never delays the sending. Rows that arrive during a commit
+// go together in the next transaction.
 #pragma once
 
 #include <atomic>
@@ -22,11 +22,11 @@ class Settler {
   /// wait (Remedy::retry_call) they are offered again.
   Settler(std::unique_ptr<store::Progress> progress, std::function<void(const Error&)> failed);
 
-  /// Until its end, which comes after everything given is written.
+  /// The destructor returns once everything given is written, or the store has failed.
   void start();
   /// Any thread. `written` is called from the settler's thread once the rows are committed; not when they failed.
   void settle(std::vector<store::Settlement> rows, std::function<void()> written);
-  /// At least once the store took what was given.
+  /// The store has taken a settlement.
   [[nodiscard]] bool has_written() const { return has_written_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t statements() const {
     return statements_.load(std::memory_order_relaxed);

@@ -39,7 +39,7 @@ void SinkState::note(const Outcome& outcome, const EventView& event) {
     last_failure_ = outcome.error;
   }
   if (outcome.retry_after)
-    wished_pause_ = std::max(wished_pause_.value_or(Duration::zero()), *outcome.retry_after);
+    requested_pause_ = std::max(requested_pause_.value_or(Duration::zero()), *outcome.retry_after);
 }
 
 void SinkState::outcome_came(TimePoint now) {
@@ -53,9 +53,9 @@ void SinkState::enter_pause(TimePoint now) {
     return;
   }
   mode_ = Mode::backing_off;
-  pause_until_ =
-      now + std::max(backoff(backoff_, failures_, seed_), wished_pause_.value_or(Duration::zero()));
-  wished_pause_.reset();
+  pause_until_ = now + std::max(backoff(backoff_, failures_, seed_),
+                                requested_pause_.value_or(Duration::zero()));
+  requested_pause_.reset();
 }
 
 bool SinkState::wants_open(TimePoint now) {

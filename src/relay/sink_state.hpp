@@ -77,7 +77,7 @@ class SinkState {
   std::size_t in_flight_{0};
   std::uint64_t openings_{0};
   std::optional<TimePoint> pause_until_;
-  std::optional<Duration> wished_pause_;
+  std::optional<Duration> requested_pause_;
   std::optional<Rejection> rejection_;
   Error last_failure_;
   int failures_{0};

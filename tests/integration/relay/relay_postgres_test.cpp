@@ -124,7 +124,7 @@ TEST_F(RelayOnPostgres, a_quiet_cursor_follows_the_head) {
   Pg connection(database().url());
   const std::string newest = "SELECT max(id) FROM outbox.settlement WHERE kind = 'settle'";
   const std::string before = connection.value(newest);
-  // Others use up the sequence: a cursor that stayed behind would let the floor of the next reader rot.
+  // Others use up the sequence: a cursor that stayed behind would give the next reader too low a floor.
   connection.exec("SELECT nextval('outbox.event_seq') FROM generate_series(1, 10001)");
   EXPECT_TRUE(eventually([&] { return connection.value(newest) != before; }));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
@@ -198,7 +198,7 @@ TEST_F(RelayOnPostgres, a_rejected_event_stops_its_subscription_only_and_nothing
   EXPECT_EQ(strict->events().size(), 5U);
   EXPECT_EQ(row("lenient").state, store::SubscriptionState::active);
 
-  // Resumed in vain: it stops at the same event again.
+  // Resumed, it stops at the same event again.
   ASSERT_TRUE(catalog()->resume("strict"));
   ASSERT_TRUE(eventually([&] { return row("strict").state == store::SubscriptionState::stopped; }));
   EXPECT_EQ(strict->events().size(), 5U);

@@ -190,7 +190,7 @@ TEST_P(AnySink, the_pause_grows_with_each_failure_and_starts_again_after_a_succe
   EXPECT_LT(again, milliseconds(125));
 }
 
-TEST_P(AnySink, the_sink_may_wish_for_a_longer_pause) {
+TEST_P(AnySink, the_destination_may_ask_for_a_longer_pause) {
   auto driver = opened(options());
   driver.pair("0", "1", {{1, "a"}, {2, "b"}});
   driver.send_all();
@@ -205,7 +205,7 @@ TEST_P(AnySink, the_sink_may_wish_for_a_longer_pause) {
   driver.send_all();
   driver.report(1, Kind::retry);
   driver.report(2, Kind::retry);
-  EXPECT_LT(*driver.sink.pause_until() - driver.now, seconds(40)) << "a wish counts once";
+  EXPECT_LT(*driver.sink.pause_until() - driver.now, seconds(40)) << "what it asks for counts once";
 }
 
 TEST_P(AnySink, a_sink_that_does_not_open_is_tried_again_after_a_growing_pause) {
@@ -327,7 +327,7 @@ TEST_P(AnySink, an_event_acked_in_an_earlier_life_is_not_sent_again) {
   EXPECT_EQ(rows[0].acked.count, 4);
 }
 
-TEST_P(AnySink, what_it_was_told_to_remember_outlives_a_second_loss_of_the_store) {
+TEST_P(AnySink, what_it_remembers_outlives_a_second_loss_of_the_store) {
   CoreDriver driver(options());
   driver.core.remember(ref_of(2));
   driver.core.remember(ref_of(7));
@@ -500,7 +500,7 @@ TEST(GatedSink, a_failure_ends_the_filling_of_gaps) {
   EXPECT_THAT(driver.core.unsettled_acks(), ElementsAre(ref_of(3)));
 }
 
-TEST(GatedSink, told_not_to_it_fills_no_gaps) {
+TEST(GatedSink, past_the_lease_it_fills_no_gaps) {
   auto driver = opened(gated());
   driver.pair("0", "1", {{1, "a"}, {2, "a"}, {3, "b"}});
   driver.send_all();

@@ -161,7 +161,7 @@ TEST(Settle, a_begun_cursor_goes_on_where_it_stands) {
   EXPECT_EQ(driver.core.done(), drained_at("4"));
 }
 
-TEST(Settle, pairs_that_held_nothing_and_were_not_told_are_bridged_in_the_same_row) {
+TEST(Settle, empty_pairs_that_the_core_did_not_see_are_bridged_in_the_same_row) {
   auto driver = opened({}, drained_at("3"));
   driver.pair("9", "10", {{1, "a"}});
   EXPECT_THAT(driver.settle(), IsEmpty())

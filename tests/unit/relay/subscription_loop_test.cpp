@@ -6,15 +6,15 @@
 
 #include <outbox/testing.hpp>
 
-#include "support/eventually.hpp"
+#include "testkit/eventually.hpp"
 #include "unit/feed/memory_log.hpp"
 
 namespace outbox::relay {
 namespace {
 
 using std::chrono::seconds;
-using test::eventually;
 using ::testing::ElementsAre;
+using testkit::eventually;
 using Kind = Outcome::Kind;
 
 constexpr seconds kLimit{30};

@@ -7,9 +7,8 @@
 #include <atomic>
 #include <outbox/testing.hpp>
 
-#include "support/eventually.hpp"
-#include "support/sqlite_shop.hpp"
-#include "support/temp_dir.hpp"
+#include "support/testkit.hpp"
+#include "testkit/sqlite.hpp"
 
 namespace outbox::test {
 namespace {
