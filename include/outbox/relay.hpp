@@ -123,7 +123,7 @@ class Relay {
   [[nodiscard]] RelayReport report() const;
 
  private:
-  class Impl;
+  struct Impl;
   explicit Relay(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

@@ -58,13 +58,11 @@ void Pump::room() {
 }
 
 void Pump::post(std::function<void()> command) {
-  bool running = false;
   {
     const MutexLock lock(mutex_);
-    running = running_;
-    if (running) commands_.push_back(std::move(command));
+    if (running_) commands_.push_back(std::exchange(command, nullptr));
   }
-  if (!running) return command();
+  if (command) return command();
   ring();
 }
 

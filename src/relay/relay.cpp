@@ -52,75 +52,33 @@ Status check_options(const RelayOptions& options) {
   return {};
 }
 
+Status wait_until_nothing_pends(relay::Keeper& keeper, Clock::time_point until) {
+  auto catalog = keeper.store().catalog();
+  if (!catalog) return pass(catalog);
+  while (true) {
+    auto pending = relay::pending_of_active(**catalog);
+    if (!pending) {
+      pending.error().message = "run_once: " + pending.error().message;
+      return pass(pending);
+    }
+    if (pending->empty() && keeper.is_in_place()) return {};
+    if (Clock::now() >= until) {
+      const std::string what = pending->empty()
+                                   ? "it could not begin"
+                                   : "events of subscription " + *pending + " are still pending";
+      return fail(Errc::deadline_exceeded, "run_once: " + what, keeper.report().last_error);
+    }
+    keeper.pause(kRunOnceCheck);
+  }
+}
+
 }  // namespace
 
-class Relay::Impl {
- public:
-  explicit Impl(RelayOptions options) : keeper_(with_name(std::move(options))) {}
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
-  Impl(Impl&&) = delete;
-  Impl& operator=(Impl&&) = delete;
-  ~Impl() { (void)stop(std::chrono::milliseconds(0)); }
+struct Relay::Impl {
+  explicit Impl(RelayOptions options) : keeper(with_name(std::move(options))) {}
 
-  Status use(std::string_view subscription, std::unique_ptr<Sink> sink) {
-    const MutexLock lock(control_);
-    if (keeper_.is_running()) return fail(Errc::invalid_argument, "Relay::use() after start()");
-    if (!sink) return fail(Errc::invalid_argument, "Relay::use(): sink is null");
-    keeper_.put_custom(std::string(subscription), std::move(sink));
-    return {};
-  }
-
-  Status start(std::stop_token token) {
-    const MutexLock lock(control_);
-    if (keeper_.is_running()) return {};
-    return keeper_.start(std::move(token));
-  }
-
-  void request_stop() noexcept { keeper_.ask_to_stop(std::nullopt); }
-
-  StopReport stop(std::chrono::milliseconds grace) {
-    keeper_.ask_to_stop(grace);
-    const MutexLock lock(control_);
-    keeper_.ask_to_stop(grace);  // again: a start() that was before us has begun anew
-    return keeper_.join();
-  }
-
-  Status run_once(std::chrono::milliseconds limit) {
-    const auto until = Clock::now() + limit;
-    if (Status status = start({}); !status) return status;
-    Status status = wait_until_nothing_pends(until);
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
-    (void)stop(status ? std::max(left, std::chrono::milliseconds(0))
-                      : std::chrono::milliseconds(0));
-    return status;
-  }
-
-  [[nodiscard]] RelayReport report() const { return keeper_.report(); }
-
- private:
-  Status wait_until_nothing_pends(Clock::time_point until) {
-    auto catalog = keeper_.store().catalog();
-    if (!catalog) return pass(catalog);
-    while (true) {
-      auto pending = relay::pending_of_active(**catalog);
-      if (!pending) {
-        pending.error().message = "run_once: " + pending.error().message;
-        return pass(pending);
-      }
-      if (pending->empty() && keeper_.is_in_place()) return {};
-      if (Clock::now() >= until) {
-        const std::string what = pending->empty()
-                                     ? "it could not begin"
-                                     : "events of subscription " + *pending + " are still pending";
-        return fail(Errc::deadline_exceeded, "run_once: " + what, report().last_error);
-      }
-      keeper_.pause(kRunOnceCheck);
-    }
-  }
-
-  Mutex control_;  ///< use(), start() and stop() come one after the other.
-  relay::Keeper keeper_;
+  Mutex control;  ///< use(), start() and stop() come one after the other.
+  relay::Keeper keeper;
 };
 
 Result<std::unique_ptr<Relay>> Relay::create(RelayOptions options) {
@@ -129,14 +87,41 @@ Result<std::unique_ptr<Relay>> Relay::create(RelayOptions options) {
 }
 
 Relay::Relay(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Relay::~Relay() = default;
+
+Relay::~Relay() { (void)stop(std::chrono::milliseconds(0)); }
+
 Status Relay::use(std::string_view subscription, std::unique_ptr<Sink> sink) {
-  return impl_->use(subscription, std::move(sink));
+  const MutexLock lock(impl_->control);
+  if (impl_->keeper.is_running()) return fail(Errc::invalid_argument, "Relay::use() after start()");
+  if (!sink) return fail(Errc::invalid_argument, "Relay::use(): sink is null");
+  impl_->keeper.put_custom(std::string(subscription), std::move(sink));
+  return {};
 }
-Status Relay::start(std::stop_token token) { return impl_->start(std::move(token)); }
-void Relay::request_stop() noexcept { impl_->request_stop(); }
-StopReport Relay::stop(std::chrono::milliseconds grace) { return impl_->stop(grace); }
-Status Relay::run_once(std::chrono::milliseconds limit) { return impl_->run_once(limit); }
-RelayReport Relay::report() const { return impl_->report(); }
+
+Status Relay::start(std::stop_token token) {
+  const MutexLock lock(impl_->control);
+  if (impl_->keeper.is_running()) return {};
+  return impl_->keeper.start(std::move(token));
+}
+
+void Relay::request_stop() noexcept { impl_->keeper.ask_to_stop(std::nullopt); }
+
+StopReport Relay::stop(std::chrono::milliseconds grace) {
+  impl_->keeper.ask_to_stop(grace);
+  const MutexLock lock(impl_->control);
+  impl_->keeper.ask_to_stop(grace);  // again: a start() that was before us has begun anew
+  return impl_->keeper.join();
+}
+
+Status Relay::run_once(std::chrono::milliseconds limit) {
+  const auto until = Clock::now() + limit;
+  if (Status status = start({}); !status) return status;
+  Status status = wait_until_nothing_pends(impl_->keeper, until);
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+  (void)stop(status ? std::max(left, std::chrono::milliseconds(0)) : std::chrono::milliseconds(0));
+  return status;
+}
+
+RelayReport Relay::report() const { return impl_->keeper.report(); }
 
 }  // namespace outbox

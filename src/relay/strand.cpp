@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kFollowEvery{1};
 
 }  // namespace
 
-Strand::Strand(CoreOptions options, store::Cursor start, SinkState& sink, Window& window,
+Strand::Strand(const CoreOptions& options, store::Cursor start, SinkState& sink, Window& window,
                Offer offer)
     : core(options, start, sink, window),
       window_(window),

@@ -15,7 +15,8 @@ class Strand final : public feed::PageConsumer {
   /// Passes a page on to the thread that has the core.
   using Offer = std::function<void(Strand&, const std::shared_ptr<const store::Page>&)>;
 
-  Strand(CoreOptions options, store::Cursor start, SinkState& sink, Window& window, Offer offer);
+  Strand(const CoreOptions& options, store::Cursor start, SinkState& sink, Window& window,
+         Offer offer);
 
   // The pump's thread.
   [[nodiscard]] bool has_room(std::size_t pages) const override { return window_.has_room(pages); }

@@ -345,6 +345,7 @@ StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
   {
     // Side by side, so that the grace period is one for all.
     std::vector<std::jthread> stopping;
+    stopping.reserve(loops.size());
     for (const auto& [name, loop] : loops) {
       stopping.push_back(
           start_thread("ob-stop", [&loop = *loop, grace, settle](const std::stop_token&) {
