@@ -55,7 +55,7 @@ struct Assigner {
                         : "choose one of " + setting.range());
     }
     if (setting.type == SettingType::path && text.starts_with('~')) {
-      return fail(Errc::invalid_argument, "begins with ~, which only a shell replaces",
+      return fail(Errc::invalid_argument, "begins with ~, which only a shell expands",
                   "write the directory out, or ${env:HOME} in its place");
     }
     if (setting.required && text.empty())

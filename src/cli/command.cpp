@@ -14,13 +14,13 @@
 namespace outbox::cli {
 namespace {
 
-/// A value that does not fit where it was given.
+/// An option's value that cannot be converted.
 struct BadValue {
   std::string what;
   std::string hint;
 };
 
-/// The library's own conversions give some texts, such as {} and [a,b], a meaning of their own; ours take what was typed.
+/// CLI11's own conversions interpret some texts, such as {} and [a,b]; these take what was typed.
 struct Converter {
   const std::string& name;
   const CLI::results_t& given;
@@ -89,7 +89,7 @@ CLI::Option& add(CLI::App& app, const std::string& names, const Into& into,
   return option;
 }
 
-/// The verb that was meant, as far as it was understood.
+/// The innermost verb that was recognized.
 const CLI::App& deepest(const CLI::App& app) {
   const CLI::App* at = &app;
   while (!at->get_subcommands().empty()) at = at->get_subcommands().back();
@@ -118,7 +118,7 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-/// What the user typed that nothing takes.
+/// The message about a word that no verb, option or argument accepts.
 std::string unexpected(const CLI::App& at, const std::string& word) {
   const std::string help = "see " + full_name(at) + " --help";
   if (word.starts_with('-')) {
@@ -146,7 +146,7 @@ int say_usage_error(const CLI::App& at, const std::string& what, const std::stri
   return kUsage;
 }
 
-/// The option that a message of the library begins with: "--limit: 1 required N missing".
+/// The option that a message of CLI11 begins with: "--limit: 1 required N missing".
 const CLI::Option* blamed_option(const CLI::App& app, const std::string& message) {
   const std::string name = message.substr(0, message.find_first_of(": "));
   for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
@@ -157,16 +157,16 @@ const CLI::Option* blamed_option(const CLI::App& app, const std::string& message
   return nullptr;
 }
 
-/// How many values an option or an argument got: none, too many, or one where it takes none.
+/// An option or an argument has too few or too many values.
 int wrong_count(const CLI::App& at, const CLI::ParseError& error) {
   const std::string message = error.what();
   const CLI::Option* const option = blamed_option(at, message);
-  if (option == nullptr) return say_usage_error(at, "the arguments are not understood", {});
+  if (option == nullptr) return say_usage_error(at, "cannot understand the arguments", {});
   const std::string name = option->get_name();
   if (option->get_positional())
     return say_usage_error(at, name + " is missing", full_name(at) + " " + name);
   if (option->count() > 1)
-    return say_usage_error(at, name + " is there more than once", "give it once");
+    return say_usage_error(at, name + " is given more than once", "give it once");
   if (option->get_expected_min() == 0)
     return say_usage_error(at, name + " takes no value", "write " + name + " alone");
   return say_usage_error(at, name + " has no value", name + " " + option->get_type_name());
@@ -181,7 +181,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return kUsage;
 }
 
-/// Adds to the help of a verb the options that every verb has.
+/// Adds the options of every verb to each verb's help.
 class HelpText : public CLI::Formatter {
  public:
   std::string make_footer(const CLI::App* app) const override {
@@ -192,7 +192,7 @@ class HelpText : public CLI::Formatter {
   [[nodiscard]] std::string common_options(const CLI::App& app) const {
     const CLI::App* root = &app;
     while (root->get_parent() != nullptr) root = root->get_parent();
-    // A verb with a --store of its own (demo) takes none of them.
+    // A verb with its own --store (demo) takes none of them.
     const bool none = root == &app || app.get_option_no_throw("--store") != nullptr;
     if (none) return {};
     std::string text = "Options of every verb:\n";

@@ -25,13 +25,13 @@ class App;
 
 namespace outbox::cli {
 
-/// Where the value of an option or argument goes. bool: a flag, without value. vector: may be given several times. milliseconds: a
-/// duration such as 10s. The value there before is the default.
+/// Where the value of an option or argument is stored; its value before is the default. bool: a flag, without value. vector: may be
+/// given several times. milliseconds: a duration such as 10s.
 using Into =
     std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*,
                  std::uint64_t*, std::optional<std::uint64_t>*, std::chrono::milliseconds*>;
 
-/// `body`: what the verb does; returns the exit code. None for a verb that has verbs of its own.
+/// `body` runs the verb and returns the exit code; none for a verb with subverbs.
 CLI::App& add_verb(CLI::App& parent, const std::string& name, const std::string& help,
                    std::function<int()> body = {});
 /// `names`: "-c,--config". `value`: the value's name in the help; empty for a flag. Without `help` the option is hidden.
@@ -52,7 +52,7 @@ struct Program {
   std::string version;
   std::function<void(CLI::App&)> add_verbs;
 };
-/// Parses, and runs the verb. Returns the exit code; exceptions of the verb come out.
+/// Parses the command line and runs the verb. Returns the exit code; exceptions of the verb pass through.
 [[nodiscard]] int run(const Program& program, int argc, const char* const* argv);
 
 }  // namespace outbox::cli

@@ -62,7 +62,7 @@ int check(const Options& options, const Context& context) {
   return kOk;
 }
 
-/// Keys and sections with a dot of their own stand in quotes.
+/// A key that contains a dot needs quotes.
 std::string key_text(const std::string& key) {
   return key.find('.') == std::string::npos ? key : quote(key);
 }
@@ -112,7 +112,7 @@ void add_config(CLI::App& root, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App& verb = add_verb(root, "config", "Check, show or document the configuration");
   add_example(verb, "outbox config check");
-  CLI::App& checking = add_verb(verb, "check", "Find every mistake; exit 3 when there is one",
+  CLI::App& checking = add_verb(verb, "check", "Report every error; exit 3 when there is one",
                                 [options, &context] { return check(*options, context); });
   add_option(checking, "--json", &options->json, {}, "As JSON");
   add_example(checking, "outbox config check -c outbox.toml");

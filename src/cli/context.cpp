@@ -51,7 +51,7 @@ config::Loaded Context::configuration(Subscriptions subscriptions) const {
   auto loaded = config::load(request(subscriptions));
   if (!loaded) {
     std::vector<std::string> lines;
-    bool typed = true;  // all of it on the command line
+    bool typed = true;  // every problem is on the command line
     for (const auto& problem : loaded.error()) {
       lines.push_back(problem.text());
       typed = typed && problem.where.starts_with("--");

@@ -1,4 +1,4 @@
-// What verbs have in common: the options that every verb takes, the configuration they lead to, and the store.
+// What verbs share: the common options, the configuration that results from them, and the store.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace outbox::cli {
 
-/// Whether a verb works with the subscriptions of the configuration. Those that do not need no broker's password.
+/// Whether a verb uses the subscriptions of the configuration. A verb that does not needs no broker's password.
 enum class Subscriptions { unused, used };
 
 class Context {
@@ -20,18 +20,18 @@ class Context {
   /// -c, --store and the other options of every verb.
   void add_options(CLI::App& root);
 
-  /// Where `init` puts a configuration: -c, else outbox.toml.
+  /// The file that `init` writes: -c, else outbox.toml.
   [[nodiscard]] std::string file_to_write() const;
   /// What -c, OUTBOX_CONFIG, the environment and the flags give.
   [[nodiscard]] config::Request request(Subscriptions subscriptions) const;
-  /// The effective configuration. Sets up logging as it says. Ends the verb when something is wrong.
+  /// The effective configuration. Configures logging. Ends the verb on an error.
   [[nodiscard]] config::Loaded configuration(Subscriptions subscriptions) const;
 
-  /// The store of the configuration; not yet connected.
+  /// The configured store; not connected yet.
   [[nodiscard]] static std::unique_ptr<store::Store> store(const config::Loaded& loaded);
-  /// The same, and it is reachable and has the schema that this program needs.
+  /// The same, after checking that it is reachable and has the schema version that this program needs.
   [[nodiscard]] static std::unique_ptr<store::Store> checked_store(const config::Loaded& loaded);
-  /// For those that only need its address.
+  /// For callers that only need its address.
   [[nodiscard]] static store::StoreOptions store_options(const config::Loaded& loaded);
 
  private:

@@ -1,4 +1,4 @@
-// outbox demo: a shop, its relay, and somebody who kills the relay.
+// outbox demo: a shop whose relay is killed again and again.
 #include "demo/demo.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ int fitting(const char* option, std::uint64_t number) {
                             " is out of range (hint: see outbox demo --help)");
 }
 
-/// What has no effect must not look as if it had one.
+/// Refuses options that would have no effect.
 void check_alone(const Context& context) {
   const config::Request request = context.request(Subscriptions::unused);
   std::string which = request.file ? "-c" : "";

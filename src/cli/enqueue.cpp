@@ -33,7 +33,7 @@ struct Options {
   bool progress{false};
 };
 
-/// From a file or from stdin: what is wrong with it then is no wrong usage.
+/// Whether the payload comes from a file or stdin: errors in it are then not usage errors.
 bool is_read(const std::string& payload) { return payload == "-" || payload.starts_with('@'); }
 
 std::string read_payload(const std::string& given) {
@@ -89,7 +89,7 @@ Event make_event(const Options& options) {
 }
 
 int enqueue_one(const Options& options, const Context& context) {
-  // One event is written or not: a signal may end it at any moment.
+  // A single event is written or not: a signal may end the process at any time.
   Signals signals(kInterrupted);
   signals.end_at(1);
   const Event event = make_event(options);
@@ -113,7 +113,7 @@ int enqueue(const Options& options, const Context& context) {
         kUsage,
         "--jsonl takes everything from the lines: outbox enqueue (hint: leave the other arguments out)");
   }
-  // The ids come while the lines are read: they cannot stand in an object that is printed at the end.
+  // Ids are printed while the lines are read, so they cannot be part of one JSON object.
   if (options.ids && options.json) {
     throw Failure(
         kUsage,

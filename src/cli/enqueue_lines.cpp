@@ -60,7 +60,7 @@ bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t") == std::string_view::npos;
 }
 
-/// Not into the lines of somebody who types them.
+/// Not while the lines are typed at a terminal.
 Progress::Show show_progress(const EnqueueLinesOptions& options, const Input& input) {
   if (options.progress) return Progress::Show::always;
   return isatty(input.fd()) == 1 ? Progress::Show::never : Progress::Show::automatic;
@@ -119,7 +119,7 @@ class LineEnqueuer {
     progress_.at(written_, reader_.bytes_read());
   }
 
-  /// Ids that nobody gets are of no use, so it ends there, and says how far it came.
+  /// Ends the verb when the ids cannot be written, and says how far it got.
   void print_ids(const std::vector<EventId>& ids) {
     std::string text;
     for (const EventId& id : ids) text.append(id.str()).append("\n");
@@ -128,10 +128,10 @@ class LineEnqueuer {
     progress_.clear();
     throw Failure(kError, "stdout: the ids of lines " + std::to_string(first_line_) + " to " +
                               std::to_string(line_) + " could not all be written; " + committed() +
-                              " (hint: go on with line " + std::to_string(line_ + 1) + ")");
+                              " (hint: continue with line " + std::to_string(line_ + 1) + ")");
   }
 
-  /// Where the batch that was not written begins, so that it is known where to go on.
+  /// The first line that was not written.
   [[nodiscard]] std::uint64_t resume_line() const { return batch_.empty() ? line_ : first_line_; }
   [[nodiscard]] std::string committed() const {
     return std::to_string(written_) + (written_ == 1 ? " event was" : " events were") +
@@ -139,10 +139,10 @@ class LineEnqueuer {
   }
   [[nodiscard]] std::string written_before() const { return committed() + " before it"; }
   [[nodiscard]] std::string go_on() const {
-    return "go on with line " + std::to_string(resume_line());
+    return "continue with line " + std::to_string(resume_line());
   }
 
-  /// The line that was begun last ends it.
+  /// Ends the verb because of the line read last.
   [[noreturn]] void end_at_line(const std::string& what, const std::string& hint) {
     progress_.clear();
     throw Failure(kError, where(line_) + ": " + what + "; " + written_before() +
@@ -156,7 +156,7 @@ class LineEnqueuer {
 
   [[noreturn]] void not_read() {
     end_at_line(std::string("cannot be read: ") + std::strerror(reader_.error()),
-                "give it an input that can be read");
+                "provide an input that can be read");
   }
 
   [[noreturn]] void not_written(const Error& error) {
@@ -164,11 +164,11 @@ class LineEnqueuer {
     const bool unknown = error.effect == Effect::unknown;
     const std::string lines = std::to_string(first_line_) + " to " + std::to_string(line_);
     throw Failure(
-        kError, error.message + (error.origin.empty() ? "" : " [" + error.origin + "]") +
-                    ": lines " + lines +
-                    (unknown ? " may or may not have been written" : " were not written") + "; " +
-                    written_before() + " (hint: " + (error.hint.empty() ? "" : error.hint + "; ") +
-                    (unknown ? "look whether they are there, then " : "then ") + go_on() + ")");
+        kError,
+        error.message + (error.origin.empty() ? "" : " [" + error.origin + "]") + ": lines " +
+            lines + (unknown ? " may or may not have been written" : " were not written") + "; " +
+            written_before() + " (hint: " + (error.hint.empty() ? "" : error.hint + "; ") +
+            (unknown ? "check whether they are in the store, then " : "then ") + go_on() + ")");
   }
 
   [[nodiscard]] std::string where(std::uint64_t line) const {

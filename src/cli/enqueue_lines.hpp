@@ -15,7 +15,7 @@ struct EnqueueLinesOptions {
   bool progress{false};
 };
 
-/// Each batch of lines is one transaction. A bad line ends it: nothing of its batch is written, everything before is.
+/// Each batch of lines is one transaction. A bad line ends the verb: nothing of its batch is written, earlier batches are.
 [[nodiscard]] int enqueue_lines(const EnqueueLinesOptions& options, store::Store& store);
 
 }  // namespace outbox::cli

@@ -1,5 +1,5 @@
-// How a verb ends: exit codes, the one line that says why, and the exception that carries both to main().
-// Verbs are straight scripts; what fails ends them, so here, unlike in the library, errors are thrown.
+// How a verb ends: exit codes, the line that says why, and the exception that carries both to main(). Any failure ends a verb, so
+// here, unlike in the library, errors are thrown.
 #pragma once
 
 #include <exception>
@@ -37,13 +37,13 @@ class Failure : public std::exception {
   std::vector<std::string> lines_;
 };
 
-/// kNotNow for what passes by itself and has done nothing, so that the same command can be run again; else kError.
+/// kNotNow for a transient error without effect: the same command can be run again. Else kError.
 [[nodiscard]] inline ExitCode exit_code(const Error& error) noexcept {
   const bool passes = error.remedy != Remedy::fix && error.effect == Effect::none;
   return passes ? kNotNow : kError;
 }
 
-/// The value, or the end of the verb.
+/// Returns the value or ends the verb.
 template <class T>
 [[nodiscard]] T must(Result<T> result) {
   if (!result) throw Failure(exit_code(result.error()), result.error().text());

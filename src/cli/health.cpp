@@ -7,18 +7,18 @@
 namespace outbox::cli {
 namespace {
 
-std::string nobody_delivers(const std::vector<store::RelayRow>& relays) {
+std::string no_owner(const std::vector<store::RelayRow>& relays) {
   const auto alive =
       std::count_if(relays.begin(), relays.end(), [](const auto& relay) { return relay.alive; });
   if (alive > 0)
-    return "nobody delivers: no live relay has the lanes, " + std::to_string(alive) +
-           " wait for them (hint: look again in a moment, then into their logs)";
-  return "nobody delivers: no relay is alive (hint: outbox relay -c outbox.toml)";
+    return "nothing is delivered: no live relay has the lanes, " + std::to_string(alive) +
+           " wait for them (hint: run this again in a moment, then see their logs)";
+  return "nothing is delivered: no relay is alive (hint: outbox relay -c outbox.toml)";
 }
 
 std::string stopped(const store::SubscriptionRow& row) {
   return "subscription " + row.spec.name + " is stopped: " + row.reason +
-         " (hint: remove the reason, then outbox subscription resume " + row.spec.name + ")";
+         " (hint: fix the cause, then outbox subscription resume " + row.spec.name + ")";
 }
 
 std::string lags(const Health::Line& line, std::chrono::milliseconds max_lag) {
@@ -30,7 +30,7 @@ std::string lags(const Health::Line& line, std::chrono::milliseconds max_lag) {
 
 }  // namespace
 
-bool Health::somebody_delivers() const {
+bool Health::has_owner() const {
   return std::any_of(relays.begin(), relays.end(),
                      [](const auto& relay) { return relay.owner && relay.alive; });
 }
@@ -41,7 +41,7 @@ std::string Health::trouble_of(const store::SubscriptionRow& row) {
 
 std::vector<std::string> Health::problems(std::optional<std::chrono::milliseconds> max_lag) const {
   std::vector<std::string> found;
-  if (!somebody_delivers()) found.push_back(nobody_delivers(relays));
+  if (!has_owner()) found.push_back(no_owner(relays));
   if (subscriptions.empty()) {
     found.emplace_back(
         "no subscriptions: nothing is delivered (hint: outbox subscription apply -c outbox.toml)");

@@ -1,4 +1,4 @@
-// What `outbox status` found, and what is wrong with it.
+// What `outbox status` found, and its problems.
 #pragma once
 
 #include <chrono>
@@ -19,12 +19,12 @@ struct Health {
   std::vector<Line> subscriptions;
   std::vector<store::RelayRow> relays;
 
-  /// Some relay has the lanes and is alive.
-  [[nodiscard]] bool somebody_delivers() const;
-  /// The relay's last word on an active subscription.
+  /// A live relay has the lanes.
+  [[nodiscard]] bool has_owner() const;
+  /// What the relay last reported about an active subscription.
   [[nodiscard]] static std::string trouble_of(const store::SubscriptionRow& row);
-  /// What needs a person, each with what to do; with `max_lag` also what lags further behind. A paused subscription is
-  /// somebody's wish, and so is its lag.
+  /// What needs a person, each with what to do; with `max_lag` also what lags by more. A subscription that a person paused is not a
+  /// problem, nor is its lag.
   [[nodiscard]] std::vector<std::string> problems(
       std::optional<std::chrono::milliseconds> max_lag) const;
 };

@@ -1,4 +1,4 @@
-// outbox init: a configuration to begin with.
+// outbox init: writes a first configuration.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ namespace outbox::cli {
 namespace {
 
 constexpr std::string_view kStore =
-    R"(# The configuration of outbox. All settings: `outbox config reference`. Is it right? `outbox config check`
+    R"(# The configuration of outbox. `outbox config reference` lists all settings, `outbox config check` checks this file.
 
 [store]
 # postgresql://USER@HOST/DATABASE, or sqlite:PATH. A relative path counts from the folder of this file. No password here: write
@@ -25,7 +25,7 @@ constexpr std::string_view kStore =
 url = )";
 
 constexpr std::string_view kRest = R"(
-# Each subscription delivers the log to one destination, with a position of its own.
+# Each subscription delivers the log to one destination, at its own position.
 [subscription.orders]
 sink = "file"                    # file, stdout, null or kafka
 file.path = "orders.jsonl"       # one line of JSON per event
@@ -38,10 +38,10 @@ file.path = "orders.jsonl"       # one line of JSON per event
 # kafka.brokers = "kafka-1:9092,kafka-2:9092"
 
 # [relay]
-# lease = "15s"                  # how long until another relay replaces one that hangs
+# lease = "15s"                  # another relay takes over from one that hangs after this time
 
 # [log]
-# format = "json"                # lines for machines, on stderr
+# format = "json"                # log lines on stderr as JSON
 )";
 
 void write_all(int fd, std::string_view text, const std::string& path) {
@@ -62,7 +62,7 @@ int init(const Context& context) {
       url = flag.value;
     } else {
       throw Failure(kUsage,
-                    flag.flag + ": init takes no such setting (hint: write it into the file)");
+                    flag.flag + ": init does not take this setting (hint: write it into the file)");
     }
   }
   if (const Status status = store::check_url(url); !status)
@@ -84,7 +84,7 @@ int init(const Context& context) {
 }  // namespace
 
 void add_init(CLI::App& root, Context& context) {
-  CLI::App& verb = add_verb(root, "init", "Write a configuration to begin with; never over another",
+  CLI::App& verb = add_verb(root, "init", "Write a first configuration; never overwrites one",
                             [&context] { return init(context); });
   add_footer(verb, "Writes outbox.toml, or the file named with -c. --store URL is put into it.");
   add_example(verb, "outbox init --store sqlite:shop.db");

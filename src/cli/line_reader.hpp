@@ -10,19 +10,19 @@ namespace outbox::cli {
 
 class LineReader {
  public:
-  /// A line longer than this is no event: even in base64 the largest payload is shorter.
+  /// A longer line cannot be an event: even in base64 the largest payload is shorter.
   static constexpr std::size_t kLongestLine = std::size_t{16} << 20U;
 
   enum class Next {
     line,
-    idle,  ///< Nothing came for a while; there may be more.
+    idle,  ///< No input for a while; there may be more.
     end,
     interrupted,  ///< The other descriptor became readable.
     too_long,     ///< The line is longer than kLongestLine.
     failed,       ///< error() says why.
   };
 
-  /// Reads from `fd`, which stays the caller's, until `interrupt_fd` becomes readable.
+  /// Reads from `fd`, which the caller owns, until `interrupt_fd` becomes readable.
   LineReader(int fd, int interrupt_fd);
 
   /// The line without its end (LF or CR LF) is valid until the next call.
@@ -41,8 +41,8 @@ class LineReader {
   int interrupt_fd_;
   std::unique_ptr<char[]> buffer_;
   std::size_t capacity_;
-  std::size_t begin_{0};    ///< Of what has not been handed out.
-  std::size_t scanned_{0};  ///< Up to here there is no line end.
+  std::size_t begin_{0};    ///< Of what next() has not returned yet.
+  std::size_t scanned_{0};  ///< No line end before this.
   std::size_t end_{0};
   bool ended_{false};
   std::size_t bytes_read_{0};

@@ -60,24 +60,23 @@ int run_caught(int argc, const char* const* argv) {
   return kError;
 }
 
-/// The pipe's other end was closed: `outbox ... | head`.
+/// Whether the pipe's other end was closed: `outbox ... | head`.
 bool reader_left() {
   pollfd output{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
   return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
 }
 
-/// A descriptor that was closed (`<&-`) would be given to the next file or connection that is opened, which would then
-/// be taken for stdin, stdout or stderr. The way /dev/null is opened makes reading from it, or writing to it, fail.
+/// The next file or connection would get a standard descriptor that is closed (`<&-`), and would be used as stdin, stdout or
+/// stderr. /dev/null is opened so that reading from it as stdin, or writing to it, fails.
 void occupy_standard_descriptors() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(fd, F_GETFD) >= 0) continue;
-    // The lowest free one is given, which is `fd`: those below it are taken.
+    // open() returns the lowest free one, which is `fd`.
     (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
 
-/// What could not be written did not reach whoever reads it. A reader that left knows that itself; what ended with an
-/// error has said so.
+/// An error when not everything could be written, unless the reader closed the pipe or an error was already reported.
 int flush_output(int code) {
   if (flush_out()) return code;
   if (code != kError && !reader_left())

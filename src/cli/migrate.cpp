@@ -1,4 +1,4 @@
-// outbox migrate: brings the schema to what this program needs.
+// outbox migrate: creates or updates the schema.
 #include <nlohmann/json.hpp>
 #include <string>
 

@@ -12,12 +12,12 @@ namespace outbox::cli {
 
 /// Data, as it is, to stdout.
 void write_out(std::string_view text);
-/// So that a reader sees what has been written so far. False: not everything could be written.
+/// False: not everything could be written.
 bool flush_out();
 /// To stderr.
 void write_err(std::string_view text);
 
-/// Formatted data to stdout; the line end is the caller's.
+/// Formatted data to stdout, without a line end.
 template <class... Args>
 void print(fmt::format_string<Args...> format, Args&&... args) {
   write_out(fmt::format(format, std::forward<Args>(args)...));
@@ -25,7 +25,7 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
 
 using Json = nlohmann::ordered_json;
 
-/// To stdout, two blanks per level.
+/// To stdout, indented by two spaces per level.
 void print_json(const Json& json);
 /// Null for an empty text.
 [[nodiscard]] Json or_null(const std::string& text);
@@ -33,7 +33,7 @@ void print_json(const Json& json);
 /// "outbox: line" to stderr. Without control characters, so that it is one line whatever went wrong.
 void print_error(const std::string& line);
 
-/// The text with control characters as blanks: one line, and nothing that controls a terminal.
+/// The text with spaces for control characters: one line, and nothing that controls a terminal.
 [[nodiscard]] std::string plain(std::string_view text);
 
 }  // namespace outbox::cli

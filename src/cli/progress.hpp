@@ -1,4 +1,4 @@
-// The line on stderr that shows how far a long verb is.
+// The line on stderr that shows the progress of a long verb.
 #pragma once
 
 #include <chrono>
@@ -23,9 +23,9 @@ class Progress {
   Progress& operator=(Progress&&) = delete;
   ~Progress() { clear(); }
 
-  /// Call as often as you like; it prints when it is time.
+  /// May be called often; prints when it is time.
   void at(std::uint64_t events, std::size_t bytes);
-  /// Takes the line away, before anything else is printed.
+  /// Removes the line; before anything else is printed.
   void clear();
   [[nodiscard]] double seconds() const;
 

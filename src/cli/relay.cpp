@@ -1,4 +1,4 @@
-// outbox relay: delivers, until it is told to stop. A thin shell around outbox::Relay.
+// outbox relay: delivers until it is stopped. A thin shell around outbox::Relay.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -51,8 +51,8 @@ void log_start(const config::Loaded& loaded, const RelayOptions& relay) {
                          {"subscriptions", relay.subscriptions.size()}});
 }
 
-/// What will not be delivered, which nothing else would say.
-void warn_of_standing(const config::Loaded& loaded) {
+/// Logs which subscriptions will not be delivered; nothing else does.
+void log_inactive(const config::Loaded& loaded) {
   const auto store = Context::checked_store(loaded);
   const auto rows = must(must(store->catalog())->subscriptions());
   for (const auto& row : rows) {
@@ -66,7 +66,7 @@ void warn_of_standing(const config::Loaded& loaded) {
   }
 }
 
-/// Ends the process when a stop takes longer than it may: a database that hangs must not hold up whoever waits for us.
+/// Ends the process when a stop takes too long: a database that hangs must not block a supervisor.
 class StopLimit {
  public:
   StopLimit() = default;
@@ -90,7 +90,7 @@ class StopLimit {
   }
 
  private:
-  /// For saying goodbye to the store.
+  /// For giving the lanes back.
   static constexpr std::chrono::seconds kBeyondGrace{5};
 
   Mutex mutex_;
@@ -110,14 +110,14 @@ int stop(Relay& relay, std::chrono::milliseconds grace) {
   return kInterrupted;
 }
 
-/// `--wait`: until the store is there, which may be starting, too. What does not pass by itself ends it.
+/// With `--wait`, retries while the store is unavailable. Other errors end the verb.
 void start(const Options& options, const config::Loaded& loaded, Relay& relay, Signals& signals) {
   std::string told;
   while (true) {
     try {
       signals.end_at(1);  // nothing is in flight
-      warn_of_standing(loaded);
-      signals.end_at(2);  // what start() starts may have events in flight before it returns
+      log_inactive(loaded);
+      signals.end_at(2);  // events may be in flight before start() returns
       return must(relay.start());
     } catch (const Failure& failure) {
       if (!options.wait || failure.code() != kNotNow) throw;
@@ -130,8 +130,8 @@ void start(const Options& options, const config::Loaded& loaded, Relay& relay, S
   }
 }
 
-/// Whether what is pending can be judged: subscriptions of the configuration that are not in the store yet have everything
-/// before them. With the lanes they are applied; without, another relay may deliver them.
+/// Whether all subscriptions of the configuration are in the store: one that is not has everything pending. A relay with the lanes
+/// applies them; without them, another relay may deliver.
 Result<bool> all_are_there(const Relay& relay, store::Catalog& catalog,
                            std::span<const SubscriptionSpec> wanted) {
   if (relay.report().owner) return true;
@@ -143,9 +143,9 @@ Result<bool> all_are_there(const Relay& relay, store::Catalog& catalog,
   });
 }
 
-/// `--once`: until nothing is pending, or a signal comes.
-void deliver_what_is_there(const config::Loaded& loaded, const RelayOptions& settings,
-                           const Relay& relay, const Signals& signals) {
+/// `--once`: waits until nothing is pending, or for a signal.
+void wait_until_delivered(const config::Loaded& loaded, const RelayOptions& settings,
+                          const Relay& relay, const Signals& signals) {
   const auto store = Context::store(loaded);
   std::unique_ptr<store::Catalog> catalog;
   const auto nothing_left = [&]() -> Result<bool> {
@@ -165,7 +165,7 @@ void deliver_what_is_there(const config::Loaded& loaded, const RelayOptions& set
     if (done && *done) return;
     if (done) continue;
     if (done.error().remedy == Remedy::fix) throw Failure(kError, done.error().text());
-    catalog.reset();  // the relay waits for the store to come back, too
+    catalog.reset();  // the relay reconnects to the store, too
   } while (!signals.wait_for(kCheckPending));
 }
 
@@ -176,11 +176,11 @@ int relay(const Options& options, const Context& context) {
   Signals signals(kInterrupted);
   signals.end_at(1);
   log_start(loaded, relay_settings);
-  StopLimit limit;  // ends after the relay, whose end may hang, too
+  StopLimit limit;  // destroyed after the relay, whose destructor may hang
   const auto relay = must(Relay::create(relay_settings));
   start(options, loaded, *relay, signals);
   if (options.once) {
-    deliver_what_is_there(loaded, relay_settings, *relay, signals);
+    wait_until_delivered(loaded, relay_settings, *relay, signals);
   } else {
     signals.wait();
   }
@@ -196,8 +196,7 @@ void add_relay(CLI::App& root, Context& context) {
   CLI::App& verb =
       add_verb(root, "relay", "Deliver events to the sinks of all subscriptions, until stopped",
                [options, &context] { return relay(*options, context); });
-  add_option(verb, "--name", &options->name, "NAME",
-             "How this relay calls itself in `outbox status`");
+  add_option(verb, "--name", &options->name, "NAME", "Name of this relay in `outbox status`");
   add_option(verb, "--no-apply", &options->no_apply, {},
              "Leave the subscriptions in the store as they are");
   add_option(verb, "--once", &options->once, {},

@@ -19,7 +19,7 @@
 namespace outbox::cli {
 namespace {
 
-/// More than any log holds. The stores count one more than the limit.
+/// More events than any log holds; not the maximum, because the stores count one more than the limit.
 constexpr std::uint64_t kLargestLimit = std::numeric_limits<std::int64_t>::max() - 1;
 
 struct Options {
@@ -37,7 +37,7 @@ struct View {
   std::vector<std::string> problems;
 };
 
-/// Only a check has a limit.
+/// None without --check.
 std::optional<std::chrono::milliseconds> max_lag(const Options& options) {
   if (!options.check && options.max_lag)
     throw Failure(kUsage, "--max-lag: nothing is checked (hint: --check --max-lag 60s)");
@@ -75,9 +75,9 @@ void add_notes(Table& table, const Health& health, const Line& line) {
   const auto& [row, progress] = line;
   if (!row.reason.empty()) table.note("  reason: " + row.reason);
   if (const std::string trouble = Health::trouble_of(row); !trouble.empty()) {
-    const char* said =
-        health.somebody_delivers() ? "  waits since " : "  the last relay waited since ";
-    table.note(said + row.trouble_since + ": " + trouble);
+    const char* const since =
+        health.has_owner() ? "  waiting since " : "  the last relay was waiting since ";
+    table.note(since + row.trouble_since + ": " + trouble);
   }
   if (row.stopped_seq) {
     table.note("  stopped at event " + row.stopped_event + " (seq " +
@@ -86,7 +86,7 @@ void add_notes(Table& table, const Health& health, const Line& line) {
   }
   if (progress.matches_nothing()) {
     table.note("  its filter has matched none of " + std::to_string(progress.filtered) +
-               " events; compare it with what is written: outbox subscription list");
+               " events; compare it with what the application writes: outbox subscription list");
   }
 }
 
@@ -125,13 +125,13 @@ void print_text(const View& view, bool check) {
   print("store {}\n\n", view.store);
   print_subscriptions(view.health);
   print_relays(view.health);
-  if (check) return;  // then they are the reason of its failure
+  if (check) return;  // a failed check reports them on stderr
   for (const std::string& problem : view.problems) print("PROBLEM: {}\n", problem);
 }
 
 Json to_json(const Health& health, const Line& line) {
   const auto& [row, progress] = line;
-  const std::string trouble = health.somebody_delivers() ? Health::trouble_of(row) : std::string();
+  const std::string trouble = health.has_owner() ? Health::trouble_of(row) : std::string();
   Json stopped;
   if (row.stopped_seq) stopped = {{"id", row.stopped_event}, {"seq", *row.stopped_seq}};
   Json lag;

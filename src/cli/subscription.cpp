@@ -43,7 +43,7 @@ struct Open {
   }
 };
 
-/// The subscription without passwords, and without what came from a reference as far as the configuration at hand knows.
+/// The subscription without passwords, and without values that come from a reference in the configuration at hand.
 Json to_json(const store::SubscriptionRow& row, const config::Loaded& loaded) {
   SubscriptionSpec spec = row.spec;
   const auto shown = [&](const std::string& setting, const Json& value) {
@@ -215,22 +215,23 @@ void add_subscription(CLI::App& root, Context& context) {
   add_option(listing, "--json", &options->json, {}, "As JSON, with all settings but passwords");
   add_example(listing, "outbox subscription list --json");
   CLI::App& applying =
-      add_verb(verb, "apply", "Write those of the configuration to the store, showing what changes",
+      add_verb(verb, "apply",
+               "Write the subscriptions of the configuration to the store, showing what changes",
                [options, &context] { return apply(*options, context); });
   add_option(applying, "--dry-run", &options->dry_run, {}, "Only show what would change");
   add_option(applying, "--json", &options->json, {}, "As JSON");
   add_footer(
       applying,
-      "Running relays follow within a second. Subscriptions that the configuration does not name stay.");
+      "Running relays follow within a second. Subscriptions that the configuration does not name are kept.");
   add_example(applying, "outbox subscription apply -c outbox.toml --dry-run");
-  CLI::App& pausing = add_verb(
-      verb, "pause", "Stop delivering to one; its events wait. A stopped one stays stopped",
-      [options, &context] { return pause(*options, context); });
+  CLI::App& pausing =
+      add_verb(verb, "pause", "Pause one; its events wait. A stopped one stays stopped",
+               [options, &context] { return pause(*options, context); });
   add_argument(pausing, "NAME", &options->name, "Which one");
   add_option(pausing, "--reason", &options->reason, "TEXT", "Shown in `outbox status`");
   add_example(pausing, "outbox subscription pause orders --reason \"Kafka maintenance\"");
   CLI::App& resuming =
-      add_verb(verb, "resume", "Go on with one that is paused or stopped; nothing is skipped",
+      add_verb(verb, "resume", "Continue one that is paused or stopped; nothing is skipped",
                [options, &context] { return resume(*options, context); });
   add_argument(resuming, "NAME", &options->name, "Which one");
   add_example(resuming, "outbox subscription resume orders");

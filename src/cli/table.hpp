@@ -12,7 +12,7 @@ class Table {
   explicit Table(std::vector<std::string> head) { add(std::move(head)); }
   /// As many cells as the head has.
   void add(std::vector<std::string> cells);
-  /// A line between the rows that belongs to no column.
+  /// A line between the rows, not split into columns.
   void note(std::string text) { add({std::move(text)}); }
   /// To stdout.
   void print() const;

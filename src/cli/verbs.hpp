@@ -1,4 +1,4 @@
-// The verbs, each in the file of its name. A new one is a file and a line in main.cpp.
+// The verbs, each in the file of its name. A new verb is one file and one line in main.cpp.
 #pragma once
 
 #include "cli/command.hpp"

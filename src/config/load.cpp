@@ -26,7 +26,7 @@ constexpr const char* kFileVariable = "OUTBOX_CONFIG";
 constexpr std::string_view kSubscription = "subscription";
 constexpr const char* kStoreUrl = "store.url";
 
-/// An empty variable counts as not set: that is how compose files and unit files leave one out.
+/// An empty variable counts as not set: compose files and unit files leave one out that way.
 std::optional<std::string> variable(const std::string& name) {
   const char* const value = std::getenv(name.c_str());
   if (value == nullptr || *value == '\0') return std::nullopt;
@@ -47,7 +47,7 @@ std::string suggest(const std::string& path) {
 
 struct Found {
   std::string path;
-  std::string how;  ///< Who named it; empty: nobody, it was just there.
+  std::string how;  ///< What named it; empty: found in the working directory.
 };
 
 Found find_file(const Request& request) {
@@ -84,7 +84,7 @@ class Loader {
                   .file = reading_.file,
                   .entries = std::move(shown),
                   .references = std::move(reading_.references),
-                  .warnings = strange_variables()};
+                  .warnings = suspicious_variables()};
   }
 
  private:
@@ -156,7 +156,7 @@ class Loader {
     }
   }
 
-  /// From outside the file; `where` names the variable or the flag, `writing` is what precedes the value.
+  /// Sets a value from outside the file. `where` names the variable or the flag, `writing` is what precedes the value.
   void set(const std::string& path, const std::string& text, const std::string& where,
            const std::string& writing) {
     const Origin origin{.shown = where, .where = where, .at = {}};
@@ -234,8 +234,8 @@ class Loader {
     return all;
   }
 
-  /// Variables that look like a mistyped setting. No error: container platforms set such names by themselves.
-  static std::vector<std::string> strange_variables() {
+  /// Variables that look like a mistyped setting. Not an error: container platforms set such names.
+  static std::vector<std::string> suspicious_variables() {
     std::vector<std::string> names;
     for (const auto& row : settings()) names.push_back(environment_name(row.setting));
     const std::vector<std::string_view> known(names.begin(), names.end());

@@ -24,9 +24,9 @@ struct Request {
   /// Named by the user. Default: OUTBOX_CONFIG, else outbox.toml in the working directory if there is one.
   std::optional<std::string> file{};
   std::vector<Flag> flags{};
-  /// Resolve ${env:...} and ${file:...} in subscriptions. A verb that does not deliver must not need a broker's password.
+  /// Replace ${env:...} and ${file:...} in subscriptions. A verb that does not deliver must not need a broker's password.
   bool resolve_subscriptions{true};
-  /// Find also what would only show when it is used: no store, a directory that is not there.
+  /// Also report what would otherwise fail only in use: no store, a directory that does not exist.
   bool thorough{false};
 };
 
@@ -49,8 +49,8 @@ struct Loaded {
   std::vector<std::string> warnings;
 };
 
-/// Everything that is wrong, not only the first. Opens nothing but the file and what it refers to. Relative paths in the file
-/// count from its folder, all others from the working directory.
+/// Returns all problems, not only the first. Opens only the file and what it refers to. Relative paths in the file are relative to
+/// its folder, all others to the working directory.
 [[nodiscard]] tl::expected<Loaded, Problems> load(const Request& request);
 
 /// The file that load() reads; empty: none.

@@ -1,4 +1,4 @@
-// Something wrong in the configuration, and where.
+// An error in the configuration, and its place.
 #pragma once
 
 #include <outbox/error.hpp>

@@ -1,4 +1,4 @@
-// What is shared while one configuration is read: the file, and what was found in it so far.
+// The state while one configuration is read: the file, and what was found in it so far.
 #pragma once
 
 #include <map>
@@ -24,16 +24,16 @@ struct Reading {
   void complain(std::string what, std::string path, Position at, std::string hint);
   void complain(const std::string& path, Position at, const Error& error);
   [[nodiscard]] std::string origin(Position at) const;
-  /// Relative paths in the file count from here.
+  /// Relative paths in the file are relative to it.
   [[nodiscard]] std::string directory() const;
   /// A path from the file, made independent of where a program is started.
   [[nodiscard]] std::string anchored(const std::string& path) const;
-  /// Notes the references in the strings of the value, at every depth, and replaces them with `resolve`. False: some could not be
-  /// replaced, and a complaint says why.
+  /// Records the references in the strings of the value, at every depth; with `resolve` replaces them. False after a complaint about
+  /// one that cannot be replaced.
   bool take_references(toml::node& value, const std::string& path, bool resolve);
 };
 
-/// Moves the value into the slot. Says what was expected and what was found.
+/// Stores the value in the slot. The error says what was expected and what was found.
 [[nodiscard]] Status assign(const Setting& setting, Slot slot, const toml::node& value);
 
 /// The text of one setting with its references replaced.

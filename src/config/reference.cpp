@@ -28,7 +28,7 @@ Result<std::string> from_environment(const std::string& name) {
 Result<std::string> from_file(const std::string& path, const std::string& directory) {
   const std::string shown = "${file:" + path + "}";
   if (path.starts_with('~')) {
-    return fail(Errc::invalid_argument, shown + ": begins with ~, which only a shell replaces",
+    return fail(Errc::invalid_argument, shown + ": begins with ~, which only a shell expands",
                 "write the directory out");
   }
   const std::string full =
@@ -49,8 +49,8 @@ Result<std::string> from_file(const std::string& path, const std::string& direct
 Result<std::string> resolve_one(std::string_view inside, const std::string& directory) {
   if (inside.starts_with("env:")) return from_environment(std::string(inside.substr(4)));
   if (inside.starts_with("file:")) return from_file(std::string(inside.substr(5)), directory);
-  return fail(Errc::invalid_argument, "${" + std::string(inside) + "}: no such kind of reference",
-              "there are ${env:NAME} and ${file:PATH}; write $${ for the characters themselves");
+  return fail(Errc::invalid_argument, "${" + std::string(inside) + "}: unknown kind of reference",
+              "use ${env:NAME} or ${file:PATH}; write $${ for a literal ${");
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ Result<std::string> resolve(const std::string& text, const std::string& director
     }
     const std::size_t end = rest.find('}');
     if (end == std::string_view::npos) {
-      return fail(Errc::invalid_argument, "a reference without an end",
+      return fail(Errc::invalid_argument, "a reference is not closed",
                   "write ${env:NAME} or ${file:PATH}");
     }
     auto value = resolve_one(rest.substr(kOpen.size(), end - kOpen.size()), directory);

@@ -1,5 +1,5 @@
-// References in string values: ${env:NAME} and ${file:PATH} stand for what is there, so that secrets need not stand in the
-// configuration. $${ is a plain ${.
+// References in string values: ${env:NAME} is the value of a variable, ${file:PATH} the content of a file, so that secrets need not
+// be in the configuration. $${ is a literal ${.
 #pragma once
 
 #include <functional>
@@ -9,20 +9,20 @@
 
 namespace outbox::config {
 
-/// True when there is something to resolve.
+/// Whether there is a reference in the text.
 [[nodiscard]] bool has_references(const std::string& text);
 
-/// What is left when all references are taken out.
+/// The text with its references removed.
 [[nodiscard]] std::string without_references(std::string_view text);
 
-/// Replaces all references. Relative paths count from `directory`. A file that others may read is refused; one line end at
-/// its end is left out. Messages name the reference, never what it holds.
+/// Replaces all references. Relative paths are relative to `directory`. A file that others can read is refused; a line end at its
+/// end is dropped. Messages name the reference, never its value.
 [[nodiscard]] Result<std::string> resolve(const std::string& text, const std::string& directory);
 
-/// What to write for a value: given the text before its reference, the text after it, and the value.
+/// Encodes a value for its place: the text before its reference, the text after it, and the value.
 using Fit =
     std::function<std::string(std::string_view before, std::string_view after, std::string_view)>;
-/// The same; each value is made to fit where it stands.
+/// The same; each value is encoded for its place.
 [[nodiscard]] Result<std::string> resolve(const std::string& text, const std::string& directory,
                                           const Fit& fit);
 

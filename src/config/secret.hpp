@@ -1,4 +1,4 @@
-// Which settings hold secrets. Pure. Of the store's address: store/url.hpp.
+// Which settings may hold secrets. Pure. For the store's address see store/url.hpp.
 #pragma once
 
 #include <string_view>
@@ -7,11 +7,11 @@ namespace outbox::config {
 
 inline constexpr std::string_view kMask = "***";
 
-/// True for names like password, client_secret, Authorization: their values are never shown.
+/// Whether the name suggests a secret (password, client_secret, Authorization): its value is never shown.
 [[nodiscard]] bool is_secret_name(std::string_view name);
 
-/// Nothing but letters, digits and marks that join names, numbers, hosts and paths: no URL with a user in it, nothing quoted,
-/// no assignment. What is not is not shown either, unless its setting is known to hold no secret.
+/// Whether the value has only letters, digits, and punctuation of names, numbers, hosts and paths: no URL with a user, no quotes, no
+/// assignment. Other values are not shown either, unless their setting cannot hold a secret.
 [[nodiscard]] bool is_plain_value(std::string_view value);
 
 }  // namespace outbox::config

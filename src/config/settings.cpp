@@ -23,7 +23,7 @@ std::vector<SettingRow<Config>> store_rows() {
       {{.name = "store.url",
         .type = SettingType::url,
         .help = "Where the outbox is: postgresql://... or sqlite:PATH.",
-        .default_note = "none; needed",
+        .default_note = "required",
         .secret = true},
        [](Config& c) -> Slot { return &c.relay.store_url; }},
       {{.name = "store.schema", .help = "PostgreSQL schema of the outbox tables."},
@@ -34,7 +34,7 @@ std::vector<SettingRow<Config>> store_rows() {
 std::vector<SettingRow<Config>> relay_rows() {
   return {
       {{.name = "relay.name",
-        .help = "How this relay calls itself in `outbox status`.",
+        .help = "Name of this relay in `outbox status`.",
         .default_note = "host name and process id"},
        [](Config& c) -> Slot { return &c.relay.name; }},
       {{.name = "relay.page",
@@ -58,39 +58,39 @@ std::vector<SettingRow<Config>> relay_rows() {
       {{.name = "relay.settle_interval",
         .type = SettingType::duration,
         .help =
-            "Longest time a delivered event stays unsettled. What is unsettled when a relay dies is delivered again.",
+            "Longest time before a delivered event is settled. After a crash of the relay, unsettled events are delivered again.",
         .least = 1,
         .most = in_ms(seconds(10))},
        [](Config& c) -> Slot { return &c.relay.settle_interval; }},
       {{.name = "relay.settle_events",
         .type = SettingType::count,
-        .help = "Settle earlier once so many events are done.",
+        .help = "Settle earlier after this many events.",
         .least = 1,
         .most = 100'000},
        [](Config& c) -> Slot { return &c.relay.settle_events; }},
       {{.name = "relay.lease",
         .type = SettingType::duration,
         .help =
-            "How long the lanes stay this relay's without a heartbeat. A relay that hangs is replaced after it.",
+            "How long a relay keeps the lanes without a heartbeat. Then another relay takes over from one that hangs.",
         .least = in_ms(seconds(1)),
         .most = in_ms(minutes(10))},
        [](Config& c) -> Slot { return &c.relay.lease; }},
       {{.name = "relay.idle_poll",
         .type = SettingType::duration,
         .help =
-            "Longest pause between polls when nothing happens. Long ones let a serverless database sleep.",
+            "Longest pause between polls while idle. A long one lets a serverless database sleep.",
         .least = 1,
         .most = in_ms(hours(24))},
        [](Config& c) -> Slot { return &c.relay.idle_poll; }},
       {{.name = "relay.wake_up",
         .type = SettingType::boolean,
         .help =
-            "Let commits wake the relay. PostgreSQL: needs a connection that is not pooled by transaction."},
+            "Let commits wake the relay. PostgreSQL: not through a pooler in transaction mode."},
        [](Config& c) -> Slot { return &c.relay.wake_up; }},
       {{.name = "relay.grace",
         .type = SettingType::duration,
         .help =
-            "After SIGTERM or SIGINT: how long to wait for what is in flight. The rest is delivered again.",
+            "How long to wait for events in flight after SIGTERM or SIGINT. The rest is delivered again.",
         .least = 0,
         .most = in_ms(hours(1))},
        [](Config& c) -> Slot { return &c.grace; }},
@@ -101,18 +101,18 @@ std::vector<SettingRow<Config>> log_rows() {
   return {
       {{.name = "log.level",
         .type = SettingType::choice,
-        .help = "The least important line that is written (to stderr).",
+        .help = "The lowest level that is logged (to stderr).",
         .choices = {"debug", "info", "warn", "error", "off"}},
        [](Config& c) -> Slot { return &c.log_level; }},
       {{.name = "log.format",
         .type = SettingType::choice,
-        .help = "How lines look.",
+        .help = "Format of log lines.",
         .choices = {"text", "json"}},
        [](Config& c) -> Slot { return &c.log_format; }},
   };
 }
 
-/// Without "custom", which is for sinks that an application brings: this program has none.
+/// Without "custom", the sink of an application with its own relay.
 std::vector<std::string_view> sink_names() {
   std::vector<std::string_view> names;
   for (const auto& kind : sink::kinds()) names.emplace_back(kind.name);
@@ -124,25 +124,25 @@ std::vector<SettingRow<SubscriptionSpec>> spec_rows() {
   return {
       {{.name = "sink",
         .type = SettingType::choice,
-        .help = "Where to. Its settings stand in a table of that name, [subscription.NAME.SINK].",
+        .help = "The destination. Its settings are in the table [subscription.NAME.SINK].",
         .choices = sink_names(),
         .required = true},
        [](Spec& s) -> Slot { return &s.sink; }},
       {{.name = "event_types",
         .type = SettingType::list,
         .help =
-            "Globs over event_type ('*' any run, '?' one character); an event matches when any does.",
+            "Globs for event_type ('*' matches any run of characters, '?' one); one of them must match.",
         .default_note = "all"},
        [](Spec& s) -> Slot { return &s.event_types; }},
       {{.name = "aggregate_types",
         .type = SettingType::list,
-        .help = "Globs over aggregate_type.",
+        .help = "Globs for aggregate_type.",
         .default_note = "all"},
        [](Spec& s) -> Slot { return &s.aggregate_types; }},
       {{.name = "match_headers",
         .type = SettingType::table,
-        .help = "Headers that an event must have with exactly this value.",
-        .default_note = "not looked at"},
+        .help = "Headers that an event must have, with exactly these values.",
+        .default_note = "none"},
        [](Spec& s) -> Slot { return &s.match_headers; }},
       {{.name = "format",
         .type = SettingType::choice,
@@ -155,13 +155,13 @@ std::vector<SettingRow<SubscriptionSpec>> spec_rows() {
        [](Spec& s) -> Slot { return &s.key; }},
       {{.name = "headers",
         .type = SettingType::table,
-        .help = "Templates of further headers.",
+        .help = "Templates of additional headers.",
         .default_note = "none"},
        [](Spec& s) -> Slot { return &s.headers; }},
       {{.name = "start",
         .type = SettingType::choice,
         .help =
-            "Where a new subscription begins: with the oldest event retained, or with the next one.",
+            "Where a new subscription starts: at the oldest retained event, or at the next one.",
         .choices = {"beginning", "now"}},
        [](Spec& s) -> Slot { return &s.start; }},
   };

@@ -1,5 +1,4 @@
-// The tables of all settings outside of sinks (which declare their own, sink/kind.hpp): a new setting is one row. Defaults are
-// those of the structures.
+// The tables of all settings except those of sinks (sink/kind.hpp). A new setting is one row; its default is in the structure.
 #pragma once
 
 #include <chrono>
@@ -21,7 +20,7 @@ struct Config {
 };
 
 [[nodiscard]] const std::vector<SettingRow<Config>>& settings();
-/// Those of a [subscription.NAME] section.
+/// The settings of a [subscription.NAME] section.
 [[nodiscard]] const std::vector<SettingRow<SubscriptionSpec>>& subscription_settings();
 
 /// Null when there is no such setting.

@@ -21,12 +21,12 @@ Every setting outside `[subscription]` can be given as a flag: `--set relay.page
 
 - Durations are a whole number and a unit: `50ms`, `15s`, `5min`, `1h`, `7d`. A number without a unit is refused.
 - Sizes are a whole number and a unit: `512B`, `64KiB`, `16MiB`, `1GiB`. A number without a unit is bytes.
-- In string values `${env:NAME}` stands for an environment variable and `${file:PATH}` for what is in a file, which only its
-  owner may be able to read. `$${` is a plain `${`.
-- Relative paths in the file (`sqlite:shop.db`, `file.path`, `${file:PATH}`) count from its folder, those in flags and environment
-  variables from the working directory.
-- An unknown setting is an error that names the nearest known one. `outbox config check` finds every error at once,
-  `outbox config show` prints what is in effect and where each value came from, without passwords.
+- In string values `${env:NAME}` is the value of an environment variable and `${file:PATH}` the content of a file, which only
+  its owner may be able to read. `$${` is a literal `${`.
+- Relative paths in the file (`sqlite:shop.db`, `file.path`, `${file:PATH}`) are relative to its folder, those in flags and
+  environment variables to the working directory.
+- An unknown setting is an error that names the nearest known one. `outbox config check` reports all errors at once,
+  `outbox config show` prints the effective values and their origins, without passwords.
 )";
 
 constexpr std::string_view kSubscriptionHead = R"(
@@ -36,7 +36,7 @@ One section per subscription. The name has letters, digits, `-`, `_` and `.`, at
 sections when it gets the lanes, `outbox subscription apply` without a relay.
 )";
 
-/// A bar would end the cell of the table.
+/// A bar would end the table cell.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) out.append(c == '|' ? "\\" : "").append(1, c);
@@ -46,7 +46,7 @@ std::string cell(std::string_view text) {
 std::string code(std::string_view text) { return "`" + cell(text) + "`"; }
 
 std::string default_of(const Setting& setting, const std::string& value) {
-  if (setting.required) return "needed";
+  if (setting.required) return "required";
   return setting.default_note.empty() ? code(value) : setting.default_note;
 }
 

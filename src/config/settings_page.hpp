@@ -1,4 +1,4 @@
-// The settings table for people: a page of the reference, and lines for `--help`.
+// The tables of settings as text: the page of the reference, and lines for `--help`.
 #pragma once
 
 #include <string>

@@ -110,7 +110,7 @@ class SubscriptionReader {
     return reading_.problems.size() == before;
   }
 
-  /// Dotted keys are tables within tables: linger.ms is ms in linger.
+  /// A dotted key is a table within a table: linger.ms is ms in linger.
   void gather(toml::table& table, const std::string& prefix) {
     for (const Member& member : members(table)) {
       const std::string name = prefix + member.key;
@@ -175,7 +175,7 @@ class SubscriptionReader {
     }
   }
 
-  /// Complains about one field, which is not checked any further.
+  /// Complains about a field, which is then not checked further.
   void refuse(const std::string& field, Position at, const Error& error) {
     refused_.add({field, {}});
     const bool named = error.message.starts_with(field + ": ");
@@ -184,7 +184,7 @@ class SubscriptionReader {
         path_ + "." + field, at, error.hint);
   }
 
-  /// Where the field is set, else what it belongs to.
+  /// Where the field is set, else the place of the section.
   [[nodiscard]] Position position_of(std::string field) const {
     while (true) {
       const auto found = positions_.find(field);

@@ -9,7 +9,7 @@
 
 namespace outbox::config {
 
-/// None after a complaint. With references in it and without `resolve` less is checked.
+/// None after a complaint. Without `resolve` a section with references is checked less.
 [[nodiscard]] std::optional<SubscriptionSpec> read_subscription(const Member& section, bool resolve,
                                                                 Reading& reading);
 

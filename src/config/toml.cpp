@@ -12,7 +12,7 @@ namespace {
 /// Parts of one key. The deepest setting has five.
 constexpr std::size_t kMostKeyParts = 32;
 
-/// The end of the string that begins at `from`: of one line, or of several when it begins with three quotes.
+/// The end of the string that begins at `from`; with three quotes it may have several lines.
 std::size_t string_end(std::string_view toml, std::size_t from) {
   const char quote = toml[from];
   const std::string three(3, quote);
@@ -29,8 +29,8 @@ std::size_t string_end(std::string_view toml, std::size_t from) {
   return toml.size();
 }
 
-/// Where a key has too many parts. The parser makes a table for each part, and a tree that is too deep ends the process when it
-/// is freed: so this must be found before.
+/// Where a key has too many parts. toml++ makes a table for each part, and freeing a tree that is too deep overflows the stack: so
+/// this is checked before parsing.
 std::optional<Position> too_many_key_parts(std::string_view toml) {
   std::size_t parts = 1;
   std::size_t at = 0;
@@ -49,7 +49,7 @@ std::optional<Position> too_many_key_parts(std::string_view toml) {
       return Position{.line = 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n')),
                       .column = static_cast<int>(at - before.rfind('\n'))};
     }
-    // What ends a key, and what a key can begin after.
+    // These end a key, and a key can begin after them.
     if (std::string_view("\n=,{[").find(c) != std::string_view::npos) parts = 1;
     ++at;
   }

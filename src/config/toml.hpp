@@ -1,10 +1,10 @@
-// toml++, included here and nowhere else: within limits, with the order of the file, and with the words of our messages.
+// toml++ with limits, members in the order of the file, and the names of types for messages.
 #pragma once
 
-// The library is compiled in toml.cpp, so that the binary needs no shared object to read a file at start.
+// toml.cpp compiles the library, so that the binary needs no shared object for it.
 #define TOML_HEADER_ONLY 0
 #define TOML_EXCEPTIONS 0
-// Tables and arrays within each other, which are walked and freed by recursion.
+// Nested tables and arrays are walked and freed by recursion.
 #define TOML_MAX_NESTED_VALUES 16
 #include <toml++/toml.h>
 

@@ -32,7 +32,7 @@ void append_headers(std::string& out, std::span<const HeaderView> headers) {
   out.push_back('}');
 }
 
-/// Line breaks stand only between the tokens of valid JSON, where a space means the same.
+/// In valid JSON line breaks are only between tokens, where a space means the same.
 void append_json_on_one_line(std::string& out, std::string_view json) {
   const std::size_t from = out.size();
   out.append(json);

@@ -4,8 +4,8 @@
 //    "aggregate_type":"order","aggregate_id":"42","event_type":"OrderPlaced"}
 //
 // The order of the members is part of the format. `key` is null for a message without one. The body is, in this order:
-// JSON as it stands when its content type says JSON and it is (line breaks between tokens become spaces); else a string
-// when it is UTF-8; else the member is "body_base64". The files of the file sink are recognised by how a line begins.
+// verbatim when its content type is JSON and it is valid JSON (line breaks between tokens become spaces); else a string when it is
+// UTF-8; else the member is "body_base64". The file sink recognizes its files by the start of a line.
 #pragma once
 
 #include <outbox/sink.hpp>

@@ -1,5 +1,5 @@
 // A kind of sink: what the registry, the configuration and docs/reference know of it. A sink declares its settings as a table
-// of SettingRows over a structure of its own:
+// of SettingRows of its own structure:
 //
 //   struct PrinterSettings { std::string path; bool loud{false}; };
 //   SinkKind printer_kind() {
@@ -31,7 +31,7 @@ namespace outbox::sink {
 
 using Texts = std::map<std::string, std::string>;
 
-/// Settings that a sink does not declare: it passes them to its client library.
+/// Settings that a sink does not declare but passes to its client library.
 struct PassedOn {
   std::string help;  ///< For docs/reference.
   bool (*names_file)(std::string_view name, std::string_view value);
@@ -47,7 +47,7 @@ struct SinkKind {
   /// Everything that is wrong with the subscription's settings for this sink, each with its field ("kafka.brokers", "topic").
   /// Opens nothing.
   std::function<void(const SubscriptionSpec&, FieldErrors&)> check;
-  /// What would fail now at the destination as far as this machine can tell. Opens nothing.
+  /// What would fail on this machine now, such as a missing directory. Opens nothing.
   std::function<void(const SubscriptionSpec&, FieldErrors&)> check_here;
   /// open() has not been called.
   std::function<Result<std::unique_ptr<Sink>>(const SubscriptionSpec&)> make;
@@ -55,7 +55,7 @@ struct SinkKind {
   [[nodiscard]] const Setting* find(std::string_view setting) const;
 };
 
-/// What a sink writes to declare itself.
+/// How a sink declares itself.
 template <class Settings>
 struct Declaration {
   std::string name;
@@ -64,9 +64,9 @@ struct Declaration {
   std::optional<PassedOn> passed_on{};
   /// Where settings that are passed on are stored.
   Texts& (*others)(Settings&){nullptr};
-  /// What the table cannot say of the values.
+  /// Checks that the table cannot express.
   void (*check)(const Settings&, FieldErrors&){nullptr};
-  /// What would only show with the first event.
+  /// Checks of what would fail only with the first event.
   void (*check_use)(const Settings&, const SubscriptionSpec&, FieldErrors&){nullptr};
   void (*check_here)(const Settings&, FieldErrors&){nullptr};
   Result<std::unique_ptr<Sink>> (*make)(Settings);

@@ -145,7 +145,7 @@ class Enqueue:
         self.assertEqual(result.code, ERROR, result)
         self.assertEqual(len(result.err.splitlines()), 1, result)
         for part in ("events.jsonl:1502", "1000 events were committed", "nothing from line 1001 on",
-                     "go on with line 1001", *says):
+                     "continue with line 1001", *says):
             self.assertIn(part, result.err)
         self.assertEqual(self.events() - before, 1000)
 
@@ -165,7 +165,7 @@ class Enqueue:
 
     def test_an_input_that_cannot_be_read(self):
         result = self.fails(ERROR, *self.at_store("enqueue", "--jsonl", "."),
-                            says=("cannot be read", "0 events were committed", "go on with line 1)"))
+                            says=("cannot be read", "0 events were committed", "continue with line 1)"))
         self.assertNotIn("correct the line", result.err)
 
     def test_a_read_error_names_the_line_that_follows(self):
@@ -179,7 +179,7 @@ class Enqueue:
             ours.close()
             _, error = process.communicate(timeout=30)
         self.assertEqual(process.returncode, ERROR)
-        for part in ("stdin:6: cannot be read", "5 events were committed before it", "go on with line 6)"):
+        for part in ("stdin:6: cannot be read", "5 events were committed before it", "continue with line 6)"):
             self.assertIn(part, error)
 
     def ids_stop(self, output):
@@ -189,7 +189,7 @@ class Enqueue:
                              stdout=output, stderr=subprocess.PIPE, cwd=self.folder, env=self.environment, timeout=60)
         self.assertEqual(run.returncode, ERROR, run)
         self.assertEqual(self.events() - before, 1000)
-        self.assertRegex(run.stderr, r"^outbox: .*1000 events were committed \(hint: go on with line 1001\)\n$")
+        self.assertRegex(run.stderr, r"^outbox: .*1000 events were committed \(hint: continue with line 1001\)\n$")
 
     def test_ids_that_cannot_be_written_end_it(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
@@ -245,7 +245,7 @@ class Enqueue:
         process.send_signal(signal.SIGINT)
         error = process.stderr.read()
         self.assertEqual(process.wait(timeout=30), INTERRUPTED)
-        self.assertEqual(error, "outbox: interrupted: 3 events were committed (hint: go on with line 4)\n")
+        self.assertEqual(error, "outbox: interrupted: 3 events were committed (hint: continue with line 4)\n")
 
     def test_progress(self):
         reader, writer = os.pipe()

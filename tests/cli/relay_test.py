@@ -200,11 +200,11 @@ class Relay:
         self.assertEqual(troubled["state"], "active")
         self.assertIn("orders.jsonl", troubled["trouble"])
         self.assertRegex(troubled["trouble_since"], r"^\d{4}-\d\d-\d\dT.*Z$")
-        wait_until(lambda: re.search(r"(?m)^  waits since .*Z: .*orders\.jsonl", self.succeeds("status").out), "it for people")
+        wait_until(lambda: re.search(r"(?m)^  waiting since .*Z: .*orders\.jsonl", self.succeeds("status").out), "it for people")
         (self.folder / "orders.jsonl").rmdir()
         wait_until(lambda: len(self.lines()) == 3, "3 lines in the file", seconds=60)
         wait_until(lambda: row()["trouble"] is None, "the word taken back")
-        self.assertNotIn("waits since", self.succeeds("status").out)
+        self.assertNotIn("waiting since", self.succeeds("status").out)
         self.stop(process)
 
     def test_paused_subscriptions_wait(self):

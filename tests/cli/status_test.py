@@ -129,7 +129,7 @@ class Status:
         self.assertIn("its filter has matched none of 1000 events", self.succeeds("status").out)
 
     def test_a_store_without_subscriptions_or_relay_fails_the_check(self):
-        result = self.check(CHECK_FAILED, says=("nobody delivers", "no subscriptions"))
+        result = self.check(CHECK_FAILED, says=("nothing is delivered", "no subscriptions"))
         for line in result.err.splitlines():
             self.assertRegex(line, r"^outbox: .+ \(hint: .+\)$")
         result = self.check(CHECK_FAILED, "--json")
@@ -137,12 +137,12 @@ class Status:
 
     def test_nobody_delivers_is_said_loudly(self):
         self.succeeds("subscription", "apply")
-        self.assertRegex(self.succeeds("status").out, r"(?m)^PROBLEM: nobody delivers: no relay is alive \(hint: outbox relay")
+        self.assertRegex(self.succeeds("status").out, r"(?m)^PROBLEM: nothing is delivered: no relay is alive \(hint: outbox relay")
         process = self.relay()
         self.assertNotIn("PROBLEM", self.succeeds("status").out)
         process.kill()
         process.wait()
-        said = wait_until(lambda: (out := self.succeeds("status").out) and "nobody delivers" in out and out, "its end")
+        said = wait_until(lambda: (out := self.succeeds("status").out) and "nothing is delivered" in out and out, "its end")
         self.assertRegex(said, r"(?m)^\S+ +gone +no ")
 
     def test_an_idle_store_with_a_relay_passes(self):
@@ -262,7 +262,7 @@ class StatusPostgres(OnPostgres, Status, Case):
         self.sql(f"REVOKE SELECT ON {schema}.event FROM outbox_relay")
         self.enqueue(1)
         said = wait_until(lambda: (out := self.succeeds("status").out) and "permission denied" in out and out, "the reason")
-        self.assertRegex(said, r"waits since .*: .*permission denied for (table|view) event")
+        self.assertRegex(said, r"waiting since .*: .*permission denied for (table|view) event")
         error = self.log_lines("delivery is interrupted until somebody acts, and is tried again")[0]
         self.assertEqual(error["level"], "error")
         self.assertIn("permission denied", error["reason"])

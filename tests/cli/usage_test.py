@@ -86,7 +86,7 @@ class Slips(Case):
         for arguments, what, hint in (
                 ("status --limit", "--limit has no value: outbox status", "--limit N"),
                 ("status --limit=", "--limit has no value: outbox status", "--limit N"),
-                ("status --limit 1 --limit 2", "--limit is there more than once", "give it once"),
+                ("status --limit 1 --limit 2", "--limit is given more than once", "give it once"),
                 ("status --json=5", "--json takes no value: outbox status", "write --json alone"),
                 ("--store", "--store has no value: outbox", "--store URL"),
                 ("relay -c", "--config has no value: outbox relay", "--config FILE"),
@@ -100,7 +100,7 @@ class Slips(Case):
                 ("status --store mysql://db/x", "store.url: is not a URL of PostgreSQL or SQLite", "postgresql://USER@HOST"),
                 ("migrate --store postgresql://db/x?sslmod=require", "has a parameter that libpq does not know", "sslmode?"),
                 ("enqueue order 1 OrderPlaced {} --id 5", "id: is not a UUID", ""),
-                ("init --set relay.page=5", "--set: init takes no such setting", "write it into the file")):
+                ("init --set relay.page=5", "--set: init does not take this setting", "write it into the file")):
             result = self.fails(USAGE, *arguments.split(), says=what)
             self.assertIn(hint, result.err.split("(hint: ", 1)[1])
             self.assertNotRegex(result.err, "required|received|At Most|Could not", arguments)

@@ -18,9 +18,9 @@
 namespace outbox::sink {
 namespace {
 
-/// Lines are written in pieces of about this size, so that a batch of large events needs no memory to match.
+/// Lines are written in pieces of about this size, to bound the memory for a batch of large events.
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20U;
-/// With so much waiting, the sync is not put off any longer: the relay's window must not fill up.
+/// With this much unsynced, the sync is not delayed further: the relay's window must not fill up.
 constexpr std::size_t kMostUnsynced = 5000;
 constexpr std::size_t kMostUnsyncedBytes = std::size_t{4} << 20U;
 
@@ -50,11 +50,11 @@ std::size_t FileSink::send(std::span<const Message> messages) {
   }
   std::size_t taken = 0;
   while (taken < messages.size() && !failed_) taken += write_some(messages.subspan(taken));
-  ack_what_is_durable();
+  ack_if_durable();
   return taken;
 }
 
-/// Returns how many messages it took; the last of them may be the one that failed.
+/// Returns how many messages it took; the last one may have failed.
 std::size_t FileSink::write_some(std::span<const Message> messages) {
   lines_.clear();
   ends_.clear();
@@ -89,7 +89,7 @@ Status FileSink::follow_rotation() {
 
 // ---- outcomes
 
-void FileSink::ack_what_is_durable() {
+void FileSink::ack_if_durable() {
   if (written_.empty()) return;
   if (!options_.sync_after) return resolve_written(Outcome::Kind::acked, {});
   const bool due = std::chrono::steady_clock::now() - oldest_ >= *options_.sync_after;
@@ -120,12 +120,12 @@ void FileSink::refuse(const Message& message, Error error) {
 }
 
 void FileSink::receive(std::vector<Outcome>& outcomes) {
-  ack_what_is_durable();
+  ack_if_durable();
   for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
   ready_.clear();
 }
 
-/// What is written needs no more than the sync that was put off.
+/// Everything is written; only the delayed sync is missing.
 void FileSink::purge() {
   if (!written_.empty()) sync();
 }
@@ -149,7 +149,7 @@ std::optional<mode_t> parse_mode(const std::string& text) {
   return good ? std::optional(mode) : std::nullopt;
 }
 
-/// What `fsync` says of FileOptions::sync_after; false: nothing, it is wrong.
+/// Sets FileOptions::sync_after from `fsync`; false: the value is not known.
 bool parse_fsync(std::string_view text, std::optional<std::chrono::nanoseconds>& sync_after) {
   sync_after = std::chrono::nanoseconds(0);
   if (text == "batch") return true;

@@ -1,4 +1,4 @@
-// Events as lines of a JSONL file, acked when they are on the disk. See docs/sinks/file.md.
+// Writes events as lines of a JSONL file and acks them when they are on disk. See docs/sinks/file.md.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@ namespace outbox::sink {
 struct FileOptions {
   std::string path;
   mode_t mode{0640};
-  /// How long written lines may wait for the sync that acks them, so that one sync serves many batches. 0: each batch is
-  /// synced at once. None: never synced, acked when the kernel has them.
+  /// How long written lines may wait for a sync, so that one sync serves many batches. 0: each batch is synced at once. None: never
+  /// synced, acked when the kernel has them.
   std::optional<std::chrono::nanoseconds> sync_after{std::chrono::nanoseconds(0)};
 };
 
@@ -37,14 +37,14 @@ class FileSink final : public Sink {
 
   [[nodiscard]] Status follow_rotation();
   [[nodiscard]] std::size_t write_some(std::span<const Message> messages);
-  void ack_what_is_durable();
+  void ack_if_durable();
   void sync();
   void resolve_written(Outcome::Kind kind, const Error& error);
   void refuse(const Message& message, Error error);
 
   const FileOptions options_;
   LineFile file_;
-  bool failed_{false};  ///< Until open(): nothing is written behind a failure.
+  bool failed_{false};  ///< Until open(): nothing is written after a failure.
 
   std::string lines_;
   std::vector<std::size_t> ends_;

@@ -29,15 +29,15 @@ std::string directory_of(const std::string& path) {
 const char* hint_for(int number) {
   switch (number) {
     case ENOSPC:
-    case EDQUOT: return "make room on the disk; the relay goes on by itself";
+    case EDQUOT: return "free space on the disk; the relay then continues by itself";
     case EFBIG:
       return "the file has the largest size allowed here (ulimit -f, or the file system); rotate it";
     case EACCES:
-    case EPERM: return "give the user of the relay the right to write there";
+    case EPERM: return "grant the relay's user write permission";
     case EROFS: return "the file system is mounted read-only";
     case EMFILE:
     case ENFILE: return "raise the limit of open files (ulimit -n)";
-    case EIO: return "the disk or the network file system has failed; see the kernel's log";
+    case EIO: return "the disk or the network file system failed; see the kernel's log";
     default: return "";
   }
 }
@@ -53,7 +53,7 @@ Errc code_for(int number) {
   }
 }
 
-/// The end of the last line feed in the file, 0 when there is none.
+/// The offset after the last line feed, or 0.
 Result<std::uint64_t> end_of_last_line(int file, std::uint64_t size) {
   std::array<char, kReadBack> chunk;
   while (size > 0) {
@@ -101,7 +101,7 @@ Error LineFile::error(int number, std::string_view what) const {
 Status LineFile::open() {
   close();
   if (Status done = open_at_path(); !done) return done;
-  for (const auto step : {&LineFile::check_kind, &LineFile::lock, &LineFile::cut_torn_line}) {
+  for (const auto step : {&LineFile::check_kind, &LineFile::lock, &LineFile::remove_torn_line}) {
     if (Status done = (this->*step)(); !done) {
       close();
       return done;
@@ -110,7 +110,7 @@ Status LineFile::open() {
   synced_ = end_;
   doubt_.reset();
   if (end_ > 0) return {};
-  // New, or made by an earlier open() that could not go on.
+  // New, or created by an earlier open() that failed.
   Status done = sync_directory();
   if (!done) close();
   return done;
@@ -139,7 +139,7 @@ Status LineFile::open_at_path() {
 
 Status LineFile::check_kind() {
   struct stat found {};
-  if (::fstat(file_, &found) != 0) return fail(error(errno, "cannot be looked at"));
+  if (::fstat(file_, &found) != 0) return fail(error(errno, "cannot be inspected"));
   if (!S_ISREG(found.st_mode)) {
     return fail(Errc::invalid_argument, fmt::format("file {}: is not a regular file", path_),
                 "for a pipe or a terminal use the sink \"stdout\"");
@@ -156,14 +156,14 @@ Status LineFile::lock() {
       .code = Errc::unavailable,
       .remedy = Remedy::retry_call,
       .effect = Effect::none,
-      .message = fmt::format("file {}: another writer has it", path_),
+      .message = fmt::format("file {}: another process has locked it", path_),
       .hint =
-          "each subscription wants a file of its own; a second relay gets it when the first one ends",
+          "give each subscription its own file; a second relay gets the file when the first one ends",
       .origin = {}});
 }
 
-/// A line without its line feed was never acked: it comes again. But only what is ours is cut off.
-Status LineFile::cut_torn_line() {
+/// A line without line feed was never acked and will be delivered again. Only a line that looks like ours is removed.
+Status LineFile::remove_torn_line() {
   if (doubt_ && doubt_->identity == identity_ && doubt_->from < end_) {
     if (Status done = truncate(doubt_->from); !done) return done;
   }
@@ -180,28 +180,27 @@ Status LineFile::cut_torn_line() {
   // A power failure can leave zeros where data was not written yet.
   const bool zeros = start.find_first_not_of('\0') == std::string::npos;
   if (!zeros && !std::string_view(line_start_).starts_with(start)) {
-    return fail(
-        Errc::invalid_argument,
-        fmt::format("file {}: does not end with a whole line, and not with one of ours", path_),
-        "name a file that only this sink writes");
+    return fail(Errc::invalid_argument,
+                fmt::format("file {}: ends with an incomplete line that is not ours", path_),
+                "use a file that only this sink writes");
   }
-  log::info("unfinished last line cut off", {{"file", path_}, {"bytes", end_ - *whole}});
+  log::info("removed an incomplete last line", {{"file", path_}, {"bytes", end_ - *whole}});
   return truncate(*whole);
 }
 
 Status LineFile::truncate(std::uint64_t size) {
   if (::ftruncate(file_, static_cast<off_t>(size)) != 0)
-    return fail(error(errno, "cannot be cut to its last whole line"));
+    return fail(error(errno, "cannot be truncated to its last complete line"));
   end_ = size;
   return {};
 }
 
-/// Otherwise a power failure could take the new file's name away.
+/// Otherwise a power failure could remove the new file's directory entry.
 Status LineFile::sync_directory() const {
   const int directory = ::open(directory_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return fail(error(errno, "its directory cannot be opened"));
   const bool done =
-      ::fsync(directory) == 0 || errno == EINVAL;  // EINVAL: this file system knows no such thing
+      ::fsync(directory) == 0 || errno == EINVAL;  // EINVAL: this file system does not support it
   const int number = errno;
   ::close(directory);
   return done ? Status() : fail(error(number, "its directory cannot be synced"));
@@ -211,10 +210,10 @@ Result<bool> LineFile::replaced() {
   struct stat found {};
   if (::stat(path_.c_str(), &found) != 0) {
     if (errno == ENOENT) return true;
-    return fail(error(errno, "cannot be looked at"));
+    return fail(error(errno, "cannot be inspected"));
   }
   if (identity_ != Identity{.device = found.st_dev, .inode = found.st_ino}) return true;
-  // Emptied from outside (copytruncate): what counts is where the next line will really start.
+  // Truncated from outside (copytruncate): the next line starts at the file's current end.
   end_ = static_cast<std::uint64_t>(found.st_size);
   synced_ = std::min(synced_, end_);
   return false;
@@ -238,14 +237,15 @@ LineFile::Written LineFile::append(std::string_view lines, std::span<const std::
     end_ += done;
     return {.bytes = done, .failure = {}};
   }
-  // Whole lines stay; the one that was cut short goes.
+  // Keep the complete lines, remove the incomplete one.
   const auto after = std::upper_bound(ends.begin(), ends.end(), done);
   const std::size_t whole = after == ends.begin() ? 0 : *(after - 1);
   Written written{.bytes = whole, .failure = error(number, "cannot be written")};
   end_ += whole;
   if (done > whole && ::ftruncate(file_, static_cast<off_t>(end_)) != 0) {
-    log::info("unfinished line could not be cut off, it is when the file is opened again",
-              {{"file", path_}});
+    log::info(
+        "an incomplete line could not be removed, it is removed when the file is opened again",
+        {{"file", path_}});
   }
   return written;
 }

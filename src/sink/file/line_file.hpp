@@ -1,5 +1,4 @@
-// A file of whole lines: opened for one writer, appended to, undone where a write stopped half-way. Knows nothing of
-// events. Not thread-safe.
+// A file of complete lines with one writer: a partly written line is removed. Knows nothing of events. Not thread-safe.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +13,7 @@
 
 namespace outbox::sink {
 
-/// The system calls that can fail with a full or broken disk; tests put their own in.
+/// The system calls that fail on a full or broken disk; tests replace them.
 struct Disk {
   ssize_t (*write)(int file, const void* bytes, std::size_t count);
   int (*sync)(int file);
@@ -23,8 +22,7 @@ struct Disk {
 
 class LineFile {
  public:
-  /// `line_start`: how each line begins. What is left of a line after the last line feed must begin so too; otherwise the
-  /// file is not one of ours, and is not touched.
+  /// `line_start`: how each line begins. A file whose incomplete last line begins otherwise is not ours and is not changed.
   LineFile(std::string path, mode_t mode, std::string_view line_start,
            const Disk& disk = Disk::real());
   LineFile(const LineFile&) = delete;
@@ -33,19 +31,18 @@ class LineFile {
   LineFile& operator=(LineFile&&) = delete;
   ~LineFile();
 
-  /// Creates the file if it is not there, locks it, cuts off a line that a crash left unfinished, and what a failed sync
-  /// left in doubt.
+  /// Creates the file if necessary, locks it, and removes an incomplete last line and what a failed sync left in doubt.
   [[nodiscard]] Status open();
-  /// Was the file at the path replaced (or removed), as log rotation does? Then this one is full and another is to be opened.
+  /// Whether the file at the path was replaced or removed, as log rotation does: then open() the new one.
   [[nodiscard]] Result<bool> replaced();
 
   struct Written {
-    std::size_t bytes{0};  ///< Whole lines only.
+    std::size_t bytes{0};  ///< Complete lines only.
     std::optional<Error> failure;
   };
   /// Appends; `ends` are the offsets in `lines` after each line.
   [[nodiscard]] Written append(std::string_view lines, std::span<const std::size_t> ends);
-  /// Makes everything appended durable. When it fails nothing of it may be assumed: close, and open again.
+  /// Makes everything appended durable. After an error assume nothing: close and open again.
   [[nodiscard]] Status sync();
   void close() noexcept;
   [[nodiscard]] bool is_open() const { return file_ >= 0; }
@@ -60,7 +57,7 @@ class LineFile {
   [[nodiscard]] Status open_at_path();
   [[nodiscard]] Status lock();
   [[nodiscard]] Status check_kind();
-  [[nodiscard]] Status cut_torn_line();
+  [[nodiscard]] Status remove_torn_line();
   [[nodiscard]] Status truncate(std::uint64_t size);
   [[nodiscard]] Status sync_directory() const;
   [[nodiscard]] Error error(int number, std::string_view what) const;
@@ -73,9 +70,9 @@ class LineFile {
   int file_{-1};
   Identity identity_;
 
-  std::uint64_t end_{0};     ///< Behind the last whole line.
-  std::uint64_t synced_{0};  ///< Up to here it is durable.
-  /// Behind a failed sync: the pages may be marked clean without being on disk, so the bytes are written anew.
+  std::uint64_t end_{0};     ///< After the last complete line.
+  std::uint64_t synced_{0};  ///< Durable up to here.
+  /// After a failed sync the pages may be marked clean without being on disk, so the bytes are written again.
   struct Doubt {
     Identity identity;
     std::uint64_t from{0};

@@ -18,7 +18,7 @@ rd_kafka_vu_t argument(rd_kafka_vtype_t type) {
   return value;
 }
 
-// The places of the arguments of one message. Topic, flags and the rest are told by their type, not by their place.
+// The indices of the arguments of one message; librdkafka identifies them by type.
 enum Argument : std::size_t {
   kTopic,
   kPartition,
@@ -45,7 +45,7 @@ std::vector<rd_kafka_vu_t> make_arguments() {
   return made;
 }
 
-/// librdkafka reads only; a null pointer would be a null value (a tombstone), not an empty one.
+/// librdkafka only reads it. A null pointer would be a null value (a tombstone), not an empty one.
 void set_memory(rd_kafka_vu_t& into, std::string_view text) {
   into.u.mem.ptr = const_cast<char*>(text.empty() ? "" : text.data());
   into.u.mem.size = text.size();
@@ -61,7 +61,7 @@ rd_kafka_headers_t* make_headers(std::span<const HeaderView> headers) {
   return made;
 }
 
-/// A topic may get more partitions.
+/// Partitions may be added to a topic.
 constexpr std::chrono::minutes kAskAgain{5};
 constexpr std::chrono::seconds kAskUnknownAgain{1};
 
@@ -76,7 +76,7 @@ bool is_topic_name(std::string_view name) noexcept {
 }
 
 void Client::HandleDelete::operator()(rd_kafka_t* handle) const noexcept {
-  // Whatever is left is given up first, so that ending does not wait for brokers.
+  // Purge first, so that destroying does not wait for brokers.
   rd_kafka_purge(
       handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
   rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
@@ -183,11 +183,11 @@ void Client::take_answers() {
   }
 }
 
-/// No answer: what was known stays.
+/// Without an answer nothing changes.
 void Client::note_partitions(Topic& topic, std::int32_t count) {
   if (count <= 0 || count == topic.partitions) return;
   if (topic.partitions > 0) {
-    log::warn("kafka: topic has another number of partitions, keys move to other ones",
+    log::warn("kafka: the topic's number of partitions changed, keys move to other partitions",
               {{"topic", rd_kafka_topic_name(topic.handle.get())},
                {"was", topic.partitions},
                {"is", count}});
@@ -197,12 +197,13 @@ void Client::note_partitions(Topic& topic, std::int32_t count) {
   places_ += static_cast<std::size_t>(count);
 }
 
-/// Those of librdkafka that are a pure function of the key.
+/// One of librdkafka's partitioners that are pure functions of the key.
 Client::Partitioner Client::partitioner_of(const rd_kafka_conf_t& conf) {
   std::array<char, 32> text{};
   std::size_t size = text.size();
-  const bool told = rd_kafka_conf_get(&conf, "partitioner", text.data(), &size) == RD_KAFKA_CONF_OK;
-  const std::string_view name = told ? text.data() : "";
+  const bool known =
+      rd_kafka_conf_get(&conf, "partitioner", text.data(), &size) == RD_KAFKA_CONF_OK;
+  const std::string_view name = known ? text.data() : "";
   if (name.starts_with("consistent")) return rd_kafka_msg_partitioner_consistent;
   if (name.starts_with("fnv1a")) return rd_kafka_msg_partitioner_fnv1a;
   return rd_kafka_msg_partitioner_murmur2;
@@ -252,7 +253,7 @@ void Client::on_report(rd_kafka_t*, const rd_kafka_message_t* message, void* opa
   }
   const auto status = rd_kafka_message_status(message);
   if (status == RD_KAFKA_MSG_STATUS_PERSISTED) {
-    reports.delivered(slot);  // the broker had it already, from a request whose answer was lost
+    reports.delivered(slot);  // a duplicate of a request whose response was lost
     return;
   }
   reports.failed(slot, message->err, status == RD_KAFKA_MSG_STATUS_POSSIBLY_PERSISTED,
@@ -261,11 +262,11 @@ void Client::on_report(rd_kafka_t*, const rd_kafka_message_t* message, void* opa
 
 void Client::on_error(rd_kafka_t* handle, int code, const char* reason, void* opaque) {
   auto& self = *static_cast<Client*>(opaque);
-  // That all brokers are down says less than why each of them is.
+  // Why each broker is down says more than that all are.
   if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && !self.complaint_.empty()) return;
   self.complaint_code_ = static_cast<rd_kafka_resp_err_t>(code);
   const std::string_view text(reason);
-  self.complaint_ = text.substr(0, text.find(" (after "));  // how long it took helps nobody
+  self.complaint_ = text.substr(0, text.find(" (after "));  // without the duration
   if (self.complaint_code_ == RD_KAFKA_RESP_ERR__FATAL) {
     char why[512] = "";
     self.complaint_code_ = rd_kafka_fatal_error(handle, why, sizeof why);
@@ -284,13 +285,13 @@ void Client::ask_for_complaint() {
 
 void Client::on_log(const rd_kafka_t*, int level, const char* facility, const char* text) {
   constexpr int kWarning = 4;  // of syslog
-  // CONFWARN: what it has to say about the settings is known; that the no-gap rule is experimental, at every start.
+  // CONFWARN: warnings about our settings at each start, such as that the gapless guarantee is experimental.
   const bool expected = std::string_view(facility) == "CONFWARN";
-  // Never more than info: what a person must know comes as an outcome, and the relay says it once.
+  // At most info: errors that need a person come as outcomes, which the relay logs once.
   if (level <= kWarning && !expected) {
-    log::info("kafka client says", {{"facility", facility}, {"text", text}});
+    log::info("kafka client", {{"facility", facility}, {"text", text}});
   } else {
-    log::debug("kafka client says", {{"facility", facility}, {"text", text}});
+    log::debug("kafka client", {{"facility", facility}, {"text", text}});
   }
 }
 

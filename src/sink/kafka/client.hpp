@@ -1,5 +1,5 @@
-// One librdkafka producer, from its making to its end. It is never repaired: after a failure the sink drops it and makes
-// another. Its callbacks run inside poll(), on the thread that calls it; only the bell rings on librdkafka's threads.
+// One librdkafka producer. It is never repaired: after a failure the sink replaces it. Its callbacks run inside poll(), on the
+// thread that calls it; only the bell rings on librdkafka's threads.
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -21,7 +21,7 @@ namespace outbox::sink::kafka {
 
 class Client {
  public:
-  /// What becomes of the messages; `slot` is what produce() was given.
+  /// The results of messages; `slot` is the one given to produce().
   class Reports {
    public:
     virtual void delivered(std::size_t slot) = 0;
@@ -32,7 +32,7 @@ class Client {
     ~Reports() = default;
   };
 
-  /// The conf is copied. `bell` rings when poll() has something to do.
+  /// Copies the conf. `bell` rings when poll() has something to do.
   [[nodiscard]] static Result<std::unique_ptr<Client>> create(const rd_kafka_conf_t& conf,
                                                               Reports& reports,
                                                               std::function<void()> bell);
@@ -41,39 +41,39 @@ class Client {
   Client& operator=(const Client&) = delete;
   Client(Client&&) = delete;
   Client& operator=(Client&&) = delete;
-  /// Forgets what is in flight, without reports.
+  /// Drops what is in flight, without reports.
   ~Client();
 
   /// Waits until a broker answers.
   [[nodiscard]] Status reach(std::chrono::milliseconds limit);
 
-  /// Queues a copy of the message. NO_ERROR: there will be a report. _QUEUE_FULL: try again later. Anything else: it went
-  /// nowhere, and nothing must be sent after it.
+  /// Queues a copy of the message. NO_ERROR: a report will follow. _QUEUE_FULL: try again later. Anything else: it was not queued, and
+  /// nothing must be sent after it.
   [[nodiscard]] rd_kafka_resp_err_t produce(const Message& message, std::int32_t partition,
                                             std::size_t slot, std::int64_t timestamp_ms);
 
   struct Place {
-    std::int32_t partition{RD_KAFKA_PARTITION_UA};  ///< Unassigned: the topic is not known (yet).
-    std::size_t number{0};                          ///< One for each partition of each topic.
+    std::int32_t partition{RD_KAFKA_PARTITION_UA};  ///< Unassigned: the topic is not known yet.
+    std::size_t number{0};                          ///< Unique per partition of each topic.
   };
-  /// Where the message goes; none: the brokers are being asked how many partitions its topic has, and the bell rings when they
-  /// answer. They are asked the first time that a topic is named, and again every few minutes. Does not wait.
+  /// The message's partition. None: the number of partitions has been requested from the brokers, and the bell rings with the answer.
+  /// It is requested for each new topic and again every few minutes. Does not wait.
   [[nodiscard]] std::optional<Place> place(const Message& message);
 
-  /// Calls Reports for what happened; waits so long for the first.
+  /// Calls Reports for what happened; waits at most this long for the first.
   void poll(std::chrono::milliseconds wait = std::chrono::milliseconds(0));
 
-  /// Gives up what is not sent yet, or everything. Reports follow with poll(). Does not wait.
+  /// Gives up what is not sent yet, or everything. poll() delivers the reports. Does not wait.
   void purge_queued();
   void purge_all();
-  /// The bell does not ring any more.
+  /// Stops the bell.
   void silence();
 
-  /// What the client complained about last, in its words; empty: nothing since the last delivery.
+  /// librdkafka's last error message; empty: none since the last delivery.
   [[nodiscard]] const std::string& complaint() const { return complaint_; }
   [[nodiscard]] rd_kafka_resp_err_t complaint_code() const { return complaint_code_; }
   void forget_complaint() { complaint_.clear(); }
-  /// Reports may come before the complaint that explains them: asks a client that gave up as a whole for its reason.
+  /// Fetches the reason of a fatal error, whose reports may come before its message.
   void ask_for_complaint();
 
  private:
@@ -109,9 +109,9 @@ class Client {
     std::int32_t partitions{0};  ///< 0: not known.
     bool asking{false};
     std::optional<std::chrono::steady_clock::time_point> answered{};
-    std::size_t first_place{0};    ///< Its partitions have the numbers that follow.
-    std::size_t unknown_place{0};  ///< For what is sent while the partitions are not known.
-    std::int32_t next{0};          ///< Messages without a key go round.
+    std::size_t first_place{0};    ///< The number of its partition 0.
+    std::size_t unknown_place{0};  ///< For messages sent while the partitions are not known.
+    std::int32_t next{0};          ///< For messages without a key, in turn.
   };
   [[nodiscard]] Topic* topic(std::string_view name);
   void ask_if_due(Topic& topic);
@@ -125,7 +125,7 @@ class Client {
 
   std::vector<rd_kafka_vu_t> arguments_;
 
-  // Destroyed from the last to the first: who asks for topics before these, topics and queue before the handle.
+  // Destroyed in reverse order: counts_ before the topics it asks for, topics and queue before the handle.
   std::unique_ptr<rd_kafka_t, HandleDelete> handle_;
   std::unique_ptr<rd_kafka_queue_t, QueueDelete> queue_;
   std::unordered_map<std::string, Topic, Hash, std::equal_to<>> topics_;
@@ -136,7 +136,7 @@ class Client {
   Partitioner partitioner_{nullptr};
 };
 
-/// What Kafka accepts as the name of a topic.
+/// Whether Kafka accepts it as the name of a topic.
 [[nodiscard]] bool is_topic_name(std::string_view name) noexcept;
 
 }  // namespace outbox::sink::kafka

@@ -21,14 +21,14 @@
 namespace outbox::sink::kafka {
 namespace {
 
-/// What the no-gap rule and the promise of no loss need, and what a relay needs other than librdkafka's default.
+/// What gapless delivery without loss needs, and where a relay needs other defaults than librdkafka's.
 constexpr std::pair<const char*, const char*> kOurs[] = {
     {"client.id", "outbox"},
     {"enable.idempotence", "true"},
     {"acks", "all"},
     {"enable.gapless.guarantee", "true"},
     {"message.timeout.ms",
-     "0"},  // delivery_deadline instead: then everything is purged, not a message in the middle
+     "0"},  // delivery_deadline replaces it: it purges everything, not one message in the middle
     {"max.in.flight.requests.per.connection", "5"},
     {"socket.timeout.ms", "6000"},
     {"request.timeout.ms", "5000"},
@@ -37,11 +37,11 @@ constexpr std::pair<const char*, const char*> kOurs[] = {
     {"socket.nagle.disable", "true"},
     {"batch.size", "1000000"},
     {"compression.type", "lz4"},
-    {"queue.buffering.max.messages", "100000"},  // max_in_flight is reached before
+    {"queue.buffering.max.messages", "100000"},  // max_in_flight is lower
     {"queue.buffering.max.kbytes", "65536"},
     {"message.max.bytes", "1048588"},  // the brokers' own default
     {"allow.auto.create.topics", "false"},
-    {"partitioner", "murmur2_random"},  // the same partitions as Java's producers
+    {"partitioner", "murmur2_random"},  // the partitions of Java's producers
     {"retry.backoff.ms", "100"},
     {"reconnect.backoff.ms", "100"},
     {"reconnect.backoff.max.ms", "10000"},
@@ -96,27 +96,27 @@ struct Guard {
 const std::vector<Guard>& guards() {
   static constexpr const char* kCode = "a configuration must not run code in the relay";
   static constexpr const char* kGap =
-      "librdkafka would then leave out single events; set delivery_deadline instead";
+      "librdkafka would then skip single events; set delivery_deadline instead";
   static constexpr const char* kMan =
-      "anyone on the way could read and change the events; insecure_tls = true allows it";
+      "others could read and change the events in transit; insecure_tls = true allows it";
   static constexpr const char* kTransactions = "the sink does not use Kafka's transactions";
   static const std::vector<Guard> all = {
       {"acks", {"all", "-1"}, "an event that fewer brokers have can be lost"},
       {"request.required.acks", {"all", "-1"}, "an event that fewer brokers have can be lost"},
-      {"enable.idempotence", {"true"}, "without it events arrive twice and out of order"},
+      {"enable.idempotence", {"true"}, "without it events can arrive twice and out of order"},
       {"enable.gapless.guarantee",
        {"true"},
-       "without it later events of a key overtake one that failed"},
+       "without it later events of a key can overtake one that failed"},
       {"message.timeout.ms", {"0"}, kGap},
       {"delivery.timeout.ms", {"0"}, kGap},
       {"retries", {}, kGap},
       {"message.send.max.retries", {}, kGap},
       {"max.in.flight",
        {"1", "2", "3", "4", "5"},
-       "an idempotent producer keeps its order up to 5"},
+       "an idempotent producer keeps order with at most 5"},
       {"max.in.flight.requests.per.connection",
        {"1", "2", "3", "4", "5"},
-       "an idempotent producer keeps its order up to 5"},
+       "an idempotent producer keeps order with at most 5"},
       {"delivery.report.only.error", {"false"}, "the relay waits for the report of each event"},
       {"transactional.id", {}, kTransactions},
       {"transaction.timeout.ms", {}, kTransactions},
@@ -129,14 +129,14 @@ const std::vector<Guard>& guards() {
       {"ssl.engine.id", {}, kCode},
       {"ssl.providers", {}, kCode},
       {"sasl.kerberos.kinit.cmd", {}, kCode},
-      {"test.mock.num.brokers", {}, "a mock broker keeps nothing"},
+      {"test.mock.num.brokers", {}, "a mock broker stores nothing"},
       {"enable.ssl.certificate.verification", {"true"}, kMan, true},
       {"ssl.endpoint.identification.algorithm", {"https"}, kMan, true},
       {"enable.sasl.oauthbearer.unsecure.jwt", {"false"}, kMan, true},
       {"partitioner",
        {"murmur2_random", "murmur2", "consistent", "fnv1a", "fnv1a_random"},
        "events of one key, the empty one too, must stay on one partition"},
-      {"queuing.strategy", {"fifo"}, "the client does not keep order with another one"},
+      {"queuing.strategy", {"fifo"}, "the client keeps order only with fifo"},
   };
   return all;
 }
@@ -147,10 +147,10 @@ FieldError property_error(std::string_view property, std::string what, std::stri
 
 FieldError refused(std::string_view name, std::string_view value, std::string_view reason) {
   return property_error(name, fmt::format("\"{}\" is refused: {}", value, reason),
-                        "leave the setting out; the sink sets it as it must be");
+                        "remove the setting; the sink sets it correctly");
 }
 
-/// These become words of a shell command, and the command runs in the relay.
+/// For values that become words of a shell command run in the relay.
 bool is_plain_word(std::string_view value) {
   return value.find_first_not_of(
              "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/@-") ==
@@ -159,7 +159,7 @@ bool is_plain_word(std::string_view value) {
 
 std::optional<FieldError> guard_against(std::string_view name, std::string_view value,
                                         bool insecure_tls) {
-  // librdkafka takes a topic's properties under a second name, too.
+  // librdkafka accepts a topic's properties under a second name, too.
   constexpr std::string_view kTopicPrefix = "topic.";
   if (name.starts_with(kTopicPrefix) && name != "topic.blacklist" &&
       !name.starts_with("topic.metadata.")) {
@@ -196,7 +196,7 @@ std::vector<std::string> known_properties() {
   dump = rd_kafka_topic_conf_dump(topic_conf, &count);
   add_names(dump, count, names);
   rd_kafka_topic_conf_destroy(topic_conf);
-  // What has no default is not in the dump, nor are second names; these are the ones that people set.
+  // The dump lacks properties without default and aliases; these are the ones that people set.
   for (const char* name :
        {"security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.location",
         "ssl.ca.pem", "ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location",

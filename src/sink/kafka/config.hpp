@@ -28,14 +28,14 @@ struct KafkaSettings {
   Texts properties{};  ///< Of librdkafka.
 };
 
-/// What is wrong with the property or its value, as far as librdkafka knows it.
+/// Sets the property. The error is librdkafka's: an unknown property, or a value that it refuses.
 [[nodiscard]] std::optional<FieldError> set_property(rd_kafka_conf_t* conf, std::string_view name,
                                                      const std::string& value);
 
 /// Opens nothing; files named by ssl.* are first read when the sink is opened.
 [[nodiscard]] Conf make_conf(const KafkaSettings& settings, FieldErrors& errors);
 
-/// The network sees the password as it is: SASL PLAIN without TLS.
+/// Whether the password crosses the network in clear: SASL PLAIN without TLS.
 [[nodiscard]] bool sends_password_in_clear(const rd_kafka_conf_t& conf);
 /// The property batch.size.
 [[nodiscard]] std::size_t configured_batch_bytes(const rd_kafka_conf_t& conf);

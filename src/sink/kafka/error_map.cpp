@@ -21,14 +21,14 @@ constexpr const char* kTooLarge =
     "the event is larger than the topic's max.message.bytes (or the broker's message.max.bytes) allows; raise it there and "
     "set message.max.bytes of this sink as high";
 constexpr const char* kBadRecord =
-    "the topic does not take such a record; a compacted topic wants a key on each";
+    "the topic refuses the record; a compacted topic needs a key on each record";
 constexpr const char* kRights =
     "give the user of this sink the right to write to the topic (ACL: Write, Describe)";
 constexpr const char* kLogin = "check sasl.mechanism, sasl.username and sasl.password";
 constexpr const char* kTls =
     "check security.protocol, ssl.ca.location and the certificate's host names";
 constexpr const char* kReplicas =
-    "fewer replicas are in sync than the topic's min.insync.replicas: look after the brokers";
+    "fewer replicas are in sync than the topic's min.insync.replicas: check the brokers";
 constexpr const char* kReach = "check kafka.brokers, the network, and that the brokers run";
 constexpr const char* kVersion =
     "the brokers are too old for this sink, or refuse its compression.type";
@@ -38,10 +38,10 @@ constexpr Meaning kMeanings[] = {
     {RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, message, Errc::too_large, fix, kTooLarge},
     // What came was not what was sent: Kafka's CORRUPT_MESSAGE, which another try mends.
     {RD_KAFKA_RESP_ERR_INVALID_MSG, destination, Errc::unavailable, retry_call,
-     "the broker says that the batch was damaged on its way; look after the network"},
+     "the broker received a damaged batch; check the network"},
     {RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE, message, Errc::invalid_argument, fix, kBadRecord},
     {RD_KAFKA_RESP_ERR_INVALID_RECORD, message, Errc::invalid_argument, fix, kBadRecord},
-    // The time is that of the relay's machine, the same for every event.
+    // The timestamp is this machine's clock, for every event alike.
     {RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, destination, Errc::invalid_argument, fix,
      "check the clock of this machine against the brokers', and the topic's message.timestamp settings"},
     {RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT, destination, Errc::unsupported, fix,
@@ -74,7 +74,7 @@ constexpr Meaning kMeanings[] = {
     {RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND, destination, Errc::unavailable, retry_call,
      kReplicas},
     {RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR, destination, Errc::unavailable, retry_call,
-     "look after the broker's disk"},
+     "check the broker's disk"},
     {RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN, destination, Errc::unavailable, retry_call, kReach},
     {RD_KAFKA_RESP_ERR__TRANSPORT, destination, Errc::unavailable, retry_call, kReach},
     {RD_KAFKA_RESP_ERR__RESOLVE, destination, Errc::unavailable, retry_call, kReach},

@@ -1,7 +1,7 @@
-// Which partitions know this producer. A broker takes any sequence number from a producer that it has no state of on that
-// partition. With two batches on the wire it may then refuse the first one and write the second, and librdkafka, which
-// knows that batches come in order, reports the first as delivered. So until a partition has acked a message of this client,
-// one message is on its way there; after that the broker checks the sequence, and batches may follow each other. Pure.
+// Which partitions know this producer. A broker accepts any sequence number from a producer whose state it does not have for the
+// partition. With two batches in flight it may then refuse the first and write the second, and librdkafka, which relies on the
+// order of batches, reports the first as delivered. So until a partition has acked a message of this client, only one message is
+// in flight to it; then the broker checks the sequence, and batches can be pipelined. Pure.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ class FirstBatches {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  /// Brokers forget a producer that was silent for producer.id.expiration.ms, a day by default.
+  /// Brokers drop the state of a producer that sent nothing for producer.id.expiration.ms, a day by default.
   static constexpr std::chrono::hours kRemembered{1};
 
   /// A new client is a new producer.

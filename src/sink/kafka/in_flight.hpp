@@ -1,5 +1,5 @@
-// The messages that librdkafka has and that have no outcome yet. Each lives in a slot, whose number travels through
-// librdkafka as the message's opaque. Pure.
+// The messages that librdkafka has and that have no outcome yet. Each has a slot, whose number is the message's opaque in
+// librdkafka. Pure.
 #pragma once
 
 #include <chrono>
@@ -22,7 +22,7 @@ class InFlight {
     Token token{0};
     std::int64_t seq{0};
     std::size_t bytes{0};
-    std::size_t place{0};  ///< The partition it goes to, as Client::place() numbers them.
+    std::size_t place{0};  ///< Its partition, as Client::place() numbers them.
     std::uint64_t batch{0};
     bool used{false};
   };
@@ -68,7 +68,7 @@ class InFlight {
     return entry;
   }
 
-  /// Takes out everything that is left, in no order.
+  /// Removes all entries, in no order.
   template <class Visit>
   void take_all(Visit&& visit) {
     for (std::size_t slot = 0; slot < entries_.size(); ++slot) {

@@ -11,15 +11,15 @@
 namespace outbox::sink::kafka {
 namespace {
 
-/// So many messages one at a time with no suspect among them, and the suspects are taken to be gone.
+/// After this many single messages without a suspect among them, the suspects are dropped.
 constexpr std::size_t kPatience = 10000;
 constexpr std::size_t kLeastBatchBytes = 1000;
 constexpr std::chrono::milliseconds kLongestReach{3000};
-/// After a failure the reports of what is on the wire come within a round trip; later than this they are not waited for.
+/// After a failure the reports of messages in flight come within a round trip. The limit for that.
 constexpr std::chrono::milliseconds kDrainLimit{2000};
-/// After a purge the reports are made by the client itself.
+/// After a purge the client itself makes the reports.
 constexpr std::chrono::milliseconds kPurgeLimit{500};
-/// A message may be so many deadlines old while others are delivered; then its partition is stuck.
+/// A message older than this many deadlines, while others are delivered, means a stuck partition.
 constexpr int kStuckDeadlines = 6;
 
 TimePoint now_steady() { return std::chrono::steady_clock::now(); }
@@ -76,8 +76,8 @@ Status KafkaSink::open() {
   return {};
 }
 
-/// The broker counts the bytes of a batch, not of a message. So after a batch was refused the next ones are smaller: if no
-/// message in it turns out to be at fault, the topic takes no batches of that size.
+/// The broker limits the bytes of a batch, not of a message. So after a refused batch the next ones are smaller: if none of its
+/// messages is at fault, the topic does not accept batches of that size.
 Conf KafkaSink::conf_for_now() {
   Conf conf(rd_kafka_conf_dup(conf_.get()));
   if (const std::size_t refused = suspects_.take_bytes(); refused > 0) {
@@ -87,7 +87,7 @@ Conf KafkaSink::conf_for_now() {
   }
   if (batch_bytes_ > 0)
     OUTBOX_CHECK(!set_property(conf.get(), "batch.size", std::to_string(batch_bytes_)));
-  // One at a time: there is nothing to wait for.
+  // Single messages: nothing to wait for.
   if (suspects_.any()) OUTBOX_CHECK(!set_property(conf.get(), "linger.ms", "0"));
   return conf;
 }
@@ -101,8 +101,8 @@ void KafkaSink::close() noexcept {
 
 std::size_t KafkaSink::send(std::span<const Message> messages) {
   if (state_ != State::open) return 0;
-  // A failure that is known by now must be seen before anything is sent behind it: a topic that has just been created
-  // again, for instance, would take what comes next.
+  // Handle failures that are already reported before sending after them: a topic that was just created again, for instance, would
+  // accept the next message.
   take_reports();
   if (state_ != State::open) return 0;
   const std::size_t limit = suspects_.any() ? 1 : max_in_flight_;
@@ -115,7 +115,7 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
   for (std::size_t i = 0; i < room; ++i) {
     const auto place = client_->place(messages[i]);
     if (!place) return i;
-    // Nobody knows yet which partition it will be, so nobody knows whether that one knows the producer: it goes alone.
+    // The partition is not known yet, nor whether it knows the producer: send the message alone.
     const bool anywhere = place->partition == RD_KAFKA_PARTITION_UA;
     if (in_flight_.size() == 0) goes_alone_ = anywhere;
     if (in_flight_.size() > 0 && (anywhere || goes_alone_)) return i;
@@ -135,17 +135,18 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
   return room;
 }
 
-/// The client did not even take the message. What was sent before it goes its way; nothing is sent after it.
+/// The client did not accept the message. Messages sent before it continue; nothing is sent after it.
 void KafkaSink::refuse(const Message& message, const InFlight::Entry& entry,
                        rd_kafka_resp_err_t code) {
   if (fault_of(code) == Fault::nobody && code != RD_KAFKA_RESP_ERR__QUEUE_FULL)
     return refuse_after_giving_up(message, code);
   Error error = describe(code, message.topic);
   if (code == RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION && !is_topic_name(message.topic)) {
-    error.message = fmt::format("kafka: \"{}\" cannot be the name of a topic", message.topic);
+    error.message = fmt::format("kafka: \"{}\" is not a valid topic name", message.topic);
     error.hint =
         "letters, digits, '.', '_' and '-', at most 249; see the subscription's topic template";
-    code = RD_KAFKA_RESP_ERR_INVALID_RECORD;  // depends on the event, so the event is at fault
+    code =
+        RD_KAFKA_RESP_ERR_INVALID_RECORD;  // the name depends on the event, so the event is at fault
   } else if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
     error.message = fmt::format(
         "kafka: topic {}: the event's {} bytes are more than this sink's message.max.bytes",
@@ -162,7 +163,7 @@ void KafkaSink::refuse(const Message& message, const InFlight::Entry& entry,
   stop_taking(std::move(error));
 }
 
-/// The client has just given up as a whole. The report of what made it do so says more than its refusal.
+/// The client had a fatal error. The report of its cause says more than this refusal.
 void KafkaSink::refuse_after_giving_up(const Message& message, rd_kafka_resp_err_t code) {
   take_reports();
   if (state_ == State::open) {
@@ -196,7 +197,7 @@ void KafkaSink::failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt
   ready_.push_back({.token = entry.token, .kind = kind, .error = std::move(error)});
 }
 
-/// A client that gives up as a whole says why beside the messages, not with them.
+/// The cause of a fatal error is not in the reports of messages, but in the client's error.
 Error KafkaSink::cause_of(rd_kafka_resp_err_t code, std::string_view topic) {
   if (fault_of(code) != Fault::nobody) return describe(code, topic);
   client_->ask_for_complaint();
@@ -207,7 +208,7 @@ Error KafkaSink::cause_of(rd_kafka_resp_err_t code, std::string_view topic) {
   return error;
 }
 
-/// `alone`: no other message can have caused it.
+/// `alone`: no other message can be the cause.
 Outcome::Kind KafkaSink::judge(rd_kafka_resp_err_t code, bool in_doubt,
                                const InFlight::Entry& entry, bool alone) {
   if (in_doubt) return Outcome::Kind::unknown;
@@ -285,10 +286,10 @@ Error KafkaSink::overdue(std::chrono::nanoseconds waited) const {
       fmt::format("kafka: no delivery for {:.1f} s", std::chrono::duration<double>(waited).count());
   if (client_->complaint().empty()) {
     error.hint =
-        "look after the brokers: is a partition without a leader, are fewer replicas in sync than "
+        "check the brokers: is a partition without a leader, are fewer replicas in sync than "
         "min.insync.replicas, is the disk full?";
   } else {
-    error.message += "; the client says: " + client_->complaint();
+    error.message += "; librdkafka: " + client_->complaint();
   }
   return error;
 }
@@ -309,7 +310,7 @@ void KafkaSink::purge() {
       stop_taking({.code = Errc::cancelled,
                    .remedy = Remedy::retry_call,
                    .effect = Effect::none,
-                   .message = "kafka: given up by the relay",
+                   .message = "kafka: the relay gave up",
                    .hint = {},
                    .origin = {}});
     }
@@ -322,7 +323,7 @@ void KafkaSink::purge() {
   give_up_the_rest();
 }
 
-/// What has no report by now gets none: the client is not listened to any more.
+/// Messages without a report by now get none: the client is abandoned.
 void KafkaSink::give_up_the_rest() {
   in_flight_.take_all([this](const InFlight::Entry& entry) {
     Error error = reason_;

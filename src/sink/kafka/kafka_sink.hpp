@@ -1,5 +1,5 @@
-// Events to Kafka under the no-gap rule: the client itself stops at the first message it cannot deliver, so nothing of a
-// key overtakes. A failed client is not repaired: what it had is given back, open() makes a new one. See docs/sinks/kafka.md.
+// Delivers events to Kafka without gaps: the client stops at the first message it cannot deliver, so that no later event of a key
+// overtakes it. A failed client is not repaired: its messages get outcomes, open() makes a new one. See docs/sinks/kafka.md.
 #pragma once
 
 #include <memory>
@@ -31,8 +31,8 @@ class KafkaSink final : public Sink, private Client::Reports {
   enum class State : std::uint8_t {
     closed,
     open,
-    failed,   ///< Takes nothing more; what is in flight may still get its report.
-    purging,  ///< Everything was given up; the reports are about to come.
+    failed,   ///< Takes no more; messages in flight may still get a report.
+    purging,  ///< Everything was given up; reports will follow.
   };
 
   [[nodiscard]] Conf conf_for_now();
@@ -58,17 +58,17 @@ class KafkaSink final : public Sink, private Client::Reports {
 
   std::unique_ptr<Client> client_;
   std::unique_ptr<Client>
-      retired_;  ///< Has nothing left to send; ending it may take a moment, which purge() has not.
+      retired_;  ///< Has nothing left to send. Destroying it may take too long for purge().
   State state_{State::closed};
   InFlight in_flight_;
   FirstBatches first_batches_;
   Suspects suspects_;
   std::size_t batch_bytes_{
-      0};  ///< Less than configured after a batch was refused in which no message was at fault. 0: as configured.
+      0};  ///< Less than configured after a batch without a faulty message was refused. 0: as configured.
   std::vector<Outcome> ready_;
   Error reason_;  ///< Why the state is not open.
   bool destination_failed_{false};
-  bool goes_alone_{false};  ///< What is in flight may go to any partition.
+  bool goes_alone_{false};  ///< The message in flight may go to any partition.
   TimePoint
       progress_{};  ///< The last outcome, or when something was sent while nothing was in flight.
   TimePoint purged_at_{};

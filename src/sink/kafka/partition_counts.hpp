@@ -1,5 +1,5 @@
-// Asks the brokers how many partitions a topic has. librdkafka waits for the answer, so a thread of its own asks: whoever
-// sends must not wait for a round trip, or for seconds when no broker answers.
+// Requests the number of partitions of topics from the brokers. librdkafka blocks until the answer, so this uses a thread: send()
+// must not block for a round trip, or for seconds when no broker answers.
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -21,20 +21,20 @@ class PartitionCounts {
     std::int32_t partitions{0};  ///< 0: the brokers did not say.
   };
 
-  /// `bell` rings on the thread when there is an answer. The topics asked for must outlive this.
+  /// `bell` rings on the thread when there is an answer. The requested topics must outlive this.
   PartitionCounts(rd_kafka_t* handle, std::function<void()> bell);
   PartitionCounts(const PartitionCounts&) = delete;
   PartitionCounts& operator=(const PartitionCounts&) = delete;
   PartitionCounts(PartitionCounts&&) = delete;
   PartitionCounts& operator=(PartitionCounts&&) = delete;
-  /// Waits for a question that is under way.
+  /// Waits for a request in progress.
   ~PartitionCounts() = default;
 
   /// Returns at once.
   void ask(rd_kafka_topic_t* topic);
-  /// What was answered since the last call.
+  /// The answers since the last call.
   [[nodiscard]] std::vector<Answer> take();
-  /// Asks nothing more, and does not ring.
+  /// Stops requests and the bell.
   void silence();
 
  private:

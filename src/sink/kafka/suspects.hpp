@@ -1,6 +1,6 @@
-// After the broker refused a whole batch because of one message in it, the messages of that batch are under suspicion: as
-// long as any is, they go out one at a time, and the one that fails alone is the culprit. When all of them pass, none was:
-// the batch as such was too large. Known by seq, because tokens change when the relay starts anew. Pure.
+// The broker refuses a whole batch because of one message. Then the messages of that batch are suspects: while there are any,
+// messages are sent one at a time, and the one that fails alone is at fault. When all of them pass, the batch was too large.
+// Identified by seq, because tokens change when the relay restarts. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace outbox::sink::kafka {
 
 class Suspects {
  public:
-  /// `patience`: so many messages may pass one at a time with no suspect among them; then the suspects are taken to be gone
-  /// (their subscription changed, for instance).
+  /// `patience`: after this many single messages without a suspect among them, the suspects are dropped (their subscription may have
+  /// changed).
   explicit Suspects(std::size_t patience) : patience_(patience) {}
 
   void add(std::int64_t seq, std::size_t bytes) {
@@ -22,10 +22,10 @@ class Suspects {
     strangers_ = 0;
   }
 
-  /// What was under suspicion since the last call.
+  /// The bytes of suspects added since the last call.
   [[nodiscard]] std::size_t take_bytes() { return std::exchange(bytes_, 0); }
 
-  /// The message was acked, or found guilty.
+  /// The message was acked, or is at fault.
   void settled(std::int64_t seq) {
     if (seqs_.empty()) return;
     if (seqs_.erase(seq) > 0) {

@@ -1,4 +1,4 @@
-// Acks everything and keeps nothing: for measuring, and for moving a subscription's cursor forward.
+// Acks everything and keeps nothing: for measurements, and to advance a subscription's cursor.
 #pragma once
 
 #include <outbox/sink.hpp>

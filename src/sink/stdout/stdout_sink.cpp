@@ -18,14 +18,14 @@
 namespace outbox::sink {
 namespace {
 
-/// So much may wait for the reader; then no more is taken.
+/// Once this much waits for the reader, no more is taken.
 constexpr std::size_t kMostWaiting = std::size_t{1} << 20U;
-/// A pipe that poll(2) calls writable takes so much without blocking: pipe(7).
+/// A pipe that poll(2) reports writable takes this much without blocking: pipe(7).
 constexpr std::size_t kPieceBytes = 4096;
-/// One call waits at most so long for the reader.
+/// How long one call waits for the reader.
 constexpr int kRoomWaitMs = 20;
 
-/// A reader that goes away must not end the process, whatever the application does with SIGPIPE.
+/// A reader that exits must not end the process, whatever the application does with SIGPIPE.
 class NoSigpipe {
  public:
   NoSigpipe() {
@@ -61,8 +61,8 @@ Error trouble(int number) {
               .hint = {},
               .origin = {}};
   if (number == EPIPE) {
-    error.message = "stdout: nobody reads it any more";
-    error.hint = "the program behind the pipe has ended; start both again";
+    error.message = "stdout: its reader has exited";
+    error.hint = "restart the program that reads the pipe, and the relay";
   }
   return error;
 }
@@ -81,26 +81,26 @@ Status StdoutSink::open() {
 }
 
 std::size_t StdoutSink::send(std::span<const Message> messages) {
-  write_what_fits();
+  write_some();
   std::size_t taken = 0;
   for (; taken < messages.size() && !failed_ && lines_.size() < kMostWaiting; ++taken) {
-    // What was cut short stays a line of its own.
+    // The line that was cut short stays on its own line.
     if (std::exchange(cut_, false)) lines_.push_back('\n');
     append_json_line(lines_, messages[taken]);
     waiting_.push_back({.token = messages[taken].token, .end = lines_.size()});
   }
-  write_what_fits();
+  write_some();
   return taken;
 }
 
 void StdoutSink::receive(std::vector<Outcome>& outcomes) {
-  write_what_fits();
+  write_some();
   for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
   ready_.clear();
-  if (!waiting_.empty()) wake();  // the waiting is done here, not in the relay
+  if (!waiting_.empty()) wake();  // this sink waits for the reader, not the relay
 }
 
-void StdoutSink::write_what_fits() {
+void StdoutSink::write_some() {
   NoSigpipe guard;
   while (!waiting_.empty()) {
     if (!wait_for_room()) return;
@@ -117,7 +117,7 @@ void StdoutSink::write_what_fits() {
   }
 }
 
-/// An error counts as room: it shows in the write.
+/// An error counts as room: the write reports it.
 bool StdoutSink::wait_for_room() const {
   pollfd state{.fd = file_, .events = POLLOUT, .revents = 0};
   return ::poll(&state, 1, kRoomWaitMs) > 0;
@@ -141,7 +141,7 @@ void StdoutSink::wrote(std::size_t bytes) {
   }
 }
 
-/// Nothing that waits will be written. `first`: what becomes of the one whose line was the next.
+/// Nothing that waits will be written. `first`: the outcome of the message whose line was next.
 void StdoutSink::fail_all(Outcome::Kind first, const Error& error) {
   failed_ = true;
   cut_ = mid_line_;
@@ -161,7 +161,7 @@ void StdoutSink::purge() {
            Error{.code = Errc::cancelled,
                  .remedy = Remedy::retry_call,
                  .effect = Effect::unknown,
-                 .message = "stdout: given up by the relay before it was read",
+                 .message = "stdout: the relay gave up before the reader took it",
                  .hint = {},
                  .origin = {}});
 }

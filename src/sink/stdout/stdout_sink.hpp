@@ -1,4 +1,4 @@
-// Events as lines of JSON on standard output, for people and pipes. See docs/sinks/stdout.md.
+// Writes events as lines of JSON to standard output. See docs/sinks/stdout.md.
 #pragma once
 
 #include <unistd.h>
@@ -12,11 +12,11 @@
 
 namespace outbox::sink {
 
-/// The descriptor belongs to others, too: it cannot be made non-blocking. So it is written in small pieces, each when there
-/// is room for it, and a reader that stands still holds up nothing but its subscription.
+/// The descriptor is shared with other processes, so it cannot be made non-blocking. It is written in small pieces when there is
+/// room, so that a reader that stops reading blocks only its subscription.
 class StdoutSink final : public Sink {
  public:
-  /// `file`: where to write; it stays open.
+  /// Writes to `file` and leaves it open.
   explicit StdoutSink(int file = STDOUT_FILENO) : file_(file) {}
 
   [[nodiscard]] SinkTraits traits() const noexcept override {
@@ -34,16 +34,16 @@ class StdoutSink final : public Sink {
     std::size_t end{0};  ///< Where its line ends in lines_.
   };
 
-  void write_what_fits();
+  void write_some();
   [[nodiscard]] bool wait_for_room() const;
   void wrote(std::size_t bytes);
   void fail_all(Outcome::Kind first, const Error& error);
 
   int file_;
   bool whole_pieces_{false};  ///< A regular file takes any amount at once.
-  bool failed_{false};        ///< Until open(): nothing is written behind a failure.
+  bool failed_{false};        ///< Until open(): nothing is written after a failure.
   bool mid_line_{false};      ///< The last byte written did not end a line.
-  bool cut_{false};           ///< And the rest of that line will not come.
+  bool cut_{false};           ///< And the rest of that line will not be written.
   std::string lines_;
   std::size_t written_{0};  ///< Of lines_.
   std::deque<Waiting> waiting_;

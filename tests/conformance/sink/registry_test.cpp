@@ -93,7 +93,7 @@ TEST(SinkSettings, all_faults_are_found_each_with_its_field) {
   std::vector<std::string> found;
   for (const FieldError& one : errors) found.push_back(one.field + ": " + one.what);
   EXPECT_EQ(found,
-            (std::vector<std::string>{"file.path: begins with ~, which only a shell replaces",
+            (std::vector<std::string>{"file.path: begins with ~, which only a shell expands",
                                       "file.fsnyc: no such setting",
                                       "file.mode: \"8\" is not a mode that lets the relay write"}));
 }

@@ -46,7 +46,7 @@ TEST(Reference, to_a_file_that_only_its_owner_may_read) {
 }
 
 TEST(Reference, that_is_none) {
-  EXPECT_THAT(resolved("${vault:x}"), HasSubstr("${env:NAME} and ${file:PATH}"));
+  EXPECT_THAT(resolved("${vault:x}"), HasSubstr("use ${env:NAME} or ${file:PATH}"));
   EXPECT_THAT(resolved("${env:X"), HasSubstr("write ${env:NAME} or ${file:PATH}"));
   EXPECT_FALSE(has_references("$100 {x}"));
   EXPECT_EQ(without_references("a${env:X}b${file:y}"), "ab");
