@@ -74,7 +74,8 @@ TEST_F(FileSinkTest, refuses_a_second_writer_until_the_first_is_gone) {
   FileSink second(options());
   const Error error = open_error(second);
   EXPECT_EQ(error.code, Errc::unavailable);
-  EXPECT_NE(error.message.find("another process has locked it"), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("another process has locked it"), std::string::npos)
+      << error.message;
   first.close();
   EXPECT_TRUE(second.open());
 }
@@ -101,7 +102,8 @@ TEST_F(FileSinkTest, cuts_off_the_line_that_a_crash_left_unfinished) {
 TEST_F(FileSinkTest, does_not_touch_the_last_line_of_somebody_elses_file) {
   write("root:x:0:0:root:/root:/bin/bash\nno line feed at the end");
   FileSink sink(options());
-  EXPECT_NE(open_error(sink).message.find("an incomplete line that is not ours"), std::string::npos);
+  EXPECT_NE(open_error(sink).message.find("an incomplete line that is not ours"),
+            std::string::npos);
   EXPECT_EQ(read_file(path_), "root:x:0:0:root:/root:/bin/bash\nno line feed at the end");
 }
 

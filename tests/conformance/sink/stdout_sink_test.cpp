@@ -53,7 +53,8 @@ TEST_F(StdoutSinkTest, a_reader_that_left_blocks_and_does_not_end_the_process) {
   ASSERT_EQ(relay.failures().size(), 3U);
   EXPECT_EQ(relay.failures().back().outcome.kind, Outcome::Kind::retry);
   EXPECT_EQ(relay.failures().front().outcome.kind, Outcome::Kind::blocked);
-  EXPECT_NE(relay.failures().front().outcome.error.message.find("its reader has exited"), std::string::npos);
+  EXPECT_NE(relay.failures().front().outcome.error.message.find("its reader has exited"),
+            std::string::npos);
   const Status status = sink.open();
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code, Errc::unavailable);
