@@ -37,7 +37,7 @@ TEST(DemoOptions, knows_its_sinks) {
 
 TEST(DemoOptions, a_store_is_not_shown_since_it_may_hold_a_password) {
   EXPECT_EQ(complaint({.store = "mysql://me:secret@host/db"}),
-            "--store is no address of PostgreSQL or SQLite "
+            "--store is not a URL of PostgreSQL or SQLite "
             "(hint: postgresql://USER@HOST/DATABASE, or sqlite:PATH)");
 }
 
