@@ -101,16 +101,11 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN (CASE WHEN aggregate_id = '' THEN uuid_hash_extended(id, 0)
                ELSE hashtextextended(aggregate_id, hashtextextended(aggregate_type, 0)) END & 63)::smallint;
 
--- Called instead of pg_current_xact_id() when a relay sleeps and must be woken, or when outbox.wake is set.
+-- Called instead of pg_current_xact_id() when a relay sleeps and must be woken.
 CREATE FUNCTION {schema}.wake_and_xid() RETURNS xid8 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp AS $fn$
-DECLARE
-  wake_lock  bigint := hashtextextended('outbox:wake:{name}', 0::bigint);
 BEGIN
-  IF lower(coalesce(current_setting('outbox.wake', true), '')) NOT IN ('off', 'false', 'no', '0')
-     AND NOT pg_try_advisory_xact_lock_shared(wake_lock) THEN
-    PERFORM pg_notify('outbox_wake_' || to_hex(wake_lock), '');
-  END IF;
+  PERFORM pg_notify('outbox_wake_' || to_hex(hashtextextended('outbox:wake:{name}', 0::bigint)), '');
   RETURN pg_current_xact_id();
 END
 $fn$;
@@ -119,13 +114,13 @@ $fn$;
 CREATE SEQUENCE {schema}.event_seq AS bigint CACHE 1;
 
 -- xid comes before seq: a row's transaction id exists before its seq (the marks rely on it).
--- The default of xid is the writer's side of the armed wake-up: a relay that sleeps holds the lock exclusively, so the
--- shared one cannot be had, and the commit notifies. Otherwise the shared lock says that a writer is in flight. The server
--- sets up a default anew for each statement, so it calls as few functions as possible.
+-- The default of xid is the writer's side of the armed wake-up: a relay that sleeps holds the lock exclusively, so a writer
+-- cannot take the shared lock, and its commit notifies. Otherwise the shared lock shows that a writer is in flight.
 CREATE TABLE {schema}.event (
   xid             xid8 NOT NULL DEFAULT CASE
-                    WHEN coalesce(current_setting('outbox.wake', true), '') = ''
-                     AND pg_try_advisory_xact_lock_shared(hashtextextended('outbox:wake:{name}', 0::bigint))
+                    WHEN lower(coalesce(current_setting('outbox.wake', true), ''))
+                           = ANY (ARRAY['off', 'false', 'no', '0']::text[])
+                      OR pg_try_advisory_xact_lock_shared(hashtextextended('outbox:wake:{name}', 0::bigint))
                     THEN pg_current_xact_id() ELSE {schema}.wake_and_xid() END,
   seq             bigint NOT NULL DEFAULT nextval('{schema}.event_seq'),
   lane            smallint NOT NULL,
