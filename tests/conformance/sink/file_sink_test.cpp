@@ -206,7 +206,7 @@ TEST_F(FileSinkTest, undoes_the_line_that_did_not_fit_and_goes_on_later) {
 TEST_F(FileSinkTest, says_that_the_disk_is_full) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to mount a small file system";
   if (::mount("none", folder_.path().c_str(), "tmpfs", 0, "size=64k") != 0) {
-    GTEST_SKIP() << "cannot mount a small file system here";
+    GTEST_SKIP() << "needs the right to mount a tmpfs";
   }
   {
     Load load;

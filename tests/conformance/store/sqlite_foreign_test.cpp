@@ -30,7 +30,7 @@ Ran run(const std::string& command) {
 
 TEST(SqliteForeign, python_writes_through_the_view) {
   if (run("python3 -c 'import sqlite3'").status != 0)
-    GTEST_SKIP() << "no python3 with sqlite3 here";
+    GTEST_SKIP() << "needs python3 with its module sqlite3";
   const SqliteDatabase database;
   auto store = store::open_store({.url = database.url()});
   ASSERT_TRUE(ok(store));

@@ -64,3 +64,9 @@ inline std::string complaint_of(Pg& connection, const std::string& sql) {
 }
 
 }  // namespace outbox::test
+
+#define OUTBOX_NEEDS_PREPARED_TRANSACTIONS(connection)                              \
+  if ((connection).value("SHOW max_prepared_transactions") == "0") {                \
+    GTEST_SKIP() << "needs a PostgreSQL server with max_prepared_transactions > 0"; \
+  }                                                                                 \
+  static_assert(true)

@@ -159,8 +159,7 @@ TEST_F(PostgresMaintenance, somebody_who_keeps_the_lock_matters_only_when_partit
 }
 
 TEST_F(PostgresMaintenance, writers_who_prepare_their_transactions_do_not_keep_partitions_away) {
-  if (value("SHOW max_prepared_transactions") == "0")
-    GTEST_SKIP() << "needs a server with max_prepared_transactions above 0";
+  OUTBOX_NEEDS_PREPARED_TRANSACTIONS(*this);
   drop_partitions();
   std::atomic<bool> stop{false};
   std::vector<std::jthread> writers;
@@ -186,8 +185,7 @@ TEST_F(PostgresMaintenance, writers_who_prepare_their_transactions_do_not_keep_p
 }
 
 TEST_F(PostgresMaintenance, a_prepared_transaction_in_the_way_is_named) {
-  if (value("SHOW max_prepared_transactions") == "0")
-    GTEST_SKIP() << "needs a server with max_prepared_transactions above 0";
+  OUTBOX_NEEDS_PREPARED_TRANSACTIONS(*this);
   drop_partitions();
   Pg writer(database_->url());
   const std::string gid = database_->name() + "_forgotten";

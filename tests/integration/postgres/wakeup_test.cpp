@@ -135,8 +135,7 @@ TEST_F(PostgresWakeup, a_session_that_is_not_armed_may_be_silent) {
 
 TEST_F(PostgresWakeup, prepared_transactions_need_it_off) {
   Pg writer(database_->url());
-  if (writer.value("SHOW max_prepared_transactions") == "0")
-    GTEST_SKIP() << "the server allows no prepared transactions";
+  OUTBOX_NEEDS_PREPARED_TRANSACTIONS(writer);
   const std::string name = "'" + database_->name() + "'";  // of the whole server
   const auto sleeper = wakeup();
   ASSERT_TRUE(sleeper->arm().value());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "config/load.hpp"
+#include "sink/registry.hpp"
 #include "testkit/temp_dir.hpp"
 
 namespace outbox::config {
@@ -67,3 +68,9 @@ class Configuration {
 };
 
 }  // namespace outbox::config
+
+#define OUTBOX_NEEDS_KAFKA_SINK()                                                 \
+  if (::outbox::sink::find_kind("kafka") == nullptr) {                            \
+    GTEST_SKIP() << "needs a build with Kafka: librdkafka, OUTBOX_WITH_KAFKA=ON"; \
+  }                                                                               \
+  static_assert(true)

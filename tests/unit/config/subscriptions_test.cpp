@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "configuration.hpp"
-#include "sink/registry.hpp"
 
 namespace outbox::config {
 namespace {
@@ -18,8 +17,6 @@ using Texts = std::map<std::string, std::string>;
 
 const std::string kFile = "[subscription.a]\nsink = \"file\"\n";
 const std::string kKafka = "[subscription.a]\nsink = \"kafka\"\nkafka.brokers = \"b:1\"\n";
-
-bool with_kafka() { return sink::find_kind("kafka") != nullptr; }
 
 TEST(Subscriptions, are_read_in_the_order_of_the_file) {
   Configuration file(
@@ -74,7 +71,7 @@ TEST(Subscriptions, the_sink_decides_what_its_settings_mean) {
 }
 
 TEST(Subscriptions, several_properties_of_a_client_library_are_refused_at_once) {
-  if (!with_kafka()) GTEST_SKIP() << "built without Kafka";
+  OUTBOX_NEEDS_KAFKA_SINK();
   EXPECT_THAT(
       Configuration(
           kKafka +
@@ -86,7 +83,7 @@ TEST(Subscriptions, several_properties_of_a_client_library_are_refused_at_once) 
 }
 
 TEST(Subscriptions, destinations_that_cannot_work) {
-  if (!with_kafka()) GTEST_SKIP() << "built without Kafka";
+  OUTBOX_NEEDS_KAFKA_SINK();
   for (const char* brokers : {"", ",", "b:9092,", "b:many", "b:0", ":9092", "b:99999"}) {
     EXPECT_THAT(Configuration("[subscription.a]\nsink = \"kafka\"\nkafka.brokers = \"" +
                               std::string(brokers) + "\"\n")
