@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <outbox/error.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,14 +12,19 @@
 
 namespace outbox {
 
+/// "topic: is empty"
+[[nodiscard]] inline tl::unexpected<Error> bad_field(std::string_view field, std::string_view what,
+                                                     std::string hint = {}) {
+  return fail(Errc::invalid_argument, std::string(field).append(": ").append(what),
+              std::move(hint));
+}
+
 struct FieldError {
   std::string field;  ///< "topic", "kafka.brokers"
   std::string what;   ///< "is empty"
   std::string hint{};
 
-  [[nodiscard]] Error error() const {
-    return fail(Errc::invalid_argument, field + ": " + what, hint).value();
-  }
+  [[nodiscard]] Error error() const { return bad_field(field, what, hint).value(); }
 };
 
 class FieldErrors {

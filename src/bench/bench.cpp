@@ -16,12 +16,10 @@ const std::vector<Benchmark>& all_benchmarks() {
        .run = bench_head},
       {.name = "wal", .help = "write-ahead log written by the relay", .run = bench_wal},
       {.name = "latency", .help = "commit to sink at 1,000 events/s", .run = bench_latency},
-      {.name = "enqueue", .help = "what an event costs the writer", .run = bench_enqueue_postgres},
       {.name = "enqueue",
        .help = "what an event costs the writer",
-       .postgres = false,
        .sqlite = true,
-       .run = bench_enqueue_sqlite},
+       .run = bench_enqueue},
 #ifdef OUTBOX_WITH_KAFKA
       {.name = "kafka",
        .help = "a backlog to a real broker, gapless",
@@ -43,9 +41,7 @@ const std::vector<Benchmark>& all_benchmarks() {
 
 Status check_names(const std::vector<std::string>& names, const std::string& brokers) {
   std::string known;
-  for (const Benchmark& benchmark : all_benchmarks()) {
-    if (known.find(benchmark.name + " ") == std::string::npos) known += benchmark.name + " ";
-  }
+  for (const Benchmark& benchmark : all_benchmarks()) known += benchmark.name + " ";
   for (const std::string& name : names) {
     const auto found = std::find_if(all_benchmarks().begin(), all_benchmarks().end(),
                                     [&](const Benchmark& one) { return one.name == name; });
@@ -64,22 +60,20 @@ Result<std::vector<Figure>> run_benchmarks(const BenchOptions& options) {
   const auto& names = options.names;
   const bool sqlite = options.store_url.starts_with("sqlite:");
   std::vector<Figure> figures;
-  bool any = false;
-  for (const Benchmark& benchmark : all_benchmarks()) {
-    const bool named = std::find(names.begin(), names.end(), benchmark.name) != names.end();
-    const bool wanted = named || (names.empty() && !benchmark.by_hand);
-    const bool possible = (sqlite ? benchmark.sqlite : benchmark.postgres) &&
-                          !(benchmark.needs_kafka && options.brokers.empty());
-    if (!wanted || !possible) continue;
-    any = true;
-    try {
+  try {
+    for (const Benchmark& benchmark : all_benchmarks()) {
+      const bool named = std::find(names.begin(), names.end(), benchmark.name) != names.end();
+      const bool wanted = named || (names.empty() && !benchmark.by_hand);
+      const bool possible =
+          (benchmark.sqlite || !sqlite) && !(benchmark.needs_kafka && options.brokers.empty());
+      if (!wanted || !possible) continue;
       const auto measured = benchmark.run(options);
       figures.insert(figures.end(), measured.begin(), measured.end());
-    } catch (const Exception& failure) {
-      return fail(failure.error());
     }
+  } catch (const Exception& failure) {
+    return fail(failure.error());
   }
-  if (any) return figures;
+  if (!figures.empty()) return figures;
   return fail(Errc::invalid_argument, "none of these benchmarks runs on this store",
               "use a postgresql:// URL");
 }

@@ -11,8 +11,6 @@
 
 namespace outbox::bench {
 
-class PostgresFixture;
-
 struct BenchOptions {
   /// Empty: all that store and brokers allow, except those that run by name only.
   std::vector<std::string> names;
@@ -24,17 +22,12 @@ struct BenchOptions {
   std::function<void(const std::string&)> progress;  ///< Gets one line per step.
 };
 
-/// When two sides are compared, a measurement is split into so many alternating turns of each, so that a slow phase of the
-/// machine affects both.
-inline constexpr int kTurns = 20;
-
 struct Benchmark {
   std::string name;
   std::string help;
   bool by_hand{false};
   bool needs_kafka{false};
-  bool postgres{true};
-  bool sqlite{false};
+  bool sqlite{false};  ///< Runs on SQLite too, not on PostgreSQL alone.
   std::vector<Figure> (*run)(const BenchOptions& options);  ///< Throws outbox::Exception.
 };
 
@@ -52,13 +45,9 @@ struct Benchmark {
 [[nodiscard]] std::vector<Figure> bench_head(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_wal(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_latency(const BenchOptions& options);
-[[nodiscard]] std::vector<Figure> bench_enqueue_postgres(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_enqueue(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_enqueue_sqlite(const BenchOptions& options);
-/// A part of bench_enqueue_postgres(), which has made the tables.
-[[nodiscard]] std::vector<Figure> measure_enqueue_sql(const PostgresFixture& log);
-#ifdef OUTBOX_WITH_KAFKA
 [[nodiscard]] std::vector<Figure> bench_kafka(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_latency_kafka(const BenchOptions& options);
-#endif
 
 }  // namespace outbox::bench

@@ -1,4 +1,4 @@
-// enqueue on SQLite: business transactions per second with an event, beside the same with a plain INSERT instead. WAL, FULL.
+// enqueue on SQLite, with WAL and synchronous = FULL, in a database of its own beside the one named.
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -7,74 +7,69 @@
 #include <outbox/sqlite.hpp>
 
 #include "bench/bench.hpp"
+#include "bench/rate.hpp"
 #include "testkit/sqlite.hpp"
 #include "testkit/store.hpp"
 
 namespace outbox::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-/// A database of our own beside the one named; removed at the end.
-class Workspace {
- public:
-  explicit Workspace(const std::string& url) {
-    path_ = std::filesystem::path(url.substr(std::string("sqlite:").size())).parent_path() /
-            fmt::format("outbox-bench-{}.db", Clock::now().time_since_epoch().count());
+/// The tables of the outbox and of the business. Removed at the end.
+struct Database {
+  explicit Database(const std::string& url)
+      : path(std::filesystem::path(url.substr(std::string("sqlite:").size())).parent_path() /
+             fmt::format("outbox-bench-{}.db",
+                         std::chrono::steady_clock::now().time_since_epoch().count())) {
+    (void)testkit::migrated_store("sqlite:" + path, "outbox", "outbox bench");
+    testkit::SqliteFile(path).run(
+        "CREATE TABLE bench_account (id INTEGER PRIMARY KEY, balance INTEGER NOT NULL DEFAULT 0);"
+        "CREATE TABLE bench_note (id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT, account TEXT, body TEXT, at INTEGER);"
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) INSERT INTO bench_account (id) SELECT i FROM n");
   }
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  ~Workspace() { testkit::remove_sqlite_files(path()); }
-  [[nodiscard]] std::string path() const { return path_.string(); }
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+  ~Database() { testkit::remove_sqlite_files(path); }
 
- private:
-  std::filesystem::path path_;
+  const std::string path;
 };
 
-class Business {
+class Application {
  public:
-  explicit Business(testkit::SqliteFile& file)
-      : db_(file.native()),
-        update_(file.prepare("UPDATE bench_account SET balance = balance + 1 WHERE id = ?1")),
-        note_(file.prepare(
-            "INSERT INTO bench_note (kind, account, body, at) VALUES (?1, ?2, ?3, ?4)")) {}
+  explicit Application(const std::string& path) : file_(path) {}
 
-  void transact(bool event, int account) {
-    sqlite::Transaction tx(db_);
-    sqlite3_bind_int(update_.get(), 1, account);
-    sqlite3_step(update_.get());
-    sqlite3_reset(update_.get());
+  void transact(bool with_event, int account) {
     const std::string id = std::to_string(account);
-    if (event) {
+    sqlite::Transaction tx(file_.native());
+    run(update_, {id});
+    if (with_event) {
       (void)box_.enqueue(tx, Event{.aggregate_type = "account",
                                    .aggregate_id = id,
                                    .event_type = "AccountCredited",
                                    .payload = body_});
     } else {
-      sqlite3_bind_text(note_.get(), 1, "AccountCredited", -1, SQLITE_STATIC);
-      sqlite3_bind_text(note_.get(), 2, id.data(), static_cast<int>(id.size()), SQLITE_STATIC);
-      sqlite3_bind_text(note_.get(), 3, body_.data(), static_cast<int>(body_.size()),
-                        SQLITE_STATIC);
-      sqlite3_bind_int64(note_.get(), 4,
-                         std::chrono::system_clock::now().time_since_epoch().count());
-      sqlite3_step(note_.get());
-      sqlite3_reset(note_.get());
+      const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+      run(note_, {"AccountCredited", id, body_, std::to_string(now)});
     }
     tx.commit();
   }
 
-  double rate(bool event, double seconds) {
-    const auto start = Clock::now();
-    const auto until = start + std::chrono::duration<double>(seconds);
-    std::int64_t done = 0;
-    for (; Clock::now() < until; ++done) transact(event, static_cast<int>(done * 7919 % 10000));
-    return static_cast<double>(done) / std::chrono::duration<double>(Clock::now() - start).count();
+ private:
+  static void run(const testkit::SqliteStatement& statement,
+                  std::initializer_list<std::string_view> texts) {
+    int number = 0;
+    for (const std::string_view text : texts) {
+      sqlite3_bind_text(statement.get(), ++number, text.data(), static_cast<int>(text.size()),
+                        SQLITE_STATIC);
+    }
+    sqlite3_step(statement.get());
+    sqlite3_reset(statement.get());
   }
 
- private:
-  sqlite3* db_;
-  testkit::SqliteStatement update_;
-  testkit::SqliteStatement note_;
+  testkit::SqliteFile file_;
+  testkit::SqliteStatement update_{
+      file_.prepare("UPDATE bench_account SET balance = balance + 1 WHERE id = ?1")};
+  testkit::SqliteStatement note_{
+      file_.prepare("INSERT INTO bench_note (kind, account, body, at) VALUES (?1, ?2, ?3, ?4)")};
   sqlite::Outbox box_;
   std::string body_ = R"({"text": ")" + std::string(188, 'x') + R"("})";
 };
@@ -82,25 +77,16 @@ class Business {
 }  // namespace
 
 std::vector<Figure> bench_enqueue_sqlite(const BenchOptions& options) {
-  const Workspace workspace(options.store_url);
-  (void)testkit::migrated_store("sqlite:" + workspace.path(), "outbox", "outbox bench");
-  testkit::SqliteFile file(workspace.path());
-  file.run(
-      "CREATE TABLE bench_account (id INTEGER PRIMARY KEY, balance INTEGER NOT NULL DEFAULT 0);"
-      "CREATE TABLE bench_note (id INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT, account TEXT, body TEXT, at INTEGER);"
-      "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) INSERT INTO bench_account (id) SELECT i FROM n");
-  Business business(file);
-  std::vector<double> plain;
-  std::vector<double> event;
-  for (int i = 0; i < kTurns * options.repeats; ++i) {
-    event.push_back(business.rate(true, options.seconds / kTurns));
-    plain.push_back(business.rate(false, options.seconds / kTurns));
-  }
+  const Database database(options.store_url);
+  Application application(database.path);
+  const Side with_event{[&](int account) { application.transact(true, account); }};
+  const Side plain{[&](int account) { application.transact(false, account); }};
+  const auto tps = rates({with_event, plain}, options.repeats, options.seconds);
   if (options.progress) {
     options.progress(fmt::format("enqueue: {:.0f} tx/s with an event, {:.0f} with a plain insert",
-                                 median(event), median(plain)));
+                                 tps[0], tps[1]));
   }
-  return {against("enqueue.sqlite", median(event), "tx/s", median(plain), 0.85)};
+  return {Figure("enqueue.sqlite", tps[0], "tx/s").beside(tps[1]).ratio_at_least(0.85)};
 }
 
 }  // namespace outbox::bench

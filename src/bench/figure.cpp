@@ -12,6 +12,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kRow = "{:<34} {:>12} {:<14} {:>12} {:>7}  {:<16} {}\n";
+
 /// Null where there is nothing.
 template <class T>
 Json json_of(const std::optional<T>& value) {
@@ -26,63 +28,42 @@ std::string number(double value) {
 
 }  // namespace
 
-Figure with_limit(Figure figure, double limit) {
-  figure.limit = limit;
-  figure.ratio = limit > 0 ? figure.value / limit : 0;
-  return figure;
+Figure& Figure::beside(double measured) {
+  limit = measured;
+  ratio = measured > 0 ? value / measured : 0;
+  return *this;
 }
 
-Figure beside(std::string name, double value, std::string unit, double limit) {
-  return with_limit(stated(std::move(name), value, std::move(unit)), limit);
+Figure& Figure::aim(std::string at, bool reached) {
+  target = std::move(at);
+  ok = reached;
+  return *this;
 }
 
-Figure at_most_more(std::string name, double value, std::string unit, double limit, double more) {
-  Figure figure = beside(std::move(name), value, std::move(unit), limit);
-  figure.target = fmt::format("limit + {:.0f}", more);
-  figure.ok = value <= limit + more;
-  return figure;
+Figure& Figure::at_least(double least) { return aim("value >= " + number(least), value >= least); }
+
+Figure& Figure::at_most(double most) { return aim("value <= " + number(most), value <= most); }
+
+Figure& Figure::ratio_at_least(double least) {
+  return aim(fmt::format("ratio >= {:.2f}", least), ratio.value() >= least);
 }
 
-Figure against(std::string name, double value, std::string unit, double limit, double least) {
-  Figure figure = beside(std::move(name), value, std::move(unit), limit);
-  figure.target = fmt::format("ratio >= {:.2f}", least);
-  figure.ok = *figure.ratio >= least;
-  return figure;
+Figure& Figure::ratio_at_most(double most) {
+  return aim(fmt::format("ratio <= {:.2f}", most), ratio.value() <= most);
 }
 
-Figure at_most(std::string name, double value, std::string unit, double most) {
-  Figure figure = stated(std::move(name), value, std::move(unit));
-  figure.target = fmt::format("value <= {}", number(most));
-  figure.ok = value <= most;
-  return figure;
-}
-
-Figure at_least(std::string name, double value, std::string unit, double least) {
-  Figure figure = stated(std::move(name), value, std::move(unit));
-  figure.target = fmt::format("value >= {}", number(least));
-  figure.ok = value >= least;
-  return figure;
-}
-
-Figure stated(std::string name, double value, std::string unit) {
-  Figure figure;
-  figure.name = std::move(name);
-  figure.value = value;
-  figure.unit = std::move(unit);
-  return figure;
+Figure& Figure::above_limit_at_most(double more) {
+  return aim(fmt::format("limit + {:.0f}", more), value <= limit.value() + more);
 }
 
 void print_table(std::ostream& out, const std::vector<Figure>& figures) {
-  fmt::print(out, "{:<34} {:>12} {:<14} {:>12} {:>7}  {:<16} {}\n", "figure", "value", "unit",
-             "limit", "ratio", "target", "ok");
+  fmt::print(out, fmt::runtime(kRow), "figure", "value", "unit", "limit", "ratio", "target", "ok");
   for (const Figure& figure : figures) {
-    fmt::print(out, "{:<34} {:>12} {:<14} {:>12} {:>7}  {:<16} {}\n", figure.name,
-               number(figure.value), figure.unit, figure.limit ? number(*figure.limit) : "-",
+    const char* const reached = figure.ok.value_or(false) ? "yes" : "NO";
+    fmt::print(out, fmt::runtime(kRow), figure.name, number(figure.value), figure.unit,
+               figure.limit ? number(*figure.limit) : "-",
                figure.ratio ? fmt::format("{:.3f}", *figure.ratio) : "-",
-               figure.target.empty() ? "-" : figure.target,
-               !figure.ok   ? "-"
-               : *figure.ok ? "yes"
-                            : "NO");
+               figure.target.empty() ? "-" : figure.target, figure.ok ? reached : "-");
   }
 }
 
@@ -100,13 +81,12 @@ void print_json(std::ostream& out, const std::vector<Figure>& figures) {
   out << Json{{"figures", std::move(all)}}.dump(2) << '\n';
 }
 
-double median(std::vector<double> values) { return quantile(values, 0.5); }
+double median(std::vector<double> values) { return quantile(std::move(values), 0.5); }
 
-double quantile(std::vector<double>& values, double q) {
+double quantile(std::vector<double> values, double q) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  const auto at = static_cast<std::size_t>(std::lround(q * static_cast<double>(values.size() - 1)));
-  return values[std::min(at, values.size() - 1)];
+  return values[static_cast<std::size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
 }  // namespace outbox::bench

@@ -1,4 +1,6 @@
-// One measured number beside its limit.
+// One measured number beside its limit:
+//
+//   Figure("drain", 800'000, "events/s").beside(1'000'000).ratio_at_least(0.7)
 #pragma once
 
 #include <optional>
@@ -9,6 +11,19 @@
 namespace outbox::bench {
 
 struct Figure {
+  Figure(std::string its_name, double its_value, std::string its_unit)
+      : name(std::move(its_name)), value(its_value), unit(std::move(its_unit)) {}
+
+  /// Sets the limit.
+  Figure& beside(double measured);
+  // Set the target.
+  Figure& at_least(double least);
+  Figure& at_most(double most);
+  Figure& ratio_at_least(double least);
+  Figure& ratio_at_most(double most);
+  /// At most `more` above the limit.
+  Figure& above_limit_at_most(double more);
+
   std::string name;
   double value{0};
   std::string unit;
@@ -16,23 +31,10 @@ struct Figure {
   std::optional<double> ratio;  ///< value / limit.
   std::string target;           ///< "ratio >= 0.70", "value <= 2 ms"; empty: none.
   std::optional<bool> ok;       ///< Whether the target holds.
+
+ private:
+  Figure& aim(std::string at, bool reached);
 };
-
-/// value / limit must be at least `least`.
-[[nodiscard]] Figure against(std::string name, double value, std::string unit, double limit,
-                             double least);
-/// The same without a target.
-[[nodiscard]] Figure beside(std::string name, double value, std::string unit, double limit);
-/// value must be at most `more` above its limit.
-[[nodiscard]] Figure at_most_more(std::string name, double value, std::string unit, double limit,
-                                  double more);
-[[nodiscard]] Figure at_most(std::string name, double value, std::string unit, double most);
-[[nodiscard]] Figure at_least(std::string name, double value, std::string unit, double least);
-/// Without limit and target.
-[[nodiscard]] Figure stated(std::string name, double value, std::string unit);
-
-/// The figure with its limit.
-[[nodiscard]] Figure with_limit(Figure figure, double limit);
 
 void print_table(std::ostream& out, const std::vector<Figure>& figures);
 /// {"figures": [{"name", "value", "unit", "limit", "ratio", "target", "ok"}, ...]}
@@ -40,6 +42,6 @@ void print_json(std::ostream& out, const std::vector<Figure>& figures);
 
 [[nodiscard]] double median(std::vector<double> values);
 /// q in [0, 1].
-[[nodiscard]] double quantile(std::vector<double>& values, double q);
+[[nodiscard]] double quantile(std::vector<double> values, double q);
 
 }  // namespace outbox::bench

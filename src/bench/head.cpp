@@ -52,11 +52,6 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-store::Page poll(store::LogReader& reader, const store::Cursor& cursor) {
-  must(reader.start({.cursor = cursor}));
-  return must(reader.finish());
-}
-
 }  // namespace
 
 std::vector<Figure> bench_head(const BenchOptions& options) {
@@ -69,7 +64,7 @@ std::vector<Figure> bench_head(const BenchOptions& options) {
       {.url = options.store_url, .schema = kSchema, .application = "outbox bench"}));
   const auto reader = must(store->reader());
   const std::string snapshot = "SELECT pg_current_snapshot()";
-  store::Cursor cursor{.s1 = log.admin().value(snapshot), .s2 = {}, .position = 0, .bound = 0};
+  store::Cursor cursor{.s1 = log.admin().value(snapshot)};
   must(reader->begin(std::span(&cursor, 1)));
   std::vector<double> times;
   std::vector<double> round_trips;
@@ -78,15 +73,15 @@ std::vector<Figure> bench_head(const BenchOptions& options) {
     (void)log.admin().value(snapshot);
     round_trips.push_back(ms_since(before));
     const auto start = Clock::now();
-    const store::Page page = poll(*reader, cursor);
+    must(reader->start({.cursor = cursor}));
+    const store::Page page = must(reader->finish());
     times.push_back(ms_since(start));
     must(reader->wait_durable());
     cursor.s1 = page.pair->s2;
   }
   // The limit is the cheapest possible query: the current snapshot.
-  return {
-      with_limit(at_most("head", quantile(times, 0.5), "ms/poll", 1), quantile(round_trips, 0.5)),
-      stated("head.p99", quantile(times, 0.99), "ms/poll")};
+  return {Figure("head", median(times), "ms/poll").beside(median(round_trips)).at_most(1),
+          Figure("head.p99", quantile(times, 0.99), "ms/poll")};
 }
 
 }  // namespace outbox::bench

@@ -1,10 +1,58 @@
 // latency: from just before a writer sends COMMIT to the sink, at 1,000 events a second.
+#include "bench/latency.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <chrono>
+#include <future>
+#include <outbox/postgres.hpp>
+#include <outbox/relay.hpp>
+#include <thread>
+#include <utility>
+
 #include "bench/bench.hpp"
-#include "bench/pacer.hpp"
-#include "bench/postgres_fixture.hpp"
+#include "testkit/failure.hpp"
 
 namespace outbox::bench {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+using testkit::must;
+
+constexpr int kWriters = 2;
+constexpr std::chrono::seconds kArrivalLimit{30};
+
+/// Returns how long sending the event with COMMIT took in each transaction that is measured.
+std::vector<double> write_share(const BenchOptions& options, int share) {
+  const Pg pg(options.store_url);
+  const postgres::Outbox box({.schema = kSchema});
+  std::vector<double> commit_ms;
+  const auto write = [&](std::int64_t number, bool measured) {
+    postgres::Transaction tx(pg.native());
+    const std::int64_t before = now_ns();
+    Event event{.aggregate_type = "order",
+                .aggregate_id = std::to_string(number % 10000),
+                .event_type = "OrderPlaced",
+                .payload = stamped_payload(measured ? before : 0)};
+    event.content_type = "text/plain";
+    (void)box.enqueue(tx, event);
+    tx.commit();
+    if (measured) commit_ms.push_back(static_cast<double>(now_ns() - before) / 1e6);
+  };
+  send_at(pace_of(options), write, share, kWriters);
+  return commit_ms;
+}
+
+struct Quantiles {
+  std::vector<double> p50;
+  std::vector<double> p99;
+
+  void add(const std::vector<double>& latencies_ms) {
+    p50.push_back(quantile(latencies_ms, 0.5));
+    p99.push_back(quantile(latencies_ms, 0.99));
+  }
+};
 
 /// Notes when each event reached the sink.
 class ClockingSink final : public BatchSink {
@@ -27,6 +75,107 @@ class ClockingSink final : public BatchSink {
 };
 
 }  // namespace
+
+Pace pace_of(const BenchOptions& options) {
+  Pace pace;
+  pace.messages = pace.unmeasured + static_cast<std::int64_t>(options.seconds * 1000);
+  return pace;
+}
+
+void send_at(const Pace& pace, const std::function<void(std::int64_t number, bool measured)>& send,
+             std::int64_t first, std::int64_t step) {
+  const auto start = Clock::now();
+  for (std::int64_t i = first; i < pace.messages; i += step) {
+    std::this_thread::sleep_until(start +
+                                  std::chrono::nanoseconds(i * 1'000'000'000 / pace.per_second));
+    send(i, i >= pace.unmeasured);
+  }
+}
+
+std::int64_t now_ns() { return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count(); }
+
+std::string stamped_payload(std::int64_t sent_ns) { return fmt::format("{:<200}", sent_ns); }
+
+void Arrivals::arrived(std::string_view body) {
+  std::int64_t sent = 0;
+  (void)std::from_chars(body.data(), body.data() + body.size(), sent);
+  const double ms = static_cast<double>(now_ns() - sent) / 1e6;
+  {
+    const MutexLock lock(mutex_);
+    ++count_;
+    if (sent > 0) latencies_ms_.push_back(ms);
+  }
+  changed_.notify_one();
+}
+
+std::vector<double> Arrivals::latencies_ms(std::int64_t count) {
+  const MutexLock lock(mutex_);
+  const auto all = [&]() OUTBOX_REQUIRES(mutex_) { return count_ >= count; };
+  if (!changed_.wait_for(mutex_, kArrivalLimit, all)) {
+    testkit::give_up(Errc::deadline_exceeded,
+                     fmt::format("only {} of {} messages arrived", count_, count));
+  }
+  return latencies_ms_;
+}
+
+Latencies measure_latencies(PostgresFixture& log, SubscriptionSpec spec, bool wake_up,
+                            Arrivals& arrivals, std::unique_ptr<Sink> sink) {
+  RelayOptions options = log.relay_options(std::move(spec));
+  options.wake_up = wake_up;
+  const auto relay = must(Relay::create(options));
+  if (sink) must(relay->use(options.subscriptions.front().name, std::move(sink)));
+  must(relay->start());
+  const Pace pace = pace_of(log.options());
+  log.say(fmt::format("writing {} events at {} a second", pace.messages, pace.per_second));
+  auto other = std::async(std::launch::async, write_share, std::cref(log.options()), 1);
+  Latencies latencies;
+  latencies.commit_ms = write_share(log.options(), 0);
+  const auto others = other.get();
+  latencies.commit_ms.insert(latencies.commit_ms.end(), others.begin(), others.end());
+  latencies.event_ms = arrivals.latencies_ms(pace.messages);
+  (void)relay->stop(std::chrono::seconds(5));
+  return latencies;
+}
+
+std::vector<Figure> latency_figures(PostgresFixture& log, const std::string& name,
+                                    LatencyTargets targets,
+                                    const std::function<Latencies(bool wake_up)>& measure,
+                                    const std::function<std::vector<double>()>& bare) {
+  Quantiles woken;
+  Quantiles polled;
+  Quantiles commit;
+  Quantiles without_us;
+  const auto run = [&](bool wake_up) {
+    log.admin().run(fmt::format("TRUNCATE {}.event", kSchema));
+    const Latencies times = measure(wake_up);
+    log.drop_subscriptions();
+    (wake_up ? woken : polled).add(times.event_ms);
+    if (wake_up) commit.add(times.commit_ms);
+  };
+  for (int i = 0; i < log.options().repeats; ++i) {
+    if (bare) without_us.add(bare());
+    run(true);
+    run(false);
+    log.say(fmt::format("{}: p50 {:.2f} ms, p99 {:.2f} ms; by polling {:.2f} and {:.2f} ms", name,
+                        woken.p50.back(), woken.p99.back(), polled.p50.back(), polled.p99.back()));
+    if (bare) {
+      log.say(fmt::format("{}: without us p50 {:.2f} ms, p99 {:.2f} ms", name,
+                          without_us.p50.back(), without_us.p99.back()));
+    }
+  }
+  const Quantiles& limit = bare ? without_us : commit;
+  return {
+      Figure(name + ".commit.p50", median(commit.p50), "ms"),
+      Figure(name + ".p50", median(woken.p50), "ms")
+          .beside(median(limit.p50))
+          .at_most(targets.p50_ms),
+      Figure(name + ".p99", median(woken.p99), "ms")
+          .beside(median(limit.p99))
+          .at_most(targets.p99_ms),
+      Figure(name + ".poll-only.p50", median(polled.p50), "ms"),
+      Figure(name + ".poll-only.p99", median(polled.p99), "ms"),
+  };
+}
 
 std::vector<Figure> bench_latency(const BenchOptions& options) {
   PostgresFixture log(options);

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <array>
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <fstream>
 #include <future>
 #include <thread>
@@ -25,28 +26,14 @@ constexpr const char* kMarker = "made by outbox bench";
 constexpr std::chrono::minutes kDrainLimit{10};
 
 constexpr const char* kFill = R"(
-CREATE PROCEDURE {0}.bench_fill(first bigint, last bigint) LANGUAGE plpgsql AS $$
-BEGIN
-  FOR i IN first .. last LOOP
+DO $$ BEGIN
+  FOR i IN {1} .. {2} LOOP
     INSERT INTO {0}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
     VALUES (gen_random_uuid(), 'order', (i % 10000)::text, 'OrderPlaced',
             convert_to(rpad('{{"n": ' || i || ', "text": "', 197, 'x') || '"}}', 'UTF8'), 'application/json', '{{}}');
     COMMIT;
   END LOOP;
 END $$)";
-
-std::int64_t read_big_endian(const char* bytes) {
-  std::uint64_t value = 0;
-  for (int i = 0; i < 8; ++i) value = value << 8U | static_cast<unsigned char>(bytes[i]);
-  return static_cast<std::int64_t>(value);
-}
-
-std::array<char, 8> write_big_endian(std::int64_t value) {
-  std::array<char, 8> bytes{};
-  for (unsigned i = 0; i < 8; ++i)
-    bytes[i] = static_cast<char>(static_cast<std::uint64_t>(value) >> (56U - 8U * i));
-  return bytes;
-}
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -108,11 +95,24 @@ std::int64_t wait_for_delivered(const Relay& relay, std::int64_t events, Clock::
 
 }  // namespace
 
+Drain median_drain(int repeats, const std::function<Drain(int number)>& drain) {
+  std::vector<Drain> drains;
+  for (int i = 0; i < repeats; ++i) drains.push_back(drain(i));
+  Drain all;
+  for (const auto figure :
+       {&Drain::events_per_second, &Drain::bare, &Drain::cpu_us_per_event, &Drain::peak_rss_mib,
+        &Drain::wal_bytes, &Drain::statements, &Drain::settlements}) {
+    std::vector<double> values;
+    for (const Drain& one : drains) values.push_back(one.*figure);
+    all.*figure = quantile(values, figure == &Drain::peak_rss_mib ? 1 : 0.5);
+  }
+  return all;
+}
+
 PostgresFixture::PostgresFixture(const BenchOptions& options)
     : options_(options), admin_(options.store_url) {
   make_schema(admin_);
   (void)testkit::migrated_store(options_.store_url, kSchema, "outbox bench");
-  admin_.run(fmt::format(fmt::runtime(kFill), kSchema));
 }
 
 PostgresFixture::~PostgresFixture() {
@@ -130,7 +130,7 @@ void PostgresFixture::write(std::int64_t events) {
   const auto share = [&](std::int64_t first, std::int64_t last) {
     Pg pg(options_.store_url);
     pg.run("SET synchronous_commit = off; SET outbox.wake = 'off'");
-    pg.run(fmt::format("CALL {}.bench_fill({}, {})", kSchema, first, last));
+    pg.run(fmt::format(fmt::runtime(kFill), kSchema, first, last));
   };
   auto other = std::async(std::launch::async, share, events / 2 + 1, events);
   share(1, events / 2);
@@ -148,35 +148,32 @@ double PostgresFixture::bare_drain() const {
       "FROM {}.event WHERE seq > $1::bigint ORDER BY seq LIMIT {}",
       kSchema, kPage);
   (void)pg.check(PQprepare(pg.native(), "bare", sql.c_str(), 0, nullptr));
-  std::int64_t position = 0;
+  std::uint64_t position = 0;  // in the binary format of libpq, as it is received
   std::int64_t rows = 0;
   const auto start = Clock::now();
   while (true) {
-    const auto bytes = write_big_endian(position);
-    const char* const values[] = {bytes.data()};
-    const int lengths[] = {8};
+    const char* const values[] = {reinterpret_cast<const char*>(&position)};
+    const int lengths[] = {sizeof position};
     const int formats[] = {1};
     const auto page = pg.check(PQexecPrepared(pg.native(), "bare", 1, values, lengths, formats, 1));
     const int count = PQntuples(page.get());
-    if (count == 0) break;
+    if (count == 0) return static_cast<double>(rows) / seconds_since(start);
     rows += count;
-    position = read_big_endian(PQgetvalue(page.get(), count - 1, 0));
+    std::memcpy(&position, PQgetvalue(page.get(), count - 1, 0), sizeof position);
   }
-  return static_cast<double>(rows) / seconds_since(start);
 }
 
-RelayOptions PostgresFixture::relay_options() const {
+RelayOptions PostgresFixture::relay_options(SubscriptionSpec spec) const {
   RelayOptions options;
   options.store_url = options_.store_url;
   options.schema = kSchema;
   options.name = "bench";
+  options.subscriptions = {std::move(spec)};
   return options;
 }
 
-PostgresFixture::Drain PostgresFixture::drain(SubscriptionSpec spec, std::int64_t events) {
-  RelayOptions options = relay_options();
-  options.subscriptions = {std::move(spec)};
-  auto relay = must(Relay::create(options));
+Drain PostgresFixture::drain(SubscriptionSpec spec, std::int64_t events) {
+  auto relay = must(Relay::create(relay_options(std::move(spec))));
   const double wal_before = wal_position();
   reset_peak_rss();
   must(relay->start());

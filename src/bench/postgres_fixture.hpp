@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <outbox/relay.hpp>
 #include <string>
 
@@ -13,6 +14,20 @@ namespace outbox::bench {
 using testkit::Pg;
 
 inline constexpr const char* kSchema = "outbox_bench";
+
+/// What a drain of the log cost.
+struct Drain {
+  double events_per_second{0};
+  double bare{0};              ///< Rate of the same without the outbox, where it was measured.
+  double cpu_us_per_event{0};  ///< Of this process, which includes the relay.
+  double peak_rss_mib{0};
+  double wal_bytes{0};  ///< Written by the server during the drain.
+  double statements{0};
+  double settlements{0};
+};
+
+/// Medians of so many drains; of the memory the most.
+[[nodiscard]] Drain median_drain(int repeats, const std::function<Drain(int number)>& drain);
 
 class PostgresFixture {
  public:
@@ -29,19 +44,11 @@ class PostgresFixture {
   void write(std::int64_t events);
   /// Rate of a bare loop that pages the same rows by seq, one page after the other, and does nothing.
   [[nodiscard]] double bare_drain() const;
-
-  struct Drain {
-    double events_per_second{0};
-    double cpu_us_per_event{0};  ///< Of this process, which includes the relay.
-    double peak_rss_mib{0};
-    double wal_bytes{0};  ///< Written by the server during the drain.
-    double statements{0};
-    double settlements{0};
-  };
   /// Drains the log to a new subscription, and removes the subscription.
   [[nodiscard]] Drain drain(SubscriptionSpec spec, std::int64_t events);
 
-  [[nodiscard]] RelayOptions relay_options() const;
+  /// Of a relay with this subscription.
+  [[nodiscard]] RelayOptions relay_options(SubscriptionSpec spec) const;
   void drop_subscriptions();
   [[nodiscard]] Pg& admin() { return admin_; }
   [[nodiscard]] const BenchOptions& options() const { return options_; }

@@ -30,7 +30,6 @@ struct Options {
 
 int list() {
   for (const auto& benchmark : bench::all_benchmarks()) {
-    if (benchmark.sqlite) continue;  // the same name and help as on PostgreSQL
     std::printf("%-14s %s%s\n", benchmark.name.c_str(), benchmark.help.c_str(),
                 benchmark.by_hand ? " [by name only]" : "");
   }

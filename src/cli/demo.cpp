@@ -7,7 +7,6 @@
 
 #include "cli/exit.hpp"
 #include "cli/verbs.hpp"
-#include "demo/courier.hpp"
 
 namespace outbox::cli {
 namespace {

@@ -1,32 +1,29 @@
 #include "demo/courier.hpp"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/setting.hpp"
 #include "store/url.hpp"
 #include "testkit/failure.hpp"
 
 namespace outbox::demo {
 namespace {
 
-/// A TOML basic string: a JSON string, except that DEL must be escaped. "${" starts a reference in our configuration and is
-/// written "$${".
+using testkit::give_up;
+
+/// For our configuration, in which "${" begins a reference and "$${" stands for the characters.
 std::string quoted(const std::string& text) {
-  std::string out;
-  for (const char c : nlohmann::json(text).dump()) {
-    if (c == '\x7f') {
-      out += "\\u007F";
-      continue;
-    }
-    if (c == '{' && out.ends_with('$'))
-      out += "${";
-    else
-      out += c;
-  }
+  std::string out = quote(text);
+  for (std::size_t at = 0; (at = out.find("${", at)) != std::string::npos; at += 3)
+    out.insert(at, "$");
   return out;
 }
 
@@ -39,73 +36,73 @@ std::string last_line(const std::filesystem::path& file) {
   return last.empty() ? "its log is empty" : last;
 }
 
-class RelayCourier final : public Courier {
- public:
-  explicit RelayCourier(const RelayPlan& plan)
-      : Courier("relay", plan.program, plan.folder), file_(plan.folder / "relay.toml") {
-    std::ofstream out(file_);
-    out << relay_configuration(plan);
-    if (!out.flush()) testkit::give_up(Errc::unavailable, "cannot write " + file_.string());
-  }
-
-  void start() override { run({"relay", "-c", file_.string()}); }
-
- private:
-  const std::filesystem::path file_;
-};
-
 }  // namespace
 
-Courier::Courier(std::string name, std::string program, const std::filesystem::path& folder)
-    : name_(std::move(name)), program_(std::move(program)), log_(folder / (name_ + ".log")) {}
-
-void Courier::run(std::vector<std::string> arguments, int input) {
-  arguments.insert(arguments.begin(), "outbox");
+void Courier::start() {
+  std::array<int, 2> ends{-1, -1};
+  if (plan_.takes_orders && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
+    give_up(Errc::internal, std::string("cannot make a socket: ") + std::strerror(errno));
+  hang_up();
+  {
+    const MutexLock lock(mutex_);
+    socket_ = ends[0];
+  }
+  std::vector<std::string> command = plan_.arguments;
+  command.insert(command.begin(), "outbox");
   // Our settings in the environment would override those that we give it.
-  child_.emplace(testkit::ChildProcess::Options{.command = std::move(arguments),
-                                                .program = program_,
+  child_.emplace(testkit::ChildProcess::Options{.command = std::move(command),
+                                                .program = "/proc/self/exe",
                                                 .without = "OUTBOX_",
-                                                .output = log_.string(),
-                                                .input = input});
+                                                .output = plan_.log.string(),
+                                                .input = ends[1]});
+  if (ends[1] >= 0) (void)close(ends[1]);
 }
 
 void Courier::check() {
   if (!child_ || child_->running()) return;
-  testkit::give_up(Errc::internal, "the " + name_ + " ended by itself with " +
-                                       child_->ended_with() + ": " + last_line(log_));
+  give_up(Errc::internal, "the " + plan_.name + " ended by itself with " + child_->ended_with() +
+                              ": " + last_line(plan_.log));
 }
 
 void Courier::kill() {
   if (child_) child_->kill();
+  hang_up();
 }
 
 void Courier::finish(std::chrono::milliseconds limit) {
   check();
   if (!child_) return;
-  ask_to_stop();
+  hang_up();
+  if (!plan_.takes_orders) child_->signal(SIGTERM);
   if (child_->wait(limit)) return;
   child_->kill();
-  testkit::give_up(Errc::deadline_exceeded, "the " + name_ + " did not end in time");
+  give_up(Errc::deadline_exceeded, "the " + plan_.name + " did not end in time");
 }
 
-std::string relay_configuration(const RelayPlan& plan) {
+bool Courier::publish(const std::string& order) {
+  const MutexLock lock(mutex_);
+  return socket_ >= 0 && send(socket_, order.data(), order.size(), MSG_NOSIGNAL) >= 0;
+}
+
+void Courier::hang_up() {
+  const MutexLock lock(mutex_);
+  if (socket_ >= 0) (void)close(socket_);
+  socket_ = -1;
+}
+
+std::string relay_configuration(const std::string& store_url, const std::string& schema,
+                                const SubscriptionSpec& spec) {
   // A relative path would count from the folder of the file.
-  const std::string path = store::file_of(plan.store_url);
+  const std::string path = store::file_of(store_url);
   const std::string url =
-      path.empty() ? plan.store_url : "sqlite:" + std::filesystem::absolute(path).string();
-  const SubscriptionSpec& spec = plan.subscription;
-  std::string text =
-      fmt::format("[store]\nurl = {}\nschema = {}\n", quoted(url), quoted(plan.schema));
+      path.empty() ? store_url : "sqlite:" + std::filesystem::absolute(path).string();
+  std::string text = fmt::format("[store]\nurl = {}\nschema = {}\n", quoted(url), quoted(schema));
   text += fmt::format("\n[subscription.{}]\nsink = {}\nformat = {}\ntopic = {}\n", spec.name,
                       quoted(spec.sink), quoted(spec.format), quoted(spec.topic));
   text += fmt::format("\n[subscription.{}.{}]\n", spec.name, spec.sink);
   for (const auto& [name, value] : spec.sink_settings)
     text += fmt::format("{} = {}\n", quoted(name), quoted(value));
   return text;
-}
-
-std::unique_ptr<Courier> make_relay(const RelayPlan& plan) {
-  return std::make_unique<RelayCourier>(plan);
 }
 
 }  // namespace outbox::demo

@@ -1,15 +1,15 @@
-// The child process that carries orders from the shop to the destination, and that the demo kills.
+// The child process that carries orders from the shop to the destination, and that the demo kills: a relay, or the publisher of
+// a dual write.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
-#include <memory>
 #include <optional>
-#include <outbox/error.hpp>
 #include <outbox/subscription.hpp>
 #include <string>
+#include <vector>
 
-#include "demo/order.hpp"
+#include "base/mutex.hpp"
 #include "testkit/child_process.hpp"
 
 namespace outbox::demo {
@@ -17,57 +17,41 @@ namespace outbox::demo {
 /// The main thread only, publish() excepted.
 class Courier {
  public:
-  /// `name`: "relay", for messages and the name of its log.
-  Courier(std::string name, std::string program, const std::filesystem::path& folder);
+  struct Plan {
+    std::string name;                    ///< "relay", for messages.
+    std::vector<std::string> arguments;  ///< Of `outbox`.
+    std::filesystem::path log;
+    bool takes_orders{false};  ///< From a socket, its stdin; it ends when that is closed.
+  };
+
+  explicit Courier(Plan plan) : plan_(std::move(plan)) {}
   Courier(const Courier&) = delete;
   Courier& operator=(const Courier&) = delete;
-  virtual ~Courier() = default;
+  ~Courier() { hang_up(); }
 
-  virtual void start() = 0;
+  void start();
   /// Throws if it has ended by itself.
   void check();
   /// SIGKILL; start() may follow.
-  virtual void kill();
+  void kill();
   /// Asks it to stop, and waits.
   void finish(std::chrono::milliseconds limit);
 
-  /// Any thread. Of a dual write: hands over an order. False: the publisher is not running.
-  virtual bool publish(const Order& /*order*/) { return false; }
-
- protected:
-  /// Runs `outbox ARGUMENTS`.
-  void run(std::vector<std::string> arguments, int input = -1);
-  virtual void ask_to_stop() { child_->signal(SIGTERM); }
+  /// Any thread. Hands over an order. False: it is not running.
+  bool publish(const std::string& order);
 
  private:
-  const std::string name_;
-  const std::string program_;
-  const std::filesystem::path log_;
+  void hang_up();
+
+  const Plan plan_;
   std::optional<testkit::ChildProcess> child_;
+  Mutex mutex_;
+  int socket_ OUTBOX_GUARDED_BY(mutex_){-1};
 };
 
-struct RelayPlan {
-  std::string program;
-  std::filesystem::path folder;  ///< For its configuration and its log.
-  std::string store_url;
-  std::string schema;
-  SubscriptionSpec subscription;
-};
-/// `PROGRAM relay -c FOLDER/relay.toml`.
-[[nodiscard]] std::unique_ptr<Courier> make_relay(const RelayPlan& plan);
-/// The content of that file.
-[[nodiscard]] std::string relay_configuration(const RelayPlan& plan);
-
-struct PublisherPlan {
-  std::string program;
-  std::filesystem::path folder;  ///< For its log.
-  std::string destination;       ///< As run_publisher() takes it.
-};
-/// `PROGRAM demo --publisher DESTINATION`, at the other end of a socket.
-[[nodiscard]] std::unique_ptr<Courier> make_publisher(const PublisherPlan& plan);
-
-/// The publisher itself: takes orders from stdin, a socket, and sends them in batches, as the client of a broker does.
-/// `destination`: file:PATH or kafka:TOPIC@BROKERS. Returns when the socket is closed.
-[[nodiscard]] Status run_publisher(const std::string& destination);
+/// The content of the relay's configuration file.
+[[nodiscard]] std::string relay_configuration(const std::string& store_url,
+                                              const std::string& schema,
+                                              const SubscriptionSpec& spec);
 
 }  // namespace outbox::demo

@@ -1,8 +1,11 @@
 #include "demo/demo.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -42,23 +45,28 @@ constexpr seconds kFinishLimit{20};
 /// Not used: no signal ends this process.
 constexpr int kInterruptedStatus = 4;
 
-/// When to kill: once in each of `kills` equal parts of the time, at random.
-std::vector<milliseconds> kill_times(int kills, seconds open, std::mt19937_64& random) {
-  std::vector<milliseconds> times;
-  if (kills == 0) return times;
-  const double part = static_cast<double>(milliseconds(open).count()) / kills;
-  std::uniform_real_distribution<double> somewhere(0.3, 0.9);
-  for (int i = 0; i < kills; ++i)
-    times.emplace_back(static_cast<milliseconds::rep>(part * (i + somewhere(random))));
-  return times;
+void print(std::FILE* out, const std::string& text) {
+  (void)std::fputs(text.c_str(), out);
+  (void)std::fflush(out);
+}
+
+std::unique_ptr<Shop> make_shop(const std::string& url) {
+#ifdef OUTBOX_WITH_SQLITE
+  if (store::kind_of(url) == store::StoreKind::sqlite) return make_sqlite_shop(url);
+#endif
+#ifdef OUTBOX_WITH_POSTGRES
+  if (store::kind_of(url) == store::StoreKind::postgres) return make_postgres_shop(url);
+#endif
+  return nullptr;  // check_options() refuses it
 }
 
 class Demo {
  public:
   explicit Demo(const DemoOptions& options)
       : options_(options),
-        random_(std::random_device{}()),
-        kill_times_(kill_times(options.kills, seconds(options.seconds), random_)),
+        url_(options.store.empty() ? "sqlite:" + folder_.file("shop.db") : options.store),
+        where_(options.sink == "kafka" ? "kafka:" + folder_.name() + "@" + options.brokers
+                                       : "file:" + folder_.file("delivered.jsonl")),
         progress_(options.json ? stderr : stdout, options.json) {
     signals_.end_at(0);  // the demo always cleans up
   }
@@ -76,63 +84,36 @@ class Demo {
   // ---- opening
 
   void open() {
-    make_shop();
-    make_destination();
     // When opening fails, everything that we made is removed: nothing is kept yet.
     shop_->open();
     destination_->open();
     if (options_.keep) keep();
     make_courier();
-    live_ = destination_->read();
-    if (!options_.json) {
-      const std::string text =
-          introduction(options_, {.shop = shop_->place(), .destination = destination_->place()});
-      (void)std::fputs(text.c_str(), stdout);
-      (void)std::fflush(stdout);
-    }
+    if (!options_.json)
+      print(stdout, introduction(options_, shop_->place(), destination_->place()));
     courier_->start();
     writers_ =
         std::make_unique<Writers>(*shop_, options_.naive ? courier_.get() : nullptr, random_());
     opened_at_ = Clock::now();
+    plan_kill();
     writers_->start(options_.writers);
-  }
-
-  void make_shop() {
-    const std::string url =
-        options_.store.empty() ? "sqlite:" + (folder_.path() / "shop.db").string() : options_.store;
-#ifdef OUTBOX_WITH_SQLITE
-    if (store::kind_of(url) == store::StoreKind::sqlite) shop_ = make_sqlite_shop(url);
-#endif
-#ifdef OUTBOX_WITH_POSTGRES
-    if (store::kind_of(url) == store::StoreKind::postgres) shop_ = make_postgres_shop(url);
-#endif
-  }
-
-  void make_destination() {
-#ifdef OUTBOX_WITH_KAFKA
-    if (options_.sink == "kafka") {
-      destination_ = make_kafka_destination(options_.brokers, folder_.name());
-      publisher_destination_ = "kafka:" + folder_.name() + "@" + options_.brokers;
-      return;
-    }
-#endif
-    const std::string path = (folder_.path() / "delivered.jsonl").string();
-    destination_ = make_file_destination(path);
-    publisher_destination_ = "file:" + path;
   }
 
   void make_courier() {
     if (options_.naive) {
-      courier_ = make_publisher({.program = options_.program,
-                                 .folder = folder_.path(),
-                                 .destination = publisher_destination_});
+      courier_ =
+          std::make_unique<Courier>(Courier::Plan{.name = "publisher",
+                                                  .arguments = {"demo", "--publisher", where_},
+                                                  .log = folder_.file("publisher.log"),
+                                                  .takes_orders = true});
       return;
     }
-    courier_ = make_relay({.program = options_.program,
-                           .folder = folder_.path(),
-                           .store_url = shop_->url(),
-                           .schema = shop_->schema(),
-                           .subscription = destination_->subscription()});
+    const std::string file = folder_.file("relay.toml");
+    std::ofstream out(file);
+    out << relay_configuration(url_, shop_->schema(), destination_->subscription());
+    if (!out.flush()) testkit::give_up(Errc::unavailable, "cannot write " + file);
+    courier_ = std::make_unique<Courier>(Courier::Plan{
+        .name = "relay", .arguments = {"relay", "-c", file}, .log = folder_.file("relay.log")});
   }
 
   // ---- while the shop is open
@@ -150,22 +131,29 @@ class Demo {
     writers_->check();
   }
 
+  /// Once in each of `kills` equal parts of the time, at random.
+  void plan_kill() {
+    std::uniform_real_distribution<double> somewhere(0.3, 0.9);
+    const double part = 1000.0 * options_.seconds / std::max(options_.kills, 1);
+    kill_due_ = milliseconds(std::lround(part * (kills_ + somewhere(random_))));
+  }
+
   /// A kill proves something only while the courier delivers.
   void kill_if_due(milliseconds now) {
     if (kills_ == options_.kills) return;
-    const milliseconds due = kill_times_[static_cast<std::size_t>(kills_)];
-    if (now < (delivered_since_start_ > 0 ? due : due + kKillPatience)) return;
+    if (now < (delivered_since_start_ > 0 ? kill_due_ : kill_due_ + kKillPatience)) return;
     courier_->kill();
     ++kills_;
     delivered_since_start_ = 0;
+    plan_kill();
     courier_->start();
   }
 
   /// Reads what has arrived, and shows the progress.
   void look(bool closing) {
-    live_->next([this](const std::optional<Order>& order) {
+    destination_->read([this](const testkit::Delivery& message) {
       ++delivered_since_start_;
-      if (order) seen_.insert(order->reference);
+      if (!message.id.empty()) seen_.insert(message.id);
     });
     progress_.show({.elapsed = elapsed(),
                     .committed = writers_->committed(),
@@ -187,9 +175,9 @@ class Demo {
     std::vector<testkit::Attempt> orders;
     for (const Order& order : shop_->orders()) orders.push_back(committed(order));
     testkit::Judge judge(orders);
-    const auto reading = destination_->read();
+    const auto again = make_destination(where_);  // reads from the beginning
     const auto read_on = [&] {
-      reading->next([&judge](const auto& message) { judge.saw(delivered(message)); });
+      again->read([&judge](const testkit::Delivery& message) { judge.saw(message); });
     };
     if (!options_.naive) wait_for_the_rest(judge, read_on);
     std::exception_ptr not_finished;
@@ -227,7 +215,7 @@ class Demo {
     using testkit::must;
     try {
       const auto store = must(store::open_store(
-          {.url = shop_->url(), .schema = shop_->schema(), .application = "outbox demo"}));
+          {.url = url_, .schema = shop_->schema(), .application = "outbox demo"}));
       const auto catalog = must(store->catalog());
       const auto rows = must(catalog->subscriptions());
       return !rows.empty() && must(catalog->progress(rows.front(), 1)).pending == 0;
@@ -244,13 +232,12 @@ class Demo {
                           .naive = options_.naive,
                           .interrupted = signals_.asked()};
     if (outcome.broken()) keep();  // the evidence
-    const std::string text = options_.json ? json(outcome) + "\n" : table(options_, outcome);
-    (void)std::fputs(text.c_str(), stdout);
-    if (folder_.kept())
-      (void)std::fprintf(options_.json ? stderr : stdout,
-                         "Kept: %s\n  shop       %s\n  delivered  %s\n", folder_.path().c_str(),
-                         shop_->place().c_str(), destination_->place().c_str());
-    (void)std::fflush(stdout);
+    print(stdout, options_.json ? json(outcome) + "\n" : table(options_, outcome));
+    if (folder_.kept()) {
+      print(options_.json ? stderr : stdout, "Kept: " + folder_.path().string() +
+                                                 "\n  shop       " + shop_->place() +
+                                                 "\n  delivered  " + destination_->place() + "\n");
+    }
     if (outcome.broken()) return Ending::broken;
     return outcome.interrupted ? Ending::interrupted : Ending::held;
   }
@@ -264,20 +251,20 @@ class Demo {
   const DemoOptions& options_;
   Signals signals_{kInterruptedStatus};
   testkit::TempDir folder_{"outbox-demo"};
-  std::mt19937_64 random_;
-  const std::vector<milliseconds> kill_times_;
+  const std::string url_;
+  const std::string where_;  ///< The destination, as make_destination() takes it.
+  std::mt19937_64 random_{std::random_device{}()};
   ProgressLine progress_;
 
   // Each uses earlier ones, so it is destroyed before them.
-  std::unique_ptr<Shop> shop_;
-  std::unique_ptr<Destination> destination_;
-  std::string publisher_destination_;
+  const std::unique_ptr<Shop> shop_{make_shop(url_)};
+  const std::unique_ptr<Destination> destination_{make_destination(where_)};
   std::unique_ptr<Courier> courier_;
   std::unique_ptr<Writers> writers_;
-  std::unique_ptr<Reading> live_;
 
   Clock::time_point opened_at_{Clock::now()};
   int kills_{0};
+  milliseconds kill_due_{0};
   std::int64_t delivered_since_start_{0};
   std::unordered_set<std::string> seen_;
 };

@@ -53,7 +53,8 @@ std::string conclusion(const DemoOptions& options, const Outcome& outcome) {
 
 }  // namespace
 
-std::string introduction(const DemoOptions& options, const Setting& setting) {
+std::string introduction(const DemoOptions& options, const std::string& shop,
+                         const std::string& destination) {
   const std::string writers = plural(options.writers, "writer");
   if (options.naive) {
     return fmt::format(
@@ -63,7 +64,7 @@ std::string introduction(const DemoOptions& options, const Setting& setting) {
         "             Every tenth order is rolled back at the last moment.\n"
         "  publisher  {}\n"
         "             A process of its own. {}\n\n",
-        setting.shop, writers, setting.destination, how_often_killed(options.kills));
+        shop, writers, destination, how_often_killed(options.kills));
   }
   return fmt::format(
       "A shop takes orders and a relay delivers them, while somebody kills the relay.\n\n"
@@ -72,7 +73,7 @@ std::string introduction(const DemoOptions& options, const Setting& setting) {
       "         Every tenth is rolled back after its event was written.\n"
       "  relay  {}\n"
       "         A process of its own. {}\n\n",
-      setting.shop, writers, setting.destination, how_often_killed(options.kills));
+      shop, writers, destination, how_often_killed(options.kills));
 }
 
 std::string progress_line(const Progress& progress) {

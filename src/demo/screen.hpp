@@ -6,17 +6,14 @@
 #include <cstdio>
 #include <string>
 
-#include "demo/options.hpp"
+#include "demo/demo.hpp"
 #include "testkit/judge.hpp"
 
 namespace outbox::demo {
 
-/// For the first lines.
-struct Setting {
-  std::string shop;         ///< Place of its tables.
-  std::string destination;  ///< Place of the delivered events.
-};
-[[nodiscard]] std::string introduction(const DemoOptions& options, const Setting& setting);
+/// The first lines. `shop`, `destination`: places of its tables and of the delivered events.
+[[nodiscard]] std::string introduction(const DemoOptions& options, const std::string& shop,
+                                       const std::string& destination);
 
 struct Progress {
   std::chrono::milliseconds elapsed{0};

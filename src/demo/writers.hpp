@@ -3,10 +3,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <outbox/error.hpp>
-#include <random>
 #include <thread>
 #include <vector>
 
@@ -30,24 +28,14 @@ class Writers {
   void stop();
 
   // Any thread.
-  [[nodiscard]] std::int64_t committed() const {
-    return committed_.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] std::int64_t rolled_back() const {
-    return rolled_back_.load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] std::int64_t committed() const { return committed_.load(); }
+  [[nodiscard]] std::int64_t rolled_back() const { return rolled_back_.load(); }
   /// Throws the first error of a writer, if there is one.
   void check() const;
 
  private:
-  struct Sale {
-    Order order;
-    bool committed{true};         ///< Else it is rolled back just before the commit.
-    bool publishes_early{false};  ///< Of a dual write: before the commit, not after it.
-  };
-
   void work(int writer, Till& till, const std::stop_token& stop);
-  void sell(Till& till, Sale sale);
+  void sell(Till& till, Sale sale, bool publishes_early);
 
   Shop& shop_;
   Courier* const dual_write_;
@@ -58,7 +46,6 @@ class Writers {
   mutable Mutex mutex_;
   std::optional<Error> failure_ OUTBOX_GUARDED_BY(mutex_);
 
-  std::vector<std::unique_ptr<Till>> tills_;
   std::vector<std::jthread> threads_;
 };
 

@@ -23,18 +23,12 @@ bool any_matches(const std::vector<std::string>& globs, std::string_view text) {
                                       [&](const auto& glob) { return glob_match(glob, text); });
 }
 
-/// The characters of a JSON string; of any other value its JSON text.
-std::string value_text(std::string_view value) {
-  if (value.front() != '"') return std::string(value);
-  return decode_json(JsonString{.raw = value.substr(1, value.size() - 2), .escaped = true});
-}
-
 bool all_there(const std::map<std::string, std::string>& wanted, std::string_view json) {
   for (const auto& header : wanted) {
     bool there = false;
     const auto fault = for_each_member(json, [&](JsonString name, std::string_view value) {
       there = there || (equal_ignoring_case(decode_json(name), header.first) &&
-                        value_text(value) == header.second);
+                        json_text(value) == header.second);
     });
     if (fault || !there) return false;
   }

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/error.hpp"
+#include "base/field_error.hpp"
 #include "base/text.hpp"
 #include "event/base64.hpp"
 #include "event/content_type.hpp"
@@ -16,69 +16,50 @@
 namespace outbox::event {
 namespace {
 
-tl::unexpected<Error> bad(std::string_view field, std::string_view what, std::string hint = {}) {
-  return fail(Errc::invalid_argument, std::string(field).append(": ").append(what),
-              std::move(hint));
-}
-
 bool is_string(std::string_view value) { return value.front() == '"'; }
-
-/// `value` is a whole JSON string.
-std::string characters(std::string_view value) {
-  return decode_json(JsonString{.raw = value.substr(1, value.size() - 2), .escaped = true});
-}
 
 /// The event of one line, member by member.
 class Reader {
  public:
   Status take(const std::string& name, std::string_view value) {
-    for (std::size_t i = 0; i < kMembers.size(); ++i) {
-      if (kMembers[i].first != name) continue;
-      // Ambiguous: parsers disagree about which one counts.
-      if (std::exchange(seen_[i], true)) return bad(name, "is given twice");
-      return (this->*kMembers[i].second)(name, value);
-    }
     std::array<std::string_view, kMembers.size()> known;
-    for (std::size_t i = 0; i < known.size(); ++i) known[i] = kMembers[i].first;
-    return bad(in_quotes(name), "unknown member of an event", did_you_mean(name, known));
+    for (std::size_t i = 0; i < kMembers.size(); ++i) {
+      known[i] = kMembers[i].name;
+      if (known[i] != name) continue;
+      // Ambiguous: parsers disagree about which one counts.
+      if (std::exchange(seen_[i], true)) return bad_field(name, "is given twice");
+      if (kMembers[i].may_be_null && value == "null") return {};
+      return (this->*kMembers[i].read)(name, value);
+    }
+    return bad_field(in_quotes(name), "unknown member of an event", did_you_mean(name, known));
   }
 
   Result<Event> finish() {
-    if (!given("aggregate_type")) return bad("aggregate_type", "is missing");
-    if (!given("event_type")) return bad("event_type", "is missing");
+    if (!given("aggregate_type")) return bad_field("aggregate_type", "is missing");
+    if (!given("event_type")) return bad_field("event_type", "is missing");
     const bool bytes = given("payload_base64");
-    if (!given("payload") && !bytes) return bad("payload", "is missing");
+    if (!given("payload") && !bytes) return bad_field("payload", "is missing");
     if (given("payload") && bytes)
-      return bad("payload", "is given twice: as payload and as payload_base64");
+      return bad_field("payload", "is given twice: as payload and as payload_base64");
     if (!bytes) {
       const bool text = is_string(payload_) && !is_json_type(event_.content_type);
-      event_.payload = text ? characters(payload_) : std::string(payload_);
+      event_.payload = text ? json_text(payload_) : std::string(payload_);
     }
     return std::move(event_);
   }
 
  private:
-  using Member = Status (Reader::*)(const std::string&, std::string_view);
+  struct Member {
+    std::string_view name;
+    bool may_be_null;  ///< The same as absent, as many programs write it.
+    Status (Reader::*read)(const std::string& name, std::string_view value);
+  };
 
-  Status text(const std::string& name, std::string_view value, std::string& into) {
-    if (!is_string(value)) return bad(name, "is not a string", "put it in quotes");
-    into = characters(value);
+  template <std::string Event::*member>
+  Status text(const std::string& name, std::string_view value) {
+    if (!is_string(value)) return bad_field(name, "is not a string", "put it in quotes");
+    event_.*member = json_text(value);
     return {};
-  }
-
-  Status aggregate_type(const std::string& name, std::string_view value) {
-    return text(name, value, event_.aggregate_type);
-  }
-  Status event_type(const std::string& name, std::string_view value) {
-    return text(name, value, event_.event_type);
-  }
-
-  // Optional members may also be null, as many programs write them.
-  Status aggregate_id(const std::string& name, std::string_view value) {
-    return value == "null" ? Status{} : text(name, value, event_.aggregate_id);
-  }
-  Status content_type(const std::string& name, std::string_view value) {
-    return value == "null" ? Status{} : text(name, value, event_.content_type);
   }
 
   Status payload(const std::string&, std::string_view value) {
@@ -87,14 +68,13 @@ class Reader {
   }
 
   Status payload_base64(const std::string& name, std::string_view value) {
-    auto bytes = is_string(value) ? read_base64(characters(value)) : std::nullopt;
-    if (!bytes) return bad(name, "is not base64", "with padding, without line breaks");
+    auto bytes = is_string(value) ? read_base64(json_text(value)) : std::nullopt;
+    if (!bytes) return bad_field(name, "is not base64", "with padding, without line breaks");
     event_.payload = std::move(*bytes);
     return {};
   }
 
   Status headers(const std::string&, std::string_view value) {
-    if (value == "null") return {};
     auto read = headers_from_json(value);
     if (!read) return pass(read);
     event_.headers = std::move(*read);
@@ -102,45 +82,43 @@ class Reader {
   }
 
   Status id(const std::string& name, std::string_view value) {
-    if (value == "null") return {};
-    if (!is_string(value)) return bad(name, "is not a string");
-    auto parsed = EventId::parse(characters(value));
+    if (!is_string(value)) return bad_field(name, "is not a string");
+    auto parsed = EventId::parse(json_text(value));
     if (!parsed) return pass(parsed);
     event_.id = *parsed;
     return {};
   }
 
   Status lock_key(const std::string& name, std::string_view value) {
-    if (value == "null") return {};
-    if (value != "true" && value != "false") return bad(name, "is neither true nor false");
+    if (value != "true" && value != "false") return bad_field(name, "is neither true nor false");
     event_.lock_key = value == "true";
     return {};
   }
 
   Status occurred_at(const std::string& name, std::string_view value) {
-    if (value == "null") return {};
-    const auto us = is_string(value) ? read_time(characters(value)) : std::nullopt;
-    if (!us) return bad(name, "is not a time", "RFC 3339, for example 2026-01-05T08:09:12.5Z");
+    const auto us = is_string(value) ? read_time(json_text(value)) : std::nullopt;
+    if (!us)
+      return bad_field(name, "is not a time", "RFC 3339, for example 2026-01-05T08:09:12.5Z");
     event_.occurred_at.emplace(std::chrono::microseconds(*us));
     return {};
   }
 
-  static constexpr std::array<std::pair<std::string_view, Member>, 10> kMembers{{
-      {"aggregate_type", &Reader::aggregate_type},
-      {"aggregate_id", &Reader::aggregate_id},
-      {"event_type", &Reader::event_type},
-      {"payload", &Reader::payload},
-      {"payload_base64", &Reader::payload_base64},
-      {"headers", &Reader::headers},
-      {"id", &Reader::id},
-      {"content_type", &Reader::content_type},
-      {"lock_key", &Reader::lock_key},
-      {"occurred_at", &Reader::occurred_at},
+  static constexpr std::array<Member, 10> kMembers{{
+      {"aggregate_type", false, &Reader::text<&Event::aggregate_type>},
+      {"aggregate_id", true, &Reader::text<&Event::aggregate_id>},
+      {"event_type", false, &Reader::text<&Event::event_type>},
+      {"payload", false, &Reader::payload},
+      {"payload_base64", false, &Reader::payload_base64},
+      {"headers", true, &Reader::headers},
+      {"id", true, &Reader::id},
+      {"content_type", true, &Reader::text<&Event::content_type>},
+      {"lock_key", true, &Reader::lock_key},
+      {"occurred_at", true, &Reader::occurred_at},
   }};
 
   [[nodiscard]] bool given(std::string_view name) const {
     for (std::size_t i = 0; i < kMembers.size(); ++i) {
-      if (kMembers[i].first == name) return seen_[i];
+      if (kMembers[i].name == name) return seen_[i];
     }
     return false;
   }
@@ -191,14 +169,14 @@ std::string headers_to_json(const std::vector<Header>& headers) {
 
 Result<std::vector<Header>> headers_from_json(std::string_view json) {
   std::vector<Header> headers;
-  auto status =
-      read_object(json, "headers: is not a JSON object",
-                  [&](std::string name, std::string_view value) -> Status {
-                    if (!is_string(value))
-                      return bad("headers", "the value of " + in_quotes(name) + " is not a string");
-                    headers.emplace_back(std::move(name), characters(value));
-                    return {};
-                  });
+  auto status = read_object(
+      json, "headers: is not a JSON object",
+      [&](std::string name, std::string_view value) -> Status {
+        if (!is_string(value))
+          return bad_field("headers", "the value of " + in_quotes(name) + " is not a string");
+        headers.emplace_back(std::move(name), json_text(value));
+        return {};
+      });
   if (!status) return pass(status);
   return headers;
 }

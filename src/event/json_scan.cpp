@@ -63,27 +63,14 @@ unsigned read_hex4(const char* at) noexcept {
 }
 
 std::size_t encode_utf8(unsigned point, char* to) noexcept {
-  const auto put = [&to](unsigned byte) { *to++ = static_cast<char>(byte); };
-  if (point < 0x80U) {
-    put(point);
-    return 1;
-  }
-  if (point < 0x800U) {
-    put(0xc0U | point >> 6U);
-    put(0x80U | (point & 0x3fU));
-    return 2;
-  }
-  if (point < 0x10000U) {
-    put(0xe0U | point >> 12U);
-    put(0x80U | (point >> 6U & 0x3fU));
-    put(0x80U | (point & 0x3fU));
-    return 3;
-  }
-  put(0xf0U | point >> 18U);
-  put(0x80U | (point >> 12U & 0x3fU));
-  put(0x80U | (point >> 6U & 0x3fU));
-  put(0x80U | (point & 0x3fU));
-  return 4;
+  constexpr std::array<unsigned, 5> leads{0, 0, 0xc0, 0xe0, 0xf0};
+  std::size_t length = 1;
+  if (point >= 0x80U) length = point < 0x800U ? 2 : 3;
+  if (point >= 0x10000U) length = 4;
+  for (std::size_t i = length - 1; i > 0; --i, point >>= 6U)
+    to[i] = static_cast<char>(0x80U | (point & 0x3fU));
+  to[0] = static_cast<char>(leads[length] | point);
+  return length;
 }
 
 char unescaped(char c) noexcept {
@@ -276,6 +263,11 @@ std::string decode_json(const JsonString& text) {
   std::string out(text.raw.size(), '\0');
   out.resize(decode_json(text.raw, out.data()));
   return out;
+}
+
+std::string json_text(std::string_view value) {
+  if (value.front() != '"') return std::string(value);
+  return decode_json(JsonString{.raw = value.substr(1, value.size() - 2), .escaped = true});
 }
 
 }  // namespace outbox::event

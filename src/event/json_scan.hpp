@@ -74,6 +74,8 @@ class JsonCursor {
 /// Decodes the escapes; `raw` must come from JsonCursor::string. Returns the number of bytes written, at most raw.size().
 std::size_t decode_json(std::string_view raw, char* to) noexcept;
 [[nodiscard]] std::string decode_json(const JsonString& text);
+/// The characters of a value that is a string; of any other value its JSON text.
+[[nodiscard]] std::string json_text(std::string_view value);
 
 /// Calls visit(JsonString name, std::string_view value) for each member of the object that the whole text is. On a fault some
 /// members may have been visited; the caller must discard them.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/error.hpp"
@@ -24,24 +25,19 @@ using Globs = std::vector<std::string>;
 constexpr std::size_t kLongestSubscriptionName = 63;
 constexpr std::array<std::string_view, 2> kStarts{"beginning", "now"};
 
-tl::unexpected<Error> bad(std::string_view field, std::string_view what, std::string hint = {}) {
-  return fail(Errc::invalid_argument, std::string(field).append(": ").append(what),
-              std::move(hint));
-}
-
 Status check_subscription_name(std::string_view name) {
-  if (name.empty()) return bad("name", "is empty");
-  if (name.size() > kLongestSubscriptionName) return bad("name", "is longer than 63 bytes");
+  if (name.empty()) return bad_field("name", "is empty");
+  if (name.size() > kLongestSubscriptionName) return bad_field("name", "is longer than 63 bytes");
   const auto allowed = [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; };
   if (std::all_of(name.begin(), name.end(), allowed)) return {};
-  return bad("name", in_quotes(name) + " has characters that are not allowed",
-             "use letters, digits, '-', '_' and '.'");
+  return bad_field("name", in_quotes(name) + " has characters that are not allowed",
+                   "use letters, digits, '-', '_' and '.'");
 }
 
 Status check_globs(std::string_view field, const Globs& globs) {
   for (const auto& glob : globs) {
     if (glob.empty())
-      return bad(field, "a glob is empty: it would match nothing", "write * for everything");
+      return bad_field(field, "a glob is empty: it would match nothing", "write * for everything");
     if (auto status = check_name(field, glob); !status) return status;
   }
   return {};
@@ -49,7 +45,8 @@ Status check_globs(std::string_view field, const Globs& globs) {
 
 Status check_match_headers(const Texts& headers) {
   for (const auto& [name, value] : headers) {
-    if (!is_token(name)) return bad("match_headers", in_quotes(name) + " is not a header name");
+    if (!is_token(name))
+      return bad_field("match_headers", in_quotes(name) + " is not a header name");
     if (auto status = check_header_value("match_headers", name, value); !status) return status;
   }
   return {};
@@ -61,70 +58,51 @@ Status check_sink(const SubscriptionSpec& spec) {
   for (const auto& [name, value] : spec.sink_settings) {
     if (auto status = check_required_name("sink_settings", name); !status) return status;
     const bool storable = is_utf8(value) && value.find('\0') == std::string::npos;
-    if (!storable) return bad("sink_settings." + name, "is not text");
+    if (!storable) return bad_field("sink_settings." + name, "is not text");
   }
   return {};
 }
 
 Status check_start(std::string_view start) {
   if (std::find(kStarts.begin(), kStarts.end(), start) != kStarts.end()) return {};
-  return bad("start", "unknown place " + in_quotes(start), did_you_mean(start, kStarts));
+  return bad_field("start", "unknown place " + in_quotes(start), did_you_mean(start, kStarts));
 }
 
 /// The members of the stored object: one table for reading, writing and comparing.
-struct Members {
-  std::map<std::string_view, std::string SubscriptionSpec::*> words{
-      {"sink", &SubscriptionSpec::sink},
-      {"format", &SubscriptionSpec::format},
-      {"topic", &SubscriptionSpec::topic},
-      {"key", &SubscriptionSpec::key}};
-  std::map<std::string_view, Globs SubscriptionSpec::*> globs{
-      {"event_types", &SubscriptionSpec::event_types},
-      {"aggregate_types", &SubscriptionSpec::aggregate_types}};
-  std::map<std::string_view, Texts SubscriptionSpec::*> texts{
-      {"sink_settings", &SubscriptionSpec::sink_settings},
-      {"match_headers", &SubscriptionSpec::match_headers},
-      {"headers", &SubscriptionSpec::headers}};
-
-  [[nodiscard]] std::vector<std::string_view> names() const {
-    std::vector<std::string_view> all;
-    for (const auto& member : words) all.push_back(member.first);
-    for (const auto& member : globs) all.push_back(member.first);
-    for (const auto& member : texts) all.push_back(member.first);
-    return all;
-  }
-};
+using Member = std::variant<std::string SubscriptionSpec::*, Globs SubscriptionSpec::*,
+                            Texts SubscriptionSpec::*>;
+constexpr std::array<const char*, 3> kKinds{"a string", "an array of strings",
+                                            "an object of strings"};
+constexpr std::array<std::pair<std::string_view, Member>, 9> kMembers{{
+    {"format", &SubscriptionSpec::format},
+    {"key", &SubscriptionSpec::key},
+    {"sink", &SubscriptionSpec::sink},
+    {"topic", &SubscriptionSpec::topic},
+    {"aggregate_types", &SubscriptionSpec::aggregate_types},
+    {"event_types", &SubscriptionSpec::event_types},
+    {"headers", &SubscriptionSpec::headers},
+    {"match_headers", &SubscriptionSpec::match_headers},
+    {"sink_settings", &SubscriptionSpec::sink_settings},
+}};
 
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-const Members& members() {
-  static const Members instance;
-  return instance;
-}
-
-bool all_strings(const Json& value) {
-  return std::all_of(value.begin(), value.end(), [](const Json& one) { return one.is_string(); });
-}
-
 Status read_member(const std::string& name, const Json& value, SubscriptionSpec& into) {
-  if (const auto word = members().words.find(name); word != members().words.end()) {
-    if (!value.is_string()) return bad(name, "is not a string");
-    into.*(word->second) = value.get<std::string>();
-    return {};
+  std::array<std::string_view, kMembers.size()> known;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    known[i] = kMembers[i].first;
+    if (known[i] != name) continue;
+    const Member& found = kMembers[i].second;
+    try {
+      std::visit([&](auto member) { value.get_to(into.*member); }, found);
+      return {};
+    } catch (const Json::type_error&) {
+      return bad_field(name, std::string("is not ") + kKinds.at(found.index()));
+    }
   }
-  if (const auto globs = members().globs.find(name); globs != members().globs.end()) {
-    if (!value.is_array() || !all_strings(value)) return bad(name, "is not an array of strings");
-    into.*(globs->second) = value.get<Globs>();
-    return {};
-  }
-  if (const auto texts = members().texts.find(name); texts != members().texts.end()) {
-    if (!value.is_object() || !all_strings(value)) return bad(name, "is not an object of strings");
-    into.*(texts->second) = value.get<Texts>();
-    return {};
-  }
-  return bad(name, "unknown setting of a subscription", did_you_mean(name, members().names()));
+  return bad_field(name, "unknown setting of a subscription", did_you_mean(name, known));
 }
 
 }  // namespace
@@ -151,9 +129,9 @@ Status validate(const SubscriptionSpec& spec) {
 
 std::string to_json(const SubscriptionSpec& spec) {
   Json json = Json::object();
-  for (const auto& [name, member] : members().words) json[std::string(name)] = spec.*member;
-  for (const auto& [name, member] : members().globs) json[std::string(name)] = spec.*member;
-  for (const auto& [name, member] : members().texts) json[std::string(name)] = spec.*member;
+  for (const auto& [name, member] : kMembers) {
+    std::visit([&, key = std::string(name)](auto of_spec) { json[key] = spec.*of_spec; }, member);
+  }
   return text_of(json);
 }
 
@@ -182,6 +160,7 @@ class Comparison {
   void value(std::string_view name, const Value& before, const Value& after) {
     if (before != after) add(std::string(name), text_of(before), text_of(after));
   }
+  void value(std::string_view /*name*/, const Texts& /*before*/, const Texts& /*after*/) {}
 
   void texts(std::string_view prefix, const Texts& before, const Texts& after) {
     Texts all = before;
@@ -207,11 +186,9 @@ class Comparison {
     if (show_) return show_(setting, *json);
     return setting.find('.') == std::string::npos ? *json : "(not shown)";
   }
-  void add(std::string setting, const OptionalText& before, const OptionalText& after) {
-    SettingDifference one{
-        .setting = {}, .before = shown(setting, before), .after = shown(setting, after)};
-    one.setting = std::move(setting);
-    found_.push_back(std::move(one));
+  void add(const std::string& setting, const OptionalText& before, const OptionalText& after) {
+    found_.push_back(
+        {.setting = setting, .before = shown(setting, before), .after = shown(setting, after)});
   }
 
   const ShowValue& show_;
@@ -223,10 +200,9 @@ class Comparison {
 std::vector<SettingDifference> differences(const SubscriptionSpec& before,
                                            const SubscriptionSpec& after, const ShowValue& show) {
   Comparison compare(show);
-  for (const auto& [name, member] : members().words)
-    compare.value(name, before.*member, after.*member);
-  for (const auto& [name, member] : members().globs)
-    compare.value(name, before.*member, after.*member);
+  for (const auto& [name, member] : kMembers) {
+    std::visit([&, key = name](auto of) { compare.value(key, before.*of, after.*of); }, member);
+  }
   compare.texts("match_headers", before.match_headers, after.match_headers);
   compare.texts("headers", before.headers, after.headers);
   // Settings of two sinks are unrelated, even with the same name.

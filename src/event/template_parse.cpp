@@ -1,7 +1,6 @@
 // Compiles templates; template.cpp renders them.
 #include <algorithm>
 #include <array>
-#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
@@ -61,13 +60,6 @@ class TemplateParser {
       {"snake", Filter::snake},
   }};
 
-  template <class Named>
-  static std::array<std::string_view, std::tuple_size_v<Named>> names_of(const Named& named) {
-    std::array<std::string_view, std::tuple_size_v<Named>> names;
-    for (std::size_t i = 0; i < names.size(); ++i) names[i] = named[i].first;
-    return names;
-  }
-
   tl::unexpected<Error> error(std::size_t at, const std::string& message, std::string hint) const {
     return fail(Errc::invalid_argument,
                 std::string(what_) + ": " + message + " at position " + std::to_string(at + 1),
@@ -113,26 +105,26 @@ class TemplateParser {
       return error(at, "bad header name " + in_quotes(part.text),
                    "write {header:NAME}, for example {header:tenant}");
     }
-    for (const auto& [known, value] : kFields) {
-      if (name != known) continue;
-      part.field = value;
-      return {};
-    }
     if (name == "header") return error(at, "unknown field 'header'", "write {header:NAME}");
-    const auto known = names_of(kFields);
-    if (name.empty()) return error(at, "missing field", did_you_mean(name, known));
-    return error(at, "unknown field " + in_quotes(name), did_you_mean(name, known));
+    return find(kFields, "field", name, at).map([&](Field found) { part.field = found; });
   }
 
   Status filter(std::string_view name, std::size_t at, Template::Part& part) const {
-    for (const auto& [known, value] : kFilters) {
-      if (name != known) continue;
-      part.filters.push_back(value);
-      return {};
+    return find(kFilters, "filter", name, at).map([&](Filter found) {
+      part.filters.push_back(found);
+    });
+  }
+
+  template <class Value, std::size_t count>
+  Result<Value> find(const std::array<std::pair<std::string_view, Value>, count>& table,
+                     const std::string& what, std::string_view name, std::size_t at) const {
+    std::array<std::string_view, count> known;
+    for (std::size_t i = 0; i < count; ++i) {
+      known[i] = table[i].first;
+      if (known[i] == name) return table[i].second;
     }
-    const auto known = names_of(kFilters);
-    if (name.empty()) return error(at, "missing filter", did_you_mean(name, known));
-    return error(at, "unknown filter " + in_quotes(name), did_you_mean(name, known));
+    return error(at, name.empty() ? "missing " + what : "unknown " + what + " " + in_quotes(name),
+                 did_you_mean(name, known));
   }
 
   std::string_view what_;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
+#include "base/field_error.hpp"
 #include "base/text.hpp"
 #include "event/content_type.hpp"
 #include "event/headers.hpp"
@@ -10,11 +10,6 @@
 
 namespace outbox::event {
 namespace {
-
-tl::unexpected<Error> bad(std::string_view field, std::string_view what, std::string hint = {}) {
-  return fail(Errc::invalid_argument, std::string(field).append(": ").append(what),
-              std::move(hint));
-}
 
 bool is_printable(char c) { return c >= ' ' && c <= '~'; }
 
@@ -29,19 +24,20 @@ bool is_token(std::string_view text) noexcept {
 
 Status check_name(std::string_view field, std::string_view text) {
   if (text.size() > kLongestName) {
-    return bad(field, "is " + std::to_string(text.size()) + " bytes long, at most " +
-                          std::to_string(kLongestName) + " are allowed");
+    return bad_field(field, "is " + std::to_string(text.size()) + " bytes long, at most " +
+                                std::to_string(kLongestName) + " are allowed");
   }
-  if (text.find('\0') != std::string_view::npos) return bad(field, "contains a NUL character");
-  if (!is_utf8(text)) return bad(field, "is not UTF-8");
-  if (has_control(text)) return bad(field, "contains a control character");
+  if (text.find('\0') != std::string_view::npos)
+    return bad_field(field, "contains a NUL character");
+  if (!is_utf8(text)) return bad_field(field, "is not UTF-8");
+  if (has_control(text)) return bad_field(field, "contains a control character");
   return {};
 }
 
 Status check_required_name(std::string_view field, std::string_view text, std::string_view hint) {
-  if (text.empty()) return bad(field, "is empty", std::string(hint));
+  if (text.empty()) return bad_field(field, "is empty", std::string(hint));
   if (text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos)
-    return bad(field, "is blank", std::string(hint));
+    return bad_field(field, "is blank", std::string(hint));
   return check_name(field, text);
 }
 
@@ -52,30 +48,31 @@ Status check_content_type(std::string_view field, std::string_view text) {
   const bool well_formed =
       is_token(type.substr(0, slash)) && slash < type.size() && is_token(type.substr(slash + 1));
   if (well_formed && std::all_of(text.begin(), text.end(), is_printable)) return {};
-  return bad(field, "is not a media type",
-             "write type/subtype, for example application/json, or leave it empty");
+  return bad_field(field, "is not a media type",
+                   "write type/subtype, for example application/json, or leave it empty");
 }
 
 Status check_header_name(std::string_view field, std::string_view name) {
-  if (name.empty()) return bad(field, "a header has no name");
+  if (name.empty()) return bad_field(field, "a header has no name");
   if (name.size() > kLongestName)
-    return bad(field, "the header name " + in_quotes(name) + " is longer than 255 bytes");
+    return bad_field(field, "the header name " + in_quotes(name) + " is longer than 255 bytes");
   if (!is_token(name)) {
-    return bad(field, in_quotes(name) + " is not a header name",
-               "letters, digits and !#$%&'*+-.^_`|~ are allowed");
+    return bad_field(field, in_quotes(name) + " is not a header name",
+                     "letters, digits and !#$%&'*+-.^_`|~ are allowed");
   }
   if (!is_reserved_header(name)) return {};
-  return bad(field, in_quotes(name) +
-                        " is reserved: names that begin with outbox- are set by outbox itself");
+  return bad_field(
+      field,
+      in_quotes(name) + " is reserved: names that begin with outbox- are set by outbox itself");
 }
 
 Status check_header_value(std::string_view field, std::string_view name, std::string_view value) {
   const std::string what = "the value of " + in_quotes(name);
   if (value.find('\0') != std::string_view::npos)
-    return bad(field, what + " contains a NUL character");
+    return bad_field(field, what + " contains a NUL character");
   if (value.find_first_of("\r\n") != std::string_view::npos)
-    return bad(field, what + " contains a line break");
-  if (!is_utf8(value)) return bad(field, what + " is not UTF-8");
+    return bad_field(field, what + " contains a line break");
+  if (!is_utf8(value)) return bad_field(field, what + " is not UTF-8");
   return {};
 }
 

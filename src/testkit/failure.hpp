@@ -18,13 +18,14 @@ inline void must(Status status) {
   if (!status) throw Exception(std::move(status.error()));
 }
 
-[[noreturn]] inline void give_up(Errc code, std::string message, std::string hint = {}) {
+[[noreturn]] inline void give_up(Errc code, std::string message, std::string hint = {},
+                                 std::string origin = {}) {
   throw Exception(Error{.code = code,
                         .remedy = Remedy::fix,
                         .effect = Effect::none,
                         .message = std::move(message),
                         .hint = std::move(hint),
-                        .origin = {}});
+                        .origin = std::move(origin)});
 }
 
 }  // namespace outbox::testkit

@@ -28,12 +28,9 @@ using Partitions = std::unique_ptr<rd_kafka_topic_partition_list_t,
 
 void check(rd_kafka_resp_err_t code, const std::string& what, const char* said = nullptr) {
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
-  throw Exception(Error{.code = Errc::unavailable,
-                        .remedy = Remedy::fix,
-                        .effect = Effect::none,
-                        .message = what + ": " + (said != nullptr ? said : rd_kafka_err2str(code)),
-                        .hint = "is the broker up, and its address right?",
-                        .origin = fmt::format("kafka:{}", static_cast<int>(code))});
+  give_up(Errc::unavailable, what + ": " + (said != nullptr ? said : rd_kafka_err2str(code)),
+          "is the broker up, and its address right?",
+          fmt::format("kafka:{}", static_cast<int>(code)));
 }
 
 /// Sends an admin request and waits for the answer.

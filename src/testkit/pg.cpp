@@ -72,11 +72,4 @@ std::string Pg::only_value(const std::string& sql, const std::vector<PgRow>& row
   give_up(Errc::internal, "not one value: " + sql);
 }
 
-std::string Pg::quoted(std::string_view identifier) const {
-  char* const text = PQescapeIdentifier(native(), identifier.data(), identifier.size());
-  std::string out = text == nullptr ? "" : text;
-  PQfreemem(text);
-  return out;
-}
-
 }  // namespace outbox::testkit

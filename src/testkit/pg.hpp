@@ -8,7 +8,6 @@
 #include <optional>
 #include <outbox/error.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace outbox::testkit {
@@ -50,7 +49,6 @@ class Pg {
   [[nodiscard]] std::string value(const std::string& sql, Parameters... parameters) {
     return only_value(sql, exec(sql, {std::optional<std::string>(parameters)...}));
   }
-  [[nodiscard]] std::string quoted(std::string_view identifier) const;
   [[nodiscard]] PGconn* native() const { return connection_.get(); }
   [[nodiscard]] bool broken() const { return PQstatus(native()) != CONNECTION_OK; }
 

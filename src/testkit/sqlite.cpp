@@ -25,12 +25,8 @@ SqliteFile::SqliteFile(const std::string& path) {
 
 void SqliteFile::failed(const std::string& what) const {
   const int code = sqlite3_extended_errcode(native());
-  throw Exception(Error{.code = Errc::unavailable,
-                        .remedy = Remedy::fix,
-                        .effect = Effect::none,
-                        .message = what + ": " + sqlite3_errmsg(native()),
-                        .hint = {},
-                        .origin = "sqlite:" + std::to_string(code)});
+  give_up(Errc::unavailable, what + ": " + sqlite3_errmsg(native()), {},
+          "sqlite:" + std::to_string(code));
 }
 
 void SqliteFile::run(const std::string& sql) {
@@ -45,8 +41,8 @@ SqliteStatement SqliteFile::prepare(const std::string& sql) {
   return SqliteStatement(statement);
 }
 
-std::vector<std::vector<std::string>> SqliteFile::exec(const std::string& sql,
-                                                       const std::vector<std::string>& parameters) {
+std::vector<SqliteRow> SqliteFile::exec(const std::string& sql,
+                                        const std::vector<std::string>& parameters) {
   const SqliteStatement owner = prepare(sql);
   sqlite3_stmt* const statement = owner.get();
   int number = 0;
@@ -54,13 +50,13 @@ std::vector<std::vector<std::string>> SqliteFile::exec(const std::string& sql,
     sqlite3_bind_text(statement, ++number, value.c_str(), static_cast<int>(value.size()),
                       SQLITE_TRANSIENT);
   }
-  std::vector<std::vector<std::string>> rows;
+  std::vector<SqliteRow> rows;
   int step = sqlite3_step(statement);
   for (; step == SQLITE_ROW; step = sqlite3_step(statement)) {
     auto& row = rows.emplace_back();
     for (int column = 0; column < sqlite3_column_count(statement); ++column) {
       const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
-      row.emplace_back(text == nullptr ? "" : text);
+      row.push_back(text == nullptr ? std::nullopt : std::optional<std::string>(text));
     }
   }
   if (step != SQLITE_DONE) failed(sql);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,14 +16,21 @@ struct FinalizeStatement {
 };
 using SqliteStatement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
 
+using SqliteRow = std::vector<std::optional<std::string>>;
+
 /// In WAL mode; what is committed survives a loss of power (synchronous = FULL).
 class SqliteFile {
  public:
   explicit SqliteFile(const std::string& path);
 
-  /// One statement; rows of text, null is empty.
-  std::vector<std::vector<std::string>> exec(const std::string& sql,
-                                             const std::vector<std::string>& parameters = {});
+  /// One statement.
+  std::vector<SqliteRow> exec(const std::string& sql,
+                              const std::vector<std::string>& parameters = {});
+  /// The first value of the first row.
+  [[nodiscard]] std::string value(const std::string& sql,
+                                  const std::vector<std::string>& parameters = {}) {
+    return exec(sql, parameters).at(0).at(0).value();
+  }
   /// Several statements without rows.
   void run(const std::string& sql);
   [[nodiscard]] SqliteStatement prepare(const std::string& sql);

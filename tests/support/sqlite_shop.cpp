@@ -42,7 +42,7 @@ void SqliteShop::one_transaction(SqliteFile& file, Random& random) {
   const bool rolls_back = random.chance(options_.rollback_percent);
   sqlite::Transaction transaction(file.native());
   std::int64_t version =
-      std::stoll(file.exec("SELECT version FROM shop_aggregate WHERE key = ?", {key}).at(0).at(0));
+      std::stoll(file.value("SELECT version FROM shop_aggregate WHERE key = ?", {key}));
   const auto count = 1 + random.below(3);
   for (std::uint64_t i = 0; i < count; ++i) {
     Attempt attempt = new_attempt(

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "demo/order.hpp"
 #include "testkit/temp_dir.hpp"
 
 namespace outbox::demo {
@@ -22,10 +23,10 @@ class FileDestinationTest : public testing::Test {
            "}";
   }
 
-  std::vector<std::string> next(Reading& reading) {
+  std::vector<std::string> next(Destination& destination) {
     std::vector<std::string> references;
-    reading.next([&](const std::optional<Order>& order) {
-      references.push_back(order ? order->reference : "unreadable");
+    destination.read([&](const testkit::Delivery& message) {
+      references.push_back(message.id.empty() ? "unreadable" : message.id);
     });
     return references;
   }
@@ -36,46 +37,41 @@ class FileDestinationTest : public testing::Test {
 };
 
 TEST_F(FileDestinationTest, is_empty_before_there_is_a_file) {
-  const auto destination = make_file_destination(path_);
-  auto reading = destination->read();
-  EXPECT_EQ(next(*reading), References{});
+  const auto destination = make_destination("file:" + path_);
+  EXPECT_EQ(next(*destination), References{});
 }
 
 TEST_F(FileDestinationTest, is_read_on_from_where_the_last_call_ended) {
-  const auto destination = make_file_destination(path_);
-  auto reading = destination->read();
+  const auto destination = make_destination("file:" + path_);
   append(line("a") + "\n" + line("b") + "\n");
-  EXPECT_EQ(next(*reading), (References{"a", "b"}));
-  EXPECT_EQ(next(*reading), References{});
+  EXPECT_EQ(next(*destination), (References{"a", "b"}));
+  EXPECT_EQ(next(*destination), References{});
   append(line("c") + "\n");
-  EXPECT_EQ(next(*reading), References{"c"});
+  EXPECT_EQ(next(*destination), References{"c"});
 }
 
 TEST_F(FileDestinationTest, a_line_counts_once_it_is_whole) {
-  const auto destination = make_file_destination(path_);
-  auto reading = destination->read();
+  const auto destination = make_destination("file:" + path_);
   const std::string whole = line("a") + "\n";
   append(whole.substr(0, 20));
-  EXPECT_EQ(next(*reading), References{});
+  EXPECT_EQ(next(*destination), References{});
   append(whole.substr(20));
-  EXPECT_EQ(next(*reading), References{"a"});
+  EXPECT_EQ(next(*destination), References{"a"});
 }
 
 TEST_F(FileDestinationTest, a_line_that_was_cut_off_and_written_anew_is_read) {
-  const auto destination = make_file_destination(path_);
-  auto reading = destination->read();
+  const auto destination = make_destination("file:" + path_);
   append(line("a") + "\n" + line("torn").substr(0, 20));
-  EXPECT_EQ(next(*reading), References{"a"});
+  EXPECT_EQ(next(*destination), References{"a"});
   std::filesystem::resize_file(path_, line("a").size() + 1);
   append(line("b") + "\n");
-  EXPECT_EQ(next(*reading), References{"b"});
+  EXPECT_EQ(next(*destination), References{"b"});
 }
 
 TEST_F(FileDestinationTest, what_is_no_order_is_reported_as_such) {
-  const auto destination = make_file_destination(path_);
-  auto reading = destination->read();
+  const auto destination = make_destination("file:" + path_);
   append(line("a") + "\nwhat?\n" + line("b") + "\n");
-  EXPECT_EQ(next(*reading), (References{"a", "unreadable", "b"}));
+  EXPECT_EQ(next(*destination), (References{"a", "unreadable", "b"}));
 }
 
 }  // namespace

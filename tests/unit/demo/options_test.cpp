@@ -1,7 +1,7 @@
-#include "demo/options.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "demo/demo.hpp"
 
 namespace outbox::demo {
 namespace {

@@ -1,7 +1,6 @@
 // Latencies of events that are written at a steady rate, and the figures made of them.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -18,15 +17,29 @@
 
 namespace outbox::bench {
 
-/// Takes the time when each event arrives. Its payload begins with the time just before its COMMIT, in ns of the steady clock; 0
-/// while warming up: such an event is counted, its latency is not.
+struct Pace {
+  std::int64_t messages{0};
+  std::int64_t per_second{1000};
+  std::int64_t unmeasured{1000};  ///< At the beginning, while relay, client and consumer connect.
+};
+/// For the length of the benchmark.
+[[nodiscard]] Pace pace_of(const BenchOptions& options);
+/// Calls `send` for each message on time; with `step`, for every step-th from `first` on.
+void send_at(const Pace& pace, const std::function<void(std::int64_t number, bool measured)>& send,
+             std::int64_t first = 0, std::int64_t step = 1);
+
+/// Unit: nanoseconds of the steady clock.
+[[nodiscard]] std::int64_t now_ns();
+/// A payload that begins with this time, padded to the 200 bytes of all benchmarks. 0: its latency is not measured.
+[[nodiscard]] std::string stamped_payload(std::int64_t sent_ns);
+
+/// Takes the time when each such payload arrives.
 class Arrivals {
  public:
   /// Any thread.
   void arrived(std::string_view body);
-  /// False: they did not arrive in time.
-  [[nodiscard]] bool wait_for(std::int64_t count);
-  [[nodiscard]] std::vector<double> latencies_ms();
+  /// Waits for so many arrivals; throws when they take too long. Returns what was measured.
+  [[nodiscard]] std::vector<double> latencies_ms(std::int64_t count);
 
  private:
   Mutex mutex_;
@@ -35,18 +48,13 @@ class Arrivals {
   std::vector<double> latencies_ms_ OUTBOX_GUARDED_BY(mutex_);
 };
 
-/// A payload that begins with this time of the steady clock, padded to the 200 bytes of all benchmarks.
-[[nodiscard]] std::string stamped_payload(std::int64_t sent_ns);
-[[nodiscard]] std::int64_t now_ns();
-
 struct Latencies {
   std::vector<double> event_ms;   ///< From just before COMMIT to the arrival.
   std::vector<double> commit_ms;  ///< Of COMMIT alone: no latency can be shorter.
 };
 
 /// Starts a relay with this subscription (to this sink if it is custom) and writes one-event transactions with synchronous
-/// commit on two connections, 1,000 a second in total, for the length of the benchmark, after one second of warm-up, in which
-/// relay, client and consumer connect. Waits for all to arrive.
+/// commit on two connections. Waits for all to arrive.
 [[nodiscard]] Latencies measure_latencies(PostgresFixture& log, SubscriptionSpec spec, bool wake_up,
                                           Arrivals& arrivals, std::unique_ptr<Sink> sink = nullptr);
 
