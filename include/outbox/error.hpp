@@ -41,7 +41,7 @@ enum class Remedy : std::uint8_t {
   retry_call,         ///< Transient: back off, then the same call.
   retry_transaction,  ///< This transaction is lost: rerun it.
   reconnect,          ///< The connection is lost: open a new one.
-  fix,                ///< Fails again until somebody changes something.
+  fix,                ///< Fails again until a person changes something.
 };
 
 /// Whether the effect may have happened. `unknown` must not be retried blindly for work that is not idempotent.

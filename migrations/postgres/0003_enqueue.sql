@@ -70,7 +70,7 @@ BEGIN
       PERFORM {schema}.refuse(format('%s: ''%s'' is reserved: names that begin with outbox- are set by outbox itself',
                                      field, header.key));
     ELSIF lower(header.key) = 'content-type' AND content_type <> '' THEN
-      PERFORM {schema}.refuse(field || ': content-type is said twice', 'set the argument content_type instead of a header');
+      PERFORM {schema}.refuse(field || ': content-type is set twice', 'set the argument content_type instead of a header');
     ELSIF header.value ~ '[\r\n]' THEN
       PERFORM {schema}.refuse(format('%s: the value of ''%s'' contains a line break', field, header.key));
     ELSIF lower(header.key) = ANY (seen) THEN

@@ -184,7 +184,7 @@ BEGIN
       THEN RAISE(ABORT, 'headers: a name is not a token (RFC 9110)')
     WHEN coalesce(NEW.content_type, 'application/json') <> ''
          AND EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE lower(key) = 'content-type')
-      THEN RAISE(ABORT, 'headers: content-type is said twice; set the column content_type')
+      THEN RAISE(ABORT, 'headers: content-type is set twice; set the column content_type')
     WHEN EXISTS (SELECT 1 FROM json_each(NEW.headers) WHERE lower(key) GLOB 'outbox-*')
       THEN RAISE(ABORT, 'headers: names that begin with outbox- are reserved')
     WHEN EXISTS (SELECT 1 FROM json_each(NEW.headers)

@@ -20,9 +20,9 @@ using Fields = std::initializer_list<Field>;
 
 void debug(Constant message, Fields fields = {});
 void info(Constant message, Fields fields = {});
-/// Somebody may have to act.
+/// A person may have to act.
 void warn(Constant message, Fields fields = {});
-/// Somebody must act.
+/// A person must act.
 void error(Constant message, Fields fields = {});
 
 }  // namespace outbox::log

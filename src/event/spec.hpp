@@ -11,9 +11,9 @@
 
 namespace outbox::event {
 
-/// Everything that is wrong. Sink settings are checked by the sink.
+/// Finds every error. Sink settings are checked by the sink.
 void check(const SubscriptionSpec& spec, FieldErrors& errors);
-/// The first of it, with its field.
+/// The first of these errors.
 [[nodiscard]] Status validate(const SubscriptionSpec& spec);
 
 /// Everything but name and start. Keys are sorted: equal specs give equal text.

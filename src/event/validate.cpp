@@ -38,12 +38,12 @@ bool has_duplicate(const std::vector<Header>& headers, std::string_view& duplica
 
 Status check_headers(const Event& event, const EventLimits& limits) {
   std::size_t bytes = 0;
-  const bool type_said = !event.content_type.empty();
+  const bool has_type = !event.content_type.empty();
   for (const auto& [name, value] : event.headers) {
     if (auto status = event::check_header_name("headers", name); !status) return status;
     if (auto status = event::check_header_value("headers", name, value); !status) return status;
-    if (type_said && equal_ignoring_case(name, event::kContentTypeHeader)) {
-      return fail(Errc::invalid_argument, "headers: content-type is said twice",
+    if (has_type && equal_ignoring_case(name, event::kContentTypeHeader)) {
+      return fail(Errc::invalid_argument, "headers: content-type is set twice",
                   "set the event's content_type instead of a header");
     }
     bytes += name.size() + value.size();

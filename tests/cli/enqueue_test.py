@@ -297,7 +297,7 @@ class EnqueueSqlite(OnSqlite, Enqueue, Case):
             ours = self.outbox(*self.at_store(*ARGUMENTS, "{}", "--content-type", text)).code == 0
             self.assertEqual(self.through_the_view(text) is None, ours, text)
         self.assertIn("content_type: is not a media type", self.through_the_view("json"))
-        self.assertIn("content-type is said twice", self.through_the_view(None, '{"Content-Type": "text/plain"}'))
+        self.assertIn("content-type is set twice", self.through_the_view(None, '{"Content-Type": "text/plain"}'))
 
 
 class EnqueuePostgres(OnPostgres, Enqueue, Case):

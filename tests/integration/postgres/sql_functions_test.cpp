@@ -238,7 +238,7 @@ TEST_F(PostgresSql, refuses_with_the_fields_name) {
   EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', 'd', '{"x": "1\n2"}'))"),
               HasSubstr("contains a line break"));
   EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', '{}', '{"content-type": "text/plain"}'))"),
-              HasSubstr("content-type is said twice"));
+              HasSubstr("content-type is set twice"));
   EXPECT_THAT(complaint("enqueue('a', 'b', 'c', '{}', jsonb_build_object(repeat('x', 256), '1'))"),
               HasSubstr("a header name is longer than 255 bytes"));
   EXPECT_THAT(

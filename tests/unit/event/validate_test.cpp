@@ -134,7 +134,7 @@ TEST(Validate, a_header_is_given_once_whatever_its_case) {
 }
 
 TEST(Validate, the_content_type_is_said_once) {
-  EXPECT_EQ(wrong_header("Content-Type", "text/csv"), "headers: content-type is said twice");
+  EXPECT_EQ(wrong_header("Content-Type", "text/csv"), "headers: content-type is set twice");
   Event event = placed();
   event.content_type = "";
   event.headers = {{"content-type", "text/csv"}};
