@@ -7,15 +7,21 @@
 
 namespace outbox {
 
-/// Bad input or state: a person must change something.
-[[nodiscard]] inline tl::unexpected<Error> fail(Errc code, std::string message,
+/// Nothing has happened; `remedy` says what must be redone.
+[[nodiscard]] inline tl::unexpected<Error> fail(Errc code, Remedy remedy, std::string message,
                                                 std::string hint = {}) {
   return tl::unexpected<Error>(Error{.code = code,
-                                     .remedy = Remedy::fix,
+                                     .remedy = remedy,
                                      .effect = Effect::none,
                                      .message = std::move(message),
                                      .hint = std::move(hint),
                                      .origin = {}});
+}
+
+/// Bad input or state: a person must change something.
+[[nodiscard]] inline tl::unexpected<Error> fail(Errc code, std::string message,
+                                                std::string hint = {}) {
+  return fail(code, Remedy::fix, std::move(message), std::move(hint));
 }
 
 [[nodiscard]] inline tl::unexpected<Error> fail(Error error) {

@@ -104,16 +104,12 @@ class Loader {
   }
 
   void read_section(const Member& section) {
-    auto* const table = section.value->as_table();
     std::vector<std::string_view> known{kSubscription};
     for (const auto& row : settings()) known.push_back(row.setting.section());
     if (std::find(known.begin(), known.end(), section.key) == known.end())
       return unknown_section(section, known);
-    if (table == nullptr) {
-      return reading_.complain(
-          section.key + ": expected a table, found " + std::string(describe(*section.value)),
-          section.key, section.at, "write [" + section.key + "] and its settings below it");
-    }
+    auto* const table = reading_.table(section, section.key);
+    if (table == nullptr) return;
     for (const Member& member : members(*table)) {
       if (section.key != kSubscription) {
         read_setting(section.key + "." + member.key, member);

@@ -2,15 +2,8 @@
 
 namespace outbox::config {
 
-std::string Problem::text() const { return error().text(); }
-
-Error Problem::error() const {
-  return {.code = Errc::invalid_argument,
-          .remedy = Remedy::fix,
-          .effect = Effect::none,
-          .message = where.empty() ? what : what + ": " + where,
-          .hint = hint,
-          .origin = {}};
+std::string Problem::text() const {
+  return what + (where.empty() ? "" : ": " + where) + (hint.empty() ? "" : " (hint: " + hint + ")");
 }
 
 std::string place(const std::string& file, Position at) {

@@ -1,7 +1,6 @@
 // An error in the configuration, and its place.
 #pragma once
 
-#include <outbox/error.hpp>
 #include <string>
 #include <vector>
 
@@ -22,7 +21,6 @@ struct Problem {
 
   /// "what: where (hint: ...)"
   [[nodiscard]] std::string text() const;
-  [[nodiscard]] Error error() const;
 };
 
 using Problems = std::vector<Problem>;

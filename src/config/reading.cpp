@@ -8,7 +8,6 @@
 #include "base/error.hpp"
 #include "config/reference.hpp"
 #include "config/secret.hpp"
-#include "config/store_url.hpp"
 #include "store/url.hpp"
 
 namespace outbox::config {
@@ -68,6 +67,14 @@ tl::unexpected<Error> item_misfit(const Setting& setting, const toml::node& item
   return misfit(setting, std::string(describe(item)) + where, "write each value in quotes");
 }
 
+/// A user, a password or a parameter of the URL that comes from a reference is taken literally: it is percent-encoded in a URL and
+/// quoted in a "host=... password=..." text.
+std::string fit_into_url(std::string_view before, std::string_view after, std::string_view value) {
+  const std::string right = without_references(after);
+  const bool whole = before.ends_with('=') && (right.empty() || right.front() == ' ');
+  return store::fitted(without_references(before), right, value, whole);
+}
+
 }  // namespace
 
 void Reading::complain(std::string what, std::string path, Position at, std::string hint) {
@@ -80,6 +87,15 @@ void Reading::complain(std::string what, std::string path, Position at, std::str
 
 void Reading::complain(const std::string& path, Position at, const Error& error) {
   complain(path + ": " + error.message, path, at, error.hint);
+}
+
+toml::table* Reading::table(const Member& section, const std::string& path) {
+  auto* const table = section.value->as_table();
+  if (table == nullptr) {
+    complain(path + ": expected a table, found " + std::string(describe(*section.value)), path,
+             section.at, "write [" + path + "] and its settings below it");
+  }
+  return table;
 }
 
 std::string Reading::origin(Position at) const { return file + ":" + std::to_string(at.line); }
@@ -138,7 +154,7 @@ Status assign(const Setting& setting, Slot slot, const toml::node& value) {
 
 Result<std::string> resolve_setting(const std::string& path, const std::string& text,
                                     const std::string& directory) {
-  return path == "store.url" ? resolve_store_url(text, directory) : resolve(text, directory);
+  return path == "store.url" ? resolve(text, directory, fit_into_url) : resolve(text, directory);
 }
 
 Json presentable(const Setting& setting, Slot effective, Slot written) {

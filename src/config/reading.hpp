@@ -17,12 +17,14 @@ struct Reading {
   Problems problems{};
   std::vector<Entry> entries{};
   std::set<std::string> references{};  ///< See Loaded.
-  std::map<std::string, std::string>
-      exclusive{};       ///< Of exclusive settings: which subscription has which value.
+  /// Of exclusive settings: which subscription has which value.
+  std::map<std::string, std::string> exclusive{};
   bool thorough{false};  ///< See Request.
 
   void complain(std::string what, std::string path, Position at, std::string hint);
   void complain(const std::string& path, Position at, const Error& error);
+  /// The table of a section. Null after a complaint: it is something else.
+  [[nodiscard]] toml::table* table(const Member& section, const std::string& path);
   [[nodiscard]] std::string origin(Position at) const;
   /// Relative paths in the file are relative to it.
   [[nodiscard]] std::string directory() const;

@@ -14,13 +14,6 @@
 namespace outbox::config {
 namespace {
 
-/// The value of a sink's setting.
-struct Given {
-  std::string written;  ///< Before references were replaced.
-  Position key_at;
-  Position at;
-};
-
 bool names_file(const sink::SinkKind& sink, const std::string& name, const std::string& value) {
   if (const Setting* const setting = sink.find(name)) return setting->type == SettingType::path;
   return sink.passed_on && sink.passed_on->names_file(name, value);
@@ -39,13 +32,8 @@ class SubscriptionReader {
   std::optional<SubscriptionSpec> read() {
     const std::size_t before = reading_.problems.size();
     const std::size_t references_before = reading_.references.size();
-    auto* const table = section_.value->as_table();
-    if (table == nullptr) {
-      reading_.complain(
-          path_ + ": expected a table, found " + std::string(describe(*section_.value)), path_,
-          section_.at, "write [" + path_ + "] and its settings below it");
-      return std::nullopt;
-    }
+    auto* const table = reading_.table(section_, path_);
+    if (table == nullptr) return std::nullopt;
     for (const Member& member : members(*table)) read_member(member);
     if (effective_.sink.empty()) {
       if (reading_.problems.size() == before) complain_about_missing_sink();
@@ -82,7 +70,8 @@ class SubscriptionReader {
     const std::string path = path_ + "." + member.key;
     positions_[member.key] = member.at;
     if (auto status = assign(row.setting, row.slot(written_), *member.value); !status)
-      return refuse(member.key, position(*member.value), status.error());
+      return refuse({member.key, status.error().message, status.error().hint},
+                    position(*member.value));
     if (!reading_.take_references(*member.value, path, resolve_)) return;
     (void)assign(row.setting, row.slot(effective_), *member.value);
   }
@@ -133,9 +122,8 @@ class SubscriptionReader {
 
   void read_sink_setting(const std::string& name, const Member& member) {
     const std::string field = effective_.sink + "." + name;
-    const Position at = position(*member.value);
-    positions_[field] = at;
-    given_[name] = {.written = text_of(*member.value), .key_at = member.at, .at = at};
+    positions_[field] = position(*member.value);
+    written_.sink_settings[name] = text_of(*member.value);
     if (!reading_.take_references(*member.value, path_ + "." + field, resolve_)) {
       refused_.add({field, {}});
       return;
@@ -152,7 +140,7 @@ class SubscriptionReader {
     if (readable) sink_->check(effective_, errors);
     if (reading_.thorough && errors.empty()) sink_->check_here(effective_, errors);
     for (const FieldError& one : errors) {
-      if (!refused_.of(one.field)) refuse(one.field, position_of(one.field), one.error());
+      if (!refused_.of(one.field)) refuse(one, position_of(one.field));
     }
     check_exclusive(errors);
   }
@@ -176,12 +164,10 @@ class SubscriptionReader {
   }
 
   /// Complains about a field, which is then not checked further.
-  void refuse(const std::string& field, Position at, const Error& error) {
-    refused_.add({field, {}});
-    const bool named = error.message.starts_with(field + ": ");
-    reading_.complain(
-        named ? path_ + "." + error.message : path_ + "." + field + ": " + error.message,
-        path_ + "." + field, at, error.hint);
+  void refuse(const FieldError& error, Position at) {
+    refused_.add({error.field, {}});
+    const std::string path = path_ + "." + error.field;
+    reading_.complain(path + ": " + error.what, path, at, error.hint);
   }
 
   /// Where the field is set, else the place of the section.
@@ -210,10 +196,10 @@ class SubscriptionReader {
            .value = presentable(setting, slot(effective_), slot(written_)),
            .origin = at == positions_.end() ? "default" : reading_.origin(at->second)});
     }
-    for (const auto& [name, given] : given_)
-      add_entry(name, shown(name, given), reading_.origin(given.at));
+    for (const auto& [name, text] : written_.sink_settings)
+      add_entry(name, shown(name, text), reading_.origin(positions_[effective_.sink + "." + name]));
     for (const Setting& setting : sink_->settings) {
-      if (!given_.contains(setting.name))
+      if (!written_.sink_settings.contains(setting.name))
         add_entry(setting.name, Json::parse(setting.default_note), "default");
     }
   }
@@ -226,8 +212,8 @@ class SubscriptionReader {
   }
 
   /// Sinks take their settings as text. It is shown as a number or a boolean where the setting is one.
-  [[nodiscard]] Json shown(const std::string& name, const Given& given) const {
-    const std::string text = show_sink_setting(effective_.sink, name, given.written);
+  [[nodiscard]] Json shown(const std::string& name, const std::string& written) const {
+    const std::string text = show_sink_setting(effective_.sink, name, written);
     const Setting* const setting = sink_->find(name);
     const bool bare = setting != nullptr && (setting->type == SettingType::count ||
                                              setting->type == SettingType::boolean);
@@ -240,10 +226,9 @@ class SubscriptionReader {
   Reading& reading_;
   std::string path_;
   SubscriptionSpec effective_;
-  SubscriptionSpec written_;
+  SubscriptionSpec written_;  ///< Before references were replaced.
   const sink::SinkKind* sink_{nullptr};
   std::vector<Member> sink_tables_;
-  std::map<std::string, Given> given_;
   std::map<std::string, Position> positions_;  ///< By field: "topic", "kafka.brokers".
   FieldErrors refused_;
 };

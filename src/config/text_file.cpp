@@ -13,22 +13,6 @@
 namespace outbox::config {
 namespace {
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  Descriptor(Descriptor&&) = delete;
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-  }
-  [[nodiscard]] int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 tl::unexpected<Error> failed(int error) {
   return fail(Errc::not_found, std::generic_category().message(error));
 }
@@ -36,9 +20,11 @@ tl::unexpected<Error> failed(int error) {
 }  // namespace
 
 Result<TextFile> read_text_file(const std::string& path, std::size_t most_bytes) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return failed(errno);
-  return read_text(file.get(), most_bytes);
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return failed(errno);
+  auto file = read_text(fd, most_bytes);
+  close(fd);
+  return file;
 }
 
 Result<TextFile> read_text(int fd, std::size_t most_bytes) {

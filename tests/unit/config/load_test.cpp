@@ -1,4 +1,4 @@
-// Defaults, file, environment and flags; and every problem at once, each with its place.
+// Defaults, file, environment and flags; all problems are reported at once, each with its place.
 #include "config/load.hpp"
 
 #include <gmock/gmock.h>

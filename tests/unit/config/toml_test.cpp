@@ -1,4 +1,4 @@
-// What a TOML text may be before its settings are looked at.
+// Limits and errors of the TOML text itself.
 #include "config/toml.hpp"
 
 #include <gmock/gmock.h>
