@@ -1,5 +1,5 @@
-// A kind of sink: what the registry, the configuration and docs/reference know of it. A sink declares its settings as a table
-// of SettingRows of its own structure:
+// A kind of sink, as the registry, the configuration and docs/reference see it. A sink declares its settings as a table of
+// SettingRows of its own structure:
 //
 //   struct PrinterSettings { std::string path; bool loud{false}; };
 //   SinkKind printer_kind() {
@@ -66,7 +66,7 @@ struct Declaration {
   Texts& (*others)(Settings&){nullptr};
   /// Checks that the table cannot express.
   void (*check)(const Settings&, FieldErrors&){nullptr};
-  /// Checks of what would fail only with the first event.
+  /// Checks for what would otherwise fail with the first event.
   void (*check_use)(const Settings&, const SubscriptionSpec&, FieldErrors&){nullptr};
   void (*check_here)(const Settings&, FieldErrors&){nullptr};
   Result<std::unique_ptr<Sink>> (*make)(Settings);

@@ -18,7 +18,7 @@ namespace outbox::sink {
 
 /// Everything that is wrong with the sink of the subscription and its settings. Opens nothing. "custom" passes.
 void check(const SubscriptionSpec& spec, FieldErrors& errors);
-/// The first of it, with its field.
+/// The first error of check(), with its field.
 [[nodiscard]] Status check_settings(const SubscriptionSpec& spec);
 
 /// Makes the sink of the subscription; open() has not been called.

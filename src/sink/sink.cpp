@@ -18,7 +18,7 @@ void Sink::on_ready(std::function<void()> wake) {
   bell_->ring = std::move(wake);
 }
 
-// With the mutex held: once on_ready({}) has returned, nobody is called any more.
+// Calls with the mutex held: after on_ready({}) has returned, no call is in progress or follows.
 void Sink::wake() const {
   const MutexLock lock(bell_->mutex);
   if (bell_->ring) bell_->ring();

@@ -125,7 +125,7 @@ void FileSink::receive(std::vector<Outcome>& outcomes) {
   ready_.clear();
 }
 
-/// Everything is written; only the delayed sync is missing.
+/// Everything taken is written; only a delayed sync may be left.
 void FileSink::purge() {
   if (!written_.empty()) sync();
 }
@@ -140,38 +140,36 @@ struct FileSettings {
   std::string mode{"0640"};
 };
 
-/// None: not an octal mode that lets the relay write.
-std::optional<mode_t> parse_mode(const std::string& text) {
+/// Complains about what is wrong, and leaves the default in its place.
+FileOptions options_of(const FileSettings& settings, FieldErrors& errors) {
+  FileOptions options{.path = settings.path};
+  const char* const end = settings.mode.data() + settings.mode.size();
   mode_t mode = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, wrong] = std::from_chars(text.data(), end, mode, 8);
-  const bool good = wrong == std::errc() && stop == end && mode <= 0777U && (mode & 0200U) != 0;
-  return good ? std::optional(mode) : std::nullopt;
-}
-
-/// Sets FileOptions::sync_after from `fsync`; false: the value is not known.
-bool parse_fsync(std::string_view text, std::optional<std::chrono::nanoseconds>& sync_after) {
-  sync_after = std::chrono::nanoseconds(0);
-  if (text == "batch") return true;
-  sync_after.reset();
-  if (text == "never") return true;
-  if (!text.starts_with(kInterval)) return false;
-  const auto interval = parse_duration(text.substr(kInterval.size()));
-  if (!interval || *interval > std::chrono::seconds(10)) return false;
-  sync_after = *interval;
-  return true;
-}
-
-void check_values(const FileSettings& settings, FieldErrors& errors) {
-  if (!parse_mode(settings.mode)) {
+  const auto [stop, wrong] = std::from_chars(settings.mode.data(), end, mode, 8);
+  const bool writable = wrong == std::errc() && stop == end && mode <= 0777U && (mode & 0200U) != 0;
+  if (writable) {
+    options.mode = mode;
+  } else {
     errors.add({"file.mode", quote(settings.mode) + " is not a mode that lets the relay write",
                 "write it like 0640"});
   }
-  std::optional<std::chrono::nanoseconds> sync_after;
-  if (!parse_fsync(settings.fsync, sync_after)) {
-    errors.add({"file.fsync", quote(settings.fsync) + " is not known",
+  const std::string_view fsync = settings.fsync;
+  bool known = fsync == "batch" || fsync == "never";
+  if (fsync == "never") options.sync_after.reset();
+  if (fsync.starts_with(kInterval)) {
+    const auto interval = parse_duration(fsync.substr(kInterval.size()));
+    known = interval && *interval <= std::chrono::seconds(10);
+    if (known) options.sync_after = *interval;
+  }
+  if (!known) {
+    errors.add({"file.fsync", quote(fsync) + " is not known",
                 "batch, interval:DURATION (at most 10s, like interval:100ms) or never"});
   }
+  return options;
+}
+
+void check_values(const FileSettings& settings, FieldErrors& errors) {
+  (void)options_of(settings, errors);
 }
 
 void check_directory(const FileSettings& settings, FieldErrors& errors) {
@@ -191,10 +189,10 @@ void check_directory(const FileSettings& settings, FieldErrors& errors) {
 }
 
 Result<std::unique_ptr<Sink>> make(FileSettings settings) {
-  FileOptions options{.path = std::move(settings.path)};
-  options.mode = parse_mode(settings.mode).value();
-  OUTBOX_CHECK(parse_fsync(settings.fsync, options.sync_after));
-  return std::make_unique<FileSink>(std::move(options));
+  FieldErrors errors;
+  std::unique_ptr<Sink> sink = std::make_unique<FileSink>(options_of(settings, errors));
+  if (auto status = errors.status(); !status) return pass(status);
+  return sink;
 }
 
 }  // namespace

@@ -27,8 +27,6 @@ class LineFile {
            const Disk& disk = Disk::real());
   LineFile(const LineFile&) = delete;
   LineFile& operator=(const LineFile&) = delete;
-  LineFile(LineFile&&) = delete;
-  LineFile& operator=(LineFile&&) = delete;
   ~LineFile();
 
   /// Creates the file if necessary, locks it, and removes an incomplete last line and what a failed sync left in doubt.

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "sink/kafka/config.hpp"
 #include "sink/kafka/error_map.hpp"
 
 namespace outbox::sink::kafka {
@@ -121,9 +122,9 @@ Status Client::reach(std::chrono::milliseconds limit) {
   if (metadata != nullptr) rd_kafka_metadata_destroy(metadata);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
   poll();
-  Error error = describe(complaint_.empty() ? code : complaint_code_, {});
+  Error error = describe(error_text_.empty() ? code : error_code_, {});
   error.message = "kafka: no broker answers";
-  if (!complaint_.empty()) error.message += ": " + complaint_;
+  if (!error_text_.empty()) error.message += ": " + error_text_;
   return fail(std::move(error));
 }
 
@@ -199,11 +200,7 @@ void Client::note_partitions(Topic& topic, std::int32_t count) {
 
 /// One of librdkafka's partitioners that are pure functions of the key.
 Client::Partitioner Client::partitioner_of(const rd_kafka_conf_t& conf) {
-  std::array<char, 32> text{};
-  std::size_t size = text.size();
-  const bool known =
-      rd_kafka_conf_get(&conf, "partitioner", text.data(), &size) == RD_KAFKA_CONF_OK;
-  const std::string_view name = known ? text.data() : "";
+  const std::string name = property(conf, "partitioner");
   if (name.starts_with("consistent")) return rd_kafka_msg_partitioner_consistent;
   if (name.starts_with("fnv1a")) return rd_kafka_msg_partitioner_fnv1a;
   return rd_kafka_msg_partitioner_murmur2;
@@ -215,7 +212,7 @@ rd_kafka_resp_err_t Client::produce(const Message& message, std::int32_t partiti
   if (to == nullptr) return RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION;
   arguments_[kTopic].u.rkt = to->handle.get();
   arguments_[kPartition].u.i32 = partition;
-  // The client hands it back with the report, and never looks at it. NOLINTNEXTLINE(performance-no-int-to-ptr)
+  // librdkafka only passes it back with the report. NOLINTNEXTLINE(performance-no-int-to-ptr)
   arguments_[kOpaque].u.ptr = reinterpret_cast<void*>(slot);
   arguments_[kTimestamp].u.i64 = timestamp_ms;
   set_memory(arguments_[kBody], message.body);
@@ -262,25 +259,25 @@ void Client::on_report(rd_kafka_t*, const rd_kafka_message_t* message, void* opa
 
 void Client::on_error(rd_kafka_t* handle, int code, const char* reason, void* opaque) {
   auto& self = *static_cast<Client*>(opaque);
-  // Why each broker is down says more than that all are.
-  if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && !self.complaint_.empty()) return;
-  self.complaint_code_ = static_cast<rd_kafka_resp_err_t>(code);
+  // The error of a single broker is more specific than "all brokers are down".
+  if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && !self.error_text_.empty()) return;
+  self.error_code_ = static_cast<rd_kafka_resp_err_t>(code);
   const std::string_view text(reason);
-  self.complaint_ = text.substr(0, text.find(" (after "));  // without the duration
-  if (self.complaint_code_ == RD_KAFKA_RESP_ERR__FATAL) {
+  self.error_text_ = text.substr(0, text.find(" (after "));  // without the duration
+  if (self.error_code_ == RD_KAFKA_RESP_ERR__FATAL) {
     char why[512] = "";
-    self.complaint_code_ = rd_kafka_fatal_error(handle, why, sizeof why);
-    self.complaint_ = why;
+    self.error_code_ = rd_kafka_fatal_error(handle, why, sizeof why);
+    self.error_text_ = why;
   }
 }
 
-void Client::ask_for_complaint() {
-  if (!complaint_.empty()) return;
+void Client::fetch_fatal_error() {
+  if (!error_text_.empty()) return;
   char why[512] = "";
   const rd_kafka_resp_err_t code = rd_kafka_fatal_error(handle_.get(), why, sizeof why);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
-  complaint_code_ = code;
-  complaint_ = why;
+  error_code_ = code;
+  error_text_ = why;
 }
 
 void Client::on_log(const rd_kafka_t*, int level, const char* facility, const char* text) {

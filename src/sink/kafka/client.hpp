@@ -39,8 +39,6 @@ class Client {
 
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
-  Client(Client&&) = delete;
-  Client& operator=(Client&&) = delete;
   /// Drops what is in flight, without reports.
   ~Client();
 
@@ -69,12 +67,12 @@ class Client {
   /// Stops the bell.
   void silence();
 
-  /// librdkafka's last error message; empty: none since the last delivery.
-  [[nodiscard]] const std::string& complaint() const { return complaint_; }
-  [[nodiscard]] rd_kafka_resp_err_t complaint_code() const { return complaint_code_; }
-  void forget_complaint() { complaint_.clear(); }
-  /// Fetches the reason of a fatal error, whose reports may come before its message.
-  void ask_for_complaint();
+  /// librdkafka's last error; empty: none since the last delivery.
+  [[nodiscard]] const std::string& error_text() const { return error_text_; }
+  [[nodiscard]] rd_kafka_resp_err_t error_code() const { return error_code_; }
+  void forget_error() { error_text_.clear(); }
+  /// Fetches the reason of a fatal error: reports of messages may come before it.
+  void fetch_fatal_error();
 
  private:
   struct HandleDelete {
@@ -120,8 +118,8 @@ class Client {
 
   Reports& reports_;
   const std::function<void()> bell_;
-  std::string complaint_;
-  rd_kafka_resp_err_t complaint_code_{RD_KAFKA_RESP_ERR_NO_ERROR};
+  std::string error_text_;
+  rd_kafka_resp_err_t error_code_{RD_KAFKA_RESP_ERR_NO_ERROR};
 
   std::vector<rd_kafka_vu_t> arguments_;
 

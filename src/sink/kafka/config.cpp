@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,7 +59,7 @@ std::vector<SettingRow<KafkaSettings>> rows() {
       {{.name = "delivery_deadline",
         .type = SettingType::duration,
         .help =
-            "After so long without a delivery the sink gives up what is in flight and starts again.",
+            "After this time without a delivery the sink gives up what is in flight and starts again.",
         .least = kSecond,
         .most = kHour},
        [](KafkaSettings& s) -> Slot { return &s.delivery_deadline; }},
@@ -306,21 +305,16 @@ std::optional<FieldError> set_property(rd_kafka_conf_t* conf, std::string_view n
   return property_error(name, is_secret(name) ? "does not take this value" : why);
 }
 
-std::size_t configured_batch_bytes(const rd_kafka_conf_t& conf) {
+std::string property(const rd_kafka_conf_t& conf, const char* name) {
   std::array<char, 32> text{};
   std::size_t size = text.size();
-  OUTBOX_CHECK(rd_kafka_conf_get(&conf, "batch.size", text.data(), &size) == RD_KAFKA_CONF_OK);
-  return std::strtoull(text.data(), nullptr, 10);
+  const auto got = rd_kafka_conf_get(&conf, name, text.data(), &size);
+  return got == RD_KAFKA_CONF_OK ? text.data() : std::string();
 }
 
 bool sends_password_in_clear(const rd_kafka_conf_t& conf) {
-  const auto is = [&conf](const char* property, std::string_view value) {
-    std::array<char, 32> text{};
-    std::size_t size = text.size();
-    return rd_kafka_conf_get(&conf, property, text.data(), &size) == RD_KAFKA_CONF_OK &&
-           std::string_view(text.data()) == value;
-  };
-  return is("security.protocol", "sasl_plaintext") && is("sasl.mechanisms", "PLAIN");
+  return property(conf, "security.protocol") == "sasl_plaintext" &&
+         property(conf, "sasl.mechanisms") == "PLAIN";
 }
 
 bool names_file(std::string_view property, std::string_view value) {

@@ -35,10 +35,11 @@ struct KafkaSettings {
 /// Opens nothing; files named by ssl.* are first read when the sink is opened.
 [[nodiscard]] Conf make_conf(const KafkaSettings& settings, FieldErrors& errors);
 
+/// The value of a property that is short; empty: it has none.
+[[nodiscard]] std::string property(const rd_kafka_conf_t& conf, const char* name);
+
 /// Whether the password crosses the network in clear: SASL PLAIN without TLS.
 [[nodiscard]] bool sends_password_in_clear(const rd_kafka_conf_t& conf);
-/// The property batch.size.
-[[nodiscard]] std::size_t configured_batch_bytes(const rd_kafka_conf_t& conf);
 
 /// Whether the property's value is the path of a file.
 [[nodiscard]] bool names_file(std::string_view property, std::string_view value);

@@ -36,12 +36,12 @@ constexpr const char* kVersion =
 constexpr Meaning kMeanings[] = {
     {RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, message, Errc::too_large, fix, kTooLarge},
     {RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, message, Errc::too_large, fix, kTooLarge},
-    // What came was not what was sent: Kafka's CORRUPT_MESSAGE, which another try mends.
+    // The batch was damaged on the way: Kafka's CORRUPT_MESSAGE, which a retry repairs.
     {RD_KAFKA_RESP_ERR_INVALID_MSG, destination, Errc::unavailable, retry_call,
      "the broker received a damaged batch; check the network"},
     {RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE, message, Errc::invalid_argument, fix, kBadRecord},
     {RD_KAFKA_RESP_ERR_INVALID_RECORD, message, Errc::invalid_argument, fix, kBadRecord},
-    // The timestamp is this machine's clock, for every event alike.
+    // The timestamp comes from this machine's clock, the same for every event.
     {RD_KAFKA_RESP_ERR_INVALID_TIMESTAMP, destination, Errc::invalid_argument, fix,
      "check the clock of this machine against the brokers', and the topic's message.timestamp settings"},
     {RD_KAFKA_RESP_ERR_UNSUPPORTED_FOR_MESSAGE_FORMAT, destination, Errc::unsupported, fix,
@@ -99,7 +99,7 @@ const Meaning* meaning_of(rd_kafka_resp_err_t code) noexcept {
 
 Fault fault_of(rd_kafka_resp_err_t code) noexcept {
   const Meaning* meaning = meaning_of(code);
-  return meaning == nullptr ? nobody : meaning->fault;
+  return meaning == nullptr ? none : meaning->fault;
 }
 
 bool is_about_size(rd_kafka_resp_err_t code) noexcept {

@@ -9,9 +9,9 @@
 
 namespace outbox::sink::kafka {
 
-/// Who is at fault.
+/// What is at fault.
 enum class Fault : std::uint8_t {
-  nobody,       ///< A consequence of another error: a purge, a broken sequence.
+  none,         ///< A consequence of another error: a purge, a broken sequence.
   message,      ///< One message of the batch; the broker refuses all of them.
   destination,  ///< Topic, rights, brokers.
 };

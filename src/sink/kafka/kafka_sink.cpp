@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kPatience = 10000;
 constexpr std::size_t kLeastBatchBytes = 1000;
 constexpr std::chrono::milliseconds kLongestReach{3000};
-/// After a failure the reports of messages in flight come within a round trip. The limit for that.
+/// After a failure the reports of messages in flight take a round trip. The limit for that.
 constexpr std::chrono::milliseconds kDrainLimit{2000};
 /// After a purge the client itself makes the reports.
 constexpr std::chrono::milliseconds kPurgeLimit{500};
@@ -81,7 +81,7 @@ Status KafkaSink::open() {
 Conf KafkaSink::conf_for_now() {
   Conf conf(rd_kafka_conf_dup(conf_.get()));
   if (const std::size_t refused = suspects_.take_bytes(); refused > 0) {
-    if (batch_bytes_ == 0) batch_bytes_ = configured_batch_bytes(*conf_);
+    if (batch_bytes_ == 0) batch_bytes_ = std::stoull(property(*conf_, "batch.size"));
     batch_bytes_ = std::max(std::min(batch_bytes_, refused) / 2, kLeastBatchBytes);
     log::info("kafka refused a batch, the next ones are smaller", {{"bytes", batch_bytes_}});
   }
@@ -138,7 +138,7 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
 /// The client did not accept the message. Messages sent before it continue; nothing is sent after it.
 void KafkaSink::refuse(const Message& message, const InFlight::Entry& entry,
                        rd_kafka_resp_err_t code) {
-  if (fault_of(code) == Fault::nobody && code != RD_KAFKA_RESP_ERR__QUEUE_FULL)
+  if (fault_of(code) == Fault::none && code != RD_KAFKA_RESP_ERR__QUEUE_FULL)
     return refuse_after_giving_up(message, code);
   Error error = describe(code, message.topic);
   if (code == RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION && !is_topic_name(message.topic)) {
@@ -163,7 +163,7 @@ void KafkaSink::refuse(const Message& message, const InFlight::Entry& entry,
   stop_taking(std::move(error));
 }
 
-/// The client had a fatal error. The report of its cause says more than this refusal.
+/// The client had a fatal error. The report of its cause is more specific than this refusal.
 void KafkaSink::refuse_after_giving_up(const Message& message, rd_kafka_resp_err_t code) {
   take_reports();
   if (state_ == State::open) {
@@ -175,7 +175,7 @@ void KafkaSink::refuse_after_giving_up(const Message& message, rd_kafka_resp_err
                     .error = reason_});
 }
 
-// ---- what becomes of it
+// ---- outcomes
 
 void KafkaSink::delivered(std::size_t slot) {
   const auto entry = in_flight_.take(slot);
@@ -190,7 +190,7 @@ void KafkaSink::failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt
   const auto entry = in_flight_.take(slot);
   first_batches_.not_acked(entry.place);
   if (state_ == State::open) stop_taking(cause_of(code, topic));
-  const bool consequence = fault_of(code) == Fault::nobody;
+  const bool consequence = fault_of(code) == Fault::none;
   Error error = consequence ? reason_ : describe(code, topic);
   error.effect = in_doubt ? Effect::unknown : Effect::none;
   const auto kind = judge(code, in_doubt, entry, alone);
@@ -199,12 +199,12 @@ void KafkaSink::failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt
 
 /// The cause of a fatal error is not in the reports of messages, but in the client's error.
 Error KafkaSink::cause_of(rd_kafka_resp_err_t code, std::string_view topic) {
-  if (fault_of(code) != Fault::nobody) return describe(code, topic);
-  client_->ask_for_complaint();
-  if (client_->complaint().empty()) return describe(code, topic);
-  destination_failed_ = fault_of(client_->complaint_code()) == Fault::destination;
-  Error error = describe(client_->complaint_code(), {});
-  error.message = "kafka: " + client_->complaint();
+  if (fault_of(code) != Fault::none) return describe(code, topic);
+  client_->fetch_fatal_error();
+  if (client_->error_text().empty()) return describe(code, topic);
+  destination_failed_ = fault_of(client_->error_code()) == Fault::destination;
+  Error error = describe(client_->error_code(), {});
+  error.message = "kafka: " + client_->error_text();
   return error;
 }
 
@@ -222,7 +222,7 @@ Outcome::Kind KafkaSink::judge(rd_kafka_resp_err_t code, bool in_doubt,
       batch_bytes_ = 0;
       return Outcome::Kind::rejected;
     case Fault::destination: return Outcome::Kind::blocked;
-    case Fault::nobody: break;
+    case Fault::none: break;
   }
   return destination_failed_ ? Outcome::Kind::blocked : Outcome::Kind::retry;
 }
@@ -238,7 +238,7 @@ void KafkaSink::take_reports() {
   client_->poll();
   if (ready_.size() > before) {
     progress_ = now_steady();
-    client_->forget_complaint();
+    client_->forget_error();
   }
   if (was == State::open && state_ == State::failed) client_->purge_queued();
 }
@@ -281,15 +281,15 @@ void KafkaSink::watch_deadlines(TimePoint now) {
 
 Error KafkaSink::overdue(std::chrono::nanoseconds waited) const {
   Error error = describe(
-      client_->complaint().empty() ? RD_KAFKA_RESP_ERR__TIMED_OUT : client_->complaint_code(), {});
+      client_->error_text().empty() ? RD_KAFKA_RESP_ERR__TIMED_OUT : client_->error_code(), {});
   error.message =
       fmt::format("kafka: no delivery for {:.1f} s", std::chrono::duration<double>(waited).count());
-  if (client_->complaint().empty()) {
+  if (client_->error_text().empty()) {
     error.hint =
         "check the brokers: is a partition without a leader, are fewer replicas in sync than "
         "min.insync.replicas, is the disk full?";
   } else {
-    error.message += "; librdkafka: " + client_->complaint();
+    error.message += "; librdkafka: " + client_->error_text();
   }
   return error;
 }
@@ -323,7 +323,7 @@ void KafkaSink::purge() {
   give_up_the_rest();
 }
 
-/// Messages without a report by now get none: the client is abandoned.
+/// Abandons the client. Messages without a report become `unknown`.
 void KafkaSink::give_up_the_rest() {
   in_flight_.take_all([this](const InFlight::Entry& entry) {
     Error error = reason_;

@@ -18,15 +18,13 @@ class PartitionCounts {
  public:
   struct Answer {
     rd_kafka_topic_t* topic{nullptr};
-    std::int32_t partitions{0};  ///< 0: the brokers did not say.
+    std::int32_t partitions{0};  ///< 0: no answer.
   };
 
   /// `bell` rings on the thread when there is an answer. The requested topics must outlive this.
   PartitionCounts(rd_kafka_t* handle, std::function<void()> bell);
   PartitionCounts(const PartitionCounts&) = delete;
   PartitionCounts& operator=(const PartitionCounts&) = delete;
-  PartitionCounts(PartitionCounts&&) = delete;
-  PartitionCounts& operator=(PartitionCounts&&) = delete;
   /// Waits for a request in progress.
   ~PartitionCounts() = default;
 

@@ -1,4 +1,4 @@
-// What only the file sink has: crashes in the middle of a line, full and failing disks, other writers, rotation.
+// What is special about the file sink: crashes in the middle of a line, full and failing disks, other writers, rotation.
 #include "sink/file/file_sink.hpp"
 
 #include <gtest/gtest.h>
@@ -288,7 +288,7 @@ TEST_F(FileSinkTest, an_interval_acks_many_batches_with_one_sync) {
   load.add_many(500, 3);
   FileOptions with_interval = options();
   with_interval.sync_after = milliseconds(200);
-  // On a machine that stood still for so long a sync was rightly due, which proves nothing: once more.
+  // On a machine that was suspended for so long a sync was due, which proves nothing: try again.
   for (bool in_time = false; !in_time;) {
     std::filesystem::remove(path_);
     syncs = 0;

@@ -26,17 +26,17 @@ class Harness {
   /// What is at the destination, in order of arrival (per partition).
   [[nodiscard]] virtual std::vector<Arrived> delivered() = 0;
 
-  /// A purge follows: what is being written then may stay torn, if the sink says so.
+  /// Called before a purge, which may leave a partly written line if the sink allows that.
   virtual void purging() {}
 
-  /// From now on the destination fails this message.
+  /// The destination fails this message from now on.
   virtual void spoil(Load& /*load*/, std::size_t /*place*/) {}
   virtual void repair() {}
 };
 
 struct HarnessKind {
   const char* name;
-  /// Null when the server it needs is not there.
+  /// Null: the server it needs is missing.
   std::unique_ptr<Harness> (*make)();
   const char* needs;
   bool can_fail;
@@ -46,7 +46,7 @@ inline std::ostream& operator<<(std::ostream& out, const HarnessKind& kind) {
   return out << kind.name;
 }
 
-/// Those linked into this program.
+/// The harnesses linked into this program.
 [[nodiscard]] std::vector<HarnessKind> harness_kinds();
 
 }  // namespace outbox::test

@@ -1,4 +1,4 @@
-// Reads back what the file and stdout sinks wrote, with another JSON library than theirs. A line that is not JSON fails the
+// Reads back what the file and stdout sinks wrote, with a JSON library that they do not use. A line that is not JSON fails the
 // test.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The Kafka sink before a real broker.
+// The Kafka sink with a real broker.
 #include "conformance/sink/harness.hpp"
 #include "integration/kafka/broker.hpp"
 #include "integration/kafka/sink_maker.hpp"
@@ -23,7 +23,7 @@ class KafkaHarness final : public Harness {
   std::vector<Arrived> delivered() override {
     return spoiled_ ? narrow_.arrived() : topic_.arrived();
   }
-  /// All go to a topic that takes everything but the one; that one stays rejected, there is nothing to repair.
+  /// All are sent to a topic that accepts everything but this message, which stays rejected: nothing can be repaired.
   void spoil(Load& load, std::size_t place) override {
     narrow_.create(3, {{"max.message.bytes", "10000"}});
     for (std::size_t i = 0; i < load.size(); ++i) load.item(i).topic = narrow_.name();

@@ -1,5 +1,5 @@
-// What the Kafka sink makes of each error a broker can answer, with librdkafka's mock brokers. (What a real broker does with
-// sequence numbers the mock does not know; that is in tests/integration/kafka.)
+// What the Kafka sink makes of each error a broker can answer, with librdkafka's mock brokers. (The mock does not check
+// sequence numbers as a real broker does; see tests/integration/kafka.)
 #include <gtest/gtest.h>
 #include <librdkafka/rdkafka.h>
 #include <librdkafka/rdkafka_mock.h>
@@ -50,11 +50,11 @@ class MockBrokers {
     rd_kafka_destroy(handle_);
   }
   [[nodiscard]] std::string brokers() const { return rd_kafka_mock_cluster_bootstraps(cluster_); }
-  /// The next `times` requests of that kind are answered so.
+  /// The next `times` requests of that kind get this answer.
   void answer(std::int16_t request, rd_kafka_resp_err_t code, int times) {
     for (int i = 0; i < times; ++i) rd_kafka_mock_push_request_errors(cluster_, request, 1, code);
   }
-  /// The broker is so far away.
+  /// The round trip to the broker.
   void delay(std::chrono::milliseconds there_and_back) {
     rd_kafka_mock_broker_set_rtt(cluster_, 1, static_cast<int>(there_and_back.count()));
   }
@@ -85,8 +85,8 @@ class KafkaMockTest : public testing::Test {
     sink_ = sink::make_sink(spec).value();
   }
 
-  /// Opens and makes the producer known to the partition. Then the brokers begin to answer so, and the rest is sent at
-  /// once, one batch if the machine lets us; waits for the outcomes.
+  /// Opens and makes the producer known to the partition. Then the brokers start to give this answer, and the rest is sent at once,
+  /// in one batch if the machine is fast enough; waits for the outcomes.
   void send_all(rd_kafka_resp_err_t code, int times) {
     relay_.emplace(*sink_, load_);
     ASSERT_TRUE(eventually([this] { return sink_->open().has_value(); }));
@@ -94,7 +94,7 @@ class KafkaMockTest : public testing::Test {
     ASSERT_TRUE(relay_->drain());
     ASSERT_EQ(relay_->acked(), 1U);
     mock_.answer(kProduce, code, times);
-    // A refusal that comes while they are handed over ends that: then fewer were taken.
+    // A refusal during the handover ends it: then fewer were taken.
     taken_ = relay_->offer(load_.size() - 1);
     ASSERT_GE(taken_, 2U);
     ASSERT_TRUE(relay_->drain(seconds(90)));
@@ -136,7 +136,7 @@ TEST_F(KafkaMockTest, send_does_not_wait_for_brokers_that_do_not_answer) {
   for (int i = 0; i < 20; ++i) {
     const std::string topic = "topic" + std::to_string(i);
     Message message = load_.message(0, 1);
-    message.topic = topic;  // how many partitions it has is not known
+    message.topic = topic;  // its number of partitions is not known
     EXPECT_EQ(sink_->send(std::span(&message, 1)), 0U);
   }
   EXPECT_LT(Clock::now() - from, seconds(20)) << "to ask for each would take 3 s";
@@ -165,7 +165,7 @@ TEST_F(KafkaMockTest, missing_rights_to_produce_at_all_block_and_say_so) {
   mock_.answer(kInitProducerId, RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, 100);
   relay_.emplace(*sink_, load_);
   ASSERT_TRUE(sink_->open());
-  // The refusal may come while the messages are handed over; then the sink takes no more of them.
+  // The refusal may arrive while the messages are handed over; then the sink takes no more of them.
   const std::size_t taken = relay_->offer(load_.size());
   ASSERT_GE(taken, 1U);
   ASSERT_TRUE(relay_->drain());
@@ -214,7 +214,7 @@ TEST_F(KafkaMockTest, a_client_that_gives_up_is_replaced) {
 }
 
 /// The mock takes any sequence number, as a real broker does from a producer that is new to a partition. So nothing may be
-/// on its way behind the first message.
+/// in flight behind the first message.
 TEST_F(KafkaMockTest, behind_a_first_message_that_is_refused_nothing_is_written) {
   make({{"delivery_deadline", "60s"}, {"linger", "1ms"}});
   relay_.emplace(*sink_, load_);

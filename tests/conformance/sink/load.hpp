@@ -1,4 +1,4 @@
-// Messages for tests of sinks: each with an id that tells its place, so that what arrived can be compared with what was sent.
+// Messages for tests of sinks: each with an id that contains its index, so that what arrived can be compared with what was sent.
 #pragma once
 
 #include <deque>
@@ -47,12 +47,11 @@ struct Arrived {
   std::string body;
 };
 
-/// The places of the load that arrived, in the order of arrival. Fails the test on something that was never sent.
+/// The indices of the messages that arrived, in the order of arrival. Fails the test on one that was never sent.
 [[nodiscard]] std::vector<std::size_t> places(const std::vector<Arrived>& arrived,
                                               const Load& load);
 
-/// Each message of the load is there, and of each key the first arrivals are in order. Messages given in `except` are not
-/// there at all.
+/// Each message of the load arrived, and of each key the first arrivals are in order. Messages in `except` did not arrive.
 void expect_complete_and_ordered(const std::vector<std::size_t>& arrived, const Load& load,
                                  const std::vector<std::size_t>& except = {});
 

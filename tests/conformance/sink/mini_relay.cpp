@@ -74,8 +74,8 @@ void MiniRelay::receive() {
 void MiniRelay::settle(const Outcome& outcome) {
   const auto found = in_flight_.find(outcome.token);
   if (found == in_flight_.end()) {
-    ADD_FAILURE() << "an outcome nobody waits for: token " << outcome.token << " "
-                  << to_string(outcome.kind);
+    ADD_FAILURE() << "an outcome for a message that is not in flight: token " << outcome.token
+                  << " " << to_string(outcome.kind);
     return;
   }
   const std::size_t place = found->second;

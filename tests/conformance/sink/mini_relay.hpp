@@ -1,6 +1,6 @@
 // The relay's side of the sink contract, as small as it can be: hands over in order, takes outcomes, and after a failure
 // drains, opens again and resends from the earliest message that was not acked, under new tokens. Fails the test when a
-// message gets no outcome, two, or one that was not asked for.
+// message gets no outcome, two outcomes, or one without being sent.
 #pragma once
 
 #include <chrono>
@@ -28,12 +28,12 @@ class MiniRelay {
   ~MiniRelay();
 
   /// Hands over the next messages that are neither acked nor in flight, at most `most`; returns how many were taken. Like the
-  /// relay, offers them again while the sink takes nothing although nothing is in flight, for some time.
+  /// relay, offers them again for some time while the sink takes nothing although nothing is in flight.
   std::size_t offer(std::size_t most);
-  /// Hands over until the sink takes no more or nothing is left, without looking at what becomes of it.
+  /// Hands over until the sink takes no more or nothing is left, without receiving outcomes.
   void offer_all();
-  /// Hands over as long as the sink takes anything; looks at outcomes only when it takes nothing more. Ends when all is
-  /// taken, or something failed.
+  /// Hands over while the sink takes anything; receives outcomes only when it takes no more. Ends when everything is taken, or
+  /// something failed.
   void press_on(std::size_t batch);
   void receive();
   /// Waits until nothing is in flight; false when `limit` passed first.

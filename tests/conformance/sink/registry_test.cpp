@@ -1,4 +1,4 @@
-// Settings are checked before anything is opened, and each complaint says what to do.
+// Settings are checked before anything is opened, and each error has a hint.
 #include "sink/registry.hpp"
 
 #include <gtest/gtest.h>

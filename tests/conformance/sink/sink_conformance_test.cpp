@@ -1,4 +1,4 @@
-// What each sink must do, whatever it is. The relay relies on nothing else.
+// What every sink must do. The relay relies on nothing else.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class SinkConformance : public testing::TestWithParam<HarnessKind> {
     if (sink_) sink_->close();
   }
 
-  /// A destination that does not answer in time is asked again, as the relay does.
+  /// Retries when the destination does not answer in time, as the relay does.
   [[nodiscard]] bool open() {
     return eventually([this] { return sink_->open().has_value(); });
   }
@@ -160,7 +160,7 @@ TEST_P(SinkFailure, nothing_of_a_key_overtakes_a_message_that_failed) {
   harness_->spoil(load, spoiled);
   MiniRelay relay(*sink_, load);
   ASSERT_TRUE(open());
-  // As a relay that has not seen the failure yet: it goes on and on.
+  // Like a relay that has not received the failure yet: it continues to send.
   relay.press_on(20);
   ASSERT_TRUE(relay.drain());
   const std::size_t acked = relay.acked();

@@ -1,4 +1,4 @@
-// What only the stdout sink has: a reader that goes away, and one that comes back.
+// What is special about the stdout sink: a reader that exits, and one that returns.
 #include "sink/stdout/stdout_sink.hpp"
 
 #include <fcntl.h>

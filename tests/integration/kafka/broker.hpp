@@ -1,4 +1,4 @@
-// The real broker as the tests of the sink use it.
+// A real broker for the tests of the sink.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace outbox::test {
 /// host:port of the broker the tests may use; nothing when there is none.
 [[nodiscard]] std::optional<std::string> kafka_brokers();
 
-/// A topic with a name of its own, deleted at the end.
+/// A topic with a unique name, deleted at the end.
 class KafkaTopic : public testkit::KafkaTopic {
  public:
   /// Only the name; create() makes it.

@@ -1,4 +1,4 @@
-// Brokers that die, hang and come back while events are on their way.
+// Brokers that die, hang and restart while events are in flight.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -95,7 +95,7 @@ TEST_F(KafkaRestartTest,
   }
   EXPECT_GT(in_doubt, 0U);
   const Status status = sink->open();
-  EXPECT_FALSE(status) << "nobody answers";
+  EXPECT_FALSE(status) << "no broker answers";
   broker.thaw();
   relay.rewind();
   ASSERT_TRUE(relay.deliver());
@@ -130,7 +130,7 @@ TEST_F(KafkaRestartTest, a_sink_can_be_closed_while_the_broker_is_gone) {
   KafkaTopic topic(1);
   Load load(topic.name());
   load.add_many(1000, 20);
-  // Whoever waits for the broker waits for a minute.
+  // A sink that waited for the broker would wait for a minute.
   const auto sink = make_kafka_sink({{"delivery_deadline", "60s"}, {"socket.timeout.ms", "60000"}});
   MiniRelay relay(*sink, load);
   ASSERT_TRUE(sink->open());

@@ -1,5 +1,5 @@
-// The Kafka sink before a real broker: what it does when the broker refuses. The mock cluster of librdkafka cannot stand in
-// here: it does not check sequence numbers, and shows what a real broker would have refused.
+// The Kafka sink with a real broker: what it does when the broker refuses. librdkafka's mock cluster cannot replace it: it does not
+// check sequence numbers and accepts what a real broker would refuse.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -55,14 +55,14 @@ TEST_F(KafkaSinkTest, an_oversized_event_in_a_batch_stops_everything_behind_it) 
   EXPECT_EQ(relay.acked(), 4U);
   for (const auto& failure : relay.failures()) {
     EXPECT_EQ(failure.outcome.kind, Outcome::Kind::retry)
-        << failure.place << ": nobody is blamed yet";
+        << failure.place << ": no event is blamed yet";
     EXPECT_FALSE(failure.outcome.error.message.empty()) << failure.place;
   }
   EXPECT_EQ(relay.failures().front().outcome.error.code, Errc::too_large);
   EXPECT_EQ(relay.offer(18), 0U) << "takes more before it was opened again";
 }
 
-/// To a producer that is new to the partition the broker would take anything, also what comes behind a gap.
+/// From a producer that is new to the partition the broker accepts anything, also what follows a gap.
 TEST_F(KafkaSinkTest, an_oversized_first_event_stops_everything_behind_it) {
   for (int round = 0; round < 10; ++round) {
     KafkaTopic topic(1, {{"max.message.bytes", "1000"}});
@@ -128,7 +128,7 @@ TEST_F(KafkaSinkTest, after_the_culprit_was_found_batches_are_sent_again) {
   EXPECT_EQ(alone, 1U);
   ASSERT_TRUE(sink->open());
   relay.rewind();
-  // The other suspects of the batch still go alone, then all is as before.
+  // The other suspects of the batch are still sent alone, then in batches again.
   std::size_t most = 0;
   while (relay.acked() < load.size() - 1) {
     const std::size_t taken = relay.offer(50);
