@@ -3,10 +3,10 @@
 
     base <- event <- {store, sink, feed, testing} <- {relay, task, inbox} <- ops <- cli
 
-A folder includes only what lies below it. Folders on the same step do not know each other, but feed
-reads through the interfaces of store; nor do the stores (src/store/postgres, src/store/sqlite), nor the sinks (src/sink/NAME). What lies directly
-in src/store and src/sink is shared by them, or opens them by name; src/store/common is shared too. Public headers include public
-headers and the standard library; only the adapters (postgres.hpp, sqlite.hpp) name a foreign one.
+A folder includes only folders of lower layers. Folders of one layer do not include each other, except that feed uses the
+interfaces of store; nor do the stores (src/store/postgres, src/store/sqlite) and the sinks (src/sink/NAME). Files directly in
+src/store and src/sink are shared by them, or open them by name; src/store/common is shared, too. Public headers include public
+headers and the standard library; only the adapters (postgres.hpp, sqlite.hpp) include a third-party one.
 
 usage: scripts/check_layers.py [ROOT]      prints what is wrong, one line each; 1 if anything is
 """
@@ -30,18 +30,18 @@ ALLOWED = {
     "relay": SIDES,
     "task": SIDES,
     "inbox": SIDES,
-    # The settings of all parts, as text: it names the sinks' own settings and what a store's address may be, nothing that runs.
+    # The settings of all parts, as text: the declared settings of sinks and the syntax of store addresses, nothing that runs.
     "config": CORE | {"store", "sink"},
     "ops": ENGINES,
-    # What drives real servers and processes for demo, bench and tests. Nothing that an application links uses it.
+    # Real servers and processes for demo, bench and tests. Libraries that applications link do not use it.
     "testkit": CORE | {"store"},
-    # Programs within the program: each runs the whole path, and neither knows the other.
+    # Programs within the program: each runs the whole path; they do not include each other.
     "bench": ENGINES | {"testkit"},
     "demo": ENGINES | {"testkit"},
     "cli": ENGINES | {"ops", "bench", "demo"},
 }
 
-# Folders whose subfolders do not know each other.
+# Folders whose subfolders do not include each other.
 DIVIDED = {"store", "sink"}
 SHARED = "common"  # The subfolder that the others may include.
 

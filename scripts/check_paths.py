@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks that the paths which the documents name exist.
+"""Checks that the paths in the documents exist.
 
-A path is what a Markdown link points to (relative to its document), or a word between backquotes or in plain text that
-begins with a folder of the repository (docs/..., src/..., scripts/...). Also a name such as `queries.cpp` between backquotes:
-some file of the repository has it. `*`, NAME and the like stand for anything.
+A path is the target of a Markdown link (relative to its document), or a word between backquotes or in plain text that
+begins with a folder of the repository (docs/..., src/..., scripts/...). A name such as `queries.cpp` between backquotes must be
+the name of some file of the repository. `*`, NAME and the like match anything.
 
 usage: scripts/check_paths.py [ROOT]      prints what is missing, one line each; 1 if anything is
 """

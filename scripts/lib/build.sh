@@ -14,7 +14,7 @@ build_cached() { # FOLDER NAME: prints the value that CMake remembers, nothing i
   sed -n "s/^$2:[A-Z]*=//p" "$1/CMakeCache.txt" 2>/dev/null || true
 }
 
-# The sanitizers' folders keep assertions, and are built with -O1: readable stacks, fast enough.
+# Sanitizer builds keep assertions and use -O1: readable stacks, fast enough.
 build_options() { # TYPE: CMake's options, one per line
   case $1 in
     release) printf '%s\n' CMAKE_BUILD_TYPE=Release OUTBOX_SANITIZE= ;;
@@ -27,8 +27,8 @@ build_options() { # TYPE: CMake's options, one per line
   esac
 }
 
-# A folder that builds the tests goes on doing so: nothing is configured back and forth. A new one
-# builds them where that is possible, unless told.
+# A folder that builds the tests continues to do so: it is not reconfigured back and forth. A new one
+# builds them if possible, unless specified.
 build_with_tests() { # FOLDER WANTED(ON|-)
   if [ "$2" = ON ]; then
     echo ON
@@ -41,7 +41,7 @@ build_with_tests() { # FOLDER WANTED(ON|-)
   fi
 }
 
-# Configures only where something differs: a changed CMakeLists.txt is noticed by the build itself.
+# Configures only if an option differs: the build itself notices a changed CMakeLists.txt.
 build_configure() ( # TYPE TESTS(ON|-)
   folder=$(build_folder "$1")
   fresh=
@@ -75,7 +75,7 @@ EOF
   fi
 )
 
-# One job per core, and no more than the memory holds at a gigabyte for each.
+# One job per core, and at most one per gigabyte of memory.
 build_jobs() {
   cores=$(nproc)
   gigabytes=$(awk '/^MemTotal:/ { print int($2 / 1000000) }' /proc/meminfo)

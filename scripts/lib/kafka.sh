@@ -8,9 +8,9 @@ kafka_unavailable() {
   if kafka_fetch; then return 1; fi
 }
 
-# Topics are made by who needs them: a misspelt name must fail, not appear. One partition for
-# each internal topic, since fifty of them only make the first consumer wait. A killed broker may
-# not come back before its session has ended, so that is short.
+# No automatic topics: a misspelt name must fail. One partition for each internal topic: fifty of
+# them only delay the first consumer. A killed broker cannot restart before its session has ended,
+# so the session is short.
 kafka_properties() (
   port=$(cat "$1/kafka/port")
   controller=$(cat "$1/kafka/controller_port")
@@ -45,7 +45,7 @@ kafka_prepare() (
   port_free >"$state/port"
   port_free >"$state/controller_port"
   kafka_properties "$1" >"$state/server.properties"
-  # An id as Kafka writes them: 16 bytes in URL-safe base64, no dash in front.
+  # An id as Kafka writes them: 16 bytes in URL-safe base64, no leading dash.
   id=$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=' | sed 's/^-/A/')
   java -cp "$(kafka_home)/libs/*" kafka.tools.StorageTool format -t "$id" --standalone \
     -c "$state/server.properties" >"$state/format.log" 2>&1 </dev/null || {

@@ -6,7 +6,7 @@ kafka_home() {
   printf '%s/kafka-%s\n' "$(cache_dir)" "$KAFKA_VERSION"
 }
 
-# kafka-tools brings the command-line tools; slf4j-simple makes the broker write a log.
+# kafka-tools has the command-line tools; slf4j-simple makes the broker write a log.
 kafka_pom() {
   cat <<EOF
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -36,7 +36,7 @@ kafka_pom() {
 EOF
 }
 
-# Makes sure the jars are there. On failure prints the reason, in one line, on standard output.
+# Fetches missing jars. On failure prints the reason, in one line, on standard output.
 kafka_fetch() (
   home=$(kafka_home)
   if [ -d "$home/libs" ]; then exit 0; fi
@@ -65,7 +65,7 @@ kafka_fetch() (
   if ! (cd "$temporary" && timeout 900 mvn -B -C \
     org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
     -DoutputDirectory=libs -DincludeScope=runtime </dev/null >"$log" 2>&1 8>&-); then
-    # One long line of which the end names the cause.
+    # One long line; its end has the cause.
     why=$(sed -n 's/ -> \[Help 1\]$//; s/^\[ERROR\] //p' "$log" | head -n 1 | tail -c 200)
     echo "Maven could not fetch Kafka $KAFKA_VERSION: ${why:-no answer in time} (log: $log)"
     exit 1

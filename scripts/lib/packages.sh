@@ -1,5 +1,5 @@
 # The Debian packages the project needs, by purpose, and their installation.
-# "a|b" is met by either; a is what gets installed. Needs say.sh.
+# "a|b": either suffices; a is installed. Needs say.sh.
 
 packages_for() {
   case $1 in
@@ -44,8 +44,8 @@ as_root() {
   if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-# Debian starts a server as soon as it is installed, on the port everybody uses. Ours are private
-# (scripts/servers), so none is to run because of us. What was installed before is left alone.
+# Debian starts a server when it is installed, on the default port. The servers of the tests are
+# private (scripts/servers), so that is prevented. Servers that were installed before are not changed.
 PACKAGES_POLICY=/usr/sbin/policy-rc.d
 PACKAGES_NO_CLUSTER=/etc/postgresql-common/createcluster.d/outbox.conf
 
@@ -70,7 +70,7 @@ packages_let_servers_go() {
   if [ "${packages_policy_is_ours:-no}" = yes ]; then as_root rm -f $PACKAGES_POLICY; fi
 }
 
-# Says nothing unless it fails.
+# Quiet unless it fails.
 packages_apt() (
   log=$(mktemp)
   status=0
@@ -81,7 +81,7 @@ packages_apt() (
   exit $status
 )
 
-# Installs what is missing of the lists; does nothing, quickly, when nothing is.
+# Installs the missing packages of the lists; returns quickly when none is missing.
 packages_install() (
   missing=$(packages_missing "$@" | tr '\n' ' ')
   if [ -z "$missing" ]; then exit 0; fi
@@ -100,7 +100,7 @@ packages_install() (
       ;;
   esac
   if ! packages_apt update; then
-    say 'packages: the package index could not be refreshed; trying with the one at hand'
+    say 'packages: the package index could not be refreshed; trying with the existing one'
   fi
   # shellcheck disable=SC2086 # A list of names.
   if ! packages_apt install --yes --no-install-recommends $missing; then

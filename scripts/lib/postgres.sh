@@ -2,7 +2,7 @@
 
 POSTGRES_OLDEST=14
 
-# Prints the folder of the newest server programs installed, or of those that the user wants.
+# Prints the folder of the newest server programs installed, or of those that the user chose.
 postgres_bin() (
   if [ -n "${OUTBOX_POSTGRES_BIN-}" ]; then
     [ -x "$OUTBOX_POSTGRES_BIN/postgres" ] || exit 1
@@ -26,7 +26,7 @@ postgres_unavailable() {
   echo "no PostgreSQL server $POSTGRES_OLDEST or newer in ${OUTBOX_POSTGRES_BIN:-/usr/lib/postgresql}"
 }
 
-# The path of a Unix socket may have 107 bytes. Where DIR is too long, a short folder serves.
+# The path of a Unix socket may have 107 bytes. If DIR is too long, a short folder is used.
 postgres_socket_folder() (
   state=$1/postgres
   if [ -f "$state/socket_folder" ]; then
@@ -43,7 +43,7 @@ postgres_socket_folder() (
 )
 
 # Replication slots and prepared transactions are for the tests. fsync stays on: figures and
-# crash tests mean nothing without it.
+# crash tests are meaningless without it.
 postgres_settings() {
   cat <<EOF
 listen_addresses = '127.0.0.1'
@@ -95,7 +95,7 @@ postgres_environment() {
 
 # A fast shutdown; TERM would wait for the last client to leave.
 postgres_stop_signals() { echo 'INT QUIT'; }
-# What pg_ctl calls immediate: no checkpoint, no farewell, recovery at the next start.
+# pg_ctl's immediate mode: no checkpoint, recovery at the next start.
 postgres_kill_signal() { echo QUIT; }
 
 postgres_remove() {

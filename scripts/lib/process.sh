@@ -1,11 +1,11 @@
-# Processes that outlive the script which started them. A pid alone may be somebody else's by the
-# time it is used, so a process is known by its pid, its start time and the boot of the machine.
+# Processes that outlive the script which started them. A pid may be reused by the time it is
+# used, so a process is identified by its pid, its start time and the boot of the machine.
 
 # Prints "PID START BOOT"; fails when there is no such process, or only its zombie.
 process_identity() (
   stat=$(cat "/proc/$1/stat" 2>/dev/null) || exit 1
   pid=$1
-  # The name, in parentheses, may hold anything; what follows it has no surprises.
+  # The name, in parentheses, may contain anything; the fields after it are numbers.
   # shellcheck disable=SC2086 # Split into fields on purpose.
   set -- ${stat##*) }
   case ${1-Z} in Z | X) exit 1 ;; esac
@@ -20,7 +20,7 @@ process_record() (
   mv -f "$1.new" "$1"
 )
 
-# Prints the pid in FILE if that very process still runs.
+# Prints the pid in FILE if that process still runs.
 process_running() (
   [ -f "$1" ] || exit 1
   recorded=$(cat "$1")
@@ -46,8 +46,8 @@ process_wait_gone() (
   done
 )
 
-# process_spawn FILE LOG COMMAND...: starts a daemon, records it in FILE. It gets a session of its
-# own, nothing of our input, and none of the descriptors (locks!) that our caller left open.
+# process_spawn FILE LOG COMMAND...: starts a daemon, records it in FILE. It gets its own
+# session, no input, and none of the caller's open descriptors (locks!).
 process_spawn() {
   process_spawn_file=$1
   process_spawn_log=$2

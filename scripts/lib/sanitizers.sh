@@ -1,9 +1,9 @@
-# What programs built with a sanitizer need around them. Needs $root.
+# The environment of programs built with a sanitizer. Needs $root.
 
 : "${root:?the script that reads this file sets it}"
 
-# The sanitizers of this compiler want their shadow memory at fixed places. A kernel that
-# randomises more than 28 bits of an address puts other things there, and programs die at start.
+# The sanitizers of this compiler need their shadow memory at fixed addresses. A kernel that
+# randomizes more than 28 bits of an address may use them, and programs crash at start.
 steady_addresses_prefix() { # RUN
   case $1 in asan | tsan) ;; *) return 0 ;; esac
   if [ "$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 28)" -gt 28 ] &&

@@ -1,5 +1,4 @@
-# Messages of the scripts. What a script does goes to standard error, so that standard output
-# carries only what was asked for.
+# Messages of the scripts go to standard error, so that standard output has only the results.
 
 say() {
   printf '%s\n' "$*" >&2

@@ -1,11 +1,11 @@
-# PostgreSQL and pgbouncer refuse to run as root; for root they run as somebody else. Needs say.sh.
+# PostgreSQL and pgbouncer refuse to run as root; for root they run as another user. Needs say.sh.
 
 server_user() {
   if id postgres >/dev/null 2>&1; then echo postgres; else echo nobody; fi
 }
 
-# Runs a command as the user of the servers. Being external commands all the way down, it also
-# serves as the prefix of a command for process_spawn.
+# Runs a command as the user of the servers. It consists of external commands only, so it can also be
+# the prefix of a command for process_spawn.
 server_user_prefix() {
   if [ "$(id -u)" -eq 0 ]; then
     echo "setpriv --reuid=$(server_user) --regid=$(id -g "$(server_user)") --init-groups --"
@@ -17,7 +17,7 @@ as_server_user() {
   $(server_user_prefix) "$@"
 }
 
-# server_user_folder DIR: makes DIR, private to that user, who must get through to it.
+# server_user_folder DIR: makes DIR, private to that user, which must be able to reach it.
 server_user_folder() (
   mkdir -p "$1"
   chmod 700 "$1"

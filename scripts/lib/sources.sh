@@ -7,7 +7,7 @@ sources_cxx() { # paths from the root, one per line: tracked ones, and new ones 
     while IFS= read -r file; do if [ -f "$root/$file" ]; then printf '%s\n' "$file"; fi; done
 }
 
-# Those that differ from the branch this one left; all of them where there is no history.
+# Those that differ from the main branch; all of them if there is no history.
 sources_cxx_changed() (
   cd "$root" || exit
   base=$(git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main 2>/dev/null || true)
