@@ -1,5 +1,5 @@
-// outbox/relay.hpp: delivers events from the log to sinks, inside your own process. The binary `outbox relay` is a thin
-// shell around this class.
+// outbox/relay.hpp: delivers events from the log to sinks, inside your own process. The verb `outbox relay` is a thin wrapper
+// around this class.
 //
 //   outbox::RelayOptions options{.store_url = "postgresql://localhost/shop"};
 //   auto relay = outbox::Relay::create(options);
@@ -9,14 +9,14 @@
 //   ...
 //   (*relay)->stop(std::chrono::seconds(10));
 //
-// One relay has the lanes, and it delivers every active subscription in the store, whoever created it. A relay in another
-// process, such as `outbox relay`, does not have your sinks: while it has the lanes, subscriptions with sink = "custom" wait. Run
-// no relay beside this one, or give each the same sinks.
+// One relay has the lanes, and it delivers every active subscription in the store. A relay in another process, such as
+// `outbox relay`, does not have your sinks: while it has the lanes, subscriptions with sink = "custom" wait. Run no other relay, or
+// give each the same sinks.
 //
-// Threads: any thread may call anything; start() and stop() come one after the other.
+// Threads: Any thread. use(), start() and stop() wait for each other.
 // Lifetime: destroying it stops it at once; what was in flight is delivered again by the next relay. A sink that does not
-//           return from a call is left behind with its thread.
-// Errors: create() and start() check everything that can be checked and say what, where and a hint.
+//           return from a call is leaked with its thread.
+// Errors: create() and start() check everything that can be checked; errors say what failed, where, and a hint.
 #pragma once
 
 #include <chrono>
@@ -40,8 +40,8 @@ struct RelayOptions {
   std::string schema{"outbox"};
   /// The name of this relay in `outbox status`. Default: host name and process id.
   std::string name{};
-  /// Subscriptions to create or change when this relay gets the lanes: at start, or when it takes over. It delivers the others in
-  /// the store as they are. Default: none.
+  /// Subscriptions to create or change when this relay gets the lanes: at start, or when it takes over. Others in the store are
+  /// delivered as they are. Default: none.
   std::vector<SubscriptionSpec> subscriptions{};
   /// Rows of the log per fetch. Unit: rows, 1 to 10000. Default: 1000.
   std::size_t page_rows{1000};
@@ -49,13 +49,13 @@ struct RelayOptions {
   std::size_t window_events{10000};
   /// Bytes fetched but not settled, per subscription. Unit: bytes. Default: 16 MiB.
   std::size_t window_bytes{std::size_t{16} << 20U};
-  /// Longest time an acked event stays unsettled, while the store takes settlements. Default: 50 ms.
+  /// Longest time an acked event stays unsettled, while the store can be written to. Default: 50 ms.
   std::chrono::milliseconds settle_interval{50};
-  /// Settle earlier once so many events are done. Unit: events. Default: 1000.
+  /// Settle earlier when this many events are done. Unit: events. Default: 1000.
   std::size_t settle_events{1000};
   /// How long this relay keeps the lanes without a heartbeat. Default: 15 s.
   std::chrono::milliseconds lease{15000};
-  /// Longest pause between polls when nothing happens. Default: 1 s.
+  /// Longest pause between polls while idle. Default: 1 s.
   std::chrono::milliseconds idle_poll{1000};
   /// Use the armed wake-up (PostgreSQL: needs a connection that is not pooled by transaction). Default: true.
   bool wake_up{true};
@@ -67,7 +67,8 @@ struct SubscriptionReport {
   /// delivering, opening, draining (a send failed), backing-off, stopping; paused or stopped in the store; broken (cannot
   /// be started).
   std::string state;
-  std::string reason;  ///< Why it makes no progress; empty once the destination has taken an event.
+  std::string
+      reason;  ///< Why it makes no progress; empty after the destination has taken an event.
   std::uint64_t delivered{0};    ///< Acked, with everything before them, since it was last started.
   std::uint64_t filtered{0};     ///< Did not match, since it was last started.
   std::uint64_t in_window{0};    ///< Fetched, not settled.
@@ -75,7 +76,7 @@ struct SubscriptionReport {
 };
 
 struct RelayReport {
-  bool owner{false};  ///< Owns the lanes (delivers) or waits for another relay.
+  bool owner{false};  ///< It has the lanes and delivers; otherwise it waits for another relay.
   std::int64_t generation{0};
   std::uint64_t fetches{0};     ///< Since this relay got the lanes.
   std::uint64_t statements{0};  ///< SQL statements of reader and settler since then.
@@ -103,21 +104,21 @@ class Relay {
   /// Gives a sink for the subscription of that name, whose `sink` setting is "custom". Before start() only.
   Status use(std::string_view subscription, std::unique_ptr<Sink> sink);
 
-  /// Checks the store (reachable, schema, lineage) and starts the threads. Returns when the lanes are owned and the
-  /// subscriptions applied, or when another relay has the lanes: then it waits for them, and applies nothing before. A second
-  /// call is a no-op; after stop() it starts again.
-  /// `token`: a stop that is requested there is request_stop(). Default: none.
+  /// Checks the store (reachable, schema, lineage) and starts the threads. Returns when this relay has the lanes and has applied its
+  /// subscriptions, or when another relay has the lanes: then it waits for them and applies nothing until it gets them. A second
+  /// call does nothing; after stop() it starts again.
+  /// `token`: a stop requested there acts like request_stop(). Default: none.
   [[nodiscard]] Status start(std::stop_token token = {});
 
-  /// Asks it to stop; returns at once. Any thread.
+  /// Requests a stop; returns at once.
   void request_stop() noexcept;
 
-  /// Stops fetching, waits at most `grace` for what is in flight, settles, gives the lanes back. A store that does not
-  /// answer can take some seconds more.
+  /// Stops fetching, waits at most `grace` for what is in flight, settles, gives the lanes back. Takes some seconds more if the store
+  /// does not answer.
   StopReport stop(std::chrono::milliseconds grace);
 
-  /// For tests: starts, delivers until nothing is pending, and stops; deadline_exceeded when `limit` passes before, an
-  /// error when a subscription is stopped. Can be called again and again.
+  /// For tests: starts, delivers until nothing is pending, and stops. deadline_exceeded when that takes longer than `limit`; an
+  /// error when a subscription is stopped. Can be called repeatedly.
   [[nodiscard]] Status run_once(std::chrono::milliseconds limit);
 
   [[nodiscard]] RelayReport report() const;

@@ -1,4 +1,4 @@
-// outbox/sink.hpp: a destination of events, and what it says about each of them.
+// outbox/sink.hpp: a destination of events, and the outcome that it reports for each of them.
 //
 // A sink takes messages (send, returns at once) and hands back one Outcome for each (receive, in any order). For simple
 // destinations derive from BatchSink and write one blocking function:
@@ -19,7 +19,7 @@
 // Threads: One thread at a time: the relay calls one instance from one thread, so implementations need no locks.
 //          `wake` and `on_ready` may be called from any thread.
 // Lifetime: the relay owns the sink and destroys it after close().
-// Errors: open() returns what is wrong; everything about single messages is an Outcome. No virtual may throw.
+// Errors: open() returns what is wrong; errors of single messages are Outcomes. No virtual may throw.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@
 
 namespace outbox {
 
-/// Names one message between send() and its outcome. Not used again until the sink is opened again: then what was not
-/// acked comes under the token it had.
+/// Identifies a message from send() to its outcome. Not reused, except that a message that was not acked has the same token when it is
+/// sent again, after open().
 using Token = std::uint64_t;
 
 struct HeaderView {
@@ -55,14 +55,14 @@ struct Message {
   std::span<const HeaderView> headers;
 };
 
-/// What a sink says about one message.
+/// What became of one message.
 struct Outcome {
   enum class Kind : std::uint8_t {
-    unknown,   ///< May have happened. The same id goes again. The default.
+    unknown,   ///< May have been delivered. Sent again, with the same id. The default.
     acked,     ///< The destination has it, durably.
-    retry,     ///< Did not happen; try again later.
+    retry,     ///< Was not delivered; try again later.
     rejected,  ///< This event is at fault.
-    blocked,   ///< The destination is at fault: nothing is counted, the subscription pauses.
+    blocked,   ///< The destination is at fault: no attempt is counted, the subscription pauses.
   };
   /// How much of the destination is blocked.
   enum class Scope : std::uint8_t { all, host, partition };
@@ -71,7 +71,7 @@ struct Outcome {
   Kind kind{Kind::unknown};
   Scope scope{Scope::all};
   Error error{};
-  std::optional<Duration> retry_after{};  ///< How long the destination asked to wait.
+  std::optional<Duration> retry_after{};  ///< The pause that the destination asked for.
 };
 
 [[nodiscard]] const char* to_string(Outcome::Kind kind) noexcept;
@@ -80,8 +80,8 @@ struct SinkTraits {
   /// As it appears in logs and metrics ("kafka").
   std::string_view name;
   /// The sink itself stops at the first failure: after a message was not acked, none of its key sent later is delivered
-  /// until the relay has called open() again. Then many events of a key may be in flight. Without it the relay keeps one
-  /// event per key in flight. Say true only when a test on the real destination shows it. Default: false.
+  /// until the relay has called open() again. Then many events of a key may be in flight. Otherwise the relay keeps one
+  /// event per key in flight. Set it only if a test on the real destination shows it. Default: false.
   bool gapless{false};
   /// Most messages the relay hands over in one send(). Default: 1000.
   std::size_t max_batch{1000};
@@ -100,32 +100,31 @@ class Sink {
 
   [[nodiscard]] virtual SinkTraits traits() const noexcept = 0;
 
-  /// Connects or prepares. Called before the first send(), and again after a failure once everything in flight has its
-  /// outcome: then the sink must start clean (a gapless sink forgets its failure). Idempotent. May block for some seconds.
+  /// Connects or prepares. Called before the first send(), and again after a failure when everything in flight has its
+  /// outcome: then the sink starts afresh (a gapless sink forgets its failure). Idempotent. May block for some seconds.
   [[nodiscard]] virtual Status open() = 0;
 
-  /// Takes messages in order and returns how many it took; the rest is offered again later. Returns at once: a sink that
-  /// stays in a call for seconds holds up its own subscription, and past the grace period of a stop its thread is left
-  /// behind.
+  /// Takes messages in order and returns how many it took; the rest is offered again later. Returns at once: a call that takes
+  /// seconds delays its own subscription, and one that outlasts the grace period of a stop leaks its thread.
   [[nodiscard]] virtual std::size_t send(std::span<const Message> messages) = 0;
 
   /// Appends the outcomes that are ready now. Does not wait. Each message taken gets exactly one. Called after each send()
-  /// and each ring of the bell, and while something is in flight every 100 ms at least, so that a sink may watch its
-  /// deadlines here.
+  /// and each wake(), and at least every 100 ms while something is in flight, so that a sink may check its deadlines here.
   virtual void receive(std::vector<Outcome>& outcomes) = 0;
 
-  /// Gives up everything in flight: what is not known becomes `unknown` and comes out of receive(). Used when the relay
-  /// may no longer publish, and before the end. Must not block for more than a second.
+  /// Gives up everything in flight: receive() then returns an outcome for each message, `unknown` if it may have been delivered. Called
+  /// when the relay may no longer send, and at its end. Must not block for more than a second.
   virtual void purge() = 0;
 
-  /// Releases the connection. Nothing is in flight any more. open() may follow: a relay that lost its lanes closes its
-  /// sinks, because the next owner may need what they hold.
+  /// Closes the connection. Nothing is in flight. open() may follow: a relay that lost its lanes closes its sinks, because the next
+  /// owner may need what they hold.
   virtual void close() noexcept = 0;
 
-  /// The relay's bell: an asynchronous sink calls it (any thread) when receive() would return something.
+  /// The relay sets what wake() calls.
   void on_ready(std::function<void()> wake);
 
  protected:
+  /// Any thread. An asynchronous sink calls it when receive() would return something.
   void wake() const;
 
  private:
@@ -133,8 +132,8 @@ class Sink {
   const std::unique_ptr<Bell> bell_;
 };
 
-/// Makes a sink from one blocking function. When the sink is gapless, nothing more is delivered after a failure until the
-/// relay has received that failure (it then calls open() before it sends again).
+/// Makes a sink from one blocking function. If the sink is gapless, nothing is delivered after a failure until the relay has received
+/// that failure; it then calls open() before it sends again.
 class BatchSink : public Sink {
  public:
   [[nodiscard]] std::size_t send(std::span<const Message> messages) final;
@@ -143,7 +142,7 @@ class BatchSink : public Sink {
 
  protected:
   /// Delivers the messages in order and returns how many are durable at the destination. When fewer than all, `failure`
-  /// says what became of the next one; the others were not tried.
+  /// is the outcome of the next one; the others were not tried.
   [[nodiscard]] virtual std::size_t deliver(std::span<const Message> batch, Outcome& failure) = 0;
 
  private:

@@ -43,7 +43,7 @@ class Recording {
   ~Recording();
 
   [[nodiscard]] std::vector<RecordedEvent> events() const;
-  /// Waits until at least `count` events are there; false when `limit` passed first.
+  /// Waits until at least `count` events were recorded; false: `limit` passed first.
   [[nodiscard]] bool wait_for(std::size_t count, std::chrono::milliseconds limit) const;
   void add(RecordedEvent event);
 
@@ -68,12 +68,12 @@ class RecordingSink final : public BatchSink {
   std::shared_ptr<Recording> recording_;
 };
 
-/// Records like a RecordingSink what `decide` lets through: it returns the outcome kind for each event, `acked` meaning
-/// "let it through". Gapless, it lets nothing through after any other kind until the relay opened it again.
+/// `decide` returns the outcome of each event. An acked event is recorded as by a RecordingSink. A gapless sink delivers nothing after
+/// another outcome until the relay opens it again.
 class FailingSink final : public BatchSink {
  public:
   using Decide = std::function<Outcome::Kind(const EventView&)>;
-  /// `traits`: what the sink says of itself; not gapless, it goes on after a failure. Default: gapless.
+  /// `traits`: without `gapless` it continues after a failure. Default: gapless.
   explicit FailingSink(Decide decide, SinkTraits traits = {.name = "failing", .gapless = true});
   [[nodiscard]] std::shared_ptr<const Recording> recording() const { return recording_; }
   [[nodiscard]] SinkTraits traits() const noexcept override;

@@ -1,4 +1,4 @@
-// outbox relay: delivers until it is stopped. A thin shell around outbox::Relay.
+// outbox relay: delivers until it is stopped. A thin wrapper around outbox::Relay.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -25,6 +25,8 @@ namespace {
 
 constexpr std::chrono::seconds kRetryStart{1};
 constexpr std::chrono::milliseconds kCheckPending{50};
+/// After the grace period, for giving the lanes back.
+constexpr std::chrono::seconds kBeyondGrace{5};
 
 struct Options {
   std::optional<std::string> name;
@@ -43,7 +45,7 @@ RelayOptions relay_options(const Options& options, const config::Loaded& loaded)
 
 void log_start(const config::Loaded& loaded, const RelayOptions& relay) {
   for (const auto& warning : loaded.warnings) {
-    log::warn("the configuration is doubtful", {{"reason", warning}});
+    log::warn("the configuration looks wrong", {{"reason", warning}});
   }
   log::info("starting", {{"version", OUTBOX_VERSION},
                          {"store", store::shown_url(relay.store_url)},
@@ -51,7 +53,7 @@ void log_start(const config::Loaded& loaded, const RelayOptions& relay) {
                          {"subscriptions", relay.subscriptions.size()}});
 }
 
-/// Logs which subscriptions will not be delivered; nothing else does.
+/// Logs which subscriptions will not be delivered: the relay logs only changes of state.
 void log_inactive(const config::Loaded& loaded) {
   const auto store = Context::checked_store(loaded);
   const auto rows = must(must(store->catalog())->subscriptions());
@@ -66,37 +68,21 @@ void log_inactive(const config::Loaded& loaded) {
   }
 }
 
-/// Ends the process when a stop takes too long: a database that hangs must not block a supervisor.
-class StopLimit {
- public:
-  StopLimit() = default;
-  StopLimit(const StopLimit&) = delete;
-  StopLimit& operator=(const StopLimit&) = delete;
-  StopLimit(StopLimit&&) = delete;
-  StopLimit& operator=(StopLimit&&) = delete;
-  ~StopLimit() = default;
-
-  void begin(std::chrono::milliseconds grace) {
-    thread_ = start_thread("ob-stop-limit", [this, grace](const std::stop_token& over) {
-      const MutexLock lock(mutex_);
-      if (wait_.wait_for(mutex_, over, grace + kBeyondGrace, [&] { return over.stop_requested(); }))
-        return;
-      log::error(
-          "the store or a sink does not answer, so this ends without waiting for it; "
-          "what was in flight will be delivered again",
-          {{"grace", format_duration(grace)}});
-      std::_Exit(kInterrupted);
-    });
-  }
-
- private:
-  /// For giving the lanes back.
-  static constexpr std::chrono::seconds kBeyondGrace{5};
-
-  Mutex mutex_;
-  std::condition_variable_any wait_;
-  std::jthread thread_;
-};
+/// Ends the process when a stop takes too long, until the thread is joined: a database that hangs must not block a supervisor.
+std::jthread limit_stop(std::chrono::milliseconds grace) {
+  return start_thread("ob-stop-limit", [grace](const std::stop_token& over) {
+    Mutex mutex;
+    std::condition_variable_any wait;
+    const MutexLock lock(mutex);
+    (void)wait.wait_for(mutex, over, grace + kBeyondGrace, [] { return false; });
+    if (over.stop_requested()) return;
+    log::error(
+        "the store or a sink does not answer, so this ends without waiting for it; "
+        "what was in flight will be delivered again",
+        {{"grace", format_duration(grace)}});
+    std::_Exit(kInterrupted);
+  });
+}
 
 int stop(Relay& relay, std::chrono::milliseconds grace) {
   log::info("stopping, a second signal ends it at once", {{"grace", format_duration(grace)}});
@@ -112,7 +98,7 @@ int stop(Relay& relay, std::chrono::milliseconds grace) {
 
 /// With `--wait`, retries while the store is unavailable. Other errors end the verb.
 void start(const Options& options, const config::Loaded& loaded, Relay& relay, Signals& signals) {
-  std::string told;
+  std::string logged;
   while (true) {
     try {
       signals.end_at(1);  // nothing is in flight
@@ -121,10 +107,10 @@ void start(const Options& options, const config::Loaded& loaded, Relay& relay, S
       return must(relay.start());
     } catch (const Failure& failure) {
       if (!options.wait || failure.code() != kNotNow) throw;
-      if (told != failure.what())
-        log::warn("the store cannot be used yet, this is tried again",
+      if (logged != failure.what())
+        log::warn("the store cannot be used yet, retries",
                   {{"reason", std::string(failure.what())}});
-      told = failure.what();
+      logged = failure.what();
     }
     if (signals.wait_for(kRetryStart)) throw Failure(kInterrupted, "interrupted before it started");
   }
@@ -176,7 +162,7 @@ int relay(const Options& options, const Context& context) {
   Signals signals(kInterrupted);
   signals.end_at(1);
   log_start(loaded, relay_settings);
-  StopLimit limit;  // destroyed after the relay, whose destructor may hang
+  std::jthread limit;  // joined after the relay is destroyed, which may hang
   const auto relay = must(Relay::create(relay_settings));
   start(options, loaded, *relay, signals);
   if (options.once) {
@@ -184,7 +170,7 @@ int relay(const Options& options, const Context& context) {
   } else {
     signals.wait();
   }
-  limit.begin(loaded.config.grace);
+  limit = limit_stop(loaded.config.grace);
   const int code = stop(*relay, loaded.config.grace);
   return options.once && signals.asked() ? kInterrupted : code;
 }

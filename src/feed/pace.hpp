@@ -1,10 +1,10 @@
-// When to poll again: adaptive polling with the armed wake-up. Pure. Measured background: polls cost 0.1 to 0.5 ms, an
-// armed wake-up costs writers a few per cent, an unconditional NOTIFY would serialise their commits.
+// When to poll again: adaptive polling with the armed wake-up. Pure. Measured: a poll costs 0.1 to 0.5 ms, an armed wake-up
+// costs writers a few per cent, an unconditional NOTIFY would serialize their commits.
 //
 //   after work:   poll again in 1 ms (at once when the page was full)
 //   when empty:   20 polls 1 ms apart, then try to arm
 //   armed:        one last poll, then sleep until woken or the idle interval has passed
-//   refused:      a writer is in flight: double the pause up to 20 ms, try to arm at each poll
+//   refused:      a writer's transaction is open: double the pause up to 20 ms, try to arm at each poll
 //   arming off:   double the pause up to the idle interval
 #pragma once
 
@@ -38,7 +38,7 @@ class Pace {
   /// The poll brought events. When armed, the caller disarms.
   [[nodiscard]] Step worked();
   [[nodiscard]] Step found_nothing();
-  /// What arming gave: poll once more at once when it succeeded, else pause.
+  /// The result of arming: poll once more at once when it succeeded, else pause.
   [[nodiscard]] Step armed(bool succeeded);
   /// The wake-up came, or the sleep is over; the caller disarms and polls.
   void woken(bool by_commit);

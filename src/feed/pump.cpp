@@ -10,7 +10,7 @@
 namespace outbox::feed {
 namespace {
 
-/// With no room anywhere the pump looks again after this long even if nobody rings.
+/// While no consumer has room the pump checks again after this time even if room() is not called.
 constexpr std::chrono::milliseconds kNoRoom{100};
 
 }  // namespace
@@ -110,7 +110,7 @@ bool Pump::run_commands(bool last) {
 Result<Pump::Turn> Pump::turn() {
   Turn turn;
   newest_.reset();
-  // Before looking, so that room made meanwhile rings.
+  // Set before the check, so that room() rings for room that is made during it.
   wants_room_.store(true, std::memory_order_release);
   split_off_full_members();
   bool all_had_room = true;
@@ -131,7 +131,7 @@ bool Pump::Group::has_room(std::size_t pages) const {
                      [pages](const PageConsumer* member) { return member->has_room(pages); });
 }
 
-/// So that a full one does not hold up those it shares a cursor with.
+/// So that a full consumer does not delay those it shares a cursor with.
 void Pump::split_off_full_members() {
   const std::size_t count = groups_.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -172,7 +172,7 @@ Status Pump::fetch(Group& group, Turn& turn) {
   auto page = reader_->finish();
   if (!page) return pass(page);
   fetches_.fetch_add(1, std::memory_order_relaxed);
-  // P3, and the rule that a snapshot may be a cursor in memory only behind its barrier, empty pairs included.
+  // P3; and a snapshot becomes a cursor in memory only behind its barrier, also when nothing was read.
   if (Status status = reader_->wait_durable(); !status) return status;
   if (begins_pair && !newest_) newest_ = page->pair;
   turn.fetched = true;

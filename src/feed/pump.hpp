@@ -1,5 +1,5 @@
-// Reads the log for all strands: one thread, one connection. Strands at the same cursor share a fetch, which is fanned out;
-// one that is behind reads its own pages, in turn with the others, until it has caught up. docs/design/relay.md, "The pump".
+// Reads the log for all strands: one thread, one connection. Strands at the same cursor share a fetch; one that is behind reads its
+// own pages, in turn with the others, until it has caught up. docs/design/relay.md, "The pump".
 #pragma once
 
 #include <atomic>
@@ -16,13 +16,13 @@
 
 namespace outbox::feed {
 
-/// One strand, as the pump sees it. The pump's thread calls it.
+/// The pump's view of a strand. Called by the pump's thread.
 class PageConsumer {
  public:
   virtual ~PageConsumer() = default;
 
   [[nodiscard]] virtual bool has_room(std::size_t pages) const = 0;
-  /// Each page continues the one before it. Pages without events come too.
+  /// Each page continues the one before it. Pages without events are passed too.
   virtual void take_page(const std::shared_ptr<const store::Page>& page) = 0;
 };
 
@@ -34,7 +34,7 @@ struct PumpOptions {
 
 class Pump {
  public:
-  /// `failed` is called once, from the pump's thread, when the store fails: nothing is read after that.
+  /// `failed` is called once, from the pump's thread, when the store fails. Nothing is read after that.
   Pump(std::unique_ptr<store::LogReader> reader, std::unique_ptr<store::Wakeup> wakeup,
        PumpOptions options, std::function<void(const Error&)> failed);
 
@@ -43,7 +43,7 @@ class Pump {
 
   // Any thread.
   void add(PageConsumer& consumer, store::LaneMask lanes, store::Cursor cursor);
-  /// Returns when the pump no longer uses it.
+  /// Returns when the pump no longer uses the consumer.
   void remove(const PageConsumer& consumer);
   /// A consumer has room again.
   void room();
@@ -53,7 +53,7 @@ class Pump {
   }
 
  private:
-  /// The same lanes at the same cursor.
+  /// Consumers with the same lanes at the same cursor.
   struct Group {
     store::LaneMask lanes{store::kAllLanes};
     store::Cursor cursor;
@@ -61,7 +61,7 @@ class Pump {
 
     [[nodiscard]] bool has_room(std::size_t pages) const;
   };
-  /// What one round over all groups gave.
+  /// The result of one round over all groups.
   struct Turn {
     bool fetched{false};
     bool found_events{false};
@@ -72,7 +72,7 @@ class Pump {
   void ring();
   void run(const std::stop_token& stop);
   [[nodiscard]] Status read_until(const std::stop_token& stop);
-  /// False: there were none, and with `last` there will be none: from then on post() runs them itself.
+  /// False: there were none; with `last`, post() runs them itself from then on.
   bool run_commands(bool last);
   [[nodiscard]] Result<Turn> turn();
   void split_off_full_members();
@@ -90,7 +90,7 @@ class Pump {
   // The pump's thread only, while it runs.
   std::vector<Group> groups_;
   Pace pace_;
-  /// The newest pair that was fetched in this turn: the other drained groups take the same end, and join.
+  /// The newest pair that was fetched in this turn: the other drained groups read to the same end, and merge.
   std::shared_ptr<const store::Pair> newest_;
 
   Mutex mutex_;

@@ -1,5 +1,5 @@
-// The subscriptions that a relay's configuration names, against those in the store, which count. The relay that has the lanes
-// applies its configuration; every difference that was not applied is logged, once. docs/design/relay.md.
+// The subscriptions in a relay's configuration, compared with those in the store, which are authoritative. The relay that gets the
+// lanes applies its configuration; every difference that is not applied is logged once. docs/design/relay.md.
 #pragma once
 
 #include <map>
@@ -18,15 +18,14 @@ class Configuration {
   explicit Configuration(const std::vector<SubscriptionSpec>& wanted) : wanted_(wanted) {}
 
   [[nodiscard]] bool empty() const { return wanted_.empty(); }
-  /// Writes it into the store and logs what changes.
+  /// Writes the configuration to the store and logs what changes.
   [[nodiscard]] Status apply(store::Catalog& catalog);
-  /// Logs what differs and was not logged before. `why`: it is not applied.
+  /// Logs new differences. `why` they are not applied.
   void compare(const std::vector<store::SubscriptionRow>& rows, std::string_view why);
 
  private:
   const std::vector<SubscriptionSpec>& wanted_;
-  std::map<std::string, std::string>
-      logged_;  ///< The difference that was logged last, by subscription.
+  std::map<std::string, std::string> logged_;  ///< By subscription: the difference logged last.
 };
 
 }  // namespace outbox::relay

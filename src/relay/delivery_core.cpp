@@ -12,7 +12,7 @@ namespace {
 /// Snapshots in settlements may take 64 KiB a second.
 constexpr auto kPausePerByte = std::chrono::nanoseconds(std::chrono::seconds(1)) / (64 << 10);
 constexpr std::int64_t kSmallSnapshots = 4 << 10;
-/// Bounds what is delivered again after a crash.
+/// Limits what is delivered again after a crash.
 constexpr std::chrono::nanoseconds kLongestSettlePause = std::chrono::seconds(2);
 
 EventRef ref_to(const EventView& event) { return {.seq = event.seq, .id = event.id}; }
@@ -44,7 +44,7 @@ void DeliveryCore::page_read(std::shared_ptr<const store::Page> page,
   for (std::size_t i = 0; i < page->events.size(); ++i, ++token) {
     slots_.push_back(Slot{.event = &page->events[i]});
     Slot& added = slots_.back();
-    // What was delivered under former settings is delivered, whatever today's filter says.
+    // Delivered under earlier settings: it counts as acked even if today's filter excludes it.
     if (recall(*added.event)) {
       added.state = State::acked;
     } else if (!wanted.empty() && wanted[i] == 0) {
@@ -53,9 +53,9 @@ void DeliveryCore::page_read(std::shared_ptr<const store::Page> page,
       chain(added, token);
     }
   }
-  // Everything that an earlier run can have read is below the end of a pair that this one began itself.
+  // An earlier run cannot have read beyond the end of a pair that this run has read from its beginning.
   if (page->caught_up || (page->drained && begins_pairs_)) remembered_.clear();
-  if (page->events.empty() && !page->drained) return;  // the cursor stays where it is
+  if (page->events.empty() && !page->drained) return;  // the cursor does not move
   pages_.push_back(HeldPage{.page = std::move(page), .end = token});
   advance(now);
 }
@@ -131,7 +131,7 @@ void DeliveryCore::handed_over(std::size_t count) {
 }
 
 void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
-  // A sink that reports twice, or something never sent, must not harm anything.
+  // Ignore what a faulty sink reports twice or never got.
   if (outcome.token < base_ || outcome.token >= end()) return;
   Slot& reported = slot(outcome.token);
   if (reported.state != State::in_flight) return;
@@ -145,7 +145,7 @@ void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
   sink_.acked(now);
 }
 
-/// The sink was opened again: everything that is not acked goes again, from the earliest on.
+/// The sink was opened again: everything that is not acked is sent again, starting with the earliest.
 void DeliveryCore::rewind() {
   next_ = head_;
   if (options_.gapless) return;
@@ -155,7 +155,7 @@ void DeliveryCore::rewind() {
   }
 }
 
-void DeliveryCore::stop_asked() {
+void DeliveryCore::stop_requested() {
   stop_before_ = end();
   const auto sent = [this](Token token) {
     return slot(token).state == State::acked || slot(token).state == State::in_flight;
@@ -208,7 +208,7 @@ void DeliveryCore::drop_front_page() {
   pages_.pop_front();
 }
 
-/// Between a drained cursor and the next pair lie empty pairs that the core did not see: one row covers them.
+/// Between a drained cursor and the next pair are empty pairs that were not passed to the core: one row covers them.
 void DeliveryCore::bridge(const store::Pair& pair) {
   if (!done_.drained()) {
     OUTBOX_CHECK(done_.s1 == pair.s1 && done_.s2 == pair.s2);
@@ -238,8 +238,8 @@ store::Settlement& DeliveryCore::row_of(const store::Pair& pair) {
   return rows_.back();
 }
 
-/// All pairs drained since the last settlement make one row: (first s1, last s2). With the rest of a begun pair before
-/// and the part of a begun one after it, a settlement has at most three rows.
+/// All pairs drained since the last settlement become one row: (first s1, last s2). With the rest of a pair before it and the
+/// beginning of one after it, settle() returns at most three rows.
 void DeliveryCore::merge_whole_rows() {
   const auto whole = [](const store::Settlement& row) {
     return row.from_position == 0 && !row.position;
@@ -256,7 +256,7 @@ void DeliveryCore::merge_whole_rows() {
   rows_.pop_back();
 }
 
-/// A row repeats its snapshots, which list every open transaction: with thousands of them tens of kilobytes.
+/// Each row contains its snapshots, which list every open transaction: with thousands of them, tens of kilobytes.
 std::chrono::nanoseconds DeliveryCore::settle_pause() const {
   std::int64_t bytes = 0;
   for (const store::Settlement& row : rows_)
@@ -281,7 +281,7 @@ std::vector<store::Settlement> DeliveryCore::settle(TimePoint now) {
   return std::exchange(rows_, {});
 }
 
-/// Settling now makes room: half of the window only waits for it, or all of the window does and the next page has no room.
+/// The window needs a settlement now: half of it only waits to be settled, or all of it does and there is no room for a page.
 bool DeliveryCore::window_waits() const {
   return window_.is_half(open_events_, open_bytes_) ||
          (open_events_ > 0 && head_ == end() && !window_.has_room(1));

@@ -1,12 +1,12 @@
 // The decisions of one strand of a subscription: what to send next, what may be settled. Pure: no clock, socket, thread or log;
-// time comes in as a parameter, actions go out as values. tests/unit/relay steps it, tests/sim drives it with crashes, and
-// subscription_loop.cpp is the thin loop around it. The argument is in docs/design/relay.md.
+// time is a parameter, actions are return values. tests/unit/relay steps it, tests/sim drives it with crashes, and
+// subscription_loop.cpp is the thin loop around it. docs/design/relay.md has the proof.
 //
-// Order per key (P4) stands on two rules:
+// Order per key (P4) follows from two rules:
 //   - the gate: no event of a key is handed to the sink after an earlier one of that key failed or is in doubt. A gapless
 //     sink itself stops at its first failure; for all others one event per key is in flight.
-//   - after any failure nothing is sent until everything in flight has its outcome (SinkState); what is not acked is then
-//     sent again from the earliest on.
+//   - after any failure nothing is sent until everything in flight has its outcome (SinkState); then everything that is not acked
+//     is sent again, starting with the earliest.
 // No loss (P2): the cursor moves over an event only once it is acked or filtered, contiguously in the order of the log.
 #pragma once
 
@@ -30,14 +30,14 @@
 namespace outbox::relay {
 
 struct CoreOptions {
-  /// Subscription, lanes, generation and config version: each row of progress begins as a copy of this one.
+  /// Subscription, lanes, generation and config version: each settlement starts as a copy of this one.
   store::Settlement row{};
   bool gapless{true};
   std::size_t max_batch{1000};
   std::size_t max_in_flight{10000};
   std::chrono::nanoseconds settle_interval{std::chrono::milliseconds(50)};
   std::size_t settle_events{1000};
-  Token first_token{1};  ///< A sink that served before must not see a token again.
+  Token first_token{1};  ///< A sink that was used before must not see a token twice.
 };
 
 /// One event of the log. Ids alone may repeat: the caller may supply them.
@@ -53,50 +53,50 @@ class DeliveryCore {
   /// `sink` and `window` are those of the subscription, and outlive the core.
   DeliveryCore(CoreOptions options, store::Cursor start, SinkState& sink, Window& window);
 
-  // ---- what happened
+  // ---- input
 
-  /// A page of the log, in order, counted in the window. `wanted[i]` says whether the filter matches event i; empty: all do.
+  /// A page of the log, in order, already counted in the window. `wanted[i]`: the filter matches event i; empty: all match.
   void page_read(std::shared_ptr<const store::Page> page, std::span<const std::uint8_t> wanted,
                  TimePoint now);
   void outcome(const Outcome& outcome, TimePoint now);
-  /// The rows of the last settle() are written.
+  /// The rows of the last settle() were written.
   void settled();
-  /// Together with that of the sink's state.
-  void stop_asked();
-  /// An event that an earlier run of this subscription already delivered (it was acked, the settlement was lost with the
-  /// connection): when it comes again it is not sent again. Kept until it was read, or cannot come any more.
+  /// Call together with SinkState::stop_requested().
+  void stop_requested();
+  /// An event that an earlier run of this subscription delivered (it was acked, the settlement was lost with the connection): it is
+  /// not sent again. Kept until it is read, or certain not to be.
   void remember(const EventRef& event) { remembered_.insert(event); }
 
-  // ---- what to do
+  // ---- decisions
 
   struct Send {
     Token token{0};
     const EventView* event{nullptr};
   };
-  /// The next events to hand over, at most one batch. Hand over a prefix, then call handed_over(n). The pointers stay
+  /// The next events to hand over, at most one batch. Hand over a prefix of n, then call handed_over(n). The pointers are
   /// valid until the event is settled.
   [[nodiscard]] std::span<const Send> to_send();
   void handed_over(std::size_t count);
-  /// Rows of progress that are due now; none while the last ones are being written. At most three.
+  /// The settlements that are due now, at most three; none while the last ones are being written.
   [[nodiscard]] std::vector<store::Settlement> settle(TimePoint now);
   /// When settle() will have something to write.
   [[nodiscard]] std::optional<TimePoint> settle_at() const;
 
-  // ---- how it stands
+  // ---- state
 
-  /// Stopping, nothing in flight, everything that was acked is settled.
+  /// Stopping, nothing is in flight, and everything acked is settled.
   [[nodiscard]] bool finished() const;
-  /// Everything read was acked or filtered, and settled.
+  /// Everything read is acked or filtered, and settled.
   [[nodiscard]] bool idle() const { return pages_.empty() && rows_.empty() && !settling_; }
   [[nodiscard]] std::uint64_t acked() const { return acked_; }
   [[nodiscard]] std::uint64_t filtered() const { return filtered_; }
-  /// Something is remembered that may still come: a page that shows there is nothing more is needed, even an empty one.
+  /// Some remembered events were not read yet: the page at the end of the log is needed, even if it is empty.
   [[nodiscard]] bool remembers() const { return !remembered_.empty(); }
-  /// What is acked but not yet in a written settlement, for remember() after the store was lost.
+  /// What is acked and not in a written settlement, for remember() after the store was lost.
   [[nodiscard]] std::vector<EventRef> unsettled_acks() const;
-  /// Greater than every token so far.
+  /// Greater than every token in use so far.
   [[nodiscard]] Token next_token() const { return end(); }
-  /// The place up to which everything is done (settled or about to be).
+  /// Everything before it is acked or filtered.
   [[nodiscard]] const store::Cursor& done() const { return done_; }
 
  private:
@@ -139,10 +139,10 @@ class DeliveryCore {
   const CoreOptions options_;
   SinkState& sink_;
   Window& window_;
-  Token stop_before_{0};  ///< Stopping: what comes before it still goes.
+  Token stop_before_{0};  ///< When stopping: events before it are still sent.
 
-  // Events read and not done: slots_[0] has token base_. head_ is the first event that is not done, next_ the next one to
-  // look at.
+  // Events of pages that are not done: slots_[0] has token base_. head_ is the first event that is not done, next_ the next one to
+  // consider for sending.
   std::deque<Slot> slots_;
   std::deque<HeldPage> pages_;
   Token base_;
@@ -155,18 +155,18 @@ class DeliveryCore {
   std::deque<Token> ready_;
   std::vector<Send> batch_;
 
-  // Progress: done_ is where the contiguous prefix ends; rows_ lead there from what is settled or being written.
+  // Progress: done_ is where the contiguous prefix ends; rows_ cover what lies between it and what is settled or being written.
   store::Cursor done_;
   store::Cursor read_;  ///< Where the last page ended.
   std::vector<store::Settlement> rows_;
   std::vector<EventRef> acks_open_;     ///< Covered by rows_.
   std::vector<EventRef> acks_writing_;  ///< Covered by the rows being written.
   std::set<EventRef> remembered_;       ///< Not read yet.
-  /// A pair was read from its beginning, not only the rest of a begun one.
+  /// A pair was read from its beginning, not only the rest of one that was begun before.
   bool begins_pairs_{false};
   std::size_t settling_events_{0};
   std::size_t settling_bytes_{0};
-  std::size_t open_events_{0};  ///< Done, and not given out by settle() yet.
+  std::size_t open_events_{0};  ///< Done, and not returned by settle() yet.
   std::size_t open_bytes_{0};
   std::optional<TimePoint> oldest_done_;
   bool settling_{false};

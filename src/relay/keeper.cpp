@@ -20,9 +20,9 @@ constexpr std::chrono::milliseconds kVacancyCheck{100};
 constexpr std::chrono::milliseconds kUpdateEvery{1000};
 constexpr std::chrono::seconds kMaintainEvery{30};
 constexpr std::chrono::seconds kDefaultGrace{10};
-/// After a tenure that lasted so long a failure is a new one.
+/// A failure after a tenure of this length starts a new back-off.
 constexpr std::chrono::seconds kSoundTenure{2};
-/// After the store was lost the sinks may take this long to say what became of what they have in flight.
+/// When the store or the lanes are lost: how long to wait for the outcomes of what is in flight, so that it is not sent twice.
 constexpr std::chrono::seconds kLostStoreGrace{5};
 constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50),
                                    .longest = std::chrono::seconds(5)};
@@ -37,11 +37,11 @@ void Keeper::put_custom(const std::string& subscription, std::unique_ptr<Sink> s
 
 Status Keeper::start(std::stop_token token) {
   {
-    // Before anything that takes time: a request to stop that comes meanwhile counts.
+    // First: a stop requested during the rest must not be lost.
     const MutexLock lock(mutex_);
-    stop_asked_ = false;
+    stop_requested_ = false;
     grace_ = kDefaultGrace;
-    place_ = Place::unknown;
+    role_ = Role::undecided;
   }
   auto store = store::open_store(
       {.url = options_.store_url, .schema = options_.schema, .application = "outbox relay"});
@@ -51,9 +51,9 @@ Status Keeper::start(std::stop_token token) {
   stop_report_ = {.drained = true, .abandoned = 0};
   configured_under_.reset();
   thread_ = start_thread("ob-keeper", [this](const std::stop_token&) { run(); });
-  on_token_.emplace(std::move(token), [this] { ask_to_stop(std::nullopt); });
+  on_token_.emplace(std::move(token), [this] { request_stop(std::nullopt); });
   const MutexLock lock(mutex_);
-  bell_.wait(mutex_, [this]() OUTBOX_REQUIRES(mutex_) { return place_ != Place::unknown; });
+  bell_.wait(mutex_, [this]() OUTBOX_REQUIRES(mutex_) { return role_ != Role::undecided; });
   return {};
 }
 
@@ -63,18 +63,18 @@ StopReport Keeper::join() {
   return stop_report_;
 }
 
-void Keeper::ask_to_stop(std::optional<std::chrono::milliseconds> grace) noexcept {
+void Keeper::request_stop(std::optional<std::chrono::milliseconds> grace) noexcept {
   {
     const MutexLock lock(mutex_);
     if (grace) grace_ = *grace;
-    stop_asked_ = true;
+    stop_requested_ = true;
   }
   bell_.notify_all();
 }
 
-bool Keeper::is_in_place() const {
+bool Keeper::has_role() const {
   const MutexLock lock(mutex_);
-  return place_ == Place::delivering || place_ == Place::waiting;
+  return role_ == Role::delivering || role_ == Role::waiting;
 }
 
 RelayReport Keeper::report() const {
@@ -101,11 +101,11 @@ void Keeper::run() {
   }
   give_back_lanes();
   sinks_.close_all();
-  note_place(Place::nowhere);
+  set_role(Role::none);
 }
 
 void Keeper::back_off(const Error& error, int& failures) {
-  note_place(Place::nowhere);
+  set_role(Role::none);
   note_failure(error);
   if (!trust_.holds(Clock::now())) sinks_.close_all();
   // A tenure that fails at once does not reset the back-off.
@@ -117,7 +117,7 @@ void Keeper::back_off(const Error& error, int& failures) {
   pause(backoff(kReconnect, failures, static_cast<std::uint64_t>(getpid())));
 }
 
-/// Also after a tenure that failed, whose connection is gone: nobody must wait until the lease has run out.
+/// Connects again if a failed tenure has dropped the membership: the next owner should not have to wait for the end of the lease.
 void Keeper::give_back_lanes() {
   if (was_member_) (void)join_members();
   if (membership_) (void)membership_->leave();
@@ -133,19 +133,19 @@ Status Keeper::join_members() {
   return {};
 }
 
-/// Connects, waits until the lanes are ours, delivers until that ends.
+/// Connects, waits for the lanes, delivers until the store or the lanes are lost or a stop is requested.
 Status Keeper::run_once() {
   if (Status status = store_->check(); !status) return status;
   if (Status status = join_members(); !status) return status;
   auto standing = wait_for_lanes();
   if (standing && !standing->owns()) return {};
   Status status = standing ? deliver(standing->generation) : Status(pass(standing));
-  // The next tenure has a generation of its own: what this one wrote without an answer must not count late.
+  // Joining again gives the next tenure a new generation: a write of this one that is still on its way then does not count.
   if (!status) membership_.reset();
   return status;
 }
 
-/// Not the owner: asked to stop.
+/// A standing that does not own the lanes: a stop was requested.
 Result<store::Membership::Standing> Keeper::wait_for_lanes() {
   bool logged = false;
   std::unique_ptr<store::Catalog> catalog;
@@ -153,12 +153,12 @@ Result<store::Membership::Standing> Keeper::wait_for_lanes() {
     auto standing = renew(*membership_, options_.lease, trust_);
     if (!standing || standing->owns()) return standing;
     sinks_.close_all();
-    // What an earlier tenure of ours left in doubt is the owner's now.
+    // What our last tenure left in flight is now delivered by the owner.
     stop_report_ = {.drained = true, .abandoned = 0};
     if (!std::exchange(logged, true))
       log::info("waiting for the lanes", {{"owner", standing->other}});
     compare_configuration(catalog);
-    note_place(Place::waiting);
+    set_role(Role::waiting);
     auto vacant = wait_for_vacancy();
     if (!vacant) return pass(vacant);
     if (!*vacant) return store::Membership::Standing{};
@@ -176,7 +176,7 @@ Result<bool> Keeper::wait_for_vacancy() {
   return true;
 }
 
-/// While another relay has the lanes nothing is applied: it delivers by what stands in the store.
+/// Logs what differs. While another relay has the lanes nothing is applied.
 void Keeper::compare_configuration(std::unique_ptr<store::Catalog>& catalog) {
   if (configuration_.empty()) return;
   if (!catalog) {
@@ -199,10 +199,10 @@ Status Keeper::deliver(std::int64_t generation) {
   auto outbox = (*catalog)->identity();
   if (!outbox) return pass(outbox);
   Tenure tenure(*store_, options_, configuration_, sinks_, trust_, [this] { ring(); });
-  // Until the tenure has ended: also while that waits for what is in flight.
+  // Destroyed after the tenure has ended: the lease is renewed while that waits for what is in flight.
   const LeaseKeeper lease(*membership_, options_.lease, generation, trust_, [this] { ring(); });
   if (Status status = configure(generation, **catalog, *outbox); !status) return status;
-  note_place(Place::delivering);
+  set_role(Role::delivering);
   if (Status status = tenure.begin(generation, std::move(*catalog), std::move(*outbox)); !status)
     return status;
   log::info("this relay has the lanes", {{"generation", generation}});
@@ -211,24 +211,23 @@ Status Keeper::deliver(std::int64_t generation) {
   Status status = run_tenure(tenure, lease);
   has_settled_ = tenure.has_settled();
   publish(nullptr, generation);
-  // Asked to stop: everything in order. Otherwise the store or the lanes are lost: nothing more is written, and what
-  // the sinks have in flight gets a moment to become known, so that it is not sent twice.
+  // After an error the store or the lanes are lost: nothing more is written.
   stop_report_ = status ? tenure.end(grace(), true) : tenure.end(kLostStoreGrace, false);
   return status;
 }
 
-/// With the lanes in hand. After a mere reconnect nothing is applied, so that what a person changed meanwhile stays.
+/// Applies the configuration. Not after a mere reconnect, which must not revert what a person changed since.
 Status Keeper::configure(std::int64_t generation, store::Catalog& catalog,
                          const std::string& outbox) {
   if (outbox != outbox_) {
     if (!outbox_.empty()) {
-      log::warn("the store has another outbox than before: the relay starts anew with it");
+      log::warn("the store has another outbox than before: the relay starts over with it");
       sinks_.forget_outbox();
       configured_under_.reset();
     }
     outbox_ = outbox;
   }
-  // Each change of the owner raises the generation: the next one is ours, and nobody had the lanes in between.
+  // Each change of the owner raises the generation: if this is the next one, no other relay had the lanes in between.
   const bool reconnected = configured_under_ && *configured_under_ + 1 == generation;
   if (!reconnected) {
     configured_under_.reset();
@@ -240,7 +239,7 @@ Status Keeper::configure(std::int64_t generation, store::Catalog& catalog,
   return {};
 }
 
-/// Until it fails, or the relay is asked to stop.
+/// Until something fails or a stop is requested.
 Status Keeper::run_tenure(Tenure& tenure, const LeaseKeeper& lease) {
   std::unique_ptr<store::Maintenance> maintenance;
   TimePoint maintain_at = Clock::now();
@@ -251,7 +250,7 @@ Status Keeper::run_tenure(Tenure& tenure, const LeaseKeeper& lease) {
     const TimePoint now = Clock::now();
     if (rung || now >= update_at) {
       if (Status status = tenure.update(); !status) {
-        // A row that somebody else has locked is no reason to stop delivering.
+        // A row that another session has locked is no reason to stop delivery.
         if (status.error().remedy != Remedy::retry_call) return status;
         note_failure(status.error());
       }
@@ -265,7 +264,7 @@ Status Keeper::run_tenure(Tenure& tenure, const LeaseKeeper& lease) {
   return {};
 }
 
-/// With a connection of its own, made again when something failed.
+/// Uses its own connection, which is opened again after a failure.
 void Keeper::maintain(std::unique_ptr<store::Maintenance>& maintenance) {
   const auto run = [&]() -> Result<std::string> {
     if (!maintenance) {
@@ -280,8 +279,7 @@ void Keeper::maintain(std::unique_ptr<store::Maintenance>& maintenance) {
     maintenance.reset();
     const std::string reason = done.error().text();
     if (const auto repeats = maintenance_outage_.failed(reason, Clock::now())) {
-      log::warn("maintenance failed, it is tried again",
-                {{"repeats", *repeats}, {"reason", reason}});
+      log::warn("maintenance failed, retries", {{"repeats", *repeats}, {"reason", reason}});
     }
     return;
   }
@@ -297,20 +295,19 @@ void Keeper::note_failure(const Error& error) {
     const MutexLock lock(mutex_);
     last_error_ = reason;
   }
-  // Each time: a tenure that begins before it fails has taken it back.
+  // Each time: a tenure that began before it failed has cleared it.
   if (error.remedy == Remedy::fix) write_failure(error);
   const auto repeats = outage_.failed(reason, Clock::now());
   if (!repeats) return;
   if (error.remedy == Remedy::fix) {
-    log::error("delivery is interrupted until somebody acts, and is tried again",
+    log::error("delivery is interrupted until a person acts, retries",
                {{"repeats", *repeats}, {"reason", reason}});
   } else {
-    log::warn("delivery is interrupted, and is tried again",
-              {{"repeats", *repeats}, {"reason", reason}});
+    log::warn("delivery is interrupted, retries", {{"repeats", *repeats}, {"reason", reason}});
   }
 }
 
-/// For `outbox status`, where the store can be written to; the next tenure takes it back.
+/// For `outbox status`, if the store can be written to. The next tenure clears it.
 void Keeper::write_failure(const Error& error) {
   auto catalog = store_->catalog();
   if (!catalog) return;
@@ -323,7 +320,7 @@ void Keeper::write_failure(const Error& error) {
   }
 }
 
-// ---- what the threads share
+// ---- shared state
 
 void Keeper::publish(Tenure* tenure, std::int64_t generation) {
   const MutexLock lock(mutex_);
@@ -332,10 +329,10 @@ void Keeper::publish(Tenure* tenure, std::int64_t generation) {
   if (tenure != nullptr) last_error_.clear();
 }
 
-void Keeper::note_place(Place place) {
+void Keeper::set_role(Role role) {
   {
     const MutexLock lock(mutex_);
-    place_ = place;
+    role_ = role;
   }
   bell_.notify_all();
 }
@@ -350,7 +347,7 @@ void Keeper::ring() {
 
 bool Keeper::stopping() const {
   const MutexLock lock(mutex_);
-  return stop_asked_;
+  return stop_requested_;
 }
 
 std::chrono::milliseconds Keeper::grace() const {
@@ -361,14 +358,14 @@ std::chrono::milliseconds Keeper::grace() const {
 bool Keeper::wait_until(TimePoint until) {
   const MutexLock lock(mutex_);
   bell_.wait_until(mutex_, until,
-                   [this]() OUTBOX_REQUIRES(mutex_) { return stop_asked_ || rung_; });
+                   [this]() OUTBOX_REQUIRES(mutex_) { return stop_requested_ || rung_; });
   return std::exchange(rung_, false);
 }
 
 bool Keeper::pause(std::chrono::nanoseconds length) {
   const MutexLock lock(mutex_);
-  bell_.wait_for(mutex_, length, [this]() OUTBOX_REQUIRES(mutex_) { return stop_asked_; });
-  return stop_asked_;
+  bell_.wait_for(mutex_, length, [this]() OUTBOX_REQUIRES(mutex_) { return stop_requested_; });
+  return stop_requested_;
 }
 
 }  // namespace outbox::relay

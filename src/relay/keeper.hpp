@@ -1,4 +1,4 @@
-// The keeper: owns the lanes or waits for them, and runs one tenure after another until it is asked to stop.
+// The keeper takes the lanes or waits for them, and runs one tenure after another until a stop is requested.
 #pragma once
 
 #include <condition_variable>
@@ -26,38 +26,38 @@ class Keeper {
  public:
   explicit Keeper(RelayOptions options) : options_(std::move(options)) {}
 
-  // One call after another; the caller sees to that.
+  // Calls must not overlap.
   [[nodiscard]] bool is_running() const { return thread_.joinable(); }
   void put_custom(const std::string& subscription, std::unique_ptr<Sink> sink);
-  /// Returns when it is known whether this relay delivers, waits for another, or can do neither for now.
+  /// Returns when this relay delivers, waits for another one that does, or cannot do either for now.
   [[nodiscard]] Status start(std::stop_token token);
   /// Waits until the thread has ended.
   StopReport join();
-  /// After start(): the store that it delivers from.
+  /// After start() only.
   [[nodiscard]] store::Store& store() { return *store_; }
 
   // Any thread.
-  /// `grace`: how long to wait for what is in flight; none: as said before, or by default.
-  void ask_to_stop(std::optional<std::chrono::milliseconds> grace) noexcept;
-  /// It delivers, or waits for another relay that does.
-  [[nodiscard]] bool is_in_place() const;
-  /// True: asked to stop.
+  /// `grace`: how long to wait for what is in flight; none: as requested before, 10 s by default.
+  void request_stop(std::optional<std::chrono::milliseconds> grace) noexcept;
+  /// This relay delivers, or waits for another one that does.
+  [[nodiscard]] bool has_role() const;
+  /// True: a stop was requested.
   bool pause(std::chrono::nanoseconds length);
   [[nodiscard]] RelayReport report() const;
 
  private:
-  enum class Place : std::uint8_t {
-    unknown,
-    delivering,  ///< Its configuration is applied.
+  enum class Role : std::uint8_t {
+    undecided,
+    delivering,  ///< The configuration is applied.
     waiting,     ///< Another relay delivers.
-    nowhere,     ///< Cannot do either, for now.
+    none,        ///< It can do neither, for now.
   };
 
   void run();
   [[nodiscard]] Status run_once();
   [[nodiscard]] Status join_members();
   [[nodiscard]] Result<store::Membership::Standing> wait_for_lanes();
-  /// False: asked to stop.
+  /// False: a stop was requested.
   [[nodiscard]] Result<bool> wait_for_vacancy();
   void compare_configuration(std::unique_ptr<store::Catalog>& catalog);
   [[nodiscard]] Status deliver(std::int64_t generation);
@@ -71,7 +71,7 @@ class Keeper {
   void write_failure(const Error& error);
 
   void publish(Tenure* tenure, std::int64_t generation);
-  void note_place(Place place);
+  void set_role(Role role);
   void ring();
   [[nodiscard]] bool stopping() const;
   [[nodiscard]] std::chrono::milliseconds grace() const;
@@ -91,17 +91,17 @@ class Keeper {
   StopReport stop_report_{.drained = true, .abandoned = 0};
   std::optional<TimePoint> delivering_since_;
   bool has_settled_{false};
-  Outage outage_;  ///< Of the store, or of the hold on the lanes.
+  Outage outage_;  ///< Of the store or the lease.
   Outage maintenance_outage_;
-  std::string outbox_;  ///< The identity of the one in the store; empty before it was seen.
-  /// The newest generation of ours since the configuration was applied.
+  std::string outbox_;  ///< The identity of the outbox in the store; empty: not read yet.
+  /// Our newest generation since the configuration was applied.
   std::optional<std::int64_t> configured_under_;
 
   mutable Mutex mutex_;
   std::condition_variable_any bell_;
-  bool stop_asked_ OUTBOX_GUARDED_BY(mutex_){false};
+  bool stop_requested_ OUTBOX_GUARDED_BY(mutex_){false};
   bool rung_ OUTBOX_GUARDED_BY(mutex_){false};
-  Place place_ OUTBOX_GUARDED_BY(mutex_){Place::unknown};
+  Role role_ OUTBOX_GUARDED_BY(mutex_){Role::undecided};
   std::chrono::milliseconds grace_ OUTBOX_GUARDED_BY(mutex_){0};
   Tenure* tenure_ OUTBOX_GUARDED_BY(mutex_){nullptr};
   std::int64_t generation_ OUTBOX_GUARDED_BY(mutex_){0};

@@ -2,17 +2,13 @@
 
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/thread.hpp"
 
 namespace outbox::relay {
 
 Error lease_lost(std::string message) {
-  return {.code = Errc::lease_lost,
-          .remedy = Remedy::retry_call,
-          .effect = Effect::none,
-          .message = std::move(message),
-          .hint = {},
-          .origin = {}};
+  return fail(Errc::lease_lost, Remedy::retry_call, std::move(message)).value();
 }
 
 Result<store::Membership::Standing> renew(store::Membership& membership,
@@ -22,9 +18,9 @@ Result<store::Membership::Standing> renew(store::Membership& membership,
     const TimePoint before = Clock::now();
     auto standing = membership.keep(lease);
     if (!standing || !standing->owns()) return standing;
-    // Counted from before the heartbeat was sent, less a margin for what is on its way.
+    // Counted from before the heartbeat was sent, less a margin for messages on their way to the sinks.
     trust.extend_to(before + lease - lease / 5);
-    // A take-over may wait for locks after its heartbeat: then little of the lease is left.
+    // A takeover may wait for locks after its heartbeat: then little of the lease is left, and it is renewed again.
     if (again || Clock::now() - before < lease / 3) return standing;
   }
 }

@@ -1,4 +1,4 @@
-// Renews the lease on a thread of its own, so that nothing a sink or a subscription does can cost it.
+// Renews the lease on its own thread, so that no sink and no subscription can delay it.
 #pragma once
 
 #include <chrono>
@@ -17,19 +17,19 @@ namespace outbox::relay {
 
 [[nodiscard]] Error lease_lost(std::string message);
 
-/// Renews the lease, or tries to get it, and says until when it may be trusted.
+/// Renews the lease, or tries to get it, and extends the trust deadline.
 [[nodiscard]] Result<store::Membership::Standing> renew(store::Membership& membership,
                                                         std::chrono::milliseconds lease,
                                                         TrustDeadline& trust);
 
 class LeaseKeeper {
  public:
-  /// Starts. `lost` is called once, from the keeper's thread, when the lease is lost or cannot be renewed. Nobody else may
-  /// use the membership meanwhile.
+  /// Starts the thread, which has the membership for itself. `lost` is called once, from that thread, when the lease is lost or cannot
+  /// be renewed.
   LeaseKeeper(store::Membership& membership, std::chrono::milliseconds lease,
               std::int64_t generation, TrustDeadline& trust, std::function<void()> lost);
 
-  /// Why it was lost, once it is.
+  /// Why the lease was lost; none: it was not.
   [[nodiscard]] std::optional<Error> failure() const;
 
  private:

@@ -1,4 +1,4 @@
-// Whether a store has something left to deliver.
+// Whether a store has something to deliver.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -8,8 +8,8 @@
 
 namespace outbox::relay {
 
-/// The name of an active subscription that has something to deliver; empty when none has. An error when one is stopped, which
-/// a person must look at.
+/// The name of an active subscription that has something to deliver; empty when none has. An error when a subscription is stopped,
+/// which needs a person.
 [[nodiscard]] Result<std::string> pending_of_active(store::Catalog& catalog);
 
 }  // namespace outbox::relay

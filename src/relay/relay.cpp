@@ -52,7 +52,7 @@ Status check_options(const RelayOptions& options) {
   return {};
 }
 
-Status wait_until_nothing_pends(relay::Keeper& keeper, Clock::time_point until) {
+Status wait_until_nothing_is_pending(relay::Keeper& keeper, Clock::time_point until) {
   auto catalog = keeper.store().catalog();
   if (!catalog) return pass(catalog);
   while (true) {
@@ -61,10 +61,10 @@ Status wait_until_nothing_pends(relay::Keeper& keeper, Clock::time_point until) 
       pending.error().message = "run_once: " + pending.error().message;
       return pass(pending);
     }
-    if (pending->empty() && keeper.is_in_place()) return {};
+    if (pending->empty() && keeper.has_role()) return {};
     if (Clock::now() >= until) {
       const std::string what = pending->empty()
-                                   ? "it could not begin"
+                                   ? "the relay could not start delivery"
                                    : "events of subscription " + *pending + " are still pending";
       return fail(Errc::deadline_exceeded, "run_once: " + what, keeper.report().last_error);
     }
@@ -77,7 +77,7 @@ Status wait_until_nothing_pends(relay::Keeper& keeper, Clock::time_point until) 
 struct Relay::Impl {
   explicit Impl(RelayOptions options) : keeper(with_name(std::move(options))) {}
 
-  Mutex control;  ///< use(), start() and stop() come one after the other.
+  Mutex control;  ///< Serializes use(), start() and stop().
   relay::Keeper keeper;
 };
 
@@ -104,19 +104,19 @@ Status Relay::start(std::stop_token token) {
   return impl_->keeper.start(std::move(token));
 }
 
-void Relay::request_stop() noexcept { impl_->keeper.ask_to_stop(std::nullopt); }
+void Relay::request_stop() noexcept { impl_->keeper.request_stop(std::nullopt); }
 
 StopReport Relay::stop(std::chrono::milliseconds grace) {
-  impl_->keeper.ask_to_stop(grace);
+  impl_->keeper.request_stop(grace);
   const MutexLock lock(impl_->control);
-  impl_->keeper.ask_to_stop(grace);  // again: a start() that was before us has begun anew
+  impl_->keeper.request_stop(grace);  // again: a start() that held the mutex has reset the request
   return impl_->keeper.join();
 }
 
 Status Relay::run_once(std::chrono::milliseconds limit) {
   const auto until = Clock::now() + limit;
   if (Status status = start({}); !status) return status;
-  Status status = wait_until_nothing_pends(impl_->keeper, until);
+  Status status = wait_until_nothing_is_pending(impl_->keeper, until);
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
   (void)stop(status ? std::max(left, std::chrono::milliseconds(0)) : std::chrono::milliseconds(0));
   return status;

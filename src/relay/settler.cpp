@@ -7,9 +7,9 @@
 namespace outbox::relay {
 namespace {
 
-/// A crash of the database takes back at most what was settled since the last flushed commit.
+/// A crash of the database loses at most the settlements since the last flushed commit.
 constexpr std::chrono::milliseconds kFlushEvery{100};
-constexpr std::chrono::milliseconds kTryAgain{50};
+constexpr std::chrono::milliseconds kRetryAfter{50};
 
 }  // namespace
 
@@ -35,7 +35,7 @@ void Settler::run(const std::stop_token& stop) {
     {
       const MutexLock lock(mutex_);
       changed_.wait(mutex_, stop, [this]() OUTBOX_REQUIRES(mutex_) { return !jobs_.empty(); });
-      if (jobs_.empty()) return;  // stop asked, everything written
+      if (jobs_.empty()) return;  // a stop was requested, and everything is written
       jobs.swap(jobs_);
     }
     if (!write(std::move(jobs), stop)) return;
@@ -49,7 +49,7 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
                 std::make_move_iterator(job.rows.end()));
   }
   Status status = append(rows);
-  // Another connection holds the write lock for long: nothing is written yet, and trying again is safe.
+  // Another connection holds the write lock for long: nothing is written, and a retry is safe.
   while (!status && status.error().remedy == Remedy::retry_call &&
          status.error().effect == Effect::none && !stop.stop_requested()) {
     pause(stop);
@@ -67,7 +67,7 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
 
 void Settler::pause(const std::stop_token& stop) {
   const MutexLock lock(mutex_);
-  (void)changed_.wait_for(mutex_, stop, kTryAgain, [] { return false; });
+  (void)changed_.wait_for(mutex_, stop, kRetryAfter, [] { return false; });
 }
 
 Status Settler::append(std::span<const store::Settlement> rows) {
@@ -75,7 +75,7 @@ Status Settler::append(std::span<const store::Settlement> rows) {
   const bool flush = now - flushed_at_ >= kFlushEvery;
   Status status = progress_->append(
       {.settlements = rows}, flush ? store::Durability::flushed : store::Durability::eventual);
-  if (status && flush) flushed_at_ = now;  // only what was written is on the disk
+  if (status && flush) flushed_at_ = now;
   return status;
 }
 

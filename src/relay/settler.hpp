@@ -1,5 +1,5 @@
-// Writes settlements: one thread, one connection, so that a commit never delays the sending. Rows that arrive during a commit
-// go together in the next transaction.
+// Writes settlements: one thread, one connection, so that a commit never delays sending. Rows that arrive during a commit
+// are written together in the next transaction.
 #pragma once
 
 #include <atomic>
@@ -18,15 +18,14 @@ namespace outbox::relay {
 
 class Settler {
  public:
-  /// `failed` is called once, from the settler's thread, when the store does not take the rows. While it only asks to
-  /// wait (Remedy::retry_call) they are offered again.
+  /// `failed` is called once, from the settler's thread, when the rows cannot be written. Errors with Remedy::retry_call are retried.
   Settler(std::unique_ptr<store::Progress> progress, std::function<void(const Error&)> failed);
 
-  /// The destructor returns once everything given is written, or the store has failed.
+  /// The destructor returns when all rows are written, or the store has failed.
   void start();
-  /// Any thread. `written` is called from the settler's thread once the rows are committed; not when they failed.
+  /// Any thread. `written` is called from the settler's thread when the rows are committed; never if that fails.
   void settle(std::vector<store::Settlement> rows, std::function<void()> written);
-  /// The store has taken a settlement.
+  /// A settlement was committed.
   [[nodiscard]] bool has_written() const { return has_written_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t statements() const {
     return statements_.load(std::memory_order_relaxed);

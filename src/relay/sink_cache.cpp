@@ -12,7 +12,7 @@ namespace outbox::relay {
 SinkCache::~SinkCache() {
   collect_returned();
   for (Stuck& stuck : stuck_) {
-    log::error("sink still does not return from a call, it is left behind",
+    log::error("sink still does not return from a call, it is abandoned",
                {{"subscription", stuck.loop->row().spec.name}});
     SubscriptionLoop::leak(std::move(stuck.loop));
   }
@@ -29,20 +29,20 @@ Result<RetainedSink> SinkCache::take(const store::SubscriptionRow& row) {
     return one.loop->row().spec.name == name;
   });
   if (stuck) {
-    return fail(Errc::unavailable,
-                "subscription " + name + ": its sink does not return from a call",
-                "it is tried again when the call has ended; if it never does, restart the relay");
+    return fail(
+        Errc::unavailable, "subscription " + name + ": its sink does not return from a call",
+        "the subscription starts again when the call has ended; if it never does, restart the relay");
   }
   const bool custom = row.spec.sink == "custom";
   Entry& entry = entries_[name];
   RetainedSink& retained = entry.retained;
-  // Another subscription of that name: what the one before delivered says nothing about it.
+  // Another subscription with the same name: what the former one delivered does not count.
   if (entry.subscription != row.id) retained.unsettled_acks.clear();
   const bool same_settings =
       entry.subscription == row.id && entry.config_version == row.config_version;
   if (retained.sink && (custom || same_settings)) return std::exchange(retained, {});
-  // One with other settings may hold the same file or connection. What it acked is delivered all the same: had the store
-  // not been lost, it would be settled, and later settings would not bring it again.
+  // A sink with other settings may hold the same file or connection. What it acked stays delivered: had the store not been lost, it
+  // would be settled, and the new settings would not deliver it again.
   if (retained.sink) retained.sink->close();
   retained.sink.reset();
   if (custom) {

@@ -1,5 +1,5 @@
-// Sinks live longer than a tenure: they are kept by the name of their subscription, with what they acked and nobody settled.
-// So are the loops that are still in a call of their sink, until it returns. The keeper's thread only.
+// Sinks outlive a tenure: they are kept by the name of their subscription, with the acked events that are not settled. Loops whose
+// sink does not return from a call are kept until it does. Used by the keeper's thread only.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +18,24 @@ class SinkCache {
   SinkCache() = default;
   SinkCache(const SinkCache&) = delete;
   SinkCache& operator=(const SinkCache&) = delete;
-  SinkCache(SinkCache&&) = delete;
-  SinkCache& operator=(SinkCache&&) = delete;
-  /// Leaves the loops behind that are still in a call.
+  /// Leaks the loops whose sink still does not return.
   ~SinkCache();
 
   /// The application's own sinks, for subscriptions with sink = "custom".
   void put_custom(const std::string& name, std::unique_ptr<Sink> sink);
   [[nodiscard]] Result<RetainedSink> take(const store::SubscriptionRow& row);
-  /// A loop that has ended, or was abandoned in a call of its sink.
+  /// A loop that has ended, or was abandoned because its sink does not return.
   void put_back(std::unique_ptr<SubscriptionLoop> loop);
-  /// Another outbox: what the sinks acked, and the settings they were made with, mean nothing there.
+  /// The store has another outbox: what the sinks acked, and the versions of their settings, are void.
   void forget_outbox();
-  /// Releases what the sinks hold at their destinations, since another relay may be about to use it. open() may follow.
+  /// Closes the sinks, because another relay may need what they hold at their destinations. open() may follow.
   void close_all();
   void close(const std::string& name);
 
  private:
   struct Entry {
     RetainedSink retained;
-    // Whose settings the sink was made with; 0: it was never used.
+    // The settings that the sink was made with; 0: it was never used.
     std::int32_t subscription{0};
     std::int32_t config_version{0};
 

@@ -23,7 +23,7 @@ void SinkState::acked(TimePoint now) {
 
 void SinkState::failed(const Outcome& outcome, const EventView& event, TimePoint now) {
   note(outcome, event);
-  fills_gaps_ = false;  // stopping: the sink does not take the rest
+  fills_gaps_ = false;  // when stopping: after a failure nothing more is sent
   if (mode_ == Mode::delivering) {
     mode_ = Mode::draining;
     ++failures_;
@@ -76,7 +76,7 @@ void SinkState::opened(const Status& status, TimePoint now) {
   pause_until_.reset();
 }
 
-void SinkState::stop_asked(bool fill_gaps) {
+void SinkState::stop_requested(bool fill_gaps) {
   if (!fill_gaps) fills_gaps_ = false;
   if (fill_gaps && mode_ == Mode::delivering) fills_gaps_ = true;
   mode_ = Mode::stopping;

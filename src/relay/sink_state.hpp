@@ -1,5 +1,5 @@
-// Whether a subscription's sink may be sent to: it fails, drains, pauses and is opened again as a whole, however many strands
-// it serves. Pure, like the delivery cores that share it. The table of modes is in docs/design/relay.md.
+// Whether events may be sent to a subscription's sink: it fails, drains, pauses and is opened again as a whole, for all strands.
+// Pure, like the delivery cores that share it. The table of modes is in docs/design/relay.md.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ namespace outbox::relay {
 
 enum class Mode : std::uint8_t {
   delivering,   ///< Sends while there is work.
-  draining,     ///< A send failed: waits for the outcomes of all that is in flight.
-  backing_off,  ///< Nothing in flight; waits for the end of the pause.
+  draining,     ///< A send failed: waits for the outcomes of everything in flight.
+  backing_off,  ///< Nothing is in flight; waits for the end of the pause.
   reopening,    ///< The pause is over: the sink must be opened.
   rejected,     ///< An event was rejected: nothing more is sent until a person acts.
-  stopping,     ///< Asked to stop: waits for what is in flight, settles.
+  stopping,     ///< A stop was requested: waits for what is in flight, settles.
 };
 [[nodiscard]] const char* to_string(Mode mode) noexcept;
 
@@ -34,7 +34,7 @@ class SinkState {
   explicit SinkState(BackoffPolicy backoff = {}, std::uint64_t seed = 0)
       : backoff_(backoff), seed_(seed) {}
 
-  // ---- what happened
+  // ---- input
 
   void sent(std::size_t events) { in_flight_ += events; }
   void acked(TimePoint now);
@@ -42,20 +42,20 @@ class SinkState {
   void failed(const Outcome& outcome, const EventView& event, TimePoint now);
   /// The sink was opened, or could not be.
   void opened(const Status& status, TimePoint now);
-  /// Nothing new is sent any more. With `fill_gaps`, what lies before something acked or in flight still goes, so that it can
-  /// be settled and need not be repeated.
-  void stop_asked(bool fill_gaps);
+  /// Sends nothing more. With `fill_gaps` events before one that is acked or in flight are still sent, so that this one can be settled
+  /// and is not repeated.
+  void stop_requested(bool fill_gaps);
 
-  // ---- what to do
+  // ---- decisions
 
   /// The sink must be opened now.
   [[nodiscard]] bool wants_open(TimePoint now);
   [[nodiscard]] bool may_send() const { return mode_ == Mode::delivering; }
   [[nodiscard]] bool may_fill_gaps() const { return fills_gaps_; }
-  /// Grows when the sink was opened: what was not acked before goes again.
+  /// How often the sink was opened. After each time, what was not acked is sent again.
   [[nodiscard]] std::uint64_t openings() const { return openings_; }
 
-  // ---- how it stands
+  // ---- state
 
   [[nodiscard]] Mode mode() const { return mode_; }
   [[nodiscard]] std::size_t in_flight() const { return in_flight_; }

@@ -5,10 +5,10 @@
 namespace outbox::relay {
 namespace {
 
-// A cursor that rests follows the end of the log once it is so far behind, at most once a second: the floor of the next reader
-// and the oldest partition that must be kept depend on it.
-constexpr std::int64_t kQuietSeqs = 10000;
-constexpr std::uint64_t kQuietHorizon = 100000;
+// The cursor of an idle subscription follows the end of the log when it is this far behind, at most once a second: the floor of the
+// next reader and the oldest partition that must be kept depend on it.
+constexpr std::int64_t kIdleSeqs = 10000;
+constexpr std::uint64_t kIdleHorizon = 100000;
 constexpr std::chrono::seconds kFollowEvery{1};
 
 }  // namespace
@@ -36,8 +36,8 @@ bool Strand::must_see(const store::Page& page) const {
   if (ends_begun_pair) return true;
   if (wants_end_.load(std::memory_order_relaxed) && (page.drained || page.caught_up)) return true;
   return page.drained && std::chrono::steady_clock::now() - seen_at_ >= kFollowEvery &&
-         (page.pair->bound - seen_bound_ >= kQuietSeqs ||
-          page.pair->horizon - seen_horizon_ >= kQuietHorizon);
+         (page.pair->bound - seen_bound_ >= kIdleSeqs ||
+          page.pair->horizon - seen_horizon_ >= kIdleHorizon);
 }
 
 }  // namespace outbox::relay

@@ -1,4 +1,4 @@
-// One strand of a subscription: its delivery core, and the pump's way to it.
+// One strand of a subscription: its delivery core, and what passes it the pump's pages.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@ namespace outbox::relay {
 
 class Strand final : public feed::PageConsumer {
  public:
-  /// Passes a page on to the thread that has the core.
+  /// Passes a page to the loop's thread.
   using Offer = std::function<void(Strand&, const std::shared_ptr<const store::Page>&)>;
 
   Strand(const CoreOptions& options, store::Cursor start, SinkState& sink, Window& window,
@@ -27,7 +27,7 @@ class Strand final : public feed::PageConsumer {
 
   // The loop's thread.
   DeliveryCore core;
-  /// After each change of what the core remembers.
+  /// Call after each change of what the core remembers.
   void update_wanted_end() { wants_end_.store(core.remembers(), std::memory_order_relaxed); }
 
  private:
@@ -37,10 +37,10 @@ class Strand final : public feed::PageConsumer {
   const store::Cursor start_;
   const store::LaneMask lanes_;
   const Offer offer_;
-  /// The core must see that there is nothing more, also in a page without events.
+  /// The core needs the page that shows the end of the log, even without events.
   std::atomic<bool> wants_end_{false};
 
-  // The pump's thread only: the end of the log that the core saw last.
+  // The pump's thread only: the last page that was offered.
   std::int64_t seen_bound_{0};
   std::uint64_t seen_horizon_{0};
   TimePoint seen_at_{};

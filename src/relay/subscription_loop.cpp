@@ -11,17 +11,17 @@ namespace {
 
 TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 
-/// A sink that took nothing is offered the rest again after this long at the latest.
+/// The rest of a batch that the sink did not take is offered again after this time at the latest.
 constexpr std::chrono::milliseconds kOfferAgain{1};
-/// While something is in flight the loop asks for outcomes this often even if the sink forgets to ring.
+/// While something is in flight the loop asks for outcomes this often even if the sink does not call wake().
 constexpr std::chrono::milliseconds kLookAgain{20};
-/// How long the last calls of a stop may take: a purge, a round of outcomes.
+/// After the grace period, for the last calls of a stop: a purge and its outcomes.
 constexpr std::chrono::seconds kCallLimit{2};
 /// The trust deadline is checked at least this often.
 constexpr std::chrono::milliseconds kLongest{100};
-/// Settlements and pages come between batches of a fast sink.
+/// After this many batches the loop takes pages and settlements from its mailbox.
 constexpr int kMostBatches = 16;
-/// The sink's token of an event: the number of its strand, of which there are no more than lanes, and the core's token.
+/// The token that the sink gets: the number of the strand, of which there are at most as many as lanes, and the core's token.
 constexpr unsigned kStrandShift = 58;
 constexpr Token kTokenMask = (Token{1} << kStrandShift) - 1;
 
@@ -75,7 +75,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
 }
 
 SubscriptionLoop::~SubscriptionLoop() {
-  // Without a limit: leak() is for a thread that never ends.
+  // Waits without a limit: for a thread that does not end there is leak().
   if (!stop(std::chrono::nanoseconds(0), false)) thread_.join();
   if (sink_) sink_->on_ready({});
 }
@@ -125,7 +125,7 @@ bool SubscriptionLoop::stop(std::chrono::nanoseconds grace, bool settle) {
                                  [&box]() OUTBOX_REQUIRES(box.mutex) { return box.ended; });
   }
   if (!ended) {
-    log::error("sink does not return from a call, its thread is left behind",
+    log::error("sink does not return from a call, its thread is abandoned",
                {{"subscription", row_.spec.name}});
     return false;
   }
@@ -150,11 +150,10 @@ bool SubscriptionLoop::has_unwritten_rows() const {
 
 void SubscriptionLoop::leak(std::unique_ptr<SubscriptionLoop> loop) {
   loop->thread_.detach();
-  (void)loop
-      .release();  // NOLINT(bugprone-unused-return-value): on purpose, its thread is in the sink
+  (void)loop.release();  // NOLINT(bugprone-unused-return-value): on purpose
 }
 
-/// The last settlement may have been written when the thread had ended.
+/// The last settlement may have been written after the thread ended.
 void SubscriptionLoop::take_last_mail() {
   std::vector<std::size_t> settled;
   {
@@ -282,8 +281,8 @@ void SubscriptionLoop::take_stop(const Stop& stop, TimePoint now) {
 }
 
 void SubscriptionLoop::stop_sending(bool fill_gaps) {
-  for (const auto& strand : strands_) strand->core.stop_asked();
-  sink_state_.stop_asked(fill_gaps);
+  for (const auto& strand : strands_) strand->core.stop_requested();
+  sink_state_.stop_requested(fill_gaps);
 }
 
 void SubscriptionLoop::take_outcomes(TimePoint now) {
@@ -298,7 +297,7 @@ void SubscriptionLoop::take_outcomes(TimePoint now) {
 
 void SubscriptionLoop::watch_trust(TimePoint now) {
   if (purged_ || trusted(now)) return;
-  // Another relay may own the lanes by now: nothing more may leave, not even what the client has queued.
+  // Another relay may have the lanes by now: nothing more may be sent, not even what the sink's client has queued.
   purged_ = true;
   stop_sending(false);
   sink_->purge();
@@ -378,9 +377,9 @@ bool SubscriptionLoop::is_over(TimePoint now) {
   return true;
 }
 
-// ---- what others see
+// ---- reports and the log
 
-/// A destination that was opened again has not shown yet that it takes anything.
+/// Why it makes no progress. After a failure, opening the sink again is no proof that it works: an ack is, or an empty window.
 std::string SubscriptionLoop::trouble() const {
   const SinkState& sink = sink_state_;
   if (sink.mode() == Mode::rejected) return sink.rejection()->error.text();
@@ -412,7 +411,7 @@ void SubscriptionLoop::log_changes() {
   }
 }
 
-/// A sink that was opened with nothing to send has not delivered.
+/// Without failures() an event was acked; otherwise the sink was opened and there was nothing to send.
 void SubscriptionLoop::log_recovery(const Outage::Over& over) {
   const log::Fields fields{{"subscription", row_.spec.name},
                            {"down_seconds", in_seconds(over.lasted)},
@@ -420,7 +419,7 @@ void SubscriptionLoop::log_recovery(const Outage::Over& over) {
   if (sink_state_.failures() == 0) {
     log::info("delivers again", fields);
   } else {
-    log::info("the sink is open again, and nothing waits", fields);
+    log::info("the sink is open again, nothing is pending", fields);
   }
 }
 

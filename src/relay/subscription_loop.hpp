@@ -1,5 +1,5 @@
-// One subscription at work: a thread that owns the sink, tells the delivery cores of its strands what happens, and does what
-// they say. The pump offers pages, the settler reports what it has written, the sink's own threads ring.
+// The thread of one subscription. It owns the sink, passes pages and outcomes to the delivery cores of its strands, and carries out
+// their decisions. Other threads put pages and written settlements into its mailbox; a sink's own threads only wake it.
 #pragma once
 
 #include <condition_variable>
@@ -25,7 +25,7 @@
 
 namespace outbox::relay {
 
-/// What is kept of a subscription when its loop ends: the sink, and what it acked that no written settlement covers.
+/// What is kept when a loop ends: the sink, and the acked events that no written settlement covers.
 struct RetainedSink {
   std::unique_ptr<Sink> sink;
   Token next_token{1};
@@ -41,7 +41,7 @@ struct LoopOptions {
 
 class SubscriptionLoop {
  public:
-  /// The loop's thread calls these.
+  /// Called by the loop's thread.
   struct Listener {
     std::function<void()> room;        ///< The window has room again.
     std::function<void()> rejected;    ///< See rejection().
@@ -54,8 +54,6 @@ class SubscriptionLoop {
                    Listener listener);
   SubscriptionLoop(const SubscriptionLoop&) = delete;
   SubscriptionLoop& operator=(const SubscriptionLoop&) = delete;
-  SubscriptionLoop(SubscriptionLoop&&) = delete;
-  SubscriptionLoop& operator=(SubscriptionLoop&&) = delete;
   ~SubscriptionLoop();
 
   void start();
@@ -63,21 +61,21 @@ class SubscriptionLoop {
   // Any thread.
   void read_from(feed::Pump& pump);
   void stop_reading(feed::Pump& pump);
-  /// Sends nothing more, waits at most `grace` for what is in flight, settles, ends the thread. With `settle` false
-  /// nothing is written any more (the store or the lanes are lost). False: the sink does not return from a call.
+  /// Sends nothing more, waits at most `grace` for what is in flight, settles, ends the thread. Without `settle` nothing more is
+  /// written (the store or the lanes are lost). False: the sink does not return from a call.
   [[nodiscard]] bool stop(std::chrono::nanoseconds grace, bool settle);
-  /// After stop() failed: the loop no longer uses settler, trust and listener, and ends when the sink returns.
+  /// After stop() returned false: the loop no longer uses settler, trust and listener, and ends when the sink returns.
   void abandon();
   [[nodiscard]] bool ended() const;
-  /// The settler has rows of this loop that it has not written.
+  /// The settler has rows of this loop that are not written yet.
   [[nodiscard]] bool has_unwritten_rows() const;
-  /// For a thread that never ends: it, this object and the sink stay behind for ever.
+  /// For a thread that does not end: never destroys the thread, the loop and the sink.
   static void leak(std::unique_ptr<SubscriptionLoop> loop);
-  // Once the thread has ended. What the settler has written by then counts, so ask when it has ended, too.
+  // After the thread has ended. Settlements written by then count, so stop the settler first.
   [[nodiscard]] RetainedSink take_sink();
-  /// Everything in flight got its outcome and is settled.
+  /// Everything sent got its outcome and is settled.
   [[nodiscard]] bool drained();
-  /// Events that were in flight, or are acked and not settled.
+  /// Events that were in flight at the end, or are acked and not settled.
   [[nodiscard]] std::uint64_t abandoned();
 
   [[nodiscard]] SubscriptionReport report() const;
@@ -96,7 +94,7 @@ class SubscriptionLoop {
     std::vector<std::size_t> settled;  ///< Strands whose rows are written.
     std::optional<Stop> stop;
   };
-  /// What other threads tell the loop's, and it them. Callbacks given to the settler and the sink may outlive the loop.
+  /// Shared by the loop's thread and others. A shared_ptr: callbacks in the settler and the sink may outlive the loop.
   struct Mailbox {
     Mutex mutex;
     std::condition_variable_any changed;
@@ -110,7 +108,7 @@ class SubscriptionLoop {
     void ring();
     void rows_written(std::size_t strand);
   };
-  /// What the thread uses of the tenure.
+  /// The parts of the tenure that the thread uses.
   struct Links {
     Settler* settler;
     const TrustDeadline* trust;
@@ -151,7 +149,7 @@ class SubscriptionLoop {
   Mutex links_mutex_;
   std::optional<Links> links_ OUTBOX_GUARDED_BY(links_mutex_);
 
-  // The loop's thread only, or after it.
+  // The loop's thread only; any after it has ended.
   std::unique_ptr<Sink> sink_;
   SinkState sink_state_;
   std::vector<std::unique_ptr<Strand>> strands_;
@@ -166,8 +164,9 @@ class SubscriptionLoop {
   std::optional<TimePoint> logged_pause_;
   std::optional<TimePoint> stop_by_;
   bool may_settle_{true};
-  std::size_t batch_limit_{1000};  ///< What the sink may take; no more is rendered.
-  std::uint64_t given_up_{0};      ///< In flight at the end of the grace period.
+  std::size_t batch_limit_{
+      1000};  ///< Events rendered for one send(): adapts to how many the sink takes.
+  std::uint64_t given_up_{0};  ///< In flight at the end of the grace period.
 
   std::jthread thread_;
 };

@@ -13,11 +13,11 @@
 namespace outbox::relay {
 namespace {
 
-/// How long a subscription that is paused or changed may wait for what is in flight: a part of the lease, because the other
-/// subscriptions' changes wait meanwhile.
+/// How long a subscription that is paused or changed waits for what is in flight: a fraction of the lease, because changes of
+/// other subscriptions wait for it.
 std::chrono::milliseconds retire_grace(const RelayOptions& options) { return options.lease / 4; }
 
-/// That there are no subscriptions is logged again after so long, then twice as long, and so on.
+/// The warning that there are no subscriptions is repeated after kWarnFirst, then after twice as long, up to kWarnEvery.
 constexpr std::chrono::seconds kWarnFirst{4};
 constexpr std::chrono::seconds kWarnEvery{60};
 
@@ -36,15 +36,6 @@ feed::PumpOptions pump_options(const RelayOptions& options) {
   pump.pace.busy = std::min(pump.pace.busy, pump.pace.idle);
   pump.pace.arm = options.wake_up;
   return pump;
-}
-
-Error must_begin_again(std::string message, std::string hint) {
-  return {.code = Errc::unavailable,
-          .remedy = Remedy::reconnect,
-          .effect = Effect::none,
-          .message = std::move(message),
-          .hint = std::move(hint),
-          .origin = {}};
 }
 
 }  // namespace
@@ -117,8 +108,7 @@ Status Tenure::update() {
   auto rows = catalog_->subscriptions();
   if (!rows) return pass(rows);
   configuration_.compare(
-      *rows,
-      "somebody changed the store since; restart the relay to apply its configuration again");
+      *rows, "the store was changed since; restart the relay to apply its configuration again");
   if (Status status = retire_changed(*rows); !status) return status;
   if (Status status = start_new(*rows); !status) return status;
   warn_of_no_subscriptions(*rows);
@@ -126,16 +116,17 @@ Status Tenure::update() {
   return warn_of_idle_filters(*rows);
 }
 
-/// The tables or the file may have been removed and made anew: then the cursors and sequence numbers we hold mean nothing.
+/// The tables or the file may have been dropped and created again: then the cursors and sequence numbers in memory are void.
 Status Tenure::check_outbox() {
   auto outbox = catalog_->identity();
   if (!outbox) return pass(outbox);
   if (*outbox == outbox_) return {};
-  return fail(must_begin_again("the outbox in the store was replaced by another one",
-                               "delivery starts again from what is there"));
+  return fail(Errc::unavailable, Remedy::reconnect,
+              "the outbox in the store was replaced by another one",
+              "delivery starts again from what is there");
 }
 
-/// Where a person can see it. Until that is written the loop rests anyway.
+/// Writes rejections to the store, where `outbox status` shows them. The loop itself sends nothing after one.
 Status Tenure::stop_rejected() {
   for (SubscriptionLoop* loop : running()) {
     const auto rejection = loop->rejection();
@@ -144,7 +135,7 @@ Status Tenure::stop_rejected() {
         catalog_->stop(loop->row().id, generation_, store::storable_text(rejection->error.text()),
                        rejection->seq, rejection->id);
     if (!stopped) return pass(stopped);
-    if (!*stopped) continue;  // the next time
+    if (!*stopped) continue;  // tried again at the next update
     if (Status status = retire(*loop); !status) return status;
   }
   return {};
@@ -159,9 +150,10 @@ Status Tenure::retire_changed(const Rows& rows) {
     if (row == rows.end()) {
       log::info("subscription was removed", {{"subscription", name}});
     } else if (row->state != store::SubscriptionState::active) {
-      log::info("subscription rests until it is resumed", {{"subscription", name},
-                                                           {"state", store::to_string(row->state)},
-                                                           {"reason", row->reason}});
+      log::info("subscription delivers nothing until it is resumed",
+                {{"subscription", name},
+                 {"state", store::to_string(row->state)},
+                 {"reason", row->reason}});
     } else if (row->config_version != served.config_version) {
       log::info("subscription was changed and starts again", {{"subscription", name}});
     } else {
@@ -173,11 +165,12 @@ Status Tenure::retire_changed(const Rows& rows) {
 }
 
 Status Tenure::start_new(const Rows& rows) {
-  std::vector<SubscriptionReport> at_rest;
+  std::vector<SubscriptionReport> inactive;
   for (const auto& row : rows) {
     const std::string& name = row.spec.name;
     if (row.state != store::SubscriptionState::active) {
-      at_rest.push_back({.name = name, .state = store::to_string(row.state), .reason = row.reason});
+      inactive.push_back(
+          {.name = name, .state = store::to_string(row.state), .reason = row.reason});
       continue;
     }
     if (running(name) != nullptr) continue;
@@ -187,14 +180,14 @@ Status Tenure::start_new(const Rows& rows) {
       continue;
     }
     if (status.error().remedy == Remedy::reconnect) return status;
-    // The others go on: a bad subscription stops itself only.
+    // The others continue: a subscription that cannot start affects only itself.
     const std::string reason = status.error().text();
     if (std::exchange(broken_[name], reason) != reason)
       log::error("subscription cannot start", {{"subscription", name}, {"reason", reason}});
-    at_rest.push_back({.name = name, .state = "broken", .reason = reason});
+    inactive.push_back({.name = name, .state = "broken", .reason = reason});
   }
   const MutexLock lock(mutex_);
-  at_rest_ = std::move(at_rest);
+  inactive_ = std::move(inactive);
   return {};
 }
 
@@ -221,8 +214,7 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
   if (!strands) return pass(strands);
   if (strands->size() != 1) {
     return fail(
-        Errc::unsupported,
-        "subscription " + row.spec.name + ": its lanes stand at different cursors",
+        Errc::unsupported, "subscription " + row.spec.name + ": its lanes have different cursors",
         "this version delivers with one relay for all lanes; finish with the version that wrote them");
   }
   auto retained = sinks_.take(row);
@@ -241,7 +233,7 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
                                             std::move(listener));
 }
 
-/// It may start again at once, from the cursor that its last settlement has moved.
+/// Ends a loop. The subscription may start again at once, from the cursor of its last settlement.
 Status Tenure::retire(SubscriptionLoop& loop) {
   const std::string name = loop.row().spec.name;
   loop.stop_reading(*pump_);
@@ -250,24 +242,24 @@ Status Tenure::retire(SubscriptionLoop& loop) {
   const bool unwritten = loop.has_unwritten_rows();
   std::unique_ptr<SubscriptionLoop> retired;
   {
-    // Out of the others' sight first: report() looks at every loop in the map.
+    // Removed from the map first: report() reads every loop in it.
     const MutexLock lock(mutex_);
     retired = std::move(running_.extract(name).mapped());
   }
   judged_filters_.erase(name);
   sinks_.put_back(std::move(retired));
-  // One that does not go on at once must not keep from others what it holds.
+  // If it does not start again at once, another subscription may need the file or connection that the sink holds.
   if (ended) sinks_.close(name);
   if (!unwritten) return {};
-  // Started again before they are written it would settle the same events once more. Under a new generation it does not.
-  return fail(must_begin_again(
-      "subscription " + name + ": the store did not take its last settlement in time",
-      "delivery starts again from the persisted cursors"));
+  // A loop that started before they are written would settle the same events again. Under a new generation it does not.
+  return fail(Errc::unavailable, Remedy::reconnect,
+              "subscription " + name + ": the store did not take its last settlement in time",
+              "delivery starts again from the persisted cursors");
 }
 
-// ---- what people see
+// ---- warnings and reports
 
-/// A filter with a typing error looks like one that works: nothing fails, nothing is pending. Once in a tenure.
+/// A filter with a typing error looks like one that works: nothing fails, nothing is pending. Warns once per tenure.
 Status Tenure::warn_of_idle_filters(const Rows& rows) {
   for (const auto& row : rows) {
     const SubscriptionLoop* loop = running(row.spec.name);
@@ -289,7 +281,6 @@ Status Tenure::warn_of_idle_filters(const Rows& rows) {
   return {};
 }
 
-/// Somebody may wait for events. The first subscription ends it.
 void Tenure::warn_of_no_subscriptions(const Rows& rows) {
   const TimePoint now = std::chrono::steady_clock::now();
   if (!rows.empty()) {
@@ -305,11 +296,11 @@ void Tenure::warn_of_no_subscriptions(const Rows& rows) {
         "outbox subscription apply -c FILE, or outbox relay -c FILE, with a [subscription.NAME] section"}});
 }
 
-/// What stands in the table may come from the relay before us, so it is compared, not remembered.
+/// Compares with the table, not with what was written last: the row may come from the previous owner.
 Status Tenure::write_troubles(const Rows& rows) {
   for (const auto& row : rows) {
     const bool active = row.state == store::SubscriptionState::active;
-    // A sink may say anything; what is no text must not become everybody's trouble.
+    // A sink may return any bytes as its error; invalid text must not fail the update.
     const std::string trouble =
         active ? store::storable_text(trouble_of(row.spec.name)) : std::string();
     if (trouble == row.trouble) continue;
@@ -330,7 +321,7 @@ void Tenure::report(RelayReport& into) const {
   into.statements = pump_->statements() + settler_->statements();
   const MutexLock lock(mutex_);
   for (const auto& [name, loop] : running_) into.subscriptions.push_back(loop->report());
-  into.subscriptions.insert(into.subscriptions.end(), at_rest_.begin(), at_rest_.end());
+  into.subscriptions.insert(into.subscriptions.end(), inactive_.begin(), inactive_.end());
 }
 
 // ---- the end
@@ -343,7 +334,7 @@ StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
     loops.swap(running_);
   }
   {
-    // Side by side, so that the grace period is one for all.
+    // In parallel, so that all share one grace period.
     std::vector<std::jthread> stopping;
     stopping.reserve(loops.size());
     for (const auto& [name, loop] : loops) {
@@ -356,7 +347,7 @@ StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
   for (const auto& [name, loop] : loops) {
     if (!loop->ended()) loop->abandon();
   }
-  settler_.reset();  // writes what it was given
+  settler_.reset();  // writes its queue first
   StopReport report{.drained = true, .abandoned = 0};
   for (auto& [name, loop] : loops) {
     const bool ended = loop->ended();

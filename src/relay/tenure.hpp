@@ -1,6 +1,6 @@
-// One tenure: the time in which this relay owns the lanes and the store holds. It has the pump, the settler and one loop per
-// active subscription. When the store or the lanes are lost it ends whole, and the next one starts from the persisted cursors:
-// nothing read before may be trusted after a reconnect (a server that crashed issues transaction ids again).
+// One tenure: the time in which this relay owns the lanes and its connections work. It has the pump, the settler and one loop per
+// active subscription. When the store or the lanes are lost the whole tenure ends, and the next one starts from the persisted
+// cursors: nothing read before may be trusted after a reconnect (a server that crashed issues transaction ids again).
 #pragma once
 
 #include <functional>
@@ -23,28 +23,26 @@
 
 namespace outbox::relay {
 
-/// The keeper's thread, unless said otherwise.
+/// Used by the keeper's thread, except where "Any thread" is stated.
 class Tenure {
  public:
-  /// `bell` rings, on any thread, when update() or failure() has something new.
+  /// `bell` is called, on any thread, when update() or failure() has something new.
   Tenure(store::Store& store, const RelayOptions& options, Configuration& configuration,
          SinkCache& sinks, const TrustDeadline& trust, std::function<void()> bell);
   Tenure(const Tenure&) = delete;
   Tenure& operator=(const Tenure&) = delete;
-  Tenure(Tenure&&) = delete;
-  Tenure& operator=(Tenure&&) = delete;
   ~Tenure();
 
-  /// Loads the cursors and starts everything. `outbox`: its identity, by this catalog.
+  /// Loads the cursors and starts everything. `outbox`: the identity of the outbox, read through this catalog.
   [[nodiscard]] Status begin(std::int64_t generation, std::unique_ptr<store::Catalog> catalog,
                              std::string outbox);
-  /// Follows what changed in the store, and writes there what the loops reported. About once a second.
+  /// Applies what changed in the store to the loops, and writes what the loops reported to the store. About once a second.
   [[nodiscard]] Status update();
-  /// It delivered something, and the store took the settlement.
+  /// Something was delivered and settled.
   [[nodiscard]] bool has_settled() const { return settler_ && settler_->has_written(); }
-  /// Any thread: what ended it, if something did.
+  /// Any thread: the error that ends this tenure, if there is one.
   [[nodiscard]] std::optional<Error> failure() const;
-  /// Ends it. `settle`: write what is done (the store and the lanes are still ours).
+  /// Ends the tenure. `settle`: write the settlements that are left (the store and the lanes are not lost).
   StopReport end(std::chrono::nanoseconds grace, bool settle);
   /// Any thread, between begin() and end().
   void report(RelayReport& into) const;
@@ -78,7 +76,8 @@ class Tenure {
   std::string outbox_;
   int empty_warnings_{0};
   TimePoint warn_again_at_{};
-  std::set<std::string> judged_filters_;       ///< They match something, or have been warned of.
+  std::set<std::string>
+      judged_filters_;  ///< Of subscriptions: matches something, or was warned of.
   std::map<std::string, std::string> broken_;  ///< Why a subscription cannot start.
 
   std::unique_ptr<store::Progress> loader_;
@@ -88,9 +87,9 @@ class Tenure {
 
   mutable Mutex mutex_;
   std::optional<Error> failure_ OUTBOX_GUARDED_BY(mutex_);
-  // Only the keeper's thread changes what is in them.
+  // Changed by the keeper's thread only.
   std::map<std::string, std::unique_ptr<SubscriptionLoop>> running_ OUTBOX_GUARDED_BY(mutex_);
-  std::vector<SubscriptionReport> at_rest_ OUTBOX_GUARDED_BY(mutex_);
+  std::vector<SubscriptionReport> inactive_ OUTBOX_GUARDED_BY(mutex_);
 };
 
 }  // namespace outbox::relay

@@ -1,4 +1,4 @@
-// Until when the relay may publish: after that another relay may have the lanes.
+// Until when the relay may send events: after that another relay may have the lanes.
 #pragma once
 
 #include <atomic>

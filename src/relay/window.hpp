@@ -1,4 +1,5 @@
-// The window of a subscription: events fetched and not settled, of all its strands. The pump's thread adds, the loop's removes.
+// The window of a subscription: the events fetched and not settled, of all its strands. The pump's thread adds to it, the loop's
+// thread removes.
 #pragma once
 
 #include <atomic>
@@ -29,7 +30,7 @@ class Window {
   }
   [[nodiscard]] std::size_t events() const { return events_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::size_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  /// For so many pages more; an empty window takes any page.
+  /// For `pages` more pages; an empty window has room for any page.
   [[nodiscard]] bool has_room(std::size_t pages) const {
     const std::size_t held = events();
     return held == 0 || (held + pages * limits_.page_events <= limits_.events &&

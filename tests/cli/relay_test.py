@@ -34,7 +34,7 @@ def full(pipe):
 
 
 class Door:
-    """Between a program and a server. Shut, it lets nothing through, and nobody is told."""
+    """Between a program and a server. When shut it passes nothing on, and neither side gets an error."""
 
     def __init__(self, server, port=0):
         self.server = (server.hostname, server.port or 5432)
@@ -62,7 +62,7 @@ class Door:
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # One end is gone; the other finds out.
+            pass  # One end is gone; the other will notice.
 
     def shut(self):
         self.open.clear()
@@ -84,7 +84,7 @@ class Relay:
         return [json.loads(line) for line in whole.splitlines()]
 
     def relay(self, *arguments):
-        """To a file: a pipe that nobody reads would fill up."""
+        """To a file: a pipe without a reader would fill up."""
         with open(self.folder / "relay.log", "a", encoding="utf-8") as log:
             return self.spawn("relay", *arguments, stdout=subprocess.DEVNULL, stderr=log)
 
@@ -196,14 +196,14 @@ class Relay:
         def row():
             return self.succeeds("status", "--json").json()["subscriptions"][0]
 
-        troubled = wait_until(lambda: (now := row())["trouble"] and now, "a word on the directory")
+        troubled = wait_until(lambda: (now := row())["trouble"] and now, "the missing directory in the status")
         self.assertEqual(troubled["state"], "active")
         self.assertIn("orders.jsonl", troubled["trouble"])
         self.assertRegex(troubled["trouble_since"], r"^\d{4}-\d\d-\d\dT.*Z$")
         wait_until(lambda: re.search(r"(?m)^  waiting since .*Z: .*orders\.jsonl", self.succeeds("status").out), "it for people")
         (self.folder / "orders.jsonl").rmdir()
         wait_until(lambda: len(self.lines()) == 3, "3 lines in the file", seconds=60)
-        wait_until(lambda: row()["trouble"] is None, "the word taken back")
+        wait_until(lambda: row()["trouble"] is None, "the trouble to be cleared")
         self.assertNotIn("waiting since", self.succeeds("status").out)
         self.stop(process)
 
@@ -261,16 +261,16 @@ class Relay:
 
 class RelaySqlite(OnSqlite, Relay, Case):
     def test_a_second_signal_ends_it_at_once(self):
-        """The sink writes into a pipe that nobody reads, so there is something in flight for ever."""
+        """The sink writes into a pipe that is not read, so something stays in flight."""
         self.config('[subscription.out]\nsink = "stdout"\n', '[relay]\ngrace = "1h"\n')
         self.succeeds("enqueue", "--jsonl", stdin=jsonl(5000))
         with open(self.folder / "relay.log", "w", encoding="utf-8") as log:
             process = self.spawn("relay", stdout=subprocess.PIPE, stderr=log)
-        # A full pipe, not a word in the log: a relay that is stopped before it has sent anything ends with success.
+        # Wait for a full pipe, not for a log line: a relay that is stopped before it has sent anything ends with success.
         wait_until(lambda: full(process.stdout), "a full pipe")
         process.send_signal(signal.SIGTERM)
         wait_until(lambda: "stopping" in self.log(), "the first signal")
-        # One that follows at once counts as the first: timeout(1) sends two.
+        # A second signal that follows at once is not counted: timeout(1) sends two.
         wait_until(lambda: process.send_signal(signal.SIGTERM) or process.poll() is not None, "the end")
         self.assertEqual(process.wait(timeout=10), INTERRUPTED, self.log())
 
@@ -287,7 +287,7 @@ class RelaySqlite(OnSqlite, Relay, Case):
 
 class RelayPostgres(OnPostgres, Relay, Case):
     def test_wait_is_for_a_store_that_is_not_there_yet(self):
-        """A port at which nobody listens, and later the server does."""
+        """A port without a listener, until the server starts."""
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         server = self.store
@@ -296,7 +296,7 @@ class RelayPostgres(OnPostgres, Relay, Case):
         self.config(FILE_SUBSCRIPTION)
         self.fails(NOT_NOW, "relay", "--log-level", "off", says=("cannot connect", str(port)))
         process = self.relay("--wait")
-        wait_until(lambda: "is tried again" in self.log(), "the first attempt")
+        wait_until(lambda: "the store cannot be used yet" in self.log(), "the first attempt")
         door = Door(urlsplit(server), port)
         self.addCleanup(door.close)
         wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
@@ -311,7 +311,7 @@ class RelayPostgres(OnPostgres, Relay, Case):
         self.store = "postgresql://postgres@127.0.0.1:1/none"
         self.config(FILE_SUBSCRIPTION)
         process = self.relay("--wait")
-        wait_until(lambda: "is tried again" in self.log(), "the first attempt")
+        wait_until(lambda: "the store cannot be used yet" in self.log(), "the first attempt")
         self.stop(process, code=INTERRUPTED)
 
     def test_a_database_that_hangs_does_not_hold_up_the_end(self):

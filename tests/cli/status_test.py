@@ -96,7 +96,7 @@ class Status:
         self.succeeds("enqueue", "--jsonl", stdin=jsonl(count))
 
     def block_the_sink(self):
-        """Its directory is not there."""
+        """A subscription to a file whose directory is missing."""
         self.config(FILE_SUBSCRIPTION.replace('"orders.jsonl"', '"later/orders.jsonl"'))
 
     def grow_older(self, seconds):
@@ -154,7 +154,7 @@ class Status:
         self.block_the_sink()
         self.relay()
         self.enqueue(3)
-        wait_until(lambda: self.row()["trouble"], "a word on the directory")
+        wait_until(lambda: self.row()["trouble"], "the missing directory in the status")
         self.check(OK)
         self.check(OK, "--max-lag", "5min")
         self.grow_older(200)
@@ -175,8 +175,8 @@ class Status:
     def test_a_paused_subscription_is_a_wish_and_said(self):
         self.relay()
         self.succeeds("subscription", "pause", "orders", "--reason", "holiday")
-        rests = wait_until(lambda: self.log_lines("subscription rests until it is resumed"), "the pause")[0]
-        self.assertEqual((rests["subscription"], rests["state"], rests["reason"]), ("orders", "paused", "holiday"))
+        paused = wait_until(lambda: self.log_lines("subscription delivers nothing until it is resumed"), "the pause")[0]
+        self.assertEqual((paused["subscription"], paused["state"], paused["reason"]), ("orders", "paused", "holiday"))
         self.enqueue(3)
         self.grow_older(200)
         result = self.check(OK)
@@ -263,12 +263,12 @@ class StatusPostgres(OnPostgres, Status, Case):
         self.enqueue(1)
         said = wait_until(lambda: (out := self.succeeds("status").out) and "permission denied" in out and out, "the reason")
         self.assertRegex(said, r"waiting since .*: .*permission denied for (table|view) event")
-        error = self.log_lines("delivery is interrupted until somebody acts, and is tried again")[0]
+        error = self.log_lines("delivery is interrupted until a person acts, retries")[0]
         self.assertEqual(error["level"], "error")
         self.assertIn("permission denied", error["reason"])
         self.sql(f"GRANT SELECT ON {schema}.event TO outbox_relay")
         wait_until(lambda: self.row()["delivered"] == 1, "the event, after the GRANT")
-        wait_until(lambda: self.row()["trouble"] is None, "the trouble to be taken back")
+        wait_until(lambda: self.row()["trouble"] is None, "the trouble to be cleared")
 
 
 if __name__ == "__main__":

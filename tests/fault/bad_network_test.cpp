@@ -51,7 +51,7 @@ TEST_F(BadNetwork, while_it_is_stalled_past_the_lease_nothing_is_published_and_t
     ASSERT_TRUE(eventually([&] { return slow->count() > seen + 100; }))
         << relay->report().last_error;
     gate.set(TcpGate::Mode::stalled);
-    // It stops by itself: two looks, more than a lease apart, see the same.
+    // It stops by itself: two checks, more than a lease apart, find the same.
     ASSERT_TRUE(eventually([&] {
       const std::size_t count = slow->count();
       std::this_thread::sleep_for(options.lease);
@@ -126,11 +126,11 @@ TEST_F(BadNetwork, a_relay_that_lost_its_lease_lets_the_next_owner_have_the_file
   gate.set(TcpGate::Mode::stalled);
   ASSERT_TRUE(eventually([&] { return second->report().owner; }));
   const std::size_t seen = lines_in(file);
-  // The first lets go of the file when its statements give up, after 30 s; the second asks after growing pauses.
+  // The first closes the file when its statements time out, after 30 s; the second retries with growing pauses.
   ASSERT_TRUE(eventually([&] { return lines_in(file) > seen + 100; }, std::chrono::seconds(240)))
       << report_of(*second, "orders").reason;
   gate.set(TcpGate::Mode::open);
-  // And back: the second leaves in order.
+  // And back: the second stops gracefully.
   EXPECT_TRUE(second->stop(std::chrono::seconds(30)).drained);
   EXPECT_TRUE(eventually([&] { return first->report().owner; }));
   shop_->stop();

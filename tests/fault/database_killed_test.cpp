@@ -1,4 +1,4 @@
-// The database crashes under load, and takes asynchronous commits with it. What was delivered must have survived.
+// The database crashes under load and loses asynchronous commits. What was delivered must have survived.
 #include <csignal>
 
 #include "integration/relay/harness.hpp"
@@ -13,7 +13,7 @@
 namespace outbox::test {
 namespace {
 
-/// Nobody but a commit flushes the log: asynchronous commits stay in memory for long.
+/// Only commits flush the WAL: asynchronous commits stay in memory for long.
 const std::vector<std::string> kLazyLog = {
     "wal_writer_delay = '10s'", "wal_writer_flush_after = '1GB'", "checkpoint_timeout = '1h'"};
 
@@ -127,7 +127,7 @@ TEST_F(DatabaseKilled, at_the_moment_of_delivery_the_event_is_on_the_disk) {
   options.idle_poll = std::chrono::milliseconds(2);
   const auto relay = relay_of(options);
   const auto crashed = std::make_shared<std::atomic<int>>(0);
-  // The sink pulls the plug before it says anything.
+  // The sink crashes the database before it returns an outcome.
   auto sink = std::make_unique<testing::FailingSink>([&server, crashed](const EventView& event) {
     if (event.event_type == "Crash" && crashed->load() % 2 == 0) {
       server.stop_immediate();
@@ -139,7 +139,7 @@ TEST_F(DatabaseKilled, at_the_moment_of_delivery_the_event_is_on_the_disk) {
   ASSERT_TRUE(relay->use("crashing", std::move(sink)));
   ASSERT_TRUE(relay->start());
   for (int round = 0; round < 4; ++round) {
-    // At rest: what it does at its beginning flushes the log, and would prove nothing.
+    // Idle: its start flushes the WAL, which would prove nothing.
     const std::uint64_t generation = static_cast<std::uint64_t>(round);
     ASSERT_TRUE(eventually([&] {
       const RelayReport report = relay->report();
@@ -162,7 +162,7 @@ TEST_F(DatabaseKilled, at_the_moment_of_delivery_the_event_is_on_the_disk) {
         << "delivered, and gone";
     ++*crashed;
   }
-  // Until it has read and settled again what the last crash took back.
+  // Until it has read and settled again what the last crash lost.
   EXPECT_TRUE(eventually([&] {
     const RelayReport report = relay->report();
     return report.owner && report.generation > 4 && report.fetches > 300;
@@ -201,7 +201,7 @@ TEST_F(DatabaseKilled, a_relay_that_lives_on_repeats_at_most_what_the_crash_took
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   const Verdict verdict = judge(attempts, scattered->all());
   EXPECT_TRUE(verdict.kept()) << verdict;
-  // Settlements that were not flushed are taken back; those of at most one window each.
+  // Settlements that were not flushed are lost; of at most one window per crash.
   EXPECT_LE(verdict.duplicates, kRounds * options.window_events) << verdict;
   RecordProperty("duplicates", std::to_string(verdict.duplicates));
   Pg connection(database.url());

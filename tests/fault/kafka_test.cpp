@@ -1,4 +1,4 @@
-// Kafka at its worst: the broker dies under load, and a message in the middle of a batch is too large for it.
+// Kafka failures: the broker dies under load, and a message in the middle of a batch is too large.
 #include <map>
 #include <set>
 
@@ -105,7 +105,7 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
   EXPECT_EQ(subscription().stopped_event.size(), 36U);
   EXPECT_FALSE(subscription().reason.empty());
 
-  // What is there: of each key a beginning without a gap; of the culprit's key nothing from it on.
+  // What arrived: of each key a prefix without gaps; of the culprit's key nothing from the culprit on.
   const auto there = deliveries_on(topic);
   const Verdict stopped = judge(attempts, there);
   EXPECT_EQ(stopped.out_of_order, 0U) << stopped;
@@ -128,7 +128,7 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
   topic.change({{"max.message.bytes", "1000000"}});
   ASSERT_TRUE(catalog()->resume("orders"));
   EXPECT_TRUE(eventually([&] {
-    // The broker applies a setting a little after it has said so: the event may be refused once more.
+    // The broker applies a setting shortly after it has confirmed it: the event may be refused once more.
     if (subscription().state == store::SubscriptionState::stopped)
       (void)catalog()->resume("orders");
     return judge(attempts, deliveries_on(topic)).lost == 0;
@@ -154,7 +154,7 @@ TEST_F(KafkaFault, a_topic_that_is_not_there_pauses_and_goes_on_when_it_is_made)
   database_->connect().exec("SELECT outbox.enqueue('Order', 'k', 'OrderPlaced', '{}'::jsonb)");
   ASSERT_TRUE(eventually([&] { return report_of(*relay, "orders").state == "backing-off"; }));
   EXPECT_FALSE(report_of(*relay, "orders").reason.empty());
-  EXPECT_EQ(subscription().state, store::SubscriptionState::active) << "nobody's event is at fault";
+  EXPECT_EQ(subscription().state, store::SubscriptionState::active) << "no event is at fault";
   // A person corrects the topic.
   spec.topic = other.name();
   ASSERT_TRUE(catalog()->apply(spec).value());

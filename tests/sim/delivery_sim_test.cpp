@@ -1,5 +1,5 @@
-// Seeded simulation of the delivery core. A failing seed is replayed with OUTBOX_SIM_SEED=<seed>; OUTBOX_SIM_SEEDS says
-// how many seeds a run tries.
+// Seeded simulation of the delivery core. OUTBOX_SIM_SEED=<seed> replays a failing seed; OUTBOX_SIM_SEEDS is the number of seeds
+// per run.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -220,7 +220,7 @@ class World {
       std::vector<std::uint8_t> wanted_flags;
       for (const auto& event : page->events) wanted_flags.push_back(wanted(event.seq) ? 1 : 0);
       relay.read = page->end();
-      // The core usually does not see empty pairs.
+      // Empty pairs are usually not passed to the core.
       if (!page->events.empty() || page->from != 0 || core.remembers() || random_.chance(5)) {
         relay.window.add(*page);
         core.page_read(page, wanted_flags, now_);
@@ -259,7 +259,7 @@ class World {
     if (hears_of_it) relay.core.settled();
   }
 
-  /// The ledger: a row must start where the cursor stands, and its sums must be those of the rows it covers.
+  /// The ledger: a row must start at the cursor, and its sums must be those of the events it covers.
   void account(const store::Settlement& row) {
     const bool starts_here = ledger_.drained()
                                  ? row.s1 == ledger_.s1 && row.from_position == 0
@@ -287,12 +287,12 @@ class World {
   }
 
   /// The connection to the store breaks. What is in flight gets its outcome; what was being written may have been written,
-  /// and the relay may have heard of it. The next run begins at the persisted cursor and knows what was acked.
+  /// and the relay may have got the answer. The next run starts at the persisted cursor and remembers what was acked.
   void lose_store() {
     ++result_.store_losses;
     SimRelay& old = *relays_.back();
-    old.core.stop_asked();
-    old.state.stop_asked(false);
+    old.core.stop_requested();
+    old.state.stop_requested(false);
     while (old.state.in_flight() > 0) {
       old.sink.step();
       take_outcomes(old);
@@ -305,7 +305,7 @@ class World {
     ledger_ = persisted_;
   }
 
-  /// The old owner does not know yet: it goes on for a while.
+  /// The old owner does not know yet and continues for a while.
   void take_over() {
     ++result_.takeovers;
     allow_duplicates(*relays_.back());

@@ -1,5 +1,5 @@
 // A small world for the delivery core: a log with transactions that commit late, a sink that fails, relays that crash and
-// live on as zombies. One seed decides everything. After every step the promises are checked against the world's own
+// continue as zombies. One seed decides everything. After every step the promises are checked against the world's own
 // records (P2 no loss, P3 no ghost, P4 order per key, P5 few duplicates, and the ledger).
 #pragma once
 
@@ -73,17 +73,17 @@ struct Topic {
   }
 };
 
-/// A client of the topic that loses, delays and reorders outcomes, but keeps the no-gap rule when it says so.
+/// A client of the topic that loses, delays and reorders outcomes, but keeps the no-gap rule when its traits claim it.
 class SimSink {
  public:
   SimSink(Random& random, Topic& topic, bool gapless)
       : random_(random), topic_(topic), gapless_(gapless) {}
   void send(Token token, const EventView& event);
-  /// Something happens at the destination; outcomes may become ready.
+  /// One step at the destination; outcomes may become ready.
   void step();
   [[nodiscard]] std::vector<Outcome> receive();
   void open() { broken_ = false; }
-  /// The process dies: what was on its way may arrive, in order, without a gap.
+  /// The process dies: what was in flight may arrive, in order, without a gap.
   void crash();
   unsigned fail_percent{0};
   std::set<std::int64_t> poison;  ///< These are rejected.
@@ -110,7 +110,8 @@ struct SimOptions {
   unsigned crash_percent{1};
   unsigned takeover_percent{1};
   unsigned fail_percent{3};
-  unsigned store_loss_percent{0};  ///< The connection breaks; the relay goes on with what it knows.
+  unsigned store_loss_percent{
+      0};  ///< The connection breaks; the relay continues with what it remembers.
   unsigned filtered_percent{10};
   bool poison{false};
   std::size_t window{60};

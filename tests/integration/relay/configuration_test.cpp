@@ -1,4 +1,4 @@
-// Whose configuration counts: that of the relay which has the lanes.
+// The configuration of the relay that has the lanes counts.
 #include <fstream>
 #include <sstream>
 
@@ -18,7 +18,7 @@ class RelayConfiguration : public ::testing::Test {
     store_ = store::open_store({.url = database_->url()}).value();
   }
 
-  /// A relay that wants only these events, into a file of its own.
+  /// A relay whose configuration has only these events, for its own file.
   [[nodiscard]] std::unique_ptr<ChildProcess> start(const std::string& relay,
                                                     const std::string& event_type) const {
     std::ofstream(file(relay, ".toml"))
@@ -40,7 +40,7 @@ class RelayConfiguration : public ::testing::Test {
     text << in.rdbuf();
     return text.str();
   }
-  /// How many lines of the log have these words.
+  /// The number of log lines that contain the words.
   [[nodiscard]] std::size_t times(const std::string& relay, const std::string& words) const {
     std::istringstream in(log_of(relay));
     std::size_t count = 0;
@@ -107,7 +107,7 @@ TEST_F(RelayConfiguration, what_a_person_changed_outlives_a_reconnect_and_is_sai
   SubscriptionSpec changed = row().spec;
   changed.event_types = {"OrderPaid"};
   apply(changed);
-  ASSERT_TRUE(logs("relay", "somebody changed the store"));
+  ASSERT_TRUE(logs("relay", "the store was changed"));
   for (int round = 0; round < 2; ++round) {
     const std::string generation = "SELECT max(generation) FROM outbox.lane";
     const std::string before = database_->connect().value(generation);
@@ -126,7 +126,7 @@ TEST_F(RelayConfiguration, what_a_person_changed_outlives_a_reconnect_and_is_sai
   EXPECT_TRUE(eventually([&] { return times("relay", "is not applied") == 2; })) << log_of("relay");
   relay->signal(SIGTERM);
   EXPECT_EQ(relay->wait(), 0);
-  // Started again it applies what its configuration says.
+  // After a restart it applies its configuration.
   const auto again = start("relay", "OrderPlaced");
   EXPECT_TRUE(eventually(
       [&] { return row().spec.event_types == std::vector<std::string>{"OrderPlaced"}; }));

@@ -36,8 +36,8 @@ inline std::unique_ptr<Relay> relay_of(RelayOptions options) {
   return std::move(*relay);
 }
 
-/// Waits until the store says that everything is settled. What was delivered last need not be settled yet, and a relay that
-/// is stopped while it is without its lanes (a lease that lapsed, a database that came back) is in doubt about that.
+/// Waits until everything is settled in the store. The last deliveries may not be settled yet, and a relay that is stopped while it
+/// does not have its lanes (the lease ran out, the database restarted) cannot settle them.
 inline bool eventually_settled(const std::string& store_url, const std::string& subscription) {
   const auto store =
       store::open_store({.url = store_url, .schema = "outbox", .application = "outbox test"});

@@ -1,5 +1,5 @@
-// The plans of the reading statements, with 90 partitions and whatever the statistics say: index scans on (seq) and
-// (xid, seq) only, partitions pruned, and no more rows looked at than a page needs.
+// The plans of the reading statements, with 90 partitions and any statistics: index scans on (seq) and
+// (xid, seq) only, partitions pruned, and no more rows read than a page needs.
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -22,7 +22,7 @@ enum class Statistics { none, stale, fresh };
 struct Work {
   std::set<std::string> wrong_scans;  ///< Other than index scans on the log.
   std::set<std::string> opened;  ///< Partitions that the plan could not leave out before it ran.
-  std::set<std::string> partitions;  ///< Looked into.
+  std::set<std::string> partitions;  ///< Scanned.
   double rows{0};                    ///< Read from the log, matching or not.
 };
 
@@ -167,7 +167,7 @@ void ReadingPlans::late_rows_are_found_by_their_transactions() {
   const Work late = plan_of(queries_.present, {xmax, seq_at(top_), page, xip});
   expect_index_scans(late, touched + 2, 100 * per_transaction);
   EXPECT_GT(late.rows, 0);
-  // Opening all of them takes longer than all the rest of a poll: those older than the first late one are left out.
+  // Opening all of them takes longer than the whole rest of a poll: those older than the first late one are pruned.
   EXPECT_LE(late.opened.size(), std::size_t{kPartitions / 2 + 3}) << plan_;
   const Work bounded =
       plan_of(queries_.bounded,
@@ -183,7 +183,7 @@ void ReadingPlans::a_page_in_the_middle_of_a_backlog_reads_little_more_than_a_pa
   const std::string position = seq_at(top_ / 2 + 3 * width_);
   const std::string page = std::to_string(kPage);
   const std::string s2 = xmax + ":" + xmax + ":";
-  // Each partition in question gives its first row to the merge.
+  // The merge reads the first row of each of these partitions.
   const double most = 2 * kPage + kPartitions + 2;
   expect_index_scans(plan_of(queries_.present_lean, {middle, position, page, "{}"}), kPartitions,
                      most);

@@ -1,4 +1,4 @@
-// A relay whose connections to the database break or hang: what it still knows, and that it can be stopped.
+// A relay whose connections to the database break or hang: what it remembers, and that it can be stopped.
 #include <fstream>
 #include <future>
 
@@ -21,7 +21,7 @@ class Reconnect : public ::testing::Test {
     OUTBOX_NEEDS_POSTGRES();
     database_ = std::make_unique<PostgresDatabase>();
     options_.store_url = database_->url();
-    // Nothing is settled but at the end.
+    // Nothing is settled before the end.
     options_.settle_interval = std::chrono::minutes(10);
     options_.settle_events = 100000;
   }
@@ -32,7 +32,7 @@ class Reconnect : public ::testing::Test {
         "SELECT 'Order', n::text, 'OrderPlaced', '{}' FROM generate_series(1, $1::int) n",
         {std::to_string(kEvents)});
   }
-  /// Breaks all of the relay's connections. Before it can go on, `meanwhile` has happened.
+  /// Breaks all of the relay's connections, and runs `meanwhile` before it can reconnect.
   void break_connections(const std::string& meanwhile) const {
     const std::string generation =
         database_->connect().value("SELECT max(generation) FROM outbox.lane");
@@ -45,7 +45,7 @@ class Reconnect : public ::testing::Test {
       return database_->connect().value("SELECT max(generation) FROM outbox.lane") != generation;
     }));
   }
-  /// It has looked at the log since.
+  /// It has polled the log since.
   static bool reads_again(const Relay& relay) {
     return eventually([&] {
       const RelayReport report = relay.report();
@@ -64,7 +64,7 @@ TEST_F(Reconnect, what_turns_out_to_be_settled_is_not_called_abandoned) {
   ASSERT_TRUE(relay->start());
   write();
   ASSERT_TRUE(eventually([&] { return report_of(*relay, "all").delivered == kEvents; }));
-  // As if the settlement had been committed, and the connection lost before the relay heard of it.
+  // As if the settlement had been committed, and the connection lost before the relay got the answer.
   break_connections(
       "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1, s2) "
       "SELECT subscription, 'settle', lanes, generation, s1, pg_current_snapshot() FROM outbox.settlement "

@@ -1,4 +1,4 @@
-// What the relay does on PostgreSQL beside the storm: its cost, its rest, rejection, pause, change, large events.
+// The relay on PostgreSQL, without the storm: cost, idling, rejection, pause, change, large events.
 #include <sys/resource.h>
 
 #include <atomic>
@@ -38,12 +38,12 @@ class RelayOnPostgres : public ::testing::Test {
     }
     return {};
   }
-  /// In one report: the sink may have an event before a report tells of it.
+  /// Compares one report: the sink may have an event before it is reported.
   static bool is_at_rest(const Relay& relay, const std::string& name, std::uint64_t delivered) {
     const SubscriptionReport report = report_of(relay, name);
     return report.delivered == delivered && report.in_window == 0;
   }
-  /// So many small events, in one statement.
+  /// Enqueues `count` small events, in one statement.
   void write(int count, const std::string& key = "k",
              const std::string& type = "OrderPlaced") const {
     database_->connect().exec(
@@ -72,7 +72,7 @@ class RelayOnPostgres : public ::testing::Test {
 TEST_F(RelayOnPostgres, a_backlog_costs_a_few_statements_per_thousand_events) {
   constexpr int kThousands = 50;
   options_.subscriptions = {custom("all")};
-  // Only work costs: what a slow machine settles and asks for by the clock is not counted.
+  // Counts work only, not what a slow machine settles and polls because of the time it takes.
   options_.settle_interval = std::chrono::minutes(10);
   options_.idle_poll = std::chrono::minutes(10);
   write(kThousands * 1000);
@@ -124,7 +124,7 @@ TEST_F(RelayOnPostgres, a_quiet_cursor_follows_the_head) {
   Pg connection(database().url());
   const std::string newest = "SELECT max(id) FROM outbox.settlement WHERE kind = 'settle'";
   const std::string before = connection.value(newest);
-  // Others use up the sequence: a cursor that stayed behind would give the next reader too low a floor.
+  // Others use up the sequence: a cursor that did not follow would give the next reader too low a floor.
   connection.exec("SELECT nextval('outbox.event_seq') FROM generate_series(1, 10001)");
   EXPECT_TRUE(eventually([&] { return connection.value(newest) != before; }));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
@@ -133,7 +133,7 @@ TEST_F(RelayOnPostgres, a_quiet_cursor_follows_the_head) {
 
 TEST_F(RelayOnPostgres, it_wakes_for_every_way_of_writing) {
   options_.subscriptions = {custom("all")};
-  options_.idle_poll = std::chrono::minutes(10);  // nobody would wait for that
+  options_.idle_poll = std::chrono::minutes(10);  // too long to wait for
   const auto relay = relay_of(options_);
   const auto all = record(*relay, "all");
   ASSERT_TRUE(relay->start());
@@ -204,7 +204,7 @@ TEST_F(RelayOnPostgres, a_rejected_event_stops_its_subscription_only_and_nothing
   EXPECT_EQ(strict->events().size(), 5U);
   EXPECT_EQ(row("strict").stopped_seq, stopped.stopped_seq);
 
-  // The cause is gone.
+  // The cause is fixed.
   *forgiving = true;
   ASSERT_TRUE(catalog()->resume("strict"));
   ASSERT_TRUE(eventually([&] { return strict->events().size() == 11; }));
@@ -230,8 +230,8 @@ TEST_F(RelayOnPostgres, a_rejection_that_cannot_be_written_down_yet_stops_nobody
   person.exec("UPDATE outbox.subscription SET changed_at = now() WHERE name = 'strict'");
   write(1);
   ASSERT_TRUE(eventually([&] { return report_of(*relay, "strict").state == "stopped"; }));
-  // Whoever waited for the row would hear of this after half a minute only, and begin anew.
-  ASSERT_TRUE(catalog()->pause("lenient", "to see that somebody listens"));
+  // A relay that waited for the row would notice this only after half a minute, and start again.
+  ASSERT_TRUE(catalog()->pause("lenient", "to see that it is noticed"));
   ASSERT_TRUE(eventually([&] { return report_of(*relay, "lenient").state == "paused"; }));
   EXPECT_EQ(row("strict").state, store::SubscriptionState::active);
   person.exec("COMMIT");
@@ -253,8 +253,7 @@ TEST_F(RelayOnPostgres,
   write(20);
   ASSERT_TRUE(eventually([&] { return strong->events().size() == 20; }));
   ASSERT_TRUE(eventually([&] { return report_of(*relay, "weak").state == "backing-off"; }));
-  EXPECT_EQ(row("weak").state, store::SubscriptionState::active)
-      << "an outage is nobody's decision";
+  EXPECT_EQ(row("weak").state, store::SubscriptionState::active) << "an outage is not a decision";
   EXPECT_TRUE(weak->events().empty());
   *down = false;
   ASSERT_TRUE(eventually([&] { return weak->events().size() == 20; }));
@@ -272,9 +271,9 @@ TEST_F(RelayOnPostgres, a_pause_and_a_change_take_effect_while_others_deliver) {
   shop.start();
   ASSERT_TRUE(eventually([&] { return one->events().size() > 50; }));
 
-  ASSERT_TRUE(catalog()->pause("one", "a person said so"));
+  ASSERT_TRUE(catalog()->pause("one", "by a person"));
   ASSERT_TRUE(eventually([&] { return report_of(*relay, "one").state == "paused"; }));
-  EXPECT_EQ(report_of(*relay, "one").reason, "a person said so");
+  EXPECT_EQ(report_of(*relay, "one").reason, "by a person");
   const std::size_t paused_at = one->events().size();
   const std::size_t other_at = other->events().size();
   ASSERT_TRUE(eventually([&] { return other->events().size() > other_at + 100; }));
@@ -351,7 +350,7 @@ TEST_F(RelayOnPostgres, start_now_does_not_lose_what_was_in_flight) {
 TEST_F(RelayOnPostgres, a_sink_that_hangs_while_its_subscription_is_paused_costs_nobody_the_lease) {
   options_.subscriptions = {custom("hanging"), custom("fine")};
   options_.lease =
-      std::chrono::seconds(10);  // a machine that forgets us for a while must not end it
+      std::chrono::seconds(10);  // a machine that is suspended for a while must not end it
   const auto relay = relay_of(options_);
   const auto fine = record(*relay, "fine");
   const auto arrived = std::make_shared<Destination>();
@@ -391,7 +390,7 @@ TEST_F(RelayOnPostgres,
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   EXPECT_EQ(connection.value("SELECT count(*) FROM outbox.relay"), "0");
   EXPECT_EQ(connection.value("SELECT count(*) FROM outbox.lane WHERE owner IS NOT NULL"), "0");
-  // Mended, the word is taken back.
+  // Repaired: the trouble is cleared.
   connection.exec("SELECT setval('outbox.event_seq', 20)");
   const auto next = relay_of(options_);
   const auto more = record(*next, "all");
@@ -404,7 +403,7 @@ TEST_F(RelayOnPostgres,
 TEST_F(RelayOnPostgres, a_stop_that_takes_longer_than_the_lease_is_still_in_order) {
   options_.subscriptions = {custom("hanging")};
   options_.lease =
-      std::chrono::seconds(10);  // a machine that forgets us for a while must not end it
+      std::chrono::seconds(10);  // a machine that is suspended for a while must not end it
   const auto arrived = std::make_shared<Destination>();
   const auto released = std::make_shared<std::atomic<bool>>(false);
   const auto relay = relay_of(options_);
@@ -452,7 +451,7 @@ std::size_t peak_memory() {
   return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
 }
 
-/// Says what a broken proxy might have answered: no UTF-8, and a zero byte in it.
+/// Its error is what a broken proxy might answer: not UTF-8, with a zero byte.
 class GarbledSink final : public BatchSink {
  public:
   explicit GarbledSink(Outcome::Kind kind) : kind_(kind) {}

@@ -1,4 +1,4 @@
-// A relay that outlives the outbox it delivers from: the tables are dropped, or the file is removed, and made anew.
+// A relay whose outbox is replaced while it runs: the tables are dropped, or the file is removed, and created again.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::seconds;
 
-/// An outbox that can be made anew.
+/// An outbox that can be recreated.
 class Place {
  public:
   Place() = default;
@@ -38,7 +38,7 @@ class OnPostgres final : public Place {
         {std::to_string(events)});
   }
   void make_anew() override {
-    // What the relay does meanwhile may make it a deadlock.
+    // It may deadlock with the running relay.
     ASSERT_TRUE(eventually([&] {
       try {
         database_.connect().exec("DROP SCHEMA IF EXISTS outbox CASCADE");

@@ -1,4 +1,4 @@
-// The storm on a SQLite file: writers and the relay in one process, and the relay in a process of its own, killed.
+// The storm on a SQLite file: writers and the relay in one process, and the relay in its own process, killed.
 #include "integration/relay/harness.hpp"
 #include "support/relay_process.hpp"
 #include "support/sqlite_shop.hpp"
@@ -98,7 +98,7 @@ TEST(SqliteRelayProcess, a_second_relay_waits_and_takes_over_when_the_first_is_k
   const std::string path = folder.file("shop.db");
   const std::string file = folder.file("lines");
   migrate_sqlite(path);
-  // A lease that nobody could wait for: it must see that the process is gone.
+  // A lease too long to wait for: it must see that the process is gone.
   const RelayProcessOptions options{.store_url = "sqlite:" + path,
                                     .file = file,
                                     .lease = std::chrono::minutes(10),
@@ -148,7 +148,7 @@ TEST(RelayToken, a_stop_that_is_requested_stops_it_in_order) {
     ASSERT_TRUE(eventually([&] { return !relay->report().owner; }));
     EXPECT_TRUE(relay->stop(std::chrono::seconds(60)).drained);
   }
-  // One that was requested before: it starts, and stops again.
+  // A stop that was requested before: it starts, and stops again.
   std::stop_source before;
   before.request_stop();
   ASSERT_TRUE(relay->start(before.get_token()));

@@ -1,4 +1,4 @@
-// A sink that does not return from a call: it holds up its own subscription and nothing else. And what a stop says.
+// A sink that does not return from a call delays its own subscription and nothing else. Also what a stop reports.
 #include <condition_variable>
 
 #include "integration/relay/harness.hpp"
@@ -12,7 +12,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-/// Opens for all who wait at it.
+/// Opens for all waiting threads at once.
 class Gate {
  public:
   void open() {
@@ -87,7 +87,7 @@ class StuckSink : public ::testing::Test {
     write(3);
     ASSERT_TRUE(relay_->start());
     gate_->wait_for_somebody();
-    // Settled, too: a stop gives a loop that has something to settle no more time than one that is stuck.
+    // Settled, too: a loop that has something to settle gets no more time than one that is stuck.
     ASSERT_TRUE(eventually([&] {
       const SubscriptionReport well = report_of(*relay_, "well");
       return well.delivered == 3 && well.in_window == 0;
@@ -143,7 +143,7 @@ TEST_F(StuckSink, can_be_paused_and_the_others_follow_their_changes) {
   ASSERT_TRUE(subscriptions->resume("well"));
   write(1);
   EXPECT_TRUE(well_->wait_for(4, seconds(30)));
-  // Resumed it cannot start before the call has ended, and then it goes on by itself.
+  // After the resume it cannot start before the call has ended; then it continues by itself.
   ASSERT_TRUE(subscriptions->resume("stuck"));
   ASSERT_TRUE(eventually([&] { return state_of("stuck") == "broken"; }));
   gate_->open();

@@ -1,4 +1,4 @@
-// Two relays at one outbox: one delivers, the other waits and takes over; order and completeness hold throughout.
+// Two relays on one outbox: one delivers, the other waits and takes over; nothing is lost or reordered.
 #include <fstream>
 
 #include "integration/relay/harness.hpp"
@@ -23,7 +23,7 @@ class Takeover : public ::testing::Test {
     return {
         .store_url = database_->url(), .file = file_, .lease = lease, .page_rows = 50, .log = log_};
   }
-  /// Waits until so many more lines have arrived.
+  /// Waits until `count` more lines have arrived.
   [[nodiscard]] bool delivers(std::size_t more = 40) const {
     const std::size_t seen = lines_in(file_);
     return eventually([&] { return lines_in(file_) > seen + more; });
@@ -56,7 +56,7 @@ class Takeover : public ::testing::Test {
 };
 
 TEST_F(Takeover, the_second_waits_and_takes_over_at_once_when_the_first_is_killed) {
-  // A lease that nobody could wait for: it must see that the process is gone.
+  // A lease too long to wait for: it must see that the process is gone.
   const auto options = relay_options(std::chrono::minutes(10));
   shop_->start();
   const auto first = start_relay(options);
@@ -104,10 +104,10 @@ TEST_F(Takeover, a_relay_that_was_stopped_past_its_lease_finds_its_lanes_taken) 
   ASSERT_TRUE(eventually([&] { return waits() > 0; })) << "the second must wait";
   std::string owner = generation();
   for (int round = 0; round < 2; ++round) {
-    // Whoever delivers sleeps, and the other takes over.
+    // The owner is suspended, and the other takes over.
     ChildProcess& sleeper = round % 2 == 0 ? *first : *second;
     sleeper.signal(SIGSTOP);
-    ASSERT_TRUE(eventually([&] { return generation() != owner; })) << "nobody took over";
+    ASSERT_TRUE(eventually([&] { return generation() != owner; })) << "no takeover";
     ASSERT_TRUE(delivers(100));
     owner = generation();
     const std::size_t waited = waits();

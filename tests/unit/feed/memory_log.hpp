@@ -15,7 +15,7 @@
 
 namespace outbox::feed {
 
-/// Events are committed in the order of seq; a snapshot is how many there are. Also counts what was asked of it.
+/// Events are committed in the order of seq; a snapshot is their number. Counts the requests it gets.
 class MemoryLog {
  public:
   void commit(std::int64_t events) {
@@ -60,7 +60,7 @@ class MemoryLog {
     const MutexLock lock(mutex_);
     flushed_ = true;
   }
-  /// What was read last would survive a crash.
+  /// The last page read would survive a crash.
   bool is_flushed() {
     const MutexLock lock(mutex_);
     return flushed_;

@@ -1,4 +1,4 @@
-// Who gets which pages, over a log in memory.
+// Which consumer gets which pages, over a log in memory.
 #include "feed/pump.hpp"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ class Consumer final : public PageConsumer {
     return pages <= room_;
   }
   void take_page(const std::shared_ptr<const Page>& page) override {
-    EXPECT_TRUE(log_.is_flushed()) << "a crash could take back what was read";
+    EXPECT_TRUE(log_.is_flushed()) << "a crash could undo what was read";
     {
       const MutexLock lock(mutex_);
       for (const EventView& event : page->events) seqs_.push_back(event.seq);
@@ -37,7 +37,7 @@ class Consumer final : public PageConsumer {
     const MutexLock lock(mutex_);
     room_ = pages;
   }
-  /// False: it did not come that far in time.
+  /// False: it did not get there in time.
   bool wait_for(std::int64_t seq) const {
     const MutexLock lock(mutex_);
     return changed_.wait_for(mutex_, seconds(30), [this, seq]() OUTBOX_REQUIRES(mutex_) {
@@ -103,7 +103,7 @@ TEST_F(PumpTest, one_that_is_behind_reads_in_pages_until_it_has_joined_the_other
   add(other_, 2);
   ASSERT_TRUE(other_.wait_for(8));
   EXPECT_THAT(other_.seqs(), ElementsAre(3, 4, 5, 6, 7, 8));
-  // They share a fetch from some turn on.
+  // After some turns they share a fetch.
   for (std::int64_t seq = 9; one_.pages().back() != other_.pages().back(); ++seq) {
     ASSERT_LT(seq, 1000) << "they never share a page";
     log_.commit(1);
@@ -155,7 +155,7 @@ TEST_F(PumpTest, a_failure_is_reported_once_and_ends_the_reading) {
   const auto error = failure();
   ASSERT_TRUE(error);
   EXPECT_EQ(error->message, "the log is gone");
-  pump_.remove(one_);  // returns although nobody reads any more
+  pump_.remove(one_);  // returns although the pump has stopped
   pump_.stop();
 }
 

@@ -1,4 +1,4 @@
-// Steps a DeliveryCore by hand: pages go in, sends come out, the test says what became of each. Events are named by seq.
+// Steps a DeliveryCore: the test passes pages, takes what is to be sent, and reports outcomes. Events are identified by seq.
 #pragma once
 
 #include <deque>
@@ -83,7 +83,7 @@ class CoreDriver {
   void open() {
     if (sink.wants_open(now)) sink.opened({}, now);
   }
-  /// Hands over everything that may go, batch by batch; the seqs in the order in which they went.
+  /// Hands over everything that may be sent, in batches; returns the seqs in the order of sending.
   std::vector<std::int64_t> send_all() {
     std::vector<std::int64_t> seqs;
     while (true) {
@@ -121,19 +121,19 @@ class CoreDriver {
   }
 
   void stop(bool fill_gaps) {
-    core.stop_asked();
-    sink.stop_asked(fill_gaps);
+    core.stop_requested();
+    sink.stop_requested(fill_gaps);
   }
 
   void pass(std::chrono::nanoseconds time) {
     now += std::chrono::duration_cast<TimePoint::duration>(time);
   }
-  /// Lets the pause after a failure go by and opens the sink again.
+  /// Advances time past the pause after a failure and opens the sink again.
   void pass_pause() {
     pass(std::chrono::hours(1));
     open();
   }
-  /// The rows that are due once the settle interval has passed, written.
+  /// Advances time by the settle interval; returns the rows that are due, as written.
   std::vector<store::Settlement> settle() {
     pass(std::chrono::seconds(1));
     auto rows = core.settle(now);

@@ -98,7 +98,7 @@ TEST_P(AnySink, an_outcome_that_comes_twice_changes_nothing) {
   EXPECT_EQ(driver.sink.mode(), Mode::delivering);
   EXPECT_EQ(driver.core.acked(), 1U);
   driver.ack_all({2, 3});
-  driver.ack(2);  // long gone from the window
+  driver.ack(2);  // no longer in the window
   EXPECT_EQ(driver.sink.in_flight(), 0U);
   EXPECT_EQ(driver.core.acked(), 3U);
 }
@@ -283,7 +283,7 @@ TEST_P(AnySink, asked_to_stop_it_sends_nothing_more_and_waits_for_what_is_in_fli
   driver.report(2, Kind::retry);
   EXPECT_FALSE(driver.sink.wants_open(driver.now + std::chrono::hours(1)));
   EXPECT_THAT(driver.send_all(), IsEmpty());
-  const auto rows = driver.core.settle(driver.now);  // at once, whatever the interval
+  const auto rows = driver.core.settle(driver.now);  // at once, regardless of the interval
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].position, 1);
   EXPECT_FALSE(driver.core.finished());
@@ -331,7 +331,7 @@ TEST_P(AnySink, what_it_remembers_outlives_a_second_loss_of_the_store) {
   CoreDriver driver(options());
   driver.core.remember(ref_of(2));
   driver.core.remember(ref_of(7));
-  // The store is lost again before they were read.
+  // The store is lost again before they are read.
   EXPECT_THAT(driver.core.unsettled_acks(), UnorderedElementsAre(ref_of(2), ref_of(7)));
   driver.open();
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{1, "a"}, {2, "b"}}, false);
@@ -378,7 +378,7 @@ TEST_P(AnySink, what_was_acked_and_not_settled_is_listed) {
   EXPECT_THAT(driver.core.unsettled_acks(), IsEmpty());
 }
 
-// ---- only where they differ
+// ---- differences between the kinds of sink
 
 TEST(GaplessSink, many_events_of_a_key_are_in_flight_in_order) {
   auto driver = opened(gapless());
@@ -462,7 +462,7 @@ TEST(GatedSink, asked_to_stop_it_still_sends_what_lies_before_something_acked) {
   EXPECT_THAT(driver.send(2), ElementsAre(1, 3));
   driver.ack(3);
   EXPECT_THAT(driver.send(1), ElementsAre(6));
-  // 6 is on its way: 1, 2, 4 and 5 are gaps before it.
+  // 6 is in flight: 1, 2, 4 and 5 are gaps before it.
   driver.stop(true);
   driver.ack(6);
   driver.ack(1);

@@ -19,7 +19,7 @@ store::Tally tally_of(const std::vector<std::int64_t>& seqs) {
   return tally;
 }
 
-/// What a row says of its place, in one line: "0>1 from 0 to 5", without an upper end "to end".
+/// The range of a row: "0>1 from 0 to 5"; without an upper end "to end".
 std::string place(const store::Settlement& row) {
   return row.s1 + ">" + row.s2 + " from " + std::to_string(row.from_position) + " to " +
          (row.position ? std::to_string(*row.position) : std::string("end"));
@@ -192,7 +192,7 @@ TEST(Settle, the_news_of_an_empty_pair_moves_a_quiet_cursor) {
 }
 
 TEST(Settle, a_page_without_a_match_is_settled_without_the_sink) {
-  CoreDriver driver{CoreOptions{}};  // not even open
+  CoreDriver driver{CoreOptions{}};  // not opened yet
   driver.pair("0", "1", {{1, "a", false}, {2, "a", false}});
   const auto rows = driver.settle();
   ASSERT_THAT(places(rows), ElementsAre("0>1 from 0 to end"));
@@ -246,7 +246,7 @@ TEST(Settle, rows_lead_from_the_first_cursor_to_the_last_without_a_gap) {
       all.push_back(seq);
       driver.page(made, from, {{seq, "k" + std::to_string(seq % 4)}}, page == 2);
     }
-    // In reverse, so that the unbroken beginning comes in leaps.
+    // In reverse, so that the contiguous prefix grows in leaps.
     auto sent = driver.send_all();
     for (auto it = sent.rbegin(); it != sent.rend(); ++it) driver.ack(*it);
     if (pair % 3 == 0) take(driver.settle());

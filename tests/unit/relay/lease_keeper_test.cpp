@@ -1,4 +1,4 @@
-// Until when a lease may be trusted.
+// Until when a lease is trusted.
 #include "relay/lease_keeper.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kLease{300};
 
-/// Becomes the owner; the first call takes its time.
+/// Becomes the owner; the first call is slow.
 class SlowToTakeOver final : public store::Membership {
  public:
   explicit SlowToTakeOver(milliseconds first) : first_(first) {}
@@ -31,7 +31,7 @@ class SlowToTakeOver final : public store::Membership {
   const milliseconds first_;
 };
 
-// A heartbeat stands at the beginning of a take-over that then waits for locks.
+// A takeover writes its heartbeat first and then waits for locks.
 TEST(Lease, one_that_is_nearly_over_when_it_was_got_is_renewed_at_once) {
   SlowToTakeOver membership(kLease);
   relay::TrustDeadline trust;

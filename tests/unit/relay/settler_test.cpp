@@ -14,7 +14,7 @@ namespace {
 
 using store::Durability;
 
-/// Refuses so many writes, as a store does whose write lock somebody holds, and notes what each asked for.
+/// Refuses the first writes, like a store whose write lock is held, and records the durability of each.
 class BusyAtFirst final : public store::Progress {
  public:
   BusyAtFirst(int refusals, std::vector<Durability>& asked) : refusals_(refusals), asked_(asked) {}

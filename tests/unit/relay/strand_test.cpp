@@ -1,4 +1,4 @@
-// Which pages a core must see: with nothing to do a relay polls, and a core that saw each poll would write for each.
+// Which pages are passed to the core: an idle relay polls, and if the core got the page of each poll it would settle each.
 #include "relay/strand.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A subscription at work: over a log in memory, with a progress that can be held up.
+// The loop of a subscription, over a log in memory, with a progress whose writes can be blocked.
 #include "relay/subscription_loop.hpp"
 
 #include <gmock/gmock.h>
@@ -19,7 +19,7 @@ using Kind = Outcome::Kind;
 
 constexpr seconds kLimit{30};
 
-/// What was written. While it is held, writes wait.
+/// What was written. While it is held, writes block.
 struct Ledger {
   Mutex mutex;
   std::condition_variable_any changed;

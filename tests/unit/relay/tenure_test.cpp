@@ -1,4 +1,4 @@
-// One tenure after another, driven by hand as the keeper does, over a SQLite file.
+// One tenure after another, run as the keeper runs them, over a SQLite file.
 #include "relay/tenure.hpp"
 
 #include <gtest/gtest.h>
