@@ -94,7 +94,7 @@ void add_bench(CLI::App& root, Context& context) {
   add_option(verb, "--brokers", &options->brokers, "LIST",
              "Kafka brokers, for kafka and latency-kafka");
   add_option(verb, "--events", &options->events, "N", "Events in the backlog (default 1000000)");
-  add_option(verb, "--repeats", &options->repeats, "N", "Medians over so many runs (default 3)");
+  add_option(verb, "--repeats", &options->repeats, "N", "Medians over this many runs (default 3)");
   add_option(verb, "--length", &options->length, "DURATION",
              "Length of the measurements that run for a time (default 5s)");
   add_option(verb, "--json", &options->json, {}, "As JSON");

@@ -26,11 +26,8 @@ struct Converter {
   const CLI::results_t& given;
 
   bool operator()(bool* into) const { return *into = true; }
-  bool operator()(std::string* into) const {
-    *into = given.front();
-    return true;
-  }
-  bool operator()(std::optional<std::string>* into) const {
+  template <class Text>
+  bool operator()(Text* into) const {
     *into = given.front();
     return true;
   }
@@ -118,31 +115,30 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
+/// "unknown verb deliver: outbox (hint: ...)"
+std::string usage(const CLI::App& at, const std::string& what, const std::string& hint) {
+  return what + ": " + full_name(at) + " (hint: " + hint + ")";
+}
+
 /// The message about a word that no verb, option or argument accepts.
 std::string unexpected(const CLI::App& at, const std::string& word) {
   const std::string help = "see " + full_name(at) + " --help";
   if (word.starts_with('-')) {
     const std::string name = word.substr(0, word.find('='));
     const auto known = option_names(at);
-    if (std::find(known.begin(), known.end(), name) != known.end()) {
-      return "unexpected argument " + name + ": " + full_name(at) + " (hint: options go before --)";
-    }
-    return "unknown option " + name + ": " + full_name(at) +
-           " (hint: " + suggestion(name, known, help) + ")";
+    if (std::find(known.begin(), known.end(), name) != known.end())
+      return usage(at, "unexpected argument " + name, "options go before --");
+    return usage(at, "unknown option " + name, suggestion(name, known, help));
   }
   const auto verbs = at.get_subcommands([](const CLI::App*) { return true; });
-  if (verbs.empty())
-    return "unexpected argument \"" + word + "\": " + full_name(at) + " (hint: " + help + ")";
-  std::vector<std::string> names(verbs.size());
-  std::transform(verbs.begin(), verbs.end(), names.begin(),
-                 [](const CLI::App* verb) { return verb->get_name(); });
-  return "unknown verb " + word + ": " + full_name(at) +
-         " (hint: " + suggestion(word, names, help) + ")";
+  if (verbs.empty()) return usage(at, "unexpected argument \"" + word + "\"", help);
+  std::vector<std::string> names;
+  for (const CLI::App* verb : verbs) names.push_back(verb->get_name());
+  return usage(at, "unknown verb " + word, suggestion(word, names, help));
 }
 
-int say_usage_error(const CLI::App& at, const std::string& what, const std::string& hint) {
-  const std::string see = "see " + full_name(at) + " --help";
-  print_error(what + ": " + full_name(at) + " (hint: " + (hint.empty() ? see : hint) + ")");
+int print_usage_error(const CLI::App& at, const std::string& what, const std::string& hint) {
+  print_error(usage(at, what, hint.empty() ? "see " + full_name(at) + " --help" : hint));
   return kUsage;
 }
 
@@ -161,15 +157,15 @@ const CLI::Option* blamed_option(const CLI::App& app, const std::string& message
 int wrong_count(const CLI::App& at, const CLI::ParseError& error) {
   const std::string message = error.what();
   const CLI::Option* const option = blamed_option(at, message);
-  if (option == nullptr) return say_usage_error(at, "cannot understand the arguments", {});
+  if (option == nullptr) return print_usage_error(at, "cannot understand the arguments", {});
   const std::string name = option->get_name();
   if (option->get_positional())
-    return say_usage_error(at, name + " is missing", full_name(at) + " " + name);
+    return print_usage_error(at, name + " is missing", full_name(at) + " " + name);
   if (option->count() > 1)
-    return say_usage_error(at, name + " is given more than once", "give it once");
+    return print_usage_error(at, name + " is given more than once", "give it once");
   if (option->get_expected_min() == 0)
-    return say_usage_error(at, name + " takes no value", "write " + name + " alone");
-  return say_usage_error(at, name + " has no value", name + " " + option->get_type_name());
+    return print_usage_error(at, name + " takes no value", "write " + name + " alone");
+  return print_usage_error(at, name + " has no value", name + " " + option->get_type_name());
 }
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
@@ -267,14 +263,16 @@ void add_example(CLI::App& app, const std::string& line) {
              (first ? std::string(before.empty() ? "" : "\n") + "Example:\n  " : "  ") + line);
 }
 
-int run(const Program& program, int argc, const char* const* argv) {
-  CLI::App app(program.about, "outbox");
+int run(const std::function<void(CLI::App&)>& add_verbs, int argc, const char* const* argv) {
+  CLI::App app(
+      "Transactional outbox: events written with the data they are about, delivered from there.",
+      "outbox");
   app.set_help_flag("-h,--help", "Show this help");
-  app.set_version_flag("-V,--version", "outbox " + program.version, "Show the version");
+  app.set_version_flag("-V,--version", "outbox " OUTBOX_VERSION, "Show the version");
   app.formatter(std::make_shared<HelpText>());
   app.get_formatter()->column_width(34);
   app.get_formatter()->label("SUBCOMMAND", "VERB");
-  program.add_verbs(app);
+  add_verbs(app);
   add_help(app);
   try {
     app.parse(argc, argv);
@@ -285,7 +283,7 @@ int run(const Program& program, int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     return usage_error(app, error);
   } catch (const BadValue& bad) {
-    return say_usage_error(deepest(app), bad.what, bad.hint);
+    return print_usage_error(deepest(app), bad.what, bad.hint);
   }
   write_err(app.help());
   return kUsage;

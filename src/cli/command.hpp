@@ -47,12 +47,8 @@ void add_footer(CLI::App& app, const std::string& text);
 /// A command line for the end of --help, after the footer. Every verb has one.
 void add_example(CLI::App& app, const std::string& line);
 
-struct Program {
-  std::string about;
-  std::string version;
-  std::function<void(CLI::App&)> add_verbs;
-};
 /// Parses the command line and runs the verb. Returns the exit code; exceptions of the verb pass through.
-[[nodiscard]] int run(const Program& program, int argc, const char* const* argv);
+[[nodiscard]] int run(const std::function<void(CLI::App&)>& add_verbs, int argc,
+                      const char* const* argv);
 
 }  // namespace outbox::cli

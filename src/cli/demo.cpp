@@ -24,7 +24,7 @@ struct Options {
   std::optional<std::string> publisher;
 };
 
-/// The demo checks ranges itself; this only has to fit.
+/// As an int; the demo itself checks the ranges.
 int fitting(const char* option, std::uint64_t number) {
   if (number <= 1'000'000) return static_cast<int>(number);
   throw Failure(kUsage, std::string(option) + " " + std::to_string(number) +

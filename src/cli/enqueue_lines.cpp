@@ -26,53 +26,39 @@ namespace {
 constexpr std::size_t kBatchLines = 1000;
 constexpr std::size_t kBatchBytes = std::size_t{4} << 20U;
 
-/// The file, or stdin.
-class Input {
- public:
-  explicit Input(const std::string& path) : ours_(path != "-") {
-    if (!ours_) return;
-    fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0)
-      throw Failure(kError, std::string(std::strerror(errno)) + ": " + path +
-                                " (hint: check the path; - is stdin)");
-  }
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
-  Input(Input&&) = delete;
-  Input& operator=(Input&&) = delete;
-  ~Input() {
-    if (ours_) close(fd_);
-  }
-  [[nodiscard]] int fd() const { return fd_; }
-  /// 0: not known.
-  [[nodiscard]] std::size_t size() const {
-    struct stat status {};
-    const bool known = fstat(fd_, &status) == 0 && S_ISREG(status.st_mode);
-    return known ? static_cast<std::size_t>(status.st_size) : 0;
-  }
+/// The file, which stays open until the process ends, or stdin.
+int open_input(const std::string& path) {
+  if (path == "-") return STDIN_FILENO;
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    throw Failure(kError, std::string(std::strerror(errno)) + ": " + path +
+                              " (hint: check the path; - is stdin)");
+  return fd;
+}
 
- private:
-  bool ours_;
-  int fd_{STDIN_FILENO};
-};
+/// 0: not known.
+std::size_t size_of(int fd) {
+  struct stat status {};
+  const bool known = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+  return known ? static_cast<std::size_t>(status.st_size) : 0;
+}
 
 bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t") == std::string_view::npos;
 }
 
 /// Not while the lines are typed at a terminal.
-Progress::Show show_progress(const EnqueueLinesOptions& options, const Input& input) {
-  if (options.progress) return Progress::Show::always;
-  return isatty(input.fd()) == 1 ? Progress::Show::never : Progress::Show::automatic;
+bool shows_progress(const EnqueueLinesOptions& options, int input) {
+  return options.progress || (isatty(STDERR_FILENO) == 1 && isatty(input) == 0);
 }
 
 class LineEnqueuer {
  public:
-  LineEnqueuer(const EnqueueLinesOptions& options, const Input& input, store::Writer& writer)
+  LineEnqueuer(const EnqueueLinesOptions& options, int input, store::Writer& writer)
       : options_(options),
         writer_(writer),
-        reader_(input.fd(), signals_.fd()),
-        progress_(show_progress(options, input), input.size()) {
+        reader_(input, signals_.fd()),
+        progress_(shows_progress(options, input), size_of(input)) {
     batch_.reserve(kBatchLines);
   }
 
@@ -216,7 +202,7 @@ class LineEnqueuer {
 }  // namespace
 
 int enqueue_lines(const EnqueueLinesOptions& options, store::Store& store) {
-  const Input input(options.path);
+  const int input = open_input(options.path);
   const auto writer = must(store.writer());
   return LineEnqueuer(options, input, *writer).run();
 }

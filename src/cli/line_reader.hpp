@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,19 +31,17 @@ class LineReader {
   [[nodiscard]] int error() const { return error_; }
 
  private:
-  enum class Filled { more, nothing, end, interrupted, failed };
-
   bool take_line(std::string_view& line);
-  [[nodiscard]] Filled fill();
+  /// Reads more input. None: there is more, or the input has ended.
+  [[nodiscard]] std::optional<Next> fill();
   void make_room();
 
   int fd_;
   int interrupt_fd_;
-  std::unique_ptr<char[]> buffer_;
-  std::size_t capacity_;
+  std::string buffer_;
   std::size_t begin_{0};    ///< Of what next() has not returned yet.
   std::size_t scanned_{0};  ///< No line end before this.
-  std::size_t end_{0};
+  std::size_t end_{0};      ///< Of the input in the buffer.
   bool ended_{false};
   std::size_t bytes_read_{0};
   int error_{0};

@@ -34,11 +34,7 @@ int run_verb(int argc, const char* const* argv) {
 #endif
     add_version(root, context);
   };
-  return run({.about = "Transactional outbox: events written with the data they are about, "
-                       "delivered from there.",
-              .version = OUTBOX_VERSION,
-              .add_verbs = add_verbs},
-             argc, argv);
+  return run(add_verbs, argc, argv);
 }
 
 int run_caught(int argc, const char* const* argv) {

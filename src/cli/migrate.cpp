@@ -89,9 +89,8 @@ void add_migrate(CLI::App& root, Context& context) {
   CLI::App& verb = add_verb(root, "migrate", "Create or update the schema; safe to repeat",
                             [options, &context] { return migrate(*options, context); });
   add_option(verb, "--print", &options->print, {}, "Print the SQL instead; connects to nothing");
-  add_option(
-      verb, "--status", &options->status, {},
-      "Say which version is there; exit 3 when it is not the one needed, or differs from it");
+  add_option(verb, "--status", &options->status, {},
+             "Show the schema's version; exit 3 when it is not the one needed, or differs from it");
   add_option(verb, "--json", &options->json, {}, "As JSON");
   add_example(verb, "outbox migrate --store sqlite:shop.db");
 }

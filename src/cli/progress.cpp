@@ -16,10 +16,8 @@ constexpr std::chrono::seconds kInLog{1};
 
 }  // namespace
 
-Progress::Progress(Show show, std::size_t total_bytes)
-    : terminal_(isatty(STDERR_FILENO) == 1),
-      on_(show == Show::always || (show == Show::automatic && terminal_)),
-      total_bytes_(total_bytes) {}
+Progress::Progress(bool on, std::size_t total_bytes)
+    : on_(on), terminal_(isatty(STDERR_FILENO) == 1), total_bytes_(total_bytes) {}
 
 void Progress::at(std::uint64_t events, std::size_t bytes) {
   if (!on_) return;

@@ -9,18 +9,10 @@ namespace outbox::cli {
 
 class Progress {
  public:
-  enum class Show {
-    never,
-    automatic,  ///< When stderr is a terminal.
-    always,     ///< A line every second, for logs.
-  };
-
-  /// `total_bytes`: of the input, when it is known; else 0.
-  Progress(Show show, std::size_t total_bytes);
+  /// On a terminal one line that is overwritten, else a line every second. `total_bytes`: of the input; 0: not known.
+  Progress(bool on, std::size_t total_bytes);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  Progress(Progress&&) = delete;
-  Progress& operator=(Progress&&) = delete;
   ~Progress() { clear(); }
 
   /// May be called often; prints when it is time.
@@ -32,9 +24,9 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool terminal_;
-  bool on_;
-  std::size_t total_bytes_;
+  const bool on_;
+  const bool terminal_;
+  const std::size_t total_bytes_;
   Clock::time_point start_{Clock::now()};
   Clock::time_point shown_at_{start_};
   bool visible_{false};

@@ -1,4 +1,6 @@
 // outbox status: what every subscription and relay is doing.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -10,7 +12,6 @@
 #include "base/outage.hpp"
 #include "base/units.hpp"
 #include "cli/exit.hpp"
-#include "cli/health.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
@@ -29,16 +30,86 @@ struct Options {
   std::optional<std::string> max_lag;
 };
 
-using Line = Health::Line;
+struct Line {
+  store::SubscriptionRow row;
+  store::SubscriptionProgress progress;
+};
 
 struct View {
   std::string store;
-  Health health;
+  std::vector<Line> subscriptions;
+  std::vector<store::RelayRow> relays;
   std::vector<std::string> problems;
+
+  /// A live relay has the lanes.
+  [[nodiscard]] bool has_owner() const {
+    return std::any_of(relays.begin(), relays.end(),
+                       [](const auto& relay) { return relay.owner && relay.alive; });
+  }
 };
 
+// ---- problems
+
+/// What the relay last reported about an active subscription.
+std::string trouble_of(const store::SubscriptionRow& row) {
+  return row.state == store::SubscriptionState::active ? row.trouble : std::string();
+}
+
+/// In its largest unit: "0s", "12s", "3m", "2h", "5d".
+std::string age_text(std::chrono::microseconds age) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(age).count();
+  if (seconds < 60) return std::to_string(seconds) + "s";
+  if (seconds < 60 * 60) return std::to_string(seconds / 60) + "m";
+  if (seconds < 48 * 60 * 60) return std::to_string(seconds / 3600) + "h";
+  return std::to_string(seconds / 86400) + "d";
+}
+
+std::string no_owner(const std::vector<store::RelayRow>& relays) {
+  const auto alive =
+      std::count_if(relays.begin(), relays.end(), [](const auto& relay) { return relay.alive; });
+  if (alive == 0)
+    return "nothing is delivered: no relay is alive (hint: outbox relay -c outbox.toml)";
+  return fmt::format(
+      "nothing is delivered: no live relay has the lanes, {} wait for them "
+      "(hint: run this again in a moment, then see their logs)",
+      alive);
+}
+
+std::string stopped(const store::SubscriptionRow& row) {
+  return fmt::format(
+      "subscription {0} is stopped: {1} (hint: fix the cause, then outbox subscription resume {0})",
+      row.spec.name, row.reason);
+}
+
+std::string lags(const Line& line, std::chrono::milliseconds max_lag) {
+  const std::string trouble = trouble_of(line.row);
+  return fmt::format(
+      "subscription {} lags: its oldest pending event is {} old, more than {}{}",
+      line.row.spec.name, age_text(line.progress.lag), format_duration(max_lag),
+      trouble.empty() ? " (hint: outbox status, and the relay's log)" : ": " + trouble);
+}
+
+/// What needs a person, each with what to do; with `max_lag` also what lags by more. A subscription that a person paused is not a
+/// problem, nor is its lag.
+std::vector<std::string> problems_of(const View& view,
+                                     std::optional<std::chrono::milliseconds> max_lag) {
+  std::vector<std::string> found;
+  if (!view.has_owner()) found.push_back(no_owner(view.relays));
+  if (view.subscriptions.empty()) {
+    found.emplace_back(
+        "no subscriptions: nothing is delivered (hint: outbox subscription apply -c outbox.toml)");
+  }
+  for (const Line& line : view.subscriptions) {
+    const auto state = line.row.state;
+    if (state == store::SubscriptionState::stopped) found.push_back(stopped(line.row));
+    if (state == store::SubscriptionState::active && max_lag && line.progress.lag > *max_lag)
+      found.push_back(lags(line, *max_lag));
+  }
+  return found;
+}
+
 /// None without --check.
-std::optional<std::chrono::milliseconds> max_lag(const Options& options) {
+std::optional<std::chrono::milliseconds> max_lag_of(const Options& options) {
   if (!options.check && options.max_lag)
     throw Failure(kUsage, "--max-lag: nothing is checked (hint: --check --max-lag 60s)");
   if (!options.check) return std::nullopt;
@@ -50,18 +121,22 @@ std::optional<std::chrono::milliseconds> max_lag(const Options& options) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(*limit);
 }
 
-View look(const Options& options, const config::Loaded& loaded) {
+// ---- reading the store
+
+View look(const Options& options, std::optional<std::chrono::milliseconds> max_lag,
+          const config::Loaded& loaded) {
   const auto store = Context::checked_store(loaded);
   const auto catalog = must(store->catalog());
-  View view{.store = store::shown_url(loaded.config.relay.store_url), .health = {}, .problems = {}};
+  View view;
+  view.store = store::shown_url(loaded.config.relay.store_url);
   const auto limit = std::min(options.limit, kLargestLimit);
   for (auto& row : must(catalog->subscriptions())) {
     auto progress = must(catalog->progress(row, static_cast<std::int64_t>(limit)));
     must(catalog->add_totals(progress));
-    view.health.subscriptions.push_back({.row = std::move(row), .progress = std::move(progress)});
+    view.subscriptions.push_back({.row = std::move(row), .progress = std::move(progress)});
   }
-  view.health.relays = must(catalog->relays());
-  view.problems = view.health.problems(max_lag(options));
+  view.relays = must(catalog->relays());
+  view.problems = problems_of(view, max_lag);
   return view;
 }
 
@@ -71,35 +146,37 @@ std::string pending_text(const store::SubscriptionProgress& progress) {
   return std::to_string(progress.pending) + (progress.pending_capped ? "+" : "");
 }
 
-void add_notes(Table& table, const Health& health, const Line& line) {
+void add_notes(Table& table, bool has_owner, const Line& line) {
   const auto& [row, progress] = line;
   if (!row.reason.empty()) table.note("  reason: " + row.reason);
-  if (const std::string trouble = Health::trouble_of(row); !trouble.empty()) {
+  if (const std::string trouble = trouble_of(row); !trouble.empty()) {
     const char* const since =
-        health.has_owner() ? "  waiting since " : "  the last relay was waiting since ";
+        has_owner ? "  waiting since " : "  the last relay was waiting since ";
     table.note(since + row.trouble_since + ": " + trouble);
   }
   if (row.stopped_seq) {
-    table.note("  stopped at event " + row.stopped_event + " (seq " +
-               std::to_string(*row.stopped_seq) + "); outbox subscription resume " + row.spec.name +
-               " tries again");
+    table.note(
+        fmt::format("  stopped at event {} (seq {}); outbox subscription resume {} tries again",
+                    row.stopped_event, *row.stopped_seq, row.spec.name));
   }
   if (progress.matches_nothing()) {
-    table.note("  its filter has matched none of " + std::to_string(progress.filtered) +
-               " events; compare it with what the application writes: outbox subscription list");
+    table.note(
+        fmt::format("  its filter has matched none of {} events; compare it with what the "
+                    "application writes: outbox subscription list",
+                    progress.filtered));
   }
 }
 
-void print_subscriptions(const Health& health) {
-  if (health.subscriptions.empty()) return;
+void print_subscriptions(const View& view) {
+  if (view.subscriptions.empty()) return;
   Table table(
       {"SUBSCRIPTION", "STATE", "SINK", "PENDING", "LAG", "DELIVERED", "FILTERED", "LAST SETTLED"});
-  for (const Line& line : health.subscriptions) {
+  for (const Line& line : view.subscriptions) {
     const auto& [row, progress] = line;
     table.add({row.spec.name, store::to_string(row.state), row.spec.sink, pending_text(progress),
                progress.pending == 0 ? "-" : age_text(progress.lag), std::to_string(progress.acked),
                std::to_string(progress.filtered), or_dash(progress.last_settled_at)});
-    add_notes(table, health, line);
+    add_notes(table, view.has_owner(), line);
   }
   table.print();
   print("\n");
@@ -110,10 +187,10 @@ const char* role_of(const store::RelayRow& relay) {
   return relay.owner ? "delivers" : "waits";
 }
 
-void print_relays(const Health& health) {
-  if (health.relays.empty()) return;
+void print_relays(const View& view) {
+  if (view.relays.empty()) return;
   Table table({"RELAY", "ROLE", "ALIVE", "GENERATION", "HEARTBEAT"});
-  for (const auto& relay : health.relays) {
+  for (const auto& relay : view.relays) {
     table.add({relay.name, role_of(relay), relay.alive ? "yes" : "no",
                std::to_string(relay.generation), or_dash(relay.heartbeat_at)});
   }
@@ -123,15 +200,15 @@ void print_relays(const Health& health) {
 
 void print_text(const View& view, bool check) {
   print("store {}\n\n", view.store);
-  print_subscriptions(view.health);
-  print_relays(view.health);
+  print_subscriptions(view);
+  print_relays(view);
   if (check) return;  // a failed check reports them on stderr
   for (const std::string& problem : view.problems) print("PROBLEM: {}\n", problem);
 }
 
-Json to_json(const Health& health, const Line& line) {
+Json to_json(const Line& line, bool has_owner) {
   const auto& [row, progress] = line;
-  const std::string trouble = health.has_owner() ? Health::trouble_of(row) : std::string();
+  const std::string trouble = has_owner ? trouble_of(row) : std::string();
   Json stopped;
   if (row.stopped_seq) stopped = {{"id", row.stopped_event}, {"seq", *row.stopped_seq}};
   Json lag;
@@ -166,10 +243,10 @@ Json to_json(const store::RelayRow& relay) {
 
 void print_json(const View& view) {
   Json subscriptions = Json::array();
-  for (const auto& line : view.health.subscriptions)
-    subscriptions.push_back(to_json(view.health, line));
+  for (const auto& line : view.subscriptions)
+    subscriptions.push_back(to_json(line, view.has_owner()));
   Json relays = Json::array();
-  for (const auto& relay : view.health.relays) relays.push_back(to_json(relay));
+  for (const auto& relay : view.relays) relays.push_back(to_json(relay));
   cli::print_json({{"store", view.store},
                    {"subscriptions", subscriptions},
                    {"relays", relays},
@@ -179,8 +256,8 @@ void print_json(const View& view) {
 int status(const Options& options, const Context& context) {
   if (options.limit == 0)
     throw Failure(kUsage, "--limit 0: nothing would be counted (hint: 1 or more)");
-  (void)max_lag(options);
-  const View view = look(options, context.configuration(Subscriptions::unused));
+  const auto max_lag = max_lag_of(options);
+  const View view = look(options, max_lag, context.configuration(Subscriptions::unused));
   if (options.json) {
     print_json(view);
   } else {
@@ -197,7 +274,7 @@ void add_status(CLI::App& root, Context& context) {
   CLI::App& verb = add_verb(root, "status", "Show what every subscription and relay is doing",
                             [options, &context] { return status(*options, context); });
   add_option(verb, "--limit", &options->limit, "N",
-             "Count at most so many pending events per subscription");
+             "Count at most this many pending events per subscription");
   add_option(verb, "--check", &options->check, {},
              "Exit with 3 when no relay delivers, a subscription is stopped, or one lags");
   add_option(verb, "--max-lag", &options->max_lag, "DURATION",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""outbox bench: what it refuses. The figures themselves are for a quiet machine."""
+"""outbox bench: what it refuses. The figures themselves need an idle machine."""
 
 import subprocess
 import unittest

@@ -82,7 +82,7 @@ class Secrets(Case):
             self.assertNotRegex(shown, "hu.?sh")
 
     def test_the_relay_does_not_show_it_either(self):
-        """In its first line, nor in what it says of a server that is not there."""
+        """Neither in its first line nor in the error about a missing server."""
         for url in ("postgresql://app:hush@127.0.0.1:1/shop", "host=127.0.0.1 port=1 password=hu\\ sh",
                     "postgresql://127.0.0.1:1/shop?pass%77ord=hush", "host=127.0.0.1 port=1 password = 'hu\\'sh'"):
             result = self.outbox("relay", "--store", url)
@@ -100,7 +100,7 @@ class Secrets(Case):
         self.assertIn('linger = "5ms"', shown)
 
     def test_a_password_from_a_reference_needs_no_encoding(self):
-        """No driver sees a part of it as something else, which it would quote."""
+        """No driver takes a part of it for something else, which it would quote in an error."""
         for password in ("s3cr:et", "s3cr/et", "s3cr@et", "s3cr?et", "s3cr%et", "s3cr et", "s3cr'et\\", "#&=s3cr"):
             for url in ("postgresql://app:${env:PW}@127.0.0.1:1/shop", "host=127.0.0.1 port=1 password=${env:PW} user=app",
                         "host=127.0.0.1 port=1 password='${env:PW}' user=app",
@@ -306,7 +306,7 @@ FILE = STORE + '[subscription.a]\nsink = "file"\n'
 
 class Check(Case):
     def test_what_would_only_show_when_it_is_used(self):
-        """Each with the place and the next right step."""
+        """Each with its place and a hint."""
         (self.folder / "a-directory").mkdir()
         for text, what, place, hint in (
                 ("[relay]\npage = 5\n", "store.url: is not set", "bad.toml", 'write url = "sqlite:shop.db" below [store]'),

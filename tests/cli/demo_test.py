@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""outbox demo: what it prints, how it ends, and that it leaves nothing behind."""
+"""outbox demo: its output, how it ends, and that it removes what it made."""
 
 import json
 import os
@@ -35,7 +35,7 @@ class Demo(Case):
         return numbers
 
     def holds(self, *arguments, seconds, kills):
-        """The numbers of a demo with enough in it to prove something: a longer one where the machine was too slow."""
+        """The numbers of a demo with enough events to prove something: a longer one if the machine was too slow."""
         for length in (seconds, 10 * seconds):
             numbers = self.run_demo(*arguments, "--seconds", length, "--kills", kills)
             self.held(numbers, kills)
@@ -195,14 +195,14 @@ class Damaged(Demo):
             with open(path, "r+b") as file:
                 first = file.readline()
                 if first.endswith(b"\n"):
-                    # The same length, so that whoever writes and reads it goes on where it was.
+                    # The same length, so that its writer and reader continue at the same offsets.
                     file.seek(0)
                     file.write(first.replace(b'"order": "1-0', b'"order": "X-0'))
                     return path.parent
         return None
 
     def test_a_lost_order_is_noticed(self):
-        """The judge itself: somebody takes lines out of the destination, and puts one in."""
+        """The check itself: lines are removed from the destination, and one is added."""
         for seconds in (2, 20):
             began = time.monotonic()  # before the shop opens, which so closes later than `seconds` from here
             process = self.spawn("demo", "--json", "--seconds", str(seconds), "--kills", "0", "--writers", "1", "--keep")
@@ -211,7 +211,7 @@ class Damaged(Demo):
             out, err = process.communicate(timeout=120)
             if in_time:
                 break
-            shutil.rmtree(damaged)  # On a machine that stood still the verdict may have come first.
+            shutil.rmtree(damaged)  # On a machine that was suspended the check may have run first.
         self.assertTrue(in_time)
         self.assertEqual(process.returncode, CHECK_FAILED, out + err)
         numbers = json.loads(out)
@@ -221,7 +221,7 @@ class Damaged(Demo):
 
 @unittest.skipUnless(POSTGRES, "OUTBOX_TEST_POSTGRES is not set: no PostgreSQL server")
 class OnPostgres(Demo):
-    """In a database of its own: others' tests have outboxes in theirs."""
+    """In its own database: the outboxes of other tests are in other ones."""
 
     def setUp(self):
         super().setUp()

@@ -169,13 +169,13 @@ class Enqueue:
         self.assertNotIn("correct the line", result.err)
 
     def test_a_read_error_names_the_line_that_follows(self):
-        """Reading from the other end of a connection that was reset fails; what came before it is committed."""
+        """Reading fails after the other end has reset the connection; what was read before is committed."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
             process = self.spawn(*self.at_store("enqueue", "--jsonl"), stdin=theirs)
             ours.sendall(jsonl(5).encode())
             wait_until(lambda: self.events() == 5, "five events")
-            theirs.sendall(b"unread")  # What is closed with unread data resets the other end.
+            theirs.sendall(b"unread")  # Closing a socket with unread data resets the connection.
             ours.close()
             _, error = process.communicate(timeout=30)
         self.assertEqual(process.returncode, ERROR)
@@ -250,7 +250,7 @@ class Enqueue:
     def test_progress(self):
         reader, writer = os.pipe()
         self.addCleanup(os.close, writer)
-        os.write(writer, jsonl(3).encode())  # before it starts, or its first words are "0 events"
+        os.write(writer, jsonl(3).encode())  # before it starts, or the first line is "0 events"
         process = self.spawn(*self.at_store("enqueue", "--jsonl", "--progress"), stdin=reader)
         os.close(reader)
         self.assertRegex(process.stderr.readline(), r"^outbox: 3 events, \d+/s$")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""outbox migrate: and what every verb says when the schema is not there, too old or too new."""
+"""outbox migrate; and the errors of all verbs when the schema is missing, too old or too new."""
 
 import os
 import shutil
@@ -111,7 +111,7 @@ class MigrateSqlite(Migrate, Case):
             self.fails(ERROR, *self.at_store(verb), says=("not a database", "shop.db"))
 
     def refused_as_nobody(self, *verb):
-        """Root may write everywhere; so when we are root, as somebody who may not."""
+        """Root may write everywhere: as root, run the program as another user."""
         command, more = [BINARY], {}
         if os.geteuid() == 0:
             more = {"user": NOBODY, "group": NOBODY}

@@ -1,4 +1,4 @@
-"""Runs the program under test, and knows what a good error looks like."""
+"""Runs the program under test, and checks the form of its errors."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class Result:
 
 
 def wait_until(condition, what, seconds=60):
-    """Polls: what a process does cannot be watched otherwise from outside."""
+    """Polls, because the state of another process cannot be waited for."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > deadline:
@@ -40,7 +40,7 @@ def wait_until(condition, what, seconds=60):
 
 
 def drop_database(server, name):
-    """What a test leaves behind at worst is not its failure: a session that is slow to end keeps its database for a while."""
+    """Ignores failures: a session that is slow to end keeps its database for a while."""
     subprocess.run(["psql", server, "-qXc", f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'], check=False,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -70,7 +70,7 @@ class Case(unittest.TestCase):
         return Result(run.returncode, run.stdout, run.stderr)
 
     def spawn(self, *arguments, **more):
-        """A program that goes on running; killed at the end of the test if it still does."""
+        """A program in the background; killed at the end of the test if it still runs."""
         settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL} | more
         process = subprocess.Popen([BINARY, *map(str, arguments)], text=True, cwd=self.folder,
                                    env=self.environment, **settings)
@@ -89,7 +89,7 @@ class Case(unittest.TestCase):
         return result
 
     def fails(self, code, *arguments, says=(), **more):
-        """One line on stderr that says what, where and what to do; nothing else."""
+        """One line on stderr with what, where and a hint; nothing else."""
         result = self.outbox(*arguments, **more)
         self.assertEqual(result.code, code, result)
         lines = result.err.splitlines()

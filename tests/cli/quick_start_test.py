@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/stores/postgres.md, "Quick start": what it says can be done as it stands there, and with no more rights."""
+"""docs/stores/postgres.md, "Quick start": its steps work as written, with no other privileges."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ class QuickStart(Case):
         if not POSTGRES:
             self.skipTest("OUTBOX_TEST_POSTGRES is not set: no PostgreSQL server")
         super().setUp()
-        # Roles belong to the whole server, so these have names of their own.
+        # Roles belong to the whole server, so these have unique names.
         self.name = "quick_" + uuid.uuid4().hex[:8]
         self.page = PAGE.read_text(encoding="utf-8").partition("## Quick start\n")[2].partition("\n## ")[0]
         self.page = re.sub(r"\bshop_(owner|app|relay)\b", rf"{self.name}_\1", self.page)

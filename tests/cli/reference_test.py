@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages that list what is in the program are complete."""
+"""The reference pages match the program."""
 
 import re
 import unittest

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The command line itself: help, slips of the keyboard, pipes."""
+"""The command line itself: help, typing errors, pipes."""
 
 import subprocess
 import unittest
@@ -82,7 +82,7 @@ class Slips(Case):
         self.fails(USAGE, "status", "--limit", "many", says='expected a whole number, found "many"')
 
     def test_every_slip_is_told_in_our_words(self):
-        """What, where, and the next right step; nothing of the parser's own words."""
+        """What, where, and a hint; not the parser's own message."""
         for arguments, what, hint in (
                 ("status --limit", "--limit has no value: outbox status", "--limit N"),
                 ("status --limit=", "--limit has no value: outbox status", "--limit N"),
