@@ -67,8 +67,8 @@ struct SubscriptionReport {
   /// delivering, opening, draining (a send failed), backing-off, stopping; paused or stopped in the store; broken (cannot
   /// be started).
   std::string state;
-  std::string
-      reason;  ///< Why it makes no progress; empty after the destination has taken an event.
+  /// Why it makes no progress; empty after the destination has taken an event.
+  std::string reason;
   std::uint64_t delivered{0};    ///< Acked, with everything before them, since it was last started.
   std::uint64_t filtered{0};     ///< Did not match, since it was last started.
   std::uint64_t in_window{0};    ///< Fetched, not settled.

@@ -38,8 +38,8 @@ int list() {
 
 void check_range(const char* option, std::uint64_t value, std::uint64_t least, std::uint64_t most) {
   if (value >= least && value <= most) return;
-  throw Failure(kUsage,
-                fmt::format("{} {} is out of range (hint: {} to {})", option, value, least, most));
+  throw Failure(kUsage, fmt::format("{} {} is out of range", option, value),
+                fmt::format("{} to {}", least, most));
 }
 
 void check(const Options& options) {
@@ -47,8 +47,8 @@ void check(const Options& options) {
   check_range("--repeats", options.repeats, 1, 100);
   const auto length = options.length;
   if (length < std::chrono::milliseconds(100) || length > std::chrono::hours(1)) {
-    throw Failure(kUsage,
-                  "--length " + format_duration(length) + " is out of range (hint: 100ms to 1h)");
+    throw Failure(kUsage, "--length " + format_duration(length) + " is out of range",
+                  "100ms to 1h");
   }
   if (const Status status = bench::check_names(options.names, options.brokers); !status)
     throw Failure(kUsage, status.error().text());

@@ -10,9 +10,8 @@ namespace {
 
 config::Flag parse_setting(const std::string& text) {
   const std::size_t equals = text.find('=');
-  if (equals == std::string::npos) {
-    throw Failure(kUsage, "--set " + text + ": no value (hint: --set relay.page=500)");
-  }
+  if (equals == std::string::npos)
+    throw Failure(kUsage, "--set " + text + ": no value", "--set relay.page=500");
   return {.path = text.substr(0, equals), .value = text.substr(equals + 1), .flag = "--set"};
 }
 
@@ -67,12 +66,10 @@ config::Loaded Context::configuration(Subscriptions subscriptions) const {
 store::StoreOptions Context::store_options(const config::Loaded& loaded) {
   const RelayOptions& options = loaded.config.relay;
   if (options.store_url.empty()) {
-    throw Failure(
-        kUsage,
-        "no store: store.url is not set (hint: --store sqlite:shop.db, OUTBOX_STORE_URL, or " +
-            (loaded.file.empty() ? std::string("an outbox.toml, which outbox init writes")
-                                 : "store.url in " + loaded.file) +
-            ")");
+    const std::string file = loaded.file.empty() ? "an outbox.toml, which outbox init writes"
+                                                 : "store.url in " + loaded.file;
+    throw Failure(kUsage, "no store: store.url is not set",
+                  "--store sqlite:shop.db, OUTBOX_STORE_URL, or " + file);
   }
   return {.url = options.store_url, .schema = options.schema, .application = "outbox"};
 }

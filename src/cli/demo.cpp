@@ -27,8 +27,8 @@ struct Options {
 /// As an int; the demo itself checks the ranges.
 int fitting(const char* option, std::uint64_t number) {
   if (number <= 1'000'000) return static_cast<int>(number);
-  throw Failure(kUsage, std::string(option) + " " + std::to_string(number) +
-                            " is out of range (hint: see outbox demo --help)");
+  throw Failure(kUsage, std::string(option) + " " + std::to_string(number) + " is out of range",
+                "see outbox demo --help");
 }
 
 /// Refuses options that would have no effect.
@@ -39,8 +39,8 @@ void check_alone(const Context& context) {
     if (flag.path != "store.url") which = flag.flag;
   }
   if (which.empty()) return;
-  throw Failure(
-      kUsage, which + ": the demo takes no settings (hint: leave it out; see outbox demo --help)");
+  throw Failure(kUsage, which + ": the demo takes no settings",
+                "leave it out; see outbox demo --help");
 }
 
 std::string store_of(const Options& options, const Context& context) {

@@ -43,33 +43,30 @@ std::string read_payload(const std::string& given) {
   auto file = from_stdin ? config::read_text(STDIN_FILENO, kLargestFile)
                          : config::read_text_file(path, kLargestFile);
   if (!file)
-    throw Failure(kError, "payload: " + file.error().message + ": " + path +
-                              " (hint: @FILE reads a file, - stdin)");
+    throw Failure(kError, "payload: " + file.error().message + ": " + path,
+                  "@FILE reads a file, - stdin");
   return std::move(file->text);
 }
 
 Header parse_header(const std::string& text) {
   const std::size_t equals = text.find('=');
-  if (equals == std::string::npos) {
-    throw Failure(kUsage, "--header " + text + ": no value (hint: --header name=value)");
-  }
+  if (equals == std::string::npos)
+    throw Failure(kUsage, "--header " + text + ": no value", "--header name=value");
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
 std::chrono::sys_time<std::chrono::microseconds> parse_time(const std::string& text) {
   const auto us = event::read_time(text);
   if (!us)
-    throw Failure(kUsage,
-                  "--occurred-at " + text +
-                      ": is not a time (hint: RFC 3339, for example 2026-01-05T08:09:12.5Z)");
+    throw Failure(kUsage, "--occurred-at " + text + ": is not a time",
+                  "RFC 3339, for example 2026-01-05T08:09:12.5Z");
   return std::chrono::sys_time<std::chrono::microseconds>(std::chrono::microseconds(*us));
 }
 
 Event make_event(const Options& options) {
   if (!options.payload) {
-    throw Failure(
-        kUsage,
-        "missing arguments: outbox enqueue (hint: AGGREGATE_TYPE AGGREGATE_ID EVENT_TYPE PAYLOAD, or --jsonl)");
+    throw Failure(kUsage, "missing arguments: outbox enqueue",
+                  "AGGREGATE_TYPE AGGREGATE_ID EVENT_TYPE PAYLOAD, or --jsonl");
   }
   Event event{.aggregate_type = *options.aggregate_type,
               .aggregate_id = *options.aggregate_id,
@@ -109,15 +106,13 @@ int enqueue(const Options& options, const Context& context) {
   if (!options.jsonl) return enqueue_one(options, context);
   if (options.aggregate_type || !options.headers.empty() || options.id || options.content_type ||
       options.occurred_at) {
-    throw Failure(
-        kUsage,
-        "--jsonl takes everything from the lines: outbox enqueue (hint: leave the other arguments out)");
+    throw Failure(kUsage, "--jsonl takes everything from the lines: outbox enqueue",
+                  "leave the other arguments out");
   }
   // Ids are printed while the lines are read, so they cannot be part of one JSON object.
   if (options.ids && options.json) {
-    throw Failure(
-        kUsage,
-        "--ids and --json exclude each other: outbox enqueue (hint: --ids alone prints one id per line)");
+    throw Failure(kUsage, "--ids and --json exclude each other: outbox enqueue",
+                  "--ids alone prints one id per line");
   }
   const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
   return enqueue_lines({.path = *options.jsonl,

@@ -1,6 +1,7 @@
 #include "cli/enqueue_lines.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,8 +32,8 @@ int open_input(const std::string& path) {
   if (path == "-") return STDIN_FILENO;
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0)
-    throw Failure(kError, std::string(std::strerror(errno)) + ": " + path +
-                              " (hint: check the path; - is stdin)");
+    throw Failure(kError, std::string(std::strerror(errno)) + ": " + path,
+                  "check the path; - is stdin");
   return fd;
 }
 
@@ -112,28 +113,29 @@ class LineEnqueuer {
     write_out(text);
     if (flush_out()) return;
     progress_.clear();
-    throw Failure(kError, "stdout: the ids of lines " + std::to_string(first_line_) + " to " +
-                              std::to_string(line_) + " could not all be written; " + committed() +
-                              " (hint: continue with line " + std::to_string(line_ + 1) + ")");
+    throw Failure(kError,
+                  fmt::format("stdout: the ids of lines {} to {} could not all be written; {}",
+                              first_line_, line_, committed()),
+                  fmt::format("continue with line {}", line_ + 1));
   }
 
   /// The first line that was not written.
   [[nodiscard]] std::uint64_t resume_line() const { return batch_.empty() ? line_ : first_line_; }
   [[nodiscard]] std::string committed() const {
-    return std::to_string(written_) + (written_ == 1 ? " event was" : " events were") +
-           " committed";
+    return fmt::format("{} {} committed", written_, written_ == 1 ? "event was" : "events were");
   }
-  [[nodiscard]] std::string written_before() const { return committed() + " before it"; }
-  [[nodiscard]] std::string go_on() const {
-    return "continue with line " + std::to_string(resume_line());
+  [[nodiscard]] std::string resume() const {
+    return fmt::format("continue with line {}", resume_line());
   }
 
   /// Ends the verb because of the line read last.
   [[noreturn]] void end_at_line(const std::string& what, const std::string& hint) {
     progress_.clear();
-    throw Failure(kError, where(line_) + ": " + what + "; " + written_before() +
-                              ", nothing from line " + std::to_string(resume_line()) +
-                              " on (hint: " + hint + ", then " + go_on() + ")");
+    const std::string path = options_.path == "-" ? "stdin" : options_.path;
+    throw Failure(kError,
+                  fmt::format("{}:{}: {}; {} before it, nothing from line {} on", path, line_, what,
+                              committed(), resume_line()),
+                  hint + ", then " + resume());
   }
 
   [[noreturn]] void refuse(const std::string& what, const std::string& hint) {
@@ -148,24 +150,20 @@ class LineEnqueuer {
   [[noreturn]] void not_written(const Error& error) {
     progress_.clear();
     const bool unknown = error.effect == Effect::unknown;
-    const std::string lines = std::to_string(first_line_) + " to " + std::to_string(line_);
+    const std::string origin = error.origin.empty() ? "" : " [" + error.origin + "]";
     throw Failure(
         kError,
-        error.message + (error.origin.empty() ? "" : " [" + error.origin + "]") + ": lines " +
-            lines + (unknown ? " may or may not have been written" : " were not written") + "; " +
-            written_before() + " (hint: " + (error.hint.empty() ? "" : error.hint + "; ") +
-            (unknown ? "check whether they are in the store, then " : "then ") + go_on() + ")");
-  }
-
-  [[nodiscard]] std::string where(std::uint64_t line) const {
-    return (options_.path == "-" ? std::string("stdin") : options_.path) + ":" +
-           std::to_string(line);
+        fmt::format("{}{}: lines {} to {} {}; {} before it", error.message, origin, first_line_,
+                    line_, unknown ? "may or may not have been written" : "were not written",
+                    committed()),
+        fmt::format("{}{}then {}", error.hint.empty() ? "" : error.hint + "; ",
+                    unknown ? "check whether they are in the store, " : "", resume()));
   }
 
   int interrupted() {
     progress_.clear();
     if (batch_.empty()) ++line_;
-    print_error("interrupted: " + committed() + " (hint: " + go_on() + ")");
+    print_error("interrupted: " + committed() + " (hint: " + resume() + ")");
     return kInterrupted;
   }
 

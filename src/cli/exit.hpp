@@ -25,6 +25,8 @@ class Failure : public std::exception {
   Failure(ExitCode code, std::vector<std::string> lines) : code_(code), lines_(std::move(lines)) {}
   Failure(ExitCode code, std::string line)
       : Failure(code, std::vector<std::string>{std::move(line)}) {}
+  Failure(ExitCode code, const std::string& what, const std::string& hint)
+      : Failure(code, what + " (hint: " + hint + ")") {}
 
   [[nodiscard]] ExitCode code() const noexcept { return code_; }
   [[nodiscard]] const std::vector<std::string>& lines() const noexcept { return lines_; }

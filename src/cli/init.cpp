@@ -48,9 +48,7 @@ void write_all(int fd, std::string_view text, const std::string& path) {
   while (!text.empty()) {
     const ssize_t written = write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      throw Failure(kError, path + ": " + std::strerror(errno) + " (hint: is the disk full?)");
-    }
+    if (written < 0) throw Failure(kError, path + ": " + std::strerror(errno), "is the disk full?");
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }
@@ -61,8 +59,8 @@ int init(const Context& context) {
     if (flag.path == "store.url") {
       url = flag.value;
     } else {
-      throw Failure(kUsage,
-                    flag.flag + ": init does not take this setting (hint: write it into the file)");
+      throw Failure(kUsage, flag.flag + ": init does not take this setting",
+                    "write it into the file");
     }
   }
   if (const Status status = store::check_url(url); !status)
@@ -70,10 +68,9 @@ int init(const Context& context) {
   const std::string path = context.file_to_write();
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
   if (fd < 0) {
-    throw Failure(kError,
-                  path + ": " + std::strerror(errno) +
-                      (errno == EEXIST ? " (hint: nothing was changed; -c FILE writes another)"
-                                       : " (hint: check the path and its permissions)"));
+    throw Failure(kError, path + ": " + std::strerror(errno),
+                  errno == EEXIST ? "nothing was changed; -c FILE writes another"
+                                  : "check the path and its permissions");
   }
   write_all(fd, std::string(kStore) + quote(url) + "\n" + std::string(kRest), path);
   close(fd);

@@ -68,13 +68,10 @@ int apply(const Options& options, const std::string& url, store::Store& store) {
 
 int migrate(const Options& options, const Context& context) {
   if (options.print && options.status)
-    throw Failure(kUsage,
-                  "--print and --status exclude each other: outbox migrate (hint: choose one)");
-  if (options.print && options.json) {
-    throw Failure(
-        kUsage,
-        "--print and --json exclude each other: outbox migrate (hint: leave --json out; SQL is printed)");
-  }
+    throw Failure(kUsage, "--print and --status exclude each other: outbox migrate", "choose one");
+  if (options.print && options.json)
+    throw Failure(kUsage, "--print and --json exclude each other: outbox migrate",
+                  "leave --json out; SQL is printed");
   const auto loaded = context.configuration(Subscriptions::unused);
   if (options.print) return print_sql(loaded);
   const auto store = Context::store(loaded);

@@ -111,13 +111,12 @@ std::vector<std::string> problems_of(const View& view,
 /// None without --check.
 std::optional<std::chrono::milliseconds> max_lag_of(const Options& options) {
   if (!options.check && options.max_lag)
-    throw Failure(kUsage, "--max-lag: nothing is checked (hint: --check --max-lag 60s)");
+    throw Failure(kUsage, "--max-lag: nothing is checked", "--check --max-lag 60s");
   if (!options.check) return std::nullopt;
   const auto limit = parse_duration(options.max_lag.value_or("60s"));
-  if (!limit) {
-    throw Failure(kUsage, "--max-lag " + *options.max_lag +
-                              ": is not a duration (hint: " + limit.error().hint + ")");
-  }
+  if (!limit)
+    throw Failure(kUsage, "--max-lag " + *options.max_lag + ": is not a duration",
+                  limit.error().hint);
   return std::chrono::duration_cast<std::chrono::milliseconds>(*limit);
 }
 
@@ -254,8 +253,7 @@ void print_json(const View& view) {
 }
 
 int status(const Options& options, const Context& context) {
-  if (options.limit == 0)
-    throw Failure(kUsage, "--limit 0: nothing would be counted (hint: 1 or more)");
+  if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be counted", "1 or more");
   const auto max_lag = max_lag_of(options);
   const View view = look(options, max_lag, context.configuration(Subscriptions::unused));
   if (options.json) {

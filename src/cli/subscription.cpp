@@ -157,10 +157,9 @@ int apply(const Options& options, const Context& context) {
   const auto loaded = context.configuration(Subscriptions::used);
   const auto& wanted = loaded.config.relay.subscriptions;
   if (wanted.empty()) {
-    throw Failure(kUsage,
-                  "no subscriptions: " +
-                      (loaded.file.empty() ? std::string("no configuration file") : loaded.file) +
-                      " (hint: -c FILE with a [subscription.NAME] section)");
+    const std::string file = loaded.file.empty() ? "no configuration file" : loaded.file;
+    throw Failure(kUsage, "no subscriptions: " + file,
+                  "-c FILE with a [subscription.NAME] section");
   }
   const Open open(loaded);
   const auto planned = changes(open, loaded);
@@ -178,9 +177,8 @@ void require(const Open& open, const std::string& name) {
   if (open.find(name) != nullptr) return;
   std::vector<std::string_view> known;
   for (const auto& row : open.rows) known.emplace_back(row.spec.name);
-  throw Failure(kError, "unknown subscription: " + name + " (hint: " +
-                            did_you_mean(name, known, "`outbox subscription list` shows them") +
-                            ")");
+  throw Failure(kError, "unknown subscription: " + name,
+                did_you_mean(name, known, "`outbox subscription list` shows them"));
 }
 
 int pause(const Options& options, const Context& context) {

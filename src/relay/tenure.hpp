@@ -76,8 +76,7 @@ class Tenure {
   std::string outbox_;
   int empty_warnings_{0};
   TimePoint warn_again_at_{};
-  std::set<std::string>
-      judged_filters_;  ///< Of subscriptions: matches something, or was warned of.
+  std::set<std::string> judged_filters_;  ///< Subscriptions whose filter matches or was warned of.
   std::map<std::string, std::string> broken_;  ///< Why a subscription cannot start.
 
   std::unique_ptr<store::Progress> loader_;

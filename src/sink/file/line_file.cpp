@@ -87,13 +87,12 @@ void LineFile::close() noexcept {
 }
 
 Error LineFile::error(int number, std::string_view what) const {
-  return {.code = code_for(number),
-          .remedy = code_for(number) == Errc::unavailable ? Remedy::retry_call : Remedy::fix,
-          .effect = Effect::none,
-          .message =
+  const Errc code = code_for(number);
+  const Remedy remedy = code == Errc::unavailable ? Remedy::retry_call : Remedy::fix;
+  return fail(code, remedy,
               fmt::format("file {}: {}: {}", path_, what, std::generic_category().message(number)),
-          .hint = hint_for(number),
-          .origin = {}};
+              hint_for(number))
+      .value();
 }
 
 // ---- opening
@@ -152,14 +151,10 @@ Status LineFile::check_kind() {
 Status LineFile::lock() {
   if (::flock(file_, LOCK_EX | LOCK_NB) == 0) return {};
   if (errno != EWOULDBLOCK) return fail(error(errno, "cannot be locked"));
-  return fail(Error{
-      .code = Errc::unavailable,
-      .remedy = Remedy::retry_call,
-      .effect = Effect::none,
-      .message = fmt::format("file {}: another process has locked it", path_),
-      .hint =
-          "give each subscription its own file; a second relay gets the file when the first one ends",
-      .origin = {}});
+  return fail(
+      Errc::unavailable, Remedy::retry_call,
+      fmt::format("file {}: another process has locked it", path_),
+      "give each subscription its own file; a second relay gets the file when the first one ends");
 }
 
 /// A line without line feed was never acked and will be delivered again. Only a line that looks like ours is removed.

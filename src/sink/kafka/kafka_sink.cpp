@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/log.hpp"
 #include "sink/kafka/error_map.hpp"
 
@@ -306,14 +307,8 @@ Error KafkaSink::left_behind(std::chrono::nanoseconds waited) const {
 void KafkaSink::purge() {
   if (!client_) return;
   if (state_ != State::purging) {
-    if (state_ == State::open) {
-      stop_taking({.code = Errc::cancelled,
-                   .remedy = Remedy::retry_call,
-                   .effect = Effect::none,
-                   .message = "kafka: the relay gave up",
-                   .hint = {},
-                   .origin = {}});
-    }
+    if (state_ == State::open)
+      stop_taking(fail(Errc::cancelled, Remedy::retry_call, "kafka: the relay gave up").value());
     state_ = State::purging;
     purged_at_ = now_steady();
     client_->purge_all();

@@ -54,17 +54,13 @@ class NoSigpipe {
 };
 
 Error trouble(int number) {
-  Error error{.code = Errc::unavailable,
-              .remedy = Remedy::retry_call,
-              .effect = Effect::none,
-              .message = "stdout: " + std::generic_category().message(number),
-              .hint = {},
-              .origin = {}};
-  if (number == EPIPE) {
-    error.message = "stdout: its reader has exited";
-    error.hint = "restart the program that reads the pipe, and the relay";
-  }
-  return error;
+  if (number == EPIPE)
+    return fail(Errc::unavailable, Remedy::retry_call, "stdout: its reader has exited",
+                "restart the program that reads the pipe, and the relay")
+        .value();
+  return fail(Errc::unavailable, Remedy::retry_call,
+              "stdout: " + std::generic_category().message(number))
+      .value();
 }
 
 }  // namespace
@@ -157,13 +153,11 @@ void StdoutSink::fail_all(Outcome::Kind first, const Error& error) {
 
 void StdoutSink::purge() {
   if (waiting_.empty()) return;
-  fail_all(Outcome::Kind::unknown,
-           Error{.code = Errc::cancelled,
-                 .remedy = Remedy::retry_call,
-                 .effect = Effect::unknown,
-                 .message = "stdout: the relay gave up before the reader took it",
-                 .hint = {},
-                 .origin = {}});
+  Error why = fail(Errc::cancelled, Remedy::retry_call,
+                   "stdout: the relay gave up before the reader took it")
+                  .value();
+  why.effect = Effect::unknown;
+  fail_all(Outcome::Kind::unknown, why);
 }
 
 SinkKind stdout_kind() {
