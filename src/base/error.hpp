@@ -34,6 +34,17 @@ template <class T>
   return tl::unexpected<Error>(std::move(failed.error()));
 }
 
+/// Declares `variable` with the value of a Result, or passes on its error:
+///   OUTBOX_TRY(const Rows rows, connection.exec(query));
+#define OUTBOX_TRY(variable, expression) \
+  OUTBOX_TRY_AT(OUTBOX_TRY_NAME(__LINE__), variable, expression)
+#define OUTBOX_TRY_AT(result, variable, expression) \
+  auto result = expression;                         \
+  if (!result) return ::outbox::pass(result);       \
+  variable = std::move(*result)
+#define OUTBOX_TRY_NAME(line) OUTBOX_TRY_JOIN(line)
+#define OUTBOX_TRY_JOIN(line) result_in_line_##line
+
 /// Ends the process: unreachable code was reached, or an invariant is broken, and going on could lose events. A restarted relay
 /// delivers from its cursor.
 [[noreturn]] void die(const char* file, int line, const char* what) noexcept;

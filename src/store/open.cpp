@@ -16,15 +16,13 @@ Result<const Backend*> backend_for(const StoreOptions& options) {
 }  // namespace
 
 Result<std::unique_ptr<Store>> open_store(StoreOptions options) {
-  auto backend = backend_for(options);
-  if (!backend) return pass(backend);
-  return (*backend)->open(std::move(options));
+  OUTBOX_TRY(const Backend* const backend, backend_for(options));
+  return backend->open(std::move(options));
 }
 
 Result<std::string> print_migrations(const StoreOptions& options) {
-  auto backend = backend_for(options);
-  if (!backend) return pass(backend);
-  return (*backend)->print_migrations(options);
+  OUTBOX_TRY(const Backend* const backend, backend_for(options));
+  return backend->print_migrations(options);
 }
 
 }  // namespace outbox::store

@@ -6,7 +6,6 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "store/postgres/error_map.hpp"
-#include "store/postgres/queries.hpp"
 #include "store/postgres/url.hpp"
 
 namespace outbox::store::postgres {
@@ -70,13 +69,16 @@ PGconn* connect(const std::string& url, const std::string& application) {
 
 }  // namespace
 
-Result<Connection> Connection::open(const StoreOptions& options, std::string_view purpose) {
+Result<Connection> Connection::open(const StoreOptions& options, std::string_view purpose,
+                                    std::shared_ptr<const Queries> queries) {
   // First: libpq's messages quote what it does not understand, which may be a part of the password.
   if (Status status = check_url(options.url); !status) {
     status.error().message = "the store URL " + status.error().message;
     return pass(status);
   }
-  Connection opened(connect(options.url, options.application + " " + std::string(purpose)));
+  if (!queries) queries = std::make_shared<const Queries>(options.schema);
+  Connection opened(connect(options.url, options.application + " " + std::string(purpose)),
+                    std::move(queries));
   PGconn* const connection = opened.native();
   if (connection == nullptr || PQstatus(connection) != CONNECTION_OK)
     return fail(failed_connect(connection));
@@ -88,7 +90,7 @@ Result<Connection> Connection::open(const StoreOptions& options, std::string_vie
         "PostgreSQL 14 or newer is needed");
   }
   if (PQsetnonblocking(connection, 1) != 0) return fail(lost_connection(connection, "connect"));
-  auto lifted = opened.exec(no_session_limits(), {Param::int4(PQbackendPID(connection))});
+  Status lifted = opened.run(&Queries::no_session_limits, {Param::int4(PQbackendPID(connection))});
   if (!lifted) return pass(lifted);
   return opened;
 }
@@ -101,9 +103,41 @@ bool Connection::in_transaction() const noexcept {
 Result<Rows> Connection::exec(const Query& query, Params params) {
   OUTBOX_CHECK(batch_.empty());
   send(query, std::move(params));
-  auto rows = finish();
-  if (!rows) return pass(rows);
-  return std::move(rows->front());
+  OUTBOX_TRY(auto rows, finish());
+  return std::move(rows.front());
+}
+
+Status Connection::run(Named query, Params params) {
+  OUTBOX_TRY([[maybe_unused]] const Rows rows, exec(query, std::move(params)));
+  return {};
+}
+
+Result<Rows> Connection::exec_with(Named settings, Named query, Params params) {
+  send(&Queries::begin);
+  send(settings);
+  send(query, std::move(params));
+  send(&Queries::commit);
+  OUTBOX_TRY(auto results, finish());
+  return std::move(results[2]);
+}
+
+Status Connection::transact(const std::function<Result<Decision>()>& body) {
+  for (;;) {
+    const bool prepared_before = use_prepared_;
+    Status status = attempt(body);
+    rollback();
+    if (status || use_prepared_ == prepared_before) return status;
+  }
+}
+
+Status Connection::attempt(const std::function<Result<Decision>()>& body) {
+  send(&Queries::begin);
+  send(&Queries::limits);
+  if (auto begun = finish(); !begun) return pass(begun);
+  OUTBOX_TRY(const Decision decision, body());
+  if (decision == Decision::rollback) return {};
+  OUTBOX_TRY(const Rows commit, exec(&Queries::commit));
+  return check_commit(commit);
 }
 
 void Connection::send(const Query& query, Params params) {

@@ -1,4 +1,4 @@
-// A connection of our own to PostgreSQL: statements in batches, binary results, deadlines.
+// A connection of our own to PostgreSQL: statements by name, in batches, binary results, deadlines, transactions.
 //
 // Works through poolers in transaction mode: nothing here depends on a session, and when prepared statements do not survive
 // (the pooler hands out another backend), the connection goes on with unnamed ones.
@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <outbox/error.hpp>
 #include <string>
@@ -16,23 +17,45 @@
 #include <vector>
 
 #include "store/postgres/pipeline.hpp"
+#include "store/postgres/queries.hpp"
 #include "store/store.hpp"
 
 namespace outbox::store::postgres {
 
+/// How the body of a transaction ends it.
+enum class Decision : std::uint8_t { commit, rollback };
+
 /// One thread at a time.
 class Connection {
  public:
+  /// One of the statements of this connection's schema.
+  using Named = Query Queries::*;
+
   /// Connects within the connect_timeout (5 s per address unless the URL says otherwise) and checks that the server is
-  /// PostgreSQL 14 or newer. `purpose` shows in the server's list of connections after the application's name.
+  /// PostgreSQL 14 or newer. `purpose` shows in the server's list of connections after the application's name. Null `queries`:
+  /// those of the schema are made.
   [[nodiscard]] static Result<Connection> open(const StoreOptions& options,
-                                               std::string_view purpose);
+                                               std::string_view purpose,
+                                               std::shared_ptr<const Queries> queries = nullptr);
 
   /// Sends one statement and waits for its rows. Outside a transaction it is one of its own.
   [[nodiscard]] Result<Rows> exec(const Query& query, Params params = {});
+  [[nodiscard]] Result<Rows> exec(Named query, Params params = {}) {
+    return exec(queries().*query, std::move(params));
+  }
+  /// The same, of a statement whose rows do not matter.
+  [[nodiscard]] Status run(Named query, Params params = {});
+  /// The same after `settings`, in a transaction of its own and one round trip.
+  [[nodiscard]] Result<Rows> exec_with(Named settings, Named query, Params params = {});
+
+  /// Runs `body` in a transaction at READ COMMITTED that waits at most 2 s for locks and that the server ends when we stop in
+  /// its middle. Rolls back on any failure. Tries again when the first try finds that prepared statements do not work here
+  /// (error 26000 ends a transaction).
+  [[nodiscard]] Status transact(const std::function<Result<Decision>()>& body);
 
   // A batch: send() some statements, sync(), collect(). At most one batch is under way.
   void send(const Query& query, Params params = {});
+  void send(Named query, Params params = {}) { send(queries().*query, std::move(params)); }
   /// Hands the batch to the network and returns without waiting for results.
   [[nodiscard]] Status sync();
   /// Waits for the results of every statement sent, in order. On an error nothing of the batch has happened; a transaction
@@ -50,6 +73,9 @@ class Connection {
   void rollback();
   [[nodiscard]] bool in_transaction() const noexcept;
 
+  [[nodiscard]] const Queries& queries() const noexcept { return *queries_; }
+  /// Not while a batch is under way.
+  void use(std::shared_ptr<const Queries> queries) { queries_ = std::move(queries); }
   /// How long collect() waits before it gives the connection up. Default: 30 s.
   void set_deadline(std::chrono::milliseconds deadline) noexcept { deadline_ = deadline; }
   /// The connection cannot be used any more.
@@ -67,12 +93,15 @@ class Connection {
     void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
   };
 
-  explicit Connection(PGconn* connection) : connection_(connection) {}
+  Connection(PGconn* connection, std::shared_ptr<const Queries> queries)
+      : connection_(connection), queries_(std::move(queries)) {}
 
+  [[nodiscard]] Status attempt(const std::function<Result<Decision>()>& body);
   [[nodiscard]] Status transmit();
   [[nodiscard]] Result<std::vector<Rows>> receive();
 
   std::unique_ptr<PGconn, Close> connection_;
+  std::shared_ptr<const Queries> queries_;
   Pipeline pipeline_;
   std::vector<Step> batch_;
   std::chrono::milliseconds deadline_{std::chrono::seconds(30)};

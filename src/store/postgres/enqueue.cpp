@@ -1,24 +1,167 @@
-// The class Outbox of outbox/postgres.hpp.
+// The classes of outbox/postgres.hpp.
 #include "store/common/enqueue.hpp"
 
+#include <libpq-fe.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <outbox/postgres.hpp>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "store/common/schema_name.hpp"
+#include "store/postgres/error_map.hpp"
 #include "store/postgres/insert.hpp"
 #include "store/postgres/ready.hpp"
 #include "store/postgres/session.hpp"
-#include "store/postgres/transaction.hpp"
 
 namespace outbox::postgres {
-namespace {
 
 using store::only;
 using store::value_or_throw;
+using store::postgres::check_encoding;
+using store::postgres::check_ready;
+using store::postgres::Rows;
 using store::postgres::Session;
 using store::postgres::Step;
 
+struct Outbox::State {
+  store::postgres::Queries queries;
+  EventLimits limits;
+};
+
+struct Transaction::State {
+  /// Events of one outbox that follow each other.
+  struct Group {
+    std::shared_ptr<const Outbox::State> outbox;
+    std::vector<Event> events;
+    std::vector<EventId> ids;
+  };
+
+  PGconn* connection{nullptr};
+  bool open{false};
+  std::vector<Group> staged;
+
+  /// Whether the connection can take the statements.
+  [[nodiscard]] Status check(const char* what) const;
+  /// What is staged, and COMMIT when asked to, in one round trip.
+  [[nodiscard]] Status write(Session::Ending ending) const;
+};
+
+namespace {
+
+const char* begin_of(Isolation isolation) {
+  switch (isolation) {
+    case Isolation::database_default: return "BEGIN";
+    case Isolation::read_committed: return "BEGIN ISOLATION LEVEL READ COMMITTED";
+    case Isolation::repeatable_read: return "BEGIN ISOLATION LEVEL REPEATABLE READ";
+    case Isolation::serializable: return "BEGIN ISOLATION LEVEL SERIALIZABLE";
+  }
+  return "BEGIN";
+}
+
+Status execute(PGconn* connection, const char* sql, const char* what) {
+  const Rows result(PQexec(connection, sql));
+  if (PQresultStatus(result.native()) == PGRES_COMMAND_OK) return {};
+  return fail(store::postgres::map_result(result.native(), connection, what));
+}
+
+/// Pipeline mode cannot be left before the results of what was sent are read.
+void leave_pipeline(PGconn* connection) {
+  if (PQpipelineStatus(connection) == PQ_PIPELINE_OFF || PQpipelineSync(connection) != 1) return;
+  // A null separates the results of one command from those of the next; two mean the end.
+  for (int nulls = 0; nulls < 2 && PQexitPipelineMode(connection) != 1;) {
+    PGresult* const result = PQgetResult(connection);
+    const auto status = PQresultStatus(result);
+    nulls = result == nullptr ? nulls + 1 : 0;
+    PQclear(result);
+    if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH) return;
+  }
+}
+
+/// Only the end of the session can roll back now.
+void shut(PGconn* connection) {
+  if (const int socket = PQsocket(connection); socket >= 0) (void)::shutdown(socket, SHUT_RDWR);
+}
+
+[[noreturn]] void throw_ended(const char* what) {
+  throw Exception(
+      fail(Errc::not_in_transaction, std::string(what) + ": the transaction has ended already")
+          .value());
+}
+
 }  // namespace
+
+Transaction::Transaction(PGconn* connection, Isolation isolation)
+    : state_(std::make_unique<State>()) {
+  if (Status idle = store::postgres::check_idle(connection, "begin"); !idle)
+    throw Exception(std::move(idle.error()));
+  if (Status begun = execute(connection, begin_of(isolation), "begin"); !begun) {
+    begun.error().effect = Effect::none;
+    throw Exception(std::move(begun.error()));
+  }
+  state_->connection = connection;
+  state_->open = true;
+}
+
+Transaction::Transaction(Transaction&&) noexcept = default;
+
+Transaction::~Transaction() { rollback(); }
+
+PGconn* Transaction::connection() const noexcept { return state_ ? state_->connection : nullptr; }
+
+Status Transaction::State::check(const char* what) const {
+  Status status = check_ready(connection, what);
+  return status && !staged.empty() ? check_encoding(connection, what) : status;
+}
+
+Status Transaction::State::write(Session::Ending ending) const {
+  std::vector<Step> steps;
+  for (const Group& group : staged) {
+    store::postgres::plan_insert(group.outbox->queries, group.events, group.ids, steps);
+  }
+  if (steps.empty())
+    return ending == Session::Ending::commit ? execute(connection, "COMMIT", "commit") : Status{};
+  OUTBOX_TRY(Session* const session, Session::of(connection));
+  return session->run(connection, std::move(steps), ending, staged.front().outbox->queries);
+}
+
+void Transaction::flush() {
+  if (!state_ || !state_->open) throw_ended("enqueue");
+  Status status = state_->check("enqueue");
+  if (status) status = state_->write(Session::Ending::stay);
+  if (!status) throw Exception(std::move(status.error()));
+  state_->staged.clear();
+}
+
+void Transaction::commit() {
+  if (!state_ || !state_->open) throw_ended("commit");
+  Status status = state_->check("commit");
+  // Nothing was sent, and the caller can correct it.
+  if (!status && status.error().code == Errc::invalid_argument)
+    throw Exception(std::move(status.error()));
+  if (status) status = state_->write(Session::Ending::commit);
+  if (!status) {
+    rollback();
+    throw Exception(std::move(status.error()));
+  }
+  state_->open = false;
+  state_->staged.clear();
+}
+
+void Transaction::rollback() noexcept {
+  if (!state_ || !state_->open) return;
+  PGconn* const connection = state_->connection;
+  state_->open = false;
+  state_->staged.clear();
+  leave_pipeline(connection);
+  const auto status = PQtransactionStatus(connection);
+  if (status == PQTRANS_IDLE || status == PQTRANS_UNKNOWN) return;
+  PQclear(PQexec(connection, "ROLLBACK"));
+  if (PQtransactionStatus(connection) != PQTRANS_IDLE) shut(connection);
+}
 
 Outbox::Outbox(const Options& options) {
   if (Status status = store::check_schema_name(options.schema); !status) {
@@ -31,23 +174,17 @@ Outbox::Outbox(const Options& options) {
 
 Result<std::vector<EventId>> Outbox::try_enqueue_many(PGconn* connection,
                                                       std::span<const Event> events) const {
-  if (connection == nullptr) return fail(Errc::invalid_argument, "enqueue: the connection is null");
-  if (Status status = store::postgres::check_ready(connection, "enqueue"); !status)
-    return pass(status);
-  if (Status status = store::postgres::check_encoding(connection, "enqueue"); !status)
-    return pass(status);
-  if (Status status = store::validate_all(events, state_->limits); !status) return pass(status);
+  Status status = check_ready(connection, "enqueue");
+  if (status) status = check_encoding(connection, "enqueue");
+  if (status) status = store::validate_all(events, state_->limits);
+  if (!status) return pass(status);
   std::vector<EventId> ids = store::ids_of(events);
   if (events.empty()) return ids;
   std::vector<Step> steps;
   store::postgres::plan_insert(state_->queries, events, ids, steps);
-  auto session = Session::of(connection);
-  if (!session) return pass(session);
-  if (Status status =
-          (*session)->run(connection, std::move(steps), Session::Ending::stay, state_->queries);
-      !status) {
-    return pass(status);
-  }
+  OUTBOX_TRY(Session* const session, Session::of(connection));
+  status = session->run(connection, std::move(steps), Session::Ending::stay, state_->queries);
+  if (!status) return pass(status);
   return ids;
 }
 
@@ -55,9 +192,9 @@ Result<std::vector<EventId>> Outbox::try_enqueue_many(Transaction& tx,
                                                       std::span<const Event> events) const {
   Transaction::State* const state = tx.state_.get();
   if (state == nullptr || !state->open) return store::postgres::not_in_transaction("enqueue");
-  if (Status status = store::postgres::check_encoding(state->connection, "enqueue"); !status)
-    return pass(status);
-  if (Status status = store::validate_all(events, state_->limits); !status) return pass(status);
+  Status status = check_encoding(state->connection, "enqueue");
+  if (status) status = store::validate_all(events, state_->limits);
+  if (!status) return pass(status);
   std::vector<EventId> ids = store::ids_of(events);
   if (events.empty()) return ids;
   if (state->staged.empty() || state->staged.back().outbox != state_) {

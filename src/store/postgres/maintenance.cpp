@@ -8,7 +8,6 @@
 
 #include "base/error.hpp"
 #include "store/postgres/parts.hpp"
-#include "store/postgres/transact.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -30,27 +29,24 @@ std::string list(const char* title, const Rows& names) {
 
 class PostgresMaintenance final : public Maintenance {
  public:
-  PostgresMaintenance(Connection connection, std::shared_ptr<const Queries> queries)
-      : connection_(std::move(connection)), queries_(std::move(queries)) {}
+  explicit PostgresMaintenance(Connection connection) : connection_(std::move(connection)) {}
 
   [[nodiscard]] Result<std::string> run() override {
     const auto now = std::chrono::steady_clock::now();
     if (last_ && now - *last_ < kEvery) return std::string{};
     last_ = now;
-    auto silent = connection_.exec(queries_->remove_silent);
-    if (!silent) return pass(silent);
-    auto partitions = add_partitions();
-    if (!partitions) return pass(partitions);
-    std::string done = list("partitions added: ", *partitions);
-    if (!done.empty() && !silent->empty()) done += "; ";
-    return done + list("silent relays removed: ", *silent);
+    OUTBOX_TRY(const Rows silent, connection_.exec(&Queries::remove_silent));
+    OUTBOX_TRY(const Rows partitions, add_partitions());
+    std::string done = list("partitions added: ", partitions);
+    if (!done.empty() && !silent.empty()) done += "; ";
+    return done + list("silent relays removed: ", silent);
   }
 
  private:
   [[nodiscard]] Result<Rows> add_partitions() {
     for (const auto patience : kPatience) {
-      auto done = exec_with(connection_, *queries_, queries_->no_limits, queries_->make_partitions,
-                            {Param::int8(std::int64_t{patience.count()})});
+      auto done = connection_.exec_with(&Queries::no_limits, &Queries::make_partitions,
+                                        {Param::int8(std::int64_t{patience.count()})});
       if (done) return done;
       if (done.error().origin != "pg:55P03" || patience == kPatience.back()) return pass(done);
     }
@@ -58,15 +54,13 @@ class PostgresMaintenance final : public Maintenance {
   }
 
   Connection connection_;
-  std::shared_ptr<const Queries> queries_;
   std::optional<std::chrono::steady_clock::time_point> last_;
 };
 
 }  // namespace
 
-std::unique_ptr<Maintenance> make_maintenance(Connection connection,
-                                              std::shared_ptr<const Queries> queries) {
-  return std::make_unique<PostgresMaintenance>(std::move(connection), std::move(queries));
+std::unique_ptr<Maintenance> make_maintenance(Connection connection) {
+  return std::make_unique<PostgresMaintenance>(std::move(connection));
 }
 
 }  // namespace outbox::store::postgres

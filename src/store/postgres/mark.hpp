@@ -5,7 +5,6 @@
 #include <outbox/error.hpp>
 
 #include "store/postgres/connection.hpp"
-#include "store/postgres/queries.hpp"
 
 namespace outbox::store::postgres {
 
@@ -17,14 +16,14 @@ struct SequenceReading {
 
 /// From the rows of the statement `sequence`, sent after `name_incarnation`.
 [[nodiscard]] Result<SequenceReading> sequence_reading(const Rows& rows);
-[[nodiscard]] Result<SequenceReading> read_sequence(Connection& connection, const Queries& queries);
+[[nodiscard]] Result<SequenceReading> read_sequence(Connection& connection);
 
 /// Writes the mark in a transaction of its own, which begins after the reading was taken; returns that transaction's id.
 /// Once it has committed, the reading is durable too.
-[[nodiscard]] Result<std::uint64_t> write_mark(Connection& connection, const Queries& queries,
+[[nodiscard]] Result<std::uint64_t> write_mark(Connection& connection,
                                                const SequenceReading& reading);
 
 /// The server that was read has crashed or was replaced since.
-[[nodiscard]] Error other_incarnation();
+[[nodiscard]] tl::unexpected<Error> other_incarnation();
 
 }  // namespace outbox::store::postgres

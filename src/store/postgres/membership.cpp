@@ -12,58 +12,52 @@
 #include "base/log.hpp"
 #include "base/process.hpp"
 #include "store/postgres/parts.hpp"
-#include "store/postgres/transact.hpp"
 
 namespace outbox::store::postgres {
 namespace {
 
 class PostgresMembership final : public Membership {
  public:
-  PostgresMembership(Connection connection, std::shared_ptr<const Queries> queries,
-                     std::string relay_name, const EventId& relay)
-      : connection_(std::move(connection)),
-        queries_(std::move(queries)),
-        name_(std::move(relay_name)),
-        id_(relay) {
+  PostgresMembership(Connection connection, std::string relay_name, const EventId& relay)
+      : connection_(std::move(connection)), name_(std::move(relay_name)), id_(relay) {
     // Shorter than the lease: the relay must learn in time that it cannot renew it.
     connection_.set_deadline(std::chrono::seconds(10));
   }
 
   [[nodiscard]] Result<Membership::Standing> keep(std::chrono::milliseconds lease) override {
     if (Status status = place_.empty() ? join(lease) : beat(lease); !status) return pass(status);
-    auto owner = look();
-    if (!owner) return pass(owner);
-    if (owner->id == id_ && claimed_)
-      return Standing{.lanes = kAllLanes, .generation = owner->generation, .other = {}};
-    if (owner->id != id_ && !owner->vacant)
-      return Standing{.lanes = 0, .generation = owner->generation, .other = owner->name};
-    auto taken = take_over(*owner);
-    if (!taken) return pass(taken);
-    if (*taken) return Standing{.lanes = kAllLanes, .generation = **taken, .other = {}};
-    return Standing{.lanes = 0, .generation = owner->generation, .other = owner->name};
+    OUTBOX_TRY(const Owner owner, look());
+    const Standing waiting{.lanes = 0, .generation = owner.generation, .other = owner.name};
+    if (owner.id == id_ && claimed_)
+      return Standing{.lanes = kAllLanes, .generation = owner.generation, .other = {}};
+    if (owner.id != id_ && !owner.vacant) return waiting;
+    OUTBOX_TRY(const Generation taken, take_over(owner));
+    if (!taken) return waiting;
+    return Standing{.lanes = kAllLanes, .generation = *taken, .other = {}};
   }
 
   [[nodiscard]] Result<bool> vacant() override {
-    auto owner = look();
-    if (!owner) return pass(owner);
-    return owner->vacant || owner->id == id_;
+    OUTBOX_TRY(const Owner owner, look());
+    return owner.vacant || owner.id == id_;
   }
 
   /// By the relay's id, so that it also ends a membership that began on a lost connection.
   [[nodiscard]] Status leave() override {
-    connection_.send(queries_->begin);
-    connection_.send(queries_->limits);
-    connection_.send(queries_->release_lanes, {Param::uuid(id_)});
-    connection_.send(queries_->remove_member, {Param::uuid(id_)});
-    connection_.send(queries_->commit);
-    auto done = connection_.finish();
-    if (!done) return pass(done);
+    connection_.send(&Queries::begin);
+    connection_.send(&Queries::limits);
+    connection_.send(&Queries::release_lanes, {Param::uuid(id_)});
+    connection_.send(&Queries::remove_member, {Param::uuid(id_)});
+    connection_.send(&Queries::commit);
+    if (auto done = connection_.finish(); !done) return pass(done);
     place_.clear();
     claimed_ = false;
     return {};
   }
 
  private:
+  /// None: the lanes may not be taken.
+  using Generation = std::optional<std::int64_t>;
+
   /// The relay that owns the lanes, as seen a moment ago.
   struct Owner {
     std::optional<EventId> id;  ///< None: the lanes are free.
@@ -73,36 +67,33 @@ class PostgresMembership final : public Membership {
   };
 
   [[nodiscard]] Status join(std::chrono::milliseconds lease) {
-    auto rows = connection_.exec(
-        queries_->join, {Param::uuid(id_), Param::text(name_), Param::text(self_.boot_id),
-                         Param::text(self_.pid_ns), Param::int8(self_.pid),
-                         Param::int8(self_.started), Param::int8(std::int64_t{lease.count()})});
-    if (!rows) return pass(rows);
-    place_ = rows->text(0, 0);
+    OUTBOX_TRY(
+        const Rows rows,
+        connection_.exec(&Queries::join,
+                         {Param::uuid(id_), Param::text(name_), Param::text(self_.boot_id),
+                          Param::text(self_.pid_ns), Param::int8(self_.pid),
+                          Param::int8(self_.started), Param::int8(std::int64_t{lease.count()})}));
+    place_ = rows.text(0, 0);
     return {};
   }
 
   [[nodiscard]] Status beat(std::chrono::milliseconds lease) {
     const Param lease_ms = Param::int8(std::int64_t{lease.count()});
-    auto rows =
-        connection_.exec(queries_->heartbeat, {Param::text(place_), Param::uuid(id_), lease_ms});
-    if (!rows) return pass(rows);
-    if (rows->empty()) {
-      rows = connection_.exec(queries_->heartbeat_by_id, {Param::uuid(id_), lease_ms});
-      if (!rows) return pass(rows);
+    OUTBOX_TRY(Rows rows, connection_.exec(&Queries::heartbeat,
+                                           {Param::text(place_), Param::uuid(id_), lease_ms}));
+    if (rows.empty()) {
+      OUTBOX_TRY(rows, connection_.exec(&Queries::heartbeat_by_id, {Param::uuid(id_), lease_ms}));
     }
     // Another relay took this one for dead and removed it; look() will find that it owns the lanes.
-    if (rows->empty()) return join(lease);
-    place_ = rows->text(0, 0);
+    if (rows.empty()) return join(lease);
+    place_ = rows.text(0, 0);
     return {};
   }
 
   [[nodiscard]] Result<Owner> look() {
-    auto row = connection_.exec(queries_->owner);
-    if (!row) return pass(row);
-    if (row->empty())
-      return fail(Errc::corrupt, "the table lane is empty", "it must hold the lanes 0 to 63");
-    return owner_of(*row);
+    OUTBOX_TRY(const Rows row, connection_.exec(&Queries::owner));
+    if (!row.empty()) return owner_of(row);
+    return fail(Errc::corrupt, "the table lane is empty", "it must hold the lanes 0 to 63");
   }
 
   [[nodiscard]] Owner owner_of(const Rows& row) {
@@ -131,58 +122,51 @@ class PostgresMembership final : public Membership {
   }
 
   /// None: another relay was faster, or the owner lives.
-  [[nodiscard]] Result<std::optional<std::int64_t>> take_over(const Owner& owner) {
-    std::optional<std::int64_t> taken;
-    Status status =
-        transact(connection_, *queries_, [&](Connection& connection) -> Result<Decision> {
-          taken.reset();
-          // It must survive a crash of the database.
-          connection.send(queries_->flushed);
-          connection.send(queries_->plan_settings);
-          if (auto set = connection.finish(); !set) return pass(set);
-          auto newest = lock_vacant(connection, owner);
-          if (!newest) return pass(newest);
-          if (!*newest) return Decision::rollback;
-          const std::int64_t generation = **newest + 1;
-          if (owner.id && owner.id != id_)
-            connection.send(queries_->remove_member, {Param::uuid(*owner.id)});
-          connection.send(queries_->take_lanes, {Param::uuid(id_), Param::int8(generation)});
-          connection.send(queries_->claim, {Param::uuid(id_), Param::int8(generation)});
-          if (auto done = connection.finish(); !done) return pass(done);
-          taken = generation;
-          return Decision::commit;
-        });
+  [[nodiscard]] Result<Generation> take_over(const Owner& owner) {
+    const bool removes = owner.id && owner.id != id_;
+    Generation taken;
+    Status status = connection_.transact([&]() -> Result<Decision> {
+      taken.reset();
+      // It must survive a crash of the database.
+      connection_.send(&Queries::flushed);
+      connection_.send(&Queries::plan_settings);
+      if (auto set = connection_.finish(); !set) return pass(set);
+      OUTBOX_TRY(const Generation newest, lock_vacant(owner));
+      if (!newest) return Decision::rollback;
+      if (removes) connection_.send(&Queries::remove_member, {Param::uuid(*owner.id)});
+      connection_.send(&Queries::take_lanes, {Param::uuid(id_), Param::int8(*newest + 1)});
+      connection_.send(&Queries::claim, {Param::uuid(id_), Param::int8(*newest + 1)});
+      if (auto done = connection_.finish(); !done) return pass(done);
+      taken = *newest + 1;
+      return Decision::commit;
+    });
     // Another relay holds the locks; the next keep() sees who got the lanes.
-    if (!status && status.error().origin == "pg:55P03") return std::optional<std::int64_t>{};
+    if (!status && status.error().origin == "pg:55P03") return Generation{};
     if (!status) return pass(status);
     claimed_ = taken.has_value();
-    if (taken && owner.id && owner.id != id_)
+    if (taken && removes)
       log::warn("lanes taken over", {{"from", owner.name}, {"generation", *taken}});
     return taken;
   }
 
   /// Locks the owner's row and the lanes, so that they do not change until we are done, and checks again. Returns the newest
   /// generation when the lanes may be taken.
-  [[nodiscard]] Result<std::optional<std::int64_t>> lock_vacant(Connection& connection,
-                                                                const Owner& owner) {
+  [[nodiscard]] Result<Generation> lock_vacant(const Owner& owner) {
     if (owner.id) {
-      auto locked = connection.exec(queries_->lock_owner, {Param::uuid(*owner.id)});
+      Status locked = connection_.run(&Queries::lock_owner, {Param::uuid(*owner.id)});
       if (!locked) return pass(locked);
     }
-    auto lanes = connection.exec(queries_->lock_lanes);
-    if (!lanes) return pass(lanes);
+    OUTBOX_TRY(const Rows lanes, connection_.exec(&Queries::lock_lanes));
     std::int64_t newest = 0;
-    for (int row = 0; row < lanes->size(); ++row) {
+    for (int row = 0; row < lanes.size(); ++row) {
       const std::optional<EventId> now =
-          lanes->is_null(row, 0) ? std::nullopt : std::optional(lanes->uuid(row, 0));
-      if (now != owner.id) return std::optional<std::int64_t>{};  // another relay was faster
-      newest = std::max(newest, lanes->int8(row, 1));
+          lanes.is_null(row, 0) ? std::nullopt : std::optional(lanes.uuid(row, 0));
+      if (now != owner.id) return Generation{};  // another relay was faster
+      newest = std::max(newest, lanes.int8(row, 1));
     }
-    auto again = connection.exec(queries_->owner);
-    if (!again) return pass(again);
-    const Owner seen = owner_of(*again);
-    if (!seen.vacant && seen.id != id_) return std::optional<std::int64_t>{};
-    return std::optional<std::int64_t>(newest);
+    OUTBOX_TRY(const Rows again, connection_.exec(&Queries::owner));
+    const Owner seen = owner_of(again);
+    return seen.vacant || seen.id == id_ ? Generation(newest) : Generation{};
   }
 
   /// A heartbeat as we first saw it, by the monotonic clock.
@@ -193,7 +177,6 @@ class PostgresMembership final : public Membership {
   };
 
   Connection connection_;
-  std::shared_ptr<const Queries> queries_;
   const std::string name_;
   const EventId id_;
   const ProcessIdentity self_{this_process()};
@@ -204,11 +187,9 @@ class PostgresMembership final : public Membership {
 
 }  // namespace
 
-std::unique_ptr<Membership> make_membership(Connection connection,
-                                            std::shared_ptr<const Queries> queries,
-                                            std::string relay_name, const EventId& relay) {
-  return std::make_unique<PostgresMembership>(std::move(connection), std::move(queries),
-                                              std::move(relay_name), relay);
+std::unique_ptr<Membership> make_membership(Connection connection, std::string relay_name,
+                                            const EventId& relay) {
+  return std::make_unique<PostgresMembership>(std::move(connection), std::move(relay_name), relay);
 }
 
 }  // namespace outbox::store::postgres

@@ -8,30 +8,21 @@
 
 #include "store/postgres/connection.hpp"
 #include "store/postgres/marks.hpp"
-#include "store/postgres/queries.hpp"
 #include "store/store.hpp"
 
 namespace outbox::store::postgres {
 
 [[nodiscard]] std::unique_ptr<LogReader> make_reader(Connection connection,
-                                                     std::shared_ptr<const Queries> queries,
-                                                     std::string schema,
                                                      std::shared_ptr<MarkBook> marks);
 [[nodiscard]] std::unique_ptr<Progress> make_progress(Connection connection,
-                                                      std::shared_ptr<const Queries> queries,
                                                       std::shared_ptr<MarkBook> marks);
 [[nodiscard]] std::unique_ptr<Membership> make_membership(Connection connection,
-                                                          std::shared_ptr<const Queries> queries,
                                                           std::string relay_name,
                                                           const EventId& relay);
-[[nodiscard]] std::unique_ptr<Catalog> make_catalog(Connection connection,
-                                                    std::shared_ptr<const Queries> queries);
+[[nodiscard]] std::unique_ptr<Catalog> make_catalog(Connection connection);
 /// Without a connection, or on one that a pooler shares, arm() returns false.
-[[nodiscard]] Result<std::unique_ptr<Wakeup>> make_wakeup(std::optional<Connection> connection,
-                                                          std::shared_ptr<const Queries> queries);
-[[nodiscard]] std::unique_ptr<Maintenance> make_maintenance(Connection connection,
-                                                            std::shared_ptr<const Queries> queries);
-[[nodiscard]] std::unique_ptr<Writer> make_writer(Connection connection,
-                                                  std::shared_ptr<const Queries> queries);
+[[nodiscard]] Result<std::unique_ptr<Wakeup>> make_wakeup(std::optional<Connection> connection);
+[[nodiscard]] std::unique_ptr<Maintenance> make_maintenance(Connection connection);
+[[nodiscard]] std::unique_ptr<Writer> make_writer(Connection connection);
 
 }  // namespace outbox::store::postgres

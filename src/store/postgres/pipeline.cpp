@@ -40,12 +40,8 @@ bool blames_prepared(const Error& error) {
 
 Status check_commit(const Rows& commit) {
   if (commit.command() == "COMMIT") return {};
-  return fail(Error{.code = Errc::unavailable,
-                    .remedy = Remedy::retry_transaction,
-                    .effect = Effect::none,
-                    .message = "commit: the transaction had failed and was rolled back",
-                    .hint = {},
-                    .origin = {}});
+  return fail(Errc::unavailable, Remedy::retry_transaction,
+              "commit: the transaction had failed and was rolled back");
 }
 
 Status Pipeline::send(PGconn* connection, std::span<const Step> steps, bool prepared) {
@@ -111,33 +107,28 @@ Status Pipeline::read(PGconn* connection, std::span<const Step> steps, std::vect
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Query& query = *steps[i].query;
     if (prepares_[i]) {
-      auto prepared = next_result(connection, query);
-      if (!prepared) return pass(prepared);
-      if (note(*prepared, query) == PGRES_COMMAND_OK) prepared_.insert(query.handle);
+      OUTBOX_TRY(const Rows prepared, next_result(connection, query));
+      if (note(prepared, query) == PGRES_COMMAND_OK) prepared_.insert(query.handle);
     }
-    auto result = next_result(connection, query);
-    if (!result) return pass(result);
-    (void)note(*result, query);
-    rows.push_back(std::move(*result));
+    OUTBOX_TRY(Rows result, next_result(connection, query));
+    (void)note(result, query);
+    rows.push_back(std::move(result));
   }
   const Query& last = *steps.back().query;
-  auto end = next_result(connection, last);
-  if (!end) return pass(end);
-  if (PQresultStatus(end->native()) != PGRES_PIPELINE_SYNC) return lose(connection, last);
+  OUTBOX_TRY(const Rows end, next_result(connection, last));
+  if (PQresultStatus(end.native()) != PGRES_PIPELINE_SYNC) return lose(connection, last);
   return {};
 }
 
 /// The next result, and the null that separates it from the one after it.
 Result<Rows> Pipeline::next_result(PGconn* connection, const Query& query) {
-  auto result = get(connection, query);
-  if (!result) return pass(result);
-  if (*result == nullptr) return lose(connection, query);
-  Rows rows(*result);
-  if (PQresultStatus(*result) == PGRES_PIPELINE_SYNC) return rows;
-  auto separator = get(connection, query);
-  if (!separator) return pass(separator);
-  if (*separator == nullptr) return rows;
-  PQclear(*separator);
+  OUTBOX_TRY(PGresult* const result, get(connection, query));
+  if (result == nullptr) return lose(connection, query);
+  Rows rows(result);
+  if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) return rows;
+  OUTBOX_TRY(PGresult* const separator, get(connection, query));
+  if (separator == nullptr) return rows;
+  PQclear(separator);
   return lose(connection, query);
 }
 

@@ -34,36 +34,30 @@ Params params_of(const Settlement& row, std::optional<std::int64_t> incarnation)
 
 class PostgresProgress final : public Progress {
  public:
-  PostgresProgress(Connection connection, std::shared_ptr<const Queries> queries,
-                   std::shared_ptr<MarkBook> marks)
-      : connection_(std::move(connection)),
-        queries_(std::move(queries)),
-        marks_(std::move(marks)) {}
+  PostgresProgress(Connection connection, std::shared_ptr<MarkBook> marks)
+      : connection_(std::move(connection)), marks_(std::move(marks)) {}
 
   [[nodiscard]] Result<std::vector<Strand>> load(std::int32_t subscription) override {
-    auto rows = connection_.exec(queries_->cursors, {Param::int4(subscription)});
-    if (!rows) return pass(rows);
-    auto strands = strands_of(*rows);
-    if (!strands) return pass(strands);
+    OUTBOX_TRY(const Rows rows, connection_.exec(&Queries::cursors, {Param::int4(subscription)}));
+    OUTBOX_TRY(std::vector<Strand> strands, strands_of(rows));
     LaneMask missing = kAllLanes;
-    for (const Strand& strand : *strands) missing &= ~strand.lanes;
+    for (const Strand& strand : strands) missing &= ~strand.lanes;
     if (missing != 0) return no_cursor(std::to_string(subscription));
     return strands;
   }
 
   [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override {
     if (batch.settlements.empty()) return {};
-    connection_.send(queries_->begin);
-    connection_.send(queries_->settle_settings,
+    connection_.send(&Queries::begin);
+    connection_.send(&Queries::settle_settings,
                      {Param::text(durability == Durability::flushed ? "local" : "off")});
     const auto incarnation = marks_->incarnation();
     for (const Settlement& row : batch.settlements)
-      connection_.send(queries_->append, params_of(row, incarnation));
-    connection_.send(queries_->commit);
-    auto results = connection_.finish();
-    if (!results) return pass(results);
+      connection_.send(&Queries::append, params_of(row, incarnation));
+    connection_.send(&Queries::commit);
+    OUTBOX_TRY(const auto results, connection_.finish());
     // Progress is a mark: its bound was held before the transaction that wrote it began.
-    const std::uint64_t w = (*results)[2].uint64(0, 0);
+    const std::uint64_t w = results[2].uint64(0, 0);
     for (const Settlement& row : batch.settlements) marks_->note(w, row.bound);
     return {};
   }
@@ -72,17 +66,13 @@ class PostgresProgress final : public Progress {
 
  private:
   Connection connection_;
-  std::shared_ptr<const Queries> queries_;
   std::shared_ptr<MarkBook> marks_;
 };
 
 }  // namespace
 
-std::unique_ptr<Progress> make_progress(Connection connection,
-                                        std::shared_ptr<const Queries> queries,
-                                        std::shared_ptr<MarkBook> marks) {
-  return std::make_unique<PostgresProgress>(std::move(connection), std::move(queries),
-                                            std::move(marks));
+std::unique_ptr<Progress> make_progress(Connection connection, std::shared_ptr<MarkBook> marks) {
+  return std::make_unique<PostgresProgress>(std::move(connection), std::move(marks));
 }
 
 }  // namespace outbox::store::postgres

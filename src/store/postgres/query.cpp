@@ -1,9 +1,7 @@
 #include "store/postgres/query.hpp"
 
-#include <algorithm>
 #include <cstdint>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
 
 namespace outbox::store::postgres {
@@ -33,16 +31,16 @@ std::string quote_identifier(std::string_view name) {
   return quoted += '"';
 }
 
+void replace_all(std::string& text, std::string_view marker, std::string_view value) {
+  for (auto at = text.find(marker); at != std::string::npos;
+       at = text.find(marker, at + value.size()))
+    text.replace(at, marker.size(), value);
+}
+
 std::string with_schema(std::string_view sql, std::string_view schema) {
   std::string text(sql);
-  const auto put = [&text](std::string_view marker, const std::string& value) {
-    for (auto at = text.find(marker); at != std::string::npos;
-         at = text.find(marker, at + value.size())) {
-      text.replace(at, marker.size(), value);
-    }
-  };
-  put("{schema}", quote_identifier(schema));
-  put("{name}", std::string(schema));
+  replace_all(text, "{schema}", quote_identifier(schema));
+  replace_all(text, "{name}", schema);
   return text;
 }
 

@@ -1,7 +1,6 @@
 // A statement, and how its text is made.
 #pragma once
 
-#include <outbox/error.hpp>
 #include <string>
 #include <string_view>
 
@@ -16,6 +15,8 @@ struct Query {
 
 /// The name in double quotes.
 [[nodiscard]] std::string quote_identifier(std::string_view name);
+/// Replaces every `marker` by the value.
+void replace_all(std::string& text, std::string_view marker, std::string_view value);
 /// Replaces every {schema} by the quoted schema, and every {name} by the bare one, for use inside strings.
 [[nodiscard]] std::string with_schema(std::string_view sql, std::string_view schema);
 

@@ -12,7 +12,6 @@
 #include "store/postgres/mark.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/snapshot.hpp"
-#include "store/postgres/transact.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -82,23 +81,16 @@ std::size_t size_of(const Rows& rows, int row) {
 
 /// Rows of the log were deleted after the page was read. That is reported, never skipped silently; the next read goes on
 /// without them.
-Error removed_meanwhile(const std::vector<std::int64_t>& seqs, const Rows& left) {
-  std::vector<std::int64_t> missing;
-  for (const std::int64_t seq : seqs) {
-    bool found = false;
-    for (int row = 0; row < left.size() && !found; ++row) found = left.int8(row, 0) == seq;
-    if (!found) missing.push_back(seq);
-  }
-  return Error{.code = Errc::not_found,
-               .remedy = Remedy::reconnect,
-               .effect = Effect::none,
-               .message = "somebody deleted " + std::to_string(missing.size()) +
-                          " events that were not delivered, the first one with seq " +
-                          std::to_string(missing.empty() ? seqs.front() : missing.front()),
-               .hint =
-                   "reading starts again from the settlements, without what was deleted; "
-                   "never delete from the table event by hand",
-               .origin = {}};
+tl::unexpected<Error> removed_meanwhile(const std::vector<std::int64_t>& seqs, const Rows& left) {
+  std::vector<std::int64_t> missing = seqs;
+  for (int row = 0; row < left.size(); ++row) std::erase(missing, left.int8(row, 0));
+  const std::int64_t first = missing.empty() ? seqs.front() : missing.front();
+  return fail(Errc::not_found, Remedy::reconnect,
+              std::to_string(missing.size()) +
+                  " events were deleted before they were delivered, the first one with seq " +
+                  std::to_string(first),
+              "reading starts again from the settlements, without what was deleted; never delete "
+              "from the table event by hand");
 }
 
 /// The pair ends in the present.
@@ -110,35 +102,25 @@ Result<Pair> bounded_pair(const PageRequest& request) {
   Pair pair{.s1 = cursor.s1,
             .s2 = request.until ? request.until->s2 : cursor.s2,
             .bound = request.until ? request.until->bound : cursor.bound};
-  auto s2 = parse_snapshot(pair.s2);
-  if (!s2) return pass(s2);
-  pair.horizon = s2->xmax;
+  OUTBOX_TRY(const Snapshot s2, parse_snapshot(pair.s2));
+  pair.horizon = s2.xmax;
   return pair;
 }
 
 class PostgresReader final : public LogReader {
  public:
-  /// `schema`: not quoted.
-  PostgresReader(Connection connection, std::shared_ptr<const Queries> queries, std::string schema,
-                 std::shared_ptr<MarkBook> marks)
-      : connection_(std::move(connection)),
-        queries_(std::move(queries)),
-        schema_(std::move(schema)),
-        read_(std::make_unique<ReadQueries>(read_queries(schema_))),
-        marks_(std::move(marks)) {}
+  PostgresReader(Connection connection, std::shared_ptr<MarkBook> marks)
+      : connection_(std::move(connection)), marks_(std::move(marks)) {}
 
   [[nodiscard]] Status begin(std::span<const Cursor> /*cursors*/) override {
     // After a crash the server may issue transaction ids and sequence values again: marks of before do not hold.
     marks_->clear();
     if (Status status = check_wal_functions(); !status) return status;
-    auto settings = connection_.exec(read_->settings_check);
-    if (!settings) return pass(settings);
-    settings_in_force_ = settings->boolean(0, 0);
-    auto reading = load_marks();
-    if (!reading) return pass(reading);
-    auto w = write_mark(connection_, *queries_, *reading);
-    if (!w) return pass(w);
-    marks_->note(*w, reading->value);
+    OUTBOX_TRY(const Rows settings, connection_.exec(&Queries::settings_check));
+    settings_in_force_ = settings.boolean(0, 0);
+    OUTBOX_TRY(const SequenceReading reading, load_marks());
+    OUTBOX_TRY(const std::uint64_t w, write_mark(connection_, reading));
+    marks_->note(w, reading.value);
     return {};
   }
 
@@ -160,35 +142,30 @@ class PostgresReader final : public LogReader {
 
   [[nodiscard]] Result<Page> finish() override {
     const std::size_t asked = std::min(request_.rows, rows_hint_);
-    auto results = connection_.collect();
-    if (!results) return pass(results);
-    Rows rows = std::move((*results)[settings_in_force_ ? 0 : 2]);
+    OUTBOX_TRY(auto results, connection_.collect());
+    Rows rows = std::move(results[settings_in_force_ ? 0 : 2]);
     Page page;
     page.from = request_.cursor.drained() ? 0 : request_.cursor.position;
     if (is_head(request_)) {
       if (Status status = take_head(rows, page); !status) return pass(status);
     } else {
-      auto pair = bounded_pair(request_);
-      if (!pair) return pass(pair);
-      page.pair = std::make_shared<const Pair>(std::move(*pair));
+      OUTBOX_TRY(Pair pair, bounded_pair(request_));
+      page.pair = std::make_shared<const Pair>(std::move(pair));
       if (!rows.empty()) {
         if (Status status = check_incarnation(rows, kFirstExtra); !status) return pass(status);
       }
     }
-    rows_asked_ = asked;
-    if (Status status = fill(page, std::move(rows)); !status) return pass(status);
+    if (Status status = fill(page, std::move(rows), asked); !status) return pass(status);
     return page;
   }
 
   [[nodiscard]] Status wait_durable() override {
     if (!barrier_) return {};
-    const auto passed = [this] { return barrier_->flush >= barrier_->insert; };
-    if (!passed()) {
+    if (barrier_->flush < barrier_->insert) {
       // Another commit will probably flush the log soon; otherwise one of ours does.
       std::this_thread::sleep_for(std::min(kLongestBarrier, 2 * flush_takes_));
-      auto now = flushed();
-      if (!now) return pass(now);
-      if (!*now) {
+      OUTBOX_TRY(const bool passed, flushed());
+      if (!passed) {
         if (Status status = force_flush(); !status) return status;
       }
     }
@@ -207,28 +184,26 @@ class PostgresReader final : public LogReader {
 
   /// Some managed services refuse the WAL functions; then every barrier is forced.
   [[nodiscard]] Status check_wal_functions() {
-    auto positions = connection_.exec(read_->wal_positions);
+    Status positions = connection_.run(&Queries::wal_positions);
     if (positions) return {};
     const std::string& origin = positions.error().origin;
-    if (origin != "pg:0A000" && origin != "pg:42501") return pass(positions);
-    *read_ = read_queries(schema_, false);
+    if (origin != "pg:0A000" && origin != "pg:42501") return positions;
+    connection_.use(std::make_shared<const Queries>(connection_.queries().schema, false));
     return {};
   }
 
   /// First the marks, then the value of the sequence: of one server, since it is one transaction.
   [[nodiscard]] Result<SequenceReading> load_marks() {
-    connection_.send(queries_->name_incarnation);
-    connection_.send(read_->marks);
-    connection_.send(queries_->sequence);
-    auto results = connection_.finish();
-    if (!results) return pass(results);
-    const Rows& marks = (*results)[1];
+    connection_.send(&Queries::name_incarnation);
+    connection_.send(&Queries::marks);
+    connection_.send(&Queries::sequence);
+    OUTBOX_TRY(const auto results, connection_.finish());
+    const Rows& marks = results[1];
     for (int row = 0; row < marks.size(); ++row)
       marks_->note(marks.uint64(row, 0), marks.int8(row, 1));
-    auto reading = sequence_reading(results->back());
-    if (!reading) return reading;
-    marks_->read_from(reading->incarnation);
-    if (Status status = check_sequence(reading->value, marks_->greatest()); !status)
+    OUTBOX_TRY(const SequenceReading reading, sequence_reading(results.back()));
+    marks_->read_from(reading.incarnation);
+    if (Status status = check_sequence(reading.value, marks_->greatest()); !status)
       return pass(status);
     return reading;
   }
@@ -236,7 +211,7 @@ class PostgresReader final : public LogReader {
   /// Nothing is read below a floor: events that get its numbers again would be skipped.
   [[nodiscard]] Status check_sequence(std::int64_t value, std::int64_t reached) const {
     if (value >= reached) return {};
-    const std::string name = quote_identifier(schema_) + ".event_seq";
+    const std::string name = quote_identifier(connection_.queries().schema) + ".event_seq";
     const std::string before = std::to_string(std::max(reached, marks_->greatest()));
     return fail(Errc::corrupt,
                 "the sequence " + name + " stands at " + std::to_string(value) +
@@ -247,23 +222,19 @@ class PostgresReader final : public LogReader {
   }
 
   [[nodiscard]] Status send(const PageRequest& request) {
-    auto s1 = parse_snapshot(request.cursor.s1);
-    if (!s1) return pass(s1);
-    auto params = params_of(request, *s1);
-    if (!params) return pass(params);
-    const bool lean = s1->xip.empty();
-    const Query& query = is_head(request) ? (lean ? read_->present_lean : read_->present)
-                                          : (lean ? read_->bounded_lean : read_->bounded);
+    OUTBOX_TRY(const Snapshot s1, parse_snapshot(request.cursor.s1));
+    OUTBOX_TRY(Params params, params_of(request, s1));
+    const bool lean = s1.xip.empty();
+    const auto query = is_head(request) ? (lean ? &Queries::present_lean : &Queries::present)
+                                        : (lean ? &Queries::bounded_lean : &Queries::bounded);
     // One statement outside a transaction is a transaction of its own. Its settings are in force for this role already, or are
     // set for one transaction, which also works through a transaction pooler.
-    if (settings_in_force_) {
-      connection_.send(query, std::move(*params));
-    } else {
-      connection_.send(queries_->begin);
-      connection_.send(read_->settings);
-      connection_.send(query, std::move(*params));
-      connection_.send(queries_->commit);
+    if (!settings_in_force_) {
+      connection_.send(&Queries::begin);
+      connection_.send(&Queries::settings);
     }
+    connection_.send(query, std::move(params));
+    if (!settings_in_force_) connection_.send(&Queries::commit);
     return connection_.sync();
   }
 
@@ -273,13 +244,12 @@ class PostgresReader final : public LogReader {
     const std::int64_t position = std::max(marks_->floor(s1.xmax), late_position);
     const auto rows = static_cast<std::int64_t>(std::min(request.rows, rows_hint_));
     Params params{Param::text(std::to_string(s1.xmax)), Param::int8(position), Param::int8(rows),
-                  Param::text(array_text(s1.xip))};
+                  Param::xid8_array(s1.xip)};
     if (is_head(request)) return params;
-    auto pair = bounded_pair(request);
-    if (!pair) return pass(pair);
-    params.push_back(Param::text(pair->s2));
-    params.push_back(Param::text(std::to_string(pair->horizon)));
-    params.push_back(Param::int8(pair->bound));
+    OUTBOX_TRY(const Pair pair, bounded_pair(request));
+    params.push_back(Param::text(pair.s2));
+    params.push_back(Param::text(std::to_string(pair.horizon)));
+    params.push_back(Param::int8(pair.bound));
     params.push_back(Param::int8(late_position));
     return params;
   }
@@ -290,34 +260,33 @@ class PostgresReader final : public LogReader {
     pair.s1 = request_.cursor.s1;
     pair.s2 = rows.text(0, kSnapshot);
     pair.bound = rows.int8(0, kSequence);
-    auto s2 = parse_snapshot(pair.s2);
-    if (!s2) return pass(s2);
-    pair.horizon = s2->xmax;
+    OUTBOX_TRY(const Snapshot s2, parse_snapshot(pair.s2));
+    pair.horizon = s2.xmax;
     barrier_ = Barrier{.insert = kUnknown, .flush = 0};
     if (!rows.is_null(0, kInsertLsn))
       barrier_ = {.insert = rows.uint64(0, kInsertLsn), .flush = rows.uint64(0, kFlushLsn)};
     page.pair = std::make_shared<const Pair>(std::move(pair));
     if (Status status = check_incarnation(rows, kIncarnation); !status) return status;
-    auto s1 = parse_snapshot(request_.cursor.s1);
-    if (!s1) return pass(s1);
+    OUTBOX_TRY(const Snapshot s1, parse_snapshot(request_.cursor.s1));
     const std::int64_t newest = rows.is_null(0, kSeq) ? 0 : rows.int8(rows.size() - 1, kSeq);
-    return check_sequence(page.pair->bound, std::max(newest, marks_->floor(s1->xmax)));
+    return check_sequence(page.pair->bound, std::max(newest, marks_->floor(s1.xmax)));
   }
 
   /// Behind a pooler, a crash of the server or its replacement does not break our connection.
   [[nodiscard]] Status check_incarnation(const Rows& rows, int column) const {
     if (!rows.is_null(0, column) && rows.int8(0, column) == marks_->incarnation()) return {};
-    return fail(other_incarnation());
+    return other_incarnation();
   }
 
-  [[nodiscard]] Status fill(Page& page, Rows rows) {
+  /// `asked`: how many rows were requested.
+  [[nodiscard]] Status fill(Page& page, Rows rows, std::size_t asked) {
     const auto storage =
         std::make_shared<PageStorage>(PageStorage{.rows = std::move(rows), .big = {}});
     const Rows& read = storage->rows;
     const int available = read.empty() || read.is_null(0, kSeq) ? 0 : read.size();
     const int taken = cut(read, available, page.bytes);
     const bool whole = taken == available;
-    page.drained = whole && static_cast<std::size_t>(available) < rows_asked_;
+    page.drained = whole && static_cast<std::size_t>(available) < asked;
     page.position = taken == 0 ? page.from : read.int8(taken - 1, kSeq);
     if (!whole) {
       rows_hint_ = static_cast<std::size_t>(taken);
@@ -351,21 +320,15 @@ class PostgresReader final : public LogReader {
       if (is_big(read, row)) seqs.push_back(read.int8(row, kSeq));
     }
     if (seqs.empty()) return {};
-    auto rows = connection_.exec(read_->big_parts, {Param::int8_array(seqs)});
-    if (!rows) return pass(rows);
-    if (static_cast<std::size_t>(rows->size()) != seqs.size())
-      return fail(removed_meanwhile(seqs, *rows));
-    big = std::move(*rows);
-    return {};
+    OUTBOX_TRY(big, connection_.exec(&Queries::big_parts, {Param::int8_array(seqs)}));
+    return static_cast<std::size_t>(big.size()) == seqs.size() ? Status{}
+                                                               : removed_meanwhile(seqs, big);
   }
 
   /// The server works on the next page while this one is decoded and delivered.
   [[nodiscard]] Status send_ahead(const Page& page) {
     PageRequest next = request_;
-    next.cursor = {.s1 = page.pair->s1,
-                   .s2 = page.pair->s2,
-                   .position = page.position,
-                   .bound = page.pair->bound};
+    next.cursor = page.end();
     next.until = nullptr;
     if (Status status = send(next); !status) return status;
     ahead_ = std::move(next);
@@ -384,45 +347,35 @@ class PostgresReader final : public LogReader {
 
   [[nodiscard]] Result<bool> flushed() {
     if (barrier_->insert == kUnknown) return false;
-    auto rows = connection_.exec(read_->wal_positions);
-    if (!rows) return pass(rows);
-    if (Status status = check_incarnation(*rows, 2); !status) return pass(status);
-    return rows->uint64(0, 1) >= barrier_->insert;
+    OUTBOX_TRY(const Rows rows, connection_.exec(&Queries::wal_positions));
+    if (Status status = check_incarnation(rows, 2); !status) return pass(status);
+    return rows.uint64(0, 1) >= barrier_->insert;
   }
 
   [[nodiscard]] Status force_flush() {
     const auto before = Clock::now();
-    auto done = exec_with(connection_, *queries_, queries_->flushed_here, read_->force_flush);
-    if (!done) return pass(done);
-    if (Status status = check_incarnation(*done, 0); !status) return status;
+    OUTBOX_TRY(const Rows done,
+               connection_.exec_with(&Queries::flushed_here, &Queries::force_flush));
+    if (Status status = check_incarnation(done, 0); !status) return status;
     flush_takes_ = (flush_takes_ * 7 + (Clock::now() - before)) / 8;
     return {};
   }
 
   Connection connection_;
-  const std::shared_ptr<const Queries> queries_;
-  const std::string schema_;
-  std::unique_ptr<ReadQueries> read_;
   std::shared_ptr<MarkBook> marks_;
   bool settings_in_force_{false};
 
   PageRequest request_;               ///< What finish() will answer.
   std::optional<PageRequest> ahead_;  ///< Sent before it was asked for.
   std::size_t rows_hint_{10000};      ///< Fewer after a page that ran into the byte limit.
-  std::size_t rows_asked_{0};
   std::optional<Barrier> barrier_;
   std::chrono::nanoseconds flush_takes_{std::chrono::microseconds(500)};
 };
 
 }  // namespace
 
-// ---- the flush barrier (P3)
-
-std::unique_ptr<LogReader> make_reader(Connection connection,
-                                       std::shared_ptr<const Queries> queries, std::string schema,
-                                       std::shared_ptr<MarkBook> marks) {
-  return std::make_unique<PostgresReader>(std::move(connection), std::move(queries),
-                                          std::move(schema), std::move(marks));
+std::unique_ptr<LogReader> make_reader(Connection connection, std::shared_ptr<MarkBook> marks) {
+  return std::make_unique<PostgresReader>(std::move(connection), std::move(marks));
 }
 
 }  // namespace outbox::store::postgres

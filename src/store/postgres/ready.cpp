@@ -13,20 +13,23 @@ std::string says(std::string_view what, std::string_view problem) {
   return std::string(what) + ": " + std::string(problem);
 }
 
-tl::unexpected<Error> in_pipeline(std::string_view what) {
-  return fail(Errc::invalid_argument, says(what, "the connection is in pipeline mode"),
-              "leave it with PQexitPipelineMode first");
-}
-
-tl::unexpected<Error> busy(std::string_view what) {
-  return fail(Errc::invalid_argument, says(what, "a command is still under way on the connection"),
-              "read its results to the end first");
-}
-
-/// Nothing was sent yet.
-tl::unexpected<Error> lost(PGconn* connection, std::string_view what) {
+/// No pipeline, no command under way, not lost.
+Status check_free(PGconn* connection, std::string_view what) {
+  if (connection == nullptr)
+    return fail(Errc::invalid_argument, says(what, "the connection is null"));
+  if (PQpipelineStatus(connection) != PQ_PIPELINE_OFF) {
+    return fail(Errc::invalid_argument, says(what, "the connection is in pipeline mode"),
+                "leave it with PQexitPipelineMode first");
+  }
+  const auto status = PQtransactionStatus(connection);
+  if (status == PQTRANS_ACTIVE) {
+    return fail(Errc::invalid_argument,
+                says(what, "a command is still under way on the connection"),
+                "read its results to the end first");
+  }
+  if (status != PQTRANS_UNKNOWN) return {};
   Error error = lost_connection(connection, what);
-  error.effect = Effect::none;
+  error.effect = Effect::none;  // nothing was sent yet
   return fail(std::move(error));
 }
 
@@ -53,38 +56,19 @@ Status check_encoding(PGconn* connection, std::string_view what) {
 }
 
 Status check_idle(PGconn* connection, std::string_view what) {
-  if (connection == nullptr)
-    return fail(Errc::invalid_argument, says(what, "the connection is null"));
-  if (PQpipelineStatus(connection) != PQ_PIPELINE_OFF) return in_pipeline(what);
-  switch (PQtransactionStatus(connection)) {
-    case PQTRANS_IDLE: return {};
-    case PQTRANS_INTRANS:
-    case PQTRANS_INERROR:
-      return fail(Errc::invalid_argument,
-                  says(what, "a transaction is open on this connection already"),
-                  "give the connection to enqueue() instead");
-    case PQTRANS_ACTIVE: return busy(what);
-    case PQTRANS_UNKNOWN: break;
-  }
-  return lost(connection, what);
+  Status free = check_free(connection, what);
+  if (!free || PQtransactionStatus(connection) == PQTRANS_IDLE) return free;
+  return fail(Errc::invalid_argument,
+              says(what, "a transaction is open on this connection already"),
+              "give the connection to enqueue() instead");
 }
 
 Status check_ready(PGconn* connection, std::string_view what) {
-  if (PQpipelineStatus(connection) != PQ_PIPELINE_OFF) return in_pipeline(what);
-  switch (PQtransactionStatus(connection)) {
-    case PQTRANS_INTRANS: return {};
-    case PQTRANS_IDLE: return not_in_transaction(what);
-    case PQTRANS_INERROR:
-      return fail(Error{.code = Errc::unavailable,
-                        .remedy = Remedy::retry_transaction,
-                        .effect = Effect::none,
-                        .message = says(what, "a statement of the transaction had failed"),
-                        .hint = {},
-                        .origin = {}});
-    case PQTRANS_ACTIVE: return busy(what);
-    case PQTRANS_UNKNOWN: break;
-  }
-  return lost(connection, what);
+  Status free = check_free(connection, what);
+  if (!free || PQtransactionStatus(connection) == PQTRANS_INTRANS) return free;
+  if (PQtransactionStatus(connection) == PQTRANS_IDLE) return not_in_transaction(what);
+  return fail(Errc::unavailable, Remedy::retry_transaction,
+              says(what, "a statement of the transaction had failed"));
 }
 
 }  // namespace outbox::store::postgres

@@ -11,24 +11,21 @@ namespace {
 /// Roles belong to the whole cluster: migrations of other databases may change them at the same moment.
 constexpr int kAttempts = 5;
 
-std::string place(const std::string& schema) { return "schema " + schema; }
+std::string place(const Connection& connection) { return "schema " + connection.queries().schema; }
 
-Result<std::vector<AppliedMigration>> applied(Connection& connection, const Queries& queries) {
-  auto found = connection.exec(queries.find_schema);
-  if (!found) return pass(found);
+Result<std::vector<AppliedMigration>> applied(Connection& connection) {
+  OUTBOX_TRY(const Rows found, connection.exec(&Queries::find_schema));
   std::vector<AppliedMigration> list;
-  if (!found->boolean(0, 0)) return list;
-  auto rows = connection.exec(queries.migrations);
-  if (!rows) return pass(rows);
-  for (int row = 0; row < rows->size(); ++row)
-    list.push_back({.version = rows->int4(row, 0), .checksum = rows->text(row, 1)});
+  if (!found.boolean(0, 0)) return list;
+  OUTBOX_TRY(const Rows rows, connection.exec(&Queries::migrations));
+  for (int row = 0; row < rows.size(); ++row)
+    list.push_back({.version = rows.int4(row, 0), .checksum = rows.text(row, 1)});
   return list;
 }
 
-Status check_primary(Connection& connection, const Queries& queries) {
-  auto found = connection.exec(queries.find_schema);
-  if (!found) return pass(found);
-  if (!found->boolean(0, 1)) return {};
+Status check_primary(Connection& connection) {
+  OUTBOX_TRY(const Rows found, connection.exec(&Queries::find_schema));
+  if (!found.boolean(0, 1)) return {};
   return fail(Errc::unsupported, "the server is a standby, which cannot be written to",
               "connect to the primary: add target_session_attrs=read-write to the URL");
 }
@@ -39,29 +36,26 @@ std::string migrate_command(const std::string& schema) {
 }
 
 /// The next migration that is missing, or none, in the transaction that holds the lock.
-Result<std::optional<std::string>> apply_next(Connection& connection, const Queries& queries,
-                                              const std::string& schema) {
-  connection.send(queries.begin);
-  connection.send(queries.no_limits);
-  connection.send(queries.pin_search_path);
-  connection.send(queries.lock_migration);
+Result<std::optional<std::string>> apply_next(Connection& connection) {
+  for (const auto query :
+       {&Queries::begin, &Queries::no_limits, &Queries::pin_search_path, &Queries::lock_migration})
+    connection.send(query);
   if (auto locked = connection.finish(); !locked) return pass(locked);
-  auto done = applied(connection, queries);
-  if (!done) return pass(done);
-  const SchemaState state = store::schema_state(migrations(), *done);
-  if (Status status = check_migratable(state, place(schema)); !status) return pass(status);
-  if (done->size() == migrations().size()) return std::optional<std::string>{};
-  const Migration& next = migrations()[done->size()];
+  OUTBOX_TRY(const auto done, applied(connection));
+  const SchemaState state = store::schema_state(migrations(), done);
+  if (Status status = check_migratable(state, place(connection)); !status) return pass(status);
+  if (done.size() == migrations().size()) return std::optional<std::string>{};
+  const Migration& next = migrations()[done.size()];
   const std::string name(next.name);
-  if (Status status = connection.script("migration " + name, with_schema(next.sql, schema));
-      !status)
-    return pass(status);
-  auto recorded = connection.exec(
-      queries.record_migration,
-      {Param::int4(next.version), Param::text(name), Param::text(std::string(next.checksum))});
-  if (!recorded) return pass(recorded);
-  auto committed = connection.exec(queries.commit);
-  if (!committed) return pass(committed);
+  Status status =
+      connection.script("migration " + name, with_schema(next.sql, connection.queries().schema));
+  if (status) {
+    status = connection.run(
+        &Queries::record_migration,
+        {Param::int4(next.version), Param::text(name), Param::text(std::string(next.checksum))});
+  }
+  if (status) status = connection.run(&Queries::commit);
+  if (!status) return pass(status);
   return std::optional<std::string>(name);
 }
 
@@ -82,13 +76,12 @@ std::string repair(const std::string& schema) {
 
 }  // namespace
 
-Result<std::vector<std::string>> migrate(Connection& connection, const Queries& queries,
-                                         const std::string& schema) {
-  if (Status status = check_primary(connection, queries); !status) return pass(status);
+Result<std::vector<std::string>> migrate(Connection& connection) {
+  if (Status status = check_primary(connection); !status) return pass(status);
   connection.set_deadline(std::chrono::minutes(10));  // another process may be migrating
   std::vector<std::string> names;
   for (int attempt = 1;;) {
-    auto name = apply_next(connection, queries, schema);
+    auto name = apply_next(connection);
     connection.rollback();
     if (name && !*name) return names;
     if (name) {
@@ -99,45 +92,43 @@ Result<std::vector<std::string>> migrate(Connection& connection, const Queries& 
   }
 }
 
-Result<SchemaState> schema_state(Connection& connection, const Queries& queries) {
-  auto list = applied(connection, queries);
-  if (!list) return pass(list);
-  return store::schema_state(migrations(), *list);
+Result<SchemaState> schema_state(Connection& connection) {
+  OUTBOX_TRY(const auto list, applied(connection));
+  return store::schema_state(migrations(), list);
 }
 
-Status check(Connection& connection, const Queries& queries, const std::string& schema) {
-  if (Status status = check_primary(connection, queries); !status) return status;
-  auto state = schema_state(connection, queries);
-  if (!state) return pass(state);
-  if (Status status = check_version(*state, place(schema), migrate_command(schema)); !status)
+Status check(Connection& connection) {
+  const std::string& schema = connection.queries().schema;
+  if (Status status = check_primary(connection); !status) return status;
+  OUTBOX_TRY(const SchemaState state, schema_state(connection));
+  if (Status status = check_version(state, place(connection), migrate_command(schema)); !status)
     return status;
-  auto may_read = connection.exec(queries.may_read);
-  if (!may_read) return pass(may_read);
-  if (!may_read->boolean(0, 0)) return {};
-  auto condition = connection.exec(queries.condition);
-  if (!condition) return pass(condition);
+  OUTBOX_TRY(const Rows may_read, connection.exec(&Queries::may_read));
+  if (!may_read.boolean(0, 0)) return {};
+  OUTBOX_TRY(const Rows condition, connection.exec(&Queries::condition));
   const auto holds = [&condition](int column) {
-    return !condition->is_null(0, column) && condition->boolean(0, column);
+    return !condition.is_null(0, column) && condition.boolean(0, column);
   };
   if (!holds(0) || !holds(1)) {
     return fail(
         Errc::corrupt,
-        place(schema) +
+        place(connection) +
             ": its transaction ids and snapshots are of another database: nothing can be delivered from it",
         repair(schema));
   }
   if (!holds(2)) {
-    return fail(Errc::corrupt, place(schema) + ": the sequence event_seq does not number in order",
+    return fail(Errc::corrupt,
+                place(connection) + ": the sequence event_seq does not number in order",
                 "ALTER SEQUENCE " + schema + ".event_seq INCREMENT 1 NO CYCLE CACHE 1");
   }
   if (!holds(3)) {
-    return fail(
-        Errc::corrupt,
-        place(schema) + ": the index event_by_seq or event_by_xid of the table event is missing",
-        "create it again, on (seq) or (xid, seq)");
+    return fail(Errc::corrupt,
+                place(connection) +
+                    ": the index event_by_seq or event_by_xid of the table event is missing",
+                "create it again, on (seq) or (xid, seq)");
   }
   if (!holds(4)) {
-    return fail(Errc::unsupported, place(schema) + ": row level security may hide events",
+    return fail(Errc::unsupported, place(connection) + ": row level security may hide events",
                 "ALTER TABLE ... DISABLE ROW LEVEL SECURITY");
   }
   return {};

@@ -9,7 +9,6 @@
 
 #include "store/common/migrations.hpp"
 #include "store/postgres/connection.hpp"
-#include "store/postgres/queries.hpp"
 #include "store/store.hpp"
 
 namespace outbox::store::postgres {
@@ -19,16 +18,13 @@ namespace outbox::store::postgres {
 
 /// Applies what is missing, each migration in a transaction of its own; of two processes at once the second finds nothing
 /// to do. Returns the names of what was applied.
-[[nodiscard]] Result<std::vector<std::string>> migrate(Connection& connection,
-                                                       const Queries& queries,
-                                                       const std::string& schema);
+[[nodiscard]] Result<std::vector<std::string>> migrate(Connection& connection);
 
-[[nodiscard]] Result<SchemaState> schema_state(Connection& connection, const Queries& queries);
+[[nodiscard]] Result<SchemaState> schema_state(Connection& connection);
 
 /// Primary, schema neither too old nor too new; and, for a login that may read the log, lineage, sequence, indexes: refuses
 /// with what to do.
-[[nodiscard]] Status check(Connection& connection, const Queries& queries,
-                           const std::string& schema);
+[[nodiscard]] Status check(Connection& connection);
 
 /// The migrations as a script for psql.
 [[nodiscard]] std::string print_migrations(const std::string& schema);

@@ -40,13 +40,4 @@ Result<Snapshot> parse_snapshot(std::string_view text) {
   return snapshot;
 }
 
-std::string array_text(const std::vector<std::uint64_t>& values) {
-  std::string text = "{";
-  for (const std::uint64_t value : values) {
-    if (text.size() > 1) text += ',';
-    text += std::to_string(value);
-  }
-  return text + "}";
-}
-
 }  // namespace outbox::store::postgres

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <outbox/error.hpp>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,8 +15,5 @@ struct Snapshot {
 };
 
 [[nodiscard]] Result<Snapshot> parse_snapshot(std::string_view text);
-
-/// "{1,2,3}", the text form of an xid8[] parameter.
-[[nodiscard]] std::string array_text(const std::vector<std::uint64_t>& values);
 
 }  // namespace outbox::store::postgres

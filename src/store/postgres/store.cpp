@@ -18,56 +18,45 @@ class PostgresStore final : public Store {
       : options_(std::move(options)), queries_(std::make_shared<const Queries>(options_.schema)) {}
 
   Result<std::vector<std::string>> migrate() override {
-    auto connection = connect("migrate");
-    if (!connection) return pass(connection);
-    return postgres::migrate(*connection, *queries_, options_.schema);
+    OUTBOX_TRY(Connection connection, connect("migrate"));
+    return postgres::migrate(connection);
   }
 
   Result<SchemaState> schema_state() override {
-    auto connection = connect("check");
-    if (!connection) return pass(connection);
-    return postgres::schema_state(*connection, *queries_);
+    OUTBOX_TRY(Connection connection, connect("check"));
+    return postgres::schema_state(connection);
   }
 
   Status check() override {
-    auto connection = connect("check");
-    if (!connection) return pass(connection);
-    return postgres::check(*connection, *queries_, options_.schema);
+    OUTBOX_TRY(Connection connection, connect("check"));
+    return postgres::check(connection);
   }
 
   Result<std::unique_ptr<LogReader>> reader() override {
-    return make("reader", make_reader, queries_, options_.schema, marks_);
+    return make("reader", make_reader, marks_);
   }
   Result<std::unique_ptr<Progress>> progress() override {
-    return make("settler", make_progress, queries_, marks_);
+    return make("settler", make_progress, marks_);
   }
   Result<std::unique_ptr<Membership>> membership(std::string relay_name,
                                                  const EventId& relay) override {
-    return make("lease", make_membership, queries_, std::move(relay_name), relay);
+    return make("lease", make_membership, std::move(relay_name), relay);
   }
-  Result<std::unique_ptr<Catalog>> catalog() override {
-    return make("catalog", make_catalog, queries_);
-  }
+  Result<std::unique_ptr<Catalog>> catalog() override { return make("catalog", make_catalog); }
   Result<std::unique_ptr<Maintenance>> maintenance() override {
-    return make("maintenance", make_maintenance, queries_);
+    return make("maintenance", make_maintenance);
   }
-  Result<std::unique_ptr<Writer>> writer() override {
-    return make("writer", make_writer, queries_);
-  }
+  Result<std::unique_ptr<Writer>> writer() override { return make("writer", make_writer); }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
-    std::optional<Connection> own;
-    if (armed) {
-      auto connection = connect("wake-up");
-      if (!connection) return pass(connection);
-      own.emplace(std::move(*connection));
-    }
-    return make_wakeup(std::move(own), queries_);
+    if (!armed) return make_wakeup(std::nullopt);
+    OUTBOX_TRY(Connection connection, connect("wake-up"));
+    return make_wakeup(std::move(connection));
   }
 
  private:
   [[nodiscard]] Result<Connection> connect(std::string_view purpose) const {
-    return Connection::open(options_, purpose);
+    return Connection::open(options_, purpose, queries_);
   }
 
   template <class Part, class... Params, class... Args>
@@ -75,9 +64,8 @@ class PostgresStore final : public Store {
                                                    std::unique_ptr<Part> (*factory)(Connection,
                                                                                     Params...),
                                                    Args&&... args) const {
-    auto connection = connect(purpose);
-    if (!connection) return pass(connection);
-    return factory(std::move(*connection), std::forward<Args>(args)...);
+    OUTBOX_TRY(Connection connection, connect(purpose));
+    return factory(std::move(connection), std::forward<Args>(args)...);
   }
 
   const StoreOptions options_;

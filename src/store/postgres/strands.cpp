@@ -36,14 +36,12 @@ Result<std::vector<Strand>> strands_of(const Rows& rows) {
     const auto lanes = static_cast<LaneMask>(rows.int8(row, kLanes)) & missing;
     if (lanes == 0) continue;
     missing &= ~lanes;
-    auto cursor = cursor_of(rows, row);
-    if (!cursor) return pass(cursor);
-    if (!strands.empty() && strands.back().cursor == *cursor) {
+    OUTBOX_TRY(Cursor cursor, cursor_of(rows, row));
+    if (!strands.empty() && strands.back().cursor == cursor) {
       strands.back().lanes |= lanes;
     } else {
-      strands.push_back({.lanes = lanes,
-                         .cursor = std::move(*cursor),
-                         .generation = rows.int8(row, kGeneration)});
+      strands.push_back(
+          {.lanes = lanes, .cursor = std::move(cursor), .generation = rows.int8(row, kGeneration)});
     }
   }
   return strands;

@@ -12,32 +12,29 @@ namespace {
 
 class PostgresWriter final : public Writer {
  public:
-  PostgresWriter(Connection connection, std::shared_ptr<const Queries> queries)
-      : connection_(std::move(connection)), queries_(std::move(queries)) {}
+  explicit PostgresWriter(Connection connection) : connection_(std::move(connection)) {}
 
   [[nodiscard]] Result<std::vector<EventId>> write(std::span<const Event> events) override {
     if (Status status = validate_all(events, EventLimits{}); !status) return pass(status);
     std::vector<EventId> ids = ids_of(events);
     if (events.empty()) return ids;
     std::vector<Step> steps;
-    plan_insert(*queries_, events, ids, steps);
-    connection_.send(queries_->begin);
+    plan_insert(connection_.queries(), events, ids, steps);
+    connection_.send(&Queries::begin);
     for (Step& step : steps) connection_.send(*step.query, std::move(step.params));
-    connection_.send(queries_->commit);
-    auto done = connection_.finish();
-    if (!done) return pass(done);
+    connection_.send(&Queries::commit);
+    if (auto done = connection_.finish(); !done) return pass(done);
     return ids;
   }
 
  private:
   Connection connection_;
-  std::shared_ptr<const Queries> queries_;
 };
 
 }  // namespace
 
-std::unique_ptr<Writer> make_writer(Connection connection, std::shared_ptr<const Queries> queries) {
-  return std::make_unique<PostgresWriter>(std::move(connection), std::move(queries));
+std::unique_ptr<Writer> make_writer(Connection connection) {
+  return std::make_unique<PostgresWriter>(std::move(connection));
 }
 
 }  // namespace outbox::store::postgres

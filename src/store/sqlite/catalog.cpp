@@ -46,17 +46,14 @@ class SqliteCatalog final : public Catalog {
     if (Status status = event::validate(spec); !status) return pass(status);
     const std::string config = event::to_json(spec);
     // First without the write lock: a relay that starts beside busy writers usually has nothing to change.
-    auto found = find(spec.name);
-    if (!found) return pass(found);
-    if (*found && same_config(spec.name, (*found)->config, config)) return false;
-    auto transaction = WriteTransaction::begin(connection_);
-    if (!transaction) return pass(transaction);
-    found = find(spec.name);
-    if (!found) return pass(found);
-    if (*found && same_config(spec.name, (*found)->config, config)) return false;
-    Status written = *found ? connection_.run(query::kChangeSubscription, (*found)->id, config)
-                            : create(spec, config);
-    if (written) written = transaction->commit();
+    OUTBOX_TRY(std::optional<Found> found, find(spec.name));
+    if (found && same_config(spec.name, found->config, config)) return false;
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    OUTBOX_TRY(found, find(spec.name));
+    if (found && same_config(spec.name, found->config, config)) return false;
+    Status written = found ? connection_.run(query::kChangeSubscription, found->id, config)
+                           : create(spec, config);
+    if (written) written = transaction.commit();
     if (!written) return pass(written);
     return true;
   }
@@ -85,19 +82,17 @@ class SqliteCatalog final : public Catalog {
                                                       std::int64_t pending_limit) override {
     SubscriptionProgress progress;
     progress.id = subscription.id;
-    auto cursor = connection_.query(query::kNewestCursor, subscription.id);
-    if (!cursor) return pass(cursor);
-    if (!cursor->has_row()) return no_cursor(subscription.spec.name);
-    const std::int64_t position = cursor->integer(0);
-    progress.generation = cursor->integer(1);
-    auto count = connection_.query(query::kCountAfter, position, pending_limit + 1);
-    if (!count) return pass(count);
-    progress.pending = count->integer(0);
+    OUTBOX_TRY(const Statement cursor, connection_.query(query::kNewestCursor, subscription.id));
+    if (!cursor.has_row()) return no_cursor(subscription.spec.name);
+    const std::int64_t position = cursor.integer(0);
+    progress.generation = cursor.integer(1);
+    OUTBOX_TRY(const Statement count,
+               connection_.query(query::kCountAfter, position, pending_limit + 1));
+    progress.pending = count.integer(0);
     progress.cap_pending(pending_limit);
-    auto oldest = connection_.query(query::kFirstAfter, position);
-    if (!oldest) return pass(oldest);
-    if (oldest->has_row()) {
-      const std::int64_t created_us = oldest->integer(0);
+    OUTBOX_TRY(const Statement oldest, connection_.query(query::kFirstAfter, position));
+    if (oldest.has_row()) {
+      const std::int64_t created_us = oldest.integer(0);
       progress.oldest_pending_at = event::time_text(created_us);
       progress.lag = std::chrono::microseconds(std::max<std::int64_t>(wall_us() - created_us, 0));
     }
@@ -105,12 +100,11 @@ class SqliteCatalog final : public Catalog {
   }
 
   [[nodiscard]] Status add_totals(SubscriptionProgress& progress) override {
-    auto totals = connection_.query(query::kSettledTotals, progress.id);
-    if (!totals) return pass(totals);
-    if (!totals->has_row()) return {};
-    progress.acked = totals->integer(0);
-    progress.filtered = totals->integer(1);
-    if (!totals->is_null(2)) progress.last_settled_at = event::time_text(totals->integer(2));
+    OUTBOX_TRY(const Statement totals, connection_.query(query::kSettledTotals, progress.id));
+    if (!totals.has_row()) return {};
+    progress.acked = totals.integer(0);
+    progress.filtered = totals.integer(1);
+    if (!totals.is_null(2)) progress.last_settled_at = event::time_text(totals.integer(2));
     return {};
   }
 
@@ -134,34 +128,30 @@ class SqliteCatalog final : public Catalog {
 
   template <class T, class Read>
   [[nodiscard]] Result<std::vector<T>> list(std::string_view sql, Read read) {
-    auto row = connection_.query(sql);
-    if (!row) return pass(row);
+    OUTBOX_TRY(Statement row, connection_.query(sql));
     std::vector<T> rows;
-    while (row->has_row()) {
-      rows.push_back(read(*row));
-      if (Status status = row->next(); !status) return pass(status);
+    while (row.has_row()) {
+      rows.push_back(read(row));
+      if (Status status = row.next(); !status) return pass(status);
     }
     return rows;
   }
 
   [[nodiscard]] Result<std::optional<Found>> find(std::string_view name) {
-    auto row = connection_.query(query::kSubscriptionByName, name);
-    if (!row) return pass(row);
-    if (!row->has_row()) return std::optional<Found>{};
-    return std::optional<Found>(Found{.id = row->integer(0), .config = row->text(1)});
+    OUTBOX_TRY(const Statement row, connection_.query(query::kSubscriptionByName, name));
+    if (!row.has_row()) return std::optional<Found>{};
+    return std::optional<Found>(Found{.id = row.integer(0), .config = row.text(1)});
   }
 
   // In the transaction of apply(): the write lock is ours, so "now" neither misses nor repeats an event that is being written.
   [[nodiscard]] Status create(const SubscriptionSpec& spec, const std::string& config) {
     std::int64_t position = 0;
     if (spec.start == "now") {
-      auto newest = connection_.integer(query::kNewestSeq);
-      if (!newest) return pass(newest);
-      position = *newest;
+      OUTBOX_TRY(position, connection_.integer(query::kNewestSeq));
     }
-    auto created = connection_.query(query::kCreateSubscription, spec.name, config);
-    if (!created) return pass(created);
-    return connection_.run(query::kFirstSettlement, created->integer(0), position, wall_us());
+    OUTBOX_TRY(const Statement created,
+               connection_.query(query::kCreateSubscription, spec.name, config));
+    return connection_.run(query::kFirstSettlement, created.integer(0), position, wall_us());
   }
 
   /// After an UPDATE by name.

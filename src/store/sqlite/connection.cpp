@@ -40,15 +40,13 @@ Result<Statement> Connection::statement(std::string_view sql) {
 }
 
 Result<std::int64_t> Connection::integer(std::string_view sql) {
-  auto row = query(sql);
-  if (!row) return pass(row);
-  return row->has_row() ? row->integer(0) : 0;
+  OUTBOX_TRY(const Statement row, query(sql));
+  return row.has_row() ? row.integer(0) : 0;
 }
 
 Result<std::string> Connection::text(std::string_view sql) {
-  auto row = query(sql);
-  if (!row) return pass(row);
-  return row->has_row() ? row->text(0) : std::string{};
+  OUTBOX_TRY(const Statement row, query(sql));
+  return row.has_row() ? row.text(0) : std::string{};
 }
 
 Status Connection::execute(const std::string& sql, std::string_view what) {
@@ -67,12 +65,9 @@ Status Connection::check_in_place() const {
   int moved = 0;
   const int code = sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
   if (code != SQLITE_OK || moved == 0) return {};
-  return fail(Error{.code = Errc::unavailable,
-                    .remedy = Remedy::reconnect,
-                    .effect = Effect::none,
-                    .message = "sqlite: " + file() + " was moved, removed or replaced",
-                    .hint = "stop the relay before a database is restored under it",
-                    .origin = {}});
+  return fail(Errc::unavailable, Remedy::reconnect,
+              "sqlite: " + file() + " was moved, removed or replaced",
+              "stop the relay before a database is restored under it");
 }
 
 Result<WriteTransaction> WriteTransaction::begin(Connection& connection) {

@@ -41,20 +41,18 @@ class Connection {
   /// Binds the values from ?1 on and steps to the first row. Text must stay valid as long as the statement.
   template <class... Values>
   [[nodiscard]] Result<Statement> query(std::string_view sql, const Values&... values) {
-    auto ready = statement(sql);
-    if (!ready) return ready;
+    OUTBOX_TRY(Statement ready, statement(sql));
     [[maybe_unused]] int index = 0;
-    (ready->bind(++index, values), ...);
-    if (Status status = ready->next(); !status) return pass(status);
+    (ready.bind(++index, values), ...);
+    if (Status status = ready.next(); !status) return pass(status);
     return ready;
   }
   /// Runs the statement to its end.
   template <class... Values>
   [[nodiscard]] Status run(std::string_view sql, const Values&... values) {
-    auto row = query(sql, values...);
-    if (!row) return pass(row);
-    while (row->has_row()) {
-      if (Status status = row->next(); !status) return status;
+    OUTBOX_TRY(Statement row, query(sql, values...));
+    while (row.has_row()) {
+      if (Status status = row.next(); !status) return status;
     }
     return {};
   }

@@ -23,9 +23,7 @@ Status sync(sqlite3_file* file, const char* what) {
 }  // namespace
 
 Status DurableRead::note(Connection& connection) {
-  auto version = connection.integer(query::kDataVersion);
-  if (!version) return pass(version);
-  noted_ = *version;
+  OUTBOX_TRY(noted_, connection.integer(query::kDataVersion));
   return {};
 }
 

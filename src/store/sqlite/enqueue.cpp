@@ -1,4 +1,7 @@
+// The classes of outbox/sqlite.hpp.
 #include "store/common/enqueue.hpp"
+
+#include <sqlite3.h>
 
 #include <outbox/sqlite.hpp>
 #include <utility>
@@ -8,15 +11,29 @@
 #include "store/sqlite/event_insert.hpp"
 #include "store/sqlite/kept_statements.hpp"
 #include "store/sqlite/queries.hpp"
-#include "store/sqlite/transaction.hpp"
 
 namespace outbox::sqlite {
+
+struct Transaction::State {
+  sqlite3* db{nullptr};
+  bool open{false};
+};
+
 namespace {
 
 using store::only;
 using store::value_or_throw;
 using store::sqlite::KeptStatements;
 namespace query = store::sqlite::query;
+
+Status run(sqlite3* db, KeptStatements::Which which, const char* what) {
+  OUTBOX_TRY(KeptStatements* const kept, KeptStatements::of(db));
+  return kept->run(which, what);
+}
+
+[[noreturn]] void refuse(Errc code, std::string message, std::string hint) {
+  throw Exception(fail(code, std::move(message), std::move(hint)).value());
+}
 
 int execute(sqlite3* db, std::string_view sql) {
   return sqlite3_exec(db, sql.data(), nullptr, nullptr, nullptr);
@@ -41,17 +58,15 @@ Result<std::vector<EventId>> write(sqlite3* db, std::span<const Event> events,
   if (Status status = store::validate_all(events, limits); !status) return pass(status);
   std::vector<EventId> ids = store::ids_of(events);
   if (events.empty()) return ids;
-  auto kept = KeptStatements::of(db);
-  if (!kept) return pass(kept);
-  auto insert = (*kept)->get(KeptStatements::Which::insert);
-  if (!insert) return pass(insert);
+  OUTBOX_TRY(KeptStatements* const kept, KeptStatements::of(db));
+  OUTBOX_TRY(sqlite3_stmt* const insert, kept->get(KeptStatements::Which::insert));
   // A single statement is undone by SQLite itself when it fails.
   const bool several = events.size() > 1;
   if (several) {
     const int code = execute(db, query::kSavepoint);
     if (code != SQLITE_OK) return fail(store::sqlite::map_error(db, code, "sqlite: enqueue"));
   }
-  Status status = explain(db, store::sqlite::insert_events(*insert, events, ids));
+  Status status = explain(db, store::sqlite::insert_events(insert, events, ids));
   if (!status && several && sqlite3_get_autocommit(db) == 0)
     (void)execute(db, query::kRollbackToSavepoint);
   if (several && sqlite3_get_autocommit(db) == 0) (void)execute(db, query::kReleaseSavepoint);
@@ -60,6 +75,52 @@ Result<std::vector<EventId>> write(sqlite3* db, std::span<const Event> events,
 }
 
 }  // namespace
+
+Transaction::Transaction(sqlite3* db) : state_(std::make_unique<State>()) {
+  if (db == nullptr) refuse(Errc::invalid_argument, "sqlite: the connection is null", {});
+  if (sqlite3_get_autocommit(db) == 0) {
+    refuse(Errc::invalid_argument, "sqlite: a transaction is open on this connection already",
+           "enqueue(db, event) writes into the one that is open");
+  }
+  if (Status status = run(db, KeptStatements::Which::begin, "sqlite: begin"); !status) {
+    throw Exception(std::move(status.error()));
+  }
+  state_->db = db;
+  state_->open = true;
+}
+
+Transaction::Transaction(Transaction&&) noexcept = default;
+
+Transaction::~Transaction() { rollback(); }
+
+void Transaction::commit() {
+  if (!state_ || !state_->open)
+    refuse(Errc::not_in_transaction, "sqlite: commit: the transaction has ended", {});
+  if (sqlite3_get_autocommit(state_->db) != 0) {
+    // SQLite itself rolls back after some errors (disk full, out of memory), or the application has ended it.
+    state_->open = false;
+    refuse(Errc::not_in_transaction, "sqlite: commit: the transaction was ended by other code",
+           "look for an earlier error on this connection");
+  }
+  Status status = run(state_->db, KeptStatements::Which::commit, "sqlite: commit");
+  if (status) {
+    state_->open = false;
+    return;
+  }
+  Error error = std::move(status.error());
+  rollback();
+  // The transaction is gone, so the call alone cannot be repeated.
+  if (error.remedy == Remedy::retry_call) error.remedy = Remedy::retry_transaction;
+  throw Exception(std::move(error));
+}
+
+void Transaction::rollback() noexcept {
+  if (!state_ || !std::exchange(state_->open, false)) return;
+  if (sqlite3_get_autocommit(state_->db) != 0) return;
+  (void)run(state_->db, KeptStatements::Which::rollback, "sqlite: roll back");
+}
+
+sqlite3* Transaction::handle() const noexcept { return state_ ? state_->db : nullptr; }
 
 Result<std::vector<EventId>> Outbox::try_enqueue_many(sqlite3* db,
                                                       std::span<const Event> events) const {

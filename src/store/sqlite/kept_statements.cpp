@@ -124,16 +124,11 @@ Result<sqlite3_stmt*> KeptStatements::get(Which which) {
 }
 
 Status KeptStatements::run(Which which, const char* what) {
-  auto stmt = get(which);
-  if (!stmt) return pass(stmt);
-  const int code = sqlite3_step(*stmt);
-  if (code == SQLITE_DONE) {
-    sqlite3_reset(*stmt);
-    return {};
-  }
-  Error error = map_error(db_, code, what);
-  sqlite3_reset(*stmt);
-  return fail(std::move(error));
+  OUTBOX_TRY(sqlite3_stmt* const stmt, get(which));
+  const int code = sqlite3_step(stmt);
+  Status status = code == SQLITE_DONE ? Status{} : fail(map_error(db_, code, what));
+  sqlite3_reset(stmt);
+  return status;
 }
 
 /// Naming the table in a statement makes SQLite connect it.

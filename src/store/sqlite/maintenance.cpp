@@ -18,10 +18,8 @@ std::uint64_t wal_bytes(const std::string& database) {
 }
 
 Status checkpoint_alone(Connection& connection) {
-  auto guard = Connection::open(connection.file());
-  if (!guard) return pass(guard);
-  auto no_writers = WriteTransaction::begin(*guard);
-  if (!no_writers) return pass(no_writers);
+  OUTBOX_TRY(Connection guard, Connection::open(connection.file()));
+  OUTBOX_TRY(const WriteTransaction no_writers, WriteTransaction::begin(guard));
   return connection.run(query::kCheckpoint);
 }
 

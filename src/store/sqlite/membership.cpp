@@ -45,9 +45,8 @@ class SqliteMembership final : public Membership {
 
   [[nodiscard]] Result<Standing> keep(std::chrono::milliseconds lease) override {
     if (Status status = connection_.check_in_place(); !status) return pass(status);
-    auto locked = lock_.acquire();
-    if (!locked) return pass(locked);
-    auto standing = renew(lease, *locked);
+    OUTBOX_TRY(const bool locked, lock_.acquire());
+    auto standing = renew(lease, locked);
     if (standing) claimed_ = standing->owns();
     // A relay that waits or could not write must not hold the lock: the owner may need it again because its file was replaced,
     // and another relay may be able to write.
@@ -56,12 +55,10 @@ class SqliteMembership final : public Membership {
   }
 
   [[nodiscard]] Result<bool> vacant() override {
-    auto owner = read_owner();
-    if (!owner) return pass(owner);
-    if (*owner && (*owner)->id == id_) return true;
-    auto locked = lock_.acquire();
-    if (!locked) return pass(locked);
-    const bool vacant = may_take(*owner, *locked);
+    OUTBOX_TRY(const std::optional<Member> owner, read_owner());
+    if (owner && owner->id == id_) return true;
+    OUTBOX_TRY(const bool locked, lock_.acquire());
+    const bool vacant = may_take(owner, locked);
     lock_.release();
     return vacant;
   }
@@ -70,44 +67,39 @@ class SqliteMembership final : public Membership {
     // Even if nothing can be written: the relay that gets the lock finds our id in it and need not wait for the lease.
     claimed_ = false;
     lock_.release();
-    auto transaction = WriteTransaction::begin(connection_);
-    if (!transaction) return pass(transaction);
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     if (Status status = connection_.run(query::kLeave, id_); !status) return status;
-    return transaction->commit();
+    return transaction.commit();
   }
 
  private:
   [[nodiscard]] Result<Standing> renew(std::chrono::milliseconds lease, bool locked) {
-    auto transaction = WriteTransaction::begin(connection_);
-    if (!transaction) return pass(transaction);
-    auto owner = read_owner();
-    if (!owner) return pass(owner);
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    OUTBOX_TRY(const std::optional<Member> owner, read_owner());
     Standing standing;
-    const bool ours = *owner && (*owner)->id == id_;
+    const bool ours = owner && owner->id == id_;
     if (ours && claimed_) {
       // Also after the lease ran out: nobody took over, so our rows still count.
-      standing = {.lanes = kAllLanes, .generation = (*owner)->generation, .other = {}};
-    } else if (ours || may_take(*owner, locked)) {
-      auto generation = take();
-      if (!generation) return pass(generation);
-      standing = {.lanes = kAllLanes, .generation = *generation, .other = {}};
+      standing = {.lanes = kAllLanes, .generation = owner->generation, .other = {}};
+    } else if (ours || may_take(owner, locked)) {
+      OUTBOX_TRY(const std::int64_t generation, take());
+      standing = {.lanes = kAllLanes, .generation = generation, .other = {}};
     } else {
-      standing.generation = (*owner)->generation;
-      standing.other = (*owner)->name + " (pid " + std::to_string((*owner)->process.pid) + ")";
+      standing.generation = owner->generation;
+      standing.other = owner->name + " (pid " + std::to_string(owner->process.pid) + ")";
     }
     if (standing.owns() && lock_.held()) {
       if (Status status = lock_.write_owner(id_); !status) return pass(status);
     }
     Status status = write(standing.owns(), standing.generation, lease);
-    if (status) status = transaction->commit();
+    if (status) status = transaction.commit();
     if (!status) return pass(status);
     return standing;
   }
 
   [[nodiscard]] Result<std::optional<Member>> read_owner() {
-    auto row = connection_.query(query::kOwner);
-    if (!row) return pass(row);
-    return row->has_row() ? std::optional(member_of(*row)) : std::nullopt;
+    OUTBOX_TRY(const Statement row, connection_.query(query::kOwner));
+    return row.has_row() ? std::optional(member_of(row)) : std::nullopt;
   }
 
   [[nodiscard]] bool may_take(const std::optional<Member>& owner, bool locked) const {
@@ -121,9 +113,8 @@ class SqliteMembership final : public Membership {
     Status status = connection_.run(query::kDropOwner, id_);
     if (status) status = connection_.run(query::kRaiseGeneration);
     if (!status) return pass(status);
-    auto generation = connection_.integer(query::kGeneration);
-    if (!generation) return generation;
-    status = connection_.run(query::kClaim, *generation, wall_us());
+    OUTBOX_TRY(const std::int64_t generation, connection_.integer(query::kGeneration));
+    status = connection_.run(query::kClaim, generation, wall_us());
     if (status) status = connection_.run(query::kForgetRelays, self_.boot_id, monotonic_us());
     if (!status) return pass(status);
     return generation;

@@ -17,27 +17,25 @@ class SqliteProgress final : public Progress {
       : connection_(std::move(connection)), outbox_(std::move(outbox)) {}
 
   [[nodiscard]] Result<std::vector<Strand>> load(std::int32_t subscription) override {
-    auto row = connection_.query(query::kNewestCursor, subscription);
-    if (!row) return pass(row);
-    if (!row->has_row()) return no_cursor(std::to_string(subscription));
+    OUTBOX_TRY(const Statement row, connection_.query(query::kNewestCursor, subscription));
+    if (!row.has_row()) return no_cursor(std::to_string(subscription));
     const Pair endless = Pair::endless();
     return std::vector<Strand>{Strand{
         .lanes = kAllLanes,
-        .cursor = {.s1 = endless.s1, .s2 = endless.s2, .position = row->integer(0), .bound = 0},
-        .generation = row->integer(1)}};
+        .cursor = {.s1 = endless.s1, .s2 = endless.s2, .position = row.integer(0), .bound = 0},
+        .generation = row.integer(1)}};
   }
 
   [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override {
     if (batch.settlements.empty()) return {};
     if (Status status = set_durability(durability); !status) return status;
-    auto transaction = WriteTransaction::begin(connection_);
-    if (!transaction) return pass(transaction);
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     if (Status status = check_outbox(); !status) return status;
     const std::int64_t at = wall_us();
     for (const Settlement& row : batch.settlements) {
       if (Status status = insert(row, at); !status) return status;
     }
-    return transaction->commit();
+    return transaction.commit();
   }
 
   [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }
@@ -45,15 +43,11 @@ class SqliteProgress final : public Progress {
  private:
   /// In the transaction. Positions of tables that were dropped would skip events of those that replaced them.
   [[nodiscard]] Status check_outbox() {
-    auto now = identity_of(connection_);
-    if (!now) return pass(now);
-    if (*now == outbox_) return {};
-    return fail(Error{.code = Errc::unavailable,
-                      .remedy = Remedy::reconnect,
-                      .effect = Effect::none,
-                      .message = "sqlite: " + connection_.file() + ": its tables were recreated",
-                      .hint = "reading starts again from what is there",
-                      .origin = {}});
+    OUTBOX_TRY(const std::string now, identity_of(connection_));
+    if (now == outbox_) return {};
+    return fail(Errc::unavailable, Remedy::reconnect,
+                "sqlite: " + connection_.file() + ": its tables were recreated",
+                "reading starts again from what is there");
   }
 
   // PRAGMA synchronous counts from the next transaction on.

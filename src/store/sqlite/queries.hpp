@@ -1,69 +1,166 @@
-// Every SQL statement of the program on SQLite, by name. Each begins with a comment that names its purpose, which
-// error messages show. Text, index and cost: queries.cpp.
+// Every SQL statement of the program on SQLite, by name, with its purpose, index and cost. Each begins with a comment that
+// names its purpose, which error messages show.
 #pragma once
 
 #include <string_view>
 
 namespace outbox::store::sqlite::query {
 
-// Connections and transactions.
-extern const std::string_view kNoMemoryMap;
-extern const std::string_view kSyncFull;
-extern const std::string_view kSyncNormal;
-extern const std::string_view kBegin;
-extern const std::string_view kCommit;
-extern const std::string_view kRollback;
-extern const std::string_view kSavepoint;
-extern const std::string_view kRollbackToSavepoint;
-extern const std::string_view kReleaseSavepoint;
-extern const std::string_view kConnectStatements;
+// ---- connections and transactions
 
-// Schema.
-extern const std::string_view kHasMigrations;
-extern const std::string_view kMigrations;
-extern const std::string_view kRecordMigration;
-extern const std::string_view kEncoding;
-extern const std::string_view kJournalMode;
-extern const std::string_view kUseWal;
-extern const std::string_view kFarthestPosition;
+// A memory map can show transient states of the WAL, and this workload does not need it.
+inline constexpr std::string_view kNoMemoryMap = "/* set up connection */ PRAGMA mmap_size = 0";
+inline constexpr std::string_view kSyncFull = "/* set up connection */ PRAGMA synchronous = FULL";
+inline constexpr std::string_view kSyncNormal =
+    "/* set up connection */ PRAGMA synchronous = NORMAL";
+// IMMEDIATE takes the write lock now, waiting at most the busy timeout. A deferred transaction that has read cannot
+// wait for it: it fails with SQLITE_BUSY_SNAPSHOT once another connection has committed.
+inline constexpr std::string_view kBegin = "/* begin */ BEGIN IMMEDIATE";
+inline constexpr std::string_view kCommit = "/* commit */ COMMIT";
+inline constexpr std::string_view kRollback = "/* roll back */ ROLLBACK";
+// Many events in the caller's transaction are written whole or not at all.
+inline constexpr std::string_view kSavepoint = "/* enqueue */ SAVEPOINT outbox_enqueue";
+inline constexpr std::string_view kRollbackToSavepoint = "/* enqueue */ ROLLBACK TO outbox_enqueue";
+inline constexpr std::string_view kReleaseSavepoint = "/* enqueue */ RELEASE outbox_enqueue";
+// Compiled, never run (kept_statements.hpp).
+inline constexpr std::string_view kConnectStatements =
+    "/* enqueue */ SELECT 1 FROM outbox_statements";
 
-// The log.
-extern const std::string_view kInsertEvent;
-extern const std::string_view kReadPage;
-extern const std::string_view kDataVersion;
-extern const std::string_view kNewestSeq;
-extern const std::string_view kCountAfter;
-extern const std::string_view kFirstAfter;
-extern const std::string_view kTruncateWal;
-extern const std::string_view kCheckpoint;
+// ---- schema
 
-// Progress.
-extern const std::string_view kNewestCursor;
-extern const std::string_view kAppendSettlement;
-extern const std::string_view kSettledTotals;
+inline constexpr std::string_view kHasMigrations =
+    "/* find the outbox */ SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'outbox_migration'";
+inline constexpr std::string_view kMigrations =
+    "/* read schema version */ SELECT version, checksum FROM outbox_migration ORDER BY version";
+inline constexpr std::string_view kRecordMigration =
+    "/* record migration */ INSERT INTO outbox_migration (version, name, checksum) VALUES (?1, ?2, ?3)";
+inline constexpr std::string_view kEncoding = "/* read encoding */ PRAGMA encoding";
+inline constexpr std::string_view kJournalMode = "/* read journal mode */ PRAGMA journal_mode";
+inline constexpr std::string_view kUseWal = "/* switch to WAL */ PRAGMA journal_mode = WAL";
+// The farthest cursor of all subscriptions. One lookup in outbox_settlement_newest per subscription.
+inline constexpr std::string_view kFarthestPosition =
+    "/* read farthest cursor */ SELECT coalesce(max((SELECT t.position FROM outbox_settlement t"
+    " WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
+    " ORDER BY t.generation DESC, t.id DESC LIMIT 1)), 0) FROM outbox_subscription s";
 
-// Membership.
-extern const std::string_view kOwner;
-extern const std::string_view kRaiseGeneration;
-extern const std::string_view kGeneration;
-extern const std::string_view kDropOwner;
-extern const std::string_view kBeat;
-extern const std::string_view kWriteRelay;
-extern const std::string_view kClaim;
-extern const std::string_view kLeave;
-extern const std::string_view kForgetRelays;
-extern const std::string_view kRelays;
+// ---- the log
 
-// Subscriptions.
-extern const std::string_view kIdentity;
-extern const std::string_view kSubscriptions;
-extern const std::string_view kSubscriptionByName;
-extern const std::string_view kCreateSubscription;
-extern const std::string_view kChangeSubscription;
-extern const std::string_view kFirstSettlement;
-extern const std::string_view kPause;
-extern const std::string_view kResume;
-extern const std::string_view kStop;
-extern const std::string_view kReportTrouble;
+// The only write on the application's side: one row at the end of the table, no index beside it.
+inline constexpr std::string_view kInsertEvent =
+    "/* enqueue */ INSERT INTO outbox_event"
+    " (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+// By the rowid, from the cursor on: seq order is commit order.
+inline constexpr std::string_view kReadPage =
+    "/* read page */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers,"
+    " created_at, occurred_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+// Differs from its last value on this connection when another connection has committed since. Touches no page.
+inline constexpr std::string_view kDataVersion = "/* look for commits */ PRAGMA data_version";
+// The highest seq ever given out by a committed transaction, also when its row is gone.
+inline constexpr std::string_view kNewestSeq =
+    "/* read newest seq */ SELECT seq FROM sqlite_sequence WHERE name = 'outbox_event'";
+inline constexpr std::string_view kCountAfter =
+    "/* count pending */ SELECT count(*) FROM (SELECT 1 FROM outbox_event WHERE seq > ?1 LIMIT ?2)";
+inline constexpr std::string_view kFirstAfter =
+    "/* read oldest pending */ SELECT created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT 1";
+// Waits for writers and readers, as long as the busy timeout; then it does what it can beside them.
+inline constexpr std::string_view kTruncateWal = "/* checkpoint */ PRAGMA wal_checkpoint(TRUNCATE)";
+// Does not wait.
+inline constexpr std::string_view kCheckpoint = "/* checkpoint */ PRAGMA wal_checkpoint(PASSIVE)";
+
+// ---- progress
+
+// The last entry of one range of outbox_settlement_newest, read backwards.
+inline constexpr std::string_view kNewestCursor =
+    "/* read cursor */ SELECT position, generation FROM outbox_settlement"
+    " WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset') ORDER BY generation DESC, id DESC LIMIT 1";
+// It adds to the totals of the row it continues, the newest one of no greater generation: one more lookup in the index.
+inline constexpr std::string_view kAppendSettlement =
+    "/* settle */ INSERT INTO outbox_settlement"
+    " (subscription, kind, generation, config_version, from_position, position,"
+    " acked, acked_hash, filtered, filtered_hash, parked, parked_hash, at, acked_total, filtered_total)"
+    " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+    " coalesce(last.acked_total, 0) + ?7, coalesce(last.filtered_total, 0) + ?9"
+    " FROM (SELECT 1) LEFT JOIN outbox_settlement last ON last.id ="
+    " (SELECT t.id FROM outbox_settlement t WHERE t.subscription = ?1 AND t.generation <= ?3"
+    " AND t.kind IN ('settle', 'claim', 'reset') ORDER BY t.generation DESC, t.id DESC LIMIT 1)";
+// The newest row has the totals of all that count, and almost always is a settlement.
+inline constexpr std::string_view kSettledTotals =
+    "/* read totals */ SELECT acked_total, filtered_total,"
+    " (SELECT t.at FROM outbox_settlement t WHERE t.subscription = ?1 AND t.kind = 'settle'"
+    " ORDER BY t.generation DESC, t.id DESC LIMIT 1)"
+    " FROM outbox_settlement WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset')"
+    " ORDER BY generation DESC, id DESC LIMIT 1";
+
+// ---- membership: outbox_relay has as many rows as there are relays at this file
+
+inline constexpr std::string_view kOwner =
+    "/* read owner */ SELECT id, name, generation, boot_id, pid_ns, pid, started, beat, lease_ms FROM outbox_relay"
+    " WHERE owner = 1";
+inline constexpr std::string_view kRaiseGeneration =
+    "/* raise generation */ UPDATE outbox_meta SET generation = generation + 1 WHERE one = 1";
+inline constexpr std::string_view kGeneration =
+    "/* read generation */ SELECT generation FROM outbox_meta WHERE one = 1";
+inline constexpr std::string_view kDropOwner =
+    "/* drop owner */ DELETE FROM outbox_relay WHERE owner = 1 AND id <> ?1";
+// When only the time has changed: one page of the WAL instead of three, every few seconds.
+inline constexpr std::string_view kBeat =
+    "/* beat */ UPDATE outbox_relay SET beat = ?4, lease_ms = ?5, heartbeat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+    " WHERE id = ?1 AND owner = ?2 AND generation = ?3";
+inline constexpr std::string_view kWriteRelay =
+    "/* write relay */ INSERT OR REPLACE INTO outbox_relay"
+    " (id, name, owner, generation, boot_id, pid_ns, pid, started, beat, lease_ms, heartbeat_at)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))";
+// The new owner's first row of every subscription: rows of a lower generation no longer count. Keeps the cursor.
+inline constexpr std::string_view kClaim =
+    "/* claim */ INSERT INTO outbox_settlement"
+    " (subscription, kind, generation, config_version, from_position, position, at, acked_total, filtered_total)"
+    " SELECT s.id, 'claim', ?1, s.config_version, c.position, c.position, ?2, c.acked_total, c.filtered_total"
+    " FROM outbox_subscription s JOIN outbox_settlement c ON c.id ="
+    " (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
+    " ORDER BY t.generation DESC, t.id DESC LIMIT 1)";
+inline constexpr std::string_view kLeave = "/* leave */ DELETE FROM outbox_relay WHERE id = ?1";
+// Relays that waited and died without leaving: of another boot, or silent for ten leases.
+inline constexpr std::string_view kForgetRelays =
+    "/* forget relays */ DELETE FROM outbox_relay WHERE owner = 0 AND (boot_id <> ?1 OR beat + lease_ms * 10000 < ?2)";
+inline constexpr std::string_view kRelays =
+    "/* list relays */ SELECT id, name, generation, boot_id, pid_ns, pid, started, beat, lease_ms, owner, heartbeat_at"
+    " FROM outbox_relay ORDER BY owner DESC, heartbeat_at";
+
+// ---- subscriptions: a table of a few rows
+
+inline constexpr std::string_view kIdentity =
+    "/* ask which outbox this is */ SELECT identity FROM outbox_meta WHERE one = 1";
+inline constexpr std::string_view kSubscriptions =
+    "/* list subscriptions */ SELECT id, name, config, config_version, state, reason, stopped_seq, stopped_event,"
+    " trouble, trouble_since FROM outbox_subscription ORDER BY name";
+inline constexpr std::string_view kSubscriptionByName =
+    "/* read subscription */ SELECT id, config FROM outbox_subscription WHERE name = ?1";
+inline constexpr std::string_view kCreateSubscription =
+    "/* create subscription */ INSERT INTO outbox_subscription (name, config) VALUES (?1, ?2) RETURNING id";
+inline constexpr std::string_view kChangeSubscription =
+    "/* change subscription */ UPDATE outbox_subscription SET config = ?2, config_version = config_version + 1,"
+    " changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1";
+inline constexpr std::string_view kFirstSettlement =
+    "/* write first cursor */ INSERT INTO outbox_settlement"
+    " (subscription, kind, generation, config_version, from_position, position, at)"
+    " VALUES (?1, 'reset', (SELECT generation FROM outbox_meta WHERE one = 1), 1, ?2, ?2, ?3)";
+// A stopped one stays stopped, and keeps why: its first event would be rejected again.
+inline constexpr std::string_view kPause =
+    "/* pause subscription */ UPDATE outbox_subscription SET"
+    " state = CASE state WHEN 'active' THEN 'paused' ELSE state END,"
+    " reason = CASE state WHEN 'stopped' THEN reason ELSE ?2 END,"
+    " changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1";
+inline constexpr std::string_view kResume =
+    "/* resume subscription */ UPDATE outbox_subscription SET state = 'active', reason = '', stopped_seq = NULL,"
+    " stopped_event = '', changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE name = ?1";
+inline constexpr std::string_view kStop =
+    "/* stop subscription */ UPDATE outbox_subscription SET state = 'stopped', reason = ?3, stopped_seq = ?4,"
+    " stopped_event = ?5, changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+    " WHERE id = ?1 AND ?2 = (SELECT generation FROM outbox_meta WHERE one = 1)";
+inline constexpr std::string_view kReportTrouble =
+    "/* report trouble */ UPDATE outbox_subscription SET trouble = ?3, trouble_since = CASE WHEN ?3 = '' THEN ''"
+    " WHEN trouble = '' THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now') ELSE trouble_since END"
+    " WHERE id = ?1 AND ?2 = (SELECT generation FROM outbox_meta WHERE one = 1)";
 
 }  // namespace outbox::store::sqlite::query

@@ -112,13 +112,12 @@ class SqliteReader final : public LogReader {
  private:
   // The statement, and with it the read transaction, ends here: an open one would keep the WAL from being reset.
   [[nodiscard]] Status fill(Page& page) {
-    auto row =
-        connection_.query(query::kReadPage, page.from, static_cast<std::int64_t>(request_.rows));
-    if (!row) return pass(row);
+    OUTBOX_TRY(Statement row, connection_.query(query::kReadPage, page.from,
+                                                static_cast<std::int64_t>(request_.rows)));
     auto memory = std::make_shared<PageMemory>(kFirstPiece);
     bool full = false;
-    while (row->has_row()) {
-      EventView view = view_of(*row);
+    while (row.has_row()) {
+      EventView view = view_of(row);
       const std::size_t texts = size_of(view);
       const std::size_t size = texts + kEventOverhead;
       full = !page.events.empty() && page.bytes + size > request_.bytes;
@@ -126,7 +125,7 @@ class SqliteReader final : public LogReader {
       keep(view, texts, *memory);
       page.events.push_back(view);
       page.bytes += size;
-      if (Status status = row->next(); !status) return status;
+      if (Status status = row.next(); !status) return status;
     }
     page.caught_up = !full && page.events.size() < request_.rows;
     page.storage = std::move(memory);

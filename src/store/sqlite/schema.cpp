@@ -33,74 +33,64 @@ Status use_wal(Connection& connection) {
 }
 
 Status check_encoding(Connection& connection, const std::string& path) {
-  auto encoding = connection.text(query::kEncoding);
-  if (!encoding) return pass(encoding);
-  if (*encoding == "UTF-8") return {};
-  return fail(Errc::unsupported, place_of(path) + " has the encoding " + *encoding,
+  OUTBOX_TRY(const std::string encoding, connection.text(query::kEncoding));
+  if (encoding == "UTF-8") return {};
+  return fail(Errc::unsupported, place_of(path) + " has the encoding " + encoding,
               "payloads would be stored in it; use a database with PRAGMA encoding = 'UTF-8'");
 }
 
 Status check_log(Connection& connection, const std::string& path) {
-  auto mode = connection.text(query::kJournalMode);
-  if (!mode) return pass(mode);
-  if (*mode != "wal") {
-    return fail(
-        Errc::unsupported,
-        place_of(path) + " has journal_mode " + *mode + ", which blocks readers and writers",
-        "outbox migrate --store sqlite:" + path + " switches it to WAL");
+  OUTBOX_TRY(const std::string mode, connection.text(query::kJournalMode));
+  if (mode != "wal") {
+    return fail(Errc::unsupported,
+                place_of(path) + " has journal_mode " + mode + ", which blocks readers and writers",
+                "outbox migrate --store sqlite:" + path + " switches it to WAL");
   }
-  auto farthest = connection.integer(query::kFarthestPosition);
-  if (!farthest) return pass(farthest);
-  auto newest = connection.integer(query::kNewestSeq);
-  if (!newest) return pass(newest);
-  if (*farthest <= *newest) return {};
+  OUTBOX_TRY(const std::int64_t farthest, connection.integer(query::kFarthestPosition));
+  OUTBOX_TRY(const std::int64_t newest, connection.integer(query::kNewestSeq));
+  if (farthest <= newest) return {};
   // New events would get numbers that count as delivered.
   return fail(Errc::corrupt,
-              place_of(path) + ": a subscription stands at " + std::to_string(*farthest) +
-                  ", but the log ends at " + std::to_string(*newest),
+              place_of(path) + ": a subscription stands at " + std::to_string(farthest) +
+                  ", but the log ends at " + std::to_string(newest),
               "the row 'outbox_event' of sqlite_sequence was set back; set its seq to at least " +
-                  std::to_string(*farthest));
+                  std::to_string(farthest));
 }
 
 }  // namespace
 
 Result<std::vector<std::string>> migrate(const std::string& path) {
   if (Status status = check_path(path, true); !status) return pass(status);
-  auto connection = Connection::open(path, {.create = true, .busy_timeout = kBusyTimeout});
-  if (!connection) return pass(connection);
-  if (Status status = check_encoding(*connection, path); !status) return pass(status);
-  if (Status status = use_wal(*connection); !status) return pass(status);
-  auto transaction = WriteTransaction::begin(*connection);
-  if (!transaction) return pass(transaction);
-  auto state = schema_state(*connection);
-  if (!state) return pass(state);
-  if (Status status = check_migratable(*state, place_of(path)); !status) return pass(status);
+  OUTBOX_TRY(Connection connection,
+             Connection::open(path, {.create = true, .busy_timeout = kBusyTimeout}));
+  if (Status status = check_encoding(connection, path); !status) return pass(status);
+  if (Status status = use_wal(connection); !status) return pass(status);
+  OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection));
+  OUTBOX_TRY(const SchemaState state, schema_state(connection));
+  if (Status status = check_migratable(state, place_of(path)); !status) return pass(status);
   std::vector<std::string> applied;
-  for (const Migration& migration :
-       migrations().subspan(static_cast<std::size_t>(state->version))) {
+  for (const Migration& migration : migrations().subspan(static_cast<std::size_t>(state.version))) {
     const std::string name(migration.name);
-    Status status = connection->execute(std::string(migration.sql), "sqlite: migration " + name);
+    Status status = connection.execute(std::string(migration.sql), "sqlite: migration " + name);
     if (status) {
-      status = connection->run(query::kRecordMigration, migration.version, migration.name,
-                               migration.checksum);
+      status = connection.run(query::kRecordMigration, migration.version, migration.name,
+                              migration.checksum);
     }
     if (!status) return pass(status);
     applied.push_back(name);
   }
-  if (Status status = transaction->commit(); !status) return pass(status);
+  if (Status status = transaction.commit(); !status) return pass(status);
   return applied;
 }
 
 Result<SchemaState> schema_state(Connection& connection) {
-  auto there = connection.integer(query::kHasMigrations);
-  if (!there) return pass(there);
+  OUTBOX_TRY(const std::int64_t found, connection.integer(query::kHasMigrations));
   std::vector<AppliedMigration> applied;
-  if (*there != 0) {
-    auto row = connection.query(query::kMigrations);
-    if (!row) return pass(row);
-    while (row->has_row()) {
-      applied.push_back({.version = static_cast<int>(row->integer(0)), .checksum = row->text(1)});
-      if (Status status = row->next(); !status) return pass(status);
+  if (found != 0) {
+    OUTBOX_TRY(Statement row, connection.query(query::kMigrations));
+    while (row.has_row()) {
+      applied.push_back({.version = static_cast<int>(row.integer(0)), .checksum = row.text(1)});
+      if (Status status = row.next(); !status) return pass(status);
     }
   }
   return store::schema_state(migrations(), applied);
@@ -112,11 +102,9 @@ Result<std::string> identity_of(Connection& connection) {
 }
 
 Status check(Connection& connection, const std::string& path) {
-  auto state = schema_state(connection);
-  if (!state) return pass(state);
+  OUTBOX_TRY(const SchemaState state, schema_state(connection));
   const std::string migrate_command = "outbox migrate --store sqlite:" + path;
-  if (Status status = check_version(*state, place_of(path), migrate_command); !status)
-    return status;
+  if (Status status = check_version(state, place_of(path), migrate_command); !status) return status;
   return check_log(connection, path);
 }
 

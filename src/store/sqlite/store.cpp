@@ -39,15 +39,13 @@ class SqliteStore final : public Store {
   }
 
   Result<SchemaState> schema_state() override {
-    auto connection = connect();
-    if (!connection) return pass(connection);
-    return sqlite::schema_state(*connection);
+    OUTBOX_TRY(Connection connection, connect());
+    return sqlite::schema_state(connection);
   }
 
   Status check() override {
-    auto connection = connect();
-    if (!connection) return pass(connection);
-    return sqlite::check(*connection, path_);
+    OUTBOX_TRY(Connection connection, connect());
+    return sqlite::check(connection, path_);
   }
 
   Result<std::unique_ptr<LogReader>> reader() override { return make(make_reader); }
@@ -56,25 +54,22 @@ class SqliteStore final : public Store {
   Result<std::unique_ptr<Writer>> writer() override { return make(make_writer); }
 
   Result<std::unique_ptr<Progress>> progress() override {
-    auto connection = connect({.sync = Sync::normal, .busy_timeout = kRelayPatience});
-    if (!connection) return pass(connection);
-    auto outbox = identity_of(*connection);
-    if (!outbox) return pass(outbox);
-    return make_progress(std::move(*connection), std::move(*outbox));
+    OUTBOX_TRY(Connection connection,
+               connect({.sync = Sync::normal, .busy_timeout = kRelayPatience}));
+    OUTBOX_TRY(std::string outbox, identity_of(connection));
+    return make_progress(std::move(connection), std::move(outbox));
   }
 
   Result<std::unique_ptr<Membership>> membership(std::string relay_name,
                                                  const EventId& relay) override {
     warn_of_wal_reset_bug();
-    auto connection = connect({.busy_timeout = kRelayPatience});
-    if (!connection) return pass(connection);
-    return make_membership(std::move(*connection), std::move(relay_name), relay);
+    OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayPatience}));
+    return make_membership(std::move(connection), std::move(relay_name), relay);
   }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
-    auto connection = connect();
-    if (!connection) return pass(connection);
-    return make_wakeup(std::move(*connection), armed);
+    OUTBOX_TRY(Connection connection, connect());
+    return make_wakeup(std::move(connection), armed);
   }
 
  private:
@@ -94,9 +89,8 @@ class SqliteStore final : public Store {
   template <class Part>
   [[nodiscard]] Result<std::unique_ptr<Part>> make(
       std::unique_ptr<Part> (*factory)(Connection)) const {
-    auto connection = connect();
-    if (!connection) return pass(connection);
-    return factory(std::move(*connection));
+    OUTBOX_TRY(Connection connection, connect());
+    return factory(std::move(connection));
   }
 
   const std::string path_;
@@ -108,14 +102,13 @@ Status check_url(const std::string& url) {
 }
 
 Status check_place(const std::string& url) {
-  auto path = path_of(url);
-  return path ? check_path(*path, true) : Status(pass(path));
+  OUTBOX_TRY(const std::string path, path_of(url));
+  return check_path(path, true);
 }
 
 Result<std::unique_ptr<Store>> open(StoreOptions options) {
-  auto path = path_of(options.url);
-  if (!path) return pass(path);
-  return std::make_unique<SqliteStore>(std::move(*path));
+  OUTBOX_TRY(std::string path, path_of(options.url));
+  return std::make_unique<SqliteStore>(std::move(path));
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
 // Wakes the reader when an event was committed: by inotify on the WAL where that works, else by looking at PRAGMA data_version
 // every few milliseconds (1.7 us a look).
-#include <poll.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <optional>
 #include <utility>
 
-#include "base/event_fd.hpp"
+#include "base/error.hpp"
+#include "store/common/wait.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/wal_watch.hpp"
@@ -35,9 +33,7 @@ class SqliteWakeup final : public Wakeup {
   [[nodiscard]] Result<bool> arm() override {
     if (!armed_) return false;
     // Reading opens the WAL, so that there is a file to watch.
-    auto newest = connection_.integer(query::kNewestSeq);
-    if (!newest) return pass(newest);
-    newest_ = *newest;
+    OUTBOX_TRY(newest_, connection_.integer(query::kNewestSeq));
     data_version_.reset();
     // What was written before the watch, or since the last wait(), may be a commit that is not visible yet: the first look
     // of wait() alone would miss it.
@@ -54,12 +50,13 @@ class SqliteWakeup final : public Wakeup {
         Clock::now() + std::chrono::duration_cast<TimePoint::duration>(longest);
     while (true) {
       if (watch_ && watch_->drain()) written_at_ = Clock::now();
-      auto woken = has_new_event();
-      if (!woken) return pass(woken);
-      if (*woken) return Wake::notified;
+      OUTBOX_TRY(const bool woken, has_new_event());
+      if (woken) return Wake::notified;
       const TimePoint now = Clock::now();
       if (now >= deadline) return Wake::timeout;
-      if (interrupted_before(std::min(deadline, next_look(now)))) return Wake::interrupted;
+      OUTBOX_TRY(const bool interrupted, wait_for(interrupted_, watch_ ? watch_->fd() : -1,
+                                                  std::min(deadline, next_look(now))));
+      if (interrupted) return Wake::interrupted;
     }
   }
 
@@ -69,13 +66,11 @@ class SqliteWakeup final : public Wakeup {
  private:
   // Settlements and heartbeats commit too: only a new event wakes.
   [[nodiscard]] Result<bool> has_new_event() {
-    auto version = connection_.integer(query::kDataVersion);
-    if (!version) return pass(version);
-    if (data_version_ == *version) return false;
-    data_version_ = *version;
-    auto newest = connection_.integer(query::kNewestSeq);
-    if (!newest) return pass(newest);
-    return *newest > newest_;
+    OUTBOX_TRY(const std::int64_t version, connection_.integer(query::kDataVersion));
+    if (data_version_ == version) return false;
+    data_version_ = version;
+    OUTBOX_TRY(const std::int64_t newest, connection_.integer(query::kNewestSeq));
+    return newest > newest_;
   }
 
   [[nodiscard]] TimePoint next_look(TimePoint now) const {
@@ -84,19 +79,6 @@ class SqliteWakeup final : public Wakeup {
     if (watching && quiet < kSharp) return now + kSharpLook;
     if (!watching || quiet < kWatchful) return now + kLook;
     return TimePoint::max();
-  }
-
-  [[nodiscard]] bool interrupted_before(TimePoint until) {
-    const auto left =
-        std::chrono::nanoseconds(std::max(until - Clock::now(), TimePoint::duration::zero()))
-            .count();
-    const timespec timeout{.tv_sec = static_cast<time_t>(left / 1'000'000'000),
-                           .tv_nsec = static_cast<long>(left % 1'000'000'000)};
-    std::array<pollfd, 2> fds{
-        pollfd{.fd = interrupted_.fd(), .events = POLLIN, .revents = 0},
-        pollfd{.fd = watch_ ? watch_->fd() : -1, .events = POLLIN, .revents = 0}};
-    if (::ppoll(fds.data(), fds.size(), &timeout, nullptr) <= 0) return false;
-    return (fds[0].revents & POLLIN) != 0 && interrupted_.clear();
   }
 
   Connection connection_;
@@ -111,9 +93,8 @@ class SqliteWakeup final : public Wakeup {
 }  // namespace
 
 Result<std::unique_ptr<Wakeup>> make_wakeup(Connection connection, bool armed) {
-  auto interrupted = EventFd::create();
-  if (!interrupted) return pass(interrupted);
-  return std::make_unique<SqliteWakeup>(std::move(connection), armed, std::move(*interrupted));
+  OUTBOX_TRY(EventFd interrupted, EventFd::create());
+  return std::make_unique<SqliteWakeup>(std::move(connection), armed, std::move(interrupted));
 }
 
 }  // namespace outbox::store::sqlite

@@ -20,13 +20,11 @@ class SqliteWriter final : public Writer {
 
   [[nodiscard]] Result<std::vector<EventId>> write(std::span<const Event> events) override {
     if (Status status = validate_all(events, {}); !status) return pass(status);
-    auto transaction = WriteTransaction::begin(connection_);
-    if (!transaction) return pass(transaction);
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     std::vector<EventId> ids = ids_of(events);
-    auto insert = connection_.statement(query::kInsertEvent);
-    if (!insert) return pass(insert);
-    Status status = insert_events(insert->raw(), events, ids);
-    if (status) status = transaction->commit();
+    OUTBOX_TRY(const Statement insert, connection_.statement(query::kInsertEvent));
+    Status status = insert_events(insert.raw(), events, ids);
+    if (status) status = transaction.commit();
     if (!status) return pass(status);
     // The events are committed, whether or not the checkpoint succeeds.
     if (Status kept = keep_wal_small(); !kept)

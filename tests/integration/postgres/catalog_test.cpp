@@ -141,7 +141,7 @@ TEST_F(PostgresCatalog, totals_and_marks_are_read_without_a_walk_over_settlement
   const store::postgres::Queries queries("outbox");
   (void)admin.exec("BEGIN; " + queries.plan_settings.sql);
   (void)admin.exec("PREPARE totals AS " + queries.totals.sql);
-  (void)admin.exec("PREPARE marks AS " + store::postgres::read_queries("outbox").marks.sql);
+  (void)admin.exec("PREPARE marks AS " + queries.marks.sql);
   for (const char* call : {"totals(1)", "marks"}) {
     std::string plan;
     for (const auto& row :

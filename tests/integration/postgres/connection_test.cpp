@@ -4,7 +4,6 @@
 #include <future>
 
 #include "integration/postgres/harness.hpp"
-#include "store/postgres/transact.hpp"
 
 namespace outbox::test {
 namespace {
@@ -78,13 +77,12 @@ TEST_F(PostgresConnection, counts_statements) {
 }
 
 TEST_F(PostgresConnection, a_transaction_that_is_frozen_in_the_middle_is_ended_by_the_server) {
-  const Queries queries("outbox");
   const Query limits = query(
       "SELECT current_setting('lock_timeout') || ' ' || current_setting('idle_in_transaction_session_timeout') || ' ' || "
       "current_setting('statement_timeout')");
   std::string inside;
-  ASSERT_TRUE(ok(transact(*connection_, queries, [&](Connection& connection) -> Result<Decision> {
-    auto rows = connection.exec(limits);
+  ASSERT_TRUE(ok(connection_->transact([&]() -> Result<Decision> {
+    auto rows = connection_->exec(limits);
     if (!rows) return tl::unexpected<Error>(rows.error());
     inside = rows->text(0, 0);
     return Decision::commit;
@@ -179,12 +177,11 @@ TEST_F(PostgresTimeouts, those_of_the_database_do_not_hold_for_ours) {
 TEST_F(PostgresTimeouts, behind_a_pooler_they_are_set_for_a_transaction_and_never_for_a_session) {
   OUTBOX_NEEDS("OUTBOX_TEST_PGBOUNCER", "pgbouncer in transaction mode");
   const std::string url = url_of_database(*environment("OUTBOX_TEST_PGBOUNCER"), database_->name());
-  const Queries queries("outbox");
   const auto pooled = open_connection(url);
-  ASSERT_TRUE(ok(transact(*pooled, queries, [&](Connection& connection) -> Result<Decision> {
-    if (auto lifted = connection.exec(queries.no_limits); !lifted)
+  ASSERT_TRUE(ok(pooled->transact([&]() -> Result<Decision> {
+    if (auto lifted = pooled->exec(&Queries::no_limits); !lifted)
       return tl::unexpected<Error>(lifted.error());
-    EXPECT_EQ(timeouts(connection).find("77000"), timeouts(connection).rfind("77000"))
+    EXPECT_EQ(timeouts(*pooled).find("77000"), timeouts(*pooled).rfind("77000"))
         << "only the pooler's own, idle_session_timeout";
     return Decision::commit;
   })));
@@ -220,7 +217,6 @@ class PostgresPooler : public ::testing::Test {
     }
   }
   std::array<std::unique_ptr<Connection>, 3> connections_;
-  const Queries queries_{"outbox"};
 };
 
 TEST_F(PostgresPooler, statements_go_on_without_being_prepared) {
@@ -228,15 +224,14 @@ TEST_F(PostgresPooler, statements_go_on_without_being_prepared) {
   bool fell_back = false;
   for (std::int64_t round = 0; round < 20; ++round) {
     // One holds its backend in a transaction while the others run, so backends change hands.
-    const Status status =
-        transact(*connections_[0], queries_, [&](Connection& held) -> Result<Decision> {
-          for (auto* connection : {&held, connections_[1].get(), connections_[2].get()}) {
-            auto rows = connection->exec(next, {Param::int8(round)});
-            if (!rows) return tl::unexpected<Error>(rows.error());
-            EXPECT_EQ(rows->int8(0, 0), round + 1);
-          }
-          return Decision::commit;
-        });
+    const Status status = connections_[0]->transact([&]() -> Result<Decision> {
+      for (const auto& connection : connections_) {
+        auto rows = connection->exec(next, {Param::int8(round)});
+        if (!rows) return tl::unexpected<Error>(rows.error());
+        EXPECT_EQ(rows->int8(0, 0), round + 1);
+      }
+      return Decision::commit;
+    });
     ASSERT_TRUE(ok(status));
     std::rotate(connections_.begin(), connections_.begin() + 1, connections_.end());
   }

@@ -134,21 +134,20 @@ TEST_F(PostgresIncarnation, what_was_read_before_a_crash_is_not_settled_after_it
 }
 
 TEST_F(PostgresIncarnation, a_sequence_that_was_read_before_a_crash_is_no_mark_after_it) {
-  const store::postgres::Queries queries("outbox");
   auto connection = pooled();
   ASSERT_TRUE(ok(connection));
   enqueue("vanishes", false);
-  auto reading = store::postgres::read_sequence(*connection, queries);
+  auto reading = store::postgres::read_sequence(*connection);
   ASSERT_TRUE(ok(reading));
   EXPECT_EQ(reading->value, 1);
   crash();
-  auto refused = store::postgres::write_mark(*connection, queries, *reading);
+  auto refused = store::postgres::write_mark(*connection, *reading);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().effect, Effect::none);
   EXPECT_EQ(database_->connect().value("SELECT count(*) FROM outbox.settlement"), "0");
-  reading = store::postgres::read_sequence(*connection, queries);
+  reading = store::postgres::read_sequence(*connection);
   ASSERT_TRUE(ok(reading));
-  EXPECT_TRUE(ok(store::postgres::write_mark(*connection, queries, *reading)));
+  EXPECT_TRUE(ok(store::postgres::write_mark(*connection, *reading)));
 }
 
 }  // namespace

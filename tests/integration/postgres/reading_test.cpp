@@ -82,7 +82,7 @@ TEST_F(PostgresReading, a_big_event_deleted_under_the_reader_is_named_and_the_ne
   const auto refused = read->finish();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().remedy, Remedy::reconnect);
-  EXPECT_THAT(refused.error().message, HasSubstr("deleted 1 events"));
+  EXPECT_THAT(refused.error().message, HasSubstr("1 events were deleted"));
   EXPECT_THAT(refused.error().message, HasSubstr("seq 2"));
   const auto next = reader();
   ASSERT_TRUE(ok(next->begin({})));
@@ -104,7 +104,7 @@ TEST_F(PostgresReading, big_headers_are_left_out_of_the_page_and_their_size_is_k
         "SELECT outbox.enqueue('a', n::text, 'E', '1', headers => jsonb_build_object('h', repeat('y', n))) "
         "FROM unnest(ARRAY[10, 1000, 16000, 17000, 60000]) n");
   }
-  std::string sql = store::postgres::read_queries("outbox").present_lean.sql;
+  std::string sql = store::postgres::Queries("outbox").present_lean.sql;
   (void)admin.exec("PREPARE page AS " + sql);
   const auto rows = admin.exec("EXECUTE page('3', 0, 100, '{}')");
   ASSERT_EQ(rows.size(), 10U);
@@ -140,8 +140,7 @@ TEST_F(PostgresReading, what_was_read_before_a_restart_is_not_settled_after_it) 
   const auto book = std::make_shared<store::postgres::MarkBook>();
   auto connection = store::postgres::Connection::open({.url = database_->url()}, "test");
   ASSERT_TRUE(ok(connection));
-  const auto progress = store::postgres::make_progress(
-      std::move(*connection), std::make_shared<const store::postgres::Queries>("outbox"), book);
+  const auto progress = store::postgres::make_progress(std::move(*connection), book);
   book->read_from(12345);
   const store::Settlement row = settlement(value("SELECT pg_current_snapshot()"));
   const Status refused =

@@ -128,7 +128,7 @@ class ReadingPlans : public ::testing::TestWithParam<Statistics> {
 
   std::unique_ptr<PostgresDatabase> database_;
   std::unique_ptr<Pg> connection_;
-  store::postgres::ReadQueries queries_{store::postgres::read_queries("outbox")};
+  const store::postgres::Queries queries_{"outbox"};
   std::int64_t top_{0};
   std::int64_t width_{0};
   std::string plan_;
