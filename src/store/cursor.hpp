@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <string>
 
-#include "store/lanes.hpp"
-
 namespace outbox::store {
+
+/// Of the 64 lanes, the hash slices of the keys that relays divide among themselves; one bit each.
+using LaneMask = std::uint64_t;
+inline constexpr LaneMask kAllLanes = ~LaneMask{0};
 
 /// Two snapshots: the rows visible in `s2` and not in `s1` are delivered together, in seq order. `bound` is the value
 /// of the sequence returned with s2: no row of the pair has a greater seq.

@@ -6,7 +6,7 @@
 #include <outbox/error.hpp>
 #include <string>
 
-#include "store/lanes.hpp"
+#include "store/cursor.hpp"
 #include "store/part.hpp"
 
 namespace outbox::store {

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "store/cursor.hpp"
-#include "store/lanes.hpp"
 
 namespace outbox::store {
 

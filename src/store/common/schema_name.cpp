@@ -18,4 +18,10 @@ Status check_schema_name(std::string_view schema) {
               "leave it at its default, outbox");
 }
 
+Status check_schema(std::string_view schema) {
+  Status status = check_schema_name(schema);
+  if (!status) status.error().message = "the schema " + status.error().message;
+  return status;
+}
+
 }  // namespace outbox::store

@@ -7,6 +7,15 @@
 
 namespace outbox::store {
 
+const char* to_string(SubscriptionState state) noexcept {
+  switch (state) {
+    case SubscriptionState::active: return "active";
+    case SubscriptionState::paused: return "paused";
+    case SubscriptionState::stopped: return "stopped";
+  }
+  return "stopped";
+}
+
 SubscriptionState state_of(std::string_view word) noexcept {
   for (const auto state : {SubscriptionState::active, SubscriptionState::paused}) {
     if (word == to_string(state)) return state;

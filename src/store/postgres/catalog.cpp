@@ -9,7 +9,7 @@
 #include "event/spec.hpp"
 #include "event/time_text.hpp"
 #include "store/common/subscription.hpp"
-#include "store/postgres/mark.hpp"
+#include "store/postgres/marks.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/snapshot.hpp"
 #include "store/postgres/strands.hpp"

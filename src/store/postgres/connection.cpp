@@ -13,11 +13,6 @@ namespace {
 
 constexpr int kOldestServer = 140000;
 
-struct FreeOptions {
-  void operator()(PQconninfoOption* options) const noexcept { PQconninfoFree(options); }
-};
-using Options = std::unique_ptr<PQconninfoOption, FreeOptions>;
-
 // A dead peer is noticed in 25 s instead of hours. Only what neither the URL nor the environment sets; they precede the URL in
 // the list, so that it overrides them.
 constexpr std::array<std::pair<const char*, const char*>, 6> kDefaults{{

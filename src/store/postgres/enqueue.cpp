@@ -164,10 +164,8 @@ void Transaction::rollback() noexcept {
 }
 
 Outbox::Outbox(const Options& options) {
-  if (Status status = store::check_schema_name(options.schema); !status) {
-    status.error().message = "the schema " + status.error().message;
+  if (Status status = store::check_schema(options.schema); !status)
     throw Exception(std::move(status.error()));
-  }
   state_ = std::make_shared<const State>(
       State{.queries = store::postgres::Queries(options.schema), .limits = options.limits});
 }

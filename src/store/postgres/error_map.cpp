@@ -1,5 +1,6 @@
 #include "store/postgres/error_map.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -7,8 +8,8 @@ namespace outbox::store::postgres {
 namespace {
 
 struct Row {
-  std::string_view
-      prefix;  ///< Of the SQLSTATE; the first row that fits counts, so longer ones come first.
+  /// Of the SQLSTATE; the first row that fits counts, so longer ones come first.
+  std::string_view prefix;
   Errc code;
   Remedy remedy;
   Effect effect;
@@ -71,6 +72,7 @@ constexpr std::array kRows{
         "reading starts again from the settlements"},
     Row{"XX001", Errc::corrupt, Remedy::fix, Effect::none, ""},
     Row{"XX002", Errc::corrupt, Remedy::fix, Effect::none, ""},
+    Row{"", Errc::internal, Remedy::fix, Effect::none, ""},
 };
 
 std::string compose(std::string_view what, std::string_view said) {
@@ -101,21 +103,14 @@ std::string one_line(std::string_view message) {
 }
 
 Error map_sqlstate(std::string_view sqlstate, std::string_view what, std::string_view said) {
-  Error error{.code = Errc::internal,
-              .remedy = Remedy::fix,
-              .effect = Effect::none,
-              .message = compose(what, one_line(said)),
-              .hint = {},
-              .origin = "pg:" + std::string(sqlstate)};
-  for (const Row& row : kRows) {
-    if (sqlstate.substr(0, row.prefix.size()) != row.prefix) continue;
-    error.code = row.code;
-    error.remedy = row.remedy;
-    error.effect = row.effect;
-    error.hint = std::string(row.hint);
-    return error;
-  }
-  return error;
+  const Row& row = *std::find_if(kRows.begin(), kRows.end(),
+                                 [&](const Row& one) { return sqlstate.starts_with(one.prefix); });
+  return {.code = row.code,
+          .remedy = row.remedy,
+          .effect = row.effect,
+          .message = compose(what, one_line(said)),
+          .hint = std::string(row.hint),
+          .origin = "pg:" + std::string(sqlstate)};
 }
 
 Error map_result(const PGresult* result, const PGconn* connection, std::string_view what) {

@@ -9,7 +9,6 @@
 
 #include "base/error.hpp"
 #include "store/common/page_request.hpp"
-#include "store/postgres/mark.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/snapshot.hpp"
 

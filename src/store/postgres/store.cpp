@@ -74,19 +74,13 @@ class PostgresStore final : public Store {
   const std::shared_ptr<MarkBook> marks_{std::make_shared<MarkBook>()};
 };
 
-Status check_schema(const StoreOptions& options) {
-  Status status = check_schema_name(options.schema);
-  if (!status) status.error().message = "the schema " + status.error().message;
-  return status;
-}
-
 Result<std::unique_ptr<Store>> open(StoreOptions options) {
-  if (Status status = check_schema(options); !status) return pass(status);
+  if (Status status = check_schema(options.schema); !status) return pass(status);
   return std::make_unique<PostgresStore>(std::move(options));
 }
 
 Result<std::string> print(const StoreOptions& options) {
-  if (Status status = check_schema(options); !status) return pass(status);
+  if (Status status = check_schema(options.schema); !status) return pass(status);
   return print_migrations(options.schema);
 }
 

@@ -1,12 +1,10 @@
 #include "store/postgres/url.hpp"
 
-#include <libpq-fe.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -22,11 +20,6 @@ constexpr const char* kMask = "***";
 constexpr const char* kEncode =
     "percent-encode it: %40 for @, %2F for /, %3F for ?, %25 for %, %20 for a blank; what comes from ${env:NAME} or "
     "${file:PATH} is encoded automatically";
-
-struct FreeOptions {
-  void operator()(PQconninfoOption* options) const noexcept { PQconninfoFree(options); }
-};
-using Options = std::unique_ptr<PQconninfoOption, FreeOptions>;
 
 /// What the URL sets, in the order of libpq's table.
 using Given = std::vector<std::pair<std::string_view, std::string_view>>;
@@ -46,10 +39,10 @@ std::string_view value_of(const Given& given, std::string_view keyword) {
   return found == given.end() ? std::string_view() : found->second;
 }
 
-std::vector<std::string_view> split(std::string_view list) {
+std::vector<std::string_view> split(std::string_view list, char separator = ',') {
   std::vector<std::string_view> items;
   while (true) {
-    items.push_back(list.substr(0, list.find(',')));
+    items.push_back(list.substr(0, list.find(separator)));
     if (items.back().size() == list.size()) return items;
     list.remove_prefix(items.back().size() + 1);
   }
@@ -57,17 +50,16 @@ std::vector<std::string_view> split(std::string_view list) {
 
 // ---- what values may be
 
-bool is_number(std::string_view text) {
-  std::int32_t value = 0;
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && stop == text.data() + text.size();
+  if (error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  return value;
 }
 
-bool is_port(std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return error == std::errc() && stop == text.data() + text.size() && port > 0;
-}
+bool is_number(std::string_view text) { return number_in<std::int32_t>(text).has_value(); }
+bool is_port(std::string_view text) { return number_in<std::uint16_t>(text).value_or(0) > 0; }
 
 /// An empty item stands for the default.
 bool are_ports(std::string_view list) {
@@ -84,70 +76,49 @@ bool is_name(std::string_view text) { return consists_of(text, "_.-"); }
 bool is_place(std::string_view text) { return consists_of(text, "_.-:/,%"); }
 bool is_path(std::string_view text) { return consists_of(text, "_.-/~"); }
 
-/// A parameter that may be shown, with the values that may be. No other is shown: a newer libpq may have new secrets.
+/// `words`: separated by blanks.
+bool has_word(std::string_view words, std::string_view wanted) {
+  const auto all = split(words, ' ');
+  return wanted != "|" && std::find(all.begin(), all.end(), wanted) != all.end();
+}
+
+/// Parameters that may be shown, with the values that may be. No other is shown: a newer libpq may have new secrets.
 struct Open {
-  std::string_view keyword;
+  std::string_view keywords;
   bool (*harmless)(std::string_view){nullptr};
   std::string_view words{};  ///< Instead: the possible values, "a | b".
 };
 
-constexpr std::array<Open, 24> kOpen{{
-    {"user", is_name},
-    {"host", is_place},
-    {"hostaddr", is_place},
+constexpr std::array<Open, 8> kOpen{{
+    {"user dbname service application_name fallback_application_name client_encoding", is_name},
+    {"host hostaddr", is_place},
     {"port", are_ports},
-    {"dbname", is_name},
-    {"service", is_name},
-    {"application_name", is_name},
-    {"fallback_application_name", is_name},
-    {"client_encoding", is_name},
-    {"connect_timeout", is_number},
-    {"keepalives", is_number},
-    {"keepalives_idle", is_number},
-    {"keepalives_interval", is_number},
-    {"keepalives_count", is_number},
-    {"tcp_user_timeout", is_number},
-    {"passfile", is_path},
-    {"sslcert", is_path},
-    {"sslkey", is_path},
-    {"sslrootcert", is_path},
-    {"sslcrl", is_path},
+    {"connect_timeout keepalives keepalives_idle keepalives_interval keepalives_count tcp_user_timeout",
+     is_number},
+    {"passfile sslcert sslkey sslrootcert sslcrl", is_path},
     {"sslmode", nullptr, "disable | allow | prefer | require | verify-ca | verify-full"},
-    {"gssencmode", nullptr, "disable | prefer | require"},
-    {"channel_binding", nullptr, "disable | prefer | require"},
+    {"gssencmode channel_binding", nullptr, "disable | prefer | require"},
     {"target_session_attrs", nullptr,
      "any | read-write | read-only | primary | standby | prefer-standby"},
 }};
 
 const Open* find_open(std::string_view keyword) {
-  const auto* const found = std::find_if(kOpen.begin(), kOpen.end(),
-                                         [&](const Open& open) { return open.keyword == keyword; });
-  return found == kOpen.end() ? nullptr : found;
-}
-
-bool is_word_of(std::string_view words, std::string_view value) {
-  while (!words.empty()) {
-    const std::string_view word = words.substr(0, words.find(' '));
-    if (word == value && word != "|") return true;
-    words.remove_prefix(std::min(word.size() + 1, words.size()));
+  for (const Open& open : kOpen) {
+    if (has_word(open.keywords, keyword)) return &open;
   }
-  return false;
+  return nullptr;
 }
 
 bool may_be_shown(std::string_view keyword, std::string_view value) {
   const Open* const open = find_open(keyword);
   if (open == nullptr) return false;
-  return open->harmless != nullptr ? open->harmless(value) : is_word_of(open->words, value);
+  return open->harmless != nullptr ? open->harmless(value) : has_word(open->words, value);
 }
 
 // ---- what cannot be right
 
 tl::unexpected<Error> refused(std::string what, std::string hint = kEncode) {
   return fail(Errc::invalid_argument, std::move(what), std::move(hint));
-}
-
-bool is_url(std::string_view text) {
-  return text.starts_with("postgresql://") || text.starts_with("postgres://");
 }
 
 /// libpq would misread what follows a character that had to be encoded.
@@ -210,7 +181,7 @@ Status check_value(std::string_view keyword, std::string_view value) {
   const std::string name(keyword);
   if (open->harmless == is_number && !is_number(value))
     return refused("has a " + name + " that is no whole number", "such as " + name + "=10");
-  if (!open->words.empty() && !is_word_of(open->words, value))
+  if (!open->words.empty() && !has_word(open->words, value))
     return refused("has an unknown " + name, "one of " + std::string(open->words));
   return {};
 }
@@ -248,7 +219,8 @@ std::string places(std::string_view host_list, std::string_view port_list) {
 }  // namespace
 
 Status check_url(const std::string& url) {
-  if (is_url(url)) {
+  const bool is_url = url.starts_with("postgresql://") || url.starts_with("postgres://");
+  if (is_url) {
     if (Status status = check_encoding(url); !status) return status;
   }
   char* said = nullptr;

@@ -1,8 +1,8 @@
 #include "store/sqlite/connection.hpp"
 
+#include "store/sqlite/checkpoint.hpp"
 #include "store/sqlite/error_map.hpp"
 #include "store/sqlite/queries.hpp"
-#include "store/sqlite/version.hpp"
 
 namespace outbox::store::sqlite {
 

@@ -31,7 +31,7 @@ struct ConnectOptions {
 
 class Connection {
  public:
-  /// Never checkpoints by itself when the linked SQLite has the WAL-reset bug (version.hpp).
+  /// Never checkpoints by itself when the linked SQLite has the WAL-reset bug (checkpoint.hpp).
   [[nodiscard]] static Result<Connection> open(const std::string& path,
                                                const ConnectOptions& options = {});
 

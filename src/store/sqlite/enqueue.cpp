@@ -26,9 +26,9 @@ using store::value_or_throw;
 using store::sqlite::KeptStatements;
 namespace query = store::sqlite::query;
 
-Status run(sqlite3* db, KeptStatements::Which which, const char* what) {
+Status run(sqlite3* db, std::string_view sql, const char* what) {
   OUTBOX_TRY(KeptStatements* const kept, KeptStatements::of(db));
-  return kept->run(which, what);
+  return kept->run(sql, what);
 }
 
 [[noreturn]] void refuse(Errc code, std::string message, std::string hint) {
@@ -59,7 +59,7 @@ Result<std::vector<EventId>> write(sqlite3* db, std::span<const Event> events,
   std::vector<EventId> ids = store::ids_of(events);
   if (events.empty()) return ids;
   OUTBOX_TRY(KeptStatements* const kept, KeptStatements::of(db));
-  OUTBOX_TRY(sqlite3_stmt* const insert, kept->get(KeptStatements::Which::insert));
+  OUTBOX_TRY(sqlite3_stmt* const insert, kept->get(query::kInsertEvent));
   // A single statement is undone by SQLite itself when it fails.
   const bool several = events.size() > 1;
   if (several) {
@@ -82,7 +82,7 @@ Transaction::Transaction(sqlite3* db) : state_(std::make_unique<State>()) {
     refuse(Errc::invalid_argument, "sqlite: a transaction is open on this connection already",
            "enqueue(db, event) writes into the one that is open");
   }
-  if (Status status = run(db, KeptStatements::Which::begin, "sqlite: begin"); !status) {
+  if (Status status = run(db, query::kBegin, "sqlite: begin"); !status) {
     throw Exception(std::move(status.error()));
   }
   state_->db = db;
@@ -102,7 +102,7 @@ void Transaction::commit() {
     refuse(Errc::not_in_transaction, "sqlite: commit: the transaction was ended by other code",
            "look for an earlier error on this connection");
   }
-  Status status = run(state_->db, KeptStatements::Which::commit, "sqlite: commit");
+  Status status = run(state_->db, query::kCommit, "sqlite: commit");
   if (status) {
     state_->open = false;
     return;
@@ -117,7 +117,7 @@ void Transaction::commit() {
 void Transaction::rollback() noexcept {
   if (!state_ || !std::exchange(state_->open, false)) return;
   if (sqlite3_get_autocommit(state_->db) != 0) return;
-  (void)run(state_->db, KeptStatements::Which::rollback, "sqlite: roll back");
+  (void)run(state_->db, query::kRollback, "sqlite: roll back");
 }
 
 sqlite3* Transaction::handle() const noexcept { return state_ ? state_->db : nullptr; }

@@ -55,10 +55,6 @@ constexpr std::array kRules{
 
 bool matches(const Rule& rule, int code) { return rule.code == code || rule.code == (code & 0xff); }
 
-bool begins(std::string_view text, std::string_view with) {
-  return text.substr(0, with.size()) == with;
-}
-
 }  // namespace
 
 Error map_code(int code, std::string_view what, std::string_view said) {
@@ -76,8 +72,8 @@ Error map_code(int code, std::string_view what, std::string_view said) {
     error.hint = rule.hint;
     return error;
   }
-  if (code == SQLITE_ERROR &&
-      (begins(said, "no such table: outbox_") || begins(said, "no such table: main.outbox_"))) {
+  if (code == SQLITE_ERROR && (said.starts_with("no such table: outbox_") ||
+                               said.starts_with("no such table: main.outbox_"))) {
     error.code = Errc::not_found;
     error.hint = "create the outbox in this file: outbox migrate";
   }

@@ -15,16 +15,6 @@ namespace {
 
 constexpr const char* kModuleName = "outbox_statements";
 
-std::string_view sql_of(KeptStatements::Which which) {
-  switch (which) {
-    case KeptStatements::Which::begin: return query::kBegin;
-    case KeptStatements::Which::commit: return query::kCommit;
-    case KeptStatements::Which::rollback: return query::kRollback;
-    case KeptStatements::Which::insert: return query::kInsertEvent;
-  }
-  return query::kInsertEvent;
-}
-
 /// The statements of each connection. SQLite removes an entry with the module, that is with its connection, so a later
 /// connection at the same address gets a new one.
 struct Registry {
@@ -109,22 +99,24 @@ Result<KeptStatements*> KeptStatements::of(sqlite3* db) {
   return kept;
 }
 
-Result<sqlite3_stmt*> KeptStatements::get(Which which) {
+Result<sqlite3_stmt*> KeptStatements::get(std::string_view sql) {
   // Again after a sqlite3_close() that failed because of the application's own statements.
   if (!connected_) {
     if (Status status = connect(); !status) return pass(status);
   }
-  sqlite3_stmt*& stmt = statements_[static_cast<std::size_t>(which)];
-  if (stmt != nullptr) return stmt;
-  const std::string_view sql = sql_of(which);
+  for (const auto& [known, stmt] : statements_) {
+    if (known == sql.data()) return stmt;
+  }
+  sqlite3_stmt* stmt = nullptr;
   const int code = sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()),
                                       SQLITE_PREPARE_PERSISTENT, &stmt, nullptr);
   if (code != SQLITE_OK) return fail(map_error(db_, code, "sqlite: enqueue"));
+  statements_.emplace_back(sql.data(), stmt);
   return stmt;
 }
 
-Status KeptStatements::run(Which which, const char* what) {
-  OUTBOX_TRY(sqlite3_stmt* const stmt, get(which));
+Status KeptStatements::run(std::string_view sql, const char* what) {
+  OUTBOX_TRY(sqlite3_stmt* const stmt, get(sql));
   const int code = sqlite3_step(stmt);
   Status status = code == SQLITE_DONE ? Status{} : fail(map_error(db_, code, what));
   sqlite3_reset(stmt);
@@ -145,10 +137,10 @@ Status KeptStatements::connect() {
 
 // Some wrappers finalize every statement of a connection before they close it, including ours.
 void KeptStatements::disconnect() noexcept {
-  for (sqlite3_stmt*& stmt : statements_) {
-    if (stmt != nullptr && is_open(db_, stmt)) sqlite3_finalize(stmt);
-    stmt = nullptr;
+  for (const auto& [sql, stmt] : statements_) {
+    if (is_open(db_, stmt)) sqlite3_finalize(stmt);
   }
+  statements_.clear();
   connected_ = false;
 }
 

@@ -8,16 +8,15 @@
 
 #include <sqlite3.h>
 
-#include <array>
-#include <cstdint>
 #include <outbox/error.hpp>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace outbox::store::sqlite {
 
 class KeptStatements {
  public:
-  enum class Which : std::uint8_t { begin, commit, rollback, insert };
-
   /// Those of this connection; created on first use. Valid until the connection is closed.
   [[nodiscard]] static Result<KeptStatements*> of(sqlite3* db);
 
@@ -27,10 +26,10 @@ class KeptStatements {
   KeptStatements& operator=(KeptStatements&&) = delete;
   ~KeptStatements() = default;
 
-  /// Reset, without bindings.
-  [[nodiscard]] Result<sqlite3_stmt*> get(Which which);
+  /// The statement, reset and without bindings. `sql`: one of the constants of queries.hpp; its address is the key.
+  [[nodiscard]] Result<sqlite3_stmt*> get(std::string_view sql);
   /// Runs one without parameters and rows.
-  [[nodiscard]] Status run(Which which, const char* what);
+  [[nodiscard]] Status run(std::string_view sql, const char* what);
 
  private:
   friend struct KeptTable;
@@ -40,7 +39,7 @@ class KeptStatements {
 
   sqlite3* const db_;
   bool connected_{false};  ///< SQLite will call disconnect() before it closes.
-  std::array<sqlite3_stmt*, 4> statements_{};
+  std::vector<std::pair<const char*, sqlite3_stmt*>> statements_;
 };
 
 }  // namespace outbox::store::sqlite

@@ -7,7 +7,6 @@
 #include "store/sqlite/checkpoint.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
-#include "store/sqlite/version.hpp"
 
 namespace outbox::store::sqlite {
 

@@ -5,10 +5,10 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "store/backends.hpp"
+#include "store/sqlite/checkpoint.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/schema.hpp"
-#include "store/sqlite/version.hpp"
 
 namespace outbox::store::sqlite {
 namespace {

@@ -15,8 +15,8 @@
 
 #include "conformance/store/fixture.hpp"
 #include "conformance/store/sqlite_database.hpp"
+#include "store/sqlite/checkpoint.hpp"
 #include "store/sqlite/path.hpp"
-#include "store/sqlite/version.hpp"
 
 namespace outbox::conformance {
 namespace {

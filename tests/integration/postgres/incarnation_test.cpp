@@ -3,7 +3,7 @@
 #include <csignal>
 
 #include "integration/postgres/harness.hpp"
-#include "store/postgres/mark.hpp"
+#include "store/postgres/marks.hpp"
 #include "support/own_pgbouncer.hpp"
 #include "support/own_postgres.hpp"
 
