@@ -69,35 +69,30 @@ class PostgresCatalog final : public Catalog {
   }
 
   [[nodiscard]] Status pause(std::string_view name, std::string_view reason) override {
-    return change(&Queries::pause,
-                  {Param::text(std::string(name)), Param::text(std::string(reason))}, name);
+    return change(&Queries::pause, {name, reason}, name);
   }
 
   [[nodiscard]] Status resume(std::string_view name) override {
-    return change(&Queries::resume, {Param::text(std::string(name))}, name);
+    return change(&Queries::resume, {name}, name);
   }
 
   [[nodiscard]] Result<bool> stop(std::int32_t id, std::int64_t generation, std::string_view reason,
                                   std::int64_t seq, const EventId& event) override {
     OUTBOX_TRY(const Rows stopped,
-               connection_.exec(&Queries::stop, {Param::int4(id), Param::int8(generation),
-                                                 Param::text(std::string(reason)), Param::int8(seq),
-                                                 Param::uuid(event)}));
+               connection_.exec(&Queries::stop, {id, generation, reason, seq, event}));
     return !stopped.empty();
   }
 
   [[nodiscard]] Status report_trouble(std::int32_t id, std::int64_t generation,
                                       std::string_view trouble) override {
-    return connection_.run(&Queries::report_trouble, {Param::int4(id), Param::int8(generation),
-                                                      Param::text(std::string(trouble))});
+    return connection_.run(&Queries::report_trouble, {id, generation, trouble});
   }
 
   [[nodiscard]] Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                       std::int64_t pending_limit) override {
     SubscriptionProgress progress;
     progress.id = subscription.id;
-    OUTBOX_TRY(const Rows rows,
-               connection_.exec(&Queries::cursors, {Param::int4(subscription.id)}));
+    OUTBOX_TRY(const Rows rows, connection_.exec(&Queries::cursors, {subscription.id}));
     if (rows.empty()) return no_cursor(subscription.spec.name);
     OUTBOX_TRY(const std::vector<Strand> strands, strands_of(rows));
     std::int64_t oldest_us = std::numeric_limits<std::int64_t>::max();
@@ -114,8 +109,8 @@ class PostgresCatalog final : public Catalog {
   }
 
   [[nodiscard]] Status add_totals(SubscriptionProgress& progress) override {
-    OUTBOX_TRY(const Rows totals, connection_.exec_with(&Queries::plan_settings, &Queries::totals,
-                                                        {Param::int4(progress.id)}));
+    OUTBOX_TRY(const Rows totals,
+               connection_.exec_with(&Queries::plan_settings, &Queries::totals, {progress.id}));
     if (totals.empty()) return {};
     progress.acked = totals.int8(0, 0);
     progress.filtered = totals.int8(0, 1);
@@ -156,27 +151,23 @@ class PostgresCatalog final : public Catalog {
     const auto body = [&]() -> Result<Decision> {
       // A crash of the database must not take a first cursor back that was already used.
       if (Status status = connection_.run(&Queries::flushed); !status) return pass(status);
-      OUTBOX_TRY(const Rows found,
-                 connection_.exec(&Queries::find_subscription, {Param::text(spec.name)}));
+      OUTBOX_TRY(const Rows found, connection_.exec(&Queries::find_subscription, {spec.name}));
       if (!found.empty() && same_config(spec.name, found.bytes(0, 1), config)) {
         applied = Applied::nothing;
         return Decision::rollback;
       }
       Status written;
       if (!found.empty()) {
-        written = connection_.run(&Queries::change_subscription,
-                                  {Param::int4(found.int4(0, 0)), Param::text(config)});
+        written = connection_.run(&Queries::change_subscription, {found.int4(0, 0), config});
       } else {
         OUTBOX_TRY(const Rows created,
-                   connection_.exec(&Queries::create_subscription,
-                                    {Param::text(spec.name), Param::text(config)}));
+                   connection_.exec(&Queries::create_subscription, {spec.name, config}));
         if (created.empty()) {
           applied = Applied::again;
           return Decision::rollback;
         }
         written =
-            connection_.run(&Queries::first_settlement,
-                            {Param::int4(created.int4(0, 0)), Param::boolean(spec.start == "now")});
+            connection_.run(&Queries::first_settlement, {created.int4(0, 0), spec.start == "now"});
       }
       if (!written) return pass(written);
       return Decision::commit;
@@ -195,16 +186,16 @@ class PostgresCatalog final : public Catalog {
     const Cursor& cursor = strand.cursor;
     OUTBOX_TRY(const Snapshot s1, parse_snapshot(cursor.s1));
     OUTBOX_TRY(const Snapshot s2, parse_snapshot(cursor.drained() ? cursor.s1 : cursor.s2));
-    const Param lanes = Param::int8(static_cast<std::int64_t>(strand.lanes));
-    Params params = cursor.drained() ? Params{Param::text(std::to_string(s1.xmax)),
-                                              Param::xid8_array(s1.xip), lanes, Param::int8(limit)}
-                                     : Params{Param::text(cursor.s1),
-                                              Param::text(std::to_string(s1.xmin)),
-                                              lanes,
-                                              Param::int8(limit),
-                                              Param::int8(cursor.position),
-                                              Param::text(std::to_string(s2.xmax)),
-                                              Param::xid8_array(s2.xip)};
+    const auto lanes = static_cast<std::int64_t>(strand.lanes);
+    Params params = cursor.drained()
+                        ? Params{std::to_string(s1.xmax), Param::xid8_array(s1.xip), lanes, limit}
+                        : Params{cursor.s1,
+                                 std::to_string(s1.xmin),
+                                 lanes,
+                                 limit,
+                                 cursor.position,
+                                 std::to_string(s2.xmax),
+                                 Param::xid8_array(s2.xip)};
     OUTBOX_TRY(const Rows counted,
                connection_.exec_with(
                    &Queries::plan_settings,

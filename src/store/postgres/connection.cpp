@@ -85,7 +85,7 @@ Result<Connection> Connection::open(const StoreOptions& options, std::string_vie
         "PostgreSQL 14 or newer is needed");
   }
   if (PQsetnonblocking(connection, 1) != 0) return fail(lost_connection(connection, "connect"));
-  Status lifted = opened.run(&Queries::no_session_limits, {Param::int4(PQbackendPID(connection))});
+  Status lifted = opened.run(&Queries::no_session_limits, {PQbackendPID(connection)});
   if (!lifted) return pass(lifted);
   return opened;
 }

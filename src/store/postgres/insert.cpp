@@ -28,17 +28,16 @@ Step one(const Queries& queries, const Event& event, const EventId& id) {
   Step step{.query = may_lock(event) ? &queries.insert_event : &queries.insert_event_unlocked,
             .params = {}};
   step.params.reserve(9);
-  step.params.push_back(Param::uuid(id));
+  step.params.push_back(id);
   for (const std::string* text :
        {&event.aggregate_type, &event.aggregate_id, &event.event_type, &event.payload}) {
     step.params.push_back(Param::borrowed(*text));
   }
   step.params.push_back(event.content_type.empty() ? Param::null()
                                                    : Param::borrowed(event.content_type));
-  step.params.push_back(Param::text(headers_text(event)));
+  step.params.push_back(headers_text(event));
   step.params.push_back(Param::time_us(event::occurred_us(event)));
-  if (may_lock(event))
-    step.params.push_back(event.lock_key ? Param::boolean(*event.lock_key) : Param::null());
+  if (may_lock(event)) step.params.push_back(event.lock_key ? *event.lock_key : Param::null());
   return step;
 }
 

@@ -45,8 +45,8 @@ class PostgresMaintenance final : public Maintenance {
  private:
   [[nodiscard]] Result<Rows> add_partitions() {
     for (const auto patience : kPatience) {
-      auto done = connection_.exec_with(&Queries::no_limits, &Queries::make_partitions,
-                                        {Param::int8(std::int64_t{patience.count()})});
+      auto done =
+          connection_.exec_with(&Queries::no_limits, &Queries::make_partitions, {patience.count()});
       if (done) return done;
       if (done.error().origin != "pg:55P03" || patience == kPatience.back()) return pass(done);
     }

@@ -72,9 +72,8 @@ Result<SequenceReading> read_sequence(Connection& connection) {
 }
 
 Result<std::uint64_t> write_mark(Connection& connection, const SequenceReading& reading) {
-  OUTBOX_TRY(const Rows mark,
-             connection.exec_with(&Queries::flushed_here, &Queries::mark,
-                                  {Param::int8(reading.value), Param::int8(reading.incarnation)}));
+  OUTBOX_TRY(const Rows mark, connection.exec_with(&Queries::flushed_here, &Queries::mark,
+                                                   {reading.value, reading.incarnation}));
   return mark.uint64(0, 0);
 }
 

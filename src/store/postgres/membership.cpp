@@ -45,8 +45,8 @@ class PostgresMembership final : public Membership {
   [[nodiscard]] Status leave() override {
     connection_.send(&Queries::begin);
     connection_.send(&Queries::limits);
-    connection_.send(&Queries::release_lanes, {Param::uuid(id_)});
-    connection_.send(&Queries::remove_member, {Param::uuid(id_)});
+    connection_.send(&Queries::release_lanes, {id_});
+    connection_.send(&Queries::remove_member, {id_});
     connection_.send(&Queries::commit);
     if (auto done = connection_.finish(); !done) return pass(done);
     place_.clear();
@@ -67,22 +67,18 @@ class PostgresMembership final : public Membership {
   };
 
   [[nodiscard]] Status join(std::chrono::milliseconds lease) {
-    OUTBOX_TRY(
-        const Rows rows,
-        connection_.exec(&Queries::join,
-                         {Param::uuid(id_), Param::text(name_), Param::text(self_.boot_id),
-                          Param::text(self_.pid_ns), Param::int8(self_.pid),
-                          Param::int8(self_.started), Param::int8(std::int64_t{lease.count()})}));
+    OUTBOX_TRY(const Rows rows,
+               connection_.exec(&Queries::join, {id_, name_, self_.boot_id, self_.pid_ns, self_.pid,
+                                                 self_.started, lease.count()}));
     place_ = rows.text(0, 0);
     return {};
   }
 
   [[nodiscard]] Status beat(std::chrono::milliseconds lease) {
-    const Param lease_ms = Param::int8(std::int64_t{lease.count()});
-    OUTBOX_TRY(Rows rows, connection_.exec(&Queries::heartbeat,
-                                           {Param::text(place_), Param::uuid(id_), lease_ms}));
+    const std::int64_t lease_ms = lease.count();
+    OUTBOX_TRY(Rows rows, connection_.exec(&Queries::heartbeat, {place_, id_, lease_ms}));
     if (rows.empty()) {
-      OUTBOX_TRY(rows, connection_.exec(&Queries::heartbeat_by_id, {Param::uuid(id_), lease_ms}));
+      OUTBOX_TRY(rows, connection_.exec(&Queries::heartbeat_by_id, {id_, lease_ms}));
     }
     // Another relay took this one for dead and removed it; look() will find that it owns the lanes.
     if (rows.empty()) return join(lease);
@@ -133,9 +129,9 @@ class PostgresMembership final : public Membership {
       if (auto set = connection_.finish(); !set) return pass(set);
       OUTBOX_TRY(const Generation newest, lock_vacant(owner));
       if (!newest) return Decision::rollback;
-      if (removes) connection_.send(&Queries::remove_member, {Param::uuid(*owner.id)});
-      connection_.send(&Queries::take_lanes, {Param::uuid(id_), Param::int8(*newest + 1)});
-      connection_.send(&Queries::claim, {Param::uuid(id_), Param::int8(*newest + 1)});
+      if (removes) connection_.send(&Queries::remove_member, {*owner.id});
+      connection_.send(&Queries::take_lanes, {id_, *newest + 1});
+      connection_.send(&Queries::claim, {id_, *newest + 1});
       if (auto done = connection_.finish(); !done) return pass(done);
       taken = *newest + 1;
       return Decision::commit;
@@ -153,7 +149,7 @@ class PostgresMembership final : public Membership {
   /// generation when the lanes may be taken.
   [[nodiscard]] Result<Generation> lock_vacant(const Owner& owner) {
     if (owner.id) {
-      Status locked = connection_.run(&Queries::lock_owner, {Param::uuid(*owner.id)});
+      Status locked = connection_.run(&Queries::lock_owner, {*owner.id});
       if (!locked) return pass(locked);
     }
     OUTBOX_TRY(const Rows lanes, connection_.exec(&Queries::lock_lanes));

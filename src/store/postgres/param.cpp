@@ -14,19 +14,14 @@ std::string big_endian(T value) {
 
 }  // namespace
 
-Param Param::int4(std::int32_t value) { return Param(Kind::binary, big_endian(value)); }
-Param Param::int8(std::int64_t value) { return Param(Kind::binary, big_endian(value)); }
-Param Param::int8(std::optional<std::int64_t> value) { return value ? int8(*value) : null(); }
-Param Param::boolean(bool value) {
-  return Param(Kind::binary, std::string(1, value ? '\1' : '\0'));
-}
+Param::Param(std::int32_t value) : Param(Kind::binary, big_endian(value)) {}
+Param::Param(std::int64_t value) : Param(Kind::binary, big_endian(value)) {}
+Param::Param(std::optional<std::int64_t> value) : Param(value ? Param(*value) : null()) {}
+Param::Param(const EventId& value)
+    : Param(Kind::binary, std::string(value.bytes.begin(), value.bytes.end())) {}
 
 Param Param::time_us(std::optional<std::int64_t> value) {
-  return value ? int8(*value - wire::kEpochUs) : null();
-}
-
-Param Param::uuid(const EventId& value) {
-  return Param(Kind::binary, std::string(value.bytes.begin(), value.bytes.end()));
+  return value ? Param(*value - wire::kEpochUs) : null();
 }
 
 Param Param::borrowed(std::string_view value) {

@@ -1,6 +1,7 @@
 // Parameters of statements. Every parameter is cast in the SQL ($1::bigint), so that its type is part of the text.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <outbox/event.hpp>
@@ -13,16 +14,18 @@ namespace outbox::store::postgres {
 /// One value. Owns its bytes, except borrowed(), which must stay valid until the statement's result was collected.
 class Param {
  public:
-  [[nodiscard]] static Param null() { return Param(Kind::null, {}); }
   /// In the text form of whatever type the SQL casts it to.
-  [[nodiscard]] static Param text(std::string value) { return Param(Kind::text, std::move(value)); }
-  [[nodiscard]] static Param int4(std::int32_t value);
-  [[nodiscard]] static Param int8(std::int64_t value);
-  [[nodiscard]] static Param int8(std::optional<std::int64_t> value);
-  [[nodiscard]] static Param boolean(bool value);
+  Param(std::string value) : Param(Kind::text, std::move(value)) {}
+  Param(std::string_view value) : Param(std::string(value)) {}
+  Param(const char* value) : Param(std::string(value)) {}
+  Param(std::int32_t value);                 ///< int
+  Param(std::int64_t value);                 ///< bigint
+  Param(std::optional<std::int64_t> value);  ///< bigint, or null
+  Param(std::same_as<bool> auto value) : Param(Kind::binary, std::string(1, value ? '\1' : '\0')) {}
+  Param(const EventId& value);  ///< uuid
+  [[nodiscard]] static Param null() { return Param(Kind::null, {}); }
   /// timestamptz. Unit: microseconds since 1970, UTC.
   [[nodiscard]] static Param time_us(std::optional<std::int64_t> value);
-  [[nodiscard]] static Param uuid(const EventId& value);
   /// bytea, or the bytes of a text.
   [[nodiscard]] static Param borrowed(std::string_view value);
   [[nodiscard]] static Param xid8_array(std::span<const std::uint64_t> values);

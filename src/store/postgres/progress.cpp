@@ -14,21 +14,15 @@ namespace {
 
 /// `incarnation`: of the server that the reader read from.
 Params params_of(const Settlement& row, std::optional<std::int64_t> incarnation) {
-  Params params{Param::int4(row.subscription),
-                Param::text(to_string(row.kind)),
-                Param::int8(static_cast<std::int64_t>(row.lanes)),
-                Param::int8(row.generation),
-                Param::int4(row.config_version),
-                Param::text(row.s1),
-                Param::text(row.s2),
-                Param::int8(row.from_position),
-                Param::int8(row.position),
-                Param::int8(row.bound)};
+  Params params{row.subscription, to_string(row.kind), static_cast<std::int64_t>(row.lanes),
+                row.generation,   row.config_version,  row.s1,
+                row.s2,           row.from_position,   row.position,
+                row.bound};
   for (const Tally* tally : {&row.acked, &row.filtered, &row.parked}) {
-    params.push_back(Param::int4(static_cast<std::int32_t>(tally->count)));
-    params.push_back(Param::int8(static_cast<std::int64_t>(tally->hash)));
+    params.push_back(static_cast<std::int32_t>(tally->count));
+    params.push_back(static_cast<std::int64_t>(tally->hash));
   }
-  params.push_back(Param::int8(incarnation));
+  params.push_back(incarnation);
   return params;
 }
 
@@ -38,7 +32,7 @@ class PostgresProgress final : public Progress {
       : connection_(std::move(connection)), marks_(std::move(marks)) {}
 
   [[nodiscard]] Result<std::vector<Strand>> load(std::int32_t subscription) override {
-    OUTBOX_TRY(const Rows rows, connection_.exec(&Queries::cursors, {Param::int4(subscription)}));
+    OUTBOX_TRY(const Rows rows, connection_.exec(&Queries::cursors, {subscription}));
     OUTBOX_TRY(std::vector<Strand> strands, strands_of(rows));
     LaneMask missing = kAllLanes;
     for (const Strand& strand : strands) missing &= ~strand.lanes;
@@ -50,7 +44,7 @@ class PostgresProgress final : public Progress {
     if (batch.settlements.empty()) return {};
     connection_.send(&Queries::begin);
     connection_.send(&Queries::settle_settings,
-                     {Param::text(durability == Durability::flushed ? "local" : "off")});
+                     {durability == Durability::flushed ? "local" : "off"});
     const auto incarnation = marks_->incarnation();
     for (const Settlement& row : batch.settlements)
       connection_.send(&Queries::append, params_of(row, incarnation));

@@ -242,14 +242,13 @@ class PostgresReader final : public LogReader {
     const std::int64_t late_position = cursor.drained() ? 0 : cursor.position;
     const std::int64_t position = std::max(marks_->floor(s1.xmax), late_position);
     const auto rows = static_cast<std::int64_t>(std::min(request.rows, rows_hint_));
-    Params params{Param::text(std::to_string(s1.xmax)), Param::int8(position), Param::int8(rows),
-                  Param::xid8_array(s1.xip)};
+    Params params{std::to_string(s1.xmax), position, rows, Param::xid8_array(s1.xip)};
     if (is_head(request)) return params;
     OUTBOX_TRY(const Pair pair, bounded_pair(request));
-    params.push_back(Param::text(pair.s2));
-    params.push_back(Param::text(std::to_string(pair.horizon)));
-    params.push_back(Param::int8(pair.bound));
-    params.push_back(Param::int8(late_position));
+    params.push_back(pair.s2);
+    params.push_back(std::to_string(pair.horizon));
+    params.push_back(pair.bound);
+    params.push_back(late_position);
     return params;
   }
 

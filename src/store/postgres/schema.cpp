@@ -50,9 +50,7 @@ Result<std::optional<std::string>> apply_next(Connection& connection) {
   Status status =
       connection.script("migration " + name, with_schema(next.sql, connection.queries().schema));
   if (status) {
-    status = connection.run(
-        &Queries::record_migration,
-        {Param::int4(next.version), Param::text(name), Param::text(std::string(next.checksum))});
+    status = connection.run(&Queries::record_migration, {next.version, name, next.checksum});
   }
   if (status) status = connection.run(&Queries::commit);
   if (!status) return pass(status);

@@ -34,11 +34,9 @@ TEST_F(PostgresConnection, values_come_back_as_they_went) {
       "SELECT $1::bigint, $2::int, $3::boolean, $4::uuid, $5::bytea, $6::text, $7::xid8[] = '{5,18446744073709551615}', "
       "$8::bigint[] = '{-1,2}', $9::bigint IS NULL");
   auto rows = connection_->exec(
-      q, {Param::int8(std::int64_t{-5}), Param::int4(7), Param::boolean(true), Param::uuid(id),
-          Param::borrowed(std::string_view("\0\xff", 2)), Param::text("\xC3\xBC"),
+      q, {std::int64_t{-5}, 7, true, id, Param::borrowed(std::string_view("\0\xff", 2)), "\xC3\xBC",
           Param::xid8_array(std::vector<std::uint64_t>{5, ~0ULL}),
-          Param::int8_array(std::vector<std::int64_t>{-1, 2}),
-          Param::int8(std::optional<std::int64_t>{})});
+          Param::int8_array(std::vector<std::int64_t>{-1, 2}), std::optional<std::int64_t>{}});
   ASSERT_TRUE(ok(rows));
   EXPECT_EQ(rows->int8(0, 0), -5);
   EXPECT_EQ(rows->int4(0, 1), 7);
@@ -56,7 +54,7 @@ TEST_F(PostgresConnection, an_error_in_a_batch_leaves_it_usable_and_outside_a_tr
   const Query bad = query("SELECT 1 / $1::int");
   const Query after = query("SELECT 2::bigint");
   connection_->send(begin);
-  connection_->send(bad, {Param::int4(0)});
+  connection_->send(bad, {0});
   connection_->send(after);
   auto failed = connection_->finish();
   ASSERT_FALSE(failed);
@@ -226,7 +224,7 @@ TEST_F(PostgresPooler, statements_go_on_without_being_prepared) {
     // One holds its backend in a transaction while the others run, so backends change hands.
     const Status status = connections_[0]->transact([&]() -> Result<Decision> {
       for (const auto& connection : connections_) {
-        auto rows = connection->exec(next, {Param::int8(round)});
+        auto rows = connection->exec(next, {round});
         if (!rows) return tl::unexpected<Error>(rows.error());
         EXPECT_EQ(rows->int8(0, 0), round + 1);
       }
