@@ -9,12 +9,12 @@
 //   tx.commit();                             // the event exists if and only if this succeeds
 //
 // Events given to a Transaction are written as its last statement, in one round trip with COMMIT. That also keeps the order
-// of a key: by then the transaction has changed, and so locked, what the event tells about. A transaction that you began
-// yourself serves as well, box.enqueue(connection, event); change (or lock) the aggregate first, then enqueue. A connection
-// outside a transaction is refused; anything else does not compile.
+// of a key: by then the transaction has changed, and so locked, the aggregate. In a transaction that you began yourself, call
+// box.enqueue(connection, event); change (or lock) the aggregate first, then enqueue. A connection outside a transaction is
+// refused; anything else does not compile.
 //
-// A Transaction keeps its events to itself until then, so ROLLBACK TO SAVEPOINT does not take back what was enqueued since
-// the savepoint. Where savepoints are used, flush() before SAVEPOINT and before ROLLBACK TO, or enqueue on the connection.
+// Until then the events are in memory only, so ROLLBACK TO SAVEPOINT does not take back what was enqueued since the savepoint.
+// With savepoints, flush() before SAVEPOINT and before ROLLBACK TO, or enqueue on the connection.
 //
 // Threads: Outbox: Const methods from any thread. Transaction: One thread at a time, the thread that uses its connection.
 // Lifetime: the connection must outlive the Transaction. Statements are prepared once per connection and forgotten when it
@@ -40,9 +40,8 @@ namespace outbox::postgres {
 
 enum class Isolation { database_default, read_committed, repeatable_read, serializable };
 
-/// A transaction on a connection of yours. Statements on that connection belong to it until commit().
-///
-/// Events that were enqueued are not part of any savepoint until they are written: one that is rolled back to keeps them.
+/// A transaction on a connection of yours. Statements on that connection belong to it until commit(). Events are not part of a
+/// savepoint until they are written (see above).
 class Transaction {
  public:
   /// BEGIN. Throws when it cannot, or when the connection is not idle: a transaction is open, or a command under way.
@@ -64,8 +63,7 @@ class Transaction {
   /// client encoding) nothing was sent and the transaction is still usable; otherwise Effect::none says that nothing
   /// happened and the transaction is rolled back.
   void commit();
-  /// Ends pipeline mode if it is on, and rolls back. A connection that cannot be brought so far is shut down, which rolls
-  /// back as well.
+  /// Ends pipeline mode if it is on, and rolls back. When that fails the connection is shut down, which rolls back as well.
   void rollback() noexcept;
 
  private:
@@ -74,7 +72,7 @@ class Transaction {
   std::unique_ptr<State> state_;
 };
 
-/// Teaches Outbox a session type of yours:
+/// Lets Outbox accept a session type of yours:
 ///
 ///   template <> struct outbox::postgres::Adapter<MySession> {
 ///     static PGconn* connection(MySession& session) { return session.native(); }
@@ -96,19 +94,19 @@ struct Options {
   EventLimits limits{};
 };
 
-/// What a transaction of PostgreSQL cannot be.
+/// Neither a transaction of PostgreSQL nor a connection to it.
 template <class T>
 concept NoTransaction = !std::is_same_v<T, Transaction&> &&
                         !std::is_same_v<std::remove_cvref_t<T>, PGconn*> && !Adapted<T>;
 
 class Outbox {
  public:
-  /// Throws when the schema's name is not a name.
+  /// Throws when the schema's name is not valid.
   explicit Outbox(const Options& options = {});
 
   /// The event will be written by tx.commit(). Returns its id.
   EventId enqueue(Transaction& tx, const Event& event) const;
-  /// Writes the event now, in the transaction that you began on this connection. Not in one: Errc::not_in_transaction,
+  /// Writes the event now, in the transaction that you began on this connection. Outside one: Errc::not_in_transaction,
   /// nothing is written.
   EventId enqueue(PGconn* connection, const Event& event) const;
 

@@ -8,12 +8,12 @@
 //                    .payload = R"({"total": 12.5})"});
 //   tx.commit();                             // the event exists if and only if this succeeds
 //
-// A transaction that you began yourself serves as well: box.enqueue(db, event). A connection outside a transaction is
-// refused; anything else does not compile. Begin with BEGIN IMMEDIATE: a deferred transaction that has read before it
-// writes fails when somebody else has committed in between (Remedy::retry_transaction).
+// In a transaction that you began yourself, call box.enqueue(db, event). A connection outside a transaction is refused;
+// anything else does not compile. Begin with BEGIN IMMEDIATE: a deferred transaction that has read before it writes fails when
+// another connection has committed in between (Remedy::retry_transaction).
 //
 // Threads: Outbox: Const methods from any thread. Transaction: One thread at a time, the one that uses its connection.
-// Lifetime: the connection must outlive the Transaction. Our statements are compiled once per connection and go with
+// Lifetime: the connection must outlive the Transaction. Our statements are compiled once per connection and finalized with
 //           it: sqlite3_close() works as always.
 // Errors: enqueue, enqueue_many and Transaction throw outbox::Exception, because a lost event must abort the business
 //         transaction. After invalid_argument or too_large the transaction is still usable; otherwise Remedy says what
@@ -61,7 +61,7 @@ struct Options {
   EventLimits limits{};
 };
 
-/// What a transaction of SQLite cannot be.
+/// Neither a transaction of SQLite nor a connection to it.
 template <class T>
 concept NoTransaction =
     !std::is_same_v<T, Transaction&> && !std::is_same_v<std::remove_cvref_t<T>, sqlite3*>;
@@ -72,7 +72,7 @@ class Outbox {
 
   /// Writes the event in the transaction and returns its id.
   EventId enqueue(Transaction& tx, const Event& event) const;
-  /// The same in a transaction that you began on this connection. Not in one: Errc::not_in_transaction, nothing is
+  /// The same in a transaction that you began on this connection. Outside one: Errc::not_in_transaction, nothing is
   /// written.
   EventId enqueue(sqlite3* db, const Event& event) const;
 

@@ -1,5 +1,5 @@
 -- The outbox: an append-only log in your database, and the progress of its subscriptions, appended as well.
--- The runner replaces the markers by the name of the schema: quoted where it names an object, bare inside strings.
+-- `outbox migrate` replaces {schema} by the quoted name of the schema, and {name} by the bare one, for use inside strings.
 -- The reasons: docs/design/schema.md. How events are written: 0003_enqueue.sql.
 
 -- ---- Owner
@@ -13,7 +13,7 @@ BEGIN
     RAISE EXCEPTION 'the encoding of the database is %, the outbox needs UTF8', current_setting('server_encoding')
       USING ERRCODE = '0A000', HINT = 'create the database with ENCODING UTF8';
   END IF;
-  -- Roles belong to the whole cluster: other databases and schemas may have created them.
+  -- Roles belong to the whole cluster: another database or schema may have created them.
   FOREACH wanted IN ARRAY ARRAY['outbox_owner', 'outbox_app', 'outbox_relay', 'outbox_reader'] LOOP
     BEGIN
       IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = wanted) THEN
@@ -23,11 +23,11 @@ BEGIN
       WHEN insufficient_privilege THEN
         RAISE NOTICE 'role % does not exist and % may not create it', wanted, current_user;
       WHEN duplicate_object OR unique_violation THEN
-        NULL;  -- another session was faster
+        NULL;  -- another session has created it
     END;
   END LOOP;
-  -- The plans of the relay's reads must not depend on statistics. This applies to logins as this role; for other logins the
-  -- relay sets them for each transaction.
+  -- The plans of the relay's reads must not depend on statistics. These settings apply to logins as this role; for other logins
+  -- the relay sets them in each transaction.
   BEGIN
     IF NOT EXISTS (SELECT FROM pg_db_role_setting s JOIN pg_roles r ON r.oid = s.setrole
                    WHERE r.rolname = 'outbox_relay' AND s.setdatabase = 0
@@ -72,8 +72,8 @@ CREATE TABLE {schema}.migration (
   applied_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- One row. By the identity relays notice that these tables were dropped and recreated. The rate of transaction ids in the whole
--- cluster determines the width of partitions.
+-- One row. A relay that reads another identity notices that these tables were dropped and recreated. The rate of transaction ids
+-- in the whole cluster determines the width of partitions.
 CREATE TABLE {schema}.meta (
   one           boolean PRIMARY KEY DEFAULT true CHECK (one),
   identity      uuid NOT NULL DEFAULT gen_random_uuid(),
@@ -84,18 +84,18 @@ CREATE TABLE {schema}.meta (
 );
 INSERT INTO {schema}.meta DEFAULT VALUES;
 
--- Two rows, each inserted by a migration of its own, outside any savepoint: the system column xmin is the low half of x
--- through VACUUM FREEZE, VACUUM FULL and pg_upgrade, and differs after a dump and restore. Then no xid or snapshot stored here
--- is valid.
+-- Two rows, each inserted by a migration of its own, outside any savepoint: the system column xmin equals the low half of x, also
+-- after VACUUM FREEZE, VACUUM FULL and pg_upgrade, but not after a dump and restore, when no xid or snapshot stored here is
+-- valid.
 CREATE TABLE {schema}.witness (x xid8 NOT NULL);
 INSERT INTO {schema}.witness VALUES (pg_current_xact_id());
 
 -- ---- The log
 
 -- Functions run with the search_path of their caller, which may contain a planted function or operator that fits the arguments
--- better than the server's own. So: bodies that are parsed now (RETURN ..), a search_path of their own, or full names.
+-- better than the server's own. So they have a body that is parsed now (RETURN ..), a search_path of their own, or full names.
 
--- The lane of an event: equal keys are in one lane; events without a key spread by their id. Never change it.
+-- The lane of an event: equal keys are in one lane; events without a key are spread by their id. Never change it.
 CREATE FUNCTION {schema}.lane_of(aggregate_type text, aggregate_id text, id uuid) RETURNS smallint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN (CASE WHEN aggregate_id = '' THEN uuid_hash_extended(id, 0)
@@ -132,7 +132,7 @@ CREATE TABLE {schema}.event (
   content_type    text,
   headers         jsonb NOT NULL,
   created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
-  occurred_at     timestamptz  -- as the writer said; null: when it was written
+  occurred_at     timestamptz  -- given by the writer; null: when it was written
 ) PARTITION BY RANGE (xid);
 ALTER SEQUENCE {schema}.event_seq OWNED BY {schema}.event.seq;
 CREATE INDEX event_by_seq ON {schema}.event (seq);
@@ -151,19 +151,19 @@ CREATE TABLE {schema}.subscription (
   reason          text NOT NULL DEFAULT '',
   stopped_seq     bigint,
   stopped_event   uuid,
-  trouble         text NOT NULL DEFAULT '',  -- why it does not get on although it is active, in its relay's words
+  trouble         text NOT NULL DEFAULT '',  -- why it makes no progress while active, reported by its relay
   trouble_since   timestamptz,
   created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
   changed_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
--- Append-only. The newest row of a lane by (generation, id) is its cursor; lanes is a bit mask, 0 moves none.
+-- Append-only. The newest row of a lane by (generation, id) is its cursor; lanes is a bit mask, 0 moves no cursor.
 --   position null      the pair (s1, s2) is finished: the cursor is s2, or s1 where s2 is null
 --   position not null  of the pair (s1, s2), bounded by l, everything up to position is done
--- The row covers the events of its lanes visible in s2, not in s1, with from_position < seq <= position: so many acked,
+-- The row covers the events of its lanes visible in s2, not in s1, with from_position < seq <= position: how many were acked,
 -- filtered and parked, with the sum of the hashes of their ids. (w, l) is a mark: every xid above w has only seqs above l;
--- not so in a claim, which repeats the l of another row. The totals are those of the row that this one continues and its
--- own counts, so that the newest row of a lane has the sum of all rows that count.
+-- except in a claim, which repeats the l of another row. The totals are those of the row that this one continues plus its own
+-- counts, so that the newest row of a lane has the sum of all rows that count.
 CREATE TABLE {schema}.settlement (
   id              bigint GENERATED ALWAYS AS IDENTITY,
   subscription    integer NOT NULL,
@@ -190,19 +190,19 @@ CREATE TABLE {schema}.settlement (
   at              timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX settlement_newest ON {schema}.settlement (subscription, generation, id);
--- Without claims, many of which remain of a relay that began often and settled nothing.
+-- Without claims: a relay that starts often and settles nothing appends many.
 CREATE INDEX settlement_marks ON {schema}.settlement (subscription, generation, id) WHERE l IS NOT NULL AND kind <> 'claim';
 
--- Names one incarnation of one server. A crash empties an unlogged table, and a standby's is empty: a session that reads another
--- value, or none, is on a server that may have lost what it had not flushed, and may issue its transaction ids and sequence
--- numbers again. Relays name it when they begin.
+-- Names one incarnation of one server. A crash empties an unlogged table, and on a standby it is empty: a session that reads
+-- another value, or none, is on a server that may have lost unflushed transactions, and may issue their transaction ids and
+-- sequence numbers again. A relay names the incarnation when it starts.
 CREATE UNLOGGED TABLE {schema}.incarnation (
   one  boolean PRIMARY KEY DEFAULT true CHECK (one),
   id   bigint NOT NULL DEFAULT uuid_hash_extended(gen_random_uuid(), 0)
 );
 
--- Raises unless this is the incarnation `known` (null: not known) and has issued the transaction ids of `seen`. For statements
--- that write what was read before. The number is computed as in the program's reads (queries.cpp).
+-- Raises an error unless this is the incarnation `known` (null: not known) and has issued the transaction ids of `seen`. For
+-- statements that write what was read before. The number is computed as in the program's reads (queries.cpp).
 CREATE FUNCTION {schema}.same_server(known bigint, seen pg_snapshot) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 BEGIN
@@ -218,8 +218,8 @@ $fn$;
 
 -- ---- Relays
 
--- One row per relay. boot_id to started name its process, so that another relay on the same machine sees at once that it
--- is gone; for relays elsewhere the heartbeat and the lease decide, by this server's clock.
+-- One row per relay. The columns boot_id to started identify its process, so that another relay on the same machine notices at
+-- once that it has ended; for relays elsewhere the heartbeat and the lease decide, by this server's clock.
 CREATE TABLE {schema}.relay (
   id            uuid PRIMARY KEY,
   name          text NOT NULL,
@@ -252,8 +252,8 @@ CREATE FUNCTION {schema}.partition_width() RETURNS bigint LANGUAGE sql STABLE SE
   SELECT (least(greatest(ceil(xids_per_s * 21600 / 1000000), 1), 200) * 1000000)::bigint FROM {schema}.meta
 $fn$;
 
--- What keeps partitions from being added, for people, the oldest first as far as the owner may see that. Statements may contain
--- data of events and are not shown.
+-- What blocks adding partitions, for people; the oldest first, as far as the owner may see that. Statements may contain data of
+-- events and are not shown.
 CREATE FUNCTION {schema}.partition_blockers() RETURNS text LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
   SELECT coalesce(string_agg(who, ', ' ORDER BY since, who), 'a transaction that is over now') FROM (
     SELECT who, min(since) AS since FROM (
@@ -274,11 +274,11 @@ CREATE FUNCTION {schema}.partition_blockers() RETURNS text LANGUAGE sql VOLATILE
     GROUP BY who ORDER BY since, who LIMIT 5) blockers
 $fn$;
 
--- Adds partitions for a day ahead, or four of them; returns their names. Runs as the owner: the relay owns nothing. CREATE and
--- ATTACH, since CREATE .. PARTITION OF would queue every writer behind an open transaction. ATTACH waits for transactions that
--- use the default partition, and meanwhile its writers wait too, at most as long as `patience`. A failure is reported only once
--- the newest partition is in use. When the default partition has rows, ATTACH reads them all under an exclusive lock: then only
--- one partition is added per call.
+-- Adds partitions for a day ahead, or four of them; returns their names. Runs as the owner: the relay owns nothing. Uses CREATE
+-- and ATTACH, since CREATE .. PARTITION OF would queue every writer behind an open transaction. ATTACH waits for transactions
+-- that use the default partition, and meanwhile its writers wait too, at most for `patience`. A failure is reported only once the
+-- newest partition is in use. When the default partition has rows, ATTACH reads them all under an exclusive lock: then only one
+-- partition is added per call.
 CREATE FUNCTION {schema}.make_partitions(patience interval DEFAULT interval '200 milliseconds') RETURNS SETOF text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '200ms' AS $fn$
 DECLARE

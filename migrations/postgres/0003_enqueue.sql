@@ -1,9 +1,8 @@
--- How events are written, from any language, in the caller's transaction. A search_path of their own would make up a fifth of
--- what enqueue() and new_event cost, so these two name everything in full and have their expressions in is_plain(),
--- are_plain() and new_id(), which are parsed here and become part of their caller's. What they call for all but plain events
--- has one.
+-- How events are written, from any language, in the caller's transaction. A search_path of their own would be a fifth of the cost
+-- of enqueue() and new_event, so these two name everything in full and have their expressions in is_plain(), are_plain() and
+-- new_id(), which are parsed here and inlined into their callers. What they call for events that are not plain has one.
 
--- These belong to the owner of the log, too.
+-- Everything here belongs to the owner of the log.
 SELECT set_config('role', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '{schema}.event'::regclass), true);
 
 -- A UUID of version 7 (RFC 9562): 48 bits of milliseconds before random bits.
@@ -20,12 +19,12 @@ CREATE FUNCTION {schema}.is_json(payload bytea) RETURNS boolean LANGUAGE plpgsql
 BEGIN
   PERFORM convert_from(payload, 'UTF8')::json;
   RETURN true;
-EXCEPTION WHEN data_exception OR statement_too_complex THEN  -- nested too deeply is no JSON for anybody
+EXCEPTION WHEN data_exception OR statement_too_complex THEN  -- too deeply nested JSON is refused
   RETURN false;
 END
 $fn$;
 
--- Refuses with the field's name, as outbox::validate() does.
+-- Raises an error that names the field, as outbox::validate() does.
 CREATE FUNCTION {schema}.refuse(problem text, hint text DEFAULT '') RETURNS void LANGUAGE plpgsql AS $fn$
 BEGIN
   IF hint = '' THEN RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = problem; END IF;
@@ -95,13 +94,13 @@ CREATE FUNCTION {schema}.is_time(moment timestamptz) RETURNS boolean LANGUAGE sq
 CREATE FUNCTION {schema}.payload_limit() RETURNS integer LANGUAGE sql STABLE
   RETURN coalesce(nullif(current_setting('outbox.payload_limit', true), '')::integer, 1048576);
 
--- Whether to lock the key, for writers that do not lock the aggregate themselves.
+-- Whether to lock the key, for writers that do not lock the aggregate.
 CREATE FUNCTION {schema}.wants_lock(lock_key boolean) RETURNS boolean LANGUAGE sql STABLE
   RETURN coalesce(lock_key, nullif(current_setting('outbox.lock_key', true), '')::boolean, false);
 
--- True for nearly every event: these fields are valid, and nothing but the INSERT is to be done. What they are not sure of,
--- check_event() looks at. PL/pgSQL sets up an expression anew in each transaction, at a price for each function in it: so
--- what few events have stands apart.
+-- True for nearly every event: these fields are valid, and only the INSERT is left to do. When they are false, check_event()
+-- decides. PL/pgSQL sets up an expression anew in each transaction, at a cost for each function in it, so rarely used fields are
+-- checked apart.
 CREATE FUNCTION {schema}.is_plain(aggregate_type text, aggregate_id text, event_type text, payload_bytes integer, lock_key boolean)
 RETURNS boolean LANGUAGE sql STABLE
   RETURN coalesce(
@@ -156,7 +155,7 @@ $fn$;
 CREATE FUNCTION {schema}.key_lock(aggregate_type text, aggregate_id text) RETURNS bigint LANGUAGE sql IMMUTABLE
   RETURN hashtextextended(aggregate_id, hashtextextended(aggregate_type, hashtextextended('outbox:key:{name}', 0::bigint)));
 
--- What the rule below writes as the lane of an event that may not be: it raises.
+-- The rule below calls this instead of lane_of() for an event that is not valid; it raises the error.
 CREATE FUNCTION {schema}.no_lane(id uuid, aggregate_type text, aggregate_id text, event_type text, payload bytea,
                                  content_type text, headers jsonb, occurred_at timestamptz)
 RETURNS smallint LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $fn$
@@ -179,10 +178,10 @@ BEGIN
 END
 $fn$;
 
--- The only way into the log: whoever writes has a right on this view, not on the table, and cannot choose xid, seq or lane.
--- It checks the outermost limits once more. A view with a rule, because a rule becomes part of the writer's statement and
--- is planned with it, once; a generated column, domains and CHECKs are set up anew in each statement. LATERAL: NEW.column
--- stands for an expression of the writer's, which must be computed once, or what is written is not what was checked.
+-- The only way into the log: writers have a right on this view, not on the table, and cannot choose xid, seq or lane. It checks
+-- the outermost limits once more. It is a view with a rule, because a rule becomes part of the writer's statement and is planned
+-- with it, once; a generated column, domains and CHECKs are set up anew in each statement. LATERAL: NEW.column stands for the
+-- writer's expression, which must be computed once, or the value written is not the value checked.
 CREATE VIEW {schema}.event_in AS
   SELECT NULL::uuid AS id, NULL::text AS aggregate_type, NULL::text AS aggregate_id, NULL::text AS event_type,
          NULL::bytea AS payload, NULL::text AS content_type, NULL::jsonb AS headers, NULL::timestamptz AS occurred_at
@@ -201,12 +200,12 @@ CREATE RULE append AS ON INSERT TO {schema}.event_in DO INSTEAD
   FROM LATERAL (SELECT NEW.id, NEW.aggregate_type, NEW.aggregate_id, NEW.event_type, NEW.payload, NEW.content_type,
                        NEW.headers, NEW.occurred_at) e;
 
--- The bytes of a payload that is given as JSON: that JSON, but the characters of a string whose content type is another.
+-- The bytes of a payload given as JSON: the JSON itself; of a string with another content type, its characters.
 CREATE FUNCTION {schema}.json_payload(payload json, content_type text) RETURNS bytea LANGUAGE sql STABLE
   RETURN convert_to(CASE WHEN json_typeof(payload) = 'string' AND NOT {schema}.is_json_type(content_type)
                          THEN payload #>> '{}' ELSE payload::text END, 'UTF8');
 
--- For every event that is not plain: says what is wrong, or does what is to be done.
+-- For every event that is not plain: checks it and writes it, or raises an error.
 CREATE FUNCTION {schema}.append_event(aggregate_type text, aggregate_id text, event_type text, payload bytea, given_as_json boolean,
                                       headers jsonb, id uuid, content_type text, lock_key boolean, occurred_at timestamptz)
 RETURNS uuid LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $fn$
@@ -226,9 +225,9 @@ BEGIN
 END
 $fn$;
 
--- enqueue(aggregate_type, aggregate_id, event_type, payload, headers, id, content_type, lock_key, occurred_at). One function
--- for each type of the payload, with a key that is text (an untyped literal or parameter also comes here) and one that is a
--- number, a uuid or anything else that is no array. They differ in nothing else, and call nothing for a plain event.
+-- enqueue(aggregate_type, aggregate_id, event_type, payload, headers, id, content_type, lock_key, occurred_at). Two functions for
+-- each type of the payload: the key is text (also an untyped literal or parameter), or a number, a uuid or any other type but an
+-- array. They differ in nothing else, and call no other function for a plain event.
 DO $make$
 DECLARE
   key   text;
@@ -275,7 +274,7 @@ $enqueue$, key, kind.type, kind.as_text, kind.as_bytes, kind.is_json, kind.is_js
 END
 $make$;
 
--- The members of one event of enqueue_many(): known, of the right type, and what is needed is there.
+-- Checks the members of one event of enqueue_many(): known, of the right type, none missing.
 CREATE FUNCTION {schema}.check_members(at text, event jsonb) RETURNS void LANGUAGE plpgsql AS $fn$
 DECLARE
   member  record;
@@ -308,7 +307,7 @@ BEGIN
 END
 $fn$;
 
--- The form is checked before; the server knows the days of the months.
+-- The format was checked before; the cast checks the day of the month.
 CREATE FUNCTION {schema}.time_of(moment text, field text) RETURNS timestamptz LANGUAGE plpgsql AS $fn$
 BEGIN
   RETURN moment::timestamptz;
@@ -357,7 +356,7 @@ BEGIN
       locks := locks || {schema}.key_lock(e.j ->> 'aggregate_type', e.key);
     END IF;
   END LOOP;
-  -- In one order everywhere, so that two of us cannot wait for each other.
+  -- All writers use one order, so that they cannot deadlock.
   PERFORM pg_advisory_xact_lock(k) FROM (SELECT DISTINCT unnest(locks) AS k ORDER BY 1 OFFSET 0) l;
   INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, occurred_at)
     SELECT a, b, c, d, x, y, z, t
@@ -367,12 +366,12 @@ BEGIN
 END
 $fn$;
 
--- A view's trigger does not fire where session_replication_role is replica, and the server counts the row as inserted all
--- the same. This type of one of its columns is looked at for each row.
+-- A view's trigger does not fire where session_replication_role is replica, yet the server counts the row as inserted. The CHECK
+-- of this type of one of its columns runs for each row.
 CREATE DOMAIN {schema}.new_event_text AS text
   CONSTRAINT session_replication_role_is_not_replica CHECK (current_setting('session_replication_role') <> 'replica');
 
--- For ORMs and generated SQL: INSERT INTO new_event (...) VALUES (...) [RETURNING id]. Always empty when read.
+-- For ORMs and generated SQL: INSERT INTO new_event (...) VALUES (...) [RETURNING id]. Reads as empty.
 CREATE VIEW {schema}.new_event AS
   SELECT NULL::{schema}.new_event_text AS aggregate_type, NULL::text AS aggregate_id, NULL::text AS event_type, NULL::jsonb AS payload,
          NULL::jsonb AS headers, NULL::uuid AS id, NULL::text AS content_type, NULL::timestamptz AS occurred_at

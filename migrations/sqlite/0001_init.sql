@@ -1,7 +1,7 @@
 -- The outbox in a SQLite file. SQLite has no schemas, so every name carries the prefix outbox_.
 --
--- One writer at a time makes the order of seq the order of commits: a cursor is a seq. AUTOINCREMENT is what keeps a
--- seq from being used twice after the newest rows were deleted; without it new events could be behind a cursor.
+-- One writer at a time makes the order of seq the order of commits: a cursor is a seq. AUTOINCREMENT prevents that a seq is
+-- used again after the newest rows were deleted; without it new events could be behind a cursor.
 --
 -- The CHECKs are the second line of defence; the library and the view outbox_new_event give readable errors.
 
@@ -56,7 +56,7 @@ CREATE TABLE outbox_subscription (
   reason          TEXT NOT NULL DEFAULT '',
   stopped_seq     INTEGER,
   stopped_event   TEXT NOT NULL DEFAULT '',
-  trouble         TEXT NOT NULL DEFAULT '',  -- why it makes no progress although it is active
+  trouble         TEXT NOT NULL DEFAULT '',  -- why it makes no progress while active
   trouble_since   TEXT NOT NULL DEFAULT '',
   created_at      TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
   changed_at      TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
@@ -65,7 +65,7 @@ CREATE TABLE outbox_subscription (
 -- Append-only progress. The settle, claim or reset row with the greatest (generation, id) is a subscription's cursor:
 -- everything up to its position is done. A row covers the events with from_position < seq <= position; acked, filtered
 -- and parked count them, the hashes are sums (mod 2^64) over their ids. The totals are those of the row that this one
--- continues and its own counts: the newest row has the sum of all that count. at: microseconds since 1970, UTC.
+-- continues plus its own counts: the newest row has the sum of all rows that count. at: microseconds since 1970, UTC.
 CREATE TABLE outbox_settlement (
   id              INTEGER PRIMARY KEY AUTOINCREMENT,
   subscription    INTEGER NOT NULL,
@@ -86,8 +86,8 @@ CREATE TABLE outbox_settlement (
 );
 CREATE INDEX outbox_settlement_newest ON outbox_settlement (subscription, generation, id);
 
--- The relays at this file: one owner, others waiting. boot_id to started name the process, so that a relay sees at once
--- that the owner is gone. beat: the monotonic clock of that boot in microseconds; heartbeat_at: the time for people.
+-- The relays of this file: one owner, others waiting. The columns boot_id to started identify the process, so that a relay
+-- notices at once that the owner has ended. beat: the monotonic clock of that boot in microseconds; heartbeat_at: for people.
 CREATE TABLE outbox_relay (
   id            TEXT PRIMARY KEY,
   name          TEXT NOT NULL,
@@ -107,8 +107,8 @@ CREATE UNIQUE INDEX outbox_relay_one_owner ON outbox_relay (owner) WHERE owner =
 --   INSERT INTO outbox_new_event (aggregate_type, aggregate_id, event_type, payload, headers)
 --   VALUES ('order', '42', 'OrderPlaced', '{"total": 12.5}', '{}');
 -- Optional: headers (default '{}'), id (UUID as text or 16 bytes; default: a new UUIDv7), content_type (default
--- application/json: the payload must then be JSON; '' says nothing about the payload), occurred_at (RFC 3339 text, kept to the
--- millisecond, or microseconds since 1970; default: when it is written).
+-- application/json: the payload must then be JSON; '': unknown), occurred_at (RFC 3339 text, kept to the millisecond, or
+-- microseconds since 1970; default: when it is written).
 CREATE VIEW outbox_new_event AS
   SELECT aggregate_type, aggregate_id, event_type, payload, headers, id, content_type, occurred_at FROM outbox_event;
 

@@ -10,15 +10,16 @@
 
 namespace outbox::store {
 
-/// The functions take a URL that is of this store.
+/// The functions take a URL of this store.
 struct Backend {
-  /// Whether the URL can be understood. The message goes on from the name of the setting ("has a blank").
+  /// Whether the URL is valid. The message follows the name of the setting ("has a blank").
   Status (*check_url)(const std::string& url);
-  /// Whether what it names on this machine can be used. Of what check_url() accepts.
+  // The next three take URLs that check_url() accepts.
+  /// Whether the place that it names on this machine can be used.
   Status (*check_place)(const std::string& url);
-  /// The path of a file as it is written; empty: no file. Of what check_url() accepts.
+  /// The path of a file as it is written; empty: no file.
   std::string (*file_of)(const std::string& url);
-  /// For people and logs. Of what check_url() accepts.
+  /// For people and logs.
   std::string (*shown_url)(const std::string& url);
   Result<std::unique_ptr<Store>> (*open)(StoreOptions options);
   Result<std::string> (*print_migrations)(const StoreOptions& options);

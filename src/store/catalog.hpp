@@ -28,7 +28,7 @@ struct SubscriptionRow {
   std::string reason;                       ///< Why it is paused or stopped.
   std::optional<std::int64_t> stopped_seq;  ///< The event that stopped it.
   std::string stopped_event;                ///< Its id.
-  std::string trouble;  ///< Why it makes no progress although it is active; empty: unknown or none.
+  std::string trouble;        ///< Why it makes no progress while active; empty: unknown or none.
   std::string trouble_since;  ///< RFC 3339.
 };
 
@@ -36,19 +36,17 @@ struct SubscriptionRow {
 struct SubscriptionProgress {
   std::int32_t id{0};
   std::int64_t generation{0};
-  std::int64_t pending{
-      0};  ///< Events committed and not settled, of all types, at most `pending_limit`.
-  bool pending_capped{false};  ///< More than `pending_limit`.
-  std::string
-      oldest_pending_at;  ///< created_at of the oldest unsettled event, RFC 3339; empty: none.
+  /// Events committed and not settled, of all types, at most `pending_limit`.
+  std::int64_t pending{0};
+  bool pending_capped{false};        ///< More than `pending_limit`.
+  std::string oldest_pending_at;     ///< created_at of the oldest of them, RFC 3339; empty: none.
   std::chrono::microseconds lag{0};  ///< The age of that event, by the store's clock.
-  // Set by add_totals():
-  std::int64_t acked{
-      0};  ///< Since the beginning, without what a relay settled after it lost its lanes.
+  // Set by add_totals(). Since the beginning, without what a relay settled after it lost its lanes.
+  std::int64_t acked{0};
   std::int64_t filtered{0};
   std::string last_settled_at;  ///< RFC 3339; empty: never.
 
-  /// The filter has matched none of so many events that it is probably a mistake.
+  /// The filter matched none of many events, which is probably a mistake.
   [[nodiscard]] bool matches_nothing() const noexcept {
     return acked == 0 && filtered >= kManyFiltered;
   }
@@ -86,13 +84,13 @@ class Catalog : public Part {
   // For the relay. These two have an effect only while the lanes are owned under this generation: a relay that was thought
   // dead must not stop what its successor delivers.
 
-  /// An event was rejected. Nothing is skipped; the subscription waits for resume. False: the subscription is gone, the
-  /// generation is over, or another transaction holds a row; it does not wait for locks.
+  /// An event was rejected. Nothing is skipped; the subscription waits for resume. Does not wait for locks. False: another
+  /// transaction holds one, the subscription is gone, or the generation is over.
   [[nodiscard]] virtual Result<bool> stop(std::int32_t id, std::int64_t generation,
                                           std::string_view reason, std::int64_t seq,
                                           const EventId& event) = 0;
   /// Records why an active subscription makes no progress; empty: it does again. Does not wait for locks: the relay compares
-  /// its words with subscriptions() and reports again.
+  /// the record with its own state and reports again.
   [[nodiscard]] virtual Status report_trouble(std::int32_t id, std::int64_t generation,
                                               std::string_view trouble) = 0;
 

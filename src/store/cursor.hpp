@@ -17,7 +17,7 @@ struct Pair {
   std::string s1{};
   std::string s2{};
   std::int64_t bound{0};
-  /// The store's transaction counter at s2 (PostgreSQL: its xmax). A cursor far behind it keeps old partitions alive.
+  /// The store's transaction counter at s2 (PostgreSQL: its xmax). A cursor far behind it keeps old partitions in use.
   /// 0: the store has no such counter.
   std::uint64_t horizon{0};
 

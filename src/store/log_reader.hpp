@@ -58,8 +58,8 @@ class LogReader : public Part {
   /// Waits for the page.
   [[nodiscard]] virtual Result<Page> finish() = 0;
   /// Waits until everything visible in the newest s2 that this reader took itself would survive a crash of the database
-  /// (P3). Must be called, and have succeeded, before that pair's events are handed to a sink and before the pair's s2 is
-  /// used as a new s1, empty pairs included.
+  /// (P3). Must succeed before that pair's events are handed to a sink and before the pair's s2 is used as a new s1, empty
+  /// pairs included.
   [[nodiscard]] virtual Status wait_durable() = 0;
   /// SQL statements sent so far.
   [[nodiscard]] virtual std::uint64_t statements() const = 0;

@@ -25,8 +25,8 @@ class Membership : public Part {
   /// Registers this relay, or renews its lease, and takes the lanes when no live relay owns them. Taking over raises the
   /// generation and appends a claim for every subscription, in one flushed transaction.
   [[nodiscard]] virtual Result<Standing> keep(std::chrono::milliseconds lease) = 0;
-  /// keep() would take the lanes now: the owner's process ran on this machine and is gone, or it gave the lanes back.
-  /// Cheap; called often while waiting.
+  /// keep() would take the lanes now: the owner gave them back, or its process ran on this machine and has ended. Cheap;
+  /// called often while waiting.
   [[nodiscard]] virtual Result<bool> vacant() = 0;
   /// Gives the lanes back and removes this relay.
   [[nodiscard]] virtual Status leave() = 0;

@@ -1,4 +1,4 @@
-// Text that every store can hold, whatever it came from.
+// Text that every store can hold.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace outbox::store {
 
-/// The text with '?' for each byte that no database takes as text: invalid UTF-8, and zero.
+/// The text with '?' for each byte that a database refuses: invalid UTF-8, and zero.
 [[nodiscard]] inline std::string storable_text(std::string_view text) {
   std::string out;
   out.reserve(text.size());

@@ -1,5 +1,5 @@
-// The URL of a store before anything is opened: of which store it is, whether it can be understood, and what of it may be shown.
-// The one place that decides about showing.
+// The URL of a store before anything is opened: which store it names, whether it is valid, and which parts may be shown. No
+// other code shows a URL.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ enum class StoreKind : std::uint8_t { postgres, sqlite, unknown };
 /// postgresql://, postgres:// or a conninfo string with '='; sqlite:PATH, or a path that ends in .db, .sqlite or .sqlite3.
 [[nodiscard]] StoreKind kind_of(std::string_view url) noexcept;
 
-/// Whether a store that this program has understands the URL. The message goes on from the name of the setting ("has a blank")
-/// and shows nothing that may be a part of a password.
+/// Whether the URL is valid for a store that this program was built with. The message follows the name of the setting ("has a
+/// blank") and shows nothing that may be a part of a password.
 [[nodiscard]] Status check_url(const std::string& url);
 
-/// Whether what it names on this machine can be used: of SQLite the directory and, if it exists, the file. Opens nothing. Of what
-/// check_url() accepts.
+/// Whether the place that a valid URL names on this machine can be used: for SQLite the directory and, if it exists, the file.
+/// Opens nothing.
 [[nodiscard]] Status check_place(const std::string& url);
 
-/// Of SQLite the path as it is written; else empty.
+/// For SQLite the path as it is written; else empty.
 [[nodiscard]] std::string file_of(const std::string& url);
 
-/// For people and logs. What check_url() refuses becomes a fixed text.
+/// For people and logs. A fixed text for a URL that check_url() refuses.
 [[nodiscard]] std::string shown_url(const std::string& url);
 
 /// `value` encoded so that it is taken literally between `before` and `after` in a URL: a user, a password or a parameter is

@@ -12,7 +12,7 @@
 
 namespace outbox::store {
 
-/// The first fault of the first invalid event; of several events its index is named.
+/// The first fault of the first invalid event, with its index when there are several events.
 [[nodiscard]] Status validate_all(std::span<const Event> events, const EventLimits& limits);
 
 /// The events' own ids, and new ones for those without.
@@ -28,7 +28,7 @@ template <class T>
   return std::move(*result);
 }
 
-/// Of an enqueue_many() of one event.
+/// The id that enqueue_many() returned for one event.
 [[nodiscard]] inline Result<EventId> only(Result<std::vector<EventId>> ids) {
   if (!ids) return pass(ids);
   return ids->front();

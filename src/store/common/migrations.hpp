@@ -1,4 +1,4 @@
-// Migrations: as they are embedded into the binary (cmake/EmbedSql.cmake), and what a store was migrated with.
+// Migrations: those embedded into the binary (cmake/EmbedSql.cmake), and those applied to a store.
 #pragma once
 
 #include <outbox/error.hpp>

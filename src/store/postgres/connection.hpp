@@ -1,7 +1,7 @@
 // A connection of our own to PostgreSQL: statements by name, in batches, binary results, deadlines, transactions.
 //
-// Works through poolers in transaction mode: nothing here depends on a session, and when prepared statements do not survive
-// (the pooler hands out another backend), the connection goes on with unnamed ones.
+// Works through poolers in transaction mode: nothing here depends on a session, and when prepared statements are lost because
+// the pooler switched backends, the connection sends unnamed ones from then on.
 #pragma once
 
 #include <libpq-fe.h>

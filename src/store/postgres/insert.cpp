@@ -11,7 +11,7 @@ namespace {
 
 using Element = ArrayParam::Element;
 
-/// Most rows and bytes of one statement: memory stays bounded on both sides, and more would not be faster.
+/// Limits of one statement: memory stays bounded on both sides, and larger ones are not faster.
 constexpr std::size_t kMostRows = 5000;
 constexpr std::size_t kMostBytes = std::size_t{8} << 20U;
 

@@ -1,4 +1,4 @@
-// Keeps partitions ahead of the writers (docs/stores/postgres.md, "Partitions"), and forgets relays that were killed.
+// Keeps partitions ahead of the writers (docs/stores/postgres.md, "Partitions"), and removes relays that were killed.
 #include <array>
 #include <chrono>
 #include <cstdint>

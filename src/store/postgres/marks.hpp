@@ -4,7 +4,7 @@
 // read from the sequence before the transaction w began. The floor of a snapshot S1 is the greatest l over marks with
 // w < xmax(S1): rows with xid >= xmax(S1) cannot have a seq at or below it.
 //
-// All this holds for one server. So the book also keeps the incarnation that is read: behind a pooler nothing else shows the
+// This holds for one server only. So the book also has the incarnation that is read: behind a pooler nothing else shows the
 // settler that it writes to another one.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 namespace outbox::store::postgres {
 
-/// Any thread: the settler notes marks, the reader uses them.
+/// Any thread: the settler adds marks, the reader uses them.
 class MarkBook {
  public:
   void note(std::uint64_t w, std::int64_t l);

@@ -20,7 +20,7 @@ class PostgresMembership final : public Membership {
  public:
   PostgresMembership(Connection connection, std::string relay_name, const EventId& relay)
       : connection_(std::move(connection)), name_(std::move(relay_name)), id_(relay) {
-    // Shorter than the lease: the relay must learn in time that it cannot renew it.
+    // Shorter than the lease: the relay must notice in time that it cannot renew it.
     connection_.set_deadline(std::chrono::seconds(10));
   }
 
@@ -80,7 +80,7 @@ class PostgresMembership final : public Membership {
     if (rows.empty()) {
       OUTBOX_TRY(rows, connection_.exec(&Queries::heartbeat_by_id, {id_, lease_ms}));
     }
-    // Another relay took this one for dead and removed it; look() will find that it owns the lanes.
+    // Another relay considered this one dead and removed it; look() will find that it owns the lanes.
     if (rows.empty()) return join(lease);
     place_ = rows.text(0, 0);
     return {};
@@ -117,7 +117,7 @@ class PostgresMembership final : public Membership {
     return now - seen_->since > lease;
   }
 
-  /// None: another relay was faster, or the owner lives.
+  /// None: another relay took the lanes first, or the owner is alive.
   [[nodiscard]] Result<Generation> take_over(const Owner& owner) {
     const bool removes = owner.id && owner.id != id_;
     Generation taken;
@@ -157,7 +157,7 @@ class PostgresMembership final : public Membership {
     for (int row = 0; row < lanes.size(); ++row) {
       const std::optional<EventId> now =
           lanes.is_null(row, 0) ? std::nullopt : std::optional(lanes.uuid(row, 0));
-      if (now != owner.id) return Generation{};  // another relay was faster
+      if (now != owner.id) return Generation{};  // another relay took them first
       newest = std::max(newest, lanes.int8(row, 1));
     }
     OUTBOX_TRY(const Rows again, connection_.exec(&Queries::owner));

@@ -12,6 +12,15 @@ std::string big_endian(T value) {
   return bytes;
 }
 
+template <class T>
+Param array_of(ArrayParam::Element element, std::span<const T> values) {
+  ArrayParam array(element);
+  for (const T value : values) array.add(static_cast<std::int64_t>(value));
+  return array.take();
+}
+
+constexpr std::size_t kLengthAt = 12;  // dimensions, has-nulls flag, element type, then the length
+
 }  // namespace
 
 Param::Param(std::int32_t value) : Param(Kind::binary, big_endian(value)) {}
@@ -32,20 +41,12 @@ Param Param::borrowed(std::string_view value) {
 }
 
 Param Param::xid8_array(std::span<const std::uint64_t> values) {
-  ArrayParam array(ArrayParam::Element::xid8);
-  for (const std::uint64_t value : values) array.add(static_cast<std::int64_t>(value));
-  return array.take();
+  return array_of(ArrayParam::Element::xid8, values);
 }
 
 Param Param::int8_array(std::span<const std::int64_t> values) {
-  ArrayParam array(ArrayParam::Element::int8);
-  for (const std::int64_t value : values) array.add(value);
-  return array.take();
+  return array_of(ArrayParam::Element::int8, values);
 }
-
-namespace {
-constexpr std::size_t kLengthAt = 12;  // dimensions, has-nulls flag, element type, then the length
-}  // namespace
 
 ArrayParam::ArrayParam(Element element) {
   wire::append(bytes_, std::int32_t{1});

@@ -65,7 +65,7 @@ bool Pipeline::transmit(PGconn* connection, std::span<const Step> steps, std::si
                              arguments.values.data(), arguments.lengths.data(),
                              arguments.formats.data(), 1) == 1;
   }
-  // It counts as prepared once the server says so; until then a second one of the same text relies on the first.
+  // It counts as prepared once the server confirms it; until then a second one of the same text relies on the first.
   bool prepares = !prepared_.contains(query.handle);
   for (std::size_t i = 0; i < index && prepares; ++i)
     prepares = !(prepares_[i] && steps[i].query->handle == query.handle);
@@ -89,7 +89,7 @@ Result<std::vector<Rows>> Pipeline::collect(PGconn* connection, std::span<const 
   Status status = read(connection, steps, rows, failed);
   if (PQexitPipelineMode(connection) != 1 && status)
     status = lose(connection, *steps.front().query);
-  // What the server said, rather than that it hung up afterwards.
+  // The server's error, rather than that it closed the connection afterwards.
   if (failed) return fail(std::move(*failed));
   if (!status) return pass(status);
   return rows;
@@ -135,7 +135,7 @@ Result<Rows> Pipeline::next_result(PGconn* connection, const Query& query) {
 Result<PGresult*> Pipeline::get(PGconn* connection, const Query& query) {
   while (deadline_ && PQisBusy(connection) == 1) {
     if (Status status = wait(connection, false, query); !status) return pass(status);
-    if (PQconsumeInput(connection) != 1) break;  // PQgetResult says why
+    if (PQconsumeInput(connection) != 1) break;  // PQgetResult reports why
   }
   return PQgetResult(connection);
 }

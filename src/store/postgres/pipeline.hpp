@@ -62,8 +62,8 @@ class Pipeline {
   bool lost_{false};
 };
 
-/// The error says that a prepared statement is missing, or that one exists which we did not make: a pooler without support for
-/// them is in between. (The names contain a hash of the text, so that a foreign one never passes for ours.)
+/// A prepared statement is missing, or one exists that we did not prepare: the connection goes through a pooler that does not
+/// support them. (The names contain a hash of the text, so a foreign statement is never taken for ours.)
 [[nodiscard]] bool blames_prepared(const Error& error);
 
 /// COMMIT of a transaction that had failed is no error, but a ROLLBACK.

@@ -2,8 +2,6 @@
 
 #include <cstdint>
 
-#include "base/text.hpp"
-
 namespace outbox::store::postgres {
 namespace {
 
@@ -11,13 +9,6 @@ std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
   return hash;
-}
-
-std::string hex(std::uint64_t value) {
-  std::string digits(16, '0');
-  for (std::size_t i = 0; i < digits.size(); ++i, value >>= 4U)
-    digits[15 - i] = kHexDigits[value & 15U];
-  return digits;
 }
 
 }  // namespace
@@ -46,7 +37,7 @@ std::string with_schema(std::string_view sql, std::string_view schema) {
 
 Query prepared(std::string_view what, std::string_view sql, std::string_view schema) {
   Query query = unprepared(what, sql, schema);
-  query.handle = "outbox_" + hex(fnv1a(query.sql));
+  query.handle = "outbox_" + std::to_string(fnv1a(query.sql));
   return query;
 }
 

@@ -6,7 +6,7 @@
 
 namespace outbox::store::postgres {
 
-/// A statement with the schema filled in. Created once per store (queries.hpp), and lives as long as it.
+/// A statement with the schema filled in. Made once per store (queries.hpp), and valid as long as it.
 struct Query {
   std::string what;  ///< For error messages: "append settlements".
   std::string sql;

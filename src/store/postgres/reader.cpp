@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Columns of a page, in the order of queries.cpp.
+// Columns of a page, in the order of queries.cpp (kColumns).
 enum Column : int {
   kSeq,
   kId,
@@ -34,7 +34,7 @@ enum Column : int {
 constexpr int kFirstExtra = kOccurred + 1;
 enum HeadColumn : int { kSnapshot = kFirstExtra, kSequence, kInsertLsn, kFlushLsn, kIncarnation };
 
-/// Most rows ever asked for at once.
+/// The most rows of one request.
 constexpr std::size_t kMostRows = 10000;
 /// The server refuses the WAL functions.
 constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
@@ -78,7 +78,7 @@ std::size_t size_of(const Rows& rows, int row) {
   return size;
 }
 
-/// Rows of the log were deleted after the page was read. That is reported, never skipped silently; the next read goes on
+/// Rows of the log were deleted after the page was read. This is reported, never skipped silently; the next read continues
 /// without them.
 tl::unexpected<Error> removed_meanwhile(const std::vector<std::int64_t>& seqs, const Rows& left) {
   std::vector<std::int64_t> missing = seqs;
@@ -112,7 +112,7 @@ class PostgresReader final : public LogReader {
       : connection_(std::move(connection)), marks_(std::move(marks)) {}
 
   [[nodiscard]] Status begin(std::span<const Cursor> /*cursors*/) override {
-    // After a crash the server may issue transaction ids and sequence values again: marks of before do not hold.
+    // After a crash the server may issue transaction ids and sequence values again: earlier marks do not hold.
     marks_->clear();
     if (Status status = check_wal_functions(); !status) return status;
     OUTBOX_TRY(const Rows settings, connection_.exec(&Queries::settings_check));
@@ -364,7 +364,7 @@ class PostgresReader final : public LogReader {
   bool settings_in_force_{false};
 
   PageRequest request_;               ///< What finish() will answer.
-  std::optional<PageRequest> ahead_;  ///< Sent before it was asked for.
+  std::optional<PageRequest> ahead_;  ///< Sent ahead of start().
   std::size_t rows_hint_{10000};      ///< Fewer after a page that ran into the byte limit.
   std::optional<Barrier> barrier_;
   std::chrono::nanoseconds flush_takes_{std::chrono::microseconds(500)};

@@ -1,5 +1,5 @@
-// Whether an application's connection can take our statements. Only libpq is asked: nothing is sent, and a refusal leaves the
-// connection as it is.
+// Whether an application's connection can take our statements. The checks use libpq's state only: nothing is sent, and a
+// refusal leaves the connection as it is.
 #pragma once
 
 #include <libpq-fe.h>

@@ -1,6 +1,6 @@
 #include "store/postgres/schema.hpp"
 
-#include <algorithm>
+#include <array>
 #include <optional>
 
 #include "base/error.hpp"
@@ -107,27 +107,26 @@ Status check(Connection& connection) {
   const auto holds = [&condition](int column) {
     return !condition.is_null(0, column) && condition.boolean(0, column);
   };
-  if (!holds(0) || !holds(1)) {
-    return fail(
-        Errc::corrupt,
-        place(connection) +
-            ": its transaction ids and snapshots are of another database: nothing can be delivered from it",
-        repair(schema));
-  }
-  if (!holds(2)) {
-    return fail(Errc::corrupt,
-                place(connection) + ": the sequence event_seq does not number in order",
-                "ALTER SEQUENCE " + schema + ".event_seq INCREMENT 1 NO CYCLE CACHE 1");
-  }
-  if (!holds(3)) {
-    return fail(Errc::corrupt,
-                place(connection) +
-                    ": the index event_by_seq or event_by_xid of the table event is missing",
-                "create it again, on (seq) or (xid, seq)");
-  }
-  if (!holds(4)) {
-    return fail(Errc::unsupported, place(connection) + ": row level security may hide events",
-                "ALTER TABLE ... DISABLE ROW LEVEL SECURITY");
+  struct Requirement {
+    bool holds;
+    Errc code;
+    const char* problem;
+    std::string hint;
+  };
+  const std::array requirements{
+      Requirement{
+          holds(0) && holds(1), Errc::corrupt,
+          "its transaction ids and snapshots are of another database: nothing can be delivered from it",
+          repair(schema)},
+      Requirement{holds(2), Errc::corrupt, "the sequence event_seq does not number in order",
+                  "ALTER SEQUENCE " + schema + ".event_seq INCREMENT 1 NO CYCLE CACHE 1"},
+      Requirement{holds(3), Errc::corrupt,
+                  "the index event_by_seq or event_by_xid of the table event is missing",
+                  "create it again, on (seq) or (xid, seq)"},
+      Requirement{holds(4), Errc::unsupported, "row level security may hide events",
+                  "ALTER TABLE ... DISABLE ROW LEVEL SECURITY"}};
+  for (const auto& [met, code, problem, hint] : requirements) {
+    if (!met) return fail(code, place(connection) + ": " + problem, hint);
   }
   return {};
 }

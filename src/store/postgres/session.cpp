@@ -38,18 +38,18 @@ Result<Session*> Session::of(PGconn* connection) {
 
 Status Session::run(PGconn* connection, std::vector<Step> steps, Ending ending,
                     const Queries& queries) {
-  const bool asks = backend_ == Backend::unknown;
-  if (asks) steps.push_back({.query = &queries.backend});
+  const bool probes = backend_ == Backend::unknown;
+  if (probes) steps.push_back({.query = &queries.backend});
   if (ending == Ending::commit) steps.push_back({.query = &queries.commit});
   if (Status sent = pipeline_.send(connection, steps, backend_ == Backend::ours); !sent)
     return sent;
   auto rows = pipeline_.collect(connection, steps, std::nullopt);
   if (!rows) {
-    // Our prepared statements were discarded (DISCARD ALL): do without them as long as this connection lives.
+    // Our prepared statements were discarded (DISCARD ALL): this connection uses none from now on.
     if (blames_prepared(rows.error())) backend_ = Backend::shared;
     return pass(rows);
   }
-  if (asks) {
+  if (probes) {
     const Rows& backend = (*rows)[rows->size() - (ending == Ending::commit ? 2 : 1)];
     backend_ = backend.int4(0, 0) == PQbackendPID(connection) ? Backend::ours : Backend::shared;
   }

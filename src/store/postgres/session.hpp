@@ -1,5 +1,5 @@
-// What we know about a connection that belongs to the application: which statements are prepared on it, and whether any may be.
-// libpq keeps it with the connection and deletes it when the connection is reset or finished.
+// The state of an application's connection: which statements are prepared on it, and whether any may be. libpq stores it with
+// the connection; it is cleared when the connection is reset and deleted when it is finished.
 #pragma once
 
 #include <libpq-fe.h>

@@ -70,7 +70,7 @@ class PostgresStore final : public Store {
 
   const StoreOptions options_;
   const std::shared_ptr<const Queries> queries_;
-  /// What the settler learns the reader uses.
+  /// Written by the settler, used by the reader.
   const std::shared_ptr<MarkBook> marks_{std::make_shared<MarkBook>()};
 };
 

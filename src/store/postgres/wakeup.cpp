@@ -1,8 +1,8 @@
-// The relay's side of the armed wake-up (docs/stores/postgres.md, "Wake-up"); the writer's is the default of event.xid.
+// The relay's part of the armed wake-up (docs/stores/postgres.md, "Wake-up"); the writer's is the default of event.xid.
 //
-// A writer holds a shared lock from its first event to its commit, and notifies only when it cannot get it. Armed means that
-// we hold it exclusively: then no writer is in flight, and every later one notifies. Locks are released after a commit has
-// become visible, so no wake-up is lost.
+// A writer holds a shared lock from its first event to its commit, and notifies when it cannot get it. Armed means that we hold
+// the lock exclusively: no writer is in flight, and every later one notifies. Locks are released after a commit has become
+// visible, so no wake-up is lost.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The server ends an armed session that is silent for 3 s (queries.cpp).
+/// The server ends an armed session that is silent for 3 s (queries.hpp).
 constexpr std::chrono::seconds kPingEvery{1};
 
 struct FreeNotify {

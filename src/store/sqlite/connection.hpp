@@ -70,7 +70,7 @@ class Connection {
   }
   /// Rows that the last statement wrote.
   [[nodiscard]] int changes() const { return sqlite3_changes(db_.get()); }
-  /// Fails when the file is no longer the one at its path: nobody else would see what is written into it.
+  /// Fails when the file is no longer the one at its path: other programs would not see what is written into it.
   [[nodiscard]] Status check_in_place() const;
   /// Executions so far.
   [[nodiscard]] std::uint64_t statements() const { return statements_; }

@@ -25,7 +25,7 @@ constexpr std::array kRules{
         "the transaction read before it wrote, and another connection committed in between; begin it with BEGIN IMMEDIATE"},
     Rule{SQLITE_BUSY, Errc::unavailable, Remedy::retry_call, Effect::none, kBusyHint},
     Rule{SQLITE_LOCKED, Errc::unavailable, Remedy::retry_call, Effect::none,
-         "another statement of the same connection or shared cache is in the way"},
+         "another statement of the same connection or shared cache holds the lock"},
     Rule{SQLITE_READONLY_DBMOVED, Errc::unavailable, Remedy::reconnect, Effect::none,
          "the file was moved or deleted while it was open"},
     Rule{SQLITE_READONLY, Errc::permission_denied, Remedy::fix, Effect::none, kReadOnlyHint},
@@ -50,7 +50,7 @@ constexpr std::array kRules{
     Rule{SQLITE_SCHEMA, Errc::unavailable, Remedy::retry_call, Effect::none, ""},
     // A failed write or sync may have reached the disk.
     Rule{SQLITE_IOERR, Errc::unavailable, Remedy::reconnect, Effect::unknown,
-         "look at the disk and the system's log"},
+         "check the disk and the system's log"},
 };
 
 bool matches(const Rule& rule, int code) { return rule.code == code || rule.code == (code & 0xff); }

@@ -1,4 +1,4 @@
-// Empties a large WAL, where the linked SQLite can be trusted with checkpoints.
+// Empties a large WAL, if the linked SQLite can be trusted with checkpoints.
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -24,7 +24,7 @@ Status checkpoint_alone(Connection& connection) {
 
 namespace {
 
-/// Applications checkpoint at 4 MiB (1000 pages) by themselves; a WAL larger than this is not checkpointed by anybody.
+/// Applications checkpoint at 4 MiB (1000 pages) by default; a WAL larger than this shows that none does.
 constexpr std::uint64_t kLargeWal = std::uint64_t{64} << 20U;
 
 class SqliteMaintenance final : public Maintenance {
@@ -43,7 +43,7 @@ class SqliteMaintenance final : public Maintenance {
     }
     if (!std::exchange(warned_, true)) {
       log::warn(
-          "nobody checkpoints the WAL",
+          "the WAL is not checkpointed",
           {{"file", connection_.file() + "-wal"},
            {"bytes", size},
            {"hint",

@@ -79,7 +79,7 @@ class SqliteMembership final : public Membership {
     Standing standing;
     const bool ours = owner && owner->id == id_;
     if (ours && claimed_) {
-      // Also after the lease ran out: nobody took over, so our rows still count.
+      // Even after the lease ran out: no other relay took over, so our rows still count.
       standing = {.lanes = kAllLanes, .generation = owner->generation, .other = {}};
     } else if (ours || may_take(owner, locked)) {
       OUTBOX_TRY(const std::int64_t generation, take());

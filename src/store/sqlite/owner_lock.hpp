@@ -1,6 +1,6 @@
 // The lock file of the owning relay, FILE.relay.lock. The kernel releases the lock when the owner's process ends,
-// however it ends. The owner writes its id into the file: a relay that gets the lock of a file with the id of the row's owner
-// knows that this owner is gone; a file that was deleted and recreated has no id.
+// however it ends. The owner writes its id into the file: when a relay gets the lock of a file with the id of the row's owner,
+// that owner is gone; a file that was deleted and recreated has no id.
 #pragma once
 
 #include <cstdint>

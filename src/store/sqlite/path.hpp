@@ -1,4 +1,4 @@
-// Where a SQLite store is: from the URL to a file that may be used.
+// The file of a SQLite store: its path from the URL, and whether it can be used.
 #pragma once
 
 #include <outbox/error.hpp>
@@ -7,8 +7,8 @@
 
 namespace outbox::store::sqlite {
 
-/// The absolute path of the file, which need not be there. Of sqlite:PATH, sqlite:///absolute/path, or a bare path. The
-/// message of an error goes on from the name of the setting: "has no path".
+/// The absolute path of the file, which need not exist. From sqlite:PATH, sqlite:///absolute/path, or a bare path. The message
+/// of an error follows the name of the setting: "has no path".
 [[nodiscard]] Result<std::string> path_of(std::string_view url);
 
 /// The path as it is written in the URL.

@@ -29,7 +29,7 @@ class Database {
 
 struct Backend {
   std::string name;
-  /// Why there is none here; empty: there is one.
+  /// Why it is not available here; empty: it is.
   std::function<std::string()> missing;
   std::function<std::unique_ptr<Database>()> create;
 };

@@ -65,7 +65,7 @@ class LogDrive {
 
   /// One page; moves the cursor behind it.
   store::Page next();
-  /// Everything there is now. Pages stay alive with the drive.
+  /// Reads everything that is there now. The pages are valid as long as the drive.
   std::vector<EventView> rest();
   [[nodiscard]] const store::Cursor& cursor() const { return cursor_; }
   [[nodiscard]] store::LogReader& reader() { return *reader_; }
@@ -78,7 +78,7 @@ class LogDrive {
   std::vector<store::Page> pages_;
 };
 
-/// The row that says a page of `subscription` is done, all events acked.
+/// The row that settles a page of `subscription`, all events acked.
 [[nodiscard]] store::Settlement settlement_of(const store::SubscriptionRow& subscription,
                                               const store::Page& page, std::int64_t generation);
 [[nodiscard]] store::Cursor after(const store::Page& page);

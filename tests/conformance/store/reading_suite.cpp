@@ -168,7 +168,7 @@ TEST_P(ReadingSuite, every_event_of_concurrent_writers_comes_once_and_in_order_p
       ASSERT_TRUE(ok(writer));
       for (int i = 0; i < kTransactions; ++i) {
         auto event = make_event(fmt::format("w{}", w), std::to_string(i));
-        // SQLite has one write lock and no queue: who waited for it in vain tries again.
+        // SQLite has one write lock and no queue: a writer that could not get it tries again.
         ASSERT_TRUE(eventually([&] {
           const auto written = (*writer)->write(std::span(&event, 1));
           EXPECT_TRUE(written || written.error().remedy == Remedy::retry_call);

@@ -294,7 +294,7 @@ TEST_F(SqliteEnqueue, threads_share_one_outbox_with_a_connection_each) {
   for (int t = 0; t < 4; ++t) {
     threads.push_back(std::async(std::launch::async, [this, t] {
       const Application own(database_.path());
-      sqlite3_busy_timeout(own.db(), 120'000);  // nobody queues for the lock
+      sqlite3_busy_timeout(own.db(), 120'000);  // no other connection waits for the lock
       for (int i = 0; i < 50; ++i) {
         sqlite::Transaction tx(own.db());
         box_.enqueue(tx, event(std::to_string(t)));

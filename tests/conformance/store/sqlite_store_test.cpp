@@ -86,7 +86,7 @@ class SqliteStore : public ::testing::Test {
   SqliteDatabase database_;
 };
 
-/// Root may write everywhere: as root, becomes nobody, who owns the files, until the end of the scope.
+/// Root may write everywhere: as root, becomes the user nobody, who owns the files, until the end of the scope.
 class OrdinaryUser {
  public:
   explicit OrdinaryUser(const std::filesystem::path& directory) {
@@ -291,7 +291,7 @@ TEST_F(SqliteStore, a_relay_that_cannot_write_does_not_keep_the_lock_file) {
   EXPECT_FALSE((*membership)->keep(kLong));
   const int lock = ::open((database_.path() + ".relay.lock").c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_GE(lock, 0);
-  EXPECT_EQ(::flock(lock, LOCK_EX | LOCK_NB), 0) << "nobody else can take over";
+  EXPECT_EQ(::flock(lock, LOCK_EX | LOCK_NB), 0) << "no other relay can take over";
   ::close(lock);
   other.run("ROLLBACK");
   auto standing = (*membership)->keep(kLong);
@@ -358,7 +358,7 @@ TEST_F(SqliteStore, a_settlement_does_not_wake) {
 
 // ---- processes
 
-/// Runs `body` in a child; returns its pid once the child has said that it is ready.
+/// Runs `body` in a child; returns its pid once the child has reported that it is ready.
 pid_t start_child(const std::function<bool()>& body) {
   int ready[2];
   if (::pipe(ready) != 0) return -1;

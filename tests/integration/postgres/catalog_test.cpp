@@ -1,4 +1,4 @@
-// Subscriptions and what is told about them.
+// Subscriptions, their progress and state.
 #include <atomic>
 #include <thread>
 

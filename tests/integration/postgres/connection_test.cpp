@@ -167,7 +167,7 @@ class PostgresTimeouts : public ::testing::Test {
 TEST_F(PostgresTimeouts, those_of_the_database_do_not_hold_for_ours) {
   EXPECT_EQ(Pg(database_->url()).value(kTimeouts), all("77000"));
   EXPECT_EQ(timeouts(*open_connection(database_->url())), all("0"));
-  // What the address itself says is meant for us.
+  // A setting in the URL itself is meant for us.
   const auto asked = open_connection(database_->url() + "&options=-c%20statement_timeout%3D5s");
   EXPECT_THAT(timeouts(*asked), ::testing::HasSubstr("5000"));
 }

@@ -1,4 +1,4 @@
-// The table of SQLSTATEs: what the caller is told to do.
+// The table of SQLSTATEs: what the caller can do.
 #include "store/postgres/error_map.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Partitions are there before the writers need them, and making them stops nobody.
+// Partitions exist before the writers need them, and adding them blocks no writer.
 #include <atomic>
 #include <thread>
 
@@ -143,7 +143,7 @@ TEST_F(PostgresMaintenance, two_at_once_do_it_once) {
   expect_more_traffic();
   Pg one(database_->url());
   (void)one.exec("BEGIN; SELECT outbox.make_partitions()");
-  // It is said who has the lock: it may be nobody who will give it back.
+  // The error names the holder of the lock, which may never give it back.
   auto waited = run();
   ASSERT_FALSE(waited);
   EXPECT_THAT(waited.error().message,

@@ -109,7 +109,7 @@ TEST_F(PostgresMembership, a_heartbeat_before_the_takeover_saves_the_owner) {
   EXPECT_FALSE(keep(*second).owns());
 }
 
-// By its estimated cost the server would compile it first, and nobody delivers meanwhile.
+// By its estimated cost the server would compile it first, and no relay delivers meanwhile.
 TEST_F(PostgresMembership, a_claim_is_neither_compiled_nor_planned_by_statistics) {
   subscribe("mails");
   (void)connect().exec(

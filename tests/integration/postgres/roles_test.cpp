@@ -1,4 +1,4 @@
-// Nobody has more rights than his work needs.
+// No role has more rights than it needs.
 #include "integration/postgres/harness.hpp"
 
 namespace outbox::test {

@@ -33,7 +33,7 @@ class PostgresSql : public PostgresTest {
   std::unique_ptr<Pg> connection_;
 };
 
-// Every payload is JSON unless a content type says otherwise, as on SQLite and the command line.
+// Every payload is JSON unless it has another content type, as on SQLite and the command line.
 TEST_F(PostgresSql, an_untyped_literal_is_json_byte_for_byte_or_refused) {
   (void)connection_->exec(R"(SELECT outbox.enqueue('order', '42', 'OrderPlaced', '{"a":  1}'))");
   EXPECT_THAT(newest(),
@@ -400,7 +400,7 @@ TEST_F(PostgresSql, every_way_in_gives_the_lane) {
             "24,39,24,39,24,39");
 }
 
-// The library and the functions check in words before; this is for whoever goes past them.
+// The library and the functions check first, with readable errors; these limits hold for writers that bypass them.
 TEST_F(PostgresSql, the_way_into_the_log_keeps_the_outermost_limits) {
   const auto refused = [&](const std::string& type, const std::string& key, const std::string& name,
                            const std::string& payload, const std::string& medium) {
@@ -465,7 +465,7 @@ TEST_F(PostgresSql, the_way_into_the_log_computes_each_value_once) {
 }
 
 // Objects that fit better than the server's own, of every operator and every function that ours name, and before them in the
-// search path of whoever enqueues.
+// search path of the enqueueing user.
 constexpr const char* kPlanted = R"(
 CREATE DOMAIN public.text AS pg_catalog.int4;
 CREATE DOMAIN public.json AS pg_catalog.int4;

@@ -110,7 +110,7 @@ TEST_F(PostgresWakeup, one_that_was_stopped_while_armed_loses_the_lock_soon) {
   const char* const held =
       "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND mode = 'ExclusiveLock' "
       "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
-  // Nobody waits, as if the process had been stopped. (We may be forgotten ourselves before we look.)
+  // Nothing waits, as if the process had been stopped. (The session may be over before we look.)
   std::unique_ptr<store::Wakeup> sleeper;
   bool seen = false;
   for (int attempt = 0; attempt < 5 && !seen; ++attempt) {
@@ -183,7 +183,7 @@ class StopAtEnd {
 };
 
 /// Writers commit at random moments while a reader polls, arms, polls once more and sleeps, as the relay does. An event
-/// that a sleeping reader is not told of is found by nobody before the sleep is over.
+/// without a notification is found only when the sleep is over.
 TEST_F(PostgresWakeup, no_commit_is_missed) {
   std::atomic<bool> stop{false};
   std::atomic<std::int64_t> committed{0};
@@ -219,9 +219,9 @@ TEST_F(PostgresWakeup, no_commit_is_missed) {
     ASSERT_TRUE(ok(armed));
     if (!*armed) continue;
     const auto seen = visible();
-    // Where nobody committed for so long, the first who does may do so between the end of the sleep and our look.
+    // After a long time without commits, the first one may come between the end of the sleep and our check.
     if (wait(*sleeper, milliseconds(2000)) == Wake::timeout && visible() != seen) {
-      EXPECT_EQ(wait(*sleeper, seconds(30)), Wake::notified) << "committed and not told of";
+      EXPECT_EQ(wait(*sleeper, seconds(30)), Wake::notified) << "committed without a notification";
     }
     ++slept;
     ASSERT_TRUE(ok(sleeper->disarm()));

@@ -1,4 +1,4 @@
-// What is shown of a store's address, and what is refused: never a password, however it is spelled.
+// What is shown of a store's URL, and what is refused: a password is never shown, however it is spelled.
 #include "store/url.hpp"
 
 #include <gmock/gmock.h>
@@ -63,7 +63,7 @@ std::string escaped(test::Random& random, std::string_view text) {
 
 std::string blanks(test::Random& random) { return std::string(random.below(3), ' '); }
 
-/// `raw`: as somebody writes it who does not know that it must be encoded.
+/// `raw`: not encoded, although it must be.
 std::string url_with(test::Random& random, const std::string& secret, bool raw) {
   const std::string text = raw ? secret : encoded(random, secret);
   const std::string scheme = random.chance(50) ? "postgresql://" : "postgres://";
@@ -97,7 +97,7 @@ void expect_nothing_of(const std::string& secret, const std::string& shown, cons
   }
 }
 
-/// All that the program can say of it: what it shows, why it refuses it, and what connecting says.
+/// All that the program prints about it: the URL as shown, the reason for a refusal, and the error of connecting.
 void expect_secret(const std::string& secret, const std::string& url) {
   expect_nothing_of(secret, shown_url(url), url);
   const Status checked = check_url(url);
