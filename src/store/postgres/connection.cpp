@@ -25,7 +25,7 @@ constexpr std::array<std::pair<const char*, const char*>, 6> kDefaults{{
 }};
 
 /// Known to this libpq and not set by the environment.
-bool open_choice(const PQconninfoOption* known, const char* keyword) {
+bool is_unset(const PQconninfoOption* known, const char* keyword) {
   for (; known != nullptr && known->keyword != nullptr; ++known) {
     if (std::strcmp(known->keyword, keyword) == 0) return known->val == nullptr;
   }
@@ -53,7 +53,7 @@ PGconn* connect(const std::string& url, const std::string& application) {
     values.push_back(value);
   };
   for (const auto& [keyword, value] : kDefaults) {
-    if (open_choice(known.get(), keyword)) set(keyword, value);
+    if (is_unset(known.get(), keyword)) set(keyword, value);
   }
   set("fallback_application_name", application.c_str());
   set("dbname", url.c_str());

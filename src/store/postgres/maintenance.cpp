@@ -16,9 +16,9 @@ namespace {
 constexpr std::chrono::minutes kEvery{1};
 
 /// While this waits for its lock, writers to the default partition wait too. Longer transactions get a second and a third try.
-constexpr std::array<std::chrono::milliseconds, 3> kPatience{std::chrono::milliseconds(200),
-                                                             std::chrono::milliseconds(500),
-                                                             std::chrono::milliseconds(1000)};
+constexpr std::array<std::chrono::milliseconds, 3> kLockTimeouts{std::chrono::milliseconds(200),
+                                                                 std::chrono::milliseconds(500),
+                                                                 std::chrono::milliseconds(1000)};
 
 std::string list(const char* title, const Rows& names) {
   std::string text;
@@ -44,11 +44,12 @@ class PostgresMaintenance final : public Maintenance {
 
  private:
   [[nodiscard]] Result<Rows> add_partitions() {
-    for (const auto patience : kPatience) {
-      auto done =
-          connection_.exec_with(&Queries::no_limits, &Queries::make_partitions, {patience.count()});
+    for (const auto lock_timeout : kLockTimeouts) {
+      auto done = connection_.exec_with(&Queries::no_limits, &Queries::make_partitions,
+                                        {lock_timeout.count()});
       if (done) return done;
-      if (done.error().origin != "pg:55P03" || patience == kPatience.back()) return pass(done);
+      if (done.error().origin != "pg:55P03" || lock_timeout == kLockTimeouts.back())
+        return pass(done);
     }
     return Rows{};
   }

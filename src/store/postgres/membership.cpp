@@ -25,8 +25,8 @@ class PostgresMembership final : public Membership {
   }
 
   [[nodiscard]] Result<Membership::Standing> keep(std::chrono::milliseconds lease) override {
-    if (Status status = place_.empty() ? join(lease) : beat(lease); !status) return pass(status);
-    OUTBOX_TRY(const Owner owner, look());
+    if (Status status = ctid_.empty() ? join(lease) : renew(lease); !status) return pass(status);
+    OUTBOX_TRY(const Owner owner, read_owner());
     const Standing waiting{.lanes = 0, .generation = owner.generation, .other = owner.name};
     if (owner.id == id_ && claimed_)
       return Standing{.lanes = kAllLanes, .generation = owner.generation, .other = {}};
@@ -37,7 +37,7 @@ class PostgresMembership final : public Membership {
   }
 
   [[nodiscard]] Result<bool> vacant() override {
-    OUTBOX_TRY(const Owner owner, look());
+    OUTBOX_TRY(const Owner owner, read_owner());
     return owner.vacant || owner.id == id_;
   }
 
@@ -49,7 +49,7 @@ class PostgresMembership final : public Membership {
     connection_.send(&Queries::remove_member, {id_});
     connection_.send(&Queries::commit);
     if (auto done = connection_.finish(); !done) return pass(done);
-    place_.clear();
+    ctid_.clear();
     claimed_ = false;
     return {};
   }
@@ -70,23 +70,23 @@ class PostgresMembership final : public Membership {
     OUTBOX_TRY(const Rows rows,
                connection_.exec(&Queries::join, {id_, name_, self_.boot_id, self_.pid_ns, self_.pid,
                                                  self_.started, lease.count()}));
-    place_ = rows.text(0, 0);
+    ctid_ = rows.text(0, 0);
     return {};
   }
 
-  [[nodiscard]] Status beat(std::chrono::milliseconds lease) {
+  [[nodiscard]] Status renew(std::chrono::milliseconds lease) {
     const std::int64_t lease_ms = lease.count();
-    OUTBOX_TRY(Rows rows, connection_.exec(&Queries::heartbeat, {place_, id_, lease_ms}));
+    OUTBOX_TRY(Rows rows, connection_.exec(&Queries::heartbeat, {ctid_, id_, lease_ms}));
     if (rows.empty()) {
       OUTBOX_TRY(rows, connection_.exec(&Queries::heartbeat_by_id, {id_, lease_ms}));
     }
-    // Another relay considered this one dead and removed it; look() will find that it owns the lanes.
+    // Another relay considered this one dead and removed it; read_owner() will find that it owns the lanes.
     if (rows.empty()) return join(lease);
-    place_ = rows.text(0, 0);
+    ctid_ = rows.text(0, 0);
     return {};
   }
 
-  [[nodiscard]] Result<Owner> look() {
+  [[nodiscard]] Result<Owner> read_owner() {
     OUTBOX_TRY(const Rows row, connection_.exec(&Queries::owner));
     if (!row.empty()) return owner_of(row);
     return fail(Errc::corrupt, "the table lane is empty", "it must hold the lanes 0 to 63");
@@ -176,7 +176,7 @@ class PostgresMembership final : public Membership {
   const std::string name_;
   const EventId id_;
   const ProcessIdentity self_{this_process()};
-  std::string place_;  ///< ctid of our row; empty: not registered.
+  std::string ctid_;  ///< ctid of our row; empty: not registered.
   std::optional<Heartbeat> seen_;
   bool claimed_{false};  ///< The lanes are ours by a claim of this object, not of an earlier one.
 };

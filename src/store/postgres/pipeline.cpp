@@ -80,7 +80,7 @@ bool Pipeline::transmit(PGconn* connection, std::span<const Step> steps, std::si
 
 Result<std::vector<Rows>> Pipeline::collect(PGconn* connection, std::span<const Step> steps,
                                             std::optional<std::chrono::milliseconds> deadline) {
-  patience_ = deadline;
+  timeout_ = deadline;
   deadline_.reset();
   if (deadline) deadline_ = Clock::now() + *deadline;
   std::vector<Rows> rows;
@@ -165,7 +165,7 @@ Status Pipeline::wait(PGconn* connection, bool writable_too, const Query& query)
     if (ready < 0 && errno != EINTR) return lose(connection, query);
   }
   lost_ = true;
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*patience_).count();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*timeout_).count();
   return fail(Error{.code = Errc::deadline_exceeded,
                     .remedy = Remedy::reconnect,
                     .effect = Effect::unknown,

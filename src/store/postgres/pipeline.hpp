@@ -57,7 +57,7 @@ class Pipeline {
 
   std::unordered_set<std::string> prepared_;
   std::vector<bool> prepares_;  ///< Which steps of the batch are preceded by a request to prepare.
-  std::optional<std::chrono::milliseconds> patience_;
+  std::optional<std::chrono::milliseconds> timeout_;
   Deadline deadline_;
   bool lost_{false};
 };

@@ -83,13 +83,13 @@ bool has_word(std::string_view words, std::string_view wanted) {
 }
 
 /// Parameters that may be shown, with the values that may be. No other is shown: a newer libpq may have new secrets.
-struct Open {
+struct Public {
   std::string_view keywords;
   bool (*harmless)(std::string_view){nullptr};
   std::string_view words{};  ///< Instead: the possible values, "a | b".
 };
 
-constexpr std::array<Open, 8> kOpen{{
+constexpr std::array<Public, 8> kPublic{{
     {"user dbname service application_name fallback_application_name client_encoding", is_name},
     {"host hostaddr", is_place},
     {"port", are_ports},
@@ -102,17 +102,17 @@ constexpr std::array<Open, 8> kOpen{{
      "any | read-write | read-only | primary | standby | prefer-standby"},
 }};
 
-const Open* find_open(std::string_view keyword) {
-  for (const Open& open : kOpen) {
-    if (has_word(open.keywords, keyword)) return &open;
+const Public* find_public(std::string_view keyword) {
+  for (const Public& one : kPublic) {
+    if (has_word(one.keywords, keyword)) return &one;
   }
   return nullptr;
 }
 
 bool may_be_shown(std::string_view keyword, std::string_view value) {
-  const Open* const open = find_open(keyword);
-  if (open == nullptr) return false;
-  return open->harmless != nullptr ? open->harmless(value) : has_word(open->words, value);
+  const Public* const found = find_public(keyword);
+  if (found == nullptr) return false;
+  return found->harmless != nullptr ? found->harmless(value) : has_word(found->words, value);
 }
 
 // ---- what cannot be right
@@ -176,13 +176,13 @@ Status check_ports(const Given& given) {
 }
 
 Status check_value(std::string_view keyword, std::string_view value) {
-  const Open* const open = find_open(keyword);
-  if (open == nullptr) return {};
+  const Public* const found = find_public(keyword);
+  if (found == nullptr) return {};
   const std::string name(keyword);
-  if (open->harmless == is_number && !is_number(value))
+  if (found->harmless == is_number && !is_number(value))
     return refused("has a " + name + " that is no whole number", "such as " + name + "=10");
-  if (!open->words.empty() && !has_word(open->words, value))
-    return refused("has an unknown " + name, "one of " + std::string(open->words));
+  if (!found->words.empty() && !has_word(found->words, value))
+    return refused("has an unknown " + name, "one of " + std::string(found->words));
   return {};
 }
 

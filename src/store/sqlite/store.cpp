@@ -26,7 +26,7 @@ void warn_of_wal_reset_bug() {
 }
 
 /// The relay retries by itself, and a stop must not wait long for a connection that holds the write lock.
-constexpr std::chrono::milliseconds kRelayPatience{1000};
+constexpr std::chrono::milliseconds kRelayBusyTimeout{1000};
 
 class SqliteStore final : public Store {
  public:
@@ -55,7 +55,7 @@ class SqliteStore final : public Store {
 
   Result<std::unique_ptr<Progress>> progress() override {
     OUTBOX_TRY(Connection connection,
-               connect({.sync = Sync::normal, .busy_timeout = kRelayPatience}));
+               connect({.sync = Sync::normal, .busy_timeout = kRelayBusyTimeout}));
     OUTBOX_TRY(std::string outbox, identity_of(connection));
     return make_progress(std::move(connection), std::move(outbox));
   }
@@ -63,7 +63,7 @@ class SqliteStore final : public Store {
   Result<std::unique_ptr<Membership>> membership(std::string relay_name,
                                                  const EventId& relay) override {
     warn_of_wal_reset_bug();
-    OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayPatience}));
+    OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
     return make_membership(std::move(connection), std::move(relay_name), relay);
   }
 

@@ -1,5 +1,5 @@
-// Wakes the reader when an event was committed: by inotify on the WAL where that works, else by looking at PRAGMA data_version
-// every few milliseconds (1.7 us a look).
+// Wakes the reader when an event was committed: by inotify on the WAL where that works, else by reading PRAGMA data_version
+// every few milliseconds (1.7 us each).
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -18,12 +18,12 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 
-/// Between the last write to the WAL and the commit becoming visible lies the writer's fsync: look often at first.
-constexpr auto kSharp = 20ms;
-constexpr auto kSharpLook = 500us;
+/// Between the last write to the WAL and the commit becoming visible lies the writer's fsync: poll often at first.
+constexpr auto kFastFor = 20ms;
+constexpr auto kFastPoll = 500us;
 /// A commit whose fsync takes longer than this is found by the next idle poll.
-constexpr auto kWatchful = 2s;
-constexpr auto kLook = 5ms;
+constexpr auto kPollFor = 2s;
+constexpr auto kPoll = 5ms;
 
 class SqliteWakeup final : public Wakeup {
  public:
@@ -35,7 +35,7 @@ class SqliteWakeup final : public Wakeup {
     // Reading opens the WAL, so that there is a file to watch.
     OUTBOX_TRY(newest_, connection_.integer(query::kNewestSeq));
     data_version_.reset();
-    // What was written before the watch, or since the last wait(), may be a commit that is not visible yet: the first look
+    // What was written before the watch, or since the last wait(), may be a commit that is not visible yet: the first poll
     // of wait() alone would miss it.
     const bool watched = watch_ != nullptr;
     if (!watched) watch_ = std::make_unique<WalWatch>(connection_.file());
@@ -55,7 +55,7 @@ class SqliteWakeup final : public Wakeup {
       const TimePoint now = Clock::now();
       if (now >= deadline) return Wake::timeout;
       OUTBOX_TRY(const bool interrupted, wait_for(interrupted_, watch_ ? watch_->fd() : -1,
-                                                  std::min(deadline, next_look(now))));
+                                                  std::min(deadline, next_poll(now))));
       if (interrupted) return Wake::interrupted;
     }
   }
@@ -73,11 +73,11 @@ class SqliteWakeup final : public Wakeup {
     return newest > newest_;
   }
 
-  [[nodiscard]] TimePoint next_look(TimePoint now) const {
+  [[nodiscard]] TimePoint next_poll(TimePoint now) const {
     const auto quiet = now - written_at_;
     const bool watching = watch_ && watch_->works();
-    if (watching && quiet < kSharp) return now + kSharpLook;
-    if (!watching || quiet < kWatchful) return now + kLook;
+    if (watching && quiet < kFastFor) return now + kFastPoll;
+    if (!watching || quiet < kPollFor) return now + kPoll;
     return TimePoint::max();
   }
 
@@ -85,7 +85,7 @@ class SqliteWakeup final : public Wakeup {
   const bool armed_;
   const EventFd interrupted_;
   std::unique_ptr<WalWatch> watch_;
-  std::optional<std::int64_t> data_version_;  ///< At the last look.
+  std::optional<std::int64_t> data_version_;  ///< At the last poll.
   std::int64_t newest_{0};                    ///< The newest seq when it was armed.
   TimePoint written_at_{};                    ///< Last known write to the WAL.
 };

@@ -1,5 +1,5 @@
-// A fresh, empty database for one test, on any store. The suite itself goes through store/store.hpp only; what a test
-// needs from outside the store (an application that rolls back, a schema of the future) is asked of the database.
+// A fresh, empty database for one test, on any store. The suite uses the store through store/store.hpp only; what a test needs
+// from outside the store (an application that rolls back, a newer schema) the database provides.
 #pragma once
 
 #include <functional>

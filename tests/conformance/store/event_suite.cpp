@@ -1,4 +1,4 @@
-// What goes in comes out, byte for byte; what may not go in is refused.
+// Events come out as they were written, byte for byte; invalid ones are refused.
 #include <chrono>
 
 #include "conformance/store/fixture.hpp"

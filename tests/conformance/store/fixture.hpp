@@ -30,7 +30,7 @@ using test::eventually;
 
 [[nodiscard]] Event make_event(const std::string& key, const std::string& payload = R"({"n":1})");
 [[nodiscard]] std::vector<Event> make_events(std::size_t count, const std::string& prefix = "k");
-/// JSON of so many bytes.
+/// JSON of this many bytes.
 [[nodiscard]] std::string json_string(std::size_t bytes);
 [[nodiscard]] SubscriptionSpec make_spec(const std::string& name);
 

@@ -148,7 +148,7 @@ TEST_P(OwnershipSuite, totals_count_what_the_ledger_counts) {
   ASSERT_TRUE(current.owns());
   EXPECT_EQ(totals(row).acked, 2);
 
-  // What the first settles late is delivered, and counted, by the second.
+  // The second delivers and counts what the first settles late.
   auto late = settlement_of(row, drive.next(), old.generation);
   late.filtered.add(7);
   ASSERT_TRUE(

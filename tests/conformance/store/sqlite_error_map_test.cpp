@@ -1,4 +1,4 @@
-// One row per code of SQLite that means something to a caller.
+// One row per SQLite code that a caller acts on.
 #include <gtest/gtest.h>
 
 #include "store/sqlite/error_map.hpp"

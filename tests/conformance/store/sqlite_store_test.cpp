@@ -1,4 +1,4 @@
-// What is particular to SQLite: paths, what a file must be like, the lock file, checkpoints.
+// What only SQLite has: paths, requirements of the file, the lock file, checkpoints.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -29,8 +29,8 @@ class WakeupSuite : public StoreTest {
     return status;
   }
 
-  /// How it was woken. PostgreSQL ends an armed session that is silent for 3 s, as ours may be on a machine that stands
-  /// still; then everything is done once more.
+  /// How it was woken. PostgreSQL ends an armed session that is silent for 3 s, which can happen to ours on a stalled machine;
+  /// then everything is repeated.
   template <class Scene>
   Wake play(Scene scene) {
     for (int attempt = 1;; ++attempt) {

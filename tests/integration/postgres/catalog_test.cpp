@@ -97,7 +97,7 @@ TEST_F(PostgresCatalog, pending_from_now_on_includes_who_was_in_flight) {
 }
 
 TEST_F(PostgresCatalog, a_start_now_has_a_mark_below_it) {
-  // Without one the first fetch looks for late events in all that was written since the partition began.
+  // Without one the first fetch searches the whole current partition for late events.
   (void)connect().exec("SELECT outbox.enqueue('a', '', 'E', '1') FROM generate_series(1, 1000)");
   const SubscriptionSpec spec{.name = "mails", .sink = "null", .start = "now"};
   ASSERT_TRUE(ok(catalog_->apply(spec)));

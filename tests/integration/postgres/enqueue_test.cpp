@@ -26,7 +26,7 @@ namespace {
 using postgres::Outbox;
 using postgres::Transaction;
 
-// What is not a transaction of PostgreSQL does not compile.
+// Only a transaction of PostgreSQL compiles.
 template <class T>
 concept Enqueues = requires(const Outbox& box, T&& target, const Event& event) {
   box.enqueue(std::forward<T>(target), event);
@@ -207,7 +207,7 @@ TEST_F(PostgresEnqueue, works_after_a_reset_and_after_discard_all) {
   PQreset(native());
   for (int i = 0; i < 3; ++i) enqueue();
   (void)connection_->exec("DISCARD ALL");
-  // What was prepared is gone without notice: that one transaction is to be rerun, and the next ones work.
+  // The prepared statements are gone: one transaction has to be rerun, and the next ones work.
   const Error error = error_of(enqueue);
   EXPECT_EQ(error.remedy, Remedy::retry_transaction);
   EXPECT_EQ(error.effect, Effect::none);
@@ -256,7 +256,7 @@ TEST_F(PostgresEnqueue, lock_key_is_the_lock_that_the_sql_function_takes) {
   (void)connection_->exec("COMMIT");
 }
 
-// Otherwise the one that waited would stand before events that were committed while it waited.
+// Otherwise the event that waited would precede events that were committed meanwhile.
 TEST_F(PostgresEnqueue, lock_key_is_locked_before_the_event_gets_its_place) {
   const auto locked = [](const std::string& name) {
     Event event = order();

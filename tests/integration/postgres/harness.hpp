@@ -43,7 +43,7 @@ class PostgresTest : public ::testing::Test {
   std::unique_ptr<store::Store> store_;
 };
 
-/// The SQLSTATE of what goes wrong; "" when nothing does.
+/// The SQLSTATE of the error; "" for none.
 inline std::string state_of(Pg& connection, const std::string& sql) {
   try {
     (void)connection.exec(sql);
@@ -53,7 +53,7 @@ inline std::string state_of(Pg& connection, const std::string& sql) {
   return {};
 }
 
-/// The message of what goes wrong; "" when nothing does.
+/// The message of the error; "" for none.
 inline std::string complaint_of(Pg& connection, const std::string& sql) {
   try {
     (void)connection.exec(sql);

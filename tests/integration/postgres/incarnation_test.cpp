@@ -1,5 +1,5 @@
-// A server that crashes takes back what it had not flushed, and issues transaction ids and sequence numbers again. Behind a
-// pooler the relay's connections survive that: what was read before must not be delivered, settled or marked after it.
+// A crash of the server takes back what was not flushed, and transaction ids and sequence numbers are issued again. Behind a
+// pooler the relay's connections survive it: what was read before must not be delivered, settled or marked after it.
 #include <csignal>
 
 #include "integration/postgres/harness.hpp"

@@ -116,7 +116,7 @@ TEST_F(PostgresLineage, a_copy_whose_witness_got_the_original_transaction_id_by_
   }
 }
 
-/// The SQL of the page for people, to the letter.
+/// The SQL of docs/guide/operations.md, verbatim.
 std::string repair_of_the_guide() {
   std::ifstream file(OUTBOX_OPERATIONS_PAGE);
   std::stringstream page;

@@ -17,7 +17,7 @@ class PostgresMaintenance : public PostgresTest {
     EXPECT_TRUE(ok(maintenance));
     return (*maintenance)->run();
   }
-  /// Forgets how wide partitions are, so that more are due.
+  /// Resets the measured width of partitions, so that more are due.
   void expect_more_traffic() const {
     (void)connect().exec("UPDATE outbox.meta SET xids_per_s = 5000");
   }
@@ -134,7 +134,7 @@ TEST_F(PostgresMaintenance, relays_that_were_killed_while_they_waited_are_forgot
   EXPECT_EQ(run().value(), "silent relays removed: dead");
   EXPECT_EQ(value("SELECT string_agg(name, ',' ORDER BY name) FROM outbox.relay"),
             "alive,owner,slow");
-  // It was only frozen.
+  // It was frozen, not dead.
   ASSERT_TRUE(ok(members[1]->keep(std::chrono::minutes(10))));
   EXPECT_EQ(value("SELECT count(*) FROM outbox.relay WHERE name = 'dead'"), "1");
 }

@@ -1,4 +1,4 @@
-// One owner of the lanes at a time, and who takes over when.
+// One owner of the lanes at a time, and when another relay takes over.
 #include <atomic>
 #include <thread>
 
@@ -61,7 +61,7 @@ TEST_F(PostgresMembership, a_dead_owner_is_replaced_although_the_servers_clock_w
   const auto first = member("first");
   const auto second = member("second");
   const auto before = keep(*first, milliseconds(500));
-  // As the heartbeat looks after the clock has gone back by an hour.
+  // As after the clock was set back by an hour.
   (void)connect().exec(
       "UPDATE outbox.relay SET heartbeat_at = heartbeat_at + interval '1 hour' WHERE name = 'first'");
   EXPECT_FALSE(second->vacant().value()) << "it may just not have renewed it yet";

@@ -1,4 +1,4 @@
-// Bringing the schema there, and refusing one that is not what this program needs.
+// Migrating, and refusing a schema that this program cannot use.
 #include <sys/wait.h>
 #include <unistd.h>
 

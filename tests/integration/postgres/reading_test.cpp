@@ -1,4 +1,4 @@
-// What a reader and a settler refuse to rely upon: marks that are none, another server, a sequence that was set back.
+// What a reader and a settler refuse: false marks, another server, a sequence that was set back.
 #include "integration/postgres/harness.hpp"
 #include "store/cursor.hpp"
 #include "store/postgres/parts.hpp"
@@ -43,7 +43,7 @@ class PostgresReading : public PostgresTest {
 
 TEST_F(PostgresReading, a_claim_is_no_mark) {
   subscribe();
-  // The claim's transaction takes its id first, and reads the settlement that it repeats when it is all over.
+  // The claim's transaction takes its id first, and later reads the settlement that it repeats.
   Pg claim(database_->url());
   (void)claim.exec("BEGIN; SELECT pg_current_xact_id()");
   (void)connect().exec("SELECT pg_current_xact_id()");
@@ -256,7 +256,7 @@ TEST_F(PostgresReading, an_event_beyond_the_sequence_is_refused) {
   const auto read = reader();
   ASSERT_TRUE(ok(read->begin({})));
   enqueue(5);
-  // As if it had never been called: no bound can be had from it.
+  // As if it had never been called: it gives no bound.
   (void)connect().exec("ALTER SEQUENCE outbox.event_seq RESTART");
   auto refused = page(*read, "3:3:");
   ASSERT_FALSE(refused);

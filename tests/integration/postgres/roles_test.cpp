@@ -23,7 +23,7 @@ TEST_F(PostgresRoles, the_application_enqueues_and_nothing_else) {
   may("INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES ('a', 'b', '1') RETURNING id");
   may("INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers) "
       "VALUES (gen_random_uuid(), 'a', 'b', 'c', 'd', '{}')");
-  // Its place in the log and its lane are not a writer's to choose.
+  // A writer cannot choose its place in the log or its lane.
   may_not(
       "INSERT INTO outbox.event (lane, id, aggregate_type, aggregate_id, event_type, payload, headers) "
       "VALUES (0, gen_random_uuid(), 'a', 'b', 'c', 'd', '{}')");
@@ -132,7 +132,7 @@ TEST_F(PostgresRoles, a_writer_with_the_applications_role_works) {
   ASSERT_TRUE(ok(writer));
   const Event event{.aggregate_type = "a", .aggregate_id = "1", .event_type = "E", .payload = "{}"};
   EXPECT_TRUE(ok((*writer)->write(std::span(&event, 1))));
-  // What it can see of the schema is still looked at.
+  // The parts of the schema that it can read are still checked.
   (void)admin.exec("UPDATE outbox.migration SET version = 99 WHERE version = 1");
   EXPECT_EQ(store->check().error().code, Errc::unsupported);
   (void)admin.exec("DROP ROLE \"" + user + "\"");

@@ -363,7 +363,7 @@ TEST_F(PostgresSql, equal_keys_share_a_lane_and_events_without_key_spread) {
   (void)connection_->exec(
       "SELECT outbox.enqueue('order', '', 'E', '1') FROM generate_series(1, 2000) i");
   EXPECT_EQ(value("SELECT count(DISTINCT lane) FROM outbox.event"), "64");
-  // Never change what a key's lane is: cursors stand per lane.
+  // The lane of a key must never change: cursors are per lane.
   EXPECT_EQ(value("SELECT outbox.lane_of('order', '42', gen_random_uuid())"), "24");
   EXPECT_EQ(value("SELECT outbox.lane_of('order', '', '9563fa12-b3b5-4ab7-9b3c-1c64e1d2e1a5')"),
             "39");
@@ -548,7 +548,7 @@ TEST_F(PostgresSql, nothing_planted_in_the_callers_search_path_is_called) {
   EXPECT_EQ(value("SELECT count(*) FROM outbox.event"), std::to_string(written));
 }
 
-// A session that plays the replica runs neither rules nor triggers: what is written there must not vanish silently.
+// With session_replication_role = replica neither rules nor triggers run: what is written must not vanish silently.
 TEST_F(PostgresSql, a_session_that_plays_the_replica_is_refused_by_every_way_in) {
   (void)connection_->exec(
       "PREPARE before AS INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES ('a', 'b', '1')");

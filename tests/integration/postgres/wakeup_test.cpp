@@ -1,4 +1,4 @@
-// The armed wake-up: no commit is missed, and no one who sleeps for ever makes writers pay.
+// The armed wake-up: no commit is missed, and a relay that hangs while armed does not slow writers down.
 #include <atomic>
 #include <functional>
 #include <random>
@@ -26,8 +26,8 @@ class PostgresWakeup : public PostgresTest {
     return woken.value_or(Wake::interrupted);
   }
   using Act = std::function<void(store::Wakeup& sleeper)>;
-  /// What ends the sleep of one that was armed before `act`. Once more when its session is gone: the server ends an armed one
-  /// that is silent for 3 s, and a busy machine may forget us for so long.
+  /// What ends the wait of a wake-up that was armed before `act`. Repeated when its session is gone: the server ends an armed one
+  /// that is silent for 3 s, which a busy machine can cause.
   [[nodiscard]] Wake woken_by(const Act& act, milliseconds longest) const {
     for (int attempt = 1;; ++attempt) {
       const auto sleeper = wakeup();
@@ -170,7 +170,7 @@ TEST_F(PostgresWakeup, behind_a_pooler_it_is_never_armed) {
   EXPECT_EQ(wait(**sleeper, milliseconds(10)), Wake::timeout);
 }
 
-/// The writers' threads end also when a check throws the test out.
+/// Ends the writers' threads also when a check ends the test.
 class StopAtEnd {
  public:
   explicit StopAtEnd(std::atomic<bool>& stop) : stop_(stop) {}
