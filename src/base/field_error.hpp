@@ -1,4 +1,4 @@
-// What is wrong with the fields of something that a person wrote. A check finds all of it, not only the first.
+// Errors in the fields of what a person wrote. A check reports all of them, not only the first.
 #pragma once
 
 #include <algorithm>

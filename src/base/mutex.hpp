@@ -7,7 +7,7 @@
 //   const MutexLock lock(mutex_);
 //   changed_.wait(mutex_, [this]() OUTBOX_REQUIRES(mutex_) { return count_ > 0; });
 //
-// g++ sees a plain mutex. A member stands in the object whose mutex guards it.
+// g++ sees a plain mutex. A member and the mutex that guards it belong to the same object.
 #pragma once
 
 #include <mutex>

@@ -50,7 +50,7 @@ struct Assigner {
 
   Status operator()(std::string* slot) const {
     if (setting.type == SettingType::choice && !is_choice()) {
-      const auto near = nearest(text, setting.choices);  // quoted, as it is to be written
+      const auto near = nearest(text, setting.choices);  // quoted, as in the file
       return wrong(near ? "did you mean " + quote(*near) + "?"
                         : "choose one of " + setting.range());
     }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "bench/bench.hpp"
+#include "testkit/eventually.hpp"
 #include "testkit/failure.hpp"
 
 namespace outbox::bench {
@@ -100,21 +101,19 @@ void Arrivals::arrived(std::string_view body) {
   std::int64_t sent = 0;
   (void)std::from_chars(body.data(), body.data() + body.size(), sent);
   const double ms = static_cast<double>(now_ns() - sent) / 1e6;
-  {
+  if (sent > 0) {
     const MutexLock lock(mutex_);
-    ++count_;
-    if (sent > 0) latencies_ms_.push_back(ms);
+    latencies_ms_.push_back(ms);
   }
-  changed_.notify_one();
+  ++count_;
 }
 
 std::vector<double> Arrivals::latencies_ms(std::int64_t count) {
-  const MutexLock lock(mutex_);
-  const auto all = [&]() OUTBOX_REQUIRES(mutex_) { return count_ >= count; };
-  if (!changed_.wait_for(mutex_, kArrivalLimit, all)) {
+  if (!testkit::eventually([&] { return count_ >= count; }, kArrivalLimit)) {
     testkit::give_up(Errc::deadline_exceeded,
-                     fmt::format("only {} of {} messages arrived", count_, count));
+                     fmt::format("only {} of {} messages arrived", count_.load(), count));
   }
+  const MutexLock lock(mutex_);
   return latencies_ms_;
 }
 

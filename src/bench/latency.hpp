@@ -1,7 +1,7 @@
 // Latencies of events that are written at a steady rate, and the figures made of them.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -42,9 +42,8 @@ class Arrivals {
   [[nodiscard]] std::vector<double> latencies_ms(std::int64_t count);
 
  private:
+  std::atomic<std::int64_t> count_{0};
   Mutex mutex_;
-  std::condition_variable_any changed_;
-  std::int64_t count_ OUTBOX_GUARDED_BY(mutex_){0};
   std::vector<double> latencies_ms_ OUTBOX_GUARDED_BY(mutex_);
 };
 

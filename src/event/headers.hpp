@@ -12,7 +12,7 @@ namespace outbox::event {
 
 /// Names with this prefix, in any case, are ours. Events cannot set them.
 inline constexpr std::string_view kReservedPrefix = "outbox-";
-/// Set by us when the content type is known otherwise. Case does not matter.
+/// Set by the format when the content type of the event is known. Case does not matter.
 inline constexpr std::string_view kContentTypeHeader = "content-type";
 [[nodiscard]] bool is_reserved_header(std::string_view name) noexcept;
 

@@ -1,5 +1,5 @@
-// The testkit drives real servers, processes and files for the demo, the benchmarks and the tests. Any failure there ends the
-// run, so unlike the library it throws errors, as outbox::Exception.
+// Errors of the testkit. Any failure of a server, process or file ends the run of a demo, benchmark or test, so unlike the
+// library the testkit throws: outbox::Exception.
 #pragma once
 
 #include <outbox/error.hpp>
