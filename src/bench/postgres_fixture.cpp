@@ -97,12 +97,14 @@ std::int64_t wait_for_delivered(const Relay& relay, std::int64_t events, Clock::
 
 Drain median_drain(int repeats, const std::function<Drain(int number)>& drain) {
   std::vector<Drain> drains;
+  drains.reserve(static_cast<std::size_t>(repeats));
   for (int i = 0; i < repeats; ++i) drains.push_back(drain(i));
   Drain all;
   for (const auto figure :
        {&Drain::events_per_second, &Drain::bare, &Drain::cpu_us_per_event, &Drain::peak_rss_mib,
         &Drain::wal_bytes, &Drain::statements, &Drain::settlements}) {
     std::vector<double> values;
+    values.reserve(drains.size());
     for (const Drain& one : drains) values.push_back(one.*figure);
     all.*figure = quantile(values, figure == &Drain::peak_rss_mib ? 1 : 0.5);
   }
