@@ -82,7 +82,11 @@ Status KafkaSink::open() {
 Conf KafkaSink::conf_for_now() {
   Conf conf(rd_kafka_conf_dup(conf_.get()));
   if (const std::size_t refused = suspects_.take_bytes(); refused > 0) {
-    if (batch_bytes_ == 0) batch_bytes_ = std::stoull(property(*conf_, "batch.size"));
+    if (batch_bytes_ == 0) {
+      const std::string size = property(*conf_, "batch.size");
+      OUTBOX_CHECK(!size.empty());  // always set: it is among the settings of ours
+      batch_bytes_ = std::stoull(size);
+    }
     batch_bytes_ = std::max(std::min(batch_bytes_, refused) / 2, kLeastBatchBytes);
     log::info("kafka refused a batch, the next ones are smaller", {{"bytes", batch_bytes_}});
   }
