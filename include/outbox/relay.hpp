@@ -71,6 +71,7 @@ struct SubscriptionReport {
   std::string reason;
   std::uint64_t delivered{0};    ///< Acked, with everything before them, since it was last started.
   std::uint64_t filtered{0};     ///< Did not match, since it was last started.
+  std::uint64_t parked{0};       ///< Set aside, since it was last started.
   std::uint64_t in_window{0};    ///< Fetched, not settled.
   std::uint64_t settlements{0};  ///< Rows of progress given to the store since it was last started.
 };

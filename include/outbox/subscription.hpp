@@ -8,6 +8,8 @@
 // Errors: validate() names the field that is wrong.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <map>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
@@ -40,6 +42,30 @@ struct SubscriptionSpec {
   /// Where a new subscription begins: "beginning" (of what is retained) or "now". Of one that exists already it is not
   /// looked at. Default: beginning.
   std::string start{"beginning"};
+
+  // What becomes of an event that the destination rejects (docs/guide/parked.md).
+
+  /// "park": it is set aside and tried again, later events of its key wait behind it, all others go on. "stop": the
+  /// subscription stops at it until a person resumes it. Default: park.
+  std::string on_reject{"park"};
+  /// What happens to its key once it is dead: "continue", or "block" until a person decides. Default: continue.
+  std::string on_dead{"continue"};
+  /// So often it is tried before it is dead. Unit: attempts, the first one included. Default: 10.
+  std::size_t max_attempts{10};
+  /// The pauses before the second attempt, the third and so on ("30s", "5min"); their number then decides instead of
+  /// max_attempts. Empty: retry_base * retry_factor ^ n, at most retry_cap. Default: empty.
+  std::vector<std::string> delays{};
+  /// Default: 1 s.
+  std::chrono::milliseconds retry_base{1000};
+  /// Default: 2.
+  std::size_t retry_factor{2};
+  /// Default: 5 min.
+  std::chrono::milliseconds retry_cap{300'000};
+  /// Each pause is this much longer or shorter at random. Unit: percent, 0 to 50. Default: 20.
+  std::size_t retry_jitter{20};
+  /// With so many parked events, dead ones that block no key not counted, the subscription delivers no new ones until there
+  /// are fewer. Unit: events. Default: 100000.
+  std::size_t max_waiting{100'000};
 
   bool operator==(const SubscriptionSpec&) const = default;
 };

@@ -33,6 +33,11 @@ struct Options {
 struct Line {
   store::SubscriptionRow row;
   store::SubscriptionProgress progress;
+  store::ParkedCounts parked;
+
+  [[nodiscard]] std::int64_t all_parked() const {
+    return parked.retrying + parked.waiting + parked.dead;
+  }
 };
 
 struct View {
@@ -81,6 +86,13 @@ std::string stopped(const store::SubscriptionRow& row) {
       row.spec.name, row.reason);
 }
 
+std::string dead(const Line& line) {
+  return fmt::format(
+      "subscription {0}: {1} dead events are not sent again (hint: outbox parked list --subscription {0} "
+      "--state dead)",
+      line.row.spec.name, line.parked.dead);
+}
+
 std::string lags(const Line& line, std::chrono::milliseconds max_lag) {
   const std::string trouble = trouble_of(line.row);
   return fmt::format(
@@ -102,6 +114,7 @@ std::vector<std::string> problems_of(const View& view,
   for (const Line& line : view.subscriptions) {
     const auto state = line.row.state;
     if (state == store::SubscriptionState::stopped) found.push_back(stopped(line.row));
+    if (line.parked.dead > 0) found.push_back(dead(line));
     if (state == store::SubscriptionState::active && max_lag && line.progress.lag > *max_lag)
       found.push_back(lags(line, *max_lag));
   }
@@ -126,13 +139,16 @@ View look(const Options& options, std::optional<std::chrono::milliseconds> max_l
           const config::Loaded& loaded) {
   const auto store = Context::checked_store(loaded);
   const auto catalog = must(store->catalog());
+  const auto parked = must(store->parked_events());
   View view;
   view.store = store::shown_url(loaded.config.relay.store_url);
   const auto limit = std::min(options.limit, kLargestLimit);
   for (auto& row : must(catalog->subscriptions())) {
     auto progress = must(catalog->progress(row, static_cast<std::int64_t>(limit)));
     must(catalog->add_totals(progress));
-    view.subscriptions.push_back({.row = std::move(row), .progress = std::move(progress)});
+    const auto counts = must(parked->counts(row.id));
+    view.subscriptions.push_back(
+        {.row = std::move(row), .progress = std::move(progress), .parked = counts});
   }
   view.relays = must(catalog->relays());
   view.problems = problems_of(view, max_lag);
@@ -146,7 +162,7 @@ std::string pending_text(const store::SubscriptionProgress& progress) {
 }
 
 void add_notes(Table& table, bool has_owner, const Line& line) {
-  const auto& [row, progress] = line;
+  const auto& [row, progress, parked] = line;
   if (!row.reason.empty()) table.note("  reason: " + row.reason);
   if (const std::string trouble = trouble_of(row); !trouble.empty()) {
     const char* const since =
@@ -158,6 +174,12 @@ void add_notes(Table& table, bool has_owner, const Line& line) {
         fmt::format("  stopped at event {} (seq {}); outbox subscription resume {} tries again",
                     row.stopped_event, *row.stopped_seq, row.spec.name));
   }
+  if (line.all_parked() > 0) {
+    table.note(
+        fmt::format("  parked: {} retrying, {} waiting behind them, {} dead; outbox parked list "
+                    "--subscription {}",
+                    parked.retrying, parked.waiting, parked.dead, row.spec.name));
+  }
   if (progress.matches_nothing()) {
     table.note(
         fmt::format("  its filter has matched none of {} events; compare it with what the "
@@ -168,13 +190,14 @@ void add_notes(Table& table, bool has_owner, const Line& line) {
 
 void print_subscriptions(const View& view) {
   if (view.subscriptions.empty()) return;
-  Table table(
-      {"SUBSCRIPTION", "STATE", "SINK", "PENDING", "LAG", "DELIVERED", "FILTERED", "LAST SETTLED"});
+  Table table({"SUBSCRIPTION", "STATE", "SINK", "PENDING", "LAG", "DELIVERED", "FILTERED", "PARKED",
+               "LAST SETTLED"});
   for (const Line& line : view.subscriptions) {
-    const auto& [row, progress] = line;
+    const auto& [row, progress, parked] = line;
     table.add({row.spec.name, store::to_string(row.state), row.spec.sink, pending_text(progress),
                progress.pending == 0 ? "-" : age_text(progress.lag), std::to_string(progress.acked),
-               std::to_string(progress.filtered), or_dash(progress.last_settled_at)});
+               std::to_string(progress.filtered), std::to_string(line.all_parked()),
+               or_dash(progress.last_settled_at)});
     add_notes(table, view.has_owner(), line);
   }
   table.print();
@@ -206,7 +229,7 @@ void print_text(const View& view, bool check) {
 }
 
 Json to_json(const Line& line, bool has_owner) {
-  const auto& [row, progress] = line;
+  const auto& [row, progress, parked] = line;
   const std::string trouble = has_owner ? trouble_of(row) : std::string();
   Json stopped;
   if (row.stopped_seq) stopped = {{"id", row.stopped_event}, {"seq", *row.stopped_seq}};
@@ -223,6 +246,8 @@ Json to_json(const Line& line, bool has_owner) {
           {"pending_is_more", progress.pending_capped},
           {"delivered", progress.acked},
           {"filtered", progress.filtered},
+          {"parked",
+           {{"retrying", parked.retrying}, {"waiting", parked.waiting}, {"dead", parked.dead}}},
           {"generation", progress.generation},
           {"config_version", row.config_version},
           {"last_settled_at", or_null(progress.last_settled_at)},
@@ -273,8 +298,9 @@ void add_status(CLI::App& root, Context& context) {
                             [options, &context] { return status(*options, context); });
   add_option(verb, "--limit", &options->limit, "N",
              "Count at most this many pending events per subscription");
-  add_option(verb, "--check", &options->check, {},
-             "Exit with 3 when no relay delivers, a subscription is stopped, or one lags");
+  add_option(
+      verb, "--check", &options->check, {},
+      "Exit with 3 when no relay delivers, a subscription is stopped, has dead events, or lags");
   add_option(verb, "--max-lag", &options->max_lag, "DURATION",
              "With --check: how old the oldest pending event may be; 60s without it");
   add_option(verb, "--json", &options->json, {}, "As JSON");

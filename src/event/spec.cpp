@@ -11,9 +11,24 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "event/render.hpp"
+#include "event/retry_policy.hpp"
 #include "event/text_rules.hpp"
 #include "event/utf8.hpp"
+
+/// Durations are stored as text with a unit.
+template <>
+struct nlohmann::adl_serializer<std::chrono::milliseconds> {
+  static void to_json(json& to, std::chrono::milliseconds from) {
+    to = outbox::format_duration(from);
+  }
+  static void from_json(const json& from, std::chrono::milliseconds& to) {
+    const auto length = outbox::parse_duration(from.get<std::string>());
+    if (!length) throw json::type_error::create(302, "not a duration", &from);
+    to = std::chrono::duration_cast<std::chrono::milliseconds>(*length);
+  }
+};
 
 namespace outbox::event {
 namespace {
@@ -24,6 +39,8 @@ using Globs = std::vector<std::string>;
 
 constexpr std::size_t kLongestSubscriptionName = 63;
 constexpr std::array<std::string_view, 2> kStarts{"beginning", "now"};
+constexpr std::array<std::string_view, 2> kOnReject{"park", "stop"};
+constexpr std::array<std::string_view, 2> kOnDead{"continue", "block"};
 
 Status check_subscription_name(std::string_view name) {
   if (name.empty()) return bad_field("name", "is empty");
@@ -63,26 +80,38 @@ Status check_sink(const SubscriptionSpec& spec) {
   return {};
 }
 
-Status check_start(std::string_view start) {
-  if (std::find(kStarts.begin(), kStarts.end(), start) != kStarts.end()) return {};
-  return bad_field("start", "unknown place " + in_quotes(start), did_you_mean(start, kStarts));
+Status check_choice(std::string_view field, std::string_view value,
+                    const std::array<std::string_view, 2>& choices) {
+  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return {};
+  return bad_field(field, "unknown value " + in_quotes(value), did_you_mean(value, choices));
 }
 
 /// The members of the stored object: one table for reading, writing and comparing.
+using Time = std::chrono::milliseconds;
 using Member = std::variant<std::string SubscriptionSpec::*, Globs SubscriptionSpec::*,
-                            Texts SubscriptionSpec::*>;
-constexpr std::array<const char*, 3> kKinds{"a string", "an array of strings",
-                                            "an object of strings"};
-constexpr std::array<std::pair<std::string_view, Member>, 9> kMembers{{
+                            Texts SubscriptionSpec::*, std::size_t SubscriptionSpec::*,
+                            Time SubscriptionSpec::*>;
+constexpr std::array<const char*, 5> kKinds{"a string", "an array of strings",
+                                            "an object of strings", "a number", "a duration"};
+constexpr std::array<std::pair<std::string_view, Member>, 18> kMembers{{
     {"format", &SubscriptionSpec::format},
     {"key", &SubscriptionSpec::key},
+    {"on_dead", &SubscriptionSpec::on_dead},
+    {"on_reject", &SubscriptionSpec::on_reject},
     {"sink", &SubscriptionSpec::sink},
     {"topic", &SubscriptionSpec::topic},
     {"aggregate_types", &SubscriptionSpec::aggregate_types},
+    {"delays", &SubscriptionSpec::delays},
     {"event_types", &SubscriptionSpec::event_types},
     {"headers", &SubscriptionSpec::headers},
     {"match_headers", &SubscriptionSpec::match_headers},
     {"sink_settings", &SubscriptionSpec::sink_settings},
+    {"max_attempts", &SubscriptionSpec::max_attempts},
+    {"max_waiting", &SubscriptionSpec::max_waiting},
+    {"retry_factor", &SubscriptionSpec::retry_factor},
+    {"retry_jitter", &SubscriptionSpec::retry_jitter},
+    {"retry_base", &SubscriptionSpec::retry_base},
+    {"retry_cap", &SubscriptionSpec::retry_cap},
 }};
 
 std::string text_of(const Json& json) {
@@ -108,16 +137,20 @@ Status read_member(const std::string& name, const Json& value, SubscriptionSpec&
 }  // namespace
 
 void check(const SubscriptionSpec& spec, FieldErrors& errors) {
-  for (const Status& status : {check_subscription_name(spec.name), check_sink(spec),
-                               check_globs("event_types", spec.event_types),
-                               check_globs("aggregate_types", spec.aggregate_types),
-                               check_match_headers(spec.match_headers), check_start(spec.start)}) {
+  for (const Status& status :
+       {check_subscription_name(spec.name), check_sink(spec),
+        check_globs("event_types", spec.event_types),
+        check_globs("aggregate_types", spec.aggregate_types),
+        check_match_headers(spec.match_headers), check_choice("start", spec.start, kStarts),
+        check_choice("on_reject", spec.on_reject, kOnReject),
+        check_choice("on_dead", spec.on_dead, kOnDead)}) {
     if (!status) errors.add(status.error());
   }
   if (spec.key.empty()) {
     errors.add(
         {"key", "is empty: all events would have the same key", "the default is {aggregate_id}"});
   }
+  RetryPolicy::check(spec, errors);
   Renderer::check(spec, errors);
 }
 

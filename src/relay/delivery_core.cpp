@@ -20,10 +20,11 @@ EventRef ref_to(const EventView& event) { return {.seq = event.seq, .id = event.
 }  // namespace
 
 DeliveryCore::DeliveryCore(CoreOptions options, store::Cursor start, SinkState& sink,
-                           Window& window)
+                           Window& window, KeyGate& gate)
     : options_(std::move(options)),
       sink_(sink),
       window_(window),
+      gate_(gate),
       base_(options_.first_token),
       head_(base_),
       next_(base_),
@@ -65,10 +66,19 @@ bool DeliveryCore::recall(const EventView& event) {
   return !remembered_.empty() && remembered_.erase(ref_to(event)) != 0;
 }
 
+std::uint64_t DeliveryCore::key_of(Slot& slot) const {
+  if (slot.key == 0)
+    slot.key = event::key_hash(slot.event->aggregate_type, slot.event->aggregate_id);
+  return slot.key;
+}
+
 void DeliveryCore::chain(Slot& added, Token token) {
-  added.key = event::key_hash(added.event->aggregate_type, added.event->aggregate_id);
-  if (added.key == 0) return queue(token);
+  if (key_of(added) == 0) return queue(token);
   const auto [last, is_first] = last_of_key_.try_emplace(added.key, token);
+  if (is_first && gate_.blocked(added.key)) {
+    last_of_key_.erase(last);
+    return park_waiting(token);
+  }
   if (is_first) return queue(token);
   slot(last->second).next_of_key = token;
   last->second = token;
@@ -91,27 +101,55 @@ void DeliveryCore::release_key(const Slot& done) {
 
 // ---- sending
 
-std::span<const DeliveryCore::Send> DeliveryCore::to_send() {
+std::span<const DeliveryCore::Send> DeliveryCore::to_send(TimePoint now) {
   batch_.clear();
   if (!sink_.may_send() && !filling_gaps()) return {};
-  if (sink_.in_flight() >= options_.max_in_flight) return {};
+  if (sink_.in_flight() >= options_.max_in_flight || is_full()) return {};
   if (std::exchange(openings_, sink_.openings()) != sink_.openings()) rewind();
+  if (!held_.empty() && sink_.accepted() != held_since_) park_held(now);
   const std::size_t limit =
       std::min(options_.max_batch, options_.max_in_flight - sink_.in_flight());
-  if (options_.gapless) {
-    while (next_ < end() && slot(next_).state != State::ready) ++next_;
-    const Token last = stopping() ? std::min(stop_before_, end()) : end();
-    for (Token token = next_; token < last && batch_.size() < limit; ++token) {
-      if (slot(token).state == State::ready)
-        batch_.push_back({.token = token, .event = slot(token).event});
-    }
-  } else {
-    const std::size_t count = std::min(limit, ready_.size());
-    for (std::size_t i = 0; i < count; ++i) {
-      batch_.push_back({.token = ready_[i], .event = slot(ready_[i]).event});
-    }
+  fill_batch(limit);
+  if (batch_.empty() && !held_.empty() && sink_.in_flight() == 0) {
+    // Nothing else can show whose fault it is.
+    park_held(now);
+    fill_batch(limit);
   }
+  if (!parked_ahead_.empty()) advance(now);
   return batch_;
+}
+
+void DeliveryCore::fill_batch(std::size_t limit) {
+  if (!options_.gapless) {
+    const std::size_t count = std::min(limit, ready_.size());
+    for (std::size_t i = 0; i < count; ++i)
+      batch_.push_back({.token = ready_[i], .event = slot(ready_[i]).event});
+    return;
+  }
+  while (next_ < end() && slot(next_).state != State::ready) ++next_;
+  const Token last = stopping() ? std::min(stop_before_, end()) : end();
+  for (Token token = next_; token < last && batch_.size() < limit; ++token) {
+    if (slot(token).state == State::ready && may_pass(token))
+      batch_.push_back({.token = token, .event = slot(token).event});
+  }
+}
+
+/// For gapless sinks; for others an event behind another one of its key is not ready. One that waits for a held event is looked
+/// at again when that is parked or goes again; one whose key is blocked is parked.
+bool DeliveryCore::may_pass(Token token) {
+  if (gate_.empty() && held_.empty()) return true;
+  const std::uint64_t key = key_of(slot(token));
+  if (key == 0) return true;
+  const auto is_held = [&](const auto& held) { return key_of(slot(held.first)) == key; };
+  if (std::any_of(held_.begin(), held_.end(), is_held)) return false;
+  if (!gate_.blocked(key)) return true;
+  park_waiting(token);
+  return false;
+}
+
+/// Too many events are parked already.
+bool DeliveryCore::is_full() const {
+  return options_.parking && gate_.rows() >= options_.parking->max_waiting;
 }
 
 void DeliveryCore::handed_over(std::size_t count) {
@@ -135,6 +173,8 @@ void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
   if (outcome.token < base_ || outcome.token >= end()) return;
   Slot& reported = slot(outcome.token);
   if (reported.state != State::in_flight) return;
+  if (outcome.kind == Outcome::Kind::rejected && options_.parking)
+    return hold(outcome.token, outcome, now);
   if (outcome.kind != Outcome::Kind::acked) {
     reported.state = State::ready;
     return sink_.failed(outcome, *reported.event, now);
@@ -145,9 +185,14 @@ void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
   sink_.acked(now);
 }
 
-/// The sink was opened again: everything that is not acked is sent again, starting with the earliest.
+/// The sink was opened again: everything that is not done is sent again, starting with the earliest. Held events only when the
+/// destination is suspected; otherwise it was opened because of them.
 void DeliveryCore::rewind() {
   next_ = head_;
+  if (std::exchange(suspicions_, sink_.suspicions()) != sink_.suspicions()) {
+    for (const auto& [token, error] : held_) slot(token).state = State::ready;
+    held_.clear();
+  }
   if (options_.gapless) return;
   ready_.clear();
   for (Token token = head_; token < end(); ++token) {
@@ -155,13 +200,72 @@ void DeliveryCore::rewind() {
   }
 }
 
-void DeliveryCore::stop_requested() {
+void DeliveryCore::stop_requested(TimePoint now) {
+  park_held(now);
   stop_before_ = end();
   const auto sent = [this](Token token) {
-    return slot(token).state == State::acked || slot(token).state == State::in_flight;
+    const State state = slot(token).state;
+    return state == State::acked || state == State::in_flight || state == State::parked;
   };
   while (stop_before_ > head_ && !sent(stop_before_ - 1)) --stop_before_;
   std::erase_if(ready_, [this](Token token) { return token >= stop_before_; });
+}
+
+// ---- parking
+
+void DeliveryCore::hold(Token token, const Outcome& outcome, TimePoint now) {
+  slot(token).state = State::held;
+  if (held_.empty()) held_since_ = sink_.accepted();
+  held_.emplace(token, outcome.error);
+  sink_.rejected(outcome, *slot(token).event, options_.gapless, now);
+  if (stopping()) park_held(now);
+}
+
+/// The events are at fault, not the destination.
+void DeliveryCore::park_held(TimePoint now) {
+  if (held_.empty()) return;
+  for (const auto& [token, error] : std::exchange(held_, {})) park_rejected(token, error);
+  next_ = head_;
+  advance(now);
+}
+
+void DeliveryCore::park_rejected(Token token, const Error& error) {
+  Slot& rejected = slot(token);
+  const std::uint64_t key = key_of(rejected);
+  const auto seed = static_cast<std::uint64_t>(rejected.event->seq);
+  const auto pause = options_.parking->policy.pause_after(1, seed);
+  store::ParkedEvent parked;
+  parked.state = pause ? store::ParkedState::retrying : store::ParkedState::dead;
+  parked.attempts = 1;
+  parked.due_in = pause.value_or(std::chrono::milliseconds(0));
+  parked.error = error.text();
+  park(token, std::move(parked));
+  if (!options_.gapless && key != 0) park_followers(rejected);
+}
+
+/// For sinks that are not gapless: what waits behind it in the window.
+void DeliveryCore::park_followers(Slot& first) {
+  last_of_key_.erase(first.key);
+  for (Token token = first.next_of_key; token != 0; token = slot(token).next_of_key)
+    park_waiting(token);
+}
+
+void DeliveryCore::park_waiting(Token token) {
+  store::ParkedEvent parked;
+  parked.state = store::ParkedState::waiting;
+  park(token, std::move(parked));
+}
+
+/// Its key is blocked, also by one that is dead: until that is written another relay may still deliver it.
+void DeliveryCore::park(Token token, store::ParkedEvent event) {
+  Slot& parked = slot(token);
+  parked.state = State::parked;
+  event.subscription = options_.row.subscription;
+  event.generation = options_.row.generation;
+  event.seq = parked.event->seq;
+  event.id = parked.event->id;
+  gate_.add(key_of(parked));
+  parked_ahead_.emplace(token, std::move(event));
 }
 
 // ---- progress
@@ -172,7 +276,7 @@ void DeliveryCore::advance(TimePoint now) {
     bridge(*held.page->pair);
     if (head_ < held.end && !slot(head_).is_done()) return;
     store::Settlement& row = row_of(*held.page->pair);
-    for (; head_ < held.end && slot(head_).is_done(); ++head_) count(row, slot(head_));
+    for (; head_ < held.end && slot(head_).is_done(); ++head_) count(row, head_);
     if (!oldest_done_) oldest_done_ = now;
     const bool page_done = head_ == held.end;
     if (page_done) {
@@ -185,12 +289,20 @@ void DeliveryCore::advance(TimePoint now) {
   }
 }
 
-void DeliveryCore::count(store::Settlement& row, const Slot& done) {
+void DeliveryCore::count(store::Settlement& row, Token token) {
+  const Slot& done = slot(token);
   const std::uint64_t hash = event::id_hash(done.event->id);
   if (done.state == State::acked) {
     row.acked.add(hash);
     ++acked_;
     acks_open_.push_back(ref_to(*done.event));
+  } else if (done.state == State::parked) {
+    row.parked.add(hash);
+    ++parked_;
+    parked_open_.push_back(std::move(parked_ahead_.extract(token).mapped()));
+    const bool blocks =
+        parked_open_.back().state != store::ParkedState::dead || options_.parking->dead_blocks;
+    if (!blocks) freed_open_.push_back(done.key);
   } else {
     row.filtered.add(hash);
     ++filtered_;
@@ -265,7 +377,7 @@ std::chrono::nanoseconds DeliveryCore::settle_pause() const {
   return std::max(options_.settle_interval, std::min(bytes * kPausePerByte, kLongestSettlePause));
 }
 
-std::vector<store::Settlement> DeliveryCore::settle(TimePoint now) {
+DeliveryCore::Due DeliveryCore::settle(TimePoint now) {
   if (settling_ || rows_.empty()) return {};
   const bool last_rows = stopping() && sink_.in_flight() == 0 && !filling_gaps();
   const auto pause = settle_pause();
@@ -277,8 +389,9 @@ std::vector<store::Settlement> DeliveryCore::settle(TimePoint now) {
   settling_bytes_ = std::exchange(open_bytes_, 0);
   acks_writing_.clear();
   std::swap(acks_writing_, acks_open_);
+  freed_writing_ = std::exchange(freed_open_, {});
   oldest_done_.reset();
-  return std::exchange(rows_, {});
+  return {.rows = std::exchange(rows_, {}), .parked = std::exchange(parked_open_, {})};
 }
 
 /// The window needs a settlement now: half of it only waits to be settled, or all of it does and there is no room for a page.
@@ -291,6 +404,7 @@ void DeliveryCore::settled() {
   settling_ = false;
   window_.remove(std::exchange(settling_events_, 0), std::exchange(settling_bytes_, 0));
   acks_writing_.clear();
+  for (const std::uint64_t key : std::exchange(freed_writing_, {})) gate_.remove(key);
 }
 
 std::optional<TimePoint> DeliveryCore::settle_at() const {

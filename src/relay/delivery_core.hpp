@@ -6,14 +6,16 @@
 //   - the gate: no event of a key is handed to the sink after an earlier one of that key failed or is in doubt. A gapless
 //     sink itself stops at its first failure; for all others one event per key is in flight.
 //   - after any failure nothing is sent until everything in flight has its outcome (SinkState); then everything that is not acked
-//     is sent again, starting with the earliest.
-// No loss (P2): the cursor moves over an event only once it is acked or filtered, contiguously in the order of the log.
+//     is sent again, starting with the earliest. (A rejected event is set aside instead: docs/design/parking.md.)
+// No loss (P2): the cursor moves over an event only once it is acked, filtered or parked, contiguously in the order of the log.
+// What is parked is written with the settlement that passes it.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <outbox/sink.hpp>
@@ -22,12 +24,22 @@
 #include <unordered_map>
 #include <vector>
 
+#include "event/retry_policy.hpp"
+#include "relay/key_gate.hpp"
 #include "relay/sink_state.hpp"
 #include "relay/window.hpp"
 #include "store/log_reader.hpp"
+#include "store/parked.hpp"
 #include "store/settlement.hpp"
 
 namespace outbox::relay {
+
+/// What becomes of a rejected event.
+struct ParkingRules {
+  event::RetryPolicy policy;
+  bool dead_blocks{false};  ///< A dead event blocks its key until a person decides.
+  std::size_t max_waiting{100000};
+};
 
 struct CoreOptions {
   /// Subscription, lanes, generation and config version: each settlement starts as a copy of this one.
@@ -38,6 +50,7 @@ struct CoreOptions {
   std::chrono::nanoseconds settle_interval{std::chrono::milliseconds(50)};
   std::size_t settle_events{1000};
   Token first_token{1};  ///< A sink that was used before must not see a token twice.
+  std::optional<ParkingRules> parking{};  ///< None: a rejected event stops the subscription.
 };
 
 /// One event of the log. Ids alone may repeat: the caller may supply them.
@@ -50,8 +63,9 @@ struct EventRef {
 
 class DeliveryCore {
  public:
-  /// `sink` and `window` are those of the subscription, and outlive the core.
-  DeliveryCore(CoreOptions options, store::Cursor start, SinkState& sink, Window& window);
+  /// `sink`, `window` and `gate` are those of the subscription, and outlive the core.
+  DeliveryCore(CoreOptions options, store::Cursor start, SinkState& sink, Window& window,
+               KeyGate& gate);
 
   // ---- input
 
@@ -62,7 +76,7 @@ class DeliveryCore {
   /// The rows of the last settle() were written.
   void settled();
   /// Call together with SinkState::stop_requested().
-  void stop_requested();
+  void stop_requested(TimePoint now);
   /// An event that an earlier run of this subscription delivered (it was acked, the settlement was lost with the connection): it is
   /// not sent again. Kept until it is read, or certain not to be.
   void remember(const EventRef& event) { remembered_.insert(event); }
@@ -75,10 +89,17 @@ class DeliveryCore {
   };
   /// The next events to hand over, at most one batch. Hand over a prefix of n, then call handed_over(n). The pointers are
   /// valid until the event is settled.
-  [[nodiscard]] std::span<const Send> to_send();
+  [[nodiscard]] std::span<const Send> to_send(TimePoint now);
   void handed_over(std::size_t count);
-  /// The settlements that are due now, at most three; none while the last ones are being written.
-  [[nodiscard]] std::vector<store::Settlement> settle(TimePoint now);
+  /// What is written in one transaction.
+  struct Due {
+    std::vector<store::Settlement> rows;  ///< At most three.
+    std::vector<store::ParkedEvent> parked;
+
+    [[nodiscard]] bool empty() const { return rows.empty(); }
+  };
+  /// Progress that is due now; none while the last is being written.
+  [[nodiscard]] Due settle(TimePoint now);
   /// When settle() will have something to write.
   [[nodiscard]] std::optional<TimePoint> settle_at() const;
 
@@ -86,10 +107,11 @@ class DeliveryCore {
 
   /// Stopping, nothing is in flight, and everything acked is settled.
   [[nodiscard]] bool finished() const;
-  /// Everything read is acked or filtered, and settled.
+  /// Everything read is acked, filtered or parked, and settled.
   [[nodiscard]] bool idle() const { return pages_.empty() && rows_.empty() && !settling_; }
   [[nodiscard]] std::uint64_t acked() const { return acked_; }
   [[nodiscard]] std::uint64_t filtered() const { return filtered_; }
+  [[nodiscard]] std::uint64_t parked() const { return parked_; }
   /// Some remembered events were not read yet: the page at the end of the log is needed, even if it is empty.
   [[nodiscard]] bool remembers() const { return !remembered_.empty(); }
   /// What is acked and not in a written settlement, for remember() after the store was lost.
@@ -100,14 +122,22 @@ class DeliveryCore {
   [[nodiscard]] const store::Cursor& done() const { return done_; }
 
  private:
-  enum class State : std::uint8_t { ready, waiting, in_flight, acked, filtered };
+  enum class State : std::uint8_t {
+    ready,
+    waiting,  ///< Behind one of its key, for a sink that is not gapless.
+    in_flight,
+    held,  ///< Rejected; whose fault that is, is not known yet.
+    acked,
+    filtered,
+    parked,
+  };
   struct Slot {
     const EventView* event{nullptr};
     std::uint64_t key{0};
     Token next_of_key{0};  ///< The following event of the key in the window; 0: none.
     State state{State::ready};
 
-    [[nodiscard]] bool is_done() const { return state == State::acked || state == State::filtered; }
+    [[nodiscard]] bool is_done() const { return state >= State::acked; }
   };
   struct HeldPage {
     std::shared_ptr<const store::Page> page;
@@ -123,12 +153,22 @@ class DeliveryCore {
   [[nodiscard]] bool filling_gaps() const { return sink_.may_fill_gaps() && head_ < stop_before_; }
 
   [[nodiscard]] bool recall(const EventView& event);
+  [[nodiscard]] std::uint64_t key_of(Slot& slot) const;
   void chain(Slot& added, Token token);
   void queue(Token token);
   void release_key(const Slot& done);
   void rewind();
+  void fill_batch(std::size_t limit);
+  [[nodiscard]] bool may_pass(Token token);
+  [[nodiscard]] bool is_full() const;
+  void hold(Token token, const Outcome& outcome, TimePoint now);
+  void park_held(TimePoint now);
+  void park_rejected(Token token, const Error& error);
+  void park_followers(Slot& first);
+  void park(Token token, store::ParkedEvent event);
+  void park_waiting(Token token);
   void advance(TimePoint now);
-  void count(store::Settlement& row, const Slot& done);
+  void count(store::Settlement& row, Token token);
   void drop_front_page();
   void bridge(const store::Pair& pair);
   void merge_whole_rows();
@@ -139,6 +179,7 @@ class DeliveryCore {
   const CoreOptions options_;
   SinkState& sink_;
   Window& window_;
+  KeyGate& gate_;
   Token stop_before_{0};  ///< When stopping: events before it are still sent.
 
   // Events of pages that are not done: slots_[0] has token base_. head_ is the first event that is not done, next_ the next one to
@@ -154,6 +195,17 @@ class DeliveryCore {
   std::unordered_map<std::uint64_t, Token> last_of_key_;
   std::deque<Token> ready_;
   std::vector<Send> batch_;
+
+  // Rejected events: held until another event is acked or nothing else is left to send, then parked; or sent again, when the
+  // destination is suspected.
+  std::map<Token, Error> held_;
+  std::uint64_t held_since_{0};  ///< What the sink had acked when the first one was held.
+  std::uint64_t suspicions_{0};  ///< Of the sink, when the last events were sent.
+  std::map<Token, store::ParkedEvent> parked_ahead_;  ///< Not passed by the cursor yet.
+  std::vector<store::ParkedEvent> parked_open_;       ///< Counted in rows_.
+  // Keys of dead events that block nothing, once they are written.
+  std::vector<std::uint64_t> freed_open_;
+  std::vector<std::uint64_t> freed_writing_;
 
   // Progress: done_ is where the contiguous prefix ends; rows_ cover what lies between it and what is settled or being written.
   store::Cursor done_;
@@ -172,6 +224,7 @@ class DeliveryCore {
   bool settling_{false};
   std::uint64_t acked_{0};
   std::uint64_t filtered_{0};
+  std::uint64_t parked_{0};
 };
 
 }  // namespace outbox::relay

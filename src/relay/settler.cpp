@@ -10,6 +10,9 @@ namespace {
 /// A crash of the database loses at most the settlements since the last flushed commit.
 constexpr std::chrono::milliseconds kFlushEvery{100};
 constexpr std::chrono::milliseconds kRetryAfter{50};
+/// What is read of parked events at once.
+constexpr std::size_t kDueKeys = 100;
+constexpr std::size_t kBehindKey = 100;
 
 }  // namespace
 
@@ -21,10 +24,18 @@ void Settler::start() {
   thread_ = start_thread("ob-settle", [this](const std::stop_token& stop) { run(stop); });
 }
 
-void Settler::settle(std::vector<store::Settlement> rows, std::function<void()> written) {
+void Settler::settle(Work work, std::function<void()> written) {
   {
     const MutexLock lock(mutex_);
-    jobs_.push_back({std::move(rows), std::move(written)});
+    jobs_.push_back({std::move(work), std::move(written)});
+  }
+  changed_.notify_one();
+}
+
+void Settler::read_due(std::int32_t subscription, std::function<void(store::DueEvents)> read) {
+  {
+    const MutexLock lock(mutex_);
+    questions_.push_back({subscription, std::move(read)});
   }
   changed_.notify_one();
 }
@@ -32,28 +43,38 @@ void Settler::settle(std::vector<store::Settlement> rows, std::function<void()> 
 void Settler::run(const std::stop_token& stop) {
   while (true) {
     std::vector<Job> jobs;
+    std::vector<Question> questions;
     {
       const MutexLock lock(mutex_);
-      changed_.wait(mutex_, stop, [this]() OUTBOX_REQUIRES(mutex_) { return !jobs_.empty(); });
-      if (jobs_.empty()) return;  // a stop was requested, and everything is written
+      changed_.wait(mutex_, stop, [this]() OUTBOX_REQUIRES(mutex_) {
+        return !jobs_.empty() || !questions_.empty();
+      });
       jobs.swap(jobs_);
+      questions.swap(questions_);
     }
-    if (!write(std::move(jobs), stop)) return;
+    if (jobs.empty() && stop.stop_requested()) return;  // everything is written
+    if (!jobs.empty() && !write(std::move(jobs), stop)) return;
+    if (!stop.stop_requested() && !answer(questions)) return;
   }
 }
 
 bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
-  std::vector<store::Settlement> rows;
+  const auto move_to = [](auto& all, auto& some) {
+    all.insert(all.end(), std::make_move_iterator(some.begin()),
+               std::make_move_iterator(some.end()));
+  };
+  Work all;
   for (Job& job : jobs) {
-    rows.insert(rows.end(), std::make_move_iterator(job.rows.begin()),
-                std::make_move_iterator(job.rows.end()));
+    move_to(all.rows, job.work.rows);
+    move_to(all.parked, job.work.parked);
+    move_to(all.results, job.work.results);
   }
-  Status status = append(rows);
+  Status status = append(all);
   // Another connection holds the write lock for long: nothing is written, and a retry is safe.
   while (!status && status.error().remedy == Remedy::retry_call &&
          status.error().effect == Effect::none && !stop.stop_requested()) {
     pause(stop);
-    status = append(rows);
+    status = append(all);
   }
   statements_.store(progress_->statements(), std::memory_order_relaxed);
   if (!status) {
@@ -65,16 +86,30 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
   return true;
 }
 
+bool Settler::answer(const std::vector<Question>& questions) {
+  for (const Question& question : questions) {
+    auto due = progress_->due(question.subscription, kDueKeys, kBehindKey);
+    statements_.store(progress_->statements(), std::memory_order_relaxed);
+    if (!due) {
+      failed_(due.error());
+      return false;
+    }
+    question.read(std::move(*due));
+  }
+  return true;
+}
+
 void Settler::pause(const std::stop_token& stop) {
   const MutexLock lock(mutex_);
   (void)changed_.wait_for(mutex_, stop, kRetryAfter, [] { return false; });
 }
 
-Status Settler::append(std::span<const store::Settlement> rows) {
+Status Settler::append(const Work& work) {
   const auto now = std::chrono::steady_clock::now();
   const bool flush = now - flushed_at_ >= kFlushEvery;
-  Status status = progress_->append(
-      {.settlements = rows}, flush ? store::Durability::flushed : store::Durability::eventual);
+  Status status =
+      progress_->append({.settlements = work.rows, .parked = work.parked, .results = work.results},
+                        flush ? store::Durability::flushed : store::Durability::eventual);
   if (status && flush) flushed_at_ = now;
   return status;
 }

@@ -7,7 +7,6 @@
 #include <condition_variable>
 #include <functional>
 #include <memory>
-#include <span>
 #include <thread>
 #include <vector>
 
@@ -18,13 +17,22 @@ namespace outbox::relay {
 
 class Settler {
  public:
+  /// Written in one transaction.
+  struct Work {
+    std::vector<store::Settlement> rows;
+    std::vector<store::ParkedEvent> parked{};
+    std::vector<store::RetryResult> results{};
+  };
+
   /// `failed` is called once, from the settler's thread, when the rows cannot be written. Errors with Remedy::retry_call are retried.
   Settler(std::unique_ptr<store::Progress> progress, std::function<void(const Error&)> failed);
 
   /// The destructor returns when all rows are written, or the store has failed.
   void start();
   /// Any thread. `written` is called from the settler's thread when the rows are committed; never if that fails.
-  void settle(std::vector<store::Settlement> rows, std::function<void()> written);
+  void settle(Work work, std::function<void()> written);
+  /// Any thread. Parked events that are due; `read` is called from the settler's thread, after what was given before is written.
+  void read_due(std::int32_t subscription, std::function<void(store::DueEvents)> read);
   /// A settlement was committed.
   [[nodiscard]] bool has_written() const { return has_written_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t statements() const {
@@ -33,13 +41,18 @@ class Settler {
 
  private:
   struct Job {
-    std::vector<store::Settlement> rows;
+    Work work;
     std::function<void()> written;
+  };
+  struct Question {
+    std::int32_t subscription{0};
+    std::function<void(store::DueEvents)> read;
   };
   void run(const std::stop_token& stop);
   [[nodiscard]] bool write(std::vector<Job> jobs, const std::stop_token& stop);
+  [[nodiscard]] bool answer(const std::vector<Question>& questions);
   void pause(const std::stop_token& stop);
-  [[nodiscard]] Status append(std::span<const store::Settlement> rows);
+  [[nodiscard]] Status append(const Work& work);
 
   std::unique_ptr<store::Progress> progress_;
   std::function<void(const Error&)> failed_;
@@ -50,6 +63,7 @@ class Settler {
   Mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<Job> jobs_ OUTBOX_GUARDED_BY(mutex_);
+  std::vector<Question> questions_ OUTBOX_GUARDED_BY(mutex_);
 
   std::jthread thread_;
 };

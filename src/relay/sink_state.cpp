@@ -1,8 +1,15 @@
 #include "relay/sink_state.hpp"
 
 #include <algorithm>
+#include <string>
 
 namespace outbox::relay {
+namespace {
+
+/// So many rejected in a row, with none accepted, put the destination under suspicion.
+constexpr int kManyRejected = 16;
+
+}  // namespace
 
 const char* to_string(Mode mode) noexcept {
   switch (mode) {
@@ -17,12 +24,47 @@ const char* to_string(Mode mode) noexcept {
 }
 
 void SinkState::acked(TimePoint now) {
+  ++accepted_;
+  rejected_in_a_row_ = 0;
   if (mode_ == Mode::delivering) failures_ = 0;
   outcome_came(now);
 }
 
+void SinkState::rejected(const Outcome& outcome, const EventView& event, bool gapless,
+                         TimePoint now) {
+  if (++rejected_in_a_row_ >= kManyRejected) suspect(outcome, event);
+  if (gapless) stopped_by_event();
+  outcome_came(now);
+}
+
+void SinkState::retry_failed(bool gapless, TimePoint now) {
+  if (gapless) stopped_by_event();
+  outcome_came(now);
+}
+
+void SinkState::stopped_by_event() {
+  stopped_by_event_ = true;
+  fills_gaps_ = false;
+  if (mode_ == Mode::delivering) mode_ = Mode::draining;
+}
+
+/// So many events of different keys: more likely the destination refuses everything.
+void SinkState::suspect(const Outcome& outcome, const EventView& event) {
+  rejected_in_a_row_ = 0;
+  at_fault_ = true;
+  ++suspicions_;
+  ++failures_;
+  last_failure_ = outcome.error;
+  last_failure_.message =
+      "the destination rejected " + std::to_string(kManyRejected) +
+      " events of different keys in a row and accepted none, the last one seq " +
+      std::to_string(event.seq) + ": " + outcome.error.message;
+  if (mode_ == Mode::delivering) mode_ = Mode::draining;
+}
+
 void SinkState::failed(const Outcome& outcome, const EventView& event, TimePoint now) {
   note(outcome, event);
+  if (outcome.kind == Outcome::Kind::blocked) at_fault_ = true;
   fills_gaps_ = false;  // when stopping: after a failure nothing more is sent
   if (mode_ == Mode::delivering) {
     mode_ = Mode::draining;
@@ -52,6 +94,12 @@ void SinkState::enter_pause(TimePoint now) {
     mode_ = Mode::rejected;
     return;
   }
+  if (stopped_by_event_ && !at_fault_) {
+    // It answered; what came back with the rejected event was only not sent.
+    failures_ = 0;
+    mode_ = Mode::reopening;
+    return;
+  }
   mode_ = Mode::backing_off;
   pause_until_ = now + std::max(backoff(backoff_, failures_, seed_),
                                 requested_pause_.value_or(Duration::zero()));
@@ -72,6 +120,7 @@ void SinkState::opened(const Status& status, TimePoint now) {
     return;
   }
   mode_ = Mode::delivering;
+  stopped_by_event_ = at_fault_ = false;
   ++openings_;
   pause_until_.reset();
 }

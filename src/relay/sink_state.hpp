@@ -38,6 +38,11 @@ class SinkState {
 
   void sent(std::size_t events) { in_flight_ += events; }
   void acked(TimePoint now);
+  /// An event that will be parked. A gapless sink has stopped itself and is opened again; for others nothing changes. Many in a
+  /// row with nothing acked in between mean that the destination is at fault.
+  void rejected(const Outcome& outcome, const EventView& event, bool gapless, TimePoint now);
+  /// A parked event failed again, by its own fault. A gapless sink has stopped itself.
+  void retry_failed(bool gapless, TimePoint now);
   /// Any other outcome.
   void failed(const Outcome& outcome, const EventView& event, TimePoint now);
   /// The sink was opened, or could not be.
@@ -54,6 +59,10 @@ class SinkState {
   [[nodiscard]] bool may_fill_gaps() const { return fills_gaps_; }
   /// How often the sink was opened. After each time, what was not acked is sent again.
   [[nodiscard]] std::uint64_t openings() const { return openings_; }
+  /// Events acked so far.
+  [[nodiscard]] std::uint64_t accepted() const { return accepted_; }
+  /// How often it was suspected because of rejected events.
+  [[nodiscard]] std::uint64_t suspicions() const { return suspicions_; }
 
   // ---- state
 
@@ -67,6 +76,8 @@ class SinkState {
 
  private:
   void note(const Outcome& outcome, const EventView& event);
+  void suspect(const Outcome& outcome, const EventView& event);
+  void stopped_by_event();
   void outcome_came(TimePoint now);
   void enter_pause(TimePoint now);
 
@@ -76,6 +87,12 @@ class SinkState {
   bool fills_gaps_{false};
   std::size_t in_flight_{0};
   std::uint64_t openings_{0};
+  std::uint64_t accepted_{0};
+  std::uint64_t suspicions_{0};
+  int rejected_in_a_row_{0};
+  // Since the sink was opened:
+  bool stopped_by_event_{false};  ///< A gapless sink, by an event that was rejected.
+  bool at_fault_{false};          ///< It said so, or is suspected.
   std::optional<TimePoint> pause_until_;
   std::optional<Duration> requested_pause_;
   std::optional<Rejection> rejection_;

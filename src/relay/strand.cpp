@@ -14,8 +14,8 @@ constexpr std::chrono::seconds kFollowEvery{1};
 }  // namespace
 
 Strand::Strand(const CoreOptions& options, store::Cursor start, SinkState& sink, Window& window,
-               Offer offer)
-    : core(options, start, sink, window),
+               KeyGate& gate, Offer offer)
+    : core(options, start, sink, window, gate),
       window_(window),
       start_(std::move(start)),
       lanes_(options.row.lanes),

@@ -16,7 +16,7 @@ class Strand final : public feed::PageConsumer {
   using Offer = std::function<void(Strand&, const std::shared_ptr<const store::Page>&)>;
 
   Strand(const CoreOptions& options, store::Cursor start, SinkState& sink, Window& window,
-         Offer offer);
+         KeyGate& gate, Offer offer);
 
   // The pump's thread.
   [[nodiscard]] bool has_room(std::size_t pages) const override { return window_.has_room(pages); }

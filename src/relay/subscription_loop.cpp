@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "base/thread.hpp"
+#include "event/key.hpp"
 #include "relay/strand.hpp"
 
 namespace outbox::relay {
@@ -21,9 +22,18 @@ constexpr std::chrono::seconds kCallLimit{2};
 constexpr std::chrono::milliseconds kLongest{100};
 /// After this many batches the loop takes pages and settlements from its mailbox.
 constexpr int kMostBatches = 16;
+constexpr std::chrono::seconds kLogParkedEvery{1};
 /// The token that the sink gets: the number of the strand, of which there are at most as many as lanes, and the core's token.
-constexpr unsigned kStrandShift = 58;
+constexpr unsigned kStrandShift = 57;
+/// The number that retries have.
+constexpr std::size_t kRetries = 64;
 constexpr Token kTokenMask = (Token{1} << kStrandShift) - 1;
+
+ParkingRules parking_rules(const SubscriptionSpec& spec) {
+  return {.policy = event::RetryPolicy(spec),
+          .dead_blocks = spec.on_dead == "block",
+          .max_waiting = spec.max_waiting};
+}
 
 CoreOptions core_options(const store::SubscriptionRow& row, const LoopOptions& options,
                          const SinkTraits& traits, Token first_token) {
@@ -37,13 +47,26 @@ CoreOptions core_options(const store::SubscriptionRow& row, const LoopOptions& o
   core.settle_interval = options.settle_interval;
   core.settle_events = options.settle_events;
   core.first_token = first_token;
+  if (row.spec.on_reject == "park") core.parking = parking_rules(row.spec);
   return core;
+}
+
+RetryOptions retry_options(const store::SubscriptionRow& row, const LoopOptions& options,
+                           const SinkTraits& traits, Token first_token) {
+  return {.subscription = row.id,
+          .generation = options.generation,
+          .rules = parking_rules(row.spec),
+          .gapless = traits.gapless,
+          .max_batch = std::min<std::size_t>(traits.max_batch, 100),
+          .write_interval = options.settle_interval,
+          .first_token = first_token};
 }
 
 }  // namespace
 
 SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer,
                                    const std::vector<store::Strand>& strands,
+                                   const std::vector<store::BlockedKey>& blocked,
                                    const LoopOptions& options, RetainedSink retained,
                                    Settler& settler, const TrustDeadline& trust, Listener listener)
     : row_(std::move(row)),
@@ -52,7 +75,12 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
       window_(options.window),
       links_(Links{.settler = &settler, .trust = &trust, .listener = std::move(listener)}),
       sink_(std::move(retained.sink)),
-      sink_state_({}, static_cast<std::uint64_t>(row_.id)) {
+      sink_state_({}, static_cast<std::uint64_t>(row_.id)),
+      retries_(retry_options(row_, options, sink_->traits(), retained.next_token), sink_state_,
+               gate_) {
+  for (const auto& key : blocked)
+    gate_.add(event::key_hash(key.aggregate_type, key.aggregate_id), key.events);
+  if (!gate_.empty()) retries_.due_at(now_steady());
   CoreOptions core = core_options(row_, options, sink_->traits(), retained.next_token);
   const auto offer = [this](Strand& strand, const std::shared_ptr<const store::Page>& page) {
     {
@@ -64,7 +92,8 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
   };
   for (const store::Strand& strand : strands) {
     core.row.lanes = strand.lanes;
-    strands_.push_back(std::make_unique<Strand>(core, strand.cursor, sink_state_, window_, offer));
+    strands_.push_back(
+        std::make_unique<Strand>(core, strand.cursor, sink_state_, window_, gate_, offer));
     for (const EventRef& event : retained.unsettled_acks) strands_.back()->core.remember(event);
     strands_.back()->update_wanted_end();
   }
@@ -107,6 +136,25 @@ void SubscriptionLoop::Mailbox::rows_written(std::size_t strand) {
     const MutexLock lock(mutex);
     mail.settled.push_back(strand);
     --unwritten;
+    rung = true;
+  }
+  changed.notify_all();
+}
+
+void SubscriptionLoop::Mailbox::results_written() {
+  {
+    const MutexLock lock(mutex);
+    mail.results_written = true;
+    --unwritten;
+    rung = true;
+  }
+  changed.notify_all();
+}
+
+void SubscriptionLoop::Mailbox::due_read(store::DueEvents due) {
+  {
+    const MutexLock lock(mutex);
+    mail.due = std::move(due);
     rung = true;
   }
   changed.notify_all();
@@ -155,12 +203,13 @@ void SubscriptionLoop::leak(std::unique_ptr<SubscriptionLoop> loop) {
 
 /// The last settlement may have been written after the thread ended.
 void SubscriptionLoop::take_last_mail() {
-  std::vector<std::size_t> settled;
+  Mail mail;
   {
     const MutexLock lock(box_->mutex);
-    settled.swap(box_->mail.settled);
+    mail = std::exchange(box_->mail, {});
   }
-  for (const std::size_t strand : settled) strands_[strand]->core.settled();
+  for (const std::size_t strand : mail.settled) strands_[strand]->core.settled();
+  if (mail.results_written) retries_.written(now_steady());
 }
 
 std::vector<EventRef> SubscriptionLoop::unsettled_acks() const {
@@ -175,7 +224,7 @@ std::vector<EventRef> SubscriptionLoop::unsettled_acks() const {
 RetainedSink SubscriptionLoop::take_sink() {
   take_last_mail();
   sink_->on_ready({});
-  Token next = 1;
+  Token next = retries_.next_token();
   for (const auto& strand : strands_) next = std::max(next, strand->core.next_token());
   return {.sink = std::move(sink_), .next_token = next, .unsettled_acks = unsettled_acks()};
 }
@@ -242,6 +291,7 @@ SubscriptionLoop::Mail SubscriptionLoop::wait_for_mail() {
   if (sink_state_.mode() == Mode::reopening) until = now;
   for (const auto& strand : strands_)
     until = std::min(until, strand->core.settle_at().value_or(until));
+  until = std::min(until, retries_.next_at().value_or(until));
   Mailbox& box = *box_;
   const MutexLock lock(box.mutex);
   box.changed.wait_until(box.mutex, until,
@@ -253,6 +303,7 @@ SubscriptionLoop::Mail SubscriptionLoop::wait_for_mail() {
 void SubscriptionLoop::take(Mail&& mail, TimePoint now) {
   for (auto& [strand, page] : mail.pages) take_page(*strand, std::move(page), now);
   take_settled(mail.settled);
+  take_retries(mail, now);
   if (mail.stop) take_stop(*mail.stop, now);
 }
 
@@ -273,15 +324,27 @@ void SubscriptionLoop::take_settled(const std::vector<std::size_t>& strands) {
   if (links_) links_->listener.room();
 }
 
+void SubscriptionLoop::take_retries(Mail& mail, TimePoint now) {
+  if (mail.results_written) retries_.written(now);
+  if (mail.due) retries_.loaded(std::move(*mail.due), now);
+  if (!retries_.wants_load(now)) return;
+  const MutexLock lock(links_mutex_);
+  if (!links_) return;
+  retries_.load_asked();
+  links_->settler->read_due(row_.id,
+                            [box = box_](store::DueEvents due) { box->due_read(std::move(due)); });
+}
+
 void SubscriptionLoop::take_stop(const Stop& stop, TimePoint now) {
   may_settle_ = stop.settle;
   if (stop_by_) return;
-  stop_sending(stop.settle);
+  stop_sending(stop.settle, now);
   stop_by_ = now + std::chrono::duration_cast<TimePoint::duration>(stop.grace);
 }
 
-void SubscriptionLoop::stop_sending(bool fill_gaps) {
-  for (const auto& strand : strands_) strand->core.stop_requested();
+void SubscriptionLoop::stop_sending(bool fill_gaps, TimePoint now) {
+  for (const auto& strand : strands_) strand->core.stop_requested(now);
+  retries_.stop_requested();
   sink_state_.stop_requested(fill_gaps);
 }
 
@@ -291,7 +354,11 @@ void SubscriptionLoop::take_outcomes(TimePoint now) {
   for (Outcome& outcome : outcomes_) {
     const auto strand = static_cast<std::size_t>(outcome.token >> kStrandShift);
     outcome.token &= kTokenMask;
-    if (strand < strands_.size()) strands_[strand]->core.outcome(outcome, now);
+    if (strand == kRetries) {
+      retries_.outcome(outcome, now);
+    } else if (strand < strands_.size()) {
+      strands_[strand]->core.outcome(outcome, now);
+    }
   }
 }
 
@@ -299,7 +366,7 @@ void SubscriptionLoop::watch_trust(TimePoint now) {
   if (purged_ || trusted(now)) return;
   // Another relay may have the lanes by now: nothing more may be sent, not even what the sink's client has queued.
   purged_ = true;
-  stop_sending(false);
+  stop_sending(false, now);
   sink_->purge();
   take_outcomes(now);
   const MutexLock lock(links_mutex_);
@@ -313,7 +380,8 @@ void SubscriptionLoop::open_if_wanted(TimePoint now) {
 void SubscriptionLoop::send_what_may_go(TimePoint now) {
   send_stalled_ = false;
   for (int batch = 0; batch < kMostBatches; ++batch) {
-    bool sent = false;
+    bool sent = send_retries(now);
+    if (send_stalled_) return;
     for (std::size_t strand = 0; strand < strands_.size(); ++strand) {
       sent = send_batch(strand, now) || sent;
       if (send_stalled_) return;
@@ -325,40 +393,73 @@ void SubscriptionLoop::send_what_may_go(TimePoint now) {
 
 bool SubscriptionLoop::send_batch(std::size_t strand, TimePoint now) {
   DeliveryCore& core = strands_[strand]->core;
-  const auto all = core.to_send();
-  if (all.empty() || !trusted(now_steady())) return false;
+  const auto sends = core.to_send(now);
+  if (sends.empty() || !trusted(now_steady())) return false;
+  core.handed_over(hand_over(static_cast<Token>(strand) << kStrandShift, sends));
+  take_outcomes(now);
+  settle(now);
+  return true;
+}
+
+bool SubscriptionLoop::send_retries(TimePoint now) {
+  const auto sends = retries_.to_send();
+  if (sends.empty() || !trusted(now_steady())) return false;
+  retries_.handed_over(hand_over(static_cast<Token>(kRetries) << kStrandShift, sends));
+  take_outcomes(now);
+  settle_retries(now);
+  return true;
+}
+
+std::size_t SubscriptionLoop::hand_over(Token prefix, std::span<const DeliveryCore::Send> all) {
   const auto sends = all.first(std::min(all.size(), batch_limit_));
   buffer_.clear();
-  const Token prefix = static_cast<Token>(strand) << kStrandShift;
   for (const auto& send : sends) renderer_.render(prefix | send.token, *send.event, buffer_);
   const std::size_t taken = sink_->send(buffer_.messages());
-  core.handed_over(taken);
-  take_outcomes(now);
   send_stalled_ = taken < sends.size();
   batch_limit_ =
       send_stalled_ ? std::max<std::size_t>(taken, 1) : std::max(batch_limit_, 2 * sends.size());
-  settle(now);
-  return true;
+  return taken;
 }
 
 void SubscriptionLoop::settle(TimePoint now) {
   if (!may_settle_) return;
   for (std::size_t strand = 0; strand < strands_.size(); ++strand) {
-    auto rows = strands_[strand]->core.settle(now);
-    if (rows.empty()) continue;
-    settlements_ += rows.size();
-    const MutexLock lock(links_mutex_);
-    if (!links_) return;
-    {
-      const MutexLock box_lock(box_->mutex);
-      ++box_->unwritten;
-    }
-    links_->settler->settle(std::move(rows), [box = box_, strand] { box->rows_written(strand); });
+    auto due = strands_[strand]->core.settle(now);
+    if (due.empty()) continue;
+    settlements_ += due.rows.size();
+    log_parked(due.parked);
+    for (const auto& parked : due.parked)
+      retries_.due_at(now + std::chrono::duration_cast<TimePoint::duration>(parked.due_in));
+    write({.rows = std::move(due.rows), .parked = std::move(due.parked)},
+          [box = box_, strand] { box->rows_written(strand); });
   }
+  settle_retries(now);
+}
+
+void SubscriptionLoop::settle_retries(TimePoint now) {
+  if (!may_settle_) return;
+  auto results = retries_.results(now);
+  if (results.empty()) return;
+  for (const auto& result : results) {
+    if (result.state == store::ParkedState::dead)
+      log_dead(result.seq, result.id, result.attempts, result.error);
+  }
+  write({.rows = {}, .results = std::move(results)}, [box = box_] { box->results_written(); });
+}
+
+void SubscriptionLoop::write(Settler::Work work, std::function<void()> written) {
+  const MutexLock lock(links_mutex_);
+  if (!links_) return;
+  {
+    const MutexLock box_lock(box_->mutex);
+    ++box_->unwritten;
+  }
+  links_->settler->settle(std::move(work), std::move(written));
 }
 
 bool SubscriptionLoop::all_finished() const {
-  return std::all_of(strands_.begin(), strands_.end(),
+  return retries_.finished() &&
+         std::all_of(strands_.begin(), strands_.end(),
                      [](const auto& strand) { return strand->core.finished(); });
 }
 
@@ -383,6 +484,10 @@ bool SubscriptionLoop::is_over(TimePoint now) {
 std::string SubscriptionLoop::trouble() const {
   const SinkState& sink = sink_state_;
   if (sink.mode() == Mode::rejected) return sink.rejection()->error.text();
+  if (row_.spec.on_reject == "park" && gate_.rows() >= row_.spec.max_waiting)
+    return std::to_string(gate_.rows()) +
+           " events are parked, no new ones are delivered until there are fewer than " +
+           std::to_string(row_.spec.max_waiting) + " (max_waiting)";
   const bool works = sink.mode() == Mode::delivering && window_.events() == 0;
   return sink.failures() > 0 && !works ? sink.last_failure().text() : std::string();
 }
@@ -411,6 +516,36 @@ void SubscriptionLoop::log_changes() {
   }
 }
 
+/// One line a second at most: a broken writer may produce thousands.
+void SubscriptionLoop::log_parked(const std::vector<store::ParkedEvent>& parked) {
+  const store::ParkedEvent* newest = nullptr;
+  for (const auto& event : parked) {
+    if (event.state == store::ParkedState::dead) {
+      log_dead(event.seq, event.id, event.attempts, event.error);
+    } else if (event.state == store::ParkedState::retrying) {
+      ++parked_unlogged_;
+      newest = &event;
+    }
+  }
+  const TimePoint now = now_steady();
+  if (newest == nullptr || now < log_parked_at_) return;
+  log::warn("events were rejected and are parked", {{"subscription", row_.spec.name},
+                                                    {"events", std::exchange(parked_unlogged_, 0)},
+                                                    {"seq", newest->seq},
+                                                    {"reason", newest->error}});
+  log_parked_at_ = now + kLogParkedEvery;
+}
+
+void SubscriptionLoop::log_dead(std::int64_t seq, const EventId& id, std::size_t attempts,
+                                const std::string& error) {
+  log::error("an event is dead: it is not sent again until a person decides",
+             {{"subscription", row_.spec.name},
+              {"seq", seq},
+              {"event", id.str()},
+              {"attempts", attempts},
+              {"reason", error}});
+}
+
 /// Without failures() an event was acked; otherwise the sink was opened and there was nothing to send.
 void SubscriptionLoop::log_recovery(const Outage::Over& over) {
   const log::Fields fields{{"subscription", row_.spec.name},
@@ -427,9 +562,11 @@ void SubscriptionLoop::publish_state() {
   log_changes();
   std::uint64_t acked = 0;
   std::uint64_t filtered = 0;
+  std::uint64_t parked = 0;
   for (const auto& strand : strands_) {
     acked += strand->core.acked();
     filtered += strand->core.filtered();
+    parked += strand->core.parked();
   }
   {
     const MutexLock lock(box_->mutex);
@@ -438,6 +575,7 @@ void SubscriptionLoop::publish_state() {
     report.reason = trouble();
     report.delivered = acked;
     report.filtered = filtered;
+    report.parked = parked;
     report.in_window = window_.events();
     report.settlements = settlements_;
     if (sink_state_.mode() == Mode::rejected) box_->rejection = sink_state_.rejection();

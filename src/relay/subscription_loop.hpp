@@ -18,6 +18,8 @@
 #include "event/render.hpp"
 #include "feed/pump.hpp"
 #include "relay/delivery_core.hpp"
+#include "relay/key_gate.hpp"
+#include "relay/retry_core.hpp"
 #include "relay/settler.hpp"
 #include "relay/strand.hpp"
 #include "relay/trust_deadline.hpp"
@@ -49,7 +51,8 @@ class SubscriptionLoop {
   };
 
   SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer,
-                   const std::vector<store::Strand>& strands, const LoopOptions& options,
+                   const std::vector<store::Strand>& strands,
+                   const std::vector<store::BlockedKey>& blocked, const LoopOptions& options,
                    RetainedSink retained, Settler& settler, const TrustDeadline& trust,
                    Listener listener);
   SubscriptionLoop(const SubscriptionLoop&) = delete;
@@ -92,6 +95,8 @@ class SubscriptionLoop {
   struct Mail {
     std::vector<std::pair<Strand*, std::shared_ptr<const store::Page>>> pages;
     std::vector<std::size_t> settled;  ///< Strands whose rows are written.
+    bool results_written{false};       ///< Of the retries.
+    std::optional<store::DueEvents> due;
     std::optional<Stop> stop;
   };
   /// Shared by the loop's thread and others. A shared_ptr: callbacks in the settler and the sink may outlive the loop.
@@ -107,6 +112,8 @@ class SubscriptionLoop {
 
     void ring();
     void rows_written(std::size_t strand);
+    void results_written();
+    void due_read(store::DueEvents due);
   };
   /// The parts of the tenure that the thread uses.
   struct Links {
@@ -120,15 +127,21 @@ class SubscriptionLoop {
   void take(Mail&& mail, TimePoint now);
   void take_page(Strand& strand, std::shared_ptr<const store::Page> page, TimePoint now);
   void take_settled(const std::vector<std::size_t>& strands);
+  void take_retries(Mail& mail, TimePoint now);
   void take_stop(const Stop& stop, TimePoint now);
-  void stop_sending(bool fill_gaps);
+  void stop_sending(bool fill_gaps, TimePoint now);
   void take_outcomes(TimePoint now);
   void watch_trust(TimePoint now);
   void open_if_wanted(TimePoint now);
   void send_what_may_go(TimePoint now);
   /// True: something was sent.
   bool send_batch(std::size_t strand, TimePoint now);
+  bool send_retries(TimePoint now);
+  /// How many the sink took.
+  std::size_t hand_over(Token prefix, std::span<const DeliveryCore::Send> sends);
   void settle(TimePoint now);
+  void settle_retries(TimePoint now);
+  void write(Settler::Work work, std::function<void()> written);
   [[nodiscard]] bool all_finished() const;
   [[nodiscard]] bool is_over(TimePoint now);
   [[nodiscard]] bool trusted(TimePoint now);
@@ -136,6 +149,9 @@ class SubscriptionLoop {
   void publish_state();
   void log_changes();
   void log_recovery(const Outage::Over& over);
+  void log_parked(const std::vector<store::ParkedEvent>& parked);
+  void log_dead(std::int64_t seq, const EventId& id, std::size_t attempts,
+                const std::string& error);
   [[nodiscard]] std::string trouble() const;
   void take_last_mail();
   [[nodiscard]] std::vector<EventRef> unsettled_acks() const;
@@ -152,6 +168,8 @@ class SubscriptionLoop {
   // The loop's thread only; any after it has ended.
   std::unique_ptr<Sink> sink_;
   SinkState sink_state_;
+  KeyGate gate_;
+  RetryCore retries_;
   std::vector<std::unique_ptr<Strand>> strands_;
   event::RenderBuffer buffer_;
   std::vector<Outcome> outcomes_;
@@ -162,6 +180,8 @@ class SubscriptionLoop {
   bool send_stalled_{false};
   Outage outage_;
   std::optional<TimePoint> logged_pause_;
+  TimePoint log_parked_at_{};         ///< Not again before.
+  std::uint64_t parked_unlogged_{0};  ///< Since the last line.
   std::optional<TimePoint> stop_by_;
   bool may_settle_{true};
   std::size_t batch_limit_{

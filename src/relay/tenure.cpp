@@ -154,6 +154,9 @@ Status Tenure::retire_changed(const Rows& rows) {
                 {{"subscription", name},
                  {"state", store::to_string(row->state)},
                  {"reason", row->reason}});
+    } else if (row->parked_version != served.parked_version) {
+      log::info("parked events were changed, the subscription starts again",
+                {{"subscription", name}});
     } else if (row->config_version != served.config_version) {
       log::info("subscription was changed and starts again", {{"subscription", name}});
     } else {
@@ -217,6 +220,8 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
         Errc::unsupported, "subscription " + row.spec.name + ": its lanes have different cursors",
         "this version delivers with one relay for all lanes; finish with the version that wrote them");
   }
+  auto blocked = loader_->blocked_keys(row.id, row.spec.on_dead == "block");
+  if (!blocked) return pass(blocked);
   auto retained = sinks_.take(row);
   if (!retained) return pass(retained);
   SubscriptionLoop::Listener listener{
@@ -228,7 +233,7 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
                             .settle_interval = options_.settle_interval,
                             .settle_events = options_.settle_events,
                             .generation = generation_};
-  return std::make_unique<SubscriptionLoop>(row, std::move(*renderer), *strands, options,
+  return std::make_unique<SubscriptionLoop>(row, std::move(*renderer), *strands, *blocked, options,
                                             std::move(*retained), *settler_, trust_,
                                             std::move(listener));
 }

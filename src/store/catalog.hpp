@@ -30,6 +30,7 @@ struct SubscriptionRow {
   std::string stopped_event;                ///< Its id.
   std::string trouble;        ///< Why it makes no progress while active; empty: unknown or none.
   std::string trouble_since;  ///< RFC 3339.
+  std::int32_t parked_version{0};  ///< Grows when a person changes parked events.
 };
 
 /// How far a subscription is, for `status`.

@@ -1,4 +1,4 @@
-// Progress of the subscriptions: loads cursors, appends settlements, never updates.
+// Progress of the subscriptions: cursors and appended settlements, and the events that were set aside.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "store/cursor.hpp"
+#include "store/parked.hpp"
 #include "store/part.hpp"
 #include "store/settlement.hpp"
 
@@ -17,6 +18,9 @@ enum class Durability : std::uint8_t { eventual, flushed };
 /// What is written together, in one transaction.
 struct ProgressBatch {
   std::span<const Settlement> settlements;
+  /// Passed by these settlements.
+  std::span<const ParkedEvent> parked{};
+  std::span<const RetryResult> results{};
 };
 
 /// One thread at a time.
@@ -24,7 +28,15 @@ class Progress : public Part {
  public:
   /// The newest cursor of every lane, grouped. A subscription without one is an error, never a start.
   [[nodiscard]] virtual Result<std::vector<Strand>> load(std::int32_t subscription) = 0;
-  /// An empty batch writes nothing.
+  /// The keys of a subscription that have parked events, those of dead ones only if `dead_block`.
+  [[nodiscard]] virtual Result<std::vector<BlockedKey>> blocked_keys(std::int32_t subscription,
+                                                                     bool dead_block) = 0;
+  /// Parked events that are due, at most `keys`, and for each at most `behind` that wait behind it.
+  [[nodiscard]] virtual Result<DueEvents> due(std::int32_t subscription, std::size_t keys,
+                                              std::size_t behind) = 0;
+  /// An empty batch writes nothing. What is parked, and the results, count only under the generation that owns the lanes;
+  /// otherwise nothing of the batch is written, and the error says so. A result whose row is gone counts nothing: a person
+  /// decided meanwhile.
   [[nodiscard]] virtual Status append(const ProgressBatch& batch, Durability durability) = 0;
   /// SQL statements sent so far.
   [[nodiscard]] virtual std::uint64_t statements() const = 0;

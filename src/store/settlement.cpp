@@ -1,5 +1,7 @@
 #include "store/settlement.hpp"
 
+#include "store/parked_events.hpp"
+
 namespace outbox::store {
 
 const char* to_string(SettlementKind kind) noexcept {
@@ -11,6 +13,24 @@ const char* to_string(SettlementKind kind) noexcept {
     case SettlementKind::reset: return "reset";
   }
   return "settle";
+}
+
+const char* to_string(ParkedState state) noexcept {
+  switch (state) {
+    case ParkedState::retrying: return "retrying";
+    case ParkedState::waiting: return "waiting";
+    case ParkedState::dead: return "dead";
+  }
+  return "dead";
+}
+
+const char* to_string(ParkedOutcome outcome) noexcept {
+  switch (outcome) {
+    case ParkedOutcome::delivered: return "delivered";
+    case ParkedOutcome::discarded: return "discarded";
+    case ParkedOutcome::edited: return "edited";
+  }
+  return "discarded";
 }
 
 }  // namespace outbox::store

@@ -12,6 +12,7 @@
 #include "store/log_reader.hpp"
 #include "store/maintenance.hpp"
 #include "store/membership.hpp"
+#include "store/parked_events.hpp"
 #include "store/part.hpp"
 #include "store/progress.hpp"
 #include "store/wakeup.hpp"
@@ -54,6 +55,7 @@ class Store : public Part {
   [[nodiscard]] virtual Result<std::unique_ptr<Wakeup>> wakeup(bool armed) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Maintenance>> maintenance() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Writer>> writer() = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<ParkedEvents>> parked_events() = 0;
 };
 
 /// Chooses the store by its URL (store/url.hpp). Opens nothing yet.

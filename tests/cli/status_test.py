@@ -27,7 +27,7 @@ class Status:
         self.assertEqual((row["pending"], row["pending_is_more"], row["delivered"]), (20, False, 0))
         self.assertRegex(row["oldest_pending_at"], r"^\d{4}-\d\d-\d\dT.*Z$")
         self.assertIsNone(row["stopped_event"])
-        self.assertRegex(self.succeeds("status").out, r"(?m)^orders +active +file +20 +\d+s +0 +0 +-")
+        self.assertRegex(self.succeeds("status").out, r"(?m)^orders +active +file +20 +\d+s +0 +0 +0 +-")
 
     def test_a_limit_of_nothing_is_refused(self):
         self.fails(USAGE, "status", "--limit", "0", says="--limit 0")
@@ -112,8 +112,8 @@ class Status:
         self.assertEqual((row["delivered"], row["filtered"], row["lag_seconds"]), (20, 1, None))
         self.assertFalse(row["matches_nothing"])
         text = self.succeeds("status").out
-        self.assertRegex(text, r"(?m)^SUBSCRIPTION +STATE +SINK +PENDING +LAG +DELIVERED +FILTERED +LAST SETTLED$")
-        self.assertRegex(text, r"(?m)^orders +active +file +0 +- +20 +1 +20")
+        self.assertRegex(text, r"(?m)^SUBSCRIPTION +STATE +SINK +PENDING +LAG +DELIVERED +FILTERED +PARKED +LAST SETTLED$")
+        self.assertRegex(text, r"(?m)^orders +active +file +0 +- +20 +1 +0 +20")
         self.assertNotIn("PROBLEM", text)
         self.assertEqual(self.log_lines("the filter has matched nothing"), [])
 

@@ -21,7 +21,8 @@ class KafkaFault : public ::testing::Test {
     database_ = std::make_unique<PostgresDatabase>();
   }
 
-  [[nodiscard]] std::unique_ptr<Relay> relay_to(const KafkaTopic& topic) const {
+  [[nodiscard]] std::unique_ptr<Relay> relay_to(const KafkaTopic& topic,
+                                                const std::string& on_reject = "park") const {
     RelayOptions options;
     options.store_url = database_->url();
     options.page_rows = 200;
@@ -30,6 +31,7 @@ class KafkaFault : public ::testing::Test {
     spec.sink = "kafka";
     spec.topic = topic.name();
     spec.sink_settings["brokers"] = brokers_;
+    spec.on_reject = on_reject;
     options.subscriptions = {spec};
     return relay_of(options);
   }
@@ -97,7 +99,7 @@ TEST_F(KafkaFault, after_an_event_too_large_for_the_topic_nothing_of_its_key_is_
     attempts.push_back(attempt);
   }
   connection.exec("COMMIT");
-  const auto relay = relay_to(topic);
+  const auto relay = relay_to(topic, "stop");
   ASSERT_TRUE(relay->start());
   ASSERT_TRUE(eventually([&] { return subscription().state == store::SubscriptionState::stopped; },
                          std::chrono::seconds(120)))

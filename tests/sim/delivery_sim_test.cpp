@@ -22,6 +22,8 @@ struct Total {
   int store_losses{0};
   int failures{0};
   int stopped{0};
+  std::uint64_t parked{0};
+  std::uint64_t dead{0};
 };
 
 /// Runs many seeds of one kind of world; every one must keep every promise at every step.
@@ -41,6 +43,8 @@ Total run_seeds(SimOptions options) {
     total.store_losses += result.store_losses;
     total.failures += result.failures;
     total.stopped += result.stopped ? 1 : 0;
+    total.parked += result.parked;
+    total.dead += result.dead;
   }
   return total;
 }
@@ -111,6 +115,38 @@ TEST(DeliverySim, a_rejected_event_stops_the_subscription_and_nothing_is_skipped
                                    .filtered_percent = 0,
                                    .poison = true});
     EXPECT_GT(total.stopped, 0);
+  }
+}
+
+TEST(DeliverySim, rejected_events_are_parked_and_every_promise_holds_for_the_others) {
+  for (const bool gapless : {true, false}) {
+    for (const bool dead_blocks : {false, true}) {
+      const Total total = run_seeds({.steps = 300,
+                                     .gapless = gapless,
+                                     .keys = 20,
+                                     .crash_percent = 1,
+                                     .takeover_percent = 1,
+                                     .fail_percent = 2,
+                                     .store_loss_percent = 1,
+                                     .reject_percent = 6,
+                                     .dead_blocks = dead_blocks});
+      EXPECT_GT(total.parked, 0U);
+      EXPECT_GT(total.dead, 0U);
+    }
+  }
+}
+
+TEST(DeliverySim, without_crashes_a_rejected_event_costs_no_duplicate) {
+  for (const bool gapless : {true, false}) {
+    const Total total = run_seeds({.steps = 300,
+                                   .gapless = gapless,
+                                   .keys = 20,
+                                   .crash_percent = 0,
+                                   .takeover_percent = 0,
+                                   .fail_percent = 0,
+                                   .reject_percent = 6});
+    EXPECT_EQ(total.duplicates, 0U);
+    EXPECT_GT(total.parked, 0U);
   }
 }
 

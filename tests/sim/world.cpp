@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "event/key.hpp"
+#include "relay/retry_core.hpp"
 
 namespace outbox::sim {
 
@@ -93,7 +94,8 @@ void SimSink::settle_front() {
   outcome.token = message.token;
   if (gapless_ && broken_) {
     outcome.kind = Outcome::Kind::retry;
-  } else if (poison.contains(message.seq)) {
+  } else if (poison.contains(message.seq) || rejected_[message.seq] < rejections(message.seq)) {
+    ++rejected_[message.seq];
     outcome.kind = Outcome::Kind::rejected;
     broken_ = true;
   } else if (random_.chance(fail_percent)) {
@@ -117,11 +119,91 @@ std::vector<Outcome> SimSink::receive() { return std::exchange(ready_, {}); }
 void SimSink::crash() {
   const auto arriving = flying_.empty() ? 0 : random_.below(flying_.size() + 1);
   for (std::uint64_t i = 0; i < arriving && !broken_; ++i) {
-    if (poison.contains(flying_[i].seq)) break;
+    if (poison.contains(flying_[i].seq) || rejections(flying_[i].seq) > 0) break;
     topic_.arrive(flying_[i].seq);
   }
   flying_.clear();
   ready_.clear();
+}
+
+int SimSink::rejections(std::int64_t seq) const {
+  const std::uint64_t dice = splitmix64(static_cast<std::uint64_t>(seq) * 31);
+  if (dice % 100 >= reject_percent) return 0;
+  return (dice >> 32U) % 4 == 0 ? 1'000'000 : 1 + static_cast<int>((dice >> 40U) % 3);
+}
+
+// ---- parked events
+
+void ParkedTable::park(const store::ParkedEvent& event, const std::string& key,
+                       relay::TimePoint now) {
+  parks_twice_ = parks_twice_ || rows_.contains(event.seq) || delivered_.contains(event.seq);
+  rows_[event.seq] = {key, event.state, event.attempts, now + event.due_in};
+  of_key_[key].insert(event.seq);
+  order(key, now);
+}
+
+void ParkedTable::settle(const store::RetryResult& result, relay::TimePoint now) {
+  const auto row = rows_.find(result.seq);
+  if (row == rows_.end()) return;
+  const std::string key = row->second.key;
+  if (result.state) {
+    row->second = {key, *result.state, result.attempts, now + result.due_in};
+  } else {
+    rows_.erase(row);
+    of_key_[key].erase(result.seq);
+    delivered_.insert(result.seq);
+  }
+  order(key, now);
+}
+
+void ParkedTable::order(const std::string& key, relay::TimePoint now) {
+  bool first = true;
+  for (const std::int64_t seq : of_key_[key]) {
+    Row& row = rows_.at(seq);
+    if (!blocks(row)) continue;
+    if (first && row.state == store::ParkedState::waiting) {
+      row.state = store::ParkedState::retrying;
+      row.due = now;
+    }
+    if (!first && row.state == store::ParkedState::retrying)
+      row.state = store::ParkedState::waiting;
+    first = false;
+  }
+}
+
+bool ParkedTable::rests(std::int64_t seq) const {
+  const auto row = rows_.find(seq);
+  if (row == rows_.end()) return false;
+  if (row->second.state == store::ParkedState::dead) return true;
+  const Row& first = rows_.at(*of_key_.at(row->second.key).begin());
+  return dead_blocks_ && first.state == store::ParkedState::dead;
+}
+
+store::DueEvents ParkedTable::due(const std::deque<LoggedEvent>& log, relay::TimePoint now) const {
+  store::DueEvents due;
+  const auto add = [&](std::int64_t seq) {
+    const Row& row = rows_.at(seq);
+    due.rows.push_back({.event = log[static_cast<std::size_t>(seq - 1)].view,
+                        .state = row.state,
+                        .attempts = row.attempts});
+  };
+  for (const auto& [key, seqs] : of_key_) {
+    bool chain = false;
+    for (const std::int64_t seq : seqs) {
+      const Row& row = rows_.at(seq);
+      if (row.state == store::ParkedState::dead && dead_blocks_) break;
+      if (row.state == store::ParkedState::waiting && chain) add(seq);
+      if (row.state != store::ParkedState::retrying) continue;
+      chain = row.due <= now;
+      if (chain) {
+        add(seq);
+      } else {
+        const auto in = std::chrono::ceil<std::chrono::milliseconds>(row.due - now);
+        due.next_in = std::min(due.next_in.value_or(in), in);
+      }
+    }
+  }
+  return due;
 }
 
 // ---- the relay
@@ -130,10 +212,13 @@ namespace {
 
 using relay::CoreOptions;
 using relay::DeliveryCore;
+using relay::RetryCore;
 using relay::TimePoint;
 
 /// Most events of a page.
 constexpr std::size_t kPage = 9;
+/// The tokens of retries begin here.
+constexpr Token kRetryTokens = Token{1} << 57U;
 
 struct SimRelay {
   SimRelay(Random& random, Topic& topic, const SimOptions& options, const store::Cursor& start,
@@ -141,7 +226,13 @@ struct SimRelay {
       : state({.first = std::chrono::milliseconds(2), .longest = std::chrono::milliseconds(8)},
               options.seed),
         window({.events = options.window, .page_events = kPage}),
-        core(core_options(options), start, state, window),
+        core(core_options(options), start, state, window, gate),
+        retries({.rules = rules(options),
+                 .gapless = options.gapless,
+                 .max_batch = 5,
+                 .write_interval = std::chrono::milliseconds(5),
+                 .first_token = kRetryTokens},
+                state, gate),
         sink(random, topic, options.gapless),
         read(start),
         generation(generation_) {}
@@ -153,16 +244,29 @@ struct SimRelay {
     core.max_in_flight = 25;
     core.settle_events = options.lazy_settling ? 1000000 : 10;
     if (options.lazy_settling) core.settle_interval = std::chrono::hours(1000);
+    if (options.reject_percent > 0) core.parking = rules(options);
     return core;
+  }
+  static relay::ParkingRules rules(const SimOptions& options) {
+    SubscriptionSpec spec{.name = "sim", .sink = "custom"};
+    spec.max_attempts = 5;
+    spec.retry_base = std::chrono::milliseconds(3);
+    spec.retry_cap = std::chrono::milliseconds(20);
+    return {.policy = event::RetryPolicy(spec), .dead_blocks = options.dead_blocks};
   }
 
   relay::SinkState state;
   relay::Window window;
+  relay::KeyGate gate;
   DeliveryCore core;
+  RetryCore retries;
   SimSink sink;
   store::Cursor read;
   std::int64_t generation{0};
-  std::vector<store::Settlement> writing;
+  DeliveryCore::Due writing;
+  std::vector<store::RetryResult> results;
+  bool reading{false};  ///< Parked events that are due.
+  bool reads_after_write{false};
 };
 
 class World {
@@ -179,6 +283,8 @@ class World {
     }
     if (result_.broken.empty()) heal();
     result_.delivered = topic_.count.size();
+    for (const auto& [seq, row] : parked_.rows())
+      result_.dead += row.state == store::ParkedState::dead ? 1 : 0;
     for (const auto& [seq, count] : topic_.count)
       result_.duplicates += static_cast<std::uint64_t>(count - 1);
     for (const auto& event : log_.events()) result_.committed += event.committed_at != 0 ? 1 : 0;
@@ -190,11 +296,21 @@ class World {
     auto made = std::make_unique<SimRelay>(random_, topic_, options_, persisted_, ++generation_);
     made->sink.fail_percent = options_.fail_percent;
     made->sink.poison = poison_;
+    made->sink.reject_percent = options_.reject_percent;
+    for (const auto& [seq, row] : parked_.rows()) {
+      if (parked_.blocks(row)) made->gate.add(key_of(seq));
+    }
+    made->retries.due_at(now_);
     return made;
   }
 
   [[nodiscard]] bool wanted(std::int64_t seq) const {
     return splitmix64(static_cast<std::uint64_t>(seq)) % 100 >= options_.filtered_percent;
+  }
+
+  [[nodiscard]] std::uint64_t key_of(std::int64_t seq) const {
+    const EventView& view = log_.events()[static_cast<std::size_t>(seq - 1)].view;
+    return event::key_hash(view.aggregate_type, view.aggregate_id);
   }
 
   void one_step() {
@@ -230,15 +346,51 @@ class World {
       relay.sink.open();
       relay.state.opened({}, now_);
     }
-    const auto sends = core.to_send();
+    const auto sends = core.to_send(now_);
     const std::size_t taken = sends.empty() ? 0 : random_.below(sends.size() + 1);
     for (std::size_t i = 0; i < taken; ++i) relay.sink.send(sends[i].token, *sends[i].event);
     if (!sends.empty()) core.handed_over(taken);
+    drive_retries(relay);
     relay.sink.step();
     take_outcomes(relay);
-    if (relay.writing.empty()) relay.writing = core.settle(now_);
+    if (relay.writing.empty()) {
+      relay.writing = core.settle(now_);
+      for (const auto& event : relay.writing.parked) relay.retries.due_at(now_ + event.due_in);
+    }
     if (!relay.writing.empty() && random_.chance(60)) write(relay);
+    if (relay.results.empty()) relay.results = relay.retries.results(now_);
+    if (!relay.results.empty() && random_.chance(60)) write_results(relay);
     result_.stopped = result_.stopped || relay.state.mode() == relay::Mode::rejected;
+  }
+
+  void drive_retries(SimRelay& relay) {
+    if (relay.retries.wants_load(now_) && random_.chance(80)) {
+      relay.retries.load_asked();
+      relay.reading = true;
+      relay.reads_after_write = !relay.writing.empty() || !relay.results.empty();
+    }
+    // The store answers in the order in which it is asked.
+    if (relay.reading && !relay.reads_after_write && random_.chance(60)) {
+      relay.reading = false;
+      relay.retries.loaded(parked_.due(log_.events(), now_), now_);
+    }
+    const auto sends = relay.retries.to_send();
+    const std::size_t taken = sends.empty() ? 0 : random_.below(sends.size() + 1);
+    for (std::size_t i = 0; i < taken; ++i) relay.sink.send(sends[i].token, *sends[i].event);
+    if (!sends.empty()) relay.retries.handed_over(taken);
+  }
+
+  void write_results(SimRelay& relay) {
+    if (relay.generation == generation_) {
+      for (const auto& result : relay.results) {
+        parked_.settle(result, now_);
+        if (!result.state && !topic_.count.contains(result.seq))
+          broke("a retry counts as delivered that never arrived");
+      }
+      relay.retries.written(now_);
+    }  // else: it does not own the lanes, and its tenure is over
+    relay.results.clear();
+    relay.reads_after_write = relay.reads_after_write && !relay.writing.empty();
   }
 
   void take_outcomes(SimRelay& relay) {
@@ -246,16 +398,33 @@ class World {
       result_.failures += outcome.kind == Outcome::Kind::acked ? 0 : 1;
       if (outcome.kind == Outcome::Kind::unknown || outcome.kind == Outcome::Kind::rejected)
         ++excuses_;
-      relay.core.outcome(outcome, now_);
+      if (outcome.token >= kRetryTokens) {
+        relay.retries.outcome(outcome, now_);
+      } else {
+        relay.core.outcome(outcome, now_);
+      }
     }
   }
 
   void write(SimRelay& relay, bool hears_of_it = true) {
     if (relay.generation == generation_) {
-      for (const auto& row : relay.writing) account(row);
-      persisted_ = relay.writing.back().end();
+      store::Tally parked;
+      for (const auto& row : relay.writing.rows) {
+        account(row);
+        parked += row.parked;
+      }
+      for (const auto& event : relay.writing.parked) {
+        const auto& logged = log_.events()[static_cast<std::size_t>(event.seq - 1)];
+        parked_.park(event, logged.key, now_);
+        parked.count -= 1;
+        parked.hash -= event::id_hash(event.id);
+        ++result_.parked;
+      }
+      if (!(parked == store::Tally{})) broke("ledger: other events are parked than are counted");
+      persisted_ = relay.writing.rows.back().end();
     }  // else: a zombie's row has a lower generation and loses
-    relay.writing.clear();
+    relay.writing = {};
+    relay.reads_after_write = false;
     if (hears_of_it) relay.core.settled();
   }
 
@@ -274,7 +443,9 @@ class World {
         continue;
       (wanted(event.view.seq) ? acked : filtered).add(event::id_hash(event.view.id));
     }
-    if (!(acked == row.acked) || !(filtered == row.filtered)) broke("ledger: the sums differ");
+    store::Tally done = row.acked;
+    done += row.parked;
+    if (!(acked == done) || !(filtered == row.filtered)) broke("ledger: the sums differ");
     ledger_ = row.end();
   }
 
@@ -291,7 +462,8 @@ class World {
   void lose_store() {
     ++result_.store_losses;
     SimRelay& old = *relays_.back();
-    old.core.stop_requested();
+    old.core.stop_requested(now_);
+    old.retries.stop_requested();
     old.state.stop_requested(false);
     while (old.state.in_flight() > 0) {
       old.sink.step();
@@ -326,6 +498,7 @@ class World {
   void check() {
     check_order();
     check_cursor();
+    if (parked_.parks_twice()) broke("an event is parked twice");
     std::uint64_t duplicates = 0;
     for (const auto& [seq, count] : topic_.count)
       duplicates += static_cast<std::uint64_t>(count - 1);
@@ -348,10 +521,16 @@ class World {
       for (std::int64_t earlier = seq - 1; earlier > 0; --earlier) {
         const auto& before = log_.events()[static_cast<std::size_t>(earlier - 1)];
         if (before.key != event.key || before.committed_at == 0 || !wanted(earlier)) continue;
+        if (is_dead(earlier) && !options_.dead_blocks) continue;
         if (!first_seen_.contains(earlier)) return broke("P4: out of order in key " + event.key);
         break;  // that one was checked when it arrived
       }
     }
+  }
+
+  [[nodiscard]] bool is_dead(std::int64_t seq) const {
+    const auto row = parked_.rows().find(seq);
+    return row != parked_.rows().end() && row->second.state == store::ParkedState::dead;
   }
 
   void check_cursor() {
@@ -362,7 +541,8 @@ class World {
     for (const auto& event : log_.events()) {
       if (event.committed_at == 0 || event.committed_at > part || !wanted(event.view.seq)) continue;
       const bool covered = event.committed_at <= all || event.view.seq <= persisted_.position;
-      if (covered && !topic_.count.contains(event.view.seq))
+      if (covered && !topic_.count.contains(event.view.seq) &&
+          !parked_.rows().contains(event.view.seq))
         return broke("P2: the cursor passed an event that never arrived");
     }
   }
@@ -388,11 +568,11 @@ class World {
     if (!core.idle() && !options_.lazy_settling) return false;
     // Nothing is pending, so nothing may count as abandoned.
     if (core.idle() && !core.unsettled_acks().empty()) return false;
-    return std::all_of(log_.events().begin(), log_.events().end(),
-                       [this](const LoggedEvent& event) {
-                         return event.committed_at == 0 || !wanted(event.view.seq) ||
-                                topic_.count.contains(event.view.seq);
-                       });
+    return std::all_of(
+        log_.events().begin(), log_.events().end(), [this](const LoggedEvent& event) {
+          return event.committed_at == 0 || !wanted(event.view.seq) ||
+                 topic_.count.contains(event.view.seq) || parked_.rests(event.view.seq);
+        });
   }
 
   void broke(const std::string& what) {
@@ -403,6 +583,7 @@ class World {
   Random random_;
   SimLog log_;
   Topic topic_;
+  ParkedTable parked_{options_.dead_blocks};
   store::Cursor persisted_{.s1 = "0"};
   store::Cursor ledger_{persisted_};
   std::int64_t generation_{0};

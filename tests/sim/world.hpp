@@ -1,5 +1,6 @@
 // A small world for the delivery core: a log with transactions that commit late, a sink that fails, relays that crash and
-// continue as zombies. One seed decides everything. After every step the promises are checked against the world's own
+// continue as zombies, and events that it rejects for a while or for good. One seed decides everything. After every step the
+// promises are checked against the world's own
 // records (P2 no loss, P3 no ghost, P4 order per key, P5 few duplicates, and the ledger).
 #pragma once
 
@@ -14,6 +15,7 @@
 
 #include "base/hash.hpp"
 #include "relay/delivery_core.hpp"
+#include "store/parked.hpp"
 
 namespace outbox::sim {
 
@@ -87,6 +89,11 @@ class SimSink {
   void crash();
   unsigned fail_percent{0};
   std::set<std::int64_t> poison;  ///< These are rejected.
+  /// So many of 100 events are rejected: the first times, or for good.
+  unsigned reject_percent{0};
+
+  /// How often the event is rejected.
+  [[nodiscard]] int rejections(std::int64_t seq) const;
 
  private:
   struct InFlight {
@@ -100,6 +107,41 @@ class SimSink {
   bool broken_{false};
   std::deque<InFlight> flying_;
   std::vector<Outcome> ready_;
+  std::map<std::int64_t, int> rejected_;
+};
+
+/// The table of parked events.
+class ParkedTable {
+ public:
+  struct Row {
+    std::string key;
+    store::ParkedState state{store::ParkedState::retrying};
+    std::size_t attempts{0};
+    relay::TimePoint due{};
+  };
+
+  explicit ParkedTable(bool dead_blocks) : dead_blocks_(dead_blocks) {}
+  void park(const store::ParkedEvent& event, const std::string& key, relay::TimePoint now);
+  void settle(const store::RetryResult& result, relay::TimePoint now);
+  [[nodiscard]] store::DueEvents due(const std::deque<LoggedEvent>& log,
+                                     relay::TimePoint now) const;
+  [[nodiscard]] bool blocks(const Row& row) const {
+    return row.state != store::ParkedState::dead || dead_blocks_;
+  }
+  /// Dead, or behind a dead one that blocks.
+  [[nodiscard]] bool rests(std::int64_t seq) const;
+  [[nodiscard]] const std::map<std::int64_t, Row>& rows() const { return rows_; }
+  [[nodiscard]] const std::set<std::int64_t>& delivered() const { return delivered_; }
+  [[nodiscard]] bool parks_twice() const { return parks_twice_; }
+
+ private:
+  void order(const std::string& key, relay::TimePoint now);
+
+  const bool dead_blocks_;
+  std::map<std::int64_t, Row> rows_;
+  std::map<std::string, std::set<std::int64_t>> of_key_;
+  std::set<std::int64_t> delivered_;
+  bool parks_twice_{false};
 };
 
 struct SimOptions {
@@ -113,7 +155,10 @@ struct SimOptions {
   unsigned store_loss_percent{
       0};  ///< The connection breaks; the relay continues with what it remembers.
   unsigned filtered_percent{10};
-  bool poison{false};
+  bool poison{false};  ///< One event is rejected for good, which stops the subscription.
+  /// So many of 100 events are rejected, some of them for good; they are parked.
+  unsigned reject_percent{0};
+  bool dead_blocks{false};
   std::size_t window{60};
   /// By count and interval a settlement would never be due.
   bool lazy_settling{false};
@@ -129,6 +174,8 @@ struct SimResult {
   int store_losses{0};
   int failures{0};
   bool stopped{false};  ///< By a rejected event.
+  std::uint64_t parked{0};
+  std::uint64_t dead{0};
 };
 
 [[nodiscard]] SimResult run(const SimOptions& options);

@@ -23,6 +23,13 @@ SubscriptionState state_of(std::string_view word) noexcept {
   return SubscriptionState::stopped;
 }
 
+ParkedState parked_state_of(std::string_view word) noexcept {
+  for (const auto state : {ParkedState::retrying, ParkedState::waiting}) {
+    if (word == to_string(state)) return state;
+  }
+  return ParkedState::dead;
+}
+
 void read_config(SubscriptionRow& row, std::string_view name, std::string_view config) {
   if (auto spec = event::from_json(name, config)) {
     row.spec = std::move(*spec);

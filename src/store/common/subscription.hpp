@@ -6,11 +6,15 @@
 #include <string_view>
 
 #include "store/catalog.hpp"
+#include "store/parked.hpp"
 
 namespace outbox::store {
 
 /// A word that this version does not know counts as stopped.
 [[nodiscard]] SubscriptionState state_of(std::string_view word) noexcept;
+
+/// A word that this version does not know counts as dead.
+[[nodiscard]] ParkedState parked_state_of(std::string_view word) noexcept;
 
 /// Sets the spec. A configuration that cannot be read stops the subscription, with the reason where a person can see it: it
 /// must not stop the others.

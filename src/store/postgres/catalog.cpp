@@ -27,6 +27,7 @@ SubscriptionRow subscription_of(const Rows& rows, int row) {
   if (!rows.is_null(row, 7)) result.stopped_event = rows.uuid(row, 7).str();
   result.trouble = rows.text(row, 8);
   result.trouble_since = rows.text(row, 9);
+  result.parked_version = rows.int4(row, 10);
   read_config(result, rows.bytes(row, 1), rows.bytes(row, 2));
   return result;
 }

@@ -24,6 +24,10 @@ constexpr std::string_view kPrimary =
 
 /// Raised by same_server() of the schema.
 constexpr std::string_view kOtherServer = "OX001";
+/// Raised by hold_lanes().
+constexpr std::string_view kOtherOwner = "OX002";
+/// Raised by park_events().
+constexpr std::string_view kGoneFromLog = "OX003";
 
 // A transaction whose connection is lost during COMMIT may have happened, so every loss is Effect::unknown.
 constexpr std::array kRows{
@@ -70,6 +74,9 @@ constexpr std::array kRows{
     Row{"P0001", Errc::invalid_argument, Remedy::fix, Effect::none, ""},
     Row{kOtherServer, Errc::unavailable, Remedy::reconnect, Effect::none,
         "reading starts again from the settlements"},
+    Row{kOtherOwner, Errc::lease_lost, Remedy::reconnect, Effect::none, ""},
+    Row{kGoneFromLog, Errc::not_found, Remedy::reconnect, Effect::none,
+        "reading starts again from the settlements, without what was deleted"},
     Row{"XX001", Errc::corrupt, Remedy::fix, Effect::none, ""},
     Row{"XX002", Errc::corrupt, Remedy::fix, Effect::none, ""},
     Row{"", Errc::internal, Remedy::fix, Effect::none, ""},

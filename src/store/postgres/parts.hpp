@@ -24,5 +24,6 @@ namespace outbox::store::postgres {
 [[nodiscard]] Result<std::unique_ptr<Wakeup>> make_wakeup(std::optional<Connection> connection);
 [[nodiscard]] std::unique_ptr<Maintenance> make_maintenance(Connection connection);
 [[nodiscard]] std::unique_ptr<Writer> make_writer(Connection connection);
+[[nodiscard]] std::unique_ptr<ParkedEvents> make_parked_events(Connection connection);
 
 }  // namespace outbox::store::postgres

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "store/common/subscription.hpp"
+#include "store/postgres/parking.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/strands.hpp"
 
@@ -40,16 +41,29 @@ class PostgresProgress final : public Progress {
     return strands;
   }
 
+  [[nodiscard]] Result<std::vector<BlockedKey>> blocked_keys(std::int32_t subscription,
+                                                             bool dead_block) override {
+    return read_blocked_keys(connection_, subscription, dead_block);
+  }
+
+  [[nodiscard]] Result<DueEvents> due(std::int32_t subscription, std::size_t keys,
+                                      std::size_t behind) override {
+    return read_due(connection_, subscription, keys, behind);
+  }
+
   [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override {
-    if (batch.settlements.empty()) return {};
+    if (batch.settlements.empty() && batch.results.empty()) return {};
     connection_.send(&Queries::begin);
     connection_.send(&Queries::settle_settings,
                      {durability == Durability::flushed ? "local" : "off"});
     const auto incarnation = marks_->incarnation();
     for (const Settlement& row : batch.settlements)
       connection_.send(&Queries::append, params_of(row, incarnation));
+    send_parked(connection_, batch.parked);
+    send_results(connection_, batch.results);
     connection_.send(&Queries::commit);
     OUTBOX_TRY(const auto results, connection_.finish());
+    if (batch.settlements.empty()) return {};
     // Progress is a mark: its bound was held before the transaction that wrote it began.
     const std::uint64_t w = results[2].uint64(0, 0);
     for (const Settlement& row : batch.settlements) marks_->note(w, row.bound);

@@ -138,7 +138,7 @@ SELECT count(pg_advisory_xact_lock(k)) FROM (
 
   Query subscriptions = prepared("list subscriptions", R"(
 SELECT id, name, config::text, config_version, state, reason, stopped_seq, stopped_event, trouble,
-to_char(trouble_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+to_char(trouble_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), parked_version
 FROM {schema}.subscription ORDER BY name)");
 
   // $1 name. FOR UPDATE serializes concurrent calls of apply().
@@ -235,7 +235,9 @@ SELECT count(*), min(created_at), (date_part('epoch'::text, clock_timestamp() - 
   // $1 subscription. The newest row has the totals of all rows that count, without late rows of a former owner. Indexes
   // settlement_newest and settlement_marks, one row of each.
   Query totals = unprepared("sum up settlements", R"(
-SELECT acked_total, filtered_total,
+SELECT acked_total + coalesce((SELECT r.acked_total FROM {schema}.settlement r
+                               WHERE r.subscription = $1::int AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0::bigint),
+       filtered_total,
        (SELECT to_char(t.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') FROM {schema}.settlement t
         WHERE t.subscription = $1::int AND t.l IS NOT NULL AND t.kind <> 'claim' AND t.kind = 'settle'
         ORDER BY t.generation DESC, t.id DESC LIMIT 1)
@@ -376,6 +378,84 @@ FROM (SELECT) one LEFT JOIN LATERAL
    ORDER BY t.generation DESC, t.id DESC LIMIT 1) last ON true
 WHERE {schema}.same_server($17::bigint, coalesce($7::pg_snapshot, $6::pg_snapshot))
 RETURNING w)");
+
+  // ---- Parked events (docs/design/parking.md). The functions are in 0004_parking.sql.
+
+  // $1 subscription, $2 generation, then arrays: seq, state, attempts, due in milliseconds, error. Index event_by_seq.
+  Query park = unprepared("park events", R"(
+SELECT {schema}.park_events($1::int, $2::bigint, $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[]))");
+
+  // The same arrays, and the hashes of the ids. Primary key.
+  Query settle_parked = unprepared("settle parked events", R"(
+SELECT {schema}.settle_parked($1::int, $2::bigint, $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[],
+                              $8::bigint[]))");
+
+  // $1 subscription.
+  Query order_parked =
+      unprepared("order parked events", "SELECT {schema}.order_all_parked_keys($1::int)");
+
+  // $1 subscription, $2 dead events block. Index parked_key.
+  Query blocked_keys = unprepared("read the keys of parked events", R"(
+SELECT aggregate_type, aggregate_id, count(*) FROM {schema}.parked
+WHERE subscription = $1::int AND (state <> 'dead' OR $2::boolean) GROUP BY aggregate_type, aggregate_id)");
+
+  // $1 subscription, $2 keys, $3 events behind each, $4 bytes. First the rows that are due, by parked_due, then what waits behind
+  // each of them, by parked_key, up to a dead event that blocks; cut where the bytes are reached, but not before the first row.
+  Query due_parked = unprepared("read parked events", R"(
+WITH head AS (
+  SELECT p.seq, p.aggregate_type, p.aggregate_id, p.next_attempt_at FROM {schema}.parked p
+  WHERE p.subscription = $1::int AND p.state = 'retrying' AND p.next_attempt_at <= clock_timestamp()
+  ORDER BY p.next_attempt_at, p.seq LIMIT $2::bigint),
+chain AS (
+  SELECT h.next_attempt_at AS due, h.seq AS head, r.seq, r.bytes FROM head h CROSS JOIN LATERAL (
+    (SELECT p.seq, octet_length(p.payload) + octet_length(p.headers::text) AS bytes FROM {schema}.parked p
+     WHERE p.subscription = $1::int AND p.seq = h.seq)
+    UNION ALL
+    (SELECT p.seq, octet_length(p.payload) + octet_length(p.headers::text) FROM {schema}.parked p
+     WHERE p.subscription = $1::int AND h.aggregate_id <> ''::text AND p.aggregate_type = h.aggregate_type
+       AND p.aggregate_id = h.aggregate_id AND p.seq > h.seq AND p.state = 'waiting'
+       AND NOT ((SELECT s.config ->> 'on_dead'::text = 'block' FROM {schema}.subscription s WHERE s.id = $1::int)
+         AND EXISTS (
+           SELECT FROM {schema}.parked d WHERE d.subscription = $1::int AND d.aggregate_type = h.aggregate_type
+             AND d.aggregate_id = h.aggregate_id AND d.state = 'dead' AND d.seq > h.seq AND d.seq < p.seq))
+     ORDER BY p.seq LIMIT $3::bigint)) r),
+cut AS (
+  SELECT chain.*, sum(bytes) OVER (ORDER BY due, head, seq) AS total, row_number() OVER (ORDER BY due, head, seq) AS n FROM chain)
+SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, 0 AS bytes, t.content_type, t.headers,
+       t.created_at, t.occurred_at, t.state, t.attempts
+FROM cut JOIN {schema}.parked t ON t.subscription = $1::int AND t.seq = cut.seq
+WHERE cut.total <= $4::bigint::numeric OR cut.n = 1::bigint
+ORDER BY cut.due, cut.head, cut.seq)");
+
+  // $1 subscription. Index parked_due, one row.
+  Query next_parked = unprepared("ask when a parked event is due", R"(
+SELECT greatest(date_part('epoch'::text, next_attempt_at - clock_timestamp()) * 1000::float8, 0::float8)::bigint
+FROM {schema}.parked WHERE subscription = $1::int AND state = 'retrying' ORDER BY next_attempt_at LIMIT 1)");
+
+  // $1 subscription, $2 state, $3 aggregate_type, $4 aggregate_id, $5 part of the error, $6 id, $7 seq: null means any; $8 limit,
+  // $9 with payload and headers. Primary key, or parked_id.
+  Query list_parked = unprepared("list parked events", R"(
+SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at, next_attempt_at,
+       CASE WHEN $9::boolean THEN payload END, content_type, CASE WHEN $9::boolean THEN headers::text END
+FROM {schema}.parked
+WHERE ($1::int IS NULL OR subscription = $1::int) AND ($2::text IS NULL OR state = $2::text)
+  AND ($3::text IS NULL OR aggregate_type = $3::text) AND ($4::text IS NULL OR aggregate_id = $4::text)
+  AND ($5::text IS NULL OR strpos(error, $5::text) > 0) AND ($6::uuid IS NULL OR id = $6::uuid)
+  AND ($7::bigint IS NULL OR seq = $7::bigint)
+ORDER BY subscription, seq LIMIT $8::bigint)");
+
+  // $1 subscription. Primary key.
+  Query count_parked = unprepared("count parked events", R"(
+SELECT count(*) FILTER (WHERE state = 'retrying'), count(*) FILTER (WHERE state = 'waiting'),
+       count(*) FILTER (WHERE state = 'dead') FROM {schema}.parked WHERE subscription = $1::int)");
+
+  // $1 subscription, $2 seqs, $3 keep the attempts.
+  Query retry_parked = unprepared("retry parked events", R"(
+SELECT {schema}.retry_parked($1::int, $2::bigint[], $3::boolean))");
+
+  // $1 subscription, $2 seqs, $3 outcome, $4 who, $5 why.
+  Query end_parked = unprepared("end parked events", R"(
+SELECT {schema}.end_parked($1::int, $2::bigint[], $3::text, $4::text, $5::text))");
 
   // ---- Reading the log. The argument for the form of these statements is in docs/design/reading.md; do not simplify them
   // without the storm test. Each is one round trip.

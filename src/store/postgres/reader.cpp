@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "store/common/page_request.hpp"
+#include "store/postgres/event_row.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/snapshot.hpp"
 
@@ -17,21 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Columns of a page, in the order of queries.cpp (kColumns).
-enum Column : int {
-  kSeq,
-  kId,
-  kAggregateType,
-  kAggregateId,
-  kEventType,
-  kPayload,
-  kBytes,
-  kContentType,
-  kHeaders,
-  kCreated,
-  kOccurred
-};
-constexpr int kFirstExtra = kOccurred + 1;
+/// Besides the event.
 enum HeadColumn : int { kSnapshot = kFirstExtra, kSequence, kInsertLsn, kFlushLsn, kIncarnation };
 
 /// The most rows of one request.
@@ -47,33 +34,15 @@ struct PageStorage {
   Rows big;
 };
 
-EventView view_of(const Rows& rows, int row) {
-  EventView event;
-  event.seq = rows.int8(row, kSeq);
-  event.id = rows.uuid(row, kId);
-  event.aggregate_type = rows.bytes(row, kAggregateType);
-  event.aggregate_id = rows.bytes(row, kAggregateId);
-  event.event_type = rows.bytes(row, kEventType);
-  event.content_type = rows.bytes(row, kContentType);
-  event.created_at_us = rows.time_us(row, kCreated);
-  if (!rows.is_null(row, kOccurred)) event.occurred_at_us = rows.time_us(row, kOccurred);
-  return event;
-}
-
 /// Payload or headers were left out, so that both are fetched separately.
 bool is_big(const Rows& rows, int row) {
   return rows.is_null(row, kPayload) || rows.is_null(row, kHeaders);
 }
 
-void add_parts(EventView& event, std::string_view payload, std::string_view headers) {
-  event.payload = payload;
-  event.headers = headers;
-  if (!event.headers.empty()) event.headers.remove_prefix(1);  // the version byte of binary jsonb
-}
-
 std::size_t size_of(const Rows& rows, int row) {
   auto size = static_cast<std::size_t>(rows.int4(row, kBytes)) + kEventOverhead;
-  for (const Column column : {kAggregateType, kAggregateId, kEventType, kContentType, kHeaders})
+  for (const EventColumn column :
+       {kAggregateType, kAggregateId, kEventType, kContentType, kHeaders})
     size += rows.bytes(row, column).size();
   return size;
 }

@@ -47,6 +47,9 @@ class PostgresStore final : public Store {
     return make("maintenance", make_maintenance);
   }
   Result<std::unique_ptr<Writer>> writer() override { return make("writer", make_writer); }
+  Result<std::unique_ptr<ParkedEvents>> parked_events() override {
+    return make("parked events", make_parked_events);
+  }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
     if (!armed) return make_wakeup(std::nullopt);

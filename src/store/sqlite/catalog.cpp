@@ -28,6 +28,7 @@ SubscriptionRow subscription_of(const Statement& row) {
   result.stopped_event = row.text(7);
   result.trouble = row.text(8);
   result.trouble_since = row.text(9);
+  result.parked_version = static_cast<std::int32_t>(row.integer(10));
   read_config(result, row.bytes(1), row.bytes(2));
   return result;
 }

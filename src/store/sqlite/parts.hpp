@@ -21,5 +21,6 @@ namespace outbox::store::sqlite {
 [[nodiscard]] Result<std::unique_ptr<Wakeup>> make_wakeup(Connection connection, bool armed);
 [[nodiscard]] std::unique_ptr<Maintenance> make_maintenance(Connection connection);
 [[nodiscard]] std::unique_ptr<Writer> make_writer(Connection connection);
+[[nodiscard]] std::unique_ptr<ParkedEvents> make_parked_events(Connection connection);
 
 }  // namespace outbox::store::sqlite

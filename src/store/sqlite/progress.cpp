@@ -4,6 +4,7 @@
 #include "base/error.hpp"
 #include "store/common/subscription.hpp"
 #include "store/sqlite/clock.hpp"
+#include "store/sqlite/parking.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/schema.hpp"
@@ -26,8 +27,23 @@ class SqliteProgress final : public Progress {
         .generation = row.integer(1)}};
   }
 
+  [[nodiscard]] Result<std::vector<BlockedKey>> blocked_keys(std::int32_t subscription,
+                                                             bool dead_block) override {
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    if (Status status = order_all_parked_keys(connection_, subscription); !status)
+      return pass(status);
+    OUTBOX_TRY(auto keys, read_blocked_keys(connection_, subscription, dead_block));
+    if (Status status = transaction.commit(); !status) return pass(status);
+    return keys;
+  }
+
+  [[nodiscard]] Result<DueEvents> due(std::int32_t subscription, std::size_t keys,
+                                      std::size_t behind) override {
+    return read_due(connection_, subscription, keys, behind);
+  }
+
   [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override {
-    if (batch.settlements.empty()) return {};
+    if (batch.settlements.empty() && batch.results.empty()) return {};
     if (Status status = set_durability(durability); !status) return status;
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     if (Status status = check_outbox(); !status) return status;
@@ -35,6 +51,8 @@ class SqliteProgress final : public Progress {
     for (const Settlement& row : batch.settlements) {
       if (Status status = insert(row, at); !status) return status;
     }
+    if (Status status = park_events(connection_, batch.parked); !status) return status;
+    if (Status status = settle_parked(connection_, batch.results); !status) return status;
     return transaction.commit();
   }
 

@@ -86,11 +86,99 @@ inline constexpr std::string_view kAppendSettlement =
     " AND t.kind IN ('settle', 'claim', 'reset') ORDER BY t.generation DESC, t.id DESC LIMIT 1)";
 // The newest row has the totals of all that count, and almost always is a settlement.
 inline constexpr std::string_view kSettledTotals =
-    "/* read totals */ SELECT acked_total, filtered_total,"
+    "/* read totals */ SELECT acked_total + coalesce((SELECT r.acked_total FROM outbox_settlement r"
+    " WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0), filtered_total,"
     " (SELECT t.at FROM outbox_settlement t WHERE t.subscription = ?1 AND t.kind = 'settle'"
     " ORDER BY t.generation DESC, t.id DESC LIMIT 1)"
     " FROM outbox_settlement WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset')"
     " ORDER BY generation DESC, id DESC LIMIT 1";
+
+// ---- parked events (docs/design/parking.md)
+
+// ?1 subscription, ?2 seq, ?3 state, ?4 attempts, ?5 due, ?6 error, ?7 now. Both tables by their primary key.
+inline constexpr std::string_view kPark =
+    "/* park */ INSERT INTO outbox_parked (subscription, seq, id, aggregate_type, aggregate_id, event_type, payload,"
+    " content_type, headers, created_at, occurred_at, state, attempts, next_attempt_at, error, parked_at)"
+    " SELECT ?1, seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at,"
+    " ?3, ?4, ?5, ?6, ?7 FROM outbox_event WHERE seq = ?2";
+inline constexpr std::string_view kParkedKey =
+    "/* read parked key */ SELECT aggregate_type, aggregate_id FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
+// ?1 subscription, ?2 and ?3 the key, ?4 now. The first event of the key that is not dead, or dead where dead events block, is
+// retried; the others wait. Index outbox_parked_key.
+inline constexpr std::string_view kOrderParkedKey =
+    "/* order parked */ UPDATE outbox_parked SET next_attempt_at = ?4,"
+    " state = CASE outbox_parked.seq WHEN head.seq THEN 'retrying' ELSE 'waiting' END"
+    " FROM (SELECT f.seq, f.state FROM outbox_parked f WHERE f.subscription = ?1 AND f.aggregate_type = ?2"
+    " AND f.aggregate_id = ?3 AND (f.state <> 'dead' OR (SELECT json_extract(s.config, '$.on_dead') = 'block'"
+    " FROM outbox_subscription s WHERE s.id = ?1)) ORDER BY f.seq LIMIT 1) AS head"
+    " WHERE outbox_parked.subscription = ?1 AND outbox_parked.aggregate_type = ?2 AND outbox_parked.aggregate_id = ?3"
+    " AND (outbox_parked.seq = head.seq AND outbox_parked.state = 'waiting'"
+    " OR outbox_parked.seq > head.seq AND outbox_parked.state = 'retrying')";
+inline constexpr std::string_view kUnsettledKeys =
+    "/* list parked keys */ SELECT DISTINCT aggregate_type, aggregate_id FROM outbox_parked"
+    " WHERE subscription = ?1 AND state <> 'dead' AND aggregate_id <> ''";
+// ?2: dead events block.
+inline constexpr std::string_view kBlockedKeys =
+    "/* list blocked keys */ SELECT aggregate_type, aggregate_id, count(*) FROM outbox_parked"
+    " WHERE subscription = ?1 AND (state <> 'dead' OR ?2) GROUP BY aggregate_type, aggregate_id";
+// ?1 subscription, ?2 now, ?3 keys, ?4 events behind each. The rows that are due by outbox_parked_due, what waits behind each by
+// outbox_parked_key, up to a dead event that blocks.
+inline constexpr std::string_view kDueParked =
+    "/* read parked */ WITH head AS MATERIALIZED (SELECT seq, aggregate_type, aggregate_id, next_attempt_at FROM outbox_parked"
+    " WHERE subscription = ?1 AND state = 'retrying' AND next_attempt_at <= ?2 ORDER BY next_attempt_at, seq LIMIT ?3),"
+    " chain AS (SELECT head.next_attempt_at AS due, head.seq AS head, p.seq,"
+    " row_number() OVER (PARTITION BY head.seq ORDER BY p.seq) AS place"
+    " FROM head JOIN outbox_parked p ON p.subscription = ?1 AND p.aggregate_type = head.aggregate_type"
+    " AND p.aggregate_id = head.aggregate_id AND (p.seq = head.seq"
+    " OR p.seq > head.seq AND p.state = 'waiting' AND head.aggregate_id <> ''"
+    " AND NOT ((SELECT json_extract(s.config, '$.on_dead') = 'block' FROM outbox_subscription s WHERE s.id = ?1)"
+    " AND EXISTS (SELECT 1 FROM outbox_parked d WHERE d.subscription = ?1 AND d.aggregate_type = head.aggregate_type"
+    " AND d.aggregate_id = head.aggregate_id AND d.state = 'dead' AND d.seq > head.seq AND d.seq < p.seq))))"
+    " SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, t.content_type, t.headers, t.created_at,"
+    " t.occurred_at, t.state, t.attempts FROM chain JOIN outbox_parked t ON t.subscription = ?1 AND t.seq = chain.seq"
+    " WHERE chain.place <= ?4 + 1 ORDER BY chain.due, chain.head, t.seq";
+inline constexpr std::string_view kNextParked =
+    "/* read next parked */ SELECT next_attempt_at FROM outbox_parked WHERE subscription = ?1 AND state = 'retrying'"
+    " ORDER BY next_attempt_at LIMIT 1";
+inline constexpr std::string_view kRemoveParked =
+    "/* remove parked */ DELETE FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
+// Before it is removed. ?3 outcome, ?4 attempts, ?5 actor, ?6 reason, ?7 now.
+inline constexpr std::string_view kEndParked =
+    "/* end parked */ INSERT INTO outbox_parked_end (subscription, seq, id, outcome, attempts, actor, reason, at)"
+    " SELECT subscription, seq, id, ?3, ?4, ?5, ?6, ?7 FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
+// ?3 state, ?4 attempts, ?5 due, ?6 error. Not one that a person let rest meanwhile.
+inline constexpr std::string_view kReschedule =
+    "/* reschedule parked */ UPDATE outbox_parked SET state = ?3, attempts = ?4, next_attempt_at = ?5, error = ?6"
+    " WHERE subscription = ?1 AND seq = ?2 AND state <> 'dead'";
+// ?1 subscription, ?2 generation, ?3 count, ?4 hash, ?5 now. It adds to the newest row of its kind: outbox_settlement_retries.
+inline constexpr std::string_view kAppendRetry =
+    "/* settle parked */ INSERT INTO outbox_settlement"
+    " (subscription, kind, generation, config_version, from_position, position, acked, acked_hash, at, acked_total)"
+    " SELECT ?1, 'retry', ?2, 0, 0, 0, ?3, ?4, ?5, ?3 + coalesce((SELECT r.acked_total FROM outbox_settlement r"
+    " WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0)";
+
+// What people see and do. ?1 subscription or -1, ?2 state, ?3 and ?4 the key, ?5 part of the error, ?6 id as a UUID, each of
+// them possibly empty, ?7 seq or -1, ?8 limit, ?9 with payload and headers. Primary key.
+inline constexpr std::string_view kListParked =
+    "/* list parked */ SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at,"
+    " next_attempt_at, CASE WHEN ?9 THEN payload END, content_type, CASE WHEN ?9 THEN headers END FROM outbox_parked"
+    " WHERE (?1 = -1 OR subscription = ?1) AND (?2 = '' OR state = ?2) AND (?3 = '' OR aggregate_type = ?3)"
+    " AND (?4 = '' OR aggregate_id = ?4) AND (?5 = '' OR instr(error, ?5) > 0)"
+    " AND (?6 = '' OR lower(hex(id)) = replace(?6, '-', '')) AND (?7 = -1 OR seq = ?7)"
+    " ORDER BY subscription, seq LIMIT ?8";
+inline constexpr std::string_view kCountParked =
+    "/* count parked */ SELECT count(*) FILTER (WHERE state = 'retrying'), count(*) FILTER (WHERE state = 'waiting'),"
+    " count(*) FILTER (WHERE state = 'dead') FROM outbox_parked WHERE subscription = ?1";
+// ?3 now, ?4 keep the attempts.
+inline constexpr std::string_view kRetryParked =
+    "/* retry parked */ UPDATE outbox_parked SET state = CASE state WHEN 'dead' THEN 'retrying' ELSE state END,"
+    " next_attempt_at = ?3, attempts = CASE WHEN ?4 THEN attempts ELSE 0 END WHERE subscription = ?1 AND seq = ?2";
+// Before it is removed. ?3 who, ?4 why, ?5 now.
+inline constexpr std::string_view kDiscardParked =
+    "/* discard parked */ INSERT INTO outbox_parked_end (subscription, seq, id, outcome, attempts, actor, reason, at)"
+    " SELECT subscription, seq, id, 'discarded', attempts, ?3, ?4, ?5 FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
+inline constexpr std::string_view kNoteParkedChange =
+    "/* note parked change */ UPDATE outbox_subscription SET parked_version = parked_version + 1 WHERE id = ?1";
 
 // ---- membership: outbox_relay has as many rows as there are relays at this file
 
@@ -133,7 +221,7 @@ inline constexpr std::string_view kIdentity =
     "/* ask which outbox this is */ SELECT identity FROM outbox_meta WHERE one = 1";
 inline constexpr std::string_view kSubscriptions =
     "/* list subscriptions */ SELECT id, name, config, config_version, state, reason, stopped_seq, stopped_event,"
-    " trouble, trouble_since FROM outbox_subscription ORDER BY name";
+    " trouble, trouble_since, parked_version FROM outbox_subscription ORDER BY name";
 inline constexpr std::string_view kSubscriptionByName =
     "/* read subscription */ SELECT id, config FROM outbox_subscription WHERE name = ?1";
 inline constexpr std::string_view kCreateSubscription =

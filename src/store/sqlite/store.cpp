@@ -52,6 +52,9 @@ class SqliteStore final : public Store {
   Result<std::unique_ptr<Catalog>> catalog() override { return make(make_catalog); }
   Result<std::unique_ptr<Maintenance>> maintenance() override { return make(make_maintenance); }
   Result<std::unique_ptr<Writer>> writer() override { return make(make_writer); }
+  Result<std::unique_ptr<ParkedEvents>> parked_events() override {
+    return make(make_parked_events);
+  }
 
   Result<std::unique_ptr<Progress>> progress() override {
     OUTBOX_TRY(Connection connection,

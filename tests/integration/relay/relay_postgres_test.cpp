@@ -17,6 +17,13 @@
 namespace outbox::test {
 namespace {
 
+/// A subscription that a rejected event stops.
+SubscriptionSpec stopping(const std::string& name) {
+  SubscriptionSpec spec = custom(name);
+  spec.on_reject = "stop";
+  return spec;
+}
+
 class RelayOnPostgres : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -175,7 +182,7 @@ TEST_F(RelayOnPostgres, it_wakes_for_every_way_of_writing) {
 }
 
 TEST_F(RelayOnPostgres, a_rejected_event_stops_its_subscription_only_and_nothing_is_skipped) {
-  options_.subscriptions = {custom("strict"), custom("lenient")};
+  options_.subscriptions = {stopping("strict"), custom("lenient")};
   const auto relay = relay_of(options_);
   const auto lenient = record(*relay, "lenient");
   const auto forgiving = std::make_shared<std::atomic<bool>>(false);
@@ -216,7 +223,7 @@ TEST_F(RelayOnPostgres, a_rejected_event_stops_its_subscription_only_and_nothing
 }
 
 TEST_F(RelayOnPostgres, a_rejection_that_cannot_be_written_down_yet_stops_nobody_else) {
-  options_.subscriptions = {custom("strict"), custom("lenient")};
+  options_.subscriptions = {stopping("strict"), custom("lenient")};
   const auto relay = relay_of(options_);
   const auto lenient = record(*relay, "lenient");
   auto strict_sink = std::make_unique<testing::FailingSink>(
@@ -473,7 +480,7 @@ class GarbledSink final : public BatchSink {
 };
 
 TEST_F(RelayOnPostgres, a_reason_that_is_no_text_harms_nobody) {
-  options_.subscriptions = {custom("rejecting"), custom("down"), custom("well")};
+  options_.subscriptions = {stopping("rejecting"), custom("down"), custom("well")};
   const auto relay = relay_of(options_);
   const auto well = record(*relay, "well");
   ASSERT_TRUE(relay->use("rejecting", std::make_unique<GarbledSink>(Outcome::Kind::rejected)));

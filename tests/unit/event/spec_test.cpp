@@ -52,7 +52,7 @@ TEST(Spec, names_what_is_wrong) {
   EXPECT_EQ(wrong(&SubscriptionSpec::format, std::string("xml")),
             "format: unknown format 'xml' (hint: known are raw, json)");
   EXPECT_EQ(wrong(&SubscriptionSpec::start, std::string("begining")),
-            "start: unknown place 'begining' (hint: did you mean beginning?)");
+            "start: unknown value 'begining' (hint: did you mean beginning?)");
   EXPECT_EQ(wrong(&SubscriptionSpec::event_types, Globs{"a", ""}),
             "event_types: a glob is empty: it would match nothing (hint: write * for everything)");
   EXPECT_EQ(wrong(&SubscriptionSpec::aggregate_types, Globs{"a\n"}),
@@ -76,9 +76,11 @@ TEST(Spec, names_what_is_wrong) {
 TEST(Spec, stored_form_is_stable_and_sorted) {
   EXPECT_EQ(
       to_json(full()),
-      R"({"aggregate_types":["order"],"event_types":["Order*","Invoice?"],"format":"json",)"
+      R"({"aggregate_types":["order"],"delays":[],"event_types":["Order*","Invoice?"],"format":"json",)"
       R"("headers":{"x-tenant":"{header:tenant}"},"key":"{header:tenant}/{aggregate_id}",)"
-      R"("match_headers":{"tenant":"acme"},"sink":"kafka","sink_settings":{"acks":"all","brokers":"a:9092,b:9092"},)"
+      R"("match_headers":{"tenant":"acme"},"max_attempts":10,"max_waiting":100000,"on_dead":"continue",)"
+      R"("on_reject":"park","retry_base":"1s","retry_cap":"5min","retry_factor":2,"retry_jitter":20,"sink":"kafka",)"
+      R"("sink_settings":{"acks":"all","brokers":"a:9092,b:9092"},)"
       R"("topic":"{aggregate_type|kebab}.v1"})");
 }
 

@@ -63,9 +63,11 @@ class CoreDriver {
                       Window::Limits limits = {}, BackoffPolicy backoff = {})
       : sink_(std::make_unique<SinkState>(backoff)),
         window_(std::make_unique<Window>(limits)),
+        gate_(std::make_unique<KeyGate>()),
         sink(*sink_),
         window(*window_),
-        core(std::move(options), std::move(start), sink, window) {}
+        gate(*gate_),
+        core(std::move(options), std::move(start), sink, window, *gate_) {}
 
   void page(const store::Pair& pair, std::int64_t from, const std::vector<Logged>& events,
             bool drained) {
@@ -95,7 +97,7 @@ class CoreDriver {
   /// Hands over at most `most` of one batch.
   std::vector<std::int64_t> send(std::size_t most) {
     std::vector<std::int64_t> seqs;
-    const auto sends = core.to_send();
+    const auto sends = core.to_send(now);
     const std::size_t count = std::min(most, sends.size());
     for (std::size_t i = 0; i < count; ++i) {
       seqs.push_back(sends[i].event->seq);
@@ -121,7 +123,7 @@ class CoreDriver {
   }
 
   void stop(bool fill_gaps) {
-    core.stop_requested();
+    core.stop_requested(now);
     sink.stop_requested(fill_gaps);
   }
 
@@ -136,22 +138,26 @@ class CoreDriver {
   /// Advances time by the settle interval; returns the rows that are due, as written.
   std::vector<store::Settlement> settle() {
     pass(std::chrono::seconds(1));
-    auto rows = core.settle(now);
-    if (!rows.empty()) core.settled();
-    return rows;
+    auto due = core.settle(now);
+    if (!due.empty()) core.settled();
+    parked.insert(parked.end(), due.parked.begin(), due.parked.end());
+    return due.rows;
   }
 
   // On the heap, so that a driver can be returned.
  private:
   std::unique_ptr<SinkState> sink_;
   std::unique_ptr<Window> window_;
+  std::unique_ptr<KeyGate> gate_;
 
  public:
   SinkState& sink;
   Window& window;
+  KeyGate& gate;
   DeliveryCore core;
   TimePoint now{std::chrono::hours(1)};
   std::map<std::int64_t, Token> tokens;
+  std::vector<store::ParkedEvent> parked;  ///< Written with the settlements.
 };
 
 }  // namespace outbox::relay

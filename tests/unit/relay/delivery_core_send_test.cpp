@@ -278,12 +278,12 @@ TEST_P(AnySink, asked_to_stop_it_sends_nothing_more_and_waits_for_what_is_in_fli
   driver.stop(true);
   EXPECT_THAT(driver.send_all(), IsEmpty());
   EXPECT_FALSE(driver.core.finished());
-  EXPECT_THAT(driver.core.settle(driver.now), IsEmpty());
+  EXPECT_THAT(driver.core.settle(driver.now).rows, IsEmpty());
   driver.ack(1);
   driver.report(2, Kind::retry);
   EXPECT_FALSE(driver.sink.wants_open(driver.now + std::chrono::hours(1)));
   EXPECT_THAT(driver.send_all(), IsEmpty());
-  const auto rows = driver.core.settle(driver.now);  // at once, regardless of the interval
+  const auto rows = driver.core.settle(driver.now).rows;  // at once, regardless of the interval
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].position, 1);
   EXPECT_FALSE(driver.core.finished());
@@ -369,7 +369,7 @@ TEST_P(AnySink, what_was_acked_and_not_settled_is_listed) {
   driver.ack(4);
   EXPECT_THAT(driver.core.unsettled_acks(), UnorderedElementsAre(ref_of(1), ref_of(4)));
   driver.pass(seconds(1));
-  ASSERT_EQ(driver.core.settle(driver.now).size(), 1U);
+  ASSERT_EQ(driver.core.settle(driver.now).rows.size(), 1U);
   EXPECT_THAT(driver.core.unsettled_acks(), UnorderedElementsAre(ref_of(1), ref_of(4)))
       << "being written is not written";
   driver.core.settled();
@@ -467,7 +467,7 @@ TEST(GatedSink, asked_to_stop_it_still_sends_what_lies_before_something_acked) {
   driver.ack(6);
   driver.ack(1);
   EXPECT_FALSE(driver.core.finished());
-  EXPECT_THAT(driver.core.settle(driver.now), IsEmpty()) << "more is to come";
+  EXPECT_THAT(driver.core.settle(driver.now).rows, IsEmpty()) << "more is to come";
   EXPECT_THAT(driver.send_all(), ElementsAre(5, 2));
   driver.ack_all({2, 5});
   EXPECT_THAT(driver.send_all(), ElementsAre(4));
@@ -541,14 +541,14 @@ TEST(DeliveryCoreDeathTest, a_gap_between_pages_ends_the_process) {
 TEST(Strands, a_failure_of_one_stops_them_all_until_the_sink_is_open_again) {
   for (const bool is_gapless : {true, false}) {
     CoreDriver one({.gapless = is_gapless});
-    DeliveryCore other({.gapless = is_gapless}, drained_at("0"), one.sink, one.window);
+    DeliveryCore other({.gapless = is_gapless}, drained_at("0"), one.sink, one.window, one.gate);
     one.open();
     one.pair("0", "1", {{1, "a"}, {2, "b"}});
     const auto page =
         page_of({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{3, "c"}, {4, "d"}, {5, "e"}}, true);
     one.window.add(*page);
     other.page_read(page, {}, one.now);
-    const auto sends = other.to_send();
+    const auto sends = other.to_send(one.now);
     ASSERT_EQ(sends.size(), 3U);
     const std::vector<Token> tokens{sends[0].token, sends[1].token};
     other.handed_over(2);
@@ -556,7 +556,7 @@ TEST(Strands, a_failure_of_one_stops_them_all_until_the_sink_is_open_again) {
     EXPECT_EQ(one.sink.in_flight(), 3U);
 
     one.report(1, Kind::retry);
-    EXPECT_THAT(other.to_send(), IsEmpty());
+    EXPECT_THAT(other.to_send(one.now), IsEmpty());
     other.outcome({.token = tokens[0], .kind = Kind::acked}, one.now);
     EXPECT_EQ(one.sink.mode(), Mode::draining) << "one of the other strand is in flight";
     other.outcome({.token = tokens[1], .kind = Kind::unknown}, one.now);
@@ -564,9 +564,9 @@ TEST(Strands, a_failure_of_one_stops_them_all_until_the_sink_is_open_again) {
 
     one.pass_pause();
     EXPECT_THAT(one.send_all(), ElementsAre(1, 2));
-    ASSERT_EQ(other.to_send().size(), 2U);
-    EXPECT_EQ(other.to_send()[0].event->seq, 4);
-    EXPECT_EQ(other.to_send()[1].event->seq, 5);
+    ASSERT_EQ(other.to_send(one.now).size(), 2U);
+    EXPECT_EQ(other.to_send(one.now)[0].event->seq, 4);
+    EXPECT_EQ(other.to_send(one.now)[1].event->seq, 5);
   }
 }
 

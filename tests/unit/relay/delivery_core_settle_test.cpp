@@ -57,7 +57,7 @@ TEST(Settle, nothing_is_due_before_the_interval_or_the_count) {
   auto driver = opened({.settle_interval = milliseconds(50), .settle_events = 3});
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}, {4, "d"}, {5, "e"}});
   driver.send_all();
-  EXPECT_THAT(driver.core.settle(driver.now + milliseconds(500)), IsEmpty())
+  EXPECT_THAT(driver.core.settle(driver.now + milliseconds(500)).rows, IsEmpty())
       << "nothing is done yet";
   EXPECT_FALSE(driver.core.settle_at());
   driver.ack(1);
@@ -66,14 +66,14 @@ TEST(Settle, nothing_is_due_before_the_interval_or_the_count) {
   driver.pass(milliseconds(49));
   driver.ack(2);
   EXPECT_EQ(driver.core.settle_at(), first_done + milliseconds(50)) << "the oldest decides";
-  EXPECT_THAT(driver.core.settle(driver.now), IsEmpty());
+  EXPECT_THAT(driver.core.settle(driver.now).rows, IsEmpty());
   driver.pass(milliseconds(1));
-  EXPECT_THAT(places(driver.core.settle(driver.now)), ElementsAre("0>1 from 0 to 2"));
+  EXPECT_THAT(places(driver.core.settle(driver.now).rows), ElementsAre("0>1 from 0 to 2"));
   driver.core.settled();
   driver.ack_all({3, 4});
-  EXPECT_THAT(driver.core.settle(driver.now), IsEmpty());
+  EXPECT_THAT(driver.core.settle(driver.now).rows, IsEmpty());
   driver.ack(5);
-  EXPECT_THAT(places(driver.core.settle(driver.now)), ElementsAre("0>1 from 2 to end"))
+  EXPECT_THAT(places(driver.core.settle(driver.now).rows), ElementsAre("0>1 from 2 to end"))
       << "three are enough, at once";
 }
 
@@ -86,14 +86,14 @@ TEST(Settle, large_snapshots_are_settled_less_often) {
   EXPECT_GT(driver.core.settle_at(), first_done + milliseconds(499)) << "64 KiB a second";
   EXPECT_LE(driver.core.settle_at(), first_done + milliseconds(501));
   driver.pass(milliseconds(499));
-  EXPECT_THAT(driver.core.settle(driver.now), IsEmpty());
+  EXPECT_THAT(driver.core.settle(driver.now).rows, IsEmpty());
   driver.pass(milliseconds(2));
-  EXPECT_EQ(driver.core.settle(driver.now).size(), 1U);
+  EXPECT_EQ(driver.core.settle(driver.now).rows.size(), 1U);
   driver.core.settled();
   driver.pair(large, std::string(10 << 20, 's'), {{3, "a"}});
   driver.ack_all(driver.send_all());
   driver.pass(std::chrono::seconds(2));
-  EXPECT_EQ(driver.core.settle(driver.now).size(), 1U) << "never later than that";
+  EXPECT_EQ(driver.core.settle(driver.now).rows.size(), 1U) << "never later than that";
 }
 
 TEST(Settle, while_rows_are_being_written_no_others_are_due) {
@@ -102,14 +102,14 @@ TEST(Settle, while_rows_are_being_written_no_others_are_due) {
   driver.send_all();
   driver.ack(1);
   driver.pass(std::chrono::seconds(1));
-  EXPECT_THAT(driver.core.settle(driver.now), ElementsAre(::testing::_));
+  EXPECT_THAT(driver.core.settle(driver.now).rows, ElementsAre(::testing::_));
   driver.ack(2);
   driver.pass(std::chrono::seconds(1));
-  EXPECT_THAT(driver.core.settle(driver.now), IsEmpty());
+  EXPECT_THAT(driver.core.settle(driver.now).rows, IsEmpty());
   EXPECT_FALSE(driver.core.settle_at());
   EXPECT_FALSE(driver.core.idle());
   driver.core.settled();
-  EXPECT_THAT(places(driver.core.settle(driver.now)), ElementsAre("0>1 from 1 to end"));
+  EXPECT_THAT(places(driver.core.settle(driver.now).rows), ElementsAre("0>1 from 1 to end"));
 }
 
 TEST(Settle, only_the_unbroken_beginning_is_settled) {
@@ -308,13 +308,13 @@ TEST(Window, without_room_for_a_page_what_is_done_is_settled_at_once) {
                        drained_at("0"), {.events = 10, .page_events = 8});
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{1, "a"}, {2, "a"}}, false);
   driver.ack_all(driver.send_all());
-  EXPECT_THAT(driver.core.settle(driver.now), IsEmpty()) << "a page of 8 fits beside 2";
+  EXPECT_THAT(driver.core.settle(driver.now).rows, IsEmpty()) << "a page of 8 fits beside 2";
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 2, {{3, "a"}, {4, "a"}}, false);
   driver.send_all();
   driver.ack(3);
-  EXPECT_THAT(driver.core.settle(driver.now), IsEmpty()) << "the sink is what takes time";
+  EXPECT_THAT(driver.core.settle(driver.now).rows, IsEmpty()) << "the sink is what takes time";
   driver.ack(4);
-  EXPECT_THAT(places(driver.core.settle(driver.now)), ElementsAre("0>1 from 0 to 4"));
+  EXPECT_THAT(places(driver.core.settle(driver.now).rows), ElementsAre("0>1 from 0 to 4"));
 }
 
 TEST(Window, holds_what_was_read_until_it_is_settled) {
@@ -326,7 +326,7 @@ TEST(Window, holds_what_was_read_until_it_is_settled) {
   driver.ack_all(driver.send_all());
   EXPECT_EQ(driver.window.events(), 3U);
   driver.pass(std::chrono::seconds(1));
-  EXPECT_EQ(driver.core.settle(driver.now).size(), 1U);
+  EXPECT_EQ(driver.core.settle(driver.now).rows.size(), 1U);
   EXPECT_EQ(driver.window.events(), 3U) << "being written is not written";
   driver.core.settled();
   EXPECT_EQ(driver.window.events(), 0U);

@@ -21,6 +21,14 @@ class BusyAtFirst final : public store::Progress {
   [[nodiscard]] Result<std::vector<store::Strand>> load(std::int32_t /*subscription*/) override {
     return std::vector<store::Strand>{};
   }
+  [[nodiscard]] Result<std::vector<store::BlockedKey>> blocked_keys(std::int32_t /*subscription*/,
+                                                                    bool /*dead_block*/) override {
+    return std::vector<store::BlockedKey>{};
+  }
+  [[nodiscard]] Result<store::DueEvents> due(std::int32_t /*subscription*/, std::size_t /*keys*/,
+                                             std::size_t /*behind*/) override {
+    return store::DueEvents{};
+  }
   [[nodiscard]] Status append(const store::ProgressBatch& /*batch*/,
                               Durability durability) override {
     asked_.push_back(durability);
@@ -44,7 +52,7 @@ TEST(Settler, the_flush_that_is_due_is_not_done_before_a_write_succeeded) {
   std::promise<void> written;
   {
     relay::Settler settler(std::make_unique<BusyAtFirst>(1, asked), [](const Error&) {});
-    settler.settle({store::Settlement{}}, [&] { written.set_value(); });
+    settler.settle({.rows = {store::Settlement{}}}, [&] { written.set_value(); });
     settler.start();
     written.get_future().wait();
   }

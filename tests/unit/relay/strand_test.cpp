@@ -28,7 +28,9 @@ class StrandTest : public ::testing::Test {
   SinkState sink_;
   Window window_{{}};
   int offered_{0};
-  Strand strand_{{}, drained_at("0"), sink_, window_, [this](Strand&, const auto&) { ++offered_; }};
+  KeyGate gate_;
+  Strand strand_{{},      drained_at("0"), sink_,
+                 window_, gate_,           [this](Strand&, const auto&) { ++offered_; }};
 };
 
 TEST_F(StrandTest, events_are_seen_and_counted) {

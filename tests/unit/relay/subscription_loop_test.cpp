@@ -47,6 +47,14 @@ class LedgerProgress final : public store::Progress {
   [[nodiscard]] Result<std::vector<store::Strand>> load(std::int32_t /*subscription*/) override {
     return std::vector<store::Strand>{};
   }
+  [[nodiscard]] Result<std::vector<store::BlockedKey>> blocked_keys(std::int32_t /*subscription*/,
+                                                                    bool /*dead_block*/) override {
+    return std::vector<store::BlockedKey>{};
+  }
+  [[nodiscard]] Result<store::DueEvents> due(std::int32_t /*subscription*/, std::size_t /*keys*/,
+                                             std::size_t /*behind*/) override {
+    return store::DueEvents{};
+  }
   [[nodiscard]] Status append(const store::ProgressBatch& batch,
                               store::Durability /*durability*/) override {
     Ledger& ledger = ledger_;
@@ -68,6 +76,7 @@ store::SubscriptionRow row() {
   row.config_version = 2;
   row.spec.name = "orders";
   row.spec.sink = "custom";
+  row.spec.on_reject = "stop";
   return row;
 }
 
@@ -89,8 +98,8 @@ class LoopTest : public ::testing::Test {
     LoopOptions options{.settle_interval = std::chrono::milliseconds(0), .generation = 7};
     loop_ = std::make_unique<SubscriptionLoop>(
         row(), event::Renderer::create(row().spec).value(),
-        std::vector{store::Strand{.lanes = 0xFF, .cursor = {.s1 = "0"}}}, options,
-        std::move(retained), *settler_, trust_,
+        std::vector{store::Strand{.lanes = 0xFF, .cursor = {.s1 = "0"}}},
+        std::vector<store::BlockedKey>{}, options, std::move(retained), *settler_, trust_,
         SubscriptionLoop::Listener{.room = [this] { pump_.room(); },
                                    .rejected = [this] { ++rejected_; },
                                    .distrusted = [this] { ++distrusted_; }});

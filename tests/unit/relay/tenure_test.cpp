@@ -55,6 +55,14 @@ class GatedProgress final : public store::Progress {
   [[nodiscard]] Result<std::vector<store::Strand>> load(std::int32_t subscription) override {
     return inner_->load(subscription);
   }
+  [[nodiscard]] Result<std::vector<store::BlockedKey>> blocked_keys(std::int32_t subscription,
+                                                                    bool dead_block) override {
+    return inner_->blocked_keys(subscription, dead_block);
+  }
+  [[nodiscard]] Result<store::DueEvents> due(std::int32_t subscription, std::size_t keys,
+                                             std::size_t behind) override {
+    return inner_->due(subscription, keys, behind);
+  }
   [[nodiscard]] Status append(const store::ProgressBatch& batch,
                               store::Durability durability) override {
     gate_.pass();
@@ -75,6 +83,9 @@ class GatedStore final : public store::Store {
   Result<store::SchemaState> schema_state() override { return inner_->schema_state(); }
   Status check() override { return inner_->check(); }
   Result<std::unique_ptr<store::LogReader>> reader() override { return inner_->reader(); }
+  Result<std::unique_ptr<store::ParkedEvents>> parked_events() override {
+    return inner_->parked_events();
+  }
   Result<std::unique_ptr<store::Progress>> progress() override {
     return std::make_unique<GatedProgress>(inner_->progress().value(), gate_);
   }
@@ -111,6 +122,7 @@ class TenureTest : public ::testing::Test {
     SubscriptionSpec spec;
     spec.name = name;
     spec.sink = "custom";
+    spec.on_reject = "stop";
     EXPECT_TRUE(people_->apply(spec));
     auto sink = std::make_unique<testing::RecordingSink>();
     auto recording = sink->recording();

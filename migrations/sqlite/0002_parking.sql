@@ -1,0 +1,46 @@
+-- Events that a relay set aside, and how each of them left (docs/design/parking.md).
+
+-- state: retrying: the first of its key, sent again at next_attempt_at; waiting: behind an earlier one of its key; dead: not sent
+-- again unless a person says so. The event is copied whole, since retention may remove the original. Times: microseconds since
+-- 1970, UTC.
+CREATE TABLE outbox_parked (
+  subscription     INTEGER NOT NULL,
+  seq              INTEGER NOT NULL,
+  id               BLOB NOT NULL,
+  aggregate_type   TEXT NOT NULL,
+  aggregate_id     TEXT NOT NULL,
+  event_type       TEXT NOT NULL,
+  payload          BLOB NOT NULL,
+  content_type     TEXT NOT NULL,
+  headers          TEXT NOT NULL,
+  created_at       INTEGER NOT NULL,
+  occurred_at      INTEGER,
+  state            TEXT NOT NULL CHECK (state IN ('retrying', 'waiting', 'dead')),
+  attempts         INTEGER NOT NULL,
+  next_attempt_at  INTEGER NOT NULL,
+  error            TEXT NOT NULL,
+  parked_at        INTEGER NOT NULL,
+  PRIMARY KEY (subscription, seq)
+) WITHOUT ROWID;
+CREATE INDEX outbox_parked_due ON outbox_parked (subscription, next_attempt_at) WHERE state = 'retrying';
+CREATE INDEX outbox_parked_key ON outbox_parked (subscription, aggregate_type, aggregate_id, seq);
+CREATE INDEX outbox_parked_id ON outbox_parked (id);
+
+CREATE TABLE outbox_parked_end (
+  subscription  INTEGER NOT NULL,
+  seq           INTEGER NOT NULL,
+  id            BLOB NOT NULL,
+  outcome       TEXT NOT NULL CHECK (outcome IN ('delivered', 'discarded', 'edited')),
+  attempts      INTEGER NOT NULL,
+  actor         TEXT NOT NULL DEFAULT '',  -- who decided; empty: the relay
+  reason        TEXT NOT NULL DEFAULT '',
+  at            INTEGER NOT NULL
+);
+CREATE INDEX outbox_parked_end_seq ON outbox_parked_end (subscription, seq);
+CREATE INDEX outbox_parked_end_id ON outbox_parked_end (id);
+
+-- Grows when a person changes parked events, so that the relay reads them again.
+ALTER TABLE outbox_subscription ADD COLUMN parked_version INTEGER NOT NULL DEFAULT 0;
+
+-- The newest settlement that counts retried events; it has their total.
+CREATE INDEX outbox_settlement_retries ON outbox_settlement (subscription, id) WHERE kind = 'retry';

@@ -1,0 +1,308 @@
+// outbox parked: events that could not be delivered: lists, shows, retries and discards them.
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/text.hpp"
+#include "cli/exit.hpp"
+#include "cli/output.hpp"
+#include "cli/table.hpp"
+#include "cli/verbs.hpp"
+#include "event/time_text.hpp"
+
+namespace outbox::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> events;  ///< Ids or seqs.
+  std::optional<std::string> subscription;
+  std::optional<std::string> state;
+  std::optional<std::string> type;
+  std::optional<std::string> key;
+  std::optional<std::string> error;
+  std::uint64_t limit{100};
+  std::optional<std::string> reason;
+  bool keep_attempts{false};
+  bool apply{false};
+  bool json{false};
+};
+
+/// Most events that one command changes.
+constexpr std::size_t kMostChanged = 100'000;
+
+struct Open {
+  explicit Open(const config::Loaded& loaded)
+      : store(Context::checked_store(loaded)),
+        rows(must(must(store->catalog())->subscriptions())),
+        parked(must(store->parked_events())) {}
+
+  std::unique_ptr<store::Store> store;
+  std::vector<store::SubscriptionRow> rows;
+  std::unique_ptr<store::ParkedEvents> parked;
+
+  [[nodiscard]] std::string name_of(std::int32_t subscription) const {
+    for (const auto& row : rows) {
+      if (row.id == subscription) return row.spec.name;
+    }
+    return "(removed, id " + std::to_string(subscription) + ")";
+  }
+};
+
+// ---- which events
+
+std::int32_t subscription_of(const Open& open, const std::string& name) {
+  std::vector<std::string_view> known;
+  for (const auto& row : open.rows) {
+    if (row.spec.name == name) return row.id;
+    known.emplace_back(row.spec.name);
+  }
+  throw Failure(kError, "unknown subscription: " + name,
+                did_you_mean(name, known, "`outbox subscription list` shows them"));
+}
+
+store::ParkedState state_of(const std::string& word) {
+  for (const auto state :
+       {store::ParkedState::retrying, store::ParkedState::waiting, store::ParkedState::dead}) {
+    if (word == to_string(state)) return state;
+  }
+  throw Failure(kUsage, "--state " + word + ": unknown", "retrying, waiting or dead");
+}
+
+store::ParkedFilter filter_of(const Options& options, const Open& open) {
+  store::ParkedFilter filter{.aggregate_type = options.type.value_or(""),
+                             .aggregate_id = options.key.value_or(""),
+                             .error = options.error.value_or("")};
+  if (options.subscription) filter.subscription = subscription_of(open, *options.subscription);
+  if (options.state) filter.state = state_of(*options.state);
+  return filter;
+}
+
+/// Sets the id or the seq.
+void add_event(store::ParkedFilter& filter, const std::string& text) {
+  const bool digits =
+      !text.empty() && text.size() < 19 &&
+      std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  if (digits) {
+    filter.seq = std::stoll(text);
+    return;
+  }
+  const auto id = EventId::parse(text);
+  if (!id)
+    throw Failure(kUsage, text + ": is neither an id nor a seq", "`outbox parked` shows both");
+  filter.id = *id;
+}
+
+std::vector<store::ParkedListing> find(const Options& options, const Open& open, std::size_t limit,
+                                       bool whole) {
+  const store::ParkedFilter filter = filter_of(options, open);
+  if (options.events.empty()) return must(open.parked->list(filter, limit, whole));
+  std::vector<store::ParkedListing> all;
+  for (const std::string& text : options.events) {
+    store::ParkedFilter one = filter;
+    add_event(one, text);
+    auto found = must(open.parked->list(one, limit, whole));
+    if (found.empty())
+      throw Failure(kError, text + ": no such parked event",
+                    "`outbox parked` lists them; it may have been delivered meanwhile");
+    all.insert(all.end(), std::make_move_iterator(found.begin()),
+               std::make_move_iterator(found.end()));
+  }
+  return all;
+}
+
+// ---- showing
+
+std::string key_of(const store::ParkedListing& event) {
+  return event.aggregate_id.empty() ? event.aggregate_type
+                                    : event.aggregate_type + "/" + event.aggregate_id;
+}
+
+std::string next_attempt(const store::ParkedListing& event) {
+  return event.state == store::ParkedState::retrying ? event::time_text(event.next_attempt_at_us)
+                                                     : "-";
+}
+
+Json to_json(const store::ParkedListing& event, const Open& open, bool whole) {
+  Json json{{"subscription", open.name_of(event.subscription)},
+            {"seq", event.seq},
+            {"id", event.id.str()},
+            {"state", to_string(event.state)},
+            {"attempts", event.attempts},
+            {"error", or_null(event.error)},
+            {"aggregate_type", event.aggregate_type},
+            {"aggregate_id", event.aggregate_id},
+            {"event_type", event.event_type},
+            {"parked_at", event::time_text(event.parked_at_us)},
+            {"next_attempt_at", event.state == store::ParkedState::retrying
+                                    ? Json(event::time_text(event.next_attempt_at_us))
+                                    : Json()}};
+  if (whole) {
+    json["content_type"] = or_null(event.content_type);
+    json["headers"] = Json::parse(event.headers, nullptr, false);
+    json["payload"] = event.payload;
+  }
+  return json;
+}
+
+int list(const Options& options, const Context& context) {
+  if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be shown", "1 or more");
+  const Open open(context.configuration(Subscriptions::unused));
+  const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(options.limit, 1'000'000));
+  auto found = find(options, open, limit + 1, false);
+  const bool more = found.size() > limit;
+  if (more) found.resize(limit);
+  if (options.json) {
+    Json events = Json::array();
+    for (const auto& event : found) events.push_back(to_json(event, open, false));
+    print_json({{"events", events}, {"more", more}});
+    return kOk;
+  }
+  if (found.empty()) {
+    print("no parked events\n");
+    return kOk;
+  }
+  Table table({"SUBSCRIPTION", "SEQ", "STATE", "ATTEMPTS", "NEXT ATTEMPT", "KEY", "TYPE", "ID"});
+  for (const auto& event : found) {
+    table.add({open.name_of(event.subscription), std::to_string(event.seq), to_string(event.state),
+               std::to_string(event.attempts), next_attempt(event), plain(key_of(event)),
+               plain(event.event_type), event.id.str()});
+    if (!event.error.empty()) table.note("  error: " + event.error);
+  }
+  table.print();
+  if (more) print("... there are more: --limit N shows them\n");
+  return kOk;
+}
+
+int show(const Options& options, const Context& context) {
+  const Open open(context.configuration(Subscriptions::unused));
+  Json events = Json::array();
+  for (const auto& event : find(options, open, kMostChanged, true))
+    events.push_back(to_json(event, open, true));
+  print_json({{"events", events}});
+  return kOk;
+}
+
+// ---- changing
+
+/// Which events a command is about must be said: by id or seq, or by a filter.
+void require_choice(const Options& options, const char* verb) {
+  if (!options.events.empty() || options.subscription || options.state || options.type ||
+      options.key || options.error)
+    return;
+  throw Failure(kUsage, std::string(verb) + ": which events?",
+                "ids or seqs, or --subscription, --state, --type, --key, --error");
+}
+
+/// Calls `change(subscription, seqs)` for each subscription. Returns how many events there were.
+template <class Change>
+std::size_t change_each(const std::vector<store::ParkedListing>& events, Change change) {
+  std::size_t changed = 0;
+  for (std::size_t first = 0; first < events.size();) {
+    std::vector<std::int64_t> seqs;
+    const std::int32_t subscription = events[first].subscription;
+    for (; first < events.size() && events[first].subscription == subscription; ++first)
+      seqs.push_back(events[first].seq);
+    changed += must(change(subscription, seqs));
+  }
+  return changed;
+}
+
+int retry(const Options& options, const Context& context) {
+  require_choice(options, "retry");
+  const Open open(context.configuration(Subscriptions::unused));
+  const auto events = find(options, open, kMostChanged, false);
+  const auto dead = std::count_if(events.begin(), events.end(), [](const auto& event) {
+    return event.state == store::ParkedState::dead && !event.aggregate_id.empty();
+  });
+  const std::size_t changed =
+      change_each(events, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
+        return open.parked->retry(subscription, seqs, options.keep_attempts);
+      });
+  print("{} events are sent again\n", changed);
+  if (dead > 0)
+    print("{} of them were dead: later events of their keys may have been delivered before them\n",
+          dead);
+  return kOk;
+}
+
+std::string this_user() {
+  const passwd* const user = getpwuid(geteuid());
+  return user != nullptr ? user->pw_name : "uid " + std::to_string(geteuid());
+}
+
+int discard(const Options& options, const Context& context) {
+  require_choice(options, "discard");
+  if (options.apply && !options.reason)
+    throw Failure(kUsage, "discard: --reason is missing", "--reason \"duplicate of order 42\"");
+  const Open open(context.configuration(Subscriptions::unused));
+  const auto events = find(options, open, kMostChanged, false);
+  if (!options.apply) {
+    for (const auto& event : events)
+      print("would discard {} seq {} ({}, {})\n", open.name_of(event.subscription), event.seq,
+            plain(key_of(event)), event.id.str());
+    print("{} events; nothing was changed (--apply --reason TEXT discards them for good)\n",
+          events.size());
+    return kOk;
+  }
+  const std::size_t changed =
+      change_each(events, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
+        return open.parked->discard(subscription, seqs, this_user(), *options.reason);
+      });
+  print("{} events discarded\n", changed);
+  return kOk;
+}
+
+// ---- options
+
+void add_filter(CLI::App& verb, const std::shared_ptr<Options>& options) {
+  add_option(verb, "--subscription", &options->subscription, "NAME", "Of this subscription");
+  add_option(verb, "--state", &options->state, "STATE", "retrying, waiting or dead");
+  add_option(verb, "--type", &options->type, "TYPE", "With this aggregate_type");
+  add_option(verb, "--key", &options->key, "ID", "With this aggregate_id");
+  add_option(verb, "--error", &options->error, "TEXT", "Whose error contains this");
+}
+
+}  // namespace
+
+void add_parked(CLI::App& root, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App& verb =
+      add_verb(root, "parked", "List, retry or discard events that could not be delivered");
+  add_example(verb, "outbox parked list");
+  CLI::App& listing = add_verb(verb, "list", "Show parked events",
+                               [options, &context] { return list(*options, context); });
+  add_filter(listing, options);
+  add_option(listing, "--limit", &options->limit, "N", "Show at most this many");
+  add_option(listing, "--json", &options->json, {}, "As JSON");
+  add_example(listing, "outbox parked list --subscription orders --state dead");
+  CLI::App& showing = add_verb(verb, "show", "Show events with payload and headers, as JSON",
+                               [options, &context] { return show(*options, context); });
+  add_argument(showing, "EVENT ...", &options->events, "Ids or seqs");
+  add_filter(showing, options);
+  add_example(showing, "outbox parked show 1234");
+  CLI::App& retrying =
+      add_verb(verb, "retry", "Send events again now, or when it is their key's turn",
+               [options, &context] { return retry(*options, context); });
+  add_argument(retrying, "EVENT ...", &options->events, "Ids or seqs");
+  add_filter(retrying, options);
+  add_option(retrying, "--keep-attempts", &options->keep_attempts, {},
+             "Do not count the attempts from 0 again");
+  add_example(retrying, "outbox parked retry --subscription orders --error \"too large\"");
+  CLI::App& discarding = add_verb(verb, "discard", "Give events up: they are never delivered",
+                                  [options, &context] { return discard(*options, context); });
+  add_argument(discarding, "EVENT ...", &options->events, "Ids or seqs");
+  add_filter(discarding, options);
+  add_option(discarding, "--apply", &options->apply, {}, "Do it; without it only shows which");
+  add_option(discarding, "--reason", &options->reason, "TEXT", "Kept in the table parked_end");
+  add_example(discarding, "outbox parked discard 1234 --apply --reason \"customer was deleted\"");
+}
+
+}  // namespace outbox::cli

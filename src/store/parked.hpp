@@ -1,0 +1,69 @@
+// Parked events: what a relay writes about them, and what it reads back (docs/design/parking.md).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <outbox/event.hpp>
+#include <string>
+#include <vector>
+
+namespace outbox::store {
+
+/// Stored as text; the words are frozen.
+enum class ParkedState : std::uint8_t {
+  retrying,  ///< The first of its key, sent again when it is due.
+  waiting,   ///< Behind an earlier one of its key.
+  dead,      ///< Not sent again unless a person says so.
+};
+[[nodiscard]] const char* to_string(ParkedState state) noexcept;
+
+/// An event of the log that becomes parked. The store copies it from the log.
+struct ParkedEvent {
+  std::int32_t subscription{0};
+  std::int64_t generation{0};  ///< Under which the relay owns the event's lane.
+  std::int64_t seq{0};
+  EventId id{};
+  ParkedState state{ParkedState::retrying};
+  std::size_t attempts{0};
+  std::chrono::milliseconds due_in{0};  ///< Of `retrying`.
+  std::string error{};
+};
+
+/// What became of a parked event that was sent again.
+struct RetryResult {
+  std::int32_t subscription{0};
+  std::int64_t generation{0};
+  std::int64_t seq{0};
+  EventId id{};
+  std::optional<ParkedState> state{};  ///< None: it was delivered, and its row goes.
+  std::size_t attempts{0};
+  std::chrono::milliseconds due_in{0};  ///< Of `retrying`.
+  std::string error{};
+};
+
+/// A parked event that is due, or one that waits behind it.
+struct ParkedRow {
+  EventView event;
+  ParkedState state{ParkedState::retrying};
+  std::size_t attempts{0};
+};
+
+/// In the order of seq within each key. The first of a key is `retrying` and due; those that wait behind it follow.
+struct DueEvents {
+  std::vector<ParkedRow> rows;
+  std::shared_ptr<const void> storage;  ///< Owns what the rows point into.
+  /// When the next one that is not in `rows` is due; none: there is none.
+  std::optional<std::chrono::milliseconds> next_in;
+};
+
+/// A key that has parked events, and how many. The event stands for all of them.
+struct BlockedKey {
+  std::string aggregate_type;
+  std::string aggregate_id;
+  std::size_t events{0};
+};
+
+}  // namespace outbox::store

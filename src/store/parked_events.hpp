@@ -1,0 +1,75 @@
+// Parked events for people: to look at, to send again, to give up (docs/design/parking.md, "Who writes the rows").
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <outbox/error.hpp>
+#include <outbox/event.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store/parked.hpp"
+#include "store/part.hpp"
+
+namespace outbox::store {
+
+/// Which parked events; what is not given does not matter.
+struct ParkedFilter {
+  std::optional<std::int32_t> subscription{};
+  std::optional<ParkedState> state{};
+  std::string aggregate_type{};
+  std::string aggregate_id{};
+  std::string error{};  ///< Part of the error's text.
+  std::optional<EventId> id{};
+  std::optional<std::int64_t> seq{};
+};
+
+struct ParkedListing {
+  std::int32_t subscription{0};
+  std::int64_t seq{0};
+  EventId id{};
+  std::string aggregate_type{};
+  std::string aggregate_id{};
+  std::string event_type{};
+  ParkedState state{ParkedState::retrying};
+  std::size_t attempts{0};
+  std::string error{};
+  std::int64_t parked_at_us{0};        ///< Microseconds since 1970, UTC, as all times here.
+  std::int64_t next_attempt_at_us{0};  ///< Of `retrying`.
+  // Only with `whole`:
+  std::string payload{};
+  std::string content_type{};
+  std::string headers{};  ///< A JSON object.
+};
+
+struct ParkedCounts {
+  std::int64_t retrying{0};
+  std::int64_t waiting{0};
+  std::int64_t dead{0};
+};
+
+enum class ParkedOutcome : std::uint8_t { delivered, discarded, edited };
+[[nodiscard]] const char* to_string(ParkedOutcome outcome) noexcept;
+
+/// One thread at a time. What changes rows is one transaction, and the relay notices within a second.
+class ParkedEvents : public Part {
+ public:
+  /// In the order of subscription and seq, at most `limit`. `whole`: with payload and headers.
+  [[nodiscard]] virtual Result<std::vector<ParkedListing>> list(const ParkedFilter& filter,
+                                                                std::size_t limit, bool whole) = 0;
+  [[nodiscard]] virtual Result<ParkedCounts> counts(std::int32_t subscription) = 0;
+  /// Sends them again at once, or when it is their turn in their key. Returns how many there were.
+  [[nodiscard]] virtual Result<std::size_t> retry(std::int32_t subscription,
+                                                  std::span<const std::int64_t> seqs,
+                                                  bool keep_attempts) = 0;
+  /// Removes them for good: they are never delivered. Returns how many there were.
+  [[nodiscard]] virtual Result<std::size_t> discard(std::int32_t subscription,
+                                                    std::span<const std::int64_t> seqs,
+                                                    std::string_view actor,
+                                                    std::string_view reason) = 0;
+};
+
+}  // namespace outbox::store

@@ -1,0 +1,96 @@
+// Parked events for people. The functions are in 0004_parking.sql.
+#include "store/parked_events.hpp"
+
+#include <memory>
+#include <utility>
+
+#include "base/error.hpp"
+#include "store/common/subscription.hpp"
+#include "store/postgres/parts.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+Param text_or_null(const std::string& text) { return text.empty() ? Param::null() : Param(text); }
+
+Params params_of(const ParkedFilter& filter, std::size_t limit, bool whole) {
+  return {filter.subscription ? Param(*filter.subscription) : Param::null(),
+          filter.state ? Param(to_string(*filter.state)) : Param::null(),
+          text_or_null(filter.aggregate_type),
+          text_or_null(filter.aggregate_id),
+          text_or_null(filter.error),
+          filter.id ? Param(*filter.id) : Param::null(),
+          Param(filter.seq),
+          Param(static_cast<std::int64_t>(limit)),
+          Param(whole)};
+}
+
+ParkedListing listing_of(const Rows& rows, int row) {
+  return {.subscription = rows.int4(row, 0),
+          .seq = rows.int8(row, 1),
+          .id = rows.uuid(row, 2),
+          .aggregate_type = rows.text(row, 3),
+          .aggregate_id = rows.text(row, 4),
+          .event_type = rows.text(row, 5),
+          .state = parked_state_of(rows.bytes(row, 6)),
+          .attempts = static_cast<std::size_t>(rows.int4(row, 7)),
+          .error = rows.text(row, 8),
+          .parked_at_us = rows.time_us(row, 9),
+          .next_attempt_at_us = rows.time_us(row, 10),
+          .payload = rows.text(row, 11),
+          .content_type = rows.text(row, 12),
+          .headers = rows.text(row, 13)};
+}
+
+class PostgresParkedEvents final : public ParkedEvents {
+ public:
+  explicit PostgresParkedEvents(Connection connection) : connection_(std::move(connection)) {}
+
+  [[nodiscard]] Result<std::vector<ParkedListing>> list(const ParkedFilter& filter,
+                                                        std::size_t limit, bool whole) override {
+    OUTBOX_TRY(const Rows rows,
+               connection_.exec(&Queries::list_parked, params_of(filter, limit, whole)));
+    std::vector<ParkedListing> all;
+    for (int row = 0; row < rows.size(); ++row) all.push_back(listing_of(rows, row));
+    return all;
+  }
+
+  [[nodiscard]] Result<ParkedCounts> counts(std::int32_t subscription) override {
+    OUTBOX_TRY(const Rows rows, connection_.exec(&Queries::count_parked, {Param(subscription)}));
+    return ParkedCounts{
+        .retrying = rows.int8(0, 0), .waiting = rows.int8(0, 1), .dead = rows.int8(0, 2)};
+  }
+
+  [[nodiscard]] Result<std::size_t> retry(std::int32_t subscription,
+                                          std::span<const std::int64_t> seqs,
+                                          bool keep_attempts) override {
+    return change(&Queries::retry_parked,
+                  {Param(subscription), Param::int8_array(seqs), Param(keep_attempts)});
+  }
+
+  [[nodiscard]] Result<std::size_t> discard(std::int32_t subscription,
+                                            std::span<const std::int64_t> seqs,
+                                            std::string_view actor,
+                                            std::string_view reason) override {
+    return change(&Queries::end_parked, {Param(subscription), Param::int8_array(seqs),
+                                         Param(to_string(ParkedOutcome::discarded)),
+                                         Param(std::string(actor)), Param(std::string(reason))});
+  }
+
+ private:
+  /// It must survive a crash of the database: the relay may act on it.
+  [[nodiscard]] Result<std::size_t> change(Connection::Named query, Params params) {
+    OUTBOX_TRY(const Rows rows, connection_.exec_with(&Queries::flushed, query, std::move(params)));
+    return static_cast<std::size_t>(rows.int4(0, 0));
+  }
+
+  Connection connection_;
+};
+
+}  // namespace
+
+std::unique_ptr<ParkedEvents> make_parked_events(Connection connection) {
+  return std::make_unique<PostgresParkedEvents>(std::move(connection));
+}
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,112 @@
+#include "store/postgres/parking.hpp"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "event/key.hpp"
+#include "store/common/subscription.hpp"
+#include "store/postgres/event_row.hpp"
+#include "store/text.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+/// Payloads and headers that are read at once.
+constexpr std::int64_t kDueBytes = std::int64_t{8} << 20U;
+
+enum ParkedColumn : int { kState = kFirstExtra, kAttempts };
+
+/// The columns of the functions park_events() and settle_parked().
+struct Columns {
+  ArrayParam seqs{ArrayParam::Element::int8};
+  ArrayParam states{ArrayParam::Element::text};
+  ArrayParam attempts{ArrayParam::Element::int8};
+  ArrayParam due{ArrayParam::Element::int8};
+  ArrayParam errors{ArrayParam::Element::text};
+  ArrayParam hashes{ArrayParam::Element::int8};
+
+  template <class Entry>
+  void add(const Entry& entry) {
+    seqs.add(entry.seq);
+    attempts.add(static_cast<std::int64_t>(entry.attempts));
+    due.add(std::int64_t{entry.due_in.count()});
+    errors.add(storable_text(entry.error));
+    hashes.add(static_cast<std::int64_t>(event::id_hash(entry.id)));
+  }
+  Params params(std::int32_t subscription, std::int64_t generation) {
+    return {Param(subscription), Param(generation), seqs.take(),  states.take(),
+            attempts.take(),     due.take(),        errors.take()};
+  }
+};
+
+/// Of one subscription, under one generation.
+using Owned = std::map<std::pair<std::int32_t, std::int64_t>, Columns>;
+
+}  // namespace
+
+void send_parked(Connection& connection, std::span<const ParkedEvent> events) {
+  Owned owned;
+  for (const ParkedEvent& event : events) {
+    Columns& columns = owned[{event.subscription, event.generation}];
+    columns.add(event);
+    columns.states.add(to_string(event.state));
+  }
+  for (auto& [owner, columns] : owned)
+    connection.send(&Queries::park, columns.params(owner.first, owner.second));
+}
+
+void send_results(Connection& connection, std::span<const RetryResult> results) {
+  Owned owned;
+  for (const RetryResult& result : results) {
+    Columns& columns = owned[{result.subscription, result.generation}];
+    columns.add(result);
+    result.state ? columns.states.add(to_string(*result.state)) : columns.states.add_null();
+  }
+  for (auto& [owner, columns] : owned) {
+    Params params = columns.params(owner.first, owner.second);
+    params.push_back(columns.hashes.take());
+    connection.send(&Queries::settle_parked, std::move(params));
+  }
+}
+
+Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection, std::int32_t subscription,
+                                                  bool dead_block) {
+  connection.send(&Queries::order_parked, {Param(subscription)});
+  connection.send(&Queries::blocked_keys, {Param(subscription), Param(dead_block)});
+  OUTBOX_TRY(const auto results, connection.finish());
+  const Rows& rows = results.back();
+  std::vector<BlockedKey> keys;
+  for (int row = 0; row < rows.size(); ++row) {
+    keys.push_back({.aggregate_type = rows.text(row, 0),
+                    .aggregate_id = rows.text(row, 1),
+                    .events = static_cast<std::size_t>(rows.int8(row, 2))});
+  }
+  return keys;
+}
+
+Result<DueEvents> read_due(Connection& connection, std::int32_t subscription, std::size_t keys,
+                           std::size_t behind) {
+  connection.send(&Queries::due_parked,
+                  {Param(subscription), Param(static_cast<std::int64_t>(keys)),
+                   Param(static_cast<std::int64_t>(behind)), Param(kDueBytes)});
+  connection.send(&Queries::next_parked, {Param(subscription)});
+  OUTBOX_TRY(auto results, connection.finish());
+  DueEvents due;
+  if (const Rows& next = results[1]; !next.empty())
+    due.next_in = std::chrono::milliseconds(next.int8(0, 0));
+  const auto rows = std::make_shared<const Rows>(std::move(results[0]));
+  for (int row = 0; row < rows->size(); ++row) {
+    ParkedRow parked{.event = view_of(*rows, row)};
+    add_parts(parked.event, rows->bytes(row, kPayload), rows->bytes(row, kHeaders));
+    parked.state = parked_state_of(rows->bytes(row, kState));
+    parked.attempts = static_cast<std::size_t>(rows->int4(row, kAttempts));
+    due.rows.push_back(parked);
+  }
+  due.storage = rows;
+  return due;
+}
+
+}  // namespace outbox::store::postgres

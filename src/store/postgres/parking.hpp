@@ -1,0 +1,24 @@
+// Parked events: what is sent to the server, and what it returns (docs/design/parking.md).
+#pragma once
+
+#include <cstdint>
+#include <outbox/error.hpp>
+#include <span>
+#include <vector>
+
+#include "store/parked.hpp"
+#include "store/postgres/connection.hpp"
+
+namespace outbox::store::postgres {
+
+/// One statement for each subscription among them.
+void send_parked(Connection& connection, std::span<const ParkedEvent> events);
+void send_results(Connection& connection, std::span<const RetryResult> results);
+
+[[nodiscard]] Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection,
+                                                                std::int32_t subscription,
+                                                                bool dead_block);
+[[nodiscard]] Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
+                                         std::size_t keys, std::size_t behind);
+
+}  // namespace outbox::store::postgres

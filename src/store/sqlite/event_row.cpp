@@ -1,0 +1,50 @@
+#include "store/sqlite/event_row.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+namespace outbox::store::sqlite {
+namespace {
+
+std::array<std::string_view*, 6> texts_of(EventView& view) {
+  return {&view.aggregate_type, &view.aggregate_id, &view.event_type,
+          &view.payload,        &view.content_type, &view.headers};
+}
+
+}  // namespace
+
+EventView view_of(const Statement& row) {
+  EventView view;
+  view.seq = row.integer(kSeq);
+  const std::string_view id = row.bytes(kId);
+  std::memcpy(view.id.bytes.data(), id.data(), std::min(id.size(), view.id.bytes.size()));
+  view.aggregate_type = row.bytes(kAggregateType);
+  view.aggregate_id = row.bytes(kAggregateId);
+  view.event_type = row.bytes(kEventType);
+  view.payload = row.bytes(kPayload);
+  view.content_type = row.bytes(kContentType);
+  view.headers = row.bytes(kHeaders);
+  view.created_at_us = row.integer(kCreatedAt);
+  if (!row.is_null(kOccurredAt)) view.occurred_at_us = row.integer(kOccurredAt);
+  return view;
+}
+
+std::size_t size_of_texts(EventView view) {
+  std::size_t size = 0;
+  for (const std::string_view* text : texts_of(view)) size += text->size();
+  return size;
+}
+
+void keep(EventView& view, std::size_t size, EventMemory& memory) {
+  char* to = static_cast<char*>(memory.allocate(size, 1));
+  for (std::string_view* text : texts_of(view)) {
+    if (text->empty()) continue;
+    std::memcpy(to, text->data(), text->size());
+    *text = {to, text->size()};
+    to += text->size();
+  }
+}
+
+}  // namespace outbox::store::sqlite

@@ -1,0 +1,113 @@
+// Parked events for people.
+#include "store/parked_events.hpp"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "store/common/subscription.hpp"
+#include "store/sqlite/clock.hpp"
+#include "store/sqlite/parking.hpp"
+#include "store/sqlite/parts.hpp"
+#include "store/sqlite/queries.hpp"
+
+namespace outbox::store::sqlite {
+namespace {
+
+ParkedListing listing_of(const Statement& row) {
+  ParkedListing listing{.subscription = static_cast<std::int32_t>(row.integer(0)),
+                        .seq = row.integer(1),
+                        .aggregate_type = row.text(3),
+                        .aggregate_id = row.text(4),
+                        .event_type = row.text(5),
+                        .state = parked_state_of(row.bytes(6)),
+                        .attempts = static_cast<std::size_t>(row.integer(7)),
+                        .error = row.text(8),
+                        .parked_at_us = row.integer(9),
+                        .next_attempt_at_us = row.integer(10),
+                        .payload = std::string(row.bytes(11)),
+                        .content_type = row.text(12),
+                        .headers = row.text(13)};
+  const std::string_view id = row.bytes(2);
+  std::memcpy(listing.id.bytes.data(), id.data(), std::min(id.size(), listing.id.bytes.size()));
+  return listing;
+}
+
+class SqliteParkedEvents final : public ParkedEvents {
+ public:
+  explicit SqliteParkedEvents(Connection connection) : connection_(std::move(connection)) {}
+
+  [[nodiscard]] Result<std::vector<ParkedListing>> list(const ParkedFilter& filter,
+                                                        std::size_t limit, bool whole) override {
+    const std::string state = filter.state ? to_string(*filter.state) : "";
+    const std::string id = filter.id ? filter.id->str() : "";
+    OUTBOX_TRY(Statement row,
+               connection_.query(query::kListParked, std::int64_t{filter.subscription.value_or(-1)},
+                                 state, filter.aggregate_type, filter.aggregate_id, filter.error,
+                                 id, filter.seq.value_or(-1), static_cast<std::int64_t>(limit),
+                                 static_cast<std::int64_t>(whole)));
+    std::vector<ParkedListing> all;
+    while (row.has_row()) {
+      all.push_back(listing_of(row));
+      if (Status status = row.next(); !status) return pass(status);
+    }
+    return all;
+  }
+
+  [[nodiscard]] Result<ParkedCounts> counts(std::int32_t subscription) override {
+    OUTBOX_TRY(const Statement row, connection_.query(query::kCountParked, subscription));
+    return ParkedCounts{
+        .retrying = row.integer(0), .waiting = row.integer(1), .dead = row.integer(2)};
+  }
+
+  [[nodiscard]] Result<std::size_t> retry(std::int32_t subscription,
+                                          std::span<const std::int64_t> seqs,
+                                          bool keep_attempts) override {
+    return change(subscription, seqs, [&](std::int64_t seq, std::int64_t now) {
+      return connection_.run(query::kRetryParked, subscription, seq, now,
+                             static_cast<std::int64_t>(keep_attempts));
+    });
+  }
+
+  [[nodiscard]] Result<std::size_t> discard(std::int32_t subscription,
+                                            std::span<const std::int64_t> seqs,
+                                            std::string_view actor,
+                                            std::string_view reason) override {
+    return change(subscription, seqs, [&](std::int64_t seq, std::int64_t now) {
+      Status status = connection_.run(query::kDiscardParked, subscription, seq, actor, reason, now);
+      if (!status) return status;
+      return connection_.run(query::kRemoveParked, subscription, seq);
+    });
+  }
+
+ private:
+  /// `one(seq, now)` changes one row. Then the keys are in order again, and the relay is told.
+  template <class One>
+  [[nodiscard]] Result<std::size_t> change(std::int32_t subscription,
+                                           std::span<const std::int64_t> seqs, One one) {
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    std::size_t changed = 0;
+    for (const std::int64_t seq : seqs) {
+      if (Status status = one(seq, wall_us()); !status) return pass(status);
+      changed += static_cast<std::size_t>(connection_.changes());
+    }
+    if (Status status = order_all_parked_keys(connection_, subscription); !status)
+      return pass(status);
+    if (Status status = connection_.run(query::kNoteParkedChange, subscription); !status)
+      return pass(status);
+    if (Status status = transaction.commit(); !status) return pass(status);
+    return changed;
+  }
+
+  Connection connection_;
+};
+
+}  // namespace
+
+std::unique_ptr<ParkedEvents> make_parked_events(Connection connection) {
+  return std::make_unique<SqliteParkedEvents>(std::move(connection));
+}
+
+}  // namespace outbox::store::sqlite

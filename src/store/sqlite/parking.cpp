@@ -1,0 +1,191 @@
+#include "store/sqlite/parking.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "event/key.hpp"
+#include "store/common/subscription.hpp"
+#include "store/settlement.hpp"
+#include "store/sqlite/clock.hpp"
+#include "store/sqlite/event_row.hpp"
+#include "store/sqlite/queries.hpp"
+#include "store/text.hpp"
+
+namespace outbox::store::sqlite {
+namespace {
+
+/// Texts that are read at once.
+constexpr std::size_t kDueBytes = std::size_t{8} << 20U;
+
+enum ParkedColumn : int { kState = kFirstExtra, kAttempts };
+
+struct Key {
+  std::string aggregate_type;
+  std::string aggregate_id;
+};
+
+std::int64_t due_at(std::int64_t now_us, std::chrono::milliseconds due_in) {
+  return now_us + std::chrono::microseconds(due_in).count();
+}
+
+Status check_owner(Connection& connection, std::int64_t generation) {
+  OUTBOX_TRY(const std::int64_t now, connection.integer(query::kGeneration));
+  if (now == generation) return {};
+  return fail(Errc::lease_lost, Remedy::reconnect,
+              "sqlite: " + connection.file() + " has another owner");
+}
+
+Result<std::vector<Key>> keys_of(Statement row) {
+  std::vector<Key> keys;
+  while (row.has_row()) {
+    keys.push_back({row.text(0), row.text(1)});
+    if (Status status = row.next(); !status) return pass(status);
+  }
+  return keys;
+}
+
+/// The key of a parked event; none: its row is gone.
+Result<std::vector<Key>> key_of(Connection& connection, std::int64_t subscription,
+                                std::int64_t seq) {
+  OUTBOX_TRY(Statement row, connection.query(query::kParkedKey, subscription, seq));
+  return keys_of(std::move(row));
+}
+
+Status order_keys(Connection& connection, std::int64_t subscription, const std::vector<Key>& keys) {
+  for (const Key& key : keys) {
+    Status status =
+        order_parked_key(connection, subscription, key.aggregate_type, key.aggregate_id);
+    if (!status) return status;
+  }
+  return {};
+}
+
+/// Removes a delivered event and counts it, unless a person removed it meanwhile.
+Status end_delivered(Connection& connection, const RetryResult& result, std::int64_t now,
+                     Tally& tally) {
+  Status status = connection.run(query::kEndParked, result.subscription, result.seq, "delivered",
+                                 static_cast<std::int64_t>(result.attempts), "", "", now);
+  if (!status || connection.changes() == 0) return status;
+  tally.add(event::id_hash(result.id));
+  return connection.run(query::kRemoveParked, result.subscription, result.seq);
+}
+
+Status settle_one(Connection& connection, const RetryResult& result, std::int64_t now,
+                  Tally& tally) {
+  if (Status status = check_owner(connection, result.generation); !status) return status;
+  OUTBOX_TRY(const std::vector<Key> keys, key_of(connection, result.subscription, result.seq));
+  Status status = {};
+  if (result.state) {
+    status = connection.run(query::kReschedule, result.subscription, result.seq,
+                            to_string(*result.state), static_cast<std::int64_t>(result.attempts),
+                            due_at(now, result.due_in), storable_text(result.error));
+  } else {
+    status = end_delivered(connection, result, now, tally);
+  }
+  if (!status) return status;
+  return order_keys(connection, result.subscription, keys);
+}
+
+}  // namespace
+
+Status park_events(Connection& connection, std::span<const ParkedEvent> events) {
+  const std::int64_t now = wall_us();
+  for (const ParkedEvent& event : events) {
+    if (Status status = check_owner(connection, event.generation); !status) return status;
+    Status status =
+        connection.run(query::kPark, event.subscription, event.seq, to_string(event.state),
+                       static_cast<std::int64_t>(event.attempts), due_at(now, event.due_in),
+                       storable_text(event.error), now);
+    if (!status) return status;
+    if (connection.changes() == 0) {
+      return fail(Errc::not_found, Remedy::reconnect,
+                  "sqlite: the event with seq " + std::to_string(event.seq) +
+                      " that was to be parked is gone from the log",
+                  "reading starts again from the settlements, without what was deleted; never "
+                  "delete from the table outbox_event by hand");
+    }
+    OUTBOX_TRY(const std::vector<Key> keys, key_of(connection, event.subscription, event.seq));
+    if (status = order_keys(connection, event.subscription, keys); !status) return status;
+  }
+  return {};
+}
+
+Status settle_parked(Connection& connection, std::span<const RetryResult> results) {
+  const std::int64_t now = wall_us();
+  std::map<std::pair<std::int32_t, std::int64_t>, Tally> delivered;
+  for (const RetryResult& result : results) {
+    Tally& tally = delivered[{result.subscription, result.generation}];
+    if (Status status = settle_one(connection, result, now, tally); !status) return status;
+  }
+  for (const auto& [owner, tally] : delivered) {
+    if (tally.count == 0) continue;
+    Status status = connection.run(query::kAppendRetry, owner.first, owner.second, tally.count,
+                                   static_cast<std::int64_t>(tally.hash), now);
+    if (!status) return status;
+  }
+  return {};
+}
+
+Status order_parked_key(Connection& connection, std::int64_t subscription,
+                        std::string_view aggregate_type, std::string_view aggregate_id) {
+  // Events without a key stand alone.
+  if (aggregate_id.empty()) return {};
+  return connection.run(query::kOrderParkedKey, subscription, aggregate_type, aggregate_id,
+                        wall_us());
+}
+
+Status order_all_parked_keys(Connection& connection, std::int64_t subscription) {
+  OUTBOX_TRY(Statement row, connection.query(query::kUnsettledKeys, subscription));
+  OUTBOX_TRY(const std::vector<Key> keys, keys_of(std::move(row)));
+  return order_keys(connection, subscription, keys);
+}
+
+Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection, std::int64_t subscription,
+                                                  bool dead_block) {
+  OUTBOX_TRY(Statement row, connection.query(query::kBlockedKeys, subscription,
+                                             static_cast<std::int64_t>(dead_block)));
+  std::vector<BlockedKey> keys;
+  while (row.has_row()) {
+    keys.push_back({.aggregate_type = row.text(0),
+                    .aggregate_id = row.text(1),
+                    .events = static_cast<std::size_t>(row.integer(2))});
+    if (Status status = row.next(); !status) return pass(status);
+  }
+  return keys;
+}
+
+Result<DueEvents> read_due(Connection& connection, std::int64_t subscription, std::size_t keys,
+                           std::size_t behind) {
+  const std::int64_t now = wall_us();
+  DueEvents due;
+  auto memory = std::make_shared<EventMemory>(kFirstPiece);
+  std::size_t bytes = 0;
+  {
+    OUTBOX_TRY(Statement row, connection.query(query::kDueParked, subscription, now,
+                                               static_cast<std::int64_t>(keys),
+                                               static_cast<std::int64_t>(behind)));
+    while (row.has_row()) {
+      ParkedRow parked{.event = view_of(row)};
+      const std::size_t size = size_of_texts(parked.event);
+      if (!due.rows.empty() && bytes + size > kDueBytes) break;
+      bytes += size;
+      keep(parked.event, size, *memory);
+      parked.state = parked_state_of(row.bytes(kState));
+      parked.attempts = static_cast<std::size_t>(row.integer(kAttempts));
+      due.rows.push_back(parked);
+      if (Status status = row.next(); !status) return pass(status);
+    }
+  }
+  OUTBOX_TRY(const Statement next, connection.query(query::kNextParked, subscription));
+  if (next.has_row())
+    due.next_in =
+        std::chrono::milliseconds(std::max<std::int64_t>(next.integer(0) - now, 0) / 1000);
+  due.storage = std::move(memory);
+  return due;
+}
+
+}  // namespace outbox::store::sqlite

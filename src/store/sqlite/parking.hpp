@@ -1,0 +1,31 @@
+// Parked events (docs/design/parking.md). What writes runs in the caller's transaction.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <outbox/error.hpp>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "store/parked.hpp"
+#include "store/sqlite/connection.hpp"
+
+namespace outbox::store::sqlite {
+
+[[nodiscard]] Status park_events(Connection& connection, std::span<const ParkedEvent> events);
+[[nodiscard]] Status settle_parked(Connection& connection, std::span<const RetryResult> results);
+
+/// Of each key the first event is retried, and the others wait.
+[[nodiscard]] Status order_all_parked_keys(Connection& connection, std::int64_t subscription);
+[[nodiscard]] Status order_parked_key(Connection& connection, std::int64_t subscription,
+                                      std::string_view aggregate_type,
+                                      std::string_view aggregate_id);
+
+[[nodiscard]] Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection,
+                                                                std::int64_t subscription,
+                                                                bool dead_block);
+[[nodiscard]] Result<DueEvents> read_due(Connection& connection, std::int64_t subscription,
+                                         std::size_t keys, std::size_t behind);
+
+}  // namespace outbox::store::sqlite

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""outbox parked: list, show, retry, discard."""
+
+import unittest
+
+from program import Case, ERROR, OnPostgres, OnSqlite, USAGE
+
+
+class Parked:
+    """Rows as a relay writes them: two keys, one event dead, one retrying with one behind it."""
+
+    def setUp(self):
+        super().setUp()
+        self.migrate()
+        self.config('[subscription.orders]\nsink = "null"\n')
+        self.succeeds("subscription", "apply")
+        for key, payload in (("a", '{"n":1}'), ("b", '{"n":2}'), ("b", '{"n":3}')):
+            self.succeeds("enqueue", "order", key, "Placed", payload)
+        states = ("dead", "retrying", "waiting")
+        postgres = bool(self.flags)
+        event, table = ("outbox.event", "outbox.parked") if postgres else ("outbox_event", "outbox_parked")
+        if postgres:
+            event, table = (name.replace("outbox.", f"{self.flags[1]}.") for name in (event, table))
+        lane, lane_of = ("lane, ", "e.lane, ") if postgres else ("", "")
+        now, number = ("now()", "row_number() OVER (ORDER BY seq)") if postgres else ("1", "row_number() OVER (ORDER BY seq)")
+        parked_at = "" if postgres else ", parked_at"
+        parked_value = "" if postgres else ", 1"
+        self.sql(f"""INSERT INTO {table} (subscription, seq, id, {lane}aggregate_type, aggregate_id, event_type, payload,
+            content_type, headers, created_at, state, attempts, next_attempt_at, error{parked_at})
+            SELECT 1, e.seq, e.id, {lane_of}e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers,
+            e.created_at, CASE e.n WHEN 1 THEN '{states[0]}' WHEN 2 THEN '{states[1]}' ELSE '{states[2]}' END, 3, {now},
+            CASE e.n WHEN 3 THEN '' ELSE 'too large' END{parked_value}
+            FROM (SELECT *, {number} AS n FROM {event}) e""")
+
+    def parked(self, *arguments):
+        return self.succeeds("parked", "list", "--json", *arguments).json()["events"]
+
+    def test_they_are_listed(self):
+        self.assertEqual([(e["subscription"], e["state"], e["attempts"], e["error"]) for e in self.parked()],
+                         [("orders", "dead", 3, "too large"), ("orders", "retrying", 3, "too large"), ("orders", "waiting", 3, None)])
+        text = self.succeeds("parked", "list").out
+        self.assertIn("order/a", text)
+        self.assertIn("error: too large", text)
+        self.assertEqual(len(self.parked("--limit", "2")), 2)
+        self.assertIn("--limit N", self.succeeds("parked", "list", "--limit", "2").out)
+
+    def test_they_are_chosen(self):
+        for arguments, count in ((("--state", "dead"), 1), (("--key", "b"), 2), (("--type", "order"), 3), (("--type", "x"), 0),
+                                 (("--error", "large"), 2), (("--subscription", "orders"), 3), (("--key", "b", "--state", "dead"), 0)):
+            self.assertEqual(len(self.parked(*arguments)), count, arguments)
+
+    def test_they_are_shown_whole(self):
+        first = self.parked()[0]
+        for name in (first["id"], first["seq"]):
+            shown = self.succeeds("parked", "show", name).json()["events"]
+            self.assertEqual([(e["payload"].replace(" ", ""), e["headers"]) for e in shown], [('{"n":1}', {})])
+
+    def test_status_counts_them(self):
+        report = self.succeeds("status", "--json").json()["subscriptions"][0]
+        self.assertEqual(report["parked"], {"retrying": 1, "waiting": 1, "dead": 1})
+        self.assertIn("parked: 1 retrying, 1 waiting behind them, 1 dead", self.succeeds("status").out)
+
+    def test_a_dead_one_is_sent_again(self):
+        dead = self.parked("--state", "dead")[0]["seq"]
+        self.assertIn("1 events are sent again\n1 of them were dead", self.succeeds("parked", "retry", dead).out)
+        again = [e for e in self.parked() if e["seq"] == dead][0]
+        self.assertEqual((again["state"], again["attempts"]), ("retrying", 0))
+        self.succeeds("parked", "retry", "--key", "b", "--keep-attempts")
+        self.assertEqual([e["attempts"] for e in self.parked("--key", "b")], [3, 3])
+
+    def test_nothing_is_discarded_without_apply_and_reason(self):
+        dry = self.succeeds("parked", "discard", "--state", "dead").out
+        self.assertIn("would discard orders seq", dry)
+        self.assertIn("nothing was changed", dry)
+        self.assertEqual(len(self.parked()), 3)
+        self.fails(USAGE, "parked", "discard", "--state", "dead", "--apply", says="--reason")
+        self.assertIn("1 events discarded", self.succeeds("parked", "discard", "--state", "dead", "--apply", "--reason", "a test").out)
+        self.assertEqual([e["state"] for e in self.parked()], ["retrying", "waiting"])
+        self.succeeds("parked", "discard", "--state", "retrying", "--apply", "--reason", "a test")
+        self.assertEqual([e["state"] for e in self.parked()], ["retrying"])
+
+    def test_wrong_input(self):
+        self.fails(USAGE, "parked", "retry", says="which events?")
+        self.fails(USAGE, "parked", "discard", "--apply", "--reason", "x", says="which events?")
+        self.fails(USAGE, "parked", "show", "soon", says="neither an id nor a seq")
+        self.fails(USAGE, "parked", "list", "--state", "ded", says="retrying, waiting or dead")
+        self.fails(USAGE, "parked", "list", "--limit", "0", says="--limit")
+        self.fails(ERROR, "parked", "retry", "4711", says="no such parked event")
+        self.fails(ERROR, "parked", "list", "--subscription", "ordres", says=("unknown subscription", "did you mean orders?"))
+
+
+class ParkedSqlite(OnSqlite, Parked, Case):
+    pass
+
+
+class ParkedPostgres(OnPostgres, Parked, Case):
+    pass
+
+
+if __name__ == "__main__":
+    unittest.main()
