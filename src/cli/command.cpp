@@ -133,6 +133,7 @@ std::string unexpected(const CLI::App& at, const std::string& word) {
   const auto verbs = at.get_subcommands([](const CLI::App*) { return true; });
   if (verbs.empty()) return usage(at, "unexpected argument \"" + word + "\"", help);
   std::vector<std::string> names;
+  names.reserve(verbs.size());
   for (const CLI::App* verb : verbs) names.push_back(verb->get_name());
   return usage(at, "unknown verb " + word, suggestion(word, names, help));
 }

@@ -64,8 +64,8 @@ std::string trouble_of(const store::SubscriptionRow& row) {
 std::string age_text(std::chrono::microseconds age) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(age).count();
   if (seconds < 60) return std::to_string(seconds) + "s";
-  if (seconds < 60 * 60) return std::to_string(seconds / 60) + "m";
-  if (seconds < 48 * 60 * 60) return std::to_string(seconds / 3600) + "h";
+  if (seconds < 3600) return std::to_string(seconds / 60) + "m";
+  if (seconds < std::int64_t{48} * 3600) return std::to_string(seconds / 3600) + "h";
   return std::to_string(seconds / 86400) + "d";
 }
 

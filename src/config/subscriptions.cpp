@@ -155,7 +155,9 @@ class SubscriptionReader {
           setting.type == SettingType::path
               ? std::filesystem::path(value->second).lexically_normal().string()
               : value->second;
-      const auto [first, ours] = reading_.exclusive.emplace(field + "=" + text, section_.key);
+      std::string place = field;
+      place.append("=").append(text);
+      const auto [first, ours] = reading_.exclusive.emplace(std::move(place), section_.key);
       if (ours) continue;
       reading_.complain(
           path_ + "." + field + ": subscription " + first->second + " has the same value",
