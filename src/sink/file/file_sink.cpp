@@ -188,6 +188,7 @@ void check_directory(const FileSettings& settings, FieldErrors& errors) {
               "run the relay as a user who may write there"});
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
 Result<std::unique_ptr<Sink>> make(FileSettings settings) {
   FieldErrors errors;
   std::unique_ptr<Sink> sink = std::make_unique<FileSink>(options_of(settings, errors));

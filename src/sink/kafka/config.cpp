@@ -279,6 +279,7 @@ void check(const KafkaSettings& settings, FieldErrors& errors) {
   (void)make_conf(settings, errors);
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
 Result<std::unique_ptr<Sink>> make(KafkaSettings settings) {
   FieldErrors errors;
   Conf conf = make_conf(settings, errors);
