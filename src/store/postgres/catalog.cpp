@@ -130,6 +130,7 @@ class PostgresCatalog final : public Catalog {
   [[nodiscard]] Result<std::vector<T>> list(Connection::Named query, T (*read)(const Rows&, int)) {
     OUTBOX_TRY(const Rows rows, connection_.exec(query));
     std::vector<T> values;
+    values.reserve(static_cast<std::size_t>(rows.size()));
     for (int row = 0; row < rows.size(); ++row) values.push_back(read(rows, row));
     return values;
   }
