@@ -82,7 +82,7 @@ void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
       store::RetryResult delivered;
       delivered.attempts = row.attempts + 1;
       give(std::move(delivered), chain, true, now);
-      ++chain.at;
+      next_of(found);
       sink_.acked(now);
       break;
     }
@@ -104,6 +104,14 @@ void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
     case Outcome::Kind::blocked: sink_.failed(outcome, row.event, now); break;
   }
   drop_done_chains();
+}
+
+/// Under a token of its own: a faulty sink may report the one before it twice.
+void RetryCore::next_of(std::map<Token, Chain>::iterator chain) {
+  ++chain->second.at;
+  auto node = chains_.extract(chain);
+  node.key() = next_token_++;
+  chains_.insert(std::move(node));
 }
 
 /// By its own fault: one attempt more.

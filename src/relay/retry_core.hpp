@@ -84,6 +84,7 @@ class RetryCore {
   };
 
   void give(store::RetryResult result, const Chain& chain, bool releases, TimePoint now);
+  void next_of(std::map<Token, Chain>::iterator chain);
   void failed(Chain& chain, const Error& error, TimePoint now);
   void drop_done_chains();
 
@@ -91,8 +92,7 @@ class RetryCore {
   SinkState& sink_;
   KeyGate& gate_;
 
-  // Tokens go up, so that the order of the map is the order in which the chains were read.
-  std::map<Token, Chain> chains_;
+  std::map<Token, Chain> chains_;  ///< By the token of the event that is sent next, or in flight.
   std::shared_ptr<const void> storage_;
   std::vector<Send> batch_;
   Token next_token_;

@@ -23,6 +23,7 @@ constexpr std::chrono::milliseconds kLongest{100};
 /// After this many batches the loop takes pages and settlements from its mailbox.
 constexpr int kMostBatches = 16;
 constexpr std::chrono::seconds kLogParkedEvery{1};
+constexpr std::chrono::seconds kFindOrphans{1};
 /// The token that the sink gets: the number of the strand, of which there are at most as many as lanes, and the core's token.
 constexpr unsigned kStrandShift = 57;
 /// The number that retries have.
@@ -428,8 +429,12 @@ void SubscriptionLoop::settle(TimePoint now) {
     if (due.empty()) continue;
     settlements_ += due.rows.size();
     log_parked(due.parked);
-    for (const auto& parked : due.parked)
-      retries_.due_at(now + std::chrono::duration_cast<TimePoint::duration>(parked.due_in));
+    for (const auto& parked : due.parked) {
+      // What waits is due with the one before it; if that is gone already, it is found a moment later.
+      const std::chrono::milliseconds due_in =
+          parked.state == store::ParkedState::waiting ? kFindOrphans : parked.due_in;
+      retries_.due_at(now + std::chrono::duration_cast<TimePoint::duration>(due_in));
+    }
     write({.rows = std::move(due.rows), .parked = std::move(due.parked)},
           [box = box_, strand] { box->rows_written(strand); });
   }

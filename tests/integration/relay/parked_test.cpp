@@ -25,7 +25,7 @@ class ParkedTest : public ::testing::TestWithParam<bool> {
       database_ = std::make_unique<PostgresDatabase>();
       options_.store_url = database_->url();
 #else
-      GTEST_SKIP() << "needs PostgreSQL";
+      GTEST_SKIP() << "needs a build with PostgreSQL: OUTBOX_WITH_POSTGRES=ON";
 #endif
     } else {
       options_.store_url = "sqlite:" + folder_.file("shop.db");

@@ -309,6 +309,16 @@ TEST_F(Retries, the_events_of_a_key_go_one_after_the_other_and_then_it_is_free) 
   EXPECT_FALSE(blocked("a"));
 }
 
+TEST_F(Retries, an_outcome_that_comes_twice_does_not_count_for_the_next_event_of_the_key) {
+  load({{1, "a"}, {2, "a"}});
+  send();
+  report(1, Kind::acked);
+  EXPECT_THAT(send(), ElementsAre(2));
+  report(1, Kind::acked);
+  EXPECT_EQ(sink_.in_flight(), 1U);
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
+}
+
 TEST_F(Retries, the_key_is_free_only_once_the_removal_is_written) {
   load({{1, "a"}});
   send();
