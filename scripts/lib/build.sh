@@ -87,6 +87,8 @@ build_run() ( # TYPE [TARGET...]
   folder=$(build_folder "$1")
   shift
   [ $# -eq 0 ] || set -- --target "$@"
+  # One cache for all checkouts: paths below this one are hashed as relative ones.
+  export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
   cmake --build "$folder" --parallel "$(build_jobs)" "$@" >&2
 )
 
