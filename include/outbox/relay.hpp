@@ -9,9 +9,9 @@
 //   ...
 //   (*relay)->stop(std::chrono::seconds(10));
 //
-// One relay has the lanes, and it delivers every active subscription in the store. A relay in another process, such as
-// `outbox relay`, does not have your sinks: while it has the lanes, subscriptions with sink = "custom" wait. Run no other relay, or
-// give each the same sinks.
+// Relays share the work. A subscription belongs to a group, and the relays that serve the group divide its lanes (slices of the keys)
+// evenly among themselves. A subscription with sink = "custom" is a group of its own, served by the relays that were given its sink: a
+// service with a relay inside runs beside `outbox relay`, and replicas of the service share its subscriptions.
 //
 // Threads: Any thread. use(), start() and stop() wait for each other.
 // Lifetime: destroying it stops it at once; what was in flight is delivered again by the next relay. A sink that does not
@@ -40,8 +40,11 @@ struct RelayOptions {
   std::string schema{"outbox"};
   /// The name of this relay in `outbox status`. Default: host name and process id.
   std::string name{};
-  /// Subscriptions to create or change when this relay gets the lanes: at start, or when it takes over. Others in the store are
-  /// delivered as they are. Default: none.
+  /// The groups whose subscriptions it delivers: their names, "custom:NAME" and "file:NAME" among them. Those whose sink was given by
+  /// use() are always served. Default: empty, which means all.
+  std::vector<std::string> groups{};
+  /// Subscriptions to create or change when this relay first gets lanes of their group: at start, or when it takes over. Others in the
+  /// store are delivered as they are. Default: none.
   std::vector<SubscriptionSpec> subscriptions{};
   /// Rows of the log per fetch. Unit: rows, 1 to 10000. Default: 1000.
   std::size_t page_rows{1000};
@@ -53,7 +56,7 @@ struct RelayOptions {
   std::chrono::milliseconds settle_interval{50};
   /// Settle earlier when this many events are done. Unit: events. Default: 1000.
   std::size_t settle_events{1000};
-  /// How long this relay keeps the lanes without a heartbeat. Default: 15 s.
+  /// How long this relay keeps its lanes without a heartbeat. Default: 15 s.
   std::chrono::milliseconds lease{15000};
   /// Longest pause between polls while idle. Default: 1 s.
   std::chrono::milliseconds idle_poll{1000};
@@ -77,9 +80,9 @@ struct SubscriptionReport {
 };
 
 struct RelayReport {
-  bool owner{false};  ///< It has the lanes and delivers; otherwise it waits for another relay.
-  std::int64_t generation{0};
-  std::uint64_t fetches{0};     ///< Since this relay got the lanes.
+  bool owner{false};            ///< It has lanes and delivers; otherwise it waits for other relays.
+  std::int64_t generation{0};   ///< The newest of its lanes.
+  std::uint64_t fetches{0};     ///< Since this relay got lanes.
   std::uint64_t statements{0};  ///< SQL statements of reader and settler since then.
   std::string last_error;       ///< The newest error of the store; empty when it works.
   std::vector<SubscriptionReport> subscriptions;
@@ -105,16 +108,16 @@ class Relay {
   /// Gives a sink for the subscription of that name, whose `sink` setting is "custom". Before start() only.
   Status use(std::string_view subscription, std::unique_ptr<Sink> sink);
 
-  /// Checks the store (reachable, schema, lineage) and starts the threads. Returns when this relay has the lanes and has applied its
-  /// subscriptions, or when another relay has the lanes: then it waits for them and applies nothing until it gets them. A second
-  /// call does nothing; after stop() it starts again.
+  /// Checks the store (reachable, schema, lineage) and starts the threads. Returns when this relay has lanes and has applied its
+  /// subscriptions of those groups, or when other relays have all lanes: then it waits for its share and applies nothing until it gets
+  /// it. A second call does nothing; after stop() it starts again.
   /// `token`: a stop requested there acts like request_stop(). Default: none.
   [[nodiscard]] Status start(std::stop_token token = {});
 
   /// Requests a stop; returns at once.
   void request_stop() noexcept;
 
-  /// Stops fetching, waits at most `grace` for what is in flight, settles, gives the lanes back. Takes some seconds more if the store
+  /// Stops fetching, waits at most `grace` for what is in flight, settles, gives its lanes back. Takes some seconds more if the store
   /// does not answer.
   StopReport stop(std::chrono::milliseconds grace);
 

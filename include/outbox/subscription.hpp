@@ -25,6 +25,9 @@ struct SubscriptionSpec {
   std::string sink;
   /// Settings of that sink ("path", "brokers"). Which ones there are: docs/reference.
   std::map<std::string, std::string> sink_settings{};
+  /// The relays that serve this group share the work of its subscriptions. "custom" and "file" have a group of their own, custom:NAME
+  /// and file:NAME. Default: empty, which is the group "default".
+  std::string group{};
   /// Globs over event_type ('*' any run, '?' one character); an event matches when any does. Empty: all.
   std::vector<std::string> event_types{};
   /// Globs over aggregate_type. Empty: all.

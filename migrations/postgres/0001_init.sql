@@ -153,6 +153,9 @@ CREATE TABLE {schema}.subscription (
   stopped_event   uuid,
   trouble         text NOT NULL DEFAULT '',  -- why it makes no progress while active, reported by its relay
   trouble_since   timestamptz,
+  trouble_relay   uuid,                      -- which relay said so
+  lane_group      text NOT NULL,             -- the relays that serve this group share its lanes
+  group_generation bigint NOT NULL DEFAULT 0, -- when it came from another group: only ownership after this counts
   created_at      timestamptz NOT NULL DEFAULT clock_timestamp(),
   changed_at      timestamptz NOT NULL DEFAULT clock_timestamp()
 );
@@ -218,11 +221,13 @@ $fn$;
 
 -- ---- Relays
 
--- One row per relay. The columns boot_id to started identify its process, so that another relay on the same machine notices at
--- once that it has ended; for relays elsewhere the heartbeat and the lease decide, by this server's clock.
+-- One row per relay that lives. The columns boot_id to started identify its process, so that another relay on the same machine
+-- notices at once that it has ended; for relays elsewhere the heartbeat and the lease decide, by this server's clock. groups: which
+-- groups of subscriptions it serves; '*' is all of them but those of sinks that only an application has.
 CREATE TABLE {schema}.relay (
   id            uuid PRIMARY KEY,
   name          text NOT NULL,
+  groups        text[] NOT NULL,
   boot_id       text NOT NULL,
   pid_ns        text NOT NULL,
   pid           bigint NOT NULL,
@@ -232,12 +237,21 @@ CREATE TABLE {schema}.relay (
   heartbeat_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 50);
 
+-- Who owns the lanes of a group, 64 rows each, made when a relay first takes some of them. The rows of an owner have one generation.
 CREATE TABLE {schema}.lane (
-  lane        smallint PRIMARY KEY CHECK (lane BETWEEN 0 AND 63),
+  lane_group  text NOT NULL,
+  lane        smallint NOT NULL CHECK (lane BETWEEN 0 AND 63),
   owner       uuid,
+  generation  bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (lane_group, lane)
+) WITH (fillfactor = 50);
+
+-- The newest generation of all groups. Its lock serializes the changes of owners.
+CREATE TABLE {schema}.fleet (
+  one         boolean PRIMARY KEY DEFAULT true CHECK (one),
   generation  bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
-INSERT INTO {schema}.lane (lane) SELECT generate_series(0, 63);
+INSERT INTO {schema}.fleet DEFAULT VALUES;
 
 -- ---- Partitions
 
@@ -354,7 +368,8 @@ BEGIN
     ('outbox_relay', 'INSERT ON {schema}.incarnation'),
     ('outbox_relay', 'INSERT, UPDATE ON {schema}.subscription'),
     ('outbox_relay', 'INSERT, UPDATE, DELETE ON {schema}.relay'),
-    ('outbox_relay', 'UPDATE ON {schema}.lane'),
+    ('outbox_relay', 'INSERT, UPDATE ON {schema}.lane'),
+    ('outbox_relay', 'UPDATE ON {schema}.fleet'),
     ('outbox_relay', 'EXECUTE ON FUNCTION {schema}.make_partitions(interval)'),
     ('outbox_reader', 'USAGE ON SCHEMA {schema}'),
     ('outbox_reader', 'SELECT ON ALL TABLES IN SCHEMA {schema}'),

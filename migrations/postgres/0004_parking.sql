@@ -64,20 +64,27 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
     AND (p.seq = first.seq AND p.state = 'waiting' OR p.seq > first.seq AND p.state = 'retrying')
 $fn$;
 
--- All keys of a subscription: when its settings have changed, whether dead events block may have.
-CREATE FUNCTION {schema}.order_all_parked_keys(sub integer) RETURNS void
+-- All keys of a subscription in these lanes: when its settings have changed, whether dead events block may have.
+CREATE FUNCTION {schema}.order_all_parked_keys(sub integer, lanes bigint) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
   SELECT {schema}.order_parked_keys(sub, array_agg(k.aggregate_type), array_agg(k.aggregate_id))
   FROM (SELECT DISTINCT p.aggregate_type, p.aggregate_id FROM {schema}.parked p
-        WHERE p.subscription = sub AND p.state <> 'dead' AND p.aggregate_id <> '') k
+        WHERE p.subscription = sub AND p.state <> 'dead' AND p.aggregate_id <> '' AND (lanes >> p.lane) & 1 = 1) k
 $fn$;
 
--- Locks the lanes, so that they do not change hands until the transaction ends, and refuses a relay that does not own them.
-CREATE FUNCTION {schema}.hold_lanes(lanes smallint[], known_generation bigint) RETURNS void
+-- Locks lanes of the subscription's group, so that they do not change hands until the transaction ends, and refuses a relay that
+-- does not own them.
+CREATE FUNCTION {schema}.hold_lanes(sub integer, lanes smallint[], known_generation bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+DECLARE
+  owned  bigint;
 BEGIN
-  PERFORM FROM {schema}.lane l WHERE l.lane = ANY (lanes) ORDER BY l.lane FOR SHARE;
-  IF EXISTS (SELECT FROM {schema}.lane l WHERE l.lane = ANY (lanes) AND l.generation <> known_generation) THEN
+  SELECT count(*) INTO owned FROM (
+    SELECT l.generation FROM {schema}.lane l
+    WHERE l.lane_group = (SELECT s.lane_group FROM {schema}.subscription s WHERE s.id = sub) AND l.lane = ANY (lanes)
+    ORDER BY l.lane FOR SHARE) held
+  WHERE held.generation = known_generation;
+  IF owned <> cardinality(lanes) THEN
     RAISE EXCEPTION 'the lanes of these events have another owner' USING ERRCODE = 'OX002';
   END IF;
 END
@@ -92,7 +99,7 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
   copied  integer;
 BEGIN
-  PERFORM {schema}.hold_lanes((SELECT array_agg(DISTINCT e.lane) FROM {schema}.event e WHERE e.seq = ANY (seqs)), known_generation);
+  PERFORM {schema}.hold_lanes(sub, (SELECT array_agg(DISTINCT e.lane) FROM {schema}.event e WHERE e.seq = ANY (seqs)), known_generation);
   INSERT INTO {schema}.parked (subscription, seq, id, lane, aggregate_type, aggregate_id, event_type, payload, content_type,
     headers, created_at, occurred_at, state, attempts, next_attempt_at, error)
   SELECT sub, e.seq, e.id, e.lane, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers,
@@ -118,8 +125,10 @@ DECLARE
   types   text[];
   ids     text[];
 BEGIN
-  PERFORM {schema}.hold_lanes((SELECT array_agg(DISTINCT p.lane) FROM {schema}.parked p
-                               WHERE p.subscription = sub AND p.seq = ANY (seqs)), known_generation);
+  PERFORM {schema}.hold_lanes(sub, (SELECT array_agg(DISTINCT p.lane) FROM {schema}.parked p
+                                    WHERE p.subscription = sub AND p.seq = ANY (seqs)), known_generation);
+  -- The retry rows carry a running total: one relay at a time adds to it.
+  PERFORM pg_advisory_xact_lock(hashtextextended('outbox:retried:{name}', sub));
   SELECT array_agg(p.aggregate_type), array_agg(p.aggregate_id) INTO types, ids
   FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs);
   WITH result AS (
@@ -154,7 +163,8 @@ CREATE FUNCTION {schema}.change_parked(sub integer, seqs bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 BEGIN
   PERFORM FROM {schema}.lane l
-  WHERE l.lane IN (SELECT p.lane FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs)) ORDER BY l.lane FOR UPDATE;
+  WHERE l.lane_group = (SELECT s.lane_group FROM {schema}.subscription s WHERE s.id = sub)
+    AND l.lane IN (SELECT p.lane FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs)) ORDER BY l.lane FOR UPDATE;
   UPDATE {schema}.subscription SET parked_version = parked_version + 1 WHERE id = sub;
 END
 $fn$;

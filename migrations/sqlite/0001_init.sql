@@ -58,6 +58,9 @@ CREATE TABLE outbox_subscription (
   stopped_event   TEXT NOT NULL DEFAULT '',
   trouble         TEXT NOT NULL DEFAULT '',  -- why it makes no progress while active
   trouble_since   TEXT NOT NULL DEFAULT '',
+  trouble_relay   TEXT NOT NULL DEFAULT '',     -- which relay said so
+  lane_group      TEXT NOT NULL,                -- one relay at a time serves the subscriptions of a group
+  group_generation INTEGER NOT NULL DEFAULT 0,  -- when it came from another group: only ownership after this counts
   created_at      TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')),
   changed_at      TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
 );
@@ -86,13 +89,13 @@ CREATE TABLE outbox_settlement (
 );
 CREATE INDEX outbox_settlement_newest ON outbox_settlement (subscription, generation, id);
 
--- The relays of this file: one owner, others waiting. The columns boot_id to started identify the process, so that a relay
--- notices at once that the owner has ended. beat: the monotonic clock of that boot in microseconds; heartbeat_at: for people.
+-- The relays of this file that live. groups: which groups of subscriptions it serves, joined by commas; '*' is all of them but those of
+-- sinks that only an application has. The columns boot_id to started identify the process, so that a relay notices at once that
+-- another has ended. beat: the monotonic clock of that boot in microseconds; heartbeat_at: for people.
 CREATE TABLE outbox_relay (
   id            TEXT PRIMARY KEY,
   name          TEXT NOT NULL,
-  owner         INTEGER NOT NULL DEFAULT 0 CHECK (owner IN (0, 1)),
-  generation    INTEGER NOT NULL DEFAULT 0,
+  groups        TEXT NOT NULL,
   boot_id       TEXT NOT NULL,
   pid_ns        TEXT NOT NULL,
   pid           INTEGER NOT NULL,
@@ -101,7 +104,13 @@ CREATE TABLE outbox_relay (
   lease_ms      INTEGER NOT NULL,
   heartbeat_at  TEXT NOT NULL
 );
-CREATE UNIQUE INDEX outbox_relay_one_owner ON outbox_relay (owner) WHERE owner = 1;
+
+-- Which relay serves a group; empty: none.
+CREATE TABLE outbox_owner (
+  lane_group  TEXT PRIMARY KEY,
+  relay       TEXT NOT NULL,
+  generation  INTEGER NOT NULL
+);
 
 -- For programs in any language, inside their own transaction:
 --   INSERT INTO outbox_new_event (aggregate_type, aggregate_id, event_type, payload, headers)

@@ -17,6 +17,7 @@
 #include "cli/exit.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
+#include "event/group.hpp"
 #include "relay/pending.hpp"
 #include "store/url.hpp"
 
@@ -30,6 +31,7 @@ constexpr std::chrono::seconds kBeyondGrace{5};
 
 struct Options {
   std::optional<std::string> name;
+  std::vector<std::string> groups;
   bool no_apply{false};
   bool once{false};
   bool wait{false};
@@ -39,6 +41,7 @@ RelayOptions relay_options(const Options& options, const config::Loaded& loaded)
   (void)Context::store_options(loaded);
   RelayOptions relay = loaded.config.relay;
   if (options.name) relay.name = *options.name;
+  if (!options.groups.empty()) relay.groups = options.groups;
   if (options.no_apply) relay.subscriptions.clear();
   return relay;
 }
@@ -134,6 +137,8 @@ void wait_until_delivered(const config::Loaded& loaded, const RelayOptions& sett
                           const Relay& relay, const Signals& signals) {
   const auto store = Context::store(loaded);
   std::unique_ptr<store::Catalog> catalog;
+  std::vector<std::string> served = settings.groups;
+  if (served.empty()) served.emplace_back(event::kAllGroups);
   const auto nothing_left = [&]() -> Result<bool> {
     if (!catalog) {
       auto opened = store->catalog();
@@ -142,7 +147,7 @@ void wait_until_delivered(const config::Loaded& loaded, const RelayOptions& sett
     }
     auto there = all_are_there(relay, *catalog, settings.subscriptions);
     if (!there || !*there) return there;
-    const auto pending = relay::pending_of_active(*catalog);
+    const auto pending = relay::pending_of_active(*catalog, served);
     if (!pending) return tl::unexpected(pending.error());
     return pending->empty();
   };
@@ -183,6 +188,8 @@ void add_relay(CLI::App& root, Context& context) {
       add_verb(root, "relay", "Deliver events to the sinks of all subscriptions, until stopped",
                [options, &context] { return relay(*options, context); });
   add_option(verb, "--name", &options->name, "NAME", "Name of this relay in `outbox status`");
+  add_option(verb, "--group", &options->groups, "NAME",
+             "Deliver the subscriptions of this group only; can be given again");
   add_option(verb, "--no-apply", &options->no_apply, {},
              "Leave the subscriptions in the store as they are");
   add_option(verb, "--once", &options->once, {},

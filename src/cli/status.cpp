@@ -211,9 +211,9 @@ const char* role_of(const store::RelayRow& relay) {
 
 void print_relays(const View& view) {
   if (view.relays.empty()) return;
-  Table table({"RELAY", "ROLE", "ALIVE", "GENERATION", "HEARTBEAT"});
+  Table table({"RELAY", "ROLE", "ALIVE", "LANES", "GENERATION", "HEARTBEAT"});
   for (const auto& relay : view.relays) {
-    table.add({relay.name, role_of(relay), relay.alive ? "yes" : "no",
+    table.add({relay.name, role_of(relay), relay.alive ? "yes" : "no", or_dash(relay.lanes),
                std::to_string(relay.generation), or_dash(relay.heartbeat_at)});
   }
   table.print();
@@ -261,6 +261,7 @@ Json to_json(const store::RelayRow& relay) {
           {"name", relay.name},
           {"owner", relay.owner},
           {"alive", relay.alive},
+          {"lanes", or_null(relay.lanes)},
           {"generation", relay.generation},
           {"heartbeat_at", or_null(relay.heartbeat_at)}};
 }

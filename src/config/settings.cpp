@@ -37,6 +37,11 @@ std::vector<SettingRow<Config>> relay_rows() {
         .help = "Name of this relay in `outbox status`.",
         .default_note = "host name and process id"},
        [](Config& c) -> Slot { return &c.relay.name; }},
+      {{.name = "relay.groups",
+        .type = SettingType::list,
+        .help = "Deliver only the subscriptions of these groups.",
+        .default_note = "all"},
+       [](Config& c) -> Slot { return &c.relay.groups; }},
       {{.name = "relay.page",
         .type = SettingType::count,
         .help = "Rows of the log per fetch.",
@@ -128,6 +133,11 @@ std::vector<SettingRow<SubscriptionSpec>> spec_rows() {
         .choices = sink_names(),
         .required = true},
        [](Spec& s) -> Slot { return &s.sink; }},
+      {{.name = "group",
+        .help =
+            "The relays that serve this group share its subscriptions' work. Not for sink file, which has a group of its own.",
+        .default_note = "default"},
+       [](Spec& s) -> Slot { return &s.group; }},
       {{.name = "event_types",
         .type = SettingType::list,
         .help =

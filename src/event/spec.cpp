@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "event/group.hpp"
 #include "event/render.hpp"
 #include "event/retry_policy.hpp"
 #include "event/text_rules.hpp"
@@ -93,8 +94,9 @@ using Member = std::variant<std::string SubscriptionSpec::*, Globs SubscriptionS
                             Time SubscriptionSpec::*>;
 constexpr std::array<const char*, 5> kKinds{"a string", "an array of strings",
                                             "an object of strings", "a number", "a duration"};
-constexpr std::array<std::pair<std::string_view, Member>, 18> kMembers{{
+constexpr std::array<std::pair<std::string_view, Member>, 19> kMembers{{
     {"format", &SubscriptionSpec::format},
+    {"group", &SubscriptionSpec::group},
     {"key", &SubscriptionSpec::key},
     {"on_dead", &SubscriptionSpec::on_dead},
     {"on_reject", &SubscriptionSpec::on_reject},
@@ -143,7 +145,7 @@ void check(const SubscriptionSpec& spec, FieldErrors& errors) {
         check_globs("aggregate_types", spec.aggregate_types),
         check_match_headers(spec.match_headers), check_choice("start", spec.start, kStarts),
         check_choice("on_reject", spec.on_reject, kOnReject),
-        check_choice("on_dead", spec.on_dead, kOnDead)}) {
+        check_choice("on_dead", spec.on_dead, kOnDead), check_group(spec)}) {
     if (!status) errors.add(status.error());
   }
   if (spec.key.empty()) {

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "event/group.hpp"
 #include "event/spec.hpp"
 
 namespace outbox::relay {
@@ -41,26 +42,37 @@ std::string difference(const SubscriptionSpec& wanted, const store::Subscription
 
 }  // namespace
 
-Status Configuration::apply(store::Catalog& catalog) {
-  if (wanted_.empty()) return {};
+std::set<std::string> Configuration::groups() const {
+  std::set<std::string> groups;
+  for (const SubscriptionSpec& spec : wanted_) groups.insert(event::group_of(spec));
+  return groups;
+}
+
+Status Configuration::apply(store::Catalog& catalog, const std::string& group) {
   auto rows = catalog.subscriptions();
   if (!rows) return pass(rows);
   for (const SubscriptionSpec& spec : wanted_) {
+    if (event::group_of(spec) != group) continue;
     auto changed = catalog.apply(spec);
     if (!changed) return pass(changed);
     logged_.erase(spec.name);
     if (*changed) log_applied(spec, find(*rows, spec.name));
   }
+  applied_.insert(group);
   return {};
 }
 
-void Configuration::compare(const std::vector<store::SubscriptionRow>& rows, std::string_view why) {
+void Configuration::compare(const std::vector<store::SubscriptionRow>& rows) {
   for (const SubscriptionSpec& spec : wanted_) {
     std::string text = difference(spec, find(rows, spec.name));
     std::string& logged = logged_[spec.name];
     if (logged == text) continue;
     logged = std::move(text);
     if (logged.empty()) continue;
+    const char* const why =
+        is_applied(event::group_of(spec))
+            ? "the store was changed since; restart the relay to apply its configuration again"
+            : "another relay has the lanes; it is applied when this one gets some of them";
     log::warn("configuration differs from the store and is not applied",
               {{"subscription", spec.name}, {"reason", why}, {"difference", logged}});
   }

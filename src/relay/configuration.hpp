@@ -1,11 +1,11 @@
-// The subscriptions in a relay's configuration, compared with those in the store, which are authoritative. The relay that gets the
-// lanes applies its configuration; every difference that is not applied is logged once. docs/design/relay.md.
+// The subscriptions in a relay's configuration, compared with those in the store, which are authoritative. A relay applies those of a
+// group once, when it first gets lanes of it; every difference that is not applied is logged once. docs/design/relay.md.
 #pragma once
 
 #include <map>
 #include <outbox/subscription.hpp>
+#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "store/store.hpp"
@@ -18,13 +18,18 @@ class Configuration {
   explicit Configuration(const std::vector<SubscriptionSpec>& wanted) : wanted_(wanted) {}
 
   [[nodiscard]] bool empty() const { return wanted_.empty(); }
-  /// Writes the configuration to the store and logs what changes.
-  [[nodiscard]] Status apply(store::Catalog& catalog);
-  /// Logs new differences. `why` they are not applied.
-  void compare(const std::vector<store::SubscriptionRow>& rows, std::string_view why);
+  [[nodiscard]] std::set<std::string> groups() const;
+  [[nodiscard]] bool is_applied(const std::string& group) const { return applied_.contains(group); }
+  /// Writes the subscriptions of the group to the store and logs what changes.
+  [[nodiscard]] Status apply(store::Catalog& catalog, const std::string& group);
+  /// The relay starts anew: everything is applied again.
+  void forget() { applied_.clear(); }
+  /// Logs new differences, and why they are not applied.
+  void compare(const std::vector<store::SubscriptionRow>& rows);
 
  private:
   const std::vector<SubscriptionSpec>& wanted_;
+  std::set<std::string> applied_;              ///< Groups.
   std::map<std::string, std::string> logged_;  ///< By subscription: the difference logged last.
 };
 

@@ -3,12 +3,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "base/backoff.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/thread.hpp"
+#include "event/group.hpp"
+#include "relay/assignment.hpp"
 #include "store/text.hpp"
 
 namespace outbox::relay {
@@ -16,6 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// While lanes that this relay should have are not free.
 constexpr std::chrono::milliseconds kVacancyCheck{100};
 constexpr std::chrono::milliseconds kUpdateEvery{1000};
 constexpr std::chrono::seconds kMaintainEvery{30};
@@ -31,7 +37,14 @@ constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50),
 
 // ---- other threads
 
+Keeper::Keeper(RelayOptions options) : options_(std::move(options)) {
+  identity_.name = options_.name;
+  identity_.groups = options_.groups;
+  if (identity_.groups.empty()) identity_.groups.emplace_back(event::kAllGroups);
+}
+
 void Keeper::put_custom(const std::string& subscription, std::unique_ptr<Sink> sink) {
+  identity_.groups.push_back(event::custom_group(subscription));
   sinks_.put_custom(subscription, std::move(sink));
 }
 
@@ -49,7 +62,7 @@ Status Keeper::start(std::stop_token token) {
   store_ = std::move(*store);
   if (Status status = store_->check(); !status) return status;
   stop_report_ = {.drained = true, .abandoned = 0};
-  configured_under_.reset();
+  configuration_.forget();
   thread_ = start_thread("ob-keeper", [this](const std::stop_token&) { run(); });
   on_token_.emplace(std::move(token), [this] { request_stop(std::nullopt); });
   const MutexLock lock(mutex_);
@@ -80,7 +93,7 @@ bool Keeper::has_role() const {
 RelayReport Keeper::report() const {
   RelayReport report;
   const MutexLock lock(mutex_);
-  report.owner = tenure_ != nullptr;
+  report.owner = owner_;
   report.generation = generation_;
   report.last_error = last_error_;
   if (tenure_ != nullptr) tenure_->report(report);
@@ -117,151 +130,216 @@ void Keeper::back_off(const Error& error, int& failures) {
   pause(backoff(kReconnect, failures, static_cast<std::uint64_t>(getpid())));
 }
 
-/// Connects again if a failed tenure has dropped the membership: the next owner should not have to wait for the end of the lease.
+/// A failed run has dropped its connections: the next owner should not have to wait for the end of the lease.
 void Keeper::give_back_lanes() {
-  if (was_member_) (void)join_members();
-  if (membership_) (void)membership_->leave();
-  membership_.reset();
+  if (!std::exchange(was_member_, false)) return;
+  auto membership = store_->membership(identity_);
+  if (membership) (void)(*membership)->leave();
 }
 
-Status Keeper::join_members() {
-  if (membership_) return {};
-  auto membership = store_->membership(options_.name, id_);
-  if (!membership) return pass(membership);
-  membership_ = std::move(*membership);
+Result<Keeper::Parts> Keeper::open_parts() {
+  if (Status status = store_->check(); !status) return pass(status);
+  Parts parts;
+  OUTBOX_TRY(parts.membership, store_->membership(identity_));
+  OUTBOX_TRY(parts.owners, store_->lane_owners(identity_.id));
+  OUTBOX_TRY(parts.catalog, store_->catalog());
+  OUTBOX_TRY(parts.outbox, parts.catalog->identity());
   was_member_ = true;
-  return {};
+  OUTBOX_TRY(const bool kept, renew(*parts.membership, options_.lease, trust_));
+  if (!kept) return fail(lease_lost("another relay took this one for dead"));
+  return parts;
 }
 
-/// Connects, waits for the lanes, delivers until the store or the lanes are lost or a stop is requested.
+/// Connects, registers, delivers what it owns until the store or the lease is lost or a stop is requested.
 Status Keeper::run_once() {
-  if (Status status = store_->check(); !status) return status;
-  if (Status status = join_members(); !status) return status;
-  auto standing = wait_for_lanes();
-  if (standing && !standing->owns()) return {};
-  Status status = standing ? deliver(standing->generation) : Status(pass(standing));
-  // Joining again gives the next tenure a new generation: a write of this one that is still on its way then does not count.
-  if (!status) membership_.reset();
+  auto parts = open_parts();
+  if (!parts) return pass(parts);
+  start_over_with(parts->outbox);
+  holdings_.clear();
+  Tenure tenure(*store_, options_, configuration_, sinks_, trust_, [this] { ring(); });
+  Status status = renew_and_follow(*parts, tenure);
+  if (status && parts->membership->leave()) was_member_ = false;
   return status;
 }
 
-/// A standing that does not own the lanes: a stop was requested.
-Result<store::Membership::Standing> Keeper::wait_for_lanes() {
-  bool logged = false;
-  std::unique_ptr<store::Catalog> catalog;
-  while (true) {
-    auto standing = renew(*membership_, options_.lease, trust_);
-    if (!standing || standing->owns()) return standing;
-    sinks_.close_all();
-    // What our last tenure left in flight is now delivered by the owner.
-    stop_report_ = {.drained = true, .abandoned = 0};
-    if (!std::exchange(logged, true))
-      log::info("waiting for the lanes", {{"owner", standing->other}});
-    compare_configuration(catalog);
-    set_role(Role::waiting);
-    auto vacant = wait_for_vacancy();
-    if (!vacant) return pass(vacant);
-    if (!*vacant) return store::Membership::Standing{};
-  }
-}
-
-/// Or until this relay's heartbeat is due.
-Result<bool> Keeper::wait_for_vacancy() {
-  const TimePoint heartbeat = Clock::now() + options_.lease / 3;
-  while (Clock::now() < heartbeat) {
-    if (pause(kVacancyCheck)) return false;
-    auto vacant = membership_->vacant();
-    if (!vacant || *vacant) return vacant;
-  }
-  return true;
-}
-
-/// Logs what differs. While another relay has the lanes nothing is applied.
-void Keeper::compare_configuration(std::unique_ptr<store::Catalog>& catalog) {
-  if (configuration_.empty()) return;
-  if (!catalog) {
-    auto made = store_->catalog();
-    if (!made) return;
-    catalog = std::move(*made);
-  }
-  const auto rows = catalog->subscriptions();
-  if (!rows) {
-    catalog.reset();
-    return;
-  }
-  configuration_.compare(*rows,
-                         "another relay has the lanes; it is applied when this one gets them");
-}
-
-Status Keeper::deliver(std::int64_t generation) {
-  auto catalog = store_->catalog();
-  if (!catalog) return pass(catalog);
-  auto outbox = (*catalog)->identity();
-  if (!outbox) return pass(outbox);
-  Tenure tenure(*store_, options_, configuration_, sinks_, trust_, [this] { ring(); });
-  // Destroyed after the tenure has ended: the lease is renewed while that waits for what is in flight.
-  const LeaseKeeper lease(*membership_, options_.lease, generation, trust_, [this] { ring(); });
-  if (Status status = configure(generation, **catalog, *outbox); !status) return status;
-  set_role(Role::delivering);
-  if (Status status = tenure.begin(generation, std::move(*catalog), std::move(*outbox)); !status)
-    return status;
-  log::info("this relay has the lanes", {{"generation", generation}});
-  publish(&tenure, generation);
-  delivering_since_ = Clock::now();
-  Status status = run_tenure(tenure, lease);
+/// The lease is renewed while the end of the tenure waits for what is in flight.
+Status Keeper::renew_and_follow(Parts& parts, Tenure& tenure) {
+  const LeaseKeeper lease(*parts.membership, options_.lease, trust_, [this] { ring(); });
+  Status status = follow(parts, tenure, lease);
   has_settled_ = tenure.has_settled();
-  publish(nullptr, generation);
-  // After an error the store or the lanes are lost: nothing more is written.
+  publish(nullptr);
+  if (!tenure.has_begun()) return status;
+  // After an error the store or the lease is lost: nothing more is written.
   stop_report_ = status ? tenure.end(grace(), true) : tenure.end(kLostStoreGrace, false);
   return status;
 }
 
-/// Applies the configuration. Not after a mere reconnect, which must not revert what a person changed since.
-Status Keeper::configure(std::int64_t generation, store::Catalog& catalog,
-                         const std::string& outbox) {
-  if (outbox != outbox_) {
-    if (!outbox_.empty()) {
-      log::warn("the store has another outbox than before: the relay starts over with it");
-      sinks_.forget_outbox();
-      configured_under_.reset();
-    }
-    outbox_ = outbox;
+/// The configuration is applied once, not after a mere reconnect, which must not revert what a person changed since.
+void Keeper::start_over_with(const std::string& outbox) {
+  if (outbox == outbox_) return;
+  if (!outbox_.empty()) {
+    log::warn("the store has another outbox than before: the relay starts over with it");
+    sinks_.forget_outbox();
+    configuration_.forget();
   }
-  // Each change of the owner raises the generation: if this is the next one, no other relay had the lanes in between.
-  const bool reconnected = configured_under_ && *configured_under_ + 1 == generation;
-  if (!reconnected) {
-    configured_under_.reset();
-    if (!trust_.holds(Clock::now()))
-      return fail(lease_lost("the lease is over before the configuration could be applied"));
-    if (Status status = configuration_.apply(catalog); !status) return status;
-  }
-  configured_under_ = generation;
-  return {};
+  outbox_ = outbox;
 }
 
-/// Until something fails or a stop is requested.
-Status Keeper::run_tenure(Tenure& tenure, const LeaseKeeper& lease) {
-  std::unique_ptr<store::Maintenance> maintenance;
-  TimePoint maintain_at = Clock::now();
-  TimePoint update_at = Clock::now() + kUpdateEvery;
-  for (bool rung = false; !stopping(); rung = wait_until(std::min(update_at, maintain_at))) {
+Status Keeper::follow(Parts& parts, Tenure& tenure, const LeaseKeeper& lease) {
+  TimePoint look_at = Clock::now();
+  TimePoint update_at = look_at;
+  TimePoint maintain_at = look_at;
+  for (bool rung = false; !stopping();
+       rung = wait_until(std::min({look_at, update_at, maintain_at}))) {
     if (auto failure = tenure.failure()) return fail(std::move(*failure));
     if (auto failure = lease.failure()) return fail(std::move(*failure));
     const TimePoint now = Clock::now();
+    if (now >= look_at) {
+      const Holdings before = holdings_;
+      auto short_of_lanes = settle_shares(parts, tenure);
+      if (!short_of_lanes) {
+        // What it has it keeps.
+        const Error& error = short_of_lanes.error();
+        if (error.remedy != Remedy::retry_call || error.code == Errc::lease_lost ||
+            holdings_.empty())
+          return pass(short_of_lanes);
+        note_failure(error);
+      }
+      look_at = Clock::now() + (short_of_lanes && *short_of_lanes ? kVacancyCheck : kUpdateEvery);
+      if (holdings_ != before) rung = true;
+    }
     if (rung || now >= update_at) {
-      if (Status status = tenure.update(); !status) {
+      if (Status status = deliver(parts, tenure); !status) {
         // A row that another session has locked is no reason to stop delivery.
         if (status.error().remedy != Remedy::retry_call) return status;
         note_failure(status.error());
       }
       update_at = now + kUpdateEvery;
     }
-    if (now >= maintain_at) {
-      maintain(maintenance);
+    if (now >= maintain_at && tenure.has_begun()) {
+      maintain(parts.maintenance);
       maintain_at = now + kMaintainEvery;
     }
   }
   return {};
+}
+
+// ---- lanes
+
+Result<bool> Keeper::settle_shares(Parts& parts, Tenure& tenure) {
+  OUTBOX_TRY(const store::Fleet fleet, parts.owners->look());
+  bool short_of_lanes = false;
+  for (const store::Group& group : served_groups(fleet)) {
+    if (Status status = check_holding(group, fleet); !status) return pass(status);
+    const store::LaneMask wanted = wanted_lanes(identity_.id, group, fleet.members);
+    const auto held = holdings_.find(group.name);
+    const bool holds = held != holdings_.end();
+    const bool up_to_date =
+        holds ? held->second.lanes == wanted && held->second.generation >= group.least_generation
+              : wanted == 0;
+    if (!up_to_date) {
+      if (Status status = change_lanes(parts, tenure, group, wanted); !status) return pass(status);
+    }
+    short_of_lanes = short_of_lanes || share_is_short(identity_.id, group, fleet.members);
+  }
+  if (holdings_.empty()) wait_for_others(parts, fleet);
+  return short_of_lanes || holdings_.empty();
+}
+
+/// The default group, those that it was told to serve, those of the subscriptions in the store and of the configuration.
+std::vector<store::Group> Keeper::served_groups(const store::Fleet& fleet) const {
+  std::map<std::string, store::Group> groups;
+  std::set<std::string> wanted = configuration_.groups();
+  wanted.emplace(event::kDefaultGroup);
+  wanted.insert(identity_.groups.begin(), identity_.groups.end());
+  wanted.erase(std::string(event::kAllGroups));
+  for (const std::string& name : wanted)
+    groups[name] = {.name = name, .one_owner = event::has_one_owner(name), .owners = {}};
+  for (const store::Group& group : fleet.groups) {
+    if (group.has_subscriptions || wanted.contains(group.name) || holdings_.contains(group.name))
+      groups[group.name] = group;
+  }
+  std::vector<store::Group> served;
+  for (auto& [name, group] : groups) {
+    if (event::serves(identity_.groups, name)) served.push_back(std::move(group));
+  }
+  return served;
+}
+
+/// Lanes that the store gives to somebody else are lost, whatever this relay believes.
+Status Keeper::check_holding(const store::Group& group, const store::Fleet& fleet) const {
+  const auto held = holdings_.find(group.name);
+  if (held == holdings_.end()) return {};
+  for (const store::OwnedLanes& owned : group.owners) {
+    const bool ours = owned.owner == identity_.id && owned.generation == held->second.generation;
+    if (!ours && (owned.lanes & held->second.lanes) != 0) {
+      const std::string other = other_owner(identity_.id, group, fleet.members);
+      return fail(lease_lost("lanes of group " + group.name + " were taken over" +
+                             (other.empty() ? "" : " by " + other)));
+    }
+  }
+  return {};
+}
+
+Status Keeper::change_lanes(Parts& parts, Tenure& tenure, const store::Group& group,
+                            store::LaneMask wanted) {
+  if (tenure.has_begun()) {
+    if (Status status = tenure.leave(group.name); !status) return status;
+  }
+  auto changed = parts.owners->change(group.name, wanted);
+  if (!changed) return pass(changed);
+  if (!*changed)
+    return {};  // another relay changes lanes at this moment; the next look tries again
+  const store::Holding& holding = **changed;
+  if (holding.lanes == 0) {
+    holdings_.erase(group.name);
+    return {};
+  }
+  holdings_[group.name] = holding;
+  log::info("this relay has lanes", {{"group", group.name},
+                                     {"lanes", std::popcount(holding.lanes)},
+                                     {"generation", holding.generation}});
+  return {};
+}
+
+void Keeper::wait_for_others(Parts& parts, const store::Fleet& fleet) {
+  sinks_.close_all();
+  // What our last tenure left in flight is now delivered by the owner.
+  stop_report_ = {.drained = true, .abandoned = 0};
+  if (!std::exchange(logged_waiting_, true)) {
+    std::string owner;
+    for (const store::Group& group : fleet.groups) {
+      if (owner.empty()) owner = other_owner(identity_.id, group, fleet.members);
+    }
+    log::info("waiting for lanes", {{"owner", owner}});
+  }
+  if (parts.catalog && !configuration_.empty()) {
+    if (const auto rows = parts.catalog->subscriptions()) configuration_.compare(*rows);
+  }
+  set_role(Role::waiting);
+}
+
+/// Starts and updates what is delivered from the lanes that this relay has.
+Status Keeper::deliver(Parts& parts, Tenure& tenure) {
+  if (holdings_.empty() && !tenure.has_begun()) return {};
+  if (!tenure.has_begun()) {
+    Status status = tenure.begin(identity_.id, std::move(parts.catalog), parts.outbox);
+    if (!status) return status;
+    delivering_since_ = Clock::now();
+  }
+  for (const auto& [group, holding] : holdings_) {
+    if (configuration_.is_applied(group)) continue;
+    if (!trust_.holds(Clock::now()))
+      return fail(lease_lost("the lease is over before the configuration could be applied"));
+    if (Status status = tenure.apply_configuration(group); !status) return status;
+  }
+  Status status = tenure.update(holdings_);
+  publish(&tenure);
+  if (!holdings_.empty()) {
+    logged_waiting_ = false;
+    set_role(Role::delivering);
+  }
+  return status;
 }
 
 /// Uses its own connection, which is opened again after a failure.
@@ -313,19 +391,23 @@ void Keeper::write_failure(const Error& error) {
   if (!catalog) return;
   const auto rows = (*catalog)->subscriptions();
   if (!rows) return;
-  const std::int64_t generation = report().generation;
   for (const auto& row : *rows) {
-    if (row.state == store::SubscriptionState::active)
-      (void)(*catalog)->report_trouble(row.id, generation, store::storable_text(error.text()));
+    const auto held = holdings_.find(row.group);
+    if (held != holdings_.end() && row.state == store::SubscriptionState::active)
+      (void)(*catalog)->report_trouble(row.id, held->second.generation,
+                                       store::storable_text(error.text()), identity_.id);
   }
 }
 
 // ---- shared state
 
-void Keeper::publish(Tenure* tenure, std::int64_t generation) {
+void Keeper::publish(Tenure* tenure) {
+  std::int64_t newest = 0;
+  for (const auto& [group, holding] : holdings_) newest = std::max(newest, holding.generation);
   const MutexLock lock(mutex_);
   tenure_ = tenure;
-  generation_ = generation;
+  owner_ = tenure != nullptr && !holdings_.empty();
+  if (newest != 0) generation_ = newest;
   if (tenure != nullptr) last_error_.clear();
 }
 

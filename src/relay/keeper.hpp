@@ -1,4 +1,5 @@
-// The keeper takes the lanes or waits for them, and runs one tenure after another until a stop is requested.
+// The keeper registers the relay, takes its share of the lanes of each group that it serves, and runs one tenure after another until a
+// stop is requested. docs/design/groups.md.
 #pragma once
 
 #include <condition_variable>
@@ -24,7 +25,7 @@ namespace outbox::relay {
 
 class Keeper {
  public:
-  explicit Keeper(RelayOptions options) : options_(std::move(options)) {}
+  explicit Keeper(RelayOptions options);
 
   // Calls must not overlap.
   [[nodiscard]] bool is_running() const { return thread_.joinable(); }
@@ -33,6 +34,8 @@ class Keeper {
   [[nodiscard]] Status start(std::stop_token token);
   /// Waits until the thread has ended.
   StopReport join();
+  /// What it serves (event/group.hpp).
+  [[nodiscard]] const std::vector<std::string>& groups() const { return identity_.groups; }
   /// After start() only.
   [[nodiscard]] store::Store& store() { return *store_; }
 
@@ -48,29 +51,41 @@ class Keeper {
  private:
   enum class Role : std::uint8_t {
     undecided,
-    delivering,  ///< The configuration is applied.
-    waiting,     ///< Another relay delivers.
+    delivering,  ///< It has lanes of at least one group, and the configuration of those is applied.
+    waiting,     ///< Other relays have all lanes.
     none,        ///< It can do neither, for now.
+  };
+  /// The connections of one run.
+  struct Parts {
+    std::unique_ptr<store::Membership> membership;
+    std::unique_ptr<store::LaneOwners> owners;
+    std::unique_ptr<store::Catalog> catalog;  ///< None: the tenure has it.
+    std::unique_ptr<store::Maintenance> maintenance;
+    std::string outbox;  ///< Its identity.
   };
 
   void run();
   [[nodiscard]] Status run_once();
-  [[nodiscard]] Status join_members();
-  [[nodiscard]] Result<store::Membership::Standing> wait_for_lanes();
-  /// False: a stop was requested.
-  [[nodiscard]] Result<bool> wait_for_vacancy();
-  void compare_configuration(std::unique_ptr<store::Catalog>& catalog);
-  [[nodiscard]] Status deliver(std::int64_t generation);
-  [[nodiscard]] Status configure(std::int64_t generation, store::Catalog& catalog,
-                                 const std::string& outbox);
-  [[nodiscard]] Status run_tenure(Tenure& tenure, const LeaseKeeper& lease);
+  [[nodiscard]] Result<Parts> open_parts();
+  void start_over_with(const std::string& outbox);
+  [[nodiscard]] Status renew_and_follow(Parts& parts, Tenure& tenure);
+  /// Until something fails or a stop is requested.
+  [[nodiscard]] Status follow(Parts& parts, Tenure& tenure, const LeaseKeeper& lease);
+  /// Takes and gives back lanes, so that this relay has its share. True: some that it should have are not free yet.
+  [[nodiscard]] Result<bool> settle_shares(Parts& parts, Tenure& tenure);
+  [[nodiscard]] std::vector<store::Group> served_groups(const store::Fleet& fleet) const;
+  [[nodiscard]] Status check_holding(const store::Group& group, const store::Fleet& fleet) const;
+  [[nodiscard]] Status change_lanes(Parts& parts, Tenure& tenure, const store::Group& group,
+                                    store::LaneMask wanted);
+  [[nodiscard]] Status deliver(Parts& parts, Tenure& tenure);
+  void wait_for_others(Parts& parts, const store::Fleet& fleet);
   void maintain(std::unique_ptr<store::Maintenance>& maintenance);
   void back_off(const Error& error, int& failures);
   void give_back_lanes();
   void note_failure(const Error& error);
   void write_failure(const Error& error);
 
-  void publish(Tenure* tenure, std::int64_t generation);
+  void publish(Tenure* tenure);
   void set_role(Role role);
   void ring();
   [[nodiscard]] bool stopping() const;
@@ -79,23 +94,22 @@ class Keeper {
   [[nodiscard]] bool wait_until(TimePoint until);
 
   const RelayOptions options_;
-  const EventId id_{EventId::generate()};
+  store::RelayIdentity identity_;
   std::unique_ptr<store::Store> store_;
 
   // The keeper's thread only, while it runs.
   Configuration configuration_{options_.subscriptions};
   SinkCache sinks_;
   TrustDeadline trust_;
-  std::unique_ptr<store::Membership> membership_;
   bool was_member_{false};
+  Holdings holdings_;
   StopReport stop_report_{.drained = true, .abandoned = 0};
   std::optional<TimePoint> delivering_since_;
   bool has_settled_{false};
+  bool logged_waiting_{false};
   Outage outage_;  ///< Of the store or the lease.
   Outage maintenance_outage_;
   std::string outbox_;  ///< The identity of the outbox in the store; empty: not read yet.
-  /// Our newest generation since the configuration was applied.
-  std::optional<std::int64_t> configured_under_;
 
   mutable Mutex mutex_;
   std::condition_variable_any bell_;
@@ -104,6 +118,7 @@ class Keeper {
   Role role_ OUTBOX_GUARDED_BY(mutex_){Role::undecided};
   std::chrono::milliseconds grace_ OUTBOX_GUARDED_BY(mutex_){0};
   Tenure* tenure_ OUTBOX_GUARDED_BY(mutex_){nullptr};
+  bool owner_ OUTBOX_GUARDED_BY(mutex_){false};
   std::int64_t generation_ OUTBOX_GUARDED_BY(mutex_){0};
   std::string last_error_ OUTBOX_GUARDED_BY(mutex_);
 

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -17,17 +16,16 @@ namespace outbox::relay {
 
 [[nodiscard]] Error lease_lost(std::string message);
 
-/// Renews the lease, or tries to get it, and extends the trust deadline.
-[[nodiscard]] Result<store::Membership::Standing> renew(store::Membership& membership,
-                                                        std::chrono::milliseconds lease,
-                                                        TrustDeadline& trust);
+/// Registers the relay or renews its lease, and extends the trust deadline. False: another relay took this one for dead.
+[[nodiscard]] Result<bool> renew(store::Membership& membership, std::chrono::milliseconds lease,
+                                 TrustDeadline& trust);
 
 class LeaseKeeper {
  public:
   /// Starts the thread, which has the membership for itself. `lost` is called once, from that thread, when the lease is lost or cannot
   /// be renewed.
-  LeaseKeeper(store::Membership& membership, std::chrono::milliseconds lease,
-              std::int64_t generation, TrustDeadline& trust, std::function<void()> lost);
+  LeaseKeeper(store::Membership& membership, std::chrono::milliseconds lease, TrustDeadline& trust,
+              std::function<void()> lost);
 
   /// Why the lease was lost; none: it was not.
   [[nodiscard]] std::optional<Error> failure() const;
@@ -37,7 +35,6 @@ class LeaseKeeper {
 
   store::Membership& membership_;
   const std::chrono::milliseconds lease_;
-  const std::int64_t generation_;
   TrustDeadline& trust_;
   const std::function<void()> lost_;
 

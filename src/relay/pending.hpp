@@ -2,14 +2,16 @@
 #pragma once
 
 #include <outbox/error.hpp>
+#include <span>
 #include <string>
 
 #include "store/store.hpp"
 
 namespace outbox::relay {
 
-/// The name of an active subscription that has something to deliver; empty when none has. An error when a subscription is stopped,
-/// which needs a person.
-[[nodiscard]] Result<std::string> pending_of_active(store::Catalog& catalog);
+/// The name of an active subscription of the groups `served` (event/group.hpp) that has something to deliver; empty when none has. An
+/// error when a subscription is stopped, which needs a person.
+[[nodiscard]] Result<std::string> pending_of_active(store::Catalog& catalog,
+                                                    std::span<const std::string> served);
 
 }  // namespace outbox::relay

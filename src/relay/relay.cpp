@@ -7,6 +7,8 @@
 
 #include "base/error.hpp"
 #include "base/mutex.hpp"
+#include "base/text.hpp"
+#include "event/group.hpp"
 #include "event/spec.hpp"
 #include "relay/keeper.hpp"
 #include "relay/pending.hpp"
@@ -45,6 +47,11 @@ Status check_options(const RelayOptions& options) {
   if (options.lease < std::chrono::seconds(1)) return bad("lease is too short", "at least 1 s");
   if (options.idle_poll < std::chrono::milliseconds(1))
     return bad("idle_poll is too short", "at least 1 ms");
+  for (const std::string& group : options.groups) {
+    if (!event::is_group_name(group))
+      return bad("groups: " + in_quotes(group) + " is no name of a group",
+                 "letters, digits, '-', '_' and '.'; custom:NAME, file:NAME");
+  }
   for (const SubscriptionSpec& spec : options.subscriptions) {
     if (Status status = event::validate(spec); !status) return status;
     if (Status status = sink::check_settings(spec); !status) return status;
@@ -56,7 +63,7 @@ Status wait_until_nothing_is_pending(relay::Keeper& keeper, Clock::time_point un
   auto catalog = keeper.store().catalog();
   if (!catalog) return pass(catalog);
   while (true) {
-    auto pending = relay::pending_of_active(**catalog);
+    auto pending = relay::pending_of_active(**catalog, keeper.groups());
     if (!pending) {
       pending.error().message = "run_once: " + pending.error().message;
       return pass(pending);

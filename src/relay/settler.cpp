@@ -32,10 +32,11 @@ void Settler::settle(Work work, std::function<void()> written) {
   changed_.notify_one();
 }
 
-void Settler::read_due(std::int32_t subscription, std::function<void(store::DueEvents)> read) {
+void Settler::read_due(std::int32_t subscription, store::LaneMask lanes,
+                       std::function<void(store::DueEvents)> read) {
   {
     const MutexLock lock(mutex_);
-    questions_.push_back({subscription, std::move(read)});
+    questions_.push_back({subscription, lanes, std::move(read)});
   }
   changed_.notify_one();
 }
@@ -88,7 +89,7 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
 
 bool Settler::answer(const std::vector<Question>& questions) {
   for (const Question& question : questions) {
-    auto due = progress_->due(question.subscription, kDueKeys, kBehindKey);
+    auto due = progress_->due(question.subscription, question.lanes, kDueKeys, kBehindKey);
     statements_.store(progress_->statements(), std::memory_order_relaxed);
     if (!due) {
       failed_(due.error());

@@ -32,7 +32,8 @@ class Settler {
   /// Any thread. `written` is called from the settler's thread when the rows are committed; never if that fails.
   void settle(Work work, std::function<void()> written);
   /// Any thread. Parked events that are due; `read` is called from the settler's thread, after what was given before is written.
-  void read_due(std::int32_t subscription, std::function<void(store::DueEvents)> read);
+  void read_due(std::int32_t subscription, store::LaneMask lanes,
+                std::function<void(store::DueEvents)> read);
   /// A settlement was committed.
   [[nodiscard]] bool has_written() const { return has_written_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t statements() const {
@@ -46,6 +47,7 @@ class Settler {
   };
   struct Question {
     std::int32_t subscription{0};
+    store::LaneMask lanes{0};
     std::function<void(store::DueEvents)> read;
   };
   void run(const std::stop_token& stop);

@@ -27,8 +27,10 @@ class Strand final : public feed::PageConsumer {
 
   // The loop's thread.
   DeliveryCore core;
-  /// Call after each change of what the core remembers.
-  void update_wanted_end() { wants_end_.store(core.remembers(), std::memory_order_relaxed); }
+  /// Call after each change of what the core remembers. `meeting`: the cursor should follow to the end of the log.
+  void update_wanted_end(bool meeting) {
+    wants_end_.store(meeting || core.remembers(), std::memory_order_relaxed);
+  }
 
  private:
   [[nodiscard]] bool must_see(const store::Page& page) const;

@@ -40,7 +40,7 @@ CoreOptions core_options(const store::SubscriptionRow& row, const LoopOptions& o
                          const SinkTraits& traits, Token first_token) {
   CoreOptions core;
   core.row.subscription = row.id;
-  core.row.generation = options.generation;
+  core.row.generation = options.holding.generation;
   core.row.config_version = row.config_version;
   core.gapless = traits.gapless;
   core.max_batch = traits.max_batch;
@@ -55,7 +55,7 @@ CoreOptions core_options(const store::SubscriptionRow& row, const LoopOptions& o
 RetryOptions retry_options(const store::SubscriptionRow& row, const LoopOptions& options,
                            const SinkTraits& traits, Token first_token) {
   return {.subscription = row.id,
-          .generation = options.generation,
+          .generation = options.holding.generation,
           .rules = parking_rules(row.spec),
           .gapless = traits.gapless,
           .max_batch = std::min<std::size_t>(traits.max_batch, 100),
@@ -73,6 +73,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
     : row_(std::move(row)),
       renderer_(std::move(renderer)),
       filter_(row_.spec),
+      holding_(options.holding),
       window_(options.window),
       links_(Links{.settler = &settler, .trust = &trust, .listener = std::move(listener)}),
       sink_(std::move(retained.sink)),
@@ -96,7 +97,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
     strands_.push_back(
         std::make_unique<Strand>(core, strand.cursor, sink_state_, window_, gate_, offer));
     for (const EventRef& event : retained.unsettled_acks) strands_.back()->core.remember(event);
-    strands_.back()->update_wanted_end();
+    strands_.back()->update_wanted_end(false);
   }
   sink_->on_ready([box = box_] { box->ring(); });
   const MutexLock lock(box_->mutex);
@@ -245,6 +246,11 @@ SubscriptionReport SubscriptionLoop::report() const {
   return box_->report;
 }
 
+bool SubscriptionLoop::could_merge() const {
+  const MutexLock lock(box_->mutex);
+  return box_->could_merge;
+}
+
 std::optional<Rejection> SubscriptionLoop::rejection() const {
   const MutexLock lock(box_->mutex);
   return box_->rejection;
@@ -262,6 +268,7 @@ void SubscriptionLoop::run() {
     open_if_wanted(now);
     send_what_may_go(now);
     settle(now);
+    bring_strands_together();
     publish_state();
   } while (!is_over(now_steady()));
   publish_state();
@@ -315,7 +322,7 @@ void SubscriptionLoop::take_page(Strand& strand, std::shared_ptr<const store::Pa
     for (const EventView& event : page->events) wanted_.push_back(filter_.matches(event) ? 1 : 0);
   }
   strand.core.page_read(std::move(page), wanted_, now);
-  strand.update_wanted_end();
+  strand.update_wanted_end(false);
 }
 
 void SubscriptionLoop::take_settled(const std::vector<std::size_t>& strands) {
@@ -332,7 +339,7 @@ void SubscriptionLoop::take_retries(Mail& mail, TimePoint now) {
   const MutexLock lock(links_mutex_);
   if (!links_) return;
   retries_.load_asked();
-  links_->settler->read_due(row_.id,
+  links_->settler->read_due(row_.id, holding_.lanes,
                             [box = box_](store::DueEvents due) { box->due_read(std::move(due)); });
 }
 
@@ -420,6 +427,23 @@ std::size_t SubscriptionLoop::hand_over(Token prefix, std::span<const DeliveryCo
   batch_limit_ =
       send_stalled_ ? std::max<std::size_t>(taken, 1) : std::max(batch_limit_, 2 * sends.size());
   return taken;
+}
+
+/// Several strands cost a fetch each. While nothing is pending they are asked to settle up to the end of the log, where they meet. Not
+/// while the destination fails: starting again would wait for what is in flight.
+void SubscriptionLoop::bring_strands_together() {
+  if (strands_.size() < 2) return;
+  const store::Cursor& first = strands_.front()->core.done();
+  const bool resting = sink_state_.mode() == Mode::delivering && window_.events() == 0 && !stop_by_;
+  const bool idle = resting && std::all_of(strands_.begin(), strands_.end(),
+                                           [](const auto& strand) { return strand->core.idle(); });
+  const bool together = idle && first.drained() &&
+                        std::all_of(strands_.begin(), strands_.end(), [&](const auto& strand) {
+                          return strand->core.done() == first;
+                        });
+  for (const auto& strand : strands_) strand->update_wanted_end(idle && !together);
+  const MutexLock lock(box_->mutex);
+  box_->could_merge = together;
 }
 
 void SubscriptionLoop::settle(TimePoint now) {

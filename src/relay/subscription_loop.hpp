@@ -38,7 +38,7 @@ struct LoopOptions {
   Window::Limits window{};
   std::chrono::nanoseconds settle_interval{std::chrono::milliseconds(50)};
   std::size_t settle_events{1000};
-  std::int64_t generation{0};
+  store::Holding holding{};  ///< Of the subscription's group.
 };
 
 class SubscriptionLoop {
@@ -86,6 +86,9 @@ class SubscriptionLoop {
   [[nodiscard]] std::optional<Rejection> rejection() const;
   [[nodiscard]] std::size_t window_events() const { return window_.events(); }
   [[nodiscard]] const store::SubscriptionRow& row() const { return row_; }
+  [[nodiscard]] const store::Holding& holding() const { return holding_; }
+  /// All strands have come to the same cursor, and their rows are written: started again, they are one.
+  [[nodiscard]] bool could_merge() const;
 
  private:
   struct Stop {
@@ -108,6 +111,7 @@ class SubscriptionLoop {
     bool ended OUTBOX_GUARDED_BY(mutex){false};  ///< The thread has left run().
     std::size_t unwritten OUTBOX_GUARDED_BY(mutex){0};
     SubscriptionReport report OUTBOX_GUARDED_BY(mutex);
+    bool could_merge OUTBOX_GUARDED_BY(mutex){false};
     std::optional<Rejection> rejection OUTBOX_GUARDED_BY(mutex);
 
     void ring();
@@ -154,11 +158,13 @@ class SubscriptionLoop {
                 const std::string& error);
   [[nodiscard]] std::string trouble() const;
   void take_last_mail();
+  void bring_strands_together();
   [[nodiscard]] std::vector<EventRef> unsettled_acks() const;
 
   const store::SubscriptionRow row_;
   const event::Renderer renderer_;
   const event::Filter filter_;
+  const store::Holding holding_;
   Window window_;
   const std::shared_ptr<Mailbox> box_{std::make_shared<Mailbox>()};
   /// None after abandon(). The sink is never called with the mutex held.

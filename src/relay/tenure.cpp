@@ -51,9 +51,9 @@ Tenure::Tenure(store::Store& store, const RelayOptions& options, Configuration& 
 
 Tenure::~Tenure() { (void)end(std::chrono::nanoseconds(0), false); }
 
-Status Tenure::begin(std::int64_t generation, std::unique_ptr<store::Catalog> catalog,
+Status Tenure::begin(const EventId& relay, std::unique_ptr<store::Catalog> catalog,
                      std::string outbox) {
-  generation_ = generation;
+  relay_ = relay;
   catalog_ = std::move(catalog);
   outbox_ = std::move(outbox);
   auto progress = store_.progress();
@@ -70,8 +70,7 @@ Status Tenure::begin(std::int64_t generation, std::unique_ptr<store::Catalog> ca
   pump_ = std::make_unique<feed::Pump>(std::move(*reader), std::move(*wakeup),
                                        pump_options(options_), failed);
   settler_->start();
-  if (Status status = pump_->start(); !status) return status;
-  return update();
+  return pump_->start();
 }
 
 void Tenure::fail_with(const Error& error) {
@@ -102,13 +101,13 @@ std::vector<SubscriptionLoop*> Tenure::running() const {
 
 // ---- following the store
 
-Status Tenure::update() {
+Status Tenure::update(const Holdings& holdings) {
+  holdings_ = holdings;
   if (Status status = check_outbox(); !status) return status;
   if (Status status = stop_rejected(); !status) return status;
   auto rows = catalog_->subscriptions();
   if (!rows) return pass(rows);
-  configuration_.compare(
-      *rows, "the store was changed since; restart the relay to apply its configuration again");
+  configuration_.compare(*rows);
   if (Status status = retire_changed(*rows); !status) return status;
   if (Status status = start_new(*rows); !status) return status;
   warn_of_no_subscriptions(*rows);
@@ -131,17 +130,34 @@ Status Tenure::stop_rejected() {
   for (SubscriptionLoop* loop : running()) {
     const auto rejection = loop->rejection();
     if (!rejection) continue;
-    auto stopped =
-        catalog_->stop(loop->row().id, generation_, store::storable_text(rejection->error.text()),
-                       rejection->seq, rejection->id);
+    auto stopped = catalog_->stop(loop->row().id, loop->holding().generation,
+                                  store::storable_text(rejection->error.text()), rejection->seq,
+                                  rejection->id);
     if (!stopped) return pass(stopped);
     if (!*stopped) continue;  // tried again at the next update
-    if (Status status = retire(*loop); !status) return status;
+    if (Status status = retire({loop}); !status) return status;
   }
   return {};
 }
 
+/// None: this relay does not own lanes of the subscription's group, or not in a way that counts for it yet.
+const store::Holding* Tenure::holding_of(const store::SubscriptionRow& row) const {
+  const auto found = holdings_.find(row.group);
+  if (found == holdings_.end() || found->second.generation < row.group_generation) return nullptr;
+  return &found->second;
+}
+
+Status Tenure::leave(const std::string& group) {
+  std::vector<SubscriptionLoop*> leaving;
+  for (SubscriptionLoop* loop : running()) {
+    if (loop->row().group == group) leaving.push_back(loop);
+  }
+  holdings_.erase(group);
+  return retire(leaving);
+}
+
 Status Tenure::retire_changed(const Rows& rows) {
+  std::vector<SubscriptionLoop*> changed;
   for (SubscriptionLoop* loop : running()) {
     const store::SubscriptionRow& served = loop->row();
     const std::string& name = served.spec.name;
@@ -159,18 +175,22 @@ Status Tenure::retire_changed(const Rows& rows) {
                 {{"subscription", name}});
     } else if (row->config_version != served.config_version) {
       log::info("subscription was changed and starts again", {{"subscription", name}});
-    } else {
+    } else if (const auto* const held = holding_of(*row);
+               held == nullptr || *held != loop->holding()) {
+      log::info("subscription has other lanes here now", {{"subscription", name}});
+    } else if (!loop->could_merge()) {
       continue;
     }
-    if (Status status = retire(*loop); !status) return status;
+    changed.push_back(loop);
   }
-  return {};
+  return retire(changed);
 }
 
 Status Tenure::start_new(const Rows& rows) {
   std::vector<SubscriptionReport> inactive;
   for (const auto& row : rows) {
     const std::string& name = row.spec.name;
+    if (holding_of(row) == nullptr) continue;  // another relay delivers it
     if (row.state != store::SubscriptionState::active) {
       inactive.push_back(
           {.name = name, .state = store::to_string(row.state), .reason = row.reason});
@@ -213,14 +233,10 @@ Status Tenure::start(const store::SubscriptionRow& row) {
 Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::SubscriptionRow& row) {
   auto renderer = event::Renderer::create(row.spec);
   if (!renderer) return pass(renderer);
-  auto strands = loader_->load(row.id);
+  const store::Holding holding = *holding_of(row);
+  auto strands = load_strands(row, holding);
   if (!strands) return pass(strands);
-  if (strands->size() != 1) {
-    return fail(
-        Errc::unsupported, "subscription " + row.spec.name + ": its lanes have different cursors",
-        "this version delivers with one relay for all lanes; finish with the version that wrote them");
-  }
-  auto blocked = loader_->blocked_keys(row.id, row.spec.on_dead == "block");
+  auto blocked = loader_->blocked_keys(row.id, holding.lanes, row.spec.on_dead == "block");
   if (!blocked) return pass(blocked);
   auto retained = sinks_.take(row);
   if (!retained) return pass(retained);
@@ -232,33 +248,60 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
   const LoopOptions options{.window = window_of(options_),
                             .settle_interval = options_.settle_interval,
                             .settle_events = options_.settle_events,
-                            .generation = generation_};
+                            .holding = holding};
   return std::make_unique<SubscriptionLoop>(row, std::move(*renderer), *strands, *blocked, options,
                                             std::move(*retained), *settler_, trust_,
                                             std::move(listener));
 }
 
-/// Ends a loop. The subscription may start again at once, from the cursor of its last settlement.
-Status Tenure::retire(SubscriptionLoop& loop) {
-  const std::string name = loop.row().spec.name;
-  loop.stop_reading(*pump_);
-  const bool ended = loop.stop(retire_grace(options_), true);
-  if (!ended) loop.abandon();
-  const bool unwritten = loop.has_unwritten_rows();
-  std::unique_ptr<SubscriptionLoop> retired;
+/// A claim continues the totals of rows whose lanes are one strand again, and is the first row of a new subscription under this
+/// generation.
+Result<std::vector<store::Strand>> Tenure::load_strands(const store::SubscriptionRow& row,
+                                                        const store::Holding& holding) {
+  auto strands = loader_->load(row.id, holding.lanes);
+  if (!strands) return strands;
+  const bool claimed =
+      std::all_of(strands->begin(), strands->end(), [&](const store::Strand& strand) {
+        return strand.generation == holding.generation && strand.rows == 1;
+      });
+  if (claimed) return strands;
+  if (Status status = loader_->claim(row.id, holding.lanes, holding.generation); !status)
+    return pass(status);
+  return loader_->load(row.id, holding.lanes);
+}
+
+/// Ends loops, within one time. The subscriptions may start again at once, from the cursors of their last settlements.
+Status Tenure::retire(const std::vector<SubscriptionLoop*>& loops) {
+  for (SubscriptionLoop* loop : loops) loop->stop_reading(*pump_);
   {
-    // Removed from the map first: report() reads every loop in it.
-    const MutexLock lock(mutex_);
-    retired = std::move(running_.extract(name).mapped());
+    std::vector<std::jthread> stopping;
+    stopping.reserve(loops.size());
+    for (SubscriptionLoop* loop : loops) {
+      stopping.push_back(start_thread("ob-retire", [this, loop](const std::stop_token&) {
+        if (!loop->stop(retire_grace(options_), true)) loop->abandon();
+      }));
+    }
   }
-  judged_filters_.erase(name);
-  sinks_.put_back(std::move(retired));
-  // If it does not start again at once, another subscription may need the file or connection that the sink holds.
-  if (ended) sinks_.close(name);
-  if (!unwritten) return {};
+  std::string unwritten;
+  for (SubscriptionLoop* loop : loops) {
+    const std::string name = loop->row().spec.name;
+    const bool ended = loop->ended();
+    if (loop->has_unwritten_rows()) unwritten = name;
+    std::unique_ptr<SubscriptionLoop> retired;
+    {
+      // Removed from the map first: report() reads every loop in it.
+      const MutexLock lock(mutex_);
+      retired = std::move(running_.extract(name).mapped());
+    }
+    judged_filters_.erase(name);
+    sinks_.put_back(std::move(retired));
+    // If it does not start again at once, another subscription or relay may need the file or connection that the sink holds.
+    if (ended) sinks_.close(name);
+  }
+  if (unwritten.empty()) return {};
   // A loop that started before they are written would settle the same events again. Under a new generation it does not.
   return fail(Errc::unavailable, Remedy::reconnect,
-              "subscription " + name + ": the store did not take its last settlement in time",
+              "subscription " + unwritten + ": the store did not take its last settlement in time",
               "delivery starts again from the persisted cursors");
 }
 
@@ -308,8 +351,10 @@ Status Tenure::write_troubles(const Rows& rows) {
     // A sink may return any bytes as its error; invalid text must not fail the update.
     const std::string trouble =
         active ? store::storable_text(trouble_of(row.spec.name)) : std::string();
-    if (trouble == row.trouble) continue;
-    if (Status status = catalog_->report_trouble(row.id, generation_, trouble); !status)
+    const store::Holding* const holding = holding_of(row);
+    if (trouble == row.trouble || holding == nullptr) continue;
+    if (Status status = catalog_->report_trouble(row.id, holding->generation, trouble, relay_);
+        !status)
       return status;
   }
   return {};

@@ -1,5 +1,5 @@
-// One tenure: the time in which this relay owns the lanes and its connections work. It has the pump, the settler and one loop per
-// active subscription. When the store or the lanes are lost the whole tenure ends, and the next one starts from the persisted
+// One tenure: the time in which this relay is a member and its connections work. It has the pump, the settler and one loop per active
+// subscription of the groups whose lanes it owns. When the store or the lease is lost the whole tenure ends, and the next one starts from the persisted
 // cursors: nothing read before may be trusted after a reconnect (a server that crashed issues transaction ids again).
 #pragma once
 
@@ -23,6 +23,9 @@
 
 namespace outbox::relay {
 
+/// By group.
+using Holdings = std::map<std::string, store::Holding>;
+
 /// Used by the keeper's thread, except where "Any thread" is stated.
 class Tenure {
  public:
@@ -33,11 +36,19 @@ class Tenure {
   Tenure& operator=(const Tenure&) = delete;
   ~Tenure();
 
-  /// Loads the cursors and starts everything. `outbox`: the identity of the outbox, read through this catalog.
-  [[nodiscard]] Status begin(std::int64_t generation, std::unique_ptr<store::Catalog> catalog,
+  /// Opens the connections and starts reading. `outbox`: the identity of the outbox, read through this catalog. `relay`: this one.
+  [[nodiscard]] Status begin(const EventId& relay, std::unique_ptr<store::Catalog> catalog,
                              std::string outbox);
+  [[nodiscard]] bool has_begun() const { return pump_ != nullptr; }
+  /// Writes the configuration of a group to the store.
+  [[nodiscard]] Status apply_configuration(const std::string& group) {
+    return configuration_.apply(*catalog_, group);
+  }
+  /// Retires the loops of a group whose lanes will change hands: nothing of it is delivered or settled until update() is called with
+  /// the new holding.
+  [[nodiscard]] Status leave(const std::string& group);
   /// Applies what changed in the store to the loops, and writes what the loops reported to the store. About once a second.
-  [[nodiscard]] Status update();
+  [[nodiscard]] Status update(const Holdings& holdings);
   /// Something was delivered and settled.
   [[nodiscard]] bool has_settled() const { return settler_ && settler_->has_written(); }
   /// Any thread: the error that ends this tenure, if there is one.
@@ -58,7 +69,10 @@ class Tenure {
   [[nodiscard]] Status start(const store::SubscriptionRow& row);
   [[nodiscard]] Result<std::unique_ptr<SubscriptionLoop>> make_loop(
       const store::SubscriptionRow& row);
-  [[nodiscard]] Status retire(SubscriptionLoop& loop);
+  [[nodiscard]] Result<std::vector<store::Strand>> load_strands(const store::SubscriptionRow& row,
+                                                                const store::Holding& holding);
+  [[nodiscard]] const store::Holding* holding_of(const store::SubscriptionRow& row) const;
+  [[nodiscard]] Status retire(const std::vector<SubscriptionLoop*>& loops);
   [[nodiscard]] Status write_troubles(const Rows& rows);
   [[nodiscard]] std::string trouble_of(const std::string& name) const;
   [[nodiscard]] Status warn_of_idle_filters(const Rows& rows);
@@ -72,7 +86,8 @@ class Tenure {
   SinkCache& sinks_;
   const TrustDeadline& trust_;
   const std::function<void()> bell_;
-  std::int64_t generation_{0};
+  EventId relay_{};
+  Holdings holdings_;
   std::string outbox_;
   int empty_warnings_{0};
   TimePoint warn_again_at_{};

@@ -30,7 +30,10 @@ struct SubscriptionRow {
   std::string stopped_event;                ///< Its id.
   std::string trouble;        ///< Why it makes no progress while active; empty: unknown or none.
   std::string trouble_since;  ///< RFC 3339.
-  std::int32_t parked_version{0};  ///< Grows when a person changes parked events.
+  std::optional<EventId> trouble_relay;  ///< Which relay said so.
+  std::string group;                     ///< Whose relays deliver it.
+  std::int64_t group_generation{0};  ///< Only ownership of the group's lanes after this one counts.
+  std::int32_t parked_version{0};    ///< Grows when a person changes parked events.
 };
 
 /// How far a subscription is, for `status`.
@@ -67,6 +70,7 @@ struct RelayRow {
   bool alive{false};
   std::int64_t generation{0};
   std::string heartbeat_at;
+  std::string lanes{};  ///< What it owns: "default 32, heavy 64".
 };
 
 /// One thread at a time.
@@ -90,10 +94,10 @@ class Catalog : public Part {
   [[nodiscard]] virtual Result<bool> stop(std::int32_t id, std::int64_t generation,
                                           std::string_view reason, std::int64_t seq,
                                           const EventId& event) = 0;
-  /// Records why an active subscription makes no progress; empty: it does again. Does not wait for locks: the relay compares
-  /// the record with its own state and reports again.
+  /// Records why an active subscription makes no progress; empty: it does again, which only the relay that reported the trouble may
+  /// say while it lives. Does not wait for locks: the relay compares the record with its own state and reports again.
   [[nodiscard]] virtual Status report_trouble(std::int32_t id, std::int64_t generation,
-                                              std::string_view trouble) = 0;
+                                              std::string_view trouble, const EventId& relay) = 0;
 
   [[nodiscard]] virtual Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                               std::int64_t pending_limit) = 0;

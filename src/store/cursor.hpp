@@ -41,7 +41,8 @@ struct Cursor {
 struct Strand {
   LaneMask lanes{kAllLanes};
   Cursor cursor{};
-  std::int64_t generation{0};
+  std::int64_t generation{0};  ///< The lowest of its lanes.
+  std::size_t rows{1};         ///< From so many settlements.
 };
 
 }  // namespace outbox::store

@@ -1,34 +1,30 @@
-// Which relay may deliver which lanes.
+// A relay's row among the relays of this outbox, and its lease (docs/design/groups.md).
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <outbox/error.hpp>
+#include <outbox/event.hpp>
 #include <string>
+#include <vector>
 
-#include "store/cursor.hpp"
 #include "store/part.hpp"
 
 namespace outbox::store {
 
-/// One thread at a time. Today one relay owns all lanes.
+/// Who a relay is. The id stays the same when it comes back after it lost its connection.
+struct RelayIdentity {
+  EventId id{EventId::generate()};
+  std::string name;
+  std::vector<std::string> groups{"*"};  ///< What it serves (event/group.hpp).
+};
+
+/// One thread at a time.
 class Membership : public Part {
  public:
-  struct Standing {
-    LaneMask lanes{0};  ///< Owned by this relay.
-    std::int64_t generation{0};
-    std::string other;  ///< When another relay owns the lanes: its name, for the log.
-
-    [[nodiscard]] bool owns() const noexcept { return lanes != 0; }
-  };
-
-  /// Registers this relay, or renews its lease, and takes the lanes when no live relay owns them. Taking over raises the
-  /// generation and appends a claim for every subscription, in one flushed transaction.
-  [[nodiscard]] virtual Result<Standing> keep(std::chrono::milliseconds lease) = 0;
-  /// keep() would take the lanes now: the owner gave them back, or its process ran on this machine and has ended. Cheap;
-  /// called often while waiting.
-  [[nodiscard]] virtual Result<bool> vacant() = 0;
-  /// Gives the lanes back and removes this relay.
+  /// Registers this relay, or renews its lease. False: another relay took this one for dead meanwhile; it is registered again and
+  /// owns nothing.
+  [[nodiscard]] virtual Result<bool> keep(std::chrono::milliseconds lease) = 0;
+  /// Gives back all its lanes and removes the row.
   [[nodiscard]] virtual Status leave() = 0;
 };
 

@@ -26,14 +26,20 @@ struct ProgressBatch {
 /// One thread at a time.
 class Progress : public Part {
  public:
-  /// The newest cursor of every lane, grouped. A subscription without one is an error, never a start.
-  [[nodiscard]] virtual Result<std::vector<Strand>> load(std::int32_t subscription) = 0;
-  /// The keys of a subscription that have parked events, those of dead ones only if `dead_block`.
+  /// The newest cursor of each of these lanes, grouped. A subscription without one is an error, never a start.
+  [[nodiscard]] virtual Result<std::vector<Strand>> load(std::int32_t subscription,
+                                                         LaneMask lanes) = 0;
+  /// Appends a claim for each of these strands at its cursor, under a generation that owns the lanes: for a subscription that its owner
+  /// has not settled yet, and for lanes that have come to one place again, whose totals then continue in one row.
+  [[nodiscard]] virtual Status claim(std::int32_t subscription, LaneMask lanes,
+                                     std::int64_t generation) = 0;
+  /// The keys of a subscription in these lanes that have parked events, those of dead ones only if `dead_block`.
   [[nodiscard]] virtual Result<std::vector<BlockedKey>> blocked_keys(std::int32_t subscription,
+                                                                     LaneMask lanes,
                                                                      bool dead_block) = 0;
-  /// Parked events that are due, at most `keys`, and for each at most `behind` that wait behind it.
-  [[nodiscard]] virtual Result<DueEvents> due(std::int32_t subscription, std::size_t keys,
-                                              std::size_t behind) = 0;
+  /// Parked events in these lanes that are due, at most `keys`, and for each at most `behind` that wait behind it.
+  [[nodiscard]] virtual Result<DueEvents> due(std::int32_t subscription, LaneMask lanes,
+                                              std::size_t keys, std::size_t behind) = 0;
   /// An empty batch writes nothing. What is parked, and the results, count only under the generation that owns the lanes;
   /// otherwise nothing of the batch is written, and the error says so. A result whose row is gone counts nothing: a person
   /// decided meanwhile.

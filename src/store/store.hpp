@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "store/catalog.hpp"
+#include "store/lane_owners.hpp"
 #include "store/log_reader.hpp"
 #include "store/maintenance.hpp"
 #include "store/membership.hpp"
@@ -43,14 +44,11 @@ class Store : public Part {
 
   [[nodiscard]] virtual Result<std::unique_ptr<LogReader>> reader() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Progress>> progress() = 0;
-  /// `relay` stays the same when a relay comes back after it lost its connection: it then takes its own lanes again at once,
-  /// with a new generation, so that nothing it wrote before can count late. One at a time with the same id.
-  [[nodiscard]] virtual Result<std::unique_ptr<Membership>> membership(std::string relay_name,
-                                                                       const EventId& relay) = 0;
-  /// A new relay.
-  [[nodiscard]] Result<std::unique_ptr<Membership>> membership(std::string relay_name) {
-    return membership(std::move(relay_name), EventId::generate());
-  }
+  /// One at a time with the same id.
+  [[nodiscard]] virtual Result<std::unique_ptr<Membership>> membership(RelayIdentity relay) = 0;
+  /// For a relay that is registered. A new object has no lanes until it changes something, so that nothing that an earlier one wrote
+  /// can count late.
+  [[nodiscard]] virtual Result<std::unique_ptr<LaneOwners>> lane_owners(const EventId& relay) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Catalog>> catalog() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Wakeup>> wakeup(bool armed) = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Maintenance>> maintenance() = 0;

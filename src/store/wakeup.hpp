@@ -14,8 +14,8 @@ class Wakeup : public Part {
  public:
   enum class Wake : std::uint8_t { notified, timeout, interrupted };
 
-  /// True: every commit from now on will wake; poll once more, then wait(). False: writers are in flight, or this store
-  /// cannot notify; keep polling.
+  /// True: every commit from now on will wake (while another relay is armed instead: nearly every one); poll once more, then wait().
+  /// False: writers are in flight, or this store cannot notify; keep polling.
   [[nodiscard]] virtual Result<bool> arm() = 0;
   [[nodiscard]] virtual Status disarm() = 0;
   [[nodiscard]] virtual Result<Wake> wait(Duration longest) = 0;

@@ -126,7 +126,7 @@ class Relay:
         with open(self.folder / "relay.log", "w", encoding="utf-8") as log:
             process = self.spawn("relay", stdout=subprocess.DEVNULL, stderr=log,
                                  preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
+        wait_until(lambda: "this relay has lanes" in self.log(), "the relay")
         process.send_signal(signal.SIGHUP)
         self.succeeds("enqueue", "order", "1", "OrderPlaced", "{}")
         wait_until(lambda: len(self.lines()) == 1, "the event")
@@ -147,7 +147,7 @@ class Relay:
         (self.folder / "orders.jsonl").mkdir()
         self.succeeds("enqueue", "order", "1", "OrderPlaced", "{}")
         process = self.relay("--once")
-        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
+        wait_until(lambda: "this relay has lanes" in self.log(), "the relay")
         self.stop(process, code=INTERRUPTED)
 
     def test_once_does_not_wait_for_a_person(self):
@@ -161,9 +161,9 @@ class Relay:
         self.config(FILE_SUBSCRIPTION)
         self.succeeds("enqueue", "--jsonl", stdin=jsonl(10))
         for _ in range(3):
-            before = self.log().count("this relay has the lanes") if (self.folder / "relay.log").exists() else 0
+            before = self.log().count("this relay has lanes") if (self.folder / "relay.log").exists() else 0
             process = self.relay()
-            wait_until(lambda n=before: self.log().count("this relay has the lanes") > n and len(self.lines()) >= 10, "the relay")
+            wait_until(lambda n=before: self.log().count("this relay has lanes") > n and len(self.lines()) >= 10, "the relay")
             self.stop(process)
         self.assertEqual(len(self.lines()), 10)
 
@@ -213,7 +213,7 @@ class Relay:
         self.succeeds("subscription", "pause", "orders", "--reason", "holiday")
         self.succeeds("enqueue", "order", "1", "OrderPlaced", "{}")
         process = self.relay()
-        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
+        wait_until(lambda: "this relay has lanes" in self.log(), "the relay")
         self.assertRegex(self.log(), r"info subscription is paused, .* subscription=orders reason=holiday")
         row = self.succeeds("status", "--json").json()["subscriptions"][0]
         self.assertEqual((row["state"], row["reason"], row["pending"]), ("paused", "holiday", 1))
@@ -227,7 +227,7 @@ class Relay:
         self.succeeds("subscription", "apply")
         self.succeeds("subscription", "pause", "orders", "--reason", 'say "no",\nlevel=error')
         process = self.relay()
-        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
+        wait_until(lambda: "this relay has lanes" in self.log(), "the relay")
         self.stop(process)
         lines = {line["msg"]: line for line in map(json.loads, self.log().splitlines())}
         for line in lines.values():
@@ -237,21 +237,21 @@ class Relay:
         self.assertEqual((starting["level"], starting["config"], starting["subscriptions"]), ("info", "outbox.toml", 1))
         paused = lines["subscription is paused, it delivers nothing until it is resumed"]
         self.assertEqual((paused["subscription"], paused["reason"]), ("orders", 'say "no",\nlevel=error'))
-        self.assertGreater(lines["this relay has the lanes"]["generation"], 0)
+        self.assertGreater(lines["this relay has lanes"]["generation"], 0)
 
     def test_a_line_of_the_log_stays_one_line(self):
         self.config(FILE_SUBSCRIPTION)
         self.succeeds("subscription", "apply")
         self.succeeds("subscription", "pause", "orders", "--reason", 'say "no",\nlevel=error')
         process = self.relay()
-        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
+        wait_until(lambda: "this relay has lanes" in self.log(), "the relay")
         self.stop(process)
         self.assertIn(r'subscription=orders reason="say \"no\",\nlevel=error"', self.log())
 
     def test_without_subscriptions_it_says_so(self):
         self.config()
         process = self.relay()
-        wait_until(lambda: "there are no subscriptions" in self.log() and "this relay has the lanes" in self.log(), "the warning")
+        wait_until(lambda: "there are no subscriptions" in self.log() and "this relay has lanes" in self.log(), "the warning")
         self.stop(process)
 
     def test_a_bad_configuration_starts_nothing(self):
@@ -277,7 +277,7 @@ class RelaySqlite(OnSqlite, Relay, Case):
     def test_two_signals_at_once_are_one(self):
         self.config(FILE_SUBSCRIPTION)
         process = self.relay()
-        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
+        wait_until(lambda: "this relay has lanes" in self.log(), "the relay")
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
         process.send_signal(signal.SIGTERM)
@@ -299,7 +299,7 @@ class RelayPostgres(OnPostgres, Relay, Case):
         wait_until(lambda: "the store cannot be used yet" in self.log(), "the first attempt")
         door = Door(urlsplit(server), port)
         self.addCleanup(door.close)
-        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
+        wait_until(lambda: "this relay has lanes" in self.log(), "the relay")
         self.stop(process)
 
     def test_wait_is_not_for_what_a_person_must_change(self):
@@ -321,7 +321,7 @@ class RelayPostgres(OnPostgres, Relay, Case):
         self.store = door.url
         self.config(FILE_SUBSCRIPTION, '[relay]\ngrace = "100ms"\n')
         process = self.relay()
-        wait_until(lambda: "this relay has the lanes" in self.log(), "the relay")
+        wait_until(lambda: "this relay has lanes" in self.log(), "the relay")
         door.shut()
         began = time.monotonic()
         self.stop(process, code=INTERRUPTED)

@@ -72,7 +72,7 @@ class Status:
         log = open(self.folder / name, "w", encoding="utf-8")  # closed with the process
         self.addCleanup(log.close)
         process = self.spawn("relay", "--log-format", "json", stderr=log)
-        wait_until(lambda: "this relay has the lanes" in self.log_text(name), "the relay")
+        wait_until(lambda: "this relay has lanes" in self.log_text(name), "the relay")
         return process
 
     def log_text(self, name="relay.log"):
@@ -258,7 +258,7 @@ class StatusPostgres(OnPostgres, Status, Case):
         log = open(self.folder / "relay.log", "w", encoding="utf-8")
         self.addCleanup(log.close)
         self.spawn("relay", "--log-format", "json", "--no-apply", "--store", url, stderr=log)
-        wait_until(lambda: "this relay has the lanes" in self.log_text(), "the relay")
+        wait_until(lambda: "this relay has lanes" in self.log_text(), "the relay")
         self.sql(f"REVOKE SELECT ON {schema}.event FROM outbox_relay")
         self.enqueue(1)
         said = wait_until(lambda: (out := self.succeeds("status").out) and "permission denied" in out and out, "the reason")

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "event/group.hpp"
 #include "event/spec.hpp"
 #include "event/time_text.hpp"
 #include "store/common/subscription.hpp"
@@ -28,6 +29,9 @@ SubscriptionRow subscription_of(const Rows& rows, int row) {
   result.trouble = rows.text(row, 8);
   result.trouble_since = rows.text(row, 9);
   result.parked_version = rows.int4(row, 10);
+  result.group = rows.text(row, 11);
+  result.group_generation = rows.int8(row, 12);
+  if (!rows.is_null(row, 13)) result.trouble_relay = rows.uuid(row, 13);
   read_config(result, rows.bytes(row, 1), rows.bytes(row, 2));
   return result;
 }
@@ -39,7 +43,8 @@ RelayRow relay_of(const Rows& rows, int row) {
           .owner = owner,
           .alive = rows.boolean(row, 3),
           .generation = owner ? rows.int8(row, 2) : 0,
-          .heartbeat_at = rows.text(row, 4)};
+          .heartbeat_at = rows.text(row, 4),
+          .lanes = rows.text(row, 5)};
 }
 
 class PostgresCatalog final : public Catalog {
@@ -85,17 +90,17 @@ class PostgresCatalog final : public Catalog {
   }
 
   [[nodiscard]] Status report_trouble(std::int32_t id, std::int64_t generation,
-                                      std::string_view trouble) override {
-    return connection_.run(&Queries::report_trouble, {id, generation, trouble});
+                                      std::string_view trouble, const EventId& relay) override {
+    return connection_.run(&Queries::report_trouble, {id, generation, trouble, relay});
   }
 
   [[nodiscard]] Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
                                                       std::int64_t pending_limit) override {
     SubscriptionProgress progress;
     progress.id = subscription.id;
-    OUTBOX_TRY(const Rows rows, connection_.exec(&Queries::cursors, {subscription.id}));
-    if (rows.empty()) return no_cursor(subscription.spec.name);
-    OUTBOX_TRY(const std::vector<Strand> strands, strands_of(rows));
+    OUTBOX_TRY(const std::vector<Strand> strands,
+               read_strands(connection_, subscription.id, kAllLanes));
+    if (strands.empty()) return no_cursor(subscription.spec.name);
     std::int64_t oldest_us = std::numeric_limits<std::int64_t>::max();
     for (const Strand& strand : strands) {
       progress.generation = std::max(progress.generation, strand.generation);
@@ -159,11 +164,14 @@ class PostgresCatalog final : public Catalog {
         return Decision::rollback;
       }
       Status written;
+      const std::string group = event::group_of(spec);
       if (!found.empty()) {
         written = connection_.run(&Queries::change_subscription, {found.int4(0, 0), config});
+        if (written && found.bytes(0, 2) != group)
+          written = connection_.run(&Queries::change_group, {found.int4(0, 0), group});
       } else {
         OUTBOX_TRY(const Rows created,
-                   connection_.exec(&Queries::create_subscription, {spec.name, config}));
+                   connection_.exec(&Queries::create_subscription, {spec.name, config, group}));
         if (created.empty()) {
           applied = Applied::again;
           return Decision::rollback;

@@ -73,9 +73,10 @@ void send_results(Connection& connection, std::span<const RetryResult> results) 
 }
 
 Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection, std::int32_t subscription,
-                                                  bool dead_block) {
-  connection.send(&Queries::order_parked, {Param(subscription)});
-  connection.send(&Queries::blocked_keys, {Param(subscription), Param(dead_block)});
+                                                  LaneMask lanes, bool dead_block) {
+  const auto mask = static_cast<std::int64_t>(lanes);
+  connection.send(&Queries::order_parked, {Param(subscription), Param(mask)});
+  connection.send(&Queries::blocked_keys, {Param(subscription), Param(dead_block), Param(mask)});
   OUTBOX_TRY(const auto results, connection.finish());
   const Rows& rows = results.back();
   std::vector<BlockedKey> keys;
@@ -87,12 +88,13 @@ Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection, std::i
   return keys;
 }
 
-Result<DueEvents> read_due(Connection& connection, std::int32_t subscription, std::size_t keys,
-                           std::size_t behind) {
+Result<DueEvents> read_due(Connection& connection, std::int32_t subscription, LaneMask lanes,
+                           std::size_t keys, std::size_t behind) {
+  const auto mask = static_cast<std::int64_t>(lanes);
   connection.send(&Queries::due_parked,
                   {Param(subscription), Param(static_cast<std::int64_t>(keys)),
-                   Param(static_cast<std::int64_t>(behind)), Param(kDueBytes)});
-  connection.send(&Queries::next_parked, {Param(subscription)});
+                   Param(static_cast<std::int64_t>(behind)), Param(kDueBytes), Param(mask)});
+  connection.send(&Queries::next_parked, {Param(subscription), Param(mask)});
   OUTBOX_TRY(auto results, connection.finish());
   DueEvents due;
   if (const Rows& next = results[1]; !next.empty())

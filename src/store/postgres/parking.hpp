@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "store/cursor.hpp"
 #include "store/parked.hpp"
 #include "store/postgres/connection.hpp"
 
@@ -17,8 +18,8 @@ void send_results(Connection& connection, std::span<const RetryResult> results);
 
 [[nodiscard]] Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection,
                                                                 std::int32_t subscription,
-                                                                bool dead_block);
+                                                                LaneMask lanes, bool dead_block);
 [[nodiscard]] Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
-                                         std::size_t keys, std::size_t behind);
+                                         LaneMask lanes, std::size_t keys, std::size_t behind);
 
 }  // namespace outbox::store::postgres

@@ -17,8 +17,9 @@ namespace outbox::store::postgres {
 [[nodiscard]] std::unique_ptr<Progress> make_progress(Connection connection,
                                                       std::shared_ptr<MarkBook> marks);
 [[nodiscard]] std::unique_ptr<Membership> make_membership(Connection connection,
-                                                          std::string relay_name,
-                                                          const EventId& relay);
+                                                          RelayIdentity relay);
+[[nodiscard]] std::unique_ptr<LaneOwners> make_lane_owners(Connection connection,
+                                                           const EventId& relay);
 [[nodiscard]] std::unique_ptr<Catalog> make_catalog(Connection connection);
 /// Without a connection, or on one that a pooler shares, arm() returns false.
 [[nodiscard]] Result<std::unique_ptr<Wakeup>> make_wakeup(std::optional<Connection> connection);

@@ -32,23 +32,37 @@ class PostgresProgress final : public Progress {
   PostgresProgress(Connection connection, std::shared_ptr<MarkBook> marks)
       : connection_(std::move(connection)), marks_(std::move(marks)) {}
 
-  [[nodiscard]] Result<std::vector<Strand>> load(std::int32_t subscription) override {
-    OUTBOX_TRY(const Rows rows, connection_.exec(&Queries::cursors, {subscription}));
-    OUTBOX_TRY(std::vector<Strand> strands, strands_of(rows));
-    LaneMask missing = kAllLanes;
-    for (const Strand& strand : strands) missing &= ~strand.lanes;
-    if (missing != 0) return no_cursor(std::to_string(subscription));
+  [[nodiscard]] Result<std::vector<Strand>> load(std::int32_t subscription,
+                                                 LaneMask lanes) override {
+    OUTBOX_TRY(std::vector<Strand> strands, read_strands(connection_, subscription, lanes));
+    for (const Strand& strand : strands) lanes &= ~strand.lanes;
+    if (lanes != 0) return no_cursor(std::to_string(subscription));
     return strands;
   }
 
-  [[nodiscard]] Result<std::vector<BlockedKey>> blocked_keys(std::int32_t subscription,
-                                                             bool dead_block) override {
-    return read_blocked_keys(connection_, subscription, dead_block);
+  [[nodiscard]] Status claim(std::int32_t subscription, LaneMask lanes,
+                             std::int64_t generation) override {
+    const auto mask = static_cast<std::int64_t>(lanes);
+    return connection_.transact([&]() -> Result<Decision> {
+      connection_.send(&Queries::flushed);
+      connection_.send(&Queries::plan_settings);
+      connection_.send(&Queries::hold_lanes, {subscription, mask, generation});
+      connection_.send(&Queries::claim,
+                       {Param::null(), subscription, mask, generation, Param::null()});
+      if (auto done = connection_.finish(); !done) return pass(done);
+      return Decision::commit;
+    });
   }
 
-  [[nodiscard]] Result<DueEvents> due(std::int32_t subscription, std::size_t keys,
+  [[nodiscard]] Result<std::vector<BlockedKey>> blocked_keys(std::int32_t subscription,
+                                                             LaneMask lanes,
+                                                             bool dead_block) override {
+    return read_blocked_keys(connection_, subscription, lanes, dead_block);
+  }
+
+  [[nodiscard]] Result<DueEvents> due(std::int32_t subscription, LaneMask lanes, std::size_t keys,
                                       std::size_t behind) override {
-    return read_due(connection_, subscription, keys, behind);
+    return read_due(connection_, subscription, lanes, keys, behind);
   }
 
   [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override {

@@ -27,9 +27,40 @@ constexpr std::string_view kSmallHeaders =
     "(pg_catalog.pg_column_size(t.headers) <= 128 OR pg_catalog.pg_column_compression(t.headers) IS NULL "
     "AND pg_catalog.pg_column_size(t.headers) <= {big} OR octet_length(t.headers::text) <= {big})";
 
+// The newest row of lane.n of subscription s: by the generation of its owner, so that nothing is read of owners of other lanes; by
+// the greatest generation where that owner has not written one yet. Index settlement_newest, read backwards.
+constexpr std::string_view kNewestRow =
+    "(SELECT t.* FROM {schema}.settlement t WHERE t.subscription = s.id AND (t.lanes >> lane.n) & 1::bigint = 1 "
+    "AND t.generation = (SELECT o.generation FROM {schema}.lane o WHERE o.lane_group = s.lane_group "
+    "AND o.lane = lane.n::smallint AND o.generation >= s.group_generation) "
+    "ORDER BY t.generation DESC, t.id DESC LIMIT 1) "
+    "UNION ALL "
+    "(SELECT t.* FROM {schema}.settlement t WHERE t.subscription = s.id AND (t.lanes >> lane.n) & 1::bigint = 1 "
+    "ORDER BY t.generation DESC, t.id DESC LIMIT 1) LIMIT 1";
+
+// The totals of a row are counted for the first of its lanes only.
+constexpr std::string_view kFirstLane = "c.lanes & ~(-1::bigint << lane.n) = 0::bigint";
+
+// Where row c leaves the cursor of its lanes: s1, s2, position and l. Without a position both snapshots are that cursor, so that
+// lanes at one place have equal columns.
+constexpr std::string_view kCursor =
+    "CASE WHEN c.position IS NULL THEN coalesce(c.s2, c.s1) ELSE c.s1 END::text, "
+    "CASE WHEN c.position IS NULL THEN coalesce(c.s2, c.s1) ELSE c.s2 END::text, "
+    "c.position, CASE WHEN c.position IS NULL THEN NULL ELSE c.l END";
+
+// A member, for lane_owners.cpp.
+constexpr std::string_view kMember =
+    "r.name, pg_catalog.array_to_string(r.groups, ','), clock_timestamp() - r.heartbeat_at > r.lease, r.boot_id, r.pid_ns, "
+    "r.pid, r.started, r.heartbeat_at, (date_part('epoch'::text, r.lease) * 1000::float8)::bigint";
+
 /// Fills in what is common to several statements, and nulls for the WAL functions that the server refuses.
 std::string filled(std::string_view sql, bool wal_functions) {
   std::string text(sql);
+  replace_all(text, "{in_lanes}", "");
+  replace_all(text, "{newest_row}", kNewestRow);
+  replace_all(text, "{first_lane}", kFirstLane);
+  replace_all(text, "{cursor}", kCursor);
+  replace_all(text, "{member}", kMember);
   replace_all(text, "{columns}", kColumns);
   replace_all(text, "{small_headers}", kSmallHeaders);
   replace_all(text, "{sequence_value}", kSequenceValue);
@@ -51,6 +82,14 @@ Query Queries::prepared(std::string_view what, std::string_view sql) const {
 
 Query Queries::unprepared(std::string_view what, std::string_view sql) const {
   return postgres::unprepared(what, filled(sql, wal_functions), schema);
+}
+
+Query Queries::prepared_of_lanes(std::string_view what, std::string_view sql) const {
+  std::string text(sql);
+  const char* lanes = text.find("$8") == std::string::npos ? "$5" : "$9";
+  replace_all(text, "{in_lanes}",
+              " AND (" + std::string(lanes) + "::bigint >> t.lane::int) & 1::bigint = 1");
+  return prepared(what, text);
 }
 
 Query listen(std::string_view channel) {

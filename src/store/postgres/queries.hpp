@@ -138,17 +138,18 @@ SELECT count(pg_advisory_xact_lock(k)) FROM (
 
   Query subscriptions = prepared("list subscriptions", R"(
 SELECT id, name, config::text, config_version, state, reason, stopped_seq, stopped_event, trouble,
-to_char(trouble_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), parked_version
+to_char(trouble_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), parked_version, lane_group, group_generation,
+trouble_relay
 FROM {schema}.subscription ORDER BY name)");
 
   // $1 name. FOR UPDATE serializes concurrent calls of apply().
   Query find_subscription = unprepared(
       "find a subscription",
-      "SELECT id, config::text FROM {schema}.subscription WHERE name = $1::text FOR UPDATE");
+      "SELECT id, config::text, lane_group FROM {schema}.subscription WHERE name = $1::text FOR UPDATE");
 
-  // $1 name, $2 config. No row: another process has created it.
+  // $1 name, $2 config, $3 group. No row: another process has created it.
   Query create_subscription = unprepared("create a subscription", R"(
-INSERT INTO {schema}.subscription (name, config) VALUES ($1::text, $2::jsonb) ON CONFLICT (name) DO NOTHING
+INSERT INTO {schema}.subscription (name, config, lane_group) VALUES ($1::text, $2::jsonb, $3::text) ON CONFLICT (name) DO NOTHING
 RETURNING id)");
 
   // $1 subscription, $2 from now on. '3:3:' is a snapshot in which nothing is visible. A statement's snapshot does not include
@@ -161,6 +162,11 @@ VALUES ($1::int, 'reset', -1, 0, 1, CASE WHEN $2::boolean THEN pg_current_snapsh
   Query change_subscription = unprepared("change a subscription", R"(
 UPDATE {schema}.subscription SET config = $2::jsonb, config_version = config_version + 1, changed_at = clock_timestamp()
 WHERE id = $1::int)");
+
+  // $1 id, $2 group. From now on only ownership of the new group's lanes counts that is newer than every one of the old group's.
+  Query change_group = unprepared("change a subscription's group", R"(
+WITH newest AS (UPDATE {schema}.fleet SET generation = generation + 1 RETURNING generation)
+UPDATE {schema}.subscription SET lane_group = $2::text, group_generation = newest.generation FROM newest WHERE id = $1::int)");
 
   // $1 name, $2 reason. A stopped one keeps what stopped it.
   Query pause = unprepared("pause a subscription", R"(
@@ -175,28 +181,32 @@ UPDATE {schema}.subscription SET state = 'active', reason = '', stopped_seq = NU
   changed_at = clock_timestamp()
 WHERE name = $1::text RETURNING id)");
 
-  // $1 id, $2 generation, $3 reason, $4 seq, $5 event. Locks the lane: a takeover waits until this is done, or was done before and
-  // then no row qualifies. No row either while another transaction holds one of the locks: this must not wait.
+  // $1 id, $2 generation, $3 reason, $4 seq, $5 event. Locks a lane of that generation: a takeover waits until this is done, or was
+  // done before and then no row qualifies. No row either while another transaction holds one of the locks: this must not wait.
   Query stop = unprepared("stop a subscription", R"(
 UPDATE {schema}.subscription SET state = 'stopped', reason = $3::text, stopped_seq = $4::bigint, stopped_event = $5::uuid,
   changed_at = clock_timestamp()
 WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
-            WHERE s.id = $1::int AND l.lane = 0::smallint AND l.generation = $2::bigint
+            WHERE s.id = $1::int AND l.lane_group = s.lane_group AND l.generation = $2::bigint LIMIT 1
             FOR UPDATE OF s SKIP LOCKED FOR SHARE OF l SKIP LOCKED) RETURNING id)");
 
-  // $1 id, $2 generation, $3 the trouble; empty: it is over. No row as above.
+  // $1 id, $2 generation, $3 the trouble; empty: it is over, $4 relay. Of several relays one reports; only it says that the trouble
+  // is over, or another one when it is gone. No row as above.
   Query report_trouble = unprepared("report a subscription's trouble", R"(
-UPDATE {schema}.subscription SET trouble = $3::text,
+UPDATE {schema}.subscription SET trouble = $3::text, trouble_relay = CASE WHEN $3::text = '' THEN NULL ELSE $4::uuid END,
   trouble_since = CASE WHEN $3::text = '' THEN NULL WHEN trouble = '' THEN clock_timestamp() ELSE trouble_since END
 WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
-            WHERE s.id = $1::int AND l.lane = 0::smallint AND l.generation = $2::bigint
+            WHERE s.id = $1::int AND l.lane_group = s.lane_group AND l.generation = $2::bigint
+              AND (s.trouble = '' OR s.trouble_relay IS NULL OR s.trouble_relay = $4::uuid
+                   OR NOT EXISTS (SELECT FROM {schema}.relay r WHERE r.id = s.trouble_relay)) LIMIT 1
             FOR UPDATE OF s SKIP LOCKED FOR SHARE OF l SKIP LOCKED))");
 
-  // $1 subscription. The newest row of every lane that moves a cursor. Index settlement_newest, read backwards; while one
-  // relay owns all lanes the first row is enough.
-  Query cursors = unprepared("read a subscription's cursor", R"(
-SELECT lanes, s1::text, s2::text, position, l, generation FROM {schema}.settlement
-WHERE subscription = $1::int AND lanes <> 0 ORDER BY generation DESC, id DESC LIMIT 64)");
+  // $1 subscription, $2 lanes. The newest row of each of these lanes, lanes at one place together, and from how many rows.
+  Query cursors = unprepared("read a subscription's cursors", R"(
+SELECT bit_or(1::bigint << lane.n), {cursor}, min(c.generation), count(DISTINCT c.id)
+FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n) CROSS JOIN LATERAL ({newest_row}) c
+WHERE s.id = $1::int AND ($2::bigint >> lane.n) & 1::bigint = 1
+GROUP BY 2, 3, 4, 5)");
 
   // For statements whose plan must not depend on statistics. Otherwise a table that was never analysed is read whole to find that
   // nothing is pending, a backlog is sorted to count the first thousand, the claim is compiled for longer than it runs.
@@ -232,32 +242,38 @@ SELECT count(*), min(created_at), (date_part('epoch'::text, clock_timestamp() - 
      WHERE t.xid = x.xid AND t.seq <= $5::bigint AND ($3::bigint >> t.lane::int) & 1::bigint = 1 OFFSET 0) y
   LIMIT $4::bigint) pending)");
 
-  // $1 subscription. The newest row has the totals of all rows that count, without late rows of a former owner. Indexes
-  // settlement_newest and settlement_marks, one row of each.
+  // $1 subscription. The newest rows of the lanes have the totals of all rows that count, without late rows of a former owner; those of
+  // a row belong to its first lane. Indexes settlement_newest, settlement_marks and settlement_retries.
   Query totals = unprepared("sum up settlements", R"(
-SELECT acked_total + coalesce((SELECT r.acked_total FROM {schema}.settlement r
-                               WHERE r.subscription = $1::int AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0::bigint),
-       filtered_total,
-       (SELECT to_char(t.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') FROM {schema}.settlement t
-        WHERE t.subscription = $1::int AND t.l IS NOT NULL AND t.kind <> 'claim' AND t.kind = 'settle'
-        ORDER BY t.generation DESC, t.id DESC LIMIT 1)
-FROM {schema}.settlement WHERE subscription = $1::int AND lanes <> 0 ORDER BY generation DESC, id DESC LIMIT 1)");
+SELECT coalesce(sum(c.acked_total) FILTER (WHERE {first_lane}), 0::numeric)::bigint
+         + coalesce((SELECT r.acked_total FROM {schema}.settlement r
+                     WHERE r.subscription = $1::int AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0::bigint),
+       coalesce(sum(c.filtered_total) FILTER (WHERE {first_lane}), 0::numeric)::bigint,
+       to_char(greatest(max(c.at) FILTER (WHERE c.kind = 'settle'),
+                 (SELECT t.at FROM {schema}.settlement t
+                  WHERE t.subscription = $1::int AND t.l IS NOT NULL AND t.kind <> 'claim' AND t.kind = 'settle'
+                  ORDER BY t.generation DESC, t.id DESC LIMIT 1)) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n) CROSS JOIN LATERAL ({newest_row}) c
+WHERE s.id = $1::int)");
 
   Query relays = unprepared("list relays", R"(
 SELECT r.id, r.name, l.generation,
        greatest(clock_timestamp() - r.heartbeat_at, r.heartbeat_at - clock_timestamp()) <= r.lease,
-       to_char(r.heartbeat_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
-FROM {schema}.relay r LEFT JOIN (SELECT owner, max(generation) AS generation FROM {schema}.lane GROUP BY owner) l
-  ON l.owner = r.id
+       to_char(r.heartbeat_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), l.lanes
+FROM {schema}.relay r LEFT JOIN (
+  SELECT owner, max(generation) AS generation, string_agg(lane_group || ' ' || lanes::text, ', ' ORDER BY lane_group) AS lanes
+  FROM (SELECT owner, lane_group, max(generation) AS generation, count(*) AS lanes FROM {schema}.lane GROUP BY owner, lane_group) g
+  GROUP BY owner) l ON l.owner = r.id
 ORDER BY r.joined_at)");
 
-  // ---- Membership. This server's clock decides about leases, unless it is set back: then a relay that waits measures by its own
+  // ---- Members and owners. This server's clock decides about leases, unless it is set back: then a relay measures by its own
   // clock how long a heartbeat has not changed. A heartbeat in the future was written before that.
 
-  // $1 id, $2 name, $3 boot id, $4 pid namespace, $5 pid, $6 process start, $7 lease in ms.
+  // $1 id, $2 name, $3 groups, $4 boot id, $5 pid namespace, $6 pid, $7 process start, $8 lease in ms. True: it is new.
   Query join = unprepared("register the relay", R"(
-INSERT INTO {schema}.relay (id, name, boot_id, pid_ns, pid, started, lease)
-VALUES ($1::uuid, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::bigint::float8 * interval '1 millisecond')
+INSERT INTO {schema}.relay (id, name, groups, boot_id, pid_ns, pid, started, lease)
+VALUES ($1::uuid, $2::text, pg_catalog.string_to_array($3::text, ','), $4::text, $5::text, $6::bigint, $7::bigint,
+        $8::bigint::float8 * interval '1 millisecond')
 ON CONFLICT (id) DO UPDATE SET heartbeat_at = clock_timestamp()
 RETURNING ctid::text)");
 
@@ -272,44 +288,74 @@ WHERE ctid = $1::tid AND id = $2::uuid RETURNING ctid::text)");
 UPDATE {schema}.relay SET heartbeat_at = clock_timestamp(), lease = $2::bigint::float8 * interval '1 millisecond'
 WHERE id = $1::uuid RETURNING ctid::text)");
 
-  // The owner of the lanes. One relay owns all of them, so lane 0 suffices; primary keys of lane and relay.
-  Query owner = prepared("ask who owns the lanes", R"(
-SELECT l.owner, l.generation, r.id IS NOT NULL, coalesce(clock_timestamp() - r.heartbeat_at > r.lease, true),
-       r.name, r.boot_id, r.pid_ns, r.pid, r.started, r.heartbeat_at,
-       (date_part('epoch'::text, r.lease) * 1000::float8)::bigint
-FROM {schema}.lane l LEFT JOIN {schema}.relay r ON r.id = l.owner WHERE l.lane = 0)");
+  // The members, the owners of lanes, the groups of the subscriptions: small tables, read whole.
+  Query fleet = prepared("look who owns the lanes", R"(
+SELECT 'member' AS what, ''::text, r.id, 0::bigint, 0::bigint, {member} FROM {schema}.relay r
+UNION ALL
+SELECT 'owner', l.lane_group, l.owner, bit_or(1::bigint << l.lane::int), l.generation, NULL::text, NULL::text, false, NULL::text,
+       NULL::text, NULL::bigint, NULL::bigint, NULL::timestamptz, NULL::bigint
+FROM {schema}.lane l GROUP BY l.lane_group, l.owner, l.generation
+UNION ALL
+SELECT 'group', s.lane_group, NULL::uuid, 0::bigint, max(s.group_generation), NULL::text, NULL::text, false, NULL::text, NULL::text,
+       NULL::bigint, NULL::bigint, NULL::timestamptz, NULL::bigint
+FROM {schema}.subscription s GROUP BY s.lane_group)");
 
-  // $1 the owner. Its next heartbeat waits for this lock; an earlier one is visible here.
-  Query lock_owner = unprepared("lock the owner's lease", R"(
-SELECT clock_timestamp() - heartbeat_at > lease FROM {schema}.relay WHERE id = $1::uuid FOR UPDATE)");
+  // One relay at a time changes owners. Primary key.
+  Query lock_fleet =
+      unprepared("lock the owners", "SELECT generation FROM {schema}.fleet WHERE one FOR UPDATE");
 
-  // Serializes relays that take over at once, all in one order.
-  Query lock_lanes = unprepared(
-      "lock the lanes", "SELECT owner, generation FROM {schema}.lane ORDER BY lane FOR UPDATE");
+  // $1 id. A relay that was taken for dead was removed.
+  Query is_member = unprepared(
+      "look for this relay", "SELECT EXISTS (SELECT FROM {schema}.relay r WHERE r.id = $1::uuid)");
+
+  // $1 group. The lanes of a group that never had an owner.
+  Query make_lanes = unprepared("make the lanes of a group", R"(
+INSERT INTO {schema}.lane (lane_group, lane) SELECT $1::text, n::smallint FROM pg_catalog.generate_series(0, 63) n
+ON CONFLICT (lane_group, lane) DO NOTHING)");
+
+  // $1 group. Owners' heartbeats wait for these locks; an earlier one is visible here. By id, so that no two wait for each other.
+  Query lock_owners = unprepared("lock the owners' leases", R"(
+SELECT r.id, {member} FROM {schema}.relay r
+WHERE r.id IN (SELECT l.owner FROM {schema}.lane l WHERE l.lane_group = $1::text) ORDER BY r.id FOR UPDATE OF r)");
+
+  // $1 group. Primary key. What is being parked is finished first.
+  Query lock_lanes = unprepared("lock the lanes", R"(
+SELECT lane::int, owner, generation FROM {schema}.lane WHERE lane_group = $1::text ORDER BY lane FOR UPDATE)");
 
   // $1 id.
   Query remove_member =
       unprepared("remove a relay", "DELETE FROM {schema}.relay WHERE id = $1::uuid");
 
-  // $1 owner, $2 generation.
-  Query take_lanes = unprepared(
-      "take the lanes", "UPDATE {schema}.lane SET owner = $1::uuid, generation = $2::bigint");
+  // $1 generation.
+  Query raise_generation = unprepared(
+      "raise the generation", "UPDATE {schema}.fleet SET generation = $1::bigint WHERE one");
 
-  // $1 relay, $2 generation. Copies the newest cursor of every lane of every subscription, lanes at one place in one row.
-  // Index settlement_newest, read backwards once per lane; under the plan settings, since by its estimated cost it would be
-  // compiled first (0.3 s, on a busy machine 2 s without delivery). A later row of the old owner has a lower generation and does
-  // not count.
+  // $1 owner (null: none), $2 group, $3 lanes, $4 generation.
+  Query give_lanes = unprepared("change the owner of lanes", R"(
+UPDATE {schema}.lane SET owner = $1::uuid, generation = $4::bigint
+WHERE lane_group = $2::text AND ($3::bigint >> lane::int) & 1::bigint = 1)");
+
+  // $1 group (null: $2 decides), $2 subscription, $3 lanes, $4 generation, $5 relay. Copies the newest cursor of every lane, lanes at one
+  // place in one row with the sum of their totals. Index settlement_newest, read backwards once per lane; under the plan settings,
+  // since by its estimated cost it would be compiled first (0.3 s, on a busy machine 2 s without delivery). A later row of the
+  // old owner has a lower generation and does not count.
   Query claim = unprepared("claim the cursors", R"(
 INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, relay, config_version, s1, s2, from_position, position, l,
   acked_total, filtered_total)
-SELECT c.subscription, 'claim', bit_or(1::bigint << lane), $2::bigint, $1::uuid, max(c.config_version),
-       c.s1::pg_snapshot, c.s2::pg_snapshot, coalesce(c.position, 0), c.position, c.l, c.acked_total, c.filtered_total
-FROM {schema}.subscription s CROSS JOIN generate_series(0, 63) AS lane CROSS JOIN LATERAL
-  (SELECT t.subscription, t.config_version, t.s1::text, t.s2::text, t.position, t.l, t.acked_total, t.filtered_total
-   FROM {schema}.settlement t
-   WHERE t.subscription = s.id AND (t.lanes >> lane) & 1::bigint = 1
-   ORDER BY t.generation DESC, t.id DESC LIMIT 1) c
-GROUP BY c.subscription, c.s1, c.s2, c.position, c.l, c.acked_total, c.filtered_total)");
+SELECT f.subscription, 'claim', f.lanes, $4::bigint, $5::uuid, f.config_version, f.s1::pg_snapshot, f.s2::pg_snapshot,
+       coalesce(f.position, 0::bigint), f.position, f.l, f.acked, f.filtered
+FROM (
+  SELECT s.id, bit_or(1::bigint << lane.n), max(c.config_version), {cursor},
+         coalesce(sum(c.acked_total) FILTER (WHERE {first_lane}), 0::numeric)::bigint,
+         coalesce(sum(c.filtered_total) FILTER (WHERE {first_lane}), 0::numeric)::bigint
+  FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n) CROSS JOIN LATERAL ({newest_row}) c
+  WHERE ($1::text IS NULL AND s.id = $2::int OR s.lane_group = $1::text) AND ($3::bigint >> lane.n) & 1::bigint = 1
+  GROUP BY s.id, 4, 5, 6, 7) f (subscription, lanes, config_version, s1, s2, position, l, acked, filtered))");
+
+  // $1 subscription, $2 lanes, $3 generation. Raises an error unless this relay still owns them.
+  Query hold_lanes = unprepared("check who owns the lanes", R"(
+SELECT {schema}.hold_lanes($1::int, (SELECT pg_catalog.array_agg(n::smallint) FROM pg_catalog.generate_series(0, 63) n
+                                     WHERE ($2::bigint >> n) & 1::bigint = 1), $3::bigint))");
 
   // $1 owner.
   Query release_lanes = unprepared("give the lanes back",
@@ -321,11 +367,14 @@ GROUP BY c.subscription, c.s1, c.s2, c.position, c.l, c.acked_total, c.filtered_
 SELECT 'outbox_wake_' || to_hex(hashtextextended('outbox:wake:{name}', 0::bigint)),
 pg_backend_pid())");
 
-  // While a frozen relay holds the lock, every commit notifies, and so queues for one lock: the server ends an armed session that
-  // is silent for 3 s.
+  // Armed; or else, whether another relay is: then not even the shared lock that writers take can be had. While a frozen relay holds
+  // the lock, every commit notifies, and so queues for one lock: the server ends an armed session that is silent for 3 s.
   Query arm = prepared("arm the wake-up", R"(
-SELECT CASE WHEN pg_try_advisory_lock(hashtextextended('outbox:wake:{name}', 0::bigint))
-       THEN set_config('idle_session_timeout', '3s', false) END IS NOT NULL)");
+SELECT l.armed,
+       CASE WHEN l.armed THEN set_config('idle_session_timeout', '3s', false) IS NULL
+            WHEN pg_try_advisory_lock_shared(hashtextextended('outbox:wake:{name}', 0::bigint))
+            THEN NOT pg_advisory_unlock_shared(hashtextextended('outbox:wake:{name}', 0::bigint)) ELSE true END
+FROM (SELECT pg_try_advisory_lock(hashtextextended('outbox:wake:{name}', 0::bigint)) AS armed OFFSET 0) l)");
 
   Query disarm = prepared("disarm the wake-up", R"(
 SELECT pg_advisory_unlock(hashtextextended('outbox:wake:{name}', 0::bigint)),
@@ -390,21 +439,23 @@ SELECT {schema}.park_events($1::int, $2::bigint, $3::bigint[], $4::text[], $5::b
 SELECT {schema}.settle_parked($1::int, $2::bigint, $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[],
                               $8::bigint[]))");
 
-  // $1 subscription.
-  Query order_parked =
-      unprepared("order parked events", "SELECT {schema}.order_all_parked_keys($1::int)");
+  // $1 subscription, $2 lanes.
+  Query order_parked = unprepared("order parked events",
+                                  "SELECT {schema}.order_all_parked_keys($1::int, $2::bigint)");
 
-  // $1 subscription, $2 dead events block. Index parked_key.
+  // $1 subscription, $2 dead events block, $3 lanes. Index parked_key.
   Query blocked_keys = unprepared("read the keys of parked events", R"(
 SELECT aggregate_type, aggregate_id, count(*) FROM {schema}.parked
-WHERE subscription = $1::int AND (state <> 'dead' OR $2::boolean) GROUP BY aggregate_type, aggregate_id)");
+WHERE subscription = $1::int AND (state <> 'dead' OR $2::boolean) AND ($3::bigint >> lane::int) & 1::bigint = 1
+GROUP BY aggregate_type, aggregate_id)");
 
-  // $1 subscription, $2 keys, $3 events behind each, $4 bytes. First the rows that are due, by parked_due, then what waits behind
+  // $1 subscription, $2 keys, $3 events behind each, $4 bytes, $5 lanes. First the rows that are due, by parked_due, then what waits behind
   // each of them, by parked_key, up to a dead event that blocks; cut where the bytes are reached, but not before the first row.
   Query due_parked = unprepared("read parked events", R"(
 WITH head AS (
   SELECT p.seq, p.aggregate_type, p.aggregate_id, p.next_attempt_at FROM {schema}.parked p
   WHERE p.subscription = $1::int AND p.state = 'retrying' AND p.next_attempt_at <= clock_timestamp()
+    AND ($5::bigint >> p.lane::int) & 1::bigint = 1
   ORDER BY p.next_attempt_at, p.seq LIMIT $2::bigint),
 chain AS (
   SELECT h.next_attempt_at AS due, h.seq AS head, r.seq, r.bytes FROM head h CROSS JOIN LATERAL (
@@ -427,10 +478,11 @@ FROM cut JOIN {schema}.parked t ON t.subscription = $1::int AND t.seq = cut.seq
 WHERE cut.total <= $4::bigint::numeric OR cut.n = 1::bigint
 ORDER BY cut.due, cut.head, cut.seq)");
 
-  // $1 subscription. Index parked_due, one row.
+  // $1 subscription, $2 lanes. Index parked_due.
   Query next_parked = unprepared("ask when a parked event is due", R"(
 SELECT greatest(date_part('epoch'::text, next_attempt_at - clock_timestamp()) * 1000::float8, 0::float8)::bigint
-FROM {schema}.parked WHERE subscription = $1::int AND state = 'retrying' ORDER BY next_attempt_at LIMIT 1)");
+FROM {schema}.parked WHERE subscription = $1::int AND state = 'retrying' AND ($2::bigint >> lane::int) & 1::bigint = 1
+ORDER BY next_attempt_at LIMIT 1)");
 
   // $1 subscription, $2 state, $3 aggregate_type, $4 aggregate_id, $5 part of the error, $6 id, $7 seq: null means any; $8 limit,
   // $9 with payload and headers. Primary key, or parked_id.
@@ -464,54 +516,62 @@ SELECT {schema}.end_parked($1::int, $2::bigint[], $3::text, $4::text, $5::text))
   // below xmax(S1) pruned; (xid, seq) for the second, once per transaction that was in progress in S1 and is over now. Late
   // rows may be older than the floor, so they are read from 0. The bounds of t.xid are those of xip(S1), which is in ascending
   // order: a join alone would have every partition opened for each poll. The snapshot is asked for once; per element of xip it
-  // would be sorted each time.
-  Query present = prepared("read the head", R"(
+  // would be sorted each time. The four statements exist twice: for all lanes, and for some, where the lanes are $9 ($5 at the head).
+  static constexpr std::string_view kPresent = R"(
 WITH r AS (
-  (SELECT {columns} FROM {schema}.event t WHERE t.xid >= $1::xid8 AND t.seq > $2::bigint ORDER BY t.seq LIMIT $3::bigint)
+  (SELECT {columns} FROM {schema}.event t WHERE t.xid >= $1::xid8 AND t.seq > $2::bigint{in_lanes} ORDER BY t.seq LIMIT $3::bigint)
   UNION ALL
   SELECT y.* FROM (SELECT xid FROM pg_catalog.unnest($4::xid8[]) x(xid)
                    WHERE pg_visible_in_snapshot(xid, (SELECT pg_current_snapshot())) OFFSET 0) x
     CROSS JOIN LATERAL (SELECT {columns} FROM {schema}.event t
-                        WHERE t.xid = x.xid AND t.xid >= ($4::xid8[])[1] AND t.xid < $1::xid8 AND t.seq > 0
+                        WHERE t.xid = x.xid AND t.xid >= ($4::xid8[])[1] AND t.xid < $1::xid8 AND t.seq > 0{in_lanes}
                         ORDER BY t.seq LIMIT $3::bigint) y)
 SELECT z.*, s.* FROM (
   SELECT pg_current_snapshot()::text AS snapshot,
          {sequence_value} AS last_value, {insert_lsn} AS insert_lsn, {flush_lsn} AS flush_lsn,
          {incarnation} AS incarnation) s
-LEFT JOIN LATERAL (SELECT * FROM r ORDER BY seq LIMIT $3::bigint) z ON true ORDER BY z.seq)");
+LEFT JOIN LATERAL (SELECT * FROM r ORDER BY seq LIMIT $3::bigint) z ON true ORDER BY z.seq)";
+  Query present = prepared("read the head", kPresent);
+  Query present_of_lanes = prepared_of_lanes("read the head", kPresent);
 
   // As above with nothing in progress in S1. The same parameters, so that the caller makes no difference.
-  Query present_lean = prepared("read the head", R"(
+  static constexpr std::string_view kPresentLean = R"(
 SELECT z.*, s.* FROM (
   SELECT pg_current_snapshot()::text AS snapshot,
          {sequence_value} AS last_value, {insert_lsn} AS insert_lsn, {flush_lsn} AS flush_lsn,
          {incarnation} AS incarnation) s
 LEFT JOIN LATERAL (SELECT {columns} FROM {schema}.event t
-                   WHERE t.xid >= $1::xid8 AND t.seq > $2::bigint AND pg_catalog.cardinality($4::xid8[]) = 0
-                   ORDER BY t.seq LIMIT $3::bigint) z ON true ORDER BY z.seq)");
+                   WHERE t.xid >= $1::xid8 AND t.seq > $2::bigint AND pg_catalog.cardinality($4::xid8[]) = 0{in_lanes}
+                   ORDER BY t.seq LIMIT $3::bigint) z ON true ORDER BY z.seq)";
+  Query present_lean = prepared("read the head", kPresentLean);
+  Query present_lean_of_lanes = prepared_of_lanes("read the head", kPresentLean);
 
   // $1 xmax(S1), $2 position, $3 page size, $4 xip(S1), $5 S2, $6 xmax(S2), $7 the sequence's value taken with S2,
   // $8 position of late rows (0 on the first page of a pair). Without the upper bounds the merge would look for a visible
   // row in every partition younger than S2.
-  Query bounded = prepared("read a page", R"(
+  static constexpr std::string_view kBounded = R"(
 SELECT r.*, {incarnation} AS incarnation FROM (
   (SELECT {columns} FROM {schema}.event t
    WHERE t.xid >= $1::xid8 AND t.xid < $6::xid8 AND t.seq > $2::bigint AND t.seq <= $7::bigint
-     AND pg_visible_in_snapshot(t.xid, $5::pg_snapshot) ORDER BY t.seq LIMIT $3::bigint)
+     AND pg_visible_in_snapshot(t.xid, $5::pg_snapshot){in_lanes} ORDER BY t.seq LIMIT $3::bigint)
   UNION ALL
   SELECT y.* FROM (SELECT xid FROM pg_catalog.unnest($4::xid8[]) x(xid)
                    WHERE pg_visible_in_snapshot(xid, $5::pg_snapshot) OFFSET 0) x
     CROSS JOIN LATERAL (SELECT {columns} FROM {schema}.event t
                         WHERE t.xid = x.xid AND t.xid >= ($4::xid8[])[1] AND t.xid < $1::xid8
-                          AND t.seq > $8::bigint AND t.seq <= $7::bigint
+                          AND t.seq > $8::bigint AND t.seq <= $7::bigint{in_lanes}
                         ORDER BY t.seq LIMIT $3::bigint) y) r
-ORDER BY r.seq LIMIT $3::bigint)");
+ORDER BY r.seq LIMIT $3::bigint)";
+  Query bounded = prepared("read a page", kBounded);
+  Query bounded_of_lanes = prepared_of_lanes("read a page", kBounded);
 
-  Query bounded_lean = prepared("read a page", R"(
+  static constexpr std::string_view kBoundedLean = R"(
 SELECT {columns}, {incarnation} AS incarnation FROM {schema}.event t
 WHERE t.xid >= $1::xid8 AND t.xid < $6::xid8 AND t.seq > $2::bigint AND t.seq <= $7::bigint
-  AND pg_visible_in_snapshot(t.xid, $5::pg_snapshot) AND pg_catalog.cardinality($4::xid8[]) = 0 AND $8::bigint >= 0
-ORDER BY t.seq LIMIT $3::bigint)");
+  AND pg_visible_in_snapshot(t.xid, $5::pg_snapshot) AND pg_catalog.cardinality($4::xid8[]) = 0 AND $8::bigint >= 0{in_lanes}
+ORDER BY t.seq LIMIT $3::bigint)";
+  Query bounded_lean = prepared("read a page", kBoundedLean);
+  Query bounded_lean_of_lanes = prepared_of_lanes("read a page", kBoundedLean);
 
   // $1 seqs. Index (seq). They are rows of a page that was just read, which decided about visibility.
   Query big_parts = prepared("read big events", R"(
@@ -565,6 +625,8 @@ RETURNING name)");
  private:
   [[nodiscard]] Query prepared(std::string_view what, std::string_view sql) const;
   [[nodiscard]] Query unprepared(std::string_view what, std::string_view sql) const;
+  /// Of a text that reads pages: with the condition on lanes, whose parameter is the one behind its last.
+  [[nodiscard]] Query prepared_of_lanes(std::string_view what, std::string_view sql) const;
 };
 
 /// The channel's name cannot be a parameter.

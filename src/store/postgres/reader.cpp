@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "store/common/page_request.hpp"
 #include "store/postgres/event_row.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/snapshot.hpp"
@@ -64,6 +63,16 @@ tl::unexpected<Error> removed_meanwhile(const std::vector<std::int64_t>& seqs, c
 /// The pair ends in the present.
 bool is_head(const PageRequest& request) { return request.cursor.drained() && !request.until; }
 
+/// `lean`: nothing was in progress in S1.
+Connection::Named statement_for(const PageRequest& request, bool lean) {
+  if (request.lanes == kAllLanes) {
+    if (is_head(request)) return lean ? &Queries::present_lean : &Queries::present;
+    return lean ? &Queries::bounded_lean : &Queries::bounded;
+  }
+  if (is_head(request)) return lean ? &Queries::present_lean_of_lanes : &Queries::present_of_lanes;
+  return lean ? &Queries::bounded_lean_of_lanes : &Queries::bounded_of_lanes;
+}
+
 /// The pair of a request whose end is known.
 Result<Pair> bounded_pair(const PageRequest& request) {
   const Cursor& cursor = request.cursor;
@@ -93,9 +102,9 @@ class PostgresReader final : public LogReader {
   }
 
   [[nodiscard]] Status start(const PageRequest& request) override {
-    if (Status status = check_request(request); !status) return status;
     if (connection_.pending()) {
-      const bool expected = ahead_ && ahead_->cursor == request.cursor && !request.until;
+      const bool expected = ahead_ && ahead_->lanes == request.lanes &&
+                            ahead_->cursor == request.cursor && !request.until;
       const PageRequest sent = std::exchange(ahead_, std::nullopt).value_or(PageRequest{});
       if (expected) {
         request_ = request;
@@ -192,9 +201,7 @@ class PostgresReader final : public LogReader {
   [[nodiscard]] Status send(const PageRequest& request) {
     OUTBOX_TRY(const Snapshot s1, parse_snapshot(request.cursor.s1));
     OUTBOX_TRY(Params params, params_of(request, s1));
-    const bool lean = s1.xip.empty();
-    const auto query = is_head(request) ? (lean ? &Queries::present_lean : &Queries::present)
-                                        : (lean ? &Queries::bounded_lean : &Queries::bounded);
+    const auto query = statement_for(request, s1.xip.empty());
     // One statement outside a transaction is a transaction of its own. Its settings are in force for this role already, or are
     // set for one transaction, which also works through a transaction pooler.
     if (!settings_in_force_) {
@@ -212,12 +219,14 @@ class PostgresReader final : public LogReader {
     const std::int64_t position = std::max(marks_->floor(s1.xmax), late_position);
     const auto rows = static_cast<std::int64_t>(std::min(request.rows, rows_hint_));
     Params params{std::to_string(s1.xmax), position, rows, Param::xid8_array(s1.xip)};
-    if (is_head(request)) return params;
-    OUTBOX_TRY(const Pair pair, bounded_pair(request));
-    params.push_back(pair.s2);
-    params.push_back(std::to_string(pair.horizon));
-    params.push_back(pair.bound);
-    params.push_back(late_position);
+    if (!is_head(request)) {
+      OUTBOX_TRY(const Pair pair, bounded_pair(request));
+      params.push_back(pair.s2);
+      params.push_back(std::to_string(pair.horizon));
+      params.push_back(pair.bound);
+      params.push_back(late_position);
+    }
+    if (request.lanes != kAllLanes) params.push_back(static_cast<std::int64_t>(request.lanes));
     return params;
   }
 

@@ -38,9 +38,11 @@ class PostgresStore final : public Store {
   Result<std::unique_ptr<Progress>> progress() override {
     return make("settler", make_progress, marks_);
   }
-  Result<std::unique_ptr<Membership>> membership(std::string relay_name,
-                                                 const EventId& relay) override {
-    return make("lease", make_membership, std::move(relay_name), relay);
+  Result<std::unique_ptr<Membership>> membership(RelayIdentity relay) override {
+    return make("lease", make_membership, std::move(relay));
+  }
+  Result<std::unique_ptr<LaneOwners>> lane_owners(const EventId& relay) override {
+    return make("owners", make_lane_owners, relay);
   }
   Result<std::unique_ptr<Catalog>> catalog() override { return make("catalog", make_catalog); }
   Result<std::unique_ptr<Maintenance>> maintenance() override {

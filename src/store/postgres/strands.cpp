@@ -1,6 +1,5 @@
 #include "store/postgres/strands.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
@@ -8,19 +7,15 @@
 namespace outbox::store::postgres {
 namespace {
 
-enum Column : int { kLanes, kS1, kS2, kPosition, kBound, kGeneration };
+enum Column : int { kLanes, kS1, kS2, kPosition, kBound, kGeneration, kRows };
 
 Result<Cursor> cursor_of(const Rows& rows, int row) {
-  Cursor cursor;
-  if (rows.is_null(row, kPosition)) {
-    cursor.s1 = rows.text(row, rows.is_null(row, kS2) ? kS1 : kS2);
-    return cursor;
-  }
+  Cursor cursor{.s1 = rows.text(row, kS1)};
+  if (rows.is_null(row, kPosition)) return cursor;
   if (rows.is_null(row, kS2) || rows.is_null(row, kBound)) {
     return fail(Errc::corrupt, "a settlement with a position has no s2 or no l",
                 "it was not written by a relay; remove it");
   }
-  cursor.s1 = rows.text(row, kS1);
   cursor.s2 = rows.text(row, kS2);
   cursor.position = rows.int8(row, kPosition);
   cursor.bound = rows.int8(row, kBound);
@@ -29,20 +24,18 @@ Result<Cursor> cursor_of(const Rows& rows, int row) {
 
 }  // namespace
 
-Result<std::vector<Strand>> strands_of(const Rows& rows) {
+Result<std::vector<Strand>> read_strands(Connection& connection, std::int32_t subscription,
+                                         LaneMask lanes) {
+  OUTBOX_TRY(const Rows rows,
+             connection.exec_with(&Queries::plan_settings, &Queries::cursors,
+                                  {subscription, static_cast<std::int64_t>(lanes)}));
   std::vector<Strand> strands;
-  LaneMask missing = kAllLanes;
-  for (int row = 0; row < rows.size() && missing != 0; ++row) {
-    const auto lanes = static_cast<LaneMask>(rows.int8(row, kLanes)) & missing;
-    if (lanes == 0) continue;
-    missing &= ~lanes;
+  for (int row = 0; row < rows.size(); ++row) {
     OUTBOX_TRY(Cursor cursor, cursor_of(rows, row));
-    if (!strands.empty() && strands.back().cursor == cursor) {
-      strands.back().lanes |= lanes;
-    } else {
-      strands.push_back(
-          {.lanes = lanes, .cursor = std::move(cursor), .generation = rows.int8(row, kGeneration)});
-    }
+    strands.push_back({.lanes = static_cast<LaneMask>(rows.int8(row, kLanes)),
+                       .cursor = std::move(cursor),
+                       .generation = rows.int8(row, kGeneration),
+                       .rows = static_cast<std::size_t>(rows.int8(row, kRows))});
   }
   return strands;
 }

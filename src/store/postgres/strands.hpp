@@ -1,16 +1,16 @@
-// The cursors in the rows of the statement `cursors`.
+// The cursors of a subscription's lanes.
 #pragma once
 
 #include <outbox/error.hpp>
 #include <vector>
 
 #include "store/cursor.hpp"
-#include "store/postgres/rows.hpp"
+#include "store/postgres/connection.hpp"
 
 namespace outbox::store::postgres {
 
-/// The newest cursor of every lane that has one, lanes at one place together. Rows: lanes, s1, s2, position, l, generation;
-/// the newest first.
-[[nodiscard]] Result<std::vector<Strand>> strands_of(const Rows& rows);
+/// The newest cursor of every one of these lanes that has one, lanes at one place together.
+[[nodiscard]] Result<std::vector<Strand>> read_strands(Connection& connection,
+                                                       std::int32_t subscription, LaneMask lanes);
 
 }  // namespace outbox::store::postgres

@@ -3,6 +3,9 @@
 // A writer holds a shared lock from its first event to its commit, and notifies when it cannot get it. Armed means that we hold
 // the lock exclusively: no writer is in flight, and every later one notifies. Locks are released after a commit has become
 // visible, so no wake-up is lost.
+//
+// One relay can be armed. While it is, another one listens: every commit notifies both. When the armed one wakes up by itself there is
+// a moment without notifications, in which the other one may miss a commit: it finds the event at the end of its idle interval.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -57,17 +60,18 @@ class PostgresWakeup final : public Wakeup {
 
   [[nodiscard]] Result<bool> arm() override {
     if (!direct_) return false;
-    if (armed_) return true;
+    if (armed_ || listening_) return true;
     // Earlier notifications belong to polls that are done.
     (void)take_notifications(connection_->native());
     OUTBOX_TRY(const Rows armed, connection_->exec(&Queries::arm));
     armed_ = armed.boolean(0, 0);
-    return armed_;
+    listening_ = armed_ || armed.boolean(0, 1);
+    return listening_;
   }
 
   [[nodiscard]] Status disarm() override {
-    if (!armed_) return {};
-    armed_ = false;
+    listening_ = false;
+    if (!std::exchange(armed_, false)) return {};
     return connection_->run(&Queries::disarm);
   }
 
@@ -75,7 +79,7 @@ class PostgresWakeup final : public Wakeup {
     const auto until = Clock::now() + std::min<Duration>(longest, std::chrono::hours(1));
     auto ping_at = Clock::now() + kPingEvery;
     for (;;) {
-      if (armed_) {
+      if (listening_) {
         OUTBOX_TRY(const bool woken, notified());
         if (woken) return Wake::notified;
       }
@@ -85,7 +89,7 @@ class PostgresWakeup final : public Wakeup {
         ping_at = Clock::now() + kPingEvery;
         continue;  // the answer may have brought a notification
       }
-      const int socket = armed_ ? PQsocket(connection_->native()) : -1;
+      const int socket = listening_ ? PQsocket(connection_->native()) : -1;
       OUTBOX_TRY(const bool interrupted,
                  wait_for(interrupted_, socket, armed_ ? std::min(until, ping_at) : until));
       if (interrupted) return Wake::interrupted;
@@ -109,6 +113,7 @@ class PostgresWakeup final : public Wakeup {
   EventFd interrupted_;
   bool direct_{false};  ///< No pooler shares the connection.
   bool armed_{false};
+  bool listening_{false};  ///< This relay or another one is armed.
 };
 
 }  // namespace

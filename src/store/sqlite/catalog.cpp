@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/process.hpp"
+#include "event/group.hpp"
 #include "event/spec.hpp"
 #include "event/time_text.hpp"
 #include "store/common/subscription.hpp"
@@ -29,6 +30,9 @@ SubscriptionRow subscription_of(const Statement& row) {
   result.trouble = row.text(8);
   result.trouble_since = row.text(9);
   result.parked_version = static_cast<std::int32_t>(row.integer(10));
+  result.group = row.text(11);
+  result.group_generation = row.integer(12);
+  if (auto relay = EventId::parse(row.bytes(13))) result.trouble_relay = *relay;
   read_config(result, row.bytes(1), row.bytes(2));
   return result;
 }
@@ -52,8 +56,7 @@ class SqliteCatalog final : public Catalog {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     OUTBOX_TRY(found, find(spec.name));
     if (found && same_config(spec.name, found->config, config)) return false;
-    Status written = found ? connection_.run(query::kChangeSubscription, found->id, config)
-                           : create(spec, config);
+    Status written = found ? change(*found, spec, config) : create(spec, config);
     if (written) written = transaction.commit();
     if (!written) return pass(written);
     return true;
@@ -75,8 +78,8 @@ class SqliteCatalog final : public Catalog {
   }
 
   [[nodiscard]] Status report_trouble(std::int32_t id, std::int64_t generation,
-                                      std::string_view trouble) override {
-    return connection_.run(query::kReportTrouble, id, generation, trouble);
+                                      std::string_view trouble, const EventId& relay) override {
+    return connection_.run(query::kReportTrouble, id, generation, trouble, relay.str());
   }
 
   [[nodiscard]] Result<SubscriptionProgress> progress(const SubscriptionRow& subscription,
@@ -111,13 +114,14 @@ class SqliteCatalog final : public Catalog {
 
   [[nodiscard]] Result<std::vector<RelayRow>> relays() override {
     return list<RelayRow>(query::kRelays, [this](const Statement& row) {
-      const Member member = member_of(row);
+      const RelayMember member = member_of(row);
       return RelayRow{.id = member.id,
                       .name = member.name,
-                      .owner = row.integer(9) == 1,
+                      .owner = !row.is_null(10),
                       .alive = !is_dead(member, self_, monotonic_us()),
-                      .generation = member.generation,
-                      .heartbeat_at = row.text(10)};
+                      .generation = row.integer(10),
+                      .heartbeat_at = row.text(9),
+                      .lanes = row.text(11)};
     });
   }
 
@@ -125,6 +129,7 @@ class SqliteCatalog final : public Catalog {
   struct Found {
     std::int64_t id{0};
     std::string config;
+    std::string group;
   };
 
   template <class T, class Read>
@@ -141,7 +146,17 @@ class SqliteCatalog final : public Catalog {
   [[nodiscard]] Result<std::optional<Found>> find(std::string_view name) {
     OUTBOX_TRY(const Statement row, connection_.query(query::kSubscriptionByName, name));
     if (!row.has_row()) return std::optional<Found>{};
-    return std::optional<Found>(Found{.id = row.integer(0), .config = row.text(1)});
+    return std::optional<Found>(
+        Found{.id = row.integer(0), .config = row.text(1), .group = row.text(2)});
+  }
+
+  [[nodiscard]] Status change(const Found& found, const SubscriptionSpec& spec,
+                              const std::string& config) {
+    Status status = connection_.run(query::kChangeSubscription, found.id, config);
+    const std::string group = event::group_of(spec);
+    if (!status || found.group == group) return status;
+    status = connection_.run(query::kRaiseGeneration);
+    return status ? connection_.run(query::kChangeGroup, found.id, group) : status;
   }
 
   // In the transaction of apply(): the write lock is ours, so "now" neither misses nor repeats an event that is being written.
@@ -150,8 +165,9 @@ class SqliteCatalog final : public Catalog {
     if (spec.start == "now") {
       OUTBOX_TRY(position, connection_.integer(query::kNewestSeq));
     }
+    const std::string group = event::group_of(spec);
     OUTBOX_TRY(const Statement created,
-               connection_.query(query::kCreateSubscription, spec.name, config));
+               connection_.query(query::kCreateSubscription, spec.name, config, group));
     return connection_.run(query::kFirstSettlement, created.integer(0), position, wall_us());
   }
 

@@ -9,19 +9,20 @@
 
 namespace outbox::store::sqlite {
 
-struct Member {
+struct RelayMember {
   std::string id;
   std::string name;
-  std::int64_t generation{0};
   ProcessIdentity process;
   std::int64_t beat{0};
   std::int64_t lease_ms{0};
+  std::string groups;  ///< Joined by commas.
 };
 
-/// The first nine columns of query::kOwner and query::kRelays.
-[[nodiscard]] Member member_of(const Statement& row);
+/// The first nine columns of query::kMembers, kMember and kRelays.
+[[nodiscard]] RelayMember member_of(const Statement& row);
 
 /// The lease has run out, or the process is certainly gone.
-[[nodiscard]] bool is_dead(const Member& member, const ProcessIdentity& self, std::int64_t now_us);
+[[nodiscard]] bool is_dead(const RelayMember& member, const ProcessIdentity& self,
+                           std::int64_t now_us);
 
 }  // namespace outbox::store::sqlite

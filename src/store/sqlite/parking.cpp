@@ -32,12 +32,16 @@ std::int64_t due_at(std::int64_t now_us, std::chrono::milliseconds due_in) {
   return now_us + std::chrono::microseconds(due_in).count();
 }
 
-Status check_owner(Connection& connection, std::int64_t generation) {
-  OUTBOX_TRY(const std::int64_t now, connection.integer(query::kGeneration));
-  if (now == generation) return {};
+}  // namespace
+
+Status check_owner(Connection& connection, std::int64_t subscription, std::int64_t generation) {
+  OUTBOX_TRY(const Statement row, connection.query(query::kGenerationOf, subscription));
+  if (row.has_row() && row.integer(0) == generation) return {};
   return fail(Errc::lease_lost, Remedy::reconnect,
               "sqlite: " + connection.file() + " has another owner");
 }
+
+namespace {
 
 Result<std::vector<Key>> keys_of(Statement row) {
   std::vector<Key> keys;
@@ -76,7 +80,8 @@ Status end_delivered(Connection& connection, const RetryResult& result, std::int
 
 Status settle_one(Connection& connection, const RetryResult& result, std::int64_t now,
                   Tally& tally) {
-  if (Status status = check_owner(connection, result.generation); !status) return status;
+  if (Status status = check_owner(connection, result.subscription, result.generation); !status)
+    return status;
   OUTBOX_TRY(const std::vector<Key> keys, key_of(connection, result.subscription, result.seq));
   Status status = {};
   if (result.state) {
@@ -95,7 +100,8 @@ Status settle_one(Connection& connection, const RetryResult& result, std::int64_
 Status park_events(Connection& connection, std::span<const ParkedEvent> events) {
   const std::int64_t now = wall_us();
   for (const ParkedEvent& event : events) {
-    if (Status status = check_owner(connection, event.generation); !status) return status;
+    if (Status status = check_owner(connection, event.subscription, event.generation); !status)
+      return status;
     Status status =
         connection.run(query::kPark, event.subscription, event.seq, to_string(event.state),
                        static_cast<std::int64_t>(event.attempts), due_at(now, event.due_in),

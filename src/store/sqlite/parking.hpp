@@ -13,6 +13,9 @@
 
 namespace outbox::store::sqlite {
 
+/// Refuses a generation that does not own the subscription's group.
+[[nodiscard]] Status check_owner(Connection& connection, std::int64_t subscription,
+                                 std::int64_t generation);
 [[nodiscard]] Status park_events(Connection& connection, std::span<const ParkedEvent> events);
 [[nodiscard]] Status settle_parked(Connection& connection, std::span<const RetryResult> results);
 

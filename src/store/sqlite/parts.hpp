@@ -15,8 +15,9 @@ namespace outbox::store::sqlite {
 /// back is delivered again.
 [[nodiscard]] std::unique_ptr<Progress> make_progress(Connection connection, std::string outbox);
 [[nodiscard]] std::unique_ptr<Membership> make_membership(Connection connection,
-                                                          std::string relay_name,
-                                                          const EventId& relay);
+                                                          RelayIdentity relay);
+[[nodiscard]] std::unique_ptr<LaneOwners> make_lane_owners(Connection connection,
+                                                           const EventId& relay);
 [[nodiscard]] std::unique_ptr<Catalog> make_catalog(Connection connection);
 [[nodiscard]] Result<std::unique_ptr<Wakeup>> make_wakeup(Connection connection, bool armed);
 [[nodiscard]] std::unique_ptr<Maintenance> make_maintenance(Connection connection);

@@ -17,7 +17,8 @@ class SqliteProgress final : public Progress {
   SqliteProgress(Connection connection, std::string outbox)
       : connection_(std::move(connection)), outbox_(std::move(outbox)) {}
 
-  [[nodiscard]] Result<std::vector<Strand>> load(std::int32_t subscription) override {
+  [[nodiscard]] Result<std::vector<Strand>> load(std::int32_t subscription,
+                                                 LaneMask /*lanes*/) override {
     OUTBOX_TRY(const Statement row, connection_.query(query::kNewestCursor, subscription));
     if (!row.has_row()) return no_cursor(std::to_string(subscription));
     const Pair endless = Pair::endless();
@@ -27,7 +28,17 @@ class SqliteProgress final : public Progress {
         .generation = row.integer(1)}};
   }
 
+  [[nodiscard]] Status claim(std::int32_t subscription, LaneMask /*lanes*/,
+                             std::int64_t generation) override {
+    if (Status status = set_durability(Durability::flushed); !status) return status;
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    if (Status status = check_owner(connection_, subscription, generation); !status) return status;
+    Status status = connection_.run(query::kClaimOne, generation, wall_us(), subscription);
+    return status ? transaction.commit() : status;
+  }
+
   [[nodiscard]] Result<std::vector<BlockedKey>> blocked_keys(std::int32_t subscription,
+                                                             LaneMask /*lanes*/,
                                                              bool dead_block) override {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     if (Status status = order_all_parked_keys(connection_, subscription); !status)
@@ -37,8 +48,8 @@ class SqliteProgress final : public Progress {
     return keys;
   }
 
-  [[nodiscard]] Result<DueEvents> due(std::int32_t subscription, std::size_t keys,
-                                      std::size_t behind) override {
+  [[nodiscard]] Result<DueEvents> due(std::int32_t subscription, LaneMask /*lanes*/,
+                                      std::size_t keys, std::size_t behind) override {
     return read_due(connection_, subscription, keys, behind);
   }
 

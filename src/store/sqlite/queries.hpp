@@ -180,40 +180,66 @@ inline constexpr std::string_view kDiscardParked =
 inline constexpr std::string_view kNoteParkedChange =
     "/* note parked change */ UPDATE outbox_subscription SET parked_version = parked_version + 1 WHERE id = ?1";
 
-// ---- membership: outbox_relay has as many rows as there are relays at this file
+// ---- relays and owners: tables of a few rows
 
+inline constexpr std::string_view kMembers =
+    "/* list members */ SELECT id, name, boot_id, pid_ns, pid, started, beat, lease_ms, groups FROM outbox_relay";
+inline constexpr std::string_view kOwners =
+    "/* list owners */ SELECT lane_group, relay, generation FROM outbox_owner";
+inline constexpr std::string_view kGroups =
+    "/* list groups */ SELECT lane_group, max(group_generation) FROM outbox_subscription GROUP BY lane_group";
+inline constexpr std::string_view kMember =
+    "/* read relay */ SELECT id, name, boot_id, pid_ns, pid, started, beat, lease_ms, groups FROM outbox_relay WHERE id = ?1";
 inline constexpr std::string_view kOwner =
-    "/* read owner */ SELECT id, name, generation, boot_id, pid_ns, pid, started, beat, lease_ms FROM outbox_relay"
-    " WHERE owner = 1";
+    "/* read owner */ SELECT relay FROM outbox_owner WHERE lane_group = ?1";
+inline constexpr std::string_view kTake =
+    "/* take */ INSERT OR REPLACE INTO outbox_owner (lane_group, relay, generation) VALUES (?1, ?2, ?3)";
+inline constexpr std::string_view kGiveBack =
+    "/* give back */ UPDATE outbox_owner SET relay = '' WHERE lane_group = ?1 AND relay = ?2";
+inline constexpr std::string_view kGiveAllBack =
+    "/* give back */ UPDATE outbox_owner SET relay = '' WHERE relay = ?1";
 inline constexpr std::string_view kRaiseGeneration =
     "/* raise generation */ UPDATE outbox_meta SET generation = generation + 1 WHERE one = 1";
 inline constexpr std::string_view kGeneration =
     "/* read generation */ SELECT generation FROM outbox_meta WHERE one = 1";
-inline constexpr std::string_view kDropOwner =
-    "/* drop owner */ DELETE FROM outbox_relay WHERE owner = 1 AND id <> ?1";
+// ?1 subscription. The generation of the owner that delivers it.
+inline constexpr std::string_view kGenerationOf =
+    "/* read generation */ SELECT o.generation FROM outbox_owner o JOIN outbox_subscription s ON s.lane_group = o.lane_group"
+    " WHERE s.id = ?1";
 // When only the time has changed: one page of the WAL instead of three, every few seconds.
 inline constexpr std::string_view kBeat =
-    "/* beat */ UPDATE outbox_relay SET beat = ?4, lease_ms = ?5, heartbeat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
-    " WHERE id = ?1 AND owner = ?2 AND generation = ?3";
+    "/* beat */ UPDATE outbox_relay SET beat = ?2, lease_ms = ?3, heartbeat_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
+    " WHERE id = ?1";
 inline constexpr std::string_view kWriteRelay =
     "/* write relay */ INSERT OR REPLACE INTO outbox_relay"
-    " (id, name, owner, generation, boot_id, pid_ns, pid, started, beat, lease_ms, heartbeat_at)"
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))";
-// The new owner's first row of every subscription: rows of a lower generation no longer count. Keeps the cursor.
+    " (id, name, groups, boot_id, pid_ns, pid, started, beat, lease_ms, heartbeat_at)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))";
+// ?1 generation, ?2 now, ?3 group. The new owner's first row of every subscription: rows of a lower generation no longer count.
+// Keeps the cursor.
 inline constexpr std::string_view kClaim =
     "/* claim */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position, at, acked_total, filtered_total)"
     " SELECT s.id, 'claim', ?1, s.config_version, c.position, c.position, ?2, c.acked_total, c.filtered_total"
     " FROM outbox_subscription s JOIN outbox_settlement c ON c.id ="
     " (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
-    " ORDER BY t.generation DESC, t.id DESC LIMIT 1)";
+    " ORDER BY t.generation DESC, t.id DESC LIMIT 1) WHERE s.lane_group = ?3";
+// The same of the subscription ?3.
+inline constexpr std::string_view kClaimOne =
+    "/* claim */ INSERT INTO outbox_settlement"
+    " (subscription, kind, generation, config_version, from_position, position, at, acked_total, filtered_total)"
+    " SELECT ?3, 'claim', ?1, c.config_version, c.position, c.position, ?2, c.acked_total, c.filtered_total"
+    " FROM outbox_settlement c WHERE c.subscription = ?3 AND c.kind IN ('settle', 'claim', 'reset')"
+    " ORDER BY c.generation DESC, c.id DESC LIMIT 1";
 inline constexpr std::string_view kLeave = "/* leave */ DELETE FROM outbox_relay WHERE id = ?1";
 // Relays that waited and died without leaving: of another boot, or silent for ten leases.
 inline constexpr std::string_view kForgetRelays =
-    "/* forget relays */ DELETE FROM outbox_relay WHERE owner = 0 AND (boot_id <> ?1 OR beat + lease_ms * 10000 < ?2)";
+    "/* forget relays */ DELETE FROM outbox_relay WHERE id NOT IN (SELECT relay FROM outbox_owner)"
+    " AND (boot_id <> ?1 OR beat + lease_ms * 10000 < ?2)";
 inline constexpr std::string_view kRelays =
-    "/* list relays */ SELECT id, name, generation, boot_id, pid_ns, pid, started, beat, lease_ms, owner, heartbeat_at"
-    " FROM outbox_relay ORDER BY owner DESC, heartbeat_at";
+    "/* list relays */ SELECT id, name, boot_id, pid_ns, pid, started, beat, lease_ms, groups, heartbeat_at,"
+    " (SELECT max(o.generation) FROM outbox_owner o WHERE o.relay = r.id),"
+    " coalesce((SELECT group_concat(o.lane_group || ' 64', ', ') FROM outbox_owner o WHERE o.relay = r.id), '')"
+    " FROM outbox_relay r ORDER BY 11 IS NULL, heartbeat_at";
 
 // ---- subscriptions: a table of a few rows
 
@@ -221,18 +247,22 @@ inline constexpr std::string_view kIdentity =
     "/* ask which outbox this is */ SELECT identity FROM outbox_meta WHERE one = 1";
 inline constexpr std::string_view kSubscriptions =
     "/* list subscriptions */ SELECT id, name, config, config_version, state, reason, stopped_seq, stopped_event,"
-    " trouble, trouble_since, parked_version FROM outbox_subscription ORDER BY name";
+    " trouble, trouble_since, parked_version, lane_group, group_generation, trouble_relay FROM outbox_subscription ORDER BY name";
 inline constexpr std::string_view kSubscriptionByName =
-    "/* read subscription */ SELECT id, config FROM outbox_subscription WHERE name = ?1";
+    "/* read subscription */ SELECT id, config, lane_group FROM outbox_subscription WHERE name = ?1";
 inline constexpr std::string_view kCreateSubscription =
-    "/* create subscription */ INSERT INTO outbox_subscription (name, config) VALUES (?1, ?2) RETURNING id";
+    "/* create subscription */ INSERT INTO outbox_subscription (name, config, lane_group) VALUES (?1, ?2, ?3) RETURNING id";
 inline constexpr std::string_view kChangeSubscription =
     "/* change subscription */ UPDATE outbox_subscription SET config = ?2, config_version = config_version + 1,"
     " changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1";
+// ?1 id, ?2 group. After kRaiseGeneration.
+inline constexpr std::string_view kChangeGroup =
+    "/* change group */ UPDATE outbox_subscription SET lane_group = ?2,"
+    " group_generation = (SELECT generation FROM outbox_meta WHERE one = 1) WHERE id = ?1";
 inline constexpr std::string_view kFirstSettlement =
     "/* write first cursor */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position, at)"
-    " VALUES (?1, 'reset', (SELECT generation FROM outbox_meta WHERE one = 1), 1, ?2, ?2, ?3)";
+    " VALUES (?1, 'reset', 0, 1, ?2, ?2, ?3)";
 // A stopped one stays stopped, and keeps why: its first event would be rejected again.
 inline constexpr std::string_view kPause =
     "/* pause subscription */ UPDATE outbox_subscription SET"
@@ -245,10 +275,10 @@ inline constexpr std::string_view kResume =
 inline constexpr std::string_view kStop =
     "/* stop subscription */ UPDATE outbox_subscription SET state = 'stopped', reason = ?3, stopped_seq = ?4,"
     " stopped_event = ?5, changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
-    " WHERE id = ?1 AND ?2 = (SELECT generation FROM outbox_meta WHERE one = 1)";
+    " WHERE id = ?1 AND ?2 = (SELECT o.generation FROM outbox_owner o WHERE o.lane_group = outbox_subscription.lane_group)";
 inline constexpr std::string_view kReportTrouble =
-    "/* report trouble */ UPDATE outbox_subscription SET trouble = ?3, trouble_since = CASE WHEN ?3 = '' THEN ''"
-    " WHEN trouble = '' THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now') ELSE trouble_since END"
-    " WHERE id = ?1 AND ?2 = (SELECT generation FROM outbox_meta WHERE one = 1)";
+    "/* report trouble */ UPDATE outbox_subscription SET trouble = ?3, trouble_relay = CASE WHEN ?3 = '' THEN '' ELSE ?4 END,"
+    " trouble_since = CASE WHEN ?3 = '' THEN '' WHEN trouble = '' THEN strftime('%Y-%m-%dT%H:%M:%fZ', 'now') ELSE trouble_since END"
+    " WHERE id = ?1 AND ?2 = (SELECT o.generation FROM outbox_owner o WHERE o.lane_group = outbox_subscription.lane_group)";
 
 }  // namespace outbox::store::sqlite::query

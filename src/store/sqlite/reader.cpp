@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/common/page_request.hpp"
 #include "store/sqlite/durable.hpp"
 #include "store/sqlite/event_row.hpp"
 #include "store/sqlite/parts.hpp"
@@ -30,7 +29,8 @@ class SqliteReader final : public LogReader {
   }
 
   [[nodiscard]] Status start(const PageRequest& request) override {
-    if (Status status = check_request(request); !status) return status;
+    if (request.lanes != kAllLanes)
+      return fail(Errc::unsupported, "sqlite: a page of some lanes only cannot be read");
     if (Status status = check_cursor(request.cursor); !status) return status;
     request_ = request;
     return {};

@@ -63,11 +63,15 @@ class SqliteStore final : public Store {
     return make_progress(std::move(connection), std::move(outbox));
   }
 
-  Result<std::unique_ptr<Membership>> membership(std::string relay_name,
-                                                 const EventId& relay) override {
+  Result<std::unique_ptr<Membership>> membership(RelayIdentity relay) override {
     warn_of_wal_reset_bug();
     OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
-    return make_membership(std::move(connection), std::move(relay_name), relay);
+    return make_membership(std::move(connection), std::move(relay));
+  }
+
+  Result<std::unique_ptr<LaneOwners>> lane_owners(const EventId& relay) override {
+    OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
+    return make_lane_owners(std::move(connection), relay);
   }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {

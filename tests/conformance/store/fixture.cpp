@@ -86,7 +86,7 @@ store::Strand StoreTest::load(std::int32_t subscription) {
   auto progress = store_->progress();
   EXPECT_TRUE(ok(progress));
   if (!progress) return {};
-  auto strands = (*progress)->load(subscription);
+  auto strands = (*progress)->load(subscription, store::kAllLanes);
   EXPECT_TRUE(ok(strands));
   if (!strands) return {};
   EXPECT_EQ(strands->size(), 1U);

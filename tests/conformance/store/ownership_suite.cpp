@@ -2,25 +2,25 @@
 #include <chrono>
 
 #include "conformance/store/fixture.hpp"
+#include "support/lane_owner.hpp"
 
 namespace outbox::conformance {
 
 using std::chrono::milliseconds;
+using test::LaneOwner;
 
 class OwnershipSuite : public StoreTest {
  protected:
   static constexpr milliseconds kLong{60'000};
   static constexpr milliseconds kShort{300};
 
-  std::unique_ptr<store::Membership> join(const std::string& name) {
-    auto membership = store_->membership(name);
-    EXPECT_TRUE(ok(membership));
-    return membership ? std::move(*membership) : nullptr;
+  std::unique_ptr<LaneOwner> join(const std::string& name) {
+    return std::make_unique<LaneOwner>(*store_, name);
   }
-  static store::Membership::Standing keep(store::Membership& membership, milliseconds lease) {
-    auto standing = membership.keep(lease);
+  static LaneOwner::Standing keep(LaneOwner& relay, milliseconds lease) {
+    auto standing = relay.keep(lease);
     EXPECT_TRUE(ok(standing));
-    return standing ? *standing : store::Membership::Standing{};
+    return standing.value_or(LaneOwner::Standing{});
   }
   store::SubscriptionProgress totals(const store::SubscriptionRow& row) {
     auto catalog = store_->catalog();
@@ -30,8 +30,8 @@ class OwnershipSuite : public StoreTest {
     EXPECT_TRUE(ok((*catalog)->add_totals(progress)));
     return progress;
   }
-  static bool vacant(store::Membership& membership) {
-    auto vacant = membership.vacant();
+  static bool vacant(LaneOwner& relay) {
+    auto vacant = relay.vacant();
     EXPECT_TRUE(ok(vacant));
     return vacant && *vacant;
   }
@@ -81,7 +81,7 @@ TEST_P(OwnershipSuite, the_second_takes_over_when_the_lease_has_run_out) {
   auto first = join("first");
   auto second = join("second");
   const auto before = keep(*first, kShort);
-  store::Membership::Standing standing;
+  LaneOwner::Standing standing;
   EXPECT_TRUE(eventually([&] { return (standing = keep(*second, kLong)).owns(); }));
   EXPECT_GT(standing.generation, before.generation);
   const auto old = keep(*first, kLong);

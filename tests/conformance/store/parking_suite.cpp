@@ -1,6 +1,7 @@
 // Parked events: set aside with a settlement, sent again in the order of their keys, given up.
 #include "conformance/store/fixture.hpp"
 #include "event/key.hpp"
+#include "support/lane_owner.hpp"
 
 namespace outbox::conformance {
 namespace {
@@ -15,8 +16,8 @@ class ParkingSuite : public StoreTest {
  protected:
   void SetUp() override {
     StoreTest::SetUp();
-    membership_ = std::move(*store_->membership("relay"));
-    generation_ = membership_->keep(seconds(60))->generation;
+    relay_ = std::make_unique<test::LaneOwner>(*store_, "relay");
+    generation_ = relay_->keep(seconds(60))->generation;
     progress_ = std::move(*store_->progress());
   }
   /// A subscription, and events of these keys, all settled; those in `parked` by being parked.
@@ -69,7 +70,7 @@ class ParkingSuite : public StoreTest {
   }
   /// The events that are due, by their place, each with its state and attempts.
   std::vector<std::string> due() {
-    auto read = progress_->due(row_.id, 100, 100);
+    auto read = progress_->due(row_.id, store::kAllLanes, 100, 100);
     EXPECT_TRUE(ok(read));
     std::vector<std::string> all;
     if (!read) return all;
@@ -85,7 +86,7 @@ class ParkingSuite : public StoreTest {
   }
   std::vector<std::string> blocked(bool dead_block = false) {
     std::vector<std::string> all;
-    const auto keys = progress_->blocked_keys(row_.id, dead_block).value();
+    const auto keys = progress_->blocked_keys(row_.id, store::kAllLanes, dead_block).value();
     for (const auto& key : keys) all.push_back(key.aggregate_id + " " + std::to_string(key.events));
     std::sort(all.begin(), all.end());
     return all;
@@ -98,7 +99,7 @@ class ParkingSuite : public StoreTest {
     return total.acked;
   }
 
-  std::unique_ptr<store::Membership> membership_;
+  std::unique_ptr<test::LaneOwner> relay_;
   std::unique_ptr<store::Progress> progress_;
   std::int64_t generation_{0};
   store::SubscriptionRow row_;
@@ -186,9 +187,9 @@ TEST_P(ParkingSuite, events_without_a_key_do_not_wait_for_each_other) {
 
 TEST_P(ParkingSuite, a_relay_that_lost_its_lanes_parks_nothing_and_settles_nothing) {
   settle(make_spec("mails"), {"a", "b"}, {retrying(0)});
-  ASSERT_TRUE(ok(membership_->leave()));
-  auto other = store_->membership("other");
-  ASSERT_TRUE((*other)->keep(seconds(60))->owns());
+  ASSERT_TRUE(ok(relay_->leave()));
+  test::LaneOwner other(*store_, "other");
+  ASSERT_TRUE(other.keep(seconds(60))->owns());
   Status late = append({result(0, std::nullopt)});
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, Errc::lease_lost);

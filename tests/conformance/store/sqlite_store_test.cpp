@@ -17,10 +17,12 @@
 #include "conformance/store/sqlite_database.hpp"
 #include "store/sqlite/checkpoint.hpp"
 #include "store/sqlite/path.hpp"
+#include "support/lane_owner.hpp"
 
 namespace outbox::conformance {
 namespace {
 
+using test::LaneOwner;
 using ::testing::HasSubstr;
 
 // ---- URLs
@@ -81,6 +83,14 @@ class SqliteStore : public ::testing::Test {
     EXPECT_THAT(status.error().text(), HasSubstr(text));
     EXPECT_THAT(status.error().text(), HasSubstr("hint: "));
     EXPECT_THAT(status.error().text(), ::testing::Not(HasSubstr("\n")));
+  }
+
+  bool is_lock_free() const {
+    const int lock = ::open((database_.path() + ".relay.lock").c_str(), O_RDWR | O_CLOEXEC);
+    EXPECT_GE(lock, 0);
+    const bool free = ::flock(lock, LOCK_EX | LOCK_NB) == 0;
+    ::close(lock);
+    return free;
   }
 
   SqliteDatabase database_;
@@ -284,37 +294,69 @@ TEST_F(SqliteStore, a_write_that_is_committed_succeeds_although_the_checkpoint_f
 
 TEST_F(SqliteStore, a_relay_that_cannot_write_does_not_keep_the_lock_file) {
   auto store = migrated();
-  auto membership = store->membership("one", EventId::generate());
-  ASSERT_TRUE(ok(membership));
+  const store::RelayIdentity identity{.name = "one"};
+  LaneOwner one(*store, identity);
+  ASSERT_TRUE(ok(store->membership(identity).value()->keep(kLong)));
   const Application other(database_.path());
   other.run("BEGIN IMMEDIATE");
-  EXPECT_FALSE((*membership)->keep(kLong));
-  const int lock = ::open((database_.path() + ".relay.lock").c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_GE(lock, 0);
-  EXPECT_EQ(::flock(lock, LOCK_EX | LOCK_NB), 0) << "no other relay can take over";
-  ::close(lock);
+  EXPECT_FALSE(one.owners().change("default", store::kAllLanes));
+  EXPECT_TRUE(is_lock_free()) << "no other relay can take over";
   other.run("ROLLBACK");
-  auto standing = (*membership)->keep(kLong);
+  auto standing = one.keep(kLong);
   ASSERT_TRUE(ok(standing));
   EXPECT_TRUE(standing->owns());
 }
 
+TEST_F(SqliteStore, an_owner_that_cannot_write_keeps_the_lock_file) {
+  auto store = migrated();
+  LaneOwner one(*store, "one");
+  ASSERT_TRUE(one.keep(kLong).value().owns());
+  const Application other(database_.path());
+  other.run("BEGIN IMMEDIATE");
+  EXPECT_FALSE(one.owners().change("default", store::kAllLanes));
+  EXPECT_FALSE(is_lock_free()) << "it still delivers";
+  other.run("ROLLBACK");
+}
+
+TEST_F(SqliteStore, each_group_has_an_owner_of_its_own) {
+  auto store = migrated();
+  SubscriptionSpec reports = make_spec("reports");
+  reports.group = "heavy";
+  const auto catalog = store->catalog().value();
+  ASSERT_TRUE(ok(catalog->apply(make_spec("mails"))));
+  ASSERT_TRUE(ok(catalog->apply(reports)));
+  LaneOwner one(*store, "one");
+  LaneOwner two(*store, "two");
+  ASSERT_TRUE(one.keep(kLong).value().owns());
+  EXPECT_FALSE(two.keep(kLong).value().owns());
+  const auto heavy = two.owners().change("heavy", store::kAllLanes);
+  ASSERT_TRUE(ok(heavy));
+  ASSERT_TRUE(heavy->has_value());
+  EXPECT_EQ((*heavy)->lanes, store::kAllLanes);
+  EXPECT_TRUE(one.keep(kLong).value().owns());
+  const auto other = one.owners().change("heavy", store::kAllLanes);
+  ASSERT_TRUE(ok(other));
+  EXPECT_EQ((*other)->lanes, 0U) << "its owner lives";
+  EXPECT_EQ((*store->progress())->load(2, store::kAllLanes)->front().generation,
+            (*heavy)->generation);
+}
+
 TEST_F(SqliteStore, a_heartbeat_writes_one_page) {
   auto store = migrated();
-  auto membership = store->membership("one", EventId::generate());
-  ASSERT_TRUE(ok((*membership)->keep(kLong)));
+  const auto membership = store->membership({.name = "one"}).value();
+  ASSERT_TRUE(ok(membership->keep(kLong)));
   const auto before = std::filesystem::file_size(database_.path() + "-wal");
-  ASSERT_TRUE(ok((*membership)->keep(kLong)));
+  ASSERT_TRUE(ok(membership->keep(kLong)));
   EXPECT_LT(std::filesystem::file_size(database_.path() + "-wal") - before, 2U * 4120U);
 }
 
 TEST_F(SqliteStore, a_file_that_was_replaced_is_noticed) {
   auto store = migrated();
-  auto membership = store->membership("one", EventId::generate());
-  ASSERT_TRUE(ok((*membership)->keep(kLong)));
+  const auto membership = store->membership({.name = "one"}).value();
+  ASSERT_TRUE(ok(membership->keep(kLong)));
   std::filesystem::copy_file(database_.path(), database_.path() + ".copy");
   std::filesystem::rename(database_.path() + ".copy", database_.path());
-  auto standing = (*membership)->keep(kLong);
+  auto standing = membership->keep(kLong);
   ASSERT_FALSE(standing);
   EXPECT_EQ(standing.error().remedy, Remedy::reconnect);
   EXPECT_NE(standing.error().message.find("replaced"), std::string::npos);
@@ -332,7 +374,7 @@ TEST_F(SqliteStore, a_position_of_tables_that_were_dropped_is_not_written_into_t
   Application application(database_.path());
   application.run("DROP VIEW outbox_new_event");
   for (const char* table : {"event", "subscription", "settlement", "relay", "meta", "migration",
-                            "parked", "parked_end"})
+                            "parked", "parked_end", "owner"})
     application.run("DROP TABLE outbox_" + std::string(table));
   ASSERT_TRUE(ok(store->migrate()));
   ASSERT_TRUE(ok((*store->catalog())->apply(make_spec("mails"))));
@@ -342,7 +384,7 @@ TEST_F(SqliteStore, a_position_of_tables_that_were_dropped_is_not_written_into_t
       (*progress)->append({.settlements = std::span(&row, 1)}, store::Durability::flushed);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().remedy, Remedy::reconnect) << status.error().text();
-  EXPECT_EQ((*store->progress())->load(1)->front().cursor.position, 0);
+  EXPECT_EQ((*store->progress())->load(1, store::kAllLanes)->front().cursor.position, 0);
 }
 
 TEST_F(SqliteStore, a_settlement_does_not_wake) {
@@ -384,13 +426,13 @@ void kill_child(pid_t child) {
 
 TEST_F(SqliteStore, a_killed_owner_is_replaced_at_once) {
   auto store = migrated();
-  std::unique_ptr<store::Membership> theirs;
+  std::unique_ptr<LaneOwner> theirs;
   const pid_t child = start_child([&] {
-    theirs = std::move(*store->membership("theirs"));
+    theirs = std::make_unique<LaneOwner>(*store, "theirs");
     auto standing = theirs->keep(kLong);
     return standing && standing->owns();
   });
-  auto ours = std::move(*store->membership("ours"));
+  const auto ours = std::make_unique<LaneOwner>(*store, "ours");
   auto standing = ours->keep(kLong);
   ASSERT_TRUE(ok(standing));
   EXPECT_FALSE(standing->owns());
@@ -403,14 +445,14 @@ TEST_F(SqliteStore, a_killed_owner_is_replaced_at_once) {
 
 TEST_F(SqliteStore, an_owner_that_hangs_is_replaced_when_its_lease_has_run_out) {
   auto store = migrated();
-  std::unique_ptr<store::Membership> theirs;
+  std::unique_ptr<LaneOwner> theirs;
   const pid_t child = start_child([&] {
-    theirs = std::move(*store->membership("theirs"));
+    theirs = std::make_unique<LaneOwner>(*store, "theirs");
     auto standing = theirs->keep(std::chrono::milliseconds(200));
     return standing && standing->owns();
   });
   ::kill(child, SIGSTOP);
-  auto ours = std::move(*store->membership("ours"));
+  const auto ours = std::make_unique<LaneOwner>(*store, "ours");
   EXPECT_TRUE(eventually([&] { return ours->keep(kLong).value().owns(); }));
   EXPECT_TRUE(ours->keep(kLong).value().owns()) << "the other one still holds the lock file";
   kill_child(child);
@@ -419,8 +461,8 @@ TEST_F(SqliteStore, an_owner_that_hangs_is_replaced_when_its_lease_has_run_out) 
 
 TEST_F(SqliteStore, a_deleted_lock_file_does_not_make_two_owners) {
   auto store = migrated();
-  auto first = std::move(*store->membership("first"));
-  auto second = std::move(*store->membership("second"));
+  const auto first = std::make_unique<LaneOwner>(*store, "first");
+  const auto second = std::make_unique<LaneOwner>(*store, "second");
   ASSERT_TRUE(first->keep(kLong).value().owns());
   const std::string lock = database_.path() + ".relay.lock";
   for (int i = 0; i < 3; ++i) {

@@ -1,5 +1,6 @@
 // Subscriptions: created with their first cursor, changed, paused, stopped.
 #include "conformance/store/fixture.hpp"
+#include "support/lane_owner.hpp"
 
 namespace outbox::conformance {
 
@@ -77,9 +78,12 @@ TEST_P(SubscriptionSuite, pauses_stops_and_resumes) {
   ASSERT_TRUE(ok((*catalog)->resume("mails")));
   EXPECT_EQ(row_of("mails").state, store::SubscriptionState::active);
 
+  test::LaneOwner relay(*store_, "relay");
+  const std::int64_t generation = relay.keep().value().generation;
   const EventId event = EventId::generate();
-  EXPECT_EQ((*catalog)->stop(created.id, 0, "rejected: too large", 17, event).value_or(false),
-            true);
+  EXPECT_EQ(
+      (*catalog)->stop(created.id, generation, "rejected: too large", 17, event).value_or(false),
+      true);
   EXPECT_EQ((*catalog)->stop(created.id + 1, 0, "rejected", 17, event).value_or(true), false);
   row = row_of("mails");
   EXPECT_EQ(row.state, store::SubscriptionState::stopped);
@@ -102,17 +106,20 @@ TEST_P(SubscriptionSuite, trouble_is_told_since_when_it_began_and_taken_back) {
   const auto created = subscribe(make_spec("mails"));
   auto catalog = store_->catalog();
   ASSERT_TRUE(ok(catalog));
+  test::LaneOwner relay(*store_, "relay");
+  const std::int64_t generation = relay.keep().value().generation;
   EXPECT_EQ(row_of("mails").trouble, "");
   EXPECT_EQ(row_of("mails").trouble_since, "");
-  ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, 0, "no broker answers")));
+  ASSERT_TRUE(
+      ok((*catalog)->report_trouble(created.id, generation, "no broker answers", relay.id())));
   const auto first = row_of("mails");
   EXPECT_EQ(first.trouble, "no broker answers");
   EXPECT_THAT(first.trouble_since, ::testing::MatchesRegex("....-..-..T..:..:......Z"));
   EXPECT_EQ(first.state, store::SubscriptionState::active);
-  ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, 0, "wrong password")));
+  ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, generation, "wrong password", relay.id())));
   EXPECT_EQ(row_of("mails").trouble, "wrong password");
   EXPECT_EQ(row_of("mails").trouble_since, first.trouble_since);
-  ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, 0, "")));
+  ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, generation, "", relay.id())));
   EXPECT_EQ(row_of("mails").trouble, "");
   EXPECT_EQ(row_of("mails").trouble_since, "");
 }
@@ -121,20 +128,19 @@ TEST_P(SubscriptionSuite, what_a_relay_says_that_lost_its_lanes_does_not_count) 
   const auto created = subscribe(make_spec("mails"));
   auto catalog = store_->catalog();
   ASSERT_TRUE(ok(catalog));
-  auto membership = store_->membership("relay");
-  ASSERT_TRUE(ok(membership));
-  auto standing = (*membership)->keep(std::chrono::seconds(60));
+  test::LaneOwner relay(*store_, "relay");
+  const auto standing = relay.keep();
   ASSERT_TRUE(ok(standing));
   ASSERT_TRUE(standing->owns());
   const EventId event = EventId::generate();
   for (const std::int64_t over : {standing->generation - 1, standing->generation + 1}) {
     EXPECT_FALSE((*catalog)->stop(created.id, over, "rejected", 17, event).value_or(true));
-    ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, over, "no broker answers")));
+    ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, over, "no broker answers", relay.id())));
     EXPECT_EQ(row_of("mails").state, store::SubscriptionState::active);
     EXPECT_EQ(row_of("mails").trouble, "");
   }
-  ASSERT_TRUE(
-      ok((*catalog)->report_trouble(created.id, standing->generation, "no broker answers")));
+  ASSERT_TRUE(ok((*catalog)->report_trouble(created.id, standing->generation, "no broker answers",
+                                            relay.id())));
   EXPECT_EQ(row_of("mails").trouble, "no broker answers");
   EXPECT_TRUE(
       (*catalog)->stop(created.id, standing->generation, "rejected", 17, event).value_or(false));
@@ -165,7 +171,7 @@ TEST_P(SubscriptionSuite, an_unknown_subscription_is_an_error) {
   }
   auto progress = store_->progress();
   ASSERT_TRUE(ok(progress));
-  auto strands = (*progress)->load(12345);
+  auto strands = (*progress)->load(12345, store::kAllLanes);
   ASSERT_FALSE(strands) << "never a start";
   EXPECT_EQ(strands.error().remedy, Remedy::fix) << strands.error().text();
 }

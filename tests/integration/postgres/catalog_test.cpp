@@ -4,6 +4,7 @@
 
 #include "integration/postgres/harness.hpp"
 #include "store/postgres/queries.hpp"
+#include "support/lane_owner.hpp"
 
 namespace outbox::test {
 namespace {
@@ -210,7 +211,7 @@ TEST_F(PostgresCatalog, a_settlement_that_no_relay_wrote_is_an_error) {
   EXPECT_EQ(shown.error().code, Errc::corrupt);
   auto progress = store_->progress();
   ASSERT_TRUE(ok(progress));
-  auto strands = (*progress)->load(1);
+  auto strands = (*progress)->load(1, store::kAllLanes);
   ASSERT_FALSE(strands);
   EXPECT_EQ(strands.error().code, Errc::corrupt);
 }
@@ -218,20 +219,22 @@ TEST_F(PostgresCatalog, a_settlement_that_no_relay_wrote_is_an_error) {
 TEST_F(PostgresCatalog, telling_trouble_does_not_wait_for_a_person_who_holds_the_row) {
   ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null"})));
   const std::int32_t id = catalog_->subscriptions()->front().id;
+  LaneOwner relay(*store_, "relay");
+  const std::int64_t generation = relay.keep().value().generation;
   Pg person(database_->url());
   (void)person.exec("BEGIN");
   (void)person.exec("UPDATE outbox.subscription SET reason = 'looking' WHERE name = 'mails'");
   // The relay's keeper would hang here until the transaction is over.
-  ASSERT_TRUE(ok(catalog_->report_trouble(id, 0, "no broker answers")));
+  ASSERT_TRUE(ok(catalog_->report_trouble(id, generation, "no broker answers", relay.id())));
   EXPECT_EQ(catalog_->subscriptions()->front().trouble, "");
   (void)person.exec("COMMIT");
-  ASSERT_TRUE(ok(catalog_->report_trouble(id, 0, "no broker answers")));
+  ASSERT_TRUE(ok(catalog_->report_trouble(id, generation, "no broker answers", relay.id())));
   EXPECT_EQ(catalog_->subscriptions()->front().trouble, "no broker answers");
 }
 
 TEST_F(PostgresCatalog, a_config_that_this_version_cannot_read_stands_still) {
   (void)connect().exec(
-      R"(INSERT INTO outbox.subscription (name, config) VALUES ('odd', '{"sink": 7}'))");
+      R"(INSERT INTO outbox.subscription (name, config, lane_group) VALUES ('odd', '{"sink": 7}', 'default'))");
   ASSERT_TRUE(ok(catalog_->apply({.name = "mails", .sink = "null"})));
   auto rows = catalog_->subscriptions();
   ASSERT_TRUE(ok(rows));

@@ -4,6 +4,7 @@
 
 #include "base/process.hpp"
 #include "integration/postgres/harness.hpp"
+#include "support/lane_owner.hpp"
 #include "support/testkit.hpp"
 
 namespace outbox::test {
@@ -16,15 +17,13 @@ constexpr milliseconds kLong = std::chrono::minutes(10);
 
 class PostgresMembership : public PostgresTest {
  protected:
-  [[nodiscard]] std::unique_ptr<store::Membership> member(const std::string& name) const {
-    auto membership = store_->membership(name);
-    EXPECT_TRUE(ok(membership));
-    return membership ? std::move(*membership) : nullptr;
+  [[nodiscard]] std::unique_ptr<LaneOwner> member(const std::string& name) const {
+    return std::make_unique<LaneOwner>(*store_, name);
   }
-  static store::Membership::Standing keep(store::Membership& member, milliseconds lease = kLong) {
+  static LaneOwner::Standing keep(LaneOwner& member, milliseconds lease = kLong) {
     auto standing = member.keep(lease);
     EXPECT_TRUE(ok(standing));
-    return standing.value_or(store::Membership::Standing{});
+    return standing.value_or(LaneOwner::Standing{});
   }
   /// As if the owner's heartbeats had stopped long ago.
   void let_lease_pass() const {
@@ -168,7 +167,7 @@ TEST_F(PostgresMembership, of_two_challengers_one_wins) {
   const auto first = member("first");
   ASSERT_TRUE(keep(*first).owns());
   let_lease_pass();
-  std::vector<std::unique_ptr<store::Membership>> challengers;
+  std::vector<std::unique_ptr<LaneOwner>> challengers;
   for (int i = 0; i < 6; ++i) challengers.push_back(member("challenger"));
   std::atomic<int> owners{0};
   {
@@ -210,8 +209,8 @@ TEST_F(PostgresMembership, a_takeover_claims_the_newest_cursor_of_every_subscrip
   ASSERT_EQ(claims.size(), 2U);
   EXPECT_THAT(claims[0],
               ::testing::ElementsAre("1", "-1", g, "3:3:", "100:120:110", "7", "7", "20", "0"));
-  EXPECT_THAT(claims[1], ::testing::ElementsAre("2", "-1", g, "3:3:", std::nullopt, "0",
-                                                std::nullopt, std::nullopt, "0"));
+  EXPECT_THAT(claims[1], ::testing::ElementsAre("2", "-1", g, "3:3:", "3:3:", "0", std::nullopt,
+                                                std::nullopt, "0"));
 }
 
 TEST_F(PostgresMembership, a_late_row_of_the_old_owner_does_not_count) {
@@ -232,7 +231,7 @@ TEST_F(PostgresMembership, a_late_row_of_the_old_owner_does_not_count) {
   late.bound = 5;
   ASSERT_TRUE(
       ok((*progress)->append({.settlements = std::span(&late, 1)}, store::Durability::flushed)));
-  auto strands = (*progress)->load(1);
+  auto strands = (*progress)->load(1, store::kAllLanes);
   ASSERT_TRUE(ok(strands));
   ASSERT_EQ(strands->size(), 1U);
   EXPECT_EQ(strands->front().cursor.s1, "3:3:");
@@ -288,6 +287,163 @@ TEST_F(PostgresMembership, the_list_of_relays_tells_who_delivers_and_who_lives) 
   EXPECT_FALSE((*relays)[1].owner);
   EXPECT_FALSE((*relays)[1].alive);
   EXPECT_THAT((*relays)[0].heartbeat_at, ::testing::MatchesRegex("....-..-..T..:..:......Z"));
+}
+
+// ---- shares of a group
+
+class PostgresShares : public PostgresMembership {
+ protected:
+  static constexpr store::LaneMask kLow = 0x0000'0000'FFFF'FFFF;
+
+  store::Holding change(LaneOwner& relay, const std::string& group, store::LaneMask lanes) {
+    auto changed = relay.owners().change(group, lanes);
+    EXPECT_TRUE(ok(changed));
+    return changed && *changed ? **changed : store::Holding{};
+  }
+  std::vector<store::Strand> load(std::int32_t subscription,
+                                  store::LaneMask lanes = store::kAllLanes) {
+    auto strands = progress_->load(subscription, lanes);
+    EXPECT_TRUE(ok(strands));
+    return strands.value_or(std::vector<store::Strand>{});
+  }
+  /// Settles a pair that ends at this snapshot.
+  void settle(const store::Holding& holding, const std::string& s1, const std::string& s2,
+              std::int64_t acked, store::LaneMask lanes) {
+    store::Settlement row{.subscription = 1, .lanes = lanes, .generation = holding.generation};
+    row.s1 = s1;
+    row.s2 = s2;
+    row.acked.count = acked;
+    ASSERT_TRUE(
+        ok(progress_->append({.settlements = std::span(&row, 1)}, store::Durability::flushed)));
+  }
+  std::int64_t total() {
+    store::SubscriptionProgress progress;
+    progress.id = 1;
+    EXPECT_TRUE(ok((*store_->catalog())->add_totals(progress)));
+    return progress.acked;
+  }
+  LaneOwner& joined(std::unique_ptr<LaneOwner>& relay, const std::string& name) {
+    relay = member(name);
+    EXPECT_TRUE(ok(relay->keep()));
+    return *relay;
+  }
+  void SetUp() override {
+    PostgresMembership::SetUp();
+    if (IsSkipped()) return;
+    subscribe("mails");
+    progress_ = store_->progress().value();
+  }
+
+  std::unique_ptr<store::Progress> progress_;
+};
+
+TEST_F(PostgresShares, lanes_that_are_given_back_go_to_another_relay_and_the_rest_stays) {
+  std::unique_ptr<LaneOwner> a;
+  std::unique_ptr<LaneOwner> b;
+  joined(a, "a");
+  const auto low = change(*a, "default", kLow);
+  EXPECT_EQ(low.lanes, kLow);
+  const auto high = joined(b, "b").keep().value();
+  EXPECT_EQ(high.lanes, ~kLow);
+  EXPECT_GT(high.generation, low.generation);
+  const auto more = change(*b, "default", store::kAllLanes);
+  EXPECT_EQ(more.lanes, ~kLow) << "the others have a live owner";
+  EXPECT_EQ(change(*a, "default", 0), store::Holding{});
+  EXPECT_EQ(change(*b, "default", store::kAllLanes).lanes, store::kAllLanes);
+}
+
+TEST_F(PostgresShares, totals_are_the_sum_over_all_owners_through_every_change) {
+  std::unique_ptr<LaneOwner> a;
+  std::unique_ptr<LaneOwner> b;
+  const store::Holding all = change(joined(a, "a"), "default", store::kAllLanes);
+  settle(all, "3:3:", "10:10:", 5, store::kAllLanes);
+  EXPECT_EQ(total(), 5);
+  const store::Holding high = change(*a, "default", ~kLow);
+  EXPECT_EQ(total(), 5);
+  joined(b, "b");
+  const store::Holding low = change(*b, "default", kLow);
+  settle(high, "10:10:", "20:20:", 2, ~kLow);
+  settle(low, "10:10:", "30:30:", 1, kLow);
+  EXPECT_EQ(total(), 8);
+  settle(all, "10:10:", "40:40:", 100, store::kAllLanes);
+  EXPECT_EQ(total(), 8) << "a late row of a former ownership";
+  EXPECT_EQ(change(*b, "default", 0), store::Holding{});
+  const store::Holding again = change(*a, "default", store::kAllLanes);
+  EXPECT_EQ(total(), 8);
+  ASSERT_EQ(load(1).size(), 2U) << "at two cursors";
+  settle(again, "20:20:", "50:50:", 3, ~kLow);
+  settle(again, "30:30:", "50:50:", 4, kLow);
+  EXPECT_EQ(total(), 15);
+
+  // At one place again: one strand, whose totals continue in one row.
+  ASSERT_EQ(load(1).size(), 1U);
+  EXPECT_EQ(load(1).front().rows, 2U);
+  ASSERT_TRUE(ok(progress_->claim(1, store::kAllLanes, again.generation)));
+  ASSERT_EQ(load(1).size(), 1U);
+  EXPECT_EQ(load(1).front().rows, 1U);
+  EXPECT_EQ(load(1).front().cursor, (store::Cursor{.s1 = "50:50:"}));
+  EXPECT_EQ(total(), 15);
+  settle(again, "50:50:", "60:60:", 1, store::kAllLanes);
+  EXPECT_EQ(total(), 16);
+}
+
+TEST_F(PostgresShares, only_the_owner_claims_a_subscription) {
+  std::unique_ptr<LaneOwner> a;
+  const store::Holding low = change(joined(a, "a"), "default", kLow);
+  EXPECT_TRUE(ok(progress_->claim(1, kLow, low.generation)));
+  EXPECT_FALSE(progress_->claim(1, kLow, low.generation - 1));
+  EXPECT_FALSE(progress_->claim(1, store::kAllLanes, low.generation));
+}
+
+TEST_F(PostgresShares, a_relay_that_was_taken_for_dead_cannot_take_lanes) {
+  std::unique_ptr<LaneOwner> a;
+  joined(a, "a");
+  (void)connect().exec("DELETE FROM outbox.relay");
+  auto changed = a->owners().change("default", store::kAllLanes);
+  ASSERT_FALSE(changed);
+  EXPECT_EQ(changed.error().code, Errc::lease_lost);
+}
+
+TEST_F(PostgresShares, in_a_new_group_only_a_new_ownership_counts) {
+  std::unique_ptr<LaneOwner> a;
+  joined(a, "a");
+  const store::Holding heavy = change(*a, "heavy", store::kAllLanes);
+  const store::Holding old = change(*a, "default", store::kAllLanes);
+  settle(old, "3:3:", "10:10:", 5, store::kAllLanes);
+  SubscriptionSpec moved{.name = "mails", .sink = "null"};
+  moved.group = "heavy";
+  ASSERT_TRUE(ok((*store_->catalog())->apply(moved)));
+  const auto row = (*store_->catalog())->subscriptions()->front();
+  EXPECT_EQ(row.group, "heavy");
+  EXPECT_GT(row.group_generation, heavy.generation);
+  const auto fleet = a->owners().look().value();
+  for (const auto& group : fleet.groups)
+    EXPECT_EQ(group.least_generation, group.name == "heavy" ? row.group_generation : 0);
+  const store::Holding fresh = change(*a, "heavy", store::kAllLanes);
+  EXPECT_GT(fresh.generation, row.group_generation);
+  EXPECT_EQ(load(1).front().cursor.s1, "10:10:");
+  EXPECT_EQ(load(1).front().generation, fresh.generation);
+  settle(old, "10:10:", "20:20:", 7, store::kAllLanes);
+  EXPECT_EQ(load(1).front().cursor.s1, "10:10:") << "a late row of the old group's owner";
+  EXPECT_EQ(total(), 5);
+}
+
+TEST_F(PostgresShares, the_cursor_of_a_quiet_lane_is_found_beside_a_busy_owner) {
+  std::unique_ptr<LaneOwner> a;
+  std::unique_ptr<LaneOwner> b;
+  const store::Holding low = change(joined(a, "a"), "default", kLow);
+  settle(low, "3:3:", "10:10:", 1, kLow);
+  joined(b, "b");
+  const store::Holding high = change(*b, "default", ~kLow);
+  (void)connect().exec(
+      "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, config_version, s1, s2, l) "
+      "SELECT 1, 'settle', ~$1::bigint, $2::bigint, 1, '3:3:', '20:20:', 1 FROM generate_series(1, 200)",
+      {std::to_string(kLow), std::to_string(high.generation)});
+  const auto strands = load(1);
+  ASSERT_EQ(strands.size(), 2U);
+  for (const auto& strand : strands)
+    EXPECT_EQ(strand.cursor.s1, strand.lanes == kLow ? "10:10:" : "20:20:");
+  EXPECT_EQ(load(1, 1).front().cursor.s1, "10:10:");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "integration/postgres/harness.hpp"
+#include "support/lane_owner.hpp"
 
 namespace outbox::test {
 namespace {
@@ -176,9 +177,8 @@ TEST_F(PostgresMigrate, what_others_planted_in_the_search_path_is_never_called) 
   ASSERT_TRUE(ok((*catalog)->apply({.name = "mails", .sink = "null"})));
   EXPECT_TRUE(ok((*catalog)->progress((*catalog)->subscriptions()->front(), 100)));
   EXPECT_TRUE(ok((*catalog)->relays()));
-  auto membership = store_->membership("test");
-  ASSERT_TRUE(ok(membership));
-  EXPECT_TRUE(ok((*membership)->keep(std::chrono::seconds(15))));
+  LaneOwner relay(*store_, "test");
+  EXPECT_TRUE(ok(relay.keep(std::chrono::seconds(15))));
   auto reader = store_->reader();
   ASSERT_TRUE(ok(reader));
   ASSERT_TRUE(ok((*reader)->begin({})));
@@ -204,7 +204,7 @@ TEST_F(PostgresMigrate, what_others_planted_in_the_search_path_is_never_called) 
   auto maintenance = store_->maintenance();
   ASSERT_TRUE(ok(maintenance));
   EXPECT_TRUE(ok((*maintenance)->run()));
-  EXPECT_TRUE(ok((*membership)->leave()));
+  EXPECT_TRUE(ok(relay.leave()));
 }
 
 TEST_F(PostgresMigrate, an_unreachable_server_is_one_line) {

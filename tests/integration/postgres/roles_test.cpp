@@ -1,5 +1,6 @@
 // No role has more rights than it needs.
 #include "integration/postgres/harness.hpp"
+#include "support/lane_owner.hpp"
 
 namespace outbox::test {
 namespace {
@@ -105,10 +106,9 @@ TEST_F(PostgresRoles, a_relay_with_the_relays_role_works) {
   auto catalog = store->catalog();
   ASSERT_TRUE(ok(catalog));
   EXPECT_TRUE(ok((*catalog)->apply({.name = "mails", .sink = "null"})));
-  auto membership = store->membership("test");
-  ASSERT_TRUE(ok(membership));
-  EXPECT_TRUE(ok((*membership)->keep(std::chrono::seconds(15))));
-  EXPECT_TRUE(ok((*membership)->leave()));
+  LaneOwner relay(*store, "test");
+  EXPECT_TRUE(ok(relay.keep(std::chrono::seconds(15))));
+  EXPECT_TRUE(ok(relay.leave()));
   auto wakeup = store->wakeup(true);
   ASSERT_TRUE(ok(wakeup));
   EXPECT_TRUE(ok((*wakeup)->arm()));

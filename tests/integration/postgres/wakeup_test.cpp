@@ -54,6 +54,25 @@ TEST_F(PostgresWakeup, a_commit_wakes) {
   EXPECT_EQ(woken_by(insert, seconds(30)), Wake::notified);
 }
 
+TEST_F(PostgresWakeup, while_one_relay_is_armed_the_others_are_woken_too) {
+  Pg writer(database_->url());
+  std::unique_ptr<store::Wakeup> other;
+  const auto insert = [&](store::Wakeup& armed) {
+    other = wakeup();
+    EXPECT_TRUE(other->arm().value());
+    EXPECT_TRUE(armed.arm().value());
+    enqueue(writer);
+  };
+  EXPECT_EQ(woken_by(insert, seconds(30)), Wake::notified);
+  EXPECT_EQ(wait(*other, seconds(30)), Wake::notified);
+  ASSERT_TRUE(ok(other->disarm()));
+  // The first one is gone: with a writer in flight that will not notify it cannot be armed, nor does it listen.
+  (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', '{}')");
+  EXPECT_FALSE(other->arm().value());
+  (void)writer.exec("COMMIT");
+  EXPECT_TRUE(other->arm().value());
+}
+
 TEST_F(PostgresWakeup, nothing_does_not_wake) {
   EXPECT_EQ(woken_by([](store::Wakeup&) {}, milliseconds(20)), Wake::timeout);
 }

@@ -486,6 +486,7 @@ TEST_F(RelayOnPostgres, a_reason_that_is_no_text_harms_nobody) {
   ASSERT_TRUE(relay->use("rejecting", std::make_unique<GarbledSink>(Outcome::Kind::rejected)));
   ASSERT_TRUE(relay->use("down", std::make_unique<GarbledSink>(Outcome::Kind::blocked)));
   ASSERT_TRUE(relay->start());
+  const std::int64_t generation = relay->report().generation;
   write(5);
   ASSERT_TRUE(
       eventually([&] { return row("rejecting").state == store::SubscriptionState::stopped; }));
@@ -494,7 +495,7 @@ TEST_F(RelayOnPostgres, a_reason_that_is_no_text_harms_nobody) {
   EXPECT_EQ(row("down").trouble, row("rejecting").reason);
   write(5);
   ASSERT_TRUE(eventually([&] { return well->events().size() == 10; }));
-  EXPECT_EQ(relay->report().generation, 1) << "the lanes were given up for it";
+  EXPECT_EQ(relay->report().generation, generation) << "the lanes were given up for it";
 }
 
 /// Acks everything and keeps only sizes.

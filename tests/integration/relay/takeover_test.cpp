@@ -1,5 +1,5 @@
-// Two relays on one outbox: one delivers, the other waits and takes over; nothing is lost or reordered.
-#include <fstream>
+// Relays that share the lanes and are killed, frozen and stopped: the others take over; nothing is lost or reordered.
+#include <array>
 
 #include "integration/relay/harness.hpp"
 #include "support/ledger_check.hpp"
@@ -36,16 +36,29 @@ class Takeover : public ::testing::Test {
     EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_in(file_)).lost == 0; }));
     return judge(attempts, deliveries_in(file_));
   }
-  /// How often a relay has found the lanes taken and begun to wait for them.
-  [[nodiscard]] std::size_t waits() const {
-    std::size_t count = 0;
-    std::ifstream in(log_);
-    for (std::string line; std::getline(in, line);)
-      count += line.find("waiting for the lanes") == std::string::npos ? 0 : 1;
-    return count;
+  [[nodiscard]] std::string query(const std::string& sql) const {
+    return database_->connect().value(sql);
   }
-  [[nodiscard]] std::string generation() const {
-    return database_->connect().value("SELECT coalesce(max(generation), 0) FROM outbox.lane");
+  /// So many relays have all lanes among themselves.
+  [[nodiscard]] bool shared_by(int relays) const {
+    return eventually([&] {
+      return query(
+                 "SELECT count(DISTINCT owner) || ' ' || count(owner) FROM outbox.lane WHERE lane_group = 'custom:lines'") ==
+             std::to_string(relays) + " 64";
+    });
+  }
+  /// The process has none of the lanes.
+  [[nodiscard]] bool lost_its_lanes(const ChildProcess& relay) const {
+    return eventually([&] {
+      return query(
+                 "SELECT count(*) FROM outbox.lane l JOIN outbox.relay r ON r.id = l.owner WHERE r.pid = " +
+                 std::to_string(relay.pid())) == "0";
+    });
+  }
+  void expect_ledger() const {
+    EXPECT_TRUE(eventually_settled(database_->url(), "lines"));
+    Pg connection(database_->url());
+    EXPECT_EQ(ledger_fault(connection, "lines"), "");
   }
 
   const TempDir folder_;
@@ -55,27 +68,22 @@ class Takeover : public ::testing::Test {
   std::unique_ptr<Shop> shop_;
 };
 
-TEST_F(Takeover, the_second_waits_and_takes_over_at_once_when_the_first_is_killed) {
-  // A lease too long to wait for: it must see that the process is gone.
+TEST_F(Takeover, the_others_take_over_at_once_from_a_process_that_was_killed) {
+  // A lease too long to wait for: they must see that the process is gone.
   const auto options = relay_options(std::chrono::minutes(10));
   shop_->start();
   const auto first = start_relay(options);
-  ASSERT_TRUE(delivers());
-  const std::string before = generation();
   const auto second = start_relay(options);
-  ASSERT_TRUE(eventually(
-      [&] { return database_->connect().value("SELECT count(*) FROM outbox.relay") == "2"; }));
+  ASSERT_TRUE(shared_by(2));
   ASSERT_TRUE(delivers(200));
-  EXPECT_EQ(generation(), before) << "the second must wait";
   first->kill();
+  ASSERT_TRUE(shared_by(1));
   EXPECT_TRUE(delivers(200));
-  EXPECT_NE(generation(), before);
   const Verdict verdict = finish();
   EXPECT_TRUE(verdict.kept()) << verdict;
+  expect_ledger();
   second->signal(SIGTERM);
   EXPECT_EQ(second->wait(), 0);
-  Pg connection(database_->url());
-  EXPECT_EQ(ledger_fault(connection, "lines"), "");
 }
 
 TEST_F(Takeover, a_relay_that_stops_in_order_hands_over_without_a_duplicate) {
@@ -95,33 +103,34 @@ TEST_F(Takeover, a_relay_that_stops_in_order_hands_over_without_a_duplicate) {
   EXPECT_EQ(verdict.duplicates, 0U) << verdict;
 }
 
-TEST_F(Takeover, a_relay_that_was_stopped_past_its_lease_finds_its_lanes_taken) {
-  const auto options = relay_options(std::chrono::seconds(10));  // no slow heartbeat loses it
+TEST_F(Takeover, three_relays_are_killed_and_frozen_past_their_lease_in_turn) {
+  const auto options = relay_options(std::chrono::seconds(5));
   shop_->start();
-  const auto first = start_relay(options);
-  ASSERT_TRUE(delivers());
-  const auto second = start_relay(options);
-  ASSERT_TRUE(eventually([&] { return waits() > 0; })) << "the second must wait";
-  std::string owner = generation();
-  for (int round = 0; round < 2; ++round) {
-    // The owner is suspended, and the other takes over.
-    ChildProcess& sleeper = round % 2 == 0 ? *first : *second;
-    sleeper.signal(SIGSTOP);
-    ASSERT_TRUE(eventually([&] { return generation() != owner; })) << "no takeover";
-    ASSERT_TRUE(delivers(100));
-    owner = generation();
-    const std::size_t waited = waits();
-    sleeper.signal(SIGCONT);
-    ASSERT_TRUE(eventually([&] { return waits() > waited; })) << "the awakened one must notice";
-    ASSERT_TRUE(delivers(300));
-    EXPECT_EQ(generation(), owner);
+  std::array<std::unique_ptr<ChildProcess>, 3> relays;
+  for (auto& relay : relays) relay = start_relay(options);
+  ASSERT_TRUE(shared_by(3));
+  for (std::size_t round = 0; round < 6; ++round) {
+    auto& victim = relays.at(round % relays.size());
+    ASSERT_TRUE(delivers());
+    if (round % 2 == 0) {
+      victim->kill();
+      ASSERT_TRUE(shared_by(2));
+      victim = start_relay(options);
+    } else {
+      victim->signal(SIGSTOP);
+      ASSERT_TRUE(lost_its_lanes(*victim));
+      ASSERT_TRUE(delivers());
+      victim->signal(SIGCONT);
+    }
+    ASSERT_TRUE(shared_by(3)) << "round " << round;
   }
   const Verdict verdict = finish();
   EXPECT_TRUE(verdict.kept()) << verdict;
-  first->signal(SIGTERM);
-  second->signal(SIGTERM);
-  EXPECT_EQ(first->wait(), 0);
-  EXPECT_EQ(second->wait(), 0);
+  expect_ledger();
+  for (const auto& relay : relays) {
+    relay->signal(SIGTERM);
+    EXPECT_EQ(relay->wait(), 0);
+  }
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
+#include <atomic>
+
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {
@@ -13,48 +15,39 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kLease{300};
 
-/// Becomes the owner; the first call is slow.
-class SlowToTakeOver final : public store::Membership {
+class Member final : public store::Membership {
  public:
-  explicit SlowToTakeOver(milliseconds first) : first_(first) {}
-  [[nodiscard]] Result<Standing> keep(milliseconds /*lease*/) override {
-    if (calls++ == 0) std::this_thread::sleep_for(first_);
-    return Standing{.lanes = owner ? store::kAllLanes : 0, .generation = 1, .other = {}};
-  }
-  [[nodiscard]] Result<bool> vacant() override { return false; }
+  [[nodiscard]] Result<bool> keep(milliseconds /*lease*/) override { return known.load(); }
   [[nodiscard]] Status leave() override { return {}; }
 
-  int calls{0};
-  bool owner{true};
-
- private:
-  const milliseconds first_;
+  std::atomic<bool> known{true};
 };
 
-// A takeover writes its heartbeat first and then waits for locks.
-TEST(Lease, one_that_is_nearly_over_when_it_was_got_is_renewed_at_once) {
-  SlowToTakeOver membership(kLease);
-  relay::TrustDeadline trust;
-  const auto before = Clock::now();
-  ASSERT_TRUE(relay::renew(membership, kLease, trust)->owns());
-  EXPECT_EQ(membership.calls, 2);
-  EXPECT_TRUE(trust.holds(before + kLease)) << "counted from the second heartbeat";
-}
-
 TEST(Lease, it_is_counted_from_before_the_heartbeat) {
-  SlowToTakeOver membership(milliseconds(0));
+  Member membership;
   relay::TrustDeadline trust;
-  ASSERT_TRUE(relay::renew(membership, kLease, trust)->owns());
+  ASSERT_TRUE(relay::renew(membership, kLease, trust).value());
   EXPECT_FALSE(trust.holds(Clock::now() + kLease - kLease / 5));
 }
 
-TEST(Lease, of_somebody_else_is_not_trusted) {
-  SlowToTakeOver membership(kLease);
-  membership.owner = false;
+TEST(Lease, of_a_relay_that_was_removed_is_not_trusted) {
+  Member membership;
+  membership.known = false;
   relay::TrustDeadline trust;
-  ASSERT_FALSE(relay::renew(membership, kLease, trust)->owns());
-  EXPECT_EQ(membership.calls, 1);
+  ASSERT_FALSE(relay::renew(membership, kLease, trust).value());
   EXPECT_FALSE(trust.holds(Clock::now()));
+}
+
+TEST(Lease, a_relay_that_is_removed_hears_of_it_and_trusts_it_no_more) {
+  Member membership;
+  relay::TrustDeadline trust;
+  ASSERT_TRUE(relay::renew(membership, std::chrono::hours(1), trust).value());
+  std::atomic<bool> lost{false};
+  const relay::LeaseKeeper keeper(membership, kLease, trust, [&lost] { lost = true; });
+  membership.known = false;
+  ASSERT_TRUE(eventually([&lost] { return lost.load(); }));
+  EXPECT_FALSE(trust.holds(Clock::now()));
+  EXPECT_EQ(keeper.failure()->code, Errc::lease_lost);
 }
 
 }  // namespace

@@ -18,14 +18,21 @@ using store::Durability;
 class BusyAtFirst final : public store::Progress {
  public:
   BusyAtFirst(int refusals, std::vector<Durability>& asked) : refusals_(refusals), asked_(asked) {}
-  [[nodiscard]] Result<std::vector<store::Strand>> load(std::int32_t /*subscription*/) override {
+  [[nodiscard]] Result<std::vector<store::Strand>> load(std::int32_t /*subscription*/,
+                                                        store::LaneMask /*lanes*/) override {
     return std::vector<store::Strand>{};
   }
+  [[nodiscard]] Status claim(std::int32_t /*subscription*/, store::LaneMask /*lanes*/,
+                             std::int64_t /*generation*/) override {
+    return {};
+  }
   [[nodiscard]] Result<std::vector<store::BlockedKey>> blocked_keys(std::int32_t /*subscription*/,
+                                                                    store::LaneMask /*lanes*/,
                                                                     bool /*dead_block*/) override {
     return std::vector<store::BlockedKey>{};
   }
-  [[nodiscard]] Result<store::DueEvents> due(std::int32_t /*subscription*/, std::size_t /*keys*/,
+  [[nodiscard]] Result<store::DueEvents> due(std::int32_t /*subscription*/,
+                                             store::LaneMask /*lanes*/, std::size_t /*keys*/,
                                              std::size_t /*behind*/) override {
     return store::DueEvents{};
   }

@@ -53,7 +53,7 @@ TEST_F(StrandTest, the_end_of_a_begun_pair_is_seen) {
 TEST_F(StrandTest, while_the_core_remembers_deliveries_each_end_is_seen) {
   see_an_event();
   strand_.core.remember(ref_of(7));
-  strand_.update_wanted_end();
+  strand_.update_wanted_end(false);
   EXPECT_TRUE(sees({.s1 = "1", .s2 = "2", .bound = 1}, 0, true, false));
   EXPECT_TRUE(sees(store::Pair::endless(), 1, false, true));
   EXPECT_FALSE(sees(store::Pair::endless(), 1, false, false));

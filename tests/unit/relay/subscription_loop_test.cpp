@@ -44,14 +44,21 @@ struct Ledger {
 class LedgerProgress final : public store::Progress {
  public:
   explicit LedgerProgress(Ledger& ledger) : ledger_(ledger) {}
-  [[nodiscard]] Result<std::vector<store::Strand>> load(std::int32_t /*subscription*/) override {
+  [[nodiscard]] Result<std::vector<store::Strand>> load(std::int32_t /*subscription*/,
+                                                        store::LaneMask /*lanes*/) override {
     return std::vector<store::Strand>{};
   }
+  [[nodiscard]] Status claim(std::int32_t /*subscription*/, store::LaneMask /*lanes*/,
+                             std::int64_t /*generation*/) override {
+    return {};
+  }
   [[nodiscard]] Result<std::vector<store::BlockedKey>> blocked_keys(std::int32_t /*subscription*/,
+                                                                    store::LaneMask /*lanes*/,
                                                                     bool /*dead_block*/) override {
     return std::vector<store::BlockedKey>{};
   }
-  [[nodiscard]] Result<store::DueEvents> due(std::int32_t /*subscription*/, std::size_t /*keys*/,
+  [[nodiscard]] Result<store::DueEvents> due(std::int32_t /*subscription*/,
+                                             store::LaneMask /*lanes*/, std::size_t /*keys*/,
                                              std::size_t /*behind*/) override {
     return store::DueEvents{};
   }
@@ -95,7 +102,8 @@ class LoopTest : public ::testing::Test {
 
   void begin(std::unique_ptr<Sink> sink, std::vector<EventRef> acks = {}) {
     RetainedSink retained{.sink = std::move(sink), .unsettled_acks = std::move(acks)};
-    LoopOptions options{.settle_interval = std::chrono::milliseconds(0), .generation = 7};
+    LoopOptions options{.settle_interval = std::chrono::milliseconds(0),
+                        .holding = {.lanes = 0xFF, .generation = 7}};
     loop_ = std::make_unique<SubscriptionLoop>(
         row(), event::Renderer::create(row().spec).value(),
         std::vector{store::Strand{.lanes = 0xFF, .cursor = {.s1 = "0"}}},

@@ -52,16 +52,22 @@ class GatedProgress final : public store::Progress {
  public:
   GatedProgress(std::unique_ptr<store::Progress> inner, Gate& gate)
       : inner_(std::move(inner)), gate_(gate) {}
-  [[nodiscard]] Result<std::vector<store::Strand>> load(std::int32_t subscription) override {
-    return inner_->load(subscription);
+  [[nodiscard]] Result<std::vector<store::Strand>> load(std::int32_t subscription,
+                                                        store::LaneMask lanes) override {
+    return inner_->load(subscription, lanes);
+  }
+  [[nodiscard]] Status claim(std::int32_t subscription, store::LaneMask lanes,
+                             std::int64_t generation) override {
+    return inner_->claim(subscription, lanes, generation);
   }
   [[nodiscard]] Result<std::vector<store::BlockedKey>> blocked_keys(std::int32_t subscription,
+                                                                    store::LaneMask lanes,
                                                                     bool dead_block) override {
-    return inner_->blocked_keys(subscription, dead_block);
+    return inner_->blocked_keys(subscription, lanes, dead_block);
   }
-  [[nodiscard]] Result<store::DueEvents> due(std::int32_t subscription, std::size_t keys,
-                                             std::size_t behind) override {
-    return inner_->due(subscription, keys, behind);
+  [[nodiscard]] Result<store::DueEvents> due(std::int32_t subscription, store::LaneMask lanes,
+                                             std::size_t keys, std::size_t behind) override {
+    return inner_->due(subscription, lanes, keys, behind);
   }
   [[nodiscard]] Status append(const store::ProgressBatch& batch,
                               store::Durability durability) override {
@@ -89,9 +95,11 @@ class GatedStore final : public store::Store {
   Result<std::unique_ptr<store::Progress>> progress() override {
     return std::make_unique<GatedProgress>(inner_->progress().value(), gate_);
   }
-  Result<std::unique_ptr<store::Membership>> membership(std::string name,
-                                                        const EventId& relay) override {
-    return inner_->membership(std::move(name), relay);
+  Result<std::unique_ptr<store::Membership>> membership(store::RelayIdentity relay) override {
+    return inner_->membership(std::move(relay));
+  }
+  Result<std::unique_ptr<store::LaneOwners>> lane_owners(const EventId& relay) override {
+    return inner_->lane_owners(relay);
   }
   Result<std::unique_ptr<store::Catalog>> catalog() override { return inner_->catalog(); }
   Result<std::unique_ptr<store::Wakeup>> wakeup(bool armed) override {
@@ -139,16 +147,21 @@ class TenureTest : public ::testing::Test {
   void begin() {
     if (tenure_) (void)tenure_->end(milliseconds(0), false);
     tenure_.reset();
-    membership_ = store_.membership("relay", relay_).value();
-    const auto standing = membership_->keep(options_.lease);
-    ASSERT_TRUE(standing && standing->owns());
+    membership_ = store_.membership({.id = relay_, .name = "relay"}).value();
+    ASSERT_TRUE(membership_->keep(options_.lease));
+    owners_ = store_.lane_owners(relay_).value();
+    holdings_.clear();
+    for (const char* group : {"default", "custom:orders", "custom:mails", "custom:orphan"})
+      holdings_[group] = owners_->change(group, store::kAllLanes).value().value();
     auto catalog = store_.catalog().value();
     auto outbox = catalog->identity().value();
     tenure_ = std::make_unique<relay::Tenure>(store_, options_, configuration_, sinks_, trust_,
                                               [this] { ++rings_; });
-    const Status status = tenure_->begin(standing->generation, std::move(catalog), outbox);
+    Status status = tenure_->begin(relay_, std::move(catalog), outbox);
+    if (status) status = update();
     ASSERT_TRUE(status) << status.error().text();
   }
+  Status update() { return tenure_->update(holdings_); }
   store::SubscriptionRow row(const std::string& name) {
     const auto rows = people_->subscriptions().value();
     const auto found = std::find_if(rows.begin(), rows.end(),
@@ -181,6 +194,8 @@ class TenureTest : public ::testing::Test {
   const EventId relay_ = EventId::generate();
   std::unique_ptr<store::Catalog> people_;
   std::unique_ptr<store::Membership> membership_;
+  std::unique_ptr<store::LaneOwners> owners_;
+  relay::Holdings holdings_;
   std::atomic<int> rings_{0};
   std::unique_ptr<relay::Tenure> tenure_;
 };
@@ -193,10 +208,10 @@ TEST_F(TenureTest, what_is_retired_before_its_last_settlement_is_written_is_coun
   ASSERT_TRUE(orders->wait_for(3, seconds(30)));
   ASSERT_TRUE(eventually([this] { return gate_.is_waited_at(); }));
   ASSERT_TRUE(people_->pause("orders", "by the test"));
-  const Status retired = tenure_->update();
+  const Status retired = update();
   ASSERT_TRUE(people_->resume("orders"));
   if (retired) {
-    ASSERT_TRUE(tenure_->update());
+    ASSERT_TRUE(update());
     gate_.open();
   } else {
     EXPECT_EQ(retired.error().remedy, Remedy::reconnect) << retired.error().text();
@@ -220,14 +235,14 @@ TEST_F(TenureTest, follows_what_people_change_and_leaves_the_others_alone) {
   write(1);
   ASSERT_TRUE(orders->wait_for(1, seconds(30)));
   ASSERT_TRUE(people_->pause("orders", "by the test"));
-  ASSERT_TRUE(tenure_->update());
+  ASSERT_TRUE(update());
   EXPECT_EQ(report("orders").state, "paused");
   EXPECT_EQ(report("orders").reason, "by the test");
   write(1);
   ASSERT_TRUE(mails->wait_for(2, seconds(30)));
   EXPECT_EQ(orders->events().size(), 1U);
   ASSERT_TRUE(people_->resume("orders"));
-  ASSERT_TRUE(tenure_->update());
+  ASSERT_TRUE(update());
   ASSERT_TRUE(orders->wait_for(2, seconds(30)));
   EXPECT_TRUE(tenure_->end(seconds(30), true).drained);
 }
@@ -253,7 +268,7 @@ TEST_F(TenureTest, a_rejected_event_rings_and_stops_its_subscription_in_the_stor
   begin();
   write(1);
   ASSERT_TRUE(eventually([this] { return rings_ > 0; }));
-  ASSERT_TRUE(tenure_->update());
+  ASSERT_TRUE(update());
   EXPECT_EQ(row("orders").state, store::SubscriptionState::stopped);
   EXPECT_EQ(row("orders").stopped_seq, 1);
   EXPECT_EQ(report("orders").state, "stopped");

@@ -1,0 +1,200 @@
+// One relay per group of a file. Two things identify it: the group's lock file (owner_lock.hpp), which ends with the owner's
+// process, and the owner's row with its lease, for an owner that hangs. Every change of the owner raises the generation.
+#include "store/lane_owners.hpp"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/process.hpp"
+#include "event/group.hpp"
+#include "store/sqlite/clock.hpp"
+#include "store/sqlite/member.hpp"
+#include "store/sqlite/owner_lock.hpp"
+#include "store/sqlite/parts.hpp"
+#include "store/sqlite/queries.hpp"
+
+namespace outbox::store::sqlite {
+namespace {
+
+EventId id_of(const std::string& text) {
+  const auto id = EventId::parse(text);
+  return id ? *id : EventId{};
+}
+
+class SqliteLaneOwners final : public LaneOwners {
+ public:
+  SqliteLaneOwners(Connection connection, const EventId& relay)
+      : connection_(std::move(connection)), id_(relay), name_(relay.str()) {}
+
+  [[nodiscard]] Result<Fleet> look() override {
+    Fleet fleet;
+    std::map<std::string, Group> groups;
+    OUTBOX_TRY(const auto owners, read_owners());
+    OUTBOX_TRY(const auto members, read_members());
+    for (const auto& [group, owner] : owners)
+      groups[group].owners.push_back(
+          {.owner = owner.relay.empty() ? std::nullopt : std::optional(id_of(owner.relay)),
+           .lanes = kAllLanes,
+           .generation = owner.generation});
+    for (const RelayMember& member : members) {
+      fleet.members.push_back({.id = id_of(member.id),
+                               .name = named(member),
+                               .groups = event::split_groups(member.groups),
+                               .alive = member.id == name_ || !is_gone_owner(member, owners)});
+    }
+    OUTBOX_TRY(Statement row, connection_.query(query::kGroups));
+    while (row.has_row()) {
+      Group& group = groups[row.text(0)];
+      group.has_subscriptions = true;
+      group.least_generation = row.integer(1);
+      if (Status status = row.next(); !status) return pass(status);
+    }
+    for (auto& [name, group] : groups) {
+      group.name = name;
+      group.one_owner = true;
+      fleet.groups.push_back(std::move(group));
+    }
+    return fleet;
+  }
+
+  [[nodiscard]] Result<std::optional<Holding>> change(const std::string& group,
+                                                      LaneMask wanted) override {
+    if (wanted == 0) return give_back(group);
+    OwnerLock& lock = lock_of(group);
+    const bool held_before = lock.held();
+    OUTBOX_TRY(const bool locked, lock.acquire());
+    auto taken = take(group, lock, locked);
+    // A relay that does not own the group must not hold its lock: another one may be able to write.
+    if (!held_before && !(taken && *taken && (*taken)->lanes != 0)) lock.release();
+    return taken;
+  }
+
+ private:
+  struct Owner {
+    std::string relay;  ///< Empty: none.
+    std::int64_t generation{0};
+  };
+  using Owners = std::map<std::string, Owner>;
+
+  static std::string named(const RelayMember& member) {
+    return member.name + " (pid " + std::to_string(member.process.pid) + ")";
+  }
+
+  OwnerLock& lock_of(const std::string& group) {
+    auto& lock = locks_[group];
+    if (!lock) {
+      const std::string infix = group == event::kDefaultGroup ? "" : "." + group;
+      lock = std::make_unique<OwnerLock>(connection_.file() + infix + ".relay.lock");
+    }
+    return *lock;
+  }
+
+  [[nodiscard]] Result<Owners> read_owners() {
+    Owners owners;
+    OUTBOX_TRY(Statement row, connection_.query(query::kOwners));
+    while (row.has_row()) {
+      owners[row.text(0)] = {.relay = row.text(1), .generation = row.integer(2)};
+      if (Status status = row.next(); !status) return pass(status);
+    }
+    return owners;
+  }
+
+  [[nodiscard]] Result<std::vector<RelayMember>> read_members() {
+    std::vector<RelayMember> members;
+    OUTBOX_TRY(Statement row, connection_.query(query::kMembers));
+    while (row.has_row()) {
+      members.push_back(member_of(row));
+      if (Status status = row.next(); !status) return pass(status);
+    }
+    return members;
+  }
+
+  /// Also when a lock file that it wrote its id into is free: then its process has ended, or it has given the group up.
+  [[nodiscard]] bool is_gone_owner(const RelayMember& member, const Owners& owners) {
+    if (is_dead(member, self_, monotonic_us())) return true;
+    for (const auto& [group, owner] : owners) {
+      if (owner.relay != member.id) continue;
+      OwnerLock& lock = lock_of(group);
+      const auto locked = lock.acquire();
+      const bool gone = locked && *locked && lock.owner() == member.id;
+      lock.release();
+      if (gone) return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] Result<std::optional<Holding>> give_back(const std::string& group) {
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    Status status = connection_.run(query::kGiveBack, group, name_);
+    if (status) status = transaction.commit();
+    if (!status) return pass(status);
+    lock_of(group).release();
+    return Holding{};
+  }
+
+  [[nodiscard]] Result<std::optional<Holding>> take(const std::string& group, OwnerLock& lock,
+                                                    bool locked) {
+    if (Status status = connection_.check_in_place(); !status) return pass(status);
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    OUTBOX_TRY(const auto self, member(name_));
+    if (!self)
+      return fail(Errc::lease_lost, Remedy::retry_call, "another relay took this one for dead");
+    OUTBOX_TRY(const std::string owner, owner_of(group));
+    std::optional<RelayMember> former;
+    if (!owner.empty() && owner != name_) {
+      OUTBOX_TRY(former, member(owner));
+      const bool free =
+          !former || (locked && lock.owner() == owner) || is_dead(*former, self_, monotonic_us());
+      if (!free) return Holding{};
+    }
+    OUTBOX_TRY(const Holding holding, claim(group, former));
+    if (lock.held()) {
+      if (Status status = lock.write_owner(name_); !status) return pass(status);
+    }
+    if (Status status = transaction.commit(); !status) return pass(status);
+    if (former)
+      log::warn("lanes taken over",
+                {{"group", group}, {"from", named(*former)}, {"generation", holding.generation}});
+    return holding;
+  }
+
+  [[nodiscard]] Result<std::optional<RelayMember>> member(const std::string& id) {
+    OUTBOX_TRY(const Statement row, connection_.query(query::kMember, id));
+    return row.has_row() ? std::optional(member_of(row)) : std::nullopt;
+  }
+
+  [[nodiscard]] Result<std::string> owner_of(const std::string& group) {
+    OUTBOX_TRY(const Statement row, connection_.query(query::kOwner, group));
+    return row.has_row() ? row.text(0) : std::string();
+  }
+
+  [[nodiscard]] Result<Holding> claim(const std::string& group,
+                                      const std::optional<RelayMember>& former) {
+    Status status = former ? connection_.run(query::kLeave, former->id) : Status{};
+    if (status) status = connection_.run(query::kRaiseGeneration);
+    if (!status) return pass(status);
+    OUTBOX_TRY(const std::int64_t generation, connection_.integer(query::kGeneration));
+    status = connection_.run(query::kTake, group, name_, generation);
+    if (status) status = connection_.run(query::kClaim, generation, wall_us(), group);
+    if (!status) return pass(status);
+    return Holding{.lanes = kAllLanes, .generation = generation};
+  }
+
+  Connection connection_;
+  const EventId id_;
+  const std::string name_;
+  const ProcessIdentity self_{this_process()};
+  std::map<std::string, std::unique_ptr<OwnerLock>> locks_;  ///< By group.
+};
+
+}  // namespace
+
+std::unique_ptr<LaneOwners> make_lane_owners(Connection connection, const EventId& relay) {
+  return std::make_unique<SqliteLaneOwners>(std::move(connection), relay);
+}
+
+}  // namespace outbox::store::sqlite
