@@ -253,6 +253,21 @@ CREATE TABLE {schema}.fleet (
 ) WITH (fillfactor = 50);
 INSERT INTO {schema}.fleet DEFAULT VALUES;
 
+-- The cursor of a lane: its newest settlement. By the generation of its owner, so that nothing is read of owners of other lanes; by the
+-- greatest generation where that owner has not written one yet. Small enough to be inlined.
+CREATE FUNCTION {schema}.newest_settlement(sub integer, in_lane integer) RETURNS SETOF {schema}.settlement
+LANGUAGE sql STABLE BEGIN ATOMIC
+  (SELECT t.* FROM {schema}.settlement t
+   WHERE t.subscription = sub AND (t.lanes >> in_lane) & 1 = 1 AND t.generation = (
+     SELECT o.generation FROM {schema}.subscription s JOIN {schema}.lane o ON o.lane_group = s.lane_group
+     WHERE s.id = sub AND o.lane = in_lane::smallint AND o.generation >= s.group_generation)
+   ORDER BY t.generation DESC, t.id DESC LIMIT 1)
+  UNION ALL
+  (SELECT t.* FROM {schema}.settlement t
+   WHERE t.subscription = sub AND (t.lanes >> in_lane) & 1 = 1 ORDER BY t.generation DESC, t.id DESC LIMIT 1)
+  LIMIT 1;
+END;
+
 -- ---- Partitions
 
 -- The end of the newest partition; null: no partition. Without the oid of the relation, which would be locked.

@@ -116,10 +116,11 @@ BEGIN
 END
 $fn$;
 
--- What became of parked events that were sent again: a state of null means delivered. An event that a person removed
--- meanwhile is left out. hashes: of the ids, for the ledger.
+-- What became of parked events that were sent again: a state of null means delivered. An event that a person removed or
+-- edited meanwhile is left out. hashes: of the ids, for the ledger.
 CREATE FUNCTION {schema}.settle_parked(sub integer, known_generation bigint, seqs bigint[], states text[], new_attempts bigint[],
-                                       due_in_ms bigint[], errors text[], hashes bigint[]) RETURNS void
+                                       due_in_ms bigint[], errors text[], hashes bigint[], event_ids uuid[])
+RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
   types   text[];
@@ -132,9 +133,9 @@ BEGIN
   SELECT array_agg(p.aggregate_type), array_agg(p.aggregate_id) INTO types, ids
   FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs);
   WITH result AS (
-    SELECT * FROM unnest(seqs, states, new_attempts, hashes) n(seq, state, attempts, hash) WHERE n.state IS NULL),
+    SELECT * FROM unnest(seqs, states, new_attempts, hashes, event_ids) n(seq, state, attempts, hash, id) WHERE n.state IS NULL),
   gone AS (
-    DELETE FROM {schema}.parked p USING result r WHERE p.subscription = sub AND p.seq = r.seq
+    DELETE FROM {schema}.parked p USING result r WHERE p.subscription = sub AND p.seq = r.seq AND p.id = r.id
     RETURNING p.seq, p.id, r.attempts, r.hash),
   ended AS (
     INSERT INTO {schema}.parked_end (subscription, seq, id, outcome, attempts)
@@ -150,8 +151,8 @@ BEGIN
   FROM total t;
   UPDATE {schema}.parked p
   SET state = n.state, attempts = n.attempts, next_attempt_at = clock_timestamp() + n.due * interval '1 millisecond', error = n.error
-  FROM unnest(seqs, states, new_attempts, due_in_ms, errors) n(seq, state, attempts, due, error)
-  WHERE p.subscription = sub AND p.seq = n.seq AND n.state IS NOT NULL AND p.state <> 'dead';
+  FROM unnest(seqs, states, new_attempts, due_in_ms, errors, event_ids) n(seq, state, attempts, due, error, id)
+  WHERE p.subscription = sub AND p.seq = n.seq AND p.id = n.id AND n.state IS NOT NULL AND p.state <> 'dead';
   PERFORM {schema}.order_parked_keys(sub, types, ids);
 END
 $fn$;

@@ -1,22 +1,18 @@
 // outbox enqueue: writes one event given as arguments, or many given as JSON lines.
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/signals.hpp"
 #include "cli/enqueue_lines.hpp"
+#include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/verbs.hpp"
-#include "config/text_file.hpp"
 #include "event/time_text.hpp"
 
 namespace outbox::cli {
 namespace {
-
-constexpr std::size_t kLargestFile = std::size_t{64} << 20U;
 
 struct Options {
   std::optional<std::string> aggregate_type;
@@ -32,28 +28,6 @@ struct Options {
   bool json{false};
   bool progress{false};
 };
-
-/// Whether the payload comes from a file or stdin: errors in it are then not usage errors.
-bool is_read(const std::string& payload) { return payload == "-" || payload.starts_with('@'); }
-
-std::string read_payload(const std::string& given) {
-  if (!is_read(given)) return given;
-  const bool from_stdin = given == "-";
-  const std::string path = from_stdin ? "stdin" : given.substr(1);
-  auto file = from_stdin ? config::read_text(STDIN_FILENO, kLargestFile)
-                         : config::read_text_file(path, kLargestFile);
-  if (!file)
-    throw Failure(kError, "payload: " + file.error().message + ": " + path,
-                  "@FILE reads a file, - stdin");
-  return std::move(file->text);
-}
-
-Header parse_header(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos)
-    throw Failure(kUsage, "--header " + text + ": no value", "--header name=value");
-  return {text.substr(0, equals), text.substr(equals + 1)};
-}
 
 std::chrono::sys_time<std::chrono::microseconds> parse_time(const std::string& text) {
   const auto us = event::read_time(text);

@@ -27,6 +27,7 @@ int run_verb(int argc, const char* const* argv) {
     add_relay(root, context);
     add_status(root, context);
     add_subscription(root, context);
+    add_events(root, context);
     add_parked(root, context);
     add_config(root, context);
     add_demo(root, context);

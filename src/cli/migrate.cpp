@@ -1,6 +1,7 @@
 // outbox migrate: creates or updates the schema.
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -13,6 +14,7 @@ namespace {
 struct Options {
   bool print{false};
   bool status{false};
+  bool lookup_indexes{false};
   bool json{false};
 };
 
@@ -56,12 +58,17 @@ int show_status(const Options& options, store::Store& store) {
 
 int apply(const Options& options, const std::string& url, store::Store& store) {
   const auto applied = must(store.migrate());
+  std::vector<std::string> indexes;
+  if (options.lookup_indexes) indexes = must(store.make_lookup_indexes());
   if (options.json) {
-    print_json({{"applied", applied}});
+    Json done{{"applied", applied}};
+    if (options.lookup_indexes) done["indexes"] = indexes;
+    print_json(done);
     return kOk;
   }
   for (const auto& name : applied) print("applied {}\n", name);
-  if (applied.empty()) print("nothing to do: the schema is current\n");
+  for (const auto& name : indexes) print("made the index {}\n", name);
+  if (applied.empty() && indexes.empty()) print("nothing to do: the schema is current\n");
   if (!applied.empty()) print("{} is ready\n", store::shown_url(url));
   return kOk;
 }
@@ -72,6 +79,9 @@ int migrate(const Options& options, const Context& context) {
   if (options.print && options.json)
     throw Failure(kUsage, "--print and --json exclude each other: outbox migrate",
                   "leave --json out; SQL is printed");
+  if (options.lookup_indexes && (options.print || options.status))
+    throw Failure(kUsage, "--with-lookup-indexes changes the schema: outbox migrate",
+                  "leave --print and --status out");
   const auto loaded = context.configuration(Subscriptions::unused);
   if (options.print) return print_sql(loaded);
   const auto store = Context::store(loaded);
@@ -88,6 +98,8 @@ void add_migrate(CLI::App& root, Context& context) {
   add_option(verb, "--print", &options->print, {}, "Print the SQL instead; connects to nothing");
   add_option(verb, "--status", &options->status, {},
              "Show the schema's version; exit 3 when it is not the one needed, or differs from it");
+  add_option(verb, "--with-lookup-indexes", &options->lookup_indexes, {},
+             "Also make the indexes that find events by id and key; each costs every writer");
   add_option(verb, "--json", &options->json, {}, "As JSON");
   add_example(verb, "outbox migrate --store sqlite:shop.db");
 }

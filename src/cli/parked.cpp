@@ -1,4 +1,4 @@
-// outbox parked: events that could not be delivered: lists, shows, retries and discards them.
+// outbox parked: events that could not be delivered: lists, shows, retries, discards and corrects them.
 #include <pwd.h>
 #include <unistd.h>
 
@@ -12,10 +12,13 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
+#include "event/headers.hpp"
+#include "event/json_event.hpp"
 #include "event/time_text.hpp"
 
 namespace outbox::cli {
@@ -31,6 +34,13 @@ struct Options {
   std::uint64_t limit{100};
   std::optional<std::string> reason;
   bool keep_attempts{false};
+  // Of edit:
+  std::string event;
+  std::optional<std::string> event_type;
+  std::optional<std::string> payload;
+  std::optional<std::string> content_type;
+  std::vector<std::string> headers;
+  std::vector<std::string> without_headers;
   bool apply{false};
   bool json{false};
 };
@@ -260,6 +270,80 @@ int discard(const Options& options, const Context& context) {
   return kOk;
 }
 
+// ---- correcting
+
+store::ParkedListing find_one(const Options& options, const Open& open) {
+  Options one = options;
+  one.events = {options.event};
+  auto found = find(one, open, 2, true);
+  if (found.size() > 1)
+    throw Failure(kError, options.event + ": parked more than once",
+                  "--subscription NAME, or the seq: outbox parked list");
+  return std::move(found.front());
+}
+
+void remove_header(std::vector<Header>& headers, std::string_view name) {
+  std::erase_if(headers, [&](const Header& one) { return equal_ignoring_case(one.first, name); });
+}
+
+/// The event with what the options replace.
+Event corrected(const Options& options, const store::ParkedListing& old) {
+  Event event{.aggregate_type = old.aggregate_type,
+              .aggregate_id = old.aggregate_id,
+              .event_type = options.event_type.value_or(old.event_type),
+              .payload = options.payload ? read_payload(*options.payload) : old.payload,
+              .headers = must(event::headers_from_json(old.headers)),
+              .content_type = options.content_type.value_or(old.content_type)};
+  remove_header(event.headers, event::kEditedFromHeader);
+  for (const std::string& name : options.without_headers) remove_header(event.headers, name);
+  for (const std::string& text : options.headers) {
+    Header header = parse_header(text);
+    remove_header(event.headers, header.first);
+    event.headers.push_back(std::move(header));
+  }
+  if (const Status valid = validate(event); !valid)
+    throw Failure(options.payload && is_read(*options.payload) ? kError : kUsage,
+                  valid.error().text());
+  return event;
+}
+
+int edit(const Options& options, const Context& context) {
+  if (!options.event_type && !options.payload && !options.content_type && options.headers.empty() &&
+      options.without_headers.empty())
+    throw Failure(kUsage, "edit: nothing to change",
+                  "--payload, --event-type, --content-type, --header or --without-header");
+  if (options.apply && !options.reason)
+    throw Failure(kUsage, "edit: --reason is missing", "--reason \"amount had a comma\"");
+  const Open open(context.configuration(Subscriptions::unused));
+  const store::ParkedListing old = find_one(options, open);
+  Event event = corrected(options, old);
+  const std::string place = fmt::format("{} seq {} ({}, {})", open.name_of(old.subscription),
+                                        old.seq, plain(key_of(old)), old.id.str());
+  if (!options.apply) {
+    print("would replace {}\n  type: {}\n  content type: {}\n  headers: {}\n  payload: {}\n", place,
+          plain(event.event_type), plain(event.content_type),
+          plain(event::headers_to_json(event.headers)), plain(event.payload));
+    print("nothing was changed (--apply --reason TEXT puts this copy in its place)\n");
+    return kOk;
+  }
+  event.headers.emplace_back(event::kEditedFromHeader, old.id.str());
+  const EventId copy = EventId::generate();
+  must(open.parked->edit({.subscription = old.subscription,
+                          .seq = old.seq,
+                          .id = old.id,
+                          .new_id = copy,
+                          .event_type = event.event_type,
+                          .payload = event.payload,
+                          .content_type = event.content_type,
+                          .headers = event::headers_to_json(event.headers),
+                          .actor = this_user(),
+                          .reason = *options.reason}));
+  print("replaced {}\nthe copy is sent next, as {}\n", place, copy.str());
+  if (old.state == store::ParkedState::dead && !old.aggregate_id.empty())
+    print("it was dead: later events of its key may have been delivered before it\n");
+  return kOk;
+}
+
 // ---- options
 
 void add_filter(CLI::App& verb, const std::shared_ptr<Options>& options) {
@@ -274,8 +358,8 @@ void add_filter(CLI::App& verb, const std::shared_ptr<Options>& options) {
 
 void add_parked(CLI::App& root, Context& context) {
   auto options = std::make_shared<Options>();
-  CLI::App& verb =
-      add_verb(root, "parked", "List, retry or discard events that could not be delivered");
+  CLI::App& verb = add_verb(root, "parked",
+                            "List, retry, correct or discard events that could not be delivered");
   add_example(verb, "outbox parked list");
   CLI::App& listing = add_verb(verb, "list", "Show parked events",
                                [options, &context] { return list(*options, context); });
@@ -303,6 +387,24 @@ void add_parked(CLI::App& root, Context& context) {
   add_option(discarding, "--apply", &options->apply, {}, "Do it; without it only shows which");
   add_option(discarding, "--reason", &options->reason, "TEXT", "Kept in the table parked_end");
   add_example(discarding, "outbox parked discard 1234 --apply --reason \"customer was deleted\"");
+  CLI::App& editing = add_verb(verb, "edit", "Send a corrected copy in place of an event",
+                               [options, &context] { return edit(*options, context); });
+  add_argument(editing, "EVENT", &options->event, "Id or seq");
+  add_option(editing, "--subscription", &options->subscription, "NAME", "Of this subscription");
+  add_option(editing, "--payload", &options->payload, "TEXT",
+             "The new body; @FILE reads a file, - reads stdin");
+  add_option(editing, "--event-type", &options->event_type, "TYPE", "The new event_type");
+  add_option(editing, "--content-type", &options->content_type, "TYPE",
+             "The new media type of the payload");
+  add_option(editing, "--header", &options->headers, "NAME=VALUE",
+             "Set this header; may be repeated");
+  add_option(editing, "--without-header", &options->without_headers, "NAME",
+             "Remove this header; may be repeated");
+  add_option(editing, "--apply", &options->apply, {}, "Do it; without it only shows the copy");
+  add_option(editing, "--reason", &options->reason, "TEXT", "Kept in the table parked_end");
+  add_example(
+      editing,
+      "outbox parked edit 1234 --payload @fixed.json --apply --reason \"amount had a comma\"");
 }
 
 }  // namespace outbox::cli

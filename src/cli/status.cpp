@@ -24,21 +24,17 @@ namespace {
 constexpr std::uint64_t kLargestLimit = std::numeric_limits<std::int64_t>::max() - 1;
 
 struct Options {
-  std::uint64_t limit{100'000};
+  std::uint64_t limit{10'000};
   bool json{false};
   bool check{false};
   std::optional<std::string> max_lag;
 };
 
-struct Line {
-  store::SubscriptionRow row;
-  store::SubscriptionProgress progress;
-  store::ParkedCounts parked;
+using Line = store::SubscriptionOverview;
 
-  [[nodiscard]] std::int64_t all_parked() const {
-    return parked.retrying + parked.waiting + parked.dead;
-  }
-};
+std::int64_t all_parked(const Line& line) {
+  return line.parked.retrying + line.parked.waiting + line.parked.dead;
+}
 
 struct View {
   std::string store;
@@ -139,17 +135,10 @@ View look(const Options& options, std::optional<std::chrono::milliseconds> max_l
           const config::Loaded& loaded) {
   const auto store = Context::checked_store(loaded);
   const auto catalog = must(store->catalog());
-  const auto parked = must(store->parked_events());
   View view;
   view.store = store::shown_url(loaded.config.relay.store_url);
   const auto limit = std::min(options.limit, kLargestLimit);
-  for (auto& row : must(catalog->subscriptions())) {
-    auto progress = must(catalog->progress(row, static_cast<std::int64_t>(limit)));
-    must(catalog->add_totals(progress));
-    const auto counts = must(parked->counts(row.id));
-    view.subscriptions.push_back(
-        {.row = std::move(row), .progress = std::move(progress), .parked = counts});
-  }
+  view.subscriptions = must(catalog->overview(static_cast<std::int64_t>(limit)));
   view.relays = must(catalog->relays());
   view.problems = problems_of(view, max_lag);
   return view;
@@ -174,7 +163,7 @@ void add_notes(Table& table, bool has_owner, const Line& line) {
         fmt::format("  stopped at event {} (seq {}); outbox subscription resume {} tries again",
                     row.stopped_event, *row.stopped_seq, row.spec.name));
   }
-  if (line.all_parked() > 0) {
+  if (all_parked(line) > 0) {
     table.note(
         fmt::format("  parked: {} retrying, {} waiting behind them, {} dead; outbox parked list "
                     "--subscription {}",
@@ -196,7 +185,7 @@ void print_subscriptions(const View& view) {
     const auto& [row, progress, parked] = line;
     table.add({row.spec.name, store::to_string(row.state), row.spec.sink, pending_text(progress),
                progress.pending == 0 ? "-" : age_text(progress.lag), std::to_string(progress.acked),
-               std::to_string(progress.filtered), std::to_string(line.all_parked()),
+               std::to_string(progress.filtered), std::to_string(all_parked(line)),
                or_dash(progress.last_settled_at)});
     add_notes(table, view.has_owner(), line);
   }

@@ -34,7 +34,7 @@ void read_headers(std::string_view json, Arena& arena, std::vector<HeaderView>& 
   const std::size_t before = into.size();
   const auto fault = for_each_member(json, [&](JsonString name, std::string_view value) {
     const std::string_view text = text_of(name, arena);
-    if (!is_reserved_header(text))
+    if (!is_reserved_header(text) || text == kEditedFromHeader)
       into.push_back({.name = text, .value = text_of_value(value, arena)});
   });
   if (fault) into.resize(before);

@@ -15,13 +15,15 @@ inline constexpr std::string_view kReservedPrefix = "outbox-";
 /// Set by the format when the content type of the event is known. Case does not matter.
 inline constexpr std::string_view kContentTypeHeader = "content-type";
 [[nodiscard]] bool is_reserved_header(std::string_view name) noexcept;
+/// The one of them that is stored with an event, and sent: on the corrected copy of a parked event, the id of the original.
+inline constexpr std::string_view kEditedFromHeader = "outbox-edited-from";
 
 /// A fast path: true without parsing for the usual case.
 [[nodiscard]] inline bool no_headers(std::string_view json) noexcept {
   return json.empty() || json == "{}";
 }
 
-/// Appends the headers in the order of the text, without the reserved ones. The views point into `json` where possible, else
+/// Appends the headers in the order of the text, without the reserved ones but for kEditedFromHeader. The views point into `json` where possible, else
 /// into the arena.
 void read_headers(std::string_view json, Arena& arena, std::vector<HeaderView>& into);
 

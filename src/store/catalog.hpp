@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "store/parked_events.hpp"
 #include "store/part.hpp"
 
 namespace outbox::store {
@@ -63,6 +64,13 @@ struct SubscriptionProgress {
   }
 };
 
+/// A subscription, what it has done, and its parked events.
+struct SubscriptionOverview {
+  SubscriptionRow row;
+  SubscriptionProgress progress;  ///< With the totals.
+  ParkedCounts parked;
+};
+
 struct RelayRow {
   std::string id;
   std::string name;
@@ -103,6 +111,9 @@ class Catalog : public Part {
                                                               std::int64_t pending_limit) = 0;
   /// From the newest settlement, which carries them.
   [[nodiscard]] virtual Status add_totals(SubscriptionProgress& progress) = 0;
+  /// All of that for every subscription, in few round trips.
+  [[nodiscard]] virtual Result<std::vector<SubscriptionOverview>> overview(
+      std::int64_t pending_limit) = 0;
   [[nodiscard]] virtual Result<std::vector<RelayRow>> relays() = 0;
 };
 

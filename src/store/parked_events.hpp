@@ -51,6 +51,20 @@ struct ParkedCounts {
   std::int64_t dead{0};
 };
 
+/// A corrected copy that takes the place of a parked event.
+struct ParkedEdit {
+  std::int32_t subscription{0};
+  std::int64_t seq{0};
+  EventId id{};      ///< Of the event as it is.
+  EventId new_id{};  ///< Of the copy.
+  std::string event_type{};
+  std::string payload{};
+  std::string content_type{};
+  std::string headers{};  ///< A JSON object.
+  std::string actor{};
+  std::string reason{};
+};
+
 enum class ParkedOutcome : std::uint8_t { delivered, discarded, edited };
 [[nodiscard]] const char* to_string(ParkedOutcome outcome) noexcept;
 
@@ -70,6 +84,9 @@ class ParkedEvents : public Part {
                                                     std::span<const std::int64_t> seqs,
                                                     std::string_view actor,
                                                     std::string_view reason) = 0;
+  /// The copy is sent now, before what waits behind the event. Refused while another event of its key is before it, and while a live
+  /// relay may be sending it.
+  [[nodiscard]] virtual Status edit(const ParkedEdit& edit) = 0;
 };
 
 }  // namespace outbox::store

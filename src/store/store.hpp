@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "store/catalog.hpp"
+#include "store/events.hpp"
 #include "store/lane_owners.hpp"
 #include "store/log_reader.hpp"
 #include "store/maintenance.hpp"
@@ -38,6 +39,8 @@ class Store : public Part {
  public:
   /// Safe to run twice and from two processes at once. Returns the names of the migrations applied.
   [[nodiscard]] virtual Result<std::vector<std::string>> migrate() = 0;
+  /// Makes the indexes that find events by id and by key, beside writers where the store can. Returns those that were missing.
+  [[nodiscard]] virtual Result<std::vector<std::string>> make_lookup_indexes() = 0;
   [[nodiscard]] virtual Result<SchemaState> schema_state() = 0;
   /// Reachable, primary, schema neither too old nor too new, lineage, sequence: refuses with what to do.
   [[nodiscard]] virtual Status check() = 0;
@@ -54,6 +57,7 @@ class Store : public Part {
   [[nodiscard]] virtual Result<std::unique_ptr<Maintenance>> maintenance() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Writer>> writer() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<ParkedEvents>> parked_events() = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<Events>> events() = 0;
 };
 
 /// Chooses the store by its URL (store/url.hpp). Opens nothing yet.

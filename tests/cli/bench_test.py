@@ -5,7 +5,7 @@ import subprocess
 import unittest
 import uuid
 
-from program import Case, ERROR, INTERRUPTED, POSTGRES, USAGE, drop_database, signal, wait_until
+from program import CHECK_FAILED, Case, ERROR, INTERRUPTED, OK, POSTGRES, USAGE, drop_database, signal, wait_until
 
 
 class Bench(Case):
@@ -48,6 +48,11 @@ class BenchPostgres(Case):
         result = self.outbox("bench", "drain", "--events", "1000", "--repeats", "1", "--length", "100ms", "--store", self.store)
         self.assertNotEqual(result.code, ERROR, result)  # the figure itself may be missed
         self.assertEqual(self.sql(self.store, "SELECT count(*) FROM pg_namespace WHERE nspname = 'outbox_bench'"), "0\n")
+
+    def test_events_and_status_are_measured(self):
+        result = self.outbox("bench", "events", "--events", "10000", "--json", "--store", self.store)
+        self.assertIn(result.code, (OK, CHECK_FAILED), result)  # the figure itself may be missed
+        self.assertEqual([figure["name"] for figure in result.json()["figures"]], ["events.id", "events.status"])
 
     def test_an_interrupted_run_says_so_and_leaves_its_schema_to_the_next_one(self):
         process = self.spawn("bench", "drain", "--events", "100000000", "--store", self.store)

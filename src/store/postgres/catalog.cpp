@@ -11,8 +11,8 @@
 #include "event/time_text.hpp"
 #include "store/common/subscription.hpp"
 #include "store/postgres/marks.hpp"
+#include "store/postgres/overview.hpp"
 #include "store/postgres/parts.hpp"
-#include "store/postgres/snapshot.hpp"
 #include "store/postgres/strands.hpp"
 
 namespace outbox::store::postgres {
@@ -106,7 +106,7 @@ class PostgresCatalog final : public Catalog {
       progress.generation = std::max(progress.generation, strand.generation);
       const std::int64_t left = pending_limit + 1 - progress.pending;
       if (left <= 0) break;
-      if (Status status = add_pending(progress, strand, left, oldest_us); !status)
+      if (Status status = count_pending(progress, strand, left, oldest_us); !status)
         return pass(status);
     }
     progress.cap_pending(pending_limit);
@@ -117,11 +117,14 @@ class PostgresCatalog final : public Catalog {
   [[nodiscard]] Status add_totals(SubscriptionProgress& progress) override {
     OUTBOX_TRY(const Rows totals,
                connection_.exec_with(&Queries::plan_settings, &Queries::totals, {progress.id}));
-    if (totals.empty()) return {};
-    progress.acked = totals.int8(0, 0);
-    progress.filtered = totals.int8(0, 1);
-    progress.last_settled_at = totals.text(0, 2);
+    postgres::add_totals(totals, progress);
     return {};
+  }
+
+  [[nodiscard]] Result<std::vector<SubscriptionOverview>> overview(
+      std::int64_t pending_limit) override {
+    OUTBOX_TRY(std::vector<SubscriptionRow> rows, subscriptions());
+    return overview_of(connection_, std::move(rows), pending_limit);
   }
 
   [[nodiscard]] Result<std::vector<RelayRow>> relays() override {
@@ -191,30 +194,12 @@ class PostgresCatalog final : public Catalog {
     return changed.empty() ? no_such_subscription(which) : Status{};
   }
 
-  [[nodiscard]] Status add_pending(SubscriptionProgress& progress, const Strand& strand,
-                                   std::int64_t limit, std::int64_t& oldest_us) {
-    const Cursor& cursor = strand.cursor;
-    OUTBOX_TRY(const Snapshot s1, parse_snapshot(cursor.s1));
-    OUTBOX_TRY(const Snapshot s2, parse_snapshot(cursor.drained() ? cursor.s1 : cursor.s2));
-    const auto lanes = static_cast<std::int64_t>(strand.lanes);
-    Params params = cursor.drained()
-                        ? Params{std::to_string(s1.xmax), Param::xid8_array(s1.xip), lanes, limit}
-                        : Params{cursor.s1,
-                                 std::to_string(s1.xmin),
-                                 lanes,
-                                 limit,
-                                 cursor.position,
-                                 std::to_string(s2.xmax),
-                                 Param::xid8_array(s2.xip)};
-    OUTBOX_TRY(const Rows counted,
-               connection_.exec_with(
-                   &Queries::plan_settings,
-                   cursor.drained() ? &Queries::pending_drained : &Queries::pending_begun,
-                   std::move(params)));
-    progress.pending += counted.int8(0, 0);
-    if (counted.is_null(0, 1)) return {};
-    oldest_us = std::min(oldest_us, counted.time_us(0, 1));
-    progress.lag = std::max(progress.lag, std::chrono::microseconds(counted.int8(0, 2)));
+  [[nodiscard]] Status count_pending(SubscriptionProgress& progress, const Strand& strand,
+                                     std::int64_t limit, std::int64_t& oldest_us) {
+    OUTBOX_TRY(PendingQuery pending, pending_query(strand, limit));
+    OUTBOX_TRY(const Rows counted, connection_.exec_with(&Queries::plan_settings, pending.query,
+                                                         std::move(pending.params)));
+    add_pending(counted, progress, oldest_us);
     return {};
   }
 

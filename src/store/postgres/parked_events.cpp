@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "store/common/parked_edit.hpp"
 #include "store/common/subscription.hpp"
 #include "store/postgres/parts.hpp"
 
@@ -75,6 +76,16 @@ class PostgresParkedEvents final : public ParkedEvents {
     return change(&Queries::end_parked, {Param(subscription), Param::int8_array(seqs),
                                          Param(to_string(ParkedOutcome::discarded)),
                                          Param(std::string(actor)), Param(std::string(reason))});
+  }
+
+  [[nodiscard]] Status edit(const ParkedEdit& edit) override {
+    OUTBOX_TRY(
+        const Rows rows,
+        connection_.exec_with(&Queries::flushed, &Queries::edit_parked,
+                              {edit.subscription, edit.seq, edit.id, edit.new_id, edit.event_type,
+                               Param::borrowed(edit.payload), text_or_null(edit.content_type),
+                               edit.headers, edit.actor, edit.reason}));
+    return edit_status(rows.bytes(0, 0), edit);
   }
 
  private:

@@ -27,6 +27,7 @@ struct Columns {
   ArrayParam due{ArrayParam::Element::int8};
   ArrayParam errors{ArrayParam::Element::text};
   ArrayParam hashes{ArrayParam::Element::int8};
+  ArrayParam ids{ArrayParam::Element::uuid};
 
   template <class Entry>
   void add(const Entry& entry) {
@@ -35,6 +36,7 @@ struct Columns {
     due.add(std::int64_t{entry.due_in.count()});
     errors.add(storable_text(entry.error));
     hashes.add(static_cast<std::int64_t>(event::id_hash(entry.id)));
+    ids.add({reinterpret_cast<const char*>(entry.id.bytes.data()), entry.id.bytes.size()});
   }
   Params params(std::int32_t subscription, std::int64_t generation) {
     return {Param(subscription), Param(generation), seqs.take(),  states.take(),
@@ -68,6 +70,7 @@ void send_results(Connection& connection, std::span<const RetryResult> results) 
   for (auto& [owner, columns] : owned) {
     Params params = columns.params(owner.first, owner.second);
     params.push_back(columns.hashes.take());
+    params.push_back(columns.ids.take());
     connection.send(&Queries::settle_parked, std::move(params));
   }
 }

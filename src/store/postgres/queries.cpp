@@ -27,17 +27,6 @@ constexpr std::string_view kSmallHeaders =
     "(pg_catalog.pg_column_size(t.headers) <= 128 OR pg_catalog.pg_column_compression(t.headers) IS NULL "
     "AND pg_catalog.pg_column_size(t.headers) <= {big} OR octet_length(t.headers::text) <= {big})";
 
-// The newest row of lane.n of subscription s: by the generation of its owner, so that nothing is read of owners of other lanes; by
-// the greatest generation where that owner has not written one yet. Index settlement_newest, read backwards.
-constexpr std::string_view kNewestRow =
-    "(SELECT t.* FROM {schema}.settlement t WHERE t.subscription = s.id AND (t.lanes >> lane.n) & 1::bigint = 1 "
-    "AND t.generation = (SELECT o.generation FROM {schema}.lane o WHERE o.lane_group = s.lane_group "
-    "AND o.lane = lane.n::smallint AND o.generation >= s.group_generation) "
-    "ORDER BY t.generation DESC, t.id DESC LIMIT 1) "
-    "UNION ALL "
-    "(SELECT t.* FROM {schema}.settlement t WHERE t.subscription = s.id AND (t.lanes >> lane.n) & 1::bigint = 1 "
-    "ORDER BY t.generation DESC, t.id DESC LIMIT 1) LIMIT 1";
-
 // The totals of a row are counted for the first of its lanes only.
 constexpr std::string_view kFirstLane = "c.lanes & ~(-1::bigint << lane.n) = 0::bigint";
 
@@ -57,7 +46,6 @@ constexpr std::string_view kMember =
 std::string filled(std::string_view sql, bool wal_functions) {
   std::string text(sql);
   replace_all(text, "{in_lanes}", "");
-  replace_all(text, "{newest_row}", kNewestRow);
   replace_all(text, "{first_lane}", kFirstLane);
   replace_all(text, "{cursor}", kCursor);
   replace_all(text, "{member}", kMember);

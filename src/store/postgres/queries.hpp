@@ -204,7 +204,7 @@ WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
   // $1 subscription, $2 lanes. The newest row of each of these lanes, lanes at one place together, and from how many rows.
   Query cursors = unprepared("read a subscription's cursors", R"(
 SELECT bit_or(1::bigint << lane.n), {cursor}, min(c.generation), count(DISTINCT c.id)
-FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n) CROSS JOIN LATERAL ({newest_row}) c
+FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n) CROSS JOIN LATERAL {schema}.newest_settlement(s.id, lane.n) c
 WHERE s.id = $1::int AND ($2::bigint >> lane.n) & 1::bigint = 1
 GROUP BY 2, 3, 4, 5)");
 
@@ -253,7 +253,7 @@ SELECT coalesce(sum(c.acked_total) FILTER (WHERE {first_lane}), 0::numeric)::big
                  (SELECT t.at FROM {schema}.settlement t
                   WHERE t.subscription = $1::int AND t.l IS NOT NULL AND t.kind <> 'claim' AND t.kind = 'settle'
                   ORDER BY t.generation DESC, t.id DESC LIMIT 1)) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
-FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n) CROSS JOIN LATERAL ({newest_row}) c
+FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n) CROSS JOIN LATERAL {schema}.newest_settlement(s.id, lane.n) c
 WHERE s.id = $1::int)");
 
   Query relays = unprepared("list relays", R"(
@@ -348,7 +348,7 @@ FROM (
   SELECT s.id, bit_or(1::bigint << lane.n), max(c.config_version), {cursor},
          coalesce(sum(c.acked_total) FILTER (WHERE {first_lane}), 0::numeric)::bigint,
          coalesce(sum(c.filtered_total) FILTER (WHERE {first_lane}), 0::numeric)::bigint
-  FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n) CROSS JOIN LATERAL ({newest_row}) c
+  FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n) CROSS JOIN LATERAL {schema}.newest_settlement(s.id, lane.n) c
   WHERE ($1::text IS NULL AND s.id = $2::int OR s.lane_group = $1::text) AND ($3::bigint >> lane.n) & 1::bigint = 1
   GROUP BY s.id, 4, 5, 6, 7) f (subscription, lanes, config_version, s1, s2, position, l, acked, filtered))");
 
@@ -434,10 +434,10 @@ RETURNING w)");
   Query park = unprepared("park events", R"(
 SELECT {schema}.park_events($1::int, $2::bigint, $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[]))");
 
-  // The same arrays, and the hashes of the ids. Primary key.
+  // The same arrays, and the hashes of the ids, and the ids. Primary key.
   Query settle_parked = unprepared("settle parked events", R"(
 SELECT {schema}.settle_parked($1::int, $2::bigint, $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[],
-                              $8::bigint[]))");
+                              $8::bigint[], $9::uuid[]))");
 
   // $1 subscription, $2 lanes.
   Query order_parked = unprepared("order parked events",
@@ -508,6 +508,90 @@ SELECT {schema}.retry_parked($1::int, $2::bigint[], $3::boolean))");
   // $1 subscription, $2 seqs, $3 outcome, $4 who, $5 why.
   Query end_parked = unprepared("end parked events", R"(
 SELECT {schema}.end_parked($1::int, $2::bigint[], $3::text, $4::text, $5::text))");
+
+  // $1 subscription, $2 seq, $3 id, $4 new id, $5 event type, $6 payload, $7 content type, $8 headers, $9 who, $10 why.
+  Query edit_parked = unprepared("edit a parked event", R"(
+SELECT {schema}.edit_parked($1::int, $2::bigint, $3::uuid, $4::uuid, $5::text, $6::bytea, $7::text, $8::jsonb, $9::text,
+                            $10::text))");
+
+  // ---- Events and what became of them (docs/design/status.md). The functions are in 0005_status.sql.
+
+  // $1 id, $2 limit. The seqs of events with this id: in the log by find_event(), parked by parked_id and parked_end_id.
+  Query find_event = unprepared("find an event", R"(
+SELECT f.seq FROM (
+  SELECT l.seq FROM {schema}.find_event($1::uuid) l(seq) UNION
+  SELECT p.seq FROM {schema}.parked p WHERE p.id = $1::uuid UNION
+  SELECT x.seq FROM {schema}.parked_end x WHERE x.id = $1::uuid) f
+ORDER BY f.seq DESC LIMIT $2::bigint)");
+
+  // $1 since, $2 until, null: from the first to the last one. A second more on each side, as seq_at() says. The range of seqs is
+  // (from, to]; and whether there are look-up indexes. Index event_by_seq.
+  Query event_range = unprepared("find events of a time", R"(
+SELECT CASE WHEN $1::timestamptz IS NULL THEN 0::bigint
+            ELSE {schema}.seq_at($1::timestamptz - '1 second'::interval) - 1::bigint END,
+       CASE WHEN $2::timestamptz IS NULL THEN coalesce((SELECT e.seq FROM {schema}.event e ORDER BY e.seq DESC LIMIT 1), 0::bigint)
+            ELSE {schema}.seq_at($2::timestamptz + '1 second'::interval) - 1::bigint END,
+       coalesce((SELECT e.seq FROM {schema}.event e ORDER BY e.seq LIMIT 1), 0::bigint),
+       {schema}.has_lookup_index('event_by_key'::text), {schema}.has_lookup_index('event_by_id'::text))");
+
+  // $1 from, $2 to, $3 aggregate_type, $4 aggregate_id, $5 event_type, $6 since, $7 until: null means any; $8 limit.
+  // Index event_by_seq, read backwards.
+  Query list_events = unprepared("list events", R"(
+SELECT e.seq FROM {schema}.event e
+WHERE e.seq > $1::bigint AND e.seq <= $2::bigint
+  AND ($3::text IS NULL OR e.aggregate_type = $3::text) AND ($4::text IS NULL OR e.aggregate_id = $4::text)
+  AND ($5::text IS NULL OR e.event_type = $5::text)
+  AND ($6::timestamptz IS NULL OR e.created_at >= $6::timestamptz) AND ($7::timestamptz IS NULL OR e.created_at < $7::timestamptz)
+ORDER BY e.seq DESC LIMIT $8::bigint)");
+
+  // The same parameters. Index event_by_key: made on request, the events of one key are sorted.
+  Query list_key_events = unprepared("list the events of a key", R"(
+SELECT e.seq FROM (SELECT * FROM {schema}.event k WHERE k.aggregate_type = $3::text AND k.aggregate_id = $4::text OFFSET 0) e
+WHERE e.seq > $1::bigint AND e.seq <= $2::bigint AND ($5::text IS NULL OR e.event_type = $5::text)
+  AND ($6::timestamptz IS NULL OR e.created_at >= $6::timestamptz) AND ($7::timestamptz IS NULL OR e.created_at < $7::timestamptz)
+ORDER BY e.seq DESC LIMIT $8::bigint)");
+
+  // $1 seqs, $2 id: null, or of which event at these seqs; $3 with payload and headers. Indexes event_by_seq, parked_id. A corrected
+  // copy that has left `parked` is described by its original.
+  Query describe_events = unprepared("read events", R"(
+SELECT n.seq, coalesce($2::uuid, e.id), e.id IS NOT DISTINCT FROM coalesce($2::uuid, e.id),
+       coalesce(p.aggregate_type, e.aggregate_type, ''::text), coalesce(p.aggregate_id, e.aggregate_id, ''::text),
+       coalesce(p.event_type, e.event_type, ''::text), coalesce(p.content_type, e.content_type, ''::text),
+       coalesce(p.created_at, e.created_at, 'epoch'::timestamptz), coalesce(p.occurred_at, e.occurred_at),
+       CASE WHEN $3::boolean THEN coalesce(p.payload, e.payload) END,
+       CASE WHEN $3::boolean THEN coalesce(p.headers, e.headers)::text END
+FROM pg_catalog.unnest($1::bigint[]) n(seq) LEFT JOIN {schema}.event e ON e.seq = n.seq
+  LEFT JOIN LATERAL (SELECT * FROM {schema}.parked k WHERE k.id = $2::uuid AND k.seq = n.seq LIMIT 1) p
+    ON e.id IS DISTINCT FROM $2::uuid
+WHERE coalesce($2::uuid, e.id) IS NOT NULL ORDER BY n.seq DESC)");
+
+  // $1 seqs, $2 ids.
+  Query event_life = unprepared("read what became of events", R"(
+SELECT l.seq, l.id, l.subscription, l.state, l.published_at, l.attempts, l.next_attempt_at, coalesce(l.last_error, ''::text),
+       l.waiting_for, l.waiting_for_seq, coalesce(l.ended_by, ''::text), coalesce(l.reason, ''::text), l.replaced_by
+FROM {schema}.event_life($1::bigint[], $2::uuid[]) l)");
+
+  // ---- Look-up indexes, made on request. PostgreSQL makes no index of a partitioned table beside writers: the parts are made one by
+  // one, then attached. {index}, {part}, {part_index} and {keys} are filled in by lookup_indexes.cpp.
+
+  // $1 index.
+  Query has_lookup_index =
+      unprepared("look for an index", "SELECT {schema}.has_lookup_index($1::text)");
+  // $1 index.
+  Query lookup_gaps = unprepared("look for parts of an index",
+                                 "SELECT part, broken FROM {schema}.lookup_gaps($1::text)");
+  // These two wait for writers, and writers wait for them: not for long, and again and again.
+  Query begin_index = unprepared("begin an index", R"(
+BEGIN; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL lock_timeout = '200ms';
+CREATE INDEX IF NOT EXISTS {index} ON ONLY {schema}.event ({keys}); COMMIT)");
+  Query attach_index = unprepared("attach a part of an index", R"(
+BEGIN; SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL lock_timeout = '200ms';
+ALTER INDEX {schema}.{index} ATTACH PARTITION {schema}.{part_index}; COMMIT)");
+  Query make_index_part = unprepared(
+      "make a part of an index",
+      "CREATE INDEX CONCURRENTLY IF NOT EXISTS {part_index} ON {schema}.{part} ({keys})");
+  Query drop_index_part = unprepared("remove a part of an index",
+                                     "DROP INDEX CONCURRENTLY IF EXISTS {schema}.{part_index}");
 
   // ---- Reading the log. The argument for the form of these statements is in docs/design/reading.md; do not simplify them
   // without the storm test. Each is one round trip.

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "store/backends.hpp"
 #include "store/common/schema_name.hpp"
+#include "store/postgres/lookup_indexes.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/schema.hpp"
 #include "store/postgres/url.hpp"
@@ -20,6 +21,11 @@ class PostgresStore final : public Store {
   Result<std::vector<std::string>> migrate() override {
     OUTBOX_TRY(Connection connection, connect("migrate"));
     return postgres::migrate(connection);
+  }
+
+  Result<std::vector<std::string>> make_lookup_indexes() override {
+    OUTBOX_TRY(Connection connection, connect("migrate"));
+    return postgres::make_lookup_indexes(connection);
   }
 
   Result<SchemaState> schema_state() override {
@@ -52,6 +58,7 @@ class PostgresStore final : public Store {
   Result<std::unique_ptr<ParkedEvents>> parked_events() override {
     return make("parked events", make_parked_events);
   }
+  Result<std::unique_ptr<Events>> events() override { return make("events", make_events); }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
     if (!armed) return make_wakeup(std::nullopt);

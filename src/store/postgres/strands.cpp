@@ -24,11 +24,7 @@ Result<Cursor> cursor_of(const Rows& rows, int row) {
 
 }  // namespace
 
-Result<std::vector<Strand>> read_strands(Connection& connection, std::int32_t subscription,
-                                         LaneMask lanes) {
-  OUTBOX_TRY(const Rows rows,
-             connection.exec_with(&Queries::plan_settings, &Queries::cursors,
-                                  {subscription, static_cast<std::int64_t>(lanes)}));
+Result<std::vector<Strand>> strands_of(const Rows& rows) {
   std::vector<Strand> strands;
   for (int row = 0; row < rows.size(); ++row) {
     OUTBOX_TRY(Cursor cursor, cursor_of(rows, row));
@@ -38,6 +34,14 @@ Result<std::vector<Strand>> read_strands(Connection& connection, std::int32_t su
                        .rows = static_cast<std::size_t>(rows.int8(row, kRows))});
   }
   return strands;
+}
+
+Result<std::vector<Strand>> read_strands(Connection& connection, std::int32_t subscription,
+                                         LaneMask lanes) {
+  OUTBOX_TRY(const Rows rows,
+             connection.exec_with(&Queries::plan_settings, &Queries::cursors,
+                                  {subscription, static_cast<std::int64_t>(lanes)}));
+  return strands_of(rows);
 }
 
 }  // namespace outbox::store::postgres

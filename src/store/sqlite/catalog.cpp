@@ -112,6 +112,23 @@ class SqliteCatalog final : public Catalog {
     return {};
   }
 
+  [[nodiscard]] Result<std::vector<SubscriptionOverview>> overview(
+      std::int64_t pending_limit) override {
+    OUTBOX_TRY(std::vector<SubscriptionRow> rows, subscriptions());
+    std::vector<SubscriptionOverview> all;
+    for (SubscriptionRow& row : rows) {
+      OUTBOX_TRY(SubscriptionProgress one, progress(row, pending_limit));
+      if (Status status = add_totals(one); !status) return pass(status);
+      OUTBOX_TRY(const Statement parked, connection_.query(query::kCountParked, row.id));
+      all.push_back({.row = std::move(row),
+                     .progress = std::move(one),
+                     .parked = {.retrying = parked.integer(0),
+                                .waiting = parked.integer(1),
+                                .dead = parked.integer(2)}});
+    }
+    return all;
+  }
+
   [[nodiscard]] Result<std::vector<RelayRow>> relays() override {
     return list<RelayRow>(query::kRelays, [this](const Statement& row) {
       const RelayMember member = member_of(row);

@@ -7,8 +7,11 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/process.hpp"
+#include "store/common/parked_edit.hpp"
 #include "store/common/subscription.hpp"
 #include "store/sqlite/clock.hpp"
+#include "store/sqlite/member.hpp"
 #include "store/sqlite/parking.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
@@ -33,6 +36,10 @@ ParkedListing listing_of(const Statement& row) {
   const std::string_view id = row.bytes(2);
   std::memcpy(listing.id.bytes.data(), id.data(), std::min(id.size(), listing.id.bytes.size()));
   return listing;
+}
+
+std::string_view bytes_of(const EventId& id) {
+  return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
 }
 
 class SqliteParkedEvents final : public ParkedEvents {
@@ -82,7 +89,45 @@ class SqliteParkedEvents final : public ParkedEvents {
     });
   }
 
+  [[nodiscard]] Status edit(const ParkedEdit& edit) override {
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    OUTBOX_TRY(const std::string_view word, replace(edit));
+    if (Status status = edit_status(word, edit); !status) return status;
+    Status status = order_all_parked_keys(connection_, edit.subscription);
+    if (status) status = connection_.run(query::kNoteParkedChange, edit.subscription);
+    if (status) status = transaction.commit();
+    return status;
+  }
+
  private:
+  /// "edited", or what stands in the way.
+  [[nodiscard]] Result<std::string_view> replace(const ParkedEdit& edit) {
+    const std::int64_t now = wall_us();
+    {
+      OUTBOX_TRY(const Statement row, connection_.query(query::kParkedLife, edit.subscription,
+                                                        edit.seq, bytes_of(edit.id)));
+      if (!row.has_row()) return "gone";
+      const ParkedState state = parked_state_of(row.bytes(0));
+      if (state == ParkedState::waiting) return "waiting";
+      OUTBOX_TRY(const bool served, has_live_owner(edit.subscription));
+      if (state == ParkedState::retrying && row.integer(2) <= now && served) return "due";
+    }
+    Status status = connection_.run(query::kEndEdited, edit.subscription, edit.seq,
+                                    bytes_of(edit.new_id), edit.actor, edit.reason, now);
+    if (status) {
+      status =
+          connection_.run(query::kEditParked, edit.subscription, edit.seq, bytes_of(edit.new_id),
+                          edit.event_type, edit.payload, edit.content_type, edit.headers, now);
+    }
+    if (!status) return pass(status);
+    return "edited";
+  }
+
+  [[nodiscard]] Result<bool> has_live_owner(std::int64_t subscription) {
+    OUTBOX_TRY(const Statement owner, connection_.query(query::kOwnerOf, subscription));
+    return owner.has_row() && !is_dead(member_of(owner), this_process(), monotonic_us());
+  }
+
   /// `one(seq, now)` changes one row. Then the keys are in order again, and the relay is told.
   template <class One>
   [[nodiscard]] Result<std::size_t> change(std::int32_t subscription,

@@ -82,7 +82,12 @@ Status settle_one(Connection& connection, const RetryResult& result, std::int64_
                   Tally& tally) {
   if (Status status = check_owner(connection, result.subscription, result.generation); !status)
     return status;
-  OUTBOX_TRY(const std::vector<Key> keys, key_of(connection, result.subscription, result.seq));
+  const std::string_view id{reinterpret_cast<const char*>(result.id.bytes.data()),
+                            result.id.bytes.size()};
+  OUTBOX_TRY(Statement row,
+             connection.query(query::kParkedKeyOf, result.subscription, result.seq, id));
+  OUTBOX_TRY(const std::vector<Key> keys, keys_of(std::move(row)));
+  if (keys.empty()) return {};  // a person removed or edited it
   Status status = {};
   if (result.state) {
     status = connection.run(query::kReschedule, result.subscription, result.seq,

@@ -103,6 +103,10 @@ inline constexpr std::string_view kPark =
     " ?3, ?4, ?5, ?6, ?7 FROM outbox_event WHERE seq = ?2";
 inline constexpr std::string_view kParkedKey =
     "/* read parked key */ SELECT aggregate_type, aggregate_id FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
+// Unless a person edited it, which gave it another id.
+inline constexpr std::string_view kParkedKeyOf =
+    "/* read parked key */ SELECT aggregate_type, aggregate_id FROM outbox_parked WHERE subscription = ?1 AND seq = ?2"
+    " AND +id = CAST(?3 AS BLOB)";
 // ?1 subscription, ?2 and ?3 the key, ?4 now. The first event of the key that is not dead, or dead where dead events block, is
 // retried; the others wait. Index outbox_parked_key.
 inline constexpr std::string_view kOrderParkedKey =
@@ -177,8 +181,86 @@ inline constexpr std::string_view kRetryParked =
 inline constexpr std::string_view kDiscardParked =
     "/* discard parked */ INSERT INTO outbox_parked_end (subscription, seq, id, outcome, attempts, actor, reason, at)"
     " SELECT subscription, seq, id, 'discarded', attempts, ?3, ?4, ?5 FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
+// Before it is edited. ?3 new id, ?4 who, ?5 why, ?6 now.
+inline constexpr std::string_view kEndEdited =
+    "/* edit parked */ INSERT INTO outbox_parked_end (subscription, seq, id, outcome, attempts, actor, reason, at, replaced_by)"
+    " SELECT subscription, seq, id, 'edited', attempts, ?4, ?5, ?6, CAST(?3 AS BLOB) FROM outbox_parked"
+    " WHERE subscription = ?1 AND seq = ?2";
+// ?3 new id, ?4 type, ?5 payload, ?6 content type, ?7 headers, ?8 now.
+inline constexpr std::string_view kEditParked =
+    "/* edit parked */ UPDATE outbox_parked SET id = CAST(?3 AS BLOB), event_type = ?4, payload = CAST(?5 AS BLOB),"
+    " content_type = ?6, headers = ?7, state = 'retrying', attempts = 0, next_attempt_at = ?8, error = ''"
+    " WHERE subscription = ?1 AND seq = ?2";
 inline constexpr std::string_view kNoteParkedChange =
     "/* note parked change */ UPDATE outbox_subscription SET parked_version = parked_version + 1 WHERE id = ?1";
+
+// ---- events and what became of them (docs/design/status.md)
+
+// `outbox migrate --with-lookup-indexes`. Each costs every writer.
+inline constexpr std::string_view kMakeIdIndex =
+    "/* make look-up index */ CREATE INDEX outbox_event_by_id ON outbox_event (id)";
+inline constexpr std::string_view kMakeKeyIndex =
+    "/* make look-up index */ CREATE INDEX outbox_event_by_key ON outbox_event (aggregate_type, aggregate_id)";
+inline constexpr std::string_view kHasIndex =
+    "/* look for index */ SELECT count(*) FROM sqlite_master WHERE type = 'index' AND name = ?1";
+inline constexpr std::string_view kOldestSeq =
+    "/* read oldest seq */ SELECT seq FROM outbox_event ORDER BY seq LIMIT 1";
+inline constexpr std::string_view kCreatedFrom =
+    "/* find time */ SELECT seq, created_at FROM outbox_event WHERE seq >= ?1 AND seq < ?2 ORDER BY seq LIMIT 1";
+// By the rowid; or by outbox_event_by_id, where it was made.
+inline constexpr std::string_view kSeqsBetweenWithId =
+    "/* find event */ SELECT seq FROM outbox_event WHERE seq >= ?1 AND seq < ?2 AND +id = CAST(?3 AS BLOB) ORDER BY seq";
+inline constexpr std::string_view kSeqsWithId =
+    "/* find event */ SELECT seq FROM outbox_event WHERE id = CAST(?1 AS BLOB) ORDER BY seq";
+inline constexpr std::string_view kEventAt =
+    "/* read event */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at,"
+    " occurred_at FROM outbox_event WHERE seq = ?1 AND +id = CAST(?2 AS BLOB)";
+// What is known of an id that is not in the log: its copy in outbox_parked, else the event whose place it took. Indexes
+// outbox_parked_id and outbox_parked_end_id.
+inline constexpr std::string_view kParkedWithId =
+    "/* find parked event */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at,"
+    " occurred_at FROM outbox_parked WHERE id = CAST(?1 AS BLOB)"
+    " UNION SELECT e.seq, e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers,"
+    " e.created_at, e.occurred_at FROM outbox_parked_end x JOIN outbox_event e ON e.seq = x.seq"
+    " WHERE x.id = CAST(?1 AS BLOB) AND NOT EXISTS (SELECT 1 FROM outbox_parked p WHERE p.id = CAST(?1 AS BLOB))";
+// ?1 from, ?2 to, ?3 and ?4 the key, ?5 type, each possibly empty, ?6 since, ?7 until, ?8 limit. By the rowid, backwards.
+inline constexpr std::string_view kListEvents =
+    "/* list events */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at,"
+    " occurred_at FROM outbox_event WHERE seq > ?1 AND seq <= ?2 AND (?3 = '' OR aggregate_type = ?3)"
+    " AND (?4 = '' OR aggregate_id = ?4) AND (?5 = '' OR event_type = ?5) AND created_at >= ?6 AND created_at < ?7"
+    " ORDER BY seq DESC LIMIT ?8";
+// The same. By outbox_event_by_key, which ends in the rowid.
+inline constexpr std::string_view kListKeyEvents =
+    "/* list events of a key */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers,"
+    " created_at, occurred_at FROM outbox_event WHERE aggregate_type = ?3 AND aggregate_id = ?4 AND seq > ?1 AND seq <= ?2"
+    " AND (?5 = '' OR event_type = ?5) AND created_at >= ?6 AND created_at < ?7 ORDER BY seq DESC LIMIT ?8";
+// Primary key, outbox_parked_key and outbox_parked_end_seq.
+inline constexpr std::string_view kParkedLife =
+    "/* read parked event */ SELECT state, attempts, next_attempt_at, error FROM outbox_parked"
+    " WHERE subscription = ?1 AND seq = ?2 AND +id = CAST(?3 AS BLOB)";
+inline constexpr std::string_view kWaitingFor =
+    "/* read first parked event of a key */ SELECT f.seq, f.id FROM outbox_parked p JOIN outbox_parked f"
+    " ON f.subscription = p.subscription AND f.aggregate_type = p.aggregate_type AND f.aggregate_id = p.aggregate_id"
+    " WHERE p.subscription = ?1 AND p.seq = ?2 AND f.seq < p.seq AND (f.state <> 'dead' OR ?3) ORDER BY f.seq LIMIT 1";
+inline constexpr std::string_view kParkedEndLife =
+    "/* read end of parked event */ SELECT outcome, attempts, actor, reason, at, replaced_by FROM outbox_parked_end"
+    " WHERE subscription = ?1 AND seq = ?2 AND +id = CAST(?3 AS BLOB) ORDER BY at DESC LIMIT 1";
+// The first two by outbox_settlement_beginnings, one row each of few.
+inline constexpr std::string_view kLastBeginningBefore =
+    "/* read beginning */ SELECT id, generation FROM outbox_settlement WHERE subscription = ?1"
+    " AND kind IN ('claim', 'reset') AND position < ?2 ORDER BY generation DESC, id DESC LIMIT 1";
+inline constexpr std::string_view kNextBeginning =
+    "/* read beginning */ SELECT id, kind FROM outbox_settlement WHERE subscription = ?1"
+    " AND kind IN ('claim', 'reset') AND (generation, id) > (?2, ?3) ORDER BY generation, id LIMIT 1";
+inline constexpr std::string_view kNewestCursorRow =
+    "/* read cursor */ SELECT id FROM outbox_settlement"
+    " WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset') ORDER BY generation DESC, id DESC LIMIT 1";
+inline constexpr std::string_view kSettlementUpTo =
+    "/* read settlement */ SELECT id, position FROM outbox_settlement INDEXED BY outbox_settlement_by_id"
+    " WHERE subscription = ?1 AND id > ?2 AND id <= ?3 AND generation >= ?4 AND kind IN ('settle', 'claim', 'reset')"
+    " ORDER BY id DESC LIMIT 1";
+inline constexpr std::string_view kSettlement =
+    "/* read settlement */ SELECT position, config_version, acked, filtered, at FROM outbox_settlement WHERE id = ?1";
 
 // ---- relays and owners: tables of a few rows
 
@@ -192,6 +274,11 @@ inline constexpr std::string_view kMember =
     "/* read relay */ SELECT id, name, boot_id, pid_ns, pid, started, beat, lease_ms, groups FROM outbox_relay WHERE id = ?1";
 inline constexpr std::string_view kOwner =
     "/* read owner */ SELECT relay FROM outbox_owner WHERE lane_group = ?1";
+// ?1 subscription. The relay that delivers it; columns as of kMember.
+inline constexpr std::string_view kOwnerOf =
+    "/* read owner */ SELECT r.id, r.name, r.boot_id, r.pid_ns, r.pid, r.started, r.beat, r.lease_ms, r.groups"
+    " FROM outbox_subscription s JOIN outbox_owner o ON o.lane_group = s.lane_group JOIN outbox_relay r ON r.id = o.relay"
+    " WHERE s.id = ?1";
 inline constexpr std::string_view kTake =
     "/* take */ INSERT OR REPLACE INTO outbox_owner (lane_group, relay, generation) VALUES (?1, ?2, ?3)";
 inline constexpr std::string_view kGiveBack =

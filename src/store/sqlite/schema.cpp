@@ -2,6 +2,10 @@
 
 #include <poll.h>
 
+#include <array>
+#include <string_view>
+#include <utility>
+
 #include "base/error.hpp"
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/queries.hpp"
@@ -81,6 +85,21 @@ Result<std::vector<std::string>> migrate(const std::string& path) {
   }
   if (Status status = transaction.commit(); !status) return pass(status);
   return applied;
+}
+
+Result<std::vector<std::string>> make_lookup_indexes(Connection& connection) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> indexes{
+      {{"outbox_event_by_id", query::kMakeIdIndex}, {"outbox_event_by_key", query::kMakeKeyIndex}}};
+  OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection));
+  std::vector<std::string> made;
+  for (const auto& [name, sql] : indexes) {
+    OUTBOX_TRY(const Statement there, connection.query(query::kHasIndex, name));
+    if (there.integer(0) != 0) continue;
+    if (Status status = connection.run(sql); !status) return pass(status);
+    made.emplace_back(name);
+  }
+  if (Status status = transaction.commit(); !status) return pass(status);
+  return made;
 }
 
 Result<SchemaState> schema_state(Connection& connection) {

@@ -18,6 +18,9 @@ namespace outbox::store::sqlite {
 /// Creates the file when it is missing, switches it to WAL and applies what is missing in one transaction.
 [[nodiscard]] Result<std::vector<std::string>> migrate(const std::string& path);
 
+/// In one transaction, beside which nothing is written. Returns the names of what was made.
+[[nodiscard]] Result<std::vector<std::string>> make_lookup_indexes(Connection& connection);
+
 [[nodiscard]] Result<SchemaState> schema_state(Connection& connection);
 
 /// The random name that migrate() gave the outbox. Fails when the file is no longer the one at its path.

@@ -38,6 +38,11 @@ class SqliteStore final : public Store {
     return applied;
   }
 
+  Result<std::vector<std::string>> make_lookup_indexes() override {
+    OUTBOX_TRY(Connection connection, connect());
+    return sqlite::make_lookup_indexes(connection);
+  }
+
   Result<SchemaState> schema_state() override {
     OUTBOX_TRY(Connection connection, connect());
     return sqlite::schema_state(connection);
@@ -55,6 +60,7 @@ class SqliteStore final : public Store {
   Result<std::unique_ptr<ParkedEvents>> parked_events() override {
     return make(make_parked_events);
   }
+  Result<std::unique_ptr<Events>> events() override { return make(make_events); }
 
   Result<std::unique_ptr<Progress>> progress() override {
     OUTBOX_TRY(Connection connection,

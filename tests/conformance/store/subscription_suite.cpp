@@ -1,4 +1,6 @@
 // Subscriptions: created with their first cursor, changed, paused, stopped.
+#include <tuple>
+
 #include "conformance/store/fixture.hpp"
 #include "support/lane_owner.hpp"
 
@@ -227,6 +229,46 @@ TEST_P(SubscriptionSuite, counts_what_is_pending_and_done) {
   ASSERT_TRUE(ok((*catalog)->add_totals(*counts)));
   EXPECT_EQ(counts->pending, 0);
   EXPECT_EQ(counts->oldest_pending_at, "");
+}
+
+TEST_P(SubscriptionSuite, the_overview_is_what_is_known_of_each) {
+  const auto first = subscribe(make_spec("mails"));
+  (void)subscribe(make_spec("audit"));
+  (void)write(make_events(5));
+  auto late = make_spec("late");
+  late.start = "now";
+  (void)subscribe(late);
+  auto membership = store_->membership("relay");
+  const auto generation = (*membership)->keep(std::chrono::seconds(60))->generation;
+  LogDrive drive(*store_, load(first.id).cursor, 2);
+  const auto page = drive.next();
+  const auto settlement = settlement_of(first, page, generation);
+  auto progress = store_->progress();
+  ASSERT_TRUE(ok(
+      (*progress)->append({.settlements = std::span(&settlement, 1)}, store::Durability::flushed)));
+
+  auto catalog = store_->catalog();
+  auto all = (*catalog)->overview(4);
+  ASSERT_TRUE(ok(all));
+  ASSERT_EQ(all->size(), 3U);
+  const auto& [audit, later, mails] = std::tie((*all)[0], (*all)[1], (*all)[2]);
+  EXPECT_EQ(audit.row.spec.name, "audit");
+  EXPECT_EQ(audit.progress.pending, 4);
+  EXPECT_TRUE(audit.progress.pending_capped);
+  EXPECT_EQ(later.row.spec.name, "late");
+  EXPECT_EQ(later.progress.pending, 0);
+  EXPECT_EQ(mails.progress.pending, 3);
+  EXPECT_FALSE(mails.progress.pending_capped);
+  EXPECT_EQ(mails.progress.acked, 2);
+  EXPECT_EQ(mails.progress.generation, generation);
+  EXPECT_NE(mails.progress.last_settled_at, "");
+  EXPECT_EQ(mails.parked.dead, 0);
+  for (const auto& one : *all) {
+    auto alone = (*catalog)->progress(one.row, 4);
+    ASSERT_TRUE(ok(alone));
+    EXPECT_EQ(alone->pending, one.progress.pending);
+    EXPECT_EQ(alone->oldest_pending_at, one.progress.oldest_pending_at);
+  }
 }
 
 }  // namespace outbox::conformance

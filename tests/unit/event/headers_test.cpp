@@ -44,6 +44,11 @@ TEST(Headers, an_event_cannot_bring_names_that_are_ours) {
       (Pairs{{"outbox", "kept"}}));
 }
 
+TEST(Headers, a_corrected_copy_names_its_original) {
+  EXPECT_EQ(read(R"({"outbox-edited-from": "019a", "outbox-edited-by": "forged"})"),
+            (Pairs{{"outbox-edited-from", "019a"}}));
+}
+
 TEST(Headers, are_found_by_name_without_regard_to_case) {
   Arena arena;
   EXPECT_EQ(find_header(R"({"a": "1", "Tenant": "acme", "tenant": "second"})", "tenant", arena),

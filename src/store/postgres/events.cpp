@@ -1,0 +1,128 @@
+// Events and what became of them, by the functions of 0005_status.sql.
+#include "store/events.hpp"
+
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/error.hpp"
+#include "store/postgres/parts.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+Param text_or_null(const std::string& text) { return text.empty() ? Param::null() : Param(text); }
+
+EventListing listing_of(const Rows& rows, int row) {
+  EventListing event{.seq = rows.int8(row, 0),
+                     .id = rows.uuid(row, 1),
+                     .aggregate_type = rows.text(row, 3),
+                     .aggregate_id = rows.text(row, 4),
+                     .event_type = rows.text(row, 5),
+                     .content_type = rows.text(row, 6),
+                     .created_at_us = rows.time_us(row, 7),
+                     .in_log = rows.boolean(row, 2),
+                     .payload = rows.text(row, 9),
+                     .headers = rows.text(row, 10)};
+  if (!rows.is_null(row, 8)) event.occurred_at_us = rows.time_us(row, 8);
+  return event;
+}
+
+EventLife life_of(const Rows& rows, int row) {
+  EventLife life{.subscription = rows.text(row, 2),
+                 .state = rows.text(row, 3),
+                 .error = rows.text(row, 7),
+                 .ended_by = rows.text(row, 10),
+                 .reason = rows.text(row, 11)};
+  if (!rows.is_null(row, 4)) life.published_by_us = rows.time_us(row, 4);
+  if (!rows.is_null(row, 5)) life.attempts = rows.int4(row, 5);
+  if (!rows.is_null(row, 6)) life.next_attempt_at_us = rows.time_us(row, 6);
+  if (!rows.is_null(row, 8)) life.waiting_for = rows.uuid(row, 8);
+  if (!rows.is_null(row, 9)) life.waiting_for_seq = rows.int8(row, 9);
+  if (!rows.is_null(row, 12)) life.replaced_by = rows.uuid(row, 12);
+  return life;
+}
+
+std::string_view bytes_of(const EventId& id) {
+  return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
+}
+
+class PostgresEvents final : public Events {
+ public:
+  explicit PostgresEvents(Connection connection) : connection_(std::move(connection)) {}
+
+  [[nodiscard]] Result<EventPage> list(const EventFilter& filter, std::size_t limit,
+                                       bool whole) override {
+    EventPage page;
+    OUTBOX_TRY(const std::vector<std::int64_t> seqs, find(filter, limit, page.complete));
+    if (seqs.empty()) return page;
+    OUTBOX_TRY(const Rows rows, read(&Queries::describe_events,
+                                     {Param::int8_array(seqs),
+                                      filter.id ? Param(*filter.id) : Param::null(), whole}));
+    for (int row = 0; row < rows.size(); ++row) page.events.push_back(listing_of(rows, row));
+    if (Status status = add_life(page.events); !status) return pass(status);
+    return page;
+  }
+
+ private:
+  [[nodiscard]] Result<Rows> read(Connection::Named query, Params params) {
+    return connection_.exec_with(&Queries::plan_settings, query, std::move(params));
+  }
+
+  /// `complete`: all were looked at.
+  [[nodiscard]] Result<std::vector<std::int64_t>> find(const EventFilter& filter, std::size_t limit,
+                                                       bool& complete) {
+    const auto most = static_cast<std::int64_t>(limit);
+    OUTBOX_TRY(const Rows range, read(&Queries::event_range, {Param::time_us(filter.since_us),
+                                                              Param::time_us(filter.until_us)}));
+    if (filter.id) {
+      complete = range.boolean(0, 4);
+      return seqs_of(read(&Queries::find_event, {*filter.id, most}));
+    }
+    const bool by_key = !filter.aggregate_id.empty() && range.boolean(0, 3);
+    const std::int64_t to = range.int8(0, 1);
+    std::int64_t from = std::max(range.int8(0, 0), range.int8(0, 2) - 1);
+    const bool all = by_key || to - from <= kMostSearched;
+    if (!all) from = to - kMostSearched;
+    auto found =
+        seqs_of(read(by_key ? &Queries::list_key_events : &Queries::list_events,
+                     {from, to, text_or_null(filter.aggregate_type),
+                      text_or_null(filter.aggregate_id), text_or_null(filter.event_type),
+                      Param::time_us(filter.since_us), Param::time_us(filter.until_us), most}));
+    complete = all || (found && found->size() == limit);
+    return found;
+  }
+
+  [[nodiscard]] static Result<std::vector<std::int64_t>> seqs_of(Result<Rows> rows) {
+    if (!rows) return pass(rows);
+    std::vector<std::int64_t> seqs;
+    for (int row = 0; row < rows->size(); ++row) seqs.push_back(rows->int8(row, 0));
+    return seqs;
+  }
+
+  [[nodiscard]] Status add_life(std::vector<EventListing>& events) {
+    std::map<std::pair<std::int64_t, EventId>, EventListing*> known;
+    ArrayParam seqs(ArrayParam::Element::int8);
+    ArrayParam ids(ArrayParam::Element::uuid);
+    for (EventListing& event : events) {
+      known.emplace(std::pair(event.seq, event.id), &event);
+      seqs.add(event.seq);
+      ids.add(bytes_of(event.id));
+    }
+    OUTBOX_TRY(const Rows rows, read(&Queries::event_life, {seqs.take(), ids.take()}));
+    for (int row = 0; row < rows.size(); ++row) {
+      known.at({rows.int8(row, 0), rows.uuid(row, 1)})->subscriptions.push_back(life_of(rows, row));
+    }
+    return {};
+  }
+
+  Connection connection_;
+};
+
+}  // namespace
+
+std::unique_ptr<Events> make_events(Connection connection) {
+  return std::make_unique<PostgresEvents>(std::move(connection));
+}
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,138 @@
+#include "store/postgres/overview.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "base/error.hpp"
+#include "event/time_text.hpp"
+#include "store/common/subscription.hpp"
+#include "store/postgres/snapshot.hpp"
+#include "store/postgres/strands.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+/// Subscriptions at one place, as after their creation, have the same events ahead, which are counted once.
+using Place = std::tuple<LaneMask, std::string, std::string, std::int64_t>;
+
+Place place_of(const Strand& strand) {
+  const Cursor& cursor = strand.cursor;
+  return {strand.lanes, cursor.s1, cursor.s2, cursor.drained() ? -1 : cursor.position};
+}
+
+using Counts = std::map<Place, Rows>;
+
+constexpr auto kEvery = static_cast<std::int64_t>(kAllLanes);
+constexpr std::size_t kFirst = 2;       ///< Behind BEGIN and the settings.
+constexpr std::size_t kStatements = 3;  ///< Of each subscription.
+
+/// Cursors, totals and parked events of each.
+Result<std::vector<Rows>> read_all(Connection& connection,
+                                   const std::vector<SubscriptionRow>& rows) {
+  connection.send(&Queries::begin);
+  connection.send(&Queries::plan_settings);
+  for (const SubscriptionRow& row : rows) {
+    connection.send(&Queries::cursors, {row.id, kEvery});
+    connection.send(&Queries::totals, {row.id});
+    connection.send(&Queries::count_parked, {row.id});
+  }
+  connection.send(&Queries::commit);
+  return connection.finish();
+}
+
+Result<Counts> count_all(Connection& connection, const std::vector<std::vector<Strand>>& strands,
+                         std::int64_t limit) {
+  std::vector<Place> places;
+  std::vector<PendingQuery> queries;
+  Counts counts;
+  for (const auto& of_subscription : strands) {
+    for (const Strand& strand : of_subscription) {
+      if (!counts.try_emplace(place_of(strand)).second) continue;
+      places.push_back(place_of(strand));
+      OUTBOX_TRY(queries.emplace_back(), pending_query(strand, limit));
+    }
+  }
+  connection.send(&Queries::begin);
+  connection.send(&Queries::plan_settings);
+  for (PendingQuery& one : queries) connection.send(one.query, std::move(one.params));
+  connection.send(&Queries::commit);
+  OUTBOX_TRY(std::vector<Rows> answers, connection.finish());
+  for (std::size_t i = 0; i < places.size(); ++i)
+    counts[places[i]] = std::move(answers[kFirst + i]);
+  return counts;
+}
+
+SubscriptionProgress progress_of(std::int32_t id, const std::vector<Strand>& strands,
+                                 const Counts& counts, std::int64_t pending_limit) {
+  SubscriptionProgress progress;
+  progress.id = id;
+  std::int64_t oldest_us = std::numeric_limits<std::int64_t>::max();
+  for (const Strand& strand : strands) {
+    progress.generation = std::max(progress.generation, strand.generation);
+    add_pending(counts.at(place_of(strand)), progress, oldest_us);
+  }
+  progress.cap_pending(pending_limit);
+  if (progress.pending > 0) progress.oldest_pending_at = event::time_text(oldest_us);
+  return progress;
+}
+
+}  // namespace
+
+Result<PendingQuery> pending_query(const Strand& strand, std::int64_t limit) {
+  const Cursor& cursor = strand.cursor;
+  OUTBOX_TRY(const Snapshot s1, parse_snapshot(cursor.s1));
+  OUTBOX_TRY(const Snapshot s2, parse_snapshot(cursor.drained() ? cursor.s1 : cursor.s2));
+  const auto lanes = static_cast<std::int64_t>(strand.lanes);
+  if (cursor.drained()) {
+    return PendingQuery{
+        .query = &Queries::pending_drained,
+        .params = {std::to_string(s1.xmax), Param::xid8_array(s1.xip), lanes, limit}};
+  }
+  return PendingQuery{.query = &Queries::pending_begun,
+                      .params = {cursor.s1, std::to_string(s1.xmin), lanes, limit, cursor.position,
+                                 std::to_string(s2.xmax), Param::xid8_array(s2.xip)}};
+}
+
+void add_pending(const Rows& counted, SubscriptionProgress& progress, std::int64_t& oldest_us) {
+  progress.pending += counted.int8(0, 0);
+  if (counted.is_null(0, 1)) return;
+  oldest_us = std::min(oldest_us, counted.time_us(0, 1));
+  progress.lag = std::max(progress.lag, std::chrono::microseconds(counted.int8(0, 2)));
+}
+
+void add_totals(const Rows& totals, SubscriptionProgress& progress) {
+  if (totals.empty()) return;
+  progress.acked = totals.int8(0, 0);
+  progress.filtered = totals.int8(0, 1);
+  progress.last_settled_at = totals.text(0, 2);
+}
+
+Result<std::vector<SubscriptionOverview>> overview_of(Connection& connection,
+                                                      std::vector<SubscriptionRow> rows,
+                                                      std::int64_t pending_limit) {
+  OUTBOX_TRY(const std::vector<Rows> read, read_all(connection, rows));
+  std::vector<std::vector<Strand>> strands;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Rows& cursors = read[kFirst + kStatements * i];
+    if (cursors.empty()) return no_cursor(rows[i].spec.name);
+    OUTBOX_TRY(strands.emplace_back(), strands_of(cursors));
+  }
+  OUTBOX_TRY(const auto counts, count_all(connection, strands, pending_limit + 1));
+  std::vector<SubscriptionOverview> all;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    SubscriptionOverview& one = all.emplace_back();
+    one.row = std::move(rows[i]);
+    one.progress = progress_of(one.row.id, strands[i], counts, pending_limit);
+    add_totals(read[kFirst + kStatements * i + 1], one.progress);
+    const Rows& parked = read[kFirst + kStatements * i + 2];
+    one.parked = {
+        .retrying = parked.int8(0, 0), .waiting = parked.int8(0, 1), .dead = parked.int8(0, 2)};
+  }
+  return all;
+}
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,44 @@
+// What became of an event in each subscription of a SQLite file (docs/design/status.md).
+#pragma once
+
+#include <outbox/error.hpp>
+#include <outbox/event.hpp>
+#include <vector>
+
+#include "event/filter.hpp"
+#include "store/catalog.hpp"
+#include "store/events.hpp"
+#include "store/sqlite/connection.hpp"
+
+namespace outbox::store::sqlite {
+
+/// One thread at a time. The connection outlives it.
+class EventLives {
+ public:
+  [[nodiscard]] static Result<EventLives> of(Connection& connection);
+
+  /// One entry for each subscription; of an event that is not in the log only where it is or was parked.
+  [[nodiscard]] Result<std::vector<EventLife>> life_of(const EventView& event, bool in_log) const;
+
+ private:
+  struct Subscription {
+    SubscriptionRow row;
+    event::Filter filter;
+  };
+
+  explicit EventLives(Connection& connection) : connection_(&connection) {}
+
+  /// False: it says nothing about the event.
+  [[nodiscard]] Result<bool> is_parked(const Subscription& subscription, const EventView& event,
+                                       EventLife& life) const;
+  [[nodiscard]] Result<bool> was_parked(const Subscription& subscription, const EventView& event,
+                                        EventLife& life) const;
+  [[nodiscard]] Status in_stream(const Subscription& subscription, const EventView& event,
+                                 EventLife& life) const;
+  [[nodiscard]] Result<std::int64_t> settled_by(std::int64_t subscription, std::int64_t seq) const;
+
+  Connection* connection_;
+  std::vector<Subscription> subscriptions_;
+};
+
+}  // namespace outbox::store::sqlite
