@@ -296,9 +296,6 @@ Status Keeper::change_lanes(Parts& parts, Tenure& tenure, const store::Group& gr
     return {};
   }
   holdings_[group.name] = holding;
-  log::info("this relay has lanes", {{"group", group.name},
-                                     {"lanes", std::popcount(holding.lanes)},
-                                     {"generation", holding.generation}});
   return {};
 }
 
@@ -319,6 +316,15 @@ void Keeper::wait_for_others(Parts& parts, const store::Fleet& fleet) {
   set_role(Role::waiting);
 }
 
+void Keeper::log_lanes() {
+  for (const auto& [group, holding] : holdings_) {
+    if (std::exchange(logged_[group], holding) == holding) continue;
+    log::info("this relay has lanes", {{"group", group},
+                                       {"lanes", std::popcount(holding.lanes)},
+                                       {"generation", holding.generation}});
+  }
+}
+
 /// Starts and updates what is delivered from the lanes that this relay has.
 Status Keeper::deliver(Parts& parts, Tenure& tenure) {
   if (holdings_.empty() && !tenure.has_begun()) return {};
@@ -335,6 +341,7 @@ Status Keeper::deliver(Parts& parts, Tenure& tenure) {
   }
   Status status = tenure.update(holdings_);
   publish(&tenure);
+  log_lanes();
   if (!holdings_.empty()) {
     logged_waiting_ = false;
     set_role(Role::delivering);

@@ -78,6 +78,7 @@ class Keeper {
   [[nodiscard]] Status change_lanes(Parts& parts, Tenure& tenure, const store::Group& group,
                                     store::LaneMask wanted);
   [[nodiscard]] Status deliver(Parts& parts, Tenure& tenure);
+  void log_lanes();
   void wait_for_others(Parts& parts, const store::Fleet& fleet);
   void maintain(std::unique_ptr<store::Maintenance>& maintenance);
   void back_off(const Error& error, int& failures);
@@ -103,6 +104,7 @@ class Keeper {
   TrustDeadline trust_;
   bool was_member_{false};
   Holdings holdings_;
+  Holdings logged_;
   StopReport stop_report_{.drained = true, .abandoned = 0};
   std::optional<TimePoint> delivering_since_;
   bool has_settled_{false};

@@ -64,9 +64,15 @@ std::vector<SqliteRow> SqliteFile::exec(const std::string& sql,
 }
 
 void remove_sqlite_files(const std::string& path) {
-  for (const char* const suffix : {"", "-wal", "-shm", ".relay.lock"}) {
-    std::error_code ignored;
+  std::error_code ignored;
+  for (const char* const suffix : {"", "-wal", "-shm"})
     std::filesystem::remove(path + suffix, ignored);
+  // One lock file for each group that had a relay.
+  const std::filesystem::path file = std::filesystem::absolute(path);
+  for (const auto& entry : std::filesystem::directory_iterator(file.parent_path(), ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(file.filename().string() + ".") && name.ends_with(".relay.lock"))
+      std::filesystem::remove(entry.path(), ignored);
   }
 }
 
