@@ -86,12 +86,16 @@ class GatedStore final : public store::Store {
   GatedStore(std::unique_ptr<store::Store> inner, Gate& gate)
       : inner_(std::move(inner)), gate_(gate) {}
   Result<std::vector<std::string>> migrate() override { return inner_->migrate(); }
+  Result<std::vector<std::string>> make_lookup_indexes() override {
+    return inner_->make_lookup_indexes();
+  }
   Result<store::SchemaState> schema_state() override { return inner_->schema_state(); }
   Status check() override { return inner_->check(); }
   Result<std::unique_ptr<store::LogReader>> reader() override { return inner_->reader(); }
   Result<std::unique_ptr<store::ParkedEvents>> parked_events() override {
     return inner_->parked_events();
   }
+  Result<std::unique_ptr<store::Events>> events() override { return inner_->events(); }
   Result<std::unique_ptr<store::Progress>> progress() override {
     return std::make_unique<GatedProgress>(inner_->progress().value(), gate_);
   }
