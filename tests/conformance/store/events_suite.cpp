@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/store/fixture.hpp"
+#include "support/lane_owner.hpp"
 #include "event/key.hpp"
 
 namespace outbox::conformance {
@@ -19,8 +20,8 @@ class EventsSuite : public StoreTest {
   void SetUp() override {
     StoreTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    membership_ = std::move(*store_->membership("relay"));
-    generation_ = membership_->keep(seconds(60))->generation;
+    relay_ = std::make_unique<test::LaneOwner>(*store_, "relay");
+    generation_ = relay_->keep(seconds(60))->generation;
     progress_ = std::move(*store_->progress());
     events_ = std::move(*store_->events());
   }
@@ -92,7 +93,7 @@ class EventsSuite : public StoreTest {
             .reason = "a comma"};
   }
 
-  std::unique_ptr<store::Membership> membership_;
+  std::unique_ptr<test::LaneOwner> relay_;
   std::unique_ptr<store::Progress> progress_;
   std::unique_ptr<store::Events> events_;
   std::int64_t generation_{0};
@@ -207,9 +208,9 @@ TEST_P(EventsSuite, the_settlement_that_passed_it_says_when) {
     passed.push_back(life(ids.back()).published_by_us.value_or(0));
     // A new owner now and then: its claims begin where the rows before them ended.
     if (i % 13 == 12) {
-      ASSERT_TRUE(ok(membership_->leave()));
-      membership_ = std::move(*store_->membership("relay"));
-      generation_ = membership_->keep(seconds(60))->generation;
+      ASSERT_TRUE(ok(relay_->leave()));
+      relay_ = std::make_unique<test::LaneOwner>(*store_, "relay");
+      generation_ = relay_->keep(seconds(60))->generation;
     }
   }
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -308,7 +309,7 @@ TEST_P(EventsSuite, a_corrected_copy_takes_the_place_of_a_parked_event) {
   ASSERT_TRUE(ok(parked_events->edit(edit)));
   EXPECT_GT(row_of("mails").parked_version, version) << "so that the relay notices";
 
-  const auto due = progress_->due(row.id, 10, 10);
+  const auto due = progress_->due(row.id, store::kAllLanes, 10, 10);
   ASSERT_TRUE(ok(due));
   ASSERT_EQ(due->rows.size(), 2U) << "it is due now, and what waited waits behind it";
   EXPECT_EQ(due->rows[0].event.id, edit.new_id);
@@ -363,7 +364,7 @@ TEST_P(EventsSuite, what_waits_what_may_be_in_flight_and_what_is_gone_is_not_edi
   EXPECT_EQ(due.error().code, Errc::unavailable);
   EXPECT_EQ(due.error().remedy, Remedy::retry_call);
   EXPECT_THAT(states(ids), ElementsAre("retrying", "waiting", "published"));
-  ASSERT_TRUE(ok(membership_->leave()));
+  ASSERT_TRUE(ok(relay_->leave()));
   EXPECT_TRUE(ok(parked_events->edit(edit_of(row, seq(0), ids[0]))))
       << "no relay can be sending it";
 }

@@ -238,8 +238,8 @@ TEST_P(SubscriptionSuite, the_overview_is_what_is_known_of_each) {
   auto late = make_spec("late");
   late.start = "now";
   (void)subscribe(late);
-  auto membership = store_->membership("relay");
-  const auto generation = (*membership)->keep(std::chrono::seconds(60))->generation;
+  test::LaneOwner relay(*store_, "relay");
+  const auto generation = relay.keep()->generation;
   LogDrive drive(*store_, load(first.id).cursor, 2);
   const auto page = drive.next();
   const auto settlement = settlement_of(first, page, generation);

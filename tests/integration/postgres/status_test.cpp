@@ -25,7 +25,7 @@ class PostgresStatus : public PostgresTest {
   /// Returns its id.
   std::string subscribe(const std::string& name, const std::string& config = "{}") {
     const std::string id =
-        sql_->value("INSERT INTO outbox.subscription (name, config) VALUES ($1, $2) RETURNING id",
+        sql_->value("INSERT INTO outbox.subscription (name, config, lane_group) VALUES ($1, $2, 'default') RETURNING id",
                     name, config);
     run("INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1) SELECT " + id +
         ", 'reset', -1, 0, '3:3:'");
