@@ -15,6 +15,7 @@ const std::vector<Benchmark>& all_benchmarks() {
        .help = "a poll with 100 transactions in flight and 90 partitions",
        .run = bench_head},
       {.name = "wal", .help = "write-ahead log written by the relay", .run = bench_wal},
+      {.name = "verify", .help = "verifying a drained log, against the drain", .run = bench_verify},
       {.name = "latency", .help = "commit to sink at 1,000 events/s", .run = bench_latency},
       {.name = "enqueue",
        .help = "what an event costs the writer",

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "store/catalog.hpp"
+#include "store/ledger_reader.hpp"
 #include "store/log_reader.hpp"
 #include "store/maintenance.hpp"
 #include "store/membership.hpp"
@@ -56,6 +57,7 @@ class Store : public Part {
   [[nodiscard]] virtual Result<std::unique_ptr<Maintenance>> maintenance() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Writer>> writer() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<ParkedEvents>> parked_events() = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<LedgerReader>> ledger_reader() = 0;
 };
 
 /// Chooses the store by its URL (store/url.hpp). Opens nothing yet.
