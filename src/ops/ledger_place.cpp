@@ -47,6 +47,22 @@ bool within(const Place& a, const Place& b) {
   return within(a.s2, b.s1);
 }
 
+std::vector<store::EventRange> events_between(const Place& from, const Place& to) {
+  std::vector<store::EventRange> ranges;
+  const bool in_one_pair = from.begun() && to.begun() && *from.s1 == *to.s1 && *from.s2 == *to.s2;
+  if (from.begun()) {
+    ranges.push_back({.after = from.s1,
+                      .upto = from.s2,
+                      .above = from.position,
+                      .last = in_one_pair ? to.position : from.bound});
+  }
+  if (in_one_pair) return ranges;
+  if (!(*from.end_of_pair() == *to.s1))
+    ranges.push_back({.after = from.end_of_pair(), .upto = to.s1});
+  if (to.begun()) ranges.push_back({.after = to.s1, .upto = to.s2, .last = to.position});
+  return ranges;
+}
+
 std::uint64_t first_open_xid(const Place& place) { return place.s1->first_unseen(); }
 
 std::int64_t first_open_seq(const Place& place) { return place.begun() ? place.position + 1 : 1; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "store/ledger_reader.hpp"
 
@@ -30,6 +31,8 @@ struct Place {
 [[nodiscard]] bool same(const Place& a, const Place& b);
 /// Every event before `a` is before `b`.
 [[nodiscard]] bool within(const Place& a, const Place& b);
+/// The events between them, of all lanes; `from` is within `to`.
+[[nodiscard]] std::vector<store::EventRange> events_between(const Place& from, const Place& to);
 /// The lowest transaction and seq that may not be before it.
 [[nodiscard]] std::uint64_t first_open_xid(const Place& place);
 [[nodiscard]] std::int64_t first_open_seq(const Place& place);

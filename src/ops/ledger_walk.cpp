@@ -35,31 +35,17 @@ std::string events_text(std::int64_t count) {
   return std::to_string(count) + (count == 1 ? " event" : " events");
 }
 
-/// The events between two places.
-void add_ranges(LaneMask lanes, const Place& from, const Place& to,
-                std::vector<store::EventRange>& ranges) {
-  const auto add = [&](store::EventRange range) {
-    for (store::EventRange& other : ranges) {
-      const bool same = *other.after == *range.after && *other.upto == *range.upto &&
-                        other.above == range.above && other.last == range.last;
-      if (!same) continue;
-      other.lanes |= range.lanes;
-      return;
-    }
-    ranges.push_back(std::move(range));
-  };
-  const bool in_one_pair = from.begun() && to.begun() && *from.s1 == *to.s1 && *from.s2 == *to.s2;
-  if (from.begun()) {
-    add({.lanes = lanes,
-         .after = from.s1,
-         .upto = from.s2,
-         .above = from.position,
-         .last = in_one_pair ? to.position : from.bound});
+/// Strands that read the same events read them together.
+void add_range(LaneMask lanes, store::EventRange range, std::vector<store::EventRange>& ranges) {
+  range.lanes = lanes;
+  for (store::EventRange& other : ranges) {
+    const bool same = *other.after == *range.after && *other.upto == *range.upto &&
+                      other.above == range.above && other.last == range.last;
+    if (!same) continue;
+    other.lanes |= lanes;
+    return;
   }
-  if (in_one_pair) return;
-  if (!(*from.end_of_pair() == *to.s1))
-    add({.lanes = lanes, .after = from.end_of_pair(), .upto = to.s1});
-  if (to.begun()) add({.lanes = lanes, .after = to.s1, .upto = to.s2, .last = to.position});
+  ranges.push_back(std::move(range));
 }
 
 }  // namespace
@@ -74,6 +60,8 @@ const char* to_string(FaultKind kind) noexcept {
     case FaultKind::overlap: return "overlap";
     case FaultKind::parked: return "parked";
     case FaultKind::sum: return "sum";
+    case FaultKind::lost: return "lost";
+    case FaultKind::ghosts: return "ghosts";
   }
   return "counts";
 }
@@ -300,18 +288,20 @@ std::vector<store::EventRange> LedgerWalk::window() {
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       if ((strand.lanes >> lane & 1U) != 0) by_lane_[lane] = &strand;
     }
-    if (strand.due > 0) add_ranges(strand.lanes, strand.base, strand.place(strand.due), ranges);
+    if (strand.due == 0) continue;
+    for (store::EventRange& range : events_between(strand.base, strand.place(strand.due)))
+      add_range(strand.lanes, std::move(range), ranges);
   }
   return ranges;
 }
 
-void LedgerWalk::count(const store::LedgerEvent& event) {
+LedgerWalk::Standing LedgerWalk::count(const store::LedgerEvent& event) {
   Strand* const strand = event.lane < kLanes ? by_lane_[event.lane] : nullptr;
-  if (strand == nullptr || strand->due == 0) return;
+  if (strand == nullptr || strand->due == 0) return Standing::elsewhere;
   const auto before = [&](std::size_t step) {
     return strand->place(step).has(event.xid, event.seq);
   };
-  if (before(0) || !before(strand->due)) return;
+  if (before(0) || !before(strand->due)) return Standing::elsewhere;
   // Events of one settlement come together.
   std::size_t low = strand->hint;
   std::size_t high = strand->hint + 1;
@@ -328,6 +318,8 @@ void LedgerWalk::count(const store::LedgerEvent& event) {
   entry.found.add(event::id_hash(event.id));
   entry.first_seq = entry.first_seq == 0 ? event.seq : std::min(entry.first_seq, event.seq);
   entry.last_seq = std::max(entry.last_seq, event.seq);
+  if (entry.use == Use::pending) return Standing::pending;
+  return entry.use <= Use::disputed ? Standing::settled : Standing::elsewhere;
 }
 
 void LedgerWalk::close() {

@@ -34,6 +34,8 @@ enum class FaultKind : std::uint8_t {
   overlap,    ///< Parts of void settlements do not add up.
   parked,     ///< What was parked, and what became of it, differ.
   sum,        ///< enqueued = delivered + ... does not hold.
+  lost,       ///< Delivered, and not in the destination.
+  ghosts,     ///< In the destination, and not in the log.
 };
 [[nodiscard]] const char* to_string(FaultKind kind) noexcept;
 
@@ -85,8 +87,10 @@ class LedgerWalk {
 
   /// What has to be read for the steps that are to be compared.
   [[nodiscard]] std::vector<store::EventRange> window();
-  /// One event of the window. Others are ignored.
-  void count(const store::LedgerEvent& event);
+  /// What an event is to this subscription.
+  enum class Standing : std::uint8_t { elsewhere, settled, pending };
+  /// One event of the window. Others are ignored: `elsewhere`.
+  Standing count(const store::LedgerEvent& event);
   /// All events of the window were counted: compares, and forgets the steps.
   void close();
 

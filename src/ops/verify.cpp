@@ -16,18 +16,14 @@ constexpr std::size_t kRows = 1000;
 /// How often it begins again because retention removed history meanwhile.
 constexpr int kTries = 5;
 
-/// Everything before the moment that is verified.
-Place place_of(const store::LedgerMoment& moment) {
-  if (moment.last_seq == store::kNoSeqBound) return {.s1 = moment.now};
-  // SQLite: its one pair, up to a seq.
-  if (moment.last_seq == 0) return {.s1 = store::Visible::nothing()};
-  return {.s1 = store::Visible::nothing(), .s2 = moment.now, .position = moment.last_seq};
-}
-
-Status compare(LedgerWalk& walk, LedgerReader& reader) {
+Status compare(LedgerWalk& walk, LedgerReader& reader, LedgerObserver* observer) {
   for (const EventRange& range : walk.window()) {
-    Status scanned = reader.scan(range, [&walk](std::span<const store::LedgerEvent> events) {
-      for (const store::LedgerEvent& event : events) walk.count(event);
+    Status scanned = reader.scan(range, [&](std::span<const store::LedgerEvent> events) {
+      for (const store::LedgerEvent& event : events) {
+        const auto standing = walk.count(event);
+        if (observer != nullptr && standing != LedgerWalk::Standing::elsewhere)
+          observer->event(event, standing);
+      }
     });
     if (!scanned) return scanned;
   }
@@ -35,16 +31,17 @@ Status compare(LedgerWalk& walk, LedgerReader& reader) {
   return {};
 }
 
-Status walk_rows(LedgerWalk& walk, LedgerReader& reader, const Place& now) {
+Status walk_rows(LedgerWalk& walk, LedgerReader& reader, const Place& now,
+                 LedgerObserver* observer) {
   while (true) {
     OUTBOX_TRY(auto rows, reader.next_rows(kRows));
     if (rows.empty()) break;
     for (store::LedgerRow& row : rows) walk.add(std::move(row));
     if (!walk.full()) continue;
-    if (Status status = compare(walk, reader); !status) return status;
+    if (Status status = compare(walk, reader, observer); !status) return status;
   }
   walk.finish(now);
-  return compare(walk, reader);
+  return compare(walk, reader, observer);
 }
 
 /// What is in the log between the baseline and now.
@@ -95,10 +92,17 @@ void check_sum(LedgerWalk& walk, const store::Pruned& pruned, std::int64_t enque
 }
 
 Result<Verification> verify_once(LedgerReader& reader, std::int32_t subscription,
-                                 const store::Pruned& pruned, LedgerWalk::Limits limits) {
-  OUTBOX_TRY(const store::LedgerMoment moment, reader.begin(subscription));
-  LedgerWalk walk(pruned, limits);
-  if (Status status = walk_rows(walk, reader, place_of(moment)); !status) return pass(status);
+                                 const store::Pruned& pruned, const VerifyOptions& options) {
+  LedgerObserver* const observer = options.observer;
+  store::VisitParked visit;
+  if (observer != nullptr) {
+    if (Status status = observer->restart(); !status) return pass(status);
+    visit = [observer](const store::ParkedEntry& entry) { observer->parked(entry); };
+  }
+  OUTBOX_TRY(const store::LedgerMoment moment, reader.begin(subscription, visit));
+  LedgerWalk walk(pruned, options.limits);
+  if (Status status = walk_rows(walk, reader, place_of(moment), observer); !status)
+    return pass(status);
   std::int64_t enqueued = pruned.events;
   if (const auto& baseline = walk.report().baseline) {
     OUTBOX_TRY(const std::int64_t events, count(reader, *baseline, moment));
@@ -110,17 +114,27 @@ Result<Verification> verify_once(LedgerReader& reader, std::int32_t subscription
   // Settlements that are gone parked events of which rows may be left.
   if (!pruned.any()) check_parked(walk, moment.parked);
   check_sum(walk, pruned, enqueued);
-  return Verification{
-      .ledger = walk.report(), .parked = moment.parked, .pruned = pruned, .enqueued = enqueued};
+  return Verification{.ledger = walk.report(),
+                      .parked = moment.parked,
+                      .pruned = pruned,
+                      .moment = place_of(moment),
+                      .enqueued = enqueued};
 }
 
 }  // namespace
 
+Place place_of(const store::LedgerMoment& moment) {
+  if (moment.last_seq == store::kNoSeqBound) return {.s1 = moment.now};
+  // SQLite: its one pair, up to a seq.
+  if (moment.last_seq == 0) return {.s1 = store::Visible::nothing()};
+  return {.s1 = store::Visible::nothing(), .s2 = moment.now, .position = moment.last_seq};
+}
+
 Result<Verification> verify(LedgerReader& reader, std::int32_t subscription,
-                            LedgerWalk::Limits limits) {
+                            const VerifyOptions& options) {
   for (int tries = 0; tries < kTries; ++tries) {
     OUTBOX_TRY(const store::Pruned before, reader.pruned(subscription));
-    OUTBOX_TRY(Verification found, verify_once(reader, subscription, before, limits));
+    OUTBOX_TRY(Verification found, verify_once(reader, subscription, before, options));
     OUTBOX_TRY(const store::Pruned after, reader.pruned(subscription));
     if (before == after) return found;
   }

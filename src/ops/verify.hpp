@@ -13,9 +13,10 @@ struct Verification {
   LedgerReport ledger;
   store::ParkedLedger parked;
   store::Pruned pruned;
+  Place moment;              ///< Everything before it was looked at.
   std::int64_t enqueued{0};  ///< Since the baseline, counted by the database.
 
-  // enqueued() = delivered() + ledger.filtered + ledger.pending + parked.rows + parked.discarded, and what a reset passed
+  // enqueued = delivered() + filtered() + ledger.pending + parked.rows + parked.discarded, and what a reset passed
   [[nodiscard]] std::int64_t delivered() const {
     return ledger.acked.count + ledger.retried.count - ledger.repeated + pruned.acked;
   }
@@ -23,8 +24,31 @@ struct Verification {
   [[nodiscard]] bool ok() const { return ledger.fault_count == 0; }
 };
 
-/// `reader` is left at the moment that was verified.
+/// Sees each event and each parked one on the way.
+class LedgerObserver {
+ public:
+  LedgerObserver() = default;
+  LedgerObserver(const LedgerObserver&) = delete;
+  LedgerObserver& operator=(const LedgerObserver&) = delete;
+  LedgerObserver(LedgerObserver&&) = delete;
+  LedgerObserver& operator=(LedgerObserver&&) = delete;
+  virtual ~LedgerObserver() = default;
+
+  /// It begins, or begins again.
+  [[nodiscard]] virtual Status restart() = 0;
+  virtual void event(const store::LedgerEvent& event, LedgerWalk::Standing standing) = 0;
+  virtual void parked(const store::ParkedEntry& entry) = 0;
+};
+
+struct VerifyOptions {
+  LedgerWalk::Limits limits{};
+  LedgerObserver* observer{nullptr};
+};
+
 [[nodiscard]] Result<Verification> verify(store::LedgerReader& reader, std::int32_t subscription,
-                                          LedgerWalk::Limits limits = {});
+                                          const VerifyOptions& options = {});
+
+/// Everything before the moment.
+[[nodiscard]] Place place_of(const store::LedgerMoment& moment);
 
 }  // namespace outbox::ops

@@ -12,9 +12,9 @@
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
 #include <span>
-#include <string_view>
 #include <vector>
 
+#include "event/key.hpp"
 #include "store/cursor.hpp"
 #include "store/parked_events.hpp"
 #include "store/part.hpp"
@@ -86,23 +86,29 @@ struct EventRange {
   }
 };
 
+/// A row of the parked events, or one of their ends.
+struct ParkedEntry {
+  EventId id{};
+  std::optional<ParkedOutcome> outcome{};  ///< None: it is parked.
+  bool copied{false};  ///< It stands for an event that was edited, and is not in the log.
+};
+using VisitParked = std::function<void(const ParkedEntry&)>;
+
 /// What became of the events that settlements parked.
 struct ParkedLedger {
   Tally parked{};     ///< As they entered: an edited event under the id that it had in the log.
   Tally delivered{};  ///< Those that left by being delivered.
   std::int64_t rows{0};
   std::int64_t discarded{0};
-};
 
-/// Adds a row of the parked events, or (with an outcome) of their ends. `copied`: it stands for an event that was edited,
-/// which is counted already.
-inline void add_parked(ParkedLedger& ledger, std::string_view outcome, std::uint64_t id_hash,
-                       bool copied) {
-  if (!copied) ledger.parked.add(id_hash);
-  if (outcome.empty()) ++ledger.rows;
-  if (outcome == to_string(ParkedOutcome::delivered)) ledger.delivered.add(id_hash);
-  if (outcome == to_string(ParkedOutcome::discarded)) ++ledger.discarded;
-}
+  void add(const ParkedEntry& entry) {
+    const std::uint64_t hash = event::id_hash(entry.id);
+    if (!entry.copied) parked.add(hash);
+    if (!entry.outcome) ++rows;
+    if (entry.outcome == ParkedOutcome::delivered) delivered.add(hash);
+    if (entry.outcome == ParkedOutcome::discarded) ++discarded;
+  }
+};
 
 /// History that retention removed, and what its settlements said.
 struct Pruned {
@@ -128,7 +134,11 @@ struct LedgerMoment {
 class LedgerReader : public Part {
  public:
   /// Fixes the moment of which the other calls read.
-  [[nodiscard]] virtual Result<LedgerMoment> begin(std::int32_t subscription) = 0;
+  [[nodiscard]] virtual Result<LedgerMoment> begin(std::int32_t subscription,
+                                                   const VisitParked& visit) = 0;
+  [[nodiscard]] Result<LedgerMoment> begin(std::int32_t subscription) {
+    return begin(subscription, {});
+  }
   /// The next settlements in the order of (generation, id), none at the end.
   [[nodiscard]] virtual Result<std::vector<LedgerRow>> next_rows(std::size_t limit) = 0;
   using Visit = std::function<void(std::span<const LedgerEvent>)>;

@@ -49,7 +49,7 @@ class Verifier {
     if (!reader) return reader.error().text();
     for (const store::SubscriptionRow& row : *rows) {
       if (row.spec.name != subscription) continue;
-      const auto found = ops::verify(**reader, row.id, limits);
+      const auto found = ops::verify(**reader, row.id, {.limits = limits});
       if (!found) return found.error().text();
       if (!found->ok())
         return std::to_string(found->ledger.faults.front().settlement) + ": " +

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "event/key.hpp"
+#include "store/common/subscription.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/snapshot.hpp"
 
@@ -59,12 +59,13 @@ class PostgresLedgerReader final : public LedgerReader {
  public:
   explicit PostgresLedgerReader(Connection connection) : connection_(std::move(connection)) {}
 
-  [[nodiscard]] Result<LedgerMoment> begin(std::int32_t subscription) override {
+  [[nodiscard]] Result<LedgerMoment> begin(std::int32_t subscription,
+                                           const VisitParked& visit) override {
     subscription_ = subscription;
     generation_ = -1;
     id_ = 0;
     if (Status status = connection_.run(&Queries::begin_moment); !status) return pass(status);
-    auto moment = read_moment();
+    auto moment = read_moment(visit);
     // It wrote nothing, so that it may end either way.
     connection_.rollback();
     return moment;
@@ -119,26 +120,31 @@ class PostgresLedgerReader final : public LedgerReader {
   [[nodiscard]] Result<Pruned> pruned(std::int32_t /*subscription*/) override { return Pruned{}; }
 
  private:
-  [[nodiscard]] Result<LedgerMoment> read_moment() {
+  [[nodiscard]] Result<LedgerMoment> read_moment(const VisitParked& visit) {
     LedgerMoment moment;
     OUTBOX_TRY(const Rows snapshot, connection_.exec(&Queries::moment));
     moment_ = snapshot.text(0, 0);
     OUTBOX_TRY(moment.now, snapshots_.get(moment_));
-    if (Status status = add_up(&Queries::ledger_parked, moment.parked); !status)
+    if (Status status = add_up(&Queries::ledger_parked, moment.parked, visit); !status)
       return pass(status);
-    if (Status status = add_up(&Queries::ledger_ends, moment.parked); !status) return pass(status);
+    if (Status status = add_up(&Queries::ledger_ends, moment.parked, visit); !status)
+      return pass(status);
     return moment;
   }
 
-  [[nodiscard]] Status add_up(Connection::Named query, ParkedLedger& ledger) {
+  [[nodiscard]] Status add_up(Connection::Named query, ParkedLedger& ledger,
+                              const VisitParked& visit) {
     for (std::int64_t after = 0;;) {
       OUTBOX_TRY(const Rows rows, connection_.exec(query, {subscription_, after, kPage}));
       // An edited event has several ends: the last seq of a full page comes again with the next.
       const bool full = rows.size() == kPage;
       const std::int64_t last = full ? rows.int8(rows.size() - 1, 0) : kNoSeqBound;
       for (int row = 0; row < rows.size() && rows.int8(row, 0) != last; ++row) {
-        add_parked(ledger, rows.bytes(row, 2), event::id_hash(rows.uuid(row, 1)),
-                   rows.boolean(row, 3));
+        const ParkedEntry entry{.id = rows.uuid(row, 1),
+                                .outcome = parked_outcome_of(rows.bytes(row, 2)),
+                                .copied = rows.boolean(row, 3)};
+        ledger.add(entry);
+        if (visit) visit(entry);
       }
       if (!full) return {};
       after = last - 1;

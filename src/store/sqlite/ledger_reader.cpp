@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "event/key.hpp"
+#include "store/common/subscription.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 
@@ -27,12 +27,13 @@ class SqliteLedgerReader final : public LedgerReader {
  public:
   explicit SqliteLedgerReader(Connection connection) : connection_(std::move(connection)) {}
 
-  [[nodiscard]] Result<LedgerMoment> begin(std::int32_t subscription) override {
+  [[nodiscard]] Result<LedgerMoment> begin(std::int32_t subscription,
+                                           const VisitParked& visit) override {
     subscription_ = subscription;
     generation_ = -1;
     id_ = 0;
     if (Status status = connection_.run(query::kBeginRead); !status) return pass(status);
-    auto moment = read_moment();
+    auto moment = read_moment(visit);
     Status ended = connection_.run(query::kRollback);
     if (moment && !ended) return pass(ended);
     return moment;
@@ -85,15 +86,18 @@ class SqliteLedgerReader final : public LedgerReader {
   [[nodiscard]] Result<Pruned> pruned(std::int32_t /*subscription*/) override { return Pruned{}; }
 
  private:
-  [[nodiscard]] Result<LedgerMoment> read_moment() {
+  [[nodiscard]] Result<LedgerMoment> read_moment(const VisitParked& visit) {
     LedgerMoment moment{.now = everything_};
     OUTBOX_TRY(newest_, connection_.integer(query::kNewestSettlement));
     OUTBOX_TRY(moment.last_seq, connection_.integer(query::kNewestSeq));
     for (const std::string_view sql : {query::kLedgerParked, query::kLedgerEnds}) {
       OUTBOX_TRY(Statement row, connection_.query(sql, std::int64_t{subscription_}));
       while (row.has_row()) {
-        add_parked(moment.parked, row.bytes(1), event::id_hash(id_of(row.bytes(0))),
-                   row.integer(2) != 0);
+        const ParkedEntry entry{.id = id_of(row.bytes(0)),
+                                .outcome = parked_outcome_of(row.bytes(1)),
+                                .copied = row.integer(2) != 0};
+        moment.parked.add(entry);
+        if (visit) visit(entry);
         if (Status status = row.next(); !status) return pass(status);
       }
     }
