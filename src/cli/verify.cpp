@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/signals.hpp"
 #include "base/text.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -220,6 +221,8 @@ Json to_json(const Line& line) {
 int verify(const Options& options, const Context& context) {
   if (!options.delivered.empty() && !options.subscription)
     throw Failure(kUsage, "--delivered: by which subscription?", "--subscription NAME");
+  Signals signals(kInterrupted);
+  signals.end_at(1);  // it has written nothing
   const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
   const auto rows = chosen(options, must(must(store->catalog())->subscriptions()));
   const auto reader = must(store->ledger_reader());

@@ -249,9 +249,12 @@ void LedgerWalk::force_to(Strand& strand, const Place& place) {
 
 std::size_t LedgerWalk::due_steps(const Strand& strand) const {
   if (finished_) return strand.steps.size();
-  if (strand.steps.size() < limits_.window + limits_.tail) return 0;
+  // All strands together have so many.
+  const std::size_t window = std::max<std::size_t>(1, limits_.window / strands_.size());
+  const std::size_t longest = std::max(window, limits_.longest / strands_.size());
+  if (strand.steps.size() < window + limits_.tail) return 0;
   std::size_t due = strand.steps.size() - limits_.tail;
-  if (due >= limits_.longest) return due;
+  if (due >= longest) return due;
   // Elsewhere the events before a place are found only by reading its whole pair.
   const auto cheap = [&](const Place& end) {
     return !end.begun() ||

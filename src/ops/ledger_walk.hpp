@@ -71,7 +71,7 @@ struct LedgerReport {
 class LedgerWalk {
  public:
   struct Limits {
-    std::size_t window{2000};    ///< Steps of a strand that are compared together.
+    std::size_t window{2000};    ///< Steps that are compared together, of all strands.
     std::size_t longest{40000};  ///< The most, while no pair ends.
     std::size_t tail{256};       ///< Newest steps that a claim may still make void.
   };
