@@ -36,7 +36,7 @@ ALLOWED = {
     # Real servers and processes for demo, bench and tests. Libraries that applications link do not use it.
     "testkit": CORE | {"store"},
     # Programs within the program: each runs the whole path; they do not include each other.
-    "bench": ENGINES | {"testkit"},
+    "bench": ENGINES | {"ops", "testkit"},
     "demo": ENGINES | {"testkit"},
     "cli": ENGINES | {"ops", "bench", "demo"},
 }

@@ -18,6 +18,7 @@ const std::vector<Benchmark>& all_benchmarks() {
        .help = "an event by its id, what became of it, and status, with 20 subscriptions",
        .run = bench_events},
       {.name = "wal", .help = "write-ahead log written by the relay", .run = bench_wal},
+      {.name = "verify", .help = "verifying a drained log, against the drain", .run = bench_verify},
       {.name = "latency", .help = "commit to sink at 1,000 events/s", .run = bench_latency},
       {.name = "enqueue",
        .help = "what an event costs the writer",

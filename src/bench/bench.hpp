@@ -45,6 +45,7 @@ struct Benchmark {
 [[nodiscard]] std::vector<Figure> bench_head(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_events(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_wal(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_verify(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_latency(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_enqueue(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_enqueue_sqlite(const BenchOptions& options);

@@ -49,16 +49,6 @@ double cpu_us() {
   return us(usage.ru_utime) + us(usage.ru_stime);
 }
 
-void reset_peak_rss() { std::ofstream("/proc/self/clear_refs") << "5"; }
-
-double peak_rss_mib() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) / 1024;
-  }
-  return 0;
-}
-
 /// Replaces what a killed run left, but no schema that is not ours.
 void make_schema(Pg& admin) {
   const std::string foreign =
@@ -94,6 +84,16 @@ std::int64_t wait_for_delivered(const Relay& relay, std::int64_t events, Clock::
 }
 
 }  // namespace
+
+void reset_peak_rss() { std::ofstream("/proc/self/clear_refs") << "5"; }
+
+double peak_rss_mib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) / 1024;
+  }
+  return 0;
+}
 
 Drain median_drain(int repeats, const std::function<Drain(int number)>& drain) {
   std::vector<Drain> drains;
@@ -175,6 +175,12 @@ RelayOptions PostgresFixture::relay_options(SubscriptionSpec spec) const {
 }
 
 Drain PostgresFixture::drain(SubscriptionSpec spec, std::int64_t events) {
+  const Drain result = deliver(std::move(spec), events);
+  drop_subscriptions();
+  return result;
+}
+
+Drain PostgresFixture::deliver(SubscriptionSpec spec, std::int64_t events) {
   auto relay = must(Relay::create(relay_options(std::move(spec))));
   const double wal_before = wal_position();
   reset_peak_rss();
@@ -197,8 +203,6 @@ Drain PostgresFixture::drain(SubscriptionSpec spec, std::int64_t events) {
   (void)relay->stop(std::chrono::seconds(10));
   result.peak_rss_mib = peak_rss_mib();
   result.wal_bytes = wal_position() - wal_before;
-  relay.reset();
-  drop_subscriptions();
   return result;
 }
 

@@ -29,6 +29,10 @@ struct Drain {
 /// Medians of so many drains; of the memory the most.
 [[nodiscard]] Drain median_drain(int repeats, const std::function<Drain(int number)>& drain);
 
+/// Of this process.
+void reset_peak_rss();
+[[nodiscard]] double peak_rss_mib();
+
 class PostgresFixture {
  public:
   /// Replaces what an earlier run left.
@@ -46,6 +50,8 @@ class PostgresFixture {
   [[nodiscard]] double bare_drain() const;
   /// Drains the log to a new subscription, and removes the subscription.
   [[nodiscard]] Drain drain(SubscriptionSpec spec, std::int64_t events);
+  /// The same, and leaves the subscription.
+  [[nodiscard]] Drain deliver(SubscriptionSpec spec, std::int64_t events);
 
   /// Of a relay with this subscription.
   [[nodiscard]] RelayOptions relay_options(SubscriptionSpec spec) const;

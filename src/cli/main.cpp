@@ -29,6 +29,7 @@ int run_verb(int argc, const char* const* argv) {
     add_subscription(root, context);
     add_events(root, context);
     add_parked(root, context);
+    add_verify(root, context);
     add_config(root, context);
     add_demo(root, context);
 #ifdef OUTBOX_WITH_BENCH

@@ -17,6 +17,7 @@ void add_parked(CLI::App& root, Context& context);
 void add_config(CLI::App& root, Context& context);
 void add_demo(CLI::App& root, Context& context);
 void add_bench(CLI::App& root, Context& context);
+void add_verify(CLI::App& root, Context& context);
 void add_version(CLI::App& root, Context& context);
 
 }  // namespace outbox::cli

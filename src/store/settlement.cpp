@@ -15,6 +15,14 @@ const char* to_string(SettlementKind kind) noexcept {
   return "settle";
 }
 
+SettlementKind settlement_kind_of(std::string_view word) noexcept {
+  for (const auto kind : {SettlementKind::settle, SettlementKind::claim, SettlementKind::retry,
+                          SettlementKind::reset}) {
+    if (word == to_string(kind)) return kind;
+  }
+  return SettlementKind::mark;
+}
+
 const char* to_string(ParkedState state) noexcept {
   switch (state) {
     case ParkedState::retrying: return "retrying";

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "store/cursor.hpp"
 
@@ -29,6 +30,8 @@ struct Tally {
 /// Stored as text; the words are frozen.
 enum class SettlementKind : std::uint8_t { settle, claim, mark, retry, reset };
 [[nodiscard]] const char* to_string(SettlementKind kind) noexcept;
+/// A word that this version does not know counts as a mark, which moves no cursor.
+[[nodiscard]] SettlementKind settlement_kind_of(std::string_view word) noexcept;
 
 /// One row. It covers the events of its lanes visible in s2, not in s1, with from_position < seq <= position
 /// (no position: to the end of the pair).

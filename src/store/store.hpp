@@ -11,6 +11,7 @@
 #include "store/catalog.hpp"
 #include "store/events.hpp"
 #include "store/lane_owners.hpp"
+#include "store/ledger_reader.hpp"
 #include "store/log_reader.hpp"
 #include "store/maintenance.hpp"
 #include "store/membership.hpp"
@@ -58,6 +59,7 @@ class Store : public Part {
   [[nodiscard]] virtual Result<std::unique_ptr<Writer>> writer() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<ParkedEvents>> parked_events() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Events>> events() = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<LedgerReader>> ledger_reader() = 0;
 };
 
 /// Chooses the store by its URL (store/url.hpp). Opens nothing yet.

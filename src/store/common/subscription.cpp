@@ -23,6 +23,14 @@ SubscriptionState state_of(std::string_view word) noexcept {
   return SubscriptionState::stopped;
 }
 
+std::optional<ParkedOutcome> parked_outcome_of(std::string_view word) noexcept {
+  if (word.empty()) return std::nullopt;
+  for (const auto outcome : {ParkedOutcome::delivered, ParkedOutcome::edited}) {
+    if (word == to_string(outcome)) return outcome;
+  }
+  return ParkedOutcome::discarded;
+}
+
 ParkedState parked_state_of(std::string_view word) noexcept {
   for (const auto state : {ParkedState::retrying, ParkedState::waiting}) {
     if (word == to_string(state)) return state;

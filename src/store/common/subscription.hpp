@@ -1,12 +1,14 @@
 // Subscriptions as both stores keep them: a name, a configuration in JSON, a state.
 #pragma once
 
+#include <optional>
 #include <outbox/error.hpp>
 #include <string>
 #include <string_view>
 
 #include "store/catalog.hpp"
 #include "store/parked.hpp"
+#include "store/parked_events.hpp"
 
 namespace outbox::store {
 
@@ -15,6 +17,9 @@ namespace outbox::store {
 
 /// A word that this version does not know counts as dead.
 [[nodiscard]] ParkedState parked_state_of(std::string_view word) noexcept;
+
+/// Empty: none. A word that this version does not know counts as discarded.
+[[nodiscard]] std::optional<ParkedOutcome> parked_outcome_of(std::string_view word) noexcept;
 
 /// Sets the spec. A configuration that cannot be read stops the subscription, with the reason where a person can see it: it
 /// must not stop the others.

@@ -592,6 +592,59 @@ ALTER INDEX {schema}.{index} ATTACH PARTITION {schema}.{part_index}; COMMIT)");
       "CREATE INDEX CONCURRENTLY IF NOT EXISTS {part_index} ON {schema}.{part} ({keys})");
   Query drop_index_part = unprepared("remove a part of an index",
                                      "DROP INDEX CONCURRENTLY IF EXISTS {schema}.{part_index}");
+  // ---- The ledger, for `outbox verify` (docs/design/verify.md). Under `settings`.
+
+  // The moment that is verified: its own snapshot. The sums of parked events are read in this transaction; nothing else is.
+  Query begin_moment = unprepared("begin", "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY");
+  Query moment = unprepared("take a snapshot", "SELECT pg_current_snapshot()::text");
+
+  // $1 subscription, $2 seq, $3 limit. With those that stand for an edited event: they are not in the log. Primary key;
+  // parked_end_seq.
+  Query ledger_parked = unprepared("add up parked events", R"(
+SELECT p.seq, p.id, ''::text AS outcome,
+       EXISTS (SELECT FROM {schema}.parked_end x
+               WHERE x.subscription = $1::int AND x.seq = p.seq AND x.outcome = 'edited') AS copied
+FROM {schema}.parked p WHERE p.subscription = $1::int AND p.seq > $2::bigint ORDER BY p.seq LIMIT $3::bigint)");
+
+  // The same of those that left. Index parked_end_seq.
+  Query ledger_ends = unprepared("add up ended events", R"(
+SELECT e.seq, e.id, e.outcome,
+       EXISTS (SELECT FROM {schema}.parked_end x WHERE x.subscription = $1::int AND x.seq = e.seq
+                 AND x.outcome = 'edited' AND x.at < e.at) AS copied
+FROM {schema}.parked_end e WHERE e.subscription = $1::int AND e.seq > $2::bigint ORDER BY e.seq LIMIT $3::bigint)");
+
+  // $1 subscription, $2 generation, $3 id, $4 the moment, $5 limit. Index settlement_newest.
+  Query ledger_rows = prepared("read settlements", R"(
+SELECT id, kind, lanes, generation, s1::text, s2::text, from_position, position, l, acked, acked_hash, filtered, filtered_hash,
+       parked, parked_hash, at
+FROM {schema}.settlement
+WHERE subscription = $1::int AND (generation, id) > ($2::bigint, $3::bigint) AND pg_visible_in_snapshot(w, $4::pg_snapshot)
+ORDER BY generation, id LIMIT $5::bigint)");
+
+  // $1 and $2 the transactions, $3 and $4 where the last page ended, $5 lanes, $6 limit. Index event_by_xid; other partitions
+  // pruned.
+  Query ledger_by_xid = prepared("read the log", R"(
+SELECT t.xid, t.seq, t.lane, t.id FROM {schema}.event t
+WHERE t.xid >= $1::xid8 AND t.xid < $2::xid8 AND (t.xid, t.seq) > ($3::xid8, $4::bigint)
+  AND ($5::bigint >> t.lane::int) & 1::bigint = 1
+ORDER BY t.xid, t.seq LIMIT $6::bigint)");
+
+  // $1 and $2 the transactions, $3 where the last page ended, $4 the last seq, $5 lanes, $6 limit. Index event_by_seq.
+  Query ledger_by_seq = prepared("read the log", R"(
+SELECT t.xid, t.seq, t.lane, t.id FROM {schema}.event t
+WHERE t.xid >= $1::xid8 AND t.xid < $2::xid8 AND t.seq > $3::bigint AND t.seq <= $4::bigint
+  AND ($5::bigint >> t.lane::int) & 1::bigint = 1
+ORDER BY t.seq LIMIT $6::bigint)");
+
+  // $1 and $2 the transactions, $3 the moment, $4 and $5 the seqs, $6 lanes. Index event_by_xid.
+  Query ledger_count = prepared("count the log", R"(
+SELECT count(*) FROM {schema}.event t
+WHERE t.xid >= $1::xid8 AND t.xid < $2::xid8 AND pg_visible_in_snapshot(t.xid, $3::pg_snapshot)
+  AND t.seq > $4::bigint AND t.seq <= $5::bigint AND ($6::bigint >> t.lane::int) & 1::bigint = 1)");
+
+  // The oldest transaction in the log. Index event_by_xid, one row per partition.
+  Query ledger_oldest = prepared("read the oldest event",
+                                 "SELECT t.xid FROM {schema}.event t ORDER BY t.xid LIMIT 1");
 
   // ---- Reading the log. The argument for the form of these statements is in docs/design/reading.md; do not simplify them
   // without the storm test. Each is one round trip.

@@ -34,6 +34,9 @@ class Rows {
   [[nodiscard]] std::string text(int row, int column) const {
     return std::string(bytes(row, column));
   }
+  [[nodiscard]] std::int16_t int2(int row, int column) const noexcept {
+    return number<std::int16_t>(row, column);
+  }
   [[nodiscard]] std::int32_t int4(int row, int column) const noexcept {
     return number<std::int32_t>(row, column);
   }

@@ -59,6 +59,9 @@ class PostgresStore final : public Store {
     return make("parked events", make_parked_events);
   }
   Result<std::unique_ptr<Events>> events() override { return make("events", make_events); }
+  Result<std::unique_ptr<LedgerReader>> ledger_reader() override {
+    return make("ledger", make_ledger_reader);
+  }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
     if (!armed) return make_wakeup(std::nullopt);

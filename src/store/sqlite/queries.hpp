@@ -195,6 +195,31 @@ inline constexpr std::string_view kNoteParkedChange =
     "/* note parked change */ UPDATE outbox_subscription SET parked_version = parked_version + 1 WHERE id = ?1";
 
 // ---- events and what became of them (docs/design/status.md)
+// ---- the ledger, for `outbox verify` (docs/design/verify.md)
+
+// The first statement that reads takes the snapshot.
+inline constexpr std::string_view kBeginRead = "/* begin reading */ BEGIN";
+inline constexpr std::string_view kNewestSettlement =
+    "/* read newest settlement */ SELECT coalesce(max(id), 0) FROM outbox_settlement";
+// ?1 subscription, ?2 generation, ?3 id, ?4 the newest id, ?5 limit. Index outbox_settlement_newest.
+inline constexpr std::string_view kLedgerRows =
+    "/* read settlements */ SELECT id, kind, generation, from_position, position, acked, acked_hash, filtered, filtered_hash,"
+    " parked, parked_hash, at FROM outbox_settlement WHERE subscription = ?1 AND (generation, id) > (?2, ?3) AND id <= ?4"
+    " ORDER BY generation, id LIMIT ?5";
+// ?1 from, ?2 to, ?3 limit. By the rowid.
+inline constexpr std::string_view kLedgerEvents =
+    "/* read the log */ SELECT seq, id FROM outbox_event WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3";
+inline constexpr std::string_view kLedgerCount =
+    "/* count the log */ SELECT count(*) FROM outbox_event WHERE seq > ?1 AND seq <= ?2";
+// ?1 subscription. Those that stand for an edited event are not in the log. Primary key; outbox_parked_end_seq.
+inline constexpr std::string_view kLedgerParked =
+    "/* add up parked */ SELECT p.id, '', EXISTS (SELECT 1 FROM outbox_parked_end x WHERE x.subscription = ?1"
+    " AND x.seq = p.seq AND x.outcome = 'edited') FROM outbox_parked p WHERE p.subscription = ?1";
+inline constexpr std::string_view kLedgerEnds =
+    "/* add up ended */ SELECT e.id, e.outcome, EXISTS (SELECT 1 FROM outbox_parked_end x WHERE x.subscription = ?1"
+    " AND x.seq = e.seq AND x.outcome = 'edited' AND x.at < e.at) FROM outbox_parked_end e WHERE e.subscription = ?1";
+
+// ---- membership: outbox_relay has as many rows as there are relays at this file
 
 // `outbox migrate --with-lookup-indexes`. Each costs every writer.
 inline constexpr std::string_view kMakeIdIndex =

@@ -61,6 +61,9 @@ class SqliteStore final : public Store {
     return make(make_parked_events);
   }
   Result<std::unique_ptr<Events>> events() override { return make(make_events); }
+  Result<std::unique_ptr<LedgerReader>> ledger_reader() override {
+    return make(make_ledger_reader);
+  }
 
   Result<std::unique_ptr<Progress>> progress() override {
     OUTBOX_TRY(Connection connection,

@@ -96,6 +96,9 @@ class GatedStore final : public store::Store {
     return inner_->parked_events();
   }
   Result<std::unique_ptr<store::Events>> events() override { return inner_->events(); }
+  Result<std::unique_ptr<store::LedgerReader>> ledger_reader() override {
+    return inner_->ledger_reader();
+  }
   Result<std::unique_ptr<store::Progress>> progress() override {
     return std::make_unique<GatedProgress>(inner_->progress().value(), gate_);
   }

@@ -1,0 +1,269 @@
+// outbox verify: proof that what was delivered is what was committed.
+#include "ops/verify.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/signals.hpp"
+#include "base/text.hpp"
+#include "cli/exit.hpp"
+#include "cli/output.hpp"
+#include "cli/verbs.hpp"
+#include "event/time_text.hpp"
+#include "ops/verify_sink.hpp"
+
+namespace outbox::cli {
+namespace {
+
+struct Options {
+  std::optional<std::string> subscription;
+  bool sink{false};
+  std::vector<std::string> delivered;  ///< Files with ids.
+  bool json{false};
+};
+
+struct Line {
+  std::string name;
+  ops::Verification found;
+  std::optional<ops::IdCompare::Found> sink;  ///< What the destination holds.
+};
+
+std::vector<store::SubscriptionRow> chosen(const Options& options,
+                                           std::vector<store::SubscriptionRow> rows) {
+  if (!options.subscription) return rows;
+  std::vector<std::string_view> known;
+  for (store::SubscriptionRow& row : rows) {
+    if (row.spec.name == *options.subscription) return {std::move(row)};
+    known.emplace_back(row.spec.name);
+  }
+  throw Failure(
+      kError, "unknown subscription: " + *options.subscription,
+      did_you_mean(*options.subscription, known, "`outbox subscription list` shows them"));
+}
+
+/// "all", or the lanes' numbers.
+std::string lanes_text(store::LaneMask lanes) {
+  if (lanes == store::kAllLanes) return "all lanes";
+  std::string text = "lanes";
+  for (int lane = 0; lane < 64; ++lane) {
+    if ((lanes >> lane & 1U) != 0) text += " " + std::to_string(lane);
+  }
+  return text;
+}
+
+// ---- reading a destination
+
+/// In a line of the file sink, or the line itself. None: an incomplete line.
+std::optional<EventId> id_in(std::string_view line) {
+  constexpr std::string_view before = R"(,"id":")";
+  constexpr std::size_t length = 36;
+  if (!line.empty() && line.front() == '{') {
+    const auto at = line.back() == '}' ? line.rfind(before) : std::string_view::npos;
+    if (at == std::string_view::npos) return std::nullopt;
+    line = line.substr(at + before.size(), length);
+  }
+  const auto id = EventId::parse(line);
+  return id ? std::optional(*id) : std::nullopt;
+}
+
+Status read_ids(const std::string& path, const std::function<void(const EventId&)>& take) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw Failure(kError, "cannot read " + path + ": " + std::strerror(errno),
+                  "--delivered FILE names each file that the destination wrote");
+  for (std::string line; std::getline(file, line);) {
+    if (const auto id = id_in(line)) take(*id);
+  }
+  if (file.bad()) throw Failure(kError, "cannot read " + path + " to its end", "run it again");
+  return {};
+}
+
+/// The files that hold what was delivered.
+std::vector<std::string> files_of(const Options& options, const SubscriptionSpec& spec) {
+  std::vector<std::string> files = options.delivered;
+  if (!options.sink) return files;
+  const auto path = spec.sink_settings.find("path");
+  if (spec.sink != "file" || path == spec.sink_settings.end()) {
+    throw Failure(kError,
+                  "subscription " + spec.name + ": a " + spec.sink + " sink cannot be read back",
+                  "let its own tools write one id per line, and pass --delivered FILE instead");
+  }
+  files.push_back(path->second);
+  return files;
+}
+
+Line verify_one(const Options& options, store::LedgerReader& reader,
+                const store::SubscriptionRow& row) {
+  Line line;
+  line.name = row.spec.name;
+  if (!options.sink && options.delivered.empty()) {
+    line.found = must(ops::verify(reader, row.id));
+    return line;
+  }
+  const auto files = files_of(options, row.spec);
+  auto found = must(ops::verify_sink(reader, row.id, [&](const auto& take) {
+    for (const std::string& file : files) (void)read_ids(file, take);
+    return Status{};
+  }));
+  line.found = std::move(found.ledger);
+  line.sink = std::move(found.sink);
+  return line;
+}
+
+// ---- showing
+
+const char* hint_of(ops::FaultKind kind) {
+  using enum ops::FaultKind;
+  switch (kind) {
+    case counts:
+    case sum:
+      return "an event was deleted or changed by hand, or the settlement was; a backup shows which";
+    case uncovered: return "have them delivered again: enqueue copies of them";
+    case disjoint:
+    case cursor:
+    case beginning:
+    case overlap: return "somebody changed the table settlement; a backup shows what it held";
+    case lost: return "compare the destination with its backups, or have them delivered again";
+    case ghosts: return "another outbox writes there too, or the database was set back to a backup";
+    case parked: return "somebody changed the tables parked, parked_end or settlement";
+  }
+  return "";
+}
+
+std::string fault_text(const std::string& name, const ops::Fault& fault) {
+  std::string text = "subscription " + name;
+  if (fault.settlement != 0)
+    text += fmt::format(", settlement {} of {}", fault.settlement, event::time_text(fault.at_us));
+  if (fault.lanes != 0) text += " (" + lanes_text(fault.lanes) + ")";
+  text += ": " + fault.text;
+  if (fault.first_seq != 0)
+    text +=
+        fmt::format("; those that are there have seq {} to {}", fault.first_seq, fault.last_seq);
+  return text + " (hint: " + hint_of(fault.kind) + ")";
+}
+
+void print_text(const Line& line) {
+  const auto& found = line.found;
+  print("{}: {} enqueued = {} delivered + {} filtered + {} pending + {} parked + {} discarded",
+        line.name, found.enqueued, found.delivered(), found.filtered(), found.ledger.pending,
+        found.parked.rows, found.parked.discarded);
+  if (found.ledger.skipped > 0) print(" + {} passed by a reset", found.ledger.skipped);
+  print("\n  {} settlements compared", found.ledger.settlements);
+  if (found.ledger.unchecked > 0)
+    print(", {} not, since their events were removed", found.ledger.unchecked);
+  if (found.ledger.voided > 0)
+    print(", {} of relays that had lost their lanes", found.ledger.voided);
+  if (line.sink) {
+    print("; {} messages in the destination, {} of them duplicates, {} not settled yet",
+          line.sink->in_sink, line.sink->duplicates, line.sink->unsettled);
+  }
+  print(": {}\n", found.ok() ? "nothing differs"
+                             : fmt::format("{} differ or do not join", found.ledger.fault_count));
+}
+
+Json to_json(const ops::Fault& fault) {
+  Json settlement;
+  if (fault.settlement != 0)
+    settlement = {{"id", fault.settlement}, {"at", event::time_text(fault.at_us)}};
+  Json lanes = Json::array();
+  for (int lane = 0; lane < 64; ++lane) {
+    if ((fault.lanes >> lane & 1U) != 0) lanes.push_back(lane);
+  }
+  Json seqs;
+  if (fault.first_seq != 0) seqs = {{"first", fault.first_seq}, {"last", fault.last_seq}};
+  return {{"kind", ops::to_string(fault.kind)},
+          {"settlement", settlement},
+          {"lanes", lanes},
+          {"seqs", seqs},
+          {"text", fault.text}};
+}
+
+Json to_json(const std::optional<ops::IdCompare::Found>& sink) {
+  if (!sink) return {};
+  return {{"messages", sink->in_sink},
+          {"duplicates", sink->duplicates},
+          {"unsettled", sink->unsettled},
+          {"ghosts", sink->ghosts},
+          {"missing", sink->missing}};
+}
+
+Json to_json(const Line& line) {
+  const auto& found = line.found;
+  Json faults = Json::array();
+  for (const ops::Fault& fault : found.ledger.faults) faults.push_back(to_json(fault));
+  return {{"name", line.name},
+          {"ok", found.ok()},
+          {"enqueued", found.enqueued},
+          {"delivered", found.delivered()},
+          {"filtered", found.filtered()},
+          {"pending", found.ledger.pending},
+          {"parked", found.parked.rows},
+          {"discarded", found.parked.discarded},
+          {"skipped", found.ledger.skipped},
+          {"settlements", found.ledger.settlements},
+          {"settlements_unchecked", found.ledger.unchecked},
+          {"settlements_void", found.ledger.voided},
+          {"sink", to_json(line.sink)},
+          {"fault_count", found.ledger.fault_count},
+          {"faults", faults}};
+}
+
+int verify(const Options& options, const Context& context) {
+  if (!options.delivered.empty() && !options.subscription)
+    throw Failure(kUsage, "--delivered: by which subscription?", "--subscription NAME");
+  Signals signals(kInterrupted);
+  signals.end_at(1);  // it has written nothing
+  const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
+  const auto rows = chosen(options, must(must(store->catalog())->subscriptions()));
+  const auto reader = must(store->ledger_reader());
+  std::vector<std::string> faults;
+  Json subscriptions = Json::array();
+  for (const store::SubscriptionRow& row : rows) {
+    const Line line = verify_one(options, *reader, row);
+    for (const ops::Fault& fault : line.found.ledger.faults)
+      faults.push_back(fault_text(line.name, fault));
+    if (options.json) {
+      subscriptions.push_back(to_json(line));
+    } else {
+      print_text(line);
+    }
+  }
+  if (options.json) print_json({{"ok", faults.empty()}, {"subscriptions", subscriptions}});
+  if (!options.json && rows.empty()) print("no subscriptions: nothing was delivered\n");
+  if (!faults.empty()) throw Failure(kCheckFailed, faults);
+  return kOk;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& root, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App& verb = add_verb(
+      root, "verify", "Show that what was delivered is what was committed; exit 3 when it is not",
+      [options, &context] { return verify(*options, context); });
+  add_option(verb, "--subscription", &options->subscription, "NAME", "Only this subscription");
+  add_option(
+      verb, "--sink", &options->sink, {},
+      "Read the destination back too (sink file): what is lost, what was never committed, what is there twice");
+  add_option(
+      verb, "--delivered", &options->delivered, "FILE",
+      "The same with what this file holds, JSON lines or one id per line; may be given several times");
+  add_option(verb, "--json", &options->json, {}, "As JSON");
+  add_footer(
+      verb,
+      "Compares every settlement with the events it covers, and their totals with the log. Reads only, locks nothing, and\n"
+      "runs beside relays and writers: it takes one moment, and what is not settled then is pending.");
+  add_example(verb, "outbox verify --subscription orders");
+}
+
+}  // namespace outbox::cli

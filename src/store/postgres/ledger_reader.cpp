@@ -1,0 +1,250 @@
+// What `outbox verify` reads (docs/design/verify.md, "Reading in windows").
+#include "store/ledger_reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "store/common/subscription.hpp"
+#include "store/postgres/parts.hpp"
+#include "store/postgres/snapshot.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+constexpr std::int64_t kPage = 10000;
+/// A count must not take so long that the server ends it.
+constexpr std::uint64_t kCountedXids = 2'000'000;
+
+/// Neighbouring settlements have snapshots in common.
+class Snapshots {
+ public:
+  [[nodiscard]] Result<VisiblePtr> get(std::string_view text) {
+    for (const auto& [known, snapshot] : recent_) {
+      if (snapshot != nullptr && known == text) return snapshot;
+    }
+    OUTBOX_TRY(Snapshot parsed, parse_snapshot(text));
+    next_ = (next_ + 1) % recent_.size();
+    recent_[next_] = {std::string(text),
+                      std::make_shared<const Visible>(
+                          Visible{.xmax = parsed.xmax, .running = std::move(parsed.xip)})};
+    return recent_[next_].second;
+  }
+
+ private:
+  std::array<std::pair<std::string, VisiblePtr>, 8> recent_;
+  std::size_t next_{0};
+};
+
+/// As PostgreSQL writes it.
+std::string text_of(const Visible& snapshot) {
+  std::string text =
+      std::to_string(snapshot.first_unseen()) + ":" + std::to_string(snapshot.xmax) + ":";
+  for (std::size_t i = 0; i < snapshot.running.size(); ++i)
+    text += (i == 0 ? "" : ",") + std::to_string(snapshot.running[i]);
+  return text;
+}
+
+/// Transactions, read page by page.
+struct XidSpan {
+  std::uint64_t from{0};
+  std::uint64_t to{0};  ///< Without it.
+};
+
+class PostgresLedgerReader final : public LedgerReader {
+ public:
+  explicit PostgresLedgerReader(Connection connection) : connection_(std::move(connection)) {}
+
+  [[nodiscard]] Result<LedgerMoment> begin(std::int32_t subscription,
+                                           const VisitParked& visit) override {
+    subscription_ = subscription;
+    generation_ = -1;
+    id_ = 0;
+    if (Status status = connection_.run(&Queries::begin_moment); !status) return pass(status);
+    auto moment = read_moment(visit);
+    // It wrote nothing, so that it may end either way.
+    connection_.rollback();
+    return moment;
+  }
+
+  [[nodiscard]] Result<std::vector<LedgerRow>> next_rows(std::size_t limit) override {
+    OUTBOX_TRY(const Rows rows, connection_.exec_with(&Queries::settings, &Queries::ledger_rows,
+                                                      {subscription_, generation_, id_, moment_,
+                                                       static_cast<std::int64_t>(limit)}));
+    std::vector<LedgerRow> all;
+    all.reserve(static_cast<std::size_t>(rows.size()));
+    for (int row = 0; row < rows.size(); ++row) {
+      OUTBOX_TRY(LedgerRow one, row_of(rows, row));
+      all.push_back(std::move(one));
+    }
+    if (!all.empty()) {
+      generation_ = all.back().generation;
+      id_ = all.back().id;
+    }
+    return all;
+  }
+
+  [[nodiscard]] Status scan(const EventRange& range, const Visit& visit) override {
+    for (const XidSpan& part : parts_of(range)) {
+      if (Status status = scan_part(part, range, visit); !status) return status;
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<std::int64_t> count(const EventRange& range) override {
+    OUTBOX_TRY(const Rows oldest,
+               connection_.exec_with(&Queries::settings, &Queries::ledger_oldest));
+    if (oldest.empty()) return 0;
+    const std::string upto = text_of(*range.upto);
+    std::int64_t all = 0;
+    for (XidSpan part : parts_of(range)) {
+      part.from = std::max(part.from, oldest.uint64(0, 0));
+      for (; part.from < part.to; part.from += kCountedXids) {
+        const std::uint64_t to = std::min(part.to, part.from + kCountedXids);
+        OUTBOX_TRY(
+            const Rows rows,
+            connection_.exec_with(&Queries::settings, &Queries::ledger_count,
+                                  {std::to_string(part.from), std::to_string(to), upto, range.above,
+                                   range.last, static_cast<std::int64_t>(range.lanes)}));
+        all += rows.int8(0, 0);
+      }
+    }
+    return all;
+  }
+
+  // Nothing removes history yet.
+  [[nodiscard]] Result<Pruned> pruned(std::int32_t /*subscription*/) override { return Pruned{}; }
+
+ private:
+  [[nodiscard]] Result<LedgerMoment> read_moment(const VisitParked& visit) {
+    LedgerMoment moment;
+    OUTBOX_TRY(const Rows snapshot, connection_.exec(&Queries::moment));
+    moment_ = snapshot.text(0, 0);
+    OUTBOX_TRY(moment.now, snapshots_.get(moment_));
+    if (Status status = add_up(&Queries::ledger_parked, moment.parked, visit); !status)
+      return pass(status);
+    if (Status status = add_up(&Queries::ledger_ends, moment.parked, visit); !status)
+      return pass(status);
+    return moment;
+  }
+
+  [[nodiscard]] Status add_up(Connection::Named query, ParkedLedger& ledger,
+                              const VisitParked& visit) {
+    for (std::int64_t after = 0;;) {
+      OUTBOX_TRY(const Rows rows, connection_.exec(query, {subscription_, after, kPage}));
+      // An edited event has several ends: the last seq of a full page comes again with the next.
+      const bool full = rows.size() == kPage;
+      const std::int64_t last = full ? rows.int8(rows.size() - 1, 0) : kNoSeqBound;
+      for (int row = 0; row < rows.size() && rows.int8(row, 0) != last; ++row) {
+        const ParkedEntry entry{.id = rows.uuid(row, 1),
+                                .outcome = parked_outcome_of(rows.bytes(row, 2)),
+                                .copied = rows.boolean(row, 3)};
+        ledger.add(entry);
+        if (visit) visit(entry);
+      }
+      if (!full) return {};
+      after = last - 1;
+    }
+  }
+
+  [[nodiscard]] Result<LedgerRow> row_of(const Rows& rows, int row) {
+    LedgerRow one{.id = rows.int8(row, 0),
+                  .at_us = rows.time_us(row, 15),
+                  .kind = settlement_kind_of(rows.bytes(row, 1)),
+                  .lanes = rows.uint64(row, 2),
+                  .generation = rows.int8(row, 3),
+                  .from_position = rows.int8(row, 6)};
+    if (!rows.is_null(row, 4)) {
+      OUTBOX_TRY(one.s1, snapshots_.get(rows.bytes(row, 4)));
+    }
+    if (!rows.is_null(row, 5)) {
+      OUTBOX_TRY(one.s2, snapshots_.get(rows.bytes(row, 5)));
+    }
+    if (!rows.is_null(row, 7)) one.position = rows.int8(row, 7);
+    if (!rows.is_null(row, 8)) one.bound = rows.int8(row, 8);
+    int column = 9;
+    for (Tally* const tally : {&one.acked, &one.filtered, &one.parked}) {
+      tally->count = rows.int4(row, column++);
+      tally->hash = rows.uint64(row, column++);
+    }
+    return one;
+  }
+
+  /// Those that ran in the first snapshot, one by one, and all between the snapshots.
+  [[nodiscard]] static std::vector<XidSpan> parts_of(const EventRange& range) {
+    std::vector<XidSpan> parts;
+    for (const std::uint64_t xid : range.after->running) {
+      if (range.upto->sees(xid)) parts.push_back({.from = xid, .to = xid + 1});
+    }
+    if (range.after->xmax < range.upto->xmax)
+      parts.push_back({.from = range.after->xmax, .to = range.upto->xmax});
+    return parts;
+  }
+
+  /// The next page is on its way while one is visited.
+  [[nodiscard]] Status scan_part(const XidSpan& part, const EventRange& range, const Visit& visit) {
+    // In the middle of a pair by seq: by xid all of it would be read.
+    const bool by_seq = range.above > 0 && range.last != kNoSeqBound;
+    std::vector<LedgerEvent> page;
+    LedgerEvent last{.xid = part.from, .seq = by_seq ? range.above : 0};
+    if (Status status = send(part, range, by_seq, last); !status) return status;
+    while (true) {
+      OUTBOX_TRY(const auto results, connection_.collect());
+      const Rows& rows = results[2];
+      if (rows.empty()) return {};
+      last = event_of(rows, rows.size() - 1);
+      const bool more = rows.size() == kPage;
+      if (more) {
+        if (Status status = send(part, range, by_seq, last); !status) return status;
+      }
+      page.clear();
+      for (int row = 0; row < rows.size(); ++row) {
+        const LedgerEvent event = event_of(rows, row);
+        if (range.has(event)) page.push_back(event);
+      }
+      visit(page);
+      if (!more) return {};
+    }
+  }
+
+  [[nodiscard]] Status send(const XidSpan& part, const EventRange& range, bool by_seq,
+                            const LedgerEvent& last) {
+    Params params{std::to_string(part.from), std::to_string(part.to)};
+    if (!by_seq) params.emplace_back(std::to_string(last.xid));
+    params.emplace_back(last.seq);
+    if (by_seq) params.emplace_back(range.last);
+    params.emplace_back(static_cast<std::int64_t>(range.lanes));
+    params.emplace_back(kPage);
+    connection_.send(&Queries::begin);
+    connection_.send(&Queries::settings);
+    connection_.send(by_seq ? &Queries::ledger_by_seq : &Queries::ledger_by_xid, std::move(params));
+    connection_.send(&Queries::commit);
+    return connection_.sync();
+  }
+
+  [[nodiscard]] static LedgerEvent event_of(const Rows& rows, int row) {
+    return {.xid = rows.uint64(row, 0),
+            .seq = rows.int8(row, 1),
+            .lane = static_cast<std::uint8_t>(rows.int2(row, 2)),
+            .id = rows.uuid(row, 3)};
+  }
+
+  Connection connection_;
+  Snapshots snapshots_;
+  std::int32_t subscription_{0};
+  std::string moment_;
+  std::int64_t generation_{-1};  ///< Of the last row that was read.
+  std::int64_t id_{0};
+};
+
+}  // namespace
+
+std::unique_ptr<LedgerReader> make_ledger_reader(Connection connection) {
+  return std::make_unique<PostgresLedgerReader>(std::move(connection));
+}
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,140 @@
+// What `outbox verify` reads (docs/design/verify.md).
+#include "store/ledger_reader.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "store/common/subscription.hpp"
+#include "store/sqlite/parts.hpp"
+#include "store/sqlite/queries.hpp"
+
+namespace outbox::store::sqlite {
+namespace {
+
+constexpr std::int64_t kPage = 10000;
+
+EventId id_of(std::string_view bytes) {
+  EventId id;
+  std::memcpy(id.bytes.data(), bytes.data(), std::min(bytes.size(), id.bytes.size()));
+  return id;
+}
+
+class SqliteLedgerReader final : public LedgerReader {
+ public:
+  explicit SqliteLedgerReader(Connection connection) : connection_(std::move(connection)) {}
+
+  [[nodiscard]] Result<LedgerMoment> begin(std::int32_t subscription,
+                                           const VisitParked& visit) override {
+    subscription_ = subscription;
+    generation_ = -1;
+    id_ = 0;
+    if (Status status = connection_.run(query::kBeginRead); !status) return pass(status);
+    auto moment = read_moment(visit);
+    Status ended = connection_.run(query::kRollback);
+    if (moment && !ended) return pass(ended);
+    return moment;
+  }
+
+  [[nodiscard]] Result<std::vector<LedgerRow>> next_rows(std::size_t limit) override {
+    OUTBOX_TRY(Statement row,
+               connection_.query(query::kLedgerRows, std::int64_t{subscription_}, generation_, id_,
+                                 newest_, static_cast<std::int64_t>(limit)));
+    std::vector<LedgerRow> all;
+    while (row.has_row()) {
+      all.push_back(row_of(row));
+      if (Status status = row.next(); !status) return pass(status);
+    }
+    if (!all.empty()) {
+      generation_ = all.back().generation;
+      id_ = all.back().id;
+    }
+    return all;
+  }
+
+  [[nodiscard]] Status scan(const EventRange& range, const Visit& visit) override {
+    std::vector<LedgerEvent> page;
+    std::int64_t above = range.above;
+    do {
+      page.clear();
+      // Each page is a read transaction of its own: a long one would keep the WAL from being reset.
+      OUTBOX_TRY(Statement row, connection_.query(query::kLedgerEvents, above, range.last, kPage));
+      while (row.has_row()) {
+        page.push_back({.xid = Visible::kOnlyTransaction,
+                        .seq = row.integer(0),
+                        .lane = 0,
+                        .id = id_of(row.bytes(1))});
+        if (Status status = row.next(); !status) return status;
+      }
+      if (page.empty()) return {};
+      above = page.back().seq;
+      visit(page);
+    } while (std::ssize(page) == kPage);
+    return {};
+  }
+
+  [[nodiscard]] Result<std::int64_t> count(const EventRange& range) override {
+    OUTBOX_TRY(const Statement row,
+               connection_.query(query::kLedgerCount, range.above, range.last));
+    return row.integer(0);
+  }
+
+  // Nothing removes history yet.
+  [[nodiscard]] Result<Pruned> pruned(std::int32_t /*subscription*/) override { return Pruned{}; }
+
+ private:
+  [[nodiscard]] Result<LedgerMoment> read_moment(const VisitParked& visit) {
+    LedgerMoment moment{.now = everything_};
+    OUTBOX_TRY(newest_, connection_.integer(query::kNewestSettlement));
+    OUTBOX_TRY(moment.last_seq, connection_.integer(query::kNewestSeq));
+    for (const std::string_view sql : {query::kLedgerParked, query::kLedgerEnds}) {
+      OUTBOX_TRY(Statement row, connection_.query(sql, std::int64_t{subscription_}));
+      while (row.has_row()) {
+        const ParkedEntry entry{.id = id_of(row.bytes(0)),
+                                .outcome = parked_outcome_of(row.bytes(1)),
+                                .copied = row.integer(2) != 0};
+        moment.parked.add(entry);
+        if (visit) visit(entry);
+        if (Status status = row.next(); !status) return pass(status);
+      }
+    }
+    return moment;
+  }
+
+  [[nodiscard]] LedgerRow row_of(const Statement& row) const {
+    LedgerRow one{.id = row.integer(0),
+                  .at_us = row.integer(11),
+                  .kind = settlement_kind_of(row.bytes(1)),
+                  .generation = row.integer(2),
+                  .s1 = nothing_,
+                  .s2 = everything_,
+                  .from_position = row.integer(3),
+                  .position = row.integer(4)};
+    if (one.kind == SettlementKind::retry || one.kind == SettlementKind::mark) one.lanes = 0;
+    int column = 5;
+    for (Tally* const tally : {&one.acked, &one.filtered, &one.parked}) {
+      tally->count = row.integer(column++);
+      tally->hash = static_cast<std::uint64_t>(row.integer(column++));
+    }
+    return one;
+  }
+
+  Connection connection_;
+  const VisiblePtr nothing_{Visible::nothing()};
+  const VisiblePtr everything_{Visible::everything()};
+  std::int32_t subscription_{0};
+  std::int64_t newest_{0};       ///< The newest settlement of the moment.
+  std::int64_t generation_{-1};  ///< Of the last row that was read.
+  std::int64_t id_{0};
+};
+
+}  // namespace
+
+std::unique_ptr<LedgerReader> make_ledger_reader(Connection connection) {
+  return std::make_unique<SqliteLedgerReader>(std::move(connection));
+}
+
+}  // namespace outbox::store::sqlite
