@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/thread.hpp"
+#include "relay/retention_keeper.hpp"
 #include "store/text.hpp"
 
 namespace outbox::relay {
@@ -201,6 +202,7 @@ Status Keeper::deliver(std::int64_t generation) {
   Tenure tenure(*store_, options_, configuration_, sinks_, trust_, [this] { ring(); });
   // Destroyed after the tenure has ended: the lease is renewed while that waits for what is in flight.
   const LeaseKeeper lease(*membership_, options_.lease, generation, trust_, [this] { ring(); });
+  RetentionKeeper retention(*store_, options_);
   if (Status status = configure(generation, **catalog, *outbox); !status) return status;
   set_role(Role::delivering);
   if (Status status = tenure.begin(generation, std::move(*catalog), std::move(*outbox)); !status)
@@ -211,6 +213,7 @@ Status Keeper::deliver(std::int64_t generation) {
   Status status = run_tenure(tenure, lease);
   has_settled_ = tenure.has_settled();
   publish(nullptr, generation);
+  retention.request_stop();
   // After an error the store or the lanes are lost: nothing more is written.
   stop_report_ = status ? tenure.end(grace(), true) : tenure.end(kLostStoreGrace, false);
   return status;

@@ -45,6 +45,7 @@ Status check_options(const RelayOptions& options) {
   if (options.lease < std::chrono::seconds(1)) return bad("lease is too short", "at least 1 s");
   if (options.idle_poll < std::chrono::milliseconds(1))
     return bad("idle_poll is too short", "at least 1 ms");
+  if (options.retention.count() < 0) return bad("retention is negative", "0 or more");
   for (const SubscriptionSpec& spec : options.subscriptions) {
     if (Status status = event::validate(spec); !status) return status;
     if (Status status = sink::check_settings(spec); !status) return status;

@@ -162,6 +162,7 @@ class PostgresCatalog final : public Catalog {
       if (!found.empty()) {
         written = connection_.run(&Queries::change_subscription, {found.int4(0, 0), config});
       } else {
+        if (Status status = connection_.run(&Queries::lock_fleet); !status) return pass(status);
         OUTBOX_TRY(const Rows created,
                    connection_.exec(&Queries::create_subscription, {spec.name, config}));
         if (created.empty()) {

@@ -130,6 +130,7 @@ class PostgresMembership final : public Membership {
       OUTBOX_TRY(const Generation newest, lock_vacant(owner));
       if (!newest) return Decision::rollback;
       if (removes) connection_.send(&Queries::remove_member, {*owner.id});
+      connection_.send(&Queries::lock_fleet);
       connection_.send(&Queries::take_lanes, {id_, *newest + 1});
       connection_.send(&Queries::claim, {id_, *newest + 1});
       if (auto done = connection_.finish(); !done) return pass(done);

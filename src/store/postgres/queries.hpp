@@ -291,6 +291,9 @@ SELECT clock_timestamp() - heartbeat_at > lease FROM {schema}.relay WHERE id = $
   Query remove_member =
       unprepared("remove a relay", "DELETE FROM {schema}.relay WHERE id = $1::uuid");
 
+  // Before cursors are set back or appear: no history is removed until the transaction ends. One row.
+  Query lock_fleet = unprepared("lock the fleet", "SELECT one FROM {schema}.fleet FOR UPDATE");
+
   // $1 owner, $2 generation.
   Query take_lanes = unprepared(
       "take the lanes", "UPDATE {schema}.lane SET owner = $1::uuid, generation = $2::bigint");

@@ -50,6 +50,9 @@ class PostgresStore final : public Store {
   Result<std::unique_ptr<ParkedEvents>> parked_events() override {
     return make("parked events", make_parked_events);
   }
+  Result<std::unique_ptr<Retention>> retention() override {
+    return make("retention", make_retention);
+  }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
     if (!armed) return make_wakeup(std::nullopt);

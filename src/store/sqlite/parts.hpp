@@ -22,5 +22,6 @@ namespace outbox::store::sqlite {
 [[nodiscard]] std::unique_ptr<Maintenance> make_maintenance(Connection connection);
 [[nodiscard]] std::unique_ptr<Writer> make_writer(Connection connection);
 [[nodiscard]] std::unique_ptr<ParkedEvents> make_parked_events(Connection connection);
+[[nodiscard]] std::unique_ptr<Retention> make_retention(Connection connection);
 
 }  // namespace outbox::store::sqlite

@@ -55,6 +55,12 @@ class SqliteStore final : public Store {
   Result<std::unique_ptr<ParkedEvents>> parked_events() override {
     return make(make_parked_events);
   }
+  /// What power loss takes back of a removal is removed again.
+  Result<std::unique_ptr<Retention>> retention() override {
+    OUTBOX_TRY(Connection connection,
+               connect({.sync = Sync::normal, .busy_timeout = kRelayBusyTimeout}));
+    return make_retention(std::move(connection));
+  }
 
   Result<std::unique_ptr<Progress>> progress() override {
     OUTBOX_TRY(Connection connection,

@@ -24,7 +24,7 @@ TEST_F(PostgresMigrate, twice_changes_nothing) {
   auto first = store_->migrate();
   ASSERT_TRUE(ok(first));
   EXPECT_THAT(*first, ::testing::ElementsAre("0001_init", "0002_second_witness", "0003_enqueue",
-                                             "0004_parking"));
+                                             "0004_parking", "0005_retention"));
   auto second = store_->migrate();
   ASSERT_TRUE(ok(second));
   EXPECT_THAT(*second, ::testing::IsEmpty());
@@ -53,7 +53,7 @@ TEST_F(PostgresMigrate, processes_at_once) {
     EXPECT_EQ(status, 0);
   }
   EXPECT_TRUE(ok(store_->check()));
-  EXPECT_EQ(database_->connect().value("SELECT count(*) FROM outbox.migration"), "4");
+  EXPECT_EQ(database_->connect().value("SELECT count(*) FROM outbox.migration"), "5");
 }
 
 TEST_F(PostgresMigrate, no_schema_names_the_command) {

@@ -86,6 +86,7 @@ class GatedStore final : public store::Store {
   Result<std::unique_ptr<store::ParkedEvents>> parked_events() override {
     return inner_->parked_events();
   }
+  Result<std::unique_ptr<store::Retention>> retention() override { return inner_->retention(); }
   Result<std::unique_ptr<store::Progress>> progress() override {
     return std::make_unique<GatedProgress>(inner_->progress().value(), gate_);
   }
