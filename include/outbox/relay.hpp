@@ -62,6 +62,14 @@ struct RelayOptions {
   std::chrono::milliseconds idle_poll{1000};
   /// Use the armed wake-up (PostgreSQL: needs a connection that is not pooled by transaction). Default: true.
   bool wake_up{true};
+  /// How long events stay in the log after they were written; then they are removed, if all subscriptions have passed them.
+  /// 0: as soon as all have passed. Default: 7 days.
+  std::chrono::milliseconds retention{std::chrono::hours(24 * 7)};
+  /// A folder for files of the events that are removed. Default: none.
+  std::string archive{};
+  /// A subscription that holds back more of what could be removed is a problem. Nothing is removed because of it. Unit: bytes.
+  /// Default: 10 GiB.
+  std::size_t quota{std::size_t{10} << 30U};
 };
 
 /// What a subscription of a running relay is doing.

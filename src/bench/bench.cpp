@@ -24,6 +24,9 @@ const std::vector<Benchmark>& all_benchmarks() {
        .help = "what an event costs the writer",
        .sqlite = true,
        .run = bench_enqueue},
+      {.name = "retention",
+       .help = "removing delivered events beside writers: locks held, their latency",
+       .run = bench_retention},
 #ifdef OUTBOX_WITH_KAFKA
       {.name = "kafka",
        .help = "a backlog to a real broker, gapless",

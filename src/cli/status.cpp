@@ -15,6 +15,7 @@
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
+#include "event/time_text.hpp"
 #include "store/url.hpp"
 
 namespace outbox::cli {
@@ -30,7 +31,9 @@ struct Options {
   std::optional<std::string> max_lag;
 };
 
-using Line = store::SubscriptionOverview;
+struct Line : store::SubscriptionOverview {
+  store::Hold hold;  ///< What it holds back of the history.
+};
 
 std::int64_t all_parked(const Line& line) {
   return line.parked.retrying + line.parked.waiting + line.parked.dead;
@@ -89,6 +92,14 @@ std::string dead(const Line& line) {
       line.row.spec.name, line.parked.dead);
 }
 
+std::string over_quota(const Line& line, std::size_t quota) {
+  return fmt::format(
+      "subscription {} holds back {} of history that could be removed, more than relay.quota = {} (hint: let it "
+      "deliver; outbox prune shows what it holds)",
+      line.row.spec.name, format_size(static_cast<std::size_t>(line.hold.bytes)),
+      format_size(quota));
+}
+
 std::string lags(const Line& line, std::chrono::milliseconds max_lag) {
   const std::string trouble = trouble_of(line.row);
   return fmt::format(
@@ -100,7 +111,8 @@ std::string lags(const Line& line, std::chrono::milliseconds max_lag) {
 /// What needs a person, each with what to do; with `max_lag` also what lags by more. A subscription that a person paused is not a
 /// problem, nor is its lag.
 std::vector<std::string> problems_of(const View& view,
-                                     std::optional<std::chrono::milliseconds> max_lag) {
+                                     std::optional<std::chrono::milliseconds> max_lag,
+                                     std::size_t quota) {
   std::vector<std::string> found;
   if (!view.has_owner()) found.push_back(no_owner(view.relays));
   if (view.subscriptions.empty()) {
@@ -111,6 +123,7 @@ std::vector<std::string> problems_of(const View& view,
     const auto state = line.row.state;
     if (state == store::SubscriptionState::stopped) found.push_back(stopped(line.row));
     if (line.parked.dead > 0) found.push_back(dead(line));
+    if (static_cast<std::size_t>(line.hold.bytes) > quota) found.push_back(over_quota(line, quota));
     if (state == store::SubscriptionState::active && max_lag && line.progress.lag > *max_lag)
       found.push_back(lags(line, *max_lag));
   }
@@ -138,9 +151,16 @@ View look(const Options& options, std::optional<std::chrono::milliseconds> max_l
   View view;
   view.store = store::shown_url(loaded.config.relay.store_url);
   const auto limit = std::min(options.limit, kLargestLimit);
-  view.subscriptions = must(catalog->overview(static_cast<std::int64_t>(limit)));
+  const auto holds =
+      store::holds_of(must(must(store->retention())->survey(loaded.config.relay.retention)));
+  for (auto& one : must(catalog->overview(static_cast<std::int64_t>(limit)))) {
+    Line& line = view.subscriptions.emplace_back(Line{std::move(one), {}});
+    for (const auto& hold : holds) {
+      if (hold.subscription == line.row.id) line.hold = hold;
+    }
+  }
   view.relays = must(catalog->relays());
-  view.problems = problems_of(view, max_lag);
+  view.problems = problems_of(view, max_lag, loaded.config.relay.quota);
   return view;
 }
 
@@ -151,7 +171,7 @@ std::string pending_text(const store::SubscriptionProgress& progress) {
 }
 
 void add_notes(Table& table, bool has_owner, const Line& line) {
-  const auto& [row, progress, parked] = line;
+  const auto& [row, progress, parked, hold] = line;
   if (!row.reason.empty()) table.note("  reason: " + row.reason);
   if (const std::string trouble = trouble_of(row); !trouble.empty()) {
     const char* const since =
@@ -169,6 +189,11 @@ void add_notes(Table& table, bool has_owner, const Line& line) {
                     "--subscription {}",
                     parked.retrying, parked.waiting, parked.dead, row.spec.name));
   }
+  if (hold.pieces > 0) {
+    table.note(
+        fmt::format("  holds back history since {} that could be removed; outbox prune shows it",
+                    event::time_text(hold.oldest_us)));
+  }
   if (progress.matches_nothing()) {
     table.note(
         fmt::format("  its filter has matched none of {} events; compare it with what the "
@@ -182,7 +207,7 @@ void print_subscriptions(const View& view) {
   Table table({"SUBSCRIPTION", "STATE", "SINK", "PENDING", "LAG", "DELIVERED", "FILTERED", "PARKED",
                "LAST SETTLED"});
   for (const Line& line : view.subscriptions) {
-    const auto& [row, progress, parked] = line;
+    const auto& [row, progress, parked, hold] = line;
     table.add({row.spec.name, store::to_string(row.state), row.spec.sink, pending_text(progress),
                progress.pending == 0 ? "-" : age_text(progress.lag), std::to_string(progress.acked),
                std::to_string(progress.filtered), std::to_string(all_parked(line)),
@@ -218,7 +243,7 @@ void print_text(const View& view, bool check) {
 }
 
 Json to_json(const Line& line, bool has_owner) {
-  const auto& [row, progress, parked] = line;
+  const auto& [row, progress, parked, hold] = line;
   const std::string trouble = has_owner ? trouble_of(row) : std::string();
   Json stopped;
   if (row.stopped_seq) stopped = {{"id", row.stopped_event}, {"seq", *row.stopped_seq}};
@@ -237,6 +262,7 @@ Json to_json(const Line& line, bool has_owner) {
           {"filtered", progress.filtered},
           {"parked",
            {{"retrying", parked.retrying}, {"waiting", parked.waiting}, {"dead", parked.dead}}},
+          {"held_back", {{"parts", hold.pieces}, {"bytes", hold.bytes}}},
           {"generation", progress.generation},
           {"config_version", row.config_version},
           {"last_settled_at", or_null(progress.last_settled_at)},

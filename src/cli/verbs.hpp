@@ -14,6 +14,7 @@ void add_status(CLI::App& root, Context& context);
 void add_subscription(CLI::App& root, Context& context);
 void add_events(CLI::App& root, Context& context);
 void add_parked(CLI::App& root, Context& context);
+void add_prune(CLI::App& root, Context& context);
 void add_config(CLI::App& root, Context& context);
 void add_demo(CLI::App& root, Context& context);
 void add_bench(CLI::App& root, Context& context);

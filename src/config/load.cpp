@@ -135,6 +135,10 @@ class Loader {
     if (!reading_.take_references(*member.value, path, true)) return;
     (void)assign(row->setting, row->slot(effective_), *member.value);
     if (path == kStoreUrl) anchor_store();
+    if (row->setting.type == SettingType::path) {
+      auto& folder = *std::get<std::string*>(row->slot(effective_));
+      folder = reading_.anchored(folder);
+    }
     origins_[path] = {.shown = reading_.origin(at), .where = place(reading_.file, at), .at = at};
   }
 

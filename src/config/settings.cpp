@@ -92,6 +92,23 @@ std::vector<SettingRow<Config>> relay_rows() {
         .help =
             "Let commits wake the relay. PostgreSQL: not through a pooler in transaction mode."},
        [](Config& c) -> Slot { return &c.relay.wake_up; }},
+      {{.name = "relay.retention",
+        .type = SettingType::duration,
+        .help =
+            "How long events stay in the log after they were written, if all subscriptions have passed them. 0: until then only.",
+        .least = 0,
+        .most = in_ms(hours(24 * 3650))},
+       [](Config& c) -> Slot { return &c.relay.retention; }},
+      {{.name = "relay.archive",
+        .type = SettingType::path,
+        .help = "A folder for files of the events that are removed, one JSON object per line.",
+        .default_note = "none"},
+       [](Config& c) -> Slot { return &c.relay.archive; }},
+      {{.name = "relay.quota",
+        .type = SettingType::size,
+        .help =
+            "A subscription that holds back more of what could be removed is a problem in `outbox status`. Nothing is removed because of it."},
+       [](Config& c) -> Slot { return &c.relay.quota; }},
       {{.name = "relay.grace",
         .type = SettingType::duration,
         .help =

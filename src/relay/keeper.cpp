@@ -168,6 +168,7 @@ Status Keeper::renew_and_follow(Parts& parts, Tenure& tenure) {
   Status status = follow(parts, tenure, lease);
   has_settled_ = tenure.has_settled();
   publish(nullptr);
+  if (parts.retention) parts.retention->request_stop();
   if (!tenure.has_begun()) return status;
   // After an error the store or the lease is lost: nothing more is written.
   stop_report_ = status ? tenure.end(grace(), true) : tenure.end(kLostStoreGrace, false);
@@ -331,6 +332,7 @@ Status Keeper::deliver(Parts& parts, Tenure& tenure) {
   if (!tenure.has_begun()) {
     Status status = tenure.begin(identity_.id, std::move(parts.catalog), parts.outbox);
     if (!status) return status;
+    parts.retention = std::make_unique<RetentionKeeper>(*store_, options_);
     delivering_since_ = Clock::now();
   }
   for (const auto& [group, holding] : holdings_) {

@@ -16,6 +16,7 @@
 #include "base/outage.hpp"
 #include "relay/configuration.hpp"
 #include "relay/lease_keeper.hpp"
+#include "relay/retention_keeper.hpp"
 #include "relay/sink_cache.hpp"
 #include "relay/tenure.hpp"
 #include "relay/trust_deadline.hpp"
@@ -61,6 +62,7 @@ class Keeper {
     std::unique_ptr<store::LaneOwners> owners;
     std::unique_ptr<store::Catalog> catalog;  ///< None: the tenure has it.
     std::unique_ptr<store::Maintenance> maintenance;
+    std::unique_ptr<RetentionKeeper> retention;  ///< While it delivers. Its end may wait for a statement.
     std::string outbox;  ///< Its identity.
   };
 

@@ -52,6 +52,7 @@ Status check_options(const RelayOptions& options) {
       return bad("groups: " + in_quotes(group) + " is no name of a group",
                  "letters, digits, '-', '_' and '.'; custom:NAME, file:NAME");
   }
+  if (options.retention.count() < 0) return bad("retention is negative", "0 or more");
   for (const SubscriptionSpec& spec : options.subscriptions) {
     if (Status status = event::validate(spec); !status) return status;
     if (Status status = sink::check_settings(spec); !status) return status;

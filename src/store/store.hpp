@@ -18,6 +18,7 @@
 #include "store/parked_events.hpp"
 #include "store/part.hpp"
 #include "store/progress.hpp"
+#include "store/retention.hpp"
 #include "store/wakeup.hpp"
 #include "store/writer.hpp"
 
@@ -60,6 +61,7 @@ class Store : public Part {
   [[nodiscard]] virtual Result<std::unique_ptr<ParkedEvents>> parked_events() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Events>> events() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<LedgerReader>> ledger_reader() = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<Retention>> retention() = 0;
 };
 
 /// Chooses the store by its URL (store/url.hpp). Opens nothing yet.

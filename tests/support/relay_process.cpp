@@ -59,6 +59,19 @@ std::vector<Delivery> deliveries_in(const std::string& file) {
   return all;
 }
 
+std::set<std::string> event_ids_in(const std::string& file) {
+  constexpr std::string_view kAfterId = "\",\"seq\":";
+  constexpr std::size_t kIdChars = 36;
+  std::set<std::string> ids;
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t end = line.rfind(kAfterId);
+    if (end != std::string::npos && end > kIdChars && line.back() == '}')
+      ids.insert(line.substr(end - kIdChars, kIdChars));
+  }
+  return ids;
+}
+
 std::size_t lines_in(const std::string& file) {
   std::size_t count = 0;
   std::ifstream in(file);

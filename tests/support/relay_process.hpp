@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct RelayProcessOptions {
 
 /// The bodies of writers in the lines of a file. Incomplete lines are left out.
 [[nodiscard]] std::vector<Delivery> deliveries_in(const std::string& file);
+/// The ids of the events in the lines of a file, each once.
+[[nodiscard]] std::set<std::string> event_ids_in(const std::string& file);
 /// The number of lines; cheap enough to poll.
 [[nodiscard]] std::size_t lines_in(const std::string& file);
 

@@ -173,6 +173,7 @@ class PostgresCatalog final : public Catalog {
         if (written && found.bytes(0, 2) != group)
           written = connection_.run(&Queries::change_group, {found.int4(0, 0), group});
       } else {
+        if (Status status = connection_.run(&Queries::lock_fleet); !status) return pass(status);
         OUTBOX_TRY(const Rows created,
                    connection_.exec(&Queries::create_subscription, {spec.name, config, group}));
         if (created.empty()) {

@@ -116,8 +116,14 @@ class PostgresLedgerReader final : public LedgerReader {
     return all;
   }
 
-  // Nothing removes history yet.
-  [[nodiscard]] Result<Pruned> pruned(std::int32_t /*subscription*/) override { return Pruned{}; }
+  [[nodiscard]] Result<Pruned> pruned(std::int32_t subscription) override {
+    OUTBOX_TRY(const Rows row, connection_.exec(&Queries::ledger_pruned, {subscription}));
+    return Pruned{.below_xid = row.uint64(0, 0),
+                  .events = row.int8(0, 1),
+                  .acked = row.int8(0, 2),
+                  .filtered = row.int8(0, 3),
+                  .parked = row.int8(0, 4)};
+  }
 
  private:
   [[nodiscard]] Result<LedgerMoment> read_moment(const VisitParked& visit) {

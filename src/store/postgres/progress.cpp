@@ -46,6 +46,7 @@ class PostgresProgress final : public Progress {
     return connection_.transact([&]() -> Result<Decision> {
       connection_.send(&Queries::flushed);
       connection_.send(&Queries::plan_settings);
+      connection_.send(&Queries::lock_fleet);  // what is claimed must not be removed meanwhile
       connection_.send(&Queries::hold_lanes, {subscription, mask, generation});
       connection_.send(&Queries::claim,
                        {Param::null(), subscription, mask, generation, Param::null()});

@@ -636,6 +636,13 @@ WHERE t.xid >= $1::xid8 AND t.xid < $2::xid8 AND t.seq > $3::bigint AND t.seq <=
   AND ($5::bigint >> t.lane::int) & 1::bigint = 1
 ORDER BY t.seq LIMIT $6::bigint)");
 
+  // $1 subscription. What retention removed.
+  Query ledger_pruned = unprepared("read what was removed", R"(
+SELECT coalesce(max(p.end_xid::text::bigint), 0::bigint)::text::xid8, coalesce(sum(p.events), 0::numeric)::bigint,
+       coalesce(sum(p.acked), 0::numeric)::bigint, coalesce(sum(p.filtered), 0::numeric)::bigint,
+       coalesce(sum(p.parked), 0::numeric)::bigint
+FROM {schema}.pruned p WHERE p.subscription = $1::int)");
+
   // $1 and $2 the transactions, $3 the moment, $4 and $5 the seqs, $6 lanes. Index event_by_xid.
   Query ledger_count = prepared("count the log", R"(
 SELECT count(*) FROM {schema}.event t

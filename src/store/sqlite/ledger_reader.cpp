@@ -82,8 +82,15 @@ class SqliteLedgerReader final : public LedgerReader {
     return row.integer(0);
   }
 
-  // Nothing removes history yet.
-  [[nodiscard]] Result<Pruned> pruned(std::int32_t /*subscription*/) override { return Pruned{}; }
+  [[nodiscard]] Result<Pruned> pruned(std::int32_t subscription) override {
+    OUTBOX_TRY(const Statement row, connection_.query(query::kPruned, std::int64_t{subscription}));
+    if (!row.has_row()) return Pruned{};
+    return Pruned{.through_seq = row.integer(0),
+                  .events = row.integer(1),
+                  .acked = row.integer(2),
+                  .filtered = row.integer(3),
+                  .parked = row.integer(4)};
+  }
 
  private:
   [[nodiscard]] Result<LedgerMoment> read_moment(const VisitParked& visit) {

@@ -25,5 +25,6 @@ namespace outbox::store::sqlite {
 [[nodiscard]] std::unique_ptr<ParkedEvents> make_parked_events(Connection connection);
 [[nodiscard]] std::unique_ptr<Events> make_events(Connection connection);
 [[nodiscard]] std::unique_ptr<LedgerReader> make_ledger_reader(Connection connection);
+[[nodiscard]] std::unique_ptr<Retention> make_retention(Connection connection);
 
 }  // namespace outbox::store::sqlite

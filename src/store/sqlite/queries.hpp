@@ -353,6 +353,79 @@ inline constexpr std::string_view kRelays =
     " coalesce((SELECT group_concat(o.lane_group || ' 64', ', ') FROM outbox_owner o WHERE o.relay = r.id), '')"
     " FROM outbox_relay r ORDER BY 11 IS NULL, heartbeat_at";
 
+// ---- retention (docs/design/retention.md)
+
+// ?1 who, ?2 until, ?3 now, ?4 the latest end that a lease can have: a later one was written before the clock was set back.
+inline constexpr std::string_view kHoldPruning =
+    "/* hold pruning */ UPDATE outbox_meta SET pruner = ?1, pruner_until = ?2 WHERE one = 1"
+    " AND (pruner IN ('', ?1) OR pruner_until < ?3 OR pruner_until > ?4)";
+inline constexpr std::string_view kReleasePruning =
+    "/* release pruning */ UPDATE outbox_meta SET pruner = '', pruner_until = 0 WHERE pruner = ?1";
+// Per subscription its cursor, and its first one: what is not beyond that never counted. Index outbox_settlement_newest, both
+// ends.
+inline constexpr std::string_view kPositions =
+    "/* read positions */ SELECT s.id,"
+    " (SELECT t.position FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
+    " ORDER BY t.generation DESC, t.id DESC LIMIT 1),"
+    " (SELECT t.position FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind = 'reset'"
+    " ORDER BY t.generation, t.id LIMIT 1) FROM outbox_subscription s";
+inline constexpr std::string_view kFirstFrom =
+    "/* read first event */ SELECT seq, created_at FROM outbox_event WHERE seq >= ?1 ORDER BY seq LIMIT 1";
+inline constexpr std::string_view kLastBefore =
+    "/* read last event */ SELECT seq, created_at FROM outbox_event WHERE seq < ?1 ORDER BY seq DESC LIMIT 1";
+inline constexpr std::string_view kFileBytes =
+    "/* ask for the size */ SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
+// ?1 from, ?2 to, ?3 rows. Columns: those of event_row.hpp.
+inline constexpr std::string_view kArchived =
+    "/* read events to be removed */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers,"
+    " created_at, occurred_at FROM outbox_event WHERE seq >= ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3";
+// ?1 to, ?2 rows.
+inline constexpr std::string_view kOldestIds =
+    "/* read ids to be removed */ SELECT seq, id, length(payload) FROM outbox_event WHERE seq <= ?1 ORDER BY seq LIMIT ?2";
+inline constexpr std::string_view kRemoveEvents =
+    "/* remove events */ DELETE FROM outbox_event WHERE seq <= ?1";
+inline constexpr std::string_view kPrunedHash =
+    "/* read ledger */ SELECT hash FROM outbox_pruned WHERE subscription = ?1";
+// ?1 subscription, ?2 last seq, ?3 count, ?4 the new hash, ?5 now.
+inline constexpr std::string_view kNotePruned =
+    "/* write ledger */ INSERT INTO outbox_pruned (subscription, last_seq, events, hash, at) VALUES (?1, ?2, ?3, ?4, ?5)"
+    " ON CONFLICT (subscription) DO UPDATE SET last_seq = excluded.last_seq, events = events + excluded.events,"
+    " hash = excluded.hash, at = excluded.at";
+// The rows that stay whatever their age: cursors, totals of retries, and when was settled last.
+inline constexpr std::string_view kKeptSettlements =
+    "/* list newest settlements */ SELECT (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id"
+    " AND t.kind IN ('settle', 'claim', 'reset') ORDER BY t.generation DESC, t.id DESC LIMIT 1),"
+    " (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind = 'retry' ORDER BY t.id DESC LIMIT 1),"
+    " (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind = 'settle'"
+    " ORDER BY t.generation DESC, t.id DESC LIMIT 1) FROM outbox_subscription s";
+// ?1 after which id, ?2 rows.
+inline constexpr std::string_view kOldSettlements =
+    "/* read settlements */ SELECT id, kind, position, at FROM outbox_settlement WHERE id > ?1 ORDER BY id LIMIT ?2";
+// ?1 id, ?2 now. Before it is removed. A late row of a former owner, older than a claim of a higher generation, never counted.
+inline constexpr std::string_view kNotePrunedSettlement =
+    "/* write ledger */ INSERT INTO outbox_pruned (subscription, acked, filtered, parked, at)"
+    " SELECT t.subscription, t.acked, t.filtered, t.parked, ?2 FROM outbox_settlement t WHERE t.id = ?1"
+    " AND t.acked + t.filtered + t.parked > 0 AND NOT EXISTS (SELECT 1 FROM outbox_settlement c"
+    " WHERE c.subscription = t.subscription AND c.kind = 'claim' AND c.generation > t.generation AND c.id < t.id)"
+    " ON CONFLICT (subscription) DO UPDATE SET acked = acked + excluded.acked, filtered = filtered + excluded.filtered,"
+    " parked = parked + excluded.parked";
+// ?1 subscription.
+inline constexpr std::string_view kPruned =
+    "/* read ledger */ SELECT last_seq, events, acked, filtered, parked FROM outbox_pruned WHERE subscription = ?1";
+inline constexpr std::string_view kRemoveSettlement =
+    "/* remove settlement */ DELETE FROM outbox_settlement WHERE id = ?1";
+// ?1 before when, ?2 rows.
+inline constexpr std::string_view kOldEnds =
+    "/* read parked ends */ SELECT e.rowid, e.subscription, e.outcome FROM outbox_parked_end e WHERE e.at < ?1"
+    " AND NOT EXISTS (SELECT 1 FROM outbox_event v WHERE v.seq = e.seq) LIMIT ?2";
+inline constexpr std::string_view kRemoveEnd =
+    "/* remove parked end */ DELETE FROM outbox_parked_end WHERE rowid = ?1";
+// ?1 subscription, ?2 outcome, ?3 now.
+inline constexpr std::string_view kNotePrunedEnd =
+    "/* write ledger */ INSERT INTO outbox_pruned (subscription, delivered, discarded, edited, at)"
+    " VALUES (?1, ?2 = 'delivered', ?2 = 'discarded', ?2 = 'edited', ?3) ON CONFLICT (subscription) DO UPDATE SET"
+    " delivered = delivered + excluded.delivered, discarded = discarded + excluded.discarded, edited = edited + excluded.edited";
+
 // ---- subscriptions: a table of a few rows
 
 inline constexpr std::string_view kIdentity =

@@ -374,7 +374,7 @@ TEST_F(SqliteStore, a_position_of_tables_that_were_dropped_is_not_written_into_t
   Application application(database_.path());
   application.run("DROP VIEW outbox_new_event");
   for (const char* table : {"event", "subscription", "settlement", "relay", "meta", "migration",
-                            "parked", "parked_end", "owner"})
+                            "parked", "parked_end", "owner", "pruned"})
     application.run("DROP TABLE outbox_" + std::string(table));
   ASSERT_TRUE(ok(store->migrate()));
   ASSERT_TRUE(ok((*store->catalog())->apply(make_spec("mails"))));

@@ -99,6 +99,7 @@ class GatedStore final : public store::Store {
   Result<std::unique_ptr<store::LedgerReader>> ledger_reader() override {
     return inner_->ledger_reader();
   }
+  Result<std::unique_ptr<store::Retention>> retention() override { return inner_->retention(); }
   Result<std::unique_ptr<store::Progress>> progress() override {
     return std::make_unique<GatedProgress>(inner_->progress().value(), gate_);
   }

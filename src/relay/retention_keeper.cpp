@@ -1,0 +1,96 @@
+#include "relay/retention_keeper.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/thread.hpp"
+
+namespace outbox::relay {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Often enough that what is removed is little more than what is kept.
+std::chrono::milliseconds interval(std::chrono::milliseconds keep) {
+  return std::clamp(keep / 1000, std::chrono::milliseconds(1000), std::chrono::milliseconds(60000));
+}
+
+}  // namespace
+
+RetentionKeeper::RetentionKeeper(store::Store& store, const RelayOptions& options)
+    : store_(store), options_(options) {
+  thread_ = start_thread("ob-retention", [this](const std::stop_token& stop) { run(stop); });
+}
+
+void RetentionKeeper::run(const std::stop_token& stop) {
+  while (true) {
+    {
+      const MutexLock lock(mutex_);
+      (void)stopped_.wait_for(mutex_, stop, interval(options_.retention), [] { return false; });
+    }
+    if (stop.stop_requested()) return;
+    const auto pass = run_pass(stop);
+    if (!stop.stop_requested()) note(pass);
+  }
+}
+
+Result<RetentionPass> RetentionKeeper::run_pass(const std::stop_token& stop) {
+  if (!retention_) {
+    auto made = store_.retention();
+    if (!made) return outbox::pass(made);
+    retention_ = std::move(*made);
+  }
+  const auto on_removed = [](const store::LogPiece& piece, const store::Removal& removal) {
+    log::info("delivered history removed",
+              {{"part", piece.name}, {"events", removal.events}, {"archive", removal.archived}});
+  };
+  return remove_history(*retention_, id_, {.keep = options_.retention, .archive = options_.archive},
+                        on_removed, stop);
+}
+
+void RetentionKeeper::note(const Result<RetentionPass>& pass) {
+  if (!pass) {
+    retention_.reset();
+    const std::string reason = pass.error().text();
+    if (const auto repeats = outage_.failed(reason, Clock::now()))
+      log::warn("delivered history cannot be removed, retries",
+                {{"repeats", *repeats}, {"reason", reason}});
+    return;
+  }
+  if (const auto over = outage_.works(Clock::now()))
+    log::info("delivered history can be removed again",
+              {{"down_seconds", in_seconds(over->lasted)}});
+  if (!pass->elsewhere) log_holds(pass->left);
+}
+
+void RetentionKeeper::log_holds(const std::vector<store::LogPiece>& pieces) {
+  const auto holds = store::holds_of(pieces);
+  std::erase_if(logged_, [&](const auto& entry) {
+    return std::none_of(holds.begin(), holds.end(),
+                        [&](const auto& hold) { return hold.subscription == entry.first; });
+  });
+  if (holds.empty()) return;
+  auto catalog = store_.catalog();
+  if (!catalog) return;
+  const auto rows = (*catalog)->subscriptions();
+  if (!rows) return;
+  for (const store::Hold& hold : holds) {
+    const auto row = std::find_if(rows->begin(), rows->end(),
+                                  [&](const auto& each) { return each.id == hold.subscription; });
+    Logged& logged = logged_[hold.subscription];
+    if (row == rows->end() || Clock::now() < logged.next) continue;
+    logged.next = Clock::now() + logged.pause;
+    logged.pause = std::min(logged.pause * 2, std::chrono::hours(24));
+    log::warn("a subscription holds history back that could be removed",
+              {{"subscription", row->spec.name},
+               {"state", store::to_string(row->state)},
+               {"parts", hold.pieces},
+               {"bytes", hold.bytes},
+               {"over_quota", static_cast<std::size_t>(hold.bytes) > options_.quota}});
+  }
+}
+
+}  // namespace outbox::relay

@@ -1,0 +1,57 @@
+// Removes delivered history while a relay delivers: a thread of its own, which delivery never waits for.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <outbox/relay.hpp>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "base/outage.hpp"
+#include "relay/retention.hpp"
+#include "store/store.hpp"
+
+namespace outbox::relay {
+
+class RetentionKeeper {
+ public:
+  /// Starts the thread; destroying it waits for the statement that runs. Both arguments must outlive it.
+  RetentionKeeper(store::Store& store, const RelayOptions& options);
+
+  /// Any thread; returns at once.
+  void request_stop() { thread_.request_stop(); }
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  /// A subscription that holds history back is logged at once, then ever more rarely.
+  struct Logged {
+    TimePoint next{};
+    std::chrono::hours pause{1};
+  };
+
+  void run(const std::stop_token& stop);
+  [[nodiscard]] Result<RetentionPass> run_pass(const std::stop_token& stop);
+  void log_holds(const std::vector<store::LogPiece>& pieces);
+  void note(const Result<RetentionPass>& pass);
+
+  store::Store& store_;
+  const RelayOptions& options_;
+  const EventId id_{EventId::generate()};
+
+  // The thread only.
+  std::unique_ptr<store::Retention> retention_;
+  std::map<std::int32_t, Logged> logged_;  ///< By subscription.
+  Outage outage_;
+
+  Mutex mutex_;
+  std::condition_variable_any stopped_;
+  std::jthread thread_;
+};
+
+}  // namespace outbox::relay

@@ -1,0 +1,102 @@
+// The statements of retention (docs/design/retention.md), as in queries.hpp. The functions are in 0005_retention.sql.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "store/postgres/query.hpp"
+
+namespace outbox::store::postgres {
+
+struct RetentionQueries {
+  explicit RetentionQueries(std::string_view schema_name) : schema(schema_name) {}
+
+  const std::string schema;
+
+  // $1 who, $2 lease in ms. One row of meta.
+  Query hold = of("become the one that removes history",
+                  "SELECT {schema}.hold_pruning($1::uuid, $2::bigint::float8 * interval '1 ms')");
+
+  // $1 who.
+  Query release = of("stop removing history", "SELECT {schema}.release_pruning($1::uuid)");
+
+  // The catalog: a few dozen rows.
+  Query partitions =
+      of("list partitions", "SELECT name, first_xid, end_xid, bytes FROM {schema}.partitions()");
+
+  // Up to where each subscription is done, once for all lanes at one place; 0: now. Index settlement_newest, once per lane.
+  Query cursors = of("read the cursors", R"(
+SELECT 0, pg_current_snapshot()::text
+UNION ALL SELECT DISTINCT c.subscription, c.done::text FROM {schema}.lane_cursors() c)");
+
+  // $1 and $2: from and before which xid, $3 age in ms. Its newest event, and whether that is younger. Index event_by_seq of one
+  // partition.
+  Query newest = of("read a partition's newest event", R"(
+SELECT t.seq, t.created_at, t.created_at > clock_timestamp() - $3::bigint::float8 * interval '1 ms'
+FROM {schema}.event t WHERE t.xid >= $1::xid8 AND t.xid < $2::xid8 ORDER BY t.seq DESC LIMIT 1)");
+
+  // $1 age in ms.
+  Query newest_default = of("read the default partition's newest event", R"(
+SELECT t.seq, t.created_at, t.created_at > clock_timestamp() - $1::bigint::float8 * interval '1 ms'
+FROM ONLY {schema}.event_default t ORDER BY t.seq DESC LIMIT 1)");
+
+  // $1 xmax, $2 xip of a cursor: whether it has not passed the default partition. Its index (xid, seq).
+  Query holds_default = of("look at the default partition", R"(
+SELECT EXISTS (SELECT FROM ONLY {schema}.event_default t WHERE t.xid >= $1::xid8)
+    OR EXISTS (SELECT FROM ONLY {schema}.event_default t WHERE t.xid = ANY($2::xid8[])))");
+
+  // The first cursor of each subscription: what is visible in it never counted. Index settlement_newest, from its beginning.
+  Query baselines = of("read the first cursors", R"(
+SELECT s.id, (SELECT t.s1::text FROM {schema}.settlement t WHERE t.subscription = s.id AND t.kind = 'reset'
+              ORDER BY t.generation, t.id LIMIT 1)
+FROM {schema}.subscription s)");
+
+  // $1 and $2: from and before which xid, $3 after which seq, $4 rows, $5 with everything. Columns: those of event_row.hpp, xid.
+  // Index event_by_seq of one partition.
+  Query events = of("read events to be removed", std::string(kEvents) + R"(
+FROM {schema}.event t WHERE t.xid >= $1::xid8 AND t.xid < $2::xid8 AND t.seq > $3::bigint ORDER BY t.seq LIMIT $4::bigint)");
+
+  // The same of the default partition: $1 and $2 do not matter.
+  Query default_events = of("read events to be removed", std::string(kEvents) + R"(
+FROM ONLY {schema}.event_default t WHERE t.seq > $3::bigint AND $1::xid8 IS NOT NULL AND $2::xid8 IS NOT NULL
+ORDER BY t.seq LIMIT $4::bigint)");
+
+  // $1 and $2: from and before which xid, then arrays: subscription, count, hash; $6 first seq, $7 last seq.
+  Query remove = of("remove a partition", R"(
+SELECT {schema}.remove_partition($1::xid8, $2::xid8, $3::bigint[]::int[], $4::bigint[], $5::bigint[], $6::bigint, $7::bigint))");
+
+  // $1 its rows, then as above.
+  Query remove_default = of("empty the default partition", R"(
+SELECT {schema}.remove_default($1::bigint, $2::bigint[]::int[], $3::bigint[], $4::bigint[], $5::bigint, $6::bigint))");
+
+  Query drop_emptied = of("drop partitions", "SELECT {schema}.drop_emptied()");
+
+  // The least xid in the log. Index event_by_xid, one row per partition.
+  Query oldest =
+      of("read the oldest event", "SELECT t.xid FROM {schema}.event t ORDER BY t.xid LIMIT 1");
+
+  // 0: the readers' marks.
+  Query subscriptions =
+      of("list subscriptions", "SELECT 0 UNION ALL SELECT s.id FROM {schema}.subscription s");
+
+  // $1 subscription, $2 age in ms, $3 the least xid in the log or null, $4 and $5 after which row, $6 rows.
+  Query prune_settlements = of("remove settlements", R"(
+SELECT p.removed, p.generation, p.id
+FROM {schema}.prune_settlements($1::int, $2::bigint::float8 * interval '1 ms', $3::xid8, $4::bigint, $5::bigint, $6::int) p)");
+
+  // $1 age in ms, $2 rows.
+  Query prune_ends =
+      of("remove ends of parked events",
+         "SELECT {schema}.prune_ends($1::bigint::float8 * interval '1 ms', $2::int)");
+
+ private:
+  static constexpr std::string_view kEvents =
+      "SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, CASE WHEN $5::boolean THEN t.payload END AS payload, "
+      "0 AS bytes, t.content_type, CASE WHEN $5::boolean THEN t.headers END AS headers, t.created_at, t.occurred_at, t.xid ";
+
+  [[nodiscard]] Query of(std::string_view what, std::string_view sql) const {
+    return unprepared(what, sql, schema);
+  }
+};
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,347 @@
+// Removes events that every subscription has passed, a few per transaction (docs/design/retention.md).
+#include "store/retention.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/mutex.hpp"
+#include "base/process.hpp"
+#include "event/key.hpp"
+#include "event/time_text.hpp"
+#include "store/common/archive.hpp"
+#include "store/settlement.hpp"
+#include "store/sqlite/clock.hpp"
+#include "store/sqlite/event_row.hpp"
+#include "store/sqlite/parts.hpp"
+#include "store/sqlite/queries.hpp"
+
+namespace outbox::store::sqlite {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Events of one call of remove(), and of one archive.
+constexpr std::int64_t kMostEvents = 50'000;
+/// Per transaction, which takes a few milliseconds: writers wait for it.
+constexpr std::int64_t kRowsAtOnce = 500;
+constexpr std::int64_t kBytesAtOnce = std::int64_t{2} << 20U;
+constexpr std::int64_t kNoEvents = std::numeric_limits<std::int64_t>::max();
+
+struct Place {
+  std::int64_t seq{0};
+  std::int64_t created_us{0};
+};
+
+/// How far a subscription is.
+struct Position {
+  std::int32_t subscription{0};
+  std::int64_t cursor{0};
+  std::int64_t start{0};  ///< What is not beyond it never counted.
+  Tally tally{};
+};
+
+std::int64_t least_cursor(const std::vector<Position>& positions) {
+  // Without a subscription nothing was delivered.
+  std::int64_t least = positions.empty() ? 0 : kNoEvents;
+  for (const Position& position : positions) least = std::min(least, position.cursor);
+  return least;
+}
+
+class SqliteRetention final : public Retention {
+ public:
+  explicit SqliteRetention(Connection connection) : connection_(std::move(connection)) {}
+
+  [[nodiscard]] Result<bool> hold(const EventId& who, Duration lease) override {
+    const std::int64_t now = wall_us();
+    const std::int64_t lease_us = lease.count() * 1000;
+    Status status =
+        connection_.run(query::kHoldPruning, who.str(), now + lease_us, now, now + 10 * lease_us);
+    if (!status) return pass(status);
+    return connection_.changes() == 1;
+  }
+
+  [[nodiscard]] Status release(const EventId& who) override {
+    return connection_.run(query::kReleasePruning, who.str());
+  }
+
+  [[nodiscard]] Result<std::vector<LogPiece>> survey(Duration keep) override {
+    OUTBOX_TRY(const auto positions, read_positions());
+    OUTBOX_TRY(const auto first, place(query::kFirstFrom, 0));
+    OUTBOX_TRY(const auto last, place(query::kLastBefore, kNoEvents));
+    std::vector<LogPiece> pieces;
+    if (!first || !last) return pieces;
+    OUTBOX_TRY(const std::int64_t old_end,
+               first_since(wall_us() - keep.count() * 1000, *first, *last));
+    const std::int64_t passed_end = std::min(least_cursor(positions), last->seq) + 1;
+    OUTBOX_TRY(const std::int64_t bytes, connection_.integer(query::kFileBytes));
+    const auto add = [&](LogPiece::State state, std::int64_t from, std::int64_t end) -> Status {
+      if (from >= end) return {};
+      OUTBOX_TRY(const auto newest, place(query::kLastBefore, end));
+      LogPiece piece{.name = "outbox_event", .state = state};
+      piece.bytes =
+          static_cast<std::int64_t>(static_cast<double>(bytes) * static_cast<double>(end - from) /
+                                    static_cast<double>(last->seq + 1 - first->seq));
+      piece.newest_us = newest ? newest->created_us : 0;
+      piece.last_seq = end - 1;
+      piece.first = static_cast<std::uint64_t>(from);
+      piece.end = static_cast<std::uint64_t>(end);
+      if (state == LogPiece::State::held) {
+        for (const Position& position : positions) {
+          if (position.cursor < end - 1) piece.held_by.push_back(position.subscription);
+        }
+      }
+      pieces.push_back(std::move(piece));
+      return {};
+    };
+    const std::int64_t removable_end = std::max(first->seq, std::min(old_end, passed_end));
+    Status status = add(LogPiece::State::removable, first->seq, removable_end);
+    if (status) status = add(LogPiece::State::held, removable_end, old_end);
+    if (status)
+      status = add(LogPiece::State::young, std::max(old_end, removable_end), last->seq + 1);
+    if (!status) return pass(status);
+    return pieces;
+  }
+
+  [[nodiscard]] Result<Removal> remove(const LogPiece& piece, const std::string& archive,
+                                       const std::stop_token& stop) override {
+    const auto from = static_cast<std::int64_t>(piece.first);
+    const std::int64_t to =
+        std::min(static_cast<std::int64_t>(piece.end) - 1, from + kMostEvents - 1);
+    Removal removal;
+    if (!archive.empty()) {
+      OUTBOX_TRY(removal.archived, write_archive(archive, from, to, stop));
+    }
+    for (bool more = true; more && !stop.stop_requested();) {
+      const auto began = Clock::now();
+      auto removed = remove_some(to);
+      // A busy writer: the rest goes with the next pass.
+      if (!removed && removed.error().remedy == Remedy::retry_call) break;
+      if (!removed) return pass(removed);
+      removal.events += *removed;
+      more = *removed > 0;
+      // Writers that wait for the lock try again now and then: they must find it free.
+      if (more) pause(Clock::now() - began, stop);
+    }
+    removal.removed = removal.events > 0;
+    return removal;
+  }
+
+  [[nodiscard]] Result<std::int64_t> tidy(Duration keep, const std::stop_token& stop) override {
+    const std::int64_t before = wall_us() - keep.count() * 1000;
+    Status status = connection_.run(query::kForgetRelays, this_process().boot_id, monotonic_us());
+    if (!status) return pass(status);
+    OUTBOX_TRY(const std::int64_t settlements, remove_settlements(before, stop));
+    OUTBOX_TRY(const std::int64_t ends, remove_ends(before, stop));
+    return settlements + ends;
+  }
+
+ private:
+  [[nodiscard]] Result<std::vector<Position>> read_positions() {
+    OUTBOX_TRY(Statement row, connection_.query(query::kPositions));
+    std::vector<Position> positions;
+    while (row.has_row()) {
+      positions.push_back({.subscription = static_cast<std::int32_t>(row.integer(0)),
+                           .cursor = row.integer(1),
+                           .start = row.integer(2)});
+      if (Status status = row.next(); !status) return pass(status);
+    }
+    return positions;
+  }
+
+  [[nodiscard]] Result<std::optional<Place>> place(std::string_view query, std::int64_t seq) {
+    OUTBOX_TRY(const Statement row, connection_.query(query, seq));
+    if (!row.has_row()) return std::optional<Place>{};
+    return std::optional(Place{.seq = row.integer(0), .created_us = row.integer(1)});
+  }
+
+  /// The first seq written since then; one more than the last: none. By bisection: the times ascend with seq, unless the clock was
+  /// set back, which makes an event a little older or younger than it is.
+  [[nodiscard]] Result<std::int64_t> first_since(std::int64_t since_us, const Place& first,
+                                                 const Place& last) {
+    std::int64_t low = first.seq;
+    std::int64_t high = last.seq + 1;
+    while (low < high) {
+      const std::int64_t middle = low + (high - low) / 2;
+      OUTBOX_TRY(const auto probe, place(query::kFirstFrom, middle));
+      if (probe && probe->created_us < since_us) {
+        low = probe->seq + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+
+  [[nodiscard]] Result<std::string> write_archive(const std::string& directory, std::int64_t from,
+                                                  std::int64_t to, const std::stop_token& stop) {
+    OUTBOX_TRY(const auto newest, place(query::kLastBefore, to + 1));
+    std::string time = event::time_text(newest ? newest->created_us : 0);
+    std::replace(time.begin(), time.end(), ':', '-');
+    OUTBOX_TRY(ArchiveFile file,
+               ArchiveFile::create(directory, "events-" + time + "-seq-" + std::to_string(from) +
+                                                  "-" + std::to_string(to)));
+    while (from <= to && !stop.stop_requested()) {
+      OUTBOX_TRY(Statement row, connection_.query(query::kArchived, from, to, kRowsAtOnce));
+      if (!row.has_row()) break;
+      while (row.has_row()) {
+        from = row.integer(kSeq) + 1;
+        if (Status status = file.add(view_of(row)); !status) return pass(status);
+        if (Status status = row.next(); !status) return pass(status);
+      }
+    }
+    if (stop.stop_requested()) return std::string{};
+    if (Status status = file.close(); !status) return pass(status);
+    return file.path();
+  }
+
+  /// Some of the oldest events, up to this seq, if the cursors have passed them: nobody can change a cursor meanwhile. Returns how
+  /// many.
+  [[nodiscard]] Result<std::int64_t> remove_some(std::int64_t to) {
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    OUTBOX_TRY(auto positions, read_positions());
+    std::int64_t last = 0;
+    std::int64_t events = 0;
+    {
+      OUTBOX_TRY(
+          Statement row,
+          connection_.query(query::kOldestIds, std::min(to, least_cursor(positions)), kRowsAtOnce));
+      for (std::int64_t bytes = 0; row.has_row() && bytes < kBytesAtOnce; ++events) {
+        last = row.integer(0);
+        bytes += row.integer(2);
+        EventId id;
+        const std::string_view stored = row.bytes(1);
+        std::memcpy(id.bytes.data(), stored.data(), std::min(stored.size(), id.bytes.size()));
+        for (Position& position : positions) {
+          if (last > position.start) position.tally.add(event::id_hash(id));
+        }
+        if (Status status = row.next(); !status) return pass(status);
+      }
+    }
+    if (events == 0) return events;
+    if (Status status = connection_.run(query::kRemoveEvents, last); !status) return pass(status);
+    for (const Position& position : positions) {
+      if (Status status = note(position, last); !status) return pass(status);
+    }
+    if (Status status = transaction.commit(); !status) return pass(status);
+    return events;
+  }
+
+  /// In the ledger. Added here: a sum that is too large is a floating point number in SQLite.
+  [[nodiscard]] Status note(const Position& position, std::int64_t last) {
+    if (position.tally.count == 0) return {};
+    std::uint64_t hash = position.tally.hash;
+    {
+      OUTBOX_TRY(const Statement row, connection_.query(query::kPrunedHash, position.subscription));
+      if (row.has_row()) hash += static_cast<std::uint64_t>(row.integer(0));
+    }
+    return connection_.run(query::kNotePruned, position.subscription, last, position.tally.count,
+                           static_cast<std::int64_t>(hash), wall_us());
+  }
+
+  /// From the oldest on, up to the first that is younger or covers an event that exists.
+  [[nodiscard]] Result<std::int64_t> remove_settlements(std::int64_t before,
+                                                        const std::stop_token& stop) {
+    OUTBOX_TRY(const auto oldest, place(query::kFirstFrom, 0));
+    const std::int64_t first_event = oldest ? oldest->seq : kNoEvents;
+    std::int64_t removed = 0;
+    std::int64_t after = 0;
+    for (bool more = true; more && !stop.stop_requested();) {
+      const auto began = Clock::now();
+      OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+      OUTBOX_TRY(const std::set<std::int64_t> kept, kept_settlements());
+      std::vector<std::int64_t> over;
+      OUTBOX_TRY(more, read_over(after, before, first_event, kept, over));
+      for (const std::int64_t id : over) {
+        Status status = connection_.run(query::kNotePrunedSettlement, id, wall_us());
+        if (status) status = connection_.run(query::kRemoveSettlement, id);
+        if (!status) return pass(status);
+      }
+      if (Status status = transaction.commit(); !status) return pass(status);
+      removed += static_cast<std::int64_t>(over.size());
+      if (more) pause(Clock::now() - began, stop);
+    }
+    return removed;
+  }
+
+  /// Appends the ids of settlements after `after` that may go, and moves it on. False: that is the end.
+  [[nodiscard]] Result<bool> read_over(std::int64_t& after, std::int64_t before,
+                                       std::int64_t first_event, const std::set<std::int64_t>& kept,
+                                       std::vector<std::int64_t>& over) {
+    std::int64_t seen = 0;
+    OUTBOX_TRY(Statement row, connection_.query(query::kOldSettlements, after, kRowsAtOnce));
+    for (; row.has_row(); ++seen) {
+      after = row.integer(0);
+      const bool stays = row.bytes(1) == "reset" || kept.contains(after);
+      const bool is_over =
+          row.integer(3) < before && (row.bytes(1) == "retry" || row.integer(2) < first_event);
+      if (!stays && !is_over) return false;
+      if (!stays) over.push_back(after);
+      if (Status status = row.next(); !status) return pass(status);
+    }
+    return seen == kRowsAtOnce;
+  }
+
+  [[nodiscard]] Result<std::set<std::int64_t>> kept_settlements() {
+    OUTBOX_TRY(Statement row, connection_.query(query::kKeptSettlements));
+    std::set<std::int64_t> kept;
+    while (row.has_row()) {
+      for (const int column : {0, 1, 2}) kept.insert(row.integer(column));
+      if (Status status = row.next(); !status) return pass(status);
+    }
+    return kept;
+  }
+
+  [[nodiscard]] Result<std::int64_t> remove_ends(std::int64_t before, const std::stop_token& stop) {
+    struct End {
+      std::int64_t row;
+      std::int64_t subscription;
+      std::string outcome;
+    };
+    std::int64_t removed = 0;
+    for (std::int64_t got = kRowsAtOnce; got == kRowsAtOnce && !stop.stop_requested();) {
+      OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+      std::vector<End> ends;
+      {
+        OUTBOX_TRY(Statement row, connection_.query(query::kOldEnds, before, kRowsAtOnce));
+        while (row.has_row()) {
+          ends.push_back(
+              {.row = row.integer(0), .subscription = row.integer(1), .outcome = row.text(2)});
+          if (Status status = row.next(); !status) return pass(status);
+        }
+      }
+      for (const End& end : ends) {
+        Status status = connection_.run(query::kRemoveEnd, end.row);
+        if (status)
+          status = connection_.run(query::kNotePrunedEnd, end.subscription, end.outcome, wall_us());
+        if (!status) return pass(status);
+      }
+      if (Status status = transaction.commit(); !status) return pass(status);
+      got = static_cast<std::int64_t>(ends.size());
+      removed += got;
+    }
+    return removed;
+  }
+
+  /// Or until the stop.
+  void pause(Clock::duration length, const std::stop_token& stop) {
+    const MutexLock lock(mutex_);
+    (void)stopped_.wait_for(mutex_, stop, length, [] { return false; });
+  }
+
+  Connection connection_;
+  Mutex mutex_;
+  std::condition_variable_any stopped_;
+};
+
+}  // namespace
+
+std::unique_ptr<Retention> make_retention(Connection connection) {
+  return std::make_unique<SqliteRetention>(std::move(connection));
+}
+
+}  // namespace outbox::store::sqlite

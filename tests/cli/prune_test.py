@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""outbox prune: what would go, what holds it, archives; and what status says about it."""
+
+import json
+import unittest
+
+from program import CHECK_FAILED, ERROR, Case, OnPostgres, OnSqlite, USAGE
+
+
+class Prune:
+    """Five events delivered to one subscription; the other one is paused before them."""
+
+    def setUp(self):
+        super().setUp()
+        self.migrate()
+        self.small_parts()
+        self.configure()
+        self.succeeds("subscription", "apply")
+
+    def configure(self, relay=""):
+        self.config('[subscription.orders]\nsink = "null"\n[subscription.slow]\nsink = "null"\n', f"[relay]\n{relay}")
+
+    def deliver(self):
+        for number in range(5):
+            self.succeeds("enqueue", "order", number, "Placed", "{}")
+        self.close_part()
+        self.succeeds("enqueue", "order", "last", "Placed", "{}")
+        self.succeeds("relay", "--once")
+
+    def prune(self, *arguments):
+        return self.succeeds("prune", "--json", *arguments).json()
+
+    @staticmethod
+    def states(report):
+        return [part["state"] for part in report["parts"] if part["state"] not in ("in use", "empty")]
+
+    def test_it_shows_what_would_go_and_changes_nothing(self):
+        self.deliver()
+        self.assertIn("removable", self.states(self.prune("--older-than", "0")))
+        text = self.succeeds("prune", "--older-than", "0").out
+        self.assertIn("nothing was changed (--apply removes them)", text)
+        self.assertEqual(self.events(), 6)
+        self.assertEqual(set(self.states(self.prune())), {"young"})
+
+    def test_it_removes_and_archives(self):
+        self.deliver()
+        self.fails(ERROR, "prune", "--older-than", "0", "--apply", "--archive", "missing", says="its events stay in the log")
+        self.assertEqual(self.events(), 6)
+        (self.folder / "archive").mkdir()
+        removed = self.prune("--older-than", "0", "--apply", "--archive", "archive")["removed"]
+        self.assertGreaterEqual(removed["events"], 5)
+        self.assertEqual(self.events(), 6 - removed["events"])
+        lines = [json.loads(line) for name in removed["archives"] for line in (self.folder / name).read_text().splitlines()]
+        self.assertEqual([line["aggregate_id"] for line in lines][:5], ["0", "1", "2", "3", "4"])
+        self.assertIn("removed 0 events", self.succeeds("prune", "--older-than", "0", "--apply").out)
+
+    def test_what_a_paused_subscription_has_not_passed_stays(self):
+        self.succeeds("subscription", "pause", "slow")
+        self.deliver()
+        report = self.prune("--older-than", "0", "--apply")
+        self.assertEqual(report["removed"]["events"], 0)
+        self.assertEqual([hold["subscription"] for hold in report["holds"]], ["slow"])
+        self.assertEqual(self.events(), 6)
+        self.assertIn("slow", self.succeeds("prune", "--older-than", "0").out)
+
+    def test_status_names_who_holds_history_back(self):
+        self.succeeds("subscription", "pause", "slow")
+        self.deliver()
+        self.configure("retention = '0s'\nquota = '0'")
+        status = self.succeeds("status", "--json").json()
+        held = {line["name"]: line["held_back"]["parts"] for line in status["subscriptions"]}
+        self.assertEqual((held["orders"], held["slow"] > 0), (0, True))
+        self.assertIn("holds back history since", self.succeeds("status").out)
+        failed = self.outbox("status", "--check", "--max-lag", "1h")
+        self.assertEqual(failed.code, CHECK_FAILED, failed)
+        self.assertIn("subscription slow holds back", failed.err)
+
+    def test_wrong_use(self):
+        self.fails(USAGE, "prune", "--older-than", "soon", says="--older-than soon: is not a duration")
+
+
+class PruneOnPostgres(OnPostgres, Prune, Case):
+    def small_parts(self):
+        """Partitions of 2,000 transactions instead of a million."""
+        schema = self.flags[1]
+        self.sql(f"""DO $$ DECLARE part record; start bigint := 3;
+            ending bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+            BEGIN
+              PERFORM set_config('role', 'outbox_owner', true);
+              FOR part IN SELECT name FROM {schema}.partitions() WHERE first_xid IS NOT NULL LOOP
+                EXECUTE 'DROP TABLE {schema}.' || part.name;
+              END LOOP;
+              FOR number IN 1..60 LOOP
+                ending := ending + CASE number WHEN 60 THEN 100000000 ELSE 2000 END;
+                EXECUTE format('CREATE TABLE {schema}.event_x%s (LIKE {schema}.event INCLUDING ALL)', start);
+                EXECUTE format('ALTER TABLE {schema}.event ATTACH PARTITION {schema}.event_x%s FOR VALUES FROM (%L) TO (%L)',
+                               start, start, ending);
+                start := ending;
+              END LOOP;
+            END $$""")
+
+    def close_part(self):
+        """Uses up its transaction ids."""
+        self.sql("DO $$ BEGIN FOR n IN 1..2001 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$")
+
+
+class PruneOnSqlite(OnSqlite, Prune, Case):
+    def small_parts(self):
+        pass
+
+    def close_part(self):
+        pass
+
+
+if __name__ == "__main__":
+    unittest.main()
