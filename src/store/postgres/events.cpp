@@ -96,6 +96,7 @@ class PostgresEvents final : public Events {
   [[nodiscard]] static Result<std::vector<std::int64_t>> seqs_of(Result<Rows> rows) {
     if (!rows) return pass(rows);
     std::vector<std::int64_t> seqs;
+    seqs.reserve(static_cast<std::size_t>(rows->size()));
     for (int row = 0; row < rows->size(); ++row) seqs.push_back(rows->int8(row, 0));
     return seqs;
   }

@@ -1,4 +1,4 @@
-// The statements of retention (docs/design/retention.md), as in queries.hpp. The functions are in 0005_retention.sql.
+// The statements of retention (docs/design/retention.md), as in queries.hpp. The functions are in 0006_retention.sql.
 #pragma once
 
 #include <string>

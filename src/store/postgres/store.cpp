@@ -61,6 +61,7 @@ class PostgresStore final : public Store {
   Result<std::unique_ptr<Events>> events() override { return make("events", make_events); }
   Result<std::unique_ptr<LedgerReader>> ledger_reader() override {
     return make("ledger", make_ledger_reader);
+  }
   Result<std::unique_ptr<Retention>> retention() override {
     return make("retention", make_retention);
   }

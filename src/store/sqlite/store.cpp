@@ -63,6 +63,7 @@ class SqliteStore final : public Store {
   Result<std::unique_ptr<Events>> events() override { return make(make_events); }
   Result<std::unique_ptr<LedgerReader>> ledger_reader() override {
     return make(make_ledger_reader);
+  }
   /// What power loss takes back of a removal is removed again.
   Result<std::unique_ptr<Retention>> retention() override {
     OUTBOX_TRY(Connection connection,

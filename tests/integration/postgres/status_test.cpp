@@ -12,7 +12,6 @@
 namespace outbox::test {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class PostgresStatus : public PostgresTest {
@@ -24,7 +23,7 @@ class PostgresStatus : public PostgresTest {
   std::string value(const std::string& sql) { return sql_->value(sql); }
   /// Returns its id.
   std::string subscribe(const std::string& name, const std::string& config = "{}") {
-    const std::string id =
+    std::string id =
         sql_->value("INSERT INTO outbox.subscription (name, config, lane_group) VALUES ($1, $2, 'default') RETURNING id",
                     name, config);
     run("INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1) SELECT " + id +
