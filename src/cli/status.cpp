@@ -31,7 +31,10 @@ struct Options {
   std::optional<std::string> max_lag;
 };
 
-struct Line : store::SubscriptionOverview {
+struct Line {
+  store::SubscriptionRow row;
+  store::SubscriptionProgress progress;
+  store::ParkedCounts parked;
   store::Hold hold;  ///< What it holds back of the history.
 };
 
@@ -154,7 +157,8 @@ View look(const Options& options, std::optional<std::chrono::milliseconds> max_l
   const auto holds =
       store::holds_of(must(must(store->retention())->survey(loaded.config.relay.retention)));
   for (auto& one : must(catalog->overview(static_cast<std::int64_t>(limit)))) {
-    Line& line = view.subscriptions.emplace_back(Line{std::move(one), {}});
+    Line& line = view.subscriptions.emplace_back(Line{
+        .row = std::move(one.row), .progress = one.progress, .parked = one.parked, .hold = {}});
     for (const auto& hold : holds) {
       if (hold.subscription == line.row.id) line.hold = hold;
     }

@@ -62,7 +62,8 @@ class Keeper {
     std::unique_ptr<store::LaneOwners> owners;
     std::unique_ptr<store::Catalog> catalog;  ///< None: the tenure has it.
     std::unique_ptr<store::Maintenance> maintenance;
-    std::unique_ptr<RetentionKeeper> retention;  ///< While it delivers. Its end may wait for a statement.
+    std::unique_ptr<RetentionKeeper>
+        retention;       ///< While it delivers. Its end may wait for a statement.
     std::string outbox;  ///< Its identity.
   };
 

@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "conformance/store/fixture.hpp"
-#include "support/lane_owner.hpp"
 #include "event/key.hpp"
+#include "support/lane_owner.hpp"
 
 namespace outbox::conformance {
 namespace {

@@ -23,9 +23,9 @@ class PostgresStatus : public PostgresTest {
   std::string value(const std::string& sql) { return sql_->value(sql); }
   /// Returns its id.
   std::string subscribe(const std::string& name, const std::string& config = "{}") {
-    std::string id =
-        sql_->value("INSERT INTO outbox.subscription (name, config, lane_group) VALUES ($1, $2, 'default') RETURNING id",
-                    name, config);
+    std::string id = sql_->value(
+        "INSERT INTO outbox.subscription (name, config, lane_group) VALUES ($1, $2, 'default') RETURNING id",
+        name, config);
     run("INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1) SELECT " + id +
         ", 'reset', -1, 0, '3:3:'");
     return id;

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "integration/retention/fixture.hpp"
+#include "support/lane_owner.hpp"
 
 namespace outbox::test {
 namespace {
@@ -182,7 +183,7 @@ TEST_F(PostgresRetention, claims_and_new_subscriptions_keep_removal_out) {
   const auto applied = store_->catalog().value()->apply(spec);
   ASSERT_FALSE(applied);
   EXPECT_EQ(applied.error().origin, "pg:55P03");
-  const auto standing = store_->membership("relay").value()->keep(std::chrono::minutes(10));
+  const auto standing = LaneOwner(*store_, "relay").keep();
   ASSERT_TRUE(ok(standing));
   EXPECT_FALSE(standing->owns());
   claimant.run("ROLLBACK");

@@ -42,7 +42,7 @@ TEST_F(PostgresRetentionRows, old_settlements_go_but_the_first_and_the_newest_ma
   EXPECT_EQ(marks(), before);
   EXPECT_EQ(count("settlement"), 201);
   EXPECT_EQ(count("settlement WHERE kind = 'reset'"), 1);
-  auto progress = store_->progress().value()->load(subscription);
+  auto progress = store_->progress().value()->load(subscription, store::kAllLanes);
   ASSERT_TRUE(ok(progress));
   store::SubscriptionProgress totals;
   totals.id = subscription;
@@ -80,7 +80,7 @@ TEST_F(PostgresRetentionRows, claims_go_also_where_nothing_was_settled) {
   const auto subscription = subscribe_and_empty();
   append(subscription, 3000, "claim");
   EXPECT_GT(prune().rows, 2500);
-  EXPECT_TRUE(ok(store_->progress().value()->load(subscription)));
+  EXPECT_TRUE(ok(store_->progress().value()->load(subscription, store::kAllLanes)));
 }
 
 TEST_F(PostgresRetentionRows, a_young_row_of_a_former_owner_keeps_what_shows_that_it_is_void) {

@@ -149,7 +149,8 @@ TEST_F(SqliteRetention, old_settlements_go_but_the_first_and_the_newest) {
   EXPECT_EQ(count("settlement"), "2");
   EXPECT_EQ(count("parked_end"), "5");
   EXPECT_EQ(file_->value("SELECT discarded FROM outbox_pruned"), "5");
-  EXPECT_EQ(store_->progress().value()->load(1).value().front().cursor.position, 2000);
+  EXPECT_EQ(store_->progress().value()->load(1, store::kAllLanes).value().front().cursor.position,
+            2000);
 }
 
 TEST_F(SqliteRetention, nothing_is_lost_while_history_goes_and_relays_are_killed) {
