@@ -38,22 +38,19 @@ void RetentionKeeper::run(const std::stop_token& stop) {
 }
 
 Result<RetentionPass> RetentionKeeper::run_pass(const std::stop_token& stop) {
-  if (!retention_) {
-    auto made = store_.retention();
-    if (!made) return outbox::pass(made);
-    retention_ = std::move(*made);
-  }
+  // Connected only for the pass.
+  auto retention = store_.retention();
+  if (!retention) return outbox::pass(retention);
   const auto on_removed = [](const store::LogPiece& piece, const store::Removal& removal) {
     log::info("delivered history removed",
               {{"part", piece.name}, {"events", removal.events}, {"archive", removal.archived}});
   };
-  return remove_history(*retention_, id_, {.keep = options_.retention, .archive = options_.archive},
+  return remove_history(**retention, id_, {.keep = options_.retention, .archive = options_.archive},
                         on_removed, stop);
 }
 
 void RetentionKeeper::note(const Result<RetentionPass>& pass) {
   if (!pass) {
-    retention_.reset();
     const std::string reason = pass.error().text();
     if (const auto repeats = outage_.failed(reason, Clock::now()))
       log::warn("delivered history cannot be removed, retries",

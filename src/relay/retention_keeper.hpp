@@ -45,7 +45,6 @@ class RetentionKeeper {
   const EventId id_{EventId::generate()};
 
   // The thread only.
-  std::unique_ptr<store::Retention> retention_;
   std::map<std::int32_t, Logged> logged_;  ///< By subscription.
   Outage outage_;
 

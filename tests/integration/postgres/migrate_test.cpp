@@ -54,7 +54,7 @@ TEST_F(PostgresMigrate, processes_at_once) {
     EXPECT_EQ(status, 0);
   }
   EXPECT_TRUE(ok(store_->check()));
-  EXPECT_EQ(database_->connect().value("SELECT count(*) FROM outbox.migration"), "5");
+  EXPECT_EQ(database_->connect().value("SELECT count(*) FROM outbox.migration"), "6");
 }
 
 TEST_F(PostgresMigrate, no_schema_names_the_command) {
