@@ -160,50 +160,65 @@ EXCEPTION WHEN lock_not_available THEN
 END
 $fn$;
 
--- Removes settlements from the oldest on, after the row (after_generation, after_id), and looks at `most` of them at most. Stops
--- at the first that is younger than `age` or covers an event that exists: `oldest` is the least transaction id in the log, null
--- if it is empty. What stays: the first row, the cursor of each lane, the newest 200 marks, which the floor comes from, and the
--- newest row of retries, which has their total. What the others counted goes to `pruned`; late rows of a former owner, older than a
--- claim of a higher generation, never counted. Returns how many it removed and where to go on; null: nowhere.
+-- Removes settlements of one generation from the oldest on: the generation of the first row after (after_generation, after_id). Looks at
+-- `most` rows at most and stops at the first that is younger than `age` or covers an event that exists: `oldest` is the least
+-- transaction id in the log, null if it is empty. What stays: the first row of the subscription, the cursor of each lane, the newest 200
+-- marks, which the floor comes from, and the newest row of retries, which has their total.
+-- A claim shows that late rows of former owners are void, so it must not go before them. So the claims of the generations that own lanes
+-- now stay, and of the others one goes after the other: where one of them stops (`blocked`), the later ones wait for it.
+-- What the removed rows counted goes to `pruned`, except where they were void. Returns how many it removed and where to go on; null:
+-- nowhere.
 CREATE FUNCTION {schema}.prune_settlements(sub integer, age interval, oldest xid8, after_generation bigint, after_id bigint,
-                                           most integer, OUT removed bigint, OUT generation bigint, OUT id bigint)
+                                           most integer, INOUT blocked boolean, OUT removed bigint, OUT generation bigint,
+                                           OUT id bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms'
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off AS $fn$
+#variable_conflict use_column
 DECLARE
-  kept  bigint[];
+  kept     bigint[];
+  is_live  boolean;  -- it owns lanes
+  stopped  boolean;
+  seen     bigint;
+  last_id  bigint;
+  this     bigint;
 BEGIN
+  removed := 0;
+  SELECT t.generation INTO this FROM {schema}.settlement t
+  WHERE t.subscription = sub AND (t.generation, t.id) > (after_generation, after_id) ORDER BY t.generation, t.id LIMIT 1;
+  IF this IS NULL THEN RETURN; END IF;
+  generation := this;
+  id := 9223372036854775807;
+  is_live := EXISTS (SELECT FROM {schema}.lane l JOIN {schema}.subscription s ON s.lane_group = l.lane_group
+                     WHERE s.id = sub AND l.generation = this);
+  IF prune_settlements.blocked AND NOT is_live THEN RETURN; END IF;
   PERFORM FROM {schema}.fleet FOR SHARE;
   kept := ARRAY(SELECT c.settlement FROM {schema}.lane_cursors() c WHERE c.subscription = sub)
        || ARRAY(SELECT t.id FROM {schema}.settlement t WHERE t.subscription = sub AND t.kind = 'retry' ORDER BY t.id DESC LIMIT 1)
        || ARRAY(SELECT t.id FROM {schema}.settlement t WHERE t.subscription = sub AND t.l IS NOT NULL AND t.kind <> 'claim'
                 ORDER BY t.generation DESC, t.id DESC LIMIT 200);
   WITH seen AS MATERIALIZED (
-    SELECT t.generation, t.id, t.ctid AS place, t.kind = 'reset' OR t.id = ANY (kept) AS stays,
+    SELECT t.id, t.ctid AS place, t.kind = 'reset' OR t.kind = 'claim' AND is_live OR t.id = ANY (kept) AS stays,
            t.at < clock_timestamp() - age
            AND (t.s1 IS NULL OR oldest IS NULL OR pg_snapshot_xmax(coalesce(t.s2, t.s1)) <= oldest) AS is_over
     FROM {schema}.settlement t
-    WHERE t.subscription = sub AND (t.generation, t.id) > (after_generation, after_id)
+    WHERE t.subscription = sub AND t.generation = this AND t.id > CASE WHEN after_generation = this THEN after_id ELSE 0 END
     ORDER BY t.generation, t.id LIMIT most),
-  stop AS (
-    SELECT s.generation, s.id FROM seen s WHERE NOT s.stays AND NOT s.is_over ORDER BY s.generation, s.id LIMIT 1),
+  stop AS (SELECT min(s.id) AS id FROM seen s WHERE NOT s.stays AND NOT s.is_over),
   gone AS (
     DELETE FROM {schema}.settlement t USING seen s
-    WHERE t.ctid = s.place AND NOT s.stays
-      AND NOT EXISTS (SELECT FROM stop WHERE (s.generation, s.id) >= (stop.generation, stop.id))
-    RETURNING t.kind, t.lanes, t.generation, t.id, t.acked, t.filtered, t.parked),
+    WHERE t.ctid = s.place AND NOT s.stays AND s.id < coalesce((SELECT stop.id FROM stop), 9223372036854775807)
+    RETURNING t.lanes, t.id, t.acked, t.filtered, t.parked),
   counted AS (
     INSERT INTO {schema}.pruned (subscription, acked, filtered, parked)
     SELECT sub, sum(g.acked), sum(g.filtered), sum(g.parked) FROM gone g
     WHERE g.acked + g.filtered + g.parked > 0 AND NOT EXISTS (
       SELECT FROM {schema}.settlement c
-      WHERE c.subscription = sub AND c.kind = 'claim' AND c.generation > g.generation AND c.id < g.id AND c.lanes & g.lanes <> 0)
-    HAVING count(*) > 0),
-  last AS (
-    SELECT s.generation, s.id FROM seen s
-    WHERE NOT EXISTS (SELECT FROM stop) AND (SELECT count(*) FROM seen) = most
-    ORDER BY s.generation DESC, s.id DESC LIMIT 1)
-  SELECT (SELECT count(*) FROM gone), (SELECT last.generation FROM last), (SELECT last.id FROM last)
-  INTO removed, generation, id;
+      WHERE c.subscription = sub AND c.kind = 'claim' AND c.generation > this AND c.id < g.id AND c.lanes & g.lanes <> 0)
+    HAVING count(*) > 0)
+  SELECT (SELECT count(*) FROM gone), (SELECT stop.id IS NOT NULL FROM stop), count(*), max(s.id)
+  INTO removed, stopped, seen, last_id FROM seen s;
+  blocked := prune_settlements.blocked OR (stopped AND NOT is_live);
+  IF NOT stopped AND seen = most THEN id := last_id; END IF;
 END
 $fn$;
 
@@ -234,7 +249,7 @@ BEGIN
     ('partitions()'), ('hold_pruning(uuid, interval)'), ('release_pruning(uuid)'),
     ('remove_partition(xid8, xid8, integer[], bigint[], bigint[], bigint, bigint)'),
     ('remove_default(bigint, integer[], bigint[], bigint[], bigint, bigint)'), ('drop_emptied()'),
-    ('prune_settlements(integer, interval, xid8, bigint, bigint, integer)'), ('prune_ends(interval, integer)')) AS f(name)
+    ('prune_settlements(integer, interval, xid8, bigint, bigint, integer, boolean)'), ('prune_ends(interval, integer)')) AS f(name)
   LOOP
     EXECUTE format('REVOKE EXECUTE ON FUNCTION {schema}.%s FROM PUBLIC', step.name);
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'outbox_relay') THEN

@@ -292,14 +292,16 @@ class PostgresRetention final : public Retention {
                                          std::int64_t& removed) {
     std::int64_t generation = std::numeric_limits<std::int64_t>::min();
     std::int64_t id = 0;
+    bool blocked = false;
     while (!stop.stop_requested()) {
       OUTBOX_TRY(const Rows done,
-                 limited(queries_.prune_settlements,
-                         {subscription, keep.count(), least, generation, id, kRowsAtOnce}));
+                 limited(queries_.prune_settlements, {subscription, keep.count(), least, generation,
+                                                      id, kRowsAtOnce, blocked}));
       removed += done.int8(0, 0);
       if (done.is_null(0, 1)) break;
       generation = done.int8(0, 1);
       id = done.int8(0, 2);
+      blocked = done.boolean(0, 3);
     }
     return {};
   }

@@ -79,10 +79,12 @@ SELECT {schema}.remove_default($1::bigint, $2::bigint[]::int[], $3::bigint[], $4
   Query subscriptions =
       of("list subscriptions", "SELECT 0 UNION ALL SELECT s.id FROM {schema}.subscription s");
 
-  // $1 subscription, $2 age in ms, $3 the least xid in the log or null, $4 and $5 after which row, $6 rows.
+  // $1 subscription, $2 age in ms, $3 the least xid in the log or null, $4 and $5 after which row, $6 rows, $7 an earlier
+  // generation stopped.
   Query prune_settlements = of("remove settlements", R"(
-SELECT p.removed, p.generation, p.id
-FROM {schema}.prune_settlements($1::int, $2::bigint::float8 * interval '1 ms', $3::xid8, $4::bigint, $5::bigint, $6::int) p)");
+SELECT p.removed, p.generation, p.id, p.blocked
+FROM {schema}.prune_settlements($1::int, $2::bigint::float8 * interval '1 ms', $3::xid8, $4::bigint, $5::bigint, $6::int,
+                                $7::boolean) p)");
 
   // $1 age in ms, $2 rows.
   Query prune_ends =

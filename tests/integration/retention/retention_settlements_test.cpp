@@ -1,5 +1,6 @@
 // What remains of settlements and parked events once the events are gone.
 #include "integration/retention/fixture.hpp"
+#include "support/lane_owner.hpp"
 
 namespace outbox::test {
 namespace {
@@ -76,6 +77,31 @@ TEST_F(PostgresRetentionRows, the_cursor_of_each_lane_stays) {
   EXPECT_EQ(count("settlement WHERE id = " + quiet), 1);
 }
 
+// Two relays that live long: neither keeps the other's old rows.
+TEST_F(PostgresRetentionRows, of_each_owner_the_old_rows_go_but_not_the_claims) {
+  const auto subscription = subscribe_and_empty();
+  constexpr std::int64_t kLow = 0xFFFFFFFF;
+  LaneOwner low(*store_, "low");
+  LaneOwner high(*store_, "high");
+  ASSERT_TRUE(low.keep());
+  const auto first = low.owners().change("default", kLow).value().value();
+  const auto second = high.keep().value();
+  ASSERT_EQ(second.lanes, ~std::uint64_t{kLow});
+  append(subscription, 1000, "settle", kLow, static_cast<int>(first.generation));
+  append(subscription, 1000, "settle", ~kLow, static_cast<int>(second.generation));
+  // The first one settles up to now; the second one rests.
+  admin_->run("UPDATE outbox.settlement SET at = at - interval '2 hours'");
+  append(subscription, 300, "settle", kLow, static_cast<int>(first.generation));
+  EXPECT_GT(prune({.keep = std::chrono::hours(1)}).rows, 1700);
+  EXPECT_LT(count("settlement WHERE generation = " + std::to_string(second.generation)), 210);
+  EXPECT_EQ(
+      count(
+          "settlement WHERE kind = 'claim' AND generation IN (SELECT generation FROM outbox.lane)"),
+      2);
+  auto strands = store_->progress().value()->load(subscription, store::kAllLanes);
+  EXPECT_TRUE(ok(strands));
+}
+
 TEST_F(PostgresRetentionRows, claims_go_also_where_nothing_was_settled) {
   const auto subscription = subscribe_and_empty();
   append(subscription, 3000, "claim");
@@ -126,10 +152,13 @@ TEST_F(PostgresRetentionRows, ends_of_parked_events_go_with_the_event_and_are_co
 TEST_F(PostgresRetentionRows, parked_events_outlive_the_log) {
   const auto subscription = subscribe("orders");
   const std::string id = enqueue();
-  admin_->run("SELECT outbox.park_events(" + std::to_string(subscription) +
-              ", 0, ARRAY(SELECT seq FROM outbox.event), '{dead}', '{1}', '{0}', '{refused}')");
+  LaneOwner relay(*store_, "relay");
+  const std::int64_t generation = relay.keep().value().generation;
+  admin_->run("SELECT outbox.park_events(" + std::to_string(subscription) + ", " +
+              std::to_string(generation) +
+              ", ARRAY(SELECT seq FROM outbox.event), '{dead}', '{1}', '{0}', '{refused}')");
   close_partition();
-  settle(subscription);
+  settle(subscription, -1, static_cast<int>(generation));
   EXPECT_EQ(prune().events, 1);
   const auto parked = store_->parked_events().value()->list({}, 10, true).value();
   ASSERT_EQ(parked.size(), 1U);
