@@ -54,6 +54,17 @@ class Prune:
         self.assertEqual([line["aggregate_id"] for line in lines][:5], ["0", "1", "2", "3", "4"])
         self.assertIn("removed 0 events", self.succeeds("prune", "--older-than", "0", "--apply").out)
 
+    def test_verify_adds_up_with_what_was_removed(self):
+        self.deliver()
+        self.assertGreaterEqual(self.prune("--older-than", "0", "--apply")["removed"]["events"], 5)
+        self.succeeds("enqueue", "order", "one more", "Placed", "{}")
+        self.succeeds("relay", "--once")
+        self.succeeds("prune", "--older-than", "0", "--apply")
+        for report in self.succeeds("verify", "--json").json()["subscriptions"]:
+            self.assertEqual((report["ok"], report["faults"]), (True, []))
+            self.assertEqual([report[key] for key in ("enqueued", "delivered", "filtered", "pending", "parked", "discarded")],
+                             [7, 7, 0, 0, 0, 0], report)
+
     def test_what_a_paused_subscription_has_not_passed_stays(self):
         self.succeeds("subscription", "pause", "slow")
         self.deliver()

@@ -1,0 +1,119 @@
+// What a subscription's loop reports and logs.
+#include <utility>
+
+#include "base/log.hpp"
+#include "relay/subscription_loop.hpp"
+
+namespace outbox::relay {
+namespace {
+
+constexpr std::chrono::seconds kLogParkedEvery{1};
+
+}  // namespace
+
+/// Why it makes no progress. After a failure, opening the sink again is no proof that it works: an ack is, or an empty window.
+std::string SubscriptionLoop::trouble() const {
+  const SinkState& sink = sink_state_;
+  if (sink.mode() == Mode::rejected) return sink.rejection()->error.text();
+  if (row_.spec.on_reject == "park" && gate_.rows() >= row_.spec.max_waiting)
+    return std::to_string(gate_.rows()) +
+           " events are parked, no new ones are delivered until there are fewer than " +
+           std::to_string(row_.spec.max_waiting) + " (max_waiting)";
+  const bool works = sink.mode() == Mode::delivering && window_.events() == 0;
+  return sink.failures() > 0 && !works ? sink.last_failure().text() : std::string();
+}
+
+void SubscriptionLoop::log_changes() {
+  const Mode mode = sink_state_.mode();
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (mode == Mode::backing_off && sink_state_.pause_until() != logged_pause_) {
+    logged_pause_ = sink_state_.pause_until();
+    const std::string reason = sink_state_.last_failure().text();
+    if (const auto repeats = outage_.failed(reason, now)) {
+      log::warn("cannot deliver, retries", {{"subscription", row_.spec.name},
+                                            {"retry_in_seconds", in_seconds(*logged_pause_ - now)},
+                                            {"repeats", *repeats},
+                                            {"reason", reason}});
+    }
+  } else if (mode == Mode::delivering && trouble().empty()) {
+    if (const auto over = outage_.works(now)) log_recovery(*over);
+  } else if (mode == Mode::rejected && !reported_rejection_) {
+    const Rejection& rejection = *sink_state_.rejection();
+    log::error("an event was rejected, the subscription stops",
+               {{"subscription", row_.spec.name},
+                {"seq", rejection.seq},
+                {"event", rejection.id.str()},
+                {"reason", rejection.error.text()}});
+  }
+}
+
+/// One line a second at most: a broken writer may produce thousands.
+void SubscriptionLoop::log_parked(const std::vector<store::ParkedEvent>& parked) {
+  const store::ParkedEvent* newest = nullptr;
+  for (const auto& event : parked) {
+    if (event.state == store::ParkedState::dead) {
+      log_dead(event.seq, event.id, event.attempts, event.error);
+    } else if (event.state == store::ParkedState::retrying) {
+      ++parked_unlogged_;
+      newest = &event;
+    }
+  }
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (newest == nullptr || now < log_parked_at_) return;
+  log::warn("events were rejected and are parked", {{"subscription", row_.spec.name},
+                                                    {"events", std::exchange(parked_unlogged_, 0)},
+                                                    {"seq", newest->seq},
+                                                    {"reason", newest->error}});
+  log_parked_at_ = now + kLogParkedEvery;
+}
+
+void SubscriptionLoop::log_dead(std::int64_t seq, const EventId& id, std::size_t attempts,
+                                const std::string& error) {
+  log::error("an event is dead: it is not sent again until a person decides",
+             {{"subscription", row_.spec.name},
+              {"seq", seq},
+              {"event", id.str()},
+              {"attempts", attempts},
+              {"reason", error}});
+}
+
+/// Without failures() an event was acked; otherwise the sink was opened and there was nothing to send.
+void SubscriptionLoop::log_recovery(const Outage::Over& over) {
+  const log::Fields fields{{"subscription", row_.spec.name},
+                           {"down_seconds", in_seconds(over.lasted)},
+                           {"failures", over.failures}};
+  if (sink_state_.failures() == 0) {
+    log::info("delivers again", fields);
+  } else {
+    log::info("the sink is open again, nothing is pending", fields);
+  }
+}
+
+void SubscriptionLoop::publish_state() {
+  log_changes();
+  std::uint64_t acked = 0;
+  std::uint64_t filtered = 0;
+  std::uint64_t parked = 0;
+  for (const auto& strand : strands_) {
+    acked += strand->core.acked();
+    filtered += strand->core.filtered();
+    parked += strand->core.parked();
+  }
+  {
+    const MutexLock lock(box_->mutex);
+    SubscriptionReport& report = box_->report;
+    report.state = to_string(sink_state_.mode());
+    report.reason = trouble();
+    report.delivered = acked;
+    report.filtered = filtered;
+    report.parked = parked;
+    report.in_window = window_.events();
+    report.settlements = settlements_;
+    if (sink_state_.mode() == Mode::rejected) box_->rejection = sink_state_.rejection();
+  }
+  if (sink_state_.mode() != Mode::rejected || std::exchange(reported_rejection_, true)) return;
+  const MutexLock lock(links_mutex_);
+  if (links_) links_->listener.rejected();
+}
+
+}  // namespace outbox::relay
