@@ -371,28 +371,31 @@ SELECT {schema}.make_partitions();
 
 REVOKE EXECUTE ON FUNCTION {schema}.make_partitions(interval) FROM PUBLIC;
 
-DO $grants$
+-- For migrations: rights of a role, if there is such a role.
+CREATE FUNCTION {schema}.grant_to(grantee text, VARIADIC rights text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
-  step  record;
+  one  text;
 BEGIN
-  FOR step IN SELECT * FROM (VALUES
-    ('outbox_relay', 'USAGE ON SCHEMA {schema}'),
-    ('outbox_relay', 'SELECT ON ALL TABLES IN SCHEMA {schema}'),
-    ('outbox_relay', 'SELECT ON SEQUENCE {schema}.event_seq'),
-    ('outbox_relay', 'INSERT ON {schema}.settlement'),
-    ('outbox_relay', 'INSERT ON {schema}.incarnation'),
-    ('outbox_relay', 'INSERT, UPDATE ON {schema}.subscription'),
-    ('outbox_relay', 'INSERT, UPDATE, DELETE ON {schema}.relay'),
-    ('outbox_relay', 'INSERT, UPDATE ON {schema}.lane'),
-    ('outbox_relay', 'UPDATE ON {schema}.fleet'),
-    ('outbox_relay', 'EXECUTE ON FUNCTION {schema}.make_partitions(interval)'),
-    ('outbox_reader', 'USAGE ON SCHEMA {schema}'),
-    ('outbox_reader', 'SELECT ON ALL TABLES IN SCHEMA {schema}'),
-    ('outbox_reader', 'SELECT ON SEQUENCE {schema}.event_seq')) AS granted(grantee, what)
-  LOOP
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = step.grantee) THEN
-      EXECUTE format('GRANT %s TO %I', step.what, step.grantee);
-    END IF;
-  END LOOP;
+  IF EXISTS (SELECT FROM pg_roles WHERE rolname = grantee) THEN
+    FOREACH one IN ARRAY rights LOOP EXECUTE format('GRANT %s TO %I', one, grantee); END LOOP;
+  END IF;
 END
-$grants$;
+$fn$;
+REVOKE EXECUTE ON FUNCTION {schema}.grant_to(text, text[]) FROM PUBLIC;
+
+SELECT {schema}.grant_to('outbox_relay',
+  'USAGE ON SCHEMA {schema}',
+  'SELECT ON ALL TABLES IN SCHEMA {schema}',
+  'SELECT ON SEQUENCE {schema}.event_seq',
+  'INSERT ON {schema}.settlement',
+  'INSERT ON {schema}.incarnation',
+  'INSERT, UPDATE ON {schema}.subscription',
+  'INSERT, UPDATE, DELETE ON {schema}.relay',
+  'INSERT, UPDATE ON {schema}.lane',
+  'UPDATE ON {schema}.fleet',
+  'EXECUTE ON FUNCTION {schema}.make_partitions(interval)');
+SELECT {schema}.grant_to('outbox_reader',
+  'USAGE ON SCHEMA {schema}',
+  'SELECT ON ALL TABLES IN SCHEMA {schema}',
+  'SELECT ON SEQUENCE {schema}.event_seq');

@@ -400,14 +400,9 @@ CREATE TRIGGER new_event_insert INSTEAD OF INSERT ON {schema}.new_event
   FOR EACH ROW EXECUTE FUNCTION {schema}.insert_new_event();
 
 -- What an application may do.
-DO $grants$
-BEGIN
-  IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'outbox_app') THEN
-    GRANT USAGE ON SCHEMA {schema} TO outbox_app;
-    GRANT INSERT ON {schema}.event_in TO outbox_app;
-    GRANT USAGE ON SEQUENCE {schema}.event_seq TO outbox_app;
-    GRANT SELECT ON {schema}.migration TO outbox_app;
-    GRANT INSERT, SELECT ON {schema}.new_event TO outbox_app;
-  END IF;
-END
-$grants$;
+SELECT {schema}.grant_to('outbox_app',
+  'USAGE ON SCHEMA {schema}',
+  'INSERT ON {schema}.event_in',
+  'USAGE ON SEQUENCE {schema}.event_seq',
+  'SELECT ON {schema}.migration',
+  'INSERT, SELECT ON {schema}.new_event');

@@ -209,19 +209,9 @@ $fn$;
 
 -- ---- Rights
 
-DO $grants$
-DECLARE
-  step  record;
-BEGIN
-  FOR step IN SELECT * FROM (VALUES
-    ('outbox_relay', 'SELECT, INSERT, UPDATE, DELETE ON {schema}.parked'),
-    ('outbox_relay', 'SELECT, INSERT ON {schema}.parked_end'),
-    ('outbox_reader', 'SELECT ON {schema}.parked'),
-    ('outbox_reader', 'SELECT ON {schema}.parked_end')) AS granted(grantee, what)
-  LOOP
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = step.grantee) THEN
-      EXECUTE format('GRANT %s TO %I', step.what, step.grantee);
-    END IF;
-  END LOOP;
-END
-$grants$;
+SELECT {schema}.grant_to('outbox_relay',
+  'SELECT, INSERT, UPDATE, DELETE ON {schema}.parked',
+  'SELECT, INSERT ON {schema}.parked_end');
+SELECT {schema}.grant_to('outbox_reader',
+  'SELECT ON {schema}.parked',
+  'SELECT ON {schema}.parked_end');

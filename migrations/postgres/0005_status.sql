@@ -362,17 +362,7 @@ $fn$;
 
 -- ---- Rights
 
-DO $grants$
-DECLARE
-  step  record;
-BEGIN
-  FOR step IN SELECT * FROM (VALUES
-    ('outbox_relay', 'SELECT ON {schema}.recent_status'),
-    ('outbox_reader', 'SELECT ON {schema}.recent_status')) AS granted(grantee, what)
-  LOOP
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = step.grantee) THEN
-      EXECUTE format('GRANT %s TO %I', step.what, step.grantee);
-    END IF;
-  END LOOP;
-END
-$grants$;
+SELECT {schema}.grant_to('outbox_relay',
+  'SELECT ON {schema}.recent_status');
+SELECT {schema}.grant_to('outbox_reader',
+  'SELECT ON {schema}.recent_status');

@@ -241,29 +241,24 @@ $fn$;
 
 -- ---- Rights
 
-DO $grants$
-DECLARE
-  step  record;
-BEGIN
-  FOR step IN SELECT * FROM (VALUES
-    ('partitions()'), ('hold_pruning(uuid, interval)'), ('release_pruning(uuid)'),
-    ('remove_partition(xid8, xid8, integer[], bigint[], bigint[], bigint, bigint)'),
-    ('remove_default(bigint, integer[], bigint[], bigint[], bigint, bigint)'), ('drop_emptied()'),
-    ('prune_settlements(integer, interval, xid8, bigint, bigint, integer, boolean)'), ('prune_ends(interval, integer)')) AS f(name)
-  LOOP
-    EXECUTE format('REVOKE EXECUTE ON FUNCTION {schema}.%s FROM PUBLIC', step.name);
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'outbox_relay') THEN
-      EXECUTE format('GRANT EXECUTE ON FUNCTION {schema}.%s TO outbox_relay', step.name);
-    END IF;
-  END LOOP;
-  FOR step IN SELECT * FROM (VALUES
-    ('outbox_relay', 'SELECT ON {schema}.pruned'),
-    ('outbox_reader', 'SELECT ON {schema}.pruned'),
-    ('outbox_reader', 'EXECUTE ON FUNCTION {schema}.partitions()')) AS granted(grantee, what)
-  LOOP
-    IF EXISTS (SELECT FROM pg_roles WHERE rolname = step.grantee) THEN
-      EXECUTE format('GRANT %s TO %I', step.what, step.grantee);
-    END IF;
-  END LOOP;
-END
-$grants$;
+REVOKE EXECUTE ON FUNCTION {schema}.partitions() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {schema}.hold_pruning(uuid, interval) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {schema}.release_pruning(uuid) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {schema}.remove_partition(xid8, xid8, integer[], bigint[], bigint[], bigint, bigint) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {schema}.remove_default(bigint, integer[], bigint[], bigint[], bigint, bigint) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {schema}.drop_emptied() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {schema}.prune_settlements(integer, interval, xid8, bigint, bigint, integer, boolean) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {schema}.prune_ends(interval, integer) FROM PUBLIC;
+SELECT {schema}.grant_to('outbox_relay',
+  'SELECT ON {schema}.pruned',
+  'EXECUTE ON FUNCTION {schema}.partitions()',
+  'EXECUTE ON FUNCTION {schema}.hold_pruning(uuid, interval)',
+  'EXECUTE ON FUNCTION {schema}.release_pruning(uuid)',
+  'EXECUTE ON FUNCTION {schema}.remove_partition(xid8, xid8, integer[], bigint[], bigint[], bigint, bigint)',
+  'EXECUTE ON FUNCTION {schema}.remove_default(bigint, integer[], bigint[], bigint[], bigint, bigint)',
+  'EXECUTE ON FUNCTION {schema}.drop_emptied()',
+  'EXECUTE ON FUNCTION {schema}.prune_settlements(integer, interval, xid8, bigint, bigint, integer, boolean)',
+  'EXECUTE ON FUNCTION {schema}.prune_ends(interval, integer)');
+SELECT {schema}.grant_to('outbox_reader',
+  'SELECT ON {schema}.pruned',
+  'EXECUTE ON FUNCTION {schema}.partitions()');
