@@ -82,6 +82,28 @@ std::string no_owner(const std::vector<store::RelayRow>& relays) {
       alive);
 }
 
+/// In "default 32, heavy 64".
+bool has_lanes_of(const std::string& lanes, const std::string& group) {
+  return (", " + lanes).find(", " + group + " ") != std::string::npos;
+}
+
+/// An active subscription whose group no live relay serves.
+bool is_unserved(const View& view, const store::SubscriptionRow& row) {
+  return row.state == store::SubscriptionState::active && view.has_owner() &&
+         std::none_of(view.relays.begin(), view.relays.end(), [&](const auto& relay) {
+           return relay.alive && has_lanes_of(relay.lanes, row.group);
+         });
+}
+
+std::string unserved(const store::SubscriptionRow& row) {
+  const std::string hint = row.spec.sink == "custom"
+                               ? "start the service that gives its sink to Relay::use()"
+                               : "outbox relay --group " + row.group;
+  return fmt::format(
+      "subscription {} is not delivered: no live relay has lanes of its group {} (hint: {})",
+      row.spec.name, row.group, hint);
+}
+
 std::string stopped(const store::SubscriptionRow& row) {
   return fmt::format(
       "subscription {0} is stopped: {1} (hint: fix the cause, then outbox subscription resume {0})",
@@ -124,6 +146,7 @@ std::vector<std::string> problems_of(const View& view,
   }
   for (const Line& line : view.subscriptions) {
     const auto state = line.row.state;
+    if (is_unserved(view, line.row)) found.push_back(unserved(line.row));
     if (state == store::SubscriptionState::stopped) found.push_back(stopped(line.row));
     if (line.parked.dead > 0) found.push_back(dead(line));
     if (static_cast<std::size_t>(line.hold.bytes) > quota) found.push_back(over_quota(line, quota));

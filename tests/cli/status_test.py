@@ -145,6 +145,16 @@ class Status:
         said = wait_until(lambda: (out := self.succeeds("status").out) and "nothing is delivered" in out and out, "its end")
         self.assertRegex(said, r"(?m)^\S+ +gone +no ")
 
+    def test_a_group_that_nobody_serves_is_a_problem(self):
+        self.config(FILE_SUBSCRIPTION + '[subscription.reports]\nsink = "null"\ngroup = "heavy"\n', '[relay]\ngroups = ["default", "file:orders"]\n')
+        self.succeeds("subscription", "apply")
+        self.relay()
+        self.check(CHECK_FAILED, says=("subscription reports is not delivered", "outbox relay --group heavy"))
+        with open(self.folder / "heavy.log", "w", encoding="utf-8") as log:
+            self.spawn("relay", "--group", "heavy", stderr=log)
+        wait_until(lambda: self.outbox("status", "--check").code == OK, "the other relay")
+        self.assertRegex(self.succeeds("status").out, r"(?m) heavy 64 ")
+
     def test_an_idle_store_with_a_relay_passes(self):
         self.relay()
         self.check(OK)
