@@ -12,6 +12,7 @@
 #include "config/reference.hpp"
 #include "config/subscriptions.hpp"
 #include "config/text_file.hpp"
+#include "event/group.hpp"
 #include "store/common/schema_name.hpp"
 #include "store/url.hpp"
 
@@ -193,6 +194,7 @@ class Loader {
     }
     check_setting("store.schema", store::check_schema_name(relay.schema));
     check_window();
+    check_groups();
   }
 
   void complain_about_no_store() {
@@ -219,6 +221,15 @@ class Loader {
     complain(path + ": the window (" + std::to_string(relay.window_events) +
                  " events) is smaller than a page (" + std::to_string(relay.page_rows) + ")",
              path, origins_[path], "relay.window_events must be at least relay.page");
+  }
+
+  void check_groups() {
+    for (const std::string& group : effective_.relay.groups) {
+      if (event::is_group_name(group)) continue;
+      complain("relay.groups: " + in_quotes(group) + " is no name of a group", "relay.groups",
+               origins_["relay.groups"],
+               "letters, digits, '-', '_' and '.'; custom:NAME, file:NAME");
+    }
   }
 
   std::vector<Entry> entries(Config& config) {

@@ -62,6 +62,14 @@ Status Configuration::apply(store::Catalog& catalog, const std::string& group) {
   return {};
 }
 
+/// Why a difference in this group is not applied.
+const char* Configuration::reason(const std::string& group) const {
+  if (!event::serves(served_, group)) return "this relay does not serve its group";
+  if (is_applied(group))
+    return "the store was changed since; restart the relay to apply its configuration again";
+  return "another relay has the lanes; it is applied when this one gets some of them";
+}
+
 void Configuration::compare(const std::vector<store::SubscriptionRow>& rows) {
   for (const SubscriptionSpec& spec : wanted_) {
     std::string text = difference(spec, find(rows, spec.name));
@@ -69,12 +77,10 @@ void Configuration::compare(const std::vector<store::SubscriptionRow>& rows) {
     if (logged == text) continue;
     logged = std::move(text);
     if (logged.empty()) continue;
-    const char* const why =
-        is_applied(event::group_of(spec))
-            ? "the store was changed since; restart the relay to apply its configuration again"
-            : "another relay has the lanes; it is applied when this one gets some of them";
     log::warn("configuration differs from the store and is not applied",
-              {{"subscription", spec.name}, {"reason", why}, {"difference", logged}});
+              {{"subscription", spec.name},
+               {"reason", reason(event::group_of(spec))},
+               {"difference", logged}});
   }
 }
 

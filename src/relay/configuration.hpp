@@ -6,6 +6,7 @@
 #include <outbox/subscription.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/store.hpp"
@@ -18,6 +19,8 @@ class Configuration {
   explicit Configuration(const std::vector<SubscriptionSpec>& wanted) : wanted_(wanted) {}
 
   [[nodiscard]] bool empty() const { return wanted_.empty(); }
+  /// What this relay serves (event/group.hpp). Default: all but custom sinks.
+  void serve(std::vector<std::string> groups) { served_ = std::move(groups); }
   [[nodiscard]] std::set<std::string> groups() const;
   [[nodiscard]] bool is_applied(const std::string& group) const { return applied_.contains(group); }
   /// Writes the subscriptions of the group to the store and logs what changes.
@@ -28,7 +31,10 @@ class Configuration {
   void compare(const std::vector<store::SubscriptionRow>& rows);
 
  private:
+  [[nodiscard]] const char* reason(const std::string& group) const;
+
   const std::vector<SubscriptionSpec>& wanted_;
+  std::vector<std::string> served_{"*"};
   std::set<std::string> applied_;              ///< Groups.
   std::map<std::string, std::string> logged_;  ///< By subscription: the difference logged last.
 };

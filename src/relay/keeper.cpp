@@ -155,6 +155,7 @@ Status Keeper::run_once() {
   auto parts = open_parts();
   if (!parts) return pass(parts);
   start_over_with(parts->outbox);
+  configuration_.serve(identity_.groups);
   holdings_.clear();
   Tenure tenure(*store_, options_, configuration_, sinks_, trust_, [this] { ring(); });
   Status status = renew_and_follow(*parts, tenure);

@@ -68,6 +68,13 @@ TEST(Load, unknown_names_come_with_the_nearest_known_one) {
           "2 unknown setting relay.bogosity (`outbox config reference` lists all settings)"));
 }
 
+TEST(Load, the_names_of_groups_are_checked) {
+  EXPECT_THAT(Configuration("[relay]\ngroups = [\"heavy\", \"custom:mails\"]\n").problems(),
+              IsEmpty());
+  EXPECT_THAT(Configuration("[relay]\ngroups = [\"a b\"]\n").problems(),
+              ElementsAre(HasSubstr("2 relay.groups: 'a b' is no name of a group")));
+}
+
 TEST(Load, all_problems_are_found_at_once) {
   Configuration file("[relay]\npaeg = 5\nlease = 15\npage = \"x\"\n[log]\nlevel = \"infos\"\n",
                      {{.path = "relay.grace", .value = "10", .flag = "--set"}});
