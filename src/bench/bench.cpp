@@ -37,6 +37,14 @@ const std::vector<Benchmark>& all_benchmarks() {
        .needs_kafka = true,
        .run = bench_latency_kafka},
 #endif
+      {.name = "relays",
+       .help = "two relays against one, to a destination that takes 1 ms per 100 events (by hand)",
+       .by_hand = true,
+       .run = bench_relays},
+      {.name = "poison",
+       .help = "the others while one key in 10,000, and one in 10, is rejected (by hand)",
+       .by_hand = true,
+       .run = bench_poison},
       {.name = "backlog",
        .help =
            "time per event with a large backlog against a small one (by hand: --events 10000000)",

@@ -49,6 +49,8 @@ struct Benchmark {
 [[nodiscard]] std::vector<Figure> bench_latency(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_enqueue(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_enqueue_sqlite(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_relays(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_poison(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_retention(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_kafka(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_latency_kafka(const BenchOptions& options);

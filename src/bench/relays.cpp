@@ -1,0 +1,95 @@
+// relays: two relays that share the lanes of a subscription, against one, to a destination that takes 1 ms per batch.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "base/error.hpp"
+#include "bench/bench.hpp"
+#include "bench/postgres_fixture.hpp"
+#include "testkit/eventually.hpp"
+#include "testkit/failure.hpp"
+#include "testkit/store.hpp"
+
+namespace outbox::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kBatch = 100;
+constexpr std::chrono::milliseconds kEach{1};
+constexpr const char* kName = "relays";
+constexpr std::chrono::minutes kLimit{10};
+
+class SlowSink final : public BatchSink {
+ public:
+  explicit SlowSink(std::shared_ptr<std::atomic<std::int64_t>> taken) : taken_(std::move(taken)) {}
+  [[nodiscard]] SinkTraits traits() const noexcept override {
+    return {.name = "slow", .gapless = true, .max_batch = kBatch};
+  }
+  [[nodiscard]] Status open() override { return {}; }
+  void close() noexcept override {}
+
+ protected:
+  [[nodiscard]] std::size_t deliver(std::span<const Message> batch, Outcome& /*failure*/) override {
+    std::this_thread::sleep_for(kEach);
+    taken_->fetch_add(static_cast<std::int64_t>(batch.size()), std::memory_order_relaxed);
+    return batch.size();
+  }
+
+ private:
+  std::shared_ptr<std::atomic<std::int64_t>> taken_;
+};
+
+void require(bool met, const std::string& what) {
+  if (!met) testkit::give_up(Errc::deadline_exceeded, what, "see the relay's log");
+}
+
+/// Events per second with so many relays, from the moment when the subscription is resumed.
+double rate_of(PostgresFixture& log, int count) {
+  const auto taken = std::make_shared<std::atomic<std::int64_t>>(0);
+  const auto catalog = testkit::must(
+      testkit::migrated_store(log.options().store_url, kSchema, "outbox bench")->catalog());
+  const SubscriptionSpec spec{.name = kName, .sink = "custom"};
+  (void)testkit::must(catalog->apply(spec));
+  testkit::must(catalog->pause(kName, "the relays take their lanes first"));
+  std::vector<std::unique_ptr<Relay>> relays;
+  for (int i = 0; i < count; ++i) {
+    RelayOptions options = log.relay_options(spec);
+    options.name = fmt::format("bench-{}", i);
+    relays.push_back(testkit::must(Relay::create(options)));
+    testkit::must(relays.back()->use(kName, std::make_unique<SlowSink>(taken)));
+    testkit::must(relays.back()->start());
+  }
+  const std::string shared = fmt::format(
+      "SELECT count(DISTINCT owner) FROM {}.lane WHERE lane_group = 'custom:{}'", kSchema, kName);
+  require(testkit::eventually([&] { return log.admin().value(shared) == std::to_string(count); }),
+          "the relays did not share the lanes");
+  const auto start = Clock::now();
+  testkit::must(catalog->resume(kName));
+  require(testkit::eventually([&] { return *taken >= log.options().events; }, kLimit),
+          "not all events were delivered");
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  for (const auto& relay : relays) (void)relay->stop(std::chrono::seconds(10));
+  log.drop_subscriptions();
+  return static_cast<double>(log.options().events) / seconds;
+}
+
+}  // namespace
+
+std::vector<Figure> bench_relays(const BenchOptions& options) {
+  PostgresFixture log(options);
+  log.fill(options.events);
+  std::vector<double> one;
+  std::vector<double> two;
+  for (int i = 0; i < options.repeats; ++i) {
+    one.push_back(rate_of(log, 1));
+    two.push_back(rate_of(log, 2));
+    log.say(fmt::format("one relay {:.0f} events/s, two {:.0f}", one.back(), two.back()));
+  }
+  return {Figure("relays", median(two), "events/s").beside(median(one)).ratio_at_least(1.6)};
+}
+
+}  // namespace outbox::bench
