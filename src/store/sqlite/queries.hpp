@@ -349,9 +349,9 @@ inline constexpr std::string_view kForgetRelays =
     " AND (boot_id <> ?1 OR beat + lease_ms * 10000 < ?2)";
 inline constexpr std::string_view kRelays =
     "/* list relays */ SELECT id, name, boot_id, pid_ns, pid, started, beat, lease_ms, groups, heartbeat_at,"
-    " (SELECT max(o.generation) FROM outbox_owner o WHERE o.relay = r.id),"
+    " (SELECT max(o.generation) FROM outbox_owner o WHERE o.relay = r.id) AS newest,"
     " coalesce((SELECT group_concat(o.lane_group || ' 64', ', ') FROM outbox_owner o WHERE o.relay = r.id), '')"
-    " FROM outbox_relay r ORDER BY 11 IS NULL, heartbeat_at";
+    " FROM outbox_relay r ORDER BY newest IS NULL, heartbeat_at";
 
 // ---- retention (docs/design/retention.md)
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "integration/postgres/harness.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {
@@ -66,6 +67,10 @@ TEST_F(PostgresWakeup, while_one_relay_is_armed_the_others_are_woken_too) {
   EXPECT_EQ(woken_by(insert, seconds(30)), Wake::notified);
   EXPECT_EQ(wait(*other, seconds(30)), Wake::notified);
   ASSERT_TRUE(ok(other->disarm()));
+  const std::string armed =
+      "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' "
+      "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+  ASSERT_TRUE(eventually([&] { return value(armed) == "0"; })) << "the first one's session ends";
   // The first one is gone: with a writer in flight that will not notify it cannot be armed, nor does it listen.
   (void)writer.exec("BEGIN; SELECT outbox.enqueue('a', 'b', 'c', '{}')");
   EXPECT_FALSE(other->arm().value());
