@@ -35,8 +35,8 @@
 
 namespace outbox {
 
-/// Identifies a message from send() to its outcome. Not reused, except that a message that was not acked has the same token when it is
-/// sent again, after open().
+/// Identifies a message from send() to its outcome. Not reused, except that a message that was not acked may have the same token when
+/// it is sent again.
 using Token = std::uint64_t;
 
 struct HeaderView {
@@ -100,8 +100,8 @@ class Sink {
 
   [[nodiscard]] virtual SinkTraits traits() const noexcept = 0;
 
-  /// Connects or prepares. Called before the first send(), and again after a failure when everything in flight has its
-  /// outcome: then the sink starts afresh (a gapless sink forgets its failure). Idempotent. May block for some seconds.
+  /// Connects or prepares. Called before the first send(), and, nothing being in flight, after the destination failed, of a gapless
+  /// sink after each failure, which it then forgets; not after one event of another sink failed. Idempotent. May block for seconds.
   [[nodiscard]] virtual Status open() = 0;
 
   /// Takes messages in order and returns how many it took; the rest is offered again later. Returns at once: a call that takes

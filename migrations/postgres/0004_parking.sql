@@ -48,20 +48,39 @@ CREATE INDEX settlement_retries ON {schema}.settlement (subscription, id) WHERE 
 
 -- ---- Keys
 
--- After parked events of these keys came or went: the first of each key that is not dead, or dead in a subscription whose dead
--- events block, is the one that is retried; the others wait. Events without a key stand alone.
-CREATE FUNCTION {schema}.order_parked_keys(sub integer, types text[], ids text[]) RETURNS void
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
-  UPDATE {schema}.parked p
-  SET state = CASE WHEN p.seq = first.seq THEN 'retrying' ELSE 'waiting' END, next_attempt_at = clock_timestamp()
-  FROM (SELECT DISTINCT k.t, k.i FROM unnest(types, ids) k(t, i) WHERE k.i <> '') keys
+-- The first row of each key that is not dead, or dead in a subscription whose dead events block: the one that is retried; the others
+-- of the key wait. Events without a key stand alone. n: place in the arrays. Rows are named by their place in the table, so that a
+-- change costs the same without statistics as with them (by subscription and seq the planner reads all rows of the subscription).
+CREATE FUNCTION {schema}.first_parked_of_keys(sub integer, types text[], ids text[],
+  OUT n bigint, OUT place tid, OUT seq bigint, OUT state text) RETURNS SETOF record
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
+  SELECT keys.n, first.ctid, first.seq, first.state FROM unnest(types, ids) WITH ORDINALITY keys(t, i, n)
   CROSS JOIN LATERAL (
-    SELECT f.seq, f.state FROM {schema}.parked f
+    SELECT f.ctid, f.seq, f.state FROM {schema}.parked f
     WHERE f.subscription = sub AND f.aggregate_type = keys.t AND f.aggregate_id = keys.i
       AND (f.state <> 'dead' OR (SELECT s.config ->> 'on_dead' = 'block' FROM {schema}.subscription s WHERE s.id = sub))
     ORDER BY f.seq LIMIT 1) first
-  WHERE p.subscription = sub AND p.aggregate_type = keys.t AND p.aggregate_id = keys.i
-    AND (p.seq = first.seq AND p.state = 'waiting' OR p.seq > first.seq AND p.state = 'retrying')
+  WHERE keys.i <> ''
+$fn$;
+
+-- After parked events of these keys left: whose turn it is now.
+CREATE FUNCTION {schema}.wake_parked_keys(sub integer, types text[], ids text[]) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+  UPDATE {schema}.parked p SET state = 'retrying', next_attempt_at = clock_timestamp()
+  WHERE p.ctid = ANY (ARRAY(
+    SELECT f.place FROM {schema}.first_parked_of_keys(sub, types, ids) f WHERE f.state = 'waiting'))
+$fn$;
+
+-- The same after a person's change, which may have put an event before one that is retried. Reads all rows of the keys.
+CREATE FUNCTION {schema}.order_parked_keys(sub integer, types text[], ids text[]) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+  SELECT {schema}.wake_parked_keys(sub, types, ids);
+  UPDATE {schema}.parked p SET state = 'waiting', next_attempt_at = clock_timestamp()
+  WHERE p.ctid = ANY (ARRAY(
+    SELECT late.ctid FROM {schema}.first_parked_of_keys(sub, types, ids) f CROSS JOIN LATERAL (
+      SELECT l.ctid FROM {schema}.parked l
+      WHERE l.subscription = sub AND l.aggregate_type = types[f.n] AND l.aggregate_id = ids[f.n]
+        AND l.seq > f.seq AND l.state = 'retrying' OFFSET 0) late))
 $fn$;
 
 -- All keys of a subscription in these lanes: when its settings have changed, whether dead events block may have.
@@ -92,27 +111,49 @@ $fn$;
 
 -- ---- The relay's side
 
--- Sets events of the log aside, in the transaction of the settlement that passes them.
+-- Sets events of the log aside, in the transaction of the settlement that passes them. A few rows among
+-- millions, by index: the planner, which does not know how few they are, would read the whole log.
 CREATE FUNCTION {schema}.park_events(sub integer, known_generation bigint, seqs bigint[], states text[], attempts bigint[],
                                      due_in_ms bigint[], errors text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 DECLARE
-  copied  integer;
+  copied      integer;
+  lanes       smallint[];
+  types       text[];
+  ids         text[];
+  placed      bigint[];
+  places      tid[];
+  heads       boolean[];
+  late        tid[];
+  woken       tid[];
 BEGIN
-  PERFORM {schema}.hold_lanes(sub, (SELECT array_agg(DISTINCT e.lane) FROM {schema}.event e WHERE e.seq = ANY (seqs)), known_generation);
-  INSERT INTO {schema}.parked (subscription, seq, id, lane, aggregate_type, aggregate_id, event_type, payload, content_type,
-    headers, created_at, occurred_at, state, attempts, next_attempt_at, error)
-  SELECT sub, e.seq, e.id, e.lane, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers,
-    e.created_at, e.occurred_at, n.state, n.attempts, clock_timestamp() + n.due * interval '1 millisecond', n.error
-  FROM unnest(seqs, states, attempts, due_in_ms, errors) n(seq, state, attempts, due, error)
-  JOIN {schema}.event e ON e.seq = n.seq;
-  GET DIAGNOSTICS copied = ROW_COUNT;
+  WITH put AS (
+    INSERT INTO {schema}.parked AS p (subscription, seq, id, lane, aggregate_type, aggregate_id, event_type, payload, content_type,
+      headers, created_at, occurred_at, state, attempts, next_attempt_at, error)
+    SELECT sub, e.seq, e.id, e.lane, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers,
+      e.created_at, e.occurred_at, n.state, n.attempts, clock_timestamp() + n.due * interval '1 millisecond', n.error
+    FROM unnest(seqs, states, attempts, due_in_ms, errors) n(seq, state, attempts, due, error)
+    JOIN {schema}.event e ON e.seq = n.seq
+    RETURNING p.ctid, p.lane, p.aggregate_type, p.aggregate_id, p.seq, p.state = 'retrying' AS head)
+  SELECT count(*), array_agg(DISTINCT put.lane), array_agg(put.aggregate_type), array_agg(put.aggregate_id),
+    array_agg(put.seq), array_agg(put.ctid), array_agg(put.head)
+  INTO copied, lanes, types, ids, placed, places, heads FROM put;
   IF copied <> cardinality(seqs) THEN
     RAISE EXCEPTION '% of % events that were to be parked are gone from the log', cardinality(seqs) - copied, cardinality(seqs)
       USING ERRCODE = 'OX003', HINT = 'never delete from the table event by hand';
   END IF;
-  PERFORM {schema}.order_parked_keys(sub, array_agg(p.aggregate_type), array_agg(p.aggregate_id))
-  FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs);
+  -- From here on nobody else changes the rows of these lanes: the statement below sees what came or went before.
+  PERFORM {schema}.hold_lanes(sub, lanes, known_generation);
+  SELECT array_agg(places[f.n]) FILTER (WHERE heads[f.n] AND placed[f.n] > f.seq),
+    array_agg(f.place) FILTER (WHERE f.state = 'waiting')
+  INTO late, woken FROM {schema}.first_parked_of_keys(sub, types, ids) f;
+  IF late IS NOT NULL THEN  -- another one of the key is there already, which this relay did not know
+    UPDATE {schema}.parked p SET state = 'waiting', next_attempt_at = clock_timestamp() WHERE p.ctid = ANY (late);
+  END IF;
+  IF woken IS NOT NULL THEN  -- those before it have gone
+    UPDATE {schema}.parked p SET state = 'retrying', next_attempt_at = clock_timestamp() WHERE p.ctid = ANY (woken);
+  END IF;
 END
 $fn$;
 
@@ -121,7 +162,8 @@ $fn$;
 CREATE FUNCTION {schema}.settle_parked(sub integer, known_generation bigint, seqs bigint[], states text[], new_attempts bigint[],
                                        due_in_ms bigint[], errors text[], hashes bigint[], event_ids uuid[])
 RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 DECLARE
   types   text[];
   ids     text[];
@@ -153,7 +195,7 @@ BEGIN
   SET state = n.state, attempts = n.attempts, next_attempt_at = clock_timestamp() + n.due * interval '1 millisecond', error = n.error
   FROM unnest(seqs, states, new_attempts, due_in_ms, errors, event_ids) n(seq, state, attempts, due, error, id)
   WHERE p.subscription = sub AND p.seq = n.seq AND p.id = n.id AND n.state IS NOT NULL AND p.state <> 'dead';
-  PERFORM {schema}.order_parked_keys(sub, types, ids);
+  PERFORM {schema}.wake_parked_keys(sub, types, ids);
 END
 $fn$;
 
@@ -215,3 +257,82 @@ SELECT {schema}.grant_to('outbox_relay',
 SELECT {schema}.grant_to('outbox_reader',
   'SELECT ON {schema}.parked',
   'SELECT ON {schema}.parked_end');
+
+-- ---- An event that kills the relay
+
+-- Relays that deliver, each with where the cursor of its lanes stood when it began. One that ends in order removes its rows, so that what
+-- is left was left by a death. deaths: of relays before it in a row, at the same place.
+CREATE TABLE {schema}.run (
+  subscription  integer NOT NULL,
+  lanes         bigint NOT NULL,
+  generation    bigint NOT NULL,
+  relay         uuid NOT NULL,
+  place         text NOT NULL,
+  deaths        integer NOT NULL,
+  PRIMARY KEY (subscription, lanes, generation)
+);
+
+-- Events that are, or were, sent on trial. generation: of the relay that has not got the outcome yet. deaths: of relays while it was so.
+CREATE TABLE {schema}.trial (
+  subscription  integer NOT NULL,
+  seq           bigint NOT NULL,
+  lanes         bigint NOT NULL,
+  generation    bigint,
+  deaths        integer NOT NULL DEFAULT 0,
+  PRIMARY KEY (subscription, seq)
+);
+
+-- A relay begins on these lanes. Row with seq null: how many relays died here in a row. Others: events that were on trial; newest: the
+-- last relay died of it. A former row of the same relay is no death: it lost its connection.
+CREATE FUNCTION {schema}.begin_run(sub integer, mine bigint, known_generation bigint, me uuid, here text)
+RETURNS TABLE (seq bigint, deaths integer, newest boolean)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+DECLARE
+  died   integer;
+  fatal  bigint[];
+BEGIN
+  SELECT coalesce(max(CASE WHEN r.relay = me THEN r.deaths WHEN r.place = here THEN r.deaths + 1 ELSE 0 END), 0) INTO died
+  FROM {schema}.run r WHERE r.subscription = sub AND r.lanes & mine <> 0;
+  WITH open AS (
+    UPDATE {schema}.trial t SET deaths = t.deaths + 1, generation = NULL
+    WHERE t.subscription = sub AND t.generation IN (
+      SELECT r.generation FROM {schema}.run r WHERE r.subscription = sub AND r.lanes & mine <> 0 AND r.relay <> me)
+    RETURNING t.seq)
+  SELECT array_agg(o.seq) INTO fatal FROM open o;
+  DELETE FROM {schema}.run r WHERE r.subscription = sub AND r.lanes & mine <> 0;
+  DELETE FROM {schema}.trial t
+  WHERE t.subscription = sub AND t.lanes & mine <> 0 AND t.seq <> ALL (coalesce(fatal, '{}'))
+    AND NOT EXISTS (SELECT FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = t.seq);
+  INSERT INTO {schema}.run VALUES (sub, mine, known_generation, me, here, died);
+  RETURN QUERY SELECT NULL::bigint, died, false
+    UNION ALL SELECT t.seq, t.deaths, t.seq = ANY (coalesce(fatal, '{}')) FROM {schema}.trial t
+    WHERE t.subscription = sub AND t.lanes & mine <> 0 AND t.deaths > 0;
+END
+$fn$;
+
+-- The event on trial has survived.
+CREATE FUNCTION {schema}.close_trial(sub integer, known_generation bigint) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+  DELETE FROM {schema}.trial WHERE subscription = sub AND generation = known_generation AND deaths = 0;
+  UPDATE {schema}.trial SET generation = NULL WHERE subscription = sub AND generation = known_generation;
+$fn$;
+
+-- The next event is sent on trial, by a relay that has not been replaced.
+CREATE FUNCTION {schema}.open_trial(sub integer, known_generation bigint, event bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+BEGIN
+  PERFORM {schema}.close_trial(sub, known_generation);
+  INSERT INTO {schema}.trial (subscription, seq, lanes, generation)
+  SELECT sub, event, bit_or(r.lanes), known_generation FROM {schema}.run r
+  WHERE r.subscription = sub AND r.generation = known_generation HAVING count(*) > 0
+  ON CONFLICT (subscription, seq) DO UPDATE SET generation = EXCLUDED.generation;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'the lanes of these events have another owner' USING ERRCODE = 'OX002';
+  END IF;
+END
+$fn$;
+
+SELECT {schema}.grant_to('outbox_relay',
+  'SELECT, INSERT, UPDATE, DELETE ON {schema}.run',
+  'SELECT, INSERT, UPDATE, DELETE ON {schema}.trial');
+SELECT {schema}.grant_to('outbox_reader', 'SELECT ON {schema}.run', 'SELECT ON {schema}.trial');

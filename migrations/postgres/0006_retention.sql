@@ -92,7 +92,8 @@ BEGIN
   SELECT p.name INTO partition FROM {schema}.partitions() p WHERE p.first_xid = first AND p.end_xid = ending;
   IF partition IS NULL OR EXISTS (
        SELECT FROM {schema}.passed() p
-       WHERE ending > p.below OR EXISTS (SELECT FROM unnest(p.open) x(xid) WHERE x.xid >= first AND x.xid < ending)) THEN
+       WHERE ending > p.below OR EXISTS (SELECT FROM unnest(p.open) x(xid) WHERE x.xid >= first AND x.xid < ending))
+     OR EXISTS (SELECT FROM {schema}.replay_reads(first, ending)) THEN  -- of 0007_replay.sql
     RETURN false;
   END IF;
   INSERT INTO {schema}.pruned (subscription, first_xid, end_xid, first_seq, last_seq, events, hash)
@@ -114,6 +115,7 @@ BEGIN
   PERFORM FROM {schema}.fleet FOR SHARE;
   LOCK TABLE ONLY {schema}.event_default IN ACCESS EXCLUSIVE MODE;
   IF EXISTS (SELECT FROM {schema}.passed() p JOIN ONLY {schema}.event_default e ON e.xid >= p.below OR e.xid = ANY (p.open))
+     OR EXISTS (SELECT FROM {schema}.replay_reads(NULL, NULL))
      OR (SELECT count(*) FROM ONLY {schema}.event_default) <> known THEN
     RETURN false;
   END IF;

@@ -44,3 +44,23 @@ ALTER TABLE outbox_subscription ADD COLUMN parked_version INTEGER NOT NULL DEFAU
 
 -- The newest settlement that counts retried events; it has their total.
 CREATE INDEX outbox_settlement_retries ON outbox_settlement (subscription, id) WHERE kind = 'retry';
+
+-- Relays that deliver, each with where its cursor stood when it began. One that ends in order removes its row, so that what is left was
+-- left by a death. deaths: of relays before it in a row, at the same place.
+CREATE TABLE outbox_run (
+  subscription  INTEGER PRIMARY KEY,
+  generation    INTEGER NOT NULL,
+  relay         TEXT NOT NULL,
+  place         TEXT NOT NULL,
+  deaths        INTEGER NOT NULL
+);
+
+-- Events that are, or were, sent on trial. generation: of the relay that has not got the outcome yet; 0: none. deaths: of relays while it
+-- was so.
+CREATE TABLE outbox_trial (
+  subscription  INTEGER NOT NULL,
+  seq           INTEGER NOT NULL,
+  generation    INTEGER NOT NULL,
+  deaths        INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (subscription, seq)
+) WITHOUT ROWID;

@@ -5,7 +5,7 @@
 build_folder() { # TYPE
   case $1 in
     release) printf '%s/build\n' "$root" ;;
-    debug | asan | tsan) printf '%s/build-%s\n' "$root" "$1" ;;
+    debug | asan | tsan | fuzz) printf '%s/build-%s\n' "$root" "$1" ;;
     *) die "no such type: $1; hint: release, debug, asan or tsan" ;;
   esac
 }
@@ -21,9 +21,13 @@ build_options() { # TYPE: CMake's options, one per line
     debug) printf '%s\n' CMAKE_BUILD_TYPE=Debug OUTBOX_SANITIZE= ;;
     asan) printf '%s\n' CMAKE_BUILD_TYPE=RelWithDebInfo OUTBOX_SANITIZE=address ;;
     tsan) printf '%s\n' CMAKE_BUILD_TYPE=RelWithDebInfo OUTBOX_SANITIZE=thread ;;
+    fuzz)
+      printf '%s\n' CMAKE_BUILD_TYPE=RelWithDebInfo OUTBOX_SANITIZE=address OUTBOX_FUZZ=ON \
+        CMAKE_CXX_COMPILER="$(command -v clang++-14)"
+      ;;
   esac
   case $1 in
-    asan | tsan) printf '%s\n' 'CMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g' ;;
+    asan | tsan | fuzz) printf '%s\n' 'CMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g' ;;
   esac
 }
 

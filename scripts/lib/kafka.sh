@@ -10,16 +10,20 @@ kafka_unavailable() {
 
 # No automatic topics: a misspelt name must fail. One partition for each internal topic: fifty of
 # them only delay the first consumer. A killed broker cannot restart before its session has ended,
-# so the session is short.
+# so the session is short. Clients of the second listener are told the port of a gate, which a test
+# opens between them and the broker.
 kafka_properties() (
   port=$(cat "$1/kafka/port")
+  behind=$(cat "$1/kafka/port_behind_gate")
+  gate=$(cat "$1/kafka/gate_port")
   controller=$(cat "$1/kafka/controller_port")
   cat <<EOF
 process.roles=broker,controller
 node.id=1
 controller.quorum.bootstrap.servers=127.0.0.1:$controller
-listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$controller
-advertised.listeners=PLAINTEXT://127.0.0.1:$port
+listeners=PLAINTEXT://127.0.0.1:$port,GATED://127.0.0.1:$behind,CONTROLLER://127.0.0.1:$controller
+advertised.listeners=PLAINTEXT://127.0.0.1:$port,GATED://127.0.0.1:$gate
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,GATED:PLAINTEXT,CONTROLLER:PLAINTEXT
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 log.dirs=$1/kafka/data
@@ -43,7 +47,7 @@ kafka_prepare() (
   [ ! -f "$state/formatted" ] || exit 0
   rm -rf "$state/data"
   port_free >"$state/port"
-  port_free >"$state/controller_port"
+  for name in controller_port port_behind_gate gate_port; do port_free >"$state/$name"; done
   kafka_properties "$1" >"$state/server.properties"
   # An id as Kafka writes them: 16 bytes in URL-safe base64, no leading dash.
   id=$(head -c 16 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=' | sed 's/^-/A/')
@@ -68,6 +72,8 @@ kafka_ready() {
 
 kafka_environment() {
   environment_line OUTBOX_TEST_KAFKA "127.0.0.1:$(cat "$1/kafka/port")"
+  environment_line OUTBOX_TEST_KAFKA_BEHIND_GATE "$(cat "$1/kafka/port_behind_gate")"
+  environment_line OUTBOX_TEST_KAFKA_GATE "$(cat "$1/kafka/gate_port")"
   environment_line OUTBOX_TEST_KAFKA_HOME "$(kafka_home)"
 }
 

@@ -17,7 +17,9 @@ struct BenchOptions {
   std::string store_url;
   std::string brokers;  ///< Kafka bootstrap servers; empty: no Kafka figures.
   std::int64_t events{1'000'000};
-  int repeats{3};     ///< Each figure is a median of so many runs.
+  int repeats{3};  ///< Each figure is a median of so many runs.
+  std::string
+      between;  ///< A shell command, for `cold`: makes the server forget what it has in memory.
   double seconds{5};  ///< Length of one measurement, for figures that run for a time.
   std::function<void(const std::string&)> progress;  ///< Gets one line per step.
 };
@@ -49,6 +51,11 @@ struct Benchmark {
 [[nodiscard]] std::vector<Figure> bench_latency(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_enqueue(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_enqueue_sqlite(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_cold(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_beside(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_idle(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_settlements(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_takeover(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_relays(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_poison(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_retention(const BenchOptions& options);

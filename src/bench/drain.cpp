@@ -3,6 +3,7 @@
 
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
+#include "testkit/failure.hpp"
 
 namespace outbox::bench {
 namespace {
@@ -48,6 +49,23 @@ std::vector<Figure> bench_drain(const BenchOptions& options) {
   return {Figure("drain", all.events_per_second, "events/s").beside(all.bare).ratio_at_least(0.7),
           Figure("drain.memory", all.peak_rss_mib, "MiB").at_most(64),
           Figure("drain.cpu", all.cpu_us_per_event, "us/event")};
+}
+
+std::vector<Figure> bench_cold(const BenchOptions& options) {
+  if (options.between.empty())
+    testkit::give_up(Errc::invalid_argument, "benchmark cold needs --between",
+                     "a command that restarts the server and drops the caches");
+  PostgresFixture log(options);
+  log.fill(options.events);
+  std::vector<double> cold;
+  std::vector<double> warm;
+  for (int i = 0; i < options.repeats; ++i) {
+    log.run_between();
+    cold.push_back(log.drain(to_null("cold", i), options.events).events_per_second);
+    warm.push_back(log.drain(to_null("warm", i), options.events).events_per_second);
+    log.say(fmt::format("cold {:.0f} events/s, warm {:.0f}", cold.back(), warm.back()));
+  }
+  return {Figure("cold", median(cold), "events/s").beside(median(warm)).ratio_at_least(0.8)};
 }
 
 std::vector<Figure> bench_backlog(const BenchOptions& options) {

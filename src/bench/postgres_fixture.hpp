@@ -56,6 +56,8 @@ class PostgresFixture {
   /// Of a relay with this subscription.
   [[nodiscard]] RelayOptions relay_options(SubscriptionSpec spec) const;
   void drop_subscriptions();
+  /// Runs the command of the options, and connects again.
+  void run_between();
   [[nodiscard]] Pg& admin() { return admin_; }
   [[nodiscard]] const BenchOptions& options() const { return options_; }
   void say(const std::string& line) const {

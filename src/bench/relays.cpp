@@ -1,13 +1,12 @@
 // relays: two relays that share the lanes of a subscription, against one, to a destination that takes 1 ms per batch.
 #include <fmt/format.h>
 
-#include <atomic>
 #include <chrono>
 #include <memory>
-#include <thread>
 
 #include "base/error.hpp"
 #include "bench/bench.hpp"
+#include "bench/counting_sink.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "testkit/eventually.hpp"
 #include "testkit/failure.hpp"
@@ -23,33 +22,13 @@ constexpr std::chrono::milliseconds kEach{1};
 constexpr const char* kName = "relays";
 constexpr std::chrono::minutes kLimit{10};
 
-class SlowSink final : public BatchSink {
- public:
-  explicit SlowSink(std::shared_ptr<std::atomic<std::int64_t>> taken) : taken_(std::move(taken)) {}
-  [[nodiscard]] SinkTraits traits() const noexcept override {
-    return {.name = "slow", .gapless = true, .max_batch = kBatch};
-  }
-  [[nodiscard]] Status open() override { return {}; }
-  void close() noexcept override {}
-
- protected:
-  [[nodiscard]] std::size_t deliver(std::span<const Message> batch, Outcome& /*failure*/) override {
-    std::this_thread::sleep_for(kEach);
-    taken_->fetch_add(static_cast<std::int64_t>(batch.size()), std::memory_order_relaxed);
-    return batch.size();
-  }
-
- private:
-  std::shared_ptr<std::atomic<std::int64_t>> taken_;
-};
-
 void require(bool met, const std::string& what) {
   if (!met) testkit::give_up(Errc::deadline_exceeded, what, "see the relay's log");
 }
 
 /// Events per second with so many relays, from the moment when the subscription is resumed.
 double rate_of(PostgresFixture& log, int count) {
-  const auto taken = std::make_shared<std::atomic<std::int64_t>>(0);
+  const Count taken = std::make_shared<std::atomic<std::int64_t>>(0);
   const auto catalog = testkit::must(
       testkit::migrated_store(log.options().store_url, kSchema, "outbox bench")->catalog());
   const SubscriptionSpec spec{.name = kName, .sink = "custom"};
@@ -60,7 +39,7 @@ double rate_of(PostgresFixture& log, int count) {
     RelayOptions options = log.relay_options(spec);
     options.name = fmt::format("bench-{}", i);
     relays.push_back(testkit::must(Relay::create(options)));
-    testkit::must(relays.back()->use(kName, std::make_unique<SlowSink>(taken)));
+    testkit::must(relays.back()->use(kName, std::make_unique<CountingSink>(taken, kBatch, kEach)));
     testkit::must(relays.back()->start());
   }
   const std::string shared = fmt::format(

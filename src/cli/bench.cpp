@@ -24,6 +24,7 @@ struct Options {
   std::uint64_t events{1'000'000};
   std::uint64_t repeats{3};
   std::chrono::milliseconds length{5000};
+  std::string between;
   bool json{false};
   bool list{false};
 };
@@ -65,6 +66,7 @@ int bench(const Options& options, const Context& context) {
   wanted.brokers = options.brokers;
   wanted.events = static_cast<std::int64_t>(options.events);
   wanted.repeats = static_cast<int>(options.repeats);
+  wanted.between = options.between;
   wanted.seconds = std::chrono::duration<double>(options.length).count();
   wanted.progress = [](const std::string& line) { std::cerr << line << std::endl; };
   Signals signals(kInterrupted);
@@ -97,6 +99,8 @@ void add_bench(CLI::App& root, Context& context) {
   add_option(verb, "--repeats", &options->repeats, "N", "Medians over this many runs (default 3)");
   add_option(verb, "--length", &options->length, "DURATION",
              "Length of the measurements that run for a time (default 5s)");
+  add_option(verb, "--between", &options->between, "COMMAND",
+             "For cold: restarts the server and drops what the machine has in memory");
   add_option(verb, "--json", &options->json, {}, "As JSON");
   add_footer(
       verb,

@@ -1,12 +1,16 @@
 #include "cli/event_input.hpp"
 
+#include <pwd.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <utility>
 
+#include "base/units.hpp"
 #include "cli/exit.hpp"
 #include "config/text_file.hpp"
+#include "event/time_text.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -27,6 +31,29 @@ std::string read_payload(const std::string& given) {
     throw Failure(kError, "payload: " + file.error().message + ": " + path,
                   "@FILE reads a file, - stdin");
   return std::move(file->text);
+}
+
+std::int64_t parse_moment(const std::string& option, const std::string& text) {
+  if (const auto time = event::read_time(text)) return *time;
+  const auto ago = parse_duration(text);
+  if (!ago)
+    throw Failure(kUsage, option + " " + text + ": is not a time",
+                  "2026-01-05T08:09:12Z, or how long ago: 15m");
+  const auto now = std::chrono::system_clock::now() - *ago;
+  return std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count();
+}
+
+std::pair<std::string, std::string> parse_key(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos || slash == 0 || slash + 1 == text.size())
+    throw Failure(kUsage, "--key " + text + ": is not a key",
+                  "AGGREGATE_TYPE/AGGREGATE_ID, for example order/42");
+  return {text.substr(0, slash), text.substr(slash + 1)};
+}
+
+std::string this_user() {
+  const passwd* const user = getpwuid(geteuid());
+  return user != nullptr ? user->pw_name : "uid " + std::to_string(geteuid());
 }
 
 Header parse_header(const std::string& text) {

@@ -1,13 +1,13 @@
 // outbox events: events of the log, and what became of each in every subscription.
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "base/units.hpp"
+#include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
@@ -30,17 +30,6 @@ struct Options {
 
 // ---- which events
 
-/// A time, or how long ago.
-std::int64_t parse_moment(const std::string& option, const std::string& text) {
-  if (const auto time = event::read_time(text)) return *time;
-  const auto ago = parse_duration(text);
-  if (!ago)
-    throw Failure(kUsage, option + " " + text + ": is not a time",
-                  "2026-01-05T08:09:12Z, or how long ago: 15m");
-  const auto now = std::chrono::system_clock::now() - *ago;
-  return std::chrono::duration_cast<std::chrono::microseconds>(now.time_since_epoch()).count();
-}
-
 store::EventFilter filter_of(const Options& options) {
   store::EventFilter filter{.event_type = options.type.value_or("")};
   if (options.id) {
@@ -52,12 +41,7 @@ store::EventFilter filter_of(const Options& options) {
     filter.id = *id;
   }
   if (options.key) {
-    const std::size_t slash = options.key->find('/');
-    if (slash == std::string::npos || slash == 0 || slash + 1 == options.key->size())
-      throw Failure(kUsage, "--key " + *options.key + ": is not a key",
-                    "AGGREGATE_TYPE/AGGREGATE_ID, for example order/42");
-    filter.aggregate_type = options.key->substr(0, slash);
-    filter.aggregate_id = options.key->substr(slash + 1);
+    std::tie(filter.aggregate_type, filter.aggregate_id) = parse_key(*options.key);
   }
   if (options.since) filter.since_us = parse_moment("--since", *options.since);
   if (options.until) filter.until_us = parse_moment("--until", *options.until);

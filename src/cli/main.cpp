@@ -30,7 +30,9 @@ int run_verb(int argc, const char* const* argv) {
     add_events(root, context);
     add_parked(root, context);
     add_verify(root, context);
+    add_replay(root, context);
     add_prune(root, context);
+    add_doctor(root, context);
     add_config(root, context);
     add_demo(root, context);
 #ifdef OUTBOX_WITH_BENCH

@@ -1,7 +1,4 @@
 // outbox parked: events that could not be delivered: lists, shows, retries, discards and corrects them.
-#include <pwd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
@@ -241,11 +238,6 @@ int retry(const Options& options, const Context& context) {
     print("{} of them were dead: later events of their keys may have been delivered before them\n",
           dead);
   return kOk;
-}
-
-std::string this_user() {
-  const passwd* const user = getpwuid(geteuid());
-  return user != nullptr ? user->pw_name : "uid " + std::to_string(geteuid());
 }
 
 int discard(const Options& options, const Context& context) {

@@ -35,7 +35,8 @@ struct Line {
   store::SubscriptionRow row;
   store::SubscriptionProgress progress;
   store::ParkedCounts parked;
-  store::Hold hold;  ///< What it holds back of the history.
+  store::Hold hold;                     ///< What it holds back of the history.
+  std::optional<store::Replay> replay;  ///< That is running: live delivery waits.
 };
 
 std::int64_t all_parked(const Line& line) {
@@ -179,9 +180,17 @@ View look(const Options& options, std::optional<std::chrono::milliseconds> max_l
   const auto limit = std::min(options.limit, kLargestLimit);
   const auto holds =
       store::holds_of(must(must(store->retention())->survey(loaded.config.relay.retention)));
+  std::unique_ptr<store::Replays> replays;
   for (auto& one : must(catalog->overview(static_cast<std::int64_t>(limit)))) {
-    Line& line = view.subscriptions.emplace_back(Line{
-        .row = std::move(one.row), .progress = one.progress, .parked = one.parked, .hold = {}});
+    Line& line = view.subscriptions.emplace_back(Line{.row = std::move(one.row),
+                                                      .progress = one.progress,
+                                                      .parked = one.parked,
+                                                      .hold = {},
+                                                      .replay = {}});
+    if (line.row.replay != 0) {
+      if (!replays) replays = must(store->replays());
+      line.replay = must(replays->find(line.row.replay));
+    }
     for (const auto& hold : holds) {
       if (hold.subscription == line.row.id) line.hold = hold;
     }
@@ -198,12 +207,19 @@ std::string pending_text(const store::SubscriptionProgress& progress) {
 }
 
 void add_notes(Table& table, bool has_owner, const Line& line) {
-  const auto& [row, progress, parked, hold] = line;
+  const auto& [row, progress, parked, hold, replay] = line;
   if (!row.reason.empty()) table.note("  reason: " + row.reason);
   if (const std::string trouble = trouble_of(row); !trouble.empty()) {
     const char* const since =
         has_owner ? "  waiting since " : "  the last relay was waiting since ";
     table.note(since + row.trouble_since + ": " + trouble);
+  }
+  if (replay) {
+    table.note(fmt::format(
+        "  live delivery waits for replay {}: {} sent, {} skipped, at seq {} of {} to {}; outbox replay "
+        "--stop {} ends it",
+        replay->id, replay->sent, replay->skipped, replay->position, replay->first, replay->last,
+        replay->id));
   }
   if (row.stopped_seq) {
     table.note(
@@ -234,7 +250,7 @@ void print_subscriptions(const View& view) {
   Table table({"SUBSCRIPTION", "STATE", "SINK", "PENDING", "LAG", "DELIVERED", "FILTERED", "PARKED",
                "LAST SETTLED"});
   for (const Line& line : view.subscriptions) {
-    const auto& [row, progress, parked, hold] = line;
+    const auto& [row, progress, parked, hold, replay] = line;
     table.add({row.spec.name, store::to_string(row.state), row.spec.sink, pending_text(progress),
                progress.pending == 0 ? "-" : age_text(progress.lag), std::to_string(progress.acked),
                std::to_string(progress.filtered), std::to_string(all_parked(line)),
@@ -270,10 +286,15 @@ void print_text(const View& view, bool check) {
 }
 
 Json to_json(const Line& line, bool has_owner) {
-  const auto& [row, progress, parked, hold] = line;
+  const auto& [row, progress, parked, hold, replay] = line;
   const std::string trouble = has_owner ? trouble_of(row) : std::string();
   Json stopped;
   if (row.stopped_seq) stopped = {{"id", row.stopped_event}, {"seq", *row.stopped_seq}};
+  Json running;
+  if (replay)
+    running = {{"id", replay->id},           {"sent", replay->sent},
+               {"skipped", replay->skipped}, {"position", replay->position},
+               {"first_seq", replay->first}, {"last_seq", replay->last}};
   Json lag;
   if (progress.pending > 0) lag = in_seconds(progress.lag);
   return {{"name", row.spec.name},
@@ -295,7 +316,8 @@ Json to_json(const Line& line, bool has_owner) {
           {"last_settled_at", or_null(progress.last_settled_at)},
           {"oldest_pending_at", or_null(progress.oldest_pending_at)},
           {"lag_seconds", lag},
-          {"matches_nothing", progress.matches_nothing()}};
+          {"matches_nothing", progress.matches_nothing()},
+          {"replay", running}};
 }
 
 Json to_json(const store::RelayRow& relay) {

@@ -20,6 +20,7 @@
 #include "cli/output.hpp"
 #include "cli/verbs.hpp"
 #include "event/time_text.hpp"
+#include "ops/delivered_id.hpp"
 #include "ops/verify_sink.hpp"
 
 namespace outbox::cli {
@@ -63,26 +64,13 @@ std::string lanes_text(store::LaneMask lanes) {
 
 // ---- reading a destination
 
-/// In a line of the file sink, or the line itself. None: an incomplete line.
-std::optional<EventId> id_in(std::string_view line) {
-  constexpr std::string_view before = R"(,"id":")";
-  constexpr std::size_t length = 36;
-  if (!line.empty() && line.front() == '{') {
-    const auto at = line.back() == '}' ? line.rfind(before) : std::string_view::npos;
-    if (at == std::string_view::npos) return std::nullopt;
-    line = line.substr(at + before.size(), length);
-  }
-  const auto id = EventId::parse(line);
-  return id ? std::optional(*id) : std::nullopt;
-}
-
 Status read_ids(const std::string& path, const std::function<void(const EventId&)>& take) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
     throw Failure(kError, "cannot read " + path + ": " + std::strerror(errno),
                   "--delivered FILE names each file that the destination wrote");
   for (std::string line; std::getline(file, line);) {
-    if (const auto id = id_in(line)) take(*id);
+    if (const auto id = ops::delivered_id(line)) take(*id);
   }
   if (file.bad()) throw Failure(kError, "cannot read " + path + " to its end", "run it again");
   return {};

@@ -4,6 +4,7 @@
 
 #include "base/text.hpp"
 #include "event/json_scan.hpp"
+#include "event/json_write.hpp"
 
 namespace outbox::event {
 namespace {
@@ -34,10 +35,23 @@ void read_headers(std::string_view json, Arena& arena, std::vector<HeaderView>& 
   const std::size_t before = into.size();
   const auto fault = for_each_member(json, [&](JsonString name, std::string_view value) {
     const std::string_view text = text_of(name, arena);
-    if (!is_reserved_header(text) || text == kEditedFromHeader)
+    if (!is_reserved_header(text) || text == kEditedFromHeader || text == kReplayHeader)
       into.push_back({.name = text, .value = text_of_value(value, arena)});
   });
   if (fault) into.resize(before);
+}
+
+std::string with_header(std::string_view json, std::string_view name, std::string_view value) {
+  std::string text = "{";
+  append_json_string(text, name);
+  text.push_back(':');
+  append_json_string(text, value);
+  bool any = false;
+  const auto fault =
+      for_each_member(json, [&any](const JsonString&, std::string_view) { any = true; });
+  if (fault || !any) return text + "}";
+  text.push_back(',');
+  return text.append(json.substr(json.find('{') + 1));
 }
 
 std::string_view find_header(std::string_view json, std::string_view name, Arena& arena) {

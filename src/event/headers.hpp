@@ -3,6 +3,7 @@
 #pragma once
 
 #include <outbox/sink.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,12 +19,18 @@ inline constexpr std::string_view kContentTypeHeader = "content-type";
 /// The one of them that is stored with an event, and sent: on the corrected copy of a parked event, the id of the original.
 inline constexpr std::string_view kEditedFromHeader = "outbox-edited-from";
 
+/// And this one, on what is sent again: the id of the replay.
+inline constexpr std::string_view kReplayHeader = "outbox-replay";
+/// The headers as JSON, with this one before them. Anything but a JSON object counts as no headers.
+[[nodiscard]] std::string with_header(std::string_view json, std::string_view name,
+                                      std::string_view value);
+
 /// A fast path: true without parsing for the usual case.
 [[nodiscard]] inline bool no_headers(std::string_view json) noexcept {
   return json.empty() || json == "{}";
 }
 
-/// Appends the headers in the order of the text, without the reserved ones but for kEditedFromHeader. The views point into `json` where possible, else
+/// Appends the headers in the order of the text, without the reserved ones but for these two. The views point into `json` where possible, else
 /// into the arena.
 void read_headers(std::string_view json, Arena& arena, std::vector<HeaderView>& into);
 

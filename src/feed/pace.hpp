@@ -3,7 +3,7 @@
 //
 //   after work:   poll again in 1 ms (at once when the page was full)
 //   when empty:   20 polls 1 ms apart, then try to arm
-//   armed:        one last poll, then sleep until woken or the idle interval has passed
+//   armed:        one last poll, then sleep until woken or the idle interval has passed; after that a poll, and sleep again
 //   refused:      a writer's transaction is open: double the pause up to 20 ms, try to arm at each poll
 //   arming off:   double the pause up to the idle interval
 #pragma once

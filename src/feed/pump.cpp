@@ -210,6 +210,8 @@ Status Pump::idle(const Pace::Step& step) {
     case Pace::Step::What::sleep: {
       auto woken = wakeup_->wait(step.pause);
       if (!woken) return pass(woken);
+      // One more poll, in case a commit was missed, and back to sleep.
+      if (*woken == store::Wakeup::Wake::timeout && wakeup_->stays_armed()) return {};
       pace_.woken(*woken == store::Wakeup::Wake::notified);
       return wakeup_->disarm();
     }

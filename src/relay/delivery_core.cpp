@@ -28,6 +28,8 @@ DeliveryCore::DeliveryCore(CoreOptions options, store::Cursor start, SinkState& 
       base_(options_.first_token),
       head_(base_),
       next_(base_),
+      failing_(options_.parking ? options_.parking->failing : BackoffPolicy{}),
+      slow_watch_(options_.parking ? options_.parking->slow_after : std::chrono::seconds(1)),
       done_(std::move(start)),
       read_(done_) {}
 
@@ -53,6 +55,7 @@ void DeliveryCore::page_read(std::shared_ptr<const store::Page> page,
     } else if (!options_.gapless) {
       chain(added, token);
     }
+    if (added.state == State::acked || added.state == State::filtered) ++done_ahead_;
   }
   // An earlier run cannot have read beyond the end of a pair that this run has read from its beginning.
   if (page->caught_up || (page->drained && begins_pairs_)) remembered_.clear();
@@ -103,20 +106,36 @@ void DeliveryCore::release_key(const Slot& done) {
 
 std::span<const DeliveryCore::Send> DeliveryCore::to_send(TimePoint now) {
   batch_.clear();
+  batch_alone_ = false;
+  keep_time(now);
+  if (watches() && slow_watch_.looks(now)) watch_slow(now);
   if (!sink_.may_send() && !filling_gaps()) return {};
   if (sink_.in_flight() >= options_.max_in_flight || is_full()) return {};
   if (std::exchange(openings_, sink_.openings()) != sink_.openings()) rewind();
+  if (!failing_.empty()) judge_failing(now);
   if (!held_.empty() && sink_.accepted() != held_since_) park_held(now);
+  if (const std::size_t limit = batch_limit(); limit > 0) choose(limit, now);
+  if (!parked_ahead_.empty()) advance(now);
+  return batch_;
+}
+
+std::size_t DeliveryCore::batch_limit() const {
   const std::size_t limit =
       std::min(options_.max_batch, options_.max_in_flight - sink_.in_flight());
+  if (!options_.parking || stopping()) return limit;
+  return sink_.alone_asked() ? 0 : std::min(limit, sink_.batch_limit());
+}
+
+void DeliveryCore::choose(std::size_t limit, TimePoint now) {
+  // Carefully: one that fails alone goes again only after another one was acked.
+  if ((!sink_.careful() || sink_.last_was_ack()) && pick_failing(now, false)) return;
   fill_batch(limit);
   if (batch_.empty() && !held_.empty() && sink_.in_flight() == 0) {
     // Nothing else can show whose fault it is.
     park_held(now);
     fill_batch(limit);
   }
-  if (!parked_ahead_.empty()) advance(now);
-  return batch_;
+  if (batch_.empty()) (void)pick_failing(now, true);
 }
 
 void DeliveryCore::fill_batch(std::size_t limit) {
@@ -137,11 +156,14 @@ void DeliveryCore::fill_batch(std::size_t limit) {
 /// For gapless sinks; for others an event behind another one of its key is not ready. One that waits for a held event is looked
 /// at again when that is parked or goes again; one whose key is blocked is parked.
 bool DeliveryCore::may_pass(Token token) {
-  if (gate_.empty() && held_.empty()) return true;
+  if (gate_.empty() && held_.empty() && failing_.empty()) return true;
   const std::uint64_t key = key_of(slot(token));
   if (key == 0) return true;
-  const auto is_held = [&](const auto& held) { return key_of(slot(held.first)) == key; };
-  if (std::any_of(held_.begin(), held_.end(), is_held)) return false;
+  const auto of_key = [&](const auto& entry) { return key_of(slot(entry.first)) == key; };
+  const auto& failing = failing_.entries();
+  if (std::any_of(held_.begin(), held_.end(), of_key) ||
+      std::any_of(failing.begin(), failing.end(), of_key))
+    return false;
   if (!gate_.blocked(key)) return true;
   park_waiting(token);
   return false;
@@ -154,25 +176,41 @@ bool DeliveryCore::is_full() const {
 
 void DeliveryCore::handed_over(std::size_t count) {
   OUTBOX_CHECK(count <= batch_.size());
+  if (count == 0) return;
   for (std::size_t i = 0; i < count; ++i) {
     Slot& sent = slot(batch_[i].token);
-    OUTBOX_CHECK(sent.state == State::ready);
+    OUTBOX_CHECK(sent.state == (batch_alone_ ? State::failing : State::ready));
     sent.state = State::in_flight;
+    sent.sent_ms = now_ms_;
+  }
+  sent_alone_.reset();
+  if (batch_alone_) {
+    failing_.sent(batch_[0].token);
+  } else {
+    if (sink_.careful() && batch_.size() == 1) sent_alone_ = batch_[0].token;
+    if (options_.gapless) {
+      next_ = batch_[count - 1].token + 1;
+    } else {
+      ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(count));
+    }
   }
   sink_.sent(count);
-  if (count == 0) return;
-  if (options_.gapless) {
-    next_ = batch_[count - 1].token + 1;
-  } else {
-    ready_.erase(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(count));
-  }
 }
 
 void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
+  if (!late_.empty() && late_outcome(outcome, now)) return;
   // Ignore what a faulty sink reports twice or never got.
   if (outcome.token < base_ || outcome.token >= end()) return;
   Slot& reported = slot(outcome.token);
   if (reported.state != State::in_flight) return;
+  const bool in_doubt =
+      outcome.kind == Outcome::Kind::unknown || outcome.kind == Outcome::Kind::retry;
+  if (in_doubt && options_.parking && options_.parking->sets_aside && !stopping())
+    return failed(outcome.token, outcome, now);
+  if (!failing_.empty()) {
+    failing_.remove(outcome.token);
+    if (options_.gapless) next_ = head_;  // its key goes on
+  }
   if (outcome.kind == Outcome::Kind::rejected && options_.parking)
     return hold(outcome.token, outcome, now);
   if (outcome.kind != Outcome::Kind::acked) {
@@ -180,6 +218,7 @@ void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
     return sink_.failed(outcome, *reported.event, now);
   }
   reported.state = State::acked;
+  ++done_ahead_;
   release_key(reported);
   if (outcome.token == head_) advance(now);
   sink_.acked(now);
@@ -193,6 +232,8 @@ void DeliveryCore::rewind() {
     for (const auto& [token, error] : held_) slot(token).state = State::ready;
     held_.clear();
   }
+  sent_alone_.reset();
+  for (const Token token : failing_.take_innocent()) slot(token).state = State::ready;
   if (options_.gapless) return;
   ready_.clear();
   for (Token token = head_; token < end(); ++token) {
@@ -202,6 +243,13 @@ void DeliveryCore::rewind() {
 
 void DeliveryCore::stop_requested(TimePoint now) {
   park_held(now);
+  for (const auto& [token, entry] : failing_.entries()) {
+    if (entry.in_flight) continue;
+    slot(token).state = State::ready;
+    next_ = head_;
+    if (!options_.gapless) ready_.push_back(token);
+  }
+  failing_.clear();
   stop_before_ = end();
   const auto sent = [this](Token token) {
     const State state = slot(token).state;
@@ -209,63 +257,6 @@ void DeliveryCore::stop_requested(TimePoint now) {
   };
   while (stop_before_ > head_ && !sent(stop_before_ - 1)) --stop_before_;
   std::erase_if(ready_, [this](Token token) { return token >= stop_before_; });
-}
-
-// ---- parking
-
-void DeliveryCore::hold(Token token, const Outcome& outcome, TimePoint now) {
-  slot(token).state = State::held;
-  if (held_.empty()) held_since_ = sink_.accepted();
-  held_.emplace(token, outcome.error);
-  sink_.rejected(outcome, *slot(token).event, options_.gapless, now);
-  if (stopping()) park_held(now);
-}
-
-/// The events are at fault, not the destination.
-void DeliveryCore::park_held(TimePoint now) {
-  if (held_.empty()) return;
-  for (const auto& [token, error] : std::exchange(held_, {})) park_rejected(token, error);
-  next_ = head_;
-  advance(now);
-}
-
-void DeliveryCore::park_rejected(Token token, const Error& error) {
-  Slot& rejected = slot(token);
-  const std::uint64_t key = key_of(rejected);
-  const auto seed = static_cast<std::uint64_t>(rejected.event->seq);
-  const auto pause = options_.parking->policy.pause_after(1, seed);
-  store::ParkedEvent parked;
-  parked.state = pause ? store::ParkedState::retrying : store::ParkedState::dead;
-  parked.attempts = 1;
-  parked.due_in = pause.value_or(std::chrono::milliseconds(0));
-  parked.error = error.text();
-  park(token, std::move(parked));
-  if (!options_.gapless && key != 0) park_followers(rejected);
-}
-
-/// For sinks that are not gapless: what waits behind it in the window.
-void DeliveryCore::park_followers(Slot& first) {
-  last_of_key_.erase(first.key);
-  for (Token token = first.next_of_key; token != 0; token = slot(token).next_of_key)
-    park_waiting(token);
-}
-
-void DeliveryCore::park_waiting(Token token) {
-  store::ParkedEvent parked;
-  parked.state = store::ParkedState::waiting;
-  park(token, std::move(parked));
-}
-
-/// Its key is blocked, also by one that is dead: until that is written another relay may still deliver it.
-void DeliveryCore::park(Token token, store::ParkedEvent event) {
-  Slot& parked = slot(token);
-  parked.state = State::parked;
-  event.subscription = options_.row.subscription;
-  event.generation = options_.row.generation;
-  event.seq = parked.event->seq;
-  event.id = parked.event->id;
-  gate_.add(key_of(parked));
-  parked_ahead_.emplace(token, std::move(event));
 }
 
 // ---- progress
@@ -276,7 +267,10 @@ void DeliveryCore::advance(TimePoint now) {
     bridge(*held.page->pair);
     if (head_ < held.end && !slot(head_).is_done()) return;
     store::Settlement& row = row_of(*held.page->pair);
-    for (; head_ < held.end && slot(head_).is_done(); ++head_) count(row, head_);
+    for (; head_ < held.end && slot(head_).is_done(); ++head_) {
+      count(row, head_);
+      --done_ahead_;
+    }
     if (!oldest_done_) oldest_done_ = now;
     const bool page_done = head_ == held.end;
     if (page_done) {
@@ -391,6 +385,9 @@ DeliveryCore::Due DeliveryCore::settle(TimePoint now) {
   std::swap(acks_writing_, acks_open_);
   freed_writing_ = std::exchange(freed_open_, {});
   oldest_done_.reset();
+  for (const auto& parked : parked_open_) {
+    if (gate_.late.contains(parked.seq)) late_writing_.push_back(parked.seq);
+  }
   return {.rows = std::exchange(rows_, {}), .parked = std::exchange(parked_open_, {})};
 }
 
@@ -405,6 +402,7 @@ void DeliveryCore::settled() {
   window_.remove(std::exchange(settling_events_, 0), std::exchange(settling_bytes_, 0));
   acks_writing_.clear();
   for (const std::uint64_t key : std::exchange(freed_writing_, {})) gate_.remove(key);
+  for (const std::int64_t seq : std::exchange(late_writing_, {})) gate_.late.written(seq);
 }
 
 std::optional<TimePoint> DeliveryCore::settle_at() const {
@@ -421,6 +419,10 @@ std::vector<EventRef> DeliveryCore::unsettled_acks() const {
   acks.insert(acks.end(), acks_open_.begin(), acks_open_.end());
   for (Token token = head_; token < end(); ++token) {
     if (slot(token).state == State::acked) acks.push_back(ref_to(*slot(token).event));
+  }
+  for (const auto& [seq, late] : gate_.late.all()) {
+    const bool acked = late.outcome && late.outcome->kind == Outcome::Kind::acked;
+    if (acked && !late.written) acks.push_back({.seq = seq, .id = late.id});
   }
   acks.insert(acks.end(), remembered_.begin(), remembered_.end());
   return acks;

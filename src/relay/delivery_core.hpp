@@ -25,8 +25,10 @@
 #include <vector>
 
 #include "event/retry_policy.hpp"
+#include "relay/failing_events.hpp"
 #include "relay/key_gate.hpp"
 #include "relay/sink_state.hpp"
+#include "relay/slow_watch.hpp"
 #include "relay/window.hpp"
 #include "store/log_reader.hpp"
 #include "store/parked.hpp"
@@ -34,11 +36,17 @@
 
 namespace outbox::relay {
 
-/// What becomes of a rejected event.
+/// What becomes of an event that is rejected, slow, or fails while others succeed.
 struct ParkingRules {
   event::RetryPolicy policy;
   bool dead_blocks{false};  ///< A dead event blocks its key until a person decides.
   std::size_t max_waiting{100000};
+  /// Also events that take long, and those that fail while others succeed; else only what was rejected.
+  bool sets_aside{true};
+  std::chrono::nanoseconds slow_after{std::chrono::seconds(1)};
+  /// Between the attempts at an event that fails while others succeed, before it is parked.
+  BackoffPolicy failing{.first = std::chrono::milliseconds(100),
+                        .longest = std::chrono::seconds(1)};
 };
 
 struct CoreOptions {
@@ -91,6 +99,8 @@ class DeliveryCore {
   /// valid until the event is settled.
   [[nodiscard]] std::span<const Send> to_send(TimePoint now);
   void handed_over(std::size_t count);
+  /// Instead of handing over the first of to_send(), with nothing in flight: it is parked after so many attempts, and not sent.
+  void refuse(std::size_t attempts, const Error& error, TimePoint now);
   /// What is written in one transaction.
   struct Due {
     std::vector<store::Settlement> rows;  ///< At most three.
@@ -100,6 +110,8 @@ class DeliveryCore {
   };
   /// Progress that is due now; none while the last is being written.
   [[nodiscard]] Due settle(TimePoint now);
+  /// When to_send() may have something that it has not now.
+  [[nodiscard]] std::optional<TimePoint> send_at() const;
   /// When settle() will have something to write.
   [[nodiscard]] std::optional<TimePoint> settle_at() const;
 
@@ -112,6 +124,8 @@ class DeliveryCore {
   [[nodiscard]] std::uint64_t acked() const { return acked_; }
   [[nodiscard]] std::uint64_t filtered() const { return filtered_; }
   [[nodiscard]] std::uint64_t parked() const { return parked_; }
+  /// Of those parked, the slow ones.
+  [[nodiscard]] std::uint64_t slow() const { return slow_; }
   /// Some remembered events were not read yet: the page at the end of the log is needed, even if it is empty.
   [[nodiscard]] bool remembers() const { return !remembered_.empty(); }
   /// What is acked and not in a written settlement, for remember() after the store was lost.
@@ -126,7 +140,8 @@ class DeliveryCore {
     ready,
     waiting,  ///< Behind one of its key, for a sink that is not gapless.
     in_flight,
-    held,  ///< Rejected; whose fault that is, is not known yet.
+    held,     ///< Rejected; whose fault that is, is not known yet.
+    failing,  ///< Failed while others succeed; sent again alone.
     acked,
     filtered,
     parked,
@@ -134,7 +149,8 @@ class DeliveryCore {
   struct Slot {
     const EventView* event{nullptr};
     std::uint64_t key{0};
-    Token next_of_key{0};  ///< The following event of the key in the window; 0: none.
+    Token next_of_key{0};      ///< The following event of the key in the window; 0: none.
+    std::uint32_t sent_ms{0};  ///< In milliseconds, modulo 2^32.
     State state{State::ready};
 
     [[nodiscard]] bool is_done() const { return state >= State::acked; }
@@ -162,8 +178,24 @@ class DeliveryCore {
   [[nodiscard]] bool may_pass(Token token);
   [[nodiscard]] bool is_full() const;
   void hold(Token token, const Outcome& outcome, TimePoint now);
+  void failed(Token token, const Outcome& outcome, TimePoint now);
+  void judge_failing(TimePoint now);
+  [[nodiscard]] bool pick_failing(TimePoint now, bool at_last);
+  [[nodiscard]] std::size_t batch_limit() const;
+  void choose(std::size_t limit, TimePoint now);
+  void keep_time(TimePoint now);
+  [[nodiscard]] bool watches() const {
+    return options_.parking && options_.parking->sets_aside && !options_.gapless && !stopping();
+  }
+  void watch_slow(TimePoint now);
+  [[nodiscard]] std::vector<Token> slow_events() const;
+  [[nodiscard]] std::size_t keys_in_window();
+  [[nodiscard]] std::optional<std::chrono::milliseconds> age(Token token) const;
+  [[nodiscard]] bool is_old(Token token) const;
+  void set_aside(Token token);
+  [[nodiscard]] bool late_outcome(const Outcome& outcome, TimePoint now);
   void park_held(TimePoint now);
-  void park_rejected(Token token, const Error& error);
+  void park_rejected(Token token, const Error& error, std::size_t attempts = 1);
   void park_followers(Slot& first);
   void park(Token token, store::ParkedEvent event);
   void park_waiting(Token token);
@@ -201,6 +233,16 @@ class DeliveryCore {
   std::map<Token, Error> held_;
   std::uint64_t held_since_{0};  ///< What the sink had acked when the first one was held.
   std::uint64_t suspicions_{0};  ///< Of the sink, when the last events were sent.
+  FailingEvents failing_;
+  bool batch_alone_{false};  ///< The batch is one event that is sent alone.
+  std::optional<Token> sent_alone_;
+  SlowWatch slow_watch_;
+  TimePoint now_{};  ///< Of the last to_send().
+  std::uint32_t now_ms_{0};
+  std::unordered_map<Token, EventRef> late_;  ///< Set aside, and their sends still run.
+  std::vector<std::int64_t> late_writing_;
+  std::size_t done_ahead_{0};  ///< Behind the oldest that is not done.
+  std::uint64_t slow_{0};
   std::map<Token, store::ParkedEvent> parked_ahead_;  ///< Not passed by the cursor yet.
   std::vector<store::ParkedEvent> parked_open_;       ///< Counted in rows_.
   // Keys of dead events that block nothing, once they are written.

@@ -33,6 +33,12 @@ constexpr std::chrono::seconds kLostStoreGrace{5};
 constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50),
                                    .longest = std::chrono::seconds(5)};
 
+/// Fails for a while, on a sound connection. What is delivered needs not end because of it.
+bool passes(const Error& error) {
+  return error.code != Errc::lease_lost &&
+         (error.remedy == Remedy::retry_call || error.remedy == Remedy::retry_transaction);
+}
+
 }  // namespace
 
 // ---- other threads
@@ -191,6 +197,7 @@ Status Keeper::follow(Parts& parts, Tenure& tenure, const LeaseKeeper& lease) {
   TimePoint look_at = Clock::now();
   TimePoint update_at = look_at;
   TimePoint maintain_at = look_at;
+  bool delivers = false;
   for (bool rung = false; !stopping();
        rung = wait_until(std::min({look_at, update_at, maintain_at}))) {
     if (auto failure = tenure.failure()) return fail(std::move(*failure));
@@ -201,20 +208,18 @@ Status Keeper::follow(Parts& parts, Tenure& tenure, const LeaseKeeper& lease) {
       auto short_of_lanes = settle_shares(parts, tenure);
       if (!short_of_lanes) {
         // What it has it keeps.
-        const Error& error = short_of_lanes.error();
-        if (error.remedy != Remedy::retry_call || error.code == Errc::lease_lost ||
-            holdings_.empty())
-          return pass(short_of_lanes);
-        note_failure(error);
+        if (!passes(short_of_lanes.error()) || holdings_.empty()) return pass(short_of_lanes);
+        note_failure(short_of_lanes.error(), true);
       }
       look_at = Clock::now() + (short_of_lanes && *short_of_lanes ? kVacancyCheck : kUpdateEvery);
       if (holdings_ != before) rung = true;
     }
     if (rung || now >= update_at) {
-      if (Status status = deliver(parts, tenure); !status) {
-        // A row that another session has locked is no reason to stop delivery.
-        if (status.error().remedy != Remedy::retry_call) return status;
-        note_failure(status.error());
+      if (Status status = deliver(parts, tenure); status) {
+        delivers = !holdings_.empty();
+      } else {
+        if (!passes(status.error()) || !delivers) return status;
+        note_failure(status.error(), true);
       }
       update_at = now + kUpdateEvery;
     }
@@ -230,6 +235,12 @@ Status Keeper::follow(Parts& parts, Tenure& tenure, const LeaseKeeper& lease) {
 
 Result<bool> Keeper::settle_shares(Parts& parts, Tenure& tenure) {
   OUTBOX_TRY(const store::Fleet fleet, parts.owners->look());
+  // The tables or the file may have been dropped and created again: then the cursors and sequence numbers in memory are void.
+  if (fleet.outbox != outbox_) {
+    return fail(Errc::unavailable, Remedy::reconnect,
+                "the outbox in the store was replaced by another one",
+                "delivery starts again from what is there");
+  }
   bool short_of_lanes = false;
   for (const store::Group& group : served_groups(fleet)) {
     if (Status status = check_holding(group, fleet); !status) return pass(status);
@@ -312,7 +323,9 @@ void Keeper::wait_for_others(Parts& parts, const store::Fleet& fleet) {
     }
     log::info("waiting for lanes", {{"owner", owner}});
   }
-  if (parts.catalog && !configuration_.empty()) {
+  const TimePoint now = Clock::now();
+  if (parts.catalog && !configuration_.empty() && now >= compare_at_) {
+    compare_at_ = now + kUpdateEvery;
     if (const auto rows = parts.catalog->subscriptions()) configuration_.compare(*rows);
   }
   set_role(Role::waiting);
@@ -331,7 +344,7 @@ void Keeper::log_lanes() {
 Status Keeper::deliver(Parts& parts, Tenure& tenure) {
   if (holdings_.empty() && !tenure.has_begun()) return {};
   if (!tenure.has_begun()) {
-    Status status = tenure.begin(identity_.id, std::move(parts.catalog), parts.outbox);
+    Status status = tenure.begin(identity_.id, std::move(parts.catalog));
     if (!status) return status;
     parts.retention = std::make_unique<RetentionKeeper>(*store_, options_);
     delivering_since_ = Clock::now();
@@ -377,7 +390,7 @@ void Keeper::maintain(std::unique_ptr<store::Maintenance>& maintenance) {
   if (!done->empty()) log::info("maintenance", {{"done", *done}});
 }
 
-void Keeper::note_failure(const Error& error) {
+void Keeper::note_failure(const Error& error, bool delivers) {
   const std::string reason = error.text();
   {
     const MutexLock lock(mutex_);
@@ -390,6 +403,9 @@ void Keeper::note_failure(const Error& error) {
   if (error.remedy == Remedy::fix) {
     log::error("delivery is interrupted until a person acts, retries",
                {{"repeats", *repeats}, {"reason", reason}});
+  } else if (delivers) {
+    log::warn("delivery goes on, but changes of lanes and subscriptions wait, retries",
+              {{"repeats", *repeats}, {"reason", reason}});
   } else {
     log::warn("delivery is interrupted, retries", {{"repeats", *repeats}, {"reason", reason}});
   }

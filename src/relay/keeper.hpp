@@ -86,7 +86,7 @@ class Keeper {
   void maintain(std::unique_ptr<store::Maintenance>& maintenance);
   void back_off(const Error& error, int& failures);
   void give_back_lanes();
-  void note_failure(const Error& error);
+  void note_failure(const Error& error, bool delivers = false);
   void write_failure(const Error& error);
 
   void publish(Tenure* tenure);
@@ -112,7 +112,8 @@ class Keeper {
   std::optional<TimePoint> delivering_since_;
   bool has_settled_{false};
   bool logged_waiting_{false};
-  Outage outage_;  ///< Of the store or the lease.
+  TimePoint compare_at_{};  ///< While it waits: not again before.
+  Outage outage_;           ///< Of the store or the lease.
   Outage maintenance_outage_;
   std::string outbox_;  ///< The identity of the outbox in the store; empty: not read yet.
 

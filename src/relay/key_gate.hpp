@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <unordered_map>
 
+#include "relay/late_sends.hpp"
+
 namespace outbox::relay {
 
 class KeyGate {
@@ -30,6 +32,8 @@ class KeyGate {
     rows_.clear();
     all_ = 0;
   }
+
+  LateSends late;
 
  private:
   std::unordered_map<std::uint64_t, std::size_t> rows_;

@@ -15,6 +15,7 @@ Result<std::string> pending_of_active(store::Catalog& catalog,
       return fail(Errc::unavailable, "subscription " + row.spec.name + " is stopped", row.reason);
     }
     if (row.state != store::SubscriptionState::active) continue;
+    if (row.replay != 0) return row.spec.name;
     auto progress = catalog.progress(row, 1);
     if (!progress) return pass(progress);
     if (progress->pending > 0) return row.spec.name;

@@ -7,6 +7,14 @@
 #include "event/key.hpp"
 
 namespace outbox::relay {
+namespace {
+
+/// Chains in memory, and reads of 8 MiB that they come from.
+constexpr std::size_t kMostChains = 200;
+constexpr int kMostLoads = 4;
+constexpr std::size_t kMostSuspects = 10000;
+
+}  // namespace
 
 RetryCore::RetryCore(RetryOptions options, SinkState& sink, KeyGate& gate)
     : options_(std::move(options)), sink_(sink), gate_(gate), next_token_(options_.first_token) {}
@@ -15,26 +23,41 @@ RetryCore::RetryCore(RetryOptions options, SinkState& sink, KeyGate& gate)
 
 void RetryCore::due_at(TimePoint when) { due_ = due_ ? std::min(*due_, when) : when; }
 
-bool RetryCore::wants_load(TimePoint now) const {
-  // Everything that was read before is written, so that it is not read again.
-  return due_ && *due_ <= now && chains_.empty() && results_.empty() && writing_.empty() &&
-         !loading_ && !stopping_ && sink_.may_send();
+bool RetryCore::may_load() const {
+  // What was given is written, so that it is not read again.
+  if (!results_.empty() || !writing_.empty() || loading_ || stopping_ || !sink_.may_send())
+    return false;
+  const auto loads = std::count_if(storages_.begin(), storages_.end(),
+                                   [](const auto& storage) { return !storage.expired(); });
+  return chains_.size() < kMostChains && loads < kMostLoads;
 }
+
+bool RetryCore::wants_load(TimePoint now) const { return due_ && *due_ <= now && may_load(); }
 
 /// What becomes due from now on may be missing from the answer.
 void RetryCore::load_asked() {
   loading_ = true;
   due_.reset();
+  given_ = {};
+}
+
+RetryCore::Busy RetryCore::busy() const {
+  Busy busy = given_;
+  for (const auto& [token, chain] : chains_) busy.add(chain.key, chain.rows.back().event.seq);
+  for (const auto& [seq, late] : gate_.late.all()) busy.add(late.key, seq);
+  return busy;
 }
 
 void RetryCore::loaded(store::DueEvents due, TimePoint now) {
   loading_ = false;
   if (due.next_in) due_at(now + std::chrono::duration_cast<TimePoint::duration>(*due.next_in));
-  if (!due.rows.empty()) due_at(now);  // there may be more
-  storage_ = std::move(due.storage);
+  const Busy busy = this->busy();
+  // What was given since is written by the next time.
+  if (!given_.keys.empty() || !given_.seqs.empty()) due_at(now);
   std::unordered_map<std::uint64_t, Token> of_key;
   for (auto& row : due.rows) {
     const std::uint64_t key = event::key_hash(row.event.aggregate_type, row.event.aggregate_id);
+    if (busy.contains(key, row.event.seq)) continue;
     const auto found = key == 0 ? of_key.end() : of_key.find(key);
     if (found != of_key.end()) {
       chains_.at(found->second).rows.push_back(std::move(row));
@@ -43,22 +66,43 @@ void RetryCore::loaded(store::DueEvents due, TimePoint now) {
     if (key != 0) of_key.emplace(key, next_token_);
     Chain chain;
     chain.key = key;
+    chain.storage = due.storage;
     chain.rows.push_back(std::move(row));
     chains_.emplace(next_token_++, std::move(chain));
   }
+  std::erase_if(storages_, [](const auto& storage) { return storage.expired(); });
+  if (due.storage) storages_.push_back(due.storage);
 }
 
 // ---- sending
 
-std::span<const RetryCore::Send> RetryCore::to_send() {
+std::span<const RetryCore::Send> RetryCore::to_send(TimePoint now) {
   batch_.clear();
-  if (stopping_ || !sink_.may_send()) return {};
+  judge(now);
+  sink_.ask_alone(false);
+  if (stopping_ || pick_suspect(now) || !sink_.may_send()) return batch_;
+  const std::size_t limit = std::min(options_.max_batch, sink_.batch_limit());
   for (auto& [token, chain] : chains_) {
-    if (batch_.size() >= options_.max_batch) break;
-    if (!chain.in_flight && chain.at < chain.rows.size())
-      batch_.push_back({.token = token, .event = &chain.rows[chain.at].event});
+    if (batch_.size() >= limit) break;
+    if (chain.may_go(now) && !is_suspect(chain))
+      batch_.push_back({.token = token, .event = &chain.row().event});
   }
   return batch_;
+}
+
+/// One at a time; for a gapless sink, which stops at it, with nothing else in flight. True: nothing else is sent now.
+bool RetryCore::pick_suspect(TimePoint now) {
+  for (const auto& [token, chain] : chains_) {
+    const bool flies = chain.in_flight && chain.alone;
+    if (!flies && !(chain.may_go(now) && is_suspect(chain))) continue;
+    if (flies && !options_.gapless) continue;
+    if (options_.gapless) sink_.ask_alone(true);
+    const bool waits = flies || (options_.gapless && sink_.in_flight() > 0);
+    if (!waits && sink_.may_send() && sink_.batch_limit() > 0)
+      batch_.push_back({.token = token, .event = &chain.row().event});
+    return true;
+  }
+  return false;
 }
 
 void RetryCore::handed_over(std::size_t count) {
@@ -66,22 +110,30 @@ void RetryCore::handed_over(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     Chain& chain = chains_.at(batch_[i].token);
     chain.in_flight = true;
-    chain.accepted_before = sink_.accepted();
+    chain.alone = is_suspect(chain);
   }
   sink_.sent(count);
+}
+
+void RetryCore::refuse(const Error& error, TimePoint now) {
+  OUTBOX_CHECK(!batch_.empty());
+  failed(chains_.at(batch_.front().token), error, now);
+  batch_.clear();
+  drop_done_chains(now);
 }
 
 void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
   const auto found = chains_.find(outcome.token);
   if (found == chains_.end() || !found->second.in_flight) return;
   Chain& chain = found->second;
-  const store::ParkedRow& row = chain.rows[chain.at];
+  const store::ParkedRow& row = chain.row();
   chain.in_flight = false;
   switch (outcome.kind) {
     case Outcome::Kind::acked: {
       store::RetryResult delivered;
       delivered.attempts = row.attempts + 1;
-      give(std::move(delivered), chain, true, now);
+      suspects_.erase(row.event.seq);
+      give(std::move(delivered), {row.event.seq, row.event.id}, chain.key, true, now);
       next_of(found);
       sink_.acked(now);
       break;
@@ -91,65 +143,118 @@ void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
       failed(chain, outcome.error, now);
       break;
     case Outcome::Kind::retry:
-    case Outcome::Kind::unknown: {
-      const bool others_succeed = sink_.accepted() != chain.accepted_before;
-      if (!others_succeed || options_.gapless) {
-        sink_.failed(outcome, row.event, now);
-      } else {
-        sink_.retry_failed(false, now);
-        failed(chain, outcome.error, now);
-      }
-      break;
-    }
+    case Outcome::Kind::unknown: in_doubt(chain, outcome, now); break;
     case Outcome::Kind::blocked: sink_.failed(outcome, row.event, now); break;
   }
-  drop_done_chains();
+  drop_done_chains(now);
 }
 
 /// Under a token of its own: a faulty sink may report the one before it twice.
-void RetryCore::next_of(std::map<Token, Chain>::iterator chain) {
+void RetryCore::next_of(Chains::iterator chain) {
   ++chain->second.at;
+  chain->second.tries = 0;
   auto node = chains_.extract(chain);
   node.key() = next_token_++;
   chains_.insert(std::move(node));
 }
 
+// ---- failures
+
+bool& RetryCore::suspect_of(const Chain& chain) {
+  if (suspects_.size() >= kMostSuspects) suspects_.clear();
+  return suspects_.try_emplace(chain.row().event.seq, false).first->second;
+}
+
+/// A gapless sink reports as failed also what it did not send because of another event.
+void RetryCore::in_doubt(Chain& chain, const Outcome& outcome, TimePoint now) {
+  const EventView& event = chain.row().event;
+  bool& suspect = suspect_of(chain);
+  if ((options_.gapless && !chain.alone) || stopping_ || outcome.retry_after)
+    return sink_.failed(outcome, event, now);
+  chain.doubt =
+      sink_.doubted(outcome, event, {.suspect = suspect, .gapless = options_.gapless}, now);
+  suspect = true;
+  chain.in_doubt = true;
+  chain.error = outcome.error;
+  const std::size_t tries = chain.row().attempts + static_cast<std::size_t>(++chain.tries);
+  const auto pause =
+      options_.rules.policy.pause_after(tries, static_cast<std::uint64_t>(event.seq));
+  chain.again_at =
+      now + (pause
+                 ? std::chrono::duration_cast<TimePoint::duration>(*pause)
+                 : std::chrono::duration_cast<TimePoint::duration>(options_.rules.failing.longest));
+}
+
+void RetryCore::judge(TimePoint now) {
+  for (auto& [token, chain] : chains_) {
+    if (!chain.in_doubt) continue;
+    const Fault fault = chain.doubt.fault();
+    chain.in_doubt = fault == Fault::open && now < chain.again_at;
+    if (fault == Fault::event) failed(chain, chain.error, now);
+  }
+  drop_done_chains(now);
+}
+
 /// By its own fault: one attempt more.
 void RetryCore::failed(Chain& chain, const Error& error, TimePoint now) {
-  const store::ParkedRow& row = chain.rows[chain.at];
-  store::RetryResult result;
-  result.attempts = row.attempts + 1;
-  result.error = error.text();
-  const auto pause =
-      options_.rules.policy.pause_after(result.attempts, static_cast<std::uint64_t>(row.event.seq));
-  result.state = pause ? store::ParkedState::retrying : store::ParkedState::dead;
-  result.due_in = pause.value_or(std::chrono::milliseconds(0));
-  give(std::move(result), chain, !pause && !options_.rules.dead_blocks, now);
+  const store::ParkedRow& row = chain.row();
+  give_failed({row.event.seq, row.event.id}, chain.key, row.attempts + 1, error, now);
   // What waits behind it waits on; of a dead one until that is written: another relay may still deliver it.
   chain.at = chain.rows.size();
 }
 
-void RetryCore::give(store::RetryResult result, const Chain& chain, bool releases, TimePoint now) {
-  const EventView& event = chain.rows[chain.at].event;
+void RetryCore::give_failed(const EventRef& event, std::uint64_t key, std::size_t attempts,
+                            const Error& error, TimePoint now) {
+  store::RetryResult result;
+  result.attempts = attempts;
+  result.error = error.text();
+  const auto pause =
+      options_.rules.policy.pause_after(attempts, static_cast<std::uint64_t>(event.seq));
+  result.state = pause ? store::ParkedState::retrying : store::ParkedState::dead;
+  result.due_in = pause.value_or(std::chrono::milliseconds(0));
+  if (!pause) suspects_.erase(event.seq);
+  give(std::move(result), event, key, !pause && !options_.rules.dead_blocks, now);
+}
+
+/// Sends that still ran when their event was set aside.
+void RetryCore::take_late(TimePoint now) {
+  for (const LateSends::Send& late : gate_.late.take_ended()) {
+    const EventRef event{late.seq, late.id};
+    if (late.outcome->kind == Outcome::Kind::acked) {
+      store::RetryResult delivered;
+      delivered.attempts = 1;
+      give(std::move(delivered), event, late.key, true, now);
+    } else if (late.outcome->kind == Outcome::Kind::rejected) {
+      give_failed(event, late.key, 1, late.outcome->error, now);
+    } else {
+      due_at(now);
+    }
+  }
+}
+
+void RetryCore::give(store::RetryResult result, const EventRef& event, std::uint64_t key,
+                     bool releases, TimePoint now) {
   result.subscription = options_.subscription;
   result.generation = options_.generation;
   result.seq = event.seq;
   result.id = event.id;
   results_.push_back(std::move(result));
-  ended_.push_back({.key = chain.key, .releases = releases});
+  ended_.push_back({.key = key, .releases = releases});
+  given_.add(key, event.seq);
   if (!oldest_result_) oldest_result_ = now;
 }
 
-void RetryCore::drop_done_chains() {
-  std::erase_if(chains_, [](const auto& entry) {
+void RetryCore::drop_done_chains(TimePoint now) {
+  const auto dropped = std::erase_if(chains_, [](const auto& entry) {
     return entry.second.at == entry.second.rows.size() && !entry.second.in_flight;
   });
-  if (chains_.empty()) storage_.reset();
+  if (dropped > 0) due_at(now);  // there may be more
 }
 
 // ---- writing
 
 std::vector<store::RetryResult> RetryCore::results(TimePoint now) {
+  if (!gate_.late.empty()) take_late(now);
   if (results_.empty() || !writing_.empty()) return {};
   const bool all = chains_.empty() || stopping_;
   if (!all && now - *oldest_result_ < options_.write_interval) return {};
@@ -171,17 +276,25 @@ void RetryCore::written(TimePoint now) {
 }
 
 std::optional<TimePoint> RetryCore::next_at() const {
-  if (!writing_.empty() || loading_) return {};
-  if (oldest_result_)
-    return *oldest_result_ +
-           std::chrono::duration_cast<TimePoint::duration>(options_.write_interval);
-  return sink_.may_send() && !stopping_ && chains_.empty() ? due_ : std::nullopt;
+  std::optional<TimePoint> at;
+  const auto by = [&at](TimePoint when) { at = std::min(at.value_or(when), when); };
+  if (oldest_result_ && writing_.empty())
+    by(*oldest_result_ + std::chrono::duration_cast<TimePoint::duration>(options_.write_interval));
+  if (stopping_ || !sink_.may_send()) return at;
+  if (due_ && may_load()) by(*due_);
+  for (const auto& [token, chain] : chains_) {
+    if (chain.tries > 0 && !chain.in_flight) by(chain.again_at);
+  }
+  return at;
 }
 
 bool RetryCore::finished() const {
   const bool in_flight = std::any_of(chains_.begin(), chains_.end(),
                                      [](const auto& entry) { return entry.second.in_flight; });
-  return stopping_ && !in_flight && results_.empty() && writing_.empty();
+  const auto& late = gate_.late.all();
+  const bool ends = std::any_of(late.begin(), late.end(),
+                                [](const auto& entry) { return entry.second.outcome.has_value(); });
+  return stopping_ && !in_flight && !ends && results_.empty() && writing_.empty();
 }
 
 }  // namespace outbox::relay

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <outbox/sink.hpp>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -55,11 +56,13 @@ class RetryCore {
   [[nodiscard]] bool wants_load(TimePoint now) const;
   void load_asked();
   /// The next events to hand over. Hand over a prefix, then call handed_over(n). The pointers stay valid until their outcome.
-  [[nodiscard]] std::span<const Send> to_send();
+  [[nodiscard]] std::span<const Send> to_send(TimePoint now);
   void handed_over(std::size_t count);
+  /// Instead of handing over the first of to_send(): it has failed.
+  void refuse(const Error& error, TimePoint now);
   /// What is to be written now; none while the last results are being written.
   [[nodiscard]] std::vector<store::RetryResult> results(TimePoint now);
-  /// When wants_load() or results() will have something.
+  /// When wants_load(), to_send() or results() will have something.
   [[nodiscard]] std::optional<TimePoint> next_at() const;
 
   // ---- how it stands
@@ -73,27 +76,67 @@ class RetryCore {
   struct Chain {
     std::uint64_t key{0};
     std::vector<store::ParkedRow> rows;
+    std::shared_ptr<const void> storage;
     std::size_t at{0};  ///< The one that is sent next, or in flight.
     bool in_flight{false};
-    std::uint64_t accepted_before{0};  ///< What the sink had acked when it was sent.
+    bool alone{false};     ///< It was sent alone.
+    bool in_doubt{false};  ///< It failed; whose fault that is, is not known yet.
+    int tries{0};          ///< That counted nothing.
+    Doubt doubt{};
+    Error error{};
+    TimePoint again_at{};  ///< Not sent before.
+
+    [[nodiscard]] const store::ParkedRow& row() const { return rows[at]; }
+    [[nodiscard]] bool may_go(TimePoint now) const {
+      return !in_flight && !in_doubt && at < rows.size() && now >= again_at;
+    }
   };
+  using Chains = std::map<Token, Chain>;
   /// A result, and what it means for its key.
   struct Ended {
     std::uint64_t key{0};
     bool releases{false};  ///< The event no longer blocks its key.
   };
+  /// The keys of rows that must not be sent now, and those without a key by seq.
+  struct Busy {
+    std::set<std::uint64_t> keys;
+    std::set<std::int64_t> seqs;
 
-  void give(store::RetryResult result, const Chain& chain, bool releases, TimePoint now);
-  void next_of(std::map<Token, Chain>::iterator chain);
+    void add(std::uint64_t key, std::int64_t seq) {
+      key != 0 ? void(keys.insert(key)) : void(seqs.insert(seq));
+    }
+    [[nodiscard]] bool contains(std::uint64_t key, std::int64_t seq) const {
+      return key != 0 ? keys.contains(key) : seqs.contains(seq);
+    }
+  };
+
+  [[nodiscard]] bool may_load() const;
+  [[nodiscard]] Busy busy() const;
+  [[nodiscard]] bool is_suspect(const Chain& chain) const {
+    return suspects_.contains(chain.row().event.seq);
+  }
+  [[nodiscard]] bool& suspect_of(const Chain& chain);
+  void in_doubt(Chain& chain, const Outcome& outcome, TimePoint now);
+  void judge(TimePoint now);
+  [[nodiscard]] bool pick_suspect(TimePoint now);
+  void take_late(TimePoint now);
+  void give(store::RetryResult result, const EventRef& event, std::uint64_t key, bool releases,
+            TimePoint now);
+  void give_failed(const EventRef& event, std::uint64_t key, std::size_t attempts,
+                   const Error& error, TimePoint now);
+  void next_of(Chains::iterator chain);
   void failed(Chain& chain, const Error& error, TimePoint now);
-  void drop_done_chains();
+  void drop_done_chains(TimePoint now);
 
   const RetryOptions options_;
   SinkState& sink_;
   KeyGate& gate_;
 
-  std::map<Token, Chain> chains_;  ///< By the token of the event that is sent next, or in flight.
-  std::shared_ptr<const void> storage_;
+  Chains chains_;  ///< By the token of the event that is sent next, or in flight.
+  std::vector<std::weak_ptr<const void>> storages_;
+  /// Events that failed with `unknown` or `retry`: sent alone from then on. True: not only beside another one, of a gapless sink.
+  std::map<std::int64_t, bool> suspects_;
+  Busy given_;  ///< Results since rows were last asked for.
   std::vector<Send> batch_;
   Token next_token_;
 

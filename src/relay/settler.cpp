@@ -32,11 +32,11 @@ void Settler::settle(Work work, std::function<void()> written) {
   changed_.notify_one();
 }
 
-void Settler::read_due(std::int32_t subscription, store::LaneMask lanes,
+void Settler::read_due(std::int32_t subscription, store::LaneMask lanes, std::size_t besides,
                        std::function<void(store::DueEvents)> read) {
   {
     const MutexLock lock(mutex_);
-    questions_.push_back({subscription, lanes, std::move(read)});
+    questions_.push_back({subscription, lanes, besides, std::move(read)});
   }
   changed_.notify_one();
 }
@@ -69,6 +69,7 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
     move_to(all.rows, job.work.rows);
     move_to(all.parked, job.work.parked);
     move_to(all.results, job.work.results);
+    move_to(all.replays, job.work.replays);
   }
   Status status = append(all);
   // Another connection holds the write lock for long: nothing is written, and a retry is safe.
@@ -89,7 +90,8 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
 
 bool Settler::answer(const std::vector<Question>& questions) {
   for (const Question& question : questions) {
-    auto due = progress_->due(question.subscription, question.lanes, kDueKeys, kBehindKey);
+    auto due = progress_->due(question.subscription, question.lanes, kDueKeys + question.besides,
+                              kBehindKey);
     statements_.store(progress_->statements(), std::memory_order_relaxed);
     if (!due) {
       failed_(due.error());
@@ -109,7 +111,10 @@ Status Settler::append(const Work& work) {
   const auto now = std::chrono::steady_clock::now();
   const bool flush = now - flushed_at_ >= kFlushEvery;
   Status status =
-      progress_->append({.settlements = work.rows, .parked = work.parked, .results = work.results},
+      progress_->append({.settlements = work.rows,
+                         .parked = work.parked,
+                         .results = work.results,
+                         .replays = work.replays},
                         flush ? store::Durability::flushed : store::Durability::eventual);
   if (status && flush) flushed_at_ = now;
   return status;

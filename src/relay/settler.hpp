@@ -22,6 +22,7 @@ class Settler {
     std::vector<store::Settlement> rows;
     std::vector<store::ParkedEvent> parked{};
     std::vector<store::RetryResult> results{};
+    std::vector<store::ReplayProgress> replays{};
   };
 
   /// `failed` is called once, from the settler's thread, when the rows cannot be written. Errors with Remedy::retry_call are retried.
@@ -32,7 +33,8 @@ class Settler {
   /// Any thread. `written` is called from the settler's thread when the rows are committed; never if that fails.
   void settle(Work work, std::function<void()> written);
   /// Any thread. Parked events that are due; `read` is called from the settler's thread, after what was given before is written.
-  void read_due(std::int32_t subscription, store::LaneMask lanes,
+  /// `besides`: so many keys more, since they cannot be sent now.
+  void read_due(std::int32_t subscription, store::LaneMask lanes, std::size_t besides,
                 std::function<void(store::DueEvents)> read);
   /// A settlement was committed.
   [[nodiscard]] bool has_written() const { return has_written_.load(std::memory_order_relaxed); }
@@ -48,6 +50,7 @@ class Settler {
   struct Question {
     std::int32_t subscription{0};
     store::LaneMask lanes{0};
+    std::size_t besides{0};
     std::function<void(store::DueEvents)> read;
   };
   void run(const std::stop_token& stop);

@@ -1,6 +1,7 @@
 #include "relay/sink_state.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 namespace outbox::relay {
@@ -8,6 +9,11 @@ namespace {
 
 /// So many rejected in a row, with none accepted, put the destination under suspicion.
 constexpr int kManyRejected = 16;
+/// The same for those that failed.
+constexpr int kManyFailed = 16;
+/// So many pauses without an ack, and it goes on carefully: one event may be what stops all.
+constexpr int kCarefulAfter = 2;
+constexpr std::size_t kMostCareful = 1024;
 
 }  // namespace
 
@@ -25,9 +31,13 @@ const char* to_string(Mode mode) noexcept {
 
 void SinkState::acked(TimePoint now) {
   ++accepted_;
-  rejected_in_a_row_ = 0;
+  rejected_in_a_row_ = fresh_in_a_row_ = failed_runs_ = 0;
+  neighbours_.acked();
   if (mode_ == Mode::delivering) failures_ = 0;
   outcome_came(now);
+  if (in_flight_ > 0 || careful_limit_ == 0) return;
+  careful_limit_ *= 2;
+  if (careful_limit_ > kMostCareful) careful_limit_ = 0;
 }
 
 void SinkState::rejected(const Outcome& outcome, const EventView& event, bool gapless,
@@ -62,13 +72,57 @@ void SinkState::suspect(const Outcome& outcome, const EventView& event) {
   if (mode_ == Mode::delivering) mode_ = Mode::draining;
 }
 
+Doubt SinkState::doubted(const Outcome& outcome, const EventView& event, Failure failure,
+                         TimePoint now) {
+  const bool after_ack = neighbours_.last_was_ack();
+  Doubt doubt = neighbours_.doubted(failure.suspect);
+  note(outcome, event);
+  if (!failure.suspect && ++fresh_in_a_row_ >= kManyFailed) give_up();
+  const bool last = in_flight_ == 1;
+  if (failure.gapless || (last && !after_ack)) {
+    // That a suspect failed says nothing about the destination, but it may have been the connection.
+    failure.suspect ? stopped_by_event() : give_up();
+  }
+  outcome_came(now);
+  return doubt;
+}
+
+void SinkState::give_up() {
+  if (mode_ != Mode::delivering) return;
+  at_fault_ = true;
+  mode_ = Mode::draining;
+  ++failures_;
+  ++failed_runs_;
+}
+
+void SinkState::suspect_slow(std::size_t keys, TimePoint now) {
+  if (mode_ != Mode::delivering) return;
+  last_failure_ = Error{};
+  last_failure_.code = Errc::unavailable;
+  last_failure_.message = "the destination takes long for " + std::to_string(keys) +
+                          " keys at once, while others are delivered";
+  give_up();
+  if (in_flight_ == 0) enter_pause(now);
+}
+
+void SinkState::be_careful() {
+  if (careful_limit_ == 0) careful_limit_ = kMostCareful;
+}
+
+std::size_t SinkState::batch_limit() const {
+  if (careful_limit_ == 0) return std::numeric_limits<std::size_t>::max();
+  return in_flight_ == 0 ? careful_limit_ : 0;
+}
+
 void SinkState::failed(const Outcome& outcome, const EventView& event, TimePoint now) {
+  neighbours_.failed();
   note(outcome, event);
   if (outcome.kind == Outcome::Kind::blocked) at_fault_ = true;
   fills_gaps_ = false;  // when stopping: after a failure nothing more is sent
   if (mode_ == Mode::delivering) {
     mode_ = Mode::draining;
     ++failures_;
+    if (outcome.kind != Outcome::Kind::blocked) ++failed_runs_;
   }
   outcome_came(now);
 }
@@ -95,7 +149,7 @@ void SinkState::enter_pause(TimePoint now) {
     return;
   }
   if (stopped_by_event_ && !at_fault_) {
-    // It answered; what came back with the rejected event was only not sent.
+    // It answered, or one event failed alone; what came back with it was only not sent.
     failures_ = 0;
     mode_ = Mode::reopening;
     return;
@@ -121,6 +175,8 @@ void SinkState::opened(const Status& status, TimePoint now) {
   }
   mode_ = Mode::delivering;
   stopped_by_event_ = at_fault_ = false;
+  fresh_in_a_row_ = 0;
+  if (careful_limit_ != 0 || failed_runs_ >= kCarefulAfter) careful_limit_ = 1;
   ++openings_;
   pause_until_.reset();
 }

@@ -8,6 +8,7 @@
 #include <outbox/sink.hpp>
 
 #include "base/backoff.hpp"
+#include "relay/doubt.hpp"
 #include "relay/trust_deadline.hpp"
 
 namespace outbox::relay {
@@ -43,6 +44,17 @@ class SinkState {
   void rejected(const Outcome& outcome, const EventView& event, bool gapless, TimePoint now);
   /// A parked event failed again, by its own fault. A gapless sink has stopped itself.
   void retry_failed(bool gapless, TimePoint now);
+  /// `unknown` or `retry` of an event that may be at fault itself: of a sink that is not gapless, which goes on with other keys, or of one
+  /// that was sent alone. When two in a row and everything in flight have failed, or many in a row, it pauses. A gapless one has
+  /// stopped itself.
+  struct Failure {
+    bool suspect{false};  ///< The event failed by its own fault before.
+    bool gapless{false};
+  };
+  [[nodiscard]] Doubt doubted(const Outcome& outcome, const EventView& event, Failure failure,
+                              TimePoint now);
+  /// Too many keys are slow at once.
+  void suspect_slow(std::size_t keys, TimePoint now);
   /// Any other outcome.
   void failed(const Outcome& outcome, const EventView& event, TimePoint now);
   /// The sink was opened, or could not be.
@@ -56,6 +68,14 @@ class SinkState {
   /// The sink must be opened now.
   [[nodiscard]] bool wants_open(TimePoint now);
   [[nodiscard]] bool may_send() const { return mode_ == Mode::delivering; }
+  /// How many events at once. After pauses without an ack one goes alone, then 2, 4, 8 ..., each time with nothing else in flight; 0: not now.
+  [[nodiscard]] std::size_t batch_limit() const;
+  void be_careful();
+  [[nodiscard]] bool careful() const { return careful_limit_ != 0; }
+  /// The retries wait until nothing else is in flight: the strands send nothing.
+  void ask_alone(bool asked) { alone_asked_ = asked; }
+  [[nodiscard]] bool alone_asked() const { return alone_asked_; }
+  [[nodiscard]] bool last_was_ack() const { return neighbours_.last_was_ack(); }
   [[nodiscard]] bool may_fill_gaps() const { return fills_gaps_; }
   /// How often the sink was opened. After each time, what was not acked is sent again.
   [[nodiscard]] std::uint64_t openings() const { return openings_; }
@@ -77,6 +97,7 @@ class SinkState {
  private:
   void note(const Outcome& outcome, const EventView& event);
   void suspect(const Outcome& outcome, const EventView& event);
+  void give_up();
   void stopped_by_event();
   void outcome_came(TimePoint now);
   void enter_pause(TimePoint now);
@@ -90,6 +111,11 @@ class SinkState {
   std::uint64_t accepted_{0};
   std::uint64_t suspicions_{0};
   int rejected_in_a_row_{0};
+  Neighbours neighbours_;
+  int fresh_in_a_row_{0};  ///< In doubt since the last ack, suspects left out.
+  int failed_runs_{0};     ///< Pauses since the last ack, because events failed.
+  std::size_t careful_limit_{0};
+  bool alone_asked_{false};
   // Since the sink was opened:
   bool stopped_by_event_{false};  ///< A gapless sink, by an event that was rejected.
   bool at_fault_{false};          ///< It said so, or is suspected.

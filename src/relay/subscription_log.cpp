@@ -15,7 +15,7 @@ constexpr std::chrono::seconds kLogParkedEvery{1};
 std::string SubscriptionLoop::trouble() const {
   const SinkState& sink = sink_state_;
   if (sink.mode() == Mode::rejected) return sink.rejection()->error.text();
-  if (row_.spec.on_reject == "park" && gate_.rows() >= row_.spec.max_waiting)
+  if (!replay_ && row_.spec.on_reject == "park" && gate_.rows() >= row_.spec.max_waiting)
     return std::to_string(gate_.rows()) +
            " events are parked, no new ones are delivered until there are fewer than " +
            std::to_string(row_.spec.max_waiting) + " (max_waiting)";
@@ -60,10 +60,24 @@ void SubscriptionLoop::log_parked(const std::vector<store::ParkedEvent>& parked)
   }
   const TimePoint now = std::chrono::steady_clock::now();
   if (newest == nullptr || now < log_parked_at_) return;
-  log::warn("events were rejected and are parked", {{"subscription", row_.spec.name},
-                                                    {"events", std::exchange(parked_unlogged_, 0)},
-                                                    {"seq", newest->seq},
-                                                    {"reason", newest->error}});
+  log::warn("events are parked", {{"subscription", row_.spec.name},
+                                  {"events", std::exchange(parked_unlogged_, 0)},
+                                  {"seq", newest->seq},
+                                  {"reason", newest->error}});
+  log_parked_at_ = now + kLogParkedEvery;
+}
+
+void SubscriptionLoop::log_skipped(const store::ReplayProgress& progress) {
+  parked_unlogged_ += progress.skips.size();
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (progress.skips.empty() || now < log_parked_at_) return;
+  const store::ReplaySkip& first = progress.skips.front();
+  log::warn("the replay skips rejected events, and what follows of their keys",
+            {{"subscription", row_.spec.name},
+             {"replay", progress.replay},
+             {"events", std::exchange(parked_unlogged_, 0)},
+             {"seq", first.seq},
+             {"reason", first.error}});
   log_parked_at_ = now + kLogParkedEvery;
 }
 
@@ -102,7 +116,7 @@ void SubscriptionLoop::publish_state() {
   {
     const MutexLock lock(box_->mutex);
     SubscriptionReport& report = box_->report;
-    report.state = to_string(sink_state_.mode());
+    report.state = replay_ ? "replaying" : to_string(sink_state_.mode());
     report.reason = trouble();
     report.delivered = acked;
     report.filtered = filtered;

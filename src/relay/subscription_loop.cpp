@@ -22,7 +22,6 @@ constexpr std::chrono::seconds kCallLimit{2};
 constexpr std::chrono::milliseconds kLongest{100};
 /// After this many batches the loop takes pages and settlements from its mailbox.
 constexpr int kMostBatches = 16;
-constexpr std::chrono::seconds kFindOrphans{1};
 /// The token that the sink gets: the number of the strand, of which there are at most as many as lanes, and the core's token.
 constexpr unsigned kStrandShift = 57;
 /// The number that retries have.
@@ -47,7 +46,8 @@ CoreOptions core_options(const store::SubscriptionRow& row, const LoopOptions& o
   core.settle_interval = options.settle_interval;
   core.settle_events = options.settle_events;
   core.first_token = first_token;
-  if (row.spec.on_reject == "park") core.parking = parking_rules(row.spec);
+  if (row.spec.on_reject == "park")
+    core.parking = options.replay ? replay_parking() : parking_rules(row.spec);
   return core;
 }
 
@@ -73,10 +73,13 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
       renderer_(std::move(renderer)),
       filter_(row_.spec),
       holding_(options.holding),
+      replay_(options.replay),
+      live_acks_(replay_ ? std::exchange(retained.unsettled_acks, {}) : std::vector<EventRef>{}),
       window_(options.window),
       links_(Links{.settler = &settler, .trust = &trust, .listener = std::move(listener)}),
       sink_(std::move(retained.sink)),
       sink_state_({}, static_cast<std::uint64_t>(row_.id)),
+      trial_(options.trial, options.window.events),
       retries_(retry_options(row_, options, sink_->traits(), retained.next_token), sink_state_,
                gate_) {
   for (const auto& key : blocked)
@@ -96,7 +99,10 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
     strands_.push_back(
         std::make_unique<Strand>(core, strand.cursor, sink_state_, window_, gate_, offer));
     for (const EventRef& event : retained.unsettled_acks) strands_.back()->core.remember(event);
-    strands_.back()->update_wanted_end(false);
+    strands_.back()->update_wanted_end(replay_ != nullptr);
+  }
+  if (replay_) {
+    for (const std::uint64_t key : replay_->skipped_keys) gate_.add(key);
   }
   sink_->on_ready([box = box_] { box->ring(); });
   const MutexLock lock(box_->mutex);
@@ -117,10 +123,16 @@ void SubscriptionLoop::start() {
 // ---- from other threads
 
 void SubscriptionLoop::read_from(feed::Pump& pump) {
-  for (const auto& strand : strands_) pump.add(*strand, strand->lanes(), strand->start());
+  if (!replay_) {
+    for (const auto& strand : strands_) pump.add(*strand, strand->lanes(), strand->start());
+    return;
+  }
+  for (const auto& strand : strands_) replay_->feed->add(*strand);
+  replay_->feed->start();
 }
 
 void SubscriptionLoop::stop_reading(feed::Pump& pump) {
+  if (replay_) return replay_->feed->stop();
   for (const auto& strand : strands_) pump.remove(*strand);
 }
 
@@ -162,6 +174,7 @@ void SubscriptionLoop::Mailbox::due_read(store::DueEvents due) {
 }
 
 bool SubscriptionLoop::stop(std::chrono::nanoseconds grace, bool settle) {
+  if (replay_) replay_->feed->stop();
   if (!thread_.joinable()) return true;
   bool ended = false;
   {
@@ -214,6 +227,7 @@ void SubscriptionLoop::take_last_mail() {
 }
 
 std::vector<EventRef> SubscriptionLoop::unsettled_acks() const {
+  if (replay_) return live_acks_;
   std::vector<EventRef> all;
   for (const auto& strand : strands_) {
     const auto acks = strand->core.unsettled_acks();
@@ -248,6 +262,11 @@ SubscriptionReport SubscriptionLoop::report() const {
 bool SubscriptionLoop::could_merge() const {
   const MutexLock lock(box_->mutex);
   return box_->could_merge;
+}
+
+bool SubscriptionLoop::replayed() const {
+  const MutexLock lock(box_->mutex);
+  return box_->replayed;
 }
 
 std::optional<Rejection> SubscriptionLoop::rejection() const {
@@ -291,14 +310,19 @@ bool SubscriptionLoop::is_abandoned() {
 SubscriptionLoop::Mail SubscriptionLoop::wait_for_mail() {
   const TimePoint now = now_steady();
   TimePoint until = now + kLongest;
+  // What is due already waits for something else.
+  const auto soon = [&](const std::optional<TimePoint>& at) {
+    return at ? std::max(*at, now + kOfferAgain) : until;
+  };
   if (sink_state_.in_flight() > 0) until = std::min(until, now + kLookAgain);
   if (send_stalled_) until = std::min(until, now + kOfferAgain);
   if (sink_state_.mode() == Mode::backing_off)
     until = std::min(until, sink_state_.pause_until().value_or(now));
   if (sink_state_.mode() == Mode::reopening) until = now;
   for (const auto& strand : strands_)
-    until = std::min(until, strand->core.settle_at().value_or(until));
-  until = std::min(until, retries_.next_at().value_or(until));
+    until =
+        std::min({until, strand->core.settle_at().value_or(until), soon(strand->core.send_at())});
+  until = std::min(until, soon(retries_.next_at()));
   Mailbox& box = *box_;
   const MutexLock lock(box.mutex);
   box.changed.wait_until(box.mutex, until,
@@ -321,12 +345,16 @@ void SubscriptionLoop::take_page(Strand& strand, std::shared_ptr<const store::Pa
     for (const EventView& event : page->events) wanted_.push_back(filter_.matches(event) ? 1 : 0);
   }
   strand.core.page_read(std::move(page), wanted_, now);
-  strand.update_wanted_end(false);
+  strand.update_wanted_end(replay_ != nullptr);
 }
 
 void SubscriptionLoop::take_settled(const std::vector<std::size_t>& strands) {
   if (strands.empty()) return;
   for (const std::size_t strand : strands) strands_[strand]->core.settled();
+  if (replay_) {
+    replay_->feed->room();
+    return watch_replay();
+  }
   const MutexLock lock(links_mutex_);
   if (links_) links_->listener.room();
 }
@@ -338,7 +366,7 @@ void SubscriptionLoop::take_retries(Mail& mail, TimePoint now) {
   const MutexLock lock(links_mutex_);
   if (!links_) return;
   retries_.load_asked();
-  links_->settler->read_due(row_.id, holding_.lanes,
+  links_->settler->read_due(row_.id, holding_.lanes, gate_.late.size(),
                             [box = box_](store::DueEvents due) { box->due_read(std::move(due)); });
 }
 
@@ -400,8 +428,18 @@ void SubscriptionLoop::send_what_may_go(TimePoint now) {
 
 bool SubscriptionLoop::send_batch(std::size_t strand, TimePoint now) {
   DeliveryCore& core = strands_[strand]->core;
-  const auto sends = core.to_send(now);
-  if (sends.empty() || !trusted(now_steady())) return false;
+  auto sends = core.to_send(now);
+  if (sends.empty()) return false;
+  if (trial_.tries_stream() && row_.spec.on_reject == "park") {
+    const Trial trial = try_event(*sends.front().event);
+    if (trial == Trial::wait) return false;
+    if (trial == Trial::culprit) {
+      core.refuse(culprit_deaths_, death_of(*sends.front().event), now);
+      return true;
+    }
+    sends = sends.first(1);
+  }
+  if (!trusted(now_steady())) return false;
   core.handed_over(hand_over(static_cast<Token>(strand) << kStrandShift, sends));
   take_outcomes(now);
   settle(now);
@@ -409,12 +447,49 @@ bool SubscriptionLoop::send_batch(std::size_t strand, TimePoint now) {
 }
 
 bool SubscriptionLoop::send_retries(TimePoint now) {
-  const auto sends = retries_.to_send();
-  if (sends.empty() || !trusted(now_steady())) return false;
+  auto sends = retries_.to_send(now);
+  if (sends.empty()) return false;
+  if (trial_.tries_retries()) {
+    const Trial trial = try_event(*sends.front().event);
+    if (trial == Trial::wait) return false;
+    if (trial == Trial::culprit) {
+      retries_.refuse(death_of(*sends.front().event), now);
+      settle_retries(now);
+      return true;
+    }
+    sends = sends.first(1);
+  }
+  if (!trusted(now_steady())) return false;
   retries_.handed_over(hand_over(static_cast<Token>(kRetries) << kStrandShift, sends));
   take_outcomes(now);
   settle_retries(now);
   return true;
+}
+
+/// With nothing else in flight, and recorded before it is rendered. The thread waits for the store: this is rare.
+SubscriptionLoop::Trial SubscriptionLoop::try_event(const EventView& event) {
+  if (sink_state_.in_flight() > 0) return Trial::wait;
+  if (const auto deaths = trial_.take_culprit(event.seq)) {
+    culprit_deaths_ = *deaths;
+    return Trial::culprit;
+  }
+  if (trial_.is_open(event.seq)) return Trial::passed;
+  const MutexLock lock(links_mutex_);
+  if (!links_ || !links_->listener.trial || !links_->listener.trial(event.seq)) return Trial::wait;
+  trial_.opened(event.seq);
+  return Trial::passed;
+}
+
+Error SubscriptionLoop::death_of(const EventView& event) const {
+  Error error;
+  error.code = Errc::internal;
+  error.message = TrialGate::error(culprit_deaths_);
+  log::error("an event that kills the relay was found and is parked",
+             {{"subscription", row_.spec.name},
+              {"seq", event.seq},
+              {"event", event.id.str()},
+              {"deaths", culprit_deaths_}});
+  return error;
 }
 
 std::size_t SubscriptionLoop::hand_over(Token prefix, std::span<const DeliveryCore::Send> all) {
@@ -422,6 +497,7 @@ std::size_t SubscriptionLoop::hand_over(Token prefix, std::span<const DeliveryCo
   buffer_.clear();
   for (const auto& send : sends) renderer_.render(prefix | send.token, *send.event, buffer_);
   const std::size_t taken = sink_->send(buffer_.messages());
+  if (taken > 0) trial_.sent();
   send_stalled_ = taken < sends.size();
   batch_limit_ =
       send_stalled_ ? std::max<std::size_t>(taken, 1) : std::max(batch_limit_, 2 * sends.size());
@@ -431,7 +507,7 @@ std::size_t SubscriptionLoop::hand_over(Token prefix, std::span<const DeliveryCo
 /// Several strands cost a fetch each. While nothing is pending they are asked to settle up to the end of the log, where they meet. Not
 /// while the destination fails: starting again would wait for what is in flight.
 void SubscriptionLoop::bring_strands_together() {
-  if (strands_.size() < 2) return;
+  if (strands_.size() < 2 || replay_) return;
   const store::Cursor& first = strands_.front()->core.done();
   const bool resting = sink_state_.mode() == Mode::delivering && window_.events() == 0 && !stop_by_;
   const bool idle = resting && std::all_of(strands_.begin(), strands_.end(),
@@ -443,46 +519,6 @@ void SubscriptionLoop::bring_strands_together() {
   for (const auto& strand : strands_) strand->update_wanted_end(idle && !together);
   const MutexLock lock(box_->mutex);
   box_->could_merge = together;
-}
-
-void SubscriptionLoop::settle(TimePoint now) {
-  if (!may_settle_) return;
-  for (std::size_t strand = 0; strand < strands_.size(); ++strand) {
-    auto due = strands_[strand]->core.settle(now);
-    if (due.empty()) continue;
-    settlements_ += due.rows.size();
-    log_parked(due.parked);
-    for (const auto& parked : due.parked) {
-      // What waits is due with the one before it; if that is gone already, it is found a moment later.
-      const std::chrono::milliseconds due_in =
-          parked.state == store::ParkedState::waiting ? kFindOrphans : parked.due_in;
-      retries_.due_at(now + std::chrono::duration_cast<TimePoint::duration>(due_in));
-    }
-    write({.rows = std::move(due.rows), .parked = std::move(due.parked)},
-          [box = box_, strand] { box->rows_written(strand); });
-  }
-  settle_retries(now);
-}
-
-void SubscriptionLoop::settle_retries(TimePoint now) {
-  if (!may_settle_) return;
-  auto results = retries_.results(now);
-  if (results.empty()) return;
-  for (const auto& result : results) {
-    if (result.state == store::ParkedState::dead)
-      log_dead(result.seq, result.id, result.attempts, result.error);
-  }
-  write({.rows = {}, .results = std::move(results)}, [box = box_] { box->results_written(); });
-}
-
-void SubscriptionLoop::write(Settler::Work work, std::function<void()> written) {
-  const MutexLock lock(links_mutex_);
-  if (!links_) return;
-  {
-    const MutexLock box_lock(box_->mutex);
-    ++box_->unwritten;
-  }
-  links_->settler->settle(std::move(work), std::move(written));
 }
 
 bool SubscriptionLoop::all_finished() const {

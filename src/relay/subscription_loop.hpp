@@ -19,9 +19,11 @@
 #include "feed/pump.hpp"
 #include "relay/delivery_core.hpp"
 #include "relay/key_gate.hpp"
+#include "relay/replay.hpp"
 #include "relay/retry_core.hpp"
 #include "relay/settler.hpp"
 #include "relay/strand.hpp"
+#include "relay/trial_gate.hpp"
 #include "relay/trust_deadline.hpp"
 #include "store/store.hpp"
 
@@ -39,6 +41,9 @@ struct LoopOptions {
   std::chrono::nanoseconds settle_interval{std::chrono::milliseconds(50)};
   std::size_t settle_events{1000};
   store::Holding holding{};  ///< Of the subscription's group.
+  store::Trial trial{};      ///< What the relays before left behind.
+  /// Sends this again instead of delivering what is new; the strands and the blocked keys are then those of the replay.
+  std::shared_ptr<ReplayRun> replay{};
 };
 
 class SubscriptionLoop {
@@ -48,6 +53,9 @@ class SubscriptionLoop {
     std::function<void()> room;        ///< The window has room again.
     std::function<void()> rejected;    ///< See rejection().
     std::function<void()> distrusted;  ///< The trust deadline passed.
+    /// Records that this event is sent next. False: the store is lost.
+    std::function<bool(std::int64_t seq)> trial{};
+    std::function<void()> replayed{};  ///< The replay is done here: see replayed().
   };
 
   SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer,
@@ -89,6 +97,10 @@ class SubscriptionLoop {
   [[nodiscard]] const store::Holding& holding() const { return holding_; }
   /// All strands have come to the same cursor, and their rows are written: started again, they are one.
   [[nodiscard]] bool could_merge() const;
+  /// What it sends again; 0: it delivers.
+  [[nodiscard]] std::int64_t replay() const { return replay_ ? replay_->replay.id : 0; }
+  /// The replay is done on its lanes, and that is written.
+  [[nodiscard]] bool replayed() const;
 
  private:
   struct Stop {
@@ -112,6 +124,7 @@ class SubscriptionLoop {
     std::size_t unwritten OUTBOX_GUARDED_BY(mutex){0};
     SubscriptionReport report OUTBOX_GUARDED_BY(mutex);
     bool could_merge OUTBOX_GUARDED_BY(mutex){false};
+    bool replayed OUTBOX_GUARDED_BY(mutex){false};
     std::optional<Rejection> rejection OUTBOX_GUARDED_BY(mutex);
 
     void ring();
@@ -141,6 +154,10 @@ class SubscriptionLoop {
   /// True: something was sent.
   bool send_batch(std::size_t strand, TimePoint now);
   bool send_retries(TimePoint now);
+  enum class Trial : std::uint8_t { passed, wait, culprit };
+  /// Of an event that is to be sent on trial.
+  [[nodiscard]] Trial try_event(const EventView& event);
+  [[nodiscard]] Error death_of(const EventView& event) const;
   /// How many the sink took.
   std::size_t hand_over(Token prefix, std::span<const DeliveryCore::Send> sends);
   void settle(TimePoint now);
@@ -154,17 +171,23 @@ class SubscriptionLoop {
   void log_changes();
   void log_recovery(const Outage::Over& over);
   void log_parked(const std::vector<store::ParkedEvent>& parked);
+  void log_skipped(const store::ReplayProgress& progress);
   void log_dead(std::int64_t seq, const EventId& id, std::size_t attempts,
                 const std::string& error);
   [[nodiscard]] std::string trouble() const;
   void take_last_mail();
   void bring_strands_together();
+  void settle_replay(std::size_t strand, const DeliveryCore::Due& due);
+  void watch_replay();
   [[nodiscard]] std::vector<EventRef> unsettled_acks() const;
 
   const store::SubscriptionRow row_;
   const event::Renderer renderer_;
   const event::Filter filter_;
   const store::Holding holding_;
+  const std::shared_ptr<ReplayRun> replay_;
+  /// Of a replay: what live delivery still has to settle.
+  const std::vector<EventRef> live_acks_;
   Window window_;
   const std::shared_ptr<Mailbox> box_{std::make_shared<Mailbox>()};
   /// None after abandon(). The sink is never called with the mutex held.
@@ -175,6 +198,8 @@ class SubscriptionLoop {
   std::unique_ptr<Sink> sink_;
   SinkState sink_state_;
   KeyGate gate_;
+  TrialGate trial_;
+  std::size_t culprit_deaths_{0};
   RetryCore retries_;
   std::vector<std::unique_ptr<Strand>> strands_;
   event::RenderBuffer buffer_;

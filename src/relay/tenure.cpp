@@ -51,11 +51,9 @@ Tenure::Tenure(store::Store& store, const RelayOptions& options, Configuration& 
 
 Tenure::~Tenure() { (void)end(std::chrono::nanoseconds(0), false); }
 
-Status Tenure::begin(const EventId& relay, std::unique_ptr<store::Catalog> catalog,
-                     std::string outbox) {
+Status Tenure::begin(const EventId& relay, std::unique_ptr<store::Catalog> catalog) {
   relay_ = relay;
   catalog_ = std::move(catalog);
-  outbox_ = std::move(outbox);
   auto progress = store_.progress();
   if (!progress) return pass(progress);
   auto loader = store_.progress();
@@ -64,7 +62,13 @@ Status Tenure::begin(const EventId& relay, std::unique_ptr<store::Catalog> catal
   if (!reader) return pass(reader);
   auto wakeup = store_.wakeup(options_.wake_up);
   if (!wakeup) return pass(wakeup);
+  auto trials = store_.trials();
+  if (!trials) return pass(trials);
   loader_ = std::move(*loader);
+  {
+    const MutexLock lock(trials_mutex_);
+    trials_ = std::move(*trials);
+  }
   const auto failed = [this](const Error& error) { fail_with(error); };
   settler_ = std::make_unique<Settler>(std::move(*progress), failed);
   pump_ = std::make_unique<feed::Pump>(std::move(*reader), std::move(*wakeup),
@@ -103,7 +107,6 @@ std::vector<SubscriptionLoop*> Tenure::running() const {
 
 Status Tenure::update(const Holdings& holdings) {
   holdings_ = holdings;
-  if (Status status = check_outbox(); !status) return status;
   if (Status status = stop_rejected(); !status) return status;
   auto rows = catalog_->subscriptions();
   if (!rows) return pass(rows);
@@ -115,21 +118,16 @@ Status Tenure::update(const Holdings& holdings) {
   return warn_of_idle_filters(*rows);
 }
 
-/// The tables or the file may have been dropped and created again: then the cursors and sequence numbers in memory are void.
-Status Tenure::check_outbox() {
-  auto outbox = catalog_->identity();
-  if (!outbox) return pass(outbox);
-  if (*outbox == outbox_) return {};
-  return fail(Errc::unavailable, Remedy::reconnect,
-              "the outbox in the store was replaced by another one",
-              "delivery starts again from what is there");
-}
-
 /// Writes rejections to the store, where `outbox status` shows them. The loop itself sends nothing after one.
 Status Tenure::stop_rejected() {
   for (SubscriptionLoop* loop : running()) {
     const auto rejection = loop->rejection();
     if (!rejection) continue;
+    if (loop->replay() != 0) {
+      if (Status status = stop_replay(store_, loop->replay(), *rejection); !status) return status;
+      if (Status status = retire({loop}); !status) return status;
+      continue;
+    }
     auto stopped = catalog_->stop(loop->row().id, loop->holding().generation,
                                   store::storable_text(rejection->error.text()), rejection->seq,
                                   rejection->id);
@@ -178,6 +176,12 @@ Status Tenure::retire_changed(const Rows& rows) {
     } else if (const auto* const held = holding_of(*row);
                held == nullptr || *held != loop->holding()) {
       log::info("subscription has other lanes here now", {{"subscription", name}});
+    } else if (row->replay != 0 && row->replay != loop->replay() && row->replay != served.replay) {
+      log::info("live delivery waits for a replay",
+                {{"subscription", name}, {"replay", row->replay}});
+    } else if (loop->replayed() || (loop->replay() != 0 && loop->replay() != row->replay)) {
+      log::info("the replay has ended here, live delivery goes on",
+                {{"subscription", name}, {"replay", loop->replay()}});
     } else if (!loop->could_merge()) {
       continue;
     }
@@ -236,22 +240,45 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
   const store::Holding holding = *holding_of(row);
   auto strands = load_strands(row, holding);
   if (!strands) return pass(strands);
-  auto blocked = loader_->blocked_keys(row.id, holding.lanes, row.spec.on_dead == "block");
-  if (!blocked) return pass(blocked);
+  const auto failed = [this](const Error& error) { fail_with(error); };
+  store::SubscriptionRow served = row;
+  std::shared_ptr<ReplayRun> replay;
+  if (row.replay != 0) {
+    OUTBOX_TRY(replay, begin_replay(store_, row.replay, holding.lanes, *strands,
+                                    window_of(options_), failed));
+    if (!replay) served.replay = 0;
+    if (replay && replay->strands.empty()) replay = nullptr;  // others still have lanes to do
+  }
+  std::vector<store::BlockedKey> blocked;
+  if (replay) {
+    strands = replay->strands;
+  } else {
+    OUTBOX_TRY(blocked, loader_->blocked_keys(row.id, holding.lanes, row.spec.on_dead == "block"));
+  }
+  // A replay has no trials: it can be stopped.
+  store::Trial trial;
+  if (!replay) {
+    OUTBOX_TRY(trial, begin_trial(row, holding, *strands));
+  }
   auto retained = sinks_.take(row);
   if (!retained) return pass(retained);
   SubscriptionLoop::Listener listener{
       .room = [this] { pump_->room(); },
       .rejected = bell_,
       .distrusted = [this] { fail_with(lease_lost("the lease could not be renewed in time")); },
+      .trial = [this, id = row.id,
+                holding](std::int64_t seq) { return open_trial(id, holding, seq); },
+      .replayed = bell_,
   };
   const LoopOptions options{.window = window_of(options_),
                             .settle_interval = options_.settle_interval,
                             .settle_events = options_.settle_events,
-                            .holding = holding};
-  return std::make_unique<SubscriptionLoop>(row, std::move(*renderer), *strands, *blocked, options,
-                                            std::move(*retained), *settler_, trust_,
-                                            std::move(listener));
+                            .holding = holding,
+                            .trial = std::move(trial),
+                            .replay = std::move(replay)};
+  return std::make_unique<SubscriptionLoop>(std::move(served), std::move(*renderer), *strands,
+                                            blocked, options, std::move(*retained), *settler_,
+                                            trust_, std::move(listener));
 }
 
 /// A claim continues the totals of rows whose lanes are one strand again, and is the first row of a new subscription under this
@@ -268,6 +295,40 @@ Result<std::vector<store::Strand>> Tenure::load_strands(const store::Subscriptio
   if (Status status = loader_->claim(row.id, holding.lanes, holding.generation); !status)
     return pass(status);
   return loader_->load(row.id, holding.lanes);
+}
+
+Result<store::Trial> Tenure::begin_trial(const store::SubscriptionRow& row,
+                                         const store::Holding& holding,
+                                         const std::vector<store::Strand>& strands) {
+  store::Trial all;
+  const MutexLock lock(trials_mutex_);
+  for (const store::Strand& strand : strands) {
+    const store::Cursor& cursor = strand.cursor;
+    const std::string place = cursor.s1 + " " + cursor.s2 + " " + std::to_string(cursor.position);
+    auto found = trials_->begin(row.id, {.lanes = strand.lanes, .generation = holding.generation},
+                                relay_, place);
+    if (!found) return found;
+    all.deaths = std::max(all.deaths, found->deaths);
+    all.events.insert(all.events.end(), found->events.begin(), found->events.end());
+  }
+  if (all.deaths >= TrialGate::kDeaths)
+    log::warn("relays died here again and again: events are sent one by one to find out why",
+              {{"subscription", row.spec.name}, {"deaths", all.deaths}});
+  return all;
+}
+
+/// The loop's thread.
+bool Tenure::open_trial(std::int32_t subscription, const store::Holding& holding,
+                        std::int64_t seq) {
+  const MutexLock lock(trials_mutex_);
+  const Status status = trials_->open(subscription, holding, seq);
+  if (!status) fail_with(status.error());
+  return status.has_value();
+}
+
+Status Tenure::end_trial(const SubscriptionLoop& loop) {
+  const MutexLock lock(trials_mutex_);
+  return trials_->end(loop.row().id, loop.holding());
 }
 
 /// Ends loops, within one time. The subscriptions may start again at once, from the cursors of their last settlements.
@@ -287,6 +348,9 @@ Status Tenure::retire(const std::vector<SubscriptionLoop*>& loops) {
     const std::string name = loop->row().spec.name;
     const bool ended = loop->ended();
     if (loop->has_unwritten_rows()) unwritten = name;
+    if (ended) {
+      if (Status status = end_trial(*loop); !status) fail_with(status.error());
+    }
     std::unique_ptr<SubscriptionLoop> retired;
     {
       // Removed from the map first: report() reads every loop in it.
@@ -401,6 +465,7 @@ StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
   StopReport report{.drained = true, .abandoned = 0};
   for (auto& [name, loop] : loops) {
     const bool ended = loop->ended();
+    if (settle && ended) (void)end_trial(*loop);  // else it looks like a death, which harms nothing
     report.drained = report.drained && ended && loop->drained();
     report.abandoned += ended ? loop->abandoned() : loop->window_events();
     sinks_.put_back(std::move(loop));

@@ -36,9 +36,8 @@ class Tenure {
   Tenure& operator=(const Tenure&) = delete;
   ~Tenure();
 
-  /// Opens the connections and starts reading. `outbox`: the identity of the outbox, read through this catalog. `relay`: this one.
-  [[nodiscard]] Status begin(const EventId& relay, std::unique_ptr<store::Catalog> catalog,
-                             std::string outbox);
+  /// Opens the connections and starts reading. `relay`: this one.
+  [[nodiscard]] Status begin(const EventId& relay, std::unique_ptr<store::Catalog> catalog);
   [[nodiscard]] bool has_begun() const { return pump_ != nullptr; }
   /// Writes the configuration of a group to the store.
   [[nodiscard]] Status apply_configuration(const std::string& group) {
@@ -62,7 +61,6 @@ class Tenure {
   using Rows = std::vector<store::SubscriptionRow>;
 
   void fail_with(const Error& error);
-  [[nodiscard]] Status check_outbox();
   [[nodiscard]] Status stop_rejected();
   [[nodiscard]] Status retire_changed(const Rows& rows);
   [[nodiscard]] Status start_new(const Rows& rows);
@@ -72,6 +70,14 @@ class Tenure {
   [[nodiscard]] Result<std::vector<store::Strand>> load_strands(const store::SubscriptionRow& row,
                                                                 const store::Holding& holding);
   [[nodiscard]] const store::Holding* holding_of(const store::SubscriptionRow& row) const;
+  /// What the relays before left behind on these lanes.
+  [[nodiscard]] Result<store::Trial> begin_trial(const store::SubscriptionRow& row,
+                                                 const store::Holding& holding,
+                                                 const std::vector<store::Strand>& strands);
+  [[nodiscard]] bool open_trial(std::int32_t subscription, const store::Holding& holding,
+                                std::int64_t seq);
+  /// A loop ended in order.
+  [[nodiscard]] Status end_trial(const SubscriptionLoop& loop);
   [[nodiscard]] Status retire(const std::vector<SubscriptionLoop*>& loops);
   [[nodiscard]] Status write_troubles(const Rows& rows);
   [[nodiscard]] std::string trouble_of(const std::string& name) const;
@@ -88,13 +94,14 @@ class Tenure {
   const std::function<void()> bell_;
   EventId relay_{};
   Holdings holdings_;
-  std::string outbox_;
   int empty_warnings_{0};
   TimePoint warn_again_at_{};
   std::set<std::string> judged_filters_;  ///< Subscriptions whose filter matches or was warned of.
   std::map<std::string, std::string> broken_;  ///< Why a subscription cannot start.
 
   std::unique_ptr<store::Progress> loader_;
+  Mutex trials_mutex_;
+  std::unique_ptr<store::Trials> trials_ OUTBOX_GUARDED_BY(trials_mutex_);
   std::unique_ptr<store::Catalog> catalog_;
   std::unique_ptr<feed::Pump> pump_;
   std::unique_ptr<Settler> settler_;

@@ -35,6 +35,7 @@ struct SubscriptionRow {
   std::string group;                     ///< Whose relays deliver it.
   std::int64_t group_generation{0};  ///< Only ownership of the group's lanes after this one counts.
   std::int32_t parked_version{0};    ///< Grows when a person changes parked events.
+  std::int64_t replay{0};            ///< The one that is running; 0: none.
 };
 
 /// How far a subscription is, for `status`.

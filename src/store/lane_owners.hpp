@@ -40,6 +40,7 @@ struct Group {
 
 /// What the store knows at one moment.
 struct Fleet {
+  std::string outbox;  ///< The identity of the outbox (store/catalog.hpp).
   std::vector<Member> members;
   std::vector<Group> groups;  ///< Those with subscriptions, and those that ever had an owner.
 };

@@ -9,6 +9,7 @@
 #include "store/cursor.hpp"
 #include "store/parked.hpp"
 #include "store/part.hpp"
+#include "store/replay.hpp"
 #include "store/settlement.hpp"
 
 namespace outbox::store {
@@ -21,6 +22,7 @@ struct ProgressBatch {
   /// Passed by these settlements.
   std::span<const ParkedEvent> parked{};
   std::span<const RetryResult> results{};
+  std::span<const ReplayProgress> replays{};
 };
 
 /// One thread at a time.
@@ -40,7 +42,7 @@ class Progress : public Part {
   /// Parked events in these lanes that are due, at most `keys`, and for each at most `behind` that wait behind it.
   [[nodiscard]] virtual Result<DueEvents> due(std::int32_t subscription, LaneMask lanes,
                                               std::size_t keys, std::size_t behind) = 0;
-  /// An empty batch writes nothing. What is parked, and the results, count only under the generation that owns the lanes;
+  /// An empty batch writes nothing. What is parked, the results, and what replays did, count only under the generation that owns the lanes;
   /// otherwise nothing of the batch is written, and the error says so. A result whose row is gone counts nothing: a person
   /// decided meanwhile.
   [[nodiscard]] virtual Status append(const ProgressBatch& batch, Durability durability) = 0;

@@ -1,8 +1,26 @@
 #include "store/settlement.hpp"
 
 #include "store/parked_events.hpp"
+#include "store/replay.hpp"
 
 namespace outbox::store {
+
+const char* to_string(ReplayState state) noexcept {
+  switch (state) {
+    case ReplayState::loading: return "loading";
+    case ReplayState::running: return "running";
+    case ReplayState::stopped: return "stopped";
+    case ReplayState::done: return "done";
+  }
+  return "stopped";
+}
+
+ReplayState replay_state_of(std::string_view word) noexcept {
+  for (const auto state : {ReplayState::loading, ReplayState::running, ReplayState::done}) {
+    if (word == to_string(state)) return state;
+  }
+  return ReplayState::stopped;
+}
 
 const char* to_string(SettlementKind kind) noexcept {
   switch (kind) {

@@ -12,13 +12,16 @@
 #include "store/events.hpp"
 #include "store/lane_owners.hpp"
 #include "store/ledger_reader.hpp"
+#include "store/lineage.hpp"
 #include "store/log_reader.hpp"
 #include "store/maintenance.hpp"
 #include "store/membership.hpp"
 #include "store/parked_events.hpp"
 #include "store/part.hpp"
 #include "store/progress.hpp"
+#include "store/replay.hpp"
 #include "store/retention.hpp"
+#include "store/trials.hpp"
 #include "store/wakeup.hpp"
 #include "store/writer.hpp"
 
@@ -46,6 +49,10 @@ class Store : public Part {
   [[nodiscard]] virtual Result<SchemaState> schema_state() = 0;
   /// Reachable, primary, schema neither too old nor too new, lineage, sequence: refuses with what to do.
   [[nodiscard]] virtual Status check() = 0;
+  /// What repair_lineage() would do. Changes nothing.
+  [[nodiscard]] virtual Result<LineageRepair> plan_lineage_repair() = 0;
+  /// Makes a copy of another database's outbox one of this database, which delivers what was pending (docs/design/lineage.md).
+  [[nodiscard]] virtual Result<LineageRepair> repair_lineage() = 0;
 
   [[nodiscard]] virtual Result<std::unique_ptr<LogReader>> reader() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Progress>> progress() = 0;
@@ -59,9 +66,11 @@ class Store : public Part {
   [[nodiscard]] virtual Result<std::unique_ptr<Maintenance>> maintenance() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Writer>> writer() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<ParkedEvents>> parked_events() = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<Replays>> replays() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Events>> events() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<LedgerReader>> ledger_reader() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<Retention>> retention() = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<Trials>> trials() = 0;
 };
 
 /// Chooses the store by its URL (store/url.hpp). Opens nothing yet.

@@ -18,7 +18,9 @@ class Wakeup : public Part {
   /// False: writers are in flight, or this store cannot notify; keep polling.
   [[nodiscard]] virtual Result<bool> arm() = 0;
   [[nodiscard]] virtual Status disarm() = 0;
+  /// After a timeout it may be called again without arm(), once a poll has found nothing, if it stays armed.
   [[nodiscard]] virtual Result<Wake> wait(Duration longest) = 0;
+  [[nodiscard]] virtual bool stays_armed() const = 0;
   virtual void interrupt() noexcept = 0;
   /// SQL statements sent so far.
   [[nodiscard]] virtual std::uint64_t statements() const = 0;

@@ -91,36 +91,11 @@ class Prune:
 
 
 class PruneOnPostgres(OnPostgres, Prune, Case):
-    def small_parts(self):
-        """Partitions of 2,000 transactions instead of a million."""
-        schema = self.flags[1]
-        self.sql(f"""DO $$ DECLARE part record; start bigint := 3;
-            ending bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
-            BEGIN
-              PERFORM set_config('role', 'outbox_owner', true);
-              FOR part IN SELECT name FROM {schema}.partitions() WHERE first_xid IS NOT NULL LOOP
-                EXECUTE 'DROP TABLE {schema}.' || part.name;
-              END LOOP;
-              FOR number IN 1..60 LOOP
-                ending := ending + CASE number WHEN 60 THEN 100000000 ELSE 2000 END;
-                EXECUTE format('CREATE TABLE {schema}.event_x%s (LIKE {schema}.event INCLUDING ALL)', start);
-                EXECUTE format('ALTER TABLE {schema}.event ATTACH PARTITION {schema}.event_x%s FOR VALUES FROM (%L) TO (%L)',
-                               start, start, ending);
-                start := ending;
-              END LOOP;
-            END $$""")
-
-    def close_part(self):
-        """Uses up its transaction ids."""
-        self.sql("DO $$ BEGIN FOR n IN 1..2001 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$")
+    pass
 
 
 class PruneOnSqlite(OnSqlite, Prune, Case):
-    def small_parts(self):
-        pass
-
-    def close_part(self):
-        pass
+    pass
 
 
 if __name__ == "__main__":

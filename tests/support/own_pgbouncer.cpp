@@ -23,14 +23,24 @@ std::string program() {
 
 OwnPgBouncer::OwnPgBouncer(int server_port) : port_(free_port()) {
   std::filesystem::permissions(folder_.path(), std::filesystem::perms::all);
-  const std::string settings = folder_.file("pgbouncer.ini");
-  std::ofstream(settings) << "[databases]\n* = host=127.0.0.1 port=" << server_port
-                          << " user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = "
-                          << port_
-                          << "\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n"
-                          << "ignore_startup_parameters = extra_float_digits\n";
-  process_ = std::make_unique<ChildProcess>(ChildProcess::Options{
-      .command = {program(), settings}, .output = folder_.file("log"), .user = "postgres"});
+  std::ofstream(folder_.file("pgbouncer.ini"))
+      << "[databases]\n* = host=127.0.0.1 port=" << server_port
+      << " user=postgres\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = " << port_
+      << "\nunix_socket_dir =\nauth_type = any\npool_mode = transaction\n"
+      << "ignore_startup_parameters = extra_float_digits\n";
+  start();
+}
+
+void OwnPgBouncer::restart() {
+  process_->kill();
+  start();
+}
+
+void OwnPgBouncer::start() {
+  process_ = std::make_unique<ChildProcess>(
+      ChildProcess::Options{.command = {program(), folder_.file("pgbouncer.ini")},
+                            .output = folder_.file("log"),
+                            .user = "postgres"});
   const bool answers = eventually([this] { return PQping(url("postgres").c_str()) == PQPING_OK; });
   if (!answers) throw std::runtime_error("pgbouncer does not answer");
 }

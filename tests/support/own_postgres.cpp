@@ -43,27 +43,54 @@ int free_port() {
   throw std::runtime_error("no free port on the loopback interface");
 }
 
-OwnPostgres::OwnPostgres(const std::vector<std::string>& settings) : port_(free_port()) {
-  std::filesystem::permissions(folder_.path(),
-                               std::filesystem::perms::all);  // the server runs as another user
-  ChildProcess initdb({.command = {program("initdb"), "--pgdata=" + folder_.file("data"),
-                                   "--username=" + std::string(kUser), "--auth=trust",
-                                   "--encoding=UTF8", "--locale=C", "--no-sync"},
-                       .output = folder_.file("initdb.log"),
-                       .user = kUser});
-  if (initdb.wait() != 0) throw std::runtime_error("initdb failed in " + folder_.path().string());
-  std::ofstream conf(folder_.file("data/postgresql.conf"), std::ios::app);
-  conf << "listen_addresses = '127.0.0.1'\nport = " << port_ << "\nunix_socket_directories = ''\n"
-       << "max_connections = 200\nmax_prepared_transactions = 10\nshared_buffers = 64MB\n";
-  for (const std::string& line : settings) conf << line << '\n';
-  conf.close();
+OwnPostgres::OwnPostgres(const std::vector<std::string>& settings,
+                         std::map<std::string, std::string> environment)
+    : environment_(std::move(environment)), port_(free_port()) {
+  run("initdb", {"--username=" + std::string(kUser), "--auth=trust", "--encoding=UTF8",
+                 "--locale=C", "--no-sync"});
+  std::vector<std::string> all{"listen_addresses = '127.0.0.1'", "unix_socket_directories = ''",
+                               "max_connections = 200", "max_prepared_transactions = 10",
+                               "shared_buffers = 64MB"};
+  all.insert(all.end(), settings.begin(), settings.end());
+  configure(all);
   start();
 }
 
+OwnPostgres::OwnPostgres(Copy /*copy*/, int primary_port) : port_(free_port()) {
+  run("pg_basebackup", {"--host=127.0.0.1", "--port=" + std::to_string(primary_port),
+                        "--username=" + std::string(kUser), "--write-recovery-conf",
+                        "--checkpoint=fast", "--no-sync"});
+  configure({});
+  start();
+}
+
+std::unique_ptr<OwnPostgres> OwnPostgres::standby_of(int port) {
+  return std::unique_ptr<OwnPostgres>(new OwnPostgres(Copy{}, port));
+}
+
+/// A program that makes the data folder.
+void OwnPostgres::run(const std::string& name, const std::vector<std::string>& arguments) const {
+  std::filesystem::permissions(folder_.path(),
+                               std::filesystem::perms::all);  // the server runs as another user
+  std::vector<std::string> command{program(name), "--pgdata=" + folder_.file("data")};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  ChildProcess process(
+      {.command = std::move(command), .output = folder_.file("made.log"), .user = kUser});
+  if (process.wait() != 0) throw std::runtime_error(name + " failed in " + folder_.path().string());
+}
+
+void OwnPostgres::configure(const std::vector<std::string>& settings) const {
+  std::ofstream conf(folder_.file("data/postgresql.conf"), std::ios::app);
+  for (const std::string& line : settings) conf << line << '\n';
+  conf << "port = " << port_ << '\n';
+}
+
 void OwnPostgres::start() {
+  std::map<std::string, std::string> environment = environment_;
+  environment["LC_ALL"] = "C";
   server_ = std::make_unique<ChildProcess>(
       ChildProcess::Options{.command = {program("postgres"), "-D", folder_.file("data")},
-                            .environment = {{"LC_ALL", "C"}},
+                            .environment = std::move(environment),
                             .output = folder_.file("log"),
                             .user = kUser,
                             .on_our_death = SIGQUIT});
@@ -76,6 +103,11 @@ void OwnPostgres::start() {
 
 void OwnPostgres::stop_immediate() {
   server_->signal(SIGQUIT);
+  if (!server_->wait()) throw std::runtime_error("the server does not stop:\n" + log());
+}
+
+void OwnPostgres::stop() {
+  server_->signal(SIGINT);
   if (!server_->wait()) throw std::runtime_error("the server does not stop:\n" + log());
 }
 

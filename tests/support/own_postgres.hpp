@@ -1,6 +1,7 @@
 // A private PostgreSQL server in a temporary folder, to be killed and restarted.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,12 +16,21 @@ namespace outbox::test {
 class OwnPostgres {
  public:
   /// Creates the cluster (OUTBOX_TEST_PGBIN) and starts it. `settings`: lines for postgresql.conf.
-  explicit OwnPostgres(const std::vector<std::string>& settings = {});
+  explicit OwnPostgres(const std::vector<std::string>& settings = {},
+                       std::map<std::string, std::string> environment = {});
+
+  /// A standby of the server behind this port of the loopback interface, made by pg_basebackup.
+  [[nodiscard]] static std::unique_ptr<OwnPostgres> standby_of(int port);
 
   /// Starts it on the same port. Returns when it answers.
   void start();
   /// Like pg_ctl stop -m immediate: no checkpoint, and recovery at the next start.
   void stop_immediate();
+  /// Like pg_ctl stop -m fast: a checkpoint, and no recovery.
+  void stop();
+  /// Its data, and a folder in which it may write.
+  [[nodiscard]] std::string data() const { return folder_.file("data"); }
+  [[nodiscard]] std::string folder() const { return folder_.path().string(); }
   /// URL of the superuser, database "postgres".
   [[nodiscard]] std::string url() const;
   [[nodiscard]] int port() const { return port_; }
@@ -28,7 +38,13 @@ class OwnPostgres {
   [[nodiscard]] std::string log() const;
 
  private:
+  struct Copy {};
+  OwnPostgres(Copy copy, int primary_port);
+  void run(const std::string& name, const std::vector<std::string>& arguments) const;
+  void configure(const std::vector<std::string>& settings) const;
+
   TempDir folder_;
+  const std::map<std::string, std::string> environment_;  ///< In addition to ours.
   int port_;
   std::unique_ptr<ChildProcess> server_;
 };

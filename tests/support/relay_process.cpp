@@ -33,19 +33,20 @@ std::unique_ptr<ChildProcess> start_relay(const RelayProcessOptions& options) {
   return std::make_unique<ChildProcess>(ChildProcess::Options{
       .command = {OUTBOX_TEST_RELAY, options.store_url, options.file,
                   std::to_string(options.lease.count()), std::to_string(options.page_rows)},
-      .environment = {},
+      .environment = options.environment,
       .output = options.log,
       .user = {}});
 }
 
-std::unique_ptr<ChildProcess> start_outbox_relay(const std::string& config,
-                                                 const std::string& log) {
+std::unique_ptr<ChildProcess> start_outbox_relay(const std::string& config, const std::string& log,
+                                                 const std::vector<std::string>& arguments) {
+  std::vector<std::string> command{outbox_program(), "relay", "-c", config};
+  command.insert(command.end(), arguments.begin(), arguments.end());
   return std::make_unique<ChildProcess>(ChildProcess::Options{
-      .command = {environment("OUTBOX_TEST_BINARY").value_or(OUTBOX_BINARY), "relay", "-c", config},
-      .environment = {},
-      .output = log,
-      .user = {}});
+      .command = std::move(command), .environment = {}, .output = log, .user = {}});
 }
+
+std::string outbox_program() { return environment("OUTBOX_TEST_BINARY").value_or(OUTBOX_BINARY); }
 
 std::vector<Delivery> deliveries_in(const std::string& file) {
   std::vector<Delivery> all;

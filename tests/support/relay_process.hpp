@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -18,13 +19,17 @@ struct RelayProcessOptions {
   std::chrono::milliseconds lease{15000};
   int page_rows{100};
   std::string log{"/dev/null"};
+  std::map<std::string, std::string> environment{};
 };
 
 [[nodiscard]] std::unique_ptr<ChildProcess> start_relay(const RelayProcessOptions& options);
 
-/// outbox relay -c CONFIG.
-[[nodiscard]] std::unique_ptr<ChildProcess> start_outbox_relay(const std::string& config,
-                                                               const std::string& log);
+/// outbox relay -c CONFIG, with more arguments.
+[[nodiscard]] std::unique_ptr<ChildProcess> start_outbox_relay(
+    const std::string& config, const std::string& log,
+    const std::vector<std::string>& arguments = {});
+/// The program `outbox`.
+[[nodiscard]] std::string outbox_program();
 
 /// The bodies of writers in the lines of a file. Incomplete lines are left out.
 [[nodiscard]] std::vector<Delivery> deliveries_in(const std::string& file);

@@ -2,31 +2,49 @@
 //
 //   outbox_test_relay URL FILE LEASE_MS PAGE_ROWS
 //
+// An event of type "Killer" kills it, as a bug in a sink's client would.
+//
 // It only appends to the file, one line per event, and does not lock it: so what a stopped relay writes when it continues can be
 // seen. It logs to stderr, where tests see when it waits. Exit status 4: it stopped with events in flight.
+//
+// OUTBOX_TEST_REJECTS: the sink rejects one event in so many when it sees it for the first time. OUTBOX_TEST_RETENTION: 1 removes
+// history as soon as it may go. OUTBOX_FAULT_POINT, OUTBOX_FAULT_FILE: support/fault_points.hpp.
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <outbox/relay.hpp>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/log.hpp"
+#include "support/fault_points.hpp"
 
 namespace {
 
-class LineSink final : public outbox::BatchSink {
+using outbox::test::fault_point;
+
+/// 0: unset.
+std::size_t number_in(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? 0 : static_cast<std::size_t>(std::atoi(text));
+}
+
+/// Writes lines; on the other side of LineSink, whose calls have fault points.
+class LineWriter final : public outbox::BatchSink {
  public:
-  explicit LineSink(std::string path) : path_(std::move(path)) {}
-  ~LineSink() override { LineSink::close(); }
-  LineSink(const LineSink&) = delete;
-  LineSink& operator=(const LineSink&) = delete;
-  LineSink(LineSink&&) = delete;
-  LineSink& operator=(LineSink&&) = delete;
+  explicit LineWriter(std::string path) : path_(std::move(path)) {}
+  ~LineWriter() override { LineWriter::close(); }
+  LineWriter(const LineWriter&) = delete;
+  LineWriter& operator=(const LineWriter&) = delete;
+  LineWriter(LineWriter&&) = delete;
+  LineWriter& operator=(LineWriter&&) = delete;
 
   [[nodiscard]] outbox::SinkTraits traits() const noexcept override {
     return {.name = "lines", .gapless = true, .max_batch = 50};
@@ -46,6 +64,12 @@ class LineSink final : public outbox::BatchSink {
   [[nodiscard]] std::size_t deliver(std::span<const outbox::Message> batch,
                                     outbox::Outcome& failure) override {
     for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (batch[i].event->event_type == "Killer") (void)std::raise(SIGSEGV);
+      if (i == batch.size() / 2) fault_point("send.within");
+      if (rejects(batch[i])) {
+        failure.kind = outbox::Outcome::Kind::rejected;
+        return i;
+      }
       // A line break before it too, so that the incomplete line of a killed process spoils only itself.
       const std::string line = "\n" + std::string(batch[i].body) + "\n";
       if (::write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
@@ -57,8 +81,43 @@ class LineSink final : public outbox::BatchSink {
   }
 
  private:
+  bool rejects(const outbox::Message& message) {
+    const std::uint64_t hash = std::hash<std::string_view>{}(message.body);
+    return reject_ != 0 && hash % reject_ == 0 && rejected_.insert(hash).second;
+  }
+
   const std::string path_;
   int file_{-1};
+  const std::size_t reject_{number_in("OUTBOX_TEST_REJECTS")};
+  std::set<std::uint64_t> rejected_;
+};
+
+class LineSink final : public outbox::Sink {
+ public:
+  explicit LineSink(std::string path) : lines_(std::move(path)) {}
+  [[nodiscard]] outbox::SinkTraits traits() const noexcept override { return lines_.traits(); }
+  [[nodiscard]] outbox::Status open() override {
+    fault_point("open.before");
+    outbox::Status status = lines_.open();
+    fault_point("open.after");
+    return status;
+  }
+  [[nodiscard]] std::size_t send(std::span<const outbox::Message> messages) override {
+    fault_point("send.before");
+    const std::size_t taken = lines_.send(messages);
+    fault_point("send.after");
+    return taken;
+  }
+  void receive(std::vector<outbox::Outcome>& outcomes) override {
+    fault_point("ack.before");
+    lines_.receive(outcomes);
+    if (!outcomes.empty()) fault_point("ack.after");
+  }
+  void purge() override { lines_.purge(); }
+  void close() noexcept override { lines_.close(); }
+
+ private:
+  LineWriter lines_;
 };
 
 }  // namespace
@@ -78,7 +137,11 @@ int main(int argc, char** argv) {
   outbox::SubscriptionSpec lines;
   lines.name = "lines";
   lines.sink = "custom";
+  lines.retry_base = std::chrono::milliseconds(50);
+  lines.retry_factor = 1;
+  lines.max_attempts = 1000;
   options.subscriptions = {lines};
+  if (number_in("OUTBOX_TEST_RETENTION") != 0) options.retention = std::chrono::milliseconds(0);
   auto relay = outbox::Relay::create(options);
   if (!relay) {
     std::fprintf(stderr, "%s\n", relay.error().text().c_str());

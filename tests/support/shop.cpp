@@ -117,6 +117,8 @@ void Shop::one_transaction(Pg& connection, Random& random) {
     for (Attempt& attempt : sale.undone) attempt.end = Attempt::End::rolled_back;
     log_.add(sale.attempts);
     log_.add(sale.undone);
+    if (journal_) journal_->write(sale.attempts);
+    if (journal_) journal_->write(sale.undone);
   };
   try {
     const bool stages = options_.ways[random.below(options_.ways.size())] == Way::transaction;
@@ -146,6 +148,7 @@ void Shop::one_transaction(Pg& connection, Random& random) {
       record(Attempt::End::rolled_back);
       return;
     }
+    if (journal_) journal_->write(sale.attempts);
     commit_sent = true;
     if (transaction) {
       transaction->commit();
@@ -164,6 +167,7 @@ void Shop::one_transaction(Pg& connection, Random& random) {
 
 Shop::Shop(std::string url, ShopOptions options)
     : url_(std::move(url)), options_(std::move(options)) {
+  if (!options_.journal.empty()) journal_.emplace(options_.journal);
   Pg connection(url_);
   connection.exec(kTables);
   for (int key = 0; key < options_.keys; ++key) {
@@ -197,7 +201,7 @@ void Shop::work(int number) {
 }
 
 std::vector<Attempt> Shop::attempts() const {
-  std::vector<Attempt> all = log_.all();
+  std::vector<Attempt> all = journal_ ? Journal::read(options_.journal) : log_.all();
   std::unordered_set<std::string> kept;
   for (const PgRow& row : Pg(url_).exec("SELECT id FROM shop_change")) kept.insert(*row[0]);
   for (Attempt& attempt : all) {

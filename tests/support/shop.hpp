@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "support/journal.hpp"
 #include "support/ledger.hpp"
 #include "support/random.hpp"
 #include "support/shop_options.hpp"
@@ -41,6 +43,7 @@ class Shop {
   const std::string url_;
   const ShopOptions options_;
   AttemptLog log_;
+  std::optional<Journal> journal_;
   WriterTeam team_;
 };
 

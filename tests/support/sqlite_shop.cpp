@@ -35,8 +35,22 @@ void SqliteShop::start() {
 }
 
 void SqliteShop::one_transaction(SqliteFile& file, Random& random) {
-  static const sqlite::Outbox box;
   std::vector<Attempt> attempts;
+  Attempt::End end = Attempt::End::rolled_back;
+  try {
+    if (sell(file, random, attempts)) end = Attempt::End::committed;
+  } catch (const Exception& error) {
+    if (!options_.reconnect) throw;
+    if (error.error().effect == Effect::unknown) end = Attempt::End::unknown;
+    ++refused_;
+  }
+  for (Attempt& attempt : attempts) attempt.end = end;
+  log_.add(attempts);
+}
+
+/// False: it was rolled back.
+bool SqliteShop::sell(SqliteFile& file, Random& random, std::vector<Attempt>& attempts) {
+  static const sqlite::Outbox box;
   const std::string key =
       "k" + std::to_string(random.below(static_cast<std::uint64_t>(options_.keys)));
   const bool rolls_back = random.chance(options_.rollback_percent);
@@ -45,8 +59,9 @@ void SqliteShop::one_transaction(SqliteFile& file, Random& random) {
       std::stoll(file.value("SELECT version FROM shop_aggregate WHERE key = ?", {key}));
   const auto count = 1 + random.below(3);
   for (std::uint64_t i = 0; i < count; ++i) {
-    Attempt attempt = new_attempt(
-        key, ++version, options_.types[random.below(options_.types.size())], options_.padding);
+    attempts.push_back(new_attempt(
+        key, ++version, options_.types[random.below(options_.types.size())], options_.padding));
+    const Attempt& attempt = attempts.back();
     if (random.chance(50)) {
       file.exec(
           "INSERT INTO outbox_new_event (aggregate_type, aggregate_id, event_type, payload) VALUES ('Order', ?, ?, ?)",
@@ -54,7 +69,6 @@ void SqliteShop::one_transaction(SqliteFile& file, Random& random) {
     } else {
       box.enqueue(transaction, event_of(attempt));
     }
-    attempts.push_back(std::move(attempt));
   }
   file.exec("UPDATE shop_aggregate SET version = CAST(? AS INTEGER) WHERE key = ?",
             {std::to_string(version), key});
@@ -63,9 +77,7 @@ void SqliteShop::one_transaction(SqliteFile& file, Random& random) {
   } else {
     transaction.commit();
   }
-  for (Attempt& attempt : attempts)
-    attempt.end = rolls_back ? Attempt::End::rolled_back : Attempt::End::committed;
-  log_.add(attempts);
+  return !rolls_back;
 }
 
 }  // namespace outbox::test

@@ -1,6 +1,7 @@
 // The shop on a SQLite file: one connection per writer, BEGIN IMMEDIATE, through the view and through the library.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -26,13 +27,17 @@ class SqliteShop {
   [[nodiscard]] std::string trouble() const { return team_.trouble(); }
   [[nodiscard]] std::vector<Attempt> attempts() const { return log_.all(); }
   [[nodiscard]] std::size_t tried() const { return log_.size(); }
+  /// Transactions that SQLite refused; with the option `reconnect` writers go on after them.
+  [[nodiscard]] int refused() const { return refused_.load(); }
 
  private:
   void one_transaction(SqliteFile& file, Random& random);
+  bool sell(SqliteFile& file, Random& random, std::vector<Attempt>& attempts);
 
   const std::string path_;
   const ShopOptions options_;
   AttemptLog log_;
+  std::atomic<int> refused_{0};
   WriterTeam team_;
 };
 

@@ -1,7 +1,8 @@
-// A TCP proxy that can stop forwarding. One thread per direction of a connection.
+// A TCP proxy that does to connections what bad networks do. One thread per direction of a connection.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -16,31 +17,50 @@ class TcpGate {
     open,       ///< Forwards everything.
     stalled,    ///< Forwards nothing until it is open again; then all data.
     blackhole,  ///< Forwards nothing, on existing connections never again; new ones get no answer.
+    refused,    ///< Nobody listens; existing connections are reset.
+    answers_lost,  ///< Forwards to the server, and nothing back; those connections are reset when the mode changes.
+    slow,  ///< Forwards a few bytes at a time, about 25 kB a second in each direction.
   };
 
-  /// Forwards to 127.0.0.1:`target`.
-  explicit TcpGate(int target);
+  /// Forwards to 127.0.0.1:`target`. `port`: where it listens; 0: any.
+  explicit TcpGate(int target, int port = 0);
   TcpGate(const TcpGate&) = delete;
   TcpGate& operator=(const TcpGate&) = delete;
+  TcpGate(TcpGate&&) = delete;
+  TcpGate& operator=(TcpGate&&) = delete;
   ~TcpGate();
 
   [[nodiscard]] int port() const { return port_; }
   void set(Mode mode);
   /// Resets every connection.
   void cut();
+  /// From now on each connection, those that exist too, is reset once it has forwarded so many bytes more in one direction, at most `most`,
+  /// each another number. 0: no longer.
+  void cut_after(std::uint64_t most) { cut_after_ = most; }
   /// Connections made so far.
   [[nodiscard]] int connections() const { return connections_.load(); }
+  /// Connections that were reset because of cut_after().
+  [[nodiscard]] int cuts() const { return cuts_.load(); }
+
+  /// How often something came back from the server and was not forwarded.
+  [[nodiscard]] int lost_answers() const { return lost_answers_.load(); }
 
  private:
   struct Link;
+  void listen_on(int port);
   void accept_all(const std::stop_token& stop);
-  void forward(Link& link, int from, int to, const std::stop_token& stop);
+  void accept_one();
+  void forward(Link& link, int from, int to, bool down, const std::stop_token& stop);
+  bool pass_on(Link& link, int from, int to, bool down, std::uint64_t& left);
 
   const int target_;
-  int listener_{-1};
+  std::atomic<int> listener_{-1};
   int port_{0};
   std::atomic<Mode> mode_{Mode::open};
+  std::atomic<std::uint64_t> cut_after_{0};
   std::atomic<int> connections_{0};
+  std::atomic<int> cuts_{0};
+  std::atomic<int> lost_answers_{0};
   std::mutex mutex_;
   std::list<std::unique_ptr<Link>> links_;
   std::jthread acceptor_;

@@ -45,6 +45,12 @@ void append_payload(std::string& out, const EventView& event) {
   }
 }
 
+/// Rows written by plain SQL may hold anything; what is not a JSON object counts as no headers, as it did when it was delivered.
+std::string_view usable_headers(std::string_view headers) {
+  const auto nothing = [](event::JsonString, std::string_view) {};
+  return event::for_each_member(headers, nothing) ? std::string_view("{}") : headers;
+}
+
 /// A file or folder is on the disk once it was synced itself.
 bool sync_path(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -66,7 +72,7 @@ void append_archive_line(std::string& out, const EventView& event) {
   append_text(out, ",\"event_type\":", event.event_type);
   append_payload(out, event);
   append_text(out, ",\"content_type\":", event.content_type);
-  append_json(out, ",\"headers\":", event.headers.empty() ? "{}" : event.headers);
+  append_json(out, ",\"headers\":", usable_headers(event.headers));
   append_text(out, ",\"created_at\":", event::time_text(event.created_at_us));
   if (event.occurred_at_us)
     append_text(out, ",\"occurred_at\":", event::time_text(*event.occurred_at_us));

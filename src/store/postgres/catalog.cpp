@@ -32,6 +32,7 @@ SubscriptionRow subscription_of(const Rows& rows, int row) {
   result.group = rows.text(row, 11);
   result.group_generation = rows.int8(row, 12);
   if (!rows.is_null(row, 13)) result.trouble_relay = rows.uuid(row, 13);
+  if (!rows.is_null(row, 14)) result.replay = rows.int8(row, 14);
   read_config(result, rows.bytes(row, 1), rows.bytes(row, 2));
   return result;
 }

@@ -1,6 +1,7 @@
 #include "store/postgres/connection.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -42,6 +43,8 @@ void on_notice(void*, const PGresult* notice) {
     log::debug("postgresql says", {{"text", said}});
   }
 }
+
+std::atomic<std::uint64_t> all_statements{0};
 
 /// The caller owns the connection, which may be null or have failed.
 PGconn* connect(const std::string& url, const std::string& application) {
@@ -154,9 +157,18 @@ Status Connection::sync() {
   return status;
 }
 
+void Connection::count_statements(std::size_t sent) {
+  statements_ += sent;
+  all_statements.fetch_add(sent, std::memory_order_relaxed);
+}
+
+std::uint64_t Connection::statements_of_process() noexcept {
+  return all_statements.load(std::memory_order_relaxed);
+}
+
 Status Connection::transmit() {
   if (broken_) return fail(lost_connection(native(), batch_.front().query->what));
-  statements_ += batch_.size();
+  count_statements(batch_.size());
   Status sent = pipeline_.send(native(), batch_, use_prepared_);
   broken_ = pipeline_.lost();
   return sent;
@@ -191,7 +203,7 @@ Result<std::vector<Rows>> Connection::collect() {
 
 Status Connection::script(std::string_view what, const std::string& sql) {
   if (broken()) return fail(lost_connection(native(), what));
-  ++statements_;
+  count_statements(1);
   const Rows result(PQexec(native(), sql.c_str()));
   const auto status = PQresultStatus(result.native());
   if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return {};
@@ -202,7 +214,7 @@ void Connection::rollback() {
   if (broken() || !in_transaction()) return;
   static const Query query{.what = "roll back", .sql = "ROLLBACK", .handle = {}};
   const Step step{.query = &query};
-  ++statements_;
+  count_statements(1);
   const bool done = pipeline_.send(native(), std::span(&step, 1), false) &&
                     pipeline_.collect(native(), std::span(&step, 1), deadline_);
   broken_ = !done || in_transaction();

@@ -84,6 +84,8 @@ class Connection {
   }
   /// SQL statements sent so far.
   [[nodiscard]] std::uint64_t statements() const noexcept { return statements_; }
+  /// Of all connections of this process.
+  [[nodiscard]] static std::uint64_t statements_of_process() noexcept;
   [[nodiscard]] bool uses_prepared() const noexcept { return use_prepared_; }
   /// For what libpq alone can do (notifications). Still owned here.
   [[nodiscard]] PGconn* native() const noexcept { return connection_.get(); }
@@ -98,6 +100,7 @@ class Connection {
 
   [[nodiscard]] Status attempt(const std::function<Result<Decision>()>& body);
   [[nodiscard]] Status transmit();
+  void count_statements(std::size_t sent);
   [[nodiscard]] Result<std::vector<Rows>> receive();
 
   std::unique_ptr<PGconn, Close> connection_;

@@ -30,6 +30,10 @@ class PostgresLaneOwners final : public LaneOwners {
     std::map<std::string, Group> groups;
     for (int row = 0; row < rows.size(); ++row) {
       const std::string_view what = rows.bytes(row, 0);
+      if (what == "outbox") {
+        fleet.outbox = rows.text(row, 1);
+        continue;
+      }
       if (what == "member") {
         fleet.members.push_back(member_of(rows, row, 2, 5));
         continue;

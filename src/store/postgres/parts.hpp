@@ -1,6 +1,7 @@
 // The parts of the store, each on a connection of its own.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <outbox/event.hpp>
@@ -12,8 +13,10 @@
 
 namespace outbox::store::postgres {
 
+/// `connect` opens another connection.
 [[nodiscard]] std::unique_ptr<LogReader> make_reader(Connection connection,
-                                                     std::shared_ptr<MarkBook> marks);
+                                                     std::shared_ptr<MarkBook> marks,
+                                                     std::function<Result<Connection>()> connect);
 [[nodiscard]] std::unique_ptr<Progress> make_progress(Connection connection,
                                                       std::shared_ptr<MarkBook> marks);
 [[nodiscard]] std::unique_ptr<Membership> make_membership(Connection connection,
@@ -26,8 +29,10 @@ namespace outbox::store::postgres {
 [[nodiscard]] std::unique_ptr<Maintenance> make_maintenance(Connection connection);
 [[nodiscard]] std::unique_ptr<Writer> make_writer(Connection connection);
 [[nodiscard]] std::unique_ptr<ParkedEvents> make_parked_events(Connection connection);
+[[nodiscard]] std::unique_ptr<Replays> make_replays(Connection connection);
 [[nodiscard]] std::unique_ptr<Events> make_events(Connection connection);
 [[nodiscard]] std::unique_ptr<LedgerReader> make_ledger_reader(Connection connection);
 [[nodiscard]] std::unique_ptr<Retention> make_retention(Connection connection);
+[[nodiscard]] std::unique_ptr<Trials> make_trials(Connection connection);
 
 }  // namespace outbox::store::postgres

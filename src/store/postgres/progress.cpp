@@ -8,7 +8,9 @@
 #include "store/common/subscription.hpp"
 #include "store/postgres/parking.hpp"
 #include "store/postgres/parts.hpp"
+#include "store/postgres/replay_queries.hpp"
 #include "store/postgres/strands.hpp"
+#include "store/text.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -25,6 +27,22 @@ Params params_of(const Settlement& row, std::optional<std::int64_t> incarnation)
   }
   params.push_back(incarnation);
   return params;
+}
+
+Params params_of(const ReplayProgress& progress) {
+  ArrayParam seqs(ArrayParam::Element::int8);
+  ArrayParam ids(ArrayParam::Element::uuid);
+  ArrayParam errors(ArrayParam::Element::text);
+  for (const ReplaySkip& skip : progress.skips) {
+    seqs.add(skip.seq);
+    ids.add({reinterpret_cast<const char*>(skip.id.bytes.data()), skip.id.bytes.size()});
+    errors.add(storable_text(skip.error));
+  }
+  return {progress.replay,     progress.subscription,
+          progress.generation, static_cast<std::int64_t>(progress.lanes),
+          progress.position,   progress.sent,
+          seqs.take(),         ids.take(),
+          errors.take(),       kMostSkipped};
 }
 
 class PostgresProgress final : public Progress {
@@ -67,7 +85,7 @@ class PostgresProgress final : public Progress {
   }
 
   [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override {
-    if (batch.settlements.empty() && batch.results.empty()) return {};
+    if (batch.settlements.empty() && batch.results.empty() && batch.replays.empty()) return {};
     connection_.send(&Queries::begin);
     connection_.send(&Queries::settle_settings,
                      {durability == Durability::flushed ? "local" : "off"});
@@ -76,6 +94,8 @@ class PostgresProgress final : public Progress {
       connection_.send(&Queries::append, params_of(row, incarnation));
     send_parked(connection_, batch.parked);
     send_results(connection_, batch.results);
+    for (const ReplayProgress& progress : batch.replays)
+      connection_.send(replay_queries_.settle, params_of(progress));
     connection_.send(&Queries::commit);
     OUTBOX_TRY(const auto results, connection_.finish());
     if (batch.settlements.empty()) return {};
@@ -90,6 +110,7 @@ class PostgresProgress final : public Progress {
  private:
   Connection connection_;
   std::shared_ptr<MarkBook> marks_;
+  const ReplayQueries replay_queries_{connection_.queries().schema};
 };
 
 }  // namespace

@@ -139,8 +139,8 @@ SELECT count(pg_advisory_xact_lock(k)) FROM (
   Query subscriptions = prepared("list subscriptions", R"(
 SELECT id, name, config::text, config_version, state, reason, stopped_seq, stopped_event, trouble,
 to_char(trouble_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), parked_version, lane_group, group_generation,
-trouble_relay
-FROM {schema}.subscription ORDER BY name)");
+trouble_relay, (SELECT r.id FROM {schema}.replay r WHERE r.subscription = s.id AND r.state = 'running')
+FROM {schema}.subscription s ORDER BY name)");
 
   // $1 name. FOR UPDATE serializes concurrent calls of apply().
   Query find_subscription = unprepared(
@@ -202,7 +202,7 @@ WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
             FOR UPDATE OF s SKIP LOCKED FOR SHARE OF l SKIP LOCKED))");
 
   // $1 subscription, $2 lanes. The newest row of each of these lanes, lanes at one place together, and from how many rows.
-  Query cursors = unprepared("read a subscription's cursors", R"(
+  Query cursors = prepared("read a subscription's cursors", R"(
 SELECT bit_or(1::bigint << lane.n), {cursor}, min(c.generation), count(DISTINCT c.id)
 FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n) CROSS JOIN LATERAL {schema}.newest_settlement(s.id, lane.n) c
 WHERE s.id = $1::int AND ($2::bigint >> lane.n) & 1::bigint = 1
@@ -218,7 +218,7 @@ set_config('jit', 'off', true), set_config('statement_timeout', '30s', true))");
   // $1 xmax(S1), $2 xip(S1), $3 lanes, $4 limit: what is visible now and not in S1. Index event_by_xid in both streams,
   // partitions below xmax(S1) pruned; as cheap at the head as a poll. Not sorted, so that the limit ends it; the index and the
   // partitions begin with the oldest.
-  Query pending_drained = unprepared("count pending events", R"(
+  Query pending_drained = prepared("count pending events", R"(
 SELECT count(*), min(created_at), (date_part('epoch'::text, clock_timestamp() - min(created_at)) * 1000000::float8)::bigint FROM (
   SELECT created_at FROM {schema}.event t WHERE t.xid >= $1::xid8 AND ($3::bigint >> t.lane::int) & 1::bigint = 1
   UNION ALL
@@ -244,7 +244,7 @@ SELECT count(*), min(created_at), (date_part('epoch'::text, clock_timestamp() - 
 
   // $1 subscription. The newest rows of the lanes have the totals of all rows that count, without late rows of a former owner; those of
   // a row belong to its first lane. Indexes settlement_newest, settlement_marks and settlement_retries.
-  Query totals = unprepared("sum up settlements", R"(
+  Query totals = prepared("sum up settlements", R"(
 SELECT coalesce(sum(c.acked_total) FILTER (WHERE {first_lane}), 0::numeric)::bigint
          + coalesce((SELECT r.acked_total FROM {schema}.settlement r
                      WHERE r.subscription = $1::int AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0::bigint),
@@ -288,9 +288,12 @@ WHERE ctid = $1::tid AND id = $2::uuid RETURNING ctid::text)");
 UPDATE {schema}.relay SET heartbeat_at = clock_timestamp(), lease = $2::bigint::float8 * interval '1 millisecond'
 WHERE id = $1::uuid RETURNING ctid::text)");
 
-  // The members, the owners of lanes, the groups of the subscriptions: small tables, read whole.
+  // The outbox, the members, the owners of lanes, the groups of the subscriptions: small tables, read whole.
   Query fleet = prepared("look who owns the lanes", R"(
-SELECT 'member' AS what, ''::text, r.id, 0::bigint, 0::bigint, {member} FROM {schema}.relay r
+SELECT 'outbox' AS what, m.identity::text, NULL::uuid, 0::bigint, 0::bigint, NULL::text, NULL::text, false, NULL::text, NULL::text,
+       NULL::bigint, NULL::bigint, NULL::timestamptz, NULL::bigint FROM {schema}.meta m
+UNION ALL
+SELECT 'member', ''::text, r.id, 0::bigint, 0::bigint, {member} FROM {schema}.relay r
 UNION ALL
 SELECT 'owner', l.lane_group, l.owner, bit_or(1::bigint << l.lane::int), l.generation, NULL::text, NULL::text, false, NULL::text,
        NULL::text, NULL::bigint, NULL::bigint, NULL::timestamptz, NULL::bigint
@@ -443,6 +446,17 @@ SELECT {schema}.settle_parked($1::int, $2::bigint, $3::bigint[], $4::text[], $5:
   Query order_parked = unprepared("order parked events",
                                   "SELECT {schema}.order_all_parked_keys($1::int, $2::bigint)");
 
+  // $1 subscription, $2 lanes, $3 generation, $4 relay, $5 place. When a relay begins; a row or two.
+  Query begin_run = unprepared("begin to deliver", R"(
+SELECT seq, deaths, newest FROM {schema}.begin_run($1::int, $2::bigint, $3::bigint, $4::uuid, $5::text))");
+  // $1 subscription, $2 generation, $3 seq. Per event, but only while an event that kills the relay is looked for.
+  Query open_trial =
+      unprepared("try an event", "SELECT {schema}.open_trial($1::int, $2::bigint, $3::bigint)");
+  // $1 subscription, $2 generation.
+  Query end_run = unprepared("end in order", R"(
+WITH ended AS (DELETE FROM {schema}.run WHERE subscription = $1::int AND generation = $2::bigint)
+SELECT {schema}.close_trial($1::int, $2::bigint))");
+
   // $1 subscription, $2 dead events block, $3 lanes. Index parked_key.
   Query blocked_keys = unprepared("read the keys of parked events", R"(
 SELECT aggregate_type, aggregate_id, count(*) FROM {schema}.parked
@@ -497,7 +511,7 @@ WHERE ($1::int IS NULL OR subscription = $1::int) AND ($2::text IS NULL OR state
 ORDER BY subscription, seq LIMIT $8::bigint)");
 
   // $1 subscription. Primary key.
-  Query count_parked = unprepared("count parked events", R"(
+  Query count_parked = prepared("count parked events", R"(
 SELECT count(*) FILTER (WHERE state = 'retrying'), count(*) FILTER (WHERE state = 'waiting'),
        count(*) FILTER (WHERE state = 'dead') FROM {schema}.parked WHERE subscription = $1::int)");
 
@@ -751,6 +765,18 @@ SELECT set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true)
 set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
 set_config('max_parallel_workers_per_gather', '0', true), set_config('plan_cache_mode', 'force_generic_plan', true),
 set_config('statement_timeout', '30s', true))");
+
+  // The opposite: a bitmap scan of many blocks at once, whose rows nobody wants.
+  Query ahead_settings = unprepared("set the settings for reading ahead", R"(
+SELECT set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false), set_config('enable_indexscan', 'off', false),
+set_config('enable_indexonlyscan', 'off', false), set_config('enable_bitmapscan', 'on', false),
+set_config('max_parallel_workers_per_gather', '0', false), set_config('effective_io_concurrency', '64', false),
+set_config('statement_timeout', '30s', false))");
+
+  // $1 from, $2 to. Index event_by_seq. Rows, and the microseconds it took.
+  Query read_ahead = prepared("read ahead", R"(
+SELECT count(created_at), (date_part('epoch'::text, clock_timestamp() - statement_timestamp()) * 1000000::float8)::bigint
+FROM {schema}.event WHERE seq > $1::bigint AND seq <= $2::bigint)");
 
   // ---- Maintenance.
 

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "store/postgres/event_row.hpp"
 #include "store/postgres/parts.hpp"
+#include "store/postgres/read_ahead.hpp"
 #include "store/postgres/snapshot.hpp"
 
 namespace outbox::store::postgres {
@@ -86,8 +87,11 @@ Result<Pair> bounded_pair(const PageRequest& request) {
 
 class PostgresReader final : public LogReader {
  public:
-  PostgresReader(Connection connection, std::shared_ptr<MarkBook> marks)
-      : connection_(std::move(connection)), marks_(std::move(marks)) {}
+  PostgresReader(Connection connection, std::shared_ptr<MarkBook> marks,
+                 std::function<Result<Connection>()> connect)
+      : connection_(std::move(connection)),
+        marks_(std::move(marks)),
+        read_ahead_(std::move(connect)) {}
 
   [[nodiscard]] Status begin(std::span<const Cursor> /*cursors*/) override {
     // After a crash the server may issue transaction ids and sequence values again: earlier marks do not hold.
@@ -133,6 +137,7 @@ class PostgresReader final : public LogReader {
       }
     }
     if (Status status = fill(page, std::move(rows), asked); !status) return pass(status);
+    if (!page.drained) read_ahead_.follow(page.position, page.pair->bound);
     return page;
   }
 
@@ -150,7 +155,9 @@ class PostgresReader final : public LogReader {
     return {};
   }
 
-  [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }
+  [[nodiscard]] std::uint64_t statements() const override {
+    return connection_.statements() + read_ahead_.statements();
+  }
 
  private:
   /// The log up to `insert` was written by transactions visible in the newest S2.
@@ -339,6 +346,7 @@ class PostgresReader final : public LogReader {
 
   Connection connection_;
   std::shared_ptr<MarkBook> marks_;
+  ReadAhead read_ahead_;
   bool settings_in_force_{false};
 
   PageRequest request_;               ///< What finish() will answer.
@@ -350,8 +358,10 @@ class PostgresReader final : public LogReader {
 
 }  // namespace
 
-std::unique_ptr<LogReader> make_reader(Connection connection, std::shared_ptr<MarkBook> marks) {
-  return std::make_unique<PostgresReader>(std::move(connection), std::move(marks));
+std::unique_ptr<LogReader> make_reader(Connection connection, std::shared_ptr<MarkBook> marks,
+                                       std::function<Result<Connection>()> connect) {
+  return std::make_unique<PostgresReader>(std::move(connection), std::move(marks),
+                                          std::move(connect));
 }
 
 }  // namespace outbox::store::postgres

@@ -13,6 +13,7 @@
 #include "event/key.hpp"
 #include "event/time_text.hpp"
 #include "store/common/archive.hpp"
+#include "store/common/rest.hpp"
 #include "store/postgres/event_row.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/retention_queries.hpp"
@@ -24,7 +25,7 @@ namespace {
 
 constexpr int kXid = kFirstExtra;
 /// Per statement. Of whole events fewer, since each may have a payload of a megabyte.
-constexpr std::int64_t kIdsAtOnce = 10'000;
+constexpr std::int64_t kIdsAtOnce = 1000;
 constexpr std::int64_t kEventsAtOnce = 100;
 constexpr std::int32_t kRowsAtOnce = 2000;
 
@@ -141,6 +142,7 @@ class PostgresRetention final : public Retention {
     for (int row = 0; status && row < subscriptions.size(); ++row)
       status = prune_settlements(subscriptions.int4(row, 0), keep, least, stop, removed);
     if (status) status = prune_ends(keep, stop, removed);
+    if (status) status = prune_replayed(stop, removed);
     // The rest goes with the next pass.
     if (!status && !is_locked(status.error())) return pass(status);
     return removed;
@@ -203,10 +205,25 @@ class PostgresRetention final : public Retention {
         piece.held_by.push_back(done.subscription);
       }
     }
+    if (Status status = add_replays(piece); !status) return status;
     const bool nobody = cursors.size() == 1;
     piece.state = !over                              ? State::in_use
                   : nobody || !piece.held_by.empty() ? State::held
                                                      : State::removable;
+    return {};
+  }
+
+  [[nodiscard]] Status add_replays(LogPiece& piece) {
+    const auto bound = [&](std::uint64_t xid) {
+      return is_default(piece) ? Param::null() : Param(std::to_string(xid));
+    };
+    OUTBOX_TRY(const Rows rows, planned(queries_.replays, {bound(piece.first), bound(piece.end)}));
+    for (int row = 0; row < rows.size(); ++row) {
+      const std::int32_t subscription = rows.int4(row, 0);
+      if (std::find(piece.held_by.begin(), piece.held_by.end(), subscription) ==
+          piece.held_by.end())
+        piece.held_by.push_back(subscription);
+    }
     return {};
   }
 
@@ -239,6 +256,7 @@ class PostgresRetention final : public Retention {
     const std::int64_t most = file ? kEventsAtOnce : kIdsAtOnce;
     const Query& query = is_default(piece) ? queries_.default_events : queries_.events;
     for (std::int64_t got = most; got == most && !stop.stop_requested();) {
+      const auto began = Rest::Clock::now();
       OUTBOX_TRY(const Rows rows,
                  planned(query, {std::to_string(piece.first), std::to_string(piece.end),
                                  contents.last_seq, most, file.has_value()}));
@@ -246,6 +264,7 @@ class PostgresRetention final : public Retention {
       for (int row = 0; row < rows.size(); ++row) {
         if (Status status = take(rows, row, contents, file); !status) return pass(status);
       }
+      rest_.after(began, stop);
     }
     return contents;
   }
@@ -294,6 +313,7 @@ class PostgresRetention final : public Retention {
     std::int64_t id = 0;
     bool blocked = false;
     while (!stop.stop_requested()) {
+      const auto began = Rest::Clock::now();
       OUTBOX_TRY(const Rows done,
                  limited(queries_.prune_settlements, {subscription, keep.count(), least, generation,
                                                       id, kRowsAtOnce, blocked}));
@@ -302,6 +322,7 @@ class PostgresRetention final : public Retention {
       generation = done.int8(0, 1);
       id = done.int8(0, 2);
       blocked = done.boolean(0, 3);
+      rest_.after(began, stop);
     }
     return {};
   }
@@ -309,8 +330,19 @@ class PostgresRetention final : public Retention {
   [[nodiscard]] Status prune_ends(Duration keep, const std::stop_token& stop,
                                   std::int64_t& removed) {
     for (std::int64_t more = kRowsAtOnce; more == kRowsAtOnce && !stop.stop_requested();) {
+      const auto began = Rest::Clock::now();
       OUTBOX_TRY(const Rows ends, limited(queries_.prune_ends, {keep.count(), kRowsAtOnce}));
       more = ends.int8(0, 0);
+      removed += more;
+      rest_.after(began, stop);
+    }
+    return {};
+  }
+
+  [[nodiscard]] Status prune_replayed(const std::stop_token& stop, std::int64_t& removed) {
+    for (std::int64_t more = kRowsAtOnce; more == kRowsAtOnce && !stop.stop_requested();) {
+      OUTBOX_TRY(const Rows gone, limited(queries_.prune_replayed, {kRowsAtOnce}));
+      more = gone.size();
       removed += more;
     }
     return {};
@@ -318,6 +350,7 @@ class PostgresRetention final : public Retention {
 
   Connection connection_;
   const RetentionQueries queries_;
+  Rest rest_;
 };
 
 }  // namespace

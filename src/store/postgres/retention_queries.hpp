@@ -45,6 +45,10 @@ FROM ONLY {schema}.event_default t ORDER BY t.seq DESC LIMIT 1)");
 SELECT EXISTS (SELECT FROM ONLY {schema}.event_default t WHERE t.xid >= $1::xid8)
     OR EXISTS (SELECT FROM ONLY {schema}.event_default t WHERE t.xid = ANY($2::xid8[])))");
 
+  // $1 and $2: from and before which xid; null: the default partition. The subscriptions with a replay that reads there.
+  Query replays =
+      of("look for replays", "SELECT {schema}.replay_reads($1::text::xid8, $2::text::xid8)");
+
   // The first cursor of each subscription: what is visible in it never counted. Index settlement_newest, from its beginning.
   Query baselines = of("read the first cursors", R"(
 SELECT s.id, (SELECT t.s1::text FROM {schema}.settlement t WHERE t.subscription = s.id AND t.kind = 'reset'
@@ -90,6 +94,13 @@ FROM {schema}.prune_settlements($1::int, $2::bigint::float8 * interval '1 ms', $
   Query prune_ends =
       of("remove ends of parked events",
          "SELECT {schema}.prune_ends($1::bigint::float8 * interval '1 ms', $2::int)");
+
+  // $1 rows. Copies of archived events whose replay is done, or was given up.
+  Query prune_replayed = of("remove replayed events", R"(
+DELETE FROM {schema}.replay_event WHERE ctid = ANY (ARRAY(
+  SELECT e.ctid FROM {schema}.replay_event e
+  WHERE NOT EXISTS (SELECT FROM {schema}.replay r WHERE r.id = e.replay AND r.state <> 'done') LIMIT $1::int))
+RETURNING seq)");
 
  private:
   static constexpr std::string_view kEvents =

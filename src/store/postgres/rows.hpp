@@ -3,8 +3,10 @@
 
 #include <libpq-fe.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <outbox/event.hpp>
 #include <string>
@@ -50,9 +52,10 @@ class Rows {
   [[nodiscard]] bool boolean(int row, int column) const noexcept {
     return number<std::uint8_t>(row, column) != 0;
   }
-  /// timestamptz as microseconds since 1970, UTC.
+  /// timestamptz as microseconds since 1970, UTC. `infinity` stays the greatest number.
   [[nodiscard]] std::int64_t time_us(int row, int column) const noexcept {
-    return int8(row, column) + wire::kEpochUs;
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    return std::min(int8(row, column), most - wire::kEpochUs) + wire::kEpochUs;
   }
   [[nodiscard]] EventId uuid(int row, int column) const noexcept {
     EventId id;

@@ -63,14 +63,9 @@ bool collided(const Error& error) {
 }
 
 constexpr const char* kRepair =
-    "this is a copy of another database (dump and restore, logical replication). Let the original deliver to the end; then "
-    "here: move schema {} aside (ALTER SCHEMA ... RENAME TO ...), run: outbox migrate, and enqueue again, in the order of "
-    "seq, what was not delivered";
-
-std::string repair(const std::string& schema) {
-  std::string text = kRepair;
-  return text.replace(text.find("{}"), 2, schema);
-}
+    "this is a copy of another database (dump and restore, logical replication). If it takes the place of the original, stop "
+    "the original's relays for good; then `outbox doctor --repair-lineage` shows what is pending here, and repairs it with "
+    "--apply";
 
 }  // namespace
 
@@ -95,12 +90,15 @@ Result<SchemaState> schema_state(Connection& connection) {
   return store::schema_state(migrations(), list);
 }
 
-Status check(Connection& connection) {
-  const std::string& schema = connection.queries().schema;
+Status check_current(Connection& connection) {
   if (Status status = check_primary(connection); !status) return status;
   OUTBOX_TRY(const SchemaState state, schema_state(connection));
-  if (Status status = check_version(state, place(connection), migrate_command(schema)); !status)
-    return status;
+  return check_version(state, place(connection), migrate_command(connection.queries().schema));
+}
+
+Status check(Connection& connection) {
+  const std::string& schema = connection.queries().schema;
+  if (Status status = check_current(connection); !status) return status;
   OUTBOX_TRY(const Rows may_read, connection.exec(&Queries::may_read));
   if (!may_read.boolean(0, 0)) return {};
   OUTBOX_TRY(const Rows condition, connection.exec(&Queries::condition));
@@ -117,7 +115,7 @@ Status check(Connection& connection) {
       Requirement{
           holds(0) && holds(1), Errc::corrupt,
           "its transaction ids and snapshots are of another database: nothing can be delivered from it",
-          repair(schema)},
+          kRepair},
       Requirement{holds(2), Errc::corrupt, "the sequence event_seq does not number in order",
                   "ALTER SEQUENCE " + schema + ".event_seq INCREMENT 1 NO CYCLE CACHE 1"},
       Requirement{holds(3), Errc::corrupt,

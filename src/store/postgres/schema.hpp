@@ -22,7 +22,10 @@ namespace outbox::store::postgres {
 
 [[nodiscard]] Result<SchemaState> schema_state(Connection& connection);
 
-/// Primary, schema neither too old nor too new; and, for a login that may read the log, lineage, sequence, indexes: refuses
+/// Primary, schema neither too old nor too new.
+[[nodiscard]] Status check_current(Connection& connection);
+
+/// The same; and, for a login that may read the log, lineage, sequence, indexes: refuses
 /// with what to do.
 [[nodiscard]] Status check(Connection& connection);
 

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "store/backends.hpp"
 #include "store/common/schema_name.hpp"
+#include "store/postgres/lineage.hpp"
 #include "store/postgres/lookup_indexes.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/schema.hpp"
@@ -38,8 +39,21 @@ class PostgresStore final : public Store {
     return postgres::check(connection);
   }
 
+  Result<LineageRepair> plan_lineage_repair() override {
+    OUTBOX_TRY(Connection connection, connect("doctor"));
+    return postgres::plan_lineage_repair(connection);
+  }
+
+  Result<LineageRepair> repair_lineage() override {
+    OUTBOX_TRY(Connection connection, connect("doctor"));
+    return postgres::repair_lineage(connection);
+  }
+
   Result<std::unique_ptr<LogReader>> reader() override {
-    return make("reader", make_reader, marks_);
+    const auto open = [options = options_, queries = queries_] {
+      return Connection::open(options, "read-ahead", queries);
+    };
+    return make("reader", make_reader, marks_, std::function<Result<Connection>()>(open));
   }
   Result<std::unique_ptr<Progress>> progress() override {
     return make("settler", make_progress, marks_);
@@ -58,6 +72,7 @@ class PostgresStore final : public Store {
   Result<std::unique_ptr<ParkedEvents>> parked_events() override {
     return make("parked events", make_parked_events);
   }
+  Result<std::unique_ptr<Replays>> replays() override { return make("replay", make_replays); }
   Result<std::unique_ptr<Events>> events() override { return make("events", make_events); }
   Result<std::unique_ptr<LedgerReader>> ledger_reader() override {
     return make("ledger", make_ledger_reader);
@@ -65,6 +80,7 @@ class PostgresStore final : public Store {
   Result<std::unique_ptr<Retention>> retention() override {
     return make("retention", make_retention);
   }
+  Result<std::unique_ptr<Trials>> trials() override { return make("trials", make_trials); }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
     if (!armed) return make_wakeup(std::nullopt);

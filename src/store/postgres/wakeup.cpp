@@ -83,12 +83,12 @@ class PostgresWakeup final : public Wakeup {
         OUTBOX_TRY(const bool woken, notified());
         if (woken) return Wake::notified;
       }
-      if (Clock::now() >= until) return Wake::timeout;
       if (armed_ && Clock::now() >= ping_at) {
         if (Status alive = connection_->run(&Queries::ping); !alive) return pass(alive);
         ping_at = Clock::now() + kPingEvery;
         continue;  // the answer may have brought a notification
       }
+      if (Clock::now() >= until) return Wake::timeout;
       const int socket = listening_ ? PQsocket(connection_->native()) : -1;
       OUTBOX_TRY(const bool interrupted,
                  wait_for(interrupted_, socket, armed_ ? std::min(until, ping_at) : until));
@@ -96,6 +96,8 @@ class PostgresWakeup final : public Wakeup {
     }
   }
 
+  /// One that only listens may be the last one now.
+  [[nodiscard]] bool stays_armed() const override { return armed_; }
   void interrupt() noexcept override { interrupted_.signal(); }
   [[nodiscard]] std::uint64_t statements() const override {
     return connection_ ? connection_->statements() : 0;

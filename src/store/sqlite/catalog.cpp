@@ -33,6 +33,7 @@ SubscriptionRow subscription_of(const Statement& row) {
   result.group = row.text(11);
   result.group_generation = row.integer(12);
   if (auto relay = EventId::parse(row.bytes(13))) result.trouble_relay = *relay;
+  result.replay = row.integer(14);
   read_config(result, row.bytes(1), row.bytes(2));
   return result;
 }

@@ -16,6 +16,7 @@
 #include "store/sqlite/owner_lock.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/sqlite/schema.hpp"
 
 namespace outbox::store::sqlite {
 namespace {
@@ -32,6 +33,7 @@ class SqliteLaneOwners final : public LaneOwners {
 
   [[nodiscard]] Result<Fleet> look() override {
     Fleet fleet;
+    OUTBOX_TRY(fleet.outbox, identity_of(connection_));
     std::map<std::string, Group> groups;
     OUTBOX_TRY(const auto owners, read_owners());
     OUTBOX_TRY(const auto members, read_members());

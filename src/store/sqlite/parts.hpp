@@ -23,8 +23,10 @@ namespace outbox::store::sqlite {
 [[nodiscard]] std::unique_ptr<Maintenance> make_maintenance(Connection connection);
 [[nodiscard]] std::unique_ptr<Writer> make_writer(Connection connection);
 [[nodiscard]] std::unique_ptr<ParkedEvents> make_parked_events(Connection connection);
+[[nodiscard]] std::unique_ptr<Replays> make_replays(Connection connection);
 [[nodiscard]] std::unique_ptr<Events> make_events(Connection connection);
 [[nodiscard]] std::unique_ptr<LedgerReader> make_ledger_reader(Connection connection);
 [[nodiscard]] std::unique_ptr<Retention> make_retention(Connection connection);
+[[nodiscard]] std::unique_ptr<Trials> make_trials(Connection connection);
 
 }  // namespace outbox::store::sqlite

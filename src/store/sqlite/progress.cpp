@@ -7,6 +7,7 @@
 #include "store/sqlite/parking.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/sqlite/replay.hpp"
 #include "store/sqlite/schema.hpp"
 
 namespace outbox::store::sqlite {
@@ -54,7 +55,7 @@ class SqliteProgress final : public Progress {
   }
 
   [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override {
-    if (batch.settlements.empty() && batch.results.empty()) return {};
+    if (batch.settlements.empty() && batch.results.empty() && batch.replays.empty()) return {};
     if (Status status = set_durability(durability); !status) return status;
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     if (Status status = check_outbox(); !status) return status;
@@ -64,6 +65,7 @@ class SqliteProgress final : public Progress {
     }
     if (Status status = park_events(connection_, batch.parked); !status) return status;
     if (Status status = settle_parked(connection_, batch.results); !status) return status;
+    if (Status status = settle_replays(connection_, batch.replays); !status) return status;
     return transaction.commit();
   }
 

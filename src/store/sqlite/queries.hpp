@@ -93,6 +93,35 @@ inline constexpr std::string_view kSettledTotals =
     " FROM outbox_settlement WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset')"
     " ORDER BY generation DESC, id DESC LIMIT 1";
 
+// ---- trials (docs/design/parking.md, "An event that kills the relay"). ?1 subscription; all by primary keys, a row or two.
+
+inline constexpr std::string_view kRun =
+    "/* read run */ SELECT generation, relay, place, deaths FROM outbox_run WHERE subscription = ?1";
+// ?2 generation, ?3 relay, ?4 place, ?5 deaths.
+inline constexpr std::string_view kBeginRun =
+    "/* begin run */ INSERT OR REPLACE INTO outbox_run (subscription, generation, relay, place, deaths)"
+    " VALUES (?1, ?2, ?3, ?4, ?5)";
+inline constexpr std::string_view kEndRun =
+    "/* end run */ DELETE FROM outbox_run WHERE subscription = ?1 AND generation = ?2";
+inline constexpr std::string_view kTrials =
+    "/* read trials */ SELECT seq, generation, deaths FROM outbox_trial WHERE subscription = ?1";
+// ?2 the generation that ended by a death. What was neither fatal nor is parked is over.
+inline constexpr std::string_view kDropTrials =
+    "/* drop trials */ DELETE FROM outbox_trial WHERE subscription = ?1 AND (generation <> ?2 OR ?2 = 0)"
+    " AND NOT EXISTS (SELECT 1 FROM outbox_parked p WHERE p.subscription = ?1 AND p.seq = outbox_trial.seq)";
+inline constexpr std::string_view kCountDeath =
+    "/* count death */ UPDATE outbox_trial SET deaths = deaths + 1, generation = 0"
+    " WHERE subscription = ?1 AND generation = ?2 AND ?2 <> 0";
+// ?2 seq, ?3 generation.
+inline constexpr std::string_view kOpenTrial =
+    "/* open trial */ INSERT INTO outbox_trial (subscription, seq, generation) VALUES (?1, ?2, ?3)"
+    " ON CONFLICT (subscription, seq) DO UPDATE SET generation = excluded.generation";
+// ?2 generation.
+inline constexpr std::string_view kDropSurvivor =
+    "/* drop trial */ DELETE FROM outbox_trial WHERE subscription = ?1 AND generation = ?2 AND deaths = 0";
+inline constexpr std::string_view kCloseTrial =
+    "/* close trial */ UPDATE outbox_trial SET generation = 0 WHERE subscription = ?1 AND generation = ?2";
+
 // ---- parked events (docs/design/parking.md)
 
 // ?1 subscription, ?2 seq, ?3 state, ?4 attempts, ?5 due, ?6 error, ?7 now. Both tables by their primary key.
@@ -365,8 +394,10 @@ inline constexpr std::string_view kReleasePruning =
 // ends.
 inline constexpr std::string_view kPositions =
     "/* read positions */ SELECT s.id,"
-    " (SELECT t.position FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
+    " min((SELECT t.position FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
     " ORDER BY t.generation DESC, t.id DESC LIMIT 1),"
+    " coalesce((SELECT r.first_seq - 1 FROM outbox_replay r WHERE r.subscription = s.id AND r.state = 'running'"
+    " AND r.archived = 0), 9223372036854775807)),"
     " (SELECT t.position FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind = 'reset'"
     " ORDER BY t.generation, t.id LIMIT 1) FROM outbox_subscription s";
 inline constexpr std::string_view kFirstFrom =
@@ -432,7 +463,9 @@ inline constexpr std::string_view kIdentity =
     "/* ask which outbox this is */ SELECT identity FROM outbox_meta WHERE one = 1";
 inline constexpr std::string_view kSubscriptions =
     "/* list subscriptions */ SELECT id, name, config, config_version, state, reason, stopped_seq, stopped_event,"
-    " trouble, trouble_since, parked_version, lane_group, group_generation, trouble_relay FROM outbox_subscription ORDER BY name";
+    " trouble, trouble_since, parked_version, lane_group, group_generation, trouble_relay,"
+    " (SELECT r.id FROM outbox_replay r WHERE r.subscription = s.id AND r.state = 'running')"
+    " FROM outbox_subscription s ORDER BY name";
 inline constexpr std::string_view kSubscriptionByName =
     "/* read subscription */ SELECT id, config, lane_group FROM outbox_subscription WHERE name = ?1";
 inline constexpr std::string_view kCreateSubscription =

@@ -2,23 +2,23 @@
 #include "store/retention.hpp"
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
 #include <limits>
 #include <optional>
 #include <set>
 #include <utility>
 
-#include "base/mutex.hpp"
 #include "base/process.hpp"
 #include "event/key.hpp"
 #include "event/time_text.hpp"
 #include "store/common/archive.hpp"
+#include "store/common/rest.hpp"
 #include "store/settlement.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/event_row.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/sqlite/replay_queries.hpp"
 
 namespace outbox::store::sqlite {
 namespace {
@@ -125,7 +125,7 @@ class SqliteRetention final : public Retention {
       removal.events += *removed;
       more = *removed > 0;
       // Writers that wait for the lock try again now and then: they must find it free.
-      if (more) pause(Clock::now() - began, stop);
+      if (more) rest_.after(began, stop);
     }
     removal.removed = removal.events > 0;
     return removal;
@@ -137,7 +137,8 @@ class SqliteRetention final : public Retention {
     if (!status) return pass(status);
     OUTBOX_TRY(const std::int64_t settlements, remove_settlements(before, stop));
     OUTBOX_TRY(const std::int64_t ends, remove_ends(before, stop));
-    return settlements + ends;
+    OUTBOX_TRY(const std::int64_t replayed, remove_replayed(stop));
+    return settlements + ends + replayed;
   }
 
  private:
@@ -263,7 +264,7 @@ class SqliteRetention final : public Retention {
       }
       if (Status status = transaction.commit(); !status) return pass(status);
       removed += static_cast<std::int64_t>(over.size());
-      if (more) pause(Clock::now() - began, stop);
+      if (more) rest_.after(began, stop);
     }
     return removed;
   }
@@ -294,6 +295,19 @@ class SqliteRetention final : public Retention {
       if (Status status = row.next(); !status) return pass(status);
     }
     return kept;
+  }
+
+  [[nodiscard]] Result<std::int64_t> remove_replayed(const std::stop_token& stop) {
+    std::int64_t removed = 0;
+    for (bool more = true; more && !stop.stop_requested();) {
+      const auto began = Clock::now();
+      if (Status status = connection_.run(query::kRemoveReplayed, kRowsAtOnce); !status)
+        return pass(status);
+      more = connection_.changes() == kRowsAtOnce;
+      removed += connection_.changes();
+      if (more) rest_.after(began, stop);
+    }
+    return removed;
   }
 
   [[nodiscard]] Result<std::int64_t> remove_ends(std::int64_t before, const std::stop_token& stop) {
@@ -327,15 +341,8 @@ class SqliteRetention final : public Retention {
     return removed;
   }
 
-  /// Or until the stop.
-  void pause(Clock::duration length, const std::stop_token& stop) {
-    const MutexLock lock(mutex_);
-    (void)stopped_.wait_for(mutex_, stop, length, [] { return false; });
-  }
-
   Connection connection_;
-  Mutex mutex_;
-  std::condition_variable_any stopped_;
+  Rest rest_;
 };
 
 }  // namespace

@@ -53,6 +53,13 @@ class SqliteStore final : public Store {
     return sqlite::check(connection, path_);
   }
 
+  // A copied file is complete, positions included.
+  Result<LineageRepair> plan_lineage_repair() override {
+    if (Status status = check(); !status) return pass(status);
+    return LineageRepair{};
+  }
+  Result<LineageRepair> repair_lineage() override { return plan_lineage_repair(); }
+
   Result<std::unique_ptr<LogReader>> reader() override { return make(make_reader); }
   Result<std::unique_ptr<Catalog>> catalog() override { return make(make_catalog); }
   Result<std::unique_ptr<Maintenance>> maintenance() override { return make(make_maintenance); }
@@ -60,6 +67,7 @@ class SqliteStore final : public Store {
   Result<std::unique_ptr<ParkedEvents>> parked_events() override {
     return make(make_parked_events);
   }
+  Result<std::unique_ptr<Replays>> replays() override { return make(make_replays); }
   Result<std::unique_ptr<Events>> events() override { return make(make_events); }
   Result<std::unique_ptr<LedgerReader>> ledger_reader() override {
     return make(make_ledger_reader);
@@ -69,6 +77,11 @@ class SqliteStore final : public Store {
     OUTBOX_TRY(Connection connection,
                connect({.sync = Sync::normal, .busy_timeout = kRelayBusyTimeout}));
     return make_retention(std::move(connection));
+  }
+
+  Result<std::unique_ptr<Trials>> trials() override {
+    OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
+    return make_trials(std::move(connection));
   }
 
   Result<std::unique_ptr<Progress>> progress() override {

@@ -60,6 +60,7 @@ class SqliteWakeup final : public Wakeup {
     }
   }
 
+  [[nodiscard]] bool stays_armed() const override { return true; }
   void interrupt() noexcept override { interrupted_.signal(); }
   [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }
 

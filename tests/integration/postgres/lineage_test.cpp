@@ -1,11 +1,5 @@
 // Transaction ids and snapshots of another database mean nothing here: a copy is refused, with the repair named.
-#include <fstream>
-#include <sstream>
-
-#include "integration/postgres/harness.hpp"
-#include "integration/relay/harness.hpp"
-#include "support/own_postgres.hpp"
-#include "support/testkit.hpp"
+#include "integration/postgres/lineage_fixture.hpp"
 
 namespace outbox::test {
 namespace {
@@ -21,34 +15,20 @@ class PostgresLineage : public PostgresTest {
     (void)connect().exec("SELECT outbox.enqueue('order', '1', 'A', '{}')");
     ASSERT_TRUE(ok((*store_->catalog())->apply({.name = "mails", .sink = "null"})));
   }
-  void run(std::vector<std::string> command) const {
-    command[0] = *environment("OUTBOX_TEST_PGBIN") + "/" + command[0];
-    ChildProcess process({.command = std::move(command), .output = folder_.file("output")});
-    ASSERT_EQ(process.wait(), 0);
-  }
-  void dump(const std::string& url) const {
-    run({"pg_dump", "--no-owner", "--file=" + folder_.file("dump"), url});
-  }
+  void dump(const std::string& url) const { dump_to(folder_.file("dump"), url); }
   void restore_to(const std::string& url, bool one_transaction = false) const {
-    std::vector<std::string> command{"psql", "-X", "-q", "-v", "ON_ERROR_STOP=1"};
-    if (one_transaction) command.emplace_back("--single-transaction");
-    command.insert(command.end(), {"-f", folder_.file("dump"), url});
-    run(std::move(command));
+    restore_from(folder_.file("dump"), url, one_transaction);
   }
   void copy_to(const std::string& url) const {
     dump(database_->url());
     restore_to(url);
-  }
-  static void make_roles(const OwnPostgres& server) {
-    for (const char* role : {"outbox_owner", "outbox_app", "outbox_relay", "outbox_reader"})
-      (void)Pg(server.url()).exec(std::string("CREATE ROLE ") + role);
   }
   static void expect_refused(const std::string& url) {
     const Status status = open_at(url)->check();
     ASSERT_FALSE(status) << "a copy was accepted";
     EXPECT_EQ(status.error().code, Errc::corrupt);
     EXPECT_THAT(status.error().message, HasSubstr("of another database"));
-    EXPECT_THAT(status.error().hint, HasSubstr("outbox migrate"));
+    EXPECT_THAT(status.error().hint, HasSubstr("outbox doctor --repair-lineage"));
   }
 
   const TempDir folder_;
@@ -66,19 +46,6 @@ TEST_F(PostgresLineage, a_copy_in_another_cluster) {
   make_roles(other);
   copy_to(other.url());
   expect_refused(other.url());
-}
-
-std::int64_t next_xid(Pg& connection) {
-  return std::stoll(connection.value("SELECT pg_snapshot_xmax(pg_current_snapshot())"));
-}
-
-/// Uses up transaction ids until this one is next.
-void advance(Pg& connection, std::int64_t xid) {
-  const std::int64_t count = xid - next_xid(connection);
-  ASSERT_GE(count, 0);
-  (void)connection.exec("DO $$ BEGIN FOR i IN 1.." + std::to_string(count) +
-                        " LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$");
-  ASSERT_EQ(next_xid(connection), xid);
 }
 
 /// A column of one of the two rows.
@@ -114,51 +81,6 @@ TEST_F(PostgresLineage, a_copy_whose_witness_got_the_original_transaction_id_by_
       expect_refused(copy.url());
     }
   }
-}
-
-/// The SQL of docs/guide/operations.md, verbatim.
-std::string repair_of_the_guide() {
-  std::ifstream file(OUTBOX_OPERATIONS_PAGE);
-  std::stringstream page;
-  page << file.rdbuf();
-  const std::string text = page.str();
-  const auto from = text.find("   BEGIN;\n   SELECT setval('outbox.event_seq'");
-  const auto to = text.find("   COMMIT;\n", from);
-  if (from == std::string::npos || to == std::string::npos) return {};
-  return text.substr(from, to - from) + "COMMIT;\n";
-}
-
-TEST_F(PostgresLineage, the_guides_repair_of_a_copy_delivers_what_was_pending) {
-  RelayOptions options;
-  options.store_url = database_->url();
-  ASSERT_TRUE(relay_of(options)->run_once(std::chrono::seconds(60)));
-  for (const char* key : {"1", "2", "1"}) {
-    (void)connect().exec("SELECT outbox.enqueue('order', $1, 'B', '{}')", {key});
-  }
-  const PostgresDatabase copy(PostgresDatabase::Schema::empty);
-  copy_to(copy.url());
-  (void)copy.connect().exec("ALTER SCHEMA outbox RENAME TO outbox_copy");
-  ASSERT_TRUE(ok(open_at(copy.url())->migrate()));
-  options.store_url = copy.url();
-  options.subscriptions = {custom("mails")};
-  ASSERT_TRUE(ok((*open_at(copy.url())->catalog())->apply(options.subscriptions[0])));
-
-  const std::string repair = repair_of_the_guide();
-  ASSERT_FALSE(repair.empty());
-  std::ofstream(folder_.file("repair.sql")) << repair;
-  run({"psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", folder_.file("repair.sql"), copy.url()});
-
-  const auto relay = relay_of(options);
-  const auto mails = record(*relay, "mails");
-  ASSERT_TRUE(relay->run_once(std::chrono::seconds(60)));
-  std::string ids;
-  for (const auto& event : mails->events()) ids += event.id.str() + ' ';
-  EXPECT_EQ(ids, value("SELECT string_agg(id || ' ', '' ORDER BY seq) FROM outbox.event "
-                       "WHERE event_type = 'B'"));
-  EXPECT_EQ(mails->events().size(), 3U);
-  EXPECT_EQ(copy.connect().value("SELECT count(*) FROM outbox.event "
-                                 "WHERE lane <> outbox.lane_of(aggregate_type, aggregate_id, id)"),
-            "0");
 }
 
 TEST_F(PostgresLineage, vacuum_and_freeze_change_nothing) {

@@ -25,7 +25,8 @@ TEST_F(PostgresMigrate, twice_changes_nothing) {
   auto first = store_->migrate();
   ASSERT_TRUE(ok(first));
   EXPECT_THAT(*first, ::testing::ElementsAre("0001_init", "0002_second_witness", "0003_enqueue",
-                                             "0004_parking", "0005_status", "0006_retention"));
+                                             "0004_parking", "0005_status", "0006_retention",
+                                             "0007_replay"));
   auto second = store_->migrate();
   ASSERT_TRUE(ok(second));
   EXPECT_THAT(*second, ::testing::IsEmpty());
@@ -54,7 +55,7 @@ TEST_F(PostgresMigrate, processes_at_once) {
     EXPECT_EQ(status, 0);
   }
   EXPECT_TRUE(ok(store_->check()));
-  EXPECT_EQ(database_->connect().value("SELECT count(*) FROM outbox.migration"), "6");
+  EXPECT_EQ(database_->connect().value("SELECT count(*) FROM outbox.migration"), "7");
 }
 
 TEST_F(PostgresMigrate, no_schema_names_the_command) {

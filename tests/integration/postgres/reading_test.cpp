@@ -285,5 +285,54 @@ TEST_F(PostgresReading, a_position_of_the_log_that_may_not_be_asked_for_forces_e
   (void)admin.exec("DROP ROLE \"" + user + "\"");
 }
 
+/// Reads everything, and looks at the sessions that read ahead after each page.
+TEST_F(PostgresReading, a_large_backlog_is_read_ahead_until_it_is_small) {
+  enqueue(30000);
+  const auto sessions = [admin = std::make_shared<Pg>(database_->url())] {
+    return admin->value(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND application_name LIKE '% read-ahead'");
+  };
+  const auto read = reader();
+  ASSERT_TRUE(ok(read->begin({})));
+  store::Cursor cursor{.s1 = "3:3:"};
+  std::size_t events = 0;
+  bool seen = false;
+  for (bool drained = false; !drained;) {
+    ASSERT_TRUE(ok(read->start({.cursor = cursor, .rows = 1000})));
+    const auto page = read->finish();
+    ASSERT_TRUE(ok(page));
+    ASSERT_TRUE(ok(read->wait_durable()));
+    events += page->events.size();
+    drained = page->drained;
+    cursor = page->end();
+    seen = seen || sessions() == "1";
+  }
+  EXPECT_EQ(events, 30000U);
+  EXPECT_TRUE(seen);
+  EXPECT_TRUE(eventually([&] { return sessions() == "0"; }));
+}
+
+TEST_F(PostgresReading, without_a_connection_for_it_nothing_is_read_ahead_and_nothing_is_missing) {
+  enqueue(30000);
+  const auto read = reader();
+  ASSERT_TRUE(ok(read->begin({})));
+  Pg admin(url_of_database(database_->url(), "postgres"));
+  const std::string database = "ALTER DATABASE " + database_->name();
+  (void)admin.exec(database + " ALLOW_CONNECTIONS false");
+  store::Cursor cursor{.s1 = "3:3:"};
+  std::size_t events = 0;
+  for (bool drained = false; !drained;) {
+    ASSERT_TRUE(ok(read->start({.cursor = cursor, .rows = 1000})));
+    const auto page = read->finish();
+    ASSERT_TRUE(ok(page));
+    events += page->events.size();
+    drained = page->drained;
+    cursor = page->end();
+  }
+  EXPECT_EQ(events, 30000U);
+  (void)admin.exec(database + " ALLOW_CONNECTIONS true");
+}
+
 }  // namespace
 }  // namespace outbox::test

@@ -54,6 +54,8 @@ TEST_F(PostgresRoles, the_relay_reads_and_appends) {
   may("INSERT INTO outbox.settlement (subscription, kind, lanes, generation) VALUES (0, 'mark', 0, 0)");
   may("SELECT outbox.make_partitions()");
   may("UPDATE outbox.lane SET generation = generation");
+  may("SELECT outbox.start_replay(NULL, 1, 1, 5, '{}', false, 'anna')");
+  may("SELECT outbox.settle_replay(1, 1, 0, 0, 5, 5, '{}', '{}', '{}', 10)");
   may_not("INSERT INTO outbox.event (aggregate_type, event_type, payload) VALUES ('a', 'b', 'c')");
   may_not("UPDATE outbox.settlement SET lanes = 0");
   may_not("DELETE FROM outbox.settlement");

@@ -70,6 +70,15 @@ class RelayOnPostgres : public ::testing::Test {
     }));
   }
 
+  /// Until the trigger is dropped, a statement on the subscriptions fails as one does that met a deadlock.
+  static void break_subscriptions(Pg& person, const std::string& statement) {
+    person.exec(
+        "CREATE FUNCTION public.deadlock() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE 'a deadlock' USING ERRCODE = '40P01'; END $$");
+    person.exec("CREATE TRIGGER broken BEFORE " + statement +
+                " ON outbox.subscription FOR EACH ROW EXECUTE FUNCTION public.deadlock()");
+  }
+
   RelayOptions options_;
 
  private:
@@ -244,6 +253,43 @@ TEST_F(RelayOnPostgres, a_rejection_that_cannot_be_written_down_yet_stops_nobody
   person.exec("COMMIT");
   EXPECT_TRUE(eventually([&] { return row("strict").state == store::SubscriptionState::stopped; }));
   EXPECT_EQ(relay->report().generation, generation);
+}
+
+TEST_F(RelayOnPostgres, a_write_about_a_subscription_that_fails_for_a_while_ends_no_delivery) {
+  options_.subscriptions = {stopping("strict"), custom("lenient")};
+  const auto relay = relay_of(options_);
+  const auto lenient = record(*relay, "lenient");
+  auto strict_sink = std::make_unique<testing::FailingSink>(
+      [](const EventView&) { return Outcome::Kind::rejected; });
+  ASSERT_TRUE(relay->use("strict", std::move(strict_sink)));
+  ASSERT_TRUE(relay->start());
+  Pg person(database().url());
+  const auto oldest_session = [&] {
+    return person.value(
+        "SELECT min(backend_start) FROM pg_stat_activity WHERE application_name LIKE 'outbox relay%'");
+  };
+  const std::string before = oldest_session();
+  break_subscriptions(person, "UPDATE");
+  write(1);
+  ASSERT_TRUE(eventually([&] { return !relay->report().last_error.empty(); }));
+  write(10);
+  EXPECT_TRUE(eventually([&] { return lenient->events().size() == 11; }));
+  person.exec("DROP TRIGGER broken ON outbox.subscription");
+  EXPECT_TRUE(eventually([&] { return row("strict").state == store::SubscriptionState::stopped; }));
+  EXPECT_EQ(oldest_session(), before) << "it connected again";
+}
+
+TEST_F(RelayOnPostgres, start_returns_although_its_configuration_cannot_be_applied_yet) {
+  options_.subscriptions = {custom("a")};
+  const auto relay = relay_of(options_);
+  const auto delivered = record(*relay, "a");
+  write(1);
+  Pg person(database().url());
+  break_subscriptions(person, "INSERT");
+  ASSERT_TRUE(relay->start());
+  EXPECT_FALSE(relay->report().last_error.empty());
+  person.exec("DROP TRIGGER broken ON outbox.subscription");
+  EXPECT_TRUE(eventually([&] { return delivered->events().size() == 1; }));
 }
 
 TEST_F(RelayOnPostgres,

@@ -73,6 +73,35 @@ TEST_F(PostgresRetention, of_a_pair_that_was_begun_its_first_snapshot_counts) {
   EXPECT_EQ(prune().events, 1);
 }
 
+TEST_F(PostgresRetention, a_running_replay_holds_what_it_reads) {
+  const auto subscription = subscribe("orders");
+  const std::string old = enqueue();
+  close_partition();
+  const std::string young = enqueue();
+  close_partition();
+  const auto replays = store_->replays().value();
+  const auto start = [&](std::int64_t first, std::int64_t last) {
+    return replays->start(
+        {.subscription = subscription, .first = first, .last = last, .filter = "{}", .actor = "a"});
+  };
+  const auto id = start(2, 2);
+  ASSERT_TRUE(ok(id));
+  settle(subscription);
+  EXPECT_EQ(prune().events, 1);
+  EXPECT_THAT(events(), ElementsAre(young));
+  ASSERT_EQ(holds().size(), 1U);
+  EXPECT_EQ(holds()[0].subscription, subscription);
+  const auto early = start(1, 1);
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().code, Errc::already_exists);
+  ASSERT_EQ(replays->stop(*id, "").value(), true);
+  EXPECT_THAT(start(1, 1).error().text(), HasSubstr("everything from seq 2 on"));
+  EXPECT_EQ(prune().events, 1);
+  EXPECT_THAT(replays->resume(*id).error().text(), HasSubstr("--archive"));
+  EXPECT_TRUE(replays->retained()->removed);
+  EXPECT_EQ(replays->retained()->first, 3);
+}
+
 TEST_F(PostgresRetention, a_late_row_of_a_former_owner_does_not_count) {
   const auto subscription = subscribe("orders");
   (void)enqueue();

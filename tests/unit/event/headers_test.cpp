@@ -58,5 +58,14 @@ TEST(Headers, are_found_by_name_without_regard_to_case) {
   EXPECT_EQ(find_header("{}", "tenant", arena), "");
 }
 
+TEST(Headers, one_is_put_before_the_others) {
+  EXPECT_EQ(with_header("{}", "outbox-replay", "7"), R"({"outbox-replay":"7"})");
+  EXPECT_EQ(with_header(" { } ", "outbox-replay", "7"), R"({"outbox-replay":"7"})");
+  EXPECT_EQ(with_header("", "outbox-replay", "7"), R"({"outbox-replay":"7"})");
+  EXPECT_EQ(with_header("[1]", "outbox-replay", "7"), R"({"outbox-replay":"7"})");
+  EXPECT_EQ(with_header(R"({"a": "1"})", "b", "x\"y"), R"({"b":"x\"y","a": "1"})");
+  EXPECT_EQ(with_header(R"( {"a": "1"} )", "b", "2"), R"({"b":"2","a": "1"} )");
+}
+
 }  // namespace
 }  // namespace outbox::event

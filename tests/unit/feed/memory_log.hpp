@@ -109,6 +109,7 @@ class NoWakeup final : public store::Wakeup {
   [[nodiscard]] Result<bool> arm() override { return false; }
   [[nodiscard]] Status disarm() override { return {}; }
   [[nodiscard]] Result<Wake> wait(Duration /*longest*/) override { return Wake::timeout; }
+  [[nodiscard]] bool stays_armed() const override { return false; }
   void interrupt() noexcept override {}
   [[nodiscard]] std::uint64_t statements() const override { return 0; }
 };

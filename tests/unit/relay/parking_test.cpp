@@ -256,7 +256,7 @@ class Retries : public ::testing::Test {
     core_->loaded(std::move(due), now_);
   }
   std::vector<std::int64_t> send() {
-    const auto sends = core_->to_send();
+    const auto sends = core_->to_send(now_);
     std::vector<std::int64_t> seqs;
     for (const auto& one : sends) {
       seqs.push_back(one.event->seq);
@@ -359,7 +359,8 @@ TEST_F(Retries, an_outage_counts_no_attempt) {
   for (const Kind kind : {Kind::unknown, Kind::retry, Kind::blocked}) {
     ASSERT_THAT(send(), ElementsAre(1));
     report(1, kind);
-    EXPECT_EQ(sink_.mode(), Mode::backing_off);
+    EXPECT_EQ(sink_.mode(), kind == Kind::retry ? Mode::reopening : Mode::backing_off)
+        << "what fails alone again delays nothing else";
     EXPECT_THAT(send(), IsEmpty());
     EXPECT_THAT(results(), IsEmpty());
     now_ += std::chrono::hours(1);
@@ -369,12 +370,136 @@ TEST_F(Retries, an_outage_counts_no_attempt) {
 }
 
 TEST_F(Retries, a_failure_while_others_succeed_counts) {
-  load({{1, "a"}, {2, "b"}});
-  EXPECT_THAT(send(), ElementsAre(1, 2));
+  load({{1, "a"}, {2, "b"}, {3, "c"}});
+  EXPECT_THAT(send(), ElementsAre(1, 2, 3));
   report(2, Kind::acked);
   report(1, Kind::unknown);
   EXPECT_TRUE(sink_.may_send());
+  report(3, Kind::acked);
+  EXPECT_THAT(send(), IsEmpty());
+  EXPECT_THAT(results(), ElementsAre("2 delivered 1", "3 delivered 1", "1 retrying 1"));
+}
+
+TEST_F(Retries, a_failure_between_others_that_fail_counts_nothing) {
+  for (const bool before : {true, false}) {
+    restart(rules());
+    load({{1, "a"}, {2, "b"}, {3, "c"}});
+    EXPECT_THAT(send(), ElementsAre(1, 2, 3));
+    report(2, before ? Kind::blocked : Kind::acked);
+    report(1, Kind::unknown);
+    report(3, before ? Kind::acked : Kind::blocked);
+    EXPECT_THAT(send(), IsEmpty());
+    EXPECT_THAT(results(), ElementsAre(before ? "3 delivered 1" : "2 delivered 1"));
+    now_ += std::chrono::hours(1);
+    ASSERT_TRUE(sink_.wants_open(now_));
+    sink_.opened({}, now_);
+  }
+}
+
+TEST_F(Retries, of_a_gapless_sink_the_one_that_fails_is_found_by_sending_it_alone) {
+  restart(rules(), true);
+  load({{1, "a"}, {2, "b"}});
+  const auto reopen = [this] {
+    now_ += milliseconds(200);
+    ASSERT_TRUE(sink_.wants_open(now_));
+    sink_.opened({}, now_);
+  };
+  EXPECT_THAT(send(), ElementsAre(1, 2));
+  report(1, Kind::unknown);
+  report(2, Kind::retry);
+  EXPECT_THAT(results(), IsEmpty()) << "nobody knows which of them it was";
+  reopen();
+  sink_.sent(1);  // the stream's
+  EXPECT_THAT(send(), IsEmpty());
+  EXPECT_TRUE(sink_.alone_asked()) << "the stream waits";
+  sink_.acked(now_);
+  EXPECT_THAT(send(), ElementsAre(1));
+  EXPECT_THAT(send(), IsEmpty());
+  report(1, Kind::unknown);
+  reopen();
+  EXPECT_THAT(send(), ElementsAre(2)) << "while the first is in doubt";
+  report(2, Kind::acked);
+  EXPECT_THAT(send(), IsEmpty());
+  EXPECT_FALSE(sink_.alone_asked());
   EXPECT_THAT(results(), ElementsAre("2 delivered 1", "1 retrying 1"));
+}
+
+TEST_F(Retries, a_slow_one_does_not_keep_others_from_being_read) {
+  load({{1, "a"}});
+  send();
+  core_->due_at(now_);
+  ASSERT_TRUE(core_->wants_load(now_));
+  core_->load_asked();
+  store::DueEvents due;
+  for (const std::int64_t seq : {1, 2, 5}) {
+    store::ParkedRow row;
+    row.event.seq = seq;
+    row.event.id = id_of(seq);
+    row.event.aggregate_type = "order";
+    row.event.aggregate_id = seq == 5 ? "b" : "a";
+    due.rows.push_back(row);
+  }
+  core_->loaded(due, now_);
+  EXPECT_THAT(send(), ElementsAre(5)) << "not what is in flight, nor what waits behind it";
+}
+
+TEST_F(Retries, a_result_that_is_not_written_yet_is_not_read_as_due) {
+  load({{1, "a"}});
+  send();
+  core_->due_at(now_);
+  core_->load_asked();
+  report(1, Kind::acked);
+  store::DueEvents due;
+  due.rows.emplace_back();
+  due.rows[0].event.seq = 1;
+  due.rows[0].event.aggregate_type = "order";
+  due.rows[0].event.aggregate_id = "a";
+  core_->loaded(due, now_);
+  EXPECT_THAT(send(), IsEmpty());
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
+  EXPECT_TRUE(core_->wants_load(now_));
+}
+
+TEST_F(Retries, a_send_that_still_runs_is_the_retry) {
+  const std::uint64_t key = event::key_hash("order", "a");
+  gate_.add(key, 2);
+  gate_.late.began(1, id_of(1), key);
+  core_->due_at(now_);
+  core_->load_asked();
+  store::DueEvents due;
+  for (const std::int64_t seq : {1, 2}) {
+    due.rows.emplace_back();
+    due.rows.back().event.seq = seq;
+    due.rows.back().event.aggregate_type = "order";
+    due.rows.back().event.aggregate_id = "a";
+  }
+  core_->loaded(due, now_);
+  EXPECT_THAT(send(), IsEmpty()) << "neither it nor what waits behind it";
+  gate_.late.ended(1, {.token = 7, .kind = Kind::acked});
+  EXPECT_THAT(results(), IsEmpty()) << "its row is not written yet";
+  core_->stop_requested();
+  EXPECT_FALSE(core_->finished());
+  gate_.late.written(1);
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
+  EXPECT_TRUE(core_->finished());
+  EXPECT_EQ(gate_.rows(), 1U);
+}
+
+TEST_F(Retries, a_running_send_that_is_rejected_counts_and_one_in_doubt_is_sent_again) {
+  for (const Kind kind : {Kind::rejected, Kind::unknown, Kind::retry, Kind::blocked}) {
+    const std::uint64_t key = event::key_hash("order", "a");
+    gate_.late.began(1, id_of(1), key);
+    gate_.late.written(1);
+    gate_.late.ended(1, {.token = 7, .kind = kind});
+    const auto given = results();
+    if (kind == Kind::rejected) {
+      EXPECT_THAT(given, ElementsAre("1 retrying 1"));
+    } else {
+      EXPECT_THAT(given, IsEmpty());
+      EXPECT_TRUE(core_->wants_load(now_));
+    }
+    EXPECT_TRUE(gate_.late.empty());
+  }
 }
 
 TEST_F(Retries, a_gapless_sink_is_opened_again_after_one_that_is_rejected) {

@@ -91,7 +91,12 @@ class GatedStore final : public store::Store {
   }
   Result<store::SchemaState> schema_state() override { return inner_->schema_state(); }
   Status check() override { return inner_->check(); }
+  Result<store::LineageRepair> plan_lineage_repair() override {
+    return inner_->plan_lineage_repair();
+  }
+  Result<store::LineageRepair> repair_lineage() override { return inner_->repair_lineage(); }
   Result<std::unique_ptr<store::LogReader>> reader() override { return inner_->reader(); }
+  Result<std::unique_ptr<store::Replays>> replays() override { return inner_->replays(); }
   Result<std::unique_ptr<store::ParkedEvents>> parked_events() override {
     return inner_->parked_events();
   }
@@ -100,6 +105,7 @@ class GatedStore final : public store::Store {
     return inner_->ledger_reader();
   }
   Result<std::unique_ptr<store::Retention>> retention() override { return inner_->retention(); }
+  Result<std::unique_ptr<store::Trials>> trials() override { return inner_->trials(); }
   Result<std::unique_ptr<store::Progress>> progress() override {
     return std::make_unique<GatedProgress>(inner_->progress().value(), gate_);
   }
@@ -162,10 +168,9 @@ class TenureTest : public ::testing::Test {
     for (const char* group : {"default", "custom:orders", "custom:mails", "custom:orphan"})
       holdings_[group] = owners_->change(group, store::kAllLanes).value().value();
     auto catalog = store_.catalog().value();
-    auto outbox = catalog->identity().value();
     tenure_ = std::make_unique<relay::Tenure>(store_, options_, configuration_, sinks_, trust_,
                                               [this] { ++rings_; });
-    Status status = tenure_->begin(relay_, std::move(catalog), outbox);
+    Status status = tenure_->begin(relay_, std::move(catalog));
     if (status) status = update();
     ASSERT_TRUE(status) << status.error().text();
   }

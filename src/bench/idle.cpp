@@ -1,0 +1,77 @@
+// idle: what a relay with 20 subscriptions costs while nothing happens.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "bench/bench.hpp"
+#include "bench/postgres_fixture.hpp"
+#include "store/postgres/connection.hpp"
+#include "testkit/eventually.hpp"
+#include "testkit/failure.hpp"
+
+namespace outbox::bench {
+namespace {
+
+constexpr std::size_t kSubscriptions = 20;
+/// For the last settlements, and the polls that follow work more closely.
+constexpr std::chrono::seconds kUntilAtRest{3};
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// As a login of the role outbox_relay has them; for another one each read sends three more statements.
+std::string with_plan_settings(const std::string& url) {
+  std::string options;
+  for (const char* setting :
+       {"jit=off", "enable_seqscan=off", "enable_bitmapscan=off", "enable_sort=off",
+        "max_parallel_workers_per_gather=0", "plan_cache_mode=force_generic_plan"})
+    options += fmt::format("-c%20{}%20",
+                           std::string(setting).replace(std::string(setting).find('='), 1, "%3D"));
+  return fmt::format("{}{}options={}", url, url.find('?') == std::string::npos ? '?' : '&',
+                     options);
+}
+
+}  // namespace
+
+std::vector<Figure> bench_idle(const BenchOptions& options) {
+  PostgresFixture log(options);
+  RelayOptions relay_options = log.relay_options({.name = "idle-0", .sink = "null"});
+  for (std::size_t i = 1; i < kSubscriptions; ++i)
+    relay_options.subscriptions.push_back({.name = fmt::format("idle-{}", i), .sink = "null"});
+  relay_options.store_url = with_plan_settings(options.store_url);
+  const auto relay = testkit::must(Relay::create(relay_options));
+  testkit::must(relay->start());
+  log.write(1000);
+  const auto all_delivered = [&] {
+    const RelayReport report = relay->report();
+    return report.subscriptions.size() == kSubscriptions &&
+           std::all_of(report.subscriptions.begin(), report.subscriptions.end(),
+                       [](const auto& each) { return each.delivered == 1000; });
+  };
+  if (!testkit::eventually(all_delivered))
+    testkit::give_up(Errc::deadline_exceeded, "the relay did not deliver",
+                     relay->report().last_error);
+  log.say("resting");
+  std::this_thread::sleep_for(kUntilAtRest);
+  const double cpu_before = cpu_seconds();
+  const std::uint64_t before = store::postgres::Connection::statements_of_process();
+  const auto length = std::chrono::duration<double>(std::max(options.seconds, 20.0));
+  std::this_thread::sleep_for(length);
+  const double cpu = (cpu_seconds() - cpu_before) / length.count() * 100;
+  const auto sent =
+      static_cast<double>(store::postgres::Connection::statements_of_process() - before);
+  (void)relay->stop(std::chrono::seconds(10));
+  return {Figure("idle.cpu", cpu, "% of a core").at_most(1),
+          Figure("idle.statements", sent / length.count(), "per second").at_most(5)};
+}
+
+}  // namespace outbox::bench

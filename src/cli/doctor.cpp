@@ -1,0 +1,95 @@
+// outbox doctor: what a relay checks at its start, and the repair of an outbox that was restored into another database.
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/exit.hpp"
+#include "cli/output.hpp"
+#include "cli/table.hpp"
+#include "cli/verbs.hpp"
+
+namespace outbox::cli {
+namespace {
+
+struct Options {
+  bool repair_lineage{false};
+  bool apply{false};
+  bool json{false};
+};
+
+int check(const Options& options, store::Store& store) {
+  const Status status = store.check();
+  if (!status && status.error().remedy != Remedy::fix) must(status);  // not known
+  if (options.json)
+    print_json({{"ok", status.has_value()},
+                {"problem", status ? Json() : Json(status.error().message)},
+                {"hint", status ? Json() : Json(status.error().hint)}});
+  if (!status) throw Failure(kCheckFailed, status.error().text());
+  if (!options.json) print("the store can be used\n");
+  return kOk;
+}
+
+void print_json_of(const store::LineageRepair& repair, bool applied) {
+  Json pending = Json::array();
+  for (const auto& [subscription, events] : repair.pending)
+    pending.push_back({{"subscription", subscription}, {"events", events}});
+  print_json({{"needed", repair.needed},
+              {"applied", applied && repair.needed},
+              {"restored", repair.restored},
+              {"written_since", repair.fresh},
+              {"pending", pending}});
+}
+
+int repair_lineage(const Options& options, store::Store& store) {
+  const store::LineageRepair repair =
+      must(options.apply ? store.repair_lineage() : store.plan_lineage_repair());
+  if (options.json) {
+    print_json_of(repair, options.apply);
+    return kOk;
+  }
+  if (!repair.needed) {
+    print("the outbox is of this database: there is nothing to repair\n");
+    return kOk;
+  }
+  print("{} events were restored, {} were written since\n\n", repair.restored, repair.fresh);
+  Table table({"SUBSCRIPTION", "PENDING OF THE RESTORED"});
+  for (const auto& [subscription, events] : repair.pending)
+    table.add({plain(subscription), std::to_string(events)});
+  table.print();
+  if (options.apply) {
+    print("\nrepaired: relays deliver these first, then what was written since\n");
+  } else {
+    print(
+        "\nnothing was changed (--apply repairs; writers wait meanwhile). What the original delivers after the dump is pending\n"
+        "here, too: stop its relays before\n");
+  }
+  return kOk;
+}
+
+int doctor(const Options& options, const Context& context) {
+  if (options.apply && !options.repair_lineage)
+    throw Failure(kUsage, "--apply: of what?", "--repair-lineage --apply");
+  const auto store = Context::store(context.configuration(Subscriptions::unused));
+  return options.repair_lineage ? repair_lineage(options, *store) : check(options, *store);
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& root, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App& verb =
+      add_verb(root, "doctor", "Check what a relay relies on; repair a restored outbox",
+               [options, &context] { return doctor(*options, context); });
+  add_option(verb, "--repair-lineage", &options->repair_lineage, {},
+             "After a dump and restore: show what is pending in the copy, and let it be delivered");
+  add_option(verb, "--apply", &options->apply, {},
+             "Do it; without it only shows what would be done");
+  add_option(verb, "--json", &options->json, {}, "As JSON");
+  add_footer(
+      verb,
+      "Without an option: reachable, primary, schema, transaction ids of this database, sequence, indexes; exit 3 if a\n"
+      "relay would refuse to start. The repair needs the rights of the schema's owner.");
+  add_example(verb, "outbox doctor --repair-lineage");
+}
+
+}  // namespace outbox::cli

@@ -1,0 +1,87 @@
+#include "cli/replay_archive.hpp"
+
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "cli/exit.hpp"
+#include "store/common/archive_read.hpp"
+
+namespace outbox::cli {
+namespace {
+
+/// Events that are written in one transaction.
+constexpr std::size_t kEventsAtOnce = 500;
+constexpr std::size_t kBytesAtOnce = std::size_t{4} << 20U;
+
+class Loader {
+ public:
+  Loader(store::Replays& replays, std::int64_t replay) : replays_(replays), replay_(replay) {}
+
+  [[nodiscard]] Status add(const store::ArchivedEvent& event) {
+    bytes_ += event.payload.size() + event.headers.size();
+    events_.push_back(event);
+    return events_.size() < kEventsAtOnce && bytes_ < kBytesAtOnce ? Status{} : write();
+  }
+  [[nodiscard]] Status write() {
+    std::vector<EventView> views;
+    views.reserve(events_.size());
+    for (const auto& event : events_) views.push_back(event.view());
+    OUTBOX_TRY(const std::int64_t added, replays_.load(replay_, views));
+    added_ += added;
+    events_.clear();
+    bytes_ = 0;
+    return {};
+  }
+  [[nodiscard]] std::int64_t added() const { return added_; }
+
+ private:
+  store::Replays& replays_;
+  const std::int64_t replay_;
+  std::vector<store::ArchivedEvent> events_;
+  std::size_t bytes_{0};
+  std::int64_t added_{0};
+};
+
+}  // namespace
+
+void ReplayCount::add(const EventView& event) {
+  const std::pair place{event.seq, event.created_at_us};
+  ++events;
+  if (first == 0 || event.seq < first) std::tie(first, first_us) = place;
+  if (event.seq > last) std::tie(last, last_us) = place;
+}
+
+ReplayCount count_archive(const std::string& directory, const Chosen& chosen) {
+  ReplayCount count;
+  must(store::read_archive(directory, [&](const store::ArchivedEvent& event) -> Status {
+    if (const EventView view = event.view(); chosen(view)) count.add(view);
+    return {};
+  }));
+  return count;
+}
+
+std::int64_t load_archive(const std::string& directory, const Chosen& chosen, store::Replay replay,
+                          store::Replays& replays, const Signals& signals) {
+  replay.archived = true;
+  const std::int64_t id = must(replays.start(replay));
+  Loader loader(replays, id);
+  Status status = store::read_archive(directory, [&](const store::ArchivedEvent& event) -> Status {
+    if (signals.asked()) return fail(Errc::cancelled, "interrupted");
+    return chosen(event.view()) ? loader.add(event) : Status{};
+  });
+  if (status) status = loader.write();
+  if (status && loader.added() > 0) {
+    must(replays.loaded(id));
+    return id;
+  }
+  (void)must(replays.stop(id, ""));
+  if (!status && status.error().code == Errc::cancelled)
+    throw Failure(kInterrupted, "interrupted while the archive was read; nothing was started");
+  must(status);
+  throw Failure(kError, "the log still has all events that were chosen",
+                "send them without --archive");
+}
+
+}  // namespace outbox::cli

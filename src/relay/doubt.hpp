@@ -1,0 +1,58 @@
+// Whose fault it was that an event failed with `unknown` or `retry`: its own only if the outcomes before and after it, of other
+// events, were acks. In an outage every outcome is a failure. Pure. docs/design/parking.md, "An event that fails while others succeed".
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace outbox::relay {
+
+enum class Fault : std::uint8_t {
+  open,         ///< No other outcome has come since.
+  event,        ///< Others succeeded before and after.
+  destination,  ///< Or not to be told from it.
+};
+
+class Doubt {
+ public:
+  Doubt() = default;
+  [[nodiscard]] Fault fault() const { return !after_ack_ || !next_ ? Fault::destination : *next_; }
+
+ private:
+  friend class Neighbours;
+  Doubt(bool after_ack, std::shared_ptr<const Fault> next)
+      : after_ack_(after_ack), next_(std::move(next)) {}
+
+  bool after_ack_{false};
+  std::shared_ptr<const Fault> next_;
+};
+
+/// The outcomes of a sink, in the order in which they come.
+class Neighbours {
+ public:
+  void acked() { came(Fault::event); }
+  /// Of an event that is not in doubt itself, or of the destination.
+  void failed() { came(Fault::destination); }
+  /// `suspect`: it failed by its own fault before. That it does so again says nothing about the others.
+  [[nodiscard]] Doubt doubted(bool suspect) {
+    const bool after_ack = last_was_ack_;
+    if (!suspect) failed();
+    if (!next_) next_ = std::make_shared<Fault>(Fault::open);
+    return {after_ack, next_};
+  }
+  [[nodiscard]] bool last_was_ack() const { return last_was_ack_; }
+
+ private:
+  void came(Fault answer) {
+    last_was_ack_ = answer == Fault::event;
+    if (!next_) return;
+    *next_ = answer;
+    next_.reset();
+  }
+
+  bool last_was_ack_{false};
+  std::shared_ptr<Fault> next_;  ///< What the next outcome says about those in doubt.
+};
+
+}  // namespace outbox::relay

@@ -1,0 +1,57 @@
+// Sends that still run after their event was set aside: it is not sent again before the outcome, and an ack is its delivery. Shared by the
+// strands and the retries of a subscription; the loop's thread only. Pure. docs/design/parking.md, "An event that takes long".
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <outbox/sink.hpp>
+#include <utility>
+#include <vector>
+
+namespace outbox::relay {
+
+class LateSends {
+ public:
+  struct Send {
+    std::int64_t seq{0};
+    EventId id{};
+    std::uint64_t key{0};
+    bool written{false};  ///< The row of the event exists.
+    std::optional<Outcome> outcome{};
+  };
+
+  void began(std::int64_t seq, const EventId& id, std::uint64_t key) {
+    sends_.emplace(seq, Send{.seq = seq, .id = id, .key = key});
+  }
+  void written(std::int64_t seq) {
+    if (const auto found = sends_.find(seq); found != sends_.end()) found->second.written = true;
+  }
+  void ended(std::int64_t seq, const Outcome& outcome) {
+    if (const auto found = sends_.find(seq); found != sends_.end()) found->second.outcome = outcome;
+  }
+
+  /// Not to be sent: the outcome is not known, or not taken.
+  [[nodiscard]] bool contains(std::int64_t seq) const { return sends_.contains(seq); }
+  [[nodiscard]] std::size_t size() const { return sends_.size(); }
+  [[nodiscard]] bool empty() const { return sends_.empty(); }
+  [[nodiscard]] const std::map<std::int64_t, Send>& all() const { return sends_; }
+  /// Those whose outcome is known and whose row exists, in the order of seq; each once.
+  [[nodiscard]] std::vector<Send> take_ended() {
+    std::vector<Send> ended;
+    for (auto send = sends_.begin(); send != sends_.end();) {
+      if (send->second.written && send->second.outcome) {
+        ended.push_back(std::move(send->second));
+        send = sends_.erase(send);
+      } else {
+        ++send;
+      }
+    }
+    return ended;
+  }
+
+ private:
+  std::map<std::int64_t, Send> sends_;
+};
+
+}  // namespace outbox::relay

@@ -1,0 +1,219 @@
+// What a delivery core sets aside: events that were rejected, that fail while others succeed, that take long, and what waits behind them.
+// docs/design/parking.md.
+#include <unordered_set>
+#include <utility>
+
+#include "base/error.hpp"
+#include "relay/delivery_core.hpp"
+
+namespace outbox::relay {
+
+// ---- parking
+
+void DeliveryCore::hold(Token token, const Outcome& outcome, TimePoint now) {
+  slot(token).state = State::held;
+  if (held_.empty()) held_since_ = sink_.accepted();
+  held_.emplace(token, outcome.error);
+  sink_.rejected(outcome, *slot(token).event, options_.gapless, now);
+  if (stopping()) park_held(now);
+}
+
+/// The events are at fault, not the destination.
+void DeliveryCore::park_held(TimePoint now) {
+  if (held_.empty()) return;
+  for (const auto& [token, error] : std::exchange(held_, {})) park_rejected(token, error);
+  next_ = head_;
+  advance(now);
+}
+
+void DeliveryCore::refuse(std::size_t attempts, const Error& error, TimePoint now) {
+  OUTBOX_CHECK(!batch_.empty() && sink_.in_flight() == 0);
+  const Token token = batch_.front().token;
+  if (batch_alone_) {
+    failing_.remove(token);
+  } else if (!options_.gapless) {
+    ready_.pop_front();
+  }
+  batch_.clear();
+  park_rejected(token, error, attempts);
+  next_ = head_;
+  advance(now);
+}
+
+void DeliveryCore::park_rejected(Token token, const Error& error, std::size_t attempts) {
+  Slot& rejected = slot(token);
+  const std::uint64_t key = key_of(rejected);
+  const auto seed = static_cast<std::uint64_t>(rejected.event->seq);
+  const auto pause = options_.parking->policy.pause_after(attempts, seed);
+  store::ParkedEvent parked;
+  parked.state = pause ? store::ParkedState::retrying : store::ParkedState::dead;
+  parked.attempts = attempts;
+  parked.due_in = pause.value_or(std::chrono::milliseconds(0));
+  parked.error = error.text();
+  park(token, std::move(parked));
+  if (!options_.gapless && key != 0) park_followers(rejected);
+}
+
+/// For sinks that are not gapless: what waits behind it in the window.
+void DeliveryCore::park_followers(Slot& first) {
+  last_of_key_.erase(first.key);
+  for (Token token = first.next_of_key; token != 0; token = slot(token).next_of_key)
+    park_waiting(token);
+}
+
+void DeliveryCore::park_waiting(Token token) {
+  store::ParkedEvent parked;
+  parked.state = store::ParkedState::waiting;
+  park(token, std::move(parked));
+}
+
+/// Its key is blocked, also by one that is dead: until that is written another relay may still deliver it.
+void DeliveryCore::park(Token token, store::ParkedEvent event) {
+  Slot& parked = slot(token);
+  parked.state = State::parked;
+  ++done_ahead_;
+  event.subscription = options_.row.subscription;
+  event.generation = options_.row.generation;
+  event.seq = parked.event->seq;
+  event.id = parked.event->id;
+  gate_.add(key_of(parked));
+  parked_ahead_.emplace(token, std::move(event));
+}
+
+// ---- failing
+
+/// A gapless sink reports as failed also what it did not send because of another event. A pause is asked for by a destination.
+void DeliveryCore::failed(Token token, const Outcome& outcome, TimePoint now) {
+  Slot& failed = slot(token);
+  const bool alone = sent_alone_ == token || failing_.contains(token);
+  if ((options_.gapless && !alone) || outcome.retry_after) {
+    failing_.remove(token);
+    failed.state = State::ready;
+    return sink_.failed(outcome, *failed.event, now);
+  }
+  failed.state = State::failing;
+  const Doubt doubt =
+      sink_.doubted(outcome, *failed.event,
+                    {.suspect = failing_.is_suspect(token), .gapless = options_.gapless}, now);
+  failing_.failed(token, doubt, alone, outcome.error, now);
+}
+
+void DeliveryCore::judge_failing(TimePoint now) {
+  if (options_.gapless || failing_.need_isolation()) sink_.be_careful();
+  bool any = false;
+  while (const auto guilty = failing_.take_guilty()) {
+    park_rejected(guilty->first, guilty->second.error);
+    any = true;
+  }
+  if (!any) return;
+  next_ = head_;
+  advance(now);
+}
+
+bool DeliveryCore::pick_failing(TimePoint now, bool at_last) {
+  if (failing_.empty()) return false;
+  const auto token = failing_.next(now, at_last);
+  if (!token) return false;
+  batch_.push_back({.token = *token, .event = slot(*token).event});
+  return batch_alone_ = true;
+}
+
+std::optional<TimePoint> DeliveryCore::send_at() const {
+  return sink_.may_send() ? failing_.next_at() : std::nullopt;
+}
+
+// ---- slow
+
+void DeliveryCore::keep_time(TimePoint now) {
+  now_ = now;
+  now_ms_ = static_cast<std::uint32_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count());
+}
+
+/// How long its outcome is awaited, or it has failed; none: neither.
+std::optional<std::chrono::milliseconds> DeliveryCore::age(Token token) const {
+  if (const auto since = failing_.since(token))
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now_ - *since);
+  if (slot(token).state != State::in_flight) return {};
+  return std::chrono::milliseconds(now_ms_ - slot(token).sent_ms);  // modulo 49 days
+}
+
+bool DeliveryCore::is_old(Token token) const {
+  const auto waited = age(token);
+  return waited && *waited >= slow_watch_.limit();
+}
+
+void DeliveryCore::watch_slow(TimePoint now) {
+  if (!sink_.may_send() || head_ == end()) return;
+  if (!age(head_)) return;
+  const bool holds = slow_watch_.holds_back({.oldest = head_,
+                                             .old = is_old(head_),
+                                             .half = window_.is_half(done_ahead_, 0),
+                                             .acked = sink_.accepted(),
+                                             .in_flight = sink_.in_flight() - late_.size()});
+  if (!holds) return;
+  const std::vector<Token> slow = slow_events();
+  const std::size_t all = slow.size() + gate_.late.size();
+  if (SlowWatch::too_many(all, keys_in_window())) return sink_.suspect_slow(all, now);
+  for (const Token token : slow) set_aside(token);
+  advance(now);
+}
+
+std::vector<Token> DeliveryCore::slow_events() const {
+  std::vector<Token> slow{head_};
+  for (Token token = head_ + 1; token < end(); ++token) {
+    if (is_old(token)) slow.push_back(token);
+  }
+  return slow;
+}
+
+std::size_t DeliveryCore::keys_in_window() {
+  std::unordered_set<std::uint64_t> keys;
+  std::size_t without = 0;
+  for (Slot& slot : slots_) {
+    if (key_of(slot) == 0) ++without;
+    keys.insert(slot.key);
+  }
+  return keys.size() + without;
+}
+
+/// What waits behind it follows it as a row. Its send goes on.
+void DeliveryCore::set_aside(Token token) {
+  Slot& slow = slot(token);
+  const EventRef event{.seq = slow.event->seq, .id = slow.event->id};
+  store::ParkedEvent parked;
+  parked.error = "no outcome for " +
+                 std::to_string(age(token).value_or(std::chrono::milliseconds(0)).count()) +
+                 " ms while later events were delivered";
+  if (slow.state == State::in_flight) {
+    late_.emplace(token, event);
+    gate_.late.began(event.seq, event.id, key_of(slow));
+  } else {
+    parked.error += "; " + failing_.entries().at(token).error.text();
+  }
+  failing_.remove(token);
+  park(token, std::move(parked));
+  if (key_of(slow) != 0) park_followers(slow);
+  ++slow_;
+}
+
+/// True: it was of a send that went on.
+bool DeliveryCore::late_outcome(const Outcome& outcome, TimePoint now) {
+  const auto found = late_.find(outcome.token);
+  if (found == late_.end()) return false;
+  EventView event;
+  event.seq = found->second.seq;
+  event.id = found->second.id;
+  late_.erase(found);
+  gate_.late.ended(event.seq, outcome);
+  switch (outcome.kind) {
+    case Outcome::Kind::acked: sink_.acked(now); break;
+    case Outcome::Kind::rejected: sink_.retry_failed(false, now); break;
+    case Outcome::Kind::blocked: sink_.failed(outcome, event, now); break;
+    case Outcome::Kind::retry:
+    case Outcome::Kind::unknown: (void)sink_.doubted(outcome, event, {}, now); break;
+  }
+  return true;
+}
+
+}  // namespace outbox::relay

@@ -1,0 +1,239 @@
+#include "store/postgres/lineage.hpp"
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "store/postgres/lineage_queries.hpp"
+#include "store/postgres/schema.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+/// The first number of a transaction.
+constexpr std::int64_t kFirstXid = 3;
+/// Where the partition of events written here ends at first: relays add the next ones.
+constexpr std::int64_t kPartitionWidth = 1'000'000;
+/// So many ids lie between the rows of the witness.
+constexpr int kIdsBetween = 8;
+
+class Repair {
+ public:
+  explicit Repair(Connection& connection)
+      : connection_(connection), queries_(connection.queries().schema) {}
+
+  [[nodiscard]] Result<LineageRepair> plan() {
+    if (Status status = begin(); !status) return pass(status);
+    auto planned = look();
+    connection_.rollback();
+    return planned;
+  }
+
+  [[nodiscard]] Result<LineageRepair> apply() {
+    OUTBOX_TRY(const LineageRepair planned, plan());
+    if (!planned.needed) return planned;
+    OUTBOX_TRY(const std::string witness, first_witness());
+    if (Status status = begin_as_owner(); !status) return pass(status);
+    auto done = rewrite(witness);
+    if (!done || !done->needed) {
+      connection_.rollback();
+      return done;
+    }
+    if (Status status = connection_.run(&Queries::commit); !status) return pass(status);
+    return done;
+  }
+
+ private:
+  [[nodiscard]] Status run(const Query& query, Params params = {}) {
+    auto rows = connection_.exec(query, std::move(params));
+    return rows ? Status{} : Status(pass(rows));
+  }
+
+  [[nodiscard]] Status begin() {
+    connection_.set_deadline(std::chrono::hours(24));
+    for (const auto query : {&Queries::begin, &Queries::no_limits, &Queries::pin_search_path})
+      connection_.send(query);
+    auto begun = connection_.finish();
+    return begun ? Status{} : Status(pass(begun));
+  }
+
+  [[nodiscard]] Status begin_as_owner() {
+    if (Status status = begin(); !status) return status;
+    connection_.send(queries_.patience);
+    connection_.send(queries_.as_owner);
+    auto begun = connection_.finish();
+    return begun ? Status{} : Status(pass(begun));
+  }
+
+  /// What has to be done. Sets restored_ if it is anything.
+  [[nodiscard]] Result<LineageRepair> look() {
+    OUTBOX_TRY(const Rows witness, connection_.exec(queries_.witness));
+    if (witness.is_null(0, 0)) {
+      const std::int64_t ours = witness.int8(0, 1);
+      if (ours == 2) return LineageRepair{};
+      return fail(
+          Errc::corrupt,
+          "schema " + queries_.schema + ": the table witness does not say of which database it is",
+          "it has two rows, and nothing but migrations and this repair writes them; restore the dump again");
+    }
+    restored_ = witness.int8(0, 0);
+    LineageRepair repair{.needed = true};
+    OUTBOX_TRY(const Rows counts, connection_.exec(queries_.counts, {restored_}));
+    repair.restored = counts.int8(0, 0);
+    repair.fresh = counts.int8(0, 1);
+    OUTBOX_TRY(const Rows pending, connection_.exec(queries_.pending, {restored_}));
+    for (int row = 0; row < pending.size(); ++row) {
+      if (!pending.boolean(row, 1)) {
+        return fail(Errc::corrupt,
+                    "subscription " + pending.text(row, 0) +
+                        " has no cursor on some lanes: what it had got is not known",
+                    "its settlements are missing; restore the dump again");
+      }
+      repair.pending.push_back(
+          {.subscription = pending.text(row, 0), .events = pending.int8(row, 2)});
+    }
+    return repair;
+  }
+
+  /// In a transaction of its own, which is over long before the second row is written. Returns what it holds.
+  [[nodiscard]] Result<std::string> first_witness() {
+    if (Status status = begin_as_owner(); !status) return pass(status);
+    OUTBOX_TRY(const Rows row, connection_.exec(queries_.write_witness));
+    if (Status status = connection_.run(&Queries::commit); !status) return pass(status);
+    for (int i = 0; i < kIdsBetween; ++i) {
+      if (Status status = run(queries_.use_id); !status) return pass(status);
+    }
+    return std::to_string(row.uint64(0, 0));
+  }
+
+  [[nodiscard]] Result<LineageRepair> rewrite(const std::string& witness) {
+    if (Status status = run(queries_.lock); !status) return pass(status);
+    OUTBOX_TRY(LineageRepair repair, look());
+    if (!repair.needed) return repair;
+    const Params restored{restored_};
+    for (const auto& [query, params] :
+         {std::pair(&queries_.keep_cursors, Params{}), std::pair(&queries_.keep_totals, Params{}),
+          std::pair(&queries_.find_fresh, restored), std::pair(&queries_.find_pending, restored),
+          std::pair(&queries_.make_classes, restored)}) {
+      if (Status status = run(*query, params); !status) return pass(status);
+    }
+    OUTBOX_TRY(const Rows bounds, connection_.exec(queries_.bounds));
+    const std::int64_t least = bounds.is_null(0, 0) ? restored_ : bounds.int8(0, 0);
+    if (least < kFirstXid) {
+      return fail(
+          Errc::unsupported,
+          "the events are pending for more different sets of subscriptions than this database had "
+          "transactions before it was restored",
+          "restore it again, later, in a database with more of them");
+    }
+    const std::int64_t top = bounds.int8(0, 1);
+    const bool shifts = !bounds.is_null(0, 2) && bounds.int8(0, 2) <= top;
+    if (Status status = make_room(bounds.int8(0, 3)); !status) return pass(status);
+    if (Status status = move_all(shifts ? top - bounds.int8(0, 2) + 1 : 0); !status)
+      return pass(status);
+    if (Status status = begin_again(least, top, witness); !status) return pass(status);
+    if (Status status = compare(repair); !status) return pass(status);
+    if (Status status = run(queries_.clean_up); !status) return pass(status);
+    return repair;
+  }
+
+  /// Takes the rows out of the log, and makes partitions for the classes and for what is written here. `next`: the next transaction.
+  [[nodiscard]] Status make_room(std::int64_t next) {
+    OUTBOX_TRY(const Rows names, connection_.exec(queries_.partitions));
+    for (int row = 0; row < names.size(); ++row) {
+      old_.push_back(names.text(row, 0));
+      for (const Query* query : {&queries_.take_partition, &queries_.rename_partition}) {
+        const auto filled = LineageQueries::with(*query, "{partition}", old_.back());
+        if (Status status = run(filled); !status) return status;
+      }
+    }
+    for (const Query* query : {&queries_.copy_default, &queries_.empty_default}) {
+      if (Status status = run(*query); !status) return status;
+    }
+    old_.emplace_back("event_default");
+    if (Status status = make_partition(kFirstXid, restored_ + 1); !status) return status;
+    return make_partition(restored_ + 1, next + kPartitionWidth);
+  }
+
+  /// `shift`: what is added to the seqs of events that were written here.
+  [[nodiscard]] Status move_all(std::int64_t shift) {
+    OUTBOX_TRY(const Rows columns, connection_.exec(queries_.columns));
+    for (const std::string& name : old_) {
+      const auto filled = [&](const Query& query) {
+        return LineageQueries::with(LineageQueries::with(query, "{partition}", name), "{columns}",
+                                    columns.bytes(0, 0));
+      };
+      if (Status status = run(filled(queries_.move_events), {restored_, shift}); !status)
+        return status;
+      if (Status status = run(filled(queries_.drop_partition)); !status) return status;
+    }
+    return {};
+  }
+
+  [[nodiscard]] Status make_partition(std::int64_t from, std::int64_t to) {
+    for (const Query* query : {&queries_.make_partition, &queries_.attach_partition}) {
+      const auto filled = LineageQueries::with(
+          LineageQueries::with(*query, "{from}", std::to_string(from)), "{to}", std::to_string(to));
+      if (Status status = run(filled); !status) return status;
+    }
+    return {};
+  }
+
+  [[nodiscard]] Status begin_again(std::int64_t least, std::int64_t top,
+                                   const std::string& witness) {
+    for (const auto& [query, params] :
+         {std::pair(&queries_.raise_sequence, Params{top}),
+          std::pair(&queries_.raise_generation, Params{}),
+          std::pair(&queries_.forget_owners, Params{}),
+          std::pair(&queries_.forget_relays, Params{}),
+          std::pair(&queries_.forget_settlements, Params{}),
+          std::pair(&queries_.begin_again, Params{restored_}),
+          std::pair(&queries_.forget_pruned, Params{}),
+          std::pair(&queries_.note_pruned, Params{std::to_string(least)}),
+          std::pair(&queries_.rename_outbox, Params{}),
+          std::pair(&queries_.forget_witness, Params{witness}),
+          std::pair(&queries_.write_witness, Params{})}) {
+      if (Status status = run(*query, params); !status) return status;
+    }
+    return {};
+  }
+
+  /// The promise, counted again from what was written.
+  [[nodiscard]] Status compare(const LineageRepair& repair) {
+    OUTBOX_TRY(const Rows rows, connection_.exec(queries_.compare));
+    const auto total = [](const LineageRepair& of) { return of.restored + of.fresh; };
+    OUTBOX_TRY(const Rows counts, connection_.exec(queries_.counts, {restored_}));
+    const std::int64_t left = counts.int8(0, 0) + counts.int8(0, 1);
+    bool same = left == total(repair) && rows.size() == static_cast<int>(repair.pending.size());
+    for (int row = 0; same && row < rows.size(); ++row) {
+      const auto& planned = repair.pending[static_cast<std::size_t>(row)];
+      same = rows.int8(row, 1) == rows.int8(row, 2) &&
+             rows.int8(row, 1) == planned.events + repair.fresh;
+    }
+    if (same) return {};
+    return fail(Errc::internal,
+                "the repair would not leave pending what was pending, so it was not made",
+                "please report it, with what the same command says without --apply");
+  }
+
+  Connection& connection_;
+  const LineageQueries queries_;
+  std::int64_t restored_{0};        ///< The transaction that restored the witness.
+  std::vector<std::string> old_{};  ///< The partitions that were taken out of the log.
+};
+
+}  // namespace
+
+Result<LineageRepair> plan_lineage_repair(Connection& connection) {
+  if (Status status = check_current(connection); !status) return pass(status);
+  return Repair(connection).plan();
+}
+
+Result<LineageRepair> repair_lineage(Connection& connection) {
+  if (Status status = check_current(connection); !status) return pass(status);
+  return Repair(connection).apply();
+}
+
+}  // namespace outbox::store::postgres

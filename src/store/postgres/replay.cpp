@@ -1,0 +1,238 @@
+// Replays, by the functions of 0007_replay.sql.
+#include "store/replay.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/error.hpp"
+#include "store/common/replay.hpp"
+#include "store/postgres/event_row.hpp"
+#include "store/postgres/parts.hpp"
+#include "store/postgres/replay_queries.hpp"
+#include "store/postgres/snapshot.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+enum PageColumn : int { kHeld = kFirstExtra, kFound };
+
+Replay replay_of(const Rows& rows, int row) {
+  Replay replay{.id = rows.int8(row, 0),
+                .subscription = rows.int4(row, 1),
+                .first = rows.int8(row, 2),
+                .last = rows.int8(row, 3),
+                .filter = rows.text(row, 4),
+                .archived = rows.boolean(row, 5),
+                .state = replay_state_of(rows.bytes(row, 6)),
+                .actor = rows.text(row, 7),
+                .reason = rows.text(row, 8),
+                .started_at_us = rows.time_us(row, 9),
+                .ended_at_us = rows.is_null(row, 10) ? 0 : rows.time_us(row, 10),
+                .position = rows.int8(row, 11),
+                .sent = rows.int8(row, 12),
+                .skipped = rows.int8(row, 13)};
+  return replay;
+}
+
+std::string_view bytes_of(const EventId& id) {
+  return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
+}
+
+class PostgresReplays final : public Replays {
+ public:
+  explicit PostgresReplays(Connection connection) : connection_(std::move(connection)) {}
+
+  [[nodiscard]] Result<RetainedLog> retained() override {
+    OUTBOX_TRY(const Rows rows, read(queries_.retained));
+    return RetainedLog{.first = rows.int8(0, 0),
+                       .removed = rows.boolean(0, 1),
+                       .first_us = rows.is_null(0, 2) ? 0 : rows.time_us(0, 2),
+                       .last = rows.int8(0, 3)};
+  }
+
+  [[nodiscard]] Result<std::int64_t> seq_at(std::int64_t time_us) override {
+    OUTBOX_TRY(const Rows rows, read(queries_.seq_at, {Param::time_us(time_us)}));
+    return rows.int8(0, 0);
+  }
+
+  [[nodiscard]] Result<std::int64_t> start(const Replay& replay) override {
+    return begin(replay, Param::null());
+  }
+
+  [[nodiscard]] Result<std::int64_t> load(std::int64_t replay,
+                                          std::span<const EventView> events) override {
+    using Element = ArrayParam::Element;
+    ArrayParam seqs(Element::int8);
+    ArrayParam ids(Element::uuid);
+    ArrayParam types(Element::text);
+    ArrayParam keys(Element::text);
+    ArrayParam names(Element::text);
+    ArrayParam payloads(Element::bytea);
+    ArrayParam contents(Element::text);
+    ArrayParam headers(Element::text);
+    ArrayParam created(Element::timestamptz);
+    ArrayParam occurred(Element::timestamptz);
+    for (const EventView& event : events) {
+      seqs.add(event.seq);
+      ids.add(bytes_of(event.id));
+      types.add(event.aggregate_type);
+      keys.add(event.aggregate_id);
+      names.add(event.event_type);
+      payloads.add(event.payload);
+      event.content_type.empty() ? contents.add_null() : contents.add(event.content_type);
+      headers.add(event.headers.empty() ? std::string_view("{}") : event.headers);
+      created.add_time_us(event.created_at_us);
+      occurred.add_time_us(event.occurred_at_us);
+    }
+    OUTBOX_TRY(const Rows rows, with(&Queries::flushed, queries_.load,
+                                     {replay, seqs.take(), ids.take(), types.take(), keys.take(),
+                                      names.take(), payloads.take(), contents.take(),
+                                      headers.take(), created.take(), occurred.take()}));
+    return rows.size();
+  }
+
+  [[nodiscard]] Status loaded(std::int64_t replay) override {
+    OUTBOX_TRY(const Rows done, with(&Queries::flushed, queries_.loaded, {replay}));
+    return {};
+  }
+
+  [[nodiscard]] Result<bool> stop(std::int64_t replay, std::string_view reason) override {
+    OUTBOX_TRY(const Rows stopped, with(&Queries::flushed, queries_.stop, {replay, reason}));
+    if (!stopped.empty()) return true;
+    OUTBOX_TRY(const Rows dropped, with(&Queries::flushed, queries_.drop, {replay}));
+    return !dropped.empty();
+  }
+
+  [[nodiscard]] Status resume(std::int64_t replay) override {
+    OUTBOX_TRY(const auto found, find(replay));
+    if (!found) return not_stopped(replay);
+    OUTBOX_TRY(const std::int64_t id, begin(*found, replay));
+    return id == 0 ? Status(not_stopped(replay)) : Status{};
+  }
+
+  [[nodiscard]] Result<std::vector<Replay>> list(std::int32_t subscription,
+                                                 std::size_t limit) override {
+    return list_of(Param::null(), subscription, limit);
+  }
+
+  [[nodiscard]] Result<std::optional<Replay>> find(std::int64_t replay) override {
+    OUTBOX_TRY(auto all, list_of(replay, 0, 1));
+    return all.empty() ? std::nullopt : std::optional(std::move(all.front()));
+  }
+
+  [[nodiscard]] Result<std::vector<ReplaySkip>> skips(std::int64_t replay,
+                                                      std::size_t limit) override {
+    OUTBOX_TRY(const Rows rows, read(queries_.skips, {replay, static_cast<std::int64_t>(limit)}));
+    std::vector<ReplaySkip> all;
+    all.reserve(static_cast<std::size_t>(rows.size()));
+    for (int row = 0; row < rows.size(); ++row) {
+      all.push_back({.seq = rows.int8(row, 0),
+                     .id = rows.uuid(row, 1),
+                     .error = rows.text(row, 2),
+                     .aggregate_type = rows.text(row, 3),
+                     .aggregate_id = rows.text(row, 4)});
+    }
+    return all;
+  }
+
+  [[nodiscard]] Result<std::vector<ReplayPlace>> places(const Replay& replay,
+                                                        LaneMask lanes) override {
+    OUTBOX_TRY(const Rows rows, read(queries_.places, {replay.id}));
+    std::vector<ReplayPlace> all;
+    all.reserve(static_cast<std::size_t>(rows.size()));
+    for (int row = 0; row < rows.size(); ++row)
+      all.push_back({.lanes = rows.uint64(row, 0), .position = rows.int8(row, 1)});
+    return places_of(all, replay.first - 1, lanes);
+  }
+
+  [[nodiscard]] Result<ReplayPage> page(const ReplayRequest& request) override {
+    OUTBOX_TRY(Params params, params_of(request));
+    const Query& query = request.archived ? queries_.archived_page : queries_.page;
+    OUTBOX_TRY(Rows read_rows, read(query, std::move(params)));
+    const auto rows = std::make_shared<const Rows>(std::move(read_rows));
+    ReplayPage page{.position = request.position};
+    for (int row = 0; row < rows->size(); ++row) {
+      EventView event = view_of(*rows, row);
+      add_parts(event, rows->bytes(row, kPayload), rows->bytes(row, kHeaders));
+      page.bytes += static_cast<std::size_t>(rows->int4(row, kBytes));
+      page.position = event.seq;
+      page.held.push_back(rows->boolean(row, kHeld) ? 1 : 0);
+      page.events.push_back(event);
+    }
+    const std::int64_t found = rows->empty() ? 0 : rows->int8(0, kFound);
+    page.ended = found == rows->size() && std::cmp_less(found, request.rows);
+    page.storage = rows;
+    return page;
+  }
+
+ private:
+  /// In a transaction with these settings, in one round trip.
+  [[nodiscard]] Result<Rows> with(Connection::Named settings, const Query& query, Params params) {
+    connection_.send(&Queries::begin);
+    connection_.send(settings);
+    connection_.send(query, std::move(params));
+    connection_.send(&Queries::commit);
+    OUTBOX_TRY(auto results, connection_.finish());
+    return std::move(results[2]);
+  }
+  [[nodiscard]] Result<Rows> read(const Query& query, Params params = {}) {
+    return with(&Queries::settings, query, std::move(params));
+  }
+
+  /// 0: there is none to be resumed.
+  [[nodiscard]] Result<std::int64_t> begin(const Replay& replay, Param id) {
+    auto rows = with(&Queries::flushed, queries_.start,
+                     {std::move(id), replay.subscription, replay.first, replay.last, replay.filter,
+                      replay.archived, replay.actor});
+    if (rows) return rows->is_null(0, 0) ? 0 : rows->int8(0, 0);
+    const std::string& origin = rows.error().origin;
+    if (origin == "pg:OX005" || origin == "pg:23505") return another_is_running();
+    if (origin != "pg:OX004") return pass(rows);
+    OUTBOX_TRY(const RetainedLog log, retained());
+    return begins_too_early(replay.first, log);
+  }
+
+  [[nodiscard]] Result<std::vector<Replay>> list_of(Param id, std::int32_t subscription,
+                                                    std::size_t limit) {
+    OUTBOX_TRY(const Rows rows, read(queries_.list, {std::move(id), subscription,
+                                                     static_cast<std::int64_t>(limit)}));
+    std::vector<Replay> all;
+    all.reserve(static_cast<std::size_t>(rows.size()));
+    for (int row = 0; row < rows.size(); ++row) all.push_back(replay_of(rows, row));
+    return all;
+  }
+
+  [[nodiscard]] static Result<Params> params_of(const ReplayRequest& request) {
+    Params params{request.position,
+                  request.last,
+                  static_cast<std::int64_t>(request.lanes),
+                  static_cast<std::int64_t>(request.rows),
+                  static_cast<std::int64_t>(request.bytes),
+                  request.whole,
+                  request.subscription};
+    if (request.archived) {
+      params.push_back(request.replay);
+      return params;
+    }
+    const Cursor& live = request.live;
+    const std::string& newest = live.drained() ? live.s1 : live.s2;
+    OUTBOX_TRY(const Snapshot snapshot, parse_snapshot(newest));
+    params.push_back(live.s1);
+    params.push_back(live.drained() ? Param::null() : Param(live.s2));
+    params.push_back(live.position);
+    params.push_back(std::to_string(snapshot.xmax));
+    return params;
+  }
+
+  Connection connection_;
+  const ReplayQueries queries_{connection_.queries().schema};
+};
+
+}  // namespace
+
+std::unique_ptr<Replays> make_replays(Connection connection) {
+  return std::make_unique<PostgresReplays>(std::move(connection));
+}
+
+}  // namespace outbox::store::postgres

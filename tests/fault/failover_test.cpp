@@ -1,0 +1,152 @@
+// The primary is killed under load, and its standby is promoted. Writers and relays know both addresses.
+#include <set>
+
+#include "integration/relay/harness.hpp"
+#include "support/own_postgres.hpp"
+#include "support/postgres_database.hpp"
+#include "support/relay_process.hpp"
+#include "support/shop.hpp"
+#include "support/tcp_gate.hpp"
+#include "support/testkit.hpp"
+#include "support/verifier.hpp"
+
+namespace outbox::test {
+namespace {
+
+class Failover : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    OUTBOX_NEEDS_PGBIN();
+    primary_ = std::make_unique<OwnPostgres>();
+    database_ =
+        std::make_unique<PostgresDatabase>(primary_->url(), PostgresDatabase::Schema::migrated);
+    gate_ = std::make_unique<TcpGate>(primary_->port());
+    standby_ = OwnPostgres::standby_of(gate_->port());
+    url_ = "postgresql://postgres@127.0.0.1:" + std::to_string(primary_->port()) +
+           ",127.0.0.1:" + std::to_string(standby_->port()) + "/" + database_->name() +
+           "?target_session_attrs=read-write&connect_timeout=60";
+  }
+  void replicate_synchronously() const {
+    Pg admin(primary_->url());
+    admin.exec("ALTER SYSTEM SET synchronous_standby_names = '*'");
+    admin.exec("SELECT pg_reload_conf()");
+    ASSERT_TRUE(eventually([&] {
+      return admin.value("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") ==
+             "1";
+    }));
+  }
+  void start_relays() {
+    for (auto& relay : relays_) {
+      relay = start_relay({.store_url = url_,
+                           .file = file_,
+                           .lease = std::chrono::seconds(2),
+                           .page_rows = 50,
+                           .log = folder_.file("log")});
+    }
+  }
+  [[nodiscard]] bool delivers(std::size_t more) const {
+    const std::size_t seen = lines_in(file_);
+    return eventually([&] { return lines_in(file_) > seen + more; });
+  }
+  void fail_over() {
+    primary_->stop_immediate();
+    gate_->cut();
+    generation_ = lanes("max(generation)");
+    EXPECT_EQ(Pg(standby_->url()).value("SELECT pg_promote(true, 60)"), "t");
+  }
+  [[nodiscard]] std::string lanes(const std::string& value) const {
+    const std::string standby =
+        "postgresql://postgres@127.0.0.1:" + std::to_string(standby_->port()) + "/";
+    return Pg(standby + database_->name())
+        .value("SELECT " + value + " FROM outbox.lane WHERE lane_group = 'custom:lines'");
+  }
+  /// A relay that has not come back cannot know that the other one delivered what it left in flight: it would end with 4.
+  [[nodiscard]] bool both_relays_come_back() const {
+    return eventually([&] {
+      return lanes("count(DISTINCT owner) = 2 AND min(generation) > " + generation_) == "t";
+    });
+  }
+  /// Everything that the new primary has is delivered and settled.
+  Verdict finish(Shop& shop) {
+    EXPECT_TRUE(delivers(200)) << "nobody goes on";
+    shop.stop();
+    EXPECT_EQ(shop.trouble(), "");
+    attempts_ = shop.attempts();
+    EXPECT_TRUE(eventually([&] { return judge(attempts_, deliveries_in(file_)).lost == 0; }));
+    EXPECT_TRUE(eventually_settled(url_, "lines"));
+    EXPECT_TRUE(both_relays_come_back());
+    for (auto& relay : relays_) relay->signal(SIGTERM);
+    for (auto& relay : relays_) EXPECT_EQ(relay->wait(), 0);
+    EXPECT_EQ(Verifier::verify(url_, "lines"), "");
+    return judge(attempts_, deliveries_in(file_));
+  }
+  [[nodiscard]] static ShopOptions load() {
+    return {.writers = 6,
+            .transactions = 0,
+            .longest_pause = std::chrono::milliseconds(3),
+            .reconnect = true};
+  }
+
+  const TempDir folder_;
+  const std::string file_{folder_.file("lines")};
+  std::unique_ptr<OwnPostgres> primary_;
+  std::unique_ptr<PostgresDatabase> database_;
+  std::unique_ptr<TcpGate> gate_;
+  std::unique_ptr<OwnPostgres> standby_;
+  std::string url_;
+  std::array<std::unique_ptr<ChildProcess>, 2> relays_;
+  std::vector<Attempt> attempts_;
+  std::string generation_;  ///< The newest one before the failover.
+};
+
+TEST_F(Failover,
+       with_synchronous_replication_nothing_is_lost_and_nothing_that_vanished_was_delivered) {
+  replicate_synchronously();
+  Shop shop(url_, load());
+  shop.start();
+  start_relays();
+  ASSERT_TRUE(delivers(300));
+  // Commits wait for the standby, and must not be delivered meanwhile.
+  gate_->set(TcpGate::Mode::stalled);
+  ASSERT_TRUE(eventually([&] {
+    return Pg(primary_->url())
+               .value("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") >= "3";
+  }));
+  fail_over();
+  const Verdict verdict = finish(shop);  // attempts() throws if an acknowledged commit is gone
+  EXPECT_TRUE(verdict.kept()) << verdict;
+  RecordProperty("duplicates", std::to_string(verdict.duplicates));
+}
+
+TEST_F(Failover, without_it_what_the_standby_never_got_is_gone_and_nothing_else) {
+  ShopOptions options = load();
+  options.asynchronous_percent = 100;  // an acknowledged commit is no promise here
+  Shop shop(url_, options);
+  shop.start();
+  start_relays();
+  ASSERT_TRUE(delivers(300));
+  gate_->set(TcpGate::Mode::stalled);
+  ASSERT_TRUE(delivers(300));
+  fail_over();
+  const Verdict verdict = finish(shop);
+  EXPECT_EQ(verdict.lost, 0U) << verdict;
+  EXPECT_EQ(verdict.out_of_order, 0U) << verdict;
+  EXPECT_EQ(verdict.altered, 0U) << verdict;
+  // What was delivered and is not in the database was committed on the primary.
+  std::set<std::string> taken_back;
+  for (const Attempt& attempt : attempts_) {
+    if (attempt.acknowledged && attempt.end == Attempt::End::rolled_back)
+      taken_back.insert(attempt.id);
+  }
+  std::set<std::string> ghosts;
+  for (const Delivery& delivery : deliveries_in(file_)) {
+    if (taken_back.contains(delivery.id)) ghosts.insert(delivery.id);
+  }
+  EXPECT_GT(ghosts.size(), 0U) << "the failover took nothing back: this proves nothing";
+  EXPECT_EQ(verdict.ghosts, ghosts.size()) << verdict;
+  RecordProperty("taken_back", std::to_string(taken_back.size()));
+  RecordProperty("delivered_and_taken_back", std::to_string(ghosts.size()));
+}
+
+}  // namespace
+}  // namespace outbox::test

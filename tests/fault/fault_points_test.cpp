@@ -1,0 +1,175 @@
+// Relays die, or are suspended past their lease, at each named point (support/fault_points.hpp) while others go on. A point that is never
+// reached fails the test.
+#include "support/fault_points.hpp"
+
+#include <csignal>
+#include <filesystem>
+#include <set>
+
+#include "integration/relay/harness.hpp"
+#include "integration/retention/fixture.hpp"
+#include "support/ledger_check.hpp"
+#include "support/postgres_database.hpp"
+#include "support/relay_process.hpp"
+#include "support/shop.hpp"
+#include "support/testkit.hpp"
+#include "support/verifier.hpp"
+
+namespace outbox::test {
+namespace {
+
+/// Points that are struck at the same time, each in a relay of its own.
+std::vector<std::vector<std::string>> groups_of_points() {
+  constexpr std::size_t kGroups =
+      8;  // so that neighbours, of which only one can be reached at a time, are apart
+  std::vector<std::vector<std::string>> groups(kGroups);
+  for (std::size_t i = 0; i < kFaultPoints.size(); ++i) {
+    const std::string point = kFaultPoints.at(i);
+    // Only a relay that has its share gives something away when another one joins.
+    if (point.starts_with("handover")) {
+      groups.push_back({point});
+    } else {
+      groups[i % kGroups].push_back(point);
+    }
+  }
+  return groups;
+}
+
+class FaultPoints : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    OUTBOX_NEEDS_POSTGRES();
+    database_ = std::make_unique<PostgresDatabase>();
+    Pg admin(database_->url());
+    make_small_partitions(admin, 200, 100);
+    shop_ = std::make_unique<Shop>(
+        database_->url(),
+        ShopOptions{
+            .writers = 4, .transactions = 0, .longest_pause = std::chrono::milliseconds(5)});
+  }
+
+  [[nodiscard]] std::unique_ptr<ChildProcess> relay(
+      std::map<std::string, std::string> environment = {}) const {
+    environment["OUTBOX_TEST_REJECTS"] = "40";
+    return start_relay({.store_url = database_->url(),
+                        .file = file_,
+                        .lease = kLease,
+                        .page_rows = 20,
+                        .log = folder_.file("log"),
+                        .environment = std::move(environment)});
+  }
+  struct Victim {
+    std::string point;
+    std::string hit;
+    std::unique_ptr<ChildProcess> process{};
+  };
+  [[nodiscard]] Victim victim_at(const std::string& point) const {
+    Victim victim{.point = point, .hit = folder_.file(point)};
+    // Not the first time where there are many, so that it is in the middle of work.
+    static const std::set<std::string> often{"page", "barrier", "send", "ack", "settle"};
+    const int nth = often.contains(point.substr(0, point.find('.'))) ? 5 : 1;
+    std::map<std::string, std::string> environment{
+        {"OUTBOX_FAULT_FILE", victim.hit},
+        {"OUTBOX_FAULT_POINT",
+         point + " " + std::to_string(nth) + " " + std::to_string(GetParam())}};
+    if (point.starts_with("removal") || point.starts_with("tidy"))
+      environment["OUTBOX_TEST_RETENTION"] = "1";
+    victim.process = relay(std::move(environment));
+    return victim;
+  }
+
+  [[nodiscard]] int lanes_of(const ChildProcess& relay) const {
+    return std::stoi(database_->connect().value(
+        "SELECT count(*) FROM outbox.lane l JOIN outbox.relay r ON r.id = l.owner WHERE l.lane_group = 'custom:lines' AND r.pid = $1::bigint",
+        std::to_string(relay.pid())));
+  }
+  [[nodiscard]] bool delivers() const {
+    const std::size_t seen = lines_in(file_);
+    return eventually([&] { return lines_in(file_) > seen + 20; });
+  }
+  /// What it takes for a relay to come to the point, beyond being started.
+  void lead(const Victim& victim) {
+    const ChildProcess& process = *victim.process;
+    if (victim.point.starts_with("leave")) {
+      ASSERT_TRUE(eventually([&] { return lanes_of(process) > 0; })) << victim.point;
+      process.signal(SIGTERM);
+    }
+    if (victim.point.starts_with("handover")) {
+      ASSERT_TRUE(eventually([&] { return lanes_of(process) >= 64 / (kSurvivors + 1) - 1; }))
+          << victim.point;
+      late_ = relay();
+    }
+  }
+  void strike(const std::vector<std::string>& points) {
+    // A relay that was killed while it removed history keeps others from it for minutes.
+    database_->connect().exec("UPDATE outbox.meta SET pruner = NULL, pruner_until = NULL");
+    std::vector<Victim> victims;
+    for (const std::string& point : points) victims.push_back(victim_at(point));
+    for (const Victim& victim : victims) lead(victim);
+    if (HasFatalFailure()) return;
+    for (const Victim& victim : victims) {
+      ASSERT_TRUE(eventually([&] { return std::filesystem::exists(victim.hit); }))
+          << victim.point << " is never reached";
+    }
+    for (const Victim& victim : victims) {
+      ASSERT_TRUE(eventually([&] { return lanes_of(*victim.process) == 0; }))
+          << victim.point << ": nobody took over";
+    }
+    ASSERT_TRUE(delivers()) << "nobody goes on";
+    for (const Victim& victim : victims) victim.process->signal(SIGCONT);
+    if (GetParam() == SIGSTOP) {
+      ASSERT_TRUE(delivers());
+    }
+    for (const Victim& victim : victims) victim.process->signal(SIGTERM);
+    for (const Victim& victim : victims) {
+      EXPECT_TRUE(victim.process->wait()) << victim.point << ": it does not end";
+      EXPECT_EQ(victim.process->ended_with() == "signal 9", GetParam() == SIGKILL)
+          << victim.point << ": " << victim.process->ended_with();
+    }
+    if (!late_) return;
+    late_->signal(SIGTERM);
+    EXPECT_EQ(late_->wait(), 0);
+    late_.reset();
+  }
+
+  static constexpr std::chrono::milliseconds kLease{1200};
+  static constexpr int kSurvivors = 2;
+  const TempDir folder_;
+  const std::string file_{folder_.file("lines")};
+  std::unique_ptr<PostgresDatabase> database_;
+  std::unique_ptr<Shop> shop_;
+  std::unique_ptr<ChildProcess> late_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Relays, FaultPoints, ::testing::Values(SIGKILL, SIGSTOP),
+                         [](const auto& relays) {
+                           return relays.param == SIGKILL ? "killed" : "suspended";
+                         });
+
+TEST_P(FaultPoints, others_take_over_and_nothing_is_lost_invented_or_reordered) {
+  std::vector<std::unique_ptr<ChildProcess>> survivors;
+  for (int i = 0; i < kSurvivors; ++i) survivors.push_back(relay());
+  shop_->start();
+  ASSERT_TRUE(delivers());
+  for (const auto& points : groups_of_points()) {
+    strike(points);
+    if (HasFatalFailure()) return;
+  }
+  shop_->stop();
+  ASSERT_EQ(shop_->trouble(), "");
+  const auto attempts = shop_->attempts();
+  EXPECT_TRUE(eventually([&] { return judge(attempts, deliveries_in(file_)).lost == 0; }));
+  EXPECT_TRUE(eventually_settled(database_->url(), "lines"));
+  for (auto& survivor : survivors) {
+    survivor->signal(SIGTERM);
+    EXPECT_EQ(survivor->wait(), 0);
+  }
+  const Verdict verdict = judge(attempts, deliveries_in(file_));
+  EXPECT_TRUE(verdict.kept()) << verdict;
+  EXPECT_EQ(Verifier::verify(database_->url(), "lines"), "");
+  EXPECT_EQ(database_->connect().value("SELECT count(*) FROM outbox.parked"), "0");
+  RecordProperty("duplicates", std::to_string(verdict.duplicates));
+}
+
+}  // namespace
+}  // namespace outbox::test

@@ -1,0 +1,41 @@
+// A subscription as the store has it, its filter, and its retry policy: CONFIGURATION~EVENT TYPE~AGGREGATE TYPE~HEADERS.
+#include <string>
+
+#include "event/filter.hpp"
+#include "event/group.hpp"
+#include "event/render.hpp"
+#include "event/retry_policy.hpp"
+#include "event/spec.hpp"
+#include "fuzz/fuzz.hpp"
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace outbox;
+  const auto parts = fuzz::parts_of(fuzz::text_of(data, size), 4);
+  const auto spec = event::from_json("orders", parts[0]);
+  if (!spec) {
+    OUTBOX_PROPERTY(!spec.error().message.empty());
+    return 0;
+  }
+  const std::string stored = event::to_json(*spec);
+  const auto again = event::from_json("orders", stored);
+  OUTBOX_PROPERTY(again && event::to_json(*again) == stored);
+  OUTBOX_PROPERTY(event::differences(*spec, *again).empty());
+  OUTBOX_PROPERTY(event::differences(*spec, {}).empty() == (stored == event::to_json({})));
+
+  const event::Filter filter(*spec);
+  EventView event;
+  event.event_type = parts[1];
+  event.aggregate_type = parts[2];
+  event.headers = parts[3];
+  OUTBOX_PROPERTY(!filter.all() || filter.matches(event));
+  (void)event::group_of(*spec);
+  if (!event::validate(*spec)) return 0;
+  OUTBOX_PROPERTY(event::Renderer::create(*spec).has_value());
+  const event::RetryPolicy policy(*spec);
+  for (const std::size_t attempts :
+       {std::size_t{1}, std::size_t{2}, std::size_t{63}, spec->max_attempts}) {
+    const auto pause = policy.pause_after(attempts, size);
+    OUTBOX_PROPERTY(!pause || pause->count() >= 0);
+  }
+  return 0;
+}

@@ -1,0 +1,64 @@
+// Small texts: times, durations, sizes, ids, base64, references of the configuration. What is read prints back.
+#include <string>
+
+#include "base/units.hpp"
+#include "config/reference.hpp"
+#include "event/base64.hpp"
+#include "event/json_scan.hpp"
+#include "event/time_text.hpp"
+#include "event/utf8.hpp"
+#include "fuzz/fuzz.hpp"
+#include "ops/delivered_id.hpp"
+#include "store/text.hpp"
+
+namespace {
+
+using namespace outbox;
+
+void check_numbers(std::string_view text) {
+  if (const auto time = event::read_time(text)) {
+    OUTBOX_PROPERTY(event::is_time(*time));
+    OUTBOX_PROPERTY(event::read_time(event::time_text(*time)) == *time);
+  }
+  if (const auto duration = parse_duration(text)) {
+    OUTBOX_PROPERTY(duration->count() >= 0);
+    const auto again = parse_duration(format_duration(*duration));
+    OUTBOX_PROPERTY(again && *again == *duration);
+  }
+  if (const auto size = parse_size(text)) {
+    const auto again = parse_size(format_size(*size));
+    OUTBOX_PROPERTY(again && *again == *size);
+  }
+}
+
+void check_texts(const std::string& text) {
+  if (const auto bytes = event::read_base64(text)) {
+    std::string again(event::base64_length(bytes->size()), '\0');
+    event::write_base64(*bytes, again.data());
+    OUTBOX_PROPERTY(again == text);
+  }
+  if (const auto id = EventId::parse(text))
+    OUTBOX_PROPERTY(EventId::parse(id->str()).value() == *id);
+  if (const auto id = ops::delivered_id(text)) {
+    // In either form of line the same id.
+    OUTBOX_PROPERTY(ops::delivered_id(id->str()) == id);
+    OUTBOX_PROPERTY(ops::delivered_id(R"({"topic":"t","id":")" + id->str() + R"("})") == id);
+  }
+  const std::string storable = store::storable_text(text);
+  OUTBOX_PROPERTY(event::is_utf8(storable) && storable.find('\0') == std::string::npos);
+  OUTBOX_PROPERTY(store::storable_text(storable) == storable);
+  OUTBOX_PROPERTY(config::has_references(text) ||
+                  config::resolve(text, "/nonexistent").has_value());
+  (void)config::without_references(text);
+  std::string_view value;
+  if (event::JsonCursor(text).value(value)) (void)event::json_text(value);
+}
+
+}  // namespace
+
+int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text = fuzz::text_of(data, size);
+  check_numbers(text);
+  check_texts(std::string(text));
+  return 0;
+}

@@ -1,0 +1,86 @@
+// What it costs to park events and to settle parked ones does not grow with what is parked already, although the planner knows nothing
+// of the table: all of it happens before statistics can exist.
+#include "integration/postgres/harness.hpp"
+
+namespace outbox::test {
+namespace {
+
+class ParkingCost : public PostgresTest {
+ protected:
+  void SetUp() override {
+    PostgresTest::SetUp();
+    if (IsSkipped()) return;
+    connection_ = std::make_unique<Pg>(database_->url());
+    connection_->exec("BEGIN");
+    connection_->exec(
+        "INSERT INTO outbox.subscription (name, config, lane_group) VALUES ('s', '{}', 'default');"
+        "INSERT INTO outbox.lane (lane_group, lane, generation) SELECT 'default', n, 1 FROM generate_series(0, 63) n "
+        "ON CONFLICT (lane_group, lane) DO UPDATE SET generation = 1;"
+        "INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload) "
+        "SELECT 'Order', n % 1000, 'Placed', '{}' FROM generate_series(0, 11999) n");
+    first_ = std::stoll(connection_->value("SELECT min(seq) FROM outbox.event"));
+  }
+
+  /// Parks events; the first of each of the 1,000 keys is `retrying`.
+  void park(int from, int count) {
+    connection_->exec(
+        "SELECT outbox.park_events(1, 1, array_agg(seq), array_agg(CASE WHEN seq < $1::bigint + 1000 THEN 'retrying' ELSE 'waiting' END), "
+        "array_agg(1::bigint), array_agg(0::bigint), array_agg('no'::text)) "
+        "FROM generate_series($1::bigint + $2::int, $1::bigint + $2::int + $3::int - 1) seq",
+        {std::to_string(first_), std::to_string(from), std::to_string(count)});
+  }
+  void deliver_retrying(int count) {
+    connection_->exec(
+        "SELECT outbox.settle_parked(1, 1, array_agg(seq), array_agg(NULL::text), array_agg(2::bigint), array_agg(0::bigint), "
+        "array_agg(''::text), array_agg(seq), array_agg(id)) "
+        "FROM (SELECT seq, id FROM outbox.parked WHERE state = 'retrying' ORDER BY seq LIMIT $1::int) due",
+        {std::to_string(count)});
+  }
+  [[nodiscard]] std::int64_t log_rows_read() const {
+    return std::stoll(connection_->value(
+        "SELECT sum(coalesce(idx_tup_fetch, 0) + seq_tup_read) FROM pg_stat_xact_user_tables "
+        "WHERE schemaname = 'outbox' AND relname LIKE 'event%'"));
+  }
+  /// Rows of the table read since the transaction began.
+  [[nodiscard]] std::int64_t rows_read() const {
+    return std::stoll(connection_->value(
+        "SELECT coalesce(idx_tup_fetch, 0) + seq_tup_read FROM pg_stat_xact_user_tables "
+        "WHERE schemaname = 'outbox' AND relname = 'parked'"));
+  }
+
+  std::unique_ptr<Pg> connection_;
+  std::int64_t first_{0};
+};
+
+TEST_F(ParkingCost, does_not_grow_with_what_is_parked) {
+  park(0, 1000);
+  const std::int64_t empty = rows_read();
+  park(1000, 10000);
+  const std::int64_t before = rows_read();
+  park(11000, 1000);
+  EXPECT_LE(rows_read() - before, empty + 1000);
+  EXPECT_EQ(connection_->value("SELECT count(*) FROM outbox.parked WHERE state = 'retrying'"),
+            "1000");
+}
+
+TEST_F(ParkingCost, only_the_events_that_are_parked_are_read_from_the_log) {
+  park(0, 100);
+  const std::int64_t before = log_rows_read();
+  park(100, 100);
+  EXPECT_LE(log_rows_read() - before, 100);
+}
+
+TEST_F(ParkingCost, a_result_reads_its_own_rows_and_the_next_of_the_key) {
+  park(0, 12000);
+  const std::int64_t before = rows_read();
+  connection_->exec(
+      "CREATE TEMP TABLE due AS SELECT seq, id FROM outbox.parked WHERE state = 'retrying' ORDER BY seq LIMIT 10");
+  const std::int64_t found = rows_read() - before;
+  deliver_retrying(10);
+  EXPECT_LE(rows_read() - before - 2 * found, 10 * 12);
+  EXPECT_EQ(connection_->value("SELECT count(*) FROM outbox.parked WHERE state = 'retrying'"),
+            "1000");
+}
+
+}  // namespace
+}  // namespace outbox::test

@@ -1,0 +1,82 @@
+// A relay: the threads of src/relay (keeper, lease, pump, loop, settler) and the sink's client, one of them a step at a time, in any order.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "relay/trust_deadline.hpp"
+#include "sim/groups/loop.hpp"
+#include "sim/groups/reader.hpp"
+#include "sim/groups/shared.hpp"
+
+namespace outbox::sim {
+
+inline constexpr std::chrono::milliseconds kLease{120};
+
+/// Settlements that were sent when their connection broke: the server may still write them.
+struct InTransit {
+  std::vector<store::Settlement> rows;
+  int incarnation{0};
+};
+
+class SimProcess {
+ public:
+  SimProcess(GroupShared& world, std::uint64_t number, std::vector<InTransit>& in_transit);
+
+  void step();
+  /// Everything in memory is gone.
+  void crash();
+  void lose_connection();
+  void stop_for(int steps, bool clock_too);
+  /// Asked to stop: hands over.
+  void leave() { leaving_for_good_ = true; }
+  [[nodiscard]] bool has_left() const { return has_left_; }
+  [[nodiscard]] bool at_rest() const;
+  void heal() { retained_.sink.fail_percent = 0; }
+  [[nodiscard]] const EventId& id() const { return id_; }
+  [[nodiscard]] std::uint64_t lies() const { return retained_.sink.lies; }
+
+ private:
+  /// From a connection to its loss.
+  struct Tenure {
+    explicit Tenure(GroupShared& world) : reader(world.random, world.database, world.tables) {}
+    SimReader reader;
+    store::Holding holding;
+    std::unique_ptr<SimLoop> loop;
+    std::deque<SimLoop::Job> jobs;
+    bool failed{false};
+    bool stopping{false};  ///< The loop, in order.
+    relay::TimePoint stop_by{};
+  };
+
+  [[nodiscard]] relay::TimePoint now() const { return world_.now + offset_; }
+  void step_keeper();
+  void step_lease();
+  void step_reader();
+  void step_loop();
+  void step_settler();
+  void begin_tenure();
+  void end_tenure();
+  void look();
+  void begin_loop();
+  /// False: it is not over yet.
+  bool end_loop();
+  [[nodiscard]] store::LaneMask wanted(const store::Fleet& fleet) const;
+  [[nodiscard]] bool lost_lanes(const store::Fleet& fleet) const;
+
+  GroupShared& world_;
+  const EventId id_;
+  std::vector<InTransit>& in_transit_;
+  relay::TimePoint::duration offset_{};  ///< Of the local clock.
+  int stopped_{0};
+  relay::TrustDeadline trust_;
+  relay::TimePoint renew_at_{};
+  RetainedSink retained_;
+  std::unique_ptr<Tenure> tenure_;
+  bool leaving_for_good_{false};
+  bool has_left_{false};
+};
+
+}  // namespace outbox::sim

@@ -1,0 +1,66 @@
+// A log in which transactions commit late, or not at all.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/random.hpp"
+#include "store/log_reader.hpp"
+
+namespace outbox::sim {
+
+struct LoggedEvent {
+  EventView view;
+  std::string key;
+  std::uint64_t committed_at{0};  ///< Place in the order of commits; 0: not committed (yet).
+};
+
+/// Transactions take their key's lock, then a seq, and commit or roll back some steps later. A snapshot is a number of
+/// commits.
+class SimLog {
+ public:
+  SimLog(Random& random, unsigned keys, bool repeated_ids)
+      : random_(random), repeated_ids_(repeated_ids), locks_(keys, false) {}
+  void begin_transaction();
+  void finish_transaction();
+  void finish_all();
+  [[nodiscard]] std::uint64_t commits() const { return commits_; }
+  [[nodiscard]] const std::deque<LoggedEvent>& events() const { return events_; }
+  [[nodiscard]] const LoggedEvent& at(std::int64_t seq) const {
+    return events_[static_cast<std::size_t>(seq - 1)];
+  }
+  [[nodiscard]] std::shared_ptr<const store::Page> read(const store::Cursor& from,
+                                                        std::size_t rows) const;
+  /// The seqs, beyond a position, of what the commits after the one snapshot and up to the other wrote; ascending.
+  [[nodiscard]] std::span<const std::int64_t> between(const std::string& s1, const std::string& s2,
+                                                      std::int64_t position) const;
+
+ private:
+  struct Transaction {
+    unsigned key{0};
+    std::vector<std::size_t> events;
+  };
+  Random& random_;
+  const bool repeated_ids_;
+  std::vector<bool> locks_;
+  std::vector<Transaction> open_;
+  std::deque<LoggedEvent> events_;
+  std::deque<std::string> texts_;
+  std::vector<std::vector<std::int64_t>> of_commit_;  ///< From the first commit.
+  /// What was asked for last: a pair is read page by page.
+  struct SortedPair {
+    std::string s1, s2;
+    std::vector<std::int64_t> seqs;
+  };
+  mutable std::array<SortedPair, 4> pairs_;
+  mutable std::size_t oldest_pair_{0};
+  std::int64_t seq_{0};
+  std::uint64_t commits_{0};
+};
+
+}  // namespace outbox::sim

@@ -1,0 +1,49 @@
+// The table of parked events, by the rules of store/*/parking.cpp: the first row of a key is retried, the others wait behind it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "relay/trust_deadline.hpp"
+#include "sim/log.hpp"
+#include "store/parked.hpp"
+
+namespace outbox::sim {
+
+class ParkedTable {
+ public:
+  struct Row {
+    std::string key;
+    store::ParkedState state{store::ParkedState::retrying};
+    std::size_t attempts{0};
+    relay::TimePoint due{};
+    bool slow{false};  ///< It was set aside while its send ran, and not sent since.
+  };
+
+  explicit ParkedTable(bool dead_blocks) : dead_blocks_(dead_blocks) {}
+  void park(const store::ParkedEvent& event, const std::string& key, relay::TimePoint now);
+  void settle(const store::RetryResult& result, relay::TimePoint now);
+  [[nodiscard]] store::DueEvents due(const SimLog& log, relay::TimePoint now) const;
+  [[nodiscard]] bool blocks(const Row& row) const {
+    return row.state != store::ParkedState::dead || dead_blocks_;
+  }
+  /// Dead, or behind a dead one that blocks.
+  [[nodiscard]] bool rests(std::int64_t seq) const;
+  [[nodiscard]] const std::map<std::int64_t, Row>& rows() const { return rows_; }
+  [[nodiscard]] const std::set<std::int64_t>& delivered() const { return delivered_; }
+  [[nodiscard]] bool parks_twice() const { return parks_twice_; }
+
+ private:
+  void order(const std::string& key, relay::TimePoint now);
+
+  const bool dead_blocks_;
+  std::map<std::int64_t, Row> rows_;
+  std::map<std::string, std::set<std::int64_t>> of_key_;
+  std::set<std::int64_t> delivered_;
+  bool parks_twice_{false};
+};
+
+}  // namespace outbox::sim

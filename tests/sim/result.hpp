@@ -1,0 +1,34 @@
+// What came of a world.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace outbox::sim {
+
+struct SimResult {
+  std::string broken;  ///< The promise, and how; empty: every promise held at every step.
+  std::uint64_t committed{0};
+  std::uint64_t delivered{0};
+  std::uint64_t duplicates{0};
+  std::uint64_t crashes{0};
+  std::uint64_t takeovers{0};
+  std::uint64_t store_losses{0};
+  std::uint64_t failures{0};
+  std::uint64_t lies{0};
+  std::uint64_t stopped{0};  ///< By a rejected event.
+  std::uint64_t parked{0};
+  std::uint64_t dead{0};
+  std::uint64_t slow{0};
+  std::uint64_t blamed{0};  ///< Parked because they failed again and again.
+  std::uint64_t late{0};    ///< A send that ran when its event was set aside was the delivery.
+  std::uint64_t outages{0};
+  // Of groups:
+  std::uint64_t claims{0};
+  std::uint64_t several_strands{0};  ///< Lanes of several cursors were taken.
+  std::uint64_t merges{0};           ///< And came to one again.
+  std::uint64_t void_rows{0};
+  std::uint64_t database_crashes{0};
+};
+
+}  // namespace outbox::sim

@@ -1,0 +1,45 @@
+// Thousands of seeds of each kind of world: every one must keep every promise at every step. OUTBOX_SIM_SEEDS is the number of seeds
+// per kind instead of its own.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <string>
+
+#include "sim/worlds.hpp"
+
+namespace outbox::sim {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kSlower = 20;
+#else
+constexpr std::uint64_t kSlower = 1;
+#endif
+
+std::uint64_t seeds_of(const WorldKind& kind) {
+  const char* const text = std::getenv("OUTBOX_SIM_SEEDS");
+  return text == nullptr ? kind.seeds / kSlower : std::strtoull(text, nullptr, 10);
+}
+
+class Sim : public testing::TestWithParam<WorldKind> {};
+
+TEST_P(Sim, keeps_every_promise_at_every_step) {
+  const WorldKind& kind = GetParam();
+  std::map<std::string_view, std::uint64_t> happened;
+  for (std::uint64_t seed = 1; seed <= seeds_of(kind); ++seed) {
+    const SimResult result = kind.run(seed, false);
+    ASSERT_EQ(result.broken, "") << "to see it step by step: " << replay_command(kind.name, seed);
+    for (const auto& must : kind.must) happened[must.what] += result.*must.count;
+  }
+  for (const auto& must : kind.must) EXPECT_GT(happened[must.what], 0U) << must.what;
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, Sim, testing::ValuesIn(world_kinds()), [](const auto& instance) {
+  std::string name(instance.param.name);
+  for (char& c : name) c = c == '-' ? '_' : c;
+  return name;
+});
+
+}  // namespace
+}  // namespace outbox::sim

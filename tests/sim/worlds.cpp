@@ -1,0 +1,229 @@
+#include "sim/worlds.hpp"
+
+#include <algorithm>
+
+#include "sim/groups/world.hpp"
+#include "sim/world.hpp"
+
+namespace outbox::sim {
+namespace {
+
+/// Half of the seeds have a gapless sink, the others one event per key in flight.
+SimResult run_delivery(SimOptions options, std::uint64_t seed, bool trace) {
+  options.seed = seed;
+  options.gapless = seed % 2 == 0;
+  options.trace = trace;
+  return run(options);
+}
+
+auto delivery(const SimOptions& options) {
+  return [options](std::uint64_t seed, bool trace) { return run_delivery(options, seed, trace); };
+}
+
+auto parking(SimOptions options) {
+  options.steps = 300;
+  options.keys = 20;
+  options.reject_percent = 6;
+  return [options](std::uint64_t seed, bool trace) {
+    SimOptions of_seed = options;
+    of_seed.dead_blocks = seed / 2 % 2 == 0;
+    return run_delivery(of_seed, seed, trace);
+  };
+}
+
+/// One kind of sink, so that what must happen happens to it.
+auto setting_aside(const SimOptions& options) {
+  return [options](std::uint64_t seed, bool trace) {
+    SimOptions of_seed = options;
+    of_seed.seed = seed;
+    of_seed.dead_blocks = seed % 2 == 0;
+    of_seed.trace = trace;
+    return run(of_seed);
+  };
+}
+
+auto failing(bool gapless) {
+  return setting_aside({.steps = 500,
+                        .gapless = gapless,
+                        .keys = 20,
+                        .crash_percent = 0,
+                        .takeover_percent = 0,
+                        .fail_percent = 1,
+                        .sick_percent = 2,
+                        .outage_permille = 8});
+}
+
+auto everything(bool gapless) {
+  return setting_aside({.steps = 400,
+                        .gapless = gapless,
+                        .keys = 20,
+                        .crash_percent = 1,
+                        .takeover_percent = 1,
+                        .fail_percent = 1,
+                        .store_loss_percent = 1,
+                        .reject_percent = 2,
+                        .sick_percent = 2,
+                        .slow_percent = 1,
+                        .outage_permille = 5});
+}
+
+auto groups(const GroupOptions& options) {
+  return [options](std::uint64_t seed, bool trace) {
+    GroupOptions of_seed = options;
+    of_seed.seed = seed;
+    of_seed.gapless = seed % 2 == 0;
+    of_seed.same_machine = seed / 2 % 2 == 0;
+    of_seed.trace = trace;
+    return run(of_seed);
+  };
+}
+
+std::vector<WorldKind> make_kinds() {
+  using R = SimResult;
+  return {
+      {.name = "quiet",
+       .seeds = 300,
+       .run =
+           delivery({.crash_percent = 0, .takeover_percent = 0, .fail_percent = 0, .exact = true}),
+       .must = {{"delivered", &R::delivered}}},
+      // By count and interval a settlement would never be due.
+      {.name = "small-window",
+       .seeds = 500,
+       .run =
+           [](std::uint64_t seed, bool trace) {
+             return run_delivery({.steps = 60,
+                                  .crash_percent = 0,
+                                  .takeover_percent = 0,
+                                  .fail_percent = 0,
+                                  .window = seed / 2 % 2 == 0 ? 9U : 17U,
+                                  .exact = true,
+                                  .lazy_settling = true},
+                                 seed, trace);
+           },
+       .must = {{"delivered", &R::delivered}}},
+      {.name = "failures",
+       .seeds = 500,
+       .run = delivery({.crash_percent = 0, .takeover_percent = 0, .fail_percent = 5}),
+       .must = {{"failures", &R::failures}, {"duplicates", &R::duplicates}}},
+      {.name = "crashes",
+       .seeds = 2000,
+       .run = delivery({.crash_percent = 2, .takeover_percent = 2, .fail_percent = 3}),
+       .must = {{"crashes", &R::crashes},
+                {"takeovers", &R::takeovers},
+                {"failures", &R::failures}}},
+      {.name = "lost-store",
+       .seeds = 500,
+       .run = delivery(
+           {.crash_percent = 0, .takeover_percent = 0, .fail_percent = 3, .store_loss_percent = 3}),
+       .must = {{"store losses", &R::store_losses}}},
+      {.name = "repeated-ids",
+       .seeds = 200,
+       .run = delivery({.crash_percent = 0,
+                        .takeover_percent = 0,
+                        .fail_percent = 3,
+                        .store_loss_percent = 3,
+                        .repeated_ids = true}),
+       .must = {{"store losses", &R::store_losses}}},
+      {.name = "stops",
+       .seeds = 300,
+       .run = delivery({.fail_percent = 2, .filtered_percent = 0, .poison = true}),
+       .must = {{"stopped", &R::stopped}}},
+      {.name = "parking",
+       .seeds = 2000,
+       .run = parking({.fail_percent = 2, .store_loss_percent = 1}),
+       .must = {{"parked", &R::parked}, {"dead", &R::dead}, {"crashes", &R::crashes}}},
+      {.name = "parking-quiet",
+       .seeds = 300,
+       .run =
+           parking({.crash_percent = 0, .takeover_percent = 0, .fail_percent = 0, .exact = true}),
+       .must = {{"parked", &R::parked}}},
+      {.name = "lies",
+       .seeds = 1000,
+       .run = parking({.fail_percent = 2, .store_loss_percent = 2, .lie_percent = 20}),
+       .must = {{"lies", &R::lies}, {"store losses", &R::store_losses}, {"parked", &R::parked}}},
+      {.name = "slow",
+       .seeds = 500,
+       .run = setting_aside({.steps = 400,
+                             .gapless = false,
+                             .keys = 40,
+                             .crash_percent = 0,
+                             .takeover_percent = 0,
+                             .fail_percent = 0,
+                             .slow_percent = 1,
+                             .exact = true}),
+       .must = {{"slow", &R::slow}, {"late", &R::late}}},
+      {.name = "failing",
+       .seeds = 500,
+       .run = failing(false),
+       .must = {{"blamed", &R::blamed}, {"outages", &R::outages}}},
+      {.name = "failing-gapless",
+       .seeds = 500,
+       .run = failing(true),
+       .must = {{"blamed", &R::blamed}, {"outages", &R::outages}}},
+      {.name = "everything",
+       .seeds = 1000,
+       .run = everything(false),
+       .must = {{"parked", &R::parked},
+                {"blamed", &R::blamed},
+                {"slow", &R::slow},
+                {"outages", &R::outages}}},
+      {.name = "everything-gapless",
+       .seeds = 1000,
+       .run = everything(true),
+       .must = {{"parked", &R::parked}, {"blamed", &R::blamed}, {"outages", &R::outages}}},
+      {.name = "groups-quiet",
+       .seeds = 300,
+       .run = groups({.fail_percent = 0, .joins = 8, .leaves = 5, .exact = true}),
+       .must = {{"claims", &R::claims},
+                {"several strands", &R::several_strands},
+                {"merges", &R::merges}}},
+      {.name = "groups",
+       .seeds = 1500,
+       .run = groups({.joins = 10, .leaves = 4, .crashes = 6, .pauses = 6, .lost_connections = 5}),
+       .must = {{"claims", &R::claims},
+                {"crashes", &R::crashes},
+                {"several strands", &R::several_strands},
+                {"merges", &R::merges},
+                {"void rows", &R::void_rows}}},
+      {.name = "groups-clocks",
+       .seeds = 500,
+       .run = groups({.lie_percent = 10,
+                      .joins = 8,
+                      .crashes = 3,
+                      .pauses = 6,
+                      .freezes = 6,
+                      .jumps = 6,
+                      .lost_connections = 5}),
+       .must = {{"claims", &R::claims}, {"void rows", &R::void_rows}, {"lies", &R::lies}}},
+      {.name = "groups-database",
+       .seeds = 1000,
+       .run = groups({.joins = 6,
+                      .leaves = 2,
+                      .crashes = 3,
+                      .pauses = 3,
+                      .lost_connections = 3,
+                      .database_crashes = 8}),
+       .must = {{"database crashes", &R::database_crashes}, {"claims", &R::claims}}},
+  };
+}
+
+}  // namespace
+
+const std::vector<WorldKind>& world_kinds() {
+  static const std::vector<WorldKind> kinds = make_kinds();
+  return kinds;
+}
+
+const WorldKind* find_world(std::string_view name) {
+  const auto& kinds = world_kinds();
+  const auto found = std::find_if(kinds.begin(), kinds.end(),
+                                  [&](const WorldKind& kind) { return kind.name == name; });
+  return found == kinds.end() ? nullptr : &*found;
+}
+
+std::string replay_command(std::string_view world, std::uint64_t seed) {
+  return "build/tests/outbox_sim --world " + std::string(world) + " --seed " +
+         std::to_string(seed) + " --trace";
+}
+
+}  // namespace outbox::sim
