@@ -2,11 +2,15 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "base/units.hpp"
 #include "cli/exit.hpp"
+#include "cli/held_back.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
+#include "event/time_text.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -17,15 +21,67 @@ struct Options {
   bool json{false};
 };
 
-int check(const Options& options, store::Store& store) {
+/// A subscription that keeps history from being removed.
+struct Held {
+  std::string subscription;
+  store::Hold hold;
+};
+
+std::vector<Held> all_held(const config::Loaded& loaded, store::Store& store) {
+  std::vector<Held> all;
+  const auto holds = held_back(store, loaded);
+  for (const auto& row : must(must(store.catalog())->subscriptions())) {
+    for (const auto& hold : holds) {
+      if (hold.subscription == row.id) all.push_back({row.spec.name, hold});
+    }
+  }
+  return all;
+}
+
+Json to_json(const std::vector<Held>& all, const config::Loaded& loaded) {
+  Json json = Json::array();
+  for (const auto& [subscription, hold] : all)
+    json.push_back({{"subscription", subscription},
+                    {"parts", hold.pieces},
+                    {"bytes", hold.bytes},
+                    {"since", event::time_text(hold.oldest_us)},
+                    {"over_quota", is_over_quota(hold, loaded)}});
+  return json;
+}
+
+/// A line for each that holds back more than relay.quota.
+std::string over_quota(const std::vector<Held>& all, const config::Loaded& loaded) {
+  std::string lines;
+  for (const auto& [subscription, hold] : all) {
+    if (!is_over_quota(hold, loaded)) continue;
+    if (!lines.empty()) lines += '\n';
+    lines += over_quota_text(subscription, hold, loaded);
+  }
+  return lines;
+}
+
+void print_sound(const std::vector<Held>& held) {
+  print("the store can be used\n");
+  for (const auto& [subscription, hold] : held)
+    print(
+        "subscription {} holds back history since {} that could be removed ({}); outbox prune shows it\n",
+        plain(subscription), event::time_text(hold.oldest_us),
+        format_size(static_cast<std::size_t>(hold.bytes)));
+}
+
+int check(const Options& options, const config::Loaded& loaded, store::Store& store) {
   const Status status = store.check();
   if (!status && status.error().remedy != Remedy::fix) must(status);  // not known
+  const std::vector<Held> held = status ? all_held(loaded, store) : std::vector<Held>();
+  const std::string problems = over_quota(held, loaded);
   if (options.json)
-    print_json({{"ok", status.has_value()},
+    print_json({{"ok", status.has_value() && problems.empty()},
                 {"problem", status ? Json() : Json(status.error().message)},
-                {"hint", status ? Json() : Json(status.error().hint)}});
+                {"hint", status ? Json() : Json(status.error().hint)},
+                {"held_back", to_json(held, loaded)}});
   if (!status) throw Failure(kCheckFailed, status.error().text());
-  if (!options.json) print("the store can be used\n");
+  if (!options.json) print_sound(held);
+  if (!problems.empty()) throw Failure(kCheckFailed, problems);
   return kOk;
 }
 
@@ -69,8 +125,9 @@ int repair_lineage(const Options& options, store::Store& store) {
 int doctor(const Options& options, const Context& context) {
   if (options.apply && !options.repair_lineage)
     throw Failure(kUsage, "--apply: of what?", "--repair-lineage --apply");
-  const auto store = Context::store(context.configuration(Subscriptions::unused));
-  return options.repair_lineage ? repair_lineage(options, *store) : check(options, *store);
+  const auto loaded = context.configuration(Subscriptions::unused);
+  const auto store = Context::store(loaded);
+  return options.repair_lineage ? repair_lineage(options, *store) : check(options, loaded, *store);
 }
 
 }  // namespace

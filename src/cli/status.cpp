@@ -12,6 +12,7 @@
 #include "base/outage.hpp"
 #include "base/units.hpp"
 #include "cli/exit.hpp"
+#include "cli/held_back.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
@@ -118,14 +119,6 @@ std::string dead(const Line& line) {
       line.row.spec.name, line.parked.dead);
 }
 
-std::string over_quota(const Line& line, std::size_t quota) {
-  return fmt::format(
-      "subscription {} holds back {} of history that could be removed, more than relay.quota = {} (hint: let it "
-      "deliver; outbox prune shows what it holds)",
-      line.row.spec.name, format_size(static_cast<std::size_t>(line.hold.bytes)),
-      format_size(quota));
-}
-
 std::string lags(const Line& line, std::chrono::milliseconds max_lag) {
   const std::string trouble = trouble_of(line.row);
   return fmt::format(
@@ -138,7 +131,7 @@ std::string lags(const Line& line, std::chrono::milliseconds max_lag) {
 /// problem, nor is its lag.
 std::vector<std::string> problems_of(const View& view,
                                      std::optional<std::chrono::milliseconds> max_lag,
-                                     std::size_t quota) {
+                                     const config::Loaded& loaded) {
   std::vector<std::string> found;
   if (!view.has_owner()) found.push_back(no_owner(view.relays));
   if (view.subscriptions.empty()) {
@@ -150,7 +143,8 @@ std::vector<std::string> problems_of(const View& view,
     if (is_unserved(view, line.row)) found.push_back(unserved(line.row));
     if (state == store::SubscriptionState::stopped) found.push_back(stopped(line.row));
     if (line.parked.dead > 0) found.push_back(dead(line));
-    if (static_cast<std::size_t>(line.hold.bytes) > quota) found.push_back(over_quota(line, quota));
+    if (is_over_quota(line.hold, loaded))
+      found.push_back(over_quota_text(line.row.spec.name, line.hold, loaded));
     if (state == store::SubscriptionState::active && max_lag && line.progress.lag > *max_lag)
       found.push_back(lags(line, *max_lag));
   }
@@ -178,8 +172,7 @@ View look(const Options& options, std::optional<std::chrono::milliseconds> max_l
   View view;
   view.store = store::shown_url(loaded.config.relay.store_url);
   const auto limit = std::min(options.limit, kLargestLimit);
-  const auto holds =
-      store::holds_of(must(must(store->retention())->survey(loaded.config.relay.retention)));
+  const auto holds = held_back(*store, loaded);
   std::unique_ptr<store::Replays> replays;
   for (auto& one : must(catalog->overview(static_cast<std::int64_t>(limit)))) {
     Line& line = view.subscriptions.emplace_back(Line{.row = std::move(one.row),
@@ -196,7 +189,7 @@ View look(const Options& options, std::optional<std::chrono::milliseconds> max_l
     }
   }
   view.relays = must(catalog->relays());
-  view.problems = problems_of(view, max_lag, loaded.config.relay.quota);
+  view.problems = problems_of(view, max_lag, loaded);
   return view;
 }
 

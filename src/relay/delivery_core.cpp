@@ -205,8 +205,7 @@ void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
   if (reported.state != State::in_flight) return;
   const bool in_doubt =
       outcome.kind == Outcome::Kind::unknown || outcome.kind == Outcome::Kind::retry;
-  if (in_doubt && options_.parking && options_.parking->sets_aside && !stopping())
-    return failed(outcome.token, outcome, now);
+  if (in_doubt && options_.parking && !stopping()) return failed(outcome.token, outcome, now);
   if (!failing_.empty()) {
     failing_.remove(outcome.token);
     if (options_.gapless) next_ = head_;  // its key goes on

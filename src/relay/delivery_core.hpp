@@ -41,8 +41,8 @@ struct ParkingRules {
   event::RetryPolicy policy;
   bool dead_blocks{false};  ///< A dead event blocks its key until a person decides.
   std::size_t max_waiting{100000};
-  /// Also events that take long, and those that fail while others succeed; else only what was rejected.
-  bool sets_aside{true};
+  /// Sets events aside that take long.
+  bool watches_slow{true};
   std::chrono::nanoseconds slow_after{std::chrono::seconds(1)};
   /// Between the attempts at an event that fails while others succeed, before it is parked.
   BackoffPolicy failing{.first = std::chrono::milliseconds(100),
@@ -185,7 +185,7 @@ class DeliveryCore {
   void choose(std::size_t limit, TimePoint now);
   void keep_time(TimePoint now);
   [[nodiscard]] bool watches() const {
-    return options_.parking && options_.parking->sets_aside && !options_.gapless && !stopping();
+    return options_.parking && options_.parking->watches_slow && !options_.gapless && !stopping();
   }
   void watch_slow(TimePoint now);
   [[nodiscard]] std::vector<Token> slow_events() const;

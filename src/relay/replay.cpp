@@ -53,7 +53,7 @@ ParkingRules replay_parking() {
   return {.policy = event::RetryPolicy(once),
           .dead_blocks = true,
           .max_waiting = static_cast<std::size_t>(store::kMostSkipped),
-          .sets_aside = false};
+          .watches_slow = false};
 }
 
 store::ReplayProgress replay_progress(const store::Replay& replay, const DeliveryCore::Due& due) {

@@ -255,11 +255,7 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
   } else {
     OUTBOX_TRY(blocked, loader_->blocked_keys(row.id, holding.lanes, row.spec.on_dead == "block"));
   }
-  // A replay has no trials: it can be stopped.
-  store::Trial trial;
-  if (!replay) {
-    OUTBOX_TRY(trial, begin_trial(row, holding, *strands));
-  }
+  OUTBOX_TRY(auto trial, begin_trial(row, holding, *strands));
   auto retained = sinks_.take(row);
   if (!retained) return pass(retained);
   SubscriptionLoop::Listener listener{
@@ -304,7 +300,8 @@ Result<store::Trial> Tenure::begin_trial(const store::SubscriptionRow& row,
   const MutexLock lock(trials_mutex_);
   for (const store::Strand& strand : strands) {
     const store::Cursor& cursor = strand.cursor;
-    const std::string place = cursor.s1 + " " + cursor.s2 + " " + std::to_string(cursor.position);
+    std::string place = cursor.s1 + " " + cursor.s2 + " " + std::to_string(cursor.position);
+    if (row.replay != 0) place += " of replay " + std::to_string(row.replay);
     auto found = trials_->begin(row.id, {.lanes = strand.lanes, .generation = holding.generation},
                                 relay_, place);
     if (!found) return found;

@@ -74,9 +74,12 @@ class Prune:
         self.assertEqual(self.events(), 6)
         self.assertIn("slow", self.succeeds("prune", "--older-than", "0").out)
 
-    def test_status_names_who_holds_history_back(self):
+    def test_status_and_doctor_name_who_holds_history_back(self):
         self.succeeds("subscription", "pause", "slow")
         self.deliver()
+        self.configure("retention = '0s'")
+        self.assertIn("subscription slow holds back history since", self.succeeds("doctor").out)
+        self.assertFalse(self.succeeds("doctor", "--json").json()["held_back"][0]["over_quota"])
         self.configure("retention = '0s'\nquota = '0'")
         status = self.succeeds("status", "--json").json()
         held = {line["name"]: line["held_back"]["parts"] for line in status["subscriptions"]}
@@ -85,6 +88,10 @@ class Prune:
         failed = self.outbox("status", "--check", "--max-lag", "1h")
         self.assertEqual(failed.code, CHECK_FAILED, failed)
         self.assertIn("subscription slow holds back", failed.err)
+        self.fails(CHECK_FAILED, "doctor", says="subscription slow holds back")
+        report = self.outbox("doctor", "--json").json()
+        self.assertEqual((report["ok"], report["problem"], len(report["held_back"])), (False, None, 1))
+        self.assertEqual((report["held_back"][0]["subscription"], report["held_back"][0]["over_quota"]), ("slow", True))
 
     def test_wrong_use(self):
         self.fails(USAGE, "prune", "--older-than", "soon", says="--older-than soon: is not a duration")

@@ -2,50 +2,24 @@
 #include <fstream>
 #include <map>
 
-#include "integration/relay/harness.hpp"
-#ifdef OUTBOX_WITH_POSTGRES
-#include "support/postgres_database.hpp"
-#endif
+#include "event/replay_filter.hpp"
+#include "integration/relay/both_stores.hpp"
 #include "support/relay_process.hpp"
 #include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {
 
-class Culprit : public ::testing::TestWithParam<bool> {
+class Culprit : public OnBothStores {
  protected:
   void SetUp() override {
-    if (GetParam()) {
-#ifdef OUTBOX_WITH_POSTGRES
-      OUTBOX_NEEDS_POSTGRES();
-      database_ = std::make_unique<PostgresDatabase>();
-      options_.store_url = database_->url();
-#else
-      GTEST_SKIP() << "needs a build with PostgreSQL: OUTBOX_WITH_POSTGRES=ON";
-#endif
-    } else {
-      options_.store_url = "sqlite:" + folder_.file("shop.db");
-    }
+    OnBothStores::SetUp();
+    options_.store_url = url_;
     options_.file = folder_.file("lines");
     options_.log = folder_.file("log");
-    store_ = std::move(*store::open_store(
-        {.url = options_.store_url, .schema = "outbox", .application = "outbox test"}));
-    if (!GetParam()) {
-      ASSERT_TRUE(store_->migrate());
-    }
   }
 
-  void write(const std::string& key, const std::string& type, const std::string& body) const {
-    Event event;
-    event.aggregate_type = "order";
-    event.aggregate_id = key;
-    event.event_type = type;
-    event.payload = "\"" + body + "\"";
-    const std::vector<Event> one{event};
-    auto writer = store_->writer();
-    ASSERT_TRUE(writer);
-    ASSERT_TRUE((*writer)->write(one));
-  }
+  static std::string quoted(const std::string& body) { return '"' + body + '"'; }
   /// The bodies in the order of their first arrival, by key.
   [[nodiscard]] std::map<char, std::vector<std::string>> arrived() const {
     std::map<char, std::vector<std::string>> keys;
@@ -84,12 +58,7 @@ class Culprit : public ::testing::TestWithParam<bool> {
     return deaths;
   }
 
-  testkit::TempDir folder_;
-#ifdef OUTBOX_WITH_POSTGRES
-  std::unique_ptr<PostgresDatabase> database_;
-#endif
   RelayProcessOptions options_;
-  std::unique_ptr<store::Store> store_;
 };
 
 INSTANTIATE_TEST_SUITE_P(Store, Culprit, ::testing::Values(true, false),
@@ -101,7 +70,7 @@ TEST_P(Culprit, an_event_that_kills_the_relay_is_found_and_parked_and_the_others
     for (const char key : {'a', 'b', 'c'}) {
       const std::string body = key + std::to_string(i);
       const bool kills = key == 'b' && i == 25;
-      write(std::string(1, key), kills ? "Killer" : "Made", body);
+      write(std::string(1, key), {kills ? "Killer" : "Made"}, quoted(body));
       // What comes behind it in its key waits.
       if (key != 'b' || i < 25) expected[key].push_back(body);
     }
@@ -123,14 +92,54 @@ TEST_P(Culprit, an_event_that_kills_the_relay_is_found_and_parked_and_the_others
   // Its retries kill the relay again, and count.
   const std::size_t attempts = rows[0].attempts;
   EXPECT_GE(supervise([&] { return parked()[0].attempts > attempts; }), 1);
-  write("a", "Made", "a99");
+  write("a", {"Made"}, quoted("a99"));
   expected['a'].emplace_back("a99");
   supervise([&] { return arrived() == expected; });
 }
 
+TEST_P(Culprit, a_replayed_event_that_kills_the_relay_is_found_and_skipped) {
+  std::map<char, std::vector<std::string>> expected;
+  for (int i = 10; i < 30; ++i) {
+    for (const char key : {'a', 'b', 'c'}) {
+      const std::string body = key + std::to_string(i);
+      const bool kills = key == 'b' && i == 15;
+      write(std::string(1, key), {kills ? "Killer" : "Made"}, quoted(body));
+      if (key != 'b' || i < 15) expected[key].push_back(body);
+    }
+  }
+  {
+    const auto relay = relay_of({.store_url = url_, .subscriptions = {custom("lines")}});
+    const auto delivered = record(*relay, "lines");
+    ASSERT_TRUE(relay->run_once(std::chrono::minutes(1)));
+    ASSERT_EQ(delivered->events().size(), 60U);
+  }
+  const auto replays = store_->replays().value();
+  const std::int64_t replay = replays
+                                  ->start({.subscription = row().id,
+                                           .first = 1,
+                                           .last = replays->retained().value().last,
+                                           .filter = event::to_json(event::ReplayChoice{}),
+                                           .actor = "a test"})
+                                  .value();
+  const int deaths =
+      supervise([&] { return replays->find(replay).value()->state == store::ReplayState::done; });
+  EXPECT_GE(deaths, 4);
+  EXPECT_LE(deaths, 7);
+  EXPECT_EQ(arrived(), expected);
+  const auto skips = replays->skips(replay, 100).value();
+  ASSERT_EQ(skips.size(), 15U) << "the event, and what follows of its key";
+  EXPECT_NE(skips[0].error.find("the relay died "), std::string::npos) << skips[0].error;
+  EXPECT_EQ(skips[0].aggregate_id, "b");
+  EXPECT_TRUE(parked().empty());
+
+  write("b", {"Made"}, quoted("b99"));
+  expected['b'].emplace_back("b99");
+  EXPECT_EQ(supervise([&] { return arrived() == expected; }), 0) << "live delivery goes on";
+}
+
 TEST_P(Culprit, a_relay_that_is_killed_by_others_parks_nothing) {
   for (int round = 10; round < 16; ++round) {
-    write("a", "Made", "a" + std::to_string(round));
+    write("a", {"Made"}, quoted("a" + std::to_string(round)));
     const auto relay = start_relay(options_);
     ASSERT_TRUE(eventually([&] {
       return arrived()['a'].size() == static_cast<std::size_t>(round - 9);
@@ -144,7 +153,7 @@ TEST_P(Culprit, a_relay_that_is_killed_by_others_parks_nothing) {
     ASSERT_TRUE(eventually([&] { return lines_in(options_.log) > starts + 1; }));
     relay->kill();
   }
-  write("a", "Made", "a16");
+  write("a", {"Made"}, quoted("a16"));
   supervise([&] { return arrived()['a'].size() == 7; });
   EXPECT_TRUE(parked().empty());
 }

@@ -4,54 +4,18 @@
 #include <map>
 #include <outbox/testing.hpp>
 
-#include "integration/relay/harness.hpp"
-#ifdef OUTBOX_WITH_POSTGRES
-#include "support/ledger_check.hpp"
-#include "support/postgres_database.hpp"
-#endif
-#include "testkit/temp_dir.hpp"
+#include "integration/relay/both_stores.hpp"
 
 namespace outbox::test {
 namespace {
 
 using std::chrono::milliseconds;
 
-class ParkedTest : public ::testing::TestWithParam<bool> {
+class ParkedTest : public OnBothStores {
  protected:
   void SetUp() override {
-    if (GetParam()) {
-#ifdef OUTBOX_WITH_POSTGRES
-      OUTBOX_NEEDS_POSTGRES();
-      database_ = std::make_unique<PostgresDatabase>();
-      options_.store_url = database_->url();
-#else
-      GTEST_SKIP() << "needs a build with PostgreSQL: OUTBOX_WITH_POSTGRES=ON";
-#endif
-    } else {
-      options_.store_url = "sqlite:" + folder_.file("shop.db");
-    }
-    store_ = std::move(*store::open_store(
-        {.url = options_.store_url, .schema = "outbox", .application = "outbox test"}));
-    if (!GetParam()) {
-      ASSERT_TRUE(store_->migrate());
-    }
-  }
-
-  /// Events of a key, each with a type.
-  void write(const std::string& key, const std::vector<std::string>& types) const {
-    std::vector<Event> events;
-    for (const std::string& type : types) {
-      Event event;
-      event.aggregate_type = "order";
-      event.aggregate_id = key;
-      event.event_type = type;
-      event.payload = "{}";
-      events.push_back(event);
-    }
-    auto writer = store_->writer();
-    ASSERT_TRUE(writer);
-    const auto written = (*writer)->write(events);
-    ASSERT_TRUE(written) << written.error().text();
+    OnBothStores::SetUp();
+    options_.store_url = url_;
   }
   static SubscriptionSpec spec(std::size_t max_attempts, const std::string& on_dead = "continue") {
     SubscriptionSpec spec = custom("mails");
@@ -84,9 +48,6 @@ class ParkedTest : public ::testing::TestWithParam<bool> {
     }
     return types;
   }
-  [[nodiscard]] store::SubscriptionRow row() const {
-    return store_->catalog().value()->subscriptions().value().front();
-  }
   [[nodiscard]] store::ParkedCounts counts() const {
     return store_->parked_events().value()->counts(row().id).value();
   }
@@ -103,25 +64,12 @@ class ParkedTest : public ::testing::TestWithParam<bool> {
     EXPECT_TRUE(store_->catalog().value()->add_totals(total));
     return total.acked;
   }
-  /// The books balance. (The suite's own check of the ledger reads PostgreSQL.)
-  void expect_sound_ledger() const {
-#ifdef OUTBOX_WITH_POSTGRES
-    if (!database_) return;
-    Pg connection(database_->url());
-    EXPECT_EQ(ledger_fault(connection, "mails"), "");
-#endif
-  }
   [[nodiscard]] bool all_gone() const {
     const auto now = counts();
     return now.retrying + now.waiting + now.dead == 0;
   }
 
-  testkit::TempDir folder_;
-#ifdef OUTBOX_WITH_POSTGRES
-  std::unique_ptr<PostgresDatabase> database_;
-#endif
   RelayOptions options_;
-  std::unique_ptr<store::Store> store_;
   std::shared_ptr<std::atomic<bool>> forgiving_{std::make_shared<std::atomic<bool>>(false)};
   std::shared_ptr<const testing::Recording> recording_;
 };
@@ -141,7 +89,7 @@ TEST_P(ParkedTest,
   ASSERT_TRUE(eventually([&] { return all_gone() && delivered() == 6; }));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
   EXPECT_EQ(recording_->events().size(), 6U) << "nothing arrives twice";
-  expect_sound_ledger();
+  expect_sound_ledger("mails");
 }
 
 TEST_P(ParkedTest, a_dead_event_rests_until_a_person_sends_it_again) {
@@ -172,7 +120,7 @@ TEST_P(ParkedTest, a_dead_event_that_blocks_its_key_is_discarded_and_the_key_goe
   EXPECT_EQ(arrived("a"), (std::vector<std::string>{"A2", "A3"}));
   ASSERT_TRUE(eventually([&] { return all_gone() && delivered() == 3; }));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
-  expect_sound_ledger();
+  expect_sound_ledger("mails");
 }
 
 TEST_P(ParkedTest, the_next_relay_goes_on_with_what_is_parked) {

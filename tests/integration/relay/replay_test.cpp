@@ -4,14 +4,9 @@
 #include <outbox/testing.hpp>
 
 #include "event/replay_filter.hpp"
-#include "integration/relay/harness.hpp"
+#include "integration/relay/both_stores.hpp"
 #include "relay/retention.hpp"
 #include "support/verifier.hpp"
-#ifdef OUTBOX_WITH_POSTGRES
-#include "support/ledger_check.hpp"
-#include "support/postgres_database.hpp"
-#endif
-#include "testkit/temp_dir.hpp"
 
 namespace outbox::test {
 namespace {
@@ -27,25 +22,11 @@ struct Switch {
   std::atomic<std::int64_t> left{1'000'000'000};  ///< So many are accepted, then it is closed.
 };
 
-class ReplayTest : public TestWithParam<bool> {
+class ReplayTest : public OnBothStores {
  protected:
   void SetUp() override {
-    if (GetParam()) {
-#ifdef OUTBOX_WITH_POSTGRES
-      OUTBOX_NEEDS_POSTGRES();
-      database_ = std::make_unique<PostgresDatabase>();
-      options_.store_url = database_->url();
-#else
-      GTEST_SKIP() << "needs a build with PostgreSQL: OUTBOX_WITH_POSTGRES=ON";
-#endif
-    } else {
-      options_.store_url = "sqlite:" + folder_.file("shop.db");
-    }
-    store_ = std::move(*store::open_store(
-        {.url = options_.store_url, .schema = "outbox", .application = "outbox test"}));
-    if (!GetParam()) {
-      ASSERT_TRUE(store_->migrate());
-    }
+    OnBothStores::SetUp();
+    options_.store_url = url_;
     options_.page_rows = 10;
     options_.subscriptions = {spec()};
   }
@@ -55,19 +36,6 @@ class ReplayTest : public TestWithParam<bool> {
     spec.retry_base = milliseconds(20);
     spec.retry_jitter = 0;
     return spec;
-  }
-  void write(const std::string& key, const std::vector<std::string>& types) const {
-    std::vector<Event> events;
-    for (const std::string& type : types) {
-      Event event;
-      event.aggregate_type = "order";
-      event.aggregate_id = key;
-      event.event_type = type;
-      event.payload = "{}";
-      events.push_back(event);
-    }
-    const auto written = store_->writer().value()->write(events);
-    ASSERT_TRUE(written) << written.error().text();
   }
   /// `count` events of each of so many keys.
   void write_many(int keys, int count) const {
@@ -95,10 +63,7 @@ class ReplayTest : public TestWithParam<bool> {
     return relay;
   }
 
-  [[nodiscard]] store::SubscriptionRow row() const {
-    return store_->catalog().value()->subscriptions().value().front();
-  }
-  [[nodiscard]] bool settled() const { return eventually_settled(options_.store_url, "mails"); }
+  [[nodiscard]] bool settled() const { return eventually_settled(url_, "mails"); }
   Result<std::int64_t> replay(std::int64_t first = 1, std::int64_t last = 0,
                               const event::ReplayChoice& choice = {}) {
     const auto replays = store_->replays().value();
@@ -155,20 +120,11 @@ class ReplayTest : public TestWithParam<bool> {
     }
   }
   void expect_sound_books() const {
-    EXPECT_EQ(Verifier::verify(options_.store_url, "mails"), "");
-#ifdef OUTBOX_WITH_POSTGRES
-    if (!database_) return;
-    Pg connection(database_->url());
-    EXPECT_EQ(ledger_fault(connection, "mails"), "");
-#endif
+    EXPECT_EQ(Verifier::verify(url_, "mails"), "");
+    expect_sound_ledger("mails");
   }
 
-  testkit::TempDir folder_;
-#ifdef OUTBOX_WITH_POSTGRES
-  std::unique_ptr<PostgresDatabase> database_;
-#endif
   RelayOptions options_;
-  std::unique_ptr<store::Store> store_;
   std::shared_ptr<Switch> control_{std::make_shared<Switch>()};
   std::vector<std::shared_ptr<const testing::Recording>> recordings_;
 };
@@ -208,7 +164,7 @@ TEST_P(ReplayTest, live_delivery_waits_until_the_replay_is_done) {
   write("k0", {"New"});
   EXPECT_EQ(arrived(), 37U);
   EXPECT_EQ(row().replay, *id);
-  EXPECT_EQ(Verifier::verify(options_.store_url, "mails"), "");
+  EXPECT_EQ(Verifier::verify(url_, "mails"), "");
   control_->left = 1000;
   control_->open = true;
   ASSERT_TRUE(becomes(*id, ReplayState::done));
