@@ -32,7 +32,7 @@ void add_attribute_headers(Draft& draft) {
   write_time(happened_us(event), time);
   char* const seq = time + kTimeChars;
   const char* const seq_end = std::to_chars(seq, seq + kLongestSeq, event.seq).ptr;
-  headers.push_back({.name = "outbox-id", .value = {text, kIdChars}});
+  headers.push_back({.name = kIdHeader, .value = {text, kIdChars}});
   headers.push_back(
       {.name = "outbox-seq", .value = {seq, static_cast<std::size_t>(seq_end - seq)}});
   headers.push_back({.name = "outbox-time", .value = {time, kTimeChars}});

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <limits>
+#include <utility>
 
 #include "base/text.hpp"
 #include "event/headers.hpp"
@@ -114,6 +115,39 @@ std::string_view Template::joined(const EventView& event, Arena& arena) const {
   for (std::size_t i = 0; i < parts_.size(); ++i)
     to = std::copy(texts[i].begin(), texts[i].end(), to);
   return whole;
+}
+
+std::optional<std::string> Template::fixed() const {
+  std::string text;
+  for (const Part& part : parts_) {
+    if (part.field != Field::literal) return std::nullopt;
+    text += part.text;
+  }
+  return text;
+}
+
+/// Only the last filter decides about the case of letters; none of them makes other characters disappear from what is left.
+bool Template::may_have(const Part& part, char c) noexcept {
+  if (part.filters.empty()) return true;
+  return part.filters.back() == Filter::upper ? !is_lower(c) : !is_upper(c);
+}
+
+bool Template::may_make(std::string_view text) const {
+  // The lengths of the beginnings of the text that the parts so far might make.
+  std::vector<bool> ends(text.size() + 1, false);
+  ends[0] = true;
+  for (const Part& part : parts_) {
+    std::vector<bool> next(ends.size(), false);
+    for (std::size_t at = 0; at < ends.size(); ++at) {
+      if (part.field == Field::literal) {
+        if (ends[at] && text.substr(at).starts_with(part.text)) next[at + part.text.size()] = true;
+      } else {
+        next[at] = ends[at] || (at > 0 && next[at - 1] && may_have(part, text[at - 1]));
+      }
+    }
+    ends = std::move(next);
+  }
+  return ends.back();
 }
 
 }  // namespace outbox::event

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <outbox/event.hpp>
 #include <string>
 #include <string_view>
@@ -25,6 +26,12 @@ class Template {
 
   /// A view into the template, the event or the arena: valid as long as all three are. Never null.
   [[nodiscard]] std::string_view render(const EventView& event, Arena& arena) const;
+
+  /// The text, if it is the same for all events.
+  [[nodiscard]] std::optional<std::string> fixed() const;
+  /// Whether some event might be rendered as this text: it has the template's own characters, and in place of a field anything that the
+  /// field's filters could leave.
+  [[nodiscard]] bool may_make(std::string_view text) const;
 
  private:
   friend class TemplateParser;
@@ -51,6 +58,7 @@ class Template {
 
   static std::string_view value(const Part& part, const EventView& event, Arena& arena);
   static std::string_view filtered(Filter filter, std::string_view text, Arena& arena);
+  static bool may_have(const Part& part, char c) noexcept;
   static std::string_view part_text(const Part& part, const EventView& event, Arena& arena);
 
   [[nodiscard]] std::string_view joined(const EventView& event, Arena& arena) const;

@@ -122,5 +122,42 @@ TEST(Template, errors_name_the_place_and_the_word_that_was_meant) {
             "error: topic: unknown field 'header' at position 2 (hint: write {header:NAME})");
 }
 
+Template compiled(std::string_view text) { return Template::compile("topic", text).value(); }
+
+TEST(Template, knows_whether_it_is_the_same_for_all_events) {
+  EXPECT_EQ(compiled("orders").fixed(), "orders");
+  EXPECT_EQ(compiled("a{{b}}").fixed(), "a{b}");
+  EXPECT_EQ(compiled("{aggregate_type}.events").fixed(), std::nullopt);
+}
+
+TEST(Template, knows_what_it_may_make) {
+  const auto makes = [](std::string_view text, std::string_view name) {
+    return compiled(text).may_make(name);
+  };
+  EXPECT_TRUE(makes("orders", "orders"));
+  EXPECT_FALSE(makes("orders", "orders2"));
+  EXPECT_FALSE(makes("orders", "order"));
+  EXPECT_TRUE(makes("{aggregate_type|lower}.events", "order.events"));
+  EXPECT_TRUE(makes("{aggregate_type|lower}.events", "a.events.events"));
+  EXPECT_FALSE(makes("{aggregate_type|lower}.events", "Order.events"))
+      << "it has an upper case letter";
+  EXPECT_TRUE(makes("{aggregate_type|upper}.events", "ORDER.events"));
+  EXPECT_FALSE(makes("{aggregate_type|upper}.events", "order.events"));
+  EXPECT_TRUE(makes("{aggregate_type}.events", "Order.events"));
+  EXPECT_FALSE(makes("{aggregate_type|lower}.events", "order.events.v2"));
+  EXPECT_TRUE(makes("{header:tenant}", "")) << "an event may lack the header";
+  EXPECT_TRUE(makes("shop.{aggregate_type}-{event_type|kebab}.v1", "shop.Order-order-placed.v1"));
+  EXPECT_FALSE(makes("shop.{aggregate_type}-{event_type|kebab}.v1", "shop.Order.v1"));
+}
+
+/// Whatever it makes, it may make.
+TEST(Template, may_make_what_it_makes) {
+  for (const char* text :
+       {"{aggregate_type}", "{aggregate_type|lower}.{event_type|kebab}", "{event_type|snake|upper}",
+        "{header:tenant|lower}{seq}", "{id}.{created_at}", "x{aggregate_id}{aggregate_id}", ""}) {
+    EXPECT_TRUE(compiled(text).may_make(render(text))) << text << " -> " << render(text);
+  }
+}
+
 }  // namespace
 }  // namespace outbox::event
