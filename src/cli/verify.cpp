@@ -3,10 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -20,8 +16,9 @@
 #include "cli/output.hpp"
 #include "cli/verbs.hpp"
 #include "event/time_text.hpp"
-#include "ops/delivered_id.hpp"
 #include "ops/verify_sink.hpp"
+#include "sink/delivered_lines.hpp"
+#include "sink/registry.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -36,7 +33,7 @@ struct Options {
 struct Line {
   std::string name;
   ops::Verification found;
-  std::optional<ops::IdCompare::Found> sink;  ///< What the destination holds.
+  std::optional<ops::SinkFound> sink;  ///< What the destination holds.
 };
 
 std::vector<store::SubscriptionRow> chosen(const Options& options,
@@ -64,30 +61,20 @@ std::string lanes_text(store::LaneMask lanes) {
 
 // ---- reading a destination
 
-Status read_ids(const std::string& path, const std::function<void(const EventId&)>& take) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw Failure(kError, "cannot read " + path + ": " + std::strerror(errno),
-                  "--delivered FILE names each file that the destination wrote");
-  for (std::string line; std::getline(file, line);) {
-    if (const auto id = ops::delivered_id(line)) take(*id);
+Result<sink::ReadParts> read_destination(const Options& options, const SubscriptionSpec& spec,
+                                         const sink::TakeId& take) {
+  sink::ReadParts parts;
+  if (options.sink) {
+    auto read = sink::read_back(spec, take);
+    if (!read) return read;
+    parts = std::move(*read);
   }
-  if (file.bad()) throw Failure(kError, "cannot read " + path + " to its end", "run it again");
-  return {};
-}
-
-/// The files that hold what was delivered.
-std::vector<std::string> files_of(const Options& options, const SubscriptionSpec& spec) {
-  std::vector<std::string> files = options.delivered;
-  if (!options.sink) return files;
-  const auto path = spec.sink_settings.find("path");
-  if (spec.sink != "file" || path == spec.sink_settings.end()) {
-    throw Failure(kError,
-                  "subscription " + spec.name + ": a " + spec.sink + " sink cannot be read back",
-                  "let its own tools write one id per line, and pass --delivered FILE instead");
+  for (const std::string& path : options.delivered) {
+    auto file = sink::read_delivered(path, static_cast<std::uint32_t>(parts.size()), take);
+    if (!file) return tl::unexpected(std::move(file.error()));
+    parts.push_back(std::move(*file));
   }
-  files.push_back(path->second);
-  return files;
+  return parts;
 }
 
 Line verify_one(const Options& options, store::LedgerReader& reader,
@@ -98,10 +85,8 @@ Line verify_one(const Options& options, store::LedgerReader& reader,
     line.found = must(ops::verify(reader, row.id));
     return line;
   }
-  const auto files = files_of(options, row.spec);
-  auto found = must(ops::verify_sink(reader, row.id, [&](const auto& take) {
-    for (const std::string& file : files) (void)read_ids(file, take);
-    return Status{};
+  auto found = must(ops::verify_sink(reader, row.id, [&](const sink::TakeId& take) {
+    return read_destination(options, row.spec, take);
   }));
   line.found = std::move(found.ledger);
   line.sink = std::move(found.sink);
@@ -140,6 +125,20 @@ std::string fault_text(const std::string& name, const ops::Fault& fault) {
   return text + " (hint: " + hint_of(fault.kind) + ")";
 }
 
+/// What could not be compared.
+void print_rest(const ops::SinkFound& sink) {
+  if (!sink.others.empty()) {
+    const std::string names = fmt::format("{}", fmt::join(sink.others, ", "));
+    print("  not compared, since no message there is of this outbox: {}\n", names);
+  }
+  if (sink.uncompared > 0) {
+    print(
+        "  {} delivered events are not there; they may be among the {} messages removed there, of before {} (hint: let them be "
+        "kept there for longer than relay.retention)\n",
+        sink.uncompared, sink.removed, event::time_text(sink.removed_before_us));
+  }
+}
+
 void print_text(const Line& line) {
   const auto& found = line.found;
   print("{}: {} enqueued = {} delivered + {} filtered + {} pending + {} parked + {} discarded",
@@ -153,10 +152,12 @@ void print_text(const Line& line) {
     print(", {} of relays that had lost their lanes", found.ledger.voided);
   if (line.sink) {
     print("; {} messages in the destination, {} of them duplicates, {} not settled yet",
-          line.sink->in_sink, line.sink->duplicates, line.sink->unsettled);
+          line.sink->ids.in_sink, line.sink->ids.duplicates, line.sink->ids.unsettled);
+    if (line.sink->without_id > 0) print(", and {} without an id", line.sink->without_id);
   }
   print(": {}\n", found.ok() ? "nothing differs"
                              : fmt::format("{} differ or do not join", found.ledger.fault_count));
+  if (line.sink) print_rest(*line.sink);
 }
 
 Json to_json(const ops::Fault& fault) {
@@ -176,13 +177,15 @@ Json to_json(const ops::Fault& fault) {
           {"text", fault.text}};
 }
 
-Json to_json(const std::optional<ops::IdCompare::Found>& sink) {
+Json to_json(const std::optional<ops::SinkFound>& sink) {
   if (!sink) return {};
-  return {{"messages", sink->in_sink},
-          {"duplicates", sink->duplicates},
-          {"unsettled", sink->unsettled},
-          {"ghosts", sink->ghosts},
-          {"missing", sink->missing}};
+  Json removed_before;
+  if (sink->removed > 0) removed_before = event::time_text(sink->removed_before_us);
+  return {{"messages", sink->ids.in_sink},    {"duplicates", sink->ids.duplicates},
+          {"unsettled", sink->ids.unsettled}, {"ghosts", sink->ids.ghosts},
+          {"missing", sink->ids.missing},     {"without_id", sink->without_id},
+          {"removed", sink->removed},         {"removed_before", removed_before},
+          {"uncompared", sink->uncompared},   {"others", sink->others}};
 }
 
 Json to_json(const Line& line) {
@@ -213,6 +216,9 @@ int verify(const Options& options, const Context& context) {
   signals.end_at(1);  // it has written nothing
   const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
   const auto rows = chosen(options, must(must(store->catalog())->subscriptions()));
+  if (options.sink) {
+    for (const store::SubscriptionRow& row : rows) must(sink::check_read_back(row.spec));
+  }
   const auto reader = must(store->ledger_reader());
   std::vector<std::string> faults;
   Json subscriptions = Json::array();
@@ -242,7 +248,7 @@ void add_verify(CLI::App& root, Context& context) {
   add_option(verb, "--subscription", &options->subscription, "NAME", "Only this subscription");
   add_option(
       verb, "--sink", &options->sink, {},
-      "Read the destination back too (sink file): what is lost, what was never committed, what is there twice");
+      "Read the destination back too (sinks file and kafka): what is lost, what was never committed, what is there twice");
   add_option(
       verb, "--delivered", &options->delivered, "FILE",
       "The same with what this file holds, JSON lines or one id per line; may be given several times");

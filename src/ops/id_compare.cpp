@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <system_error>
 #include <tuple>
 #include <utility>
@@ -12,17 +13,15 @@
 namespace outbox::ops {
 namespace {
 
-constexpr std::size_t kExamples = 10;
-
 tl::unexpected<Error> no_room() {
   return fail(
       Errc::unavailable, Remedy::retry_call,
       "the ids could not be kept in temporary files: " + std::system_category().message(errno),
-      "32 bytes for each event and message in /tmp");
+      "24 bytes for each event and message in /tmp");
 }
 
 void note(std::vector<EventId>& some, const EventId& id) {
-  if (some.size() < kExamples) some.push_back(id);
+  if (some.size() < IdCompare::kExamples) some.push_back(id);
 }
 
 }  // namespace
@@ -36,18 +35,30 @@ Result<IdCompare> IdCompare::create() {
   return compare;
 }
 
-void IdCompare::add(const EventId& id, Side side) {
-  const Record record{.id = id, .side = side};
-  std::FILE* const file = files_[event::id_hash(id) % kFiles].get();
+void IdCompare::add(const EventId& id, Side side, std::int64_t created_s) {
+  constexpr std::int64_t last = std::numeric_limits<std::uint32_t>::max();
+  write({.id = id,
+         .side = side,
+         .detail = static_cast<std::uint32_t>(std::clamp<std::int64_t>(created_s, 0, last))});
+}
+
+void IdCompare::add_message(const EventId& id, std::uint32_t part) {
+  parts_ = std::max(parts_, part + 1);
+  write({.id = id, .side = Side::sink, .detail = part});
+}
+
+void IdCompare::write(const Record& record) {
+  std::FILE* const file = files_[event::id_hash(record.id) % kFiles].get();
   failed_ = std::fwrite(&record, sizeof record, 1, file) != 1 || failed_;
 }
 
-Result<IdCompare::Found> IdCompare::compare() {
+Result<IdCompare::Found> IdCompare::compare(std::int64_t young_s) {
   Found found;
+  found.parts.resize(parts_);
   if (failed_) return no_room();
   for (const File& file : files_) {
     OUTBOX_TRY(std::vector<Record> records, read(file.get()));
-    compare(records, found);
+    compare(records, young_s, found);
   }
   return found;
 }
@@ -63,18 +74,36 @@ Result<std::vector<IdCompare::Record>> IdCompare::read(std::FILE* file) {
   return records;
 }
 
-void IdCompare::compare(std::vector<Record>& records, Found& found) {
+/// Of one id.
+void IdCompare::count_parts(std::span<const Record> messages, bool known, Found& found) {
+  for (const Record& message : messages) {
+    Part& part = found.parts[message.detail];
+    ++part.messages;
+    if (known) ++part.known;
+  }
+  if (known || messages.empty()) return;
+  Part& part = found.parts[messages.front().detail];
+  ++part.ghosts;
+  note(part.some_ghosts, messages.front().id);
+}
+
+void IdCompare::compare(std::vector<Record>& records, std::int64_t young_s, Found& found) {
   std::sort(records.begin(), records.end(), [](const Record& a, const Record& b) {
     return std::tie(a.id.bytes, a.side) < std::tie(b.id.bytes, b.side);
   });
   for (auto first = records.begin(); first != records.end();) {
     std::array<std::int64_t, 4> of_side{};
+    std::int64_t young = 0;
     const EventId id = first->id;
-    for (; first != records.end() && first->id == id; ++first)
+    for (; first != records.end() && first->id == id; ++first) {
       ++of_side[static_cast<std::size_t>(first->side)];
+      if (first->side == Side::settled && first->detail >= young_s) ++young;
+    }
     const auto [settled, pending, aside, sink] = of_side;
-    found.in_sink += sink;
     const std::int64_t known = settled + pending;
+    found.in_sink += sink;
+    // The messages are last.
+    count_parts({first - sink, first}, known > 0, found);
     if (known == 0 && sink > 0) {
       ++found.ghosts;
       note(found.some_ghosts, id);
@@ -84,7 +113,8 @@ void IdCompare::compare(std::vector<Record>& records, Found& found) {
     found.unsettled += std::clamp<std::int64_t>(sink - settled, 0, pending);
     const std::int64_t missing = std::max<std::int64_t>(0, settled - aside - sink);
     found.missing += missing;
-    if (missing > 0) note(found.some_missing, id);
+    found.young_missing += std::min(missing, young);
+    if (std::min(missing, young) > 0) note(found.some_missing, id);
   }
 }
 

@@ -23,7 +23,8 @@ class Collector final : public LedgerObserver {
     return {};
   }
   void event(const store::LedgerEvent& event, LedgerWalk::Standing standing) override {
-    ids_.add(event.id, standing == LedgerWalk::Standing::settled ? Side::settled : Side::pending);
+    ids_.add(event.id, standing == LedgerWalk::Standing::settled ? Side::settled : Side::pending,
+             event.created_at_us / 1'000'000);
   }
   /// A copy of an edited event is not in the log. What was delivered in the end is in the destination.
   void parked(const store::ParkedEntry& entry) override {
@@ -69,24 +70,66 @@ void add_fault(LedgerReport& report, FaultKind kind, std::string text) {
 
 void judge(SinkVerification& found) {
   LedgerReport& report = found.ledger.ledger;
-  // What is settled and not there was filtered; which events those were is not recorded.
-  const std::int64_t lost = found.sink.missing - found.ledger.filtered();
-  if (lost > 0) {
-    const char* const which = found.ledger.filtered() == 0 ? ": " : ", among others filtered: ";
-    add_fault(report, FaultKind::lost,
-              std::to_string(lost) + " events that were delivered are not in the destination" +
-                  which + examples(found.sink.some_missing, found.sink.missing));
+  const std::int64_t filtered = found.ledger.filtered();
+  const IdCompare::Found& ids = found.sink.ids;
+  if (const std::int64_t lost = count_lost(found.sink, filtered); lost > 0) {
+    const char* const which = filtered == 0 ? ": " : ", among others filtered: ";
+    add_fault(
+        report, FaultKind::lost,
+        std::to_string(lost) + " events that were delivered are not in the destination" +
+            (ids.some_missing.empty() ? ", nor among the messages that it removed"
+                                      : which + examples(ids.some_missing, ids.young_missing)));
   }
-  // The log does not have what retention removed.
-  if (found.sink.ghosts > 0 && !found.ledger.pruned.any()) {
+  if (ids.ghosts > 0) {
     add_fault(report, FaultKind::ghosts,
-              std::to_string(found.sink.ghosts) +
-                  " ids in the destination are of no committed event: " +
-                  examples(found.sink.some_ghosts, found.sink.ghosts));
+              std::to_string(ids.ghosts) + " ids in the destination are of no committed event: " +
+                  examples(ids.some_ghosts, ids.ghosts));
   }
 }
 
+/// Clocks differ, and a message may wait before it is sent.
+constexpr std::int64_t kMarginSeconds = 3600;
+
 }  // namespace
+
+SinkFound sum_parts(IdCompare::Found ids, const sink::ReadParts& parts, bool ghosts_known) {
+  SinkFound found;
+  found.ids = std::move(ids);
+  IdCompare::Found& all = found.ids;
+  if (!ghosts_known) all.ghosts = 0;
+  all.parts.resize(parts.size());
+  all.some_ghosts.clear();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const sink::ReadPart& part = parts[i];
+    const IdCompare::Part& held = all.parts[i];
+    const bool foreign = held.known == 0 && held.messages + part.without_id > 0;
+    if (!part.certain && ghosts_known && foreign) {
+      found.others.push_back(part.name);
+      all.in_sink -= held.messages;
+      all.ghosts -= held.ghosts;
+      continue;
+    }
+    found.without_id += part.without_id;
+    found.removed += part.removed;
+    found.removed_before_us = std::max(found.removed_before_us, part.removed_before_us);
+    for (const EventId& id : held.some_ghosts) {
+      if (all.some_ghosts.size() < IdCompare::kExamples) all.some_ghosts.push_back(id);
+    }
+  }
+  return found;
+}
+
+std::int64_t young_from(const SinkFound& found) {
+  return found.removed == 0 ? 0 : found.removed_before_us / 1'000'000 + kMarginSeconds;
+}
+
+std::int64_t count_lost(SinkFound& found, std::int64_t filtered) {
+  const std::int64_t absent = std::max<std::int64_t>(0, found.ids.missing - filtered);
+  const std::int64_t lost =
+      std::max({std::int64_t{0}, absent - found.removed, found.ids.young_missing - filtered});
+  found.uncompared = absent - lost;
+  return lost;
+}
 
 Result<SinkVerification> verify_sink(store::LedgerReader& reader, std::int32_t subscription,
                                      const ReadSink& read_sink) {
@@ -95,11 +138,20 @@ Result<SinkVerification> verify_sink(store::LedgerReader& reader, std::int32_t s
   OUTBOX_TRY(Verification ledger, verify(reader, subscription, {.observer = &collector}));
   IdCompare& ids = collector.ids();
   // After the ledger, so that all it calls delivered is there; before the rest of the log, so that the log has all that is there.
-  Status status = read_sink([&ids](const EventId& id) { ids.add(id, Side::sink); });
-  if (!status) return pass(status);
-  if (status = add_rest(reader, subscription, ledger, ids); !status) return pass(status);
-  OUTBOX_TRY(IdCompare::Found sink, ids.compare());
-  SinkVerification found{.ledger = std::move(ledger), .sink = std::move(sink)};
+  OUTBOX_TRY(const sink::ReadParts parts, read_sink([&ids](std::uint32_t part, const EventId& id) {
+               ids.add_message(id, part);
+             }));
+  if (Status status = add_rest(reader, subscription, ledger, ids); !status) return pass(status);
+  OUTBOX_TRY(IdCompare::Found compared, ids.compare());
+  // The log does not have what retention removed.
+  const bool ghosts_known = !ledger.pruned.any();
+  SinkVerification found{.ledger = std::move(ledger),
+                         .sink = sum_parts(std::move(compared), parts, ghosts_known)};
+  if (found.sink.removed > 0 && found.sink.ids.missing > 0) {
+    OUTBOX_TRY(compared, ids.compare(young_from(found.sink)));
+    found.sink.ids.young_missing = compared.young_missing;
+    found.sink.ids.some_missing = std::move(compared.some_missing);
+  }
   judge(found);
   return found;
 }

@@ -26,6 +26,7 @@
 
 #include "base/field_error.hpp"
 #include "base/setting.hpp"
+#include "sink/read_back.hpp"
 
 namespace outbox::sink {
 
@@ -51,6 +52,8 @@ struct SinkKind {
   std::function<void(const SubscriptionSpec&, FieldErrors&)> check_here;
   /// open() has not been called.
   std::function<Result<std::unique_ptr<Sink>>(const SubscriptionSpec&)> make;
+  /// Reads all that the destination holds now. Empty: it cannot be read back.
+  std::function<Result<ReadParts>(const SubscriptionSpec&, const TakeId&)> read_back;
 
   [[nodiscard]] const Setting* find(std::string_view setting) const;
 };
@@ -70,6 +73,7 @@ struct Declaration {
   void (*check_use)(const Settings&, const SubscriptionSpec&, FieldErrors&){nullptr};
   void (*check_here)(const Settings&, FieldErrors&){nullptr};
   Result<std::unique_ptr<Sink>> (*make)(Settings);
+  Result<ReadParts> (*read_back)(const Settings&, const SubscriptionSpec&, const TakeId&){nullptr};
 };
 
 struct NoSettings {};
@@ -128,6 +132,13 @@ SinkKind kind_of(Declaration<Settings> sink) {
     Settings settings = read_settings(*shared, spec.sink_settings, errors);
     if (auto status = errors.status(); !status) return tl::unexpected(status.error());
     return shared->make(std::move(settings));
+  };
+  if (shared->read_back == nullptr) return kind;
+  kind.read_back = [shared](const SubscriptionSpec& spec, const TakeId& take) -> Result<ReadParts> {
+    FieldErrors errors;
+    const Settings settings = read_settings(*shared, spec.sink_settings, errors);
+    if (auto status = errors.status(); !status) return tl::unexpected(status.error());
+    return shared->read_back(settings, spec, take);
   };
   return kind;
 }

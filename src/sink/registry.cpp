@@ -78,4 +78,20 @@ Result<std::unique_ptr<Sink>> make_sink(const SubscriptionSpec& spec) {
   return kind->make(spec);
 }
 
+Status check_read_back(const SubscriptionSpec& spec) {
+  const SinkKind* const kind = find_kind(spec.sink);
+  if (kind == nullptr && spec.sink != kCustom) return fail(no_such_sink(spec.sink));
+  if (kind != nullptr && kind->read_back) return {};
+  return fail(Errc::unsupported,
+              "subscription " + spec.name + ": a " + spec.sink + " sink cannot be read back",
+              "let its own tools write one id per line, and pass --delivered FILE instead");
+}
+
+Result<ReadParts> read_back(const SubscriptionSpec& spec, const TakeId& take) {
+  if (Status status = check_read_back(spec); !status) return pass(status);
+  auto parts = find_kind(spec.sink)->read_back(spec, take);
+  if (!parts) parts.error().message.insert(0, "subscription " + spec.name + ": ");
+  return parts;
+}
+
 }  // namespace outbox::sink

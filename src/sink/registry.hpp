@@ -9,6 +9,7 @@
 
 #include "base/field_error.hpp"
 #include "sink/kind.hpp"
+#include "sink/read_back.hpp"
 
 namespace outbox::sink {
 
@@ -23,5 +24,10 @@ void check(const SubscriptionSpec& spec, FieldErrors& errors);
 
 /// Makes the sink of the subscription; open() has not been called.
 [[nodiscard]] Result<std::unique_ptr<Sink>> make_sink(const SubscriptionSpec& spec);
+
+/// Whether the destination of the subscription can be read back. Opens nothing.
+[[nodiscard]] Status check_read_back(const SubscriptionSpec& spec);
+/// Reads all that it holds now.
+[[nodiscard]] Result<ReadParts> read_back(const SubscriptionSpec& spec, const TakeId& take);
 
 }  // namespace outbox::sink

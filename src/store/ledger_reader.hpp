@@ -68,6 +68,7 @@ struct LedgerEvent {
   std::int64_t seq{0};
   std::uint8_t lane{0};
   EventId id{};
+  std::int64_t created_at_us{0};  ///< Microseconds since 1970, UTC.
 };
 
 inline constexpr std::int64_t kNoSeqBound = std::numeric_limits<std::int64_t>::max();

@@ -180,7 +180,9 @@ class Verify:
     def test_the_destination_holds_what_was_delivered(self):
         self.deliver_three_times()
         self.enqueue(5, 30)
-        self.assertEqual(self.with_sink()["sink"], {"messages": 30, "duplicates": 0, "unsettled": 0, "ghosts": 0, "missing": 0})
+        self.assertEqual(self.with_sink()["sink"], {
+            "messages": 30, "duplicates": 0, "unsettled": 0, "ghosts": 0, "missing": 0, "without_id": 0, "removed": 0,
+            "removed_before": None, "uncompared": 0, "others": []})
         ids = "".join(json.loads(line)["id"] + "\n" for line in self.lines())
         self.write("half1", ids[:15 * 37])
         self.write("half2", ids[15 * 37:])

@@ -8,7 +8,7 @@
 #include "event/time_text.hpp"
 #include "event/utf8.hpp"
 #include "fuzz/fuzz.hpp"
-#include "ops/delivered_id.hpp"
+#include "sink/delivered_lines.hpp"
 #include "store/text.hpp"
 
 namespace {
@@ -39,10 +39,10 @@ void check_texts(const std::string& text) {
   }
   if (const auto id = EventId::parse(text))
     OUTBOX_PROPERTY(EventId::parse(id->str()).value() == *id);
-  if (const auto id = ops::delivered_id(text)) {
+  if (const auto id = sink::delivered_id(text)) {
     // In either form of line the same id.
-    OUTBOX_PROPERTY(ops::delivered_id(id->str()) == id);
-    OUTBOX_PROPERTY(ops::delivered_id(R"({"topic":"t","id":")" + id->str() + R"("})") == id);
+    OUTBOX_PROPERTY(sink::delivered_id(id->str()) == id);
+    OUTBOX_PROPERTY(sink::delivered_id(R"({"topic":"t","id":")" + id->str() + R"("})") == id);
   }
   const std::string storable = store::storable_text(text);
   OUTBOX_PROPERTY(event::is_utf8(storable) && storable.find('\0') == std::string::npos);

@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/units.hpp"
+#include "sink/delivered_lines.hpp"
 #include "sink/json_line.hpp"
 
 namespace outbox::sink {
@@ -196,6 +197,12 @@ Result<std::unique_ptr<Sink>> make(FileSettings settings) {
   return sink;
 }
 
+Result<ReadParts> read_back(const FileSettings& settings, const SubscriptionSpec&,
+                            const TakeId& take) {
+  OUTBOX_TRY(ReadPart file, read_delivered(settings.path, 0, take));
+  return ReadParts{std::move(file)};
+}
+
 }  // namespace
 
 SinkKind file_kind() {
@@ -219,7 +226,8 @@ SinkKind file_kind() {
              [](FileSettings& s) -> Slot { return &s.mode; }}},
        .check = check_values,
        .check_here = check_directory,
-       .make = make});
+       .make = make,
+       .read_back = read_back});
 }
 
 }  // namespace outbox::sink

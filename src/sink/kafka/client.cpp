@@ -76,13 +76,6 @@ bool is_topic_name(std::string_view name) noexcept {
   });
 }
 
-void Client::HandleDelete::operator()(rd_kafka_t* handle) const noexcept {
-  // Purge first, so that destroying does not wait for brokers.
-  rd_kafka_purge(
-      handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
-  rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
-}
-
 Client::Client(Reports& reports, std::function<void()> bell)
     : reports_(reports), bell_(std::move(bell)), arguments_(make_arguments()) {}
 
@@ -101,7 +94,7 @@ Result<std::unique_ptr<Client>> Client::create(const rd_kafka_conf_t& conf, Repo
   rd_kafka_conf_set_opaque(copy, client.get());
   rd_kafka_conf_set_dr_msg_cb(copy, on_report);
   rd_kafka_conf_set_error_cb(copy, on_error);
-  rd_kafka_conf_set_log_cb(copy, on_log);
+  log_to_ours(copy);
   char why[512] = "";
   client->handle_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, copy, why, sizeof why));
   if (!client->handle_) {
@@ -116,16 +109,7 @@ Result<std::unique_ptr<Client>> Client::create(const rd_kafka_conf_t& conf, Repo
 }
 
 Status Client::reach(std::chrono::milliseconds limit) {
-  const rd_kafka_metadata_t* metadata = nullptr;
-  const auto code =
-      rd_kafka_metadata(handle_.get(), 0, nullptr, &metadata, static_cast<int>(limit.count()));
-  if (metadata != nullptr) rd_kafka_metadata_destroy(metadata);
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
-  poll();
-  Error error = describe(error_text_.empty() ? code : error_code_, {});
-  error.message = "kafka: no broker answers";
-  if (!error_text_.empty()) error.message += ": " + error_text_;
-  return fail(std::move(error));
+  return kafka::reach(handle_.get(), reported_, limit);
 }
 
 Client::Topic* Client::topic(std::string_view name) {
@@ -258,38 +242,15 @@ void Client::on_report(rd_kafka_t*, const rd_kafka_message_t* message, void* opa
 }
 
 void Client::on_error(rd_kafka_t* handle, int code, const char* reason, void* opaque) {
-  auto& self = *static_cast<Client*>(opaque);
-  // The error of a single broker is more specific than "all brokers are down".
-  if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && !self.error_text_.empty()) return;
-  self.error_code_ = static_cast<rd_kafka_resp_err_t>(code);
-  const std::string_view text(reason);
-  self.error_text_ = text.substr(0, text.find(" (after "));  // without the duration
-  if (self.error_code_ == RD_KAFKA_RESP_ERR__FATAL) {
-    char why[512] = "";
-    self.error_code_ = rd_kafka_fatal_error(handle, why, sizeof why);
-    self.error_text_ = why;
-  }
+  static_cast<Client*>(opaque)->reported_.take(handle, code, reason);
 }
 
 void Client::fetch_fatal_error() {
-  if (!error_text_.empty()) return;
+  if (!reported_.text.empty()) return;
   char why[512] = "";
   const rd_kafka_resp_err_t code = rd_kafka_fatal_error(handle_.get(), why, sizeof why);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return;
-  error_code_ = code;
-  error_text_ = why;
-}
-
-void Client::on_log(const rd_kafka_t*, int level, const char* facility, const char* text) {
-  constexpr int kWarning = 4;  // of syslog
-  // CONFWARN: warnings about our settings at each start, such as that the gapless guarantee is experimental.
-  const bool expected = std::string_view(facility) == "CONFWARN";
-  // At most info: errors that need a person come as outcomes, which the relay logs once.
-  if (level <= kWarning && !expected) {
-    log::info("kafka client", {{"facility", facility}, {"text", text}});
-  } else {
-    log::debug("kafka client", {{"facility", facility}, {"text", text}});
-  }
+  reported_ = {.text = why, .code = code};
 }
 
 void Client::on_bell(rd_kafka_t*, void* opaque) { static_cast<Client*>(opaque)->bell_(); }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "sink/kafka/partition_counts.hpp"
+#include "sink/kafka/reported.hpp"
 
 namespace outbox::sink::kafka {
 
@@ -68,22 +69,13 @@ class Client {
   void silence();
 
   /// librdkafka's last error; empty: none since the last delivery.
-  [[nodiscard]] const std::string& error_text() const { return error_text_; }
-  [[nodiscard]] rd_kafka_resp_err_t error_code() const { return error_code_; }
-  void forget_error() { error_text_.clear(); }
+  [[nodiscard]] const std::string& error_text() const { return reported_.text; }
+  [[nodiscard]] rd_kafka_resp_err_t error_code() const { return reported_.code; }
+  void forget_error() { reported_.text.clear(); }
   /// Fetches the reason of a fatal error: reports of messages may come before it.
   void fetch_fatal_error();
 
  private:
-  struct HandleDelete {
-    void operator()(rd_kafka_t* handle) const noexcept;
-  };
-  struct TopicDelete {
-    void operator()(rd_kafka_topic_t* topic) const noexcept { rd_kafka_topic_destroy(topic); }
-  };
-  struct QueueDelete {
-    void operator()(rd_kafka_queue_t* queue) const noexcept { rd_kafka_queue_destroy(queue); }
-  };
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const noexcept {
@@ -99,7 +91,6 @@ class Client {
 
   static void on_report(rd_kafka_t*, const rd_kafka_message_t* message, void* opaque);
   static void on_error(rd_kafka_t* handle, int code, const char* reason, void* opaque);
-  static void on_log(const rd_kafka_t*, int level, const char* facility, const char* text);
   static void on_bell(rd_kafka_t*, void* opaque);
 
   struct Topic {
@@ -118,8 +109,7 @@ class Client {
 
   Reports& reports_;
   const std::function<void()> bell_;
-  std::string error_text_;
-  rd_kafka_resp_err_t error_code_{RD_KAFKA_RESP_ERR_NO_ERROR};
+  Reported reported_;
 
   std::vector<rd_kafka_vu_t> arguments_;
 

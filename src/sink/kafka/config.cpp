@@ -16,6 +16,7 @@
 #include "base/text.hpp"
 #include "sink/kafka/client.hpp"
 #include "sink/kafka/kafka_sink.hpp"
+#include "sink/kafka/read_back.hpp"
 
 namespace outbox::sink::kafka {
 namespace {
@@ -360,7 +361,8 @@ SinkKind kind() {
        .others = [](KafkaSettings& s) -> Texts& { return s.properties; },
        .check = check,
        .check_use = check_use,
-       .make = make});
+       .make = make,
+       .read_back = read_back});
 }
 
 }  // namespace outbox::sink::kafka

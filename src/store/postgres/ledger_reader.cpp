@@ -236,7 +236,8 @@ class PostgresLedgerReader final : public LedgerReader {
     return {.xid = rows.uint64(row, 0),
             .seq = rows.int8(row, 1),
             .lane = static_cast<std::uint8_t>(rows.int2(row, 2)),
-            .id = rows.uuid(row, 3)};
+            .id = rows.uuid(row, 3),
+            .created_at_us = rows.time_us(row, 4)};
   }
 
   Connection connection_;

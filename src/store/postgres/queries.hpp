@@ -638,14 +638,14 @@ ORDER BY generation, id LIMIT $5::bigint)");
   // $1 and $2 the transactions, $3 and $4 where the last page ended, $5 lanes, $6 limit. Index event_by_xid; other partitions
   // pruned.
   Query ledger_by_xid = prepared("read the log", R"(
-SELECT t.xid, t.seq, t.lane, t.id FROM {schema}.event t
+SELECT t.xid, t.seq, t.lane, t.id, t.created_at FROM {schema}.event t
 WHERE t.xid >= $1::xid8 AND t.xid < $2::xid8 AND (t.xid, t.seq) > ($3::xid8, $4::bigint)
   AND ($5::bigint >> t.lane::int) & 1::bigint = 1
 ORDER BY t.xid, t.seq LIMIT $6::bigint)");
 
   // $1 and $2 the transactions, $3 where the last page ended, $4 the last seq, $5 lanes, $6 limit. Index event_by_seq.
   Query ledger_by_seq = prepared("read the log", R"(
-SELECT t.xid, t.seq, t.lane, t.id FROM {schema}.event t
+SELECT t.xid, t.seq, t.lane, t.id, t.created_at FROM {schema}.event t
 WHERE t.xid >= $1::xid8 AND t.xid < $2::xid8 AND t.seq > $3::bigint AND t.seq <= $4::bigint
   AND ($5::bigint >> t.lane::int) & 1::bigint = 1
 ORDER BY t.seq LIMIT $6::bigint)");

@@ -66,7 +66,8 @@ class SqliteLedgerReader final : public LedgerReader {
         page.push_back({.xid = Visible::kOnlyTransaction,
                         .seq = row.integer(0),
                         .lane = 0,
-                        .id = id_of(row.bytes(1))});
+                        .id = id_of(row.bytes(1)),
+                        .created_at_us = row.integer(2)});
         if (Status status = row.next(); !status) return status;
       }
       if (page.empty()) return {};

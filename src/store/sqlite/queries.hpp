@@ -237,7 +237,7 @@ inline constexpr std::string_view kLedgerRows =
     " ORDER BY generation, id LIMIT ?5";
 // ?1 from, ?2 to, ?3 limit. By the rowid.
 inline constexpr std::string_view kLedgerEvents =
-    "/* read the log */ SELECT seq, id FROM outbox_event WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3";
+    "/* read the log */ SELECT seq, id, created_at FROM outbox_event WHERE seq > ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3";
 inline constexpr std::string_view kLedgerCount =
     "/* count the log */ SELECT count(*) FROM outbox_event WHERE seq > ?1 AND seq <= ?2";
 // ?1 subscription. Those that stand for an edited event are not in the log. Primary key; outbox_parked_end_seq.

@@ -8,6 +8,7 @@
 #include "sink/kafka/error_map.hpp"
 #include "sink/kafka/first_batches.hpp"
 #include "sink/kafka/in_flight.hpp"
+#include "sink/kafka/partition_read.hpp"
 #include "sink/kafka/suspects.hpp"
 #include "sink/registry.hpp"
 
@@ -268,6 +269,63 @@ TEST(KafkaFirstBatches, a_partition_forgets_a_silent_producer_and_never_knew_a_n
   first.clear();
   first.sent(0);
   EXPECT_FALSE(first.may_send(0, now));
+}
+
+TEST(KafkaPartitionRead, is_done_at_the_end_of_the_time_it_began) {
+  PartitionRead read(3);
+  for (int offset = 0; offset < 3; ++offset) {
+    EXPECT_FALSE(read.done());
+    read.record(offset, 100 + offset);
+  }
+  EXPECT_TRUE(read.done());
+  EXPECT_EQ(read.removed(), 0);
+  EXPECT_TRUE(PartitionRead(0).done()) << "an empty one";
+}
+
+TEST(KafkaPartitionRead, counts_what_retention_removed_and_knows_before_when) {
+  PartitionRead read(12);
+  read.record(10, 500);
+  read.record(11, 600);
+  EXPECT_TRUE(read.done());
+  EXPECT_EQ(read.removed(), 10);
+  EXPECT_EQ(read.removed_before_us(), 500);
+}
+
+TEST(KafkaPartitionRead, counts_what_compaction_removed) {
+  PartitionRead read(10);
+  read.record(0, 500);
+  read.record(3, 700);
+  read.record(4, 800);
+  read.record(7, 600);
+  read.record(9, 900);
+  EXPECT_EQ(read.removed(), 5);
+  EXPECT_EQ(read.removed_before_us(), 900);
+}
+
+TEST(KafkaPartitionRead, of_which_nothing_is_left) {
+  PartitionRead read(10);
+  read.at_end(10, 900);
+  EXPECT_TRUE(read.done());
+  EXPECT_EQ(read.removed(), 10);
+  EXPECT_EQ(read.removed_before_us(), 900);
+}
+
+TEST(KafkaPartitionRead, what_came_since_is_not_counted) {
+  PartitionRead read(4);
+  read.record(0, 100);
+  read.record(1, 200);
+  read.at_end(9, 300);  // the first record behind the end; 2 and 3 are gone
+  EXPECT_TRUE(read.done());
+  EXPECT_EQ(read.removed(), 2);
+  EXPECT_EQ(read.removed_before_us(), 300);
+}
+
+TEST(KafkaPartitionRead, an_end_that_was_reached_too_early_is_not_the_end) {
+  PartitionRead read(4);
+  read.record(0, 100);
+  read.at_end(1, 300);
+  EXPECT_FALSE(read.done());
+  EXPECT_EQ(read.removed(), 0);
 }
 
 }  // namespace

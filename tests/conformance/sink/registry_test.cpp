@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <map>
 
 #include "sink/kind.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 namespace {
@@ -122,6 +124,45 @@ TEST(SinkSettings, durations_have_the_units_that_all_settings_have) {
   EXPECT_EQ(sink::read_settings(printer, {{"wait", "10"}}, errors).wait, std::chrono::seconds(1));
   EXPECT_EQ(errors.status().error().message,
             "x.wait: expected a duration such as \"15s\", found \"10\"");
+}
+
+TEST(SinkRegistry, says_which_destinations_can_be_read_back) {
+  const auto refusal = [](const char* name) {
+    const Status status = sink::check_read_back(spec(name));
+    return status ? "" : status.error().text();
+  };
+  EXPECT_EQ(refusal("file"), "");
+  EXPECT_EQ(refusal("null").find("subscription orders: a null sink cannot be read back (hint: "),
+            0U);
+  EXPECT_NE(refusal("stdout"), "");
+  EXPECT_NE(refusal("custom"), "");
+  EXPECT_NE(refusal("pigeon").find("is not known"), std::string::npos);
+#ifdef OUTBOX_WITH_KAFKA
+  EXPECT_EQ(refusal("kafka"), "");
+#else
+  EXPECT_NE(refusal("kafka").find("build with -DOUTBOX_WITH_KAFKA=ON"), std::string::npos);
+#endif
+}
+
+TEST(SinkRegistry, a_file_is_read_back) {
+  const TempDir folder;
+  const EventId id = EventId::generate();
+  std::ofstream(folder.file("lines")) << R"({"topic":"t","id":")" << id.str() << "\"}\nnonsense\n"
+                                      << id.str() << "\n";
+  std::vector<EventId> read;
+  const auto take = [&](std::uint32_t part, const EventId& one) {
+    EXPECT_EQ(part, 0U);
+    read.push_back(one);
+  };
+  const auto parts = sink::read_back(spec("file", {{"path", folder.file("lines")}}), take);
+  ASSERT_TRUE(parts) << parts.error().text();
+  ASSERT_EQ(parts->size(), 1U);
+  EXPECT_TRUE(parts->front().certain);
+  EXPECT_EQ(parts->front().removed, 0);
+  EXPECT_EQ(read, (std::vector{id, id}));
+  const auto none = sink::read_back(spec("file", {{"path", folder.file("none")}}), take);
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().message.find("subscription orders: cannot read"), std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,65 @@
+#include "sink/kafka/reported.hpp"
+
+#include <string_view>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "sink/kafka/error_map.hpp"
+
+namespace outbox::sink::kafka {
+namespace {
+
+void on_log(const rd_kafka_t*, int level, const char* facility, const char* text) {
+  constexpr int kWarning = 4;  // of syslog
+  // CONFWARN: warnings about our settings at each start, such as that the gapless guarantee is experimental.
+  const bool expected = std::string_view(facility) == "CONFWARN";
+  // At most info: errors that need a person come as outcomes, which the relay logs once.
+  if (level <= kWarning && !expected) {
+    log::info("kafka client", {{"facility", facility}, {"text", text}});
+  } else {
+    log::debug("kafka client", {{"facility", facility}, {"text", text}});
+  }
+}
+
+}  // namespace
+
+void HandleDelete::operator()(rd_kafka_t* handle) const noexcept {
+  // Purge first, so that destroying does not wait for brokers. (A consumer has nothing to purge.)
+  rd_kafka_purge(
+      handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT | RD_KAFKA_PURGE_F_NON_BLOCKING);
+  rd_kafka_destroy_flags(handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+}
+
+void log_to_ours(rd_kafka_conf_t* conf) { rd_kafka_conf_set_log_cb(conf, on_log); }
+
+void Reported::take(rd_kafka_t* handle, int error, const char* reason) {
+  // The error of a single broker is more specific than "all brokers are down".
+  if (error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && !text.empty()) return;
+  code = static_cast<rd_kafka_resp_err_t>(error);
+  const std::string_view said(reason);
+  text = said.substr(0, said.find(" (after "));  // without the duration
+  if (code == RD_KAFKA_RESP_ERR__FATAL) {
+    char why[512] = "";
+    code = rd_kafka_fatal_error(handle, why, sizeof why);
+    text = why;
+  }
+}
+
+Error no_broker(const Reported& reported, rd_kafka_resp_err_t code) {
+  Error error = describe(reported.text.empty() ? code : reported.code, {});
+  error.message = "kafka: no broker answers";
+  if (!reported.text.empty()) error.message += ": " + reported.text;
+  return error;
+}
+
+Status reach(rd_kafka_t* handle, const Reported& reported, std::chrono::milliseconds limit) {
+  const rd_kafka_metadata_t* metadata = nullptr;
+  const auto code =
+      rd_kafka_metadata(handle, 0, nullptr, &metadata, static_cast<int>(limit.count()));
+  if (metadata != nullptr) rd_kafka_metadata_destroy(metadata);
+  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+  rd_kafka_poll(handle, 0);
+  return fail(no_broker(reported, code));
+}
+
+}  // namespace outbox::sink::kafka
