@@ -14,15 +14,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What reading needs, whatever the settings of the sink say. The limits are per partition: with kAtOnce of them the client holds
-/// some ten megabytes, however large the topic is.
+/// What reading needs, whatever the settings of the sink say. Of each partition 8 MiB are fetched ahead, so that the client holds some 64 MiB,
+/// however large the topic is. Fewer are slow: a client with a full queue rests for a second.
 constexpr std::pair<const char*, const char*> kOurs[] = {
     {"isolation.level", "read_committed"},  {"enable.partition.eof", "true"},
     {"enable.auto.commit", "false"},        {"enable.auto.offset.store", "false"},
     {"auto.offset.reset", "earliest"},      {"check.crcs", "true"},
-    {"queued.max.messages.kbytes", "1024"}, {"fetch.wait.max.ms", "100"},
+    {"queued.max.messages.kbytes", "8192"}, {"fetch.wait.max.ms", "100"},
 };
-constexpr std::size_t kAtOnce = 16;
+constexpr std::size_t kAtOnce = 8;
 
 constexpr std::chrono::milliseconds kRequestLimit{10'000};
 /// Nothing arrives for so long, while something is expected: the brokers are at fault.

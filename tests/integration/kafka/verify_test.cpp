@@ -376,6 +376,34 @@ TEST_F(KafkaVerify, ends_at_a_signal_while_a_broker_is_silent) {
   EXPECT_EQ(WEXITSTATUS(*status), 4);
 }
 
+TEST_F(KafkaVerify, a_broker_that_becomes_silent_while_a_topic_is_read) {
+  OUTBOX_NEEDS("OUTBOX_TEST_KAFKA_GATE", "a broker that names a gate to its clients");
+  KafkaTopic topic(1);
+  Forger forger(brokers_, topic.name());
+  // More than passes a slow gate before it is shut.
+  for (int i = 0; i < 4000; ++i) {
+    KafkaRecord record = with_id(EventId::generate().str());
+    record.value->clear();
+    while (record.value->size() < 3000) *record.value += EventId::generate().str();
+    forger.write(record);
+  }
+  forger.flush();
+  TcpGate gate(std::stoi(*environment("OUTBOX_TEST_KAFKA_BEHIND_GATE")),
+               std::stoi(*environment("OUTBOX_TEST_KAFKA_GATE")));
+  gate.set(TcpGate::Mode::slow);
+  configure(topic.name(), fmt::format("127.0.0.1:{}", gate.port()));
+  const auto running = start({"verify", "--sink"}, folder_.file("output"));
+  // The first connection and the one that fetches.
+  ASSERT_TRUE(eventually([&] { return gate.connections() >= 2; }));
+  gate.set(TcpGate::Mode::blackhole);
+  const auto status = running->wait(std::chrono::minutes(2));
+  ASSERT_TRUE(status && WIFEXITED(*status)) << running->ended_with();
+  const std::string said = text_of(folder_.file("output"));
+  EXPECT_EQ(WEXITSTATUS(*status), 5) << said;
+  EXPECT_NE(said.find("subscription orders: kafka: "), std::string::npos) << said;
+  EXPECT_NE(said.find("(hint: check kafka.brokers"), std::string::npos) << said;
+}
+
 class VerifyWithoutBroker : public Verifying {};
 
 TEST_F(VerifyWithoutBroker, says_that_no_broker_answers) {
