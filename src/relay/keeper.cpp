@@ -162,7 +162,7 @@ Status Keeper::run_once() {
   if (!parts) return pass(parts);
   start_over_with(parts->outbox);
   configuration_.serve(identity_.groups);
-  holdings_.clear();
+  for (const auto& [group, holding] : std::exchange(holdings_, {})) held_before_[group] = holding;
   Tenure tenure(*store_, options_, configuration_, sinks_, trust_, [this] { ring(); });
   Status status = renew_and_follow(*parts, tenure);
   if (status && parts->membership->leave()) was_member_ = false;
@@ -243,6 +243,7 @@ Result<bool> Keeper::settle_shares(Parts& parts, Tenure& tenure) {
   }
   bool short_of_lanes = false;
   for (const store::Group& group : served_groups(fleet)) {
+    forget_retries_of_lost_lanes(group);
     if (Status status = check_holding(group, fleet); !status) return pass(status);
     const store::LaneMask wanted = wanted_lanes(identity_.id, group, fleet.members);
     const auto held = holdings_.find(group.name);
@@ -279,6 +280,18 @@ std::vector<store::Group> Keeper::served_groups(const store::Fleet& fleet) const
   return served;
 }
 
+/// One that takes lanes over removes this relay's row, so that none can between this look and the change that follows.
+void Keeper::forget_retries_of_lost_lanes(const store::Group& group) {
+  const auto before = held_before_.extract(group.name);
+  if (before.empty()) return;
+  store::LaneMask kept = 0;
+  for (const store::OwnedLanes& owned : group.owners) {
+    if (owned.owner == identity_.id && owned.generation == before.mapped().generation)
+      kept |= owned.lanes;
+  }
+  if ((before.mapped().lanes & ~kept) != 0) sinks_.forget_retries(group.name);
+}
+
 /// Lanes that the store gives to somebody else are lost, whatever this relay believes.
 Status Keeper::check_holding(const store::Group& group, const store::Fleet& fleet) const {
   const auto held = holdings_.find(group.name);
@@ -304,6 +317,9 @@ Status Keeper::change_lanes(Parts& parts, Tenure& tenure, const store::Group& gr
   if (!*changed)
     return {};  // another relay changes lanes at this moment; the next look tries again
   const store::Holding& holding = **changed;
+  const auto held = holdings_.find(group.name);
+  if (held != holdings_.end() && (held->second.lanes & ~holding.lanes) != 0)
+    sinks_.forget_retries(group.name);
   if (holding.lanes == 0) {
     holdings_.erase(group.name);
     return {};

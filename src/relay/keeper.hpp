@@ -77,6 +77,7 @@ class Keeper {
   /// Takes and gives back lanes, so that this relay has its share. True: some that it should have are not free yet.
   [[nodiscard]] Result<bool> settle_shares(Parts& parts, Tenure& tenure);
   [[nodiscard]] std::vector<store::Group> served_groups(const store::Fleet& fleet) const;
+  void forget_retries_of_lost_lanes(const store::Group& group);
   [[nodiscard]] Status check_holding(const store::Group& group, const store::Fleet& fleet) const;
   [[nodiscard]] Status change_lanes(Parts& parts, Tenure& tenure, const store::Group& group,
                                     store::LaneMask wanted);
@@ -107,6 +108,8 @@ class Keeper {
   TrustDeadline trust_;
   bool was_member_{false};
   Holdings holdings_;
+  /// Of the tenure before, until the store shows whether another relay has had lanes of them since.
+  Holdings held_before_;
   Holdings logged_;
   StopReport stop_report_{.drained = true, .abandoned = 0};
   std::optional<TimePoint> delivering_since_;

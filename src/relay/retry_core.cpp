@@ -50,11 +50,16 @@ RetryCore::Busy RetryCore::busy() const {
 
 void RetryCore::loaded(store::DueEvents due, TimePoint now) {
   loading_ = false;
-  if (due.next_in) due_at(now + std::chrono::duration_cast<TimePoint::duration>(*due.next_in));
+  // What is due already stays due while it is in flight: it must not be read again and again.
+  if (due.next_in) {
+    const auto next_in = std::max<std::chrono::nanoseconds>(*due.next_in, options_.write_interval);
+    due_at(now + std::chrono::duration_cast<TimePoint::duration>(next_in));
+  }
   const Busy busy = this->busy();
   // What was given since is written by the next time.
-  if (!given_.keys.empty() || !given_.seqs.empty()) due_at(now);
+  if (!given_.empty()) due_at(now);
   std::unordered_map<std::uint64_t, Token> of_key;
+  const Token first = next_token_;
   for (auto& row : due.rows) {
     const std::uint64_t key = event::key_hash(row.event.aggregate_type, row.event.aggregate_id);
     if (busy.contains(key, row.event.seq)) continue;
@@ -72,6 +77,30 @@ void RetryCore::loaded(store::DueEvents due, TimePoint now) {
   }
   std::erase_if(storages_, [](const auto& storage) { return storage.expired(); });
   if (due.storage) storages_.push_back(due.storage);
+  if (remembered_.empty()) return;
+  for (auto chain = chains_.lower_bound(first); chain != chains_.end(); ++chain)
+    recall(chain->second, now);
+  if (next_token_ == first && given_.empty()) forget_those_that_left();
+  drop_done_chains(now);
+}
+
+/// Those at the front of the chain that an earlier run delivered.
+void RetryCore::recall(Chain& chain, TimePoint now) {
+  for (; chain.at < chain.rows.size(); ++chain.at) {
+    const store::ParkedRow& row = chain.row();
+    const EventRef event{row.event.seq, row.event.id};
+    if (remembered_.erase(event) == 0) return;
+    give_delivered(event, chain.key, row.attempts + 1, now);
+  }
+}
+
+/// All that is due is in memory, so that the rows of the others are gone.
+void RetryCore::forget_those_that_left() {
+  std::set<EventRef> still;
+  for (const auto& [token, chain] : chains_) {
+    for (const auto& row : chain.rows) still.insert({row.event.seq, row.event.id});
+  }
+  std::erase_if(remembered_, [&](const EventRef& event) { return !still.contains(event); });
 }
 
 // ---- sending
@@ -130,11 +159,9 @@ void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
   chain.in_flight = false;
   switch (outcome.kind) {
     case Outcome::Kind::acked: {
-      store::RetryResult delivered;
-      delivered.attempts = row.attempts + 1;
       suspects_.erase(row.event.seq);
-      give(std::move(delivered), {row.event.seq, row.event.id}, chain.key, true, now);
-      next_of(found);
+      give_delivered({row.event.seq, row.event.id}, chain.key, row.attempts + 1, now);
+      next_of(found, now);
       sink_.acked(now);
       break;
     }
@@ -150,9 +177,10 @@ void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
 }
 
 /// Under a token of its own: a faulty sink may report the one before it twice.
-void RetryCore::next_of(Chains::iterator chain) {
+void RetryCore::next_of(Chains::iterator chain, TimePoint now) {
   ++chain->second.at;
   chain->second.tries = 0;
+  if (!remembered_.empty()) recall(chain->second, now);
   auto node = chains_.extract(chain);
   node.key() = next_token_++;
   chains_.insert(std::move(node));
@@ -221,9 +249,7 @@ void RetryCore::take_late(TimePoint now) {
   for (const LateSends::Send& late : gate_.late.take_ended()) {
     const EventRef event{late.seq, late.id};
     if (late.outcome->kind == Outcome::Kind::acked) {
-      store::RetryResult delivered;
-      delivered.attempts = 1;
-      give(std::move(delivered), event, late.key, true, now);
+      give_delivered(event, late.key, 1, now);
     } else if (late.outcome->kind == Outcome::Kind::rejected) {
       give_failed(event, late.key, 1, late.outcome->error, now);
     } else {
@@ -232,14 +258,23 @@ void RetryCore::take_late(TimePoint now) {
   }
 }
 
+void RetryCore::give_delivered(const EventRef& event, std::uint64_t key, std::size_t attempts,
+                               TimePoint now) {
+  store::RetryResult delivered;
+  delivered.attempts = attempts;
+  give(std::move(delivered), event, key, true, now);
+}
+
 void RetryCore::give(store::RetryResult result, const EventRef& event, std::uint64_t key,
                      bool releases, TimePoint now) {
+  const bool acked = !result.state;
   result.subscription = options_.subscription;
   result.generation = options_.generation;
   result.seq = event.seq;
   result.id = event.id;
   results_.push_back(std::move(result));
-  ended_.push_back({.key = key, .releases = releases});
+  ended_.push_back(
+      {.key = key, .releases = releases, .acked = acked ? std::optional(event) : std::nullopt});
   given_.add(key, event.seq);
   if (!oldest_result_) oldest_result_ = now;
 }
@@ -286,6 +321,20 @@ std::optional<TimePoint> RetryCore::next_at() const {
     if (chain.tries > 0 && !chain.in_flight) by(chain.again_at);
   }
   return at;
+}
+
+std::vector<EventRef> RetryCore::unsettled_acks() const {
+  std::vector<EventRef> acks;
+  for (const auto* ended : {&writing_, &ended_}) {
+    for (const Ended& one : *ended) {
+      if (one.acked) acks.push_back(*one.acked);
+    }
+  }
+  for (const auto& [seq, late] : gate_.late.all()) {
+    if (late.outcome && late.outcome->kind == Outcome::Kind::acked) acks.push_back({seq, late.id});
+  }
+  acks.insert(acks.end(), remembered_.begin(), remembered_.end());
+  return acks;
 }
 
 bool RetryCore::finished() const {

@@ -49,6 +49,12 @@ class RetryCore {
   /// The results() last given are written.
   void written(TimePoint now);
   void stop_requested() { stopping_ = true; }
+  /// An event that an earlier run of this subscription delivered: it was acked, and that it left could not be written, or that was not
+  /// heard. If its row is there it is not sent again. Kept until everything that is due was read. A corrected copy has another id.
+  void remember(const EventRef& event) {
+    remembered_.insert(event);
+    if (!due_) due_ = TimePoint::min();
+  }
 
   // ---- what to do
 
@@ -70,6 +76,8 @@ class RetryCore {
   /// Stopping, nothing in flight, all results written.
   [[nodiscard]] bool finished() const;
   [[nodiscard]] Token next_token() const { return next_token_; }
+  /// What is acked and whose end is not written, for remember() after the store was lost. Also slow events whose row may not exist yet.
+  [[nodiscard]] std::vector<EventRef> unsettled_acks() const;
 
  private:
   /// Events of one key, in the order of seq.
@@ -96,6 +104,7 @@ class RetryCore {
   struct Ended {
     std::uint64_t key{0};
     bool releases{false};  ///< The event no longer blocks its key.
+    std::optional<EventRef> acked{};
   };
   /// The keys of rows that must not be sent now, and those without a key by seq.
   struct Busy {
@@ -105,6 +114,7 @@ class RetryCore {
     void add(std::uint64_t key, std::int64_t seq) {
       key != 0 ? void(keys.insert(key)) : void(seqs.insert(seq));
     }
+    [[nodiscard]] bool empty() const { return keys.empty() && seqs.empty(); }
     [[nodiscard]] bool contains(std::uint64_t key, std::int64_t seq) const {
       return key != 0 ? keys.contains(key) : seqs.contains(seq);
     }
@@ -122,9 +132,13 @@ class RetryCore {
   void take_late(TimePoint now);
   void give(store::RetryResult result, const EventRef& event, std::uint64_t key, bool releases,
             TimePoint now);
+  void give_delivered(const EventRef& event, std::uint64_t key, std::size_t attempts,
+                      TimePoint now);
   void give_failed(const EventRef& event, std::uint64_t key, std::size_t attempts,
                    const Error& error, TimePoint now);
-  void next_of(Chains::iterator chain);
+  void next_of(Chains::iterator chain, TimePoint now);
+  void recall(Chain& chain, TimePoint now);
+  void forget_those_that_left();
   void failed(Chain& chain, const Error& error, TimePoint now);
   void drop_done_chains(TimePoint now);
 
@@ -137,6 +151,7 @@ class RetryCore {
   /// Events that failed with `unknown` or `retry`: sent alone from then on. True: not only beside another one, of a gapless sink.
   std::map<std::int64_t, bool> suspects_;
   Busy given_;  ///< Results since rows were last asked for.
+  std::set<EventRef> remembered_;
   std::vector<Send> batch_;
   Token next_token_;
 

@@ -32,11 +32,11 @@ void Settler::settle(Work work, std::function<void()> written) {
   changed_.notify_one();
 }
 
-void Settler::read_due(std::int32_t subscription, store::LaneMask lanes, std::size_t besides,
-                       std::function<void(store::DueEvents)> read) {
+void Settler::read_due(std::int32_t subscription, const store::Holding& holding,
+                       std::size_t besides, std::function<void(store::DueEvents)> read) {
   {
     const MutexLock lock(mutex_);
-    questions_.push_back({subscription, lanes, besides, std::move(read)});
+    questions_.push_back({subscription, holding, besides, std::move(read)});
   }
   changed_.notify_one();
 }
@@ -90,7 +90,7 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
 
 bool Settler::answer(const std::vector<Question>& questions) {
   for (const Question& question : questions) {
-    auto due = progress_->due(question.subscription, question.lanes, kDueKeys + question.besides,
+    auto due = progress_->due(question.subscription, question.holding, kDueKeys + question.besides,
                               kBehindKey);
     statements_.store(progress_->statements(), std::memory_order_relaxed);
     if (!due) {

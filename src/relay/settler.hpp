@@ -34,7 +34,7 @@ class Settler {
   void settle(Work work, std::function<void()> written);
   /// Any thread. Parked events that are due; `read` is called from the settler's thread, after what was given before is written.
   /// `besides`: so many keys more, since they cannot be sent now.
-  void read_due(std::int32_t subscription, store::LaneMask lanes, std::size_t besides,
+  void read_due(std::int32_t subscription, const store::Holding& holding, std::size_t besides,
                 std::function<void(store::DueEvents)> read);
   /// A settlement was committed.
   [[nodiscard]] bool has_written() const { return has_written_.load(std::memory_order_relaxed); }
@@ -49,7 +49,7 @@ class Settler {
   };
   struct Question {
     std::int32_t subscription{0};
-    store::LaneMask lanes{0};
+    store::Holding holding{};
     std::size_t besides{0};
     std::function<void(store::DueEvents)> read;
   };

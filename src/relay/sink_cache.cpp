@@ -38,6 +38,7 @@ Result<RetainedSink> SinkCache::take(const store::SubscriptionRow& row) {
   RetainedSink& retained = entry.retained;
   // Another subscription with the same name: what the former one delivered does not count.
   if (entry.subscription != row.id) retained.unsettled_acks.clear();
+  if (entry.subscription != row.id || entry.group != row.group) retained.retry_acks.clear();
   const bool same_settings =
       entry.subscription == row.id && entry.config_version == row.config_version;
   if (retained.sink && (custom || same_settings)) return std::exchange(retained, {});
@@ -53,7 +54,8 @@ Result<RetainedSink> SinkCache::take(const store::SubscriptionRow& row) {
   auto sink = sink::make_sink(row.spec);
   if (!sink) return pass(sink);
   return RetainedSink{.sink = std::move(*sink),
-                      .unsettled_acks = std::exchange(retained.unsettled_acks, {})};
+                      .unsettled_acks = std::exchange(retained.unsettled_acks, {}),
+                      .retry_acks = std::exchange(retained.retry_acks, {})};
 }
 
 void SinkCache::put_back(std::unique_ptr<SubscriptionLoop> loop) {
@@ -69,12 +71,22 @@ SinkCache::Entry& SinkCache::retain(SubscriptionLoop& loop) {
   const store::SubscriptionRow& row = loop.row();
   return entries_[row.spec.name] = Entry{.retained = loop.take_sink(),
                                          .subscription = row.id,
-                                         .config_version = row.config_version};
+                                         .config_version = row.config_version,
+                                         .group = row.group};
 }
 
 void SinkCache::Entry::forget_outbox() {
   retained.unsettled_acks.clear();
+  retained.retry_acks.clear();
   subscription = 0;
+}
+
+void SinkCache::forget_retries(const std::string& group) {
+  for (auto& [name, entry] : entries_) {
+    if (entry.group == group) entry.retained.retry_acks.clear();
+  }
+  for (Stuck& stuck : stuck_)
+    stuck.of_former_lanes = stuck.of_former_lanes || stuck.loop->row().group == group;
 }
 
 void SinkCache::forget_outbox() {
@@ -88,6 +100,7 @@ void SinkCache::collect_returned() {
   for (auto one = returned; one != stuck_.end(); ++one) {
     Entry& entry = retain(*one->loop);
     if (one->of_former_outbox) entry.forget_outbox();
+    if (one->of_former_lanes) entry.retained.retry_acks.clear();
     log::info("sink returned from its call", {{"subscription", one->loop->row().spec.name}});
   }
   stuck_.erase(returned, stuck_.end());

@@ -28,6 +28,8 @@ class SinkCache {
   void put_back(std::unique_ptr<SubscriptionLoop> loop);
   /// The store has another outbox: what the sinks acked, and the versions of their settings, are void.
   void forget_outbox();
+  /// Lanes of the group had another owner meanwhile: what became of their parked events is no longer known here.
+  void forget_retries(const std::string& group);
   /// Closes the sinks, because another relay may need what they hold at their destinations. open() may follow.
   void close_all();
   void close(const std::string& name);
@@ -38,12 +40,14 @@ class SinkCache {
     // The settings that the sink was made with; 0: it was never used.
     std::int32_t subscription{0};
     std::int32_t config_version{0};
+    std::string group{};
 
     void forget_outbox();
   };
   struct Stuck {
     std::unique_ptr<SubscriptionLoop> loop;
     bool of_former_outbox{false};
+    bool of_former_lanes{false};
   };
   Entry& retain(SubscriptionLoop& loop);
   void collect_returned();

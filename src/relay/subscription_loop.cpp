@@ -1,6 +1,7 @@
 #include "relay/subscription_loop.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/log.hpp"
 #include "base/thread.hpp"
@@ -75,6 +76,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
       holding_(options.holding),
       replay_(options.replay),
       live_acks_(replay_ ? std::exchange(retained.unsettled_acks, {}) : std::vector<EventRef>{}),
+      live_retry_acks_(replay_ ? std::exchange(retained.retry_acks, {}) : std::vector<EventRef>{}),
       window_(options.window),
       links_(Links{.settler = &settler, .trust = &trust, .listener = std::move(listener)}),
       sink_(std::move(retained.sink)),
@@ -85,6 +87,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
   for (const auto& key : blocked)
     gate_.add(event::key_hash(key.aggregate_type, key.aggregate_id), key.events);
   if (!gate_.empty()) retries_.due_at(now_steady());
+  for (const EventRef& event : retained.retry_acks) retries_.remember(event);
   CoreOptions core = core_options(row_, options, sink_->traits(), retained.next_token);
   const auto offer = [this](Strand& strand, const std::shared_ptr<const store::Page>& page) {
     {
@@ -236,22 +239,38 @@ std::vector<EventRef> SubscriptionLoop::unsettled_acks() const {
   return all;
 }
 
+std::vector<EventRef> SubscriptionLoop::retry_acks() const {
+  return replay_ ? live_retry_acks_ : retries_.unsettled_acks();
+}
+
+/// Of a slow event that was acked both may know.
+std::uint64_t SubscriptionLoop::count_unsettled() const {
+  const auto stream = unsettled_acks();
+  const auto retries = retry_acks();
+  std::set<EventRef> all(stream.begin(), stream.end());
+  all.insert(retries.begin(), retries.end());
+  return all.size();
+}
+
 RetainedSink SubscriptionLoop::take_sink() {
   take_last_mail();
   sink_->on_ready({});
   Token next = retries_.next_token();
   for (const auto& strand : strands_) next = std::max(next, strand->core.next_token());
-  return {.sink = std::move(sink_), .next_token = next, .unsettled_acks = unsettled_acks()};
+  return {.sink = std::move(sink_),
+          .next_token = next,
+          .unsettled_acks = unsettled_acks(),
+          .retry_acks = retry_acks()};
 }
 
 bool SubscriptionLoop::drained() {
   take_last_mail();
-  return all_finished() && given_up_ == 0 && unsettled_acks().empty();
+  return all_finished() && given_up_ == 0 && count_unsettled() == 0;
 }
 
 std::uint64_t SubscriptionLoop::abandoned() {
   take_last_mail();
-  return given_up_ + unsettled_acks().size();
+  return given_up_ + count_unsettled();
 }
 
 SubscriptionReport SubscriptionLoop::report() const {
@@ -366,7 +385,7 @@ void SubscriptionLoop::take_retries(Mail& mail, TimePoint now) {
   const MutexLock lock(links_mutex_);
   if (!links_) return;
   retries_.load_asked();
-  links_->settler->read_due(row_.id, holding_.lanes, gate_.late.size(),
+  links_->settler->read_due(row_.id, holding_, gate_.late.size(),
                             [box = box_](store::DueEvents due) { box->due_read(std::move(due)); });
 }
 
@@ -533,11 +552,11 @@ bool SubscriptionLoop::is_over(TimePoint now) {
   if (sink_state_.in_flight() == 0 && (all_finished() || !may_settle_)) return true;
   if (now < *stop_by_) return false;
   if (sink_state_.in_flight() > 0) {
-    const std::uint64_t acked = unsettled_acks().size();
+    const std::uint64_t acked = count_unsettled();
     given_up_ = sink_state_.in_flight();
     sink_->purge();
     take_outcomes(now);
-    given_up_ -= unsettled_acks().size() - acked;
+    given_up_ -= count_unsettled() - acked;
   }
   return true;
 }

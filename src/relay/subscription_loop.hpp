@@ -29,11 +29,13 @@
 
 namespace outbox::relay {
 
-/// What is kept when a loop ends: the sink, and the acked events that no written settlement covers.
+/// What is kept when a loop ends: the sink, and the acked events that no written settlement covers, or whose row of `parked` may still
+/// be there.
 struct RetainedSink {
   std::unique_ptr<Sink> sink;
   Token next_token{1};
   std::vector<EventRef> unsettled_acks;
+  std::vector<EventRef> retry_acks{};
 };
 
 struct LoopOptions {
@@ -180,6 +182,8 @@ class SubscriptionLoop {
   void settle_replay(std::size_t strand, const DeliveryCore::Due& due);
   void watch_replay();
   [[nodiscard]] std::vector<EventRef> unsettled_acks() const;
+  [[nodiscard]] std::vector<EventRef> retry_acks() const;
+  [[nodiscard]] std::uint64_t count_unsettled() const;
 
   const store::SubscriptionRow row_;
   const event::Renderer renderer_;
@@ -188,6 +192,7 @@ class SubscriptionLoop {
   const std::shared_ptr<ReplayRun> replay_;
   /// Of a replay: what live delivery still has to settle.
   const std::vector<EventRef> live_acks_;
+  const std::vector<EventRef> live_retry_acks_;
   Window window_;
   const std::shared_ptr<Mailbox> box_{std::make_shared<Mailbox>()};
   /// None after abandon(). The sink is never called with the mutex held.

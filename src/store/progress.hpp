@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "store/cursor.hpp"
+#include "store/lane_owners.hpp"
 #include "store/parked.hpp"
 #include "store/part.hpp"
 #include "store/replay.hpp"
@@ -39,8 +40,9 @@ class Progress : public Part {
   [[nodiscard]] virtual Result<std::vector<BlockedKey>> blocked_keys(std::int32_t subscription,
                                                                      LaneMask lanes,
                                                                      bool dead_block) = 0;
-  /// Parked events in these lanes that are due, at most `keys`, and for each at most `behind` that wait behind it.
-  [[nodiscard]] virtual Result<DueEvents> due(std::int32_t subscription, LaneMask lanes,
+  /// Parked events in these lanes that are due, at most `keys`, and for each at most `behind` that wait behind it. Of lanes that another
+  /// generation owns by now, none.
+  [[nodiscard]] virtual Result<DueEvents> due(std::int32_t subscription, const Holding& holding,
                                               std::size_t keys, std::size_t behind) = 0;
   /// An empty batch writes nothing. What is parked, the results, and what replays did, count only under the generation that owns the lanes;
   /// otherwise nothing of the batch is written, and the error says so. A result whose row is gone counts nothing: a person

@@ -4,27 +4,54 @@
 
 namespace outbox::sim {
 
-void ParkedTable::park(const store::ParkedEvent& event, const std::string& key,
+void ParkedTable::park(const store::ParkedEvent& event, const EventView& copied, unsigned lane,
                        relay::TimePoint now) {
   parks_twice_ = parks_twice_ || rows_.contains(event.seq) || delivered_.contains(event.seq);
-  rows_[event.seq] = {key, event.state, event.attempts, now + event.due_in,
-                      event.state == store::ParkedState::retrying && event.attempts == 0};
-  of_key_[key].insert(event.seq);
-  order(key, now);
+  Row row{.event = copied,
+          .lane = lane,
+          .state = event.state,
+          .attempts = event.attempts,
+          .due = now + event.due_in,
+          .slow = event.state == store::ParkedState::retrying && event.attempts == 0};
+  row.event.seq = event.seq;
+  of_key_[row.key()].insert(event.seq);
+  rows_[event.seq] = row;
+  order(row.key(), now);
 }
 
 void ParkedTable::settle(const store::RetryResult& result, relay::TimePoint now) {
   const auto row = rows_.find(result.seq);
-  if (row == rows_.end()) return;
-  const std::string key = row->second.key;
-  if (result.state) {
-    row->second = {key, *result.state, result.attempts, now + result.due_in};
-  } else {
-    rows_.erase(row);
-    of_key_[key].erase(result.seq);
+  if (row == rows_.end() || row->second.event.id != result.id) return;
+  if (!result.state) {
     delivered_.insert(result.seq);
+    return remove(result.seq, now);
   }
+  row->second.state = *result.state;
+  row->second.attempts = result.attempts;
+  row->second.due = now + result.due_in;
+  row->second.slow = false;
+  order(row->second.key(), now);
+}
+
+void ParkedTable::remove(std::int64_t seq, relay::TimePoint now) {
+  const std::string key = rows_.at(seq).key();
+  rows_.erase(seq);
+  of_key_[key].erase(seq);
   order(key, now);
+}
+
+void ParkedTable::retry(std::int64_t seq, relay::TimePoint now) {
+  const auto row = rows_.find(seq);
+  if (row == rows_.end() || row->second.state == store::ParkedState::waiting) return;
+  row->second.state = store::ParkedState::retrying;
+  row->second.due = now;
+  order(row->second.key(), now);
+}
+
+void ParkedTable::discard(std::int64_t seq, relay::TimePoint now) {
+  if (!rows_.contains(seq)) return;
+  discarded_.insert(seq);
+  remove(seq, now);
 }
 
 void ParkedTable::order(const std::string& key, relay::TimePoint now) {
@@ -46,17 +73,18 @@ bool ParkedTable::rests(std::int64_t seq) const {
   const auto row = rows_.find(seq);
   if (row == rows_.end()) return false;
   if (row->second.state == store::ParkedState::dead) return true;
-  const Row& first = rows_.at(*of_key_.at(row->second.key).begin());
+  const Row& first = rows_.at(*of_key_.at(row->second.key()).begin());
   return dead_blocks_ && first.state == store::ParkedState::dead;
 }
 
-store::DueEvents ParkedTable::due(const SimLog& log, relay::TimePoint now) const {
+store::DueEvents ParkedTable::due(relay::TimePoint now, store::LaneMask lanes) const {
   store::DueEvents due;
   const auto add = [&](std::int64_t seq) {
     const Row& row = rows_.at(seq);
-    due.rows.push_back({.event = log.at(seq).view, .state = row.state, .attempts = row.attempts});
+    due.rows.push_back({.event = row.event, .state = row.state, .attempts = row.attempts});
   };
   for (const auto& [key, seqs] : of_key_) {
+    if (seqs.empty() || (lanes >> rows_.at(*seqs.begin()).lane & 1U) == 0) continue;
     bool chain = false;
     for (const std::int64_t seq : seqs) {
       const Row& row = rows_.at(seq);
@@ -64,12 +92,10 @@ store::DueEvents ParkedTable::due(const SimLog& log, relay::TimePoint now) const
       if (row.state == store::ParkedState::waiting && chain) add(seq);
       if (row.state != store::ParkedState::retrying) continue;
       chain = row.due <= now;
-      if (chain) {
-        add(seq);
-      } else {
-        const auto in = std::chrono::ceil<std::chrono::milliseconds>(row.due - now);
-        due.next_in = std::min(due.next_in.value_or(in), in);
-      }
+      if (chain) add(seq);
+      const auto in = std::max(std::chrono::ceil<std::chrono::milliseconds>(row.due - now),
+                               std::chrono::milliseconds(0));
+      due.next_in = std::min(due.next_in.value_or(in), in);
     }
   }
   return due;

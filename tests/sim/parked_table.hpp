@@ -8,7 +8,7 @@
 #include <string>
 
 #include "relay/trust_deadline.hpp"
-#include "sim/log.hpp"
+#include "store/cursor.hpp"
 #include "store/parked.hpp"
 
 namespace outbox::sim {
@@ -16,17 +16,25 @@ namespace outbox::sim {
 class ParkedTable {
  public:
   struct Row {
-    std::string key;
+    EventView event{};
+    unsigned lane{0};
     store::ParkedState state{store::ParkedState::retrying};
     std::size_t attempts{0};
     relay::TimePoint due{};
     bool slow{false};  ///< It was set aside while its send ran, and not sent since.
+
+    [[nodiscard]] std::string key() const { return std::string(event.aggregate_id); }
   };
 
   explicit ParkedTable(bool dead_blocks) : dead_blocks_(dead_blocks) {}
-  void park(const store::ParkedEvent& event, const std::string& key, relay::TimePoint now);
+  void park(const store::ParkedEvent& event, const EventView& copied, unsigned lane,
+            relay::TimePoint now);
   void settle(const store::RetryResult& result, relay::TimePoint now);
-  [[nodiscard]] store::DueEvents due(const SimLog& log, relay::TimePoint now) const;
+  /// What a person does: sends it again, or discards it.
+  void retry(std::int64_t seq, relay::TimePoint now);
+  void discard(std::int64_t seq, relay::TimePoint now);
+  [[nodiscard]] store::DueEvents due(relay::TimePoint now,
+                                     store::LaneMask lanes = store::kAllLanes) const;
   [[nodiscard]] bool blocks(const Row& row) const {
     return row.state != store::ParkedState::dead || dead_blocks_;
   }
@@ -34,15 +42,18 @@ class ParkedTable {
   [[nodiscard]] bool rests(std::int64_t seq) const;
   [[nodiscard]] const std::map<std::int64_t, Row>& rows() const { return rows_; }
   [[nodiscard]] const std::set<std::int64_t>& delivered() const { return delivered_; }
+  [[nodiscard]] const std::set<std::int64_t>& discarded() const { return discarded_; }
   [[nodiscard]] bool parks_twice() const { return parks_twice_; }
 
  private:
   void order(const std::string& key, relay::TimePoint now);
+  void remove(std::int64_t seq, relay::TimePoint now);
 
-  const bool dead_blocks_;
+  bool dead_blocks_;
   std::map<std::int64_t, Row> rows_;
   std::map<std::string, std::set<std::int64_t>> of_key_;
   std::set<std::int64_t> delivered_;
+  std::set<std::int64_t> discarded_;
   bool parks_twice_{false};
 };
 

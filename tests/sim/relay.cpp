@@ -70,6 +70,7 @@ SimRelay::SimRelay(Environment& world, const SimRelay* before)
   if (before == nullptr) return;
   sink.report_late(before->sink);
   for (const auto& event : before->core.unsettled_acks()) core.remember(event);
+  for (const auto& event : before->retries.unsettled_acks()) retries.remember(event);
 }
 
 void SimRelay::drive() {
@@ -88,7 +89,7 @@ void SimRelay::drive() {
   }
   if (!writing_.empty() && world_.random.chance(60)) write(true);
   if (results_.empty()) results_ = retries.results(world_.now);
-  if (!results_.empty() && world_.random.chance(60)) write_results();
+  if (!results_.empty() && world_.random.chance(60)) write_results(true);
   if (state.mode() == relay::Mode::rejected) world_.result.stopped = 1;
 }
 
@@ -135,7 +136,7 @@ void SimRelay::drive_retries() {
   // The store answers in the order in which it is asked.
   if (loading_ && !loads_after_write_ && world_.random.chance(60)) {
     loading_ = false;
-    retries.loaded(world_.parked.due(world_.log, world_.now), world_.now);
+    retries.loaded(world_.parked.due(world_.now), world_.now);
   }
   const auto sends = retries.to_send(world_.now);
   if (sends.empty()) return;
@@ -193,10 +194,10 @@ void SimRelay::park(const store::ParkedEvent& event) {
   result.slow += slow ? 1 : 0;
   result.blamed += event.attempts > 0 && sink.rejections(event.seq) == 0 ? 1 : 0;
   ++result.parked;
-  world_.parked.park(event, world_.log.at(event.seq).key, world_.now);
+  world_.parked.park(event, world_.log.at(event.seq).view, 0, world_.now);
 }
 
-void SimRelay::write_results() {
+void SimRelay::write_results(bool hears_of_it) {
   if (owns_lanes()) {
     for (const auto& result : results_) {
       check_attempts(result);
@@ -207,7 +208,7 @@ void SimRelay::write_results() {
       if (!result.state && !world_.topic.has(result.seq))
         world_.checks.broke("a retry counts as delivered that never arrived");
     }
-    retries.written(world_.now);
+    if (hears_of_it) retries.written(world_.now);
   }  // else: its tenure is over
   results_.clear();
   loads_after_write_ = loads_after_write_ && !writing_.empty();
@@ -237,6 +238,7 @@ void SimRelay::lose_store() {
   take_outcomes();
   const bool hears_of_it = world_.random.chance(50);
   if (!writing_.empty() && world_.random.chance(50)) write(hears_of_it);
+  if (!results_.empty() && world_.random.chance(50)) write_results(hears_of_it);
 }
 
 }  // namespace outbox::sim

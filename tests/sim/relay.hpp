@@ -43,7 +43,7 @@ class SimRelay {
   void take_outcomes();
   void write(bool hears_of_it);
   void park(const store::ParkedEvent& event);
-  void write_results();
+  void write_results(bool hears_of_it);
   void check_attempts(const store::RetryResult& result);
   [[nodiscard]] bool owns_lanes() const { return generation_ == world_.generation; }
 

@@ -69,6 +69,8 @@ class SimSink {
 
   /// How often the event is rejected.
   [[nodiscard]] int rejections(std::int64_t seq) const;
+  /// How often it fails without a verdict.
+  [[nodiscard]] int failures(std::int64_t seq) const;
   [[nodiscard]] bool has_in_flight(std::int64_t seq) const;
 
  private:
@@ -78,7 +80,6 @@ class SimSink {
     int until{0};  ///< No outcome before this step.
   };
   void settle_front();
-  [[nodiscard]] int failures(std::int64_t seq) const;
   void fail(std::int64_t seq, Outcome& outcome);
   void lie(const Outcome& truth);
   Random& random_;

@@ -94,9 +94,9 @@ class Progress final : public store::Progress {
                                                       bool dead_block) override {
     return real_->blocked_keys(subscription, lanes, dead_block);
   }
-  Result<store::DueEvents> due(std::int32_t subscription, store::LaneMask lanes, std::size_t keys,
-                               std::size_t behind) override {
-    return real_->due(subscription, lanes, keys, behind);
+  Result<store::DueEvents> due(std::int32_t subscription, const store::Holding& holding,
+                               std::size_t keys, std::size_t behind) override {
+    return real_->due(subscription, holding, keys, behind);
   }
   Status append(const store::ProgressBatch& batch, store::Durability durability) override {
     const char* const step = !batch.parked.empty()    ? "park"

@@ -91,12 +91,13 @@ Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection, std::i
   return keys;
 }
 
-Result<DueEvents> read_due(Connection& connection, std::int32_t subscription, LaneMask lanes,
-                           std::size_t keys, std::size_t behind) {
-  const auto mask = static_cast<std::int64_t>(lanes);
+Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
+                           const Holding& holding, std::size_t keys, std::size_t behind) {
+  const auto mask = static_cast<std::int64_t>(holding.lanes);
   connection.send(&Queries::due_parked,
                   {Param(subscription), Param(static_cast<std::int64_t>(keys)),
-                   Param(static_cast<std::int64_t>(behind)), Param(kDueBytes), Param(mask)});
+                   Param(static_cast<std::int64_t>(behind)), Param(kDueBytes), Param(mask),
+                   Param(holding.generation)});
   connection.send(&Queries::next_parked, {Param(subscription), Param(mask)});
   OUTBOX_TRY(auto results, connection.finish());
   DueEvents due;

@@ -20,6 +20,7 @@ void send_results(Connection& connection, std::span<const RetryResult> results);
                                                                 std::int32_t subscription,
                                                                 LaneMask lanes, bool dead_block);
 [[nodiscard]] Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
-                                         LaneMask lanes, std::size_t keys, std::size_t behind);
+                                         const Holding& holding, std::size_t keys,
+                                         std::size_t behind);
 
 }  // namespace outbox::store::postgres

@@ -79,9 +79,9 @@ class PostgresProgress final : public Progress {
     return read_blocked_keys(connection_, subscription, lanes, dead_block);
   }
 
-  [[nodiscard]] Result<DueEvents> due(std::int32_t subscription, LaneMask lanes, std::size_t keys,
-                                      std::size_t behind) override {
-    return read_due(connection_, subscription, lanes, keys, behind);
+  [[nodiscard]] Result<DueEvents> due(std::int32_t subscription, const Holding& holding,
+                                      std::size_t keys, std::size_t behind) override {
+    return read_due(connection_, subscription, holding, keys, behind);
   }
 
   [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override {

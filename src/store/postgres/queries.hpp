@@ -463,13 +463,18 @@ SELECT aggregate_type, aggregate_id, count(*) FROM {schema}.parked
 WHERE subscription = $1::int AND (state <> 'dead' OR $2::boolean) AND ($3::bigint >> lane::int) & 1::bigint = 1
 GROUP BY aggregate_type, aggregate_id)");
 
-  // $1 subscription, $2 keys, $3 events behind each, $4 bytes, $5 lanes. First the rows that are due, by parked_due, then what waits behind
-  // each of them, by parked_key, up to a dead event that blocks; cut where the bytes are reached, but not before the first row.
+  // $1 subscription, $2 keys, $3 events behind each, $4 bytes, $5 lanes, $6 generation: only of those lanes that it still owns. First the rows
+  // that are due, by parked_due, then what waits behind each of them, by parked_key, up to a dead event that blocks; cut where the bytes
+  // are reached, but not before the first row.
   Query due_parked = unprepared("read parked events", R"(
-WITH head AS (
+WITH owned AS (
+  SELECT $5::bigint & bit_or(1::bigint << l.lane::int) AS lanes
+  FROM {schema}.subscription s JOIN {schema}.lane l ON l.lane_group = s.lane_group
+  WHERE s.id = $1::int AND l.generation = $6::bigint AND l.generation >= s.group_generation),
+head AS (
   SELECT p.seq, p.aggregate_type, p.aggregate_id, p.next_attempt_at FROM {schema}.parked p
   WHERE p.subscription = $1::int AND p.state = 'retrying' AND p.next_attempt_at <= clock_timestamp()
-    AND ($5::bigint >> p.lane::int) & 1::bigint = 1
+    AND ((SELECT lanes FROM owned) >> p.lane::int) & 1::bigint = 1
   ORDER BY p.next_attempt_at, p.seq LIMIT $2::bigint),
 chain AS (
   SELECT h.next_attempt_at AS due, h.seq AS head, r.seq, r.bytes FROM head h CROSS JOIN LATERAL (

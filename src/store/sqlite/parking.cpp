@@ -169,8 +169,8 @@ Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection, std::i
   return keys;
 }
 
-Result<DueEvents> read_due(Connection& connection, std::int64_t subscription, std::size_t keys,
-                           std::size_t behind) {
+Result<DueEvents> read_due(Connection& connection, std::int64_t subscription,
+                           std::int64_t generation, std::size_t keys, std::size_t behind) {
   const std::int64_t now = wall_us();
   DueEvents due;
   auto memory = std::make_shared<EventMemory>(kFirstPiece);
@@ -178,7 +178,7 @@ Result<DueEvents> read_due(Connection& connection, std::int64_t subscription, st
   {
     OUTBOX_TRY(Statement row, connection.query(query::kDueParked, subscription, now,
                                                static_cast<std::int64_t>(keys),
-                                               static_cast<std::int64_t>(behind)));
+                                               static_cast<std::int64_t>(behind), generation));
     while (row.has_row()) {
       ParkedRow parked{.event = view_of(row)};
       const std::size_t size = size_of_texts(parked.event);

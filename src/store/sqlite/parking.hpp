@@ -29,6 +29,7 @@ namespace outbox::store::sqlite {
                                                                 std::int64_t subscription,
                                                                 bool dead_block);
 [[nodiscard]] Result<DueEvents> read_due(Connection& connection, std::int64_t subscription,
-                                         std::size_t keys, std::size_t behind);
+                                         std::int64_t generation, std::size_t keys,
+                                         std::size_t behind);
 
 }  // namespace outbox::store::sqlite

@@ -49,9 +49,9 @@ class SqliteProgress final : public Progress {
     return keys;
   }
 
-  [[nodiscard]] Result<DueEvents> due(std::int32_t subscription, LaneMask /*lanes*/,
+  [[nodiscard]] Result<DueEvents> due(std::int32_t subscription, const Holding& holding,
                                       std::size_t keys, std::size_t behind) override {
-    return read_due(connection_, subscription, keys, behind);
+    return read_due(connection_, subscription, holding.generation, keys, behind);
   }
 
   [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override {

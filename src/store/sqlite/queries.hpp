@@ -154,11 +154,13 @@ inline constexpr std::string_view kUnsettledKeys =
 inline constexpr std::string_view kBlockedKeys =
     "/* list blocked keys */ SELECT aggregate_type, aggregate_id, count(*) FROM outbox_parked"
     " WHERE subscription = ?1 AND (state <> 'dead' OR ?2) GROUP BY aggregate_type, aggregate_id";
-// ?1 subscription, ?2 now, ?3 keys, ?4 events behind each. The rows that are due by outbox_parked_due, what waits behind each by
-// outbox_parked_key, up to a dead event that blocks.
+// ?1 subscription, ?2 now, ?3 keys, ?4 events behind each, ?5 generation: none if another one owns the group. The rows that are due by
+// outbox_parked_due, what waits behind each by outbox_parked_key, up to a dead event that blocks.
 inline constexpr std::string_view kDueParked =
     "/* read parked */ WITH head AS MATERIALIZED (SELECT seq, aggregate_type, aggregate_id, next_attempt_at FROM outbox_parked"
-    " WHERE subscription = ?1 AND state = 'retrying' AND next_attempt_at <= ?2 ORDER BY next_attempt_at, seq LIMIT ?3),"
+    " WHERE subscription = ?1 AND state = 'retrying' AND next_attempt_at <= ?2"
+    " AND ?5 = (SELECT o.generation FROM outbox_owner o JOIN outbox_subscription s ON s.lane_group = o.lane_group WHERE s.id = ?1)"
+    " ORDER BY next_attempt_at, seq LIMIT ?3),"
     " chain AS (SELECT head.next_attempt_at AS due, head.seq AS head, p.seq,"
     " row_number() OVER (PARTITION BY head.seq ORDER BY p.seq) AS place"
     " FROM head JOIN outbox_parked p ON p.subscription = ?1 AND p.aggregate_type = head.aggregate_type"

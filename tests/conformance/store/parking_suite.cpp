@@ -69,8 +69,9 @@ class ParkingSuite : public StoreTest {
     return progress_->append({.settlements = {}, .results = results}, store::Durability::eventual);
   }
   /// The events that are due, by their place, each with its state and attempts.
-  std::vector<std::string> due() {
-    auto read = progress_->due(row_.id, store::kAllLanes, 100, 100);
+  std::vector<std::string> due() { return due(generation_); }
+  std::vector<std::string> due(std::int64_t generation) {
+    auto read = progress_->due(row_.id, {store::kAllLanes, generation}, 100, 100);
     EXPECT_TRUE(ok(read));
     std::vector<std::string> all;
     if (!read) return all;
@@ -189,11 +190,12 @@ TEST_P(ParkingSuite, a_relay_that_lost_its_lanes_parks_nothing_and_settles_nothi
   settle(make_spec("mails"), {"a", "b"}, {retrying(0)});
   ASSERT_TRUE(ok(relay_->leave()));
   test::LaneOwner other(*store_, "other");
-  ASSERT_TRUE(other.keep(seconds(60))->owns());
+  const auto successor = other.keep(seconds(60));
+  ASSERT_TRUE(successor->owns());
   Status late = append({result(0, std::nullopt)});
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, Errc::lease_lost);
-  EXPECT_THAT(due(), ElementsAre("0 retrying 1"));
+  EXPECT_THAT(due(successor->generation), ElementsAre("0 retrying 1"));
 
   auto event = retrying(1);
   event.subscription = row_.id;
@@ -214,6 +216,18 @@ TEST_P(ParkingSuite, a_relay_that_lost_its_lanes_parks_nothing_and_settles_nothi
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, Errc::lease_lost);
   EXPECT_EQ(load(row_.id).cursor, before) << "the settlement is not written either";
+}
+
+TEST_P(ParkingSuite, a_relay_that_lost_its_lanes_reads_nothing_that_is_due) {
+  settle(make_spec("mails"), {"a", "a", "b"}, {retrying(0), waiting(1), retrying(2)});
+  EXPECT_THAT(due(), ElementsAre("0 retrying 1", "1 waiting 0", "2 retrying 1"));
+  ASSERT_TRUE(ok(relay_->leave()));
+  test::LaneOwner other(*store_, "other");
+  const auto successor = other.keep(seconds(60));
+  ASSERT_TRUE(successor->owns());
+  EXPECT_THAT(due(), IsEmpty());
+  EXPECT_THAT(due(successor->generation),
+              ElementsAre("0 retrying 1", "1 waiting 0", "2 retrying 1"));
 }
 
 TEST_P(ParkingSuite, an_event_that_is_gone_from_the_log_is_not_passed) {

@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 using Kind = Outcome::Kind;
 using State = store::ParkedState;
 using std::chrono::milliseconds;
@@ -282,6 +283,13 @@ class Retries : public ::testing::Test {
     core_->written(now_);
     return all;
   }
+  static EventRef ref(std::int64_t seq) { return {.seq = seq, .id = id_of(seq)}; }
+  /// After the connection to the store broke.
+  void again(const std::vector<EventRef>& acks) {
+    gate_.clear();
+    restart(rules());
+    for (const EventRef& event : acks) core_->remember(event);
+  }
   bool blocked(const std::string& key) { return gate_.blocked(event::key_hash("order", key)); }
 
   TimePoint now_{std::chrono::hours(1)};
@@ -502,6 +510,62 @@ TEST_F(Retries, a_running_send_that_is_rejected_counts_and_one_in_doubt_is_sent_
   }
 }
 
+TEST_F(Retries, what_was_acked_before_the_store_was_lost_is_not_sent_again) {
+  load({{1, "a"}, {2, "a"}, {3, "a"}, {4, "b"}, {5, "c"}});
+  send();
+  report(1, Kind::acked);
+  report(4, Kind::acked);
+  EXPECT_THAT(send(), ElementsAre(2));
+  now_ += std::chrono::seconds(1);
+  ASSERT_EQ(core_->results(now_).size(), 2U) << "given, and never heard of again";
+  report(2, Kind::acked);
+  report(5, Kind::rejected);
+  const auto acks = core_->unsettled_acks();
+  EXPECT_THAT(acks, UnorderedElementsAre(ref(1), ref(2), ref(4)));
+
+  again(acks);
+  ASSERT_TRUE(core_->wants_load(now_)) << "to find out what is still there";
+  load({{1, "a"}, {2, "a"}, {3, "a"}, {4, "b"}, {5, "c"}});
+  EXPECT_THAT(send(), ElementsAre(3, 5));
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1", "2 delivered 1", "4 delivered 1"));
+  EXPECT_THAT(core_->unsettled_acks(), IsEmpty());
+}
+
+TEST_F(Retries, what_was_acked_is_remembered_until_the_store_shows_that_its_row_is_gone) {
+  again({ref(1), ref(2)});
+  load({{7, "b"}});
+  EXPECT_THAT(core_->unsettled_acks(), ElementsAre(ref(1), ref(2))) << "there may be more due";
+  load({});
+  EXPECT_THAT(core_->unsettled_acks(), IsEmpty());
+}
+
+TEST_F(Retries, a_corrected_copy_is_sent_though_the_original_was_acked) {
+  again({{.seq = 1, .id = id_of(9)}});
+  load({{1, "a"}});
+  EXPECT_THAT(send(), ElementsAre(1));
+  report(1, Kind::acked);
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
+}
+
+TEST_F(Retries, one_acked_behind_another_that_is_due_again_counts_when_that_one_is_gone) {
+  again({ref(2)});
+  load({{1, "a"}, {2, "a"}, {3, "a"}});
+  EXPECT_THAT(send(), ElementsAre(1));
+  report(1, Kind::acked);
+  EXPECT_THAT(send(), ElementsAre(3));
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1", "2 delivered 1"));
+}
+
+TEST_F(Retries, an_ack_of_a_send_that_still_ran_is_remembered_whether_its_row_is_known_or_not) {
+  for (const bool written : {false, true}) {
+    gate_.late = {};
+    gate_.late.began(1, id_of(1), event::key_hash("order", "a"));
+    if (written) gate_.late.written(1);
+    gate_.late.ended(1, {.token = 7, .kind = Kind::acked});
+    EXPECT_THAT(core_->unsettled_acks(), ElementsAre(ref(1)));
+  }
+}
+
 TEST_F(Retries, a_gapless_sink_is_opened_again_after_one_that_is_rejected) {
   restart(rules(), true);
   load({{1, "a"}, {2, "b"}});
@@ -527,6 +591,18 @@ TEST_F(Retries, it_reads_again_while_there_may_be_more_and_when_the_next_one_is_
   EXPECT_FALSE(core_->wants_load(now_));
   EXPECT_EQ(core_->next_at(), now_ + milliseconds(300));
   EXPECT_TRUE(core_->wants_load(now_ + milliseconds(300)));
+}
+
+TEST_F(Retries, while_one_is_in_flight_the_store_is_not_asked_all_the_time) {
+  load({{1, "a"}});
+  send();
+  core_->due_at(now_);
+  core_->load_asked();
+  store::DueEvents still;
+  still.next_in = milliseconds(0);  // of the one in flight
+  core_->loaded(std::move(still), now_);
+  EXPECT_FALSE(core_->wants_load(now_));
+  EXPECT_TRUE(core_->wants_load(now_ + milliseconds(50)));
 }
 
 TEST_F(Retries, what_becomes_due_while_it_reads_is_not_forgotten) {

@@ -32,7 +32,8 @@ class BusyAtFirst final : public store::Progress {
     return std::vector<store::BlockedKey>{};
   }
   [[nodiscard]] Result<store::DueEvents> due(std::int32_t /*subscription*/,
-                                             store::LaneMask /*lanes*/, std::size_t /*keys*/,
+                                             const store::Holding& /*holding*/,
+                                             std::size_t /*keys*/,
                                              std::size_t /*behind*/) override {
     return store::DueEvents{};
   }

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <outbox/testing.hpp>
+#include <set>
 
 #include "testkit/eventually.hpp"
 #include "unit/feed/memory_log.hpp"
@@ -14,6 +16,7 @@ namespace {
 
 using std::chrono::seconds;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using testkit::eventually;
 using Kind = Outcome::Kind;
 
@@ -25,6 +28,8 @@ struct Ledger {
   std::condition_variable_any changed;
   bool held OUTBOX_GUARDED_BY(mutex){false};
   std::vector<store::Settlement> rows OUTBOX_GUARDED_BY(mutex);
+  std::map<std::int64_t, std::string> parked OUTBOX_GUARDED_BY(mutex);  ///< All due. Their keys.
+  std::set<std::int64_t> delivered OUTBOX_GUARDED_BY(mutex);            ///< Of those parked.
 
   void hold(bool hold) {
     {
@@ -32,6 +37,15 @@ struct Ledger {
       held = hold;
     }
     changed.notify_all();
+  }
+  void park(std::map<std::int64_t, std::string> events) {
+    const MutexLock lock(mutex);
+    parked = std::move(events);
+    delivered.clear();
+  }
+  std::set<std::int64_t> left() {
+    const MutexLock lock(mutex);
+    return delivered;
   }
   std::int64_t acked() {
     const MutexLock lock(mutex);
@@ -58,9 +72,19 @@ class LedgerProgress final : public store::Progress {
     return std::vector<store::BlockedKey>{};
   }
   [[nodiscard]] Result<store::DueEvents> due(std::int32_t /*subscription*/,
-                                             store::LaneMask /*lanes*/, std::size_t /*keys*/,
+                                             const store::Holding& /*holding*/,
+                                             std::size_t /*keys*/,
                                              std::size_t /*behind*/) override {
-    return store::DueEvents{};
+    const MutexLock lock(ledger_.mutex);
+    auto keys = std::make_shared<std::map<std::int64_t, std::string>>(ledger_.parked);
+    store::DueEvents due{.rows = {}, .storage = keys, .next_in = {}};
+    for (const auto& [seq, key] : *keys) {
+      due.rows.emplace_back();
+      due.rows.back().event.seq = seq;
+      due.rows.back().event.aggregate_type = "order";
+      due.rows.back().event.aggregate_id = key;
+    }
+    return due;
   }
   [[nodiscard]] Status append(const store::ProgressBatch& batch,
                               store::Durability /*durability*/) override {
@@ -69,6 +93,9 @@ class LedgerProgress final : public store::Progress {
     ledger.changed.wait(ledger.mutex,
                         [&ledger]() OUTBOX_REQUIRES(ledger.mutex) { return !ledger.held; });
     ledger.rows.insert(ledger.rows.end(), batch.settlements.begin(), batch.settlements.end());
+    for (const store::RetryResult& result : batch.results) {
+      if (ledger.parked.erase(result.seq) != 0) ledger.delivered.insert(result.seq);
+    }
     return {};
   }
   [[nodiscard]] std::uint64_t statements() const override { return 0; }
@@ -101,13 +128,15 @@ class LoopTest : public ::testing::Test {
   }
 
   void begin(std::unique_ptr<Sink> sink, std::vector<EventRef> acks = {}) {
-    RetainedSink retained{.sink = std::move(sink), .unsettled_acks = std::move(acks)};
+    begin(RetainedSink{.sink = std::move(sink), .unsettled_acks = std::move(acks)});
+  }
+  void begin(RetainedSink retained, const std::vector<store::BlockedKey>& blocked = {}) {
     LoopOptions options{.settle_interval = std::chrono::milliseconds(0),
                         .holding = {.lanes = 0xFF, .generation = 7}};
     loop_ = std::make_unique<SubscriptionLoop>(
         row(), event::Renderer::create(row().spec).value(),
-        std::vector{store::Strand{.lanes = 0xFF, .cursor = {.s1 = "0"}}},
-        std::vector<store::BlockedKey>{}, options, std::move(retained), *settler_, trust_,
+        std::vector{store::Strand{.lanes = 0xFF, .cursor = {.s1 = "0"}}}, blocked, options,
+        std::move(retained), *settler_, trust_,
         SubscriptionLoop::Listener{.room = [this] { pump_.room(); },
                                    .rejected = [this] { ++rejected_; },
                                    .distrusted = [this] { ++distrusted_; }});
@@ -178,6 +207,33 @@ TEST_F(LoopTest, what_could_not_be_settled_is_retained_with_the_sink) {
   log_.commit(1);
   ASSERT_TRUE(recording->wait_for(3, kLimit));
   EXPECT_EQ(recording->events().back().seq, 3);
+}
+
+TEST_F(LoopTest, retries_that_may_not_have_been_written_are_retained_with_the_sink) {
+  ledger_.hold(true);
+  ledger_.park({{4, "a"}, {6, "b"}});
+  auto sink = std::make_unique<outbox::testing::RecordingSink>();
+  const auto recording = sink->recording();
+  begin(RetainedSink{.sink = std::move(sink), .unsettled_acks = {}},
+        {{.aggregate_type = "order", .aggregate_id = "a", .events = 1},
+         {.aggregate_type = "order", .aggregate_id = "b", .events = 1}});
+  ASSERT_TRUE(recording->wait_for(2, kLimit));
+  ASSERT_TRUE(eventually([this] { return loop_->has_unwritten_rows(); }));
+  loop_->stop_reading(pump_);
+  EXPECT_TRUE(loop_->stop(std::chrono::milliseconds(0), true));
+  EXPECT_EQ(loop_->abandoned(), 2U);
+  RetainedSink retained = loop_->take_sink();
+  EXPECT_THAT(retained.unsettled_acks, IsEmpty());
+  EXPECT_EQ(retained.retry_acks.size(), 2U);
+  loop_.reset();
+  ledger_.hold(false);
+  ASSERT_TRUE(eventually([this] { return ledger_.left() == std::set<std::int64_t>{4, 6}; }));
+  // As if that had not been written: the next loop does not send them again, and writes it.
+  ledger_.park({{4, "a"}, {6, "b"}, {7, "b"}});
+  begin(std::move(retained));
+  ASSERT_TRUE(eventually([this] { return ledger_.left() == std::set<std::int64_t>{4, 6, 7}; }));
+  ASSERT_EQ(recording->events().size(), 3U);
+  EXPECT_EQ(recording->events().back().seq, 7);
 }
 
 TEST_F(LoopTest, past_the_trust_deadline_nothing_is_sent) {

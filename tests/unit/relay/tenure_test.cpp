@@ -65,9 +65,10 @@ class GatedProgress final : public store::Progress {
                                                                     bool dead_block) override {
     return inner_->blocked_keys(subscription, lanes, dead_block);
   }
-  [[nodiscard]] Result<store::DueEvents> due(std::int32_t subscription, store::LaneMask lanes,
-                                             std::size_t keys, std::size_t behind) override {
-    return inner_->due(subscription, lanes, keys, behind);
+  [[nodiscard]] Result<store::DueEvents> due(std::int32_t subscription,
+                                             const store::Holding& holding, std::size_t keys,
+                                             std::size_t behind) override {
+    return inner_->due(subscription, holding, keys, behind);
   }
   [[nodiscard]] Status append(const store::ProgressBatch& batch,
                               store::Durability durability) override {
