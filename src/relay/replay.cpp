@@ -69,12 +69,11 @@ store::ReplayProgress replay_progress(const store::Replay& replay, const Deliver
   return progress;
 }
 
-Result<std::shared_ptr<ReplayRun>> begin_replay(store::Store& store, std::int64_t id,
-                                                store::LaneMask lanes,
+Result<std::shared_ptr<ReplayRun>> begin_replay(std::unique_ptr<store::Replays> replays,
+                                                std::int64_t id, store::LaneMask lanes,
                                                 const std::vector<store::Strand>& live,
                                                 const Window::Limits& limits,
                                                 std::function<void(const Error&)> failed) {
-  OUTBOX_TRY(auto replays, store.replays());
   OUTBOX_TRY(auto replay, replays->find(id));
   if (!replay || replay->state != store::ReplayState::running) return nullptr;
   OUTBOX_TRY(const auto places, replays->places(*replay, lanes));

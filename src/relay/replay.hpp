@@ -39,7 +39,7 @@ struct ReplayRun {
 
 /// Without strands when nothing is left to do on these lanes; null: it does not run any more. `live`: the cursors of live delivery, which must be at rest.
 [[nodiscard]] Result<std::shared_ptr<ReplayRun>> begin_replay(
-    store::Store& store, std::int64_t replay, store::LaneMask lanes,
+    std::unique_ptr<store::Replays> replays, std::int64_t replay, store::LaneMask lanes,
     const std::vector<store::Strand>& live, const Window::Limits& limits,
     std::function<void(const Error&)> failed);
 

@@ -59,7 +59,6 @@ void ReplayFeed::run(const std::stop_token& stop) {
   }
 }
 
-/// One page of each strand that has room. False: none had.
 Result<bool> ReplayFeed::read_round(const std::stop_token& stop) {
   bool any = false;
   for (Strand& strand : strands_) {

@@ -25,6 +25,9 @@ class ReplayFeed {
   /// In the order of the requests; then start().
   void add(feed::PageConsumer& consumer);
   void start();
+  /// What the thread does again and again: a page for each strand that has room. False: none had. The simulation calls it instead of
+  /// start().
+  [[nodiscard]] Result<bool> read_round(const std::stop_token& stop);
   /// Returns when the consumers are no longer used.
   void stop() { thread_ = {}; }
   /// Any thread: a consumer has room again.
@@ -38,7 +41,6 @@ class ReplayFeed {
     bool ended{false};
   };
   void run(const std::stop_token& stop);
-  [[nodiscard]] Result<bool> read_round(const std::stop_token& stop);
   [[nodiscard]] Status read_page(Strand& strand);
 
   const std::unique_ptr<store::Replays> replays_;

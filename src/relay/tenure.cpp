@@ -244,7 +244,8 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
   store::SubscriptionRow served = row;
   std::shared_ptr<ReplayRun> replay;
   if (row.replay != 0) {
-    OUTBOX_TRY(replay, begin_replay(store_, row.replay, holding.lanes, *strands,
+    OUTBOX_TRY(auto replays, store_.replays());
+    OUTBOX_TRY(replay, begin_replay(std::move(replays), row.replay, holding.lanes, *strands,
                                     window_of(options_), failed));
     if (!replay) served.replay = 0;
     if (replay && replay->strands.empty()) replay = nullptr;  // others still have lanes to do

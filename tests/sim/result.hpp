@@ -24,6 +24,11 @@ struct SimResult {
   std::uint64_t late{0};    ///< A send that ran when its event was set aside was the delivery.
   std::uint64_t outages{0};
   // Of groups:
+  std::uint64_t replays{0};
+  std::uint64_t replays_resumed{0};
+  std::uint64_t replayed{0};   ///< Events sent by them.
+  std::uint64_t skipped{0};    ///< Events not sent by them.
+  std::uint64_t decisions{0};  ///< Of people, about parked events.
   std::uint64_t claims{0};
   std::uint64_t several_strands{0};  ///< Lanes of several cursors were taken.
   std::uint64_t merges{0};           ///< And came to one again.

@@ -1,15 +1,32 @@
 #include "sim/sink.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string>
 #include <utility>
 
+#include "event/headers.hpp"
+
 namespace outbox::sim {
+
+namespace {
+
+/// 0: it has no mark.
+std::int64_t replay_of(const EventView& event) {
+  const std::string_view headers = event.headers;
+  const std::size_t at = headers.find(event::kReplayHeader);
+  if (at == std::string_view::npos) return 0;
+  const std::size_t digit = headers.find_first_of("0123456789", at);
+  return std::strtoll(std::string(headers.substr(digit)).c_str(), nullptr, 10);
+}
+
+}  // namespace
 
 void SimSink::send(Token token, const EventView& event) {
   const bool slow = splitmix64(static_cast<std::uint64_t>(event.seq) * 37) % 100 < slow_percent &&
                     slowed_.insert(event.seq).second;
-  flying_.push_back(
-      {token, event.seq, slow ? step_ + 15 + static_cast<int>(random_.below(60)) : 0});
+  flying_.push_back({token, event.seq, slow ? step_ + 15 + static_cast<int>(random_.below(60)) : 0,
+                     replay_of(event)});
 }
 
 void SimSink::settle_front() {
@@ -24,16 +41,16 @@ void SimSink::settle_front() {
     outcome.kind = Outcome::Kind::retry;
   } else if (outages.is_down() || failed_[message.seq] < failures(message.seq)) {
     if (!outages.is_down()) ++failed_[message.seq];
-    fail(message.seq, outcome);
+    fail(message, outcome);
   } else if (poison.contains(message.seq) || rejected_[message.seq] < rejections(message.seq)) {
     ++rejected_[message.seq];
     outages.rejected(message.seq);
     outcome.kind = Outcome::Kind::rejected;
     broken_ = true;
   } else if (random_.chance(fail_percent)) {
-    fail(message.seq, outcome);
+    fail(message, outcome);
   } else {
-    topic_.arrive(message.seq);
+    topic_.arrive(message.seq, message.replay);
     outcome.kind = Outcome::Kind::acked;
   }
   ready_.push_back(outcome);
@@ -41,10 +58,11 @@ void SimSink::settle_front() {
   if (lie_percent != 0 && random_.chance(lie_percent)) lie(outcome);
 }
 
-void SimSink::fail(std::int64_t seq, Outcome& outcome) {
-  outages.failed(seq);
+void SimSink::fail(const InFlight& message, Outcome& outcome) {
+  outages.failed(message.seq);
   outcome.kind = random_.chance(50) ? Outcome::Kind::retry : Outcome::Kind::unknown;
-  if (outcome.kind == Outcome::Kind::unknown && random_.chance(50)) topic_.arrive(seq);
+  if (outcome.kind == Outcome::Kind::unknown && random_.chance(50))
+    topic_.arrive(message.seq, message.replay);
   broken_ = true;
 }
 
@@ -75,7 +93,7 @@ void SimSink::crash() {
   const auto arriving = flying_.empty() ? 0 : random_.below(flying_.size() + 1);
   for (std::uint64_t i = 0; i < arriving && !broken_; ++i) {
     if (poison.contains(flying_[i].seq) || rejections(flying_[i].seq) > 0) break;
-    topic_.arrive(flying_[i].seq);
+    topic_.arrive(flying_[i].seq, flying_[i].replay);
   }
   flying_.clear();
   ready_.clear();

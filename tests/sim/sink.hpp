@@ -16,8 +16,9 @@ namespace outbox::sim {
 /// The destination: what arrived, in order.
 class Topic {
  public:
-  void arrive(std::int64_t seq) {
+  void arrive(std::int64_t seq, std::int64_t replay = 0) {
     arrivals_.push_back(seq);
+    replays_.push_back(replay);
     if (counts_.size() <= static_cast<std::size_t>(seq))
       counts_.resize(static_cast<std::size_t>(seq) + 1);
     ++counts_[static_cast<std::size_t>(seq)] == 1 ? ++distinct_ : ++duplicates_;
@@ -27,11 +28,14 @@ class Topic {
            counts_[static_cast<std::size_t>(seq)] > 0;
   }
   [[nodiscard]] const std::vector<std::int64_t>& arrivals() const { return arrivals_; }
+  /// By arrival: the replay whose mark it has; 0: none.
+  [[nodiscard]] const std::vector<std::int64_t>& replays() const { return replays_; }
   [[nodiscard]] std::uint64_t distinct() const { return distinct_; }
   [[nodiscard]] std::uint64_t duplicates() const { return duplicates_; }
 
  private:
   std::vector<std::int64_t> arrivals_;
+  std::vector<std::int64_t> replays_;
   std::vector<std::uint32_t> counts_;  ///< By seq.
   std::uint64_t distinct_{0};
   std::uint64_t duplicates_{0};
@@ -77,10 +81,11 @@ class SimSink {
   struct InFlight {
     Token token{0};
     std::int64_t seq{0};
-    int until{0};  ///< No outcome before this step.
+    int until{0};            ///< No outcome before this step.
+    std::int64_t replay{0};  ///< By its header.
   };
   void settle_front();
-  void fail(std::int64_t seq, Outcome& outcome);
+  void fail(const InFlight& message, Outcome& outcome);
   void lie(const Outcome& truth);
   Random& random_;
   Topic& topic_;

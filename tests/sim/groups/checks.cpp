@@ -74,17 +74,20 @@ bool GroupChecks::covers(const SettlementRow& row, const WrittenEvent& event) co
 }
 
 void GroupChecks::compare(const SettlementRow& row) {
-  store::Tally acked;
+  store::Tally done;
   store::Tally filtered;
   for (const std::size_t number : database_.rows()) {
     const WrittenEvent& event = database_.event(number);
     if (!covers(row, event)) continue;
-    (event.wanted ? acked : filtered).add(event::id_hash(event.view.id));
-    if (event.wanted && !topic_.has(static_cast<std::int64_t>(number)))
+    (event.wanted ? done : filtered).add(event::id_hash(event.view.id));
+    if (event.wanted && !topic_.has(static_cast<std::int64_t>(number)) && !is_parked(event.view) &&
+        !discarded_.contains(number))
       broke("P2: the cursor passed an event that never arrived");
   }
-  if (!(acked == row.row.acked) || !(filtered == row.row.filtered))
-    broke("ledger: the sums differ");
+  store::Tally counted = row.row.acked;
+  counted += row.row.parked;
+  if (!(done == counted) || !(filtered == row.row.filtered)) broke("ledger: the sums differ");
+  if (parked_.parks_twice()) broke("an event is parked twice");
 }
 
 void GroupChecks::sent(const WrittenEvent& event, std::size_t number, std::int64_t generation,
@@ -94,19 +97,101 @@ void GroupChecks::sent(const WrittenEvent& event, std::size_t number, std::int64
   if (acked.contains(number)) broke("P5: sent again although it was acked");
 }
 
+/// A person may discard what is in memory.
+void GroupChecks::sent_again(const WrittenEvent& event, std::size_t number, std::int64_t generation,
+                             const Tables& tables, const std::set<std::size_t>& acked) {
+  if (tables.generation_of(event.lane) != generation) return;  // a zombie
+  if (acked.contains(number)) broke("P5: a parked event was sent again although it was acked");
+  if (parked_.delivered().contains(event.view.seq) && event.committed)
+    broke("P5: a parked event was sent again although its end is written");
+}
+
+void GroupChecks::parks(const store::ParkedEvent& event, std::size_t number, bool bad) {
+  const unsigned key = database_.event(number).key;
+  if (event.state == store::ParkedState::waiting) {
+    if (!troubled_.contains(key)) broke("P6: a key waits of which nothing was set aside");
+    return;
+  }
+  troubled_.insert(key);
+  if (event.attempts > 0 && !bad) broke("P6: an event that nothing is wrong with was parked");
+}
+
+void GroupChecks::replay_begins(const ReplayRecord& record, const Tables& tables) {
+  arrivals();
+  replay_ = record.replay.id;
+  to_replay_.clear();
+  replayed_.clear();
+  for (const std::size_t number : database_.rows()) {
+    const WrittenEvent& event = database_.event(number);
+    const bool chosen = event.committed && event.wanted && event.view.seq >= record.replay.first &&
+                        event.view.seq <= record.replay.last;
+    if (chosen && tables.is_settled(event) && !is_parked(event.view) &&
+        !discarded_.contains(number))
+      to_replay_.insert(number);
+  }
+}
+
+void GroupChecks::replays(const WrittenEvent& event, std::size_t number, std::int64_t generation,
+                          const Tables& tables) {
+  if (tables.generation_of(event.lane) != generation) return;  // a zombie
+  if (!event.committed || !tables.is_settled(event))
+    broke("replay: an event beyond live delivery was sent");
+  if (is_parked(event.view) || discarded_.contains(number))
+    broke("replay: an event was sent that is parked or was discarded");
+}
+
+/// Earlier ones of the key come before it in the replay, too.
+void GroupChecks::check_replayed(const WrittenEvent& event, std::size_t number) {
+  if (!to_replay_.contains(number) || !replayed_.insert(number).second) return;
+  for (const std::size_t earlier : database_.of_key(event.key)) {
+    if (earlier == number) return;
+    if (to_replay_.contains(earlier) && !replayed_.contains(earlier))
+      return broke("replay: out of order in key k" + std::to_string(event.key));
+  }
+}
+
+void GroupChecks::follow(const ReplayRecord& record) {
+  if (replay_ == 0 || record.replay.state != store::ReplayState::done) return;
+  arrivals();
+  replay_ = 0;
+  std::set<std::size_t> skipped;
+  for (const store::ReplaySkip& skip : record.skips) skipped.insert(number_of(skip.id));
+  for (const std::size_t number : to_replay_) {
+    if (!replayed_.contains(number) && !skipped.contains(number))
+      broke("replay: an event was left out");
+  }
+}
+
+void GroupChecks::forget_unsettled(const Tables& tables) {
+  std::erase_if(to_replay_, [&](std::size_t number) {
+    return !database_.event(number).committed || !tables.is_settled(database_.event(number));
+  });
+}
+
+/// All earlier ones of the key must have arrived before.
+void GroupChecks::check_order(const WrittenEvent& event, std::size_t number) {
+  if (is_out_of_order(number)) return;
+  const auto& of_key = database_.of_key(event.key);
+  auto earlier = std::find(of_key.rbegin(), of_key.rend(), number);
+  while (earlier != of_key.rend() && ++earlier != of_key.rend()) {
+    if (is_out_of_order(*earlier)) continue;
+    if (*earlier >= arrived_.size() || !arrived_[*earlier])
+      broke("P4: out of order in key k" + std::to_string(event.key));
+    return;  // that one was checked when it arrived
+  }
+}
+
 void GroupChecks::arrivals() {
   for (; checked_ < topic_.arrivals().size(); ++checked_) {
     const auto number = static_cast<std::size_t>(topic_.arrivals()[checked_]);
     const WrittenEvent& event = database_.event(number);
+    if (replay_ != 0 && topic_.replays()[checked_] == replay_) check_replayed(event, number);
     if (arrived_.size() <= number) arrived_.resize(number + 1);
     if (arrived_[number]) continue;
     arrived_[number] = true;
     if (!event.committed) return broke("P3: a ghost was delivered");
     if (!event.wanted) return broke("a filtered event was delivered");
-    if (arrived_of_key_.size() <= event.key) arrived_of_key_.resize(event.key + 1);
-    const auto& of_key = database_.of_key(event.key);
-    if (of_key[arrived_of_key_[event.key]++] != number)
-      return broke("P4: out of order in key k" + std::to_string(event.key));
+    check_order(event, number);
   }
   if (exact_ && topic_.duplicates() > 0) broke("P5: a duplicate that nothing excuses");
 }
@@ -119,12 +204,18 @@ void GroupChecks::lost(const std::vector<std::size_t>& numbers) {
 }
 
 bool GroupChecks::complete(const Tables& tables) const {
-  return std::all_of(database_.rows().begin(), database_.rows().end(), [&](std::size_t number) {
-    const WrittenEvent& event = database_.event(number);
-    if (!event.committed) return true;
-    return tables.is_settled(event) &&
-           (!event.wanted || topic_.has(static_cast<std::int64_t>(number)));
-  });
+  return tables.running_replay() == 0 &&
+         std::all_of(database_.rows().begin(), database_.rows().end(),
+                     [&](std::size_t number) {
+                       const WrittenEvent& event = database_.event(number);
+                       if (!event.committed) return true;
+                       const bool over = topic_.has(static_cast<std::int64_t>(number)) ||
+                                         parked_.rests(event.view.seq) ||
+                                         discarded_.contains(number);
+                       return tables.is_settled(event) && (!event.wanted || over);
+                     }) &&
+         std::all_of(parked_.rows().begin(), parked_.rows().end(),
+                     [this](const auto& row) { return parked_.rests(row.first); });
 }
 
 void GroupChecks::verify(const std::vector<SettlementRow>& rows) {

@@ -15,8 +15,13 @@ namespace outbox::sim {
 
 class GroupChecks {
  public:
-  GroupChecks(const Database& database, const Topic& topic, bool exact)
-      : database_(database), topic_(topic), exact_(exact) {
+  GroupChecks(const Database& database, const Topic& topic, const ParkedTable& parked, bool exact,
+              bool dead_blocks)
+      : database_(database),
+        topic_(topic),
+        parked_(parked),
+        exact_(exact),
+        dead_blocks_(dead_blocks) {
     cursors_.fill({.s1 = "3:3:"});
   }
 
@@ -26,6 +31,25 @@ class GroupChecks {
   /// P5: an owner sends nothing that its cursor is past, and nothing twice that was acked.
   void sent(const WrittenEvent& event, std::size_t number, std::int64_t generation,
             const Tables& tables, const std::set<std::size_t>& acked);
+  /// The same for a parked event that is sent again.
+  void sent_again(const WrittenEvent& event, std::size_t number, std::int64_t generation,
+                  const Tables& tables, const std::set<std::size_t>& acked);
+  /// P6: what a relay sets aside, `bad`: by the dice this event fails; and an attempt that it counts.
+  void parks(const store::ParkedEvent& event, std::size_t number, bool bad);
+  /// By its own fault, or because it takes long: the rest of its key waits.
+  void set_aside(std::size_t number) { troubled_.insert(database_.event(number).key); }
+  /// It is sent no more unless a person says so, so that the order of its key is not affected by it.
+  void died(std::size_t number) { ever_dead_.insert(number); }
+  void discarded(std::size_t number) { discarded_.insert(number); }
+  /// A replay begins: what live delivery has passed in its range and is not parked must be sent again.
+  void replay_begins(const ReplayRecord& record, const Tables& tables);
+  /// An owner sends only what live delivery has passed, and nothing that is parked.
+  void replays(const WrittenEvent& event, std::size_t number, std::int64_t generation,
+               const Tables& tables);
+  /// After its rows were written.
+  void follow(const ReplayRecord& record);
+  /// What a crash took back is delivered again, not by the replay.
+  void forget_unsettled(const Tables& tables);
   /// After a step: what arrived since. P3, P4.
   void arrivals();
   /// These were visible, and are gone. P3.
@@ -46,16 +70,33 @@ class GroupChecks {
  private:
   void follow(const SettlementRow& row, bool check);
   void compare(const SettlementRow& row);
+  void check_replayed(const WrittenEvent& event, std::size_t number);
+  void check_order(const WrittenEvent& event, std::size_t number);
+  /// It may come after later ones of its key, or never.
+  [[nodiscard]] bool is_out_of_order(std::size_t number) const {
+    return discarded_.contains(number) || (!dead_blocks_ && ever_dead_.contains(number));
+  }
+  [[nodiscard]] bool is_parked(const EventView& event) const {
+    const auto row = parked_.rows().find(event.seq);
+    return row != parked_.rows().end() && row->second.event.id == event.id;
+  }
   [[nodiscard]] bool covers(const SettlementRow& row, const WrittenEvent& event) const;
 
   const Database& database_;
   const Topic& topic_;
+  const ParkedTable& parked_;
   const bool exact_;
-  std::int64_t followed_{0};  ///< The id of the newest row.
+  const bool dead_blocks_;
+  std::set<std::size_t> ever_dead_;
+  std::set<std::size_t> discarded_;
+  std::int64_t replay_{0};  ///< The newest; finished: 0.
+  std::set<std::size_t> to_replay_;
+  std::set<std::size_t> replayed_;
+  std::set<unsigned> troubled_;  ///< Keys of which an event was set aside.
+  std::int64_t followed_{0};     ///< The id of the newest row.
   std::array<store::Cursor, 64> cursors_;
   std::array<std::int64_t, 64> generations_{};  ///< Of the newest claim.
   std::size_t checked_{0};
-  std::vector<std::size_t> arrived_of_key_;
   std::vector<bool> arrived_;
   std::uint64_t void_rows_{0};
   std::string broken_;

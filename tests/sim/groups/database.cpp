@@ -11,6 +11,12 @@ constexpr std::size_t kMostWriters = 12;
 
 }  // namespace
 
+std::size_t number_of(const EventId& id) {
+  std::uint64_t number = 0;
+  for (unsigned byte = 0; byte < 8; ++byte) number |= std::uint64_t{id.bytes[byte]} << (8 * byte);
+  return static_cast<std::size_t>(number - 1);
+}
+
 Database::Database(Random& random, unsigned keys, unsigned filtered_percent)
     : random_(random), filtered_percent_(filtered_percent), locks_(keys, false), of_key_(keys) {
   for (unsigned key = 0; key < keys; ++key) names_.push_back("k" + std::to_string(key));
@@ -50,6 +56,7 @@ void Database::insert(Writer& writer) {
   event.view.aggregate_type = "sim";
   event.view.aggregate_id = names_[writer.key];
   event.view.event_type = "Happened";
+  event.view.headers = "{}";
   for (unsigned byte = 0; byte < 8; ++byte)
     event.view.id.bytes[byte] = static_cast<std::uint8_t>((number + 1) >> (8 * byte));
   event.lane = static_cast<unsigned>(splitmix64(writer.key) % 64);

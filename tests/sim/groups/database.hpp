@@ -24,6 +24,9 @@ struct WrittenEvent {
   bool wanted{true};
 };
 
+/// The id of an event is its number.
+[[nodiscard]] std::size_t number_of(const EventId& id);
+
 class Database {
  public:
   Database(Random& random, unsigned keys, unsigned filtered_percent);

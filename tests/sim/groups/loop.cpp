@@ -9,32 +9,108 @@ namespace {
 constexpr unsigned kStrandShift = 57;
 constexpr Token kTokenMask = (Token{1} << kStrandShift) - 1;
 constexpr std::size_t kPage = 9;
+constexpr std::chrono::milliseconds kWriteInterval{6};
+/// SubscriptionLoop::settle(): what waits is looked for again.
+constexpr std::chrono::milliseconds kFindOrphans{20};
+
+relay::ParkingRules rules(const GroupOptions& options) {
+  SubscriptionSpec spec{.name = "sim", .sink = "custom"};
+  spec.max_attempts = 5;
+  spec.retry_base = std::chrono::milliseconds(3);
+  spec.retry_cap = std::chrono::milliseconds(20);
+  return {
+      .policy = event::RetryPolicy(spec),
+      .dead_blocks = options.dead_blocks,
+      .slow_after = std::chrono::milliseconds(10),
+      .failing = {.first = std::chrono::milliseconds(2), .longest = std::chrono::milliseconds(8)}};
+}
 
 }  // namespace
 
 SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, const store::Holding& holding,
-                 const std::vector<store::Strand>& strands, bool gapless)
+                 const std::vector<store::Strand>& strands, std::int64_t served_replay,
+                 std::shared_ptr<relay::ReplayRun> replay)
     : world_(world),
       retained_(retained),
       holding_(holding),
+      served_replay_(served_replay),
+      replay_(std::move(replay)),
       state_({.first = std::chrono::milliseconds(2), .longest = std::chrono::milliseconds(8)},
              world.options.seed),
-      window_({.events = 40, .page_events = kPage}) {
+      window_({.events = 40, .page_events = kPage}),
+      retries_({.subscription = kSubscription,
+                .generation = holding.generation,
+                .rules = rules(world.options),
+                .gapless = world.options.gapless,
+                .max_batch = 5,
+                .write_interval = kWriteInterval,
+                .first_token = retained.next_token},
+               state_, gate_),
+      parked_version_(world.tables.parked_version()) {
   relay::CoreOptions core;
   core.row.subscription = kSubscription;
   core.row.generation = holding.generation;
-  core.gapless = gapless;
+  core.gapless = world.options.gapless;
   core.max_batch = 7;
   core.max_in_flight = 25;
   core.settle_events = 8;
-  core.settle_interval = std::chrono::milliseconds(6);
+  core.settle_interval = kWriteInterval;
+  if (world.options.parks())
+    core.parking = replay_ ? relay::replay_parking() : rules(world.options);
   core.first_token = retained.next_token;
   for (const store::Strand& strand : strands) {
     core.row.lanes = strand.lanes;
     cores_.push_back(
         std::make_unique<relay::DeliveryCore>(core, strand.cursor, state_, window_, gate_));
+    if (replay_) continue;
     for (const auto& event : retained.acks) cores_.back()->remember(event);
   }
+  if (replay_) {
+    begin_replay();
+    return;
+  }
+  for (const std::uint64_t key : world.tables.blocked_keys(holding.lanes)) gate_.add(key);
+  if (!gate_.empty()) retries_.due_at({});
+  for (const auto& event : retained.retry_acks) {
+    retries_.remember(event);
+    acked_retries_.insert(number_of(event.id));
+  }
+}
+
+// ---- a replay
+
+/// Passes on what the feed reads.
+class SimLoop::Reader final : public feed::PageConsumer {
+ public:
+  Reader(SimLoop& loop, std::size_t strand) : loop_(loop), strand_(strand) {}
+  [[nodiscard]] bool has_room(std::size_t /*pages*/) const override { return loop_.has_room(); }
+  void take_page(const std::shared_ptr<const store::Page>& page) override {
+    loop_.add_page(strand_, page, {});
+  }
+
+ private:
+  SimLoop& loop_;
+  const std::size_t strand_;
+};
+
+void SimLoop::begin_replay() {
+  for (const std::uint64_t key : replay_->skipped_keys) gate_.add(key);
+  for (std::size_t strand = 0; strand < cores_.size(); ++strand) {
+    readers_.push_back(std::make_unique<Reader>(*this, strand));
+    replay_->feed->add(*readers_.back());
+  }
+}
+
+bool SimLoop::replay_changed(std::int64_t running) const {
+  const std::int64_t here = replay_ ? replay_->replay.id : 0;
+  if (running != 0 && running != here && running != served_replay_) return true;
+  return replayed_ || (here != 0 && here != running);
+}
+
+void SimLoop::watch_replay() {
+  replayed_ = replay_ && std::all_of(cores_.begin(), cores_.end(), [](const auto& core) {
+                return core->idle() && core->done().drained();
+              });
 }
 
 bool SimLoop::must_see(std::size_t strand, const store::Page& page) const {
@@ -45,11 +121,15 @@ bool SimLoop::must_see(std::size_t strand, const store::Page& page) const {
 
 void SimLoop::take_page(std::size_t strand, const std::shared_ptr<const store::Page>& page,
                         relay::TimePoint now) {
-  if (!must_see(strand, *page)) return;
+  if (must_see(strand, *page)) add_page(strand, page, now);
+}
+
+void SimLoop::add_page(std::size_t strand, const std::shared_ptr<const store::Page>& page,
+                       relay::TimePoint now) {
   window_.add(*page);
   std::vector<std::uint8_t> wanted;
   for (const EventView& event : page->events)
-    wanted.push_back(world_.database.event(GroupShared::number_of(event.id)).wanted ? 1 : 0);
+    wanted.push_back(world_.database.event(number_of(event.id)).wanted ? 1 : 0);
   cores_[strand]->page_read(page, wanted, now);
   meeting_ = false;
 }
@@ -60,12 +140,36 @@ void SimLoop::step(relay::TimePoint now, bool trusted, std::vector<Job>& jobs) {
     retained_.sink.open();
     state_.opened({}, now);
   }
+  if (retries_.wants_load(now)) {
+    retries_.load_asked();
+    asks_ = true;
+  }
+  if (trusted) send_retries(now);
   for (std::size_t strand = 0; trusted && strand < cores_.size(); ++strand) send(strand, now);
+  settle(now, jobs);
+  bring_strands_together();
+}
+
+void SimLoop::settle(relay::TimePoint now, std::vector<Job>& jobs) {
   for (std::size_t strand = 0; strand < cores_.size(); ++strand) {
     auto due = cores_[strand]->settle(now);
-    if (!due.empty()) jobs.push_back({.strand = strand, .rows = std::move(due.rows)});
+    if (due.empty()) continue;
+    if (replay_) {
+      const store::ReplayProgress progress = relay::replay_progress(replay_->replay, due);
+      world_.result.replayed += static_cast<std::uint64_t>(progress.sent);
+      world_.result.skipped += progress.skips.size();
+      jobs.push_back({.strand = strand, .batch = {.rows = {}, .replays = {progress}}});
+      continue;
+    }
+    for (const auto& event : due.parked)
+      retries_.due_at(now +
+                      (event.state == store::ParkedState::waiting ? kFindOrphans : event.due_in));
+    jobs.push_back({.strand = strand,
+                    .batch = {.rows = std::move(due.rows), .parked = std::move(due.parked)}});
   }
-  bring_strands_together();
+  auto results = retries_.results(now);
+  if (!results.empty())
+    jobs.push_back({.strand = kRetries, .batch = {.rows = {}, .results = std::move(results)}});
 }
 
 void SimLoop::send(std::size_t strand, relay::TimePoint now) {
@@ -73,38 +177,68 @@ void SimLoop::send(std::size_t strand, relay::TimePoint now) {
   if (sends.empty()) return;
   const std::size_t taken = world_.random.below(sends.size() + 1);
   for (std::size_t i = 0; i < taken; ++i) {
-    EventView event = *sends[i].event;
-    const std::size_t number = GroupShared::number_of(event.id);
-    world_.trace("g", holding_.generation, " sends event ", number, " (seq ", event.seq, ", ",
-                 event.aggregate_id, ")");
-    world_.checks.sent(world_.database.event(number), number, holding_.generation, world_.tables,
-                       acked_);
-    event.seq = static_cast<std::int64_t>(number);
-    retained_.sink.send(static_cast<Token>(strand) << kStrandShift | sends[i].token, event);
+    const std::size_t number = number_of(sends[i].event->id);
+    const WrittenEvent& event = world_.database.event(number);
+    if (replay_) {
+      world_.checks.replays(event, number, holding_.generation, world_.tables);
+    } else {
+      world_.checks.sent(event, number, holding_.generation, world_.tables, acked_);
+    }
+    hand_over(static_cast<Token>(strand) << kStrandShift | sends[i].token, *sends[i].event, number);
   }
   cores_[strand]->handed_over(taken);
+}
+
+void SimLoop::send_retries(relay::TimePoint now) {
+  const auto sends = retries_.to_send(now);
+  if (sends.empty()) return;
+  const std::size_t taken = world_.random.below(sends.size() + 1);
+  for (std::size_t i = 0; i < taken; ++i) {
+    const std::size_t number = number_of(sends[i].event->id);
+    world_.checks.sent_again(world_.database.event(number), number, holding_.generation,
+                             world_.tables, acked_retries_);
+    hand_over(static_cast<Token>(kRetries) << kStrandShift | sends[i].token, *sends[i].event,
+              number);
+  }
+  retries_.handed_over(taken);
+}
+
+void SimLoop::hand_over(Token token, EventView event, std::size_t number) {
+  world_.trace("g", holding_.generation, " sends event ", number, " (seq ", event.seq, ", ",
+               event.aggregate_id, "), strand ", token >> kStrandShift, " token ",
+               token & kTokenMask);
+  event.seq = static_cast<std::int64_t>(number);
+  if (retained_.sink.has_in_flight(event.seq)) world_.checks.broke("an event is in flight twice");
+  retained_.sink.send(token, event);
 }
 
 void SimLoop::take_outcomes(relay::TimePoint now) {
   for (Outcome& outcome : retained_.sink.receive()) {
     const auto strand = static_cast<std::size_t>(outcome.token >> kStrandShift);
     outcome.token &= kTokenMask;
+    world_.trace("g", holding_.generation, " strand ", strand, " token ", outcome.token, ": ",
+                 to_string(outcome.kind));
     if (outcome.kind != Outcome::Kind::acked) ++world_.result.failures;
+    if (strand == kRetries) {
+      retries_.outcome(outcome, now);
+      for (const auto& ack : retries_.unsettled_acks()) acked_retries_.insert(number_of(ack.id));
+    }
     if (strand >= cores_.size()) continue;
     cores_[strand]->outcome(outcome, now);
-    for (const auto& ack : cores_[strand]->unsettled_acks())
-      acked_.insert(GroupShared::number_of(ack.id));
+    for (const auto& ack : cores_[strand]->unsettled_acks()) acked_.insert(number_of(ack.id));
   }
 }
 
 void SimLoop::stop(relay::TimePoint now, bool in_order) {
   for (const auto& core : cores_) core->stop_requested(now);
+  retries_.stop_requested();
   state_.stop_requested(in_order);
 }
 
 bool SimLoop::finished() const {
-  return state_.in_flight() == 0 && std::all_of(cores_.begin(), cores_.end(),
-                                                [](const auto& core) { return core->finished(); });
+  return state_.in_flight() == 0 && retries_.finished() &&
+         std::all_of(cores_.begin(), cores_.end(),
+                     [](const auto& core) { return core->finished(); });
 }
 
 void SimLoop::end(relay::TimePoint now) {
@@ -112,9 +246,13 @@ void SimLoop::end(relay::TimePoint now) {
     retained_.sink.purge();
     take_outcomes(now);
   }
-  retained_.acks.clear();
+  if (!replay_) {
+    retained_.acks.clear();
+    retained_.retry_acks = retries_.unsettled_acks();
+  }
+  retained_.next_token = std::max(retained_.next_token, retries_.next_token());
   for (const auto& core : cores_) {
-    const auto acks = core->unsettled_acks();
+    const auto acks = replay_ ? std::vector<relay::EventRef>{} : core->unsettled_acks();
     retained_.acks.insert(retained_.acks.end(), acks.begin(), acks.end());
     retained_.next_token = std::max(retained_.next_token, core->next_token());
   }
@@ -125,7 +263,7 @@ bool SimLoop::idle() const {
 }
 
 void SimLoop::bring_strands_together() {
-  if (cores_.size() < 2) return;
+  if (cores_.size() < 2 || replay_) return;
   const bool resting = state_.mode() == relay::Mode::delivering && window_.events() == 0 && idle();
   const store::Cursor& first = cores_.front()->done();
   const bool together = resting && first.drained() &&

@@ -8,6 +8,8 @@
 
 #include "relay/delivery_core.hpp"
 #include "relay/key_gate.hpp"
+#include "relay/replay.hpp"
+#include "relay/retry_core.hpp"
 #include "relay/sink_state.hpp"
 #include "relay/window.hpp"
 #include "sim/groups/shared.hpp"
@@ -21,21 +23,41 @@ struct RetainedSink {
   SimSink sink;
   Token next_token{1};
   std::vector<relay::EventRef> acks{};
+  std::vector<relay::EventRef> retry_acks{};
 };
 
 class SimLoop {
  public:
+  /// The strand that stands for the retries.
+  static constexpr std::size_t kRetries = 64;
   struct Job {
     std::size_t strand{0};
-    std::vector<store::Settlement> rows;
+    Batch batch;
   };
 
   SimLoop(GroupShared& world, RetainedSink& retained, const store::Holding& holding,
-          const std::vector<store::Strand>& strands, bool gapless);
+          const std::vector<store::Strand>& strands, std::int64_t served_replay,
+          std::shared_ptr<relay::ReplayRun> replay);
 
   void take_page(std::size_t strand, const std::shared_ptr<const store::Page>& page,
                  relay::TimePoint now);
-  void written(std::size_t strand) { cores_[strand]->settled(); }
+  void written(std::size_t strand, relay::TimePoint now) {
+    strand == kRetries ? retries_.written(now) : cores_[strand]->settled();
+    watch_replay();
+  }
+  /// Tenure::retire_changed(): another replay runs now, or this one has ended.
+  [[nodiscard]] bool replay_changed(std::int64_t running) const;
+  [[nodiscard]] bool replays() const { return replay_ != nullptr; }
+  /// What the feed's thread does. False: the connection is lost.
+  [[nodiscard]] bool read_replay() { return replay_->feed->read_round({}).has_value(); }
+  /// It waits for the parked events that are due.
+  [[nodiscard]] bool asks() const { return asks_; }
+  void loaded(store::DueEvents due, relay::TimePoint now) {
+    asks_ = false;
+    retries_.loaded(std::move(due), now);
+  }
+  /// Of the parked events' table, when it began.
+  [[nodiscard]] int parked_version() const { return parked_version_; }
   void step(relay::TimePoint now, bool trusted, std::vector<Job>& jobs);
   /// Sends no more but what fills gaps, and settles.
   void stop(relay::TimePoint now, bool in_order);
@@ -49,23 +71,39 @@ class SimLoop {
   [[nodiscard]] bool has_room() const { return window_.has_room(1); }
   [[nodiscard]] bool failed() const { return state_.mode() == relay::Mode::rejected; }
   [[nodiscard]] bool in_flight() const { return state_.in_flight() > 0; }
-  [[nodiscard]] std::int64_t generation() const { return holding_.generation; }
+  [[nodiscard]] const store::Holding& holding() const { return holding_; }
 
  private:
+  class Reader;
+  void begin_replay();
+  void add_page(std::size_t strand, const std::shared_ptr<const store::Page>& page,
+                relay::TimePoint now);
   void send(std::size_t strand, relay::TimePoint now);
+  void send_retries(relay::TimePoint now);
+  void settle(relay::TimePoint now, std::vector<Job>& jobs);
+  void hand_over(Token token, EventView event, std::size_t number);
   void bring_strands_together();
+  void watch_replay();
   [[nodiscard]] bool must_see(std::size_t strand, const store::Page& page) const;
 
   GroupShared& world_;
   RetainedSink& retained_;
   const store::Holding holding_;
+  const std::int64_t served_replay_;
+  const std::shared_ptr<relay::ReplayRun> replay_;
   relay::SinkState state_;
   relay::Window window_;
   relay::KeyGate gate_;
+  relay::RetryCore retries_;
   std::vector<std::unique_ptr<relay::DeliveryCore>> cores_;
+  std::vector<std::unique_ptr<feed::PageConsumer>> readers_;  ///< Of the replay.
+  bool replayed_{false};
+  const int parked_version_;
+  bool asks_{false};
   bool meeting_{false};
   bool could_merge_{false};
   std::set<std::size_t> acked_;
+  std::set<std::size_t> acked_retries_;
 };
 
 }  // namespace outbox::sim

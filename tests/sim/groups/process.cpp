@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "relay/assignment.hpp"
+#include "sim/groups/replays.hpp"
 
 namespace outbox::sim {
 namespace {
@@ -24,6 +25,11 @@ SimProcess::SimProcess(GroupShared& world, std::uint64_t number, std::vector<InT
       retained_{.sink = SimSink(world.random, world.topic, world.options.gapless)} {
   retained_.sink.fail_percent = world.options.fail_percent;
   retained_.sink.lie_percent = world.options.lie_percent;
+  retained_.sink.reject_percent = world.options.reject_percent;
+  retained_.sink.sick_percent = world.options.sick_percent;
+  retained_.sink.slow_percent = world.options.slow_percent;
+  go_down(world.down_for > 0);
+  if (world.healed) heal();
 }
 
 void SimProcess::step() {
@@ -52,7 +58,7 @@ void SimProcess::crash() {
   if (tenure_ && !tenure_->jobs.empty() && world_.random.chance(50) &&
       tenure_->reader.incarnation())
     in_transit_.push_back(
-        {.rows = tenure_->jobs.front().rows, .incarnation = *tenure_->reader.incarnation()});
+        {.batch = tenure_->jobs.front().batch, .incarnation = *tenure_->reader.incarnation()});
   retained_.sink.crash();
   if (world_.options.same_machine) world_.tables.process_ended(id_);
 }
@@ -125,10 +131,11 @@ void SimProcess::end_tenure() {
     }
     if (!tenure_->jobs.empty() && world_.random.chance(50) && tenure_->reader.incarnation())
       in_transit_.push_back(
-          {.rows = tenure_->jobs.front().rows, .incarnation = *tenure_->reader.incarnation()});
+          {.batch = tenure_->jobs.front().batch, .incarnation = *tenure_->reader.incarnation()});
     loop->end(now());
   }
   world_.trace("relay ", +id_.bytes[0], " ends its tenure");
+  if (tenure_->holding.lanes != 0) held_before_ = tenure_->holding;
   tenure_.reset();
 }
 
@@ -156,10 +163,14 @@ void SimProcess::look() {
     return;
   }
   const store::Fleet fleet = world_.tables.look(id_, world_.server_now(), kLease);
+  if (held_before_.lanes != 0) forget_retries(fleet);
   if (lost_lanes(fleet)) return lose_connection();
   const store::LaneMask lanes = wanted(fleet);
   const bool merges = tenure.loop && tenure.loop->could_merge() && tenure.jobs.empty();
-  if (lanes == tenure.holding.lanes && !merges) {
+  const bool changed =
+      tenure.loop && (tenure.loop->parked_version() != world_.tables.parked_version() ||
+                      tenure.loop->replay_changed(world_.tables.running_replay()));
+  if (lanes == tenure.holding.lanes && !merges && !changed) {
     if (!tenure.loop && lanes != 0) begin_loop();
     return;
   }
@@ -170,9 +181,25 @@ void SimProcess::look() {
     if (merges) ++world_.result.merges;
     return tenure.loop->stop(now(), true);
   }
+  change_lanes(lanes);
+}
+
+/// Keeper::forget_retries_of_lost_lanes()
+void SimProcess::forget_retries(const store::Fleet& fleet) {
+  const store::Holding before = std::exchange(held_before_, {});
+  store::LaneMask kept = 0;
+  for (const store::OwnedLanes& owned : fleet.groups.front().owners) {
+    if (owned.owner == id_ && owned.generation == before.generation) kept |= owned.lanes;
+  }
+  if ((before.lanes & ~kept) != 0) retained_.retry_acks.clear();
+}
+
+void SimProcess::change_lanes(store::LaneMask lanes) {
+  Tenure& tenure = *tenure_;
   const auto holding = world_.tables.change(id_, lanes, world_.server_now(), kLease);
   world_.checks.follow(world_.tables.rows());
   if (!holding) return lose_connection();
+  if ((tenure.holding.lanes & ~holding->lanes) != 0) retained_.retry_acks.clear();
   tenure.holding = *holding;
   ++world_.result.claims;
   world_.trace("relay ", +id_.bytes[0], " has lanes ", holding->lanes, ", generation ",
@@ -200,8 +227,20 @@ void SimProcess::begin_loop() {
     strands = world_.tables.strands(holding.lanes);
   }
   if (strands.size() > 1) ++world_.result.several_strands;
-  tenure.loop =
-      std::make_unique<SimLoop>(world_, retained_, holding, strands, world_.options.gapless);
+  const auto failed = [](const Error&) {};  // the round says so
+  std::int64_t running = world_.tables.running_replay();
+  std::shared_ptr<relay::ReplayRun> replay;
+  if (running != 0) {
+    // Tenure::make_loop()
+    replay = *relay::begin_replay(std::make_unique<SimReplays>(world_.database, world_.tables),
+                                  running, holding.lanes, strands, {.page_events = 5}, failed);
+    if (!replay) running = 0;
+    if (replay && replay->strands.empty()) replay = nullptr;
+  }
+  if (replay) strands = replay->strands;
+  world_.trace("relay ", +id_.bytes[0], replay ? " replays" : " delivers");
+  tenure.loop = std::make_unique<SimLoop>(world_, retained_, holding, strands, running, replay);
+  if (replay) return;
   for (std::size_t i = 0; i < strands.size(); ++i)
     tenure.reader.add(i, strands[i].lanes, strands[i].cursor);
 }
@@ -226,6 +265,10 @@ void SimProcess::step_reader() {
   if (!tenure_ || tenure_->failed || tenure_->holding.lanes == 0) return;
   SimLoop* const loop = tenure_->loop.get();
   const bool has_room = loop != nullptr && !tenure_->stopping && loop->has_room();
+  if (loop != nullptr && loop->replays()) {
+    if (has_room && !loop->read_replay()) lose_connection();
+    return;
+  }
   const bool works = tenure_->reader.step(has_room, [&](std::size_t strand, const auto& page) {
     loop->take_page(strand, page, now());
   });
@@ -248,22 +291,62 @@ void SimProcess::step_loop() {
 }
 
 void SimProcess::step_settler() {
-  if (!tenure_ || tenure_->failed || tenure_->jobs.empty()) return;
+  if (!tenure_ || tenure_->failed) return;
+  if (tenure_->jobs.empty()) {
+    SimLoop* const loop = tenure_->loop.get();
+    if (loop != nullptr && loop->asks())
+      loop->loaded(world_.tables.due(loop->holding(), world_.server_now()), now());
+    return;
+  }
   SimReader& reader = tenure_->reader;
-  std::vector<store::Settlement> rows;
-  for (const auto& job : tenure_->jobs) rows.insert(rows.end(), job.rows.begin(), job.rows.end());
-  const auto w =
-      world_.tables.append(rows, reader.incarnation().value_or(0), world_.random.chance(30));
+  Batch all;
+  for (const auto& job : tenure_->jobs) all.add(job.batch);
+  check_faults(all);
+  const auto w = world_.write(all, reader.incarnation().value_or(0), world_.random.chance(30));
   if (!w) return lose_connection();
-  world_.checks.follow(world_.tables.rows());
-  for (const auto& row : rows) {
+  for (const auto& progress : all.replays)
+    world_.trace("g", progress.generation, " has replayed lanes ", progress.lanes, " up to ",
+                 progress.position, ", sent ", progress.sent, ", skipped ", progress.skips.size());
+  for (const auto& row : all.rows) {
     reader.marks().note(*w, row.bound);
     world_.trace("g", row.generation, " settles lanes ", row.lanes, " (", row.s1, " ", row.s2,
                  "] from ", row.from_position, " to ", row.position.value_or(-1), ", acked ",
                  row.acked.count);
   }
   for (const auto& job : std::exchange(tenure_->jobs, {})) {
-    if (tenure_->loop) tenure_->loop->written(job.strand);
+    if (tenure_->loop) tenure_->loop->written(job.strand, now());
+  }
+}
+
+/// P6: what is parked failed by its own fault, and no attempt is counted for an outage.
+void SimProcess::check_faults(const Batch& batch) {
+  const SimSink& sink = retained_.sink;
+  // Once healed the dice do not tell who has failed.
+  const bool others_fail =
+      world_.healed || world_.options.fail_percent + world_.options.outages > 0;
+  for (const store::ParkedEvent& event : batch.parked) {
+    const std::size_t number = number_of(event.id);
+    const auto dice = static_cast<std::int64_t>(number);
+    world_.trace("relay ", +id_.bytes[0], " parks event ", number, " as ",
+                 store::to_string(event.state), ", attempts ", event.attempts);
+    const bool slow = event.state == store::ParkedState::retrying && event.attempts == 0;
+    ++world_.result.parked;
+    world_.result.slow += slow ? 1 : 0;
+    const bool bad = others_fail || sink.rejections(dice) > 0 || sink.failures(dice) > 0;
+    world_.checks.parks(event, number, bad);
+    if (event.attempts > 0 && sink.outages.explain(dice))
+      world_.checks.broke("P6: an outage parked an event");
+  }
+  for (const store::RetryResult& result : batch.results) {
+    const std::size_t number = number_of(result.id);
+    world_.trace("relay ", +id_.bytes[0], " writes that parked event ", number, " is ",
+                 result.state ? store::to_string(*result.state) : "delivered", ", attempts ",
+                 result.attempts);
+    if (!result.state && !world_.topic.has(static_cast<std::int64_t>(number)))
+      world_.checks.broke("P2: a retry counts as delivered that never arrived");
+    world_.result.dead += result.state == store::ParkedState::dead ? 1 : 0;
+    if (result.state && sink.outages.explain(static_cast<std::int64_t>(number)))
+      world_.checks.broke("P6: an outage counted an attempt");
   }
 }
 

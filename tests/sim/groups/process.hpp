@@ -17,7 +17,7 @@ inline constexpr std::chrono::milliseconds kLease{120};
 
 /// Settlements that were sent when their connection broke: the server may still write them.
 struct InTransit {
-  std::vector<store::Settlement> rows;
+  Batch batch;
   int incarnation{0};
 };
 
@@ -34,7 +34,8 @@ class SimProcess {
   void leave() { leaving_for_good_ = true; }
   [[nodiscard]] bool has_left() const { return has_left_; }
   [[nodiscard]] bool at_rest() const;
-  void heal() { retained_.sink.fail_percent = 0; }
+  void heal() { retained_.sink.fail_percent = retained_.sink.sick_percent = 0; }
+  void go_down(bool down) { retained_.sink.outages.go_down(down); }
   [[nodiscard]] const EventId& id() const { return id_; }
   [[nodiscard]] std::uint64_t lies() const { return retained_.sink.lies; }
 
@@ -57,6 +58,9 @@ class SimProcess {
   void step_reader();
   void step_loop();
   void step_settler();
+  void check_faults(const Batch& batch);
+  void forget_retries(const store::Fleet& fleet);
+  void change_lanes(store::LaneMask lanes);
   void begin_tenure();
   void end_tenure();
   void look();
@@ -74,6 +78,7 @@ class SimProcess {
   relay::TrustDeadline trust_;
   relay::TimePoint renew_at_{};
   RetainedSink retained_;
+  store::Holding held_before_;  ///< Of the tenure before.
   std::unique_ptr<Tenure> tenure_;
   bool leaving_for_good_{false};
   bool has_left_{false};

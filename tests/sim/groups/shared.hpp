@@ -24,6 +24,11 @@ struct GroupOptions {
   unsigned filtered_percent{10};
   unsigned fail_percent{2};
   unsigned lie_percent{0};
+  // Events that are parked; see SimOptions.
+  unsigned reject_percent{0};
+  unsigned sick_percent{0};
+  unsigned slow_percent{0};
+  bool dead_blocks{false};
   // Of 1000 steps:
   unsigned joins{0};
   unsigned leaves{0};
@@ -33,29 +38,46 @@ struct GroupOptions {
   unsigned jumps{0};    ///< Of the server's clock.
   unsigned lost_connections{0};
   unsigned database_crashes{0};
-  bool exact{false};  ///< Nothing happens that excuses a duplicate.
+  unsigned outages{0};  ///< Of the destination, for all relays.
+  unsigned people{0};   ///< A person sends a parked event again, or discards it.
+  unsigned replays{0};  ///< One is started, stopped, or resumed.
+  bool exact{false};    ///< Nothing happens that excuses a duplicate.
   bool trace{false};
+
+  [[nodiscard]] bool parks() const { return reject_percent + sick_percent + slow_percent > 0; }
 };
 
 struct GroupShared {
   explicit GroupShared(const GroupOptions& options_) : options(options_), random(options_.seed) {}
 
   [[nodiscard]] relay::TimePoint server_now() const { return now + server_offset; }
-  /// The id of an event is its number.
-  [[nodiscard]] static std::size_t number_of(const EventId& id) {
-    std::uint64_t number = 0;
-    for (unsigned byte = 0; byte < 8; ++byte) number |= std::uint64_t{id.bytes[byte]} << (8 * byte);
-    return static_cast<std::size_t>(number - 1);
+  /// A transaction of a relay, and what the promises say of it. False: it was refused.
+  [[nodiscard]] std::optional<std::uint64_t> write(const Batch& batch, int incarnation,
+                                                   bool durably) {
+    const auto w = tables.append(batch, incarnation, durably, server_now());
+    if (!w) return w;
+    checks.follow(tables.rows());
+    checks.follow(tables.replay());
+    for (const auto& event : batch.parked) {
+      if (event.state != store::ParkedState::waiting) checks.set_aside(number_of(event.id));
+      if (event.state == store::ParkedState::dead) checks.died(number_of(event.id));
+    }
+    for (const auto& retried : batch.results) {
+      if (retried.state == store::ParkedState::dead) checks.died(number_of(retried.id));
+    }
+    return w;
   }
 
   const GroupOptions options;
   Random random;
   relay::TimePoint now{std::chrono::seconds(1000)};
   relay::TimePoint::duration server_offset{};
+  bool healed{false};  ///< No more faults.
+  int down_for{0};     ///< Steps for which the destination is down.
   Database database{random, options.keys, options.filtered_percent};
-  Tables tables{database};
+  Tables tables{database, options.dead_blocks};
   Topic topic;
-  GroupChecks checks{database, topic, options.exact};
+  GroupChecks checks{database, topic, tables.parked(), options.exact, options.dead_blocks};
   const Trace trace{options.trace, now};
   SimResult result;
 };

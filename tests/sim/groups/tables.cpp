@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "event/key.hpp"
 #include "store/postgres/snapshot.hpp"
 
 namespace outbox::sim {
@@ -26,7 +27,15 @@ store::VisiblePtr snapshot_of(const std::string& text) {
       store::Visible{.xmax = parsed->xmax, .running = parsed->xip});
 }
 
-Tables::Tables(Database& database) : database_(database) {
+void Batch::add(const Batch& other) {
+  rows.insert(rows.end(), other.rows.begin(), other.rows.end());
+  parked.insert(parked.end(), other.parked.begin(), other.parked.end());
+  results.insert(results.end(), other.results.begin(), other.results.end());
+  replays.insert(replays.end(), other.replays.begin(), other.replays.end());
+}
+
+Tables::Tables(Database& database, bool dead_blocks)
+    : database_(database), dead_blocks_(dead_blocks) {
   SettlementRow first;
   first.row.subscription = kSubscription;
   first.row.kind = store::SettlementKind::reset;
@@ -76,13 +85,86 @@ std::vector<store::Strand> Tables::strands(store::LaneMask lanes) const {
   return strands;
 }
 
-std::optional<std::uint64_t> Tables::append(const std::vector<store::Settlement>& rows,
-                                            int incarnation, bool durably) {
-  if (incarnation != database_.incarnation()) return {};
+std::optional<std::uint64_t> Tables::append(const Batch& batch, int incarnation, bool durably,
+                                            relay::TimePoint now) {
+  if (incarnation != database_.incarnation() || !owns(batch)) return {};
   const std::uint64_t w = database_.begin();
   database_.commit(w, durably);
-  for (const store::Settlement& row : rows) add({.row = row, .w = w, .has_mark = true});
+  for (const store::Settlement& row : batch.rows) add({.row = row, .w = w, .has_mark = true});
+  for (const store::ParkedEvent& event : batch.parked) {
+    const WrittenEvent& written = *find(event.seq, event.id);
+    change_parked([event, view = written.view, lane = written.lane, now](ParkedTable& table) {
+      table.park(event, view, lane, now);
+    });
+  }
+  for (const store::RetryResult& result : batch.results)
+    change_parked([result, now](ParkedTable& table) { table.settle(result, now); });
+  for (const store::ReplayProgress& progress : batch.replays)
+    change_record([progress](ReplayRecord& record) { record.settle(progress); });
   return w;
+}
+
+// ---- parked events
+
+/// hold_lanes()
+bool Tables::owns(const Batch& batch) const {
+  const auto of_lane = [&](unsigned lane, std::int64_t generation) {
+    return lanes_[lane].generation == generation;
+  };
+  const bool events =
+      std::all_of(batch.parked.begin(), batch.parked.end(), [&](const store::ParkedEvent& event) {
+        const WrittenEvent* const written = find(event.seq, event.id);
+        return written != nullptr && of_lane(written->lane, event.generation);
+      });
+  for (const store::ReplayProgress& progress : batch.replays) {
+    for (unsigned lane = 0; lane < 64; ++lane) {
+      if ((progress.lanes & bit(lane)) != 0 && !of_lane(lane, progress.generation)) return false;
+    }
+  }
+  return events && std::all_of(batch.results.begin(), batch.results.end(),
+                               [&](const store::RetryResult& result) {
+                                 const auto row = parked_.rows().find(result.seq);
+                                 return row == parked_.rows().end() ||
+                                        of_lane(row->second.lane, result.generation);
+                               });
+}
+
+const WrittenEvent* Tables::find(std::int64_t seq, const EventId& id) const {
+  for (auto number = database_.rows().rbegin(); number != database_.rows().rend(); ++number) {
+    const WrittenEvent& event = database_.event(*number);
+    if (event.view.seq == seq && event.view.id == id) return &event;
+  }
+  return nullptr;
+}
+
+void Tables::change_parked(const Change& change) {
+  change(parked_);
+  parked_changes_.emplace_back(database_.inserted(), change);
+}
+
+store::DueEvents Tables::due(const store::Holding& holding, relay::TimePoint now) const {
+  store::LaneMask owned = 0;
+  for (unsigned lane = 0; lane < 64; ++lane) {
+    if (lanes_[lane].generation == holding.generation) owned |= bit(lane);
+  }
+  return parked_.due(now, holding.lanes & owned);
+}
+
+std::vector<std::uint64_t> Tables::blocked_keys(store::LaneMask lanes) const {
+  std::vector<std::uint64_t> keys;
+  for (const auto& [seq, row] : parked_.rows()) {
+    if (parked_.blocks(row) && (lanes & bit(row.lane)) != 0)
+      keys.push_back(event::key_hash(row.event.aggregate_type, row.event.aggregate_id));
+  }
+  return keys;
+}
+
+void Tables::decide(bool discard, std::int64_t seq, relay::TimePoint now) {
+  database_.commit(database_.begin(), true);
+  change_parked([discard, seq, now](ParkedTable& table) {
+    discard ? table.discard(seq, now) : table.retry(seq, now);
+  });
+  ++parked_version_;
 }
 
 void Tables::claim(store::LaneMask lanes, std::int64_t generation) {
@@ -131,6 +213,14 @@ bool Tables::is_settled(const WrittenEvent& event) const {
 void Tables::crash() {
   std::erase_if(rows_,
                 [this](const SettlementRow& row) { return row.written_at > database_.flushed(); });
+  std::erase_if(parked_changes_,
+                [this](const auto& change) { return change.first > database_.flushed(); });
+  parked_ = ParkedTable(dead_blocks_);
+  for (const auto& [at, change] : parked_changes_) change(parked_);
+  std::erase_if(replay_changes_,
+                [this](const auto& change) { return change.first > database_.flushed(); });
+  replay_ = {};
+  for (const auto& [at, change] : replay_changes_) change(replay_);
   newest_ = {};
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     for (unsigned lane = 0; lane < 64; ++lane) {
@@ -139,6 +229,73 @@ void Tables::crash() {
         newest_[lane] = i;
     }
   }
+}
+
+// ---- replays
+
+/// settle_replay()
+void ReplayRecord::settle(const store::ReplayProgress& progress) {
+  if (progress.replay != replay.id) return;
+  bool done = true;
+  for (unsigned lane = 0; lane < 64; ++lane) {
+    if ((progress.lanes & bit(lane)) != 0)
+      positions[lane] = std::max(positions[lane], progress.position);
+    done = done && positions[lane] >= replay.last;
+  }
+  skips.insert(skips.end(), progress.skips.begin(), progress.skips.end());
+  // Also one that is being stopped: there is nothing left of it to resume.
+  if (done) replay.state = store::ReplayState::done;
+}
+
+void Tables::change_record(const ReplayChange& change) {
+  change(replay_);
+  replay_changes_.emplace_back(database_.inserted(), change);
+}
+
+void Tables::start_replay(std::int64_t first, std::int64_t last) {
+  database_.commit(database_.begin(), true);
+  change_record([id = replay_.replay.id + 1, first, last](ReplayRecord& record) {
+    record = {};
+    record.replay = {.id = id,
+                     .subscription = kSubscription,
+                     .first = first,
+                     .last = last,
+                     .filter = "{}",
+                     .state = store::ReplayState::running};
+    record.positions.fill(first - 1);
+  });
+}
+
+void Tables::change_replay(store::ReplayState state) {
+  database_.commit(database_.begin(), true);
+  change_record([state](ReplayRecord& record) { record.replay.state = state; });
+}
+
+store::ReplayPage Tables::page(const store::ReplayRequest& request) const {
+  store::ReplayPage page{.position = request.position, .ended = true};
+  const auto s1 = snapshot_of(request.live.s1);
+  const auto s2 = request.live.drained() ? s1 : snapshot_of(request.live.s2);
+  for (const std::size_t number : database_.rows()) {
+    const WrittenEvent& event = database_.event(number);
+    const std::int64_t seq = event.view.seq;
+    const bool passed =
+        database_.sees(*s1, event.xid) ||
+        (!request.live.drained() && seq <= request.live.position && database_.sees(*s2, event.xid));
+    if (!passed || (request.lanes & bit(event.lane)) == 0 || seq <= request.position ||
+        seq > request.last)
+      continue;
+    if (page.events.size() == request.rows) {
+      page.ended = false;
+      break;
+    }
+    const auto row = parked_.rows().find(seq);
+    const bool held = (row != parked_.rows().end() && row->second.event.id == event.view.id) ||
+                      parked_.discarded().contains(seq);
+    page.events.push_back(event.view);
+    page.held.push_back(held ? 1 : 0);
+    page.position = seq;
+  }
+  return page;
 }
 
 // ---- members and lanes

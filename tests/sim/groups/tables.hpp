@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,8 +13,11 @@
 #include "outbox/event.hpp"
 #include "relay/trust_deadline.hpp"
 #include "sim/groups/database.hpp"
+#include "sim/parked_table.hpp"
 #include "store/lane_owners.hpp"
 #include "store/ledger_reader.hpp"
+#include "store/progress.hpp"
+#include "store/replay.hpp"
 #include "store/settlement.hpp"
 
 namespace outbox::sim {
@@ -33,17 +37,37 @@ struct SettlementRow {
   std::uint64_t written_at{0};  ///< In the database's log.
 };
 
+/// What is written in one transaction: store::ProgressBatch.
+struct Batch {
+  std::vector<store::Settlement> rows;
+  std::vector<store::ParkedEvent> parked{};
+  std::vector<store::RetryResult> results{};
+  std::vector<store::ReplayProgress> replays{};
+
+  void add(const Batch& other);
+};
+
+/// The newest replay, and how far it is by lane.
+struct ReplayRecord {
+  store::Replay replay{};  ///< Id 0: there was none.
+  std::array<std::int64_t, 64> positions{};
+  std::vector<store::ReplaySkip> skips{};
+
+  void settle(const store::ReplayProgress& progress);
+};
+
 class Tables {
  public:
-  explicit Tables(Database& database);
+  Tables(Database& database, bool dead_blocks);
 
   // ---- settlements
 
   /// `cursors`: the newest row of each lane, lanes at one cursor together.
   [[nodiscard]] std::vector<store::Strand> strands(store::LaneMask lanes) const;
   /// `append`, as one transaction; the rows as they are now. `incarnation`: that was read from; another one refuses.
-  [[nodiscard]] std::optional<std::uint64_t> append(const std::vector<store::Settlement>& rows,
-                                                    int incarnation, bool durably);
+  /// Parked events and results are refused, with everything else, under a generation that does not own their lanes.
+  [[nodiscard]] std::optional<std::uint64_t> append(const Batch& batch, int incarnation,
+                                                    bool durably, relay::TimePoint now);
   /// `claim`.
   void claim(store::LaneMask lanes, std::int64_t generation);
   /// `mark`: written in a transaction that began before.
@@ -55,6 +79,30 @@ class Tables {
   [[nodiscard]] const SettlementRow& newest(unsigned lane) const;
   /// Before the cursor of its lane.
   [[nodiscard]] bool is_settled(const WrittenEvent& event) const;
+
+  // ---- parked events
+
+  [[nodiscard]] const ParkedTable& parked() const { return parked_; }
+  /// `due_parked`: none of lanes that another generation owns.
+  [[nodiscard]] store::DueEvents due(const store::Holding& holding, relay::TimePoint now) const;
+  /// The keys of these lanes that are blocked, one for each of their rows: `blocked_keys`.
+  [[nodiscard]] std::vector<std::uint64_t> blocked_keys(store::LaneMask lanes) const;
+  /// A person's command, of which relays hear through parked_version.
+  void decide(bool discard, std::int64_t seq, relay::TimePoint now);
+  [[nodiscard]] int parked_version() const { return parked_version_; }
+
+  // ---- replays
+
+  [[nodiscard]] const ReplayRecord& replay() const { return replay_; }
+  /// `subscription.replay`
+  [[nodiscard]] std::int64_t running_replay() const {
+    return replay_.replay.state == store::ReplayState::running ? replay_.replay.id : 0;
+  }
+  void start_replay(std::int64_t first, std::int64_t last);
+  /// Stopped by a person, or resumed.
+  void change_replay(store::ReplayState state);
+  /// What live delivery had passed.
+  [[nodiscard]] store::ReplayPage page(const store::ReplayRequest& request) const;
 
   // ---- members and lanes; the clock is the server's
 
@@ -89,11 +137,23 @@ class Tables {
                                      std::chrono::milliseconds lease) {
     return !member.gone && now - member.heartbeat <= lease;
   }
+  using Change = std::function<void(ParkedTable&)>;
+  using ReplayChange = std::function<void(ReplayRecord&)>;
+
   void add(SettlementRow row);
-  void find_newest();
+  void change_parked(const Change& change);
+  void change_record(const ReplayChange& change);
+  [[nodiscard]] bool owns(const Batch& batch) const;
+  [[nodiscard]] const WrittenEvent* find(std::int64_t seq, const EventId& id) const;
   void give(std::optional<EventId> owner, store::LaneMask lanes, std::int64_t generation);
 
   Database& database_;
+  const bool dead_blocks_;
+  ParkedTable parked_{dead_blocks_};
+  std::vector<std::pair<std::uint64_t, Change>> parked_changes_;  ///< With their place in the log.
+  int parked_version_{0};
+  ReplayRecord replay_;
+  std::vector<std::pair<std::uint64_t, ReplayChange>> replay_changes_;
   std::vector<SettlementRow> rows_;
   std::int64_t next_id_{1};
   std::array<std::size_t, 64> newest_{};  ///< In rows_, by lane.

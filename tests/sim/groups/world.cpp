@@ -2,6 +2,7 @@
 #include "sim/groups/world.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "sim/groups/process.hpp"
@@ -22,6 +23,9 @@ class GroupWorld {
     if (relays_.size() < world_.options.most_relays)
       relays_.push_back(std::make_unique<SimProcess>(world_, ++started_, in_transit_));
   }
+  void change_destination();
+  void decide();
+  void change_replay();
   void crash(std::size_t which);
   void crash_database();
   void write_late();
@@ -86,8 +90,63 @@ void GroupWorld::faults() {
     any().lose_connection();
   }
   if (often(options.database_crashes)) crash_database();
+  if (often(options.people)) decide();
+  change_destination();
+  if (often(options.replays)) change_replay();
   if (!in_transit_.empty() && world_.random.chance(5)) write_late();
   if (world_.random.chance(3)) world_.database.flush();
+}
+
+void GroupWorld::change_destination() {
+  if (world_.down_for > 0) {
+    --world_.down_for;
+  } else if (often(world_.options.outages)) {
+    ++world_.result.outages;
+    world_.down_for = 2 + static_cast<int>(world_.random.below(40));
+    world_.trace("the destination goes down for ", world_.down_for, " ms");
+  }
+  for (const auto& relay : relays_) relay->go_down(world_.down_for > 0);
+}
+
+void GroupWorld::change_replay() {
+  const store::Replay& newest = world_.tables.replay().replay;
+  if (newest.state == store::ReplayState::running && newest.id != 0) {
+    if (!world_.random.chance(30)) return;
+    world_.trace("a person stops the replay");
+    return world_.tables.change_replay(store::ReplayState::stopped);
+  }
+  if (newest.state == store::ReplayState::stopped && world_.random.chance(80)) {
+    ++world_.result.replays_resumed;
+    world_.trace("a person resumes the replay");
+    return world_.tables.change_replay(store::ReplayState::running);
+  }
+  const std::int64_t last = world_.database.sequence();
+  if (last < 10) return;
+  ++world_.result.replays;
+  const auto first =
+      1 + static_cast<std::int64_t>(world_.random.below(static_cast<std::uint64_t>(last)));
+  const auto length =
+      static_cast<std::int64_t>(world_.random.below(static_cast<std::uint64_t>(last - first + 1)));
+  world_.tables.start_replay(first, first + length);
+  world_.trace("a person starts a replay of seqs ", first, " to ", first + length);
+  world_.checks.replay_begins(world_.tables.replay(), world_.tables);
+}
+
+/// What people do with dead events mostly.
+void GroupWorld::decide() {
+  const auto& rows = world_.tables.parked().rows();
+  if (rows.empty()) return;
+  auto row = rows.begin();
+  std::advance(row, static_cast<std::ptrdiff_t>(world_.random.below(rows.size())));
+  const bool dead = row->second.state == store::ParkedState::dead;
+  if (!dead && world_.random.chance(80)) return;
+  const bool discard = world_.random.chance(50);
+  const std::int64_t seq = row->first;
+  const std::size_t number = number_of(row->second.event.id);
+  world_.trace("a person ", discard ? "discards" : "retries", " event ", number);
+  if (discard) world_.checks.discarded(number);
+  world_.tables.decide(discard, seq, world_.server_now());
+  ++world_.result.decisions;
 }
 
 void GroupWorld::crash(std::size_t which) {
@@ -106,6 +165,7 @@ void GroupWorld::crash_database() {
   world_.checks.lost(world_.database.crash());
   world_.tables.crash();
   world_.checks.begin_again(world_.tables.rows());
+  world_.checks.forget_unsettled(world_.tables);
   for (const auto& relay : relays_) relay->lose_connection();
 }
 
@@ -113,14 +173,20 @@ void GroupWorld::crash_database() {
 void GroupWorld::write_late() {
   const InTransit late = in_transit_.front();
   in_transit_.erase(in_transit_.begin());
-  (void)world_.tables.append(late.rows, late.incarnation, false);
-  world_.checks.follow(world_.tables.rows());
+  (void)world_.write(late.batch, late.incarnation, false);
 }
 
 /// No more faults: everything committed must arrive and be settled.
 void GroupWorld::heal() {
   world_.database.finish_writers();
-  for (const auto& relay : relays_) relay->heal();
+  world_.healed = true;
+  if (world_.tables.replay().replay.state == store::ReplayState::stopped)
+    world_.tables.change_replay(store::ReplayState::running);
+  world_.down_for = 0;
+  for (const auto& relay : relays_) {
+    relay->heal();
+    relay->go_down(false);
+  }
   for (int step = 0; step < 20000; ++step) {
     one_step();
     if (broken()) return;
