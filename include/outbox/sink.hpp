@@ -42,6 +42,8 @@ using Token = std::uint64_t;
 struct HeaderView {
   std::string_view name;
   std::string_view value;
+  bool absent{
+      false};  ///< It has no value, where the destination knows the difference to an empty one (Kafka).
 };
 
 /// One event, rendered for a destination: route and format are applied. Everything is valid only during send().
@@ -51,6 +53,8 @@ struct Message {
   std::string_view topic;  ///< Topic, subject, routing key or path, by the route. May be empty.
   std::optional<std::string_view> key;  ///< The message key; none for an event without a key.
   std::string_view body;
+  /// Says that the aggregate is gone, where the destination has such messages (Kafka: without a value). The body is empty.
+  bool tombstone{false};
   std::string_view content_type;
   std::span<const HeaderView> headers;
 };
@@ -87,6 +91,9 @@ struct SinkTraits {
   std::size_t max_batch{1000};
   /// Most messages in flight at once. Default: 10000.
   std::size_t max_in_flight{10000};
+  /// What precedes the names of CloudEvents attributes in binary mode, by the destination's protocol binding: "ce-" (HTTP, NATS; their
+  /// values are then percent-encoded), "ce_" (Kafka), "cloudEvents:" (AMQP). Default: ce-.
+  std::string_view attribute_prefix{"ce-"};
 };
 
 class Sink {

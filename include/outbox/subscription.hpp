@@ -34,8 +34,11 @@ struct SubscriptionSpec {
   std::vector<std::string> aggregate_types{};
   /// Headers that must be there with exactly this value. Empty: not looked at.
   std::map<std::string, std::string> match_headers{};
-  /// "raw" (payload as the body, attributes as headers) or "json" (one envelope). Default: raw.
+  /// "raw" (payload as the body, attributes as headers), "json" (one envelope), "cloudevents" (binary mode), "cloudevents-json"
+  /// (structured mode) or "debezium" (as its outbox event router). Default: raw.
   std::string format{"raw"};
+  /// Options of that format. Which ones there are: docs/reference/formats.md
+  std::map<std::string, std::string> format_options{};
   /// Template of the topic. Default: {aggregate_type|lower}.events
   std::string topic{"{aggregate_type|lower}.events"};
   /// Template of the message key. Default: {aggregate_id}

@@ -260,7 +260,7 @@ Json shown_value(const Loaded& loaded, const std::string& subscription, const st
   if (dot == std::string::npos) return value;
   const std::string owner = setting.substr(0, dot);
   const std::string name = setting.substr(dot + 1);
-  if (owner != "headers" && owner != "match_headers")
+  if (owner != "headers" && owner != "match_headers" && owner != "format_options")
     return show_sink_setting(owner, name, value.get<std::string>());
   return is_secret_name(name) ? Json(kMask) : value;
 }

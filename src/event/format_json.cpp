@@ -64,12 +64,20 @@ std::string_view envelope(const EventView& event, Arena& arena) {
   return out.finish();
 }
 
+class Envelope final : public Format {
+ public:
+  void write(Draft& draft) const override {
+    draft.body = envelope(draft.event, draft.arena);
+    draft.content_type = "application/json";
+    add_attribute_headers(draft);
+  }
+};
+
 }  // namespace
 
-void format_json(Draft& draft) {
-  draft.body = envelope(draft.event, draft.arena);
-  draft.content_type = "application/json";
-  add_attribute_headers(draft);
+FormatPointer json_format(const SubscriptionSpec& spec, FieldErrors& errors) {
+  check_options(spec, {}, errors);
+  return std::make_shared<const Envelope>();
 }
 
 }  // namespace outbox::event

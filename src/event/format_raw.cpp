@@ -21,6 +21,15 @@ void drop_second_content_type(std::vector<HeaderView>& headers, std::size_t firs
       headers.end());
 }
 
+class Raw final : public Format {
+ public:
+  void write(Draft& draft) const override {
+    draft.body = draft.event.payload;
+    draft.content_type = draft.event.content_type;
+    add_attribute_headers(draft);
+  }
+};
+
 }  // namespace
 
 void add_attribute_headers(Draft& draft) {
@@ -46,10 +55,9 @@ void add_attribute_headers(Draft& draft) {
   if (!draft.content_type.empty()) drop_second_content_type(headers, first_own);
 }
 
-void format_raw(Draft& draft) {
-  draft.body = draft.event.payload;
-  draft.content_type = draft.event.content_type;
-  add_attribute_headers(draft);
+FormatPointer raw_format(const SubscriptionSpec& spec, FieldErrors& errors) {
+  check_options(spec, {}, errors);
+  return std::make_shared<const Raw>();
 }
 
 }  // namespace outbox::event

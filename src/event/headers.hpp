@@ -13,7 +13,7 @@ namespace outbox::event {
 
 /// Names with this prefix, in any case, are ours. Events cannot set them.
 inline constexpr std::string_view kReservedPrefix = "outbox-";
-/// The id of the event, on each message in any format: how the destination is read back.
+/// The id of the event, in formats that do not have it elsewhere.
 inline constexpr std::string_view kIdHeader = "outbox-id";
 /// Set by the format when the content type of the event is known. Case does not matter.
 inline constexpr std::string_view kContentTypeHeader = "content-type";

@@ -24,7 +24,7 @@ namespace outbox::event {
 }
 
 template <class Out>
-void append_json_escape(Out& out, char c) {
+void append_json_escape(Out& out, char c, std::string_view digits) {
   constexpr std::string_view named = "\"\\\b\f\n\r\t";
   constexpr std::string_view letters = "\"\\bfnrt";
   if (const std::size_t at = named.find(c); at != std::string_view::npos) {
@@ -33,14 +33,13 @@ void append_json_escape(Out& out, char c) {
     return;
   }
   const auto byte = static_cast<unsigned char>(c);
-  const std::array<char, 6> text{
-      '\\', 'u', '0', '0', kHexDigits[byte >> 4U], kHexDigits[byte & 15U]};
+  const std::array<char, 6> text{'\\', 'u', '0', '0', digits[byte >> 4U], digits[byte & 15U]};
   out.append(text.data(), text.size());
 }
 
 /// The text in quotes. Invalid UTF-8 becomes U+FFFD, so the result is always valid JSON.
 template <class Out>
-void append_json_string(Out& out, std::string_view text) {
+void append_json_string(Out& out, std::string_view text, std::string_view digits = kHexDigits) {
   const char* at = text.data();
   const char* const end = at + text.size();
   out.push_back('"');
@@ -51,7 +50,7 @@ void append_json_string(Out& out, std::string_view text) {
     if (static_cast<unsigned char>(*stop) >= 0x80U) {
       out.append("\xef\xbf\xbd", 3);
     } else {
-      append_json_escape(out, *stop);
+      append_json_escape(out, *stop, digits);
     }
     at = stop + 1;
   }

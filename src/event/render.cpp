@@ -23,11 +23,7 @@ Status Renderer::check_header(const std::string& name, const Headers& before) {
 }
 
 std::optional<Renderer> Renderer::compile(const SubscriptionSpec& spec, FieldErrors& errors) {
-  const FormatFunction format = find_format(spec.format);
-  if (format == nullptr) {
-    errors.add({"format", "unknown format " + in_quotes(spec.format),
-                did_you_mean(spec.format, format_names())});
-  }
+  FormatPointer format = make_format(spec, errors);
   auto topic = Template::compile("topic", spec.topic);
   if (!topic) errors.add(topic.error());
   auto key = Template::compile("key", spec.key);
@@ -43,7 +39,7 @@ std::optional<Renderer> Renderer::compile(const SubscriptionSpec& spec, FieldErr
     }
   }
   if (!errors.empty()) return std::nullopt;
-  return Renderer(format, std::move(*topic), std::move(*key), std::move(headers));
+  return Renderer(std::move(format), std::move(*topic), std::move(*key), std::move(headers));
 }
 
 Result<Renderer> Renderer::create(const SubscriptionSpec& spec) {
@@ -86,8 +82,9 @@ void Renderer::render(Token token, const EventView& event, RenderBuffer& into) c
   Arena& arena = into.arena_;
   std::vector<HeaderView>& headers = into.headers_;
   headers.clear();
-  Draft draft{.event = event, .arena = arena, .headers = headers};
-  format_(draft);
+  Draft draft{
+      .event = event, .arena = arena, .attribute_prefix = attribute_prefix_, .headers = headers};
+  format_->write(draft);
   for (const auto& [name, value] : headers_)
     set_header(headers, {.name = name, .value = value.render(event, arena)});
   into.messages_.push_back({.token = token,
@@ -95,6 +92,7 @@ void Renderer::render(Token token, const EventView& event, RenderBuffer& into) c
                             .topic = topic_.render(event, arena),
                             .key = std::nullopt,
                             .body = draft.body,
+                            .tombstone = draft.tombstone,
                             .content_type = draft.content_type,
                             .headers = keep(headers, arena)});
   if (!event.aggregate_id.empty()) into.messages_.back().key = key_.render(event, arena);

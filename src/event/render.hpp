@@ -41,14 +41,16 @@ class Renderer {
   /// Everything that create() refuses.
   static void check(const SubscriptionSpec& spec, FieldErrors& errors);
 
+  /// The sink's way to write attributes. Default: as HTTP does.
+  void bind(const SinkTraits& traits) { attribute_prefix_ = traits.attribute_prefix; }
   /// Appends one message. `event` and this renderer must stay valid, and where they are, as long as the message.
   void render(Token token, const EventView& event, RenderBuffer& into) const;
 
  private:
   using Headers = std::vector<std::pair<std::string, Template>>;
 
-  Renderer(FormatFunction format, Template topic, Template key, Headers headers)
-      : format_(format),
+  Renderer(FormatPointer format, Template topic, Template key, Headers headers)
+      : format_(std::move(format)),
         topic_(std::move(topic)),
         key_(std::move(key)),
         headers_(std::move(headers)) {}
@@ -56,7 +58,8 @@ class Renderer {
   /// None if there are errors.
   static std::optional<Renderer> compile(const SubscriptionSpec& spec, FieldErrors& errors);
 
-  FormatFunction format_;
+  FormatPointer format_;
+  std::string_view attribute_prefix_{SinkTraits().attribute_prefix};
   Template topic_;
   Template key_;
   Headers headers_;

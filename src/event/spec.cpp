@@ -94,7 +94,7 @@ using Member = std::variant<std::string SubscriptionSpec::*, Globs SubscriptionS
                             Time SubscriptionSpec::*>;
 constexpr std::array<const char*, 5> kKinds{"a string", "an array of strings",
                                             "an object of strings", "a number", "a duration"};
-constexpr std::array<std::pair<std::string_view, Member>, 19> kMembers{{
+constexpr std::array<std::pair<std::string_view, Member>, 20> kMembers{{
     {"format", &SubscriptionSpec::format},
     {"group", &SubscriptionSpec::group},
     {"key", &SubscriptionSpec::key},
@@ -105,6 +105,7 @@ constexpr std::array<std::pair<std::string_view, Member>, 19> kMembers{{
     {"aggregate_types", &SubscriptionSpec::aggregate_types},
     {"delays", &SubscriptionSpec::delays},
     {"event_types", &SubscriptionSpec::event_types},
+    {"format_options", &SubscriptionSpec::format_options},
     {"headers", &SubscriptionSpec::headers},
     {"match_headers", &SubscriptionSpec::match_headers},
     {"sink_settings", &SubscriptionSpec::sink_settings},
@@ -239,6 +240,7 @@ std::vector<SettingDifference> differences(const SubscriptionSpec& before,
     std::visit([&, key = name](auto of) { compare.value(key, before.*of, after.*of); }, member);
   }
   compare.texts("match_headers", before.match_headers, after.match_headers);
+  compare.texts("format_options", before.format_options, after.format_options);
   compare.texts("headers", before.headers, after.headers);
   // Settings of two sinks are unrelated, even with the same name.
   if (before.sink == after.sink) {

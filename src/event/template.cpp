@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <limits>
 #include <utility>
 
 #include "base/text.hpp"
+#include "event/attribute_text.hpp"
 #include "event/headers.hpp"
-#include "event/id.hpp"
+#include "event/json_path.hpp"
 #include "event/time_text.hpp"
 
 namespace outbox::event {
@@ -18,12 +17,6 @@ std::string_view in_arena(Arena& arena, std::size_t size, auto&& write) {
   char* const to = arena.allocate(size);
   write(to);
   return {to, size};
-}
-
-std::string_view seq_text(std::int64_t seq, Arena& arena) {
-  constexpr std::size_t longest = std::numeric_limits<std::int64_t>::digits10 + 2;
-  char* const to = arena.allocate(longest);
-  return {to, static_cast<std::size_t>(std::to_chars(to, to + longest, seq).ptr - to)};
 }
 
 /// Maps each character; an unchanged text is not copied.
@@ -63,31 +56,31 @@ std::string_view Template::value(const Part& part, const EventView& event, Arena
     case Field::aggregate_type: return event.aggregate_type;
     case Field::aggregate_id: return event.aggregate_id;
     case Field::event_type: return event.event_type;
-    case Field::id: return in_arena(arena, kIdChars, [&](char* to) { write_id(event.id, to); });
+    case Field::id: return id_text(event.id, arena);
     case Field::seq: return seq_text(event.seq, arena);
     case Field::content_type: return event.content_type;
-    case Field::created_at:
-      return in_arena(arena, kTimeChars, [&](char* to) { write_time(event.created_at_us, to); });
-    case Field::occurred_at:
-      return in_arena(arena, kTimeChars, [&](char* to) { write_time(happened_us(event), to); });
+    case Field::created_at: return time_text(event.created_at_us, arena);
+    case Field::occurred_at: return time_text(happened_us(event), arena);
     case Field::header: return find_header(event.headers, part.text, arena);
+    case Field::json: return find_json(event.payload, part.text, arena);
   }
   return {};
 }
 
-std::string_view Template::filtered(Filter filter, std::string_view text, Arena& arena) {
-  switch (filter) {
-    case Filter::lower: return mapped(text, arena, [](char c) { return to_lower(c); });
-    case Filter::upper: return mapped(text, arena, [](char c) { return to_upper(c); });
-    case Filter::kebab: return words(text, '-', arena);
-    case Filter::snake: return words(text, '_', arena);
+std::string_view Template::filtered(const Filter& filter, std::string_view text, Arena& arena) {
+  switch (filter.kind) {
+    case FilterKind::lower: return mapped(text, arena, [](char c) { return to_lower(c); });
+    case FilterKind::upper: return mapped(text, arena, [](char c) { return to_upper(c); });
+    case FilterKind::kebab: return words(text, '-', arena);
+    case FilterKind::snake: return words(text, '_', arena);
+    case FilterKind::otherwise: return text.empty() ? std::string_view(filter.argument) : text;
   }
   return text;
 }
 
 std::string_view Template::part_text(const Part& part, const EventView& event, Arena& arena) {
   std::string_view text = value(part, event, arena);
-  for (const Filter filter : part.filters) text = filtered(filter, text, arena);
+  for (const Filter& filter : part.filters) text = filtered(filter, text, arena);
   return text;
 }
 
@@ -129,7 +122,11 @@ std::optional<std::string> Template::fixed() const {
 /// Only the last filter decides about the case of letters; none of them makes other characters disappear from what is left.
 bool Template::may_have(const Part& part, char c) noexcept {
   if (part.filters.empty()) return true;
-  return part.filters.back() == Filter::upper ? !is_lower(c) : !is_upper(c);
+  const bool any_text = std::any_of(part.filters.begin(), part.filters.end(), [](const Filter& f) {
+    return f.kind == FilterKind::otherwise;
+  });
+  if (any_text) return true;
+  return part.filters.back().kind == FilterKind::upper ? !is_lower(c) : !is_upper(c);
 }
 
 bool Template::may_make(std::string_view text) const {

@@ -1,8 +1,10 @@
 // Templates for topics, keys and headers, such as {aggregate_type|lower}.events.
 //
 //   {FIELD}            aggregate_type, aggregate_id, event_type, id, seq, content_type, created_at and occurred_at
-//                      (RFC 3339, UTC, microseconds), header:NAME (empty if the event has no such header)
-//   {FIELD|FILTER...}  lower, upper, kebab (OrderPlaced -> order-placed), snake (OrderPlaced -> order_placed)
+//                      (RFC 3339, UTC, microseconds), header:NAME (empty if the event has no such header), json:PATH (of the payload:
+//                      customer.name, lines.0.sku; empty if there is no such value)
+//   {FIELD|FILTER...}  lower, upper, kebab (OrderPlaced -> order-placed), snake (OrderPlaced -> order_placed),
+//                      default:TEXT (if the value is empty)
 //   {{ and }}          the braces themselves
 //
 // Compiled once, rendered per event. Pure.
@@ -47,17 +49,22 @@ class Template {
     created_at,
     occurred_at,
     header,
+    json,
   };
-  enum class Filter : std::uint8_t { lower, upper, kebab, snake };
+  enum class FilterKind : std::uint8_t { lower, upper, kebab, snake, otherwise };
+  struct Filter {
+    FilterKind kind{FilterKind::lower};
+    std::string argument{};
+  };
 
   struct Part {
     Field field{Field::literal};
-    std::string text;  ///< The literal, or the header's name.
+    std::string text;  ///< The literal, the header's name or the path.
     std::vector<Filter> filters;
   };
 
   static std::string_view value(const Part& part, const EventView& event, Arena& arena);
-  static std::string_view filtered(Filter filter, std::string_view text, Arena& arena);
+  static std::string_view filtered(const Filter& filter, std::string_view text, Arena& arena);
   static bool may_have(const Part& part, char c) noexcept;
   static std::string_view part_text(const Part& part, const EventView& event, Arena& arena);
 

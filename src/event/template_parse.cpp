@@ -12,6 +12,8 @@ namespace outbox::event {
 namespace {
 
 constexpr std::string_view kHeaderField = "header:";
+constexpr std::string_view kJsonField = "json:";
+constexpr std::string_view kDefaultFilter = "default:";
 
 }  // namespace
 
@@ -40,9 +42,9 @@ class TemplateParser {
 
  private:
   using Field = Template::Field;
-  using Filter = Template::Filter;
+  using Filter = Template::FilterKind;
 
-  static constexpr std::array<std::pair<std::string_view, Field>, 9> kFields{{
+  static constexpr std::array<std::pair<std::string_view, Field>, 10> kFields{{
       {"aggregate_type", Field::aggregate_type},
       {"aggregate_id", Field::aggregate_id},
       {"event_type", Field::event_type},
@@ -52,12 +54,14 @@ class TemplateParser {
       {"created_at", Field::created_at},
       {"occurred_at", Field::occurred_at},
       {"header:NAME", Field::header},
+      {"json:PATH", Field::json},
   }};
-  static constexpr std::array<std::pair<std::string_view, Filter>, 4> kFilters{{
+  static constexpr std::array<std::pair<std::string_view, Filter>, 5> kFilters{{
       {"lower", Filter::lower},
       {"upper", Filter::upper},
       {"kebab", Filter::kebab},
       {"snake", Filter::snake},
+      {"default:TEXT", Filter::otherwise},
   }};
 
   tl::unexpected<Error> error(std::size_t at, const std::string& message, std::string hint) const {
@@ -105,14 +109,32 @@ class TemplateParser {
       return error(at, "bad header name " + in_quotes(part.text),
                    "write {header:NAME}, for example {header:tenant}");
     }
+    if (name.substr(0, kJsonField.size()) == kJsonField) {
+      part.field = Field::json;
+      part.text = name.substr(kJsonField.size());
+      if (is_path(part.text)) return {};
+      return error(at, "bad path " + in_quotes(part.text),
+                   "write names and numbers between dots, for example {json:lines.0.sku}");
+    }
     if (name == "header") return error(at, "unknown field 'header'", "write {header:NAME}");
+    if (name == "json") return error(at, "unknown field 'json'", "write {json:PATH}");
     return find(kFields, "field", name, at).map([&](Field found) { part.field = found; });
   }
 
   Status filter(std::string_view name, std::size_t at, Template::Part& part) const {
+    if (name.substr(0, kDefaultFilter.size()) == kDefaultFilter) {
+      part.filters.push_back({Filter::otherwise, std::string(name.substr(kDefaultFilter.size()))});
+      return {};
+    }
+    if (name == "default") return error(at, "unknown filter 'default'", "write default:TEXT");
     return find(kFilters, "filter", name, at).map([&](Filter found) {
-      part.filters.push_back(found);
+      part.filters.push_back({found});
     });
+  }
+
+  static bool is_path(std::string_view path) {
+    return !path.empty() && path.front() != '.' && path.back() != '.' &&
+           path.find("..") == std::string_view::npos;
   }
 
   template <class Value, std::size_t count>

@@ -84,6 +84,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
       trial_(options.trial, options.window.events),
       retries_(retry_options(row_, options, sink_->traits(), retained.next_token), sink_state_,
                gate_) {
+  renderer_.bind(sink_->traits());
   for (const auto& key : blocked)
     gate_.add(event::key_hash(key.aggregate_type, key.aggregate_id), key.events);
   if (!gate_.empty()) retries_.due_at(now_steady());

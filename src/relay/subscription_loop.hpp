@@ -186,7 +186,7 @@ class SubscriptionLoop {
   [[nodiscard]] std::uint64_t count_unsettled() const;
 
   const store::SubscriptionRow row_;
-  const event::Renderer renderer_;
+  event::Renderer renderer_;
   const event::Filter filter_;
   const store::Holding holding_;
   const std::shared_ptr<ReplayRun> replay_;

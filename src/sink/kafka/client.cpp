@@ -46,7 +46,7 @@ std::vector<rd_kafka_vu_t> make_arguments() {
   return made;
 }
 
-/// librdkafka only reads it. A null pointer would be a null value (a tombstone), not an empty one.
+/// librdkafka only reads it. A null pointer is a null value (a tombstone), not an empty one.
 void set_memory(rd_kafka_vu_t& into, std::string_view text) {
   into.u.mem.ptr = const_cast<char*>(text.empty() ? "" : text.data());
   into.u.mem.size = text.size();
@@ -56,7 +56,7 @@ rd_kafka_headers_t* make_headers(std::span<const HeaderView> headers) {
   rd_kafka_headers_t* made = rd_kafka_headers_new(headers.size());
   for (const HeaderView& header : headers) {
     rd_kafka_header_add(made, header.name.data(), static_cast<ssize_t>(header.name.size()),
-                        header.value.empty() ? "" : header.value.data(),
+                        header.absent ? nullptr : (header.value.empty() ? "" : header.value.data()),
                         static_cast<ssize_t>(header.value.size()));
   }
   return made;
@@ -200,6 +200,7 @@ rd_kafka_resp_err_t Client::produce(const Message& message, std::int32_t partiti
   arguments_[kOpaque].u.ptr = reinterpret_cast<void*>(slot);
   arguments_[kTimestamp].u.i64 = timestamp_ms;
   set_memory(arguments_[kBody], message.body);
+  if (message.tombstone) arguments_[kBody].u.mem.ptr = nullptr;
   rd_kafka_headers_t* headers = make_headers(message.headers);
   arguments_[kHeaders].u.headers = headers;
   set_memory(arguments_[kKey], message.key.value_or(""));

@@ -54,7 +54,11 @@ KafkaSink::KafkaSink(Conf conf, std::chrono::nanoseconds delivery_deadline,
 KafkaSink::~KafkaSink() = default;
 
 SinkTraits KafkaSink::traits() const noexcept {
-  return {.name = "kafka", .gapless = true, .max_batch = 1000, .max_in_flight = max_in_flight_};
+  return {.name = "kafka",
+          .gapless = true,
+          .max_batch = 1000,
+          .max_in_flight = max_in_flight_,
+          .attribute_prefix = "ce_"};
 }
 
 Status KafkaSink::open() {

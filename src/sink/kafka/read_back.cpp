@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "event/headers.hpp"
+#include "event/format.hpp"
 #include "event/template.hpp"
 #include "sink/kafka/topic_reader.hpp"
 
@@ -36,23 +36,23 @@ Result<std::vector<TopicPartitions>> topics_of(const TopicReader& reader,
   return topics;
 }
 
-std::optional<EventId> id_of(const rd_kafka_message_t& message) {
+std::optional<EventId> id_of(const rd_kafka_message_t& message, const std::string& header) {
   rd_kafka_headers_t* headers = nullptr;
   const void* value = nullptr;
   std::size_t size = 0;
   if (rd_kafka_message_headers(&message, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR ||
-      rd_kafka_header_get_last(headers, event::kIdHeader.data(), &value, &size) !=
+      rd_kafka_header_get_last(headers, header.c_str(), &value, &size) !=
           RD_KAFKA_RESP_ERR_NO_ERROR)
     return std::nullopt;
   const auto id = EventId::parse({static_cast<const char*>(value), size});
   return id ? std::optional(*id) : std::nullopt;
 }
 
-Result<ReadPart> read_topic(TopicReader& reader, const TopicPartitions& topic, std::uint32_t number,
-                            const TakeId& take) {
+Result<ReadPart> read_topic(TopicReader& reader, const TopicPartitions& topic,
+                            const std::string& header, std::uint32_t number, const TakeId& take) {
   ReadPart part{.name = topic.name};
   OUTBOX_TRY(const auto partitions, reader.read(topic, [&](const rd_kafka_message_t& message) {
-    if (const auto id = id_of(message)) {
+    if (const auto id = id_of(message, header)) {
       take(number, *id);
     } else {
       ++part.without_id;
@@ -76,10 +76,11 @@ Result<ReadParts> read_back(const KafkaSettings& settings, const SubscriptionSpe
   OUTBOX_TRY(const auto reader, TopicReader::open(std::move(conf)));
   OUTBOX_TRY(const auto topics, topics_of(*reader, topic));
   if (topics.empty()) log::warn("kafka: there is no topic to read back", {{"topic", spec.topic}});
+  const std::string header = event::id_header(spec.format, kAttributePrefix);
   ReadParts parts;
   for (const TopicPartitions& one : topics) {
     OUTBOX_TRY(ReadPart part,
-               read_topic(*reader, one, static_cast<std::uint32_t>(parts.size()), take));
+               read_topic(*reader, one, header, static_cast<std::uint32_t>(parts.size()), take));
     part.certain = topic.fixed().has_value();
     parts.push_back(std::move(part));
   }

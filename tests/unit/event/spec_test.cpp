@@ -50,7 +50,7 @@ TEST(Spec, names_what_is_wrong) {
   EXPECT_EQ(wrong(&SubscriptionSpec::format, std::string("jsn")),
             "format: unknown format 'jsn' (hint: did you mean json?)");
   EXPECT_EQ(wrong(&SubscriptionSpec::format, std::string("xml")),
-            "format: unknown format 'xml' (hint: known are raw, json)");
+            "format: unknown format 'xml' (hint: known are raw, json, cloudevents, cloudevents-json, debezium)");
   EXPECT_EQ(wrong(&SubscriptionSpec::start, std::string("begining")),
             "start: unknown value 'begining' (hint: did you mean beginning?)");
   EXPECT_EQ(wrong(&SubscriptionSpec::event_types, Globs{"a", ""}),
@@ -76,7 +76,7 @@ TEST(Spec, names_what_is_wrong) {
 TEST(Spec, stored_form_is_stable_and_sorted) {
   EXPECT_EQ(
       to_json(full()),
-      R"({"aggregate_types":["order"],"delays":[],"event_types":["Order*","Invoice?"],"format":"json","group":"",)"
+      R"({"aggregate_types":["order"],"delays":[],"event_types":["Order*","Invoice?"],"format":"json","format_options":{},"group":"",)"
       R"("headers":{"x-tenant":"{header:tenant}"},"key":"{header:tenant}/{aggregate_id}",)"
       R"("match_headers":{"tenant":"acme"},"max_attempts":10,"max_waiting":100000,"on_dead":"continue",)"
       R"("on_reject":"park","retry_base":"1s","retry_cap":"5min","retry_factor":2,"retry_jitter":20,"sink":"kafka",)"

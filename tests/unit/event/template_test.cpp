@@ -43,6 +43,30 @@ TEST(Template, every_field) {
   EXPECT_EQ(render("{header:Tenant}.{header:missing}."), "Acme..");
 }
 
+TEST(Template, values_of_the_payload) {
+  EventView event = placed();
+  event.payload =
+      R"({"customer": {"name": "Zo\u00eb", "vip": true}, "lines": [{"sku": "a"}, {"sku": "b"}], "none": null})";
+  EXPECT_EQ(render("{json:customer.name}/{json:customer.vip}/{json:lines.1.sku}", event),
+            "Zoë/true/b");
+  EXPECT_EQ(render("{json:customer}", event), R"({"name": "Zo\u00eb", "vip": true})");
+  for (const char* nothing : {"{json:none}", "{json:lines.2.sku}", "{json:lines.x}",
+                              "{json:customer.name.first}", "{json:other}"}) {
+    EXPECT_EQ(render(nothing, event), "") << nothing;
+  }
+  event.payload = "not json";
+  EXPECT_EQ(render("{json:customer.name|default:nobody}", event), "nobody");
+  EXPECT_EQ(
+      render("{json:}"),
+      "error: topic: bad path '' at position 2 (hint: write names and numbers between dots, for example {json:lines.0.sku})");
+}
+
+TEST(Template, a_default_takes_the_place_of_an_empty_value) {
+  EXPECT_EQ(render("{header:tenant|default:all}/{header:region|default:all|upper}"), "Acme/ALL");
+  EXPECT_EQ(render("{header:region|default}"),
+            "error: topic: unknown filter 'default' at position 16 (hint: write default:TEXT)");
+}
+
 TEST(Template, filters_apply_from_left_to_right) {
   EXPECT_EQ(render("{aggregate_type|lower}.events"), "purchaseorder.events");
   EXPECT_EQ(render("{aggregate_type|upper}"), "PURCHASEORDER");
@@ -99,7 +123,7 @@ TEST(Template, errors_name_the_place_and_the_word_that_was_meant) {
             "error: topic: unknown filter 'loweer' at position 6 (hint: did you mean lower?)");
   EXPECT_EQ(
       render("{seq|frobnicate}"),
-      "error: topic: unknown filter 'frobnicate' at position 6 (hint: known are lower, upper, kebab, snake)");
+      "error: topic: unknown filter 'frobnicate' at position 6 (hint: known are lower, upper, kebab, snake, default:TEXT)");
   EXPECT_EQ(
       render("a{seq"),
       "error: topic: '{' without '}' at position 2 (hint: write {{ for the character itself)");
