@@ -98,6 +98,7 @@ std::to_chars_result two_digits(double number, char (&text)[32], std::to_chars_r
   const auto end =
       std::to_chars(longer, longer + sizeof longer - 1, number, std::chars_format::scientific, 1);
   *end.ptr = '\0';
+  if (std::string_view(longer).find("0e") != std::string_view::npos) return shortest;
   if (std::strtod(longer, nullptr) != number) return shortest;
   const auto size = static_cast<std::size_t>(end.ptr - longer);
   std::memcpy(text, longer, size);

@@ -14,6 +14,9 @@
 
 namespace outbox::sink::kafka {
 
+/// Of CloudEvents attributes in headers: Kafka protocol binding, 3.2.3.1.
+inline constexpr std::string_view kAttributePrefix = "ce_";
+
 struct ConfDelete {
   void operator()(rd_kafka_conf_t* conf) const noexcept { rd_kafka_conf_destroy(conf); }
 };

@@ -58,7 +58,7 @@ SinkTraits KafkaSink::traits() const noexcept {
           .gapless = true,
           .max_batch = 1000,
           .max_in_flight = max_in_flight_,
-          .attribute_prefix = "ce_"};
+          .attribute_prefix = kAttributePrefix};
 }
 
 Status KafkaSink::open() {
