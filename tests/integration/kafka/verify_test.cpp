@@ -118,12 +118,13 @@ class Verifying : public testing::Test {
     ASSERT_EQ(ran.status, 0) << ran.output;
   }
 
-  void configure(const std::string& topic, const std::string& brokers) {
+  void configure(const std::string& topic, const std::string& brokers,
+                 const std::string& format = "raw") {
     std::ofstream(folder_.file("outbox.toml"))
         << fmt::format("[store]\nurl = \"sqlite:{}\"\n[subscription.orders]\nsink = \"kafka\"\n",
                        folder_.file("shop.db"))
-        << fmt::format("topic = \"{}\"\n[subscription.orders.kafka]\nbrokers = \"{}\"\n", topic,
-                       brokers);
+        << fmt::format("topic = \"{}\"\nformat = \"{}\"\n", topic, format)
+        << fmt::format("[subscription.orders.kafka]\nbrokers = \"{}\"\n", brokers);
     if (runs_ == 0) {
       ASSERT_NO_FATAL_FAILURE(succeeds({"migrate"}));
     }
@@ -203,6 +204,33 @@ TEST_F(KafkaVerify, all_that_was_delivered_is_there) {
   EXPECT_NE(text.output.find("500 messages in the destination, 0 of them duplicates"),
             std::string::npos)
       << text.output;
+}
+
+TEST_F(KafkaVerify, each_format_has_the_id_in_its_own_header) {
+  std::size_t formats = 0;
+  for (const auto& [format, header] :
+       std::vector<std::pair<std::string, std::string>>{{"json", "outbox-id"},
+                                                        {"cloudevents", "ce_id"},
+                                                        {"cloudevents-json", "outbox-id"},
+                                                        {"debezium", "id"}}) {
+    KafkaTopic topic(1);
+    configure(topic.name(), brokers_, format);
+    enqueue(10, "order" + std::to_string(++formats));
+    ASSERT_NO_FATAL_FAILURE(deliver());
+    const auto records = topic.read();
+    ASSERT_EQ(records.size(), 10U) << format;
+    for (const auto& record : records) EXPECT_EQ(record.headers.at(header).size(), 36U) << format;
+    if (format == "debezium") {
+      EXPECT_EQ(records[0].headers.size(), 1U) << "consumers of the event router know no others";
+      EXPECT_EQ(records[0].value, "{}");
+    }
+    // What was delivered before went to other topics.
+    const json report = verify(formats == 1 ? 0 : 3);
+    EXPECT_EQ(report["sink"]["messages"], 10) << format;
+    EXPECT_EQ(report["sink"]["without_id"], 0) << format;
+    EXPECT_EQ(report["sink"]["ghosts"], 0) << format;
+    EXPECT_EQ(report["sink"]["missing"], 10 * (formats - 1)) << format;
+  }
 }
 
 TEST_F(KafkaVerify, one_missing_one_twice_one_never_committed_and_one_of_somebody_else) {
