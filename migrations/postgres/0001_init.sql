@@ -254,14 +254,15 @@ CREATE TABLE {schema}.fleet (
 INSERT INTO {schema}.fleet DEFAULT VALUES;
 
 -- The cursor of a lane: its newest settlement. By the generation of its owner, so that nothing is read of owners of other lanes; by the
--- greatest generation where that owner has not written one yet. Small enough to be inlined.
+-- greatest generation where that owner has not written one yet. Small enough to be inlined. A range instead of an equality: else the
+-- planner may read all settlements by settlement_by_id, which has the same order within a generation, to find that it has none.
 CREATE FUNCTION {schema}.newest_settlement(sub integer, in_lane integer) RETURNS SETOF {schema}.settlement
 LANGUAGE sql STABLE BEGIN ATOMIC
-  (SELECT t.* FROM {schema}.settlement t
-   WHERE t.subscription = sub AND (t.lanes >> in_lane) & 1 = 1 AND t.generation = (
-     SELECT o.generation FROM {schema}.subscription s JOIN {schema}.lane o ON o.lane_group = s.lane_group
-     WHERE s.id = sub AND o.lane = in_lane::smallint AND o.generation >= s.group_generation)
-   ORDER BY t.generation DESC, t.id DESC LIMIT 1)
+  (SELECT mine.* FROM {schema}.subscription s JOIN {schema}.lane o ON o.lane_group = s.lane_group CROSS JOIN LATERAL (
+     SELECT t.* FROM {schema}.settlement t
+     WHERE t.subscription = sub AND (t.lanes >> in_lane) & 1 = 1 AND t.generation >= o.generation AND t.generation <= o.generation
+     ORDER BY t.generation DESC, t.id DESC LIMIT 1) mine
+   WHERE s.id = sub AND o.lane = in_lane::smallint AND o.generation >= s.group_generation)
   UNION ALL
   (SELECT t.* FROM {schema}.settlement t
    WHERE t.subscription = sub AND (t.lanes >> in_lane) & 1 = 1 ORDER BY t.generation DESC, t.id DESC LIMIT 1)

@@ -43,8 +43,8 @@ CREATE INDEX parked_end_id ON {schema}.parked_end (id);
 -- Grows when a person changes parked events, so that the relay reads them again.
 ALTER TABLE {schema}.subscription ADD COLUMN parked_version integer NOT NULL DEFAULT 0;
 
--- The newest settlement that counts retried events; it has their total.
-CREATE INDEX settlement_retries ON {schema}.settlement (subscription, id) WHERE kind = 'retry';
+-- The newest settlement that counts retried events has the greatest total of them. Found by that, which no other index has.
+CREATE INDEX settlement_retries ON {schema}.settlement (subscription, acked_total) WHERE kind = 'retry';
 
 -- ---- Keys
 
@@ -189,7 +189,7 @@ BEGIN
     CASE WHEN t.hash >= 9223372036854775808 THEN t.hash - 18446744073709551616
          WHEN t.hash < -9223372036854775808 THEN t.hash + 18446744073709551616 ELSE t.hash END::bigint,
     t.acked + coalesce((SELECT last.acked_total FROM {schema}.settlement last
-                        WHERE last.subscription = sub AND last.kind = 'retry' ORDER BY last.id DESC LIMIT 1), 0)
+                        WHERE last.subscription = sub AND last.kind = 'retry' ORDER BY last.acked_total DESC LIMIT 1), 0)
   FROM total t;
   UPDATE {schema}.parked p
   SET state = n.state, attempts = n.attempts, next_attempt_at = clock_timestamp() + n.due * interval '1 millisecond', error = n.error

@@ -195,7 +195,8 @@ BEGIN
   IF prune_settlements.blocked AND NOT is_live THEN RETURN; END IF;
   PERFORM FROM {schema}.fleet FOR SHARE;
   kept := ARRAY(SELECT c.settlement FROM {schema}.lane_cursors() c WHERE c.subscription = sub)
-       || ARRAY(SELECT t.id FROM {schema}.settlement t WHERE t.subscription = sub AND t.kind = 'retry' ORDER BY t.id DESC LIMIT 1)
+       || ARRAY(SELECT t.id FROM {schema}.settlement t WHERE t.subscription = sub AND t.kind = 'retry'
+                ORDER BY t.acked_total DESC LIMIT 1)
        || ARRAY(SELECT t.id FROM {schema}.settlement t WHERE t.subscription = sub AND t.l IS NOT NULL AND t.kind <> 'claim'
                 ORDER BY t.generation DESC, t.id DESC LIMIT 200);
   WITH seen AS MATERIALIZED (
@@ -203,7 +204,9 @@ BEGIN
            t.at < clock_timestamp() - age
            AND (t.s1 IS NULL OR oldest IS NULL OR pg_snapshot_xmax(coalesce(t.s2, t.s1)) <= oldest) AS is_over
     FROM {schema}.settlement t
-    WHERE t.subscription = sub AND t.generation = this AND t.id > CASE WHEN after_generation = this THEN after_id ELSE 0 END
+    -- A range instead of an equality, so that only settlement_newest has this order.
+    WHERE t.subscription = sub AND t.generation <= this
+      AND (t.generation, t.id) > (this, CASE WHEN after_generation = this THEN after_id ELSE 0 END)
     ORDER BY t.generation, t.id LIMIT most),
   stop AS (SELECT min(s.id) AS id FROM seen s WHERE NOT s.stays AND NOT s.is_over),
   gone AS (

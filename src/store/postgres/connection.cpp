@@ -110,7 +110,7 @@ Status Connection::run(Named query, Params params) {
   return {};
 }
 
-Result<Rows> Connection::exec_with(Named settings, Named query, Params params) {
+Result<Rows> Connection::exec_with(Named settings, const Query& query, Params params) {
   send(&Queries::begin);
   send(settings);
   send(query, std::move(params));

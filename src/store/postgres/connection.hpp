@@ -46,7 +46,10 @@ class Connection {
   /// The same, of a statement whose rows do not matter.
   [[nodiscard]] Status run(Named query, Params params = {});
   /// The same after `settings`, in a transaction of its own and one round trip.
-  [[nodiscard]] Result<Rows> exec_with(Named settings, Named query, Params params = {});
+  [[nodiscard]] Result<Rows> exec_with(Named settings, const Query& query, Params params = {});
+  [[nodiscard]] Result<Rows> exec_with(Named settings, Named query, Params params = {}) {
+    return exec_with(settings, queries().*query, std::move(params));
+  }
 
   /// Runs `body` in a transaction at READ COMMITTED that waits at most 2 s for locks and that the server ends when we stop in
   /// its middle. Rolls back on any failure. Tries again when the first try finds that prepared statements do not work here

@@ -62,7 +62,7 @@ CREATE UNLOGGED TABLE {schema}.lineage_total AS
 SELECT s.id AS subscription, s.config_version,
        coalesce(sum(c.acked_total) FILTER (WHERE c.lanes & ~(-1::bigint << lane.n) = 0::bigint), 0::numeric)::bigint
          + coalesce((SELECT r.acked_total FROM {schema}.settlement r WHERE r.subscription = s.id AND r.kind = 'retry'
-                     ORDER BY r.id DESC LIMIT 1), 0::bigint) AS acked,
+                     ORDER BY r.acked_total DESC LIMIT 1), 0::bigint) AS acked,
        coalesce(sum(c.filtered_total) FILTER (WHERE c.lanes & ~(-1::bigint << lane.n) = 0::bigint), 0::numeric)::bigint AS filtered
 FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n)
   LEFT JOIN LATERAL {schema}.newest_settlement(s.id, lane.n) c ON true

@@ -247,7 +247,7 @@ SELECT count(*), min(created_at), (date_part('epoch'::text, clock_timestamp() - 
   Query totals = prepared("sum up settlements", R"(
 SELECT coalesce(sum(c.acked_total) FILTER (WHERE {first_lane}), 0::numeric)::bigint
          + coalesce((SELECT r.acked_total FROM {schema}.settlement r
-                     WHERE r.subscription = $1::int AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0::bigint),
+                     WHERE r.subscription = $1::int AND r.kind = 'retry' ORDER BY r.acked_total DESC LIMIT 1), 0::bigint),
        coalesce(sum(c.filtered_total) FILTER (WHERE {first_lane}), 0::numeric)::bigint,
        to_char(greatest(max(c.at) FILTER (WHERE c.kind = 'settle'),
                  (SELECT t.at FROM {schema}.settlement t

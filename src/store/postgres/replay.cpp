@@ -85,7 +85,8 @@ class PostgresReplays final : public Replays {
       created.add_time_us(event.created_at_us);
       occurred.add_time_us(event.occurred_at_us);
     }
-    OUTBOX_TRY(const Rows rows, with(&Queries::flushed, queries_.load,
+    OUTBOX_TRY(const Rows rows,
+               connection_.exec_with(&Queries::flushed, queries_.load,
                                      {replay, seqs.take(), ids.take(), types.take(), keys.take(),
                                       names.take(), payloads.take(), contents.take(),
                                       headers.take(), created.take(), occurred.take()}));
@@ -93,14 +94,17 @@ class PostgresReplays final : public Replays {
   }
 
   [[nodiscard]] Status loaded(std::int64_t replay) override {
-    OUTBOX_TRY(const Rows done, with(&Queries::flushed, queries_.loaded, {replay}));
+    OUTBOX_TRY(const Rows done,
+               connection_.exec_with(&Queries::flushed, queries_.loaded, {replay}));
     return {};
   }
 
   [[nodiscard]] Result<bool> stop(std::int64_t replay, std::string_view reason) override {
-    OUTBOX_TRY(const Rows stopped, with(&Queries::flushed, queries_.stop, {replay, reason}));
+    OUTBOX_TRY(const Rows stopped,
+               connection_.exec_with(&Queries::flushed, queries_.stop, {replay, reason}));
     if (!stopped.empty()) return true;
-    OUTBOX_TRY(const Rows dropped, with(&Queries::flushed, queries_.drop, {replay}));
+    OUTBOX_TRY(const Rows dropped,
+               connection_.exec_with(&Queries::flushed, queries_.drop, {replay}));
     return !dropped.empty();
   }
 
@@ -167,24 +171,15 @@ class PostgresReplays final : public Replays {
   }
 
  private:
-  /// In a transaction with these settings, in one round trip.
-  [[nodiscard]] Result<Rows> with(Connection::Named settings, const Query& query, Params params) {
-    connection_.send(&Queries::begin);
-    connection_.send(settings);
-    connection_.send(query, std::move(params));
-    connection_.send(&Queries::commit);
-    OUTBOX_TRY(auto results, connection_.finish());
-    return std::move(results[2]);
-  }
   [[nodiscard]] Result<Rows> read(const Query& query, Params params = {}) {
-    return with(&Queries::settings, query, std::move(params));
+    return connection_.exec_with(&Queries::settings, query, std::move(params));
   }
 
   /// 0: there is none to be resumed.
   [[nodiscard]] Result<std::int64_t> begin(const Replay& replay, Param id) {
-    auto rows = with(&Queries::flushed, queries_.start,
-                     {std::move(id), replay.subscription, replay.first, replay.last, replay.filter,
-                      replay.archived, replay.actor});
+    auto rows = connection_.exec_with(&Queries::flushed, queries_.start,
+                                      {std::move(id), replay.subscription, replay.first,
+                                       replay.last, replay.filter, replay.archived, replay.actor});
     if (rows) return rows->is_null(0, 0) ? 0 : rows->int8(0, 0);
     const std::string& origin = rows.error().origin;
     if (origin == "pg:OX005" || origin == "pg:23505") return another_is_running();

@@ -149,20 +149,11 @@ class PostgresRetention final : public Retention {
   }
 
  private:
-  /// In a transaction with these settings, in one round trip.
-  [[nodiscard]] Result<Rows> with(Connection::Named settings, const Query& query, Params params) {
-    connection_.send(&Queries::begin);
-    connection_.send(settings);
-    connection_.send(query, std::move(params));
-    connection_.send(&Queries::commit);
-    OUTBOX_TRY(auto results, connection_.finish());
-    return std::move(results[2]);
-  }
   [[nodiscard]] Result<Rows> planned(const Query& query, Params params = {}) {
-    return with(&Queries::plan_settings, query, std::move(params));
+    return connection_.exec_with(&Queries::plan_settings, query, std::move(params));
   }
   [[nodiscard]] Result<Rows> limited(const Query& query, Params params = {}) {
-    return with(&Queries::limits, query, std::move(params));
+    return connection_.exec_with(&Queries::limits, query, std::move(params));
   }
 
   [[nodiscard]] Result<std::vector<Done>> read_cursors() {

@@ -12,6 +12,7 @@
 #include "store/sqlite/event_row.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/sqlite/seq_at.hpp"
 
 namespace outbox::store::sqlite {
 namespace {
@@ -97,8 +98,8 @@ class SqliteEvents final : public Events {
     }
     std::vector<std::int64_t> seqs;
     for (const auto& [before, after] : kAround) {
-      OUTBOX_TRY(const std::int64_t low, seq_at(*at - before));
-      OUTBOX_TRY(const std::int64_t high, seq_at(*at + after));
+      OUTBOX_TRY(const std::int64_t low, seq_at(connection_, *at - before));
+      OUTBOX_TRY(const std::int64_t high, seq_at(connection_, *at + after));
       OUTBOX_TRY(seqs, between(low, std::min(high, low + kMostSearched), id));
       if (!seqs.empty()) break;
     }
@@ -120,23 +121,6 @@ class SqliteEvents final : public Events {
     return seqs;
   }
 
-  /// Where the log was at that time: the first seq that was written then or later.
-  [[nodiscard]] Result<std::int64_t> seq_at(std::int64_t moment_us) {
-    OUTBOX_TRY(std::int64_t low, connection_.integer(query::kOldestSeq));
-    OUTBOX_TRY(std::int64_t high, connection_.integer(query::kNewestSeq));
-    ++high;
-    while (low < high) {
-      const std::int64_t middle = low + (high - low) / 2;
-      OUTBOX_TRY(const Statement row, connection_.query(query::kCreatedFrom, middle, high));
-      if (row.has_row() && row.integer(1) < moment_us) {
-        low = row.integer(0) + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low;
-  }
-
   // ---- by what they are
 
   [[nodiscard]] Status list_by_filter(const EventFilter& filter, std::int64_t limit,
@@ -146,10 +130,10 @@ class SqliteEvents final : public Events {
     --from;
     // A second more on each side: a clock may have gone back a little.
     if (filter.until_us) {
-      OUTBOX_TRY(to, seq_at(*filter.until_us + kSecondUs));
+      OUTBOX_TRY(to, seq_at(connection_, *filter.until_us + kSecondUs));
     }
     if (filter.since_us) {
-      OUTBOX_TRY(from, seq_at(*filter.since_us - kSecondUs));
+      OUTBOX_TRY(from, seq_at(connection_, *filter.since_us - kSecondUs));
       --from;
     }
     OUTBOX_TRY(const bool indexed, has_index("outbox_event_by_key"));

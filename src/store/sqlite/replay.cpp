@@ -15,6 +15,7 @@
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/replay_queries.hpp"
+#include "store/sqlite/seq_at.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {
@@ -78,19 +79,7 @@ class SqliteReplays final : public Replays {
   }
 
   [[nodiscard]] Result<std::int64_t> seq_at(std::int64_t time_us) override {
-    OUTBOX_TRY(std::int64_t low, connection_.integer(query::kOldestSeq));
-    OUTBOX_TRY(std::int64_t high, connection_.integer(query::kNewestSeq));
-    ++high;
-    while (low < high) {
-      const std::int64_t middle = low + (high - low) / 2;
-      OUTBOX_TRY(const Statement row, connection_.query(query::kCreatedFrom, middle, high));
-      if (row.has_row() && row.integer(1) < time_us) {
-        low = row.integer(0) + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low;
+    return sqlite::seq_at(connection_, time_us);
   }
 
   [[nodiscard]] Result<std::int64_t> start(const Replay& replay) override {
