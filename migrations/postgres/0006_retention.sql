@@ -177,7 +177,6 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off AS $fn$
 #variable_conflict use_column
 DECLARE
-  kept     bigint[];
   is_live  boolean;  -- it owns lanes
   stopped  boolean;
   seen     bigint;
@@ -194,13 +193,17 @@ BEGIN
                      WHERE s.id = sub AND l.generation = this);
   IF prune_settlements.blocked AND NOT is_live THEN RETURN; END IF;
   PERFORM FROM {schema}.fleet FOR SHARE;
-  kept := ARRAY(SELECT c.settlement FROM {schema}.lane_cursors() c WHERE c.subscription = sub)
-       || ARRAY(SELECT t.id FROM {schema}.settlement t WHERE t.subscription = sub AND t.kind = 'retry'
-                ORDER BY t.acked_total DESC LIMIT 1)
-       || ARRAY(SELECT t.id FROM {schema}.settlement t WHERE t.subscription = sub AND t.l IS NOT NULL AND t.kind <> 'claim'
-                ORDER BY t.generation DESC, t.id DESC LIMIT 200);
-  WITH seen AS MATERIALIZED (
-    SELECT t.id, t.ctid AS place, t.kind = 'reset' OR t.kind = 'claim' AND is_live OR t.id = ANY (kept) AS stays,
+  -- In one statement, so that all of it sees the same rows: a row that is appended meanwhile would else be removed, although it is the
+  -- cursor by then.
+  WITH kept AS MATERIALIZED (
+    SELECT c.settlement AS id FROM {schema}.lane_cursors() c WHERE c.subscription = sub
+    UNION ALL
+    (SELECT t.id FROM {schema}.settlement t WHERE t.subscription = sub AND t.kind = 'retry' ORDER BY t.acked_total DESC LIMIT 1)
+    UNION ALL
+    (SELECT t.id FROM {schema}.settlement t WHERE t.subscription = sub AND t.l IS NOT NULL AND t.kind <> 'claim'
+     ORDER BY t.generation DESC, t.id DESC LIMIT 200)),
+  seen AS MATERIALIZED (
+    SELECT t.id, t.ctid AS place, t.kind = 'reset' OR t.kind = 'claim' AND is_live OR t.id IN (SELECT k.id FROM kept k) AS stays,
            t.at < clock_timestamp() - age
            AND (t.s1 IS NULL OR oldest IS NULL OR pg_snapshot_xmax(coalesce(t.s2, t.s1)) <= oldest) AS is_over
     FROM {schema}.settlement t

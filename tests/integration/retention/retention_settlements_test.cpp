@@ -1,4 +1,7 @@
 // What remains of settlements and parked events once the events are gone.
+#include <atomic>
+#include <thread>
+
 #include "integration/retention/fixture.hpp"
 #include "support/lane_owner.hpp"
 
@@ -78,6 +81,31 @@ TEST_F(PostgresRetentionRows, the_cursor_of_each_lane_stays) {
 }
 
 // Two relays that live long: neither keeps the other's old rows.
+TEST_F(PostgresRetentionRows, a_row_that_is_appended_meanwhile_stays) {
+  const auto subscription = subscribe_and_empty();
+  append(subscription, 300);
+  std::atomic<bool> done{false};
+  std::atomic<int> passes{0};
+  std::thread remover([&] {
+    Pg connection(database_->url());
+    for (; !done; ++passes)
+      connection.exec("SELECT outbox.prune_settlements(" + std::to_string(subscription) +
+                      ", interval '0', NULL, -1, -1, 2000, false)");
+  });
+  Pg relay(database_->url());
+  int gone = 0;
+  for (int i = 0; i < 3000 || passes < 200; ++i) {
+    const std::string newest = relay.value(
+        "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, l, s1, s2) "
+        "SELECT $1::int, 'settle', -1, 0, 0, '3:3:', pg_current_snapshot() RETURNING id",
+        std::to_string(subscription));
+    if (relay.value("SELECT max(id) FROM outbox.settlement") != newest) ++gone;
+  }
+  done = true;
+  remover.join();
+  EXPECT_EQ(gone, 0) << "the cursor was removed while " << passes << " passes ran";
+}
+
 TEST_F(PostgresRetentionRows, of_each_owner_the_old_rows_go_but_not_the_claims) {
   const auto subscription = subscribe_and_empty();
   constexpr std::int64_t kLow = 0xFFFFFFFF;
