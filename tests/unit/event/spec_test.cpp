@@ -49,8 +49,9 @@ TEST(Spec, names_what_is_wrong) {
   EXPECT_EQ(wrong(&SubscriptionSpec::sink, std::string()), "sink: is empty");
   EXPECT_EQ(wrong(&SubscriptionSpec::format, std::string("jsn")),
             "format: unknown format 'jsn' (hint: did you mean json?)");
-  EXPECT_EQ(wrong(&SubscriptionSpec::format, std::string("xml")),
-            "format: unknown format 'xml' (hint: known are raw, json, cloudevents, cloudevents-json, debezium)");
+  EXPECT_EQ(
+      wrong(&SubscriptionSpec::format, std::string("xml")),
+      "format: unknown format 'xml' (hint: known are raw, json, cloudevents, cloudevents-json, debezium)");
   EXPECT_EQ(wrong(&SubscriptionSpec::start, std::string("begining")),
             "start: unknown value 'begining' (hint: did you mean beginning?)");
   EXPECT_EQ(wrong(&SubscriptionSpec::event_types, Globs{"a", ""}),
