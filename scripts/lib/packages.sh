@@ -6,7 +6,8 @@ packages_for() {
     build)
       echo 'g++ cmake ninja-build ccache pkg-config
             libpq-dev libsqlite3-dev librdkafka-dev libfmt-dev libspdlog-dev
-            nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libexpected-dev'
+            nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libexpected-dev
+            libcurl4-openssl-dev'
       ;;
     test)
       echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev

@@ -27,14 +27,25 @@ MiniRelay::MiniRelay(Sink& sink, const Load& load)
 
 MiniRelay::~MiniRelay() { sink_.on_ready({}); }
 
+bool MiniRelay::may_offer(std::size_t place, bool gapless) const {
+  if (state_[place] != State::ready) return false;
+  const auto& key = load_.item(place).key;
+  return gapless || !key || !keys_held_.contains(*key);
+}
+
 std::size_t MiniRelay::offer(std::size_t most) {
   std::vector<Message> messages;
   std::vector<std::size_t> offered;
+  std::set<std::string> keys;  // a later message of a key that is among them waits
   const auto traits = sink_.traits();
+  const auto over = [this](State s) { return s == State::acked || s == State::rejected; };
+  while (!traits.gapless && next_ < load_.size() && over(state_[next_])) ++next_;
   most = std::min({most, traits.max_batch,
                    traits.max_in_flight - std::min(traits.max_in_flight, in_flight_.size())});
   for (std::size_t place = next_; place < load_.size() && messages.size() < most; ++place) {
-    if (state_[place] != State::ready) continue;
+    if (!may_offer(place, traits.gapless)) continue;
+    const auto& key = load_.item(place).key;
+    if (!traits.gapless && key && !keys.insert(*key).second) continue;
     messages.push_back(load_.message(place, ++last_token_));
     offered.push_back(place);
   }
@@ -49,8 +60,9 @@ std::size_t MiniRelay::offer(std::size_t most) {
   for (std::size_t i = 0; i < taken; ++i) {
     state_[offered[i]] = State::in_flight;
     in_flight_.emplace(messages[i].token, offered[i]);
+    if (!traits.gapless && messages[i].key) keys_held_.insert(*load_.item(offered[i]).key);
   }
-  if (taken > 0) next_ = offered[taken - 1] + 1;
+  if (taken > 0 && traits.gapless) next_ = offered[taken - 1] + 1;
   return taken;
 }
 
@@ -83,6 +95,7 @@ void MiniRelay::settle(const Outcome& outcome) {
   if (outcome.kind == Outcome::Kind::acked) {
     state_[place] = State::acked;
     ++acked_count_;
+    if (load_.item(place).key) keys_held_.erase(*load_.item(place).key);
     return;
   }
   failed_ = true;
@@ -109,6 +122,7 @@ bool MiniRelay::drain(std::chrono::milliseconds limit) {
 
 void MiniRelay::rewind() {
   next_ = 0;
+  keys_held_.clear();
   failed_ = false;
 }
 

@@ -1,6 +1,7 @@
 // The relay's side of the sink contract, as small as it can be: hands over in order, takes outcomes, and after a failure
-// drains, opens again and resends from the earliest message that was not acked, under new tokens. Fails the test when a
-// message gets no outcome, two outcomes, or one without being sent.
+// drains, opens again and resends from the earliest message that was not acked, under new tokens. To a sink that is not gapless it
+// sends one message of a key at a time, and after a failure none of that key. Fails the test when a message gets no outcome, two
+// outcomes, or one without being sent.
 #pragma once
 
 #include <chrono>
@@ -9,6 +10,8 @@
 #include <map>
 #include <mutex>
 #include <outbox/sink.hpp>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "conformance/sink/load.hpp"
@@ -56,6 +59,7 @@ class MiniRelay {
   enum class State { ready, in_flight, acked, rejected };
   using Clock = std::chrono::steady_clock;
 
+  [[nodiscard]] bool may_offer(std::size_t place, bool gapless) const;
   void settle(const Outcome& outcome);
   void wait_for_bell();
   [[nodiscard]] bool reopen(Clock::time_point until);
@@ -64,6 +68,7 @@ class MiniRelay {
   const Load& load_;
   std::vector<State> state_;
   std::map<Token, std::size_t> in_flight_;
+  std::set<std::string> keys_held_;  ///< In flight, or behind a failure. Not of a gapless sink.
   std::vector<Failure> failures_;
   std::size_t acked_count_{0};
   std::size_t next_{0};
