@@ -80,7 +80,7 @@ std::unique_ptr<store::Store> Context::store(const config::Loaded& loaded) {
 
 std::unique_ptr<store::Store> Context::checked_store(const config::Loaded& loaded) {
   auto opened = store(loaded);
-  must(opened->check());
+  must(repeatable(opened->check()));
   return opened;
 }
 

@@ -45,6 +45,13 @@ class Failure : public std::exception {
   return passes ? kNotNow : kError;
 }
 
+/// Of what only reads, or can be done again: whatever happened, the same command can be run again.
+template <class T>
+[[nodiscard]] Result<T> repeatable(Result<T> result) {
+  if (!result) result.error().effect = Effect::none;
+  return result;
+}
+
 /// Returns the value or ends the verb.
 template <class T>
 [[nodiscard]] T must(Result<T> result) {

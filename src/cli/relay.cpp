@@ -59,7 +59,8 @@ void log_start(const config::Loaded& loaded, const RelayOptions& relay) {
 /// Logs which subscriptions will not be delivered: the relay logs only changes of state.
 void log_inactive(const config::Loaded& loaded) {
   const auto store = Context::checked_store(loaded);
-  const auto rows = must(must(store->catalog())->subscriptions());
+  const auto catalog = must(repeatable(store->catalog()));
+  const auto rows = must(repeatable(catalog->subscriptions()));
   for (const auto& row : rows) {
     if (row.state == store::SubscriptionState::paused) {
       log::info("subscription is paused, it delivers nothing until it is resumed",
@@ -107,7 +108,7 @@ void start(const Options& options, const config::Loaded& loaded, Relay& relay, S
       signals.end_at(1);  // nothing is in flight
       log_inactive(loaded);
       signals.end_at(2);  // events may be in flight before start() returns
-      return must(relay.start());
+      return must(repeatable(relay.start()));
     } catch (const Failure& failure) {
       if (!options.wait || failure.code() != kNotNow) throw;
       if (logged != failure.what())

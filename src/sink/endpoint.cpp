@@ -55,7 +55,8 @@ std::string parse_one(const std::string& text, std::span<const Scheme> schemes,
   endpoint.password = part_of(url.get(), CURLUPART_PASSWORD, CURLU_URLDECODE);
   endpoint.host = part_of(url.get(), CURLUPART_HOST, 0);
   if (endpoint.host.empty()) return "has no host";
-  if (endpoint.host.front() == '[') endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
+  if (endpoint.host.front() == '[')
+    endpoint.host = endpoint.host.substr(1, endpoint.host.size() - 2);
   endpoint.port = scheme->default_port;
   if (const std::string port = part_of(url.get(), CURLUPART_PORT, 0); !port.empty())
     std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
@@ -85,10 +86,11 @@ std::vector<Endpoint> parse_endpoints(const std::string& field, std::string_view
   while (!text.empty()) {
     const std::size_t comma = std::min(text.find(','), text.size());
     Endpoint endpoint;
-    const std::string wrong = parse_one(std::string(trimmed(text.substr(0, comma))), schemes, endpoint);
+    const std::string wrong =
+        parse_one(std::string(trimmed(text.substr(0, comma))), schemes, endpoint);
     if (!wrong.empty()) {
-      errors.add({field, fmt::format("address {} {}", endpoints.size() + 1, wrong),
-                  std::string(kShape)});
+      errors.add(
+          {field, fmt::format("address {} {}", endpoints.size() + 1, wrong), std::string(kShape)});
       return {};
     }
     endpoints.push_back(std::move(endpoint));

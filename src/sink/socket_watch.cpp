@@ -14,8 +14,7 @@ namespace outbox::sink {
 namespace {
 
 Status no_watch(int code) {
-  return fail(Errc::unavailable,
-              "cannot watch sockets: " + std::generic_category().message(code),
+  return fail(Errc::unavailable, "cannot watch sockets: " + std::generic_category().message(code),
               "raise the limit of open files or of threads of the relay");
 }
 

@@ -34,9 +34,11 @@ def full(pipe):
 
 
 class Door:
-    """Between a program and a server. When shut it passes nothing on, and neither side gets an error."""
+    """Between a program and a server. When shut it passes nothing on, and neither side gets an error. Of the first `cuts` connections each
+    breaks one message of the program later than the one before."""
 
-    def __init__(self, server, port=0):
+    def __init__(self, server, port=0, cuts=0):
+        self.messages = iter(range(cuts))
         self.server = (server.hostname, server.port or 5432)
         self.open = threading.Event()
         self.open.set()
@@ -50,15 +52,20 @@ class Door:
             while True:
                 client, _ = self.listener.accept()
                 server = socket.create_connection(self.server)
-                for ends in ((client, server), (server, client)):
+                for ends in ((client, server, next(self.messages, None)), (server, client)):
                     threading.Thread(target=self.carry, args=ends, daemon=True).start()
         except OSError:
             pass  # closed
 
-    def carry(self, source, target):
+    def carry(self, source, target, messages=None):
         try:
             while data := source.recv(65536):
                 self.open.wait()
+                if messages == 0:
+                    for end in (source, target):
+                        end.shutdown(socket.SHUT_RDWR)
+                    return
+                messages = messages and messages - 1
                 target.sendall(data)
             target.shutdown(socket.SHUT_WR)
         except OSError:
@@ -300,6 +307,18 @@ class RelayPostgres(OnPostgres, Relay, Case):
         door = Door(urlsplit(server), port)
         self.addCleanup(door.close)
         wait_until(lambda: "this relay has lanes" in self.log(), "the relay")
+        self.stop(process)
+
+    def test_wait_is_also_for_a_store_that_goes_away_during_the_start(self):
+        cuts = 40
+        door = Door(urlsplit(self.store), cuts=cuts)
+        self.addCleanup(door.close)
+        self.store = door.url
+        self.config(FILE_SUBSCRIPTION)
+        process = self.relay("--wait")
+        wait_until(lambda: "this relay has lanes" in self.log() or process.poll() is not None, "the relay")
+        self.assertIsNone(process.poll(), self.log())
+        self.assertIn("the store cannot be used yet", self.log())
         self.stop(process)
 
     def test_wait_is_not_for_what_a_person_must_change(self):

@@ -25,9 +25,8 @@ std::unique_ptr<Sink> ServerHarness::make(const SinkSettings& settings) const {
 /// The contract applies to it too.
 std::vector<HarnessKind> harness_kinds() {
   const ServerHarnessKind kind = server_harness_kind();
-  return {{kind.name,
-           []() -> std::unique_ptr<Harness> { return server_harness_kind().make(); }, kind.needs,
-           false}};
+  return {{kind.name, []() -> std::unique_ptr<Harness> { return server_harness_kind().make(); },
+           kind.needs, false}};
 }
 
 namespace {
@@ -60,7 +59,8 @@ class SinkServer : public testing::Test {
                       const std::vector<std::size_t>& except = {}) {
     const auto found = places(harness_->delivered(), load);
     expect_complete_and_ordered(found, load, except);
-    EXPECT_LE(found.size() + except.size(), load.size() + repeats) << "more duplicates than were in flight";
+    EXPECT_LE(found.size() + except.size(), load.size() + repeats)
+        << "more duplicates than were in flight";
   }
   /// Nothing in flight was reported as delivered or as at fault.
   static void expect_in_doubt(const MiniRelay& relay) {

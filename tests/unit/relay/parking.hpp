@@ -1,0 +1,34 @@
+// What the tests of parking share: the rules, and how parked events are shown.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "relay/delivery_core.hpp"
+
+namespace outbox::relay {
+
+inline SubscriptionSpec spec_of(std::size_t max_attempts, bool dead_blocks) {
+  SubscriptionSpec spec{.name = "orders", .sink = "custom"};
+  spec.max_attempts = max_attempts;
+  spec.on_dead = dead_blocks ? "block" : "continue";
+  spec.retry_jitter = 0;
+  return spec;
+}
+
+inline ParkingRules rules(std::size_t max_attempts = 3, bool dead_blocks = false) {
+  return {.policy = event::RetryPolicy(spec_of(max_attempts, dead_blocks)),
+          .dead_blocks = dead_blocks,
+          .max_waiting = 1000};
+}
+
+/// "3 waiting" and the like.
+inline std::vector<std::string> shown(const std::vector<store::ParkedEvent>& events) {
+  std::vector<std::string> all;
+  for (const auto& event : events)
+    all.push_back(std::to_string(event.seq) + " " + to_string(event.state) + " " +
+                  std::to_string(event.attempts));
+  return all;
+}
+
+}  // namespace outbox::relay

@@ -1,0 +1,421 @@
+// What the retries make of parked events.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "event/key.hpp"
+#include "relay/retry_core.hpp"
+#include "unit/relay/core_driver.hpp"
+#include "unit/relay/parking.hpp"
+
+namespace outbox::relay {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+using Kind = Outcome::Kind;
+using std::chrono::milliseconds;
+
+class Retries : public ::testing::Test {
+ protected:
+  Retries() {
+    sink_.opened({}, now_);
+    EXPECT_TRUE(sink_.may_send());
+  }
+  void restart(ParkingRules rules, bool gapless = false) {
+    core_.emplace(RetryOptions{.subscription = 4, .rules = std::move(rules), .gapless = gapless},
+                  sink_, gate_);
+  }
+  /// Rows of keys: the first of each is due.
+  void load(const std::vector<std::pair<std::int64_t, std::string>>& rows) {
+    store::DueEvents due;
+    auto keys = std::make_shared<std::deque<std::string>>();
+    for (const auto& [seq, key] : rows) {
+      keys->push_back(key);
+      store::ParkedRow row;
+      row.event.seq = seq;
+      row.event.id = id_of(seq);
+      row.event.aggregate_type = "order";
+      row.event.aggregate_id = keys->back();
+      due.rows.push_back(row);
+      gate_.add(event::key_hash("order", key));
+    }
+    due.storage = keys;
+    core_->due_at(now_);
+    ASSERT_TRUE(core_->wants_load(now_));
+    core_->load_asked();
+    EXPECT_FALSE(core_->wants_load(now_));
+    core_->loaded(std::move(due), now_);
+  }
+  std::vector<std::int64_t> send() {
+    const auto sends = core_->to_send(now_);
+    std::vector<std::int64_t> seqs;
+    for (const auto& one : sends) {
+      seqs.push_back(one.event->seq);
+      tokens_[one.event->seq] = one.token;
+    }
+    core_->handed_over(sends.size());
+    return seqs;
+  }
+  void report(std::int64_t seq, Kind kind) {
+    Outcome outcome{.token = tokens_.at(seq), .kind = kind};
+    outcome.error.message = "no";
+    core_->outcome(outcome, now_);
+  }
+  /// "1 delivered 2": seq, what became of it, attempts.
+  std::vector<std::string> results() {
+    now_ += std::chrono::seconds(1);
+    std::vector<std::string> all;
+    for (const auto& result : core_->results(now_)) {
+      all.push_back(std::to_string(result.seq) + " " +
+                    (result.state ? to_string(*result.state) : "delivered") + " " +
+                    std::to_string(result.attempts));
+    }
+    core_->written(now_);
+    return all;
+  }
+  static EventRef ref(std::int64_t seq) { return {.seq = seq, .id = id_of(seq)}; }
+  /// After the connection to the store broke.
+  void again(const std::vector<EventRef>& acks) {
+    gate_.clear();
+    restart(rules());
+    for (const EventRef& event : acks) core_->remember(event);
+  }
+  bool blocked(const std::string& key) { return gate_.blocked(event::key_hash("order", key)); }
+
+  TimePoint now_{std::chrono::hours(1)};
+  SinkState sink_;
+  KeyGate gate_;
+  std::map<std::int64_t, Token> tokens_;
+  std::optional<RetryCore> core_{std::in_place, RetryOptions{.rules = rules(), .gapless = false},
+                                 sink_, gate_};
+};
+
+TEST_F(Retries, the_events_of_a_key_go_one_after_the_other_and_then_it_is_free) {
+  load({{1, "a"}, {2, "a"}, {5, "b"}, {7, "a"}});
+  EXPECT_THAT(send(), ElementsAre(1, 5));
+  EXPECT_THAT(send(), IsEmpty());
+  report(5, Kind::acked);
+  report(1, Kind::acked);
+  EXPECT_THAT(send(), ElementsAre(2));
+  EXPECT_THAT(results(), ElementsAre("5 delivered 1", "1 delivered 1"));
+  EXPECT_FALSE(blocked("b"));
+  EXPECT_TRUE(blocked("a"));
+  report(2, Kind::acked);
+  EXPECT_THAT(send(), ElementsAre(7));
+  report(7, Kind::acked);
+  EXPECT_THAT(results(), ElementsAre("2 delivered 1", "7 delivered 1"));
+  EXPECT_FALSE(blocked("a"));
+}
+
+TEST_F(Retries, an_outcome_that_comes_twice_does_not_count_for_the_next_event_of_the_key) {
+  load({{1, "a"}, {2, "a"}});
+  send();
+  report(1, Kind::acked);
+  EXPECT_THAT(send(), ElementsAre(2));
+  report(1, Kind::acked);
+  EXPECT_EQ(sink_.in_flight(), 1U);
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
+}
+
+TEST_F(Retries, the_key_is_free_only_once_the_removal_is_written) {
+  load({{1, "a"}});
+  send();
+  report(1, Kind::acked);
+  EXPECT_EQ(core_->results(now_).size(), 1U);
+  EXPECT_TRUE(blocked("a"));
+  core_->written(now_);
+  EXPECT_FALSE(blocked("a"));
+}
+
+TEST_F(Retries, one_that_is_rejected_again_waits_longer_and_its_key_behind_it) {
+  load({{1, "a"}, {2, "a"}});
+  send();
+  report(1, Kind::rejected);
+  EXPECT_TRUE(sink_.may_send()) << "nothing else stops";
+  EXPECT_THAT(send(), IsEmpty());
+  EXPECT_THAT(results(), ElementsAre("1 retrying 1"));
+  EXPECT_TRUE(blocked("a"));
+  EXPECT_TRUE(core_->next_at().has_value());
+}
+
+TEST_F(Retries, after_the_last_attempt_it_is_dead_and_its_key_goes_on_once_that_is_written) {
+  for (const bool dead_blocks : {false, true}) {
+    gate_.clear();
+    restart(rules(1, dead_blocks));
+    load({{1, "a"}, {2, "a"}});
+    send();
+    report(1, Kind::rejected);
+    EXPECT_THAT(send(), IsEmpty());
+    EXPECT_THAT(results(), ElementsAre("1 dead 1"));
+    EXPECT_TRUE(blocked("a"));
+    EXPECT_EQ(gate_.rows(), dead_blocks ? 2U : 1U);
+  }
+}
+
+TEST_F(Retries, an_outage_counts_no_attempt) {
+  load({{1, "a"}});
+  for (const Kind kind : {Kind::unknown, Kind::retry, Kind::blocked}) {
+    ASSERT_THAT(send(), ElementsAre(1));
+    report(1, kind);
+    EXPECT_EQ(sink_.mode(), kind == Kind::retry ? Mode::reopening : Mode::backing_off)
+        << "what fails alone again delays nothing else";
+    EXPECT_THAT(send(), IsEmpty());
+    EXPECT_THAT(results(), IsEmpty());
+    now_ += std::chrono::hours(1);
+    ASSERT_TRUE(sink_.wants_open(now_));
+    sink_.opened({}, now_);
+  }
+}
+
+TEST_F(Retries, a_failure_while_others_succeed_counts) {
+  load({{1, "a"}, {2, "b"}, {3, "c"}});
+  EXPECT_THAT(send(), ElementsAre(1, 2, 3));
+  report(2, Kind::acked);
+  report(1, Kind::unknown);
+  EXPECT_TRUE(sink_.may_send());
+  report(3, Kind::acked);
+  EXPECT_THAT(send(), IsEmpty());
+  EXPECT_THAT(results(), ElementsAre("2 delivered 1", "3 delivered 1", "1 retrying 1"));
+}
+
+TEST_F(Retries, a_failure_between_others_that_fail_counts_nothing) {
+  for (const bool before : {true, false}) {
+    restart(rules());
+    load({{1, "a"}, {2, "b"}, {3, "c"}});
+    EXPECT_THAT(send(), ElementsAre(1, 2, 3));
+    report(2, before ? Kind::blocked : Kind::acked);
+    report(1, Kind::unknown);
+    report(3, before ? Kind::acked : Kind::blocked);
+    EXPECT_THAT(send(), IsEmpty());
+    EXPECT_THAT(results(), ElementsAre(before ? "3 delivered 1" : "2 delivered 1"));
+    now_ += std::chrono::hours(1);
+    ASSERT_TRUE(sink_.wants_open(now_));
+    sink_.opened({}, now_);
+  }
+}
+
+TEST_F(Retries, of_a_gapless_sink_the_one_that_fails_is_found_by_sending_it_alone) {
+  restart(rules(), true);
+  load({{1, "a"}, {2, "b"}});
+  const auto reopen = [this] {
+    now_ += milliseconds(200);
+    ASSERT_TRUE(sink_.wants_open(now_));
+    sink_.opened({}, now_);
+  };
+  EXPECT_THAT(send(), ElementsAre(1, 2));
+  report(1, Kind::unknown);
+  report(2, Kind::retry);
+  EXPECT_THAT(results(), IsEmpty()) << "nobody knows which of them it was";
+  reopen();
+  sink_.sent(1);  // the stream's
+  EXPECT_THAT(send(), IsEmpty());
+  EXPECT_TRUE(sink_.alone_asked()) << "the stream waits";
+  sink_.acked(now_);
+  EXPECT_THAT(send(), ElementsAre(1));
+  EXPECT_THAT(send(), IsEmpty());
+  report(1, Kind::unknown);
+  reopen();
+  EXPECT_THAT(send(), ElementsAre(2)) << "while the first is in doubt";
+  report(2, Kind::acked);
+  EXPECT_THAT(send(), IsEmpty());
+  EXPECT_FALSE(sink_.alone_asked());
+  EXPECT_THAT(results(), ElementsAre("2 delivered 1", "1 retrying 1"));
+}
+
+TEST_F(Retries, a_slow_one_does_not_keep_others_from_being_read) {
+  load({{1, "a"}});
+  send();
+  core_->due_at(now_);
+  ASSERT_TRUE(core_->wants_load(now_));
+  core_->load_asked();
+  store::DueEvents due;
+  for (const std::int64_t seq : {1, 2, 5}) {
+    store::ParkedRow row;
+    row.event.seq = seq;
+    row.event.id = id_of(seq);
+    row.event.aggregate_type = "order";
+    row.event.aggregate_id = seq == 5 ? "b" : "a";
+    due.rows.push_back(row);
+  }
+  core_->loaded(due, now_);
+  EXPECT_THAT(send(), ElementsAre(5)) << "not what is in flight, nor what waits behind it";
+}
+
+TEST_F(Retries, a_result_that_is_not_written_yet_is_not_read_as_due) {
+  load({{1, "a"}});
+  send();
+  core_->due_at(now_);
+  core_->load_asked();
+  report(1, Kind::acked);
+  store::DueEvents due;
+  due.rows.emplace_back();
+  due.rows[0].event.seq = 1;
+  due.rows[0].event.aggregate_type = "order";
+  due.rows[0].event.aggregate_id = "a";
+  core_->loaded(due, now_);
+  EXPECT_THAT(send(), IsEmpty());
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
+  EXPECT_TRUE(core_->wants_load(now_));
+}
+
+TEST_F(Retries, a_send_that_still_runs_is_the_retry) {
+  const std::uint64_t key = event::key_hash("order", "a");
+  gate_.add(key, 2);
+  gate_.late.began(1, id_of(1), key);
+  core_->due_at(now_);
+  core_->load_asked();
+  store::DueEvents due;
+  for (const std::int64_t seq : {1, 2}) {
+    due.rows.emplace_back();
+    due.rows.back().event.seq = seq;
+    due.rows.back().event.aggregate_type = "order";
+    due.rows.back().event.aggregate_id = "a";
+  }
+  core_->loaded(due, now_);
+  EXPECT_THAT(send(), IsEmpty()) << "neither it nor what waits behind it";
+  gate_.late.ended(1, {.token = 7, .kind = Kind::acked});
+  EXPECT_THAT(results(), IsEmpty()) << "its row is not written yet";
+  core_->stop_requested();
+  EXPECT_FALSE(core_->finished());
+  gate_.late.written(1);
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
+  EXPECT_TRUE(core_->finished());
+  EXPECT_EQ(gate_.rows(), 1U);
+}
+
+TEST_F(Retries, a_running_send_that_is_rejected_counts_and_one_in_doubt_is_sent_again) {
+  for (const Kind kind : {Kind::rejected, Kind::unknown, Kind::retry, Kind::blocked}) {
+    const std::uint64_t key = event::key_hash("order", "a");
+    gate_.late.began(1, id_of(1), key);
+    gate_.late.written(1);
+    gate_.late.ended(1, {.token = 7, .kind = kind});
+    const auto given = results();
+    if (kind == Kind::rejected) {
+      EXPECT_THAT(given, ElementsAre("1 retrying 1"));
+    } else {
+      EXPECT_THAT(given, IsEmpty());
+      EXPECT_TRUE(core_->wants_load(now_));
+    }
+    EXPECT_TRUE(gate_.late.empty());
+  }
+}
+
+TEST_F(Retries, what_was_acked_before_the_store_was_lost_is_not_sent_again) {
+  load({{1, "a"}, {2, "a"}, {3, "a"}, {4, "b"}, {5, "c"}});
+  send();
+  report(1, Kind::acked);
+  report(4, Kind::acked);
+  EXPECT_THAT(send(), ElementsAre(2));
+  now_ += std::chrono::seconds(1);
+  ASSERT_EQ(core_->results(now_).size(), 2U) << "given, and never heard of again";
+  report(2, Kind::acked);
+  report(5, Kind::rejected);
+  const auto acks = core_->unsettled_acks();
+  EXPECT_THAT(acks, UnorderedElementsAre(ref(1), ref(2), ref(4)));
+
+  again(acks);
+  ASSERT_TRUE(core_->wants_load(now_)) << "to find out what is still there";
+  load({{1, "a"}, {2, "a"}, {3, "a"}, {4, "b"}, {5, "c"}});
+  EXPECT_THAT(send(), ElementsAre(3, 5));
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1", "2 delivered 1", "4 delivered 1"));
+  EXPECT_THAT(core_->unsettled_acks(), IsEmpty());
+}
+
+TEST_F(Retries, what_was_acked_is_remembered_until_the_store_shows_that_its_row_is_gone) {
+  again({ref(1), ref(2)});
+  load({{7, "b"}});
+  EXPECT_THAT(core_->unsettled_acks(), ElementsAre(ref(1), ref(2))) << "there may be more due";
+  load({});
+  EXPECT_THAT(core_->unsettled_acks(), IsEmpty());
+}
+
+TEST_F(Retries, a_corrected_copy_is_sent_though_the_original_was_acked) {
+  again({{.seq = 1, .id = id_of(9)}});
+  load({{1, "a"}});
+  EXPECT_THAT(send(), ElementsAre(1));
+  report(1, Kind::acked);
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
+}
+
+TEST_F(Retries, one_acked_behind_another_that_is_due_again_counts_when_that_one_is_gone) {
+  again({ref(2)});
+  load({{1, "a"}, {2, "a"}, {3, "a"}});
+  EXPECT_THAT(send(), ElementsAre(1));
+  report(1, Kind::acked);
+  EXPECT_THAT(send(), ElementsAre(3));
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1", "2 delivered 1"));
+}
+
+TEST_F(Retries, an_ack_of_a_send_that_still_ran_is_remembered_whether_its_row_is_known_or_not) {
+  for (const bool written : {false, true}) {
+    gate_.late = {};
+    gate_.late.began(1, id_of(1), event::key_hash("order", "a"));
+    if (written) gate_.late.written(1);
+    gate_.late.ended(1, {.token = 7, .kind = Kind::acked});
+    EXPECT_THAT(core_->unsettled_acks(), ElementsAre(ref(1)));
+  }
+}
+
+TEST_F(Retries, a_gapless_sink_is_opened_again_after_one_that_is_rejected) {
+  restart(rules(), true);
+  load({{1, "a"}, {2, "b"}});
+  EXPECT_THAT(send(), ElementsAre(1, 2));
+  report(1, Kind::rejected);
+  report(2, Kind::retry);
+  EXPECT_EQ(sink_.mode(), Mode::reopening);
+  sink_.opened({}, now_);
+  EXPECT_THAT(send(), ElementsAre(2));
+  report(2, Kind::acked);
+  EXPECT_THAT(results(), ElementsAre("1 retrying 1", "2 delivered 1"));
+}
+
+TEST_F(Retries, it_reads_again_while_there_may_be_more_and_when_the_next_one_is_due) {
+  load({{1, "a"}});
+  send();
+  report(1, Kind::acked);
+  EXPECT_FALSE(core_->wants_load(now_)) << "not before the removal is written";
+  results();
+  ASSERT_TRUE(core_->wants_load(now_));
+  core_->load_asked();
+  core_->loaded({.rows = {}, .storage = {}, .next_in = milliseconds(300)}, now_);
+  EXPECT_FALSE(core_->wants_load(now_));
+  EXPECT_EQ(core_->next_at(), now_ + milliseconds(300));
+  EXPECT_TRUE(core_->wants_load(now_ + milliseconds(300)));
+}
+
+TEST_F(Retries, while_one_is_in_flight_the_store_is_not_asked_all_the_time) {
+  load({{1, "a"}});
+  send();
+  core_->due_at(now_);
+  core_->load_asked();
+  store::DueEvents still;
+  still.next_in = milliseconds(0);  // of the one in flight
+  core_->loaded(std::move(still), now_);
+  EXPECT_FALSE(core_->wants_load(now_));
+  EXPECT_TRUE(core_->wants_load(now_ + milliseconds(50)));
+}
+
+TEST_F(Retries, what_becomes_due_while_it_reads_is_not_forgotten) {
+  core_->due_at(now_);
+  core_->load_asked();
+  core_->due_at(now_ + milliseconds(100));
+  core_->loaded({}, now_);
+  EXPECT_FALSE(core_->wants_load(now_));
+  EXPECT_TRUE(core_->wants_load(now_ + milliseconds(100)));
+}
+
+TEST_F(Retries, a_stop_waits_for_what_is_in_flight_and_written) {
+  load({{1, "a"}, {2, "b"}});
+  send();
+  core_->stop_requested();
+  EXPECT_FALSE(core_->finished());
+  report(1, Kind::acked);
+  report(2, Kind::acked);
+  EXPECT_FALSE(core_->finished());
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1", "2 delivered 1"));
+  EXPECT_TRUE(core_->finished());
+}
+
+}  // namespace
+}  // namespace outbox::relay
