@@ -23,7 +23,8 @@ struct SubscriptionSpec {
   std::string name;
   /// Which sink: "file", "stdout", "null", "kafka", or "custom" for one that the application passes to the Relay.
   std::string sink;
-  /// Settings of that sink ("path", "brokers"). Which ones there are: docs/reference.
+  /// Settings of that sink ("path", "brokers"). Which ones there are: docs/reference. ${env:NAME} and ${file:/PATH} in them are stored as
+  /// they are and replaced where the relay runs, so that passwords need not be in the store; $${ is a literal ${.
   std::map<std::string, std::string> sink_settings{};
   /// The relays that serve this group share the work of its subscriptions. "custom" and "file" have a group of their own, custom:NAME
   /// and file:NAME. Default: empty, which is the group "default".
@@ -45,6 +46,9 @@ struct SubscriptionSpec {
   std::string key{"{aggregate_id}"};
   /// Templates of further headers.
   std::map<std::string, std::string> headers{};
+  /// At most so many events: "200/s", "30/min", "1000/h", counted over all relays, replays and retries included; each relay sends its part by
+  /// the lanes that it has. Default: empty, no limit.
+  std::string rate{};
   /// Where a new subscription begins: "beginning" (of what is retained) or "now". Of one that exists already it is not
   /// looked at. Default: beginning.
   std::string start{"beginning"};

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/text_file.hpp"
 #include "base/units.hpp"
 #include "cli/exit.hpp"
-#include "config/text_file.hpp"
 #include "event/time_text.hpp"
 
 namespace outbox::cli {
@@ -25,8 +25,8 @@ std::string read_payload(const std::string& given) {
   if (!is_read(given)) return given;
   const bool from_stdin = given == "-";
   const std::string path = from_stdin ? "stdin" : given.substr(1);
-  auto file = from_stdin ? config::read_text(STDIN_FILENO, kLargestFile)
-                         : config::read_text_file(path, kLargestFile);
+  auto file =
+      from_stdin ? read_text(STDIN_FILENO, kLargestFile) : read_text_file(path, kLargestFile);
   if (!file)
     throw Failure(kError, "payload: " + file.error().message + ": " + path,
                   "@FILE reads a file, - stdin");

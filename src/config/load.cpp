@@ -7,11 +7,11 @@
 #include <map>
 #include <utility>
 
+#include "base/reference.hpp"
 #include "base/text.hpp"
+#include "base/text_file.hpp"
 #include "config/reading.hpp"
-#include "config/reference.hpp"
 #include "config/subscriptions.hpp"
-#include "config/text_file.hpp"
 #include "event/group.hpp"
 #include "store/common/schema_name.hpp"
 #include "store/url.hpp"

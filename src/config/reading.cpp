@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "base/error.hpp"
-#include "config/reference.hpp"
+#include "base/reference.hpp"
 #include "config/secret.hpp"
 #include "store/url.hpp"
 

@@ -190,6 +190,11 @@ std::vector<SettingRow<SubscriptionSpec>> spec_rows() {
         .help = "Templates of additional headers.",
         .default_note = "none"},
        [](Spec& s) -> Slot { return &s.headers; }},
+      {{.name = "rate",
+        .help =
+            "At most so many events, such as \"200/s\", \"30/min\" or \"1000/h\"; all relays together.",
+        .default_note = "none"},
+       [](Spec& s) -> Slot { return &s.rate; }},
       {{.name = "start",
         .type = SettingType::choice,
         .help =

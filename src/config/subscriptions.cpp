@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/reference.hpp"
 #include "base/text.hpp"
-#include "config/reference.hpp"
 #include "config/secret.hpp"
 #include "event/spec.hpp"
 #include "sink/registry.hpp"
@@ -123,14 +123,17 @@ class SubscriptionReader {
   void read_sink_setting(const std::string& name, const Member& member) {
     const std::string field = effective_.sink + "." + name;
     positions_[field] = position(*member.value);
-    written_.sink_settings[name] = text_of(*member.value);
+    const std::string text = written_.sink_settings[name] = text_of(*member.value);
     if (!reading_.take_references(*member.value, path_ + "." + field, resolve_)) {
       refused_.add({field, {}});
       return;
     }
-    const std::string text = text_of(*member.value);
-    effective_.sink_settings[name] =
-        !has_references(text) && names_file(*sink_, name, text) ? reading_.anchored(text) : text;
+    std::string& stored = effective_.sink_settings[name];
+    if (has_references(text)) {
+      stored = anchored_references(text, reading_.directory());
+    } else {
+      stored = names_file(*sink_, name, text) ? reading_.anchored(text) : text;
+    }
   }
 
   /// A setting that was refused keeps its default, so that the rest can be checked.
@@ -247,6 +250,7 @@ std::string show_sink_setting(const std::string& sink, const std::string& name,
   const sink::SinkKind* const kind = sink::find_kind(sink);
   const bool secret = is_secret_name(name) ||
                       (kind != nullptr && kind->passed_on && kind->passed_on->is_secret(name));
+  if (!value.empty() && without_references(value).empty()) return value;
   const bool open = is_plain_value(without_references(value)) ||
                     (kind != nullptr && names_file(*kind, name, value));
   return open && !secret ? value : std::string(kMask);
@@ -254,9 +258,10 @@ std::string show_sink_setting(const std::string& sink, const std::string& name,
 
 Json shown_value(const Loaded& loaded, const std::string& subscription, const std::string& setting,
                  const Json& value) {
-  if (loaded.references.contains("subscription." + subscription + "." + setting))
-    return value.is_array() ? Json::array({kMask}) : Json(kMask);
   const std::size_t dot = setting.find('.');
+  const bool of_sink = sink::find_kind(setting.substr(0, dot)) != nullptr;
+  if (!of_sink && loaded.references.contains("subscription." + subscription + "." + setting))
+    return value.is_array() ? Json::array({kMask}) : Json(kMask);
   if (dot == std::string::npos) return value;
   const std::string owner = setting.substr(0, dot);
   const std::string name = setting.substr(dot + 1);

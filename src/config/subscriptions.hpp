@@ -13,7 +13,7 @@ namespace outbox::config {
 [[nodiscard]] std::optional<SubscriptionSpec> read_subscription(const Member& section, bool resolve,
                                                                 Reading& reading);
 
-/// The value of a sink's setting as it may be shown.
+/// The value of a sink's setting as it is stored, as it may be shown. A reference may: what it refers to is not in it.
 [[nodiscard]] std::string show_sink_setting(const std::string& sink, const std::string& name,
                                             const std::string& value);
 

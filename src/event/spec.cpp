@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "base/units.hpp"
 #include "event/group.hpp"
+#include "event/rate.hpp"
 #include "event/render.hpp"
 #include "event/retry_policy.hpp"
 #include "event/text_rules.hpp"
@@ -94,12 +95,13 @@ using Member = std::variant<std::string SubscriptionSpec::*, Globs SubscriptionS
                             Time SubscriptionSpec::*>;
 constexpr std::array<const char*, 5> kKinds{"a string", "an array of strings",
                                             "an object of strings", "a number", "a duration"};
-constexpr std::array<std::pair<std::string_view, Member>, 20> kMembers{{
+constexpr std::array<std::pair<std::string_view, Member>, 21> kMembers{{
     {"format", &SubscriptionSpec::format},
     {"group", &SubscriptionSpec::group},
     {"key", &SubscriptionSpec::key},
     {"on_dead", &SubscriptionSpec::on_dead},
     {"on_reject", &SubscriptionSpec::on_reject},
+    {"rate", &SubscriptionSpec::rate},
     {"sink", &SubscriptionSpec::sink},
     {"topic", &SubscriptionSpec::topic},
     {"aggregate_types", &SubscriptionSpec::aggregate_types},
@@ -152,6 +154,9 @@ void check(const SubscriptionSpec& spec, FieldErrors& errors) {
   if (spec.key.empty()) {
     errors.add(
         {"key", "is empty: all events would have the same key", "the default is {aggregate_id}"});
+  }
+  if (!spec.rate.empty()) {
+    if (const auto rate = parse_rate(spec.rate); !rate) errors.add("rate", rate.error());
   }
   RetryPolicy::check(spec, errors);
   Renderer::check(spec, errors);

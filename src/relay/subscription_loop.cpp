@@ -1,11 +1,14 @@
 #include "relay/subscription_loop.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <set>
 
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "event/key.hpp"
+#include "event/rate.hpp"
 #include "relay/strand.hpp"
 
 namespace outbox::relay {
@@ -63,6 +66,12 @@ RetryOptions retry_options(const store::SubscriptionRow& row, const LoopOptions&
           .first_token = first_token};
 }
 
+/// What this relay may send of the subscription's rate, which was checked when it was applied.
+double share_of_rate(const SubscriptionSpec& spec, const store::Holding& holding) {
+  const int lanes = std::max(std::popcount(holding.lanes), 1);
+  return event::parse_rate(spec.rate).value_or(1.0) * lanes / std::popcount(store::kAllLanes);
+}
+
 }  // namespace
 
 SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer,
@@ -108,6 +117,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
   if (replay_) {
     for (const std::uint64_t key : replay_->skipped_keys) gate_.add(key);
   }
+  if (!row_.spec.rate.empty()) rate_.emplace(share_of_rate(row_.spec, holding_), now_steady());
   sink_->on_ready([box = box_] { box->ring(); });
   const MutexLock lock(box_->mutex);
   box_->report.name = row_.spec.name;
@@ -336,6 +346,7 @@ SubscriptionLoop::Mail SubscriptionLoop::wait_for_mail() {
   };
   if (sink_state_.in_flight() > 0) until = std::min(until, now + kLookAgain);
   if (send_stalled_) until = std::min(until, now + kOfferAgain);
+  if (rate_wait_) until = std::min(until, *rate_wait_);
   if (sink_state_.mode() == Mode::backing_off)
     until = std::min(until, sink_state_.pause_until().value_or(now));
   if (sink_state_.mode() == Mode::reopening) until = now;
@@ -434,6 +445,7 @@ void SubscriptionLoop::open_if_wanted(TimePoint now) {
 
 void SubscriptionLoop::send_what_may_go(TimePoint now) {
   send_stalled_ = false;
+  rate_wait_.reset();
   for (int batch = 0; batch < kMostBatches; ++batch) {
     bool sent = send_retries(now);
     if (send_stalled_) return;
@@ -449,7 +461,7 @@ void SubscriptionLoop::send_what_may_go(TimePoint now) {
 bool SubscriptionLoop::send_batch(std::size_t strand, TimePoint now) {
   DeliveryCore& core = strands_[strand]->core;
   auto sends = core.to_send(now);
-  if (sends.empty()) return false;
+  if (sends.empty() || rate_allows(now) == 0) return false;
   if (trial_.tries_stream() && row_.spec.on_reject == "park") {
     const Trial trial = try_event(*sends.front().event);
     if (trial == Trial::wait) return false;
@@ -460,7 +472,7 @@ bool SubscriptionLoop::send_batch(std::size_t strand, TimePoint now) {
     sends = sends.first(1);
   }
   if (!trusted(now_steady())) return false;
-  core.handed_over(hand_over(static_cast<Token>(strand) << kStrandShift, sends));
+  core.handed_over(hand_over(static_cast<Token>(strand) << kStrandShift, sends, now));
   take_outcomes(now);
   settle(now);
   return true;
@@ -468,7 +480,7 @@ bool SubscriptionLoop::send_batch(std::size_t strand, TimePoint now) {
 
 bool SubscriptionLoop::send_retries(TimePoint now) {
   auto sends = retries_.to_send(now);
-  if (sends.empty()) return false;
+  if (sends.empty() || rate_allows(now) == 0) return false;
   if (trial_.tries_retries()) {
     const Trial trial = try_event(*sends.front().event);
     if (trial == Trial::wait) return false;
@@ -480,7 +492,7 @@ bool SubscriptionLoop::send_retries(TimePoint now) {
     sends = sends.first(1);
   }
   if (!trusted(now_steady())) return false;
-  retries_.handed_over(hand_over(static_cast<Token>(kRetries) << kStrandShift, sends));
+  retries_.handed_over(hand_over(static_cast<Token>(kRetries) << kStrandShift, sends, now));
   take_outcomes(now);
   settle_retries(now);
   return true;
@@ -512,12 +524,21 @@ Error SubscriptionLoop::death_of(const EventView& event) const {
   return error;
 }
 
-std::size_t SubscriptionLoop::hand_over(Token prefix, std::span<const DeliveryCore::Send> all) {
-  const auto sends = all.first(std::min(all.size(), batch_limit_));
+std::size_t SubscriptionLoop::rate_allows(TimePoint now) {
+  if (!rate_) return std::numeric_limits<std::size_t>::max();
+  const std::size_t allowed = rate_->allowed(now);
+  if (allowed == 0) rate_wait_ = rate_->next();
+  return allowed;
+}
+
+std::size_t SubscriptionLoop::hand_over(Token prefix, std::span<const DeliveryCore::Send> all,
+                                        TimePoint now) {
+  const auto sends = all.first(std::min({all.size(), batch_limit_, rate_allows(now)}));
   buffer_.clear();
   for (const auto& send : sends) renderer_.render(prefix | send.token, *send.event, buffer_);
   const std::size_t taken = sink_->send(buffer_.messages());
   if (taken > 0) trial_.sent();
+  if (rate_) rate_->sent(taken);
   send_stalled_ = taken < sends.size();
   batch_limit_ =
       send_stalled_ ? std::max<std::size_t>(taken, 1) : std::max(batch_limit_, 2 * sends.size());

@@ -19,6 +19,7 @@
 #include "feed/pump.hpp"
 #include "relay/delivery_core.hpp"
 #include "relay/key_gate.hpp"
+#include "relay/rate_limit.hpp"
 #include "relay/replay.hpp"
 #include "relay/retry_core.hpp"
 #include "relay/settler.hpp"
@@ -160,8 +161,10 @@ class SubscriptionLoop {
   /// Of an event that is to be sent on trial.
   [[nodiscard]] Trial try_event(const EventView& event);
   [[nodiscard]] Error death_of(const EventView& event) const;
+  /// How many may be sent now by the subscription's rate. 0: the loop waits until one may.
+  [[nodiscard]] std::size_t rate_allows(TimePoint now);
   /// How many the sink took.
-  std::size_t hand_over(Token prefix, std::span<const DeliveryCore::Send> sends);
+  std::size_t hand_over(Token prefix, std::span<const DeliveryCore::Send> sends, TimePoint now);
   void settle(TimePoint now);
   void settle_retries(TimePoint now);
   void write(Settler::Work work, std::function<void()> written);
@@ -214,6 +217,8 @@ class SubscriptionLoop {
   bool purged_{false};
   bool reported_rejection_{false};
   bool send_stalled_{false};
+  std::optional<RateLimit> rate_;
+  std::optional<TimePoint> rate_wait_;  ///< There is something to send then.
   Outage outage_;
   std::optional<TimePoint> logged_pause_;
   TimePoint log_parked_at_{};         ///< Not again before.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/reference.hpp"
 #include "base/text.hpp"
 
 namespace outbox::sink {
@@ -10,6 +11,19 @@ const Setting* SinkKind::find(std::string_view setting) const {
   const auto found = std::find_if(settings.begin(), settings.end(),
                                   [&](const Setting& one) { return one.name == setting; });
   return found == settings.end() ? nullptr : &*found;
+}
+
+Given resolve_settings(const std::string& sink, const Texts& settings) {
+  Given given;
+  for (const auto& [name, text] : settings) {
+    auto value = has_references(text) ? resolve(text, {}) : Result<std::string>(text);
+    if (value) {
+      given.texts.emplace(name, std::move(*value));
+    } else {
+      given.unresolved.add(sink + "." + name, value.error());
+    }
+  }
+  return given;
 }
 
 void read_setting(const std::string& sink, const Setting& setting, Slot slot, const Texts& given,

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/field_error.hpp"
 #include "base/setting.hpp"
 #include "sink/read_back.hpp"
@@ -46,9 +47,9 @@ struct SinkKind {
   std::optional<PassedOn> passed_on;
 
   /// Everything that is wrong with the subscription's settings for this sink, each with its field ("kafka.brokers", "topic").
-  /// Opens nothing.
+  /// Opens nothing but files that the settings refer to. A reference that this machine does not have is no error.
   std::function<void(const SubscriptionSpec&, FieldErrors&)> check;
-  /// What would fail on this machine now, such as a missing directory. Opens nothing.
+  /// What would fail on this machine now, such as a missing directory or a reference to nothing. Opens nothing else.
   std::function<void(const SubscriptionSpec&, FieldErrors&)> check_here;
   /// open() has not been called.
   std::function<Result<std::unique_ptr<Sink>>(const SubscriptionSpec&)> make;
@@ -84,16 +85,25 @@ void read_setting(const std::string& sink, const Setting& setting, Slot slot, co
 [[nodiscard]] FieldError unknown_setting(const std::string& sink, const std::string& name,
                                          const std::vector<std::string_view>& known);
 
-/// A setting with an error keeps its default.
+/// The settings with their references replaced (base/reference.hpp).
+struct Given {
+  Texts texts;
+  /// Those with a reference that this machine does not have, with the reason. They are not in `texts`.
+  FieldErrors unresolved;
+};
+[[nodiscard]] Given resolve_settings(const std::string& sink, const Texts& settings);
+
+/// A setting with an error keeps its default, as does one that could not be resolved: then what the table cannot express is not checked.
 template <class Settings>
-Settings read_settings(const Declaration<Settings>& sink, const Texts& given, FieldErrors& errors) {
+Settings read_settings(const Declaration<Settings>& sink, const Given& given, FieldErrors& errors) {
   Settings settings;
   std::vector<std::string_view> known;
   for (const auto& [setting, slot] : sink.rows) {
-    read_setting(sink.name, setting, slot(settings), given, errors);
+    if (!given.unresolved.of(sink.name + "." + setting.name))
+      read_setting(sink.name, setting, slot(settings), given.texts, errors);
     known.emplace_back(setting.name);
   }
-  for (const auto& [name, value] : given) {
+  for (const auto& [name, value] : given.texts) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     if (sink.others != nullptr) {
       sink.others(settings)[name] = value;
@@ -101,7 +111,18 @@ Settings read_settings(const Declaration<Settings>& sink, const Texts& given, Fi
       errors.add(unknown_setting(sink.name, name, known));
     }
   }
-  if (sink.check != nullptr) sink.check(settings, errors);
+  if (sink.check != nullptr && given.unresolved.empty()) sink.check(settings, errors);
+  return settings;
+}
+
+/// The settings as they must be to deliver.
+template <class Settings>
+Result<Settings> usable_settings(const Declaration<Settings>& sink, const SubscriptionSpec& spec) {
+  const Given given = resolve_settings(sink.name, spec.sink_settings);
+  if (auto status = given.unresolved.status(); !status) return pass(status);
+  FieldErrors errors;
+  Settings settings = read_settings(sink, given, errors);
+  if (auto status = errors.status(); !status) return pass(status);
   return settings;
 }
 
@@ -118,26 +139,26 @@ SinkKind kind_of(Declaration<Settings> sink) {
   }
   const auto shared = std::make_shared<const Declaration<Settings>>(std::move(sink));
   kind.check = [shared](const SubscriptionSpec& spec, FieldErrors& errors) {
-    const Settings settings = read_settings(*shared, spec.sink_settings, errors);
-    if (shared->check_use != nullptr) shared->check_use(settings, spec, errors);
+    const Given given = resolve_settings(shared->name, spec.sink_settings);
+    const Settings settings = read_settings(*shared, given, errors);
+    if (shared->check_use != nullptr && given.unresolved.empty())
+      shared->check_use(settings, spec, errors);
   };
   kind.check_here = [shared](const SubscriptionSpec& spec, FieldErrors& errors) {
-    if (shared->check_here == nullptr) return;
+    const Given given = resolve_settings(shared->name, spec.sink_settings);
+    for (const FieldError& one : given.unresolved) errors.add(one);
     FieldErrors others;
-    const Settings settings = read_settings(*shared, spec.sink_settings, others);
-    if (others.empty()) shared->check_here(settings, errors);
+    const Settings settings = read_settings(*shared, given, others);
+    if (shared->check_here != nullptr && errors.empty() && others.empty())
+      shared->check_here(settings, errors);
   };
   kind.make = [shared](const SubscriptionSpec& spec) -> Result<std::unique_ptr<Sink>> {
-    FieldErrors errors;
-    Settings settings = read_settings(*shared, spec.sink_settings, errors);
-    if (auto status = errors.status(); !status) return tl::unexpected(status.error());
+    OUTBOX_TRY(Settings settings, usable_settings(*shared, spec));
     return shared->make(std::move(settings));
   };
   if (shared->read_back == nullptr) return kind;
   kind.read_back = [shared](const SubscriptionSpec& spec, const TakeId& take) -> Result<ReadParts> {
-    FieldErrors errors;
-    const Settings settings = read_settings(*shared, spec.sink_settings, errors);
-    if (auto status = errors.status(); !status) return tl::unexpected(status.error());
+    OUTBOX_TRY(const Settings settings, usable_settings(*shared, spec));
     return shared->read_back(settings, spec, take);
   };
   return kind;

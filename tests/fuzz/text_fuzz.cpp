@@ -1,8 +1,8 @@
 // Small texts: times, durations, sizes, ids, base64, references of the configuration. What is read prints back.
 #include <string>
 
+#include "base/reference.hpp"
 #include "base/units.hpp"
-#include "config/reference.hpp"
 #include "event/base64.hpp"
 #include "event/json_scan.hpp"
 #include "event/time_text.hpp"
@@ -47,9 +47,8 @@ void check_texts(const std::string& text) {
   const std::string storable = store::storable_text(text);
   OUTBOX_PROPERTY(event::is_utf8(storable) && storable.find('\0') == std::string::npos);
   OUTBOX_PROPERTY(store::storable_text(storable) == storable);
-  OUTBOX_PROPERTY(config::has_references(text) ||
-                  config::resolve(text, "/nonexistent").has_value());
-  (void)config::without_references(text);
+  OUTBOX_PROPERTY(has_references(text) || resolve(text, "/nonexistent").has_value());
+  (void)without_references(text);
   std::string_view value;
   if (event::JsonCursor(text).value(value)) (void)event::json_text(value);
 }

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 
@@ -48,6 +50,26 @@ TEST(SinkRegistry, every_default_is_a_valid_value) {
   EXPECT_EQ(complaint(spec("null")), "");
   EXPECT_EQ(complaint(spec("stdout")), "");
   EXPECT_EQ(complaint(spec("file", {{"path", "/tmp/x"}})), "");
+}
+
+TEST(SinkRegistry, a_reference_is_replaced_where_the_sink_is_made) {
+  const TempDir folder;
+  const auto with_reference = spec("file", {{"path", "${env:OUTBOX_TEST_PATH}"}});
+  ::unsetenv("OUTBOX_TEST_PATH");
+  EXPECT_TRUE(sink::check_settings(with_reference)) << "another machine may have it";
+  FieldErrors here;
+  sink::find_kind("file")->check_here(with_reference, here);
+  EXPECT_TRUE(here.of("file.path"));
+  const auto none = sink::make_sink(with_reference);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().text(),
+            "file.path: ${env:OUTBOX_TEST_PATH}: the environment variable is not set (hint: set "
+            "OUTBOX_TEST_PATH)");
+  ::setenv("OUTBOX_TEST_PATH", folder.file("events.jsonl").c_str(), 1);
+  const auto made = sink::make_sink(with_reference);
+  ASSERT_TRUE(made);
+  EXPECT_TRUE((*made)->open());
+  EXPECT_TRUE(std::filesystem::exists(folder.file("events.jsonl")));
 }
 
 TEST(SinkRegistry, names_the_nearest_sink) {
@@ -104,6 +126,11 @@ struct Printer {
   std::chrono::microseconds wait{std::chrono::seconds(1)};
 };
 
+Printer read(const sink::Declaration<Printer>& printer, const std::string& wait,
+             FieldErrors& errors) {
+  return sink::read_settings(printer, sink::resolve_settings("x", {{"wait", wait}}), errors);
+}
+
 TEST(SinkSettings, durations_have_the_units_that_all_settings_have) {
   const sink::Declaration<Printer> printer{
       .name = "x",
@@ -117,11 +144,11 @@ TEST(SinkSettings, durations_have_the_units_that_all_settings_have) {
                                                         {"7d", std::chrono::hours(168)},
                                                         {"0", std::chrono::microseconds(0)}}) {
     FieldErrors errors;
-    EXPECT_EQ(sink::read_settings(printer, {{"wait", text}}, errors).wait, length) << text;
+    EXPECT_EQ(read(printer, text, errors).wait, length) << text;
     EXPECT_TRUE(errors.empty()) << text;
   }
   FieldErrors errors;
-  EXPECT_EQ(sink::read_settings(printer, {{"wait", "10"}}, errors).wait, std::chrono::seconds(1));
+  EXPECT_EQ(read(printer, "10", errors).wait, std::chrono::seconds(1));
   EXPECT_EQ(errors.status().error().message,
             "x.wait: expected a duration such as \"15s\", found \"10\"");
 }

@@ -138,7 +138,7 @@ TEST(Subscriptions, what_a_reference_gave_is_used_and_not_shown) {
   const SubscriptionSpec& spec = loaded.config.relay.subscriptions.front();
   EXPECT_EQ(spec.topic, "hush.x");
   EXPECT_EQ(spec.headers, (Texts{{"t", "hush"}, {"u", "seen"}}));
-  EXPECT_EQ(spec.sink_settings, (Texts{{"path", "/tmp/hush"}}));
+  EXPECT_EQ(spec.sink_settings, (Texts{{"path", "/tmp/${env:WHAT}"}})) << "resolved by the sink";
   EXPECT_EQ(file.shown("subscription.a", "topic"), "\"${env:WHAT}.x\" outbox.toml:3");
   EXPECT_EQ(file.shown("subscription.a.file", "path"), "\"/tmp/${env:WHAT}\" outbox.toml:5");
   EXPECT_THAT(loaded.references, ElementsAre("subscription.a.file.path", "subscription.a.headers.t",
@@ -146,8 +146,18 @@ TEST(Subscriptions, what_a_reference_gave_is_used_and_not_shown) {
   EXPECT_EQ(shown_value(loaded, "a", "topic", "hush.x"), "***");
   EXPECT_EQ(shown_value(loaded, "a", "headers.t", "hush"), "***");
   EXPECT_EQ(shown_value(loaded, "a", "headers.u", "seen"), "seen");
-  EXPECT_EQ(shown_value(loaded, "a", "file.path", "/tmp/hush"), "***");
+  EXPECT_EQ(shown_value(loaded, "a", "file.path", "${env:WHAT}"), "${env:WHAT}");
   EXPECT_EQ(shown_value(loaded, "b", "file.path", "/tmp/x"), "/tmp/x");
+}
+
+TEST(Subscriptions, a_relative_path_in_a_reference_is_stored_as_an_absolute_one) {
+  Configuration file(kFile + "file.path = \"/tmp/${file:name}\"\n");
+  file.request().resolve_subscriptions = false;
+  const Loaded loaded = file.loaded();
+  const std::string folder =
+      std::filesystem::absolute(std::filesystem::path(loaded.file).parent_path());
+  EXPECT_EQ(loaded.config.relay.subscriptions.front().sink_settings,
+            (Texts{{"path", "/tmp/${file:" + folder + "/name}"}}));
 }
 
 TEST(Subscriptions, without_resolving_a_missing_reference_does_no_harm) {

@@ -17,7 +17,8 @@ SubscriptionSpec full() {
           .format = "json",
           .topic = "{aggregate_type|kebab}.v1",
           .key = "{header:tenant}/{aggregate_id}",
-          .headers = {{"x-tenant", "{header:tenant}"}}};
+          .headers = {{"x-tenant", "{header:tenant}"}},
+          .rate = "200/s"};
 }
 
 std::string wrong(const SubscriptionSpec& spec) {
@@ -80,7 +81,7 @@ TEST(Spec, stored_form_is_stable_and_sorted) {
       R"({"aggregate_types":["order"],"delays":[],"event_types":["Order*","Invoice?"],"format":"json","format_options":{},"group":"",)"
       R"("headers":{"x-tenant":"{header:tenant}"},"key":"{header:tenant}/{aggregate_id}",)"
       R"("match_headers":{"tenant":"acme"},"max_attempts":10,"max_waiting":100000,"on_dead":"continue",)"
-      R"("on_reject":"park","retry_base":"1s","retry_cap":"5min","retry_factor":2,"retry_jitter":20,"sink":"kafka",)"
+      R"("on_reject":"park","rate":"200/s","retry_base":"1s","retry_cap":"5min","retry_factor":2,"retry_jitter":20,"sink":"kafka",)"
       R"("sink_settings":{"acks":"all","brokers":"a:9092,b:9092"},)"
       R"("topic":"{aggregate_type|kebab}.v1"})");
 }

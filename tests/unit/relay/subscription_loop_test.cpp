@@ -130,11 +130,14 @@ class LoopTest : public ::testing::Test {
   void begin(std::unique_ptr<Sink> sink, std::vector<EventRef> acks = {}) {
     begin(RetainedSink{.sink = std::move(sink), .unsettled_acks = std::move(acks)});
   }
-  void begin(RetainedSink retained, const std::vector<store::BlockedKey>& blocked = {}) {
+  void begin(RetainedSink retained, const std::vector<store::BlockedKey>& blocked = {},
+             const std::string& rate = {}) {
     LoopOptions options{.settle_interval = std::chrono::milliseconds(0),
                         .holding = {.lanes = 0xFF, .generation = 7}};
+    store::SubscriptionRow row = relay::row();
+    row.spec.rate = rate;
     loop_ = std::make_unique<SubscriptionLoop>(
-        row(), event::Renderer::create(row().spec).value(),
+        row, event::Renderer::create(row.spec).value(),
         std::vector{store::Strand{.lanes = 0xFF, .cursor = {.s1 = "0"}}}, blocked, options,
         std::move(retained), *settler_, trust_,
         SubscriptionLoop::Listener{.room = [this] { pump_.room(); },
@@ -259,6 +262,19 @@ TEST_F(LoopTest, a_rejected_event_stops_it_and_is_named) {
   EXPECT_EQ(loop_->report().state, "stopped");
   ASSERT_TRUE(eventually([this] { return ledger_.acked() == 1; }));
   EXPECT_EQ(recording->events().size(), 1U) << "nothing is skipped";
+}
+
+TEST_F(LoopTest, sends_no_more_than_its_rate_and_everything_in_the_end) {
+  auto sink = std::make_unique<outbox::testing::RecordingSink>();
+  const auto recording = sink->recording();
+  const auto begun = std::chrono::steady_clock::now();
+  // 8 of the 64 lanes: 40 a second are its part, 4 at once.
+  begin(RetainedSink{.sink = std::move(sink), .unsettled_acks = {}}, {}, "320/s");
+  log_.commit(20);
+  ASSERT_TRUE(recording->wait_for(20, kLimit));
+  EXPECT_GE(std::chrono::steady_clock::now() - begun,
+            std::chrono::milliseconds(1000 * 16 / 40 - 1));
+  ASSERT_TRUE(eventually([this] { return ledger_.acked() == 20; }));
 }
 
 TEST_F(LoopTest, goes_on_by_itself_after_the_destination_was_down) {

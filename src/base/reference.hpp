@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace outbox::config {
+namespace outbox {
 
 /// Whether there is a reference in the text.
 [[nodiscard]] bool has_references(const std::string& text);
@@ -19,6 +19,10 @@ namespace outbox::config {
 /// end is dropped. Messages name the reference, never its value.
 [[nodiscard]] Result<std::string> resolve(const std::string& text, const std::string& directory);
 
+/// The text with the relative paths of its references made absolute: it can then be resolved anywhere on the machine.
+[[nodiscard]] std::string anchored_references(const std::string& text,
+                                              const std::string& directory);
+
 /// Encodes a value for its place: the text before its reference, the text after it, and the value.
 using Fit =
     std::function<std::string(std::string_view before, std::string_view after, std::string_view)>;
@@ -26,4 +30,4 @@ using Fit =
 [[nodiscard]] Result<std::string> resolve(const std::string& text, const std::string& directory,
                                           const Fit& fit);
 
-}  // namespace outbox::config
+}  // namespace outbox

@@ -1,4 +1,4 @@
-#include "config/text_file.hpp"
+#include "base/text_file.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 
-namespace outbox::config {
+namespace outbox {
 namespace {
 
 tl::unexpected<Error> failed(int error) {
@@ -44,4 +44,4 @@ Result<TextFile> read_text(int fd, std::size_t most_bytes) {
   }
 }
 
-}  // namespace outbox::config
+}  // namespace outbox

@@ -1,19 +1,21 @@
-#include "config/reference.hpp"
+#include "base/reference.hpp"
 
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
-#include "config/text_file.hpp"
+#include "base/text_file.hpp"
 
-namespace outbox::config {
+namespace outbox {
 namespace {
 
 constexpr std::string_view kOpen = "${";
 constexpr std::string_view kEscaped = "$${";
+constexpr std::string_view kFileReference = "${file:";
 constexpr std::size_t kLargestSecret = std::size_t{1} << 20U;
 
 Result<std::string> from_environment(const std::string& name) {
@@ -69,6 +71,21 @@ std::string without_references(std::string_view text) {
   }
 }
 
+std::string anchored_references(const std::string& text, const std::string& directory) {
+  std::string out;
+  std::size_t at = 0;
+  while (true) {
+    const std::size_t begin = text.find(kFileReference, at);
+    if (begin == std::string::npos) return out.append(text, at);
+    const std::size_t path = begin + kFileReference.size();
+    out.append(text, at, path - at);
+    at = path;
+    const bool literal = begin > 0 && text[begin - 1] == '$';
+    if (!literal && path < text.size() && text[path] != '/' && text[path] != '~')
+      out.append(std::filesystem::absolute(directory).lexically_normal()).append("/");
+  }
+}
+
 Result<std::string> resolve(const std::string& text, const std::string& directory) {
   return resolve(text, directory,
                  [](auto /*before*/, auto /*after*/, auto value) { return std::string(value); });
@@ -101,4 +118,4 @@ Result<std::string> resolve(const std::string& text, const std::string& director
   return out;
 }
 
-}  // namespace outbox::config
+}  // namespace outbox

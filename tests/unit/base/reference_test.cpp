@@ -1,5 +1,5 @@
 // ${env:NAME} and ${file:PATH}.
-#include "config/reference.hpp"
+#include "base/reference.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 #include "testkit/temp_dir.hpp"
 
-namespace outbox::config {
+namespace outbox {
 namespace {
 
 using ::testing::HasSubstr;
@@ -45,6 +45,13 @@ TEST(Reference, to_a_file_that_only_its_owner_may_read) {
   EXPECT_THAT(resolved("${file:~/x}"), HasSubstr("begins with ~"));
 }
 
+TEST(Reference, is_anchored_once) {
+  const std::string text = "a${file:x/y}b${file:/z}$${file:literal}${env:HOME}";
+  const std::string anchored = anchored_references(text, "/etc/shop");
+  EXPECT_EQ(anchored, "a${file:/etc/shop/x/y}b${file:/z}$${file:literal}${env:HOME}");
+  EXPECT_EQ(anchored_references(anchored, "/other"), anchored);
+}
+
 TEST(Reference, that_is_none) {
   EXPECT_THAT(resolved("${vault:x}"), HasSubstr("use ${env:NAME} or ${file:PATH}"));
   EXPECT_THAT(resolved("${env:X"), HasSubstr("write ${env:NAME} or ${file:PATH}"));
@@ -53,4 +60,4 @@ TEST(Reference, that_is_none) {
 }
 
 }  // namespace
-}  // namespace outbox::config
+}  // namespace outbox

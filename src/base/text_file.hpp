@@ -7,7 +7,7 @@
 #include <outbox/error.hpp>
 #include <string>
 
-namespace outbox::config {
+namespace outbox {
 
 struct TextFile {
   std::string text;
@@ -19,4 +19,4 @@ struct TextFile {
 /// From a descriptor that the caller owns.
 [[nodiscard]] Result<TextFile> read_text(int fd, std::size_t most_bytes);
 
-}  // namespace outbox::config
+}  // namespace outbox
