@@ -11,6 +11,9 @@
 #ifdef OUTBOX_WITH_KAFKA
 #include "sink/kafka/config.hpp"
 #endif
+#ifdef OUTBOX_WITH_REDIS
+#include "sink/redis/config.hpp"
+#endif
 
 namespace outbox::sink {
 namespace {
@@ -26,6 +29,13 @@ Error no_such_sink(const std::string& name) {
         .value();
   }
 #endif
+#ifndef OUTBOX_WITH_REDIS
+  if (name == "redis") {
+    return fail(Errc::unsupported, "sink: \"redis\" is not in this build of outbox",
+                "build with -DOUTBOX_WITH_REDIS=ON and hiredis")
+        .value();
+  }
+#endif
   std::vector<std::string_view> known;
   for (const SinkKind& kind : kinds()) known.push_back(kind.name);
   known.push_back(kCustom);
@@ -38,11 +48,12 @@ Error no_such_sink(const std::string& name) {
 
 const std::vector<SinkKind>& kinds() {
   static const std::vector<SinkKind> all{
-      null_kind(),
-      stdout_kind(),
-      file_kind(),
+      null_kind(),   stdout_kind(), file_kind(),
 #ifdef OUTBOX_WITH_KAFKA
       kafka::kind(),
+#endif
+#ifdef OUTBOX_WITH_REDIS
+      redis::kind(),
 #endif
   };
   return all;

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "support/own_postgres.hpp"
+#include "support/free_port.hpp"
 #include "support/testkit.hpp"
 
 namespace outbox::test {

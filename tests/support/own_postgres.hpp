@@ -6,12 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "support/free_port.hpp"
 #include "support/testkit.hpp"
 
 namespace outbox::test {
-
-/// An unused port of the loopback interface.
-[[nodiscard]] int free_port();
 
 class OwnPostgres {
  public:

@@ -30,4 +30,5 @@ void start_server(const std::string& server);
   static_assert(true)
 #define OUTBOX_NEEDS_POSTGRES() OUTBOX_NEEDS("OUTBOX_TEST_POSTGRES", "a PostgreSQL server")
 #define OUTBOX_NEEDS_PGBIN() OUTBOX_NEEDS("OUTBOX_TEST_PGBIN", "PostgreSQL server programs")
+#define OUTBOX_NEEDS_REDIS() OUTBOX_NEEDS("OUTBOX_TEST_REDIS", "a Redis server")
 #define OUTBOX_NEEDS_KAFKA() OUTBOX_NEEDS("OUTBOX_TEST_KAFKA", "a Kafka broker")

@@ -1,0 +1,55 @@
+// The command for one message: EVALSHA of script.hpp, with the fields of the entry. Pure.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <outbox/sink.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "event/arena.hpp"
+
+namespace outbox::sink::redis {
+
+/// Of CloudEvents attributes in fields. No protocol binding exists for Redis; fields are text as headers of Kafka are.
+inline constexpr std::string_view kAttributePrefix = "ce_";
+
+/// The fields of an entry that are not headers. A header of such a name gets kRenamedPrefix before it.
+inline constexpr std::string_view kKeyField = "key";
+inline constexpr std::string_view kBodyField = "body";
+inline constexpr std::string_view kRenamedPrefix = "header:";
+
+/// Where ids are remembered: this, the hash tag of the stream in braces, its name if that is longer, the id.
+inline constexpr std::string_view kDedupPrefix = "outbox:dedup:";
+/// In the hash slot of the stream, as the specification of Redis Cluster computes it ("Hash tags"): also some proxies demand that of
+/// the keys of a script. A name with a closing brace and without a tag has no such key.
+void append_dedup_key(std::string& out, std::string_view stream, std::string_view id);
+
+class Command {
+ public:
+  Command(std::chrono::milliseconds dedup_window, std::size_t max_length);
+
+  /// Valid until the next call, and as long as the message and the hash.
+  [[nodiscard]] std::span<const std::string_view> make(const Message& message,
+                                                       std::string_view script_hash);
+  /// About as many bytes as the last one takes on the wire.
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  void append_id(const EventView& event);
+
+  const std::string window_;
+  const std::string max_length_;
+  std::vector<std::string_view> arguments_;
+  std::string dedup_key_;
+  std::size_t bytes_{0};
+  event::Arena arena_;
+};
+
+/// Why the message cannot be an entry: its event is at fault. None: it can.
+[[nodiscard]] std::optional<Error> refusal_of(const Message& message);
+
+}  // namespace outbox::sink::redis

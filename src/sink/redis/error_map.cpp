@@ -1,0 +1,139 @@
+#include "sink/redis/error_map.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace outbox::sink::redis {
+namespace {
+
+using enum Remedy;
+
+struct Meaning {
+  std::string_view code;
+  Errc errc;
+  Remedy remedy;
+  const char* hint;
+};
+
+constexpr const char* kMemory =
+    "maxmemory is reached: trim streams that were consumed (XTRIM), raise maxmemory, or set redis.max_length";
+constexpr const char* kReplicas =
+    "fewer replicas are connected than min-replicas-to-write: check the replicas";
+constexpr const char* kReplica =
+    "the server is a replica: redis.url must lead to the master, or name all servers with commas";
+constexpr const char* kLoading = "the server loads its data; nothing";
+constexpr const char* kDisk = "the server cannot write to its disk: check the disk and its log";
+constexpr const char* kBusy = "a script of another client runs too long on the server: SCRIPT KILL";
+constexpr const char* kLogin = "check redis.username and redis.password";
+constexpr const char* kRights =
+    "the user of this sink needs: +evalsha +script|load +xadd +exists +set +pexpire +select +info +wait "
+    "+config|get ~STREAM ~outbox:dedup:*";
+constexpr const char* kType =
+    "the key is there and is no stream: remove or rename it, or change the subscription's topic";
+constexpr const char* kCluster =
+    "this sink does not speak the protocol of Redis Cluster: use a server or a proxy that is no cluster node";
+constexpr const char* kScriptGone = "nothing: the sink loads its script again";
+constexpr const char* kClients = "raise maxclients of the server, or close connections";
+
+constexpr Meaning kMeanings[] = {
+    {"OOM", Errc::unavailable, retry_call, kMemory},
+    {"NOREPLICAS", Errc::unavailable, retry_call, kReplicas},
+    {"READONLY", Errc::unavailable, reconnect, kReplica},
+    {"MASTERDOWN", Errc::unavailable, reconnect, kReplica},
+    {"UNBLOCKED", Errc::unavailable, reconnect, kReplica},
+    {"LOADING", Errc::unavailable, retry_call, kLoading},
+    {"MISCONF", Errc::unavailable, retry_call, kDisk},
+    {"BUSY", Errc::unavailable, retry_call, kBusy},
+    {"NOSCRIPT", Errc::unavailable, reconnect, kScriptGone},
+    {"NOAUTH", Errc::permission_denied, fix, kLogin},
+    {"WRONGPASS", Errc::permission_denied, fix, kLogin},
+    {"DENIED", Errc::permission_denied, fix,
+     "the server accepts only connections from its own machine: give it a password or a bind address"},
+    {"NOPERM", Errc::permission_denied, fix, kRights},
+    {"WRONGTYPE", Errc::invalid_argument, fix, kType},
+    {"MOVED", Errc::unsupported, fix, kCluster},
+    {"ASK", Errc::unsupported, fix, kCluster},
+    {"TRYAGAIN", Errc::unsupported, fix, kCluster},
+    {"CROSSSLOT", Errc::unsupported, fix, kCluster},
+    {"CLUSTERDOWN", Errc::unavailable, fix, kCluster},
+};
+
+/// Errors without a code of their own, by how their text begins after "ERR ".
+constexpr Meaning kTexts[] = {
+    {"The user executing the script", Errc::permission_denied, fix, kRights},  // Redis 7.0
+    {"max number of clients reached", Errc::unavailable, retry_call, kClients},
+    {"AUTH ", Errc::permission_denied, fix, kLogin},
+    {"invalid password", Errc::permission_denied, fix, kLogin},  // before Redis 6
+    {"Client sent AUTH, but no password is set", Errc::permission_denied, fix, kLogin},
+    {"DB index is out of range", Errc::invalid_argument, fix,
+     "the path of redis.url is the number of the database; the server's setting databases says how many "
+     "there are"},
+    {"unknown command", Errc::unsupported, fix,
+     "the server lacks the command, or it was renamed or disabled: streams need Redis 5.0"},
+};
+
+/// Larger than proto-max-bulk-len. The server says nothing else, closes the connection, and has not read what follows.
+constexpr std::string_view kTooLarge = "Protocol error: invalid bulk length";
+constexpr const char* kTooLargeHint =
+    "the event is larger than proto-max-bulk-len of the server allows; raise it there";
+
+constexpr std::string_view kNoCode = "ERR";
+
+/// Errors about unknown commands quote the arguments, a password among them.
+std::string_view without_arguments(std::string_view reply) {
+  constexpr std::size_t kLongest = 300;
+  return reply.substr(0, std::min(reply.find(", with args beginning with"), kLongest));
+}
+
+std::string_view text_after_code(std::string_view reply) {
+  if (reply.starts_with("ERR ")) reply.remove_prefix(4);
+  return reply;
+}
+
+const Meaning* meaning_of(std::string_view reply) {
+  const std::string_view code = code_of(reply);
+  for (const Meaning& meaning : kMeanings) {
+    if (meaning.code == code) return &meaning;
+  }
+  for (const Meaning& meaning : kTexts) {
+    if (code == kNoCode && text_after_code(reply).starts_with(meaning.code)) return &meaning;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string_view code_of(std::string_view reply) {
+  const std::string_view word = reply.substr(0, reply.find(' '));
+  const bool is_code = !word.empty() && std::all_of(word.begin(), word.end(), is_upper);
+  return is_code ? word : kNoCode;
+}
+
+Outcome::Kind kind_of(std::string_view reply) {
+  const bool too_large = code_of(reply) == kNoCode && text_after_code(reply).starts_with(kTooLarge);
+  return too_large ? Outcome::Kind::rejected : Outcome::Kind::blocked;
+}
+
+Error describe(std::string_view reply, std::string_view where) {
+  Error error{.code = Errc::unavailable,
+              .remedy = reconnect,
+              .effect = Effect::none,
+              .message = fmt::format("redis: {}: {}", where, without_arguments(reply)),
+              .hint = {},
+              .origin = fmt::format("redis:{}", code_of(reply))};
+  if (kind_of(reply) == Outcome::Kind::rejected) {
+    error.code = Errc::too_large;
+    error.remedy = fix;
+    error.hint = kTooLargeHint;
+  } else if (const Meaning* const meaning = meaning_of(reply)) {
+    error.code = meaning->errc;
+    error.remedy = meaning->remedy;
+    error.hint = meaning->hint;
+  }
+  return error;
+}
+
+}  // namespace outbox::sink::redis

@@ -1,0 +1,101 @@
+#include "sink/redis/server_facts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace outbox::sink::redis {
+namespace {
+
+/// Redis' own defaults, if the server does not say.
+constexpr std::size_t kBulkLimit = std::size_t{512} << 20U;
+/// The longest command that hiredis before 1.0 can write, by far longer than an event.
+constexpr std::size_t kQueryLimit = std::size_t{1} << 30U;
+
+/// The fields by their names in INFO. Valkey calls the mode server_mode.
+constexpr std::pair<std::string_view, std::string ServerFacts::*> kFields[] = {
+    {"redis_mode", &ServerFacts::mode},
+    {"server_mode", &ServerFacts::mode},
+    {"role", &ServerFacts::role},
+    {"maxmemory", &ServerFacts::maxmemory},
+    {"maxmemory_policy", &ServerFacts::maxmemory_policy},
+    {"aof_enabled", &ServerFacts::aof_enabled},
+};
+
+}  // namespace
+
+/// Lines "name:value", ended by CR LF; comments begin with #.
+void read_info(std::string_view text, ServerFacts& facts) {
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const std::size_t colon = line.find(':');
+    if (colon == std::string_view::npos) continue;
+    for (const auto& [name, member] : kFields) {
+      if (name == line.substr(0, colon)) facts.*member = line.substr(colon + 1);
+    }
+  }
+}
+
+std::optional<Error> refusal_of(const ServerFacts& facts, std::string_view address) {
+  if (facts.mode == "cluster") {
+    return fail(Errc::unsupported,
+                fmt::format(
+                    "redis: {} is a node of a Redis Cluster, which this sink does not support",
+                    address),
+                "use a server without cluster mode, or a proxy that hides the cluster")
+        .value();
+  }
+  if (facts.mode == "sentinel") {
+    return fail(
+               Errc::unsupported,
+               fmt::format("redis: {} is a Sentinel, not a server with data", address),
+               "name the servers themselves in redis.url, with commas: the sink uses the one that is the master")
+        .value();
+  }
+  if (facts.role == "slave") {
+    return fail(Errc::unavailable, Remedy::reconnect,
+                fmt::format("redis: {} is a replica, which takes no events", address),
+                "redis.url must lead to the master, or name all servers with commas")
+        .value();
+  }
+  return std::nullopt;
+}
+
+std::vector<Risk> risks_of(const ServerFacts& facts, bool waits) {
+  std::vector<Risk> risks;
+  const bool evicts = !facts.maxmemory_policy.empty() && facts.maxmemory_policy != "noeviction";
+  if (evicts && facts.maxmemory != "0") {
+    const bool any_key = facts.maxmemory_policy.starts_with("allkeys");
+    risks.push_back({"maxmemory-policy " + facts.maxmemory_policy,
+                     any_key
+                         ? "when memory is full the server removes whole streams"
+                         : "when memory is full the server forgets ids, and events may come twice",
+                     "maxmemory-policy noeviction"});
+  }
+  if (facts.aof_enabled == "0") {
+    risks.push_back({"appendonly no",
+                     waits ? "events are lost when the server and its replicas fail together"
+                           : "events since the last snapshot are lost when the server fails",
+                     "appendonly yes and appendfsync always"});
+  } else if (!waits && !facts.appendfsync.empty() && facts.appendfsync != "always") {
+    risks.push_back({"appendfsync " + facts.appendfsync,
+                     facts.appendfsync == "everysec"
+                         ? "the events of the last second or two are lost when the machine fails"
+                         : "the events of the last seconds are lost when the machine fails",
+                     "appendfsync always, or redis.wait_replicas"});
+  }
+  return risks;
+}
+
+std::size_t most_bytes_of(const ServerFacts& facts, std::size_t configured) {
+  const std::size_t most = std::min({facts.bulk_limit.value_or(kBulkLimit),
+                                     facts.query_limit.value_or(kQueryLimit), kQueryLimit});
+  return configured == 0 ? most : std::min(most, configured);
+}
+
+}  // namespace outbox::sink::redis

@@ -1,0 +1,43 @@
+// What a server says of itself when a connection is opened, and what follows for events. Pure.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <outbox/error.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace outbox::sink::redis {
+
+/// What is empty is not known: a user may lack the right to ask.
+struct ServerFacts {
+  std::string mode;  ///< "standalone", "cluster", "sentinel"
+  std::string role;  ///< "master", "slave"
+  std::string maxmemory;
+  std::string maxmemory_policy;
+  std::string aof_enabled;
+  std::string appendfsync;
+  std::optional<std::size_t> bulk_limit;   ///< proto-max-bulk-len
+  std::optional<std::size_t> query_limit;  ///< client-query-buffer-limit
+};
+
+/// Takes from the reply to INFO what is needed.
+void read_info(std::string_view text, ServerFacts& facts);
+
+/// Why nothing may be sent there. None: it may.
+[[nodiscard]] std::optional<Error> refusal_of(const ServerFacts& facts, std::string_view address);
+
+/// A setting of the server with which events that it confirmed can be lost or sent twice.
+struct Risk {
+  std::string setting;  ///< "maxmemory-policy allkeys-lru"
+  std::string consequence;
+  std::string hint;
+};
+/// `waits`: WAIT is used.
+[[nodiscard]] std::vector<Risk> risks_of(const ServerFacts& facts, bool waits);
+
+/// The largest message that the server takes. `configured`: by the subscription; 0: not.
+[[nodiscard]] std::size_t most_bytes_of(const ServerFacts& facts, std::size_t configured);
+
+}  // namespace outbox::sink::redis

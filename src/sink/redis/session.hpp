@@ -1,0 +1,32 @@
+// A connection that is ready for events: logged in, checked, with the script loaded.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <outbox/error.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sink/redis/config.hpp"
+#include "sink/redis/connection.hpp"
+#include "sink/redis/server_facts.hpp"
+
+namespace outbox::sink::redis {
+
+struct Session {
+  std::unique_ptr<Connection> connection;
+  std::string script_hash;
+  std::size_t most_bytes{0};  ///< Of one message.
+  std::vector<Risk> risks;
+};
+
+/// Opens one on the first of the addresses that takes events, within connect_timeout in all.
+[[nodiscard]] Result<Session> open_session(const RedisOptions& options);
+
+/// Whether the reply to WAIT says that so many replicas have what was written on this connection. A time-out is not an error for
+/// the server: it replies with fewer.
+[[nodiscard]] Status check_replicas(const redisReply& wait, std::size_t wanted,
+                                    std::string_view address);
+
+}  // namespace outbox::sink::redis

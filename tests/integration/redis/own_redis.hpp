@@ -1,0 +1,42 @@
+// A private Redis server in a temporary folder, to be killed, stopped and restarted.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "integration/redis/redis_client.hpp"
+#include "support/testkit.hpp"
+
+namespace outbox::test {
+
+class OwnRedis {
+ public:
+  /// Starts it; returns when it answers. `arguments`: of redis-server ("--cluster-enabled", "yes").
+  explicit OwnRedis(std::vector<std::string> arguments = {});
+
+  /// A replica of the server behind this port of the loopback interface; returns when it has its data.
+  [[nodiscard]] static std::unique_ptr<OwnRedis> replica_of(int port);
+
+  [[nodiscard]] int port() const { return port_; }
+  [[nodiscard]] RedisClient client() const { return RedisClient(port_); }
+  [[nodiscard]] std::string run(const Words& command) const { return client().run(command); }
+  [[nodiscard]] std::string url() const;
+
+  /// SIGKILL.
+  void kill() { process_->kill(); }
+  /// The same data and port. Returns when it answers.
+  void start();
+  /// SIGSTOP and SIGCONT: it answers nothing, and its connections stay.
+  void freeze() const;
+  void thaw() const;
+  [[nodiscard]] std::string file(const std::string& name) const { return folder_.file(name); }
+
+ private:
+  TempDir folder_;
+  const std::vector<std::string> arguments_;
+  const int port_;
+  std::unique_ptr<ChildProcess> process_;
+};
+
+}  // namespace outbox::test
