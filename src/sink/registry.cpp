@@ -8,6 +8,9 @@
 #include "sink/file/file_sink.hpp"
 #include "sink/null/null_sink.hpp"
 #include "sink/stdout/stdout_sink.hpp"
+#ifdef OUTBOX_WITH_HTTP
+#include "sink/http/config.hpp"
+#endif
 #ifdef OUTBOX_WITH_KAFKA
 #include "sink/kafka/config.hpp"
 #endif
@@ -26,6 +29,13 @@ Error no_such_sink(const std::string& name) {
         .value();
   }
 #endif
+#ifndef OUTBOX_WITH_HTTP
+  if (name == "http") {
+    return fail(Errc::unsupported, "sink: \"http\" is not in this build of outbox",
+                "build with -DOUTBOX_WITH_HTTP=ON and OpenSSL's libcrypto")
+        .value();
+  }
+#endif
   std::vector<std::string_view> known;
   for (const SinkKind& kind : kinds()) known.push_back(kind.name);
   known.push_back(kCustom);
@@ -38,11 +48,12 @@ Error no_such_sink(const std::string& name) {
 
 const std::vector<SinkKind>& kinds() {
   static const std::vector<SinkKind> all{
-      null_kind(),
-      stdout_kind(),
-      file_kind(),
+      null_kind(),   stdout_kind(), file_kind(),
 #ifdef OUTBOX_WITH_KAFKA
       kafka::kind(),
+#endif
+#ifdef OUTBOX_WITH_HTTP
+      http::kind(),
 #endif
   };
   return all;
