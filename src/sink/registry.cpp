@@ -8,6 +8,9 @@
 #include "sink/file/file_sink.hpp"
 #include "sink/null/null_sink.hpp"
 #include "sink/stdout/stdout_sink.hpp"
+#ifdef OUTBOX_WITH_HTTP
+#include "sink/http/config.hpp"
+#endif
 #ifdef OUTBOX_WITH_KAFKA
 #include "sink/kafka/config.hpp"
 #endif
@@ -21,21 +24,29 @@ namespace {
 /// The name for sinks that an application passes to its relay.
 constexpr std::string_view kCustom = "custom";
 
-Error no_such_sink(const std::string& name) {
+/// Sinks that this build lacks, and what building them takes.
+const std::vector<std::pair<std::string_view, const char*>>& not_built() {
+  static const std::vector<std::pair<std::string_view, const char*>> all{
 #ifndef OUTBOX_WITH_KAFKA
-  if (name == "kafka") {
-    return fail(Errc::unsupported, "sink: \"kafka\" is not in this build of outbox",
-                "build with -DOUTBOX_WITH_KAFKA=ON and librdkafka")
-        .value();
-  }
+      {"kafka", "build with -DOUTBOX_WITH_KAFKA=ON and librdkafka"},
 #endif
 #ifndef OUTBOX_WITH_REDIS
-  if (name == "redis") {
-    return fail(Errc::unsupported, "sink: \"redis\" is not in this build of outbox",
-                "build with -DOUTBOX_WITH_REDIS=ON and hiredis")
-        .value();
-  }
+      {"redis", "build with -DOUTBOX_WITH_REDIS=ON and hiredis"},
 #endif
+#ifndef OUTBOX_WITH_HTTP
+      {"http", "build with -DOUTBOX_WITH_HTTP=ON and OpenSSL's libcrypto"},
+#endif
+  };
+  return all;
+}
+
+Error no_such_sink(const std::string& name) {
+  for (const auto& [missing, hint] : not_built()) {
+    if (missing == name)
+      return fail(Errc::unsupported, "sink: " + quote(name) + " is not in this build of outbox",
+                  hint)
+          .value();
+  }
   std::vector<std::string_view> known;
   for (const SinkKind& kind : kinds()) known.push_back(kind.name);
   known.push_back(kCustom);
@@ -54,6 +65,9 @@ const std::vector<SinkKind>& kinds() {
 #endif
 #ifdef OUTBOX_WITH_REDIS
       redis::kind(),
+#endif
+#ifdef OUTBOX_WITH_HTTP
+      http::kind(),
 #endif
   };
   return all;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "conformance/sink/harness.hpp"
+#include "support/servers.hpp"
 
 namespace outbox::test {
 
@@ -18,6 +19,14 @@ class ServerHarness : public Harness {
  public:
   /// Its name for scripts/servers ("redis").
   [[nodiscard]] virtual std::string server() const = 0;
+  /// Whether the tests may end it.
+  [[nodiscard]] virtual bool may_kill() const {
+    return environment("OUTBOX_TEST_SERVERS").has_value();
+  }
+  /// Ends it without warning.
+  virtual void kill() { kill_server(server()); }
+  /// Starts it again, same data and port.
+  virtual void start() { start_server(server()); }
   [[nodiscard]] virtual std::string sink() const = 0;
   /// Where it listens on 127.0.0.1.
   [[nodiscard]] virtual int port() const = 0;

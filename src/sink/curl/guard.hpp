@@ -1,0 +1,51 @@
+// Which addresses a sink may connect to: those of the public internet, and the networks that its settings name. A name in a
+// URL may resolve to an address inside the relay's own network, today or after a change in DNS; so the decision is made about the
+// address itself, after the name was resolved and before a connection is made (OWASP: server-side request forgery). Pure.
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace outbox::sink::curl {
+
+/// An IPv6 address, or an IPv4 one in its mapped form (::ffff:192.0.2.1).
+struct Address {
+  std::array<std::uint8_t, 16> bytes{};
+
+  /// None: neither IPv4 nor IPv6.
+  [[nodiscard]] static std::optional<Address> of(const sockaddr& socket_address);
+  /// 192.0.2.1 or 2001:db8::1, no other spelling.
+  [[nodiscard]] static std::optional<Address> parse(const std::string& text);
+  [[nodiscard]] bool is_ipv4() const;
+  [[nodiscard]] std::string text() const;
+};
+
+struct Network {
+  Address address;
+  std::size_t bits{0};  ///< Of the 128 that are fixed.
+
+  /// 10.1.0.0/16, fd00::/8, or a single address. None: it is not one, or has bits set behind its prefix.
+  [[nodiscard]] static std::optional<Network> parse(std::string_view text);
+  [[nodiscard]] bool contains(const Address& other) const;
+};
+
+class Guard {
+ public:
+  explicit Guard(std::vector<Network> allowed = {}) : allowed_(std::move(allowed)) {}
+
+  /// What the address is, when it must not be connected to ("a private network"); none: it may.
+  [[nodiscard]] std::optional<std::string_view> refuses(const Address& address) const;
+
+ private:
+  std::vector<Network> allowed_;
+};
+
+}  // namespace outbox::sink::curl

@@ -1,0 +1,252 @@
+#include "sink/http/config.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "event/base64.hpp"
+#include "sink/endpoint.hpp"
+#include "sink/http/headers.hpp"
+#include "sink/http/http_sink.hpp"
+
+namespace outbox::sink::http {
+namespace {
+
+constexpr std::array<Scheme, 3> kProxies{{{"http", 3128}, {"https", 443}, {"socks5h", 1080}}};
+
+std::vector<SettingRow<HttpSettings>> destination_rows() {
+  return {
+      {{.name = "url",
+        .help =
+            "The receiver's address: https://HOST/PATH. Path and query may have fields: {aggregate_type|kebab}.",
+        .required = true},
+       [](HttpSettings& s) -> Slot { return &s.url; }},
+      {{.name = "method",
+        .type = SettingType::choice,
+        .help = "The method of the requests.",
+        .choices = {"POST", "PUT"}},
+       [](HttpSettings& s) -> Slot { return &s.method; }},
+      {{.name = "secrets",
+        .help =
+            "Secrets of Standard Webhooks (whsec_...), separated by blanks or commas: each request is signed with all of "
+            "them.",
+        .secret = true},
+       [](HttpSettings& s) -> Slot { return &s.secrets; }},
+      {{.name = "authorization",
+        .help = "The header Authorization: \"Bearer ${env:TOKEN}\".",
+        .secret = true},
+       [](HttpSettings& s) -> Slot { return &s.authorization; }},
+      {{.name = "username", .help = "With a password, for Basic authentication."},
+       [](HttpSettings& s) -> Slot { return &s.username; }},
+      {{.name = "password", .help = "Goes with the username.", .secret = true},
+       [](HttpSettings& s) -> Slot { return &s.password; }},
+      {{.name = "idempotency_key",
+        .type = SettingType::boolean,
+        .help = "Sends the header Idempotency-Key too, with the same id as webhook-id."},
+       [](HttpSettings& s) -> Slot { return &s.idempotency_key; }},
+  };
+}
+
+std::vector<SettingRow<HttpSettings>> pace_rows() {
+  constexpr std::uint64_t kSecond = 1000;
+  return {
+      {{.name = "batch",
+        .type = SettingType::count,
+        .help =
+            "Most events in one request. More than 1: a JSON array, with the formats json and cloudevents-json.",
+        .least = 1,
+        .most = 1000},
+       [](HttpSettings& s) -> Slot { return &s.batch; }},
+      {{.name = "concurrency",
+        .type = SettingType::count,
+        .help = "Requests at a time.",
+        .least = 1,
+        .most = 1000},
+       [](HttpSettings& s) -> Slot { return &s.concurrency; }},
+      {{.name = "deadline",
+        .type = SettingType::duration,
+        .help = "Without an answer for so long a request counts as lost, and is sent again.",
+        .least = kSecond,
+        .most = 600 * kSecond},
+       [](HttpSettings& s) -> Slot { return &s.deadline; }},
+      {{.name = "connect_timeout",
+        .type = SettingType::duration,
+        .help = "For resolving the name, connecting and TLS.",
+        .least = kSecond / 10,
+        .most = 60 * kSecond},
+       [](HttpSettings& s) -> Slot { return &s.connect_timeout; }},
+  };
+}
+
+std::vector<SettingRow<HttpSettings>> network_rows() {
+  return {
+      {{.name = "allow_http",
+        .type = SettingType::boolean,
+        .help = "Allows http:// without encryption."},
+       [](HttpSettings& s) -> Slot { return &s.allow_http; }},
+      {{.name = "allow_networks",
+        .type = SettingType::list,
+        .help =
+            "Networks, such as 10.1.0.0/16, that it may connect to although they are not of the public internet."},
+       [](HttpSettings& s) -> Slot { return &s.allow_networks; }},
+      {{.name = "proxy",
+        .help =
+            "A proxy: http://, https:// or socks5h://USER:PASSWORD@HOST:PORT. It decides what may be connected to.",
+        .secret = true},
+       [](HttpSettings& s) -> Slot { return &s.proxy; }},
+      {{.name = "tls_ca",
+        .type = SettingType::path,
+        .help = "Certificate authorities to trust instead of the system's, as a file in PEM."},
+       [](HttpSettings& s) -> Slot { return &s.tls_ca; }},
+      {{.name = "tls_certificate",
+        .type = SettingType::path,
+        .help = "A client certificate, as a file in PEM."},
+       [](HttpSettings& s) -> Slot { return &s.tls_certificate; }},
+      {{.name = "tls_key", .type = SettingType::path, .help = "Its key, as a file in PEM."},
+       [](HttpSettings& s) -> Slot { return &s.tls_key; }},
+      {{.name = "insecure_tls",
+        .type = SettingType::boolean,
+        .help = "Does not check the receiver's certificate; for experiments."},
+       [](HttpSettings& s) -> Slot { return &s.insecure_tls; }},
+  };
+}
+
+std::vector<SettingRow<HttpSettings>> rows() {
+  auto all = destination_rows();
+  for (auto& row : pace_rows()) all.push_back(std::move(row));
+  for (auto& row : network_rows()) all.push_back(std::move(row));
+  return all;
+}
+
+// ---- checks
+
+void check_login(const HttpSettings& settings, FieldErrors& errors) {
+  if (const auto fault = fault_of({.name = "authorization", .value = settings.authorization}, {}))
+    errors.add({"http.authorization", "has a line break or another control character",
+                "a file that is referred to must not end with one"});
+  if (!settings.authorization.empty() && !settings.username.empty())
+    errors.add({"http.authorization", "is set beside http.username", "both make the same header"});
+  if (settings.username.empty() != settings.password.empty()) {
+    const bool no_name = settings.username.empty();
+    errors.add({no_name ? "http.username" : "http.password", "is missing",
+                no_name ? "http.password is set" : "http.username is set"});
+  }
+  if (settings.username.find(':') != std::string::npos)
+    errors.add({"http.username", "has a colon, which Basic authentication cannot express"});
+}
+
+void check_tls(const HttpSettings& settings, FieldErrors& errors) {
+  if (settings.tls_certificate.empty() == settings.tls_key.empty()) return;
+  const bool no_key = settings.tls_key.empty();
+  errors.add({no_key ? "http.tls_key" : "http.tls_certificate", "is missing",
+              no_key ? "http.tls_certificate is set" : "http.tls_key is set"});
+}
+
+std::vector<curl::Network> networks_of(const HttpSettings& settings, FieldErrors& errors) {
+  std::vector<curl::Network> networks;
+  for (const std::string& text : settings.allow_networks) {
+    const auto network = curl::Network::parse(trimmed(text));
+    if (network) {
+      networks.push_back(*network);
+    } else {
+      errors.add({"http.allow_networks", in_quotes(text) + " is not a network",
+                  "such as 10.1.0.0/16, fd00:1::/32, or a single address"});
+    }
+  }
+  return networks;
+}
+
+std::string in_base64(std::string_view text) {
+  std::string base64(event::base64_length(text.size()), '\0');
+  event::write_base64(text, base64.data());
+  return base64;
+}
+
+/// Also a token without the word before it, which a receiver may repeat alone.
+std::vector<std::string> secrets_of(const HttpSettings& settings) {
+  std::vector<std::string> secrets{settings.authorization, settings.password};
+  if (!settings.username.empty())
+    secrets.push_back(in_base64(settings.username + ":" + settings.password));
+  for (std::string& word : words_of(settings.authorization)) secrets.push_back(std::move(word));
+  for (std::string& word : words_of(settings.secrets)) secrets.push_back(std::move(word));
+  const auto known = [](const std::string& text) {
+    return text.empty() || equal_ignoring_case(text, "Bearer") ||
+           equal_ignoring_case(text, "Basic");
+  };
+  secrets.erase(std::remove_if(secrets.begin(), secrets.end(), known), secrets.end());
+  return secrets;
+}
+
+void check(const HttpSettings& settings, FieldErrors& errors) {
+  (void)read_options(settings, errors);
+}
+
+void check_use(const HttpSettings& settings, const SubscriptionSpec& spec, FieldErrors& errors) {
+  if (settings.batch == 1) return;
+  if (spec.format != "json" && spec.format != "cloudevents-json")
+    errors.add({"http.batch", "needs a format whose messages are JSON",
+                "format = \"json\" or \"cloudevents-json\", or batch = 1"});
+  if (!spec.headers.empty())
+    errors.add({"headers", "cannot be sent with http.batch: one request has many events",
+                "remove them, or set batch = 1"});
+}
+
+void check_here(const HttpSettings& settings, FieldErrors& errors) {
+  const std::pair<const char*, const std::string&> files[] = {
+      {"http.tls_ca", settings.tls_ca},
+      {"http.tls_certificate", settings.tls_certificate},
+      {"http.tls_key", settings.tls_key}};
+  for (const auto& [field, path] : files) {
+    if (!path.empty() && ::access(path.c_str(), R_OK) != 0)
+      errors.add({field, path + ": " + std::generic_category().message(errno),
+                  "name a file that the relay's user can read"});
+  }
+}
+
+Result<std::unique_ptr<Sink>> make(HttpSettings settings) {
+  FieldErrors errors;
+  auto options = read_options(std::move(settings), errors);
+  if (!options) return tl::unexpected(errors.status().error());
+  return std::make_unique<HttpSink>(std::move(*options));
+}
+
+}  // namespace
+
+std::optional<HttpOptions> read_options(HttpSettings settings, FieldErrors& errors) {
+  auto target = Target::parse(settings.url, settings.allow_http, errors);
+  auto signer = Signer::parse(settings.secrets);
+  if (!signer) errors.add("http.secrets", signer.error());
+  auto networks = networks_of(settings, errors);
+  check_login(settings, errors);
+  check_tls(settings, errors);
+  if (settings.connect_timeout > settings.deadline)
+    errors.add({"http.connect_timeout", "is longer than http.deadline"});
+  (void)parse_endpoints("http.proxy", settings.proxy, kProxies, errors);
+  if (!target || !errors.empty()) return std::nullopt;
+  auto secrets = secrets_of(settings);
+  return HttpOptions{.plain = std::move(settings),
+                     .target = std::move(*target),
+                     .guard = curl::Guard(std::move(networks)),
+                     .signer = std::move(*signer),
+                     .secrets = std::move(secrets)};
+}
+
+SinkKind kind() {
+  return kind_of<HttpSettings>(
+      {.name = "http",
+       .help =
+           "sends events to webhooks: a request for each event or for many, signed as Standard Webhooks",
+       .rows = rows(),
+       .check = check,
+       .check_use = check_use,
+       .check_here = check_here,
+       .make = make});
+}
+
+}  // namespace outbox::sink::http

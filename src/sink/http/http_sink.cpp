@@ -1,0 +1,159 @@
+#include "sink/http/http_sink.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace outbox::sink::http {
+namespace {
+
+constexpr std::size_t kMostMessages = 1000;
+
+std::int64_t now_seconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+HttpSink::HttpSink(HttpOptions options)
+    : options_(std::move(options)), client_(options_), composer_(options_) {}
+
+SinkTraits HttpSink::traits() const noexcept {
+  const std::size_t most = options_.plain.concurrency * options_.plain.batch;
+  return {.name = "http", .max_batch = std::min(most, kMostMessages), .max_in_flight = most};
+}
+
+// ---- opening and closing
+
+Status HttpSink::open() {
+  warn_once();
+  const Answer answer = client_.connect();
+  if (answer.code != CURLE_OK) return fail(judge(answer, asked()).error);
+  purge();
+  transfers_.reset();  // its connections may have failed, and the name may have a new address
+  OUTBOX_TRY(transfers_,
+             curl::Transfers::start({.capacity = options_.plain.concurrency}, [this] { wake(); }));
+  return {};
+}
+
+void HttpSink::warn_once() {
+  if (std::exchange(warned_, true)) return;
+  if (!options_.target.encrypted() && !options_.target.is_loopback())
+    log::warn("http: events cross the network in clear", {{"to", options_.target.origin()}});
+  if (options_.plain.insecure_tls)
+    log::warn("http: the receiver's certificate is not checked",
+              {{"to", options_.target.origin()}});
+}
+
+void HttpSink::close() noexcept {
+  purge();
+  transfers_.reset();
+}
+
+// ---- sending
+
+bool HttpSink::is_full() const {
+  return exchanges_.size() + waiting_.size() >= options_.plain.concurrency;
+}
+
+std::size_t HttpSink::send(std::span<const Message> messages) {
+  if (!transfers_) return 0;
+  std::size_t taken = 0;
+  while (taken < messages.size() && !is_full()) {
+    auto request = composer_.compose(messages.subspan(taken));
+    if (request) {
+      taken += request->parts.size();
+      launch(std::move(*request));
+      continue;
+    }
+    ready_.push_back({.token = messages[taken].token,
+                      .kind = Outcome::Kind::rejected,
+                      .error = std::move(request.error())});
+    ++taken;
+  }
+  return taken;
+}
+
+void HttpSink::launch(Request request) {
+  const auto ticket = ++last_ticket_;
+  auto& exchange = *exchanges_.emplace(ticket, std::make_unique<Exchange>()).first->second;
+  exchange.request = std::move(request);
+  const auto stamp = composer_.stamp(exchange.request, Client::body_of(exchange), now_seconds());
+  const auto deadline = std::chrono::steady_clock::now() + options_.plain.deadline;
+  OUTBOX_CHECK(transfers_->submit(ticket, client_.prepare(exchange, stamp), deadline));
+}
+
+void HttpSink::launch_waiting() {
+  while (!waiting_.empty() && exchanges_.size() < options_.plain.concurrency) {
+    launch(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+}
+
+// ---- outcomes
+
+Asked HttpSink::asked() const {
+  return {.origin = options_.target.origin(),
+          .url_varies = options_.target.varies(),
+          .deadline = options_.plain.deadline,
+          .secrets = &options_.secrets};
+}
+
+void HttpSink::take_ends() {
+  for (curl::Transfers::Done& done : transfers_->take_done()) {
+    const auto found = exchanges_.find(done.ticket);
+    OUTBOX_CHECK(found != exchanges_.end());
+    Exchange& exchange = *found->second;
+    const Outcome outcome = judge(Client::answer_of(exchange, done.easy.get(), done.code), asked());
+    done.easy.reset();  // it points to the exchange
+    const bool several = exchange.request.parts.size() > 1;
+    if (several && outcome.kind == Outcome::Kind::rejected) {
+      // Which of them is at fault it does not say: find out.
+      auto [first, second] = halves(std::move(exchange.request));
+      waiting_.push_back(std::move(first));
+      waiting_.push_back(std::move(second));
+    } else {
+      settle(exchange.request, outcome);
+    }
+    exchanges_.erase(found);
+  }
+}
+
+void HttpSink::settle(const Request& request, const Outcome& outcome) {
+  for (const Part& part : request.parts) {
+    ready_.push_back(outcome);
+    ready_.back().token = part.token;
+  }
+}
+
+void HttpSink::receive(std::vector<Outcome>& outcomes) {
+  if (transfers_) {
+    take_ends();
+    launch_waiting();
+  }
+  for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
+  ready_.clear();
+}
+
+// ---- giving up
+
+void HttpSink::purge() {
+  if (!transfers_) return;
+  transfers_->cancel_all();
+  take_ends();
+  for (const Request& request : std::exchange(waiting_, {})) give_up(request);
+}
+
+/// The array was refused as a whole, so nothing of it was delivered.
+void HttpSink::give_up(const Request& request) {
+  settle(request, {.kind = Outcome::Kind::retry,
+                   .error = fail(Errc::cancelled, Remedy::retry_call,
+                                 "http: the relay gave up before the event was sent again alone")
+                                .value()});
+}
+
+}  // namespace outbox::sink::http

@@ -1,0 +1,54 @@
+// Sends each event, or an array of events, as a request to a webhook. Not gapless: requests of different keys are under way at the
+// same time, and one that fails stops no other. See docs/sinks/http.md.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <outbox/sink.hpp>
+#include <unordered_map>
+#include <vector>
+
+#include "sink/curl/transfers.hpp"
+#include "sink/http/answer.hpp"
+#include "sink/http/client.hpp"
+#include "sink/http/config.hpp"
+#include "sink/http/request.hpp"
+
+namespace outbox::sink::http {
+
+class HttpSink final : public Sink {
+ public:
+  explicit HttpSink(HttpOptions options);
+
+  [[nodiscard]] SinkTraits traits() const noexcept override;
+  /// Connects once, to see that it can be done. Forgets the connections of before.
+  [[nodiscard]] Status open() override;
+  [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
+  void receive(std::vector<Outcome>& outcomes) override;
+  void purge() override;
+  void close() noexcept override;
+
+ private:
+  [[nodiscard]] bool is_full() const;
+  [[nodiscard]] Asked asked() const;
+  void warn_once();
+  void launch(Request request);
+  void launch_waiting();
+  void take_ends();
+  void settle(const Request& request, const Outcome& outcome);
+  void give_up(const Request& request);
+
+  const HttpOptions options_;
+  const Client client_;
+  Composer composer_;
+  bool warned_{false};
+  std::vector<Outcome> ready_;
+  std::deque<Request> waiting_;  ///< Parts of an array that was refused.
+  curl::Transfers::Ticket last_ticket_{0};
+  /// Pointers: handles point to the exchanges. Before the transfers, which use them until they end.
+  std::unordered_map<curl::Transfers::Ticket, std::unique_ptr<Exchange>> exchanges_;
+  std::unique_ptr<curl::Transfers> transfers_;
+};
+
+}  // namespace outbox::sink::http

@@ -1,0 +1,182 @@
+#include "sink/http/target.hpp"
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "sink/curl/handles.hpp"
+
+namespace outbox::sink::http {
+namespace {
+
+constexpr const char* kField = "http.url";
+constexpr const char* kShape = "such as https://hooks.example.com/orders";
+/// What RFC 9110, 4.1 recommends to support.
+constexpr std::size_t kLongestUrl = 8000;
+/// RFC 3986, 2.3, without letters and digits.
+constexpr std::string_view kUnreserved = "-._~";
+
+FieldError wrong(std::string what, std::string hint = kShape) {
+  return {kField, std::move(what), std::move(hint)};
+}
+
+std::string part_of(CURLU* url, CURLUPart part, unsigned flags = 0) {
+  char* text = nullptr;
+  if (curl_url_get(url, part, &text, flags) != CURLUE_OK) return {};
+  std::string copy(text);
+  curl_free(text);
+  return copy;
+}
+
+bool has_illegal(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) { return c <= ' ' || c > '~'; });
+}
+
+/// Where scheme and host end.
+std::size_t end_of_origin(std::string_view url) {
+  const std::size_t scheme = url.find("://");
+  const std::size_t host = scheme == std::string_view::npos ? 0 : scheme + 3;
+  return std::min(url.find_first_of("/?#", host), url.size());
+}
+
+/// A path with a segment of dots is another path (RFC 3986, 5.2.4).
+bool has_dot_segment(std::string_view url) {
+  std::string_view path = url.substr(end_of_origin(url));
+  path = path.substr(0, path.find('?'));
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const std::string_view segment = path.substr(0, path.find('/'));
+    if (segment == "." || segment == "..") return true;
+    path.remove_prefix(segment.size());
+  }
+  return false;
+}
+
+tl::unexpected<Error> unfit(std::string what, std::string hint) {
+  return fail(Errc::invalid_argument, "http: " + std::move(what), std::move(hint));
+}
+
+}  // namespace
+
+std::vector<Target::Piece> Target::split(std::string_view url) {
+  std::vector<Piece> pieces;
+  bool in_path = true;
+  while (!url.empty()) {
+    const bool doubled = url.starts_with("{{") || url.starts_with("}}");
+    const bool field = !doubled && url.starts_with('{');
+    const std::size_t size = field ? url.find('}') + 1 : doubled ? 2 : 1;
+    const std::string_view text = url.substr(0, size);
+    url.remove_prefix(size);
+    if (field) {
+      auto compiled = event::Template::compile(kField, text);
+      OUTBOX_CHECK(compiled.has_value());  // the whole was compiled before
+      pieces.push_back(
+          {.text = std::string(text), .field = std::move(*compiled), .in_path = in_path});
+      continue;
+    }
+    if (text == "?") in_path = false;
+    if (pieces.empty() || pieces.back().field) pieces.push_back({.text = {}});
+    // Braces are no characters of a URL.
+    pieces.back().text += doubled ? percent_encoded(text.substr(1), "") : std::string(text);
+  }
+  return pieces;
+}
+
+/// With a letter for each field.
+std::string Target::example() const {
+  std::string url;
+  for (const Piece& piece : pieces_) url += piece.field ? "x" : piece.text;
+  return url;
+}
+
+std::optional<Target> Target::parse(std::string_view url, bool allow_http, FieldErrors& errors) {
+  if (const auto whole = event::Template::compile(kField, url); !whole) {
+    errors.add(whole.error());
+    return std::nullopt;
+  }
+  Target target;
+  target.pieces_ = split(url);
+  if (auto problem = target.read(allow_http)) {
+    errors.add(std::move(*problem));
+    return std::nullopt;
+  }
+  return target;
+}
+
+std::optional<FieldError> Target::read(bool allow_http) {
+  const std::string url = example();
+  const std::size_t origin_end = end_of_origin(url);
+  std::size_t at = 0;
+  for (const Piece& piece : pieces_) {
+    if (piece.field && at < origin_end) {
+      return wrong(
+          "has a field in its scheme, host or port",
+          "events must not decide to whom they go: make a subscription for each host, with match_headers or "
+          "aggregate_types");
+    }
+    varies_ = varies_ || piece.field.has_value();
+    at += piece.field ? 1 : piece.text.size();
+  }
+  if (has_illegal(url.substr(origin_end)))
+    return wrong("has blanks or characters other than ASCII behind its host",
+                 "percent-encode them (%20 for a blank)");
+  const curl::Url parsed(curl_url());
+  const CURLUcode code =
+      curl_url_set(parsed.get(), CURLUPART_URL, url.c_str(), CURLU_NON_SUPPORT_SCHEME);
+  if (code != CURLUE_OK) return wrong(fmt::format("is not a URL: {}", curl_url_strerror(code)));
+  const std::string scheme = part_of(parsed.get(), CURLUPART_SCHEME);
+  if (scheme == "http" && !allow_http) {
+    return wrong("is not encrypted: others could read and change the events in transit",
+                 "use https; inside a network that you trust set http.allow_http = true");
+  }
+  if (scheme != "https" && scheme != "http") return wrong("does not begin with https://");
+  if (!part_of(parsed.get(), CURLUPART_USER).empty() ||
+      !part_of(parsed.get(), CURLUPART_PASSWORD).empty())
+    return wrong("has a user or a password",
+                 "set http.username and http.password, or http.authorization");
+  if (url.find('#') != std::string::npos)
+    return wrong("has a fragment (#), which is never sent", "remove it");
+  const std::string host = part_of(parsed.get(), CURLUPART_HOST);
+  if (host.empty()) return wrong("has no host");
+  encrypted_ = scheme == "https";
+  is_loopback_ = host == "localhost" || host == "[::1]" || host.starts_with("127.");
+  origin_ = fmt::format("{}://{}:{}", scheme, host,
+                        part_of(parsed.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT));
+  return std::nullopt;
+}
+
+Result<std::string> Target::url_for(const EventView& event, event::Arena& arena) const {
+  std::string url;
+  if (!varies_) {
+    for (const Piece& piece : pieces_) url += piece.text;
+    return url;
+  }
+  for (const Piece& piece : pieces_) {
+    if (!piece.field) {
+      url += piece.text;
+      continue;
+    }
+    const std::string_view value = piece.field->render(event, arena);
+    if (value.empty() && piece.in_path) {
+      return unfit(fmt::format("the event has no value for {} in the path of http.url", piece.text),
+                   "write |default:TEXT into the field, or filter such events out");
+    }
+    url += percent_encoded(value, kUnreserved);
+  }
+  if (has_dot_segment(url)) {
+    return unfit("a value of the event would make . or .. a part of the path of http.url",
+                 "choose another field; this event is at fault");
+  }
+  if (url.size() > kLongestUrl) {
+    return unfit(
+        fmt::format("the URL for this event has {} bytes, more than {}", url.size(), kLongestUrl),
+        "choose a shorter field");
+  }
+  return url;
+}
+
+}  // namespace outbox::sink::http

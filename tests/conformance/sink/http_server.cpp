@@ -1,0 +1,80 @@
+#include "conformance/sink/http_server.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "event/base64.hpp"
+
+namespace outbox::test {
+
+std::optional<Certificate> make_certificate(const TempDir& folder) {
+  const Certificate made{.file = folder.file("certificate.pem"), .key = folder.file("key.pem")};
+  ChildProcess openssl(ChildProcess::Options{
+      .command = {"/usr/bin/env", "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                  "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                  "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-out", made.file,
+                  "-keyout", made.key},
+      .output = folder.file("openssl.log")});
+  if (openssl.wait() != 0) return std::nullopt;
+  return made;
+}
+
+std::string Received::header(const std::string& name) const {
+  const auto found = headers.find(name);
+  return found == headers.end() ? "" : found->second;
+}
+
+HttpServer::HttpServer(std::optional<Certificate> certificate)
+    : certificate_(std::move(certificate)) {
+  start();
+}
+
+std::string HttpServer::origin() const {
+  return (certificate_ ? "https://127.0.0.1:" : "http://127.0.0.1:") + std::to_string(port_);
+}
+
+void HttpServer::start() {
+  const std::string ready = folder_.file("port");
+  std::filesystem::remove(ready);
+  std::vector<std::string> command{"/usr/bin/env", "python3", OUTBOX_HTTP_SERVER,   "--folder",
+                                   folder_.path(), "--port",  std::to_string(port_)};
+  if (certificate_) {
+    for (const std::string& word : {std::string("--certificate"), certificate_->file,
+                                    std::string("--key"), certificate_->key})
+      command.push_back(word);
+  }
+  process_ = std::make_unique<ChildProcess>(
+      ChildProcess::Options{.command = command, .output = folder_.file("log")});
+  if (!eventually([&] { return std::filesystem::exists(ready) || !process_->running(); }) ||
+      !process_->running())
+    throw std::runtime_error("the HTTP server did not start");
+  std::ifstream(ready) >> port_;
+}
+
+void HttpServer::answer_all(int status) {
+  const std::string mode = folder_.file("mode");
+  if (status == 0) {
+    std::filesystem::remove(mode);
+    return;
+  }
+  std::ofstream(mode + ".new") << status;
+  std::filesystem::rename(mode + ".new", mode);
+}
+
+std::vector<Received> HttpServer::received() const {
+  std::ifstream lines(folder_.file("requests"));
+  std::vector<Received> all;
+  for (std::string line; std::getline(lines, line);) {
+    const auto json = nlohmann::json::parse(line);
+    all.push_back({.status = json["status"],
+                   .method = json["method"],
+                   .path = json["path"],
+                   .headers = json["headers"],
+                   .body = event::read_base64(json["body"].get<std::string>()).value()});
+  }
+  return all;
+}
+
+}  // namespace outbox::test

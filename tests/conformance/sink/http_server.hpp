@@ -1,0 +1,56 @@
+// A receiver of webhooks in a process of its own (http_server.py), with or without TLS.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/testkit.hpp"
+
+namespace outbox::test {
+
+/// A certificate for 127.0.0.1 and localhost, and its key.
+struct Certificate {
+  std::string file;
+  std::string key;
+};
+/// None: there is no openssl to make one.
+[[nodiscard]] std::optional<Certificate> make_certificate(const TempDir& folder);
+
+/// What the receiver got.
+struct Received {
+  int status{0};  ///< That it answered; 0: it did not.
+  std::string method;
+  std::string path;
+  std::map<std::string, std::string> headers;  ///< Names in lower case.
+  std::string body;
+
+  /// Empty: there is none.
+  [[nodiscard]] std::string header(const std::string& name) const;
+};
+
+class HttpServer {
+ public:
+  /// With a certificate it speaks TLS.
+  explicit HttpServer(std::optional<Certificate> certificate = std::nullopt);
+
+  [[nodiscard]] int port() const { return port_; }
+  /// "https://127.0.0.1:PORT"
+  [[nodiscard]] std::string origin() const;
+  void kill() { process_->kill(); }
+  /// With the same port; what it got before is kept.
+  void start();
+  /// Answers everything with this status; 0: as the paths say.
+  void answer_all(int status);
+  [[nodiscard]] std::vector<Received> received() const;
+
+ private:
+  TempDir folder_;
+  std::optional<Certificate> certificate_;
+  int port_{0};
+  std::unique_ptr<ChildProcess> process_;
+};
+
+}  // namespace outbox::test
