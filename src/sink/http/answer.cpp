@@ -1,12 +1,12 @@
 #include "sink/http/answer.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/text.hpp"
+#include "base/units.hpp"
 #include "event/utf8.hpp"
 
 namespace outbox::sink::http {
@@ -166,7 +166,8 @@ Outcome in_doubt(const Answer& answer, const Asked& asked) {
     message = fmt::format("http: {} answered {}, but its answer broke off: {}", asked.origin,
                           answer.status, curl_words(answer));
   } else if (answer.code == CURLE_OPERATION_TIMEDOUT) {
-    message = fmt::format("http: {} did not answer within {}", asked.origin, asked.deadline);
+    message = fmt::format("http: {} did not answer within {}", asked.origin,
+                          format_duration(asked.deadline));
     hint =
         "a receiver should store the event and answer before it works on it; http.deadline is the limit";
   } else {

@@ -227,7 +227,8 @@ std::optional<HttpOptions> read_options(HttpSettings settings, FieldErrors& erro
   check_tls(settings, errors);
   if (settings.connect_timeout > settings.deadline)
     errors.add({"http.connect_timeout", "is longer than http.deadline"});
-  (void)parse_endpoints("http.proxy", settings.proxy, kProxies, errors);
+  if (parse_endpoints("http.proxy", settings.proxy, kProxies, errors).size() > 1)
+    errors.add({"http.proxy", "names several proxies", "name one"});
   if (!target || !errors.empty()) return std::nullopt;
   auto secrets = secrets_of(settings);
   return HttpOptions{.plain = std::move(settings),

@@ -36,11 +36,18 @@ bool has_illegal(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](char c) { return c <= ' ' || c > '~'; });
 }
 
+/// Where the host begins. None: it is not scheme://host. libcurl takes other numbers of slashes too, and would look for the host behind them.
+std::optional<std::size_t> begin_of_host(std::string_view url) {
+  const std::size_t scheme = url.find("://");
+  if (scheme == std::string_view::npos || scheme != url.find_first_of(":/?#")) return std::nullopt;
+  const std::size_t host = scheme + 3;
+  if (url.find_first_of("/?#\\", host) == host) return std::nullopt;
+  return host;
+}
+
 /// Where scheme and host end.
 std::size_t end_of_origin(std::string_view url) {
-  const std::size_t scheme = url.find("://");
-  const std::size_t host = scheme == std::string_view::npos ? 0 : scheme + 3;
-  return std::min(url.find_first_of("/?#", host), url.size());
+  return std::min(url.find_first_of("/?#", begin_of_host(url).value_or(0)), url.size());
 }
 
 /// A path with a segment of dots is another path (RFC 3986, 5.2.4).
@@ -109,6 +116,7 @@ std::optional<Target> Target::parse(std::string_view url, bool allow_http, Field
 
 std::optional<FieldError> Target::read(bool allow_http) {
   const std::string url = example();
+  if (!begin_of_host(url)) return wrong("does not begin with https:// and a host");
   const std::size_t origin_end = end_of_origin(url);
   std::size_t at = 0;
   for (const Piece& piece : pieces_) {
@@ -133,7 +141,8 @@ std::optional<FieldError> Target::read(bool allow_http) {
     return wrong("is not encrypted: others could read and change the events in transit",
                  "use https; inside a network that you trust set http.allow_http = true");
   }
-  if (scheme != "https" && scheme != "http") return wrong("does not begin with https://");
+  if (scheme != "https" && scheme != "http")
+    return wrong("does not begin with https:// and a host");
   if (!part_of(parsed.get(), CURLUPART_USER).empty() ||
       !part_of(parsed.get(), CURLUPART_PASSWORD).empty())
     return wrong("has a user or a password",

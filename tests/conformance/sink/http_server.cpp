@@ -26,8 +26,8 @@ std::string Received::header(const std::string& name) const {
   return found == headers.end() ? "" : found->second;
 }
 
-HttpServer::HttpServer(std::optional<Certificate> certificate)
-    : certificate_(std::move(certificate)) {
+HttpServer::HttpServer(std::optional<Certificate> certificate, bool clients)
+    : certificate_(std::move(certificate)), clients_(clients) {
   start();
 }
 
@@ -41,10 +41,11 @@ void HttpServer::start() {
   std::vector<std::string> command{"/usr/bin/env", "python3", OUTBOX_HTTP_SERVER,   "--folder",
                                    folder_.path(), "--port",  std::to_string(port_)};
   if (certificate_) {
-    for (const std::string& word : {std::string("--certificate"), certificate_->file,
-                                    std::string("--key"), certificate_->key})
-      command.push_back(word);
+    const std::vector<std::string> tls{"--certificate", certificate_->file, "--key",
+                                       certificate_->key};
+    command.insert(command.end(), tls.begin(), tls.end());
   }
+  if (clients_) command.insert(command.end(), {"--clients", certificate_->file});
   process_ = std::make_unique<ChildProcess>(
       ChildProcess::Options{.command = command, .output = folder_.file("log")});
   if (!eventually([&] { return std::filesystem::exists(ready) || !process_->running(); }) ||
@@ -64,7 +65,7 @@ void HttpServer::answer_all(int status) {
 }
 
 std::vector<Received> HttpServer::received() const {
-  std::ifstream lines(folder_.file("requests"));
+  std::ifstream lines(record());
   std::vector<Received> all;
   for (std::string line; std::getline(lines, line);) {
     const auto json = nlohmann::json::parse(line);
@@ -72,7 +73,8 @@ std::vector<Received> HttpServer::received() const {
                    .method = json["method"],
                    .path = json["path"],
                    .headers = json["headers"],
-                   .body = event::read_base64(json["body"].get<std::string>()).value()});
+                   .body = event::read_base64(json["body"].get<std::string>()).value(),
+                   .active = json["active"]});
   }
   return all;
 }

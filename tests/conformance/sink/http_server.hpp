@@ -26,6 +26,7 @@ struct Received {
   std::string path;
   std::map<std::string, std::string> headers;  ///< Names in lower case.
   std::string body;
+  int active{0};  ///< How many requests were being worked on, this one included.
 
   /// Empty: there is none.
   [[nodiscard]] std::string header(const std::string& name) const;
@@ -33,8 +34,8 @@ struct Received {
 
 class HttpServer {
  public:
-  /// With a certificate it speaks TLS.
-  explicit HttpServer(std::optional<Certificate> certificate = std::nullopt);
+  /// With a certificate it speaks TLS; `clients`: only with those who have the same certificate.
+  explicit HttpServer(std::optional<Certificate> certificate = std::nullopt, bool clients = false);
 
   [[nodiscard]] int port() const { return port_; }
   /// "https://127.0.0.1:PORT"
@@ -45,10 +46,13 @@ class HttpServer {
   /// Answers everything with this status; 0: as the paths say.
   void answer_all(int status);
   [[nodiscard]] std::vector<Received> received() const;
+  /// Where the requests are, one JSON object per line.
+  [[nodiscard]] std::string record() const { return folder_.file("requests"); }
 
  private:
   TempDir folder_;
   std::optional<Certificate> certificate_;
+  bool clients_{false};
   int port_{0};
   std::unique_ptr<ChildProcess> process_;
 };

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """A receiver of webhooks for tests, on 127.0.0.1. It writes each request to a file before it answers it, one JSON object per line.
 
-usage: http_server.py --folder DIR [--port PORT] [--certificate PEM --key PEM]
+usage: http_server.py --folder DIR [--port PORT] [--certificate PEM --key PEM [--clients PEM]]
 
-DIR/port gets the port, DIR/requests the requests. While DIR/mode exists, its first word is the status of every answer.
+DIR/port gets the port, DIR/requests the requests. While DIR/mode exists, its first word is the status of every answer. With
+--clients it wants a certificate that this authority has signed. It is a proxy, too: for CONNECT, which it records.
 What happens to a request is in its path:
 
     /...                200, or 413 for more than 2,000,000 bytes
@@ -43,6 +44,20 @@ def as_utf8(value):
     return value.encode("latin-1").decode("utf-8", "replace")
 
 
+def pump(source, target):
+    """Copies until one of them closes, which the other one then learns."""
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+    except OSError:
+        pass
+    for end in (source, target):
+        try:
+            end.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+
 class Receiver(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -52,6 +67,7 @@ class Receiver(BaseHTTPRequestHandler):
         if isinstance(self.request, ssl.SSLSocket):
             self.request.do_handshake()
         self.served = 0
+        self.active = 0
         super().setup()
 
     def log_message(self, *_):
@@ -63,14 +79,31 @@ class Receiver(BaseHTTPRequestHandler):
         query = parse_qs(parts.query)
         step = parts.path.split("/")[1]
         self.served += 1
+        self.active = self.server.count(1)
         action = getattr(self, "on_" + step.replace("-", "_"), None)
-        if action is None:
-            status = 413 if len(body) > MOST_BYTES else 200
-            self.finish_with(self.server.mode() or status, body)
-        else:
-            action(body, parts.path, query)
+        try:
+            if action is None:
+                status = 413 if len(body) > MOST_BYTES else 200
+                self.finish_with(self.server.mode() or status, body)
+            else:
+                action(body, parts.path, query)
+        finally:
+            self.server.count(-1)
 
     do_PUT = do_POST
+
+    def do_CONNECT(self):
+        status = self.server.mode() or 200
+        self.finish_with(status, b"")
+        if status != 200:
+            return
+        host, port = self.path.rsplit(":", 1)
+        self.close_connection = True
+        with socket.create_connection((host, int(port))) as target:
+            back = threading.Thread(target=pump, args=(target, self.connection), daemon=True)
+            back.start()
+            pump(self.connection, target)
+            back.join()
 
     # ---- what a path does
 
@@ -137,7 +170,7 @@ class Receiver(BaseHTTPRequestHandler):
             "status": status,
             "method": self.command,
             "path": self.path,
-            "version": self.request_version,
+            "active": self.active,
             "headers": {name.lower(): as_utf8(value) for name, value in self.headers.items()},
             "body": base64.b64encode(body).decode(),
         })
@@ -158,6 +191,7 @@ class Server(ThreadingHTTPServer):
         self.folder = folder
         self.context = context
         self.lock = threading.Lock()
+        self.active = 0
         self.requests = os.open(folder / "requests", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         super().__init__(("127.0.0.1", port), Receiver)
 
@@ -177,6 +211,12 @@ class Server(ThreadingHTTPServer):
         except (FileNotFoundError, IndexError):
             return None
 
+    def count(self, change):
+        """How many requests are being worked on."""
+        with self.lock:
+            self.active += change
+            return self.active
+
     def record(self, request):
         line = json.dumps(request).encode() + b"\n"
         with self.lock:
@@ -189,11 +229,15 @@ def main():
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--certificate")
     parser.add_argument("--key")
+    parser.add_argument("--clients")
     options = parser.parse_args()
     context = None
     if options.certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(options.certificate, options.key)
+        if options.clients:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(options.clients)
     server = Server(options.folder, options.port, context)
     ready = options.folder / "port.new"
     ready.write_text(str(server.server_port))
