@@ -72,7 +72,9 @@ struct Declaration {
   /// Checks for what would otherwise fail with the first event.
   void (*check_use)(const Settings&, const SubscriptionSpec&, FieldErrors&){nullptr};
   void (*check_here)(const Settings&, FieldErrors&){nullptr};
-  Result<std::unique_ptr<Sink>> (*make)(Settings);
+  Result<std::unique_ptr<Sink>> (*make)(Settings){nullptr};
+  /// Instead, of a sink that must know its subscription.
+  Result<std::unique_ptr<Sink>> (*make_for)(Settings, const SubscriptionSpec&){nullptr};
   Result<ReadParts> (*read_back)(const Settings&, const SubscriptionSpec&, const TakeId&){nullptr};
 };
 
@@ -131,6 +133,7 @@ SinkKind kind_of(Declaration<Settings> sink) {
     FieldErrors errors;
     Settings settings = read_settings(*shared, spec.sink_settings, errors);
     if (auto status = errors.status(); !status) return tl::unexpected(status.error());
+    if (shared->make_for != nullptr) return shared->make_for(std::move(settings), spec);
     return shared->make(std::move(settings));
   };
   if (shared->read_back == nullptr) return kind;

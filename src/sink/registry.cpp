@@ -11,6 +11,9 @@
 #ifdef OUTBOX_WITH_KAFKA
 #include "sink/kafka/config.hpp"
 #endif
+#ifdef OUTBOX_WITH_NATS
+#include "sink/nats/config.hpp"
+#endif
 
 namespace outbox::sink {
 namespace {
@@ -26,6 +29,13 @@ Error no_such_sink(const std::string& name) {
         .value();
   }
 #endif
+#ifndef OUTBOX_WITH_NATS
+  if (name == "nats") {
+    return fail(Errc::unsupported, "sink: \"nats\" is not in this build of outbox",
+                "build with -DOUTBOX_WITH_NATS=ON and cnats (libnats-dev)")
+        .value();
+  }
+#endif
   std::vector<std::string_view> known;
   for (const SinkKind& kind : kinds()) known.push_back(kind.name);
   known.push_back(kCustom);
@@ -38,11 +48,12 @@ Error no_such_sink(const std::string& name) {
 
 const std::vector<SinkKind>& kinds() {
   static const std::vector<SinkKind> all{
-      null_kind(),
-      stdout_kind(),
-      file_kind(),
+      null_kind(),   stdout_kind(), file_kind(),
 #ifdef OUTBOX_WITH_KAFKA
       kafka::kind(),
+#endif
+#ifdef OUTBOX_WITH_NATS
+      nats::kind(),
 #endif
   };
   return all;
