@@ -7,7 +7,7 @@ packages_for() {
       echo 'g++ cmake ninja-build ccache pkg-config
             libpq-dev libsqlite3-dev librdkafka-dev libfmt-dev libspdlog-dev
             nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libexpected-dev
-            libcurl4-openssl-dev'
+            libcurl4-openssl-dev libnats-dev'
       ;;
     test)
       echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
@@ -15,7 +15,7 @@ packages_for() {
       ;;
     servers)
       echo 'postgresql|postgresql-14|postgresql-15|postgresql-16|postgresql-17|postgresql-18
-            pgbouncer kcat maven default-jre-headless|openjdk-17-jre-headless ca-certificates'
+            pgbouncer nats-server kcat maven default-jre-headless|openjdk-17-jre-headless ca-certificates'
       ;;
     lint)
       echo 'clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 shellcheck python3 git'
@@ -49,6 +49,7 @@ as_root() {
 # private (scripts/servers), so that is prevented. Servers that were installed before are not changed.
 PACKAGES_POLICY=/usr/sbin/policy-rc.d
 PACKAGES_NO_CLUSTER=/etc/postgresql-common/createcluster.d/outbox.conf
+PACKAGES_SERVICES='pgbouncer nats-server' # packages with one service of the same name
 
 packages_hold_back_servers() {
   denied=
@@ -58,7 +59,7 @@ packages_hold_back_servers() {
     as_root mkdir -p "${PACKAGES_NO_CLUSTER%/*}"
     echo 'create_main_cluster = false' | as_root tee "$PACKAGES_NO_CLUSTER" >/dev/null
   fi
-  if ! package_installed pgbouncer; then denied="${denied:+$denied | }pgbouncer*"; fi
+  for server in $packages_new_services; do denied="${denied:+$denied | }$server*"; done
   if [ -z "$denied" ] || [ -e $PACKAGES_POLICY ]; then return 0; fi
   packages_policy_is_ours=yes
   # shellcheck disable=SC2016 # The policy expands its own argument.
@@ -92,9 +93,11 @@ packages_install() (
   fi
   say "packages: installing $missing(this takes a few minutes on a new machine)"
   case " $missing" in
-    *' postgresql '* | *' pgbouncer '*)
-      bouncer_is_new=no
-      package_installed pgbouncer || bouncer_is_new=yes
+    *' postgresql '* | *' pgbouncer '* | *' nats-server '*)
+      packages_new_services=
+      for service in $PACKAGES_SERVICES; do
+        package_installed "$service" || packages_new_services="$packages_new_services $service"
+      done
       trap packages_let_servers_go EXIT
       trap 'exit 130' INT TERM HUP
       packages_hold_back_servers
@@ -108,7 +111,8 @@ packages_install() (
     say "packages: apt-get could not install $missing"
     exit 1
   fi
-  if [ "${bouncer_is_new:-no}" = yes ] && [ -d /run/systemd/system ]; then
-    as_root systemctl --quiet disable --now pgbouncer || true
+  if [ -n "${packages_new_services-}" ] && [ -d /run/systemd/system ]; then
+    # shellcheck disable=SC2086 # A list of names.
+    as_root systemctl --quiet disable --now $packages_new_services || true
   fi
 )

@@ -8,6 +8,7 @@
 #include "sink/registry.hpp"
 #include "support/servers.hpp"
 #include "support/tcp_gate.hpp"
+#include "support/testkit.hpp"
 
 namespace outbox::test {
 
