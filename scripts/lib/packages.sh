@@ -7,7 +7,7 @@ packages_for() {
       echo 'g++ cmake ninja-build ccache pkg-config
             libpq-dev libsqlite3-dev librdkafka-dev libfmt-dev libspdlog-dev
             nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libexpected-dev
-            libcurl4-openssl-dev libssl-dev libhiredis-dev'
+            libcurl4-openssl-dev libssl-dev libhiredis-dev libnats-dev'
       ;;
     test)
       echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
@@ -15,7 +15,7 @@ packages_for() {
       ;;
     servers)
       echo 'postgresql|postgresql-14|postgresql-15|postgresql-16|postgresql-17|postgresql-18
-            pgbouncer redis-server nghttp2-server kcat maven default-jre-headless|openjdk-17-jre-headless ca-certificates'
+            pgbouncer redis-server nats-server nghttp2-server kcat maven default-jre-headless|openjdk-17-jre-headless ca-certificates'
       ;;
     lint)
       echo 'clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 shellcheck python3 git'
@@ -50,7 +50,7 @@ as_root() {
 PACKAGES_POLICY=/usr/sbin/policy-rc.d
 PACKAGES_NO_CLUSTER=/etc/postgresql-common/createcluster.d/outbox.conf
 # Packages with one service, of the same name.
-PACKAGES_SERVICES='pgbouncer redis-server'
+PACKAGES_SERVICES='pgbouncer redis-server nats-server'
 
 packages_hold_back_servers() {
   denied=

@@ -73,7 +73,9 @@ struct Declaration {
   /// Checks for what would otherwise fail with the first event.
   void (*check_use)(const Settings&, const SubscriptionSpec&, FieldErrors&){nullptr};
   void (*check_here)(const Settings&, FieldErrors&){nullptr};
-  Result<std::unique_ptr<Sink>> (*make)(Settings);
+  Result<std::unique_ptr<Sink>> (*make)(Settings){nullptr};
+  /// Instead, of a sink that must know its subscription.
+  Result<std::unique_ptr<Sink>> (*make_for)(Settings, const SubscriptionSpec&){nullptr};
   Result<ReadParts> (*read_back)(const Settings&, const SubscriptionSpec&, const TakeId&){nullptr};
 };
 
@@ -154,6 +156,7 @@ SinkKind kind_of(Declaration<Settings> sink) {
   };
   kind.make = [shared](const SubscriptionSpec& spec) -> Result<std::unique_ptr<Sink>> {
     OUTBOX_TRY(Settings settings, usable_settings(*shared, spec));
+    if (shared->make_for != nullptr) return shared->make_for(std::move(settings), spec);
     return shared->make(std::move(settings));
   };
   if (shared->read_back == nullptr) return kind;

@@ -17,6 +17,9 @@
 #ifdef OUTBOX_WITH_REDIS
 #include "sink/redis/config.hpp"
 #endif
+#ifdef OUTBOX_WITH_NATS
+#include "sink/nats/config.hpp"
+#endif
 
 namespace outbox::sink {
 namespace {
@@ -32,6 +35,9 @@ const std::vector<std::pair<std::string_view, const char*>>& not_built() {
 #endif
 #ifndef OUTBOX_WITH_REDIS
       {"redis", "build with -DOUTBOX_WITH_REDIS=ON and hiredis"},
+#endif
+#ifndef OUTBOX_WITH_NATS
+      {"nats", "build with -DOUTBOX_WITH_NATS=ON and cnats (libnats-dev)"},
 #endif
 #ifndef OUTBOX_WITH_HTTP
       {"http", "build with -DOUTBOX_WITH_HTTP=ON and OpenSSL's libcrypto"},
@@ -65,6 +71,9 @@ const std::vector<SinkKind>& kinds() {
 #endif
 #ifdef OUTBOX_WITH_REDIS
       redis::kind(),
+#endif
+#ifdef OUTBOX_WITH_NATS
+      nats::kind(),
 #endif
 #ifdef OUTBOX_WITH_HTTP
       http::kind(),

@@ -32,3 +32,4 @@ void start_server(const std::string& server);
 #define OUTBOX_NEEDS_PGBIN() OUTBOX_NEEDS("OUTBOX_TEST_PGBIN", "PostgreSQL server programs")
 #define OUTBOX_NEEDS_REDIS() OUTBOX_NEEDS("OUTBOX_TEST_REDIS", "a Redis server")
 #define OUTBOX_NEEDS_KAFKA() OUTBOX_NEEDS("OUTBOX_TEST_KAFKA", "a Kafka broker")
+#define OUTBOX_NEEDS_NATS() OUTBOX_NEEDS("OUTBOX_TEST_NATS", "a NATS server with JetStream")

@@ -1,0 +1,276 @@
+#include "sink/nats/config.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "base/error.hpp"
+#include "sink/nats/error_map.hpp"
+#include "sink/nats/names.hpp"
+#include "sink/nats/nats_sink.hpp"
+
+namespace outbox::sink::nats {
+namespace {
+
+constexpr Scheme kSchemes[] = {{.name = "nats", .default_port = 4222},
+                               {.name = "tls", .default_port = 4222}};
+
+/// Until 3.8 the client does not end when its limit passes while it waits for the answer to CONNECT: it goes on reading, with all of a
+/// core. A limit that never passes lets it wait. (Its clock may be set; the number of milliseconds must fit into 31 bits.)
+constexpr bool kKeepsLimit = NATS_VERSION_NUMBER >= 0x030800;
+constexpr std::chrono::milliseconds kNever = std::chrono::hours(24 * 20);
+
+std::vector<SettingRow<NatsSettings>> rows() {
+  constexpr std::uint64_t kSecond = 1000;
+  constexpr std::uint64_t kHour = 3600 * kSecond;
+  return {
+      {{.name = "url",
+        .help =
+            "The server, nats://host:port or tls://host:port; several of a cluster with commas.",
+        .required = true,
+        .secret = true},
+       [](NatsSettings& s) -> Slot { return &s.url; }},
+      {{.name = "stream",
+        .help =
+            "The stream that must take the events; another one refuses them. It is checked when the sink is opened.",
+        .default_note = "any that takes the subject"},
+       [](NatsSettings& s) -> Slot { return &s.stream; }},
+      {{.name = "username", .help = "Instead of the one in url."},
+       [](NatsSettings& s) -> Slot { return &s.username; }},
+      {{.name = "password", .help = "Instead of the one in url.", .secret = true},
+       [](NatsSettings& s) -> Slot { return &s.password; }},
+      {{.name = "token", .help = "Instead of user and password.", .secret = true},
+       [](NatsSettings& s) -> Slot { return &s.token; }},
+      {{.name = "credentials_file",
+        .type = SettingType::path,
+        .help = "A file with the user's JWT and NKey seed (.creds), instead of user and password."},
+       [](NatsSettings& s) -> Slot { return &s.credentials_file; }},
+      {{.name = "tls_ca",
+        .type = SettingType::path,
+        .help = "Certificate authorities in PEM, besides those of the system."},
+       [](NatsSettings& s) -> Slot { return &s.tls_ca; }},
+      {{.name = "tls_certificate",
+        .type = SettingType::path,
+        .help = "The client's certificate in PEM; needs tls_key."},
+       [](NatsSettings& s) -> Slot { return &s.tls_certificate; }},
+      {{.name = "tls_key", .type = SettingType::path, .help = "The key of tls_certificate in PEM."},
+       [](NatsSettings& s) -> Slot { return &s.tls_key; }},
+      {{.name = "insecure_tls",
+        .type = SettingType::boolean,
+        .help = "Does not check the server's certificate; for experiments."},
+       [](NatsSettings& s) -> Slot { return &s.insecure_tls; }},
+      {{.name = "domain", .help = "The JetStream domain of the stream.", .default_note = "none"},
+       [](NatsSettings& s) -> Slot { return &s.domain; }},
+      {{.name = "inbox_prefix",
+        .help =
+            "What the subjects begin with on which answers come, for users whose rights are limited."},
+       [](NatsSettings& s) -> Slot { return &s.inbox_prefix; }},
+      {{.name = "connect_timeout",
+        .type = SettingType::duration,
+        .help = "How long to wait for a connection, over all servers of url.",
+        .least = kSecond / 2,
+        .most = kHour},
+       [](NatsSettings& s) -> Slot { return &s.connect_timeout; }},
+      {{.name = "deadline",
+        .type = SettingType::duration,
+        .help =
+            "An event that is not confirmed within this time is sent again; without any answer the connection counts as lost.",
+        .least = kSecond,
+        .most = kHour},
+       [](NatsSettings& s) -> Slot { return &s.deadline; }},
+      {{.name = "max_in_flight",
+        .type = SettingType::count,
+        .help = "Events sent and not yet confirmed. More may help when the server is far away.",
+        .least = 1,
+        .most = 100'000},
+       [](NatsSettings& s) -> Slot { return &s.max_in_flight; }},
+  };
+}
+
+void check_login(const NatsSettings& s, const std::vector<Endpoint>& servers, FieldErrors& errors) {
+  bool in_url = false;
+  for (const Endpoint& server : servers) in_url = in_url || !server.username.empty();
+  const int ways = (s.username.empty() ? 0 : 1) + (s.token.empty() ? 0 : 1) +
+                   (s.credentials_file.empty() ? 0 : 1);
+  if (ways > 1) {
+    errors.add({"nats.credentials_file", "is one of several ways to log in",
+                "set only one of username, token and credentials_file"});
+  }
+  if (in_url && (!s.token.empty() || !s.credentials_file.empty())) {
+    errors.add({"nats.url", "has a user, and there is another way to log in",
+                "remove the user, or token and credentials_file"});
+  }
+  if (!s.password.empty() && s.username.empty())
+    errors.add({"nats.password", "is set without username", "set nats.username"});
+}
+
+void check_names(const NatsSettings& s, FieldErrors& errors) {
+  if (const auto wrong = wrong_name(s.stream); !s.stream.empty() && !wrong.empty())
+    errors.add({"nats.stream", std::string(wrong), "it is the stream's name, not its subject"});
+  if (const auto wrong = wrong_name(s.domain); !s.domain.empty() && !wrong.empty())
+    errors.add({"nats.domain", std::string(wrong)});
+  if (const auto wrong = wrong_subject(s.inbox_prefix); !wrong.empty()) {
+    errors.add({"nats.inbox_prefix", std::string(wrong), "such as _INBOX or _INBOX_outbox"});
+  } else if (s.inbox_prefix.size() > kMostInboxPrefixBytes) {
+    errors.add(
+        {"nats.inbox_prefix", fmt::format("is longer than {} bytes", kMostInboxPrefixBytes)});
+  }
+}
+
+void check(const NatsSettings& settings, FieldErrors& errors) {
+  const auto servers = servers_of(settings, errors);
+  check_login(settings, servers, errors);
+  check_names(settings, errors);
+  if (settings.tls_certificate.empty() != settings.tls_key.empty()) {
+    errors.add({settings.tls_key.empty() ? "nats.tls_certificate" : "nats.tls_key",
+                "needs the other one", "set both tls_certificate and tls_key"});
+  }
+}
+
+/// A template with x in place of its fields, whose values only an event has.
+std::string with_fields_as_x(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const bool brace = text.starts_with("{{") || text.starts_with("}}");
+    const bool field = !brace && text.front() == '{';
+    out += field ? 'x' : text.front();
+    text.remove_prefix(field ? std::min(text.find('}'), text.size() - 1) + 1 : brace ? 2 : 1);
+  }
+  return out;
+}
+
+void check_use(const NatsSettings& /*settings*/, const SubscriptionSpec& spec,
+               FieldErrors& errors) {
+  const std::string_view wrong = wrong_subject(with_fields_as_x(spec.topic));
+  if (wrong.empty()) return;
+  errors.add(
+      {"topic", fmt::format("is not a subject that NATS can publish to: it {}", wrong),
+       "parts between dots, without spaces and wildcards, such as orders.{event_type|kebab}"});
+}
+
+void check_here(const NatsSettings& settings, FieldErrors& errors) {
+  const auto check_file = [&](const char* field, const std::string& path) {
+    if (path.empty() || ::access(path.c_str(), R_OK) == 0) return;
+    errors.add({field, path + ": " + std::generic_category().message(errno),
+                "name a file that the relay's user can read"});
+  };
+  check_file("nats.credentials_file", settings.credentials_file);
+  check_file("nats.tls_ca", settings.tls_ca);
+  check_file("nats.tls_certificate", settings.tls_certificate);
+  check_file("nats.tls_key", settings.tls_key);
+}
+
+Result<std::unique_ptr<Sink>> make_for(NatsSettings settings, const SubscriptionSpec& spec) {
+  FieldErrors errors;
+  auto servers = servers_of(settings, errors);
+  if (auto status = errors.status(); !status) return pass(status);
+  return std::make_unique<NatsSink>(spec.name, std::move(settings), std::move(servers));
+}
+
+/// Calls functions of the client until one fails.
+class Setup {
+ public:
+  template <class... Given, class... Passed>
+  Setup& set(natsStatus (*function)(natsOptions*, Given...), Passed... values) {
+    if (status_ == NATS_OK) status_ = function(options_.get(), values...);
+    return *this;
+  }
+  Setup() {
+    natsOptions* made = nullptr;
+    status_ = natsOptions_Create(&made);
+    options_.reset(made);
+  }
+  [[nodiscard]] natsStatus status() const { return status_; }
+  [[nodiscard]] OptionsHandle take() { return std::move(options_); }
+
+ private:
+  natsStatus status_{NATS_OK};
+  OptionsHandle options_;
+};
+
+void log_in(Setup& setup, const NatsSettings& s, const Endpoint& server) {
+  const std::string& user = s.username.empty() ? server.username : s.username;
+  const std::string& password = s.username.empty() ? server.password : s.password;
+  if (!s.credentials_file.empty()) {
+    setup.set(natsOptions_SetUserCredentialsFromFiles, s.credentials_file.c_str(), nullptr);
+  } else if (!s.token.empty()) {
+    setup.set(natsOptions_SetToken, json_escaped(s.token).c_str());
+  } else if (!user.empty() && password.empty() && s.username.empty()) {
+    // As all clients of NATS understand nats://TOKEN@host.
+    setup.set(natsOptions_SetToken, json_escaped(user).c_str());
+  } else if (!user.empty()) {
+    setup.set(natsOptions_SetUserInfo, json_escaped(user).c_str(), json_escaped(password).c_str());
+  }
+}
+
+void secure(Setup& setup, const NatsSettings& s, const Endpoint& server) {
+  if (server.scheme == "tls") setup.set(natsOptions_SetSecure, true);
+  // With nats:// too: the server may ask for TLS.
+  setup.set(natsOptions_SetExpectedHostname, server.host.c_str());
+  if (!s.tls_ca.empty()) setup.set(natsOptions_LoadCATrustedCertificates, s.tls_ca.c_str());
+  if (!s.tls_certificate.empty()) {
+    setup.set(natsOptions_LoadCertificatesChain, s.tls_certificate.c_str(), s.tls_key.c_str());
+  }
+  if (s.insecure_tls) setup.set(natsOptions_SkipServerVerification, true);
+}
+
+}  // namespace
+
+std::string json_escaped(const std::string& text) {
+  const std::string quoted =
+      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return quoted.substr(1, quoted.size() - 2);
+}
+
+std::vector<Endpoint> servers_of(const NatsSettings& settings, FieldErrors& errors) {
+  auto servers = parse_endpoints("nats.url", settings.url, kSchemes, errors);
+  for (const Endpoint& server : servers) {
+    if (!server.path.empty())
+      errors.add(
+          {"nats.url", "has a path", "write nats://host:port; the stream has its own setting"});
+  }
+  return servers;
+}
+
+Result<OptionsHandle> make_options(const NatsSettings& settings, const Endpoint& server,
+                                   const std::string& address) {
+  Setup setup;
+  const auto limit = kKeepsLimit ? settings.connect_timeout : kNever;
+  setup.set(natsOptions_SetURL, fmt::format("nats://{}:{}", address, server.port).c_str())
+      .set(natsOptions_SetName, "outbox")
+      .set(natsOptions_SetTimeout, std::int64_t{limit.count()})
+      // A connection that was lost is not repaired: what the client kept for it would be sent later, perhaps by a relay that may not.
+      .set(natsOptions_SetAllowReconnect, false)
+      // What is written goes to the socket at once, without a thread that flushes.
+      .set(natsOptions_SetSendAsap, true)
+      // The sink looks after the connection: TCP_USER_TIMEOUT, keep-alive, deadline.
+      .set(natsOptions_SetPingInterval, std::int64_t{0})
+      .set(natsOptions_SetIgnoreDiscoveredServers, true)
+      // Only for TLS, where the client waits while it writes.
+      .set(natsOptions_SetWriteDeadline, std::int64_t{settings.deadline.count()})
+      .set(natsOptions_SetNoEcho, true);
+  log_in(setup, settings, server);
+  secure(setup, settings, server);
+  if (setup.status() == NATS_OK) return setup.take();
+  natsStatus status = NATS_OK;
+  const char* const text = nats_GetLastError(&status);
+  return fail(describe(setup.status(), server.shown(),
+                       status == setup.status() && text != nullptr ? client_words(text) : ""));
+}
+
+SinkKind kind() {
+  return kind_of<NatsSettings>({.name = "nats",
+                                .help = "publishes to NATS JetStream with cnats",
+                                .rows = rows(),
+                                .check = check,
+                                .check_use = check_use,
+                                .check_here = check_here,
+                                .make_for = make_for});
+}
+
+}  // namespace outbox::sink::nats

@@ -1,0 +1,49 @@
+// The settings of a NATS sink, and the options of the client made from them.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/field_error.hpp"
+#include "sink/endpoint.hpp"
+#include "sink/kind.hpp"
+#include "sink/nats/handle.hpp"
+
+namespace outbox::sink::nats {
+
+/// Of CloudEvents attributes in headers: NATS protocol binding, 3.1.3.
+inline constexpr std::string_view kAttributePrefix = "ce-";
+
+struct NatsSettings {
+  std::string url;
+  std::string stream;
+  std::string username;
+  std::string password;
+  std::string token;
+  std::string credentials_file;
+  std::string tls_ca;
+  std::string tls_certificate;
+  std::string tls_key;
+  bool insecure_tls{false};
+  std::string domain;
+  std::string inbox_prefix{"_INBOX"};
+  std::chrono::milliseconds connect_timeout{5000};
+  std::chrono::milliseconds deadline{10'000};
+  std::size_t max_in_flight{4000};
+};
+
+/// Complains about what is wrong with the addresses, and returns none then.
+[[nodiscard]] std::vector<Endpoint> servers_of(const NatsSettings& settings, FieldErrors& errors);
+
+/// For one connection to this server at this address, a numeric one. Reads the files.
+[[nodiscard]] Result<OptionsHandle> make_options(const NatsSettings& settings,
+                                                 const Endpoint& server,
+                                                 const std::string& address);
+
+/// As the client puts it into JSON without changing it.
+[[nodiscard]] std::string json_escaped(const std::string& text);
+
+[[nodiscard]] SinkKind kind();
+
+}  // namespace outbox::sink::nats

@@ -1,0 +1,158 @@
+// One connection to a server, which is never repaired: when it is lost, another one is made.
+//
+// All of the client's input and output for it is on a thread of its own, which cnats calls an event loop (natsOptions_SetEventLoop).
+// Otherwise a peer that does not read would make the relay's thread wait for the client's lock, the client would send what it
+// buffered when it is closed, and its socket could not be had: here it can be shut down at any time. The thread connects first; cnats
+// cannot be interrupted meanwhile (reach.hpp), so a thread that hangs there is left behind and ends when the server answers or closes.
+//
+// Threads: one thread; the callbacks of cnats are on others.
+// Lifetime: its thread keeps it alive. It does not call `wake` after give_up().
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <outbox/error.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/event_fd.hpp"
+#include "base/mutex.hpp"
+#include "sink/endpoint.hpp"
+#include "sink/nats/config.hpp"
+#include "sink/nats/error_map.hpp"
+#include "sink/nats/handle.hpp"
+
+namespace outbox::sink::nats {
+
+/// The messages of a connection are numbered by whoever publishes them, from 1.
+using Number = std::uint64_t;
+
+struct Outgoing {
+  Number number{0};
+  MessageHandle message;
+};
+
+/// What has happened since the last time.
+struct News {
+  std::vector<std::pair<Number, Answer>> answers{};
+  /// The client refused them, for their own fault.
+  std::vector<std::pair<Number, Error>> refused{};
+  /// Nothing of them reached the client.
+  std::vector<Number> unsent{};
+  /// The server's words for messages that may not be published.
+  std::vector<std::string> denied{};
+  /// There will be no more answers.
+  std::optional<Error> lost{};
+};
+
+/// What became of a question to JetStream.
+struct Asked {
+  enum class Kind : std::uint8_t {
+    answered,
+    nobody,  ///< Nothing listens on the subject.
+    denied,  ///< The user may not ask this.
+  };
+  Kind kind{Kind::answered};
+  std::string body{};
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  /// Starts to connect, for at most `limit`.
+  [[nodiscard]] static Result<std::shared_ptr<Connection>> start(const NatsSettings& settings,
+                                                                 const Endpoint& server,
+                                                                 std::chrono::nanoseconds limit,
+                                                                 std::function<void()> wake);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  Connection(Connection&&) = delete;
+  Connection& operator=(Connection&&) = delete;
+  ~Connection();
+
+  [[nodiscard]] Status wait_until_up(TimePoint until);
+  /// Where the answer to this message must go.
+  [[nodiscard]] std::string reply_to(Number number) const;
+  /// In this order. Returns at once.
+  void publish(std::vector<Outgoing> messages);
+  [[nodiscard]] News take();
+  [[nodiscard]] Result<Asked> ask(const std::string& subject, TimePoint until);
+  /// Sends nothing more. Waits for the thread, not longer than half a second.
+  [[nodiscard]] News give_up();
+
+ private:
+  enum class State : std::uint8_t { connecting, up, ended };
+
+  Connection(const NatsSettings& settings, Endpoint server, EventFd event,
+             std::function<void()> wake);
+
+  // On the thread.
+  void run(TimePoint until);
+  [[nodiscard]] Status connect(TimePoint until);
+  [[nodiscard]] Status connect_client(OptionsHandle options);
+  [[nodiscard]] Status subscribe();
+  void serve();
+  void wait();
+  void hand_over();
+  [[nodiscard]] bool hand_over(Outgoing outgoing);
+  void close_client();
+  void end(std::optional<Error> reason);
+  [[nodiscard]] Error loss() const;
+  [[nodiscard]] bool is_connected() const;
+  void ring();
+
+  /// On the thread on which cnats delivers answers.
+  void take_answer(natsMsg* message);
+
+  // Called by cnats, the first four on the thread. `held` is a shared_ptr that lives until the last of the calls that get it.
+  static natsStatus attach(void** self, void* loop, natsConnection* client, natsSock socket);
+  static natsStatus read_wanted(void* self, bool add);
+  static natsStatus write_wanted(void* self, bool add);
+  static natsStatus detach(void* self);
+  static void failed(natsConnection* client, natsSubscription* subscription, natsStatus status,
+                     void* held);
+  static void closed(natsConnection* client, void* held);
+  static void answered(natsConnection* client, natsSubscription* subscription, natsMsg* message,
+                       void* held);
+  static void unsubscribed(void* held);
+
+  [[nodiscard]] bool stopping();
+  [[nodiscard]] News take_locked() OUTBOX_REQUIRES(mutex_);
+
+  const NatsSettings settings_;
+  const Endpoint server_;
+  const std::string inbox_;
+  const EventFd event_;  ///< Wakes the thread.
+
+  Mutex wake_mutex_;
+  std::function<void()> wake_ OUTBOX_GUARDED_BY(wake_mutex_);
+
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  State state_ OUTBOX_GUARDED_BY(mutex_){State::connecting};
+  bool stopping_ OUTBOX_GUARDED_BY(mutex_){false};
+  /// A second descriptor of the client's socket: the number of the first one may belong to something else once the client closed it.
+  int socket_ OUTBOX_GUARDED_BY(mutex_){-1};
+  std::vector<Outgoing> queue_ OUTBOX_GUARDED_BY(mutex_);
+  News news_ OUTBOX_GUARDED_BY(mutex_);
+  std::optional<Asked> reply_ OUTBOX_GUARDED_BY(mutex_);
+
+  // Of the thread.
+  ConnectionHandle client_;
+  SubscriptionHandle subscription_;
+  std::deque<Outgoing> waiting_;
+  int polled_{-1};  ///< socket_
+  bool wants_write_{false};
+  bool readable_{false};
+  bool writable_{false};
+  std::optional<Error> failure_;  ///< The client could not take a message whole.
+};
+
+}  // namespace outbox::sink::nats

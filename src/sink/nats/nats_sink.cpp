@@ -1,0 +1,301 @@
+#include "sink/nats/nats_sink.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/backoff.hpp"
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/units.hpp"
+#include "sink/nats/message.hpp"
+
+namespace outbox::sink::nats {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Attempts to connect that hang where the client cannot be interrupted. They end when the server does, or its kernel.
+constexpr std::size_t kMostLeft = 16;
+
+Error unanswered(const std::string& subject, std::chrono::milliseconds deadline, bool by_other) {
+  return {.code = Errc::deadline_exceeded,
+          .remedy = Remedy::retry_call,
+          .effect = Effect::unknown,
+          .message = fmt::format("nats: subject {}: JetStream did not confirm within {}{}", subject,
+                                 format_duration(deadline),
+                                 by_other ? ", but another program answered" : ""),
+          .hint = by_other ? "only a stream may take the subject and answer on it"
+                           : "check the stream's leader and that it has no no_ack",
+          .origin = {}};
+}
+
+}  // namespace
+
+NatsSink::NatsSink(std::string subscription, NatsSettings settings, std::vector<Endpoint> servers)
+    : subscription_(std::move(subscription)),
+      settings_(std::move(settings)),
+      servers_(std::move(servers)) {}
+
+NatsSink::~NatsSink() { leave(); }
+
+SinkTraits NatsSink::traits() const noexcept {
+  return {.name = "nats",
+          .gapless = false,
+          .max_batch = 1000,
+          .max_in_flight = settings_.max_in_flight,
+          .attribute_prefix = kAttributePrefix};
+}
+
+// ---- opening
+
+Status NatsSink::open() {
+  take_news();
+  if (state_ == State::open && !doubtful_) return {};
+  const TimePoint until = Clock::now() + settings_.connect_timeout;
+  if (state_ != State::open) {
+    if (Status connected = connect(until); !connected) return connected;
+  }
+  if (Status checked = check_destination(until); !checked) {
+    fail_all(checked.error());
+    return checked;
+  }
+  state_ = State::open;
+  doubtful_ = false;
+  return {};
+}
+
+/// To the server that was the last one to answer, then to the others. They share the time.
+Status NatsSink::connect(TimePoint until) {
+  std::erase_if(left_, [](const auto& one) { return one.expired(); });
+  if (left_.size() >= kMostLeft) {
+    return fail(
+        Errc::unavailable, Remedy::reconnect,
+        fmt::format("nats: {} earlier attempts to connect still wait for an answer", left_.size()),
+        "the server accepts connections and then hangs: restart it");
+  }
+  Status last;
+  for (std::size_t tried = 0; tried < servers_.size(); ++tried) {
+    const auto now = Clock::now();
+    const auto share = (until - now) / static_cast<std::int64_t>(servers_.size() - tried);
+    last = connect_to(servers_[next_server_], now + share);
+    if (last) return last;
+    next_server_ = (next_server_ + 1) % servers_.size();
+  }
+  return last;
+}
+
+Status NatsSink::connect_to(const Endpoint& server, TimePoint until) {
+  auto started = Connection::start(settings_, server, until - Clock::now(), [this] { wake(); });
+  if (!started) return pass(started);
+  connection_ = std::move(*started);
+  if (Status up = connection_->wait_until_up(until); !up) {
+    leave();
+    return up;
+  }
+  warn_in_clear(server);
+  return {};
+}
+
+/// Nothing more is sent on the connection.
+void NatsSink::leave() {
+  if (!connection_) return;
+  settle(connection_->give_up());
+  left_.emplace_back(connection_);
+  connection_.reset();
+}
+
+Status NatsSink::check_destination(TimePoint until) {
+  const std::string api = settings_.domain.empty() ? "$JS.API" : "$JS." + settings_.domain + ".API";
+  const bool named = !settings_.stream.empty();
+  const std::string subject = api + (named ? ".STREAM.INFO." + settings_.stream : ".INFO");
+  OUTBOX_TRY(const Asked asked, connection_->ask(subject, until));
+  if (asked.kind == Asked::Kind::nobody) {
+    return fail(Errc::unsupported,
+                fmt::format("nats: {}: JetStream is not enabled", servers_[next_server_].shown()),
+                "enable it on the server and for the account of this user; or set nats.domain");
+  }
+  if (asked.kind == Asked::Kind::denied) {
+    warn_unchecked(subject);
+    return {};
+  }
+  if (!named) return check_account(asked.body);
+  // The relay's longest pause, with its jitter, before it sends an event in doubt again.
+  const auto window =
+      settings_.deadline + settings_.connect_timeout + BackoffPolicy{}.longest * 5 / 4;
+  OUTBOX_TRY(const auto weaknesses, check_stream(settings_.stream, asked.body, window));
+  warn_about(weaknesses);
+  return {};
+}
+
+void NatsSink::warn_about(const std::vector<Weakness>& weaknesses) {
+  std::string all;
+  for (const Weakness& one : weaknesses) all += one.setting + '\n';
+  if (std::exchange(warned_, all) == all) return;
+  for (const Weakness& one : weaknesses) {
+    log::warn("nats: a setting of the stream weakens what is promised",
+              {{"stream", settings_.stream}, {"setting", one.setting}, {"means", one.meaning}});
+  }
+}
+
+void NatsSink::warn_unchecked(const std::string& subject) {
+  if (std::exchange(warned_, subject) == subject) return;
+  log::warn("nats: the user may not ask about the stream, its settings are not checked",
+            {{"hint", "let it publish to " + subject}});
+}
+
+void NatsSink::warn_in_clear(const Endpoint& server) {
+  if (server.scheme == "tls" || server.is_loopback()) return;
+  if (warned_in_clear_) return;
+  warned_in_clear_ = true;
+  log::warn("nats: without TLS events and passwords can be read in the network",
+            {{"server", server.shown()}, {"hint", "write tls:// in nats.url"}});
+}
+
+// ---- sending
+
+std::size_t NatsSink::send(std::span<const Message> messages) {
+  take_news();
+  if (messages.empty() || state_ == State::closed) return 0;
+  if (state_ == State::failed) {
+    refuse(messages.front(), Outcome::Kind::blocked, reason_);
+    return 1;
+  }
+  const std::size_t room =
+      settings_.max_in_flight - std::min(settings_.max_in_flight, in_flight_.size());
+  const std::size_t count = std::min(messages.size(), room);
+  const TimePoint now = Clock::now();
+  std::vector<Outgoing> outgoing;
+  outgoing.reserve(count);
+  for (const Message& message : messages.first(count)) {
+    auto made = make_message(message, {.subscription = subscription_,
+                                       .reply = connection_->reply_to(last_number_ + 1),
+                                       .stream = settings_.stream});
+    if (!made) {
+      const bool its_fault = made.error().remedy == Remedy::fix;
+      refuse(message, its_fault ? Outcome::Kind::rejected : Outcome::Kind::retry,
+             std::move(made.error()));
+      continue;
+    }
+    ++last_number_;
+    in_flight_.emplace_hint(
+        in_flight_.end(), last_number_,
+        InFlight{.token = message.token, .subject = std::string(message.topic), .sent = now});
+    outgoing.push_back({.number = last_number_, .message = std::move(*made)});
+  }
+  if (!outgoing.empty()) connection_->publish(std::move(outgoing));
+  return count;
+}
+
+void NatsSink::refuse(const Message& message, Outcome::Kind kind, Error error) {
+  ready_.push_back({.token = message.token, .kind = kind, .error = std::move(error)});
+}
+
+// ---- outcomes
+
+void NatsSink::receive(std::vector<Outcome>& outcomes) {
+  take_news();
+  watch_deadline(Clock::now());
+  for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
+  ready_.clear();
+}
+
+void NatsSink::take_news() {
+  if (!connection_) return;
+  const News news = connection_->take();
+  settle(news);
+  if (news.lost) fail_all(*news.lost);
+}
+
+void NatsSink::settle(const News& news) {
+  for (const auto& [number, answer] : news.answers) settle_answer(number, answer);
+  for (const auto& [number, error] : news.refused) {
+    if (const auto entry = in_flight_.find(number); entry != in_flight_.end())
+      settle_one(entry, Outcome::Kind::rejected, error);
+  }
+  for (const Number number : news.unsent) {
+    const auto entry = in_flight_.find(number);
+    if (entry == in_flight_.end()) continue;
+    Error error = news.lost.value_or(reason_);
+    if (error.message.empty()) error.message = "nats: it was not sent";
+    settle_one(entry, Outcome::Kind::retry, std::move(error));
+  }
+  for (const std::string& words : news.denied) settle_denied(words);
+}
+
+/// An answer to a message that has its outcome already comes too late.
+void NatsSink::settle_answer(Number number, const Answer& answer) {
+  const auto entry = in_flight_.find(number);
+  if (entry == in_flight_.end()) return;
+  if (answer.kind == Answer::Kind::foreign) {
+    entry->second.answered_by_other = true;
+    return;
+  }
+  answered_ = Clock::now();
+  Verdict verdict = judge(answer, entry->second.subject);
+  doubtful_ = doubtful_ || verdict.kind == Outcome::Kind::blocked;
+  settle_one(entry, verdict.kind, std::move(verdict.error));
+}
+
+/// The server refuses a message with an error that names the subject only, once for each message.
+void NatsSink::settle_denied(const std::string& words) {
+  const auto denied = parse_denied(words);
+  if (!denied) return fail_all(describe(NATS_NOT_PERMITTED, "the server says", words));
+  const auto entry = std::find_if(in_flight_.begin(), in_flight_.end(), [&](const auto& one) {
+    return denied->means(one.second.subject);
+  });
+  if (entry == in_flight_.end()) return;
+  answered_ = Clock::now();
+  Error error = denied_error(entry->second.subject);
+  settle_one(entry, Outcome::Kind::blocked, std::move(error));
+}
+
+void NatsSink::settle_one(std::map<Number, InFlight>::iterator entry, Outcome::Kind kind,
+                          Error error) {
+  ready_.push_back({.token = entry->second.token, .kind = kind, .error = std::move(error)});
+  in_flight_.erase(entry);
+}
+
+/// A server that changes the leader of a stream does not answer to what it received meanwhile, but goes on with the rest. Without any
+/// answer the connection is suspect.
+void NatsSink::watch_deadline(TimePoint now) {
+  while (!in_flight_.empty()) {
+    const auto oldest = in_flight_.begin();
+    const InFlight& entry = oldest->second;
+    if (now - entry.sent < settings_.deadline) return;
+    Error error = unanswered(entry.subject, settings_.deadline, entry.answered_by_other);
+    if (now - answered_ >= settings_.deadline) return fail_all(std::move(error));
+    settle_one(oldest, Outcome::Kind::unknown, std::move(error));
+  }
+}
+
+/// The connection cannot be used any more.
+void NatsSink::fail_all(Error reason) {
+  give_up(reason);
+  reason_ = std::move(reason);
+  reason_.effect = Effect::none;
+  state_ = State::failed;
+}
+
+void NatsSink::give_up(const Error& reason) {
+  reason_ = reason;
+  leave();
+  Error error = reason;
+  error.effect = Effect::unknown;
+  while (!in_flight_.empty()) settle_one(in_flight_.begin(), Outcome::Kind::unknown, error);
+}
+
+void NatsSink::purge() {
+  give_up({.code = Errc::cancelled,
+           .remedy = Remedy::retry_call,
+           .effect = Effect::unknown,
+           .message = "nats: given up before it was confirmed",
+           .hint = {},
+           .origin = {}});
+  state_ = State::closed;
+}
+
+void NatsSink::close() noexcept { purge(); }
+
+}  // namespace outbox::sink::nats

@@ -1,0 +1,76 @@
+// Publishes events to JetStream: each gets its outcome from JetStream's own answer to it (PubAck). Many are in flight, one of each key.
+// A lost connection is not repaired: open() makes a new one. See docs/sinks/nats.md.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <outbox/sink.hpp>
+#include <string>
+#include <vector>
+
+#include "sink/nats/config.hpp"
+#include "sink/nats/connection.hpp"
+#include "sink/nats/stream_check.hpp"
+
+namespace outbox::sink::nats {
+
+class NatsSink final : public Sink {
+ public:
+  NatsSink(std::string subscription, NatsSettings settings, std::vector<Endpoint> servers);
+  ~NatsSink() override;
+
+  [[nodiscard]] SinkTraits traits() const noexcept override;
+  [[nodiscard]] Status open() override;
+  [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
+  void receive(std::vector<Outcome>& outcomes) override;
+  void purge() override;
+  void close() noexcept override;
+
+ private:
+  using TimePoint = Connection::TimePoint;
+  enum class State : std::uint8_t { closed, open, failed };
+  struct InFlight {
+    Token token{0};
+    std::string subject;
+    TimePoint sent{};
+    bool answered_by_other{false};  ///< A program that is not JetStream.
+  };
+
+  [[nodiscard]] Status connect(TimePoint until);
+  [[nodiscard]] Status connect_to(const Endpoint& server, TimePoint until);
+  void leave();
+  [[nodiscard]] Status check_destination(TimePoint until);
+  void warn_about(const std::vector<Weakness>& weaknesses);
+  void warn_unchecked(const std::string& subject);
+  void warn_in_clear(const Endpoint& server);
+
+  void take_news();
+  void settle(const News& news);
+  void settle_answer(Number number, const Answer& answer);
+  void settle_denied(const std::string& words);
+  void watch_deadline(TimePoint now);
+  void settle_one(std::map<Number, InFlight>::iterator entry, Outcome::Kind kind, Error error);
+  void refuse(const Message& message, Outcome::Kind kind, Error error);
+  void fail_all(Error reason);
+  void give_up(const Error& reason);
+
+  const std::string subscription_;
+  const NatsSettings settings_;
+  const std::vector<Endpoint> servers_;
+
+  State state_{State::closed};
+  std::shared_ptr<Connection> connection_;
+  /// Earlier ones whose thread may still hang in the client.
+  std::vector<std::weak_ptr<Connection>> left_;
+  std::size_t next_server_{0};
+  bool doubtful_{false};  ///< Something was blocked since the destination was checked.
+  std::map<Number, InFlight> in_flight_;  ///< The oldest first.
+  Number last_number_{0};
+  TimePoint answered_{};  ///< When the last answer came.
+  std::vector<Outcome> ready_;
+  Error reason_;        ///< Why the state is failed.
+  std::string warned_;  ///< Not repeated with each opening.
+  bool warned_in_clear_{false};
+};
+
+}  // namespace outbox::sink::nats

@@ -1,0 +1,26 @@
+// Reads what JetStream says about itself and a stream: what makes delivery impossible, and what weakens it. Pure.
+#pragma once
+
+#include <chrono>
+#include <outbox/error.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace outbox::sink::nats {
+
+/// A setting of the stream that is allowed and weakens what is promised.
+struct Weakness {
+  std::string setting;  ///< "storage = memory"
+  std::string meaning;
+};
+
+/// `reply`: to $JS.API.STREAM.INFO. `window`: how long after the first attempt an event in doubt may be sent again.
+[[nodiscard]] Result<std::vector<Weakness>> check_stream(const std::string& stream,
+                                                         std::string_view reply,
+                                                         std::chrono::nanoseconds window);
+
+/// `reply`: to $JS.API.INFO.
+[[nodiscard]] Status check_account(std::string_view reply);
+
+}  // namespace outbox::sink::nats

@@ -1,0 +1,98 @@
+// A NATS server for the tests: the shared one, or one of a test's own; streams on it, made and read through JetStream's API with requests of our own,
+// without the sink's code.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/sink/load.hpp"
+#include "support/testkit.hpp"
+
+namespace outbox::test {
+
+using Json = nlohmann::json;
+
+struct NatsServer {
+  int port{0};
+  std::string user{};
+  std::string password{};
+  bool tls{false};  ///< Our own requests use it, without checks.
+};
+
+/// None: there is none.
+[[nodiscard]] std::optional<NatsServer> shared_nats();
+
+/// Of this test only, with JetStream in a temporary folder.
+class OwnNats {
+ public:
+  /// `settings`: more lines of its configuration; {DIR} is its folder. The user is root, with the password root, unless they say otherwise.
+  explicit OwnNats(const std::string& settings = "", bool jetstream = true);
+
+  [[nodiscard]] NatsServer server(const std::string& user = "root",
+                                  const std::string& password = "root") const {
+    return {.port = port_, .user = user, .password = password};
+  }
+
+ private:
+  [[nodiscard]] std::string ports_file() const;
+
+  TempDir folder_;
+  std::unique_ptr<ChildProcess> process_;
+  int port_{0};
+};
+
+/// A message as JetStream has it.
+struct NatsStored {
+  std::string subject;
+  std::map<std::string, std::string> headers;
+  std::string body;
+};
+
+/// Answers on a subject what is not JetStream's.
+class NatsResponder {
+ public:
+  NatsResponder(const NatsServer& server, const std::string& subject);
+  NatsResponder(const NatsResponder&) = delete;
+  NatsResponder& operator=(const NatsResponder&) = delete;
+  ~NatsResponder();
+
+ private:
+  struct Client;
+  const std::unique_ptr<Client> client_;
+};
+
+/// A stream with a unique name and subjects, removed at the end. Throws when the server refuses.
+class NatsStream {
+ public:
+  /// `config`: what differs from a stream in files that refuses what does not fit.
+  explicit NatsStream(NatsServer server, Json config = Json::object());
+  NatsStream(const NatsStream&) = delete;
+  NatsStream& operator=(const NatsStream&) = delete;
+  ~NatsStream();
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  /// One that it takes.
+  [[nodiscard]] std::string subject(const std::string& rest = "order.events") const {
+    return name_ + "." + rest;
+  }
+  [[nodiscard]] const NatsServer& server() const { return server_; }
+
+  void create();
+  void change(const Json& config);
+  void purge();
+  void remove();
+  /// Everything in it, in its order.
+  [[nodiscard]] std::vector<NatsStored> read() const;
+  [[nodiscard]] std::vector<Arrived> arrived() const;
+
+ private:
+  const NatsServer server_;
+  const std::string name_;
+  Json config_;
+};
+
+}  // namespace outbox::test
