@@ -56,6 +56,12 @@ class Layers(unittest.TestCase):
         self.accepts("src/store/sqlite/page.cpp", '#include "store/store.hpp"\n')
         self.accepts("src/store/sqlite/page.cpp", '#include "store/sqlite/path.hpp"\n')
         self.accepts("src/store/sqlite/page.cpp", '#include "store/common/events.hpp"\n')
+        self.accepts("src/sink/http/http_sink.cpp", '#include "sink/curl/transfers.hpp"\n')
+        self.refuses(
+            "src/sink/curl/transfers.cpp",
+            '#include "sink/http/answer.hpp"\n',
+            "sink/curl must not know sink/http",
+        )
         self.refuses(
             "src/store/common/events.cpp",
             '#include "store/sqlite/path.hpp"\n',

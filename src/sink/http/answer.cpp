@@ -40,45 +40,42 @@ struct Meaning {
   Kind kind;
   Errc code;
   const char* hint;
-  /// What it is when the URL depends on the event: then a missing address may be that event's fault alone.
-  Kind if_url_varies;
 };
 
 /// RFC 9110, 15; Standard Webhooks for 410 and 429. A status that is not here counts as the first of its class (RFC 9110, 15).
 constexpr Meaning kMeanings[] = {
-    {300, Kind::blocked, Errc::invalid_argument, kMoved, Kind::blocked},
-    {400, Kind::rejected, Errc::invalid_argument, kBody, Kind::rejected},
-    {401, Kind::blocked, Errc::permission_denied, kRights, Kind::blocked},
-    {402, Kind::blocked, Errc::permission_denied, kRights, Kind::blocked},
-    {403, Kind::blocked, Errc::permission_denied, kRights, Kind::blocked},
-    {404, Kind::blocked, Errc::not_found, kAddress, Kind::rejected},
-    {405, Kind::blocked, Errc::unsupported, kAddress, Kind::blocked},
-    {407, Kind::blocked, Errc::permission_denied, "check the user and the password in http.proxy",
-     Kind::blocked},
+    {300, Kind::blocked, Errc::invalid_argument, kMoved},
+    {400, Kind::rejected, Errc::invalid_argument, kBody},
+    {401, Kind::blocked, Errc::permission_denied, kRights},
+    {402, Kind::blocked, Errc::permission_denied, kRights},
+    {403, Kind::blocked, Errc::permission_denied, kRights},
+    {404, Kind::blocked, Errc::not_found, kAddress},
+    {405, Kind::blocked, Errc::unsupported, kAddress},
+    {407, Kind::blocked, Errc::permission_denied, "check the user and the password in http.proxy"},
     // It did not get the whole request, or will not yet take one that might be a copy.
-    {408, Kind::retry, Errc::unavailable, kBroken, Kind::retry},
+    {408, Kind::retry, Errc::unavailable, kBroken},
     // The same request is being worked on, or something of its key is.
-    {409, Kind::retry, Errc::unavailable, kBody, Kind::retry},
-    {410, Kind::blocked, Errc::not_found, kGone, Kind::rejected},
-    {411, Kind::blocked, Errc::unsupported, kProtocol, Kind::blocked},
-    {413, Kind::rejected, Errc::too_large, kSize, Kind::rejected},
-    {417, Kind::blocked, Errc::unsupported, kProtocol, Kind::blocked},
+    {409, Kind::retry, Errc::unavailable, kBody},
+    {410, Kind::blocked, Errc::not_found, kGone},
+    {411, Kind::blocked, Errc::unsupported, kProtocol},
+    {413, Kind::rejected, Errc::too_large, kSize},
+    {417, Kind::blocked, Errc::unsupported, kProtocol},
     // Another connection may reach the right server.
-    {421, Kind::retry, Errc::unavailable, kBroken, Kind::retry},
-    {423, Kind::retry, Errc::unavailable, kBody, Kind::retry},
-    {425, Kind::retry, Errc::unavailable, kBroken, Kind::retry},
-    {426, Kind::blocked, Errc::unsupported, kProtocol, Kind::blocked},
+    {421, Kind::retry, Errc::unavailable, kBroken},
+    {423, Kind::retry, Errc::unavailable, kBody},
+    {425, Kind::retry, Errc::unavailable, kBroken},
+    {426, Kind::blocked, Errc::unsupported, kProtocol},
     // Limits of rates hit single events between others that pass: as a failure of theirs it would park them.
-    {429, Kind::blocked, Errc::unavailable, kPace, Kind::blocked},
-    {451, Kind::blocked, Errc::permission_denied, kGone, Kind::blocked},
+    {429, Kind::blocked, Errc::unavailable, kPace},
+    {451, Kind::blocked, Errc::permission_denied, kGone},
     // Not `retry`: the receiver may have done its work before it, or the gateway before it, failed.
-    {500, Kind::unknown, Errc::unavailable, kBroken, Kind::unknown},
-    {501, Kind::blocked, Errc::unsupported, kProtocol, Kind::blocked},
+    {500, Kind::unknown, Errc::unavailable, kBroken},
+    {501, Kind::blocked, Errc::unsupported, kProtocol},
     // Not `blocked`: an event that makes the receiver crash is answered so too.
-    {503, Kind::retry, Errc::unavailable, kBroken, Kind::retry},
-    {505, Kind::blocked, Errc::unsupported, kProtocol, Kind::blocked},
+    {503, Kind::retry, Errc::unavailable, kBroken},
+    {505, Kind::blocked, Errc::unsupported, kProtocol},
     {511, Kind::blocked, Errc::permission_denied,
-     "something between here and the receiver wants a login", Kind::blocked},
+     "something between here and the receiver wants a login"},
 };
 
 const Meaning& meaning_of(long status) {
@@ -144,7 +141,9 @@ Error error_of(Errc code, Kind kind, std::string message, const char* hint, std:
 Outcome answered(const Answer& answer, const Asked& asked) {
   const Meaning& meaning = meaning_of(answer.status);
   Outcome outcome;
-  outcome.kind = asked.url_varies ? meaning.if_url_varies : meaning.kind;
+  outcome.kind = meaning.kind;
+  // When the URL depends on the event, a missing address may be that event's fault alone.
+  if (asked.url_varies && meaning.code == Errc::not_found) outcome.kind = Kind::rejected;
   std::string message = fmt::format("http: {} answered {}", asked.origin, answer.status);
   const std::string quote = excerpt(answer.body, *asked.secrets);
   if (!quote.empty()) message += fmt::format(": \"{}\"", quote);

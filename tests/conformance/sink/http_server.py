@@ -79,20 +79,18 @@ class Receiver(BaseHTTPRequestHandler):
         query = parse_qs(parts.query)
         step = parts.path.split("/")[1]
         self.served += 1
-        self.active = self.server.count(1)
+        self.active = self.server.begin()
         action = getattr(self, "on_" + step.replace("-", "_"), None)
-        try:
-            if action is None:
-                status = 413 if len(body) > MOST_BYTES else 200
-                self.finish_with(self.server.mode() or status, body)
-            else:
-                action(body, parts.path, query)
-        finally:
-            self.server.count(-1)
+        if action is None:
+            status = 413 if len(body) > MOST_BYTES else 200
+            self.finish_with(self.server.mode() or status, body)
+        else:
+            action(body, parts.path, query)
 
     do_PUT = do_POST
 
     def do_CONNECT(self):
+        self.active = self.server.begin()
         status = self.server.mode() or 200
         self.finish_with(status, b"")
         if status != 200:
@@ -211,15 +209,16 @@ class Server(ThreadingHTTPServer):
         except (FileNotFoundError, IndexError):
             return None
 
-    def count(self, change):
-        """How many requests are being worked on."""
+    def begin(self):
+        """Returns how many requests are being worked on, this one included: until they are recorded."""
         with self.lock:
-            self.active += change
+            self.active += 1
             return self.active
 
     def record(self, request):
         line = json.dumps(request).encode() + b"\n"
         with self.lock:
+            self.active -= 1
             os.write(self.requests, line)
 
 
