@@ -36,6 +36,8 @@ constexpr const char* kType =
 constexpr const char* kCluster =
     "this sink does not speak the protocol of Redis Cluster: use a server or a proxy that is no cluster node";
 constexpr const char* kScriptGone = "nothing: the sink loads its script again";
+constexpr const char* kCommand =
+    "the server lacks the command, or it was renamed or disabled: streams need Redis 5.0";
 constexpr const char* kClients = "raise maxclients of the server, or close connections";
 
 constexpr Meaning kMeanings[] = {
@@ -71,8 +73,8 @@ constexpr Meaning kTexts[] = {
     {"DB index is out of range", Errc::invalid_argument, fix,
      "the path of redis.url is the number of the database; the server's setting databases says how many "
      "there are"},
-    {"unknown command", Errc::unsupported, fix,
-     "the server lacks the command, or it was renamed or disabled: streams need Redis 5.0"},
+    {"unknown command", Errc::unsupported, fix, kCommand},
+    {"Unknown Redis command", Errc::unsupported, fix, kCommand},  // in a script
 };
 
 /// Larger than proto-max-bulk-len. The server says nothing else, closes the connection, and has not read what follows.
@@ -88,7 +90,19 @@ std::string_view without_arguments(std::string_view reply) {
   return reply.substr(0, std::min(reply.find(", with args beginning with"), kLongest));
 }
 
+/// Redis before 7 says where in a script an error arose: "@user_script: 10: -OOM command not allowed".
+std::string_view without_place(std::string_view reply) {
+  constexpr std::string_view kScript = "@user_script: ";
+  if (!reply.starts_with(kScript)) return reply;
+  const std::size_t colon = reply.find(": ", kScript.size());
+  if (colon == std::string_view::npos) return reply;
+  reply.remove_prefix(colon + 2);
+  if (reply.starts_with('-')) reply.remove_prefix(1);
+  return reply;
+}
+
 std::string_view text_after_code(std::string_view reply) {
+  reply = without_place(reply);
   if (reply.starts_with("ERR ")) reply.remove_prefix(4);
   return reply;
 }
@@ -107,6 +121,7 @@ const Meaning* meaning_of(std::string_view reply) {
 }  // namespace
 
 std::string_view code_of(std::string_view reply) {
+  reply = without_place(reply);
   const std::string_view word = reply.substr(0, reply.find(' '));
   const bool is_code = !word.empty() && std::all_of(word.begin(), word.end(), is_upper);
   return is_code ? word : kNoCode;
@@ -118,12 +133,13 @@ Outcome::Kind kind_of(std::string_view reply) {
 }
 
 Error describe(std::string_view reply, std::string_view where) {
-  Error error{.code = Errc::unavailable,
-              .remedy = reconnect,
-              .effect = Effect::none,
-              .message = fmt::format("redis: {}: {}", where, without_arguments(reply)),
-              .hint = {},
-              .origin = fmt::format("redis:{}", code_of(reply))};
+  Error error{
+      .code = Errc::unavailable,
+      .remedy = reconnect,
+      .effect = Effect::none,
+      .message = fmt::format("redis: {}: {}", where, without_arguments(without_place(reply))),
+      .hint = {},
+      .origin = fmt::format("redis:{}", code_of(reply))};
   if (kind_of(reply) == Outcome::Kind::rejected) {
     error.code = Errc::too_large;
     error.remedy = fix;

@@ -30,7 +30,7 @@ RedisSink::RedisSink(RedisOptions options)
       command_(options_.dedup_window, options_.max_length),
       watch_([this] { wake(); }) {}
 
-RedisSink::~RedisSink() { drop_connection(); }
+RedisSink::~RedisSink() { RedisSink::close(); }
 
 SinkTraits RedisSink::traits() const noexcept {
   return {.name = "redis",
@@ -72,6 +72,7 @@ void RedisSink::warn_of(const Session& session) {
 }
 
 void RedisSink::close() noexcept {
+  if (session_.connection && !in_flight_.empty()) session_.connection->abort();
   for (const Token token : in_flight_.take_all())
     ready_.push_back({.token = token, .kind = Outcome::Kind::unknown, .error = reason_});
   drop_connection();
@@ -81,7 +82,6 @@ void RedisSink::close() noexcept {
 void RedisSink::drop_connection() noexcept {
   if (!session_.connection) return;
   watch_.forget(session_.connection->socket());
-  session_.connection->abort();
   session_.connection.reset();
 }
 
@@ -212,7 +212,11 @@ void RedisSink::not_added(const InFlight::Entry& entry, const redisReply& reply)
   Error error = describe(text_of(reply), "stream " + entry.stream);
   const Outcome::Kind kind = kind_of(text_of(reply));
   if (kind == Outcome::Kind::blocked) stop_taking(error);
-  ready_.push_back({.token = entry.token, .kind = kind, .error = std::move(error)});
+  const bool this_stream = code_of(text_of(reply)) == "WRONGTYPE";
+  ready_.push_back({.token = entry.token,
+                    .kind = kind,
+                    .scope = this_stream ? Outcome::Scope::partition : Outcome::Scope::all,
+                    .error = std::move(error)});
 }
 
 /// The entries are in the stream either way. Sent again, they are found there, and wait again.
@@ -246,6 +250,7 @@ void RedisSink::lose(Error error) {
   error.effect = Effect::unknown;
   for (const Token token : in_flight_.take_all())
     ready_.push_back({.token = token, .kind = Outcome::Kind::unknown, .error = error});
+  session_.connection->abort();
   drop_connection();
 }
 

@@ -248,6 +248,18 @@ TEST(RedisErrors, only_a_message_that_is_too_large_is_the_fault_of_its_event) {
   EXPECT_EQ(describe("ERR Protocol error: invalid bulk length", "stream s").code, Errc::too_large);
 }
 
+TEST(RedisErrors, where_in_the_script_an_error_arose_is_not_part_of_it) {
+  const char* const oom =
+      "@user_script: 10: -OOM command not allowed when used memory > 'maxmemory'.";
+  EXPECT_EQ(code_of(oom), "OOM");
+  EXPECT_EQ(describe(oom, "stream s").message,
+            "redis: stream s: OOM command not allowed when used memory > 'maxmemory'.");
+  EXPECT_EQ(
+      describe("@user_script: 3: The user executing the script can't run this command", "s").code,
+      Errc::permission_denied);
+  EXPECT_EQ(code_of("@user_script"), "ERR");
+}
+
 TEST(RedisErrors, arguments_that_the_server_quotes_are_not_shown) {
   const Error error = describe(
       "ERR unknown command 'AUTH', with args beginning with: 'user' 'hush' ", "redis://a:6379");

@@ -42,6 +42,7 @@ TEST_F(RedisSinkTest, a_key_of_another_type_blocks_and_is_named) {
   (void)server().run({"SET", kStream, "text"});
   const Outcome outcome = outcome_of(load);
   EXPECT_EQ(outcome.kind, Outcome::Kind::blocked);
+  EXPECT_EQ(outcome.scope, Outcome::Scope::partition);
   EXPECT_TRUE(contains(outcome.error.text(), "stream order.events: WRONGTYPE"))
       << outcome.error.text();
   EXPECT_FALSE(is_remembered(load)) << "it would never be added";
