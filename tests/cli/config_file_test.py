@@ -69,7 +69,8 @@ class Secrets(Case):
     def test_passwords_are_never_shown(self):
         self.write("outbox.toml", '[store]\nurl = "postgresql://app:hush@db/shop?sslpassword=hush&sslmode=require"\n'
                    '[subscription.a]\nsink = "kafka"\nheaders = { Authorization = "Bearer hush" }\n'
-                   '[subscription.a.kafka]\nbrokers = "b:1"\nsasl.password = "hush"\nsasl.username = "${env:WHO}"\n')
+                   '[subscription.a.kafka]\nbrokers = "b:1"\nsasl.password = "hush"\nsasl.username = "${env:WHO}"\n'
+                   '[subscription.b]\nsink = "nats"\n[subscription.b.nats]\nurl = "nats://app:hush@b"\npassword = "hush"\ntoken = "hush"\n')
         for arguments in ((), ("--json",)):
             result = self.succeeds("config", "show", *arguments, env={"WHO": "hush"})
             self.assertNotIn("hush", result.out + result.err)
@@ -301,6 +302,7 @@ class Refusals(Case):
 
 STORE = '[store]\nurl = "sqlite:x.db"\n'
 KAFKA = STORE + '[subscription.a]\nsink = "kafka"\nkafka.brokers = "b:1"\n'
+NATS = STORE + '[subscription.a]\nsink = "nats"\nnats.url = "nats://b"\n'
 FILE = STORE + '[subscription.a]\nsink = "file"\n'
 
 
@@ -326,6 +328,8 @@ class Check(Case):
                  "mkdir -p /"),
                 (FILE + 'file.path = "a-directory"\n', "subscription.a.file.path: is a directory", "bad.toml:5:13", "a file in it"),
                 (FILE + 'file.path = "~/x.jsonl"\n', "subscription.a.file.path: begins with ~", "bad.toml:5:13", "${env:HOME}"),
+                (NATS + 'topic = "a b"\n', "topic: is not a subject that NATS can publish to: it has a space", "bad.toml:6:", "parts between dots"),
+                (NATS + 'nats.credentials_file = "no/such.creds"\n', "no/such.creds: No such file", "bad.toml:6:", "the relay's user can read"),
                 (KAFKA + 'topic = "a b"\n', "topic: is not a valid name of a Kafka topic", "bad.toml:6:", "at most 249"),
                 (KAFKA + 'topic = "a b.{event_type}"\n', "topic: does not make a valid name of a Kafka topic", "bad.toml:6:", "letters, digits"),
                 (KAFKA + 'topic = "{{x}}"\n', "topic: does not make a valid name of a Kafka topic", "bad.toml:6:", "letters, digits"),

@@ -37,8 +37,7 @@ std::vector<SettingRow<NatsSettings>> rows() {
        [](NatsSettings& s) -> Slot { return &s.url; }},
       {{.name = "stream",
         .help =
-            "The stream that must take the events; another one refuses them. It is checked when the sink is opened.",
-        .default_note = "any that takes the subject"},
+            "The stream that must take the events; another one refuses them. It is checked when the sink is opened. Empty: any that takes the subject."},
        [](NatsSettings& s) -> Slot { return &s.stream; }},
       {{.name = "username", .help = "Instead of the one in url."},
        [](NatsSettings& s) -> Slot { return &s.username; }},
@@ -64,7 +63,7 @@ std::vector<SettingRow<NatsSettings>> rows() {
         .type = SettingType::boolean,
         .help = "Does not check the server's certificate; for experiments."},
        [](NatsSettings& s) -> Slot { return &s.insecure_tls; }},
-      {{.name = "domain", .help = "The JetStream domain of the stream.", .default_note = "none"},
+      {{.name = "domain", .help = "The JetStream domain of the stream."},
        [](NatsSettings& s) -> Slot { return &s.domain; }},
       {{.name = "inbox_prefix",
         .help =

@@ -129,19 +129,27 @@ Result<Asked> Connection::ask(const std::string& subject, TimePoint until) {
   publish(std::move(question));
 
   const MutexLock lock(mutex_);
-  changed_.wait_until(mutex_, until, [this]() OUTBOX_REQUIRES(mutex_) {
-    return reply_ || !news_.denied.empty() || news_.lost;
+  std::optional<Result<Asked>> answer;
+  changed_.wait_until(mutex_, until, [&]() OUTBOX_REQUIRES(mutex_) {
+    answer = answer_to(subject);
+    return answer.has_value();
   });
-  if (news_.lost) return fail(*news_.lost);
-  if (reply_) return *std::exchange(reply_, std::nullopt);
-  if (!news_.denied.empty()) {
-    const std::vector<std::string> words = std::exchange(news_.denied, {});
-    if (parse_denied(words.front())) return Asked{.kind = Asked::Kind::denied};
-    return fail(describe(NATS_NOT_PERMITTED, server_.shown(), words.front()));
-  }
+  if (answer) return *answer;
   return fail(Errc::deadline_exceeded, Remedy::reconnect,
               fmt::format("nats: {}: no answer on {}", server_.shown(), subject),
               "check that the stream has a leader");
+}
+
+std::optional<Result<Asked>> Connection::answer_to(const std::string& subject) {
+  if (news_.lost) return fail(*news_.lost);
+  if (reply_) return *std::exchange(reply_, std::nullopt);
+  for (const std::string& words : std::exchange(news_.denied, {})) {
+    const auto denied = parse_denied(words);
+    // Without its inbox the connection gets no answers at all.
+    if (!denied) return fail(describe(NATS_NOT_PERMITTED, server_.shown(), words));
+    if (denied->means(subject)) return Asked{.kind = Asked::Kind::denied};
+  }
+  return std::nullopt;
 }
 
 News Connection::give_up() {
@@ -242,37 +250,36 @@ void Connection::wait() {
 }
 
 void Connection::hand_over() {
-  if (waiting_.empty()) {
-    const MutexLock lock(mutex_);
-    for (Outgoing& one : queue_) waiting_.push_back(std::move(one));
-    queue_.clear();
-  }
-  while (!waiting_.empty() && natsConnection_Buffered(client_.get()) < kMostBuffered) {
-    if (!hand_over(std::move(waiting_.front()))) return;
+  while (natsConnection_Buffered(client_.get()) < kMostBuffered) {
+    if (waiting_.empty()) take_queue();
+    if (waiting_.empty() || !hand_over(waiting_.front())) return;
     waiting_.pop_front();
   }
 }
 
+void Connection::take_queue() {
+  const MutexLock lock(mutex_);
+  for (Outgoing& one : queue_) waiting_.push_back(std::move(one));
+  queue_.clear();
+}
+
 /// False: the connection cannot be used any more.
-bool Connection::hand_over(Outgoing outgoing) {
+bool Connection::hand_over(const Outgoing& outgoing) {
   const natsStatus status = natsConnection_PublishMsg(client_.get(), outgoing.message.get());
   if (status == NATS_OK) return true;
-  if (status == NATS_CONNECTION_CLOSED) {
-    waiting_.front() = std::move(outgoing);
-    return false;
-  }
+  if (status == NATS_CONNECTION_CLOSED) return false;
+  const std::string subject = natsMsg_GetSubject(outgoing.message.get());
+  Error error = describe(status, "subject " + subject, last_words(status));
   if (status == NATS_MAX_PAYLOAD || status == NATS_INVALID_SUBJECT) {
-    const std::string subject = natsMsg_GetSubject(outgoing.message.get());
     {
       const MutexLock lock(mutex_);
-      news_.refused.emplace_back(outgoing.number,
-                                 describe(status, "subject " + subject, last_words(status)));
+      news_.refused.emplace_back(outgoing.number, std::move(error));
     }
     ring();
     return true;
   }
-  // A part of it may be in the client's buffer.
-  failure_ = describe(status, server_.shown(), last_words(status));
+  // A part of it may be in the client's buffer: nothing can follow it.
+  failure_ = std::move(error);
   return false;
 }
 
@@ -329,8 +336,8 @@ void Connection::take_answer(natsMsg* message) {
                               static_cast<std::size_t>(natsMsg_GetDataLength(message)));
   if (number == kAsked) {
     const MutexLock lock(mutex_);
-    reply_ = {.kind = nobody ? Asked::Kind::nobody : Asked::Kind::answered,
-              .body = std::string(body)};
+    reply_ = Asked{.kind = nobody ? Asked::Kind::nobody : Asked::Kind::answered,
+                   .body = std::string(body)};
     changed_.notify_all();
     return;
   }

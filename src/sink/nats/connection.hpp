@@ -101,7 +101,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void serve();
   void wait();
   void hand_over();
-  [[nodiscard]] bool hand_over(Outgoing outgoing);
+  void take_queue();
+  [[nodiscard]] bool hand_over(const Outgoing& outgoing);
   void close_client();
   void end(std::optional<Error> reason);
   [[nodiscard]] Error loss() const;
@@ -125,6 +126,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   [[nodiscard]] bool stopping();
   [[nodiscard]] News take_locked() OUTBOX_REQUIRES(mutex_);
+  /// What has come to a question on this subject.
+  [[nodiscard]] std::optional<Result<Asked>> answer_to(const std::string& subject)
+      OUTBOX_REQUIRES(mutex_);
 
   const NatsSettings settings_;
   const Endpoint server_;

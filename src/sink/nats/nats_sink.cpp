@@ -59,6 +59,7 @@ Status NatsSink::open() {
   }
   if (Status checked = check_destination(until); !checked) {
     fail_all(checked.error());
+    next_server_ = (next_server_ + 1) % servers_.size();
     return checked;
   }
   state_ = State::open;
@@ -66,7 +67,7 @@ Status NatsSink::open() {
   return {};
 }
 
-/// To the server that was the last one to answer, then to the others. They share the time.
+/// To the server that was the last one to work, then to the others. They share the time.
 Status NatsSink::connect(TimePoint until) {
   std::erase_if(left_, [](const auto& one) { return one.expired(); });
   if (left_.size() >= kMostLeft) {
