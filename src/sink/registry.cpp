@@ -20,6 +20,9 @@
 #ifdef OUTBOX_WITH_NATS
 #include "sink/nats/config.hpp"
 #endif
+#ifdef OUTBOX_WITH_POSTGRES_SINK
+#include "sink/postgres/config.hpp"
+#endif
 
 namespace outbox::sink {
 namespace {
@@ -38,6 +41,9 @@ const std::vector<std::pair<std::string_view, const char*>>& not_built() {
 #endif
 #ifndef OUTBOX_WITH_NATS
       {"nats", "build with -DOUTBOX_WITH_NATS=ON and cnats (libnats-dev)"},
+#endif
+#ifndef OUTBOX_WITH_POSTGRES_SINK
+      {"postgres", "build with -DOUTBOX_WITH_POSTGRES_SINK=ON and libpq"},
 #endif
 #ifndef OUTBOX_WITH_HTTP
       {"http", "build with -DOUTBOX_WITH_HTTP=ON and OpenSSL's libcrypto"},
@@ -77,7 +83,7 @@ Result<const SinkKind*> kind_for(const SubscriptionSpec& spec) {
 
 const std::vector<SinkKind>& kinds() {
   static const std::vector<SinkKind> all{
-      null_kind(),   stdout_kind(), file_kind(),
+      null_kind(),      stdout_kind(), file_kind(),
 #ifdef OUTBOX_WITH_KAFKA
       kafka::kind(),
 #endif
@@ -89,6 +95,9 @@ const std::vector<SinkKind>& kinds() {
 #endif
 #ifdef OUTBOX_WITH_HTTP
       http::kind(),
+#endif
+#ifdef OUTBOX_WITH_POSTGRES_SINK
+      postgres::kind(),
 #endif
   };
   return all;
