@@ -166,6 +166,14 @@ Result<std::unique_ptr<Sink>> make(PostgresSettings settings, const Subscription
   return std::make_unique<PostgresSink>(std::move(*options));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
+Result<Inspection> inspect(PostgresSettings settings, const SubscriptionSpec& spec) {
+  FieldErrors errors;
+  auto options = read_options(settings, spec.name, errors);
+  if (auto status = errors.status(); !status) return pass(status);
+  return inspect_open(std::make_unique<PostgresSink>(std::move(*options)));
+}
+
 }  // namespace
 
 std::optional<PostgresOptions> read_options(const PostgresSettings& settings,
@@ -204,7 +212,8 @@ SinkKind kind() {
            .is_secret = [](std::string_view) { return false; }},
        .others = [](PostgresSettings& s) -> Texts& { return s.columns; },
        .check = check,
-       .make_for = make});
+       .make_for = make,
+       .inspect = inspect});
 }
 
 }  // namespace outbox::sink::postgres

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/units.hpp"
 #include "base/log.hpp"
 #include "event/headers.hpp"
 
@@ -95,7 +96,7 @@ Status PostgresSink::connect() {
       return looked;
   }
   pruner_ = Pruner(options_.dedup_window, std::max(options_.batch, kLeastPruned));
-  warn_if_open();
+  weaknesses_.warn(session_->address(), inspection().weaknesses);
   return {};
 }
 
@@ -107,11 +108,18 @@ Status PostgresSink::look_now(Look look, TimePoint until) {
   return look.status();
 }
 
-/// Once: a sink may be opened again many times.
-void PostgresSink::warn_if_open() {
-  if (!session_->is_open_to_listeners() || std::exchange(warned_, true)) return;
-  log::warn("postgres: events cross the network in clear",
-            {{"address", session_->address()}, {"hint", "sslmode=verify-full in postgres.url"}});
+Inspection PostgresSink::inspection() const {
+  Inspection found{.destination = session_->address(),
+                   .acked = "the transaction with its row has committed",
+                   .duplicates = "never: the table has its id",
+                   .order = "of each key in a table"};
+  if (options_.remembers()) {
+    found.duplicates =
+        fmt::format("only when more than {} lie between", format_duration(options_.dedup_window));
+  }
+  if (session_->is_open_to_listeners())
+    found.weaknesses.push_back(in_clear("sslmode=verify-full in postgres.url"));
+  return found;
 }
 
 void PostgresSink::close() noexcept {

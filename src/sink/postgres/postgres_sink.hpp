@@ -38,6 +38,9 @@ class PostgresSink final : public Sink {
   void purge() override;
   void close() noexcept override;
 
+  /// While it is open.
+  [[nodiscard]] Inspection inspection() const;
+
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
   enum class State : std::uint8_t {
@@ -47,7 +50,6 @@ class PostgresSink final : public Sink {
   };
   [[nodiscard]] Status connect();
   [[nodiscard]] Status look_now(Look look, TimePoint until);
-  void warn_if_open();
 
   [[nodiscard]] bool has_room() const;
   [[nodiscard]] Status check(const Message& message, const TableName& table) const;
@@ -90,7 +92,7 @@ class PostgresSink final : public Sink {
   std::vector<Outcome> ready_;
   Error reason_;      ///< Why the state is `failed`.
   bool told_{false};  ///< An outcome has told the relay that it failed.
-  bool warned_{false};
+  WeaknessLog weaknesses_{"postgres"};
   TimePoint
       progress_{};  ///< Of the last answer, or when something was sent while nothing was under way.
   event::Arena arena_;
