@@ -44,7 +44,7 @@ void HttpSink::warn_once() {
   if (std::exchange(warned_, true)) return;
   if (!options_.target.encrypted() && !options_.target.is_loopback())
     log::warn("http: events cross the network in clear", {{"to", options_.target.origin()}});
-  if (options_.plain.insecure_tls)
+  if (options_.plain.tls.insecure)
     log::warn("http: the receiver's certificate is not checked",
               {{"to", options_.target.origin()}});
 }
@@ -108,7 +108,8 @@ void HttpSink::take_ends() {
     const auto found = exchanges_.find(done.ticket);
     OUTBOX_CHECK(found != exchanges_.end());
     Exchange& exchange = *found->second;
-    const Outcome outcome = judge(Client::answer_of(exchange, done.easy.get(), done.code), asked());
+    const Outcome outcome =
+        judge(curl::HttpClient::answer_of(exchange, done.easy.get(), done.code), asked());
     done.easy.reset();  // it points to the exchange
     const bool several = exchange.request.parts.size() > 1;
     if (several && outcome.kind == Outcome::Kind::rejected) {
