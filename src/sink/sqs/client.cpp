@@ -34,12 +34,12 @@ curl::HttpClient::Options client_options(const SqsOptions& options) {
 }  // namespace
 
 Client::Client(const SqsOptions& options)
-    : options_(options), address_(options.endpoint.shown()), client_(client_options(options)) {
-  CURL* const easy = client_.prototype();
-  // The sum is made over the headers of the exchange; libcurl before 8.4 counts one without a value too, though it does not send it.
-  set(easy, CURLOPT_AWS_SIGV4, fmt::format("aws:amz:{}:sqs", options.region).c_str());
-  // A body of more than 1 MiB is announced; SQS need not answer that.
-  set(easy, CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
+    : options_(options),
+      address_(options.endpoint.shown()),
+      signature_(fmt::format("aws:amz:{}:sqs", options.region)),
+      client_(client_options(options)) {
+  // A body of more than 1 MiB is announced; the answer to that need not be waited for.
+  set(client_.prototype(), CURLOPT_EXPECT_100_TIMEOUT_MS, 1L);
 }
 
 curl::Easy Client::prepare(Exchange& exchange, const Credentials& credentials) const {
@@ -49,6 +49,9 @@ curl::Easy Client::prepare(Exchange& exchange, const Credentials& credentials) c
   if (!credentials.session_token.empty()) {
     curl::append(exchange.headers, ("X-Amz-Security-Token: " + credentials.session_token).c_str());
   }
+  // For each handle: curl_easy_duphandle() of libcurl 7.88 does not copy it. The signature covers the headers of the exchange. This libcurl
+  // also counts one without a value, though it does not send it, so there is none.
+  set(easy.get(), CURLOPT_AWS_SIGV4, signature_.c_str());
   set(easy.get(), CURLOPT_USERNAME, credentials.access_key.c_str());
   set(easy.get(), CURLOPT_PASSWORD, credentials.secret_key.c_str());
   curl::HttpClient::set_post(easy.get(), exchange, exchange.body);

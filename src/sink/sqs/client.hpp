@@ -37,7 +37,8 @@ class Client {
 
  private:
   const SqsOptions& options_;
-  const std::string address_;  ///< "https://sqs.eu-central-1.amazonaws.com:443"
+  const std::string address_;    ///< "https://sqs.eu-central-1.amazonaws.com:443"
+  const std::string signature_;  ///< CURLOPT_AWS_SIGV4
   const curl::HttpClient client_;
 };
 

@@ -333,7 +333,8 @@ TEST_F(SqsComposer, counts_bytes_as_sqs_does) {
   EXPECT_EQ(made->queue, "orders");
   EXPECT_EQ(made->entry.token, 9U);
   std::size_t bytes = std::string("größe").size();
-  for (const auto& [name, value] : json(*made).at("MessageAttributes").items())
+  const Json attributes = json(*made).at("MessageAttributes");
+  for (const auto& [name, value] : attributes.items())
     bytes += name.size() + 6 + value.at("StringValue").get<std::string>().size();
   EXPECT_EQ(made->entry.bytes, bytes);
 }

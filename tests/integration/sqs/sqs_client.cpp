@@ -82,10 +82,11 @@ std::vector<SqsMessage> SqsClient::drain(const std::string& url) const {
     Json entries = Json::array();
     for (const Json& one : messages) {
       SqsMessage message{.body = one.at("Body"), .attributes = {}, .system = {}};
-      for (const auto& [name, value] : one.value("MessageAttributes", Json::object()).items())
+      const Json attributes = one.value("MessageAttributes", Json::object());
+      for (const auto& [name, value] : attributes.items())
         message.attributes[name] = value.at("StringValue");
-      for (const auto& [name, value] : one.value("Attributes", Json::object()).items())
-        message.system[name] = value;
+      const Json system = one.value("Attributes", Json::object());
+      for (const auto& [name, value] : system.items()) message.system[name] = value;
       all.push_back(std::move(message));
       entries.push_back(
           {{"Id", std::to_string(entries.size())}, {"ReceiptHandle", one.at("ReceiptHandle")}});
