@@ -1,10 +1,12 @@
-# A private ElasticMQ, which speaks SQS: its data below DIR/elasticmq. It checks no signatures.
+# A private ElasticMQ, which speaks SQS, but checks no signatures: its data below DIR/elasticmq, in SQLite. Its own database, H2, loses what
+# it has confirmed when it is killed, or writes a gigabyte during the tests.
 # Needs say.sh, cache.sh, maven.sh, ports.sh, process.sh.
 
 ELASTICMQ_VERSION=1.7.1
+ELASTICMQ_SQLITE_VERSION=3.46.1.3
 
 elasticmq_home() {
-  printf '%s/elasticmq-%s\n' "$(cache_dir)" "$ELASTICMQ_VERSION"
+  printf '%s/elasticmq-%s-sqlite-%s\n' "$(cache_dir)" "$ELASTICMQ_VERSION" "$ELASTICMQ_SQLITE_VERSION"
 }
 
 elasticmq_pom() {
@@ -21,6 +23,11 @@ elasticmq_pom() {
       <artifactId>elasticmq-server_2.13</artifactId>
       <version>$ELASTICMQ_VERSION</version>
     </dependency>
+    <dependency>
+      <groupId>org.xerial</groupId>
+      <artifactId>sqlite-jdbc</artifactId>
+      <version>$ELASTICMQ_SQLITE_VERSION</version>
+    </dependency>
   </dependencies>
 </project>
 EOF
@@ -33,7 +40,7 @@ elasticmq_unavailable() {
   if maven_fetch "$(elasticmq_home)" "ElasticMQ $ELASTICMQ_VERSION" elasticmq_pom; then return 1; fi
 }
 
-# Without WRITE_DELAY=0 its database keeps what it has confirmed in memory for half a second, where a kill loses it.
+# What the system has been given survives a kill of the server: nothing is synced.
 elasticmq_prepare() (
   state=$1/elasticmq
   [ -f "$state/port" ] || port_free >"$state/port"
@@ -42,12 +49,17 @@ elasticmq_prepare() (
 include classpath("application.conf")
 node-address { protocol = http, host = "127.0.0.1", port = $(cat "$state/port"), context-path = "" }
 rest-sqs { enabled = true, bind-hostname = "127.0.0.1", bind-port = $(cat "$state/port"), sqs-limits = strict }
-messages-storage { enabled = true, uri = "jdbc:h2:file:$state/data/messages;WRITE_DELAY=0" }
+messages-storage {
+  enabled = true
+  driver-class = "org.sqlite.JDBC"
+  uri = "jdbc:sqlite:$state/data/messages.db?journal_mode=WAL&synchronous=OFF&busy_timeout=5000"
+}
 EOF
 )
 
 elasticmq_spawn() {
-  process_spawn "$1/elasticmq/pid" "$1/elasticmq/log" java -Xmx256m -XX:+UseSerialGC \
+  process_spawn "$1/elasticmq/pid" "$1/elasticmq/log" java -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
+    -Dfile.encoding=UTF-8 -Dorg.sqlite.tmpdir="$1/elasticmq/data" \
     -Dconfig.file="$1/elasticmq/elasticmq.conf" -cp "$(elasticmq_home)/libs/*" org.elasticmq.server.Main
 }
 
