@@ -34,7 +34,7 @@ ALLOWED = {
     "config": CORE | {"store", "sink"},
     "ops": ENGINES,
     # Real servers and processes for demo, bench and tests. Libraries that applications link do not use it.
-    "testkit": CORE | {"store"},
+    "testkit": CORE | {"store", "sink"},
     # Programs within the program: each runs the whole path; they do not include each other.
     "bench": ENGINES | {"ops", "testkit"},
     "demo": ENGINES | {"testkit"},

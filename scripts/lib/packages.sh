@@ -15,8 +15,12 @@ packages_for() {
       ;;
     servers)
       echo 'postgresql|postgresql-14|postgresql-15|postgresql-16|postgresql-17|postgresql-18
-            pgbouncer redis-server nats-server nghttp2-server kcat maven default-jre-headless|openjdk-17-jre-headless ca-certificates'
+            pgbouncer nghttp2-server kcat ca-certificates'
+      for server in kafka redis nats; do packages_for $server; done
       ;;
+    kafka) echo 'maven default-jre-headless|openjdk-17-jre-headless ca-certificates' ;;
+    redis) echo redis-server ;;
+    nats) echo nats-server ;;
     lint)
       echo 'clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 shellcheck python3 git'
       ;;

@@ -67,6 +67,18 @@ Error no_such_sink(const std::string& name) {
       .value();
 }
 
+/// What a subscription needs that is not delivered by an application.
+Result<const SinkKind*> kind_for(const SubscriptionSpec& spec) {
+  if (spec.sink == kCustom) {
+    return fail(Errc::invalid_argument,
+                "subscription \"" + spec.name + "\": its sink comes from the application",
+                "pass one with Relay::use() before start()");
+  }
+  const SinkKind* const kind = find_kind(spec.sink);
+  if (kind == nullptr) return fail(no_such_sink(spec.sink));
+  return kind;
+}
+
 }  // namespace
 
 const std::vector<SinkKind>& kinds() {
@@ -111,14 +123,13 @@ Status check_settings(const SubscriptionSpec& spec) {
 }
 
 Result<std::unique_ptr<Sink>> make_sink(const SubscriptionSpec& spec) {
-  if (spec.sink == kCustom) {
-    return fail(Errc::invalid_argument,
-                "subscription \"" + spec.name + "\": its sink comes from the application",
-                "pass one with Relay::use() before start()");
-  }
-  const SinkKind* const kind = find_kind(spec.sink);
-  if (kind == nullptr) return fail(no_such_sink(spec.sink));
+  OUTBOX_TRY(const SinkKind* const kind, kind_for(spec));
   return kind->make(spec);
+}
+
+Result<Inspection> inspect(const SubscriptionSpec& spec) {
+  OUTBOX_TRY(const SinkKind* const kind, kind_for(spec));
+  return kind->inspect(spec);
 }
 
 Status check_read_back(const SubscriptionSpec& spec) {

@@ -184,6 +184,16 @@ Result<std::unique_ptr<Sink>> make(HttpSettings settings) {
   return std::make_unique<HttpSink>(std::move(*options));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
+Result<Inspection> inspect(HttpSettings settings, const SubscriptionSpec&) {
+  FieldErrors errors;
+  auto options = read_options(std::move(settings), errors);
+  if (!options) return tl::unexpected(errors.status().error());
+  HttpSink sink(std::move(*options));
+  if (auto status = sink.open(); !status) return pass(status);
+  return sink.inspection();
+}
+
 }  // namespace
 
 std::optional<HttpOptions> read_options(HttpSettings settings, FieldErrors& errors) {
@@ -215,7 +225,8 @@ SinkKind kind() {
        .check = check,
        .check_use = check_use,
        .check_here = check_here,
-       .make = make});
+       .make = make,
+       .inspect = inspect});
 }
 
 }  // namespace outbox::sink::http

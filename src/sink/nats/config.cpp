@@ -160,6 +160,16 @@ Result<std::unique_ptr<Sink>> make_for(NatsSettings settings, const Subscription
   return std::make_unique<NatsSink>(spec.name, std::move(settings), std::move(servers));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
+Result<Inspection> inspect(NatsSettings settings, const SubscriptionSpec& spec) {
+  FieldErrors errors;
+  auto servers = servers_of(settings, errors);
+  if (auto status = errors.status(); !status) return pass(status);
+  NatsSink sink(spec.name, std::move(settings), std::move(servers));
+  if (auto status = sink.open(); !status) return pass(status);
+  return sink.inspection();
+}
+
 /// Calls functions of the client until one fails.
 class Setup {
  public:
@@ -258,7 +268,8 @@ SinkKind kind() {
                                 .check = check,
                                 .check_use = check_use,
                                 .check_here = check_here,
-                                .make_for = make_for});
+                                .make_for = make_for,
+                                .inspect = inspect});
 }
 
 }  // namespace outbox::sink::nats

@@ -267,6 +267,16 @@ Result<std::unique_ptr<Sink>> make_for(SqsSettings settings, const SubscriptionS
   return std::make_unique<SqsSink>(std::move(*options), process_environment);
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
+Result<Inspection> inspect(SqsSettings settings, const SubscriptionSpec& spec) {
+  FieldErrors errors;
+  auto options = read_options(std::move(settings), spec.name, errors);
+  if (!options) return tl::unexpected(errors.status().error());
+  SqsSink sink(std::move(*options), process_environment);
+  if (auto status = sink.open(); !status) return pass(status);
+  return sink.inspection();
+}
+
 }  // namespace
 
 std::string region_of(std::string_view host) {
@@ -307,7 +317,8 @@ SinkKind kind() {
        .rows = rows(),
        .check = check,
        .check_here = check_here,
-       .make_for = make_for});
+       .make_for = make_for,
+       .inspect = inspect});
 }
 
 }  // namespace outbox::sink::sqs

@@ -1,11 +1,13 @@
 #include "sink/sqs/sqs_sink.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/log.hpp"
+#include "sink/sqs/names.hpp"
 
 namespace outbox::sink::sqs {
 namespace {
@@ -31,7 +33,7 @@ SinkTraits SqsSink::traits() const noexcept {
 // ---- opening and closing
 
 Status SqsSink::open() {
-  warn_once();
+  warned_.warn(client_.address(), inspection().weaknesses);
   purge();
   urls_.clear();
   if (Status found = find_out_credentials(); !found) return found;
@@ -42,12 +44,24 @@ Status SqsSink::open() {
   return {};
 }
 
-void SqsSink::warn_once() {
-  if (std::exchange(warned_, true)) return;
+Inspection SqsSink::inspection() const {
+  const std::string queue = options_.queue ? options_.plain.queue : options_.plain.url;
+  const bool fifo = is_fifo(queue);
+  Inspection found{.destination = fmt::format("{} at {}", queue, client_.address()),
+                   .acked = "SQS has stored the event",
+                   .duplicates = "after a lost answer, a crash of the relay or a takeover",
+                   .order = "of each key"};
+  found.duplicates +=
+      fifo ? ", if more than five minutes passed" : ", or when SQS itself repeats a message";
+  if (!fifo) found.order = "of nothing: the queue is no FIFO queue";
   if (!options_.encrypted() && !options_.endpoint.is_loopback())
-    log::warn("sqs: events cross the network in clear", {{"to", client_.address()}});
-  if (options_.plain.tls.insecure)
-    log::warn("sqs: the server's certificate is not checked", {{"to", client_.address()}});
+    found.weaknesses.push_back(in_clear("https:// in sqs.endpoint"));
+  if (options_.plain.tls.insecure) {
+    found.weaknesses.push_back({"insecure_tls",
+                                "whoever controls the network can read and swallow events",
+                                "sqs.tls_ca with the authority of the server's certificate"});
+  }
+  return found;
 }
 
 Status SqsSink::find_out_credentials() {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sink/curl/transfers.hpp"
+#include "sink/inspection.hpp"
 #include "sink/sqs/answer.hpp"
 #include "sink/sqs/batch.hpp"
 #include "sink/sqs/client.hpp"
@@ -34,9 +35,11 @@ class SqsSink final : public Sink {
   void purge() override;
   void close() noexcept override;
 
+  /// What the settings say.
+  [[nodiscard]] Inspection inspection() const;
+
  private:
   [[nodiscard]] Asked asked(std::string_view queue) const;
-  void warn_once();
   [[nodiscard]] Status find_out_credentials();
   [[nodiscard]] Status check_destination();
 
@@ -58,7 +61,7 @@ class SqsSink final : public Sink {
   const Environment environment_;
   const Client client_;
   Composer composer_;
-  bool warned_{false};
+  WeaknessLog warned_{"sqs"};
   Credentials credentials_;
   std::vector<std::string> secrets_;  ///< What must not be quoted when it is repeated.
   QueueUrls urls_;

@@ -293,7 +293,7 @@ std::string said(const Json& reply) {
   if (!checked) return checked.error().text();
   std::string all;
   for (const Weakness& one : *checked) {
-    EXPECT_FALSE(one.meaning.empty());
+    EXPECT_FALSE(one.consequence.empty());
     all += (all.empty() ? "" : ", ") + one.setting;
   }
   return all;

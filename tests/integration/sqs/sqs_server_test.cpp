@@ -106,6 +106,26 @@ TEST_F(ElasticMq, two_subscriptions_and_a_replay_may_send_one_event_to_one_fifo_
   EXPECT_EQ(client_->drain(urls_[0]).size(), 3U);
 }
 
+TEST_F(ElasticMq, says_what_it_promises) {
+  SubscriptionSpec spec;
+  spec.name = "orders";
+  spec.sink = "sqs";
+  spec.sink_settings = {{"queue", create(".fifo")},
+                        {"region", "eu-test-1"},
+                        {"access_key", "a"},
+                        {"secret_key", "b"},
+                        {"endpoint", "http://127.0.0.1:" + std::to_string(port_)}};
+  const auto fifo = sink::inspect(spec);
+  ASSERT_TRUE(fifo) << fifo.error().text();
+  EXPECT_TRUE(contains(fifo->destination, spec.sink_settings["queue"]));
+  EXPECT_EQ(fifo->order, "of each key");
+  EXPECT_TRUE(fifo->weaknesses.empty()) << "nobody else can listen in";
+  spec.sink_settings["queue"] = create();
+  EXPECT_TRUE(contains(sink::inspect(spec).value().order, "of nothing"));
+  spec.sink_settings["queue"] = "never-made";
+  EXPECT_FALSE(sink::inspect(spec));
+}
+
 TEST_F(ElasticMq, a_missing_queue_is_named) {
   const Status opened = make_sqs_sink(port_, {{"queue", "never-made"}})->open();
   ASSERT_FALSE(opened);
