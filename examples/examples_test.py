@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """The examples do what they say, and README.md shows them as they are."""
 
+import email
+import email.policy
 import json
 import os
 import re
 import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -19,6 +22,9 @@ ROOT = HERE.parent
 BINARY = os.environ.get("OUTBOX_BINARY", str(ROOT / "build" / "outbox"))
 PROGRAMS = Path(os.environ.get("OUTBOX_EXAMPLES", ROOT / "build" / "examples"))
 POSTGRES = os.environ.get("OUTBOX_TEST_POSTGRES")
+# Debian's package is for Debian's Python.
+MAIL_PYTHON = next((python for python in (sys.executable, "/usr/bin/python3")
+                    if subprocess.run([python, "-c", "import aiosmtpd"], check=False, capture_output=True).returncode == 0), None)
 RABBITMQ = os.environ.get("OUTBOX_TEST_RABBITMQ")
 
 
@@ -151,6 +157,43 @@ class OrdersToRabbitmq(OnDatabase):
             run = subprocess.run([PROGRAMS / "order_service", "7", amount, "EUR"], check=False, capture_output=True, text=True,
                                  timeout=60, env=self.environment)
             self.assertEqual(run.returncode, 2, amount)
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+@unittest.skipUnless(MAIL_PYTHON, "no Python has aiosmtpd (python3-aiosmtpd)")
+class Mails(Case):
+    def setUp(self):
+        super().setUp()
+        for name in ("order.py", "catcher.py", "body.txt"):
+            shutil.copy(HERE / "mails" / name, self.folder)
+        port = free_port()
+        text = (HERE / "mails" / "outbox.toml").read_text(encoding="utf-8")
+        (self.folder / "outbox.toml").write_text(text.replace("2525", str(port)), encoding="utf-8")
+        self.run_it(BINARY, "migrate", "--store", "sqlite:shop.db")
+        catcher = subprocess.Popen([MAIL_PYTHON, "catcher.py", str(port)], cwd=self.folder, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(catcher.communicate)
+        self.addCleanup(catcher.kill)
+        self.assertEqual(catcher.stdout.readline(), "ready\n")
+
+    def test_each_order_is_confirmed_once(self):
+        customers = [("Zoë Ångström", "zoe@customer.example", "12.50"), ("Bo", "bo@customer.example", "0.99")]
+        for customer in customers:
+            self.run_it(sys.executable, "order.py", *customer)
+        self.run_it(BINARY, "enqueue", "order", "1", "OrderPaid", "{}")
+        for _ in range(2):
+            self.run_it(BINARY, "relay", "--once")
+        mails = [email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+                 for path in sorted((self.folder / "mails").iterdir())]
+        found = sorted((mail["Subject"], mail["To"].addresses[0].display_name, mail["To"].addresses[0].addr_spec) for mail in mails)
+        self.assertEqual(found, [("Your order 1", "Zoë Ångström", "zoe@customer.example"), ("Your order 2", "Bo", "bo@customer.example")])
+        for mail in mails:
+            self.assertIn("thank you for your order " + mail["Subject"].rpartition(" ")[2], mail.get_content())
+        self.assertEqual(len({mail["Message-ID"] for mail in mails}), 2)
 
 
 class Readme(unittest.TestCase):

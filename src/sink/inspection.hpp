@@ -2,6 +2,7 @@
 // weaknesses when it opens the sink.
 #pragma once
 
+#include <outbox/error.hpp>
 #include <set>
 #include <string>
 #include <string_view>
@@ -28,6 +29,15 @@ struct Inspection {
 
 /// "acked when ...; twice: ...; order: ..."
 [[nodiscard]] std::string guarantee_line(const Inspection& inspection);
+
+/// Of a sink that knows it once it is open.
+template <class AnySink>
+[[nodiscard]] Result<Inspection> inspect_open(AnySink sink) {
+  if (Status opened = sink->open(); !opened) return tl::unexpected(std::move(opened.error()));
+  Inspection found = sink->inspection();
+  sink->close();
+  return found;
+}
 
 /// Warns of each weakness once, although a sink is opened again and again.
 class WeaknessLog {

@@ -23,6 +23,9 @@
 #ifdef OUTBOX_WITH_SQS
 #include "sink/sqs/config.hpp"
 #endif
+#ifdef OUTBOX_WITH_POSTGRES_SINK
+#include "sink/postgres/config.hpp"
+#endif
 
 namespace outbox::sink {
 namespace {
@@ -41,6 +44,9 @@ const std::vector<std::pair<std::string_view, const char*>>& not_built() {
 #endif
 #ifndef OUTBOX_WITH_NATS
       {"nats", "build with -DOUTBOX_WITH_NATS=ON and cnats (libnats-dev)"},
+#endif
+#ifndef OUTBOX_WITH_POSTGRES_SINK
+      {"postgres", "build with -DOUTBOX_WITH_POSTGRES_SINK=ON and libpq"},
 #endif
 #ifndef OUTBOX_WITH_HTTP
       {"http", "build with -DOUTBOX_WITH_HTTP=ON and OpenSSL's libcrypto"},
@@ -83,7 +89,7 @@ Result<const SinkKind*> kind_for(const SubscriptionSpec& spec) {
 
 const std::vector<SinkKind>& kinds() {
   static const std::vector<SinkKind> all{
-      null_kind(),   stdout_kind(), file_kind(),
+      null_kind(),      stdout_kind(), file_kind(),
 #ifdef OUTBOX_WITH_KAFKA
       kafka::kind(),
 #endif
@@ -98,6 +104,9 @@ const std::vector<SinkKind>& kinds() {
 #endif
 #ifdef OUTBOX_WITH_SQS
       sqs::kind(),
+#endif
+#ifdef OUTBOX_WITH_POSTGRES_SINK
+      postgres::kind(),
 #endif
   };
   return all;

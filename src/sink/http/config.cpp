@@ -189,9 +189,7 @@ Result<Inspection> inspect(HttpSettings settings, const SubscriptionSpec&) {
   FieldErrors errors;
   auto options = read_options(std::move(settings), errors);
   if (!options) return tl::unexpected(errors.status().error());
-  HttpSink sink(std::move(*options));
-  if (auto status = sink.open(); !status) return pass(status);
-  return sink.inspection();
+  return inspect_open(std::make_unique<HttpSink>(std::move(*options)));
 }
 
 }  // namespace

@@ -165,9 +165,8 @@ Result<Inspection> inspect(NatsSettings settings, const SubscriptionSpec& spec) 
   FieldErrors errors;
   auto servers = servers_of(settings, errors);
   if (auto status = errors.status(); !status) return pass(status);
-  NatsSink sink(spec.name, std::move(settings), std::move(servers));
-  if (auto status = sink.open(); !status) return pass(status);
-  return sink.inspection();
+  return inspect_open(
+      std::make_unique<NatsSink>(spec.name, std::move(settings), std::move(servers)));
 }
 
 /// Calls functions of the client until one fails.

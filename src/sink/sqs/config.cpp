@@ -272,9 +272,7 @@ Result<Inspection> inspect(SqsSettings settings, const SubscriptionSpec& spec) {
   FieldErrors errors;
   auto options = read_options(std::move(settings), spec.name, errors);
   if (!options) return tl::unexpected(errors.status().error());
-  SqsSink sink(std::move(*options), process_environment);
-  if (auto status = sink.open(); !status) return pass(status);
-  return sink.inspection();
+  return inspect_open(std::make_unique<SqsSink>(std::move(*options), process_environment));
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
-#include "store/postgres/param.hpp"
+#include "pg/param.hpp"
 
-#include "store/postgres/wire.hpp"
+#include "pg/wire.hpp"
 
-namespace outbox::store::postgres {
+namespace outbox::pg {
 namespace {
 
 template <class T>
@@ -85,4 +85,15 @@ Param ArrayParam::take() {
   return Param(Param::Kind::binary, std::move(bytes_));
 }
 
-}  // namespace outbox::store::postgres
+Arguments::Arguments(std::span<const Param> params) {
+  values.reserve(params.size());
+  lengths.reserve(params.size());
+  formats.reserve(params.size());
+  for (const Param& param : params) {
+    values.push_back(param.data());
+    lengths.push_back(param.size());
+    formats.push_back(param.format());
+  }
+}
+
+}  // namespace outbox::pg

@@ -1,4 +1,4 @@
-#include "store/postgres/url.hpp"
+#include "pg/url.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 
-namespace outbox::store::postgres {
+namespace outbox::pg {
 namespace {
 
 constexpr auto npos = std::string_view::npos;
@@ -258,4 +258,4 @@ std::string shown_url(const std::string& url) {
   return text;
 }
 
-}  // namespace outbox::store::postgres
+}  // namespace outbox::pg

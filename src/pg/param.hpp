@@ -8,8 +8,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-namespace outbox::store::postgres {
+namespace outbox::pg {
 
 /// One value. Owns its bytes, except borrowed(), which must stay valid until the statement's result was collected.
 class Param {
@@ -78,4 +79,16 @@ class ArrayParam {
   std::uint32_t count_{0};
 };
 
-}  // namespace outbox::store::postgres
+using Params = std::vector<Param>;
+
+/// The arrays that libpq takes. Valid as long as the parameters.
+struct Arguments {
+  std::vector<const char*> values;
+  std::vector<int> lengths;
+  std::vector<int> formats;
+
+  explicit Arguments(std::span<const Param> params);
+  [[nodiscard]] int count() const { return static_cast<int>(values.size()); }
+};
+
+}  // namespace outbox::pg

@@ -13,9 +13,9 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "store/postgres/wire.hpp"
+#include "pg/wire.hpp"
 
-namespace outbox::store::postgres {
+namespace outbox::pg {
 
 /// Owns a PGresult. Views into it are valid as long as it lives; moving it does not move what they point to.
 class Rows {
@@ -85,4 +85,4 @@ class Rows {
   int size_{0};
 };
 
-}  // namespace outbox::store::postgres
+}  // namespace outbox::pg

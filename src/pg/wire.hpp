@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-namespace outbox::store::postgres::wire {
+namespace outbox::pg::wire {
 
 template <class T>
 void append(std::string& to, T value) {
@@ -27,4 +27,4 @@ template <class T>
 /// Microseconds from 1970 to 2000, where PostgreSQL's time begins.
 inline constexpr std::int64_t kEpochUs = 946'684'800'000'000;
 
-}  // namespace outbox::store::postgres::wire
+}  // namespace outbox::pg::wire

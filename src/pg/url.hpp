@@ -7,7 +7,7 @@
 #include <outbox/error.hpp>
 #include <string>
 
-namespace outbox::store::postgres {
+namespace outbox::pg {
 
 struct FreeOptions {
   void operator()(PQconninfoOption* options) const noexcept { PQconninfoFree(options); }
@@ -21,4 +21,4 @@ using Options = std::unique_ptr<PQconninfoOption, FreeOptions>;
 /// A URL that check_url() accepts, for people: parameters and values known to be harmless, and *** for all others.
 [[nodiscard]] std::string shown_url(const std::string& url);
 
-}  // namespace outbox::store::postgres
+}  // namespace outbox::pg
