@@ -20,6 +20,9 @@
 #ifdef OUTBOX_WITH_NATS
 #include "sink/nats/config.hpp"
 #endif
+#ifdef OUTBOX_WITH_SQS
+#include "sink/sqs/config.hpp"
+#endif
 #ifdef OUTBOX_WITH_POSTGRES_SINK
 #include "sink/postgres/config.hpp"
 #endif
@@ -47,6 +50,9 @@ const std::vector<std::pair<std::string_view, const char*>>& not_built() {
 #endif
 #ifndef OUTBOX_WITH_HTTP
       {"http", "build with -DOUTBOX_WITH_HTTP=ON and OpenSSL's libcrypto"},
+#endif
+#ifndef OUTBOX_WITH_SQS
+      {"sqs", "build with -DOUTBOX_WITH_SQS=ON and OpenSSL's libcrypto"},
 #endif
   };
   return all;
@@ -95,6 +101,9 @@ const std::vector<SinkKind>& kinds() {
 #endif
 #ifdef OUTBOX_WITH_HTTP
       http::kind(),
+#endif
+#ifdef OUTBOX_WITH_SQS
+      sqs::kind(),
 #endif
 #ifdef OUTBOX_WITH_POSTGRES_SINK
       postgres::kind(),

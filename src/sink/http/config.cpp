@@ -1,11 +1,7 @@
 #include "sink/http/config.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 #include "base/error.hpp"
@@ -100,20 +96,6 @@ std::vector<SettingRow<HttpSettings>> network_rows() {
             "A proxy: http://, https:// or socks5h://USER:PASSWORD@HOST:PORT. It decides what may be connected to.",
         .secret = true},
        [](HttpSettings& s) -> Slot { return &s.proxy; }},
-      {{.name = "tls_ca",
-        .type = SettingType::path,
-        .help = "Certificate authorities to trust instead of the system's, as a file in PEM."},
-       [](HttpSettings& s) -> Slot { return &s.tls_ca; }},
-      {{.name = "tls_certificate",
-        .type = SettingType::path,
-        .help = "A client certificate, as a file in PEM."},
-       [](HttpSettings& s) -> Slot { return &s.tls_certificate; }},
-      {{.name = "tls_key", .type = SettingType::path, .help = "Its key, as a file in PEM."},
-       [](HttpSettings& s) -> Slot { return &s.tls_key; }},
-      {{.name = "insecure_tls",
-        .type = SettingType::boolean,
-        .help = "Does not check the receiver's certificate; for experiments."},
-       [](HttpSettings& s) -> Slot { return &s.insecure_tls; }},
   };
 }
 
@@ -121,6 +103,7 @@ std::vector<SettingRow<HttpSettings>> rows() {
   auto all = destination_rows();
   for (auto& row : pace_rows()) all.push_back(std::move(row));
   for (auto& row : network_rows()) all.push_back(std::move(row));
+  for (auto& row : tls_rows<HttpSettings>()) all.push_back(std::move(row));
   return all;
 }
 
@@ -139,13 +122,6 @@ void check_login(const HttpSettings& settings, FieldErrors& errors) {
   }
   if (settings.username.find(':') != std::string::npos)
     errors.add({"http.username", "has a colon, which Basic authentication cannot express"});
-}
-
-void check_tls(const HttpSettings& settings, FieldErrors& errors) {
-  if (settings.tls_certificate.empty() == settings.tls_key.empty()) return;
-  const bool no_key = settings.tls_key.empty();
-  errors.add({no_key ? "http.tls_key" : "http.tls_certificate", "is missing",
-              no_key ? "http.tls_certificate is set" : "http.tls_key is set"});
 }
 
 std::vector<curl::Network> networks_of(const HttpSettings& settings, FieldErrors& errors) {
@@ -198,15 +174,7 @@ void check_use(const HttpSettings& settings, const SubscriptionSpec& spec, Field
 }
 
 void check_here(const HttpSettings& settings, FieldErrors& errors) {
-  const std::pair<const char*, const std::string&> files[] = {
-      {"http.tls_ca", settings.tls_ca},
-      {"http.tls_certificate", settings.tls_certificate},
-      {"http.tls_key", settings.tls_key}};
-  for (const auto& [field, path] : files) {
-    if (!path.empty() && ::access(path.c_str(), R_OK) != 0)
-      errors.add({field, path + ": " + std::generic_category().message(errno),
-                  "name a file that the relay's user can read"});
-  }
+  check_tls_here("http", settings.tls, errors);
 }
 
 Result<std::unique_ptr<Sink>> make(HttpSettings settings) {
@@ -232,7 +200,7 @@ std::optional<HttpOptions> read_options(HttpSettings settings, FieldErrors& erro
   if (!signer) errors.add("http.secrets", signer.error());
   auto networks = networks_of(settings, errors);
   check_login(settings, errors);
-  check_tls(settings, errors);
+  check_tls("http", settings.tls, errors);
   if (settings.connect_timeout > settings.deadline)
     errors.add({"http.connect_timeout", "is longer than http.deadline"});
   if (parse_endpoints("http.proxy", settings.proxy, kProxies, errors).size() > 1)

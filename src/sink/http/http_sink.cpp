@@ -46,7 +46,7 @@ Inspection HttpSink::inspection() const {
                    .order = "of each key"};
   if (!options_.target.encrypted() && !options_.target.is_loopback())
     found.weaknesses.push_back(in_clear("https:// in http.url"));
-  if (options_.plain.insecure_tls) {
+  if (options_.plain.tls.insecure) {
     found.weaknesses.push_back({"insecure_tls",
                                 "whoever controls the network can read and swallow events",
                                 "http.tls_ca with the authority of the receiver's certificate"});
@@ -113,7 +113,8 @@ void HttpSink::take_ends() {
     const auto found = exchanges_.find(done.ticket);
     OUTBOX_CHECK(found != exchanges_.end());
     Exchange& exchange = *found->second;
-    const Outcome outcome = judge(Client::answer_of(exchange, done.easy.get(), done.code), asked());
+    const Outcome outcome =
+        judge(curl::HttpClient::answer_of(exchange, done.easy.get(), done.code), asked());
     done.easy.reset();  // it points to the exchange
     const bool several = exchange.request.parts.size() > 1;
     if (several && outcome.kind == Outcome::Kind::rejected) {

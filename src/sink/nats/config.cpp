@@ -13,6 +13,7 @@
 #include "sink/nats/error_map.hpp"
 #include "sink/nats/names.hpp"
 #include "sink/nats/nats_sink.hpp"
+#include "sink/template_example.hpp"
 
 namespace outbox::sink::nats {
 namespace {
@@ -129,18 +130,6 @@ void check(const NatsSettings& settings, FieldErrors& errors) {
     errors.add({settings.tls_key.empty() ? "nats.tls_certificate" : "nats.tls_key",
                 "needs the other one", "set both tls_certificate and tls_key"});
   }
-}
-
-/// A template with x in place of its fields, whose values only an event has.
-std::string with_fields_as_x(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const bool brace = text.starts_with("{{") || text.starts_with("}}");
-    const bool field = !brace && text.front() == '{';
-    out += field ? 'x' : text.front();
-    text.remove_prefix(field ? std::min(text.find('}'), text.size() - 1) + 1 : brace ? 2 : 1);
-  }
-  return out;
 }
 
 void check_use(const NatsSettings& /*settings*/, const SubscriptionSpec& spec,

@@ -292,7 +292,7 @@ std::string said(const Json& reply) {
   const auto checked = check_stream("ORDERS", reply.dump(), std::chrono::seconds(60));
   if (!checked) return checked.error().text();
   std::string all;
-  for (const Weakness& one : *checked) {
+  for (const sink::Weakness& one : *checked) {
     EXPECT_FALSE(one.consequence.empty());
     all += (all.empty() ? "" : ", ") + one.setting;
   }
