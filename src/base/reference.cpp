@@ -59,6 +59,13 @@ Result<std::string> resolve_one(std::string_view inside, const std::string& dire
 
 bool has_references(const std::string& text) { return text.find(kOpen) != std::string::npos; }
 
+std::string literal(std::string_view text) {
+  std::string out(text);
+  for (std::size_t at = 0; (at = out.find(kOpen, at)) != std::string::npos; at += kEscaped.size())
+    out.insert(at, "$");
+  return out;
+}
+
 std::string without_references(std::string_view text) {
   std::string out;
   while (true) {

@@ -12,6 +12,9 @@ namespace outbox {
 /// Whether there is a reference in the text.
 [[nodiscard]] bool has_references(const std::string& text);
 
+/// What resolve() makes this text of.
+[[nodiscard]] std::string literal(std::string_view text);
+
 /// The text with its references removed.
 [[nodiscard]] std::string without_references(std::string_view text);
 

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <utility>
 
+#include "base/reference.hpp"
 #include "base/setting.hpp"
 #include "store/url.hpp"
 #include "testkit/failure.hpp"
@@ -19,13 +20,7 @@ namespace {
 
 using testkit::give_up;
 
-/// For our configuration, in which "${" begins a reference and "$${" stands for the characters.
-std::string quoted(const std::string& text) {
-  std::string out = quote(text);
-  for (std::size_t at = 0; (at = out.find("${", at)) != std::string::npos; at += 3)
-    out.insert(at, "$");
-  return out;
-}
+std::string quoted(const std::string& text) { return quote(literal(text)); }
 
 std::string last_line(const std::filesystem::path& file) {
   std::ifstream in(file);
@@ -101,7 +96,7 @@ std::string relay_configuration(const std::string& store_url, const std::string&
                       quoted(spec.sink), quoted(spec.format), quoted(spec.topic));
   text += fmt::format("\n[subscription.{}.{}]\n", spec.name, spec.sink);
   for (const auto& [name, value] : spec.sink_settings)
-    text += fmt::format("{} = {}\n", quoted(name), quoted(value));
+    text += fmt::format("{} = {}\n", quoted(name), quote(value));
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <optional>
 
+#include "base/reference.hpp"
 #include "demo/order.hpp"
 #include "testkit/failure.hpp"
 #ifdef OUTBOX_WITH_KAFKA
@@ -23,7 +24,7 @@ class FileDestination final : public Destination {
 
   SubscriptionSpec subscription() const override {
     SubscriptionSpec spec{.name = kSubscription, .sink = "file"};
-    spec.sink_settings["path"] = path_;
+    spec.sink_settings["path"] = literal(path_);
     return spec;
   }
   /// Whole lines only: the last one may be half written.

@@ -70,7 +70,8 @@ class Secrets(Case):
         self.write("outbox.toml", '[store]\nurl = "postgresql://app:hush@db/shop?sslpassword=hush&sslmode=require"\n'
                    '[subscription.a]\nsink = "kafka"\nheaders = { Authorization = "Bearer hush" }\n'
                    '[subscription.a.kafka]\nbrokers = "b:1"\nsasl.password = "hush"\nsasl.username = "${env:WHO}"\n'
-                   '[subscription.b]\nsink = "nats"\n[subscription.b.nats]\nurl = "nats://app:hush@b"\npassword = "hush"\ntoken = "hush"\n')
+                   '[subscription.b]\nsink = "nats"\n[subscription.b.nats]\nurl = "nats://app:hush@b"\n'
+                   '[subscription.c]\nsink = "nats"\n[subscription.c.nats]\nurl = "nats://b"\ntoken = "hush"\n')
         for arguments in ((), ("--json",)):
             result = self.succeeds("config", "show", *arguments, env={"WHO": "hush"})
             self.assertNotIn("hush", result.out + result.err)

@@ -45,6 +45,11 @@ TEST(Reference, to_a_file_that_only_its_owner_may_read) {
   EXPECT_THAT(resolved("${file:~/x}"), HasSubstr("begins with ~"));
 }
 
+TEST(Reference, a_literal_has_none) {
+  for (const char* text : {"", "plain", "${env:HOME}", "$${x}", "a$b${", "${${"})
+    EXPECT_EQ(resolved(literal(text)), text);
+}
+
 TEST(Reference, is_anchored_once) {
   const std::string text = "a${file:x/y}b${file:/z}$${file:literal}${env:HOME}";
   const std::string anchored = anchored_references(text, "/etc/shop");

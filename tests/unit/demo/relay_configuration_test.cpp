@@ -22,7 +22,7 @@ tl::expected<config::Loaded, config::Problems> read_back(const std::string& url,
 
 TEST(RelayConfiguration, is_read_as_it_was_meant) {
   SubscriptionSpec spec{.name = "demo", .sink = "file"};
-  spec.sink_settings["path"] = R"(/tmp/with "quotes", a \ and ${env:HOME}/x.jsonl)";
+  spec.sink_settings["path"] = R"(/tmp/with "quotes", a \ and $${env:HOME}/x.jsonl)";
   const std::string url = "postgresql://me:p%40ss\"@host/db?options=-c%20x";
   const auto loaded = read_back(url, spec);
   ASSERT_TRUE(loaded) << loaded.error().front().text();
