@@ -13,6 +13,7 @@ namespace outbox::sink::rabbitmq {
 namespace {
 
 constexpr Scheme kSchemes[] = {{"amqp", 5672}, {"amqps", 5671}};
+constexpr Scheme kManagementSchemes[] = {{"http", 15672}, {"https", 15671}};
 constexpr std::size_t kLongestName = 255;  // a short string of AMQP
 
 std::vector<SettingRow<RabbitSettings>> rows() {
@@ -48,13 +49,14 @@ std::vector<SettingRow<RabbitSettings>> rows() {
        [](RabbitSettings& s) -> Slot { return &s.insecure_tls; }},
       {{.name = "exchange",
         .help =
-            "Where events are published, with the topic as the routing key. Empty: the default exchange, whose routing keys are names of queues."},
+            "Where events are published, with the topic as the routing key. A template. Empty: the default exchange, whose routing keys are names of queues."},
        [](RabbitSettings& s) -> Slot { return &s.exchange; }},
-      {{.name = "mandatory",
-        .type = SettingType::boolean,
+      {{.name = "unroutable",
+        .type = SettingType::choice,
         .help =
-            "An event that no queue would get blocks the subscription. false: the server discards such events, and they count as delivered."},
-       [](RabbitSettings& s) -> Slot { return &s.mandatory; }},
+            "An event that no queue gets: block lets the subscription wait, reject parks the event, discard counts it as delivered.",
+        .choices = {"block", "reject", "discard"}},
+       [](RabbitSettings& s) -> Slot { return &s.unroutable; }},
       {{.name = "declare",
         .type = SettingType::boolean,
         .help =
@@ -76,6 +78,11 @@ std::vector<SettingRow<RabbitSettings>> rows() {
         .help =
             "The routing keys that the declared exchange gives to the declared queue, for a topic exchange a pattern such as order.#. Empty: all, for topic and fanout."},
        [](RabbitSettings& s) -> Slot { return &s.binding; }},
+      {{.name = "management_url",
+        .type = SettingType::url,
+        .help =
+            "The server's management API, http://host:port. With it the sink warns about properties of queue with which events can be lost."},
+       [](RabbitSettings& s) -> Slot { return &s.management_url; }},
       {{.name = "connect_timeout",
         .type = SettingType::duration,
         .help = "For connecting and logging in, for all addresses together.",
@@ -91,8 +98,8 @@ std::vector<SettingRow<RabbitSettings>> rows() {
       {{.name = "heartbeat",
         .type = SettingType::duration,
         .help =
-            "Both sides send something at least this often; after two intervals without anything the connection counts as lost. The server may want it more often.",
-        .least = 5 * kSecond,
+            "Both sides send something at least this often; after two intervals without anything the connection counts as lost.",
+        .least = kSecond,
         .most = kHour},
        [](RabbitSettings& s) -> Slot { return &s.heartbeat; }},
       {{.name = "max_in_flight",
@@ -158,9 +165,10 @@ void check_tls(const RabbitSettings& settings, bool secure, FieldErrors& errors)
   }
 }
 
-void check_names(const RabbitSettings& settings, FieldErrors& errors) {
+/// Names that depend on the event are checked with each event (publication.hpp).
+void check_names(const RabbitSettings& settings, const std::string& exchange, FieldErrors& errors) {
   const std::pair<const char*, const std::string*> names[] = {
-      {"rabbitmq.exchange", &settings.exchange},
+      {"rabbitmq.exchange", &exchange},
       {"rabbitmq.queue", &settings.queue},
       {"rabbitmq.binding", &settings.binding}};
   for (const auto& [field, name] : names) {
@@ -171,7 +179,8 @@ void check_names(const RabbitSettings& settings, FieldErrors& errors) {
   }
 }
 
-void check_declaration(const RabbitSettings& settings, FieldErrors& errors) {
+void check_declaration(const RabbitSettings& settings, const event::Template& exchange,
+                       FieldErrors& errors) {
   const bool has_exchange = !settings.exchange.empty();
   const bool has_queue = !settings.queue.empty();
   if (!settings.declare) {
@@ -179,6 +188,9 @@ void check_declaration(const RabbitSettings& settings, FieldErrors& errors) {
       errors.add({"rabbitmq.binding", "has no effect", "set rabbitmq.declare = true"});
     return;
   }
+  if (!exchange.fixed())
+    errors.add({"rabbitmq.declare", "cannot create exchanges that depend on the event",
+                "create them yourself, or use an exchange without fields"});
   if (!has_exchange && !has_queue)
     errors.add({"rabbitmq.declare", "has nothing to declare",
                 "set rabbitmq.exchange, rabbitmq.queue or both"});
@@ -193,6 +205,31 @@ void check_declaration(const RabbitSettings& settings, FieldErrors& errors) {
 std::string binding_of(const RabbitSettings& settings) {
   const bool all = settings.binding.empty() && settings.exchange_type == "topic";
   return all ? "#" : settings.binding;
+}
+
+event::Template exchange_of(const RabbitSettings& settings, FieldErrors& errors) {
+  auto exchange = event::Template::compile("rabbitmq.exchange", settings.exchange);
+  if (exchange) return std::move(*exchange);
+  errors.add(exchange.error());
+  return {};
+}
+
+std::optional<Endpoint> management_of(const RabbitSettings& settings, FieldErrors& errors) {
+  constexpr const char* kField = "rabbitmq.management_url";
+  if (settings.management_url.empty()) return std::nullopt;
+  if (settings.queue.empty())
+    errors.add({kField, "has no effect", "set rabbitmq.queue, which it is asked about"});
+  auto endpoints = parse_endpoints(kField, settings.management_url, kManagementSchemes, errors);
+  if (endpoints.empty()) return std::nullopt;
+  if (endpoints.size() > 1) errors.add({kField, "has several addresses", "one is enough"});
+  if (!endpoints.front().username.empty())
+    errors.add({kField, "has a username", "the one of rabbitmq.url or rabbitmq.username is used"});
+  return std::move(endpoints.front());
+}
+
+Unroutable unroutable_of(const RabbitSettings& settings) {
+  if (settings.unroutable == "reject") return Unroutable::reject;
+  return settings.unroutable == "discard" ? Unroutable::discard : Unroutable::block;
 }
 
 void check(const RabbitSettings& settings, FieldErrors& errors) {
@@ -227,7 +264,17 @@ Result<std::unique_ptr<Sink>> make(RabbitSettings settings, const SubscriptionSp
 
 }  // namespace
 
+Login login_of(const RabbitOptions& options, const Endpoint& endpoint) {
+  const Login given{
+      .username = options.username.empty() ? endpoint.username : options.username,
+      .password = options.password.empty() ? endpoint.password : options.password};
+  if (!given.username.empty() || !options.tls.certificate.empty()) return given;
+  return {.username = "guest", .password = "guest"};
+}
+
 RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors) {
+  const event::Template exchange = exchange_of(settings, errors);
+  const std::string fixed_exchange = exchange.fixed().value_or("");
   RabbitOptions options{
       .endpoints = parse_endpoints("rabbitmq.url", settings.url, kSchemes, errors),
       .username = settings.username,
@@ -236,20 +283,22 @@ RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors) {
               .certificate = settings.tls_certificate,
               .key = settings.tls_key,
               .insecure = settings.insecure_tls},
-      .topology = {.exchange = settings.exchange,
+      .exchange = exchange,
+      .topology = {.exchange = fixed_exchange,
                    .queue = settings.queue,
                    .declare = settings.declare,
                    .exchange_type = settings.exchange_type,
                    .queue_type = settings.queue_type,
                    .binding = binding_of(settings)},
-      .mandatory = settings.mandatory,
+      .unroutable = unroutable_of(settings),
+      .management = management_of(settings, errors),
       .connect_timeout = settings.connect_timeout,
       .deadline = settings.deadline,
       .heartbeat = std::chrono::duration_cast<std::chrono::seconds>(settings.heartbeat),
       .max_in_flight = settings.max_in_flight,
       .max_message_size = settings.max_message_size};
-  check_names(settings, errors);
-  check_declaration(settings, errors);
+  check_names(settings, fixed_exchange, errors);
+  check_declaration(settings, exchange, errors);
   if (options.endpoints.empty()) return options;
   check_virtual_host(options.endpoints, errors);
   check_login(settings, options.endpoints, errors);

@@ -75,7 +75,7 @@ class Connection {
 
   // ---- as agreed with the server
 
-  /// Specification 4.2.3 and 4.2.7. A heartbeat of 0: none.
+  /// Specification 4.2.3 and 4.2.7.
   void tune(std::size_t most_in_frame, std::chrono::seconds heartbeat);
 
   /// The server says that it will not read for a while: then silence does not mean that it is gone.
@@ -95,7 +95,7 @@ class Connection {
   FrameWriter writer_;
   FrameReader reader_;
   amqp_frame_t frame_{};
-  std::chrono::seconds heartbeat_{0};
+  std::chrono::seconds heartbeat_{0};  ///< 0: not agreed yet.
   TimePoint sent_at_;
   TimePoint heard_at_;
 };

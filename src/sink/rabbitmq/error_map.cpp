@@ -1,5 +1,6 @@
 #include "sink/rabbitmq/error_map.hpp"
 
+#include <amqp.h>
 #include <amqp_framing.h>
 #include <fmt/format.h>
 
@@ -120,18 +121,18 @@ Error describe_return(std::uint16_t code, std::string_view text, std::string_vie
           .message = fmt::format("rabbitmq: {}: no queue for routing key {} ({})", name_of(exchange),
                                  in_quotes(routing_key), shown(code, text)),
           .hint = exchange.empty()
-                      ? "create a queue of this name, or set rabbitmq.exchange; events wait"
-                      : "bind a queue to the exchange with a pattern that fits; events wait",
+                      ? "create a queue of this name, or set rabbitmq.exchange"
+                      : "bind a queue to the exchange with a pattern that fits, or see rabbitmq.unroutable",
           .origin = fmt::format("rabbitmq:{}", code)};
 }
 
 /// Of several queues that a message is routed to, others may have it.
-Error describe_nack(std::string_view exchange) {
+Error describe_nack(std::string_view address) {
   return {.code = Errc::unavailable,
           .remedy = retry_call,
           .effect = Effect::unknown,
-          .message = fmt::format("rabbitmq: {}: a queue did not take the message (basic.nack)",
-                                 name_of(exchange)),
+          .message =
+              fmt::format("rabbitmq: {}: a queue did not take the event (basic.nack)", address),
           .hint =
               "is the queue full (max-length with overflow = reject-publish)? See the server's log; events wait",
           .origin = "rabbitmq:nack"};

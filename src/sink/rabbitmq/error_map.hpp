@@ -25,7 +25,7 @@ enum class Fault : std::uint8_t {
 [[nodiscard]] Error describe_return(std::uint16_t code, std::string_view text,
                                     std::string_view exchange, std::string_view routing_key);
 /// basic.nack, for which the protocol has no reason.
-[[nodiscard]] Error describe_nack(std::string_view exchange);
+[[nodiscard]] Error describe_nack(std::string_view address);
 /// connection.blocked, with the server's reason ("low on memory").
 [[nodiscard]] Error describe_blocked(std::string_view reason, std::string_view address);
 

@@ -33,9 +33,9 @@ bool is_in_list(std::string_view word, std::string_view words) {
 }
 
 /// The steps of specification 2.2.4, each of which waits for its answer.
-class Login {
+class Opening {
  public:
-  Login(Connection& connection, const RabbitOptions& options, const Endpoint& endpoint,
+  Opening(Connection& connection, const RabbitOptions& options, const Endpoint& endpoint,
         Connection::TimePoint until)
       : connection_(connection),
         requests_(connection, until),
@@ -53,23 +53,18 @@ class Login {
 
  private:
   [[nodiscard]] Status authenticate() {
-    const std::string& user = options_.username.empty() ? endpoint_.username : options_.username;
-    const std::string& password =
-        options_.password.empty() ? endpoint_.password : options_.password;
+    const auto [user, password] = login_of(options_, endpoint_);
     connection_.greet();
     OUTBOX_TRY(const auto* start, await<amqp_connection_start_t>(AMQP_CONNECTION_START_METHOD));
     // Without a user the certificate says who we are (RabbitMQ's plugin rabbitmq_auth_mechanism_ssl).
-    const bool by_certificate = user.empty() && !options_.tls.certificate.empty();
+    const bool by_certificate = user.empty();
     const char* const mechanism = by_certificate ? "EXTERNAL" : "PLAIN";
     if (!is_in_list(mechanism, text_of(start->mechanisms))) return fail(no_mechanism(mechanism));
     if (user.size() + password.size() > kLongestLogin)
       return fail(connection_.failed(Errc::invalid_argument, "username and password are too long"));
-    // RFC 4616. Who gives nothing is the guest.
-    std::string response;
-    if (!by_certificate) {
-      response.append(1, '\0').append(user.empty() ? "guest" : user);
-      response.append(1, '\0').append(user.empty() && password.empty() ? "guest" : password);
-    }
+    std::string response;  // RFC 4616
+    if (!by_certificate)
+      response.append(1, '\0').append(user).append(1, '\0').append(password);
     start_ok(mechanism, response);
     return {};
   }
@@ -90,22 +85,19 @@ class Login {
                          .locale = bytes_of("en_US")});
   }
 
-  /// Where the server names no limit (0), ours applies.
+  /// Where the server names no limit of a frame (0), ours applies. The heartbeat is what the client says (specification 4.2.7).
   [[nodiscard]] Status tune() {
     OUTBOX_TRY(const auto* offer, await<amqp_connection_tune_t>(AMQP_CONNECTION_TUNE_METHOD));
     const std::size_t most =
         offer->frame_max == 0 ? kMostInFrame : std::min<std::size_t>(offer->frame_max, kMostInFrame);
     if (most < kLeastFrame)
       return fail(connection_.failed(Errc::unsupported, fmt::format("frame_max {}", most)));
-    const auto ours = options_.heartbeat;
-    const auto heartbeat =
-        offer->heartbeat == 0 ? ours : std::min(ours, std::chrono::seconds(offer->heartbeat));
     connection_.send(0, AMQP_CONNECTION_TUNE_OK_METHOD,
                      amqp_connection_tune_ok_t{
                          .channel_max = kChannel,
                          .frame_max = static_cast<std::uint32_t>(most),
-                         .heartbeat = static_cast<std::uint16_t>(heartbeat.count())});
-    connection_.tune(most, heartbeat);
+                         .heartbeat = static_cast<std::uint16_t>(options_.heartbeat.count())});
+    connection_.tune(most, options_.heartbeat);
     return {};
   }
 
@@ -147,7 +139,7 @@ Result<std::unique_ptr<Connection>> open_one(const RabbitOptions& options, const
                                              Connection::TimePoint until) {
   OUTBOX_TRY(std::unique_ptr<Connection> connection,
              Connection::open(endpoint, options.tls, until, options.deadline));
-  const Status done = Login(*connection, options, endpoint, until).run();
+  const Status done = Opening(*connection, options, endpoint, until).run();
   if (done) return connection;
   connection->say_goodbye();
   return tl::unexpected(done.error());
@@ -155,8 +147,8 @@ Result<std::unique_ptr<Connection>> open_one(const RabbitOptions& options, const
 
 }  // namespace
 
-Result<std::unique_ptr<Connection>> open_connection(const RabbitOptions& options) {
-  const auto until = std::chrono::steady_clock::now() + options.connect_timeout;
+Result<std::unique_ptr<Connection>> open_connection(const RabbitOptions& options,
+                                                    Connection::TimePoint until) {
   std::optional<Error> first;
   auto left = static_cast<int>(options.endpoints.size());
   for (const Endpoint& endpoint : options.endpoints) {

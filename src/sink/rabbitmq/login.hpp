@@ -9,7 +9,8 @@
 
 namespace outbox::sink::rabbitmq {
 
-/// Opens one to the first of the addresses that takes events, within connect_timeout in all.
-[[nodiscard]] Result<std::unique_ptr<Connection>> open_connection(const RabbitOptions& options);
+/// Opens one to the first of the addresses that takes events, until then at the latest.
+[[nodiscard]] Result<std::unique_ptr<Connection>> open_connection(const RabbitOptions& options,
+                                                                  Connection::TimePoint until);
 
 }  // namespace outbox::sink::rabbitmq

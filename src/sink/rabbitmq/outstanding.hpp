@@ -19,7 +19,7 @@ class Outstanding {
     Token token{0};
     std::int64_t seq{0};
     EventId id{};
-    std::size_t route{0};    ///< A hash of its routing key.
+    std::size_t route{0};    ///< A hash of its exchange and routing key.
     std::size_t bytes{0};    ///< Of its body.
     std::uint64_t end{0};    ///< Where it ends in what was written to the connection.
     TimePoint sent{};
@@ -35,9 +35,9 @@ class Outstanding {
 
   [[nodiscard]] bool empty() const { return open_ == 0; }
   [[nodiscard]] std::size_t size() const { return open_; }
-  [[nodiscard]] const Entry* oldest() const { return entries_.empty() ? nullptr : &entries_.front(); }
 
-  /// The message that the server returns now, which it does before it confirms it. basic.return has no number. Null: there is none.
+  /// The message that the server returns now, which it does before it confirms it. basic.return has no number. Two events may have the same
+  /// id: it is the writer's choice. Null: there is none.
   [[nodiscard]] Entry* find_returned(const EventId& id, std::size_t route) {
     for (Entry& entry : entries_) {
       if (!entry.over && !entry.returned && entry.id == id && entry.route == route)

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/units.hpp"
+#include "event/headers.hpp"
 #include "event/time_text.hpp"
 #include "sink/rabbitmq/table.hpp"
 
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::size_t kLongestShortString = 255;
 constexpr std::uint8_t kPersistent = 2;
+constexpr std::string_view kCorrelationHeader = "correlation_id";
 constexpr std::int64_t kMicrosecondsPerSecond = 1'000'000;
 
 Error refused(Errc code, std::string what, std::string hint) {
@@ -46,7 +48,13 @@ std::string_view find(std::span<const HeaderView> headers, std::string_view name
 
 }  // namespace
 
-std::optional<Error> refusal_of(const Message& message, std::size_t max_message_size) {
+std::optional<Error> refusal_of(const Message& message, std::string_view exchange,
+                                std::size_t max_message_size) {
+  if (exchange.size() > kLongestShortString)
+    return refused(
+        Errc::invalid_argument,
+        fmt::format("the name of exchange {} is longer than 255 bytes", in_quotes(exchange)),
+        "see rabbitmq.exchange");
   if (message.topic.size() > kLongestShortString)
     return refused(Errc::invalid_argument,
                    fmt::format("routing key {} is longer than 255 bytes", in_quotes(message.topic)),
@@ -69,7 +77,30 @@ Error too_many_headers(const Message& message) {
                  "make them smaller, or raise frame_max of the server (128 KiB unless it was set)");
 }
 
-amqp_basic_properties_t& Publication::make(const Message& message) {
+/// An event must not choose the default exchange, which reaches every queue. RabbitMQ removes line breaks from names that are declared, not
+/// from those that are published to: there is no such exchange.
+Result<std::string_view> Publication::exchange_for(const Message& message) {
+  static const EventView no_event{};
+  arena_.clear();
+  const std::string_view name =
+      exchange_.render(message.event != nullptr ? *message.event : no_event, arena_);
+  if (!exchange_varies_ || (!name.empty() && !has_control(name))) return name;
+  return fail(refused(Errc::invalid_argument,
+                      name.empty() ? "the event has an exchange without a name"
+                                   : fmt::format("the name of exchange {} has control characters",
+                                                 in_quotes(name)),
+                      "see rabbitmq.exchange, which depends on the event"));
+}
+
+/// As the subscription's headers have it, or the event's: not every format passes headers on by their names.
+std::string_view Publication::correlation_of(const Message& message) {
+  const std::string_view sent = find(message.headers, kCorrelationHeader);
+  if (!sent.empty() || message.event == nullptr || event::no_headers(message.event->headers))
+    return sent;
+  return event::find_header(message.event->headers, kCorrelationHeader, arena_);
+}
+
+amqp_basic_properties_t& Publication::properties_for(const Message& message) {
   properties_ = {};
   // One that is too long is left out; what it says is in the headers, too.
   const auto set = [this](amqp_flags_t flag, amqp_bytes_t& place, std::string_view text) {
@@ -78,8 +109,7 @@ amqp_basic_properties_t& Publication::make(const Message& message) {
     properties_._flags |= flag;
   };
   set(AMQP_BASIC_CONTENT_TYPE_FLAG, properties_.content_type, message.content_type);
-  set(AMQP_BASIC_CORRELATION_ID_FLAG, properties_.correlation_id,
-      find(message.headers, "correlation_id"));
+  set(AMQP_BASIC_CORRELATION_ID_FLAG, properties_.correlation_id, correlation_of(message));
   set(AMQP_BASIC_APP_ID_FLAG, properties_.app_id, "outbox");
   properties_.delivery_mode = kPersistent;
   properties_._flags |= AMQP_BASIC_DELIVERY_MODE_FLAG;

@@ -1,4 +1,4 @@
-// A message as AMQP has it: the properties and headers of basic.publish. Pure.
+// A message as AMQP has it: the exchange, and the properties and headers of basic.publish. Pure.
 #pragma once
 
 #include <amqp.h>
@@ -9,7 +9,11 @@
 #include <outbox/sink.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "event/arena.hpp"
+#include "event/template.hpp"
 
 namespace outbox::sink::rabbitmq {
 
@@ -19,19 +23,28 @@ inline constexpr std::string_view kAttributePrefix = "cloudEvents:";
 inline constexpr std::string_view kKeyHeader = "outbox-key";
 
 /// Why it cannot be sent: its event is at fault. None: it can.
-[[nodiscard]] std::optional<Error> refusal_of(const Message& message,
+[[nodiscard]] std::optional<Error> refusal_of(const Message& message, std::string_view exchange,
                                               std::size_t max_message_size);
 /// The headers do not fit into a frame.
 [[nodiscard]] Error too_many_headers(const Message& message);
 
 class Publication {
  public:
-  /// Valid until the next call, and as long as the message.
-  [[nodiscard]] amqp_basic_properties_t& make(const Message& message);
+  explicit Publication(event::Template exchange)
+      : exchange_(std::move(exchange)), exchange_varies_(!exchange_.fixed()) {}
+
+  /// The name of the exchange for this message. Valid until the next call, and as long as the message. An error is the event's fault.
+  [[nodiscard]] Result<std::string_view> exchange_for(const Message& message);
+  /// The same. To be called after exchange_for().
+  [[nodiscard]] amqp_basic_properties_t& properties_for(const Message& message);
 
  private:
+  [[nodiscard]] std::string_view correlation_of(const Message& message);
   void add_headers(const Message& message);
 
+  const event::Template exchange_;
+  const bool exchange_varies_;
+  event::Arena arena_;
   amqp_basic_properties_t properties_{};
   std::vector<amqp_table_entry_t> headers_;
   std::string id_;

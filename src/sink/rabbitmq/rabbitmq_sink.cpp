@@ -9,6 +9,8 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "sink/rabbitmq/login.hpp"
+#include "sink/rabbitmq/management.hpp"
+#include "sink/rabbitmq/queue_check.hpp"
 #include "sink/rabbitmq/table.hpp"
 
 namespace outbox::sink::rabbitmq {
@@ -26,14 +28,16 @@ constexpr std::size_t kPatience = 10000;
 
 std::chrono::steady_clock::time_point now_steady() { return std::chrono::steady_clock::now(); }
 
-std::size_t route_of(std::string_view routing_key) {
-  return std::hash<std::string_view>()(routing_key);
+std::size_t route_of(std::string_view exchange, std::string_view routing_key) {
+  const std::hash<std::string_view> hash;
+  return 31 * hash(exchange) + hash(routing_key);
 }
 
 }  // namespace
 
 RabbitSink::RabbitSink(RabbitOptions options)
     : options_(std::move(options)),
+      publication_(options_.exchange),
       suspects_(kPatience),
       watch_([this] { wake(); }, std::chrono::milliseconds(options_.heartbeat) / 2) {}
 
@@ -59,7 +63,9 @@ Status RabbitSink::open() {
   close();
   if (Status started = watch_.start(); !started) return started;
   warn_of_clear_text();
-  OUTBOX_TRY(connection_, open_connection(options_));
+  const TimePoint until = now_steady() + options_.connect_timeout;
+  OUTBOX_TRY(connection_, open_connection(options_, until));
+  warn_of_queue(until);
   outstanding_.start_again();
   channel_ = Channel::ready;
   state_ = State::open;
@@ -68,12 +74,35 @@ Status RabbitSink::open() {
 }
 
 void RabbitSink::warn_of_clear_text() {
-  for (const Endpoint& endpoint : options_.endpoints) {
-    if (endpoint.scheme != "amqp" || endpoint.is_loopback() ||
+  const auto warn = [this](const Endpoint& endpoint, const char* clear, const char* hint) {
+    if (endpoint.scheme != clear || endpoint.is_loopback() ||
         !warned_.insert(endpoint.shown()).second)
-      continue;
+      return;
     log::warn("rabbitmq: events and passwords cross the network in clear",
-              {{"address", endpoint.shown()}, {"hint", "amqps:// in rabbitmq.url"}});
+              {{"address", endpoint.shown()}, {"hint", hint}});
+  };
+  for (const Endpoint& endpoint : options_.endpoints)
+    warn(endpoint, "amqp", "amqps:// in rabbitmq.url");
+  if (options_.management) warn(*options_.management, "http", "https:// in rabbitmq.management_url");
+}
+
+/// Once: the sink may be opened again many times.
+void RabbitSink::warn_of_queue(TimePoint until) {
+  if (queue_was_checked_ || !options_.management) return;
+  queue_was_checked_ = true;
+  const std::string& queue = options_.topology.queue;
+  const auto answer = ask_about_queue(options_, until);
+  const auto found = answer ? check_queue(*answer) : tl::unexpected(answer.error());
+  if (!found) {
+    log::warn("rabbitmq: the queue's properties could not be checked",
+              {{"queue", queue}, {"error", found.error().text()}});
+    return;
+  }
+  for (const Weakness& weakness : *found) {
+    log::warn("rabbitmq: events that were acked can be lost from the queue",
+              {{"queue", queue},
+               {"property", weakness.property},
+               {"consequence", weakness.meaning}});
   }
 }
 
@@ -130,14 +159,17 @@ bool RabbitSink::must_go_alone(const Message& message) const {
 }
 
 void RabbitSink::add(const Message& message) {
-  if (auto wrong = refusal_of(message, options_.max_message_size))
+  const Result<std::string_view> exchange = publication_.exchange_for(message);
+  if (!exchange) return refuse(message, Outcome::Kind::rejected, exchange.error());
+  if (auto wrong = refusal_of(message, *exchange, options_.max_message_size))
     return refuse(message, Outcome::Kind::rejected, std::move(*wrong));
-  const amqp_basic_publish_t method{.ticket = 0,
-                                    .exchange = bytes_of(options_.topology.exchange),
-                                    .routing_key = bytes_of(message.topic),
-                                    .mandatory = options_.mandatory ? 1 : 0,
-                                    .immediate = 0};
-  if (!connection_->publish(method, publication_.make(message), message.body))
+  const amqp_basic_publish_t method{
+      .ticket = 0,
+      .exchange = bytes_of(*exchange),
+      .routing_key = bytes_of(message.topic),
+      .mandatory = options_.unroutable != Unroutable::discard ? 1 : 0,
+      .immediate = 0};
+  if (!connection_->publish(method, publication_.properties_for(message), message.body))
     return refuse(message, Outcome::Kind::rejected, too_many_headers(message));
   alone_ = must_go_alone(message);
   const EventView* const event = message.event;
@@ -145,7 +177,7 @@ void RabbitSink::add(const Message& message) {
       {.token = message.token,
        .seq = event != nullptr ? event->seq : static_cast<std::int64_t>(message.token),
        .id = event != nullptr ? event->id : EventId{},
-       .route = route_of(message.topic),
+       .route = route_of(*exchange, message.topic),
        .bytes = message.body.size(),
        .end = connection_->end(),
        .sent = now_steady()});
@@ -234,15 +266,16 @@ void RabbitSink::nacked(const amqp_basic_nack_t& nack) {
   outstanding_.settle(nack.delivery_tag, nack.multiple != 0, [this](const auto& entry) {
     largest_ = std::max(largest_, entry.bytes);
     suspects_.settled(entry.seq);
-    resolve(entry, Outcome::Kind::blocked, describe_nack(options_.topology.exchange));
+    resolve(entry, Outcome::Kind::blocked, describe_nack(connection_->address()));
   });
 }
 
 void RabbitSink::begin_return(const amqp_basic_return_t& method) {
+  const std::string_view exchange = text_of(method.exchange);
   const std::string_view routing_key = text_of(method.routing_key);
-  return_ = {.error = describe_return(method.reply_code, text_of(method.reply_text),
-                                      text_of(method.exchange), routing_key),
-             .route = route_of(routing_key)};
+  return_ = {.error = describe_return(method.reply_code, text_of(method.reply_text), exchange,
+                                      routing_key),
+             .route = route_of(exchange, routing_key)};
 }
 
 /// Only the properties, which come back with the message, say which one it is. It is confirmed afterwards.
@@ -321,7 +354,7 @@ void RabbitSink::lose(const Error& reason) {
 }
 
 /// What the socket has not taken to its end cannot have been processed; the rest is in doubt. If only one message was outstanding, the
-/// server closed because of that one.
+/// server closed because of that one. Else they are sent alone the next time.
 void RabbitSink::resolve_all(Fault fault, const Error& reason) {
   const bool alone = outstanding_.size() == 1;
   const std::uint64_t taken = connection_ ? connection_->taken() : 0;
@@ -329,13 +362,10 @@ void RabbitSink::resolve_all(Fault fault, const Error& reason) {
   if (fault == Fault::message) largest_ = 0;
   outstanding_.take_all([&](const Outstanding::Entry& entry) {
     const bool sent = entry.end <= taken;
+    if (fault != Fault::connection && !alone) suspects_.add(entry.seq, entry.bytes);
     switch (fault) {
       case Fault::message:
-        if (alone) {
-          suspects_.settled(entry.seq);
-        } else {
-          suspects_.add(entry.seq, entry.bytes);
-        }
+        if (alone) suspects_.settled(entry.seq);
         return resolve(entry, alone ? rejected : sent ? unknown : retry, reason);
       case Fault::destination: return resolve(entry, sent && !alone ? unknown : blocked, reason);
       case Fault::connection: return resolve(entry, sent ? unknown : retry, reason);
@@ -350,7 +380,8 @@ void RabbitSink::resolve(const Outstanding::Entry& entry, Outcome::Kind kind,
   if (kind == Outcome::Kind::retry) outcome.error.effect = Effect::none;
   // However the confirmation that follows a return reads: no queue has it.
   if (const auto returned = returned_.extract(entry.token); returned) {
-    outcome.kind = Outcome::Kind::blocked;
+    outcome.kind = options_.unroutable == Unroutable::reject ? Outcome::Kind::rejected
+                                                             : Outcome::Kind::blocked;
     outcome.scope = Outcome::Scope::partition;
     outcome.error = std::move(returned.mapped());
   }

@@ -82,6 +82,7 @@ class RabbitSink final : public Sink {
 
   void watch_socket();
   void warn_of_clear_text();
+  void warn_of_queue(TimePoint until);
 
   const RabbitOptions options_;
   Publication publication_;
@@ -97,7 +98,7 @@ class RabbitSink final : public Sink {
   /// Of basic.return, until the properties of that message come.
   struct Return {
     Error error;
-    std::size_t route{0};
+    std::size_t route{0};  ///< As Outstanding::Entry has it.
   };
   Return return_;
   std::unordered_map<Token, Error> returned_;  ///< Of messages that were returned and are not confirmed yet.
@@ -107,6 +108,7 @@ class RabbitSink final : public Sink {
   Suspects suspects_;
   TimePoint progress_{};     ///< Of the last confirmation or byte that the socket took, or when something was sent while nothing was in flight.
   std::set<std::string> warned_;
+  bool queue_was_checked_{false};
   SocketWatch watch_;
 };
 

@@ -7,10 +7,9 @@
 namespace outbox::sink::rabbitmq {
 namespace {
 
-/// A server that does not speak our version answers with the version that it speaks (specification 4.2.2).
-bool is_other_version(const amqp_frame_t& frame) {
-  return frame.frame_type == AMQP_PSEUDOFRAME_PROTOCOL_HEADER;
-}
+/// A server that does not speak our version answers with the version that it speaks (specification 4.2.2). librabbitmq's parser has this type
+/// of frame for it, the first letter of "AMQP".
+bool is_other_version(const amqp_frame_t& frame) { return frame.frame_type == 'A'; }
 
 }  // namespace
 

@@ -67,7 +67,7 @@ ServerHarnessKind server_harness_kind() {
             if (!server) return nullptr;
             return std::make_unique<RabbitHarness>(std::move(*server));
           },
-          "needs a RabbitMQ server: OUTBOX_TEST_RABBITMQ_PORT is not set (scripts/servers start DIR)"};
+          "needs a RabbitMQ server: OUTBOX_TEST_RABBITMQ is not set (scripts/servers start DIR rabbitmq)"};
 }
 
 }  // namespace outbox::test

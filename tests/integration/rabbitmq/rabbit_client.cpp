@@ -21,10 +21,9 @@ namespace {
 
 constexpr amqp_channel_t kOwnChannel = 1;
 
-std::string_view view(amqp_bytes_t bytes) {
-  return {static_cast<const char*>(bytes.bytes), bytes.len};
+std::string text(amqp_bytes_t bytes) {
+  return bytes.len == 0 ? "" : std::string(static_cast<const char*>(bytes.bytes), bytes.len);
 }
-std::string text(amqp_bytes_t bytes) { return bytes.len == 0 ? "" : std::string(view(bytes)); }
 
 amqp_bytes_t bytes(const std::string& value) {
   return {.len = value.size(), .bytes = const_cast<char*>(value.data())};
@@ -93,13 +92,14 @@ void read_properties(const amqp_basic_properties_t& from, RabbitMessage& into) {
 }  // namespace
 
 std::optional<SharedRabbit> shared_rabbit() {
-  const auto port = environment("OUTBOX_TEST_RABBITMQ_PORT");
-  if (!port) return std::nullopt;
+  const auto url = environment("OUTBOX_TEST_RABBITMQ");
+  if (!url) return std::nullopt;
   const auto value = [](const char* name) { return environment(name).value_or(""); };
-  return SharedRabbit{.port = std::stoi(*port),
-                      .tls_port = std::stoi(value("OUTBOX_TEST_RABBITMQ_TLS_PORT")),
+  return SharedRabbit{.port = std::stoi(url->substr(url->rfind(':') + 1)),
                       .username = "outbox",
                       .password = value("OUTBOX_TEST_RABBITMQ_PASSWORD"),
+                      .secure_url = value("OUTBOX_TEST_RABBITMQ_SECURE"),
+                      .management = value("OUTBOX_TEST_RABBITMQ_MANAGEMENT"),
                       .tls = value("OUTBOX_TEST_RABBITMQ_TLS")};
 }
 

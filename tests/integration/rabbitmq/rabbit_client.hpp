@@ -14,13 +14,14 @@ struct amqp_connection_state_t_;
 
 namespace outbox::test {
 
-/// The shared server: OUTBOX_TEST_RABBITMQ and what begins with it.
+/// The shared server: OUTBOX_TEST_RABBITMQ and what begins with it (scripts/lib/rabbitmq.sh).
 struct SharedRabbit {
   int port{0};
-  int tls_port{0};
   std::string username;
   std::string password;
-  std::string tls;  ///< A folder: ca.pem, client.pem, client.key.
+  std::string secure_url;  ///< amqps://localhost:PORT
+  std::string management;  ///< The URL of its management API.
+  std::string tls;         ///< A folder: ca.pem, server.pem, client.pem, client.key.
 };
 [[nodiscard]] std::optional<SharedRabbit> shared_rabbit();
 
