@@ -73,9 +73,8 @@ void ByteStream::set_up(const Endpoint& endpoint, const Tls& tls) {
   };
   const bool v6 = endpoint.host.find(':') != std::string::npos;
   // The scheme only says whether there is TLS: with CONNECT_ONLY no byte of HTTP is sent.
-  const std::string url =
-      fmt::format("{}://{}{}{}:{}", options_.secure ? "https" : "http", v6 ? "[" : "",
-                  endpoint.host, v6 ? "]" : "", endpoint.port);
+  const std::string url = fmt::format("{}://{}{}{}:{}", options_.secure ? "https" : "http",
+                                      v6 ? "[" : "", endpoint.host, v6 ? "]" : "", endpoint.port);
   set(CURLOPT_URL, url.c_str());
   set(CURLOPT_CONNECT_ONLY, 1L);
   set(CURLOPT_ERRORBUFFER, error_text_.data());
@@ -130,20 +129,20 @@ Status ByteStream::connect(const Endpoint& endpoint, const Tls& tls) {
 }
 
 Error ByteStream::failed(Errc code, std::string_view what) const {
-  return {.code = code,
-          .remedy = Remedy::reconnect,
-          .effect = Effect::unknown,
-          .message = fmt::format("{}: {}: {}", options_.sink, address_, what),
-          .hint = fmt::format(
-              "check {}.url, the network, and that the server runs; events wait and nothing is lost",
-              options_.sink),
-          .origin = {}};
+  return {
+      .code = code,
+      .remedy = Remedy::reconnect,
+      .effect = Effect::unknown,
+      .message = fmt::format("{}: {}: {}", options_.sink, address_, what),
+      .hint = fmt::format(
+          "check {}.url, the network, and that the server runs; events wait and nothing is lost",
+          options_.sink),
+      .origin = {}};
 }
 
 Error ByteStream::curl_failed(int code, std::string_view what) const {
-  const std::string_view why = error_text_[0] != '\0'
-                                   ? error_text_.data()
-                                   : curl_easy_strerror(static_cast<CURLcode>(code));
+  const std::string_view why =
+      error_text_[0] != '\0' ? error_text_.data() : curl_easy_strerror(static_cast<CURLcode>(code));
   Error error = failed(Errc::unavailable, fmt::format("{}: {}", what, why));
   error.origin = fmt::format("curl:{}", code);
   return error;

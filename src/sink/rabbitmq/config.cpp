@@ -265,9 +265,8 @@ Result<std::unique_ptr<Sink>> make(RabbitSettings settings, const SubscriptionSp
 }  // namespace
 
 Login login_of(const RabbitOptions& options, const Endpoint& endpoint) {
-  const Login given{
-      .username = options.username.empty() ? endpoint.username : options.username,
-      .password = options.password.empty() ? endpoint.password : options.password};
+  const Login given{.username = options.username.empty() ? endpoint.username : options.username,
+                    .password = options.password.empty() ? endpoint.password : options.password};
   if (!given.username.empty() || !options.tls.certificate.empty()) return given;
   return {.username = "guest", .password = "guest"};
 }

@@ -43,7 +43,7 @@ struct RabbitSettings {
 struct Topology {
   /// Empty: the default exchange, which is always there, or one that depends on the event.
   std::string exchange;
-  std::string queue;     ///< Empty: none is looked at.
+  std::string queue;  ///< Empty: none is looked at.
   /// Made if it is missing, with these properties. Else it must be there.
   bool declare{false};
   std::string exchange_type{};

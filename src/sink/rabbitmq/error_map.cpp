@@ -46,7 +46,8 @@ constexpr Meaning kMeanings[] = {
     {AMQP_NOT_FOUND, destination, Errc::not_found, fix, kMissing},
     {AMQP_RESOURCE_LOCKED, destination, Errc::unavailable, fix,
      "another connection uses the queue exclusively"},
-    {AMQP_INVALID_PATH, destination, Errc::not_found, fix, "check the virtual host in rabbitmq.url"},
+    {AMQP_INVALID_PATH, destination, Errc::not_found, fix,
+     "check the virtual host in rabbitmq.url"},
     {AMQP_NOT_ALLOWED, destination, Errc::permission_denied, fix, kRights},
     {AMQP_NOT_IMPLEMENTED, destination, Errc::unsupported, fix,
      "the server lacks what the sink needs: is it RabbitMQ 3.8 or later?"},
@@ -115,38 +116,41 @@ Error describe_login(std::uint16_t code, std::string_view text, std::string_view
 
 Error describe_return(std::uint16_t code, std::string_view text, std::string_view exchange,
                       std::string_view routing_key) {
-  return {.code = Errc::not_found,
-          .remedy = fix,
-          .effect = Effect::none,
-          .message = fmt::format("rabbitmq: {}: no queue for routing key {} ({})", name_of(exchange),
-                                 in_quotes(routing_key), shown(code, text)),
-          .hint = exchange.empty()
-                      ? "create a queue of this name, or set rabbitmq.exchange"
-                      : "bind a queue to the exchange with a pattern that fits, or see rabbitmq.unroutable",
-          .origin = fmt::format("rabbitmq:{}", code)};
+  return {
+      .code = Errc::not_found,
+      .remedy = fix,
+      .effect = Effect::none,
+      .message = fmt::format("rabbitmq: {}: no queue for routing key {} ({})", name_of(exchange),
+                             in_quotes(routing_key), shown(code, text)),
+      .hint =
+          exchange.empty()
+              ? "create a queue of this name, or set rabbitmq.exchange"
+              : "bind a queue to the exchange with a pattern that fits, or see rabbitmq.unroutable",
+      .origin = fmt::format("rabbitmq:{}", code)};
 }
 
 /// Of several queues that a message is routed to, others may have it.
 Error describe_nack(std::string_view address) {
-  return {.code = Errc::unavailable,
-          .remedy = retry_call,
-          .effect = Effect::unknown,
-          .message =
-              fmt::format("rabbitmq: {}: a queue did not take the event (basic.nack)", address),
-          .hint =
-              "is the queue full (max-length with overflow = reject-publish)? See the server's log; events wait",
-          .origin = "rabbitmq:nack"};
+  return {
+      .code = Errc::unavailable,
+      .remedy = retry_call,
+      .effect = Effect::unknown,
+      .message = fmt::format("rabbitmq: {}: a queue did not take the event (basic.nack)", address),
+      .hint =
+          "is the queue full (max-length with overflow = reject-publish)? See the server's log; events wait",
+      .origin = "rabbitmq:nack"};
 }
 
 Error describe_blocked(std::string_view reason, std::string_view address) {
-  return {.code = Errc::unavailable,
-          .remedy = retry_call,
-          .effect = Effect::none,
-          .message = fmt::format("rabbitmq: {}: the server takes no messages now: {}", address,
-                                 shown(reason, "it does not say why")),
-          .hint =
-              "free memory or disk space of the server (rabbitmqctl status lists its alarms); events wait",
-          .origin = "rabbitmq:blocked"};
+  return {
+      .code = Errc::unavailable,
+      .remedy = retry_call,
+      .effect = Effect::none,
+      .message = fmt::format("rabbitmq: {}: the server takes no messages now: {}", address,
+                             shown(reason, "it does not say why")),
+      .hint =
+          "free memory or disk space of the server (rabbitmqctl status lists its alarms); events wait",
+      .origin = "rabbitmq:blocked"};
 }
 
 }  // namespace outbox::sink::rabbitmq

@@ -46,9 +46,8 @@ bool FrameWriter::content(std::string& out, amqp_channel_t channel,
   constexpr std::uint16_t kWeight = 0;
   const std::uint64_t body_size = body.size();
   constexpr std::size_t kFixed = sizeof kClass + sizeof kWeight + sizeof body_size;
-  const int size =
-      amqp_encode_properties(kClass, &properties, {.len = encoded_.size() - kOverhead - kFixed,
-                                                   .bytes = encoded_.data()});
+  const int size = amqp_encode_properties(
+      kClass, &properties, {.len = encoded_.size() - kOverhead - kFixed, .bytes = encoded_.data()});
   if (size < 0) return false;
   begin_frame(out, AMQP_FRAME_HEADER, channel, kFixed + static_cast<std::size_t>(size));
   append_number(out, kClass);

@@ -36,7 +36,7 @@ bool is_in_list(std::string_view word, std::string_view words) {
 class Opening {
  public:
   Opening(Connection& connection, const RabbitOptions& options, const Endpoint& endpoint,
-        Connection::TimePoint until)
+          Connection::TimePoint until)
       : connection_(connection),
         requests_(connection, until),
         options_(options),
@@ -63,33 +63,32 @@ class Opening {
     if (user.size() + password.size() > kLongestLogin)
       return fail(connection_.failed(Errc::invalid_argument, "username and password are too long"));
     std::string response;  // RFC 4616
-    if (!by_certificate)
-      response.append(1, '\0').append(user).append(1, '\0').append(password);
+    if (!by_certificate) response.append(1, '\0').append(user).append(1, '\0').append(password);
     start_ok(mechanism, response);
     return {};
   }
 
   void start_ok(std::string_view mechanism, const std::string& response) {
     // Without these capabilities the server neither says that it blocks the connection, nor why it refuses a login.
-    amqp_table_entry_t capabilities[] = {
-        true_entry("connection.blocked"), true_entry("publisher_confirms"),
-        true_entry("basic.nack"), true_entry("authentication_failure_close")};
+    amqp_table_entry_t capabilities[] = {true_entry("connection.blocked"),
+                                         true_entry("publisher_confirms"), true_entry("basic.nack"),
+                                         true_entry("authentication_failure_close")};
     amqp_table_entry_t properties[] = {entry_of("product", "outbox"),
                                        entry_of("connection_name", options_.connection_name),
                                        entry_of("capabilities", table_of(capabilities))};
     connection_.send(0, AMQP_CONNECTION_START_OK_METHOD,
-                     amqp_connection_start_ok_t{
-                         .client_properties = table_of(properties),
-                         .mechanism = bytes_of(mechanism),
-                         .response = bytes_of(response),
-                         .locale = bytes_of("en_US")});
+                     amqp_connection_start_ok_t{.client_properties = table_of(properties),
+                                                .mechanism = bytes_of(mechanism),
+                                                .response = bytes_of(response),
+                                                .locale = bytes_of("en_US")});
   }
 
   /// Where the server names no limit of a frame (0), ours applies. The heartbeat is what the client says (specification 4.2.7).
   [[nodiscard]] Status tune() {
     OUTBOX_TRY(const auto* offer, await<amqp_connection_tune_t>(AMQP_CONNECTION_TUNE_METHOD));
-    const std::size_t most =
-        offer->frame_max == 0 ? kMostInFrame : std::min<std::size_t>(offer->frame_max, kMostInFrame);
+    const std::size_t most = offer->frame_max == 0
+                                 ? kMostInFrame
+                                 : std::min<std::size_t>(offer->frame_max, kMostInFrame);
     if (most < kLeastFrame)
       return fail(connection_.failed(Errc::unsupported, fmt::format("frame_max {}", most)));
     connection_.send(0, AMQP_CONNECTION_TUNE_OK_METHOD,
@@ -103,9 +102,9 @@ class Opening {
 
   [[nodiscard]] Status enter_virtual_host() {
     const std::string_view name = endpoint_.path.empty() ? "/" : endpoint_.path;
-    connection_.send(0, AMQP_CONNECTION_OPEN_METHOD,
-                     amqp_connection_open_t{
-                         .virtual_host = bytes_of(name), .capabilities = {}, .insist = 0});
+    connection_.send(
+        0, AMQP_CONNECTION_OPEN_METHOD,
+        amqp_connection_open_t{.virtual_host = bytes_of(name), .capabilities = {}, .insist = 0});
     OUTBOX_TRY(const auto* ok, await<amqp_connection_open_ok_t>(AMQP_CONNECTION_OPEN_OK_METHOD));
     (void)ok;
     return {};
@@ -118,8 +117,8 @@ class Opening {
   }
 
   [[nodiscard]] Error no_mechanism(std::string_view name) const {
-    Error error = connection_.failed(
-        Errc::unsupported, fmt::format("the server does not offer the login {}", name));
+    Error error = connection_.failed(Errc::unsupported,
+                                     fmt::format("the server does not offer the login {}", name));
     error.remedy = Remedy::fix;
     error.effect = Effect::none;
     error.hint = name == "PLAIN"

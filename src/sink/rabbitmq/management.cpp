@@ -27,8 +27,8 @@ std::size_t take(char* bytes, std::size_t size, std::size_t count, void* answer)
 }
 
 Error failed(const RabbitOptions& options, std::string_view what, std::string hint) {
-  return fail(Errc::unavailable,
-              fmt::format("rabbitmq: {}: {}", options.management->shown(), what), std::move(hint))
+  return fail(Errc::unavailable, fmt::format("rabbitmq: {}: {}", options.management->shown(), what),
+              std::move(hint))
       .value();
 }
 

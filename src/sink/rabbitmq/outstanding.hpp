@@ -19,9 +19,9 @@ class Outstanding {
     Token token{0};
     std::int64_t seq{0};
     EventId id{};
-    std::size_t route{0};    ///< A hash of its exchange and routing key.
-    std::size_t bytes{0};    ///< Of its body.
-    std::uint64_t end{0};    ///< Where it ends in what was written to the connection.
+    std::size_t route{0};  ///< A hash of its exchange and routing key.
+    std::size_t bytes{0};  ///< Of its body.
+    std::uint64_t end{0};  ///< Where it ends in what was written to the connection.
     TimePoint sent{};
     bool returned{false};  ///< The server returned it: no queue gets it.
     bool over{false};      ///< It has its outcome.
@@ -40,8 +40,7 @@ class Outstanding {
   /// id: it is the writer's choice. Null: there is none.
   [[nodiscard]] Entry* find_returned(const EventId& id, std::size_t route) {
     for (Entry& entry : entries_) {
-      if (!entry.over && !entry.returned && entry.id == id && entry.route == route)
-        return &entry;
+      if (!entry.over && !entry.returned && entry.id == id && entry.route == route) return &entry;
     }
     return nullptr;
   }

@@ -85,11 +85,11 @@ Result<std::string_view> Publication::exchange_for(const Message& message) {
   const std::string_view name =
       exchange_.render(message.event != nullptr ? *message.event : no_event, arena_);
   if (!exchange_varies_ || (!name.empty() && !has_control(name))) return name;
-  return fail(refused(Errc::invalid_argument,
-                      name.empty() ? "the event has an exchange without a name"
-                                   : fmt::format("the name of exchange {} has control characters",
-                                                 in_quotes(name)),
-                      "see rabbitmq.exchange, which depends on the event"));
+  return fail(refused(
+      Errc::invalid_argument,
+      name.empty() ? "the event has an exchange without a name"
+                   : fmt::format("the name of exchange {} has control characters", in_quotes(name)),
+      "see rabbitmq.exchange, which depends on the event"));
 }
 
 /// As the subscription's headers have it, or the event's: not every format passes headers on by their names.

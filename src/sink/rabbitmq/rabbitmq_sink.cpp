@@ -59,7 +59,8 @@ Status RabbitSink::open() {
   watch_time();
   if (state_ == State::open) return {};
   // Another connection would be blocked as well, and each would get the same events.
-  if (connection_ && blocked_by_) return fail(describe_blocked(*blocked_by_, connection_->address()));
+  if (connection_ && blocked_by_)
+    return fail(describe_blocked(*blocked_by_, connection_->address()));
   close();
   if (Status started = watch_.start(); !started) return started;
   warn_of_clear_text();
@@ -83,7 +84,8 @@ void RabbitSink::warn_of_clear_text() {
   };
   for (const Endpoint& endpoint : options_.endpoints)
     warn(endpoint, "amqp", "amqps:// in rabbitmq.url");
-  if (options_.management) warn(*options_.management, "http", "https:// in rabbitmq.management_url");
+  if (options_.management)
+    warn(*options_.management, "http", "https:// in rabbitmq.management_url");
 }
 
 /// Once: the sink may be opened again many times.
@@ -99,10 +101,9 @@ void RabbitSink::warn_of_queue(TimePoint until) {
     return;
   }
   for (const Weakness& weakness : *found) {
-    log::warn("rabbitmq: events that were acked can be lost from the queue",
-              {{"queue", queue},
-               {"property", weakness.property},
-               {"consequence", weakness.meaning}});
+    log::warn(
+        "rabbitmq: events that were acked can be lost from the queue",
+        {{"queue", queue}, {"property", weakness.property}, {"consequence", weakness.meaning}});
   }
 }
 
@@ -163,24 +164,22 @@ void RabbitSink::add(const Message& message) {
   if (!exchange) return refuse(message, Outcome::Kind::rejected, exchange.error());
   if (auto wrong = refusal_of(message, *exchange, options_.max_message_size))
     return refuse(message, Outcome::Kind::rejected, std::move(*wrong));
-  const amqp_basic_publish_t method{
-      .ticket = 0,
-      .exchange = bytes_of(*exchange),
-      .routing_key = bytes_of(message.topic),
-      .mandatory = options_.unroutable != Unroutable::discard ? 1 : 0,
-      .immediate = 0};
+  const amqp_basic_publish_t method{.ticket = 0,
+                                    .exchange = bytes_of(*exchange),
+                                    .routing_key = bytes_of(message.topic),
+                                    .mandatory = options_.unroutable != Unroutable::discard ? 1 : 0,
+                                    .immediate = 0};
   if (!connection_->publish(method, publication_.properties_for(message), message.body))
     return refuse(message, Outcome::Kind::rejected, too_many_headers(message));
   alone_ = must_go_alone(message);
   const EventView* const event = message.event;
-  outstanding_.add(
-      {.token = message.token,
-       .seq = event != nullptr ? event->seq : static_cast<std::int64_t>(message.token),
-       .id = event != nullptr ? event->id : EventId{},
-       .route = route_of(*exchange, message.topic),
-       .bytes = message.body.size(),
-       .end = connection_->end(),
-       .sent = now_steady()});
+  outstanding_.add({.token = message.token,
+                    .seq = event != nullptr ? event->seq : static_cast<std::int64_t>(message.token),
+                    .id = event != nullptr ? event->id : EventId{},
+                    .route = route_of(*exchange, message.topic),
+                    .bytes = message.body.size(),
+                    .end = connection_->end(),
+                    .sent = now_steady()});
 }
 
 void RabbitSink::refuse(const Message& message, Outcome::Kind kind, Error error) {
@@ -373,8 +372,7 @@ void RabbitSink::resolve_all(Fault fault, const Error& reason) {
   });
 }
 
-void RabbitSink::resolve(const Outstanding::Entry& entry, Outcome::Kind kind,
-                         const Error& reason) {
+void RabbitSink::resolve(const Outstanding::Entry& entry, Outcome::Kind kind, const Error& reason) {
   Outcome outcome{.token = entry.token, .kind = kind, .error = reason};
   if (kind == Outcome::Kind::unknown) outcome.error.effect = Effect::unknown;
   if (kind == Outcome::Kind::retry) outcome.error.effect = Effect::none;

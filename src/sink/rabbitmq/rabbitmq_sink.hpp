@@ -92,7 +92,7 @@ class RabbitSink final : public Sink {
   Channel channel_{Channel::ready};
   Outstanding outstanding_;
   std::vector<Outcome> ready_;
-  Error reason_;                          ///< Why the state is `failed`.
+  Error reason_;                           ///< Why the state is `failed`.
   std::optional<std::string> blocked_by_;  ///< The server takes nothing; its reason.
 
   /// Of basic.return, until the properties of that message come.
@@ -101,12 +101,14 @@ class RabbitSink final : public Sink {
     std::size_t route{0};  ///< As Outstanding::Entry has it.
   };
   Return return_;
-  std::unordered_map<Token, Error> returned_;  ///< Of messages that were returned and are not confirmed yet.
+  std::unordered_map<Token, Error>
+      returned_;  ///< Of messages that were returned and are not confirmed yet.
 
-  bool alone_{false};        ///< What is outstanding was sent alone.
-  std::size_t largest_{0};   ///< The largest body that the server has taken.
+  bool alone_{false};       ///< What is outstanding was sent alone.
+  std::size_t largest_{0};  ///< The largest body that the server has taken.
   Suspects suspects_;
-  TimePoint progress_{};     ///< Of the last confirmation or byte that the socket took, or when something was sent while nothing was in flight.
+  TimePoint
+      progress_{};  ///< Of the last confirmation or byte that the socket took, or when something was sent while nothing was in flight.
   std::set<std::string> warned_;
   bool queue_was_checked_{false};
   SocketWatch watch_;

@@ -28,9 +28,8 @@ Status check_exchange(Requests& requests, const Topology& topology) {
   method.type = bytes_of(topology.exchange_type);
   method.passive = topology.declare ? 0 : 1;
   method.durable = 1;
-  return about(
-      requests.call(AMQP_EXCHANGE_DECLARE_METHOD, method, AMQP_EXCHANGE_DECLARE_OK_METHOD),
-      "rabbitmq.exchange_type");
+  return about(requests.call(AMQP_EXCHANGE_DECLARE_METHOD, method, AMQP_EXCHANGE_DECLARE_OK_METHOD),
+               "rabbitmq.exchange_type");
 }
 
 Status check_queue(Requests& requests, const Topology& topology) {

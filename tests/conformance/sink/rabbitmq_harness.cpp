@@ -61,13 +61,14 @@ class RabbitHarness final : public ServerHarness {
 }  // namespace
 
 ServerHarnessKind server_harness_kind() {
-  return {"rabbitmq",
-          []() -> std::unique_ptr<ServerHarness> {
-            auto server = shared_rabbit();
-            if (!server) return nullptr;
-            return std::make_unique<RabbitHarness>(std::move(*server));
-          },
-          "needs a RabbitMQ server: OUTBOX_TEST_RABBITMQ is not set (scripts/servers start DIR rabbitmq)"};
+  return {
+      "rabbitmq",
+      []() -> std::unique_ptr<ServerHarness> {
+        auto server = shared_rabbit();
+        if (!server) return nullptr;
+        return std::make_unique<RabbitHarness>(std::move(*server));
+      },
+      "needs a RabbitMQ server: OUTBOX_TEST_RABBITMQ is not set (scripts/servers start DIR rabbitmq)"};
 }
 
 }  // namespace outbox::test

@@ -47,9 +47,8 @@ std::string complaint_with(Given settings) {
 }
 
 TEST(RabbitSettings, an_address_is_all_that_is_needed) {
-  for (const char* url :
-       {"amqp://a", "amqp://a:5673/shop", "amqp://user:se%40cret@a/%2f", "amqps://a",
-        "amqp://[::1]:5672", "amqp://a:1/shop,amqp://b:2/shop"}) {
+  for (const char* url : {"amqp://a", "amqp://a:5673/shop", "amqp://user:se%40cret@a/%2f",
+                          "amqps://a", "amqp://[::1]:5672", "amqp://a:1/shop,amqp://b:2/shop"}) {
     EXPECT_EQ(complaint({{"url", url}}), "") << url;
   }
   EXPECT_TRUE(contains(complaint({}), "rabbitmq.url: is missing"));
@@ -267,8 +266,8 @@ TEST(RabbitMessage, what_amqp_cannot_express_is_the_events_fault) {
   EXPECT_TRUE(contains(refusal(large), "rabbitmq.max_message_size"));
 
   const std::string long_name(256, 'n');
-  for (const std::string_view name : {std::string_view("CC"), std::string_view("BCC"),
-                                      std::string_view(long_name)}) {
+  for (const std::string_view name :
+       {std::string_view("CC"), std::string_view("BCC"), std::string_view(long_name)}) {
     Load load("orders");
     load.add("k", "B").headers.push_back({.name = name, .value = "orders"});
     EXPECT_TRUE(contains(refusal(load), "header")) << name;
@@ -378,12 +377,14 @@ std::string said(const std::string& reply) {
   return all;
 }
 
-std::string said_with(const Json& arguments, const Json& policy, const std::string& type = "quorum") {
-  return said(Json{{"durable", true},
-                   {"type", type},
-                   {"arguments", arguments},
-                   {"effective_policy_definition", policy}}
-                  .dump());
+std::string said_with(const Json& arguments, const Json& policy,
+                      const std::string& type = "quorum") {
+  return said(Json{
+      {"durable", true},
+      {"type", type},
+      {"arguments", arguments},
+      {"effective_policy_definition",
+       policy}}.dump());
 }
 
 TEST(RabbitQueueCheck, a_sound_queue_has_no_weakness) {
@@ -425,7 +426,8 @@ TEST(RabbitErrors, a_code_says_who_is_at_fault) {
 
 TEST(RabbitErrors, every_error_says_where_what_and_what_to_do) {
   for (const int code : {311, 320, 402, 403, 404, 405, 406, 501, 502, 504, 506, 530, 541, 999}) {
-    const Error error = describe(static_cast<std::uint16_t>(code), "WORDS - of the server", "host:1");
+    const Error error =
+        describe(static_cast<std::uint16_t>(code), "WORDS - of the server", "host:1");
     EXPECT_EQ(error.message, "rabbitmq: host:1: WORDS - of the server");
     EXPECT_FALSE(error.hint.empty()) << code;
     EXPECT_EQ(error.origin, "rabbitmq:" + std::to_string(code));

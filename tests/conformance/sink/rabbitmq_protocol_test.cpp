@@ -21,7 +21,8 @@ using std::chrono::seconds;
 // ---- frames
 
 struct Read {
-  std::vector<std::string> frames;  ///< "method 60/40 exchange key", "header 5 type", "body text", "heartbeat"
+  std::vector<std::string>
+      frames;  ///< "method 60/40 exchange key", "header 5 type", "body text", "heartbeat"
   bool garbage{false};
 };
 
@@ -81,9 +82,9 @@ TEST(RabbitFrames, are_read_as_they_were_written_wherever_they_are_cut) {
   std::string out = publication_of(writer, "one");
   FrameWriter::heartbeat(out);
   out += publication_of(writer, "");
-  const std::vector<std::string> expected{"publish shop order.events", "header 3 OrderPlaced",
-                                          "body one",                  "heartbeat",
-                                          "publish shop order.events", "header 0 OrderPlaced"};
+  const std::vector<std::string> expected{
+      "publish shop order.events", "header 3 OrderPlaced", "body one", "heartbeat",
+      "publish shop order.events", "header 0 OrderPlaced"};
   for (std::size_t at_a_time = 1; at_a_time <= out.size(); ++at_a_time)
     EXPECT_EQ(read(out, at_a_time).frames, expected) << at_a_time;
 }
@@ -123,10 +124,9 @@ TEST(RabbitFrames, what_does_not_fit_is_not_written_at_all) {
 }
 
 TEST(RabbitFrames, another_protocol_is_garbage) {
-  for (const std::string_view bytes :
-       {std::string_view("HTTP/1.1 400 Bad Request\r\n\r\n"),
-        std::string_view("\x15\x03\x03\x00\x02\x02\x0a......", 13),
-        std::string_view("\x01\x00\x00\x7f\xff\xff\xff", 7)})
+  for (const std::string_view bytes : {std::string_view("HTTP/1.1 400 Bad Request\r\n\r\n"),
+                                       std::string_view("\x15\x03\x03\x00\x02\x02\x0a......", 13),
+                                       std::string_view("\x01\x00\x00\x7f\xff\xff\xff", 7)})
     EXPECT_TRUE(read(bytes, bytes.size()).garbage) << bytes;
 }
 

@@ -136,9 +136,8 @@ RabbitClient::RabbitClient(const SharedRabbit& server) : state_(amqp_new_connect
     throw std::runtime_error("cannot connect to RabbitMQ");
   const timeval limit{.tv_sec = 30, .tv_usec = 0};
   amqp_set_rpc_timeout(state_.get(), &limit);
-  const amqp_rpc_reply_t reply =
-      amqp_login(state_.get(), "/", 0, 131072, 0, AMQP_SASL_METHOD_PLAIN, server.username.c_str(),
-                 server.password.c_str());
+  const amqp_rpc_reply_t reply = amqp_login(state_.get(), "/", 0, 131072, 0, AMQP_SASL_METHOD_PLAIN,
+                                            server.username.c_str(), server.password.c_str());
   if (reply.reply_type != AMQP_RESPONSE_NORMAL) throw std::runtime_error(reason_of(reply));
   open_channel();
 }
@@ -164,8 +163,7 @@ void RabbitClient::check(const std::string& what) {
 void RabbitClient::declare_queue(const std::string& name, const RabbitArguments& arguments,
                                  bool durable) {
   Table table(arguments);
-  amqp_queue_declare(state_.get(), kOwnChannel, bytes(name), 0, durable ? 1 : 0, 0, 0,
-                     table.get());
+  amqp_queue_declare(state_.get(), kOwnChannel, bytes(name), 0, durable ? 1 : 0, 0, 0, table.get());
   check("queue.declare " + name);
 }
 

@@ -99,8 +99,7 @@ TEST_F(RabbitSinkTest, an_event_for_a_missing_exchange_is_found_among_others) {
   exchange.give_to(queue, "#");
   Load load("order.placed");
   load.add_many(20, 20);
-  for (std::size_t i = 0; i < load.size(); ++i)
-    load.item(i).event.aggregate_type = exchange.name();
+  for (std::size_t i = 0; i < load.size(); ++i) load.item(i).event.aggregate_type = exchange.name();
   load.item(7).event.aggregate_type = exchange.name() + ".none";
   open({{"exchange", "{aggregate_type}"}});
   for (const auto& [place, outcome] : outcomes_of(load, 0, load.size())) {
@@ -211,7 +210,8 @@ TEST_F(RabbitTopology, exchange_queue_and_binding_can_be_declared_again_and_agai
 TEST_F(RabbitTopology, without_a_binding_the_queue_gets_everything) {
   for (const char* type : {"topic", "fanout"}) {
     RabbitClient(server()).delete_exchange(exchange_);
-    open({{"declare", "true"}, {"exchange", exchange_}, {"exchange_type", type}, {"queue", queue_}});
+    open(
+        {{"declare", "true"}, {"exchange", exchange_}, {"exchange_type", type}, {"queue", queue_}});
     Load load("any.thing");
     load.add_many(1, 1);
     EXPECT_EQ(outcome_of(load).kind, Kind::acked) << type;
@@ -261,8 +261,8 @@ class RabbitManagement : public RabbitSinkTest {
     return all;
   }
   static void expect_said(const RabbitQueue& queue, const std::string& words) {
-    EXPECT_TRUE(eventually([&] { return said_of(queue.name()) == words; },
-                           std::chrono::seconds(30)))
+    EXPECT_TRUE(
+        eventually([&] { return said_of(queue.name()) == words; }, std::chrono::seconds(30)))
         << said_of(queue.name()) << " instead of " << words;
   }
 };
@@ -298,7 +298,8 @@ TEST_F(RabbitManagement, a_queue_that_cannot_be_checked_is_delivered_to_all_the_
 TEST_F(RabbitSinkTest, a_full_queue_blocks_and_gets_everything_when_it_is_emptied) {
   for (const char* type : {"classic", "quorum"}) {
     RabbitQueue queue(
-        server(), {{"x-queue-type", type}, {"x-max-length", "5"}, {"x-overflow", "reject-publish"}});
+        server(),
+        {{"x-queue-type", type}, {"x-max-length", "5"}, {"x-overflow", "reject-publish"}});
     Load load(queue.name());
     load.add_many(30, 30);
     sink_ = make({});

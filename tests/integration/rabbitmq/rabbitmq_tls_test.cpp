@@ -55,8 +55,8 @@ TEST_F(RabbitTls, a_client_certificate_is_a_login) {
 }
 
 TEST_F(RabbitTls, the_wrong_kind_of_port_is_named) {
-  const std::string clear = error_of_open(
-      {{"url", "amqp://localhost:" + secure_port()}, {"connect_timeout", "2s"}});
+  const std::string clear =
+      error_of_open({{"url", "amqp://localhost:" + secure_port()}, {"connect_timeout", "2s"}});
   EXPECT_TRUE(contains(clear, "rabbitmq.url")) << clear;
   const std::string secure = error_of_open(
       {{"url", "amqps://localhost:" + std::to_string(server().port)}, {"connect_timeout", "2s"}});

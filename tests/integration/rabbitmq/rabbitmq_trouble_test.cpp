@@ -147,8 +147,7 @@ TEST_F(RabbitSinkTest, connections_that_the_server_closes_are_made_again) {
   sink_->receive(outcomes);
   ASSERT_EQ(outcomes.size(), 1U) << "it has noticed, with nothing in flight";
   EXPECT_EQ(outcomes[0].kind, Kind::blocked);
-  EXPECT_TRUE(contains(outcomes[0].error.text(), "CONNECTION_FORCED"))
-      << outcomes[0].error.text();
+  EXPECT_TRUE(contains(outcomes[0].error.text(), "CONNECTION_FORCED")) << outcomes[0].error.text();
   EXPECT_TRUE(sink_->open());
 }
 
