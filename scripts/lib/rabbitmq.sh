@@ -98,8 +98,8 @@ set -eu
 . '$1/rabbitmq/settings'
 setpriv --pdeathsig KILL epmd -address 127.0.0.1 -port \$ERL_EPMD_PORT </dev/null >/dev/null 2>&1 &
 until epmd -port \$ERL_EPMD_PORT -names >/dev/null 2>&1; do sleep 0.1; done
-# With input the script replaces itself by the server, so that signals reach it; but there is none.
-export RABBITMQ_ALLOW_INPUT=1 RABBITMQ_SERVER_START_ARGS=-noinput
+# Then the script replaces itself by the server, which gets the signals.
+export RUNNING_UNDER_SYSTEMD=true
 exec '$(rabbitmq_programs)/rabbitmq-server'
 END
 }

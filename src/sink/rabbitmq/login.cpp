@@ -101,7 +101,8 @@ class Opening {
   }
 
   [[nodiscard]] Status enter_virtual_host() {
-    const std::string_view name = endpoint_.path.empty() ? "/" : endpoint_.path;
+    const std::string_view name =
+        endpoint_.path.empty() ? std::string_view("/") : std::string_view(endpoint_.path);
     connection_.send(
         0, AMQP_CONNECTION_OPEN_METHOD,
         amqp_connection_open_t{.virtual_host = bytes_of(name), .capabilities = {}, .insist = 0});

@@ -132,6 +132,7 @@ void RabbitSink::drop_connection() noexcept {
 
 std::size_t RabbitSink::send(std::span<const Message> messages) {
   if (messages.empty() || state_ == State::closed) return 0;
+  if (channel_ != Channel::ready) take_frames();
   if (state_ == State::open && blocked_by_ && outstanding_.empty())
     stop_taking(describe_blocked(*blocked_by_, connection_->address()));
   if (state_ == State::failed) {

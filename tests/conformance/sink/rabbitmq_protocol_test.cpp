@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <array>
@@ -126,7 +127,7 @@ TEST(RabbitFrames, what_does_not_fit_is_not_written_at_all) {
 TEST(RabbitFrames, another_protocol_is_garbage) {
   for (const std::string_view bytes : {std::string_view("HTTP/1.1 400 Bad Request\r\n\r\n"),
                                        std::string_view("\x15\x03\x03\x00\x02\x02\x0a......", 13),
-                                       std::string_view("\x01\x00\x00\x7f\xff\xff\xff", 7)})
+                                       std::string_view("\x01\x00\x00\x7f\xff\xff\xff\x00", 8)})
     EXPECT_TRUE(read(bytes, bytes.size()).garbage) << bytes;
 }
 
@@ -150,6 +151,8 @@ class RabbitConnection : public testing::Test {
     socklen_t size = sizeof address;
     ASSERT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
     ASSERT_EQ(::listen(listener_, 1), 0);
+    const timeval limit{.tv_sec = 30, .tv_usec = 0};
+    ASSERT_EQ(::setsockopt(listener_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
     ASSERT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
     auto opened = Connection::open({.scheme = "amqp",
                                     .username = {},
@@ -162,6 +165,7 @@ class RabbitConnection : public testing::Test {
     connection_ = std::move(*opened);
     peer_ = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     ASSERT_GE(peer_, 0);
+    ASSERT_EQ(::setsockopt(peer_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit), 0);
   }
   void TearDown() override {
     connection_.reset();
@@ -170,6 +174,22 @@ class RabbitConnection : public testing::Test {
   }
 
   using Clock = std::chrono::steady_clock;
+
+  /// A frame from the other end.
+  void answer() const {
+    std::string out;
+    amqp_channel_open_ok_t method{};
+    FrameWriter writer;
+    ASSERT_TRUE(writer.method(out, 1, AMQP_CHANNEL_OPEN_OK_METHOD, &method));
+    ASSERT_EQ(::send(peer_, out.data(), out.size(), 0), static_cast<ssize_t>(out.size()));
+  }
+
+  /// As after a login: the server has said something, and an interval is agreed.
+  void agree(seconds heartbeat) {
+    answer();
+    ASSERT_TRUE(connection_->wait(Clock::now() + seconds(60)));
+    connection_->tune(kLeastFrame, heartbeat);
+  }
 
   /// What the other end gets.
   [[nodiscard]] std::string received(std::size_t count) const {
@@ -185,7 +205,7 @@ class RabbitConnection : public testing::Test {
 };
 
 TEST_F(RabbitConnection, a_heartbeat_is_sent_when_nothing_else_was_for_half_the_interval) {
-  connection_->tune(kLeastFrame, seconds(20));
+  agree(seconds(20));
   const auto now = Clock::now();
   connection_->keep_alive(now + seconds(1));
   EXPECT_EQ(connection_->unsent(), 0U);
@@ -199,22 +219,20 @@ TEST_F(RabbitConnection, a_heartbeat_is_sent_when_nothing_else_was_for_half_the_
 TEST_F(RabbitConnection, a_server_that_is_silent_for_two_intervals_is_lost) {
   const auto now = Clock::now();
   EXPECT_TRUE(connection_->check_alive(now + seconds(3600))) << "nothing is agreed yet";
-  connection_->tune(kLeastFrame, seconds(20));
-  EXPECT_TRUE(connection_->check_alive(now + seconds(20)));
+  agree(seconds(20));
+  EXPECT_TRUE(connection_->check_alive(Clock::now() + seconds(20)));
   EXPECT_FALSE(connection_->check_alive(now + seconds(3600)));
 }
 
 TEST_F(RabbitConnection, frames_that_came_before_the_end_are_read) {
-  std::string out;
-  FrameWriter::heartbeat(out);
-  FrameWriter::heartbeat(out);
-  ASSERT_EQ(::send(peer_, out.data(), out.size(), 0), static_cast<ssize_t>(out.size()));
+  answer();
+  answer();
   ::shutdown(peer_, SHUT_RDWR);
   const auto until = Clock::now() + seconds(60);
   for (int i = 0; i < 2; ++i) {
     const auto frame = connection_->wait(until);
     ASSERT_TRUE(frame.has_value()) << frame.error().text();
-    EXPECT_EQ((*frame)->frame_type, AMQP_FRAME_HEARTBEAT);
+    EXPECT_EQ((*frame)->frame_type, AMQP_FRAME_METHOD);
   }
   const auto end = connection_->wait(until);
   ASSERT_FALSE(end.has_value());

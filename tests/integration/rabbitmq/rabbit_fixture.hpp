@@ -76,11 +76,12 @@ class RabbitSinkTest : public testing::Test {
     std::vector<Message> messages;
     for (std::size_t place = from; place < from + count; ++place)
       messages.push_back(load.message(place, place + 1));
-    EXPECT_EQ(sink_->send(messages), count);
+    const std::size_t taken = sink_->send(messages);
+    EXPECT_EQ(taken, count);
     std::vector<Outcome> outcomes;
     EXPECT_TRUE(eventually([&] {
       sink_->receive(outcomes);
-      return outcomes.size() >= count;
+      return outcomes.size() >= taken;
     }));
     std::map<std::size_t, Outcome> by_place;
     for (const Outcome& outcome : outcomes) by_place[outcome.token - 1] = outcome;
