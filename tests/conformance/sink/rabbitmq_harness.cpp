@@ -1,4 +1,6 @@
 // The RabbitMQ sink with a real server.
+#include <stdexcept>
+
 #include "conformance/sink/server_harness.hpp"
 #include "integration/rabbitmq/rabbit_client.hpp"
 #include "support/testkit.hpp"
@@ -17,6 +19,18 @@ class RabbitHarness final : public ServerHarness {
   std::string server() const override { return "rabbitmq"; }
   std::string sink() const override { return "rabbitmq"; }
   int port() const override { return server_.port; }
+  /// And the queue has a leader again: what is sent before may be confirmed only after a minute.
+  void start() override {
+    ServerHarness::start();
+    EXPECT_TRUE(eventually([this] {
+      try {
+        (void)queue_.messages();
+        return true;
+      } catch (const std::runtime_error&) {
+        return false;
+      }
+    }));
+  }
 
   SinkSettings settings(int port) const override {
     return {{"url", "amqp://127.0.0.1:" + std::to_string(port)},

@@ -1,6 +1,7 @@
 // A client of its own for the tests: librabbitmq's blocking functions, nothing of the sink's code.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -55,14 +56,16 @@ class RabbitClient {
   void delete_queue(const std::string& name);
   void delete_exchange(const std::string& name);
   void purge(const std::string& queue);
-  /// Takes everything that is ready out of the queue.
-  [[nodiscard]] std::vector<RabbitMessage> take_all(const std::string& queue);
+  /// Takes everything that is ready out of the queue; when it throws, what it took until then is in `into`.
+  void take_all(const std::string& queue, std::vector<RabbitMessage>& into);
   [[nodiscard]] bool has_queue(const std::string& name);
   [[nodiscard]] bool has_exchange(const std::string& name);
 
  private:
   void check(const std::string& what);
   void open_channel();
+  void consume(const std::string& queue, std::uint32_t count, std::vector<RabbitMessage>& into);
+  bool consume_one(std::chrono::seconds limit, std::vector<RabbitMessage>& into);
 
   struct Free {
     void operator()(amqp_connection_state_t_* state) const noexcept;
