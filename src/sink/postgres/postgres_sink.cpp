@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/units.hpp"
 #include "base/log.hpp"
+#include "base/units.hpp"
 #include "event/headers.hpp"
 
 namespace outbox::sink::postgres {

@@ -104,15 +104,17 @@ std::vector<Weakness> RabbitSink::weaknesses() const {
 }
 
 Inspection RabbitSink::inspection() const {
-  Inspection found{.destination = connection_->address(),
-                   .acked = "the server has confirmed it: a quorum queue has it on most of its disks",
-                   .duplicates = "after a lost confirmation, a crash of the relay or a takeover",
-                   .order = "of each key in a queue",
-                   .weaknesses = weaknesses()};
+  Inspection found{
+      .destination = connection_->address(),
+      .acked = "the server has confirmed it: a quorum queue has it on most of its disks",
+      .duplicates = "after a lost confirmation, a crash of the relay or a takeover",
+      .order = "of each key in a queue",
+      .weaknesses = weaknesses()};
   if (!options_.management) {
-    found.weaknesses.push_back({"the queue's properties are not known",
-                                "AMQP does not tell whether a queue is durable and keeps its events",
-                                "rabbitmq.queue and rabbitmq.management_url"});
+    found.weaknesses.push_back(
+        {"the queue's properties are not known",
+         "AMQP does not tell whether a queue is durable and keeps its events",
+         "rabbitmq.queue and rabbitmq.management_url"});
   }
   return found;
 }

@@ -9,8 +9,8 @@
 #include "sink/kafka/first_batches.hpp"
 #include "sink/kafka/in_flight.hpp"
 #include "sink/kafka/partition_read.hpp"
-#include "sink/suspects.hpp"
 #include "sink/registry.hpp"
+#include "sink/suspects.hpp"
 
 namespace outbox::test {
 namespace {
