@@ -14,6 +14,9 @@
 #ifdef OUTBOX_WITH_KAFKA
 #include "sink/kafka/config.hpp"
 #endif
+#ifdef OUTBOX_WITH_RABBITMQ
+#include "sink/rabbitmq/config.hpp"
+#endif
 #ifdef OUTBOX_WITH_REDIS
 #include "sink/redis/config.hpp"
 #endif
@@ -38,6 +41,9 @@ const std::vector<std::pair<std::string_view, const char*>>& not_built() {
   static const std::vector<std::pair<std::string_view, const char*>> all{
 #ifndef OUTBOX_WITH_KAFKA
       {"kafka", "build with -DOUTBOX_WITH_KAFKA=ON and librdkafka"},
+#endif
+#ifndef OUTBOX_WITH_RABBITMQ
+      {"rabbitmq", "build with -DOUTBOX_WITH_RABBITMQ=ON and librabbitmq"},
 #endif
 #ifndef OUTBOX_WITH_REDIS
       {"redis", "build with -DOUTBOX_WITH_REDIS=ON and hiredis"},
@@ -92,6 +98,9 @@ const std::vector<SinkKind>& kinds() {
       null_kind(),      stdout_kind(), file_kind(),
 #ifdef OUTBOX_WITH_KAFKA
       kafka::kind(),
+#endif
+#ifdef OUTBOX_WITH_RABBITMQ
+      rabbitmq::kind(),
 #endif
 #ifdef OUTBOX_WITH_REDIS
       redis::kind(),

@@ -16,7 +16,7 @@ namespace {
 
 std::vector<SettingRow<PostgresSettings>> rows() {
   constexpr std::uint64_t kSecond = 1000;
-  constexpr std::uint64_t kDay = 24 * 3600 * kSecond;
+  constexpr std::uint64_t kDay = std::uint64_t{24} * 3600 * kSecond;
   return {
       {{.name = "url",
         .type = SettingType::url,

@@ -22,7 +22,7 @@ struct TableName {
   /// For people.
   [[nodiscard]] std::string shown() const;
 
-  auto operator<=>(const TableName&) const = default;
+  auto operator<=>(const TableName&) const = default;  // NOLINT(modernize-use-nullptr): its own
 };
 
 /// What the server would refuse, or change without a word: it cuts names off after 63 bytes.

@@ -9,7 +9,7 @@
 #include "sink/kafka/first_batches.hpp"
 #include "sink/kafka/in_flight.hpp"
 #include "sink/kafka/partition_read.hpp"
-#include "sink/kafka/suspects.hpp"
+#include "sink/suspects.hpp"
 #include "sink/registry.hpp"
 
 namespace outbox::test {
@@ -224,7 +224,7 @@ TEST(KafkaInFlight, gives_up_all_that_is_left) {
 }
 
 TEST(KafkaSuspects, are_cleared_one_by_one) {
-  Suspects suspects(100);
+  sink::Suspects suspects(100);
   suspects.add(1, 10);
   suspects.add(2, 20);
   EXPECT_EQ(suspects.take_bytes(), 30U);
@@ -236,7 +236,7 @@ TEST(KafkaSuspects, are_cleared_one_by_one) {
 }
 
 TEST(KafkaSuspects, that_never_come_back_are_forgotten) {
-  Suspects suspects(100);
+  sink::Suspects suspects(100);
   suspects.add(1, 10);
   for (std::int64_t stranger = 1000; stranger < 1099; ++stranger) suspects.settled(stranger);
   EXPECT_TRUE(suspects.any());

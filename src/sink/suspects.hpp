@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <utility>
 
-namespace outbox::sink::kafka {
+namespace outbox::sink {
 
 class Suspects {
  public:
@@ -44,4 +44,4 @@ class Suspects {
   std::unordered_set<std::int64_t> seqs_;
 };
 
-}  // namespace outbox::sink::kafka
+}  // namespace outbox::sink
