@@ -11,6 +11,9 @@
 #ifdef OUTBOX_WITH_HTTP
 #include "sink/http/config.hpp"
 #endif
+#ifdef OUTBOX_WITH_SMTP
+#include "sink/smtp/config.hpp"
+#endif
 #ifdef OUTBOX_WITH_KAFKA
 #include "sink/kafka/config.hpp"
 #endif
@@ -41,6 +44,9 @@ const std::vector<std::pair<std::string_view, const char*>>& not_built() {
 #endif
 #ifndef OUTBOX_WITH_HTTP
       {"http", "build with -DOUTBOX_WITH_HTTP=ON and OpenSSL's libcrypto"},
+#endif
+#ifndef OUTBOX_WITH_SMTP
+      {"smtp", "build with -DOUTBOX_WITH_SMTP=ON"},
 #endif
   };
   return all;
@@ -77,6 +83,9 @@ const std::vector<SinkKind>& kinds() {
 #endif
 #ifdef OUTBOX_WITH_HTTP
       http::kind(),
+#endif
+#ifdef OUTBOX_WITH_SMTP
+      smtp::kind(),
 #endif
   };
   return all;

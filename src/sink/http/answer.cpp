@@ -5,16 +5,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.hpp"
 #include "base/units.hpp"
-#include "event/utf8.hpp"
+#include "sink/excerpt.hpp"
 
 namespace outbox::sink::http {
 namespace {
 
 using Kind = Outcome::Kind;
 
-constexpr std::size_t kExcerptBytes = 200;
 /// A receiver cannot stop a subscription for longer than this.
 constexpr std::chrono::seconds kLongestPause{3600};
 
@@ -195,17 +193,6 @@ Outcome not_sent(const Answer& answer, const Asked& asked) {
   return outcome;
 }
 
-void replace_all(std::string& text, std::string_view what, std::string_view by) {
-  if (what.empty()) return;
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
-    text.replace(at, what.size(), by);
-}
-
-/// A character, or no bytes: no UTF-8.
-bool is_shown(std::string_view character) {
-  return !character.empty() && character != " " && !has_control(character);
-}
-
 }  // namespace
 
 Outcome judge(const Answer& answer, const Asked& asked) {
@@ -238,27 +225,6 @@ Error unreachable(const Answer& answer, const Asked& asked) {
   return error_of(failure == nullptr ? Errc::unavailable : failure->errc, Kind::retry,
                   fmt::format("http: cannot connect to {}: {}", asked.origin, curl_words(answer)),
                   failure == nullptr ? kReach : failure->hint, curl_origin(answer.code));
-}
-
-std::string excerpt(std::string_view body, const std::vector<std::string>& secrets) {
-  std::string text(body);
-  for (const std::string& secret : secrets) replace_all(text, secret, "***");
-  std::string line;
-  const char* const end = text.data() + text.size();
-  for (const char* at = text.data(); at < end;) {
-    const std::size_t size = event::utf8_length(at, end);
-    if (is_shown({at, size})) {
-      line.append(at, size);
-    } else if (!line.empty() && line.back() != ' ') {
-      line += ' ';
-    }
-    at += std::max<std::size_t>(size, 1);
-  }
-  while (!line.empty() && line.back() == ' ') line.pop_back();
-  if (line.size() <= kExcerptBytes) return line;
-  std::size_t cut = kExcerptBytes;
-  while ((static_cast<unsigned char>(line[cut]) & 0xc0U) == 0x80U) --cut;  // not within a character
-  return line.substr(0, cut) + "...";
 }
 
 }  // namespace outbox::sink::http

@@ -39,7 +39,4 @@ struct Asked {
 /// Why nothing can be delivered: the connection could not be made.
 [[nodiscard]] Error unreachable(const Answer& answer, const Asked& asked);
 
-/// The beginning of a body as one line, without the secrets; empty: nothing to show.
-[[nodiscard]] std::string excerpt(std::string_view body, const std::vector<std::string>& secrets);
-
 }  // namespace outbox::sink::http

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "sink/curl/tls.hpp"
+
 namespace outbox::sink::http {
 namespace {
 
 using curl::set;
+using curl::set_text;
 
 /// So much of an answer is read: enough to say why, too little to fill the memory.
 constexpr std::size_t kAnswerBytes = std::size_t{64} << 10U;
@@ -17,10 +20,6 @@ std::size_t take_answer(char* bytes, std::size_t /*one*/, std::size_t size, void
   exchange.answer.append(bytes, taken);
   exchange.longer = taken < size;
   return taken;
-}
-
-void set_text(CURL* easy, CURLoption option, const std::string& text) {
-  if (!text.empty()) set(easy, option, text.c_str());
 }
 
 long info(CURL* easy, CURLINFO which) {
@@ -60,7 +59,11 @@ Client::Client(const HttpOptions& options)
   }
   set(easy, CURLOPT_WRITEFUNCTION, take_answer);
   set_identity();
-  set_tls();
+  const HttpSettings& plain = options.plain;
+  curl::set_tls(easy, {.ca = plain.tls_ca,
+                       .certificate = plain.tls_certificate,
+                       .key = plain.tls_key,
+                       .insecure = plain.insecure_tls});
 }
 
 void Client::set_identity() {
@@ -70,17 +73,6 @@ void Client::set_identity() {
   set(easy, CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BASIC));
   set_text(easy, CURLOPT_USERNAME, plain.username);
   set_text(easy, CURLOPT_PASSWORD, plain.password);
-}
-
-void Client::set_tls() {
-  CURL* const easy = prototype_.get();
-  const HttpSettings& plain = options_.plain;
-  set(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-  set(easy, CURLOPT_SSL_VERIFYPEER, plain.insecure_tls ? 0L : 1L);
-  set(easy, CURLOPT_SSL_VERIFYHOST, plain.insecure_tls ? 0L : 2L);
-  set_text(easy, CURLOPT_CAINFO, plain.tls_ca);
-  set_text(easy, CURLOPT_SSLCERT, plain.tls_certificate);
-  set_text(easy, CURLOPT_SSLKEY, plain.tls_key);
 }
 
 curl::Easy Client::handle_for(Exchange& exchange, const std::string& url) const {

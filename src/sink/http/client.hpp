@@ -39,7 +39,6 @@ class Client {
  private:
   [[nodiscard]] curl::Easy handle_for(Exchange& exchange, const std::string& url) const;
   void set_identity();
-  void set_tls();
 
   const HttpOptions& options_;
   const curl::Guard* const guard_;

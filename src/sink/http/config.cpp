@@ -1,19 +1,16 @@
 #include "sink/http/config.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "event/base64.hpp"
+#include "sink/base64_text.hpp"
 #include "sink/endpoint.hpp"
 #include "sink/http/headers.hpp"
 #include "sink/http/http_sink.hpp"
+#include "sink/tls_files.hpp"
 
 namespace outbox::sink::http {
 namespace {
@@ -141,11 +138,8 @@ void check_login(const HttpSettings& settings, FieldErrors& errors) {
     errors.add({"http.username", "has a colon, which Basic authentication cannot express"});
 }
 
-void check_tls(const HttpSettings& settings, FieldErrors& errors) {
-  if (settings.tls_certificate.empty() == settings.tls_key.empty()) return;
-  const bool no_key = settings.tls_key.empty();
-  errors.add({no_key ? "http.tls_key" : "http.tls_certificate", "is missing",
-              no_key ? "http.tls_certificate is set" : "http.tls_key is set"});
+TlsFiles tls_files(const HttpSettings& settings) {
+  return {.ca = settings.tls_ca, .certificate = settings.tls_certificate, .key = settings.tls_key};
 }
 
 std::vector<curl::Network> networks_of(const HttpSettings& settings, FieldErrors& errors) {
@@ -162,17 +156,11 @@ std::vector<curl::Network> networks_of(const HttpSettings& settings, FieldErrors
   return networks;
 }
 
-std::string in_base64(std::string_view text) {
-  std::string base64(event::base64_length(text.size()), '\0');
-  event::write_base64(text, base64.data());
-  return base64;
-}
-
 /// Also a token without the word before it, which a receiver may repeat alone.
 std::vector<std::string> secrets_of(const HttpSettings& settings) {
   std::vector<std::string> secrets{settings.authorization, settings.password};
   if (!settings.username.empty())
-    secrets.push_back(in_base64(settings.username + ":" + settings.password));
+    secrets.push_back(base64_text(settings.username + ":" + settings.password));
   for (std::string& word : words_of(settings.authorization)) secrets.push_back(std::move(word));
   for (std::string& word : words_of(settings.secrets)) secrets.push_back(std::move(word));
   const auto known = [](const std::string& text) {
@@ -198,15 +186,7 @@ void check_use(const HttpSettings& settings, const SubscriptionSpec& spec, Field
 }
 
 void check_here(const HttpSettings& settings, FieldErrors& errors) {
-  const std::pair<const char*, const std::string&> files[] = {
-      {"http.tls_ca", settings.tls_ca},
-      {"http.tls_certificate", settings.tls_certificate},
-      {"http.tls_key", settings.tls_key}};
-  for (const auto& [field, path] : files) {
-    if (!path.empty() && ::access(path.c_str(), R_OK) != 0)
-      errors.add({field, path + ": " + std::generic_category().message(errno),
-                  "name a file that the relay's user can read"});
-  }
+  check_readable("http", tls_files(settings), errors);
 }
 
 Result<std::unique_ptr<Sink>> make(HttpSettings settings) {
@@ -224,7 +204,7 @@ std::optional<HttpOptions> read_options(HttpSettings settings, FieldErrors& erro
   if (!signer) errors.add("http.secrets", signer.error());
   auto networks = networks_of(settings, errors);
   check_login(settings, errors);
-  check_tls(settings, errors);
+  check_key_pair("http", tls_files(settings), errors);
   if (settings.connect_timeout > settings.deadline)
     errors.add({"http.connect_timeout", "is longer than http.deadline"});
   if (parse_endpoints("http.proxy", settings.proxy, kProxies, errors).size() > 1)

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "conformance/sink/load.hpp"
+#include "sink/excerpt.hpp"
 #include "sink/http/answer.hpp"
 #include "sink/http/batch.hpp"
 #include "sink/http/headers.hpp"
@@ -16,6 +17,7 @@ namespace outbox::test {
 namespace {
 
 using namespace sink::http;  // NOLINT(google-build-using-namespace)
+using sink::excerpt;
 using Given = std::map<std::string, std::string>;
 using Kind = Outcome::Kind;
 
