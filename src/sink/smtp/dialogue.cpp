@@ -1,7 +1,6 @@
 #include "sink/smtp/dialogue.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "base/text.hpp"
@@ -20,11 +19,13 @@ std::string_view without_line_end(std::string_view line) {
   return line;
 }
 
+/// 0: the line does not begin with one.
 int code_of(std::string_view line) {
+  const std::string_view digits = line.substr(0, kCodeDigits);
+  if (digits.size() < kCodeDigits || !std::all_of(digits.begin(), digits.end(), is_digit)) return 0;
   int code = 0;
-  const char* const end = line.data() + std::min(line.size(), kCodeDigits);
-  const auto read = std::from_chars(line.data(), end, code);
-  return line.size() >= kCodeDigits && read.ptr == end ? code : 0;
+  for (const char digit : digits) code = code * 10 + (digit - '0');
+  return code;
 }
 
 }  // namespace

@@ -35,11 +35,11 @@ def brief(mail, text):
     }
 
 
-def defects_of(message):
+def defects_of(message, text):
     found = [str(defect) for defect in message.defects]
     for name, value in message.items():
         found += [f"{name}: {defect}" for defect in value.defects]
-    found += [f"a line of {len(line)} bytes" for line in message.as_bytes().split(b"\n") if len(line) > 78]
+    found += [f"a line of {len(line)} bytes" for line in text.split(b"\r\n") if len(line) > 78]
     return found
 
 
@@ -62,7 +62,7 @@ def full(mail, text):
         "type": message.get_content_type(),
         "charset": message.get_content_charset() or "",
         "body": body_of(message),
-        "defects": defects_of(message),
+        "defects": defects_of(message, text),
     }
 
 

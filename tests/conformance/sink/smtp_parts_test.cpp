@@ -331,8 +331,7 @@ class SmtpMail : public testing::Test {
     settings_.url = "smtp://mail.example.com";
     settings_.from = "Shop <shop@example.com>";
     settings_.to = {"{json:email}"};
-    Load::Item& item = load_.add("42", "Hello");
-    item.content_type = "text/plain";
+    Load::Item& item = load_.add("42", "Hello", "text/plain");
     item.event.payload = R"({"email":"ada@example.com","name":"<b>Ada</b>"})";
     item.event.created_at_us = 1'700'000'000'999'999;
   }

@@ -13,8 +13,10 @@
 
 namespace outbox::test {
 
-/// Why there can be no such server here; none: there can.
-[[nodiscard]] std::optional<std::string> no_smtp_server();
+inline constexpr const char* kNoSmtpServer =
+    "needs a mail server for tests: the Debian package python3-aiosmtpd";
+/// Whether it is missing.
+[[nodiscard]] bool no_smtp_server();
 
 /// A mail that the server took, as a reader of mails understands it.
 struct ReceivedMail {
@@ -45,6 +47,7 @@ class SmtpServer {
     bool implicit{false};                      ///< TLS from the first byte, instead of STARTTLS.
     bool login{false};                         ///< Only for me, with the password right.
     bool utf8{true};
+    std::size_t most_bytes{2'000'000};  ///< Of a mail.
   };
   using Plan = std::map<std::string, std::string>;
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """A mail server for tests, on 127.0.0.1 (aiosmtpd). It writes each mail to a file before it answers, one JSON object per line.
 
-usage: smtp_server.py --folder DIR [--port PORT] [--certificate PEM --key PEM [--implicit]] [--login] [--no-utf8]
+usage: smtp_server.py --folder DIR [--port PORT] [--certificate PEM --key PEM [--implicit]] [--login] [--no-utf8] [--most BYTES]
 
 DIR/port gets the port, DIR/mails the mails. With a certificate it offers STARTTLS, with --implicit TLS from the first byte. --login:
-only for user "me" with the password "right". Mails of more than 2,000,000 bytes are refused.
+only for user "me" with the password "right". Mails of more than --most bytes, 2,000,000, are refused.
 
 What happens otherwise than usual is in DIR/plan, a JSON object whose names are stages (greeting, ehlo, starttls, auth, mail, rcpt,
 data, end), or, for one mail, in the first recipient's address: STAGE-WHAT@... for the stages rcpt, data and end. It is
@@ -28,20 +28,25 @@ from pathlib import Path
 
 from aiosmtpd.smtp import SMTP, AuthResult
 
-MOST_BYTES = 2_000_000
 PLANNED = re.compile(r"<(rcpt|data|end)-([a-z0-9]+)@")
 NAME, PASSWORD = b"me", b"right"
 
 
 def check_login(_server, _session, _envelope, _mechanism, data):
-    return AuthResult(success=(data.login, data.password) == (NAME, PASSWORD), auth_data=data.login)
+    right = (data.login, data.password) == (NAME, PASSWORD)
+    return AuthResult(success=right, handled=right, auth_data=data.login)
 
 
 class Keeper:
     """Writes down what arrives."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, login):
+        self.login = login
         self.file = os.open(folder / "mails", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+    async def handle_EHLO(self, _server, session, _envelope, hostname, responses):
+        session.host_name = hostname
+        return [line for line in responses if self.login or not line.startswith("250-AUTH")]
 
     async def handle_DATA(self, server, session, envelope):
         answer = server.planned("end") or "250 kept"
@@ -146,13 +151,13 @@ def tls_context(options):
 
 async def serve(options):
     context = tls_context(options)
-    keeper = Keeper(options.folder)
+    keeper = Keeper(options.folder, options.login)
 
     def connection():
         return Server(
             options.folder,
             keeper,
-            data_size_limit=MOST_BYTES,
+            data_size_limit=options.most,
             enable_SMTPUTF8=not options.no_utf8,
             hostname="mail.test",
             tls_context=None if options.implicit else context,
@@ -176,6 +181,7 @@ def main():
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--certificate")
     parser.add_argument("--key")
+    parser.add_argument("--most", type=int, default=2_000_000)
     parser.add_argument("--implicit", action="store_true")
     parser.add_argument("--login", action="store_true")
     parser.add_argument("--no-utf8", action="store_true")
