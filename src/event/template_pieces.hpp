@@ -13,7 +13,8 @@
 namespace outbox::event {
 
 struct TemplatePiece {
-  std::string text;                 ///< Of a field as it is written, "{json:email}"; else the characters themselves.
+  std::string
+      text;  ///< Of a field as it is written, "{json:email}"; else the characters themselves.
   std::optional<Template> field{};  ///< None: it is text.
 };
 

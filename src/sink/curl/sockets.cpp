@@ -31,8 +31,7 @@ curl_socket_t Sockets::open(void* data, curlsocktype /*purpose*/, curl_sockaddr*
   auto& self = *static_cast<Sockets*>(data);
   const MutexLock lock(self.mutex_);
   if (self.stopped_) return CURL_SOCKET_BAD;
-  const int made =
-      ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+  const int made = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
   if (made == -1) return CURL_SOCKET_BAD;
   // Also decides when unanswered probes end it (tcp(7)). Not there: the deadline is all there is.
   (void)::setsockopt(made, IPPROTO_TCP, TCP_USER_TIMEOUT, &kGoneAfterMs, sizeof kGoneAfterMs);

@@ -130,8 +130,7 @@ std::optional<MailboxTemplate> MailboxTemplate::parse(const std::string& field,
     errors.add((name ? address : name).error());
     return std::nullopt;
   }
-  MailboxTemplate made(field,
-                       name_text.empty() ? std::nullopt : std::optional(std::move(*name)),
+  MailboxTemplate made(field, name_text.empty() ? std::nullopt : std::optional(std::move(*name)),
                        std::move(*address));
   if (const auto fixed = made.address_.fixed()) {
     if (const std::string_view wrong = wrong_address(*fixed); !wrong.empty()) {

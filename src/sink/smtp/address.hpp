@@ -29,7 +29,8 @@ struct Mailbox {
 [[nodiscard]] bool needs_utf8(std::string_view address);
 
 /// "To: Name <address>,\r\n other\r\n"; empty without mailboxes.
-[[nodiscard]] std::string mailbox_field(std::string_view name, const std::vector<Mailbox>& mailboxes);
+[[nodiscard]] std::string mailbox_field(std::string_view name,
+                                        const std::vector<Mailbox>& mailboxes);
 
 /// One mailbox. Name and address are templates of their own, so that no value of an event can make one address of two.
 class MailboxTemplate {

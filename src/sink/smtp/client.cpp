@@ -12,9 +12,11 @@ using curl::set;
 using curl::set_text;
 
 int follow(CURL* /*easy*/, curl_infotype type, char* text, std::size_t size, void* data) {
-  auto& dialogue = *static_cast<Dialogue*>(data);
-  if (type == CURLINFO_HEADER_OUT) dialogue.sent({text, size});
-  if (type == CURLINFO_HEADER_IN) dialogue.received({text, size});
+  auto& exchange = *static_cast<Exchange*>(data);
+  if (type == CURLINFO_HEADER_OUT) exchange.dialogue.sent({text, size});
+  if (type == CURLINFO_HEADER_IN) exchange.dialogue.received({text, size});
+  // libcurl would wait for the answer, and the outcome of the mail with it.
+  if (type == CURLINFO_HEADER_OUT && exchange.dialogue.over()) exchange.sockets->stop_reading();
   return 0;
 }
 
@@ -63,7 +65,8 @@ void Client::set_server() {
   const SmtpSettings& plain = options_.plain;
   const std::string url = options_.server_name + "/" + plain.hello;
   set(easy, CURLOPT_URL, url.c_str());
-  set(easy, CURLOPT_USE_SSL, static_cast<long>(plain.encrypted() ? CURLUSESSL_ALL : CURLUSESSL_NONE));
+  set(easy, CURLOPT_USE_SSL,
+      static_cast<long>(plain.encrypted() ? CURLUSESSL_ALL : CURLUSESSL_NONE));
   curl::set_tls(easy, {.ca = plain.tls_ca,
                        .certificate = plain.tls_certificate,
                        .key = plain.tls_key,
@@ -76,9 +79,10 @@ curl::Easy Client::handle_for(Exchange& exchange, curl::Sockets& sockets) const 
   curl::Easy easy(curl_easy_duphandle(prototype_.get()));
   OUTBOX_CHECK(easy != nullptr);
   exchange.dialogue = {};
+  exchange.sockets = &sockets;
   exchange.curl_text.fill('\0');
   sockets.watch(easy.get());
-  set(easy.get(), CURLOPT_DEBUGDATA, static_cast<void*>(&exchange.dialogue));
+  set(easy.get(), CURLOPT_DEBUGDATA, static_cast<void*>(&exchange));
   set(easy.get(), CURLOPT_ERRORBUFFER, exchange.curl_text.data());
   return easy;
 }
@@ -123,8 +127,9 @@ Client::Greeting Client::greet() const {
   Exchange exchange;
   curl::Sockets sockets;
   const curl::Easy easy = handle_for(exchange, sockets);
-  set(easy.get(), CURLOPT_CONNECT_ONLY, 1L);
-  set(easy.get(), CURLOPT_SERVER_RESPONSE_TIMEOUT, whole_seconds(options_.plain.connect_timeout));
+  // Not CURLOPT_CONNECT_ONLY: that ends without QUIT, which servers log as a fault.
+  set(easy.get(), CURLOPT_CUSTOMREQUEST, "NOOP");
+  set(easy.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(options_.plain.connect_timeout.count()));
   const CURLcode code = curl_easy_perform(easy.get());
   Greeting greeting{.ending = ending_of(exchange, easy.get(), code),
                     .login = exchange.dialogue.offers("AUTH"),

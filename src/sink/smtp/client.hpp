@@ -19,6 +19,7 @@ struct Exchange {
   std::size_t read{0};  ///< So much of the text libcurl has.
   curl::List recipients;
   Dialogue dialogue;
+  curl::Sockets* sockets{nullptr};
   std::array<char, CURL_ERROR_SIZE> curl_text{};
   bool fresh{false};  ///< Over a new connection.
 };

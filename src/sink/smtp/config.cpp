@@ -71,7 +71,8 @@ std::vector<SettingRow<SmtpSettings>> mail_rows() {
        [](SmtpSettings& s) -> Slot { return &s.to; }},
       {{.name = "cc",
         .type = SettingType::list,
-        .help = "Who gets a copy, in the same way. Those that are empty for an event are left out."},
+        .help =
+            "Who gets a copy, in the same way. Those that are empty for an event are left out."},
        [](SmtpSettings& s) -> Slot { return &s.cc; }},
       {{.name = "reply_to", .help = "Where answers go, in the same way."},
        [](SmtpSettings& s) -> Slot { return &s.reply_to; }},
@@ -87,8 +88,7 @@ std::vector<SettingRow<SmtpSettings>> mail_rows() {
        [](SmtpSettings& s) -> Slot { return &s.body_file; }},
       {{.name = "body_type",
         .type = SettingType::choice,
-        .help =
-            "What body and body_file are. In text/html the values of fields are escaped.",
+        .help = "What body and body_file are. In text/html the values of fields are escaped.",
         .choices = {"text/plain", "text/html"}},
        [](SmtpSettings& s) -> Slot { return &s.body_type; }},
       {{.name = "x_headers",
@@ -163,11 +163,12 @@ void check_tls(const SmtpSettings& settings, const Endpoint& server, FieldErrors
   check_key_pair("smtp", tls_files(settings), errors);
   if (settings.encrypted()) return;
   if (server.scheme == "smtps") {
-    errors.add({"smtp.tls", "is off, and smtp.url is smtps://",
-                "write smtp:// for a server without TLS"});
+    errors.add(
+        {"smtp.tls", "is off, and smtp.url is smtps://", "write smtp:// for a server without TLS"});
   } else if (!server.is_loopback() && !settings.insecure_tls) {
-    errors.add({"smtp.tls", "is off: others could read the mails and the password in transit",
-                "leave it at required; inside a network that you trust set smtp.insecure_tls = true, too"});
+    errors.add(
+        {"smtp.tls", "is off: others could read the mails and the password in transit",
+         "leave it at required; inside a network that you trust set smtp.insecure_tls = true, too"});
   }
 }
 
@@ -211,9 +212,10 @@ Mailbox sender(const SmtpSettings& settings, FieldErrors& errors) {
   if (!parsed) return {};
   auto fixed = parsed->fixed();
   if (fixed) return std::move(*fixed);
-  errors.add({"smtp.from", "has a field",
-              "events must not decide in whose name mails are sent: make a subscription for each sender, and use "
-              "smtp.reply_to"});
+  errors.add(
+      {"smtp.from", "has a field",
+       "events must not decide in whose name mails are sent: make a subscription for each sender, and use "
+       "smtp.reply_to"});
   return {};
 }
 
@@ -240,8 +242,7 @@ void check_names(const SmtpSettings& settings, FieldErrors& errors) {
     errors.add({kBodyFile, "is set beside smtp.body", "set one of them"});
   if (settings.connect_timeout > settings.deadline)
     errors.add({"smtp.connect_timeout", "is longer than smtp.deadline"});
-  if (settings.to.empty())
-    errors.add({"smtp.to", "is empty", "such as \"{json:customer.email}\""});
+  if (settings.to.empty()) errors.add({"smtp.to", "is empty", "such as \"{json:customer.email}\""});
 }
 
 // ---- the kind
@@ -254,7 +255,8 @@ void check(const SmtpSettings& settings, FieldErrors& errors) {
 void check_use(const SmtpSettings& settings, const SubscriptionSpec& spec, FieldErrors& errors) {
   const bool once = spec.on_reject == "stop" || (spec.max_attempts == 1 && spec.delays.empty());
   if (!settings.park_unknown() || once) return;
-  errors.add({"smtp.on_unknown", "is park, but this subscription sends parked events again by itself",
+  errors.add({"smtp.on_unknown",
+              "is park, but this subscription sends parked events again by itself",
               "set max_attempts = 1 without delays, or on_reject = \"stop\""});
 }
 

@@ -49,8 +49,8 @@ struct SmtpSettings {
 
 /// Settings that were checked.
 struct SmtpOptions {
-  SmtpSettings plain;  ///< What needs no more than that.
-  Endpoint server;     ///< With the login, wherever it was given.
+  SmtpSettings plain;       ///< What needs no more than that.
+  Endpoint server;          ///< With the login, wherever it was given.
   std::string server_name;  ///< "smtp://mail.example.com:587", for logs and errors.
   Mailbox from;
   std::vector<MailboxTemplate> to;

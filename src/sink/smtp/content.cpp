@@ -19,7 +19,8 @@ bool is_readable(char c) { return (c >= ' ' && c <= '~') || c == '\t' || c == '\
 
 /// Three characters for each that is not readable, or four for each three.
 bool is_shorter_in_base64(std::string_view text) {
-  const auto other = std::count_if(text.begin(), text.end(), [](char c) { return !is_readable(c); });
+  const auto other =
+      std::count_if(text.begin(), text.end(), [](char c) { return !is_readable(c); });
   return static_cast<std::size_t>(other) > text.size() / 6;
 }
 

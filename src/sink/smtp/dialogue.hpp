@@ -33,6 +33,8 @@ class Dialogue {
   [[nodiscard]] int code() const { return code_; }
   /// Its text, of several lines with blanks between them.
   [[nodiscard]] const std::string& text() const { return text_; }
+  /// QUIT was sent.
+  [[nodiscard]] bool over() const { return over_; }
   /// The number of the recipient who was named last, from 1.
   [[nodiscard]] std::size_t recipient() const { return recipient_; }
   /// Whether the last answer to EHLO has the keyword ("SMTPUTF8").
@@ -46,7 +48,7 @@ class Dialogue {
   int code_{0};
   std::size_t recipient_{0};
   bool whole_{true};  ///< The answer has its last line.
-  bool over_{false};  ///< QUIT was sent: what follows is about nothing.
+  bool over_{false};  ///< What follows is about nothing.
   std::string text_;
   std::set<std::string> keywords_;
 };

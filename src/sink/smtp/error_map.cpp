@@ -147,8 +147,8 @@ Meaning meaning_of(Stage stage, int reply) {
 }
 
 Error refusal(const Ending& ending, const Asked& asked, const Meaning& meaning) {
-  std::string message = fmt::format("smtp: {} answered {} to {}", asked.server, ending.reply,
-                                    doing(ending));
+  std::string message =
+      fmt::format("smtp: {} answered {} to {}", asked.server, ending.reply, doing(ending));
   const std::string quote = excerpt(ending.reply_text, asked.unquoted);
   if (!quote.empty()) message += fmt::format(": \"{}\"", quote);
   return error_of(meaning.code, Effect::none, std::move(message), meaning.hint, origin_of(ending));
@@ -208,10 +208,9 @@ Error unreachable(const Ending& ending, const Asked& asked) {
                     "the server did not get the mail, which is sent again", origin_of(ending));
   }
   const Failure* const failure = failure_of(ending.code);
-  return error_of(
-      failure == nullptr ? Errc::unavailable : failure->errc, Effect::none,
-      fmt::format("smtp: cannot connect to {}: {}", asked.server, curl_words(ending)),
-      failure == nullptr ? kReach : failure->hint, origin_of(ending));
+  return error_of(failure == nullptr ? Errc::unavailable : failure->errc, Effect::none,
+                  fmt::format("smtp: cannot connect to {}: {}", asked.server, curl_words(ending)),
+                  failure == nullptr ? kReach : failure->hint, origin_of(ending));
 }
 
 bool was_stale(const Ending& ending) {

@@ -17,12 +17,13 @@ namespace outbox::sink::smtp {
 struct Ending {
   CURLcode code{CURLE_OK};
   Stage stage{Stage::connect};
-  int reply{0};              ///< The answer at this stage; 0: there was none.
+  int reply{0};  ///< The answer at this stage; 0: there was none.
   std::string reply_text{};
   std::size_t recipient{0};  ///< The number of the one who was named last, from 1.
-  bool whole{false};         ///< The last byte of the mail was sent, and so perhaps what says that it is the last one.
-  bool reused{false};        ///< On a connection that a mail before it left.
-  std::string curl_text{};   ///< What libcurl says of the failure.
+  bool whole{
+      false};  ///< The last byte of the mail was sent, and so perhaps what says that it is the last one.
+  bool reused{false};       ///< On a connection that a mail before it left.
+  std::string curl_text{};  ///< What libcurl says of the failure.
 };
 
 /// What it is about.
@@ -31,7 +32,8 @@ struct Asked {
   std::string_view message_id{};
   std::chrono::milliseconds deadline{0};
   bool park_unknown{false};
-  std::vector<std::string> unquoted{};  ///< What must not be in an error when the server repeats it.
+  std::vector<std::string>
+      unquoted{};  ///< What must not be in an error when the server repeats it.
 };
 
 /// The outcome, without a token.

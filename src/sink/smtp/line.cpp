@@ -16,8 +16,6 @@ Result<std::unique_ptr<Line>> Line::start(const Client& client, std::chrono::mil
 Line::Line(const Client& client, std::chrono::milliseconds deadline)
     : client_(client), deadline_(deadline) {}
 
-Line::~Line() { busy() ? sockets_.stop() : sockets_.stop_reading(); }
-
 void Line::send(Mail mail) {
   OUTBOX_CHECK(!busy());
   exchange_.emplace();

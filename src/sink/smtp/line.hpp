@@ -26,7 +26,7 @@ class Line {
   Line(Line&&) = delete;
   Line& operator=(Line&&) = delete;
   /// Closes the connection; what is under way ends.
-  ~Line();
+  ~Line() { cut(); }
 
   [[nodiscard]] bool busy() const { return exchange_.has_value(); }
   /// When it is not busy.
@@ -40,8 +40,9 @@ class Line {
   /// it was used again goes over a new one first.
   [[nodiscard]] std::optional<Done> take_done();
 
-  /// Ends the connection, in the middle of a mail too; it cannot be used any more. `give_up` then waits until that has happened.
-  void cut() { sockets_.stop(); }
+  /// Ends the connection, in the middle of a mail too; it cannot be used any more. `give_up` then waits until that has happened. A
+  /// connection that is idle ends with QUIT.
+  void cut() { busy() ? sockets_.stop() : sockets_.stop_reading(); }
   void give_up();
 
  private:

@@ -140,8 +140,8 @@ Result<Mail> Composer::compose(const Message& message) {
   }
   mail.text = "Date: " + date_text(event::happened_us(event)) + "\r\n" +
               mailbox_field("From", {options_.from}) + mailbox_field("To", to) +
-              mailbox_field("Cc", cc) + answers + subject_line +
-              "Message-ID: " + mail.message_id + "\r\n" +
+              mailbox_field("Cc", cc) + answers + subject_line + "Message-ID: " + mail.message_id +
+              "\r\n" +
               // No answers of machines that are on vacation (RFC 3834, 5).
               "Auto-Submitted: auto-generated\r\n" + more + "MIME-Version: 1.0\r\n" + rest;
   return mail;

@@ -43,8 +43,9 @@ Status SmtpSink::greet() {
   if (greeting.ending.code != CURLE_OK) return fail(unreachable(greeting.ending, asked()));
   // libcurl then sends without a login.
   if (!options_.server.username.empty() && !greeting.login) {
-    return fail(Errc::permission_denied, "smtp: " + options_.server_name + " offers no login",
-                "remove smtp.username and smtp.password, or use the port for mails that are handed in (587, 465)");
+    return fail(
+        Errc::permission_denied, "smtp: " + options_.server_name + " offers no login",
+        "remove smtp.username and smtp.password, or use the port for mails that are handed in (587, 465)");
   }
   server_has_utf8_ = greeting.utf8;
   return {};
@@ -80,15 +81,15 @@ std::size_t SmtpSink::send(std::span<const Message> messages) {
 void SmtpSink::send_one(const Message& message, Line& line) {
   auto mail = composer_.compose(message);
   if (mail && mail->needs_utf8 && !server_has_utf8_) {
-    mail = fail(Errc::unsupported,
-                "smtp: the event cannot be sent: an address of it is not ASCII, and " +
-                    options_.server_name + " does not support that (SMTPUTF8)",
-                "write the part behind the @ in its ASCII form (xn--...), or use a server that supports it");
+    mail = fail(
+        Errc::unsupported,
+        "smtp: the event cannot be sent: an address of it is not ASCII, and " +
+            options_.server_name + " does not support that (SMTPUTF8)",
+        "write the part behind the @ in its ASCII form (xn--...), or use a server that supports it");
   }
   if (mail) return line.send(std::move(*mail));
-  ready_.push_back({.token = message.token,
-                    .kind = Outcome::Kind::rejected,
-                    .error = std::move(mail.error())});
+  ready_.push_back(
+      {.token = message.token, .kind = Outcome::Kind::rejected, .error = std::move(mail.error())});
 }
 
 // ---- outcomes

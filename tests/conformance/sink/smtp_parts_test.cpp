@@ -48,15 +48,16 @@ Given complete(Given settings) {
   settings.emplace("to", "{json:email}");
   return settings;
 }
-std::string complaint(Given settings) {
-  return complaint_of(spec(complete(std::move(settings))));
-}
+std::string complaint(Given settings) { return complaint_of(spec(complete(std::move(settings)))); }
 
 TEST(SmtpSettings, a_server_a_sender_and_a_recipient_are_all_that_is_needed) {
   EXPECT_EQ(complaint(Given{}), "");
-  EXPECT_TRUE(contains(complaint_of(spec({{"from", "a@b"}, {"to", "a@b"}})), "smtp.url: is missing"));
-  EXPECT_TRUE(contains(complaint_of(spec({{"url", "smtp://h"}, {"to", "a@b"}})), "smtp.from: is missing"));
-  EXPECT_TRUE(contains(complaint_of(spec({{"url", "smtp://h"}, {"from", "a@b"}})), "smtp.to: is missing"));
+  EXPECT_TRUE(
+      contains(complaint_of(spec({{"from", "a@b"}, {"to", "a@b"}})), "smtp.url: is missing"));
+  EXPECT_TRUE(
+      contains(complaint_of(spec({{"url", "smtp://h"}, {"to", "a@b"}})), "smtp.from: is missing"));
+  EXPECT_TRUE(
+      contains(complaint_of(spec({{"url", "smtp://h"}, {"from", "a@b"}})), "smtp.to: is missing"));
 }
 
 TEST(SmtpSettings, every_setting_is_checked) {
@@ -65,7 +66,9 @@ TEST(SmtpSettings, every_setting_is_checked) {
            {"url", "smtp://me:hush@[2001:db8::1]:2525"},
            {"from", "Shop <shop@example.com>"},
            {"from", "\"The Shop, Inc.\" <shop@example.com>"},
-           {"from", "B\xc3\xbc" "cher <shop@example.com>"},
+           {"from",
+            "B\xc3\xbc"
+            "cher <shop@example.com>"},
            {"to", "a@example.com,{json:b.email},{json:name} <{json:email|lower}>"},
            {"cc", "{json:manager.email}"},
            {"reply_to", "{header:answers|default:help@example.com}"},
@@ -79,49 +82,53 @@ TEST(SmtpSettings, every_setting_is_checked) {
            {"connect_timeout", "500ms"},
            {"deadline", "1h"}})
     EXPECT_EQ(complaint({{name, value}}), "") << name << "=" << value;
-  for (const auto& [name, value] : std::multimap<std::string, std::string>{
-           {"url", "mail.example.com"},
-           {"url", "http://hush@h"},
-           {"url", "smtp://a,smtp://b"},
-           {"url", "smtp://h/hush"},
-           {"url", ""},
-           {"username", "me"},
-           {"password", "hush"},
-           {"tls", "off"},
-           {"tls", "maybe"},
-           {"tls_key", "/etc/key.pem"},
-           {"tls_certificate", "/etc/certificate.pem"},
-           {"from", "shop"},
-           {"from", "{json:from}"},
-           {"from", "{json:name} <a@b>"},
-           {"from", "a@b, c@d"},
-           {"from", "shop@b\xc3\xbc" "cher.example"},
-           {"to", ""},
-           {"to", "a@b,"},
-           {"to", "a b@c"},
-           {"to", "{json:}"},
-           {"cc", "{nothing}"},
-           {"reply_to", "a@b@c"},
-           {"subject", "{json:x"},
-           {"body", "{css: no}"},
-           {"body_type", "text/markdown"},
-           {"message_id_domain", "a b"},
-           {"message_id_domain", "b\xc3\xbc" "cher.example"},
-           {"hello", "a b"},
-           {"hello", "a\r\nb"},
-           {"max_in_flight", "0"},
-           {"max_in_flight", "65"},
-           {"connect_timeout", "10"},
-           {"deadline", "5s"},  // less than the time to connect
-           {"on_unknown", "drop"},
-           {"recipients", "a@b"}}) {
+  for (const auto& [name, value] :
+       std::multimap<std::string, std::string>{{"url", "mail.example.com"},
+                                               {"url", "http://hush@h"},
+                                               {"url", "smtp://a,smtp://b"},
+                                               {"url", "smtp://h/hush"},
+                                               {"url", ""},
+                                               {"username", "me"},
+                                               {"password", "hush"},
+                                               {"tls", "off"},
+                                               {"tls", "maybe"},
+                                               {"tls_key", "/etc/key.pem"},
+                                               {"tls_certificate", "/etc/certificate.pem"},
+                                               {"from", "shop"},
+                                               {"from", "{json:from}"},
+                                               {"from", "{json:name} <a@b>"},
+                                               {"from", "a@b, c@d"},
+                                               {"from",
+                                                "shop@b\xc3\xbc"
+                                                "cher.example"},
+                                               {"to", ""},
+                                               {"to", "a@b,"},
+                                               {"to", "a b@c"},
+                                               {"to", "{json:}"},
+                                               {"cc", "{nothing}"},
+                                               {"reply_to", "a@b@c"},
+                                               {"subject", "{json:x"},
+                                               {"body", "{css: no}"},
+                                               {"body_type", "text/markdown"},
+                                               {"message_id_domain", "a b"},
+                                               {"message_id_domain",
+                                                "b\xc3\xbc"
+                                                "cher.example"},
+                                               {"hello", "a b"},
+                                               {"hello", "a\r\nb"},
+                                               {"max_in_flight", "0"},
+                                               {"max_in_flight", "65"},
+                                               {"connect_timeout", "10"},
+                                               {"deadline", "5s"},  // less than the time to connect
+                                               {"on_unknown", "drop"},
+                                               {"recipients", "a@b"}}) {
     const std::string text = complaint({{name, value}});
     EXPECT_TRUE(contains(text, "smtp.")) << name << "=" << value << ": " << text;
     EXPECT_FALSE(contains(text, "hush")) << text;
   }
   EXPECT_TRUE(contains(complaint({{"body", "a"}, {"body_file", "/b"}}), "beside smtp.body"));
-  EXPECT_TRUE(contains(
-      complaint({{"url", "smtp://me:x@h"}, {"username", "me"}, {"password", "x"}}), "smtp.url has a user"));
+  EXPECT_TRUE(contains(complaint({{"url", "smtp://me:x@h"}, {"username", "me"}, {"password", "x"}}),
+                       "smtp.url has a user"));
 }
 
 TEST(SmtpSettings, nothing_goes_unencrypted_by_accident) {
@@ -166,23 +173,45 @@ TEST(SmtpAddress, what_is_one_address_is_taken) {
   for (const std::string& address :
        {std::string("a@b"), std::string("first.last+tag@mail.example.com"),
         std::string("o'neill!#$%&*/=?^_`{|}~-@example.com"), std::string("a@[192.0.2.1]"),
-        std::string("a@[IPv6:2001:db8::1]"), std::string("j\xc3\xbcrgen@b\xc3\xbc" "cher.example"),
+        std::string("a@[IPv6:2001:db8::1]"),
+        std::string("j\xc3\xbcrgen@b\xc3\xbc"
+                    "cher.example"),
         std::string(64, 'x') + "@example.com"})
     EXPECT_EQ(wrong_address(address), "") << address;
 }
 
 TEST(SmtpAddress, text_never_becomes_another_recipient_or_a_command) {
-  for (const std::string& address :
-       {std::string(""), std::string("a"), std::string("@b"), std::string("a@"),
-        std::string("a@b@c"), std::string("a@b,c@d"), std::string("a@b;c@d"), std::string("a b@c"),
-        std::string("a@b c"), std::string("a@b>\r\nRCPT TO:<c@d"), std::string("a@b\r\nDATA"),
-        std::string("a@b\n"), std::string("a\r@b"), std::string("a\0@b", 4),
-        std::string("a@b\0", 4), std::string("<a@b>"), std::string("a@b> SIZE=1"),
-        std::string("\"a b\"@c"), std::string("a(comment)@b"), std::string("a\\@b"),
-        std::string("a:b@c"), std::string("a@.b"), std::string("a@b..c"), std::string("a@-b"),
-        std::string("a@b."), std::string("a\xff@b"), std::string("a@[b"), std::string("a@[b]\r\n"),
-        std::string("a\x7f@b"), std::string(65, 'x') + "@b",
-        "a@" + std::string(300, 'x')})
+  for (const std::string& address : {std::string(""),
+                                     std::string("a"),
+                                     std::string("@b"),
+                                     std::string("a@"),
+                                     std::string("a@b@c"),
+                                     std::string("a@b,c@d"),
+                                     std::string("a@b;c@d"),
+                                     std::string("a b@c"),
+                                     std::string("a@b c"),
+                                     std::string("a@b>\r\nRCPT TO:<c@d"),
+                                     std::string("a@b\r\nDATA"),
+                                     std::string("a@b\n"),
+                                     std::string("a\r@b"),
+                                     std::string("a\0@b", 4),
+                                     std::string("a@b\0", 4),
+                                     std::string("<a@b>"),
+                                     std::string("a@b> SIZE=1"),
+                                     std::string("\"a b\"@c"),
+                                     std::string("a(comment)@b"),
+                                     std::string("a\\@b"),
+                                     std::string("a:b@c"),
+                                     std::string("a@.b"),
+                                     std::string("a@b..c"),
+                                     std::string("a@-b"),
+                                     std::string("a@b."),
+                                     std::string("a\xff@b"),
+                                     std::string("a@[b"),
+                                     std::string("a@[b]\r\n"),
+                                     std::string("a\x7f@b"),
+                                     std::string(65, 'x') + "@b",
+                                     "a@" + std::string(300, 'x')})
     EXPECT_NE(wrong_address(address), "") << address;
 }
 
@@ -196,7 +225,8 @@ Result<Mailbox> mailbox(const std::string& text, const EventView& event) {
 
 TEST(SmtpAddress, comes_from_the_event) {
   EventView event;
-  event.payload = R"({"name":"Ada, Countess <of> Lovelace","email":" ada@example.com ","null":null})";
+  event.payload =
+      R"({"name":"Ada, Countess <of> Lovelace","email":" ada@example.com ","null":null})";
   const auto both = mailbox("{json:name} <{json:email}>", event);
   ASSERT_TRUE(both);
   EXPECT_EQ(both->name, "Ada, Countess <of> Lovelace");
@@ -215,7 +245,8 @@ TEST(SmtpAddress, a_value_cannot_make_one_recipient_of_two) {
     event.payload = payload;
     const auto made = mailbox("{json:name} <{json:email}>", event);
     ASSERT_FALSE(made) << payload;
-    EXPECT_FALSE(contains(made.error().text(), "a@b")) << "an address of a person: " << made.error().text();
+    EXPECT_FALSE(contains(made.error().text(), "a@b"))
+        << "an address of a person: " << made.error().text();
     EXPECT_FALSE(made.error().hint.empty());
   }
 }
@@ -223,9 +254,12 @@ TEST(SmtpAddress, a_value_cannot_make_one_recipient_of_two) {
 TEST(SmtpAddress, fields_of_several_have_lines) {
   EXPECT_EQ(mailbox_field("To", {{.name = "", .address = "a@b"}}), "To: a@b\r\n");
   EXPECT_EQ(mailbox_field("To", {}), "");
-  EXPECT_EQ(mailbox_field("To", {{.name = "A \"B\" \\, C", .address = "a@b"}, {.name = "", .address = "c@d"}}),
+  EXPECT_EQ(mailbox_field("To", {{.name = "A \"B\" \\, C", .address = "a@b"},
+                                 {.name = "", .address = "c@d"}}),
             "To: \"A \\\"B\\\" \\\\, C\"\r\n <a@b>,\r\n c@d\r\n");
-  EXPECT_EQ(mailbox_field("From", {{.name = "B\xc3\xbc" "cher", .address = "a@b"}}),
+  EXPECT_EQ(mailbox_field("From", {{.name = "B\xc3\xbc"
+                                            "cher",
+                                    .address = "a@b"}}),
             "From: =?UTF-8?B?QsO8Y2hlcg==?=\r\n <a@b>\r\n");
 }
 
@@ -247,21 +281,29 @@ TEST(SmtpHeaderText, short_ascii_is_written_as_it_is) {
 }
 
 TEST(SmtpHeaderText, everything_else_becomes_encoded_words_that_no_line_cuts) {
-  EXPECT_EQ(field("Subject", "Gr\xc3\xbc\xc3\x9f" "e"), "Subject: =?UTF-8?B?R3LDvMOfZQ==?=\r\n");
+  EXPECT_EQ(field("Subject",
+                  "Gr\xc3\xbc\xc3\x9f"
+                  "e"),
+            "Subject: =?UTF-8?B?R3LDvMOfZQ==?=\r\n");
   EXPECT_EQ(field("Subject", " x"), "Subject: =?UTF-8?B?IHg=?=\r\n") << "readers trim";
-  EXPECT_TRUE(contains(field("Subject", "=?UTF-8?B?x?="), "PT9VVEYtOD9CP3g/PQ==")) << "it only looks like one";
+  EXPECT_TRUE(contains(field("Subject", "=?UTF-8?B?x?="), "PT9VVEYtOD9CP3g/PQ=="))
+      << "it only looks like one";
   std::string faces;
   for (int i = 0; i < 100; ++i) faces += "\xf0\x9f\x99\x82";
   for (const std::string& text : {std::string(500, 'x'), faces, std::string("x") + faces})
-    for (const std::string& name : {std::string("Subject"), std::string("X-") + std::string(60, 'n')})
+    for (const std::string& name :
+         {std::string("Subject"), std::string("X-") + std::string(60, 'n')})
       EXPECT_LE(longest_line(field(name, text)), 76U) << name;
-  EXPECT_FALSE(contains(field("Subject", faces), "?B?" "?=")) << "a word without a character";
+  EXPECT_FALSE(contains(field("Subject", faces),
+                        "?B?"
+                        "?="))
+      << "a word without a character";
 }
 
 TEST(SmtpHeaderText, what_could_be_another_field_is_at_fault) {
-  for (const std::string& bad : {std::string("a\r\nBcc: b"), std::string("a\nb"), std::string("a\rb"),
-                                 std::string("a\0b", 3), std::string("\x1b[2J"), std::string("a\x7f"),
-                                 std::string("a\xff")})
+  for (const std::string& bad :
+       {std::string("a\r\nBcc: b"), std::string("a\nb"), std::string("a\rb"),
+        std::string("a\0b", 3), std::string("\x1b[2J"), std::string("a\x7f"), std::string("a\xff")})
     EXPECT_TRUE(fault_of(bad).has_value());
   for (const char* good : {"", "a", "a\tb", "gr\xc3\xbc\xc3\x9f dich"})
     EXPECT_FALSE(fault_of(good).has_value()) << good;
@@ -280,9 +322,10 @@ TEST(SmtpContent, text_stays_readable) {
 }
 
 TEST(SmtpContent, no_line_is_long_or_begins_with_a_dot) {
-  for (const std::string& text : {std::string(5000, 'x'), std::string(5000, '.'), std::string(5000, '='),
-                                  std::string(75, 'x') + "." + std::string(75, '.'),
-                                  std::string("..\r\n.\r\n.x"), std::string(900, '\t')}) {
+  for (const std::string& text :
+       {std::string(5000, 'x'), std::string(5000, '.'), std::string(5000, '='),
+        std::string(75, 'x') + "." + std::string(75, '.'), std::string("..\r\n.\r\n.x"),
+        std::string(900, '\t')}) {
     const std::string encoded = quoted_printable(text);
     EXPECT_LE(longest_line(encoded), 76U);
     EXPECT_FALSE(encoded.starts_with('.'));
@@ -308,19 +351,25 @@ TEST(SmtpContent, the_type_follows_the_event) {
   EXPECT_EQ(head("", "x"), "Content-Type: text/plain; charset=utf-8" + readable);
   EXPECT_EQ(head("application/json", "{}"), "Content-Type: text/plain; charset=utf-8" + readable);
   EXPECT_EQ(head("text/html", "<p>"), "Content-Type: text/html; charset=utf-8" + readable);
-  EXPECT_EQ(head("text/html; charset=UTF-8", "<p>"), "Content-Type: text/html; charset=UTF-8" + readable);
-  EXPECT_EQ(head("text/plain; charset=iso-8859-1", "gr\xfc\xdf"), "Content-Type: text/plain; charset=iso-8859-1" + exact);
-  EXPECT_EQ(head("text/plain; charset=utf-16le", std::string("a\0\n\0", 4)), "Content-Type: text/plain; charset=utf-16le" + exact);
+  EXPECT_EQ(head("text/html; charset=UTF-8", "<p>"),
+            "Content-Type: text/html; charset=UTF-8" + readable);
+  EXPECT_EQ(head("text/plain; charset=iso-8859-1", "gr\xfc\xdf"),
+            "Content-Type: text/plain; charset=iso-8859-1" + exact);
+  EXPECT_EQ(head("text/plain; charset=utf-16le", std::string("a\0\n\0", 4)),
+            "Content-Type: text/plain; charset=utf-16le" + exact);
   EXPECT_EQ(head("text/plain", "\xff\xfe"), "Content-Type: text/plain" + exact);
   EXPECT_EQ(head("", "\xff"), "Content-Type: application/octet-stream" + exact);
   EXPECT_EQ(head("application/pdf", "%PDF"), "Content-Type: application/pdf" + exact);
-  EXPECT_EQ(head("text/plain", "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e"), "Content-Type: text/plain; charset=utf-8" + exact);
-  for (const char* type : {"multipart/mixed; boundary=x", "message/rfc822", "text/plain\r\nBcc: a@b", "text/pl\xc3\xa4in"})
+  EXPECT_EQ(head("text/plain", "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e"),
+            "Content-Type: text/plain; charset=utf-8" + exact);
+  for (const char* type : {"multipart/mixed; boundary=x", "message/rfc822",
+                           "text/plain\r\nBcc: a@b", "text/pl\xc3\xa4in"})
     EXPECT_TRUE(head(type, "x").starts_with('!')) << type;
 }
 
 TEST(SmtpContent, html_keeps_values_as_text) {
-  EXPECT_EQ(html_escaped("<a href=\"x\">'&'</a>"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;&lt;/a&gt;");
+  EXPECT_EQ(html_escaped("<a href=\"x\">'&'</a>"),
+            "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;&lt;/a&gt;");
 }
 
 // ---- mails
@@ -375,12 +424,14 @@ TEST_F(SmtpMail, has_everything_that_a_mail_needs) {
             "Cc: \"Ops\"\r\n <ops@example.com>\r\n"
             "Reply-To: help@example.com\r\n"
             "Subject: OrderPlaced\r\n"
-            "Message-ID: " + mail->message_id + "\r\n"
-            "Auto-Submitted: auto-generated\r\n"
-            "MIME-Version: 1.0\r\n"
-            "Content-Type: text/plain; charset=utf-8\r\n"
-            "Content-Transfer-Encoding: quoted-printable\r\n\r\n"
-            "Hello=\r\n");
+            "Message-ID: " +
+                mail->message_id +
+                "\r\n"
+                "Auto-Submitted: auto-generated\r\n"
+                "MIME-Version: 1.0\r\n"
+                "Content-Type: text/plain; charset=utf-8\r\n"
+                "Content-Transfer-Encoding: quoted-printable\r\n\r\n"
+                "Hello=\r\n");
 }
 
 TEST_F(SmtpMail, is_the_same_each_time) {
@@ -442,15 +493,18 @@ TEST_F(SmtpMail, no_text_of_an_event_becomes_another_field) {
   EXPECT_TRUE(text().starts_with('!'));
   load_.item(0).content_type = "";
   settings_.subject = "{json:subject}";
-  for (const char* subject : {R"({"email":"a@b","subject":"a\r\nBcc: c@d"})", R"({"email":"a@b","subject":"a\u0000"})"}) {
+  for (const char* subject :
+       {R"({"email":"a@b","subject":"a\r\nBcc: c@d"})", R"({"email":"a@b","subject":"a\u0000"})"}) {
     event().payload = subject;
-    EXPECT_TRUE(contains(text(), "!smtp: the event cannot be sent: its subject has a line break")) << subject;
+    EXPECT_TRUE(contains(text(), "!smtp: the event cannot be sent: its subject has a line break"))
+        << subject;
   }
 }
 
 TEST_F(SmtpMail, the_body_may_be_a_template) {
   settings_.body = "Dear {json:name},\nyour order {aggregate_id} {{is}} ready.\n";
-  EXPECT_TRUE(contains(text(), "\r\n\r\nDear <b>Ada</b>,\r\nyour order  {is} ready.\r\n")) << text();
+  EXPECT_TRUE(contains(text(), "\r\n\r\nDear <b>Ada</b>,\r\nyour order  {is} ready.\r\n"))
+      << text();
   settings_.body_type = "text/html";
   EXPECT_TRUE(contains(text(), "Content-Type: text/html; charset=utf-8"));
   EXPECT_TRUE(contains(text(), "Dear &lt;b&gt;Ada&lt;/b&gt;,")) << text();
@@ -521,7 +575,8 @@ TEST(SmtpDialogue, takes_answers_as_they_come) {
   EXPECT_EQ(several.code(), 550);
   EXPECT_EQ(several.text(), "5.1.1 nobody of that name here");
   Dialogue odd;
-  for (const char* line : {"", "\r\n", "2", "25", "abc def", "\xff\xff\xff", "-12 x"}) odd.received(line);
+  for (const char* line : {"", "\r\n", "2", "25", "abc def", "\xff\xff\xff", "-12 x"})
+    odd.received(line);
   EXPECT_EQ(odd.code(), 0);
   odd.received("250");
   EXPECT_EQ(odd.code(), 250);
@@ -542,9 +597,18 @@ Outcome outcome_of(Ending ending, bool park = false) {
 
 TEST(SmtpAnswer, only_the_answer_to_the_whole_mail_delivers_it) {
   EXPECT_EQ(outcome_of({.stage = Stage::content, .reply = 250, .whole = true}).kind, Kind::acked);
-  EXPECT_EQ(outcome_of({.code = CURLE_WEIRD_SERVER_REPLY, .stage = Stage::content, .reply = 251, .whole = true}).kind, Kind::acked);
-  EXPECT_EQ(outcome_of({.code = CURLE_RECV_ERROR, .stage = Stage::content, .reply = 250, .whole = true}).kind, Kind::acked) << "what came after it does not matter";
-  for (const Stage stage : {Stage::connect, Stage::hello, Stage::login, Stage::sender, Stage::recipients, Stage::data})
+  EXPECT_EQ(
+      outcome_of(
+          {.code = CURLE_WEIRD_SERVER_REPLY, .stage = Stage::content, .reply = 251, .whole = true})
+          .kind,
+      Kind::acked);
+  EXPECT_EQ(
+      outcome_of({.code = CURLE_RECV_ERROR, .stage = Stage::content, .reply = 250, .whole = true})
+          .kind,
+      Kind::acked)
+      << "what came after it does not matter";
+  for (const Stage stage :
+       {Stage::connect, Stage::hello, Stage::login, Stage::sender, Stage::recipients, Stage::data})
     EXPECT_NE(outcome_of({.stage = stage, .reply = 250}).kind, Kind::acked);
   EXPECT_EQ(outcome_of({.stage = Stage::content, .whole = true}).kind, Kind::unknown);
 }
@@ -555,29 +619,19 @@ TEST(SmtpAnswer, a_refusal_is_about_what_was_asked) {
     int reply;
     Kind kind;
   };
-  for (const Case& one : std::vector<Case>{{Stage::connect, 421, Kind::blocked},
-                                           {Stage::connect, 554, Kind::blocked},
-                                           {Stage::hello, 550, Kind::blocked},
-                                           {Stage::tls, 454, Kind::blocked},
-                                           {Stage::login, 535, Kind::blocked},
-                                           {Stage::login, 454, Kind::blocked},
-                                           {Stage::sender, 450, Kind::blocked},
-                                           {Stage::sender, 452, Kind::blocked},
-                                           {Stage::sender, 530, Kind::blocked},
-                                           {Stage::sender, 550, Kind::blocked},
-                                           {Stage::sender, 552, Kind::rejected},
-                                           {Stage::recipients, 421, Kind::retry},
-                                           {Stage::recipients, 450, Kind::retry},
-                                           {Stage::recipients, 452, Kind::retry},
-                                           {Stage::recipients, 530, Kind::blocked},
-                                           {Stage::recipients, 550, Kind::rejected},
-                                           {Stage::recipients, 554, Kind::rejected},
-                                           {Stage::data, 451, Kind::retry},
-                                           {Stage::data, 554, Kind::rejected},
-                                           {Stage::content, 421, Kind::retry},
-                                           {Stage::content, 451, Kind::retry},
-                                           {Stage::content, 552, Kind::rejected},
-                                           {Stage::content, 554, Kind::rejected}}) {
+  for (const Case& one : std::vector<Case>{
+           {Stage::connect, 421, Kind::blocked},     {Stage::connect, 554, Kind::blocked},
+           {Stage::hello, 550, Kind::blocked},       {Stage::tls, 454, Kind::blocked},
+           {Stage::login, 535, Kind::blocked},       {Stage::login, 454, Kind::blocked},
+           {Stage::sender, 450, Kind::blocked},      {Stage::sender, 452, Kind::blocked},
+           {Stage::sender, 530, Kind::blocked},      {Stage::sender, 550, Kind::blocked},
+           {Stage::sender, 552, Kind::rejected},     {Stage::recipients, 421, Kind::retry},
+           {Stage::recipients, 450, Kind::retry},    {Stage::recipients, 452, Kind::retry},
+           {Stage::recipients, 530, Kind::blocked},  {Stage::recipients, 550, Kind::rejected},
+           {Stage::recipients, 554, Kind::rejected}, {Stage::data, 451, Kind::retry},
+           {Stage::data, 554, Kind::rejected},       {Stage::content, 421, Kind::retry},
+           {Stage::content, 451, Kind::retry},       {Stage::content, 552, Kind::rejected},
+           {Stage::content, 554, Kind::rejected}}) {
     const Outcome got = outcome_of({.code = CURLE_SEND_ERROR,
                                     .stage = one.stage,
                                     .reply = one.reply,
@@ -590,7 +644,8 @@ TEST(SmtpAnswer, a_refusal_is_about_what_was_asked) {
 }
 
 TEST(SmtpAnswer, without_one_it_matters_how_far_the_mail_came) {
-  for (const CURLcode code : {CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_OPERATION_TIMEDOUT, CURLE_GOT_NOTHING}) {
+  for (const CURLcode code :
+       {CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_OPERATION_TIMEDOUT, CURLE_GOT_NOTHING}) {
     for (const Stage stage : {Stage::connect, Stage::hello, Stage::tls, Stage::login})
       EXPECT_EQ(outcome_of({.code = code, .stage = stage}).kind, Kind::blocked);
     for (const Stage stage : {Stage::sender, Stage::recipients, Stage::data, Stage::content})
@@ -601,9 +656,12 @@ TEST(SmtpAnswer, without_one_it_matters_how_far_the_mail_came) {
     EXPECT_TRUE(contains(doubt.error.message, "<id@example.com>")) << doubt.error.text();
   }
   EXPECT_EQ(outcome_of({.code = CURLE_ABORTED_BY_CALLBACK}).kind, Kind::retry);
-  EXPECT_EQ(outcome_of({.code = CURLE_ABORTED_BY_CALLBACK, .stage = Stage::content, .whole = true}).kind, Kind::unknown);
-  for (const CURLcode code : {CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_USE_SSL_FAILED,
-                              CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_LOGIN_DENIED}) {
+  EXPECT_EQ(
+      outcome_of({.code = CURLE_ABORTED_BY_CALLBACK, .stage = Stage::content, .whole = true}).kind,
+      Kind::unknown);
+  for (const CURLcode code :
+       {CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_USE_SSL_FAILED,
+        CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE, CURLE_LOGIN_DENIED}) {
     const Outcome got = outcome_of({.code = code});
     EXPECT_EQ(got.kind, Kind::blocked) << code;
     EXPECT_TRUE(contains(got.error.message, "smtp://h:587")) << got.error.text();
@@ -612,12 +670,14 @@ TEST(SmtpAnswer, without_one_it_matters_how_far_the_mail_came) {
 }
 
 TEST(SmtpAnswer, what_is_in_doubt_can_be_parked_and_says_so) {
-  const Outcome parked = outcome_of({.code = CURLE_RECV_ERROR, .stage = Stage::content, .whole = true}, true);
+  const Outcome parked =
+      outcome_of({.code = CURLE_RECV_ERROR, .stage = Stage::content, .whole = true}, true);
   EXPECT_EQ(parked.kind, Kind::rejected);
   EXPECT_EQ(parked.error.effect, Effect::unknown);
   EXPECT_TRUE(contains(parked.error.message, "may have sent it")) << parked.error.text();
   EXPECT_TRUE(contains(parked.error.hint, "outbox parked discard"));
-  EXPECT_EQ(outcome_of({.code = CURLE_RECV_ERROR, .stage = Stage::content}, true).kind, Kind::retry) << "it was not sent";
+  EXPECT_EQ(outcome_of({.code = CURLE_RECV_ERROR, .stage = Stage::content}, true).kind, Kind::retry)
+      << "it was not sent";
 }
 
 TEST(SmtpAnswer, quotes_the_server_but_no_secret_and_no_address_of_a_person) {
@@ -626,17 +686,22 @@ TEST(SmtpAnswer, quotes_the_server_but_no_secret_and_no_address_of_a_person) {
                                   .reply = 550,
                                   .reply_text = "5.1.1 <ada@example.com>: no such user, hush",
                                   .recipient = 2});
-  EXPECT_EQ(got.error.message, "smtp: smtp://h:587 answered 550 to RCPT (recipient 2): \"5.1.1 <***>: no such user, ***\"");
+  EXPECT_EQ(
+      got.error.message,
+      "smtp: smtp://h:587 answered 550 to RCPT (recipient 2): \"5.1.1 <***>: no such user, ***\"");
 }
 
 TEST(SmtpAnswer, a_connection_that_was_closed_while_idle_is_no_failure) {
   EXPECT_TRUE(was_stale({.code = CURLE_SEND_ERROR, .reused = true}));
   EXPECT_TRUE(was_stale({.code = CURLE_RECV_ERROR, .stage = Stage::sender, .reused = true}));
-  EXPECT_TRUE(was_stale({.code = CURLE_SEND_ERROR, .stage = Stage::sender, .reply = 421, .reused = true}));
+  EXPECT_TRUE(
+      was_stale({.code = CURLE_SEND_ERROR, .stage = Stage::sender, .reply = 421, .reused = true}));
   EXPECT_FALSE(was_stale({.code = CURLE_RECV_ERROR, .stage = Stage::sender}));
-  EXPECT_FALSE(was_stale({.code = CURLE_SEND_ERROR, .stage = Stage::sender, .reply = 450, .reused = true}));
+  EXPECT_FALSE(
+      was_stale({.code = CURLE_SEND_ERROR, .stage = Stage::sender, .reply = 450, .reused = true}));
   EXPECT_FALSE(was_stale({.code = CURLE_RECV_ERROR, .stage = Stage::recipients, .reused = true}));
-  EXPECT_FALSE(was_stale({.code = CURLE_OPERATION_TIMEDOUT, .stage = Stage::sender, .reused = true}));
+  EXPECT_FALSE(
+      was_stale({.code = CURLE_OPERATION_TIMEDOUT, .stage = Stage::sender, .reused = true}));
 }
 
 }  // namespace

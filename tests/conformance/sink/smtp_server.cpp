@@ -16,8 +16,8 @@ namespace {
 const std::string& python() {
   static const std::string found = [] {
     for (const std::string name : {"python3", "/usr/bin/python3"}) {
-      ChildProcess tried(ChildProcess::Options{
-          .command = {"/usr/bin/env", name, "-c", "import aiosmtpd.smtp"}});
+      ChildProcess tried(
+          ChildProcess::Options{.command = {"/usr/bin/env", name, "-c", "import aiosmtpd.smtp"}});
       if (tried.wait() == 0) return name;
     }
     return std::string();
@@ -61,7 +61,7 @@ void SmtpServer::start() {
   const std::string ready = folder_.file("port");
   std::filesystem::remove(ready);
   std::vector<std::string> command{"/usr/bin/env", python(), OUTBOX_SMTP_SERVER,   "--folder",
-                                   folder_.path(), "--port",  std::to_string(port_)};
+                                   folder_.path(), "--port", std::to_string(port_)};
   if (options_.certificate) {
     command.insert(command.end(), {"--certificate", options_.certificate->file, "--key",
                                    options_.certificate->key});
@@ -103,8 +103,8 @@ std::vector<ReceivedMail> SmtpServer::mails(bool brief) const {
   return all;
 }
 
-std::size_t SmtpServer::count() const {
-  std::ifstream lines(folder_.file("mails"));
+std::size_t SmtpServer::lines_in(const std::string& file) const {
+  std::ifstream lines(folder_.file(file));
   return static_cast<std::size_t>(
       std::count(std::istreambuf_iterator<char>(lines), std::istreambuf_iterator<char>(), '\n'));
 }

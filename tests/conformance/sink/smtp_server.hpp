@@ -63,9 +63,13 @@ class SmtpServer {
   /// Reads everything; `brief`: only what a Harness needs.
   [[nodiscard]] std::vector<ReceivedMail> mails(bool brief = false) const;
   /// How many there are, without reading them.
-  [[nodiscard]] std::size_t count() const;
+  [[nodiscard]] std::size_t count() const { return lines_in("mails"); }
+  /// How many connections ended with QUIT.
+  [[nodiscard]] std::size_t goodbyes() const { return lines_in("goodbyes"); }
 
  private:
+  [[nodiscard]] std::size_t lines_in(const std::string& file) const;
+
   TempDir folder_;
   Options options_;
   int port_{0};

@@ -3,16 +3,17 @@
 
 usage: smtp_server.py --folder DIR [--port PORT] [--certificate PEM --key PEM [--implicit]] [--login] [--no-utf8] [--most BYTES]
 
-DIR/port gets the port, DIR/mails the mails. With a certificate it offers STARTTLS, with --implicit TLS from the first byte. --login:
+DIR/port gets the port, DIR/mails the mails, DIR/goodbyes a line for each QUIT. With a certificate it offers STARTTLS, with --implicit TLS from the first byte. --login:
 only for user "me" with the password "right". Mails of more than --most bytes, 2,000,000, are refused.
 
 What happens otherwise than usual is in DIR/plan, a JSON object whose names are stages (greeting, ehlo, starttls, auth, mail, rcpt,
-data, end), or, for one mail, in the first recipient's address: STAGE-WHAT@... for the stages rcpt, data and end. It is
+data, end, quit), or, for one mail, in the first recipient's address: STAGE-WHAT@... for the stages rcpt, data and end. It is
 
     451, "550 5.1.1 nobody"    that answer
     close                      closes the connection instead of an answer
     hang                       never answers
-    slow                       answers after 0.3 s
+    slow                       answers after 0.3 s (end only)
+    leave                      takes the mail, says 421 at once and closes the connection, as if it had been idle (end only)
 
 "end" is the answer to a whole mail. The mail is kept, but with an answer of 400 or more.
 """
@@ -42,7 +43,12 @@ class Keeper:
 
     def __init__(self, folder, login):
         self.login = login
-        self.file = os.open(folder / "mails", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self.file = self.open(folder / "mails")
+        self.goodbyes = self.open(folder / "goodbyes")
+
+    @staticmethod
+    def open(file):
+        return os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
     async def handle_EHLO(self, _server, session, _envelope, hostname, responses):
         session.host_name = hostname
@@ -57,7 +63,13 @@ class Keeper:
             self.keep(session, envelope)
         if answer in ("close", "hang"):
             await server.go_silent(answer)
+        if answer == "leave":
+            asyncio.get_running_loop().call_soon(server.transport.close)
+            return "250 kept\r\n421 4.4.2 idle for too long"
         return answer
+
+    def count_goodbye(self):
+        os.write(self.goodbyes, b"\n")
 
     def keep(self, session, envelope):
         mail = {
@@ -89,6 +101,12 @@ class Server(SMTP):
                 return None
         return f"{what} 4.0.0 as planned" if str(what).isdigit() else what
 
+    def data_received(self, data):
+        # Not in smtp_QUIT: a client that then closes the connection may be gone before that is called.
+        if data == b"QUIT\r\n":
+            self.event_handler.count_goodbye()
+        super().data_received(data)
+
     async def go_silent(self, how):
         if how == "close":
             self.transport.abort()
@@ -98,7 +116,7 @@ class Server(SMTP):
         what = self.planned(stage)
         if what in ("close", "hang"):
             await self.go_silent(what)
-        if what is None or what == "slow":
+        if what is None:
             return False
         await self.push(what)
         return True
@@ -135,6 +153,10 @@ class Server(SMTP):
             self.of_mail[planned[1]] = planned[2]
         if not await self.answers_otherwise("rcpt"):
             await super().smtp_RCPT(arg)
+
+    async def smtp_QUIT(self, arg):
+        if not await self.answers_otherwise("quit"):
+            await super().smtp_QUIT(arg)
 
     async def smtp_DATA(self, arg):
         if not await self.answers_otherwise("data"):

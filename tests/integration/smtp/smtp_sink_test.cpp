@@ -82,19 +82,24 @@ ReceivedMail only_mail(const SmtpServer& server) {
 
 TEST_F(SmtpSink, a_mail_looks_to_its_reader_as_it_was_written) {
   Load load;
-  Load::Item& item = load.add("42", "Sch\xc3\xb6ne Gr\xc3\xbc\xc3\x9f" "e\r\n.\r\n..dots\r\n.. and dots\r\n" +
-                                        std::string(3000, 'x') + "\r\ntrailing \t \r\n= equal\r\n\r\n",
+  Load::Item& item = load.add("42",
+                              "Sch\xc3\xb6ne Gr\xc3\xbc\xc3\x9f"
+                              "e\r\n.\r\n..dots\r\n.. and dots\r\n" +
+                                  std::string(3000, 'x') + "\r\ntrailing \t \r\n= equal\r\n\r\n",
                               "text/plain; charset=utf-8");
   item.event.payload =
       "{\"name\":\"Zo\xc3\xab \\\"Z\\\" M\xc3\xbcller, Dr.\",\"email\":\"zoe@example.com\"}";
   item.event.created_at_us = 1'700'000'000'000'000;
   item.event.aggregate_id = "42";
   item.headers.push_back({.name = "tenant", .value = "n\xc3\xb6rdlich \xe6\x97\xa5\xe6\x9c\xac"});
-  const std::string subject = "Bestellung {aggregate_id} f\xc3\xbcr {json:name}: " + std::string(300, 'y');
+  const std::string subject =
+      "Bestellung {aggregate_id} f\xc3\xbcr {json:name}: " + std::string(300, 'y');
   ASSERT_EQ(Sending(make({{"to", "{json:name} <{json:email}>,Ops <ops@example.com>"},
                           {"cc", "archive@example.com"},
                           {"reply_to", "Help <help@example.com>"},
-                          {"from", "B\xc3\xbc" "cher & Co <shop@example.com>"},
+                          {"from",
+                           "B\xc3\xbc"
+                           "cher & Co <shop@example.com>"},
                           {"subject", subject},
                           {"hello", "relay.example.com"},
                           {"x_headers", "tenant,outbox-*"}}),
@@ -104,17 +109,21 @@ TEST_F(SmtpSink, a_mail_looks_to_its_reader_as_it_was_written) {
             Kind::acked);
   const ReceivedMail mail = only_mail(*server_);
   EXPECT_EQ(mail.from, "shop@example.com");
-  EXPECT_EQ(mail.to, (std::vector<std::string>{"zoe@example.com", "ops@example.com", "archive@example.com"}));
+  EXPECT_EQ(mail.to, (std::vector<std::string>{"zoe@example.com", "ops@example.com",
+                                               "archive@example.com"}));
   EXPECT_EQ(mail.hello, "relay.example.com");
   EXPECT_FALSE(mail.utf8);
   const std::string name = "Zo\xc3\xab \"Z\" M\xc3\xbcller, Dr.";
-  EXPECT_EQ(mail.people, (std::vector<std::pair<std::string, std::string>>{
-                             {"B\xc3\xbc" "cher & Co", "shop@example.com"},
-                             {name, "zoe@example.com"},
-                             {"Ops", "ops@example.com"},
-                             {"", "archive@example.com"},
-                             {"Help", "help@example.com"}}));
-  EXPECT_EQ(mail.headers.at("subject"), "Bestellung 42 f\xc3\xbcr " + name + ": " + std::string(300, 'y'));
+  EXPECT_EQ(mail.people,
+            (std::vector<std::pair<std::string, std::string>>{{"B\xc3\xbc"
+                                                               "cher & Co",
+                                                               "shop@example.com"},
+                                                              {name, "zoe@example.com"},
+                                                              {"Ops", "ops@example.com"},
+                                                              {"", "archive@example.com"},
+                                                              {"Help", "help@example.com"}}));
+  EXPECT_EQ(mail.headers.at("subject"),
+            "Bestellung 42 f\xc3\xbcr " + name + ": " + std::string(300, 'y'));
   EXPECT_EQ(mail.headers.at("message-id"), "<" + item.id_text + "@example.com>");
   EXPECT_EQ(mail.headers.at("auto-submitted"), "auto-generated");
   EXPECT_EQ(mail.headers.at("x-tenant"), item.headers.back().value);
@@ -161,13 +170,20 @@ TEST_F(SmtpSink, every_body_arrives) {
 
 TEST_F(SmtpSink, an_address_that_is_not_ascii_needs_a_server_that_takes_it) {
   const std::string to = "j\xc3\xbcrgen@example.com";
-  ASSERT_EQ(outcome({{"to", to}, {"subject", "Gr\xc3\xbc\xc3\x9f" "e"}}).kind, Kind::acked);
+  ASSERT_EQ(outcome({{"to", to},
+                     {"subject",
+                      "Gr\xc3\xbc\xc3\x9f"
+                      "e"}})
+                .kind,
+            Kind::acked);
   const auto mails = server_->mails();
   ASSERT_EQ(mails.size(), 1U);
   EXPECT_TRUE(mails[0].utf8);
   EXPECT_EQ(mails[0].to, std::vector<std::string>{to});
   EXPECT_EQ(mails[0].people.back().second, to);
-  EXPECT_EQ(mails[0].headers.at("subject"), "Gr\xc3\xbc\xc3\x9f" "e");
+  EXPECT_EQ(mails[0].headers.at("subject"),
+            "Gr\xc3\xbc\xc3\x9f"
+            "e");
   start({.utf8 = false});
   const Outcome refused = outcome({{"to", to}});
   EXPECT_EQ(refused.kind, Kind::rejected);
@@ -248,14 +264,16 @@ TEST_F(SmtpSink, without_an_answer_it_matters_whether_the_server_has_the_mail) {
     EXPECT_EQ(got.kind, kind) << recipient << ": " << got.error.text();
   }
   EXPECT_EQ(server_->count(), 1U);
-  for (const auto& [recipient, kind] : std::map<std::string, Kind>{{"rcpt-hang", Kind::retry},
-                                                                   {"data-hang", Kind::retry},
-                                                                   {"end-hang", Kind::unknown}}) {
+  for (const auto& [recipient, kind] : std::map<std::string, Kind>{
+           {"rcpt-hang", Kind::retry}, {"data-hang", Kind::retry}, {"end-hang", Kind::unknown}}) {
     const Outcome got = outcome_for(recipient, {{"deadline", "1s"}, {"connect_timeout", "1s"}});
     EXPECT_EQ(got.kind, kind) << recipient << ": " << got.error.text();
   }
   EXPECT_EQ(server_->count(), 2U);
   EXPECT_TRUE(contains(outcome_for("end-close").error.message, "Message-ID <"));
+  Load large;
+  large.add("1", std::string(1'400'000, '\xff'), "application/octet-stream");
+  EXPECT_EQ(Sending(make({{"to", "end-close@example.com"}}), large).outcome().kind, Kind::unknown);
 }
 
 TEST_F(SmtpSink, a_connection_that_breaks_within_a_mail_delivers_nothing) {
@@ -319,6 +337,39 @@ TEST_F(SmtpSink, a_connection_closed_while_idle_costs_nothing) {
   sink->close();
 }
 
+TEST_F(SmtpSink, so_does_one_that_the_server_gave_notice_of) {
+  server_->plan({{"end", "leave"}});
+  Load load;
+  load.add_many(20, 1);
+  Sending sending(make(), load);
+  ASSERT_TRUE(sending.relay().deliver());
+  EXPECT_TRUE(sending.relay().failures().empty()) << sending.outcome().error.text();
+  EXPECT_EQ(server_->count(), load.size());
+}
+
+TEST_F(SmtpSink, says_goodbye_and_does_not_wait_for_the_answer) {
+  server_->plan({{"quit", "hang"}});
+  Load load;
+  load.add_many(1, 1);
+  const auto sink = make({{"to", "rcpt-550@example.com"}, {"deadline", "10min"}});
+  ASSERT_TRUE(sink->open());
+  MiniRelay relay(*sink, load);
+  ASSERT_EQ(relay.offer(1), 1U);
+  ASSERT_TRUE(relay.drain());
+  EXPECT_EQ(relay.rejected().size(), 1U);
+  EXPECT_TRUE(eventually([&] { return server_->goodbyes() == 2; }))
+      << "when it was opened, and now";
+  const auto other = make({{"deadline", "10min"}});
+  Load fine;
+  fine.add_many(2, 2);
+  MiniRelay mails(*other, fine);
+  ASSERT_TRUE(mails.deliver());
+  const auto from = std::chrono::steady_clock::now();
+  other->close();
+  EXPECT_LT(std::chrono::steady_clock::now() - from, std::chrono::seconds(10));
+  EXPECT_TRUE(eventually([&] { return server_->goodbyes() >= 4; }));
+}
+
 TEST_F(SmtpSink, a_mail_whose_answer_hangs_holds_up_no_other) {
   Load load;
   load.add_many(41, 41);
@@ -374,6 +425,12 @@ TEST_F(SmtpTls, mails_go_over_starttls_with_a_login) {
   const ReceivedMail mail = only_mail(*server_);
   EXPECT_TRUE(mail.tls);
   EXPECT_EQ(mail.user, "me");
+}
+
+TEST_F(SmtpTls, a_lost_answer_is_in_doubt_there_too) {
+  EXPECT_EQ(outcome(login({{"to", "end-close@example.com"}})).kind, Kind::unknown);
+  EXPECT_EQ(outcome(login({{"to", "data-close@example.com"}})).kind, Kind::retry);
+  EXPECT_EQ(server_->count(), 1U);
 }
 
 TEST_F(SmtpTls, or_over_tls_from_the_first_byte) {
