@@ -7,7 +7,7 @@ packages_for() {
       echo 'g++ cmake ninja-build ccache pkg-config
             libpq-dev libsqlite3-dev librdkafka-dev libfmt-dev libspdlog-dev
             nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libexpected-dev
-            libcurl4-openssl-dev libssl-dev libhiredis-dev libnats-dev'
+            libcurl4-openssl-dev libssl-dev libhiredis-dev libnats-dev librabbitmq-dev'
       ;;
     test)
       echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
@@ -15,8 +15,13 @@ packages_for() {
       ;;
     servers)
       echo 'postgresql|postgresql-14|postgresql-15|postgresql-16|postgresql-17|postgresql-18
-            pgbouncer redis-server nats-server nghttp2-server kcat maven default-jre-headless|openjdk-17-jre-headless ca-certificates'
+            pgbouncer nghttp2-server kcat ca-certificates'
+      for server in kafka redis nats rabbitmq; do packages_for $server; done
       ;;
+    kafka) echo 'maven default-jre-headless|openjdk-17-jre-headless ca-certificates' ;;
+    redis) echo redis-server ;;
+    nats) echo nats-server ;;
+    rabbitmq) echo rabbitmq-server ;;
     lint)
       echo 'clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 shellcheck python3 git'
       ;;
@@ -50,7 +55,7 @@ as_root() {
 PACKAGES_POLICY=/usr/sbin/policy-rc.d
 PACKAGES_NO_CLUSTER=/etc/postgresql-common/createcluster.d/outbox.conf
 # Packages with one service, of the same name.
-PACKAGES_SERVICES='pgbouncer redis-server nats-server'
+PACKAGES_SERVICES='pgbouncer redis-server nats-server rabbitmq-server'
 
 packages_hold_back_servers() {
   denied=
@@ -63,6 +68,8 @@ packages_hold_back_servers() {
   for service in $PACKAGES_SERVICES; do
     if ! package_installed "$service"; then denied="${denied:+$denied | }$service*"; fi
   done
+  # rabbitmq-server brings Erlang and its name server.
+  if ! package_installed erlang-base; then denied="${denied:+$denied | }epmd*"; fi
   if [ -z "$denied" ] || [ -e $PACKAGES_POLICY ]; then return 0; fi
   packages_policy_is_ours=yes
   # shellcheck disable=SC2016 # The policy expands its own argument.
@@ -103,6 +110,9 @@ packages_install() (
   for service in $PACKAGES_SERVICES; do
     if listed "$service" "$missing"; then new_services="$new_services $service"; fi
   done
+  if listed rabbitmq-server "$missing" && ! package_installed erlang-base; then
+    new_services="$new_services epmd.socket epmd"
+  fi
   if [ -n "$new_services" ] || listed postgresql "$missing"; then
     trap packages_let_servers_go EXIT
     trap 'exit 130' INT TERM HUP

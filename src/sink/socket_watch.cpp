@@ -60,8 +60,10 @@ void SocketWatch::forget(int socket) noexcept {
 void SocketWatch::run() {
   while (true) {
     epoll_event event{};
-    if (::epoll_wait(epoll_, &event, 1, -1) < 1) continue;
-    if (event.data.fd == stop_) return;
+    const int found =
+        ::epoll_wait(epoll_, &event, 1, every_ ? static_cast<int>(every_->count()) : -1);
+    if (found < 0) continue;
+    if (found > 0 && event.data.fd == stop_) return;
     ready_();
   }
 }

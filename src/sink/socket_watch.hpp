@@ -3,11 +3,16 @@
 //
 //   watch_.arm(socket, {.write = client.has_unsent()});   // at the end of send() and receive()
 //
-// Threads: arm() and forget() on the relay's thread; `ready` is called on a thread of the watch, once per arm().
+// A protocol with heartbeats has things to do while nothing happens: with `every`, `ready` is also called
+// whenever so much time has passed without a call.
+//
+// Threads: arm() and forget() on the relay's thread; `ready` is called on a thread of the watch, once per arm() apart from that.
 // Lifetime: `ready` is not called after the destructor.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <outbox/error.hpp>
 #include <thread>
 
@@ -15,7 +20,9 @@ namespace outbox::sink {
 
 class SocketWatch {
  public:
-  explicit SocketWatch(std::function<void()> ready) : ready_(std::move(ready)) {}
+  explicit SocketWatch(std::function<void()> ready,
+                       std::optional<std::chrono::milliseconds> every = std::nullopt)
+      : ready_(std::move(ready)), every_(every) {}
   SocketWatch(const SocketWatch&) = delete;
   SocketWatch& operator=(const SocketWatch&) = delete;
   SocketWatch(SocketWatch&&) = delete;
@@ -37,6 +44,7 @@ class SocketWatch {
   void run();
 
   const std::function<void()> ready_;
+  const std::optional<std::chrono::milliseconds> every_;
   int epoll_{-1};
   int stop_{-1};  ///< eventfd
   std::jthread thread_;

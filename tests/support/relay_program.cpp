@@ -8,7 +8,7 @@
 // seen. It logs to stderr, where tests see when it waits. Exit status 4: it stopped with events in flight.
 //
 // OUTBOX_TEST_REJECTS: the sink rejects one event in so many when it sees it for the first time. OUTBOX_TEST_RETENTION: 1 removes
-// history as soon as it may go. OUTBOX_FAULT_POINT, OUTBOX_FAULT_FILE: support/fault_points.hpp.
+// history as soon as it may go. OUTBOX_TEST_RATE: the subscription's rate. OUTBOX_FAULT_POINT, OUTBOX_FAULT_FILE: support/fault_points.hpp.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -140,6 +140,7 @@ int main(int argc, char** argv) {
   lines.retry_base = std::chrono::milliseconds(50);
   lines.retry_factor = 1;
   lines.max_attempts = 1000;
+  if (const char* rate = std::getenv("OUTBOX_TEST_RATE")) lines.rate = rate;
   options.subscriptions = {lines};
   if (number_in("OUTBOX_TEST_RETENTION") != 0) options.retention = std::chrono::milliseconds(0);
   auto relay = outbox::Relay::create(options);

@@ -10,7 +10,6 @@
 #include "sink/endpoint.hpp"
 #include "sink/http/headers.hpp"
 #include "sink/http/http_sink.hpp"
-#include "sink/tls_files.hpp"
 
 namespace outbox::sink::http {
 namespace {
@@ -97,20 +96,6 @@ std::vector<SettingRow<HttpSettings>> network_rows() {
             "A proxy: http://, https:// or socks5h://USER:PASSWORD@HOST:PORT. It decides what may be connected to.",
         .secret = true},
        [](HttpSettings& s) -> Slot { return &s.proxy; }},
-      {{.name = "tls_ca",
-        .type = SettingType::path,
-        .help = "Certificate authorities to trust instead of the system's, as a file in PEM."},
-       [](HttpSettings& s) -> Slot { return &s.tls_ca; }},
-      {{.name = "tls_certificate",
-        .type = SettingType::path,
-        .help = "A client certificate, as a file in PEM."},
-       [](HttpSettings& s) -> Slot { return &s.tls_certificate; }},
-      {{.name = "tls_key", .type = SettingType::path, .help = "Its key, as a file in PEM."},
-       [](HttpSettings& s) -> Slot { return &s.tls_key; }},
-      {{.name = "insecure_tls",
-        .type = SettingType::boolean,
-        .help = "Does not check the receiver's certificate; for experiments."},
-       [](HttpSettings& s) -> Slot { return &s.insecure_tls; }},
   };
 }
 
@@ -118,6 +103,7 @@ std::vector<SettingRow<HttpSettings>> rows() {
   auto all = destination_rows();
   for (auto& row : pace_rows()) all.push_back(std::move(row));
   for (auto& row : network_rows()) all.push_back(std::move(row));
+  for (auto& row : tls_rows<HttpSettings>()) all.push_back(std::move(row));
   return all;
 }
 
@@ -136,10 +122,6 @@ void check_login(const HttpSettings& settings, FieldErrors& errors) {
   }
   if (settings.username.find(':') != std::string::npos)
     errors.add({"http.username", "has a colon, which Basic authentication cannot express"});
-}
-
-TlsFiles tls_files(const HttpSettings& settings) {
-  return {.ca = settings.tls_ca, .certificate = settings.tls_certificate, .key = settings.tls_key};
 }
 
 std::vector<curl::Network> networks_of(const HttpSettings& settings, FieldErrors& errors) {
@@ -186,7 +168,7 @@ void check_use(const HttpSettings& settings, const SubscriptionSpec& spec, Field
 }
 
 void check_here(const HttpSettings& settings, FieldErrors& errors) {
-  check_readable("http", tls_files(settings), errors);
+  check_tls_here("http", settings.tls, errors);
 }
 
 Result<std::unique_ptr<Sink>> make(HttpSettings settings) {
@@ -194,6 +176,14 @@ Result<std::unique_ptr<Sink>> make(HttpSettings settings) {
   auto options = read_options(std::move(settings), errors);
   if (!options) return tl::unexpected(errors.status().error());
   return std::make_unique<HttpSink>(std::move(*options));
+}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
+Result<Inspection> inspect(HttpSettings settings, const SubscriptionSpec&) {
+  FieldErrors errors;
+  auto options = read_options(std::move(settings), errors);
+  if (!options) return tl::unexpected(errors.status().error());
+  return inspect_open(std::make_unique<HttpSink>(std::move(*options)));
 }
 
 }  // namespace
@@ -204,7 +194,7 @@ std::optional<HttpOptions> read_options(HttpSettings settings, FieldErrors& erro
   if (!signer) errors.add("http.secrets", signer.error());
   auto networks = networks_of(settings, errors);
   check_login(settings, errors);
-  check_key_pair("http", tls_files(settings), errors);
+  check_tls("http", settings.tls, errors);
   if (settings.connect_timeout > settings.deadline)
     errors.add({"http.connect_timeout", "is longer than http.deadline"});
   if (parse_endpoints("http.proxy", settings.proxy, kProxies, errors).size() > 1)
@@ -227,7 +217,8 @@ SinkKind kind() {
        .check = check,
        .check_use = check_use,
        .check_here = check_here,
-       .make = make});
+       .make = make,
+       .inspect = inspect});
 }
 
 }  // namespace outbox::sink::http

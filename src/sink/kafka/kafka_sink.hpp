@@ -11,7 +11,7 @@
 #include "sink/kafka/config.hpp"
 #include "sink/kafka/first_batches.hpp"
 #include "sink/kafka/in_flight.hpp"
-#include "sink/kafka/suspects.hpp"
+#include "sink/suspects.hpp"
 
 namespace outbox::sink::kafka {
 

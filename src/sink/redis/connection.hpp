@@ -1,6 +1,5 @@
-// One connection to a Redis server that never blocks once it is open: hiredis writes and parses the protocol (RESP2), libcurl connects,
-// with TLS if asked, and moves the bytes. (hiredis' own connections have TLS since version 1.0 only, and do not check the name in the
-// certificate before 1.4.)
+// One connection to a Redis server that never blocks once it is open: hiredis writes and parses the protocol (RESP2), a ByteStream moves the
+// bytes. (hiredis' own connections have TLS since version 1.0 only, and do not check the name in the certificate before 1.4.)
 //
 //   connection.append(arguments);          // into a buffer
 //   if (!connection.flush()) ...           // what the socket takes now
@@ -11,7 +10,6 @@
 // Errors: of flush() and fill(): the connection is lost; replies that came before are still there for next().
 #pragma once
 
-#include <curl/curl.h>
 #include <hiredis/hiredis.h>
 
 #include <chrono>
@@ -23,16 +21,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sink/endpoint.hpp"
+#include "sink/byte_stream.hpp"
 
 namespace outbox::sink::redis {
-
-struct Tls {
-  std::string ca;           ///< A file; empty: the system's authorities.
-  std::string certificate;  ///< A file; empty: none. The same for its key.
-  std::string key;
-  bool insecure{false};
-};
 
 struct FreeReply {
   void operator()(redisReply* reply) const noexcept { freeReplyObject(reply); }
@@ -44,7 +35,7 @@ using Reply = std::unique_ptr<redisReply, FreeReply>;
 
 class Connection {
  public:
-  using TimePoint = std::chrono::steady_clock::time_point;
+  using TimePoint = ByteStream::TimePoint;
   using Arguments = std::span<const std::string_view>;
 
   /// Connects until then at the latest. The kernel gives the connection up when the server confirms no bytes for `silence`.
@@ -58,15 +49,15 @@ class Connection {
   ~Connection() = default;
 
   /// The address without username and password.
-  [[nodiscard]] const std::string& address() const { return address_; }
-  [[nodiscard]] int socket() const { return socket_; }
+  [[nodiscard]] const std::string& address() const { return stream_->address(); }
+  [[nodiscard]] int socket() const { return stream_->socket(); }
 
   /// Puts a command into the buffer.
   void append(Arguments arguments);
   /// Writes what the socket takes now. True: it took something.
-  [[nodiscard]] Result<bool> flush();
+  [[nodiscard]] Result<bool> flush() { return stream_->flush(); }
   /// Bytes in the buffer.
-  [[nodiscard]] std::size_t unsent() const { return sending_.size() - sent_ + queued_.size(); }
+  [[nodiscard]] std::size_t unsent() const { return stream_->unsent(); }
 
   /// Reads what has arrived.
   [[nodiscard]] Status fill();
@@ -77,38 +68,20 @@ class Connection {
   [[nodiscard]] Result<Reply> ask(Arguments command, TimePoint until);
 
   /// What the kernel has not sent yet is dropped when the connection is destroyed.
-  void abort() noexcept;
+  void abort() noexcept { stream_->abort(); }
 
  private:
-  struct FreeCurl {
-    void operator()(CURL* curl) const noexcept { curl_easy_cleanup(curl); }
-  };
   struct FreeReader {
     void operator()(redisReader* reader) const noexcept { redisReaderFree(reader); }
   };
 
-  explicit Connection(std::string address);
-  [[nodiscard]] Status connect(const Endpoint& endpoint, const Tls& tls,
-                               std::chrono::milliseconds limit, std::chrono::milliseconds silence);
-  void set_up(const Endpoint& endpoint, const Tls& tls, std::chrono::milliseconds limit);
-  [[nodiscard]] Error failed(CURLcode code, std::string_view what) const;
+  explicit Connection(std::unique_ptr<ByteStream> stream);
   [[nodiscard]] Error not_redis() const;
-  /// False: the time is over.
-  [[nodiscard]] bool wait(TimePoint until) const;
 
-  const std::string address_;
-  char error_text_[CURL_ERROR_SIZE]{};
-  std::unique_ptr<CURL, FreeCurl> curl_;
+  const std::unique_ptr<ByteStream> stream_;
   std::unique_ptr<redisReader, FreeReader> reader_;
-  int socket_{-1};
-
-  // OpenSSL wants the same bytes at the same place again after it could not write them. So what is being sent does not grow.
-  std::string sending_;
-  std::size_t sent_{0};
-  std::string queued_;
   std::vector<const char*> starts_;
   std::vector<std::size_t> lengths_;
-  std::vector<char> arrived_;
 };
 
 }  // namespace outbox::sink::redis

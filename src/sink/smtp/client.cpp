@@ -67,10 +67,7 @@ void Client::set_server() {
   set(easy, CURLOPT_URL, url.c_str());
   set(easy, CURLOPT_USE_SSL,
       static_cast<long>(plain.encrypted() ? CURLUSESSL_ALL : CURLUSESSL_NONE));
-  curl::set_tls(easy, {.ca = plain.tls_ca,
-                       .certificate = plain.tls_certificate,
-                       .key = plain.tls_key,
-                       .insecure = plain.insecure_tls});
+  curl::set_tls(easy, plain.tls);
   set_text(easy, CURLOPT_USERNAME, options_.server.username);
   set_text(easy, CURLOPT_PASSWORD, options_.server.password);
 }

@@ -9,7 +9,6 @@
 #include "base/text_file.hpp"
 #include "sink/base64_text.hpp"
 #include "sink/smtp/smtp_sink.hpp"
-#include "sink/tls_files.hpp"
 
 namespace outbox::sink::smtp {
 namespace {
@@ -36,21 +35,7 @@ std::vector<SettingRow<SmtpSettings>> server_rows() {
         .help =
             "required: nothing is sent without encryption. off: for a server on this machine; for any other one insecure_tls must be set, too.",
         .choices = {"required", "off"}},
-       [](SmtpSettings& s) -> Slot { return &s.tls; }},
-      {{.name = "tls_ca",
-        .type = SettingType::path,
-        .help = "Certificate authorities to trust instead of the system's, as a file in PEM."},
-       [](SmtpSettings& s) -> Slot { return &s.tls_ca; }},
-      {{.name = "tls_certificate",
-        .type = SettingType::path,
-        .help = "A client certificate, as a file in PEM."},
-       [](SmtpSettings& s) -> Slot { return &s.tls_certificate; }},
-      {{.name = "tls_key", .type = SettingType::path, .help = "Its key, as a file in PEM."},
-       [](SmtpSettings& s) -> Slot { return &s.tls_key; }},
-      {{.name = "insecure_tls",
-        .type = SettingType::boolean,
-        .help = "Does not check the server's certificate; for experiments."},
-       [](SmtpSettings& s) -> Slot { return &s.insecure_tls; }},
+       [](SmtpSettings& s) -> Slot { return &s.encryption; }},
       {{.name = "hello",
         .help = "The name that this machine gives to the server (EHLO). Default: its host name."},
        [](SmtpSettings& s) -> Slot { return &s.hello; }},
@@ -137,13 +122,10 @@ std::vector<SettingRow<SmtpSettings>> pace_rows() {
 
 std::vector<SettingRow<SmtpSettings>> rows() {
   auto all = server_rows();
+  for (auto& row : tls_rows<SmtpSettings>()) all.push_back(std::move(row));
   for (auto& row : mail_rows()) all.push_back(std::move(row));
   for (auto& row : pace_rows()) all.push_back(std::move(row));
   return all;
-}
-
-TlsFiles tls_files(const SmtpSettings& settings) {
-  return {.ca = settings.tls_ca, .certificate = settings.tls_certificate, .key = settings.tls_key};
 }
 
 // ---- the server
@@ -159,13 +141,13 @@ void check_login(const SmtpSettings& settings, const Endpoint& server, FieldErro
   }
 }
 
-void check_tls(const SmtpSettings& settings, const Endpoint& server, FieldErrors& errors) {
-  check_key_pair("smtp", tls_files(settings), errors);
+void check_encryption(const SmtpSettings& settings, const Endpoint& server, FieldErrors& errors) {
+  check_tls("smtp", settings.tls, errors);
   if (settings.encrypted()) return;
   if (server.scheme == "smtps") {
     errors.add(
         {"smtp.tls", "is off, and smtp.url is smtps://", "write smtp:// for a server without TLS"});
-  } else if (!server.is_loopback() && !settings.insecure_tls) {
+  } else if (!server.is_loopback() && !settings.tls.insecure) {
     errors.add(
         {"smtp.tls", "is off: others could read the mails and the password in transit",
          "leave it at required; inside a network that you trust set smtp.insecure_tls = true, too"});
@@ -184,7 +166,7 @@ std::optional<Endpoint> server_of(const SmtpSettings& settings, FieldErrors& err
   if (!server.path.empty())
     errors.add({"smtp.url", "has a path", "the name for EHLO is the setting smtp.hello"});
   check_login(settings, server, errors);
-  check_tls(settings, server, errors);
+  check_encryption(settings, server, errors);
   if (!settings.username.empty()) server.username = settings.username;
   if (!settings.password.empty()) server.password = settings.password;
   return server;
@@ -275,17 +257,25 @@ Status read_body(SmtpSettings& settings) {
 }
 
 void check_here(const SmtpSettings& settings, FieldErrors& errors) {
-  check_readable("smtp", tls_files(settings), errors);
+  check_tls_here("smtp", settings.tls, errors);
   SmtpSettings copy = settings;
   if (const Status read = read_body(copy); !read) errors.add(read.error());
 }
 
-Result<std::unique_ptr<Sink>> make(SmtpSettings settings) {
+Result<std::unique_ptr<SmtpSink>> make_smtp(SmtpSettings settings) {
   if (Status read = read_body(settings); !read) return pass(read);
   FieldErrors errors;
   auto options = read_options(std::move(settings), errors);
   if (!options) return tl::unexpected(errors.status().error());
   return std::make_unique<SmtpSink>(std::move(*options));
+}
+
+Result<std::unique_ptr<Sink>> make(SmtpSettings settings) { return make_smtp(std::move(settings)); }
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
+Result<Inspection> inspect(SmtpSettings settings, const SubscriptionSpec&) {
+  OUTBOX_TRY(auto sink, make_smtp(std::move(settings)));
+  return inspect_open(std::move(sink));
 }
 
 }  // namespace
@@ -328,7 +318,8 @@ SinkKind kind() {
                                 .check = check,
                                 .check_use = check_use,
                                 .check_here = check_here,
-                                .make = make});
+                                .make = make,
+                                .inspect = inspect});
 }
 
 }  // namespace outbox::sink::smtp

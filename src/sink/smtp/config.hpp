@@ -13,6 +13,7 @@
 #include "sink/endpoint.hpp"
 #include "sink/kind.hpp"
 #include "sink/smtp/address.hpp"
+#include "sink/tls_settings.hpp"
 
 namespace outbox::sink::smtp {
 
@@ -21,11 +22,8 @@ struct SmtpSettings {
   std::string url;
   std::string username;
   std::string password;
-  std::string tls{"required"};
-  std::string tls_ca;
-  std::string tls_certificate;
-  std::string tls_key;
-  bool insecure_tls{false};
+  std::string encryption{"required"};  ///< The setting tls.
+  TlsSettings tls{};
   std::string hello;
   std::string from;
   std::vector<std::string> to;
@@ -43,7 +41,7 @@ struct SmtpSettings {
   /// RFC 5321, 4.5.3.2: a client should wait 10 minutes for the answer to a mail, and 5 for those before it.
   std::chrono::milliseconds deadline{std::chrono::minutes(15)};
 
-  [[nodiscard]] bool encrypted() const { return tls != "off"; }
+  [[nodiscard]] bool encrypted() const { return encryption != "off"; }
   [[nodiscard]] bool park_unknown() const { return on_unknown == "park"; }
 };
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/units.hpp"
-#include "sink/excerpt.hpp"
+#include "sink/curl/answer.hpp"
 
 namespace outbox::sink::smtp {
 namespace {
@@ -149,7 +149,7 @@ Meaning meaning_of(Stage stage, int reply) {
 Error refusal(const Ending& ending, const Asked& asked, const Meaning& meaning) {
   std::string message =
       fmt::format("smtp: {} answered {} to {}", asked.server, ending.reply, doing(ending));
-  const std::string quote = excerpt(ending.reply_text, asked.unquoted);
+  const std::string quote = curl::excerpt(ending.reply_text, asked.unquoted);
   if (!quote.empty()) message += fmt::format(": \"{}\"", quote);
   return error_of(meaning.code, Effect::none, std::move(message), meaning.hint, origin_of(ending));
 }

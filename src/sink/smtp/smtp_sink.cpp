@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/log.hpp"
 
 namespace outbox::sink::smtp {
 
@@ -19,7 +18,7 @@ SinkTraits SmtpSink::traits() const noexcept {
 // ---- opening and closing
 
 Status SmtpSink::open() {
-  warn_once();
+  warned_.warn(options_.server_name, inspection().weaknesses);
   if (Status greeted = greet(); !greeted) return greeted;
   purge();
   for (std::size_t i = 0; i < options_.plain.max_in_flight; ++i) {
@@ -29,13 +28,22 @@ Status SmtpSink::open() {
   return {};
 }
 
-void SmtpSink::warn_once() {
-  if (std::exchange(warned_, true)) return;
-  const std::string& server = options_.server_name;
-  if (!options_.plain.encrypted() && !options_.server.is_loopback())
-    log::warn("smtp: mails and the password cross the network in clear", {{"to", server}});
-  if (options_.plain.encrypted() && options_.plain.insecure_tls)
-    log::warn("smtp: the server's certificate is not checked", {{"to", server}});
+Inspection SmtpSink::inspection() const {
+  const SmtpSettings& plain = options_.plain;
+  Inspection found{.destination = options_.server_name,
+                   .acked = "the mail server has taken the mail (250)",
+                   .duplicates = plain.park_unknown()
+                                     ? "after a crash of the relay or a takeover"
+                                     : "after a lost answer, a crash of the relay or a takeover",
+                   .order = "of each key, up to the mail server"};
+  if (!plain.encrypted() && !options_.server.is_loopback())
+    found.weaknesses.push_back(in_clear("smtp.tls = \"required\""));
+  if (plain.encrypted() && plain.tls.insecure) {
+    found.weaknesses.push_back(
+        {"insecure_tls", "whoever controls the network can read and swallow mails and the password",
+         "smtp.tls_ca with the authority of the server's certificate"});
+  }
+  return found;
 }
 
 Status SmtpSink::greet() {

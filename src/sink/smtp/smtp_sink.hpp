@@ -6,6 +6,7 @@
 #include <outbox/sink.hpp>
 #include <vector>
 
+#include "sink/inspection.hpp"
 #include "sink/smtp/client.hpp"
 #include "sink/smtp/config.hpp"
 #include "sink/smtp/line.hpp"
@@ -24,9 +25,9 @@ class SmtpSink final : public Sink {
   void receive(std::vector<Outcome>& outcomes) override;
   void purge() override;
   void close() noexcept override { purge(); }
+  [[nodiscard]] Inspection inspection() const;
 
  private:
-  void warn_once();
   [[nodiscard]] Status greet();
   [[nodiscard]] Asked asked() const;
   [[nodiscard]] Line* idle_line() const;
@@ -37,7 +38,7 @@ class SmtpSink final : public Sink {
   const SmtpOptions options_;
   const Client client_;
   Composer composer_;
-  bool warned_{false};
+  WeaknessLog warned_{"smtp"};
   bool server_has_utf8_{false};
   std::vector<Outcome> ready_;
   std::vector<std::unique_ptr<Line>> lines_;  ///< None: closed.

@@ -4,7 +4,6 @@
 #include <map>
 
 #include "conformance/sink/load.hpp"
-#include "sink/excerpt.hpp"
 #include "sink/http/answer.hpp"
 #include "sink/http/batch.hpp"
 #include "sink/http/headers.hpp"
@@ -17,7 +16,6 @@ namespace outbox::test {
 namespace {
 
 using namespace sink::http;  // NOLINT(google-build-using-namespace)
-using sink::excerpt;
 using Given = std::map<std::string, std::string>;
 using Kind = Outcome::Kind;
 

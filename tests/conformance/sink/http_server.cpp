@@ -14,8 +14,8 @@ std::string Received::header(const std::string& name) const {
   return found == headers.end() ? "" : found->second;
 }
 
-HttpServer::HttpServer(std::optional<Certificate> certificate, bool clients)
-    : certificate_(std::move(certificate)), clients_(clients) {
+HttpServer::HttpServer(std::optional<Certificate> certificate, bool clients, std::string script)
+    : certificate_(std::move(certificate)), clients_(clients), script_(std::move(script)) {
   start();
 }
 
@@ -26,8 +26,10 @@ std::string HttpServer::origin() const {
 void HttpServer::start() {
   const std::string ready = folder_.file("port");
   std::filesystem::remove(ready);
-  std::vector<std::string> command{"/usr/bin/env", "python3", OUTBOX_HTTP_SERVER,   "--folder",
-                                   folder_.path(), "--port",  std::to_string(port_)};
+  std::vector<std::string> command{
+      "/usr/bin/env",       "python3",      OUTBOX_HTTP_SERVERS "/" + script_,
+      "--folder",           folder_.path(), "--port",
+      std::to_string(port_)};
   if (certificate_) {
     const std::vector<std::string> tls{"--certificate", certificate_->file, "--key",
                                        certificate_->key};

@@ -1,20 +1,15 @@
-// Messages that are sent once, and what becomes of them.
+// A load that is sent once.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <string_view>
 #include <utility>
 
 #include "conformance/sink/load.hpp"
 #include "conformance/sink/mini_relay.hpp"
 
 namespace outbox::test {
-
-[[nodiscard]] inline bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 /// A sink, and what happens to messages that are sent with it once.
 class Sending {

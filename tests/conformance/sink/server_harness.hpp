@@ -34,6 +34,8 @@ class ServerHarness : public Harness {
   [[nodiscard]] virtual SinkSettings settings(int port) const = 0;
   /// The same with a password that is wrong.
   [[nodiscard]] virtual SinkSettings wrong_password(int port) const = 0;
+  /// The setting that has it.
+  [[nodiscard]] virtual std::string password_setting() const { return "password"; }
 
   /// A topic that has no place at the destination, if sending to it does not make one.
   [[nodiscard]] virtual std::optional<std::string> missing_topic() const { return std::nullopt; }

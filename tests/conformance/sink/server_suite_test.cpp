@@ -228,8 +228,8 @@ TEST_F(SinkServer, a_wrong_password_is_refused_and_not_shown) {
     refusal = relay.failures().front().outcome.error;
   }
   EXPECT_FALSE(refusal.hint.empty()) << refusal.text();
-  ASSERT_TRUE(settings.contains("password"));
-  EXPECT_EQ(refusal.text().find(settings.at("password")), std::string::npos);
+  ASSERT_TRUE(settings.contains(harness_->password_setting()));
+  EXPECT_EQ(refusal.text().find(settings.at(harness_->password_setting())), std::string::npos);
 }
 
 TEST_F(SinkServer, a_missing_destination_blocks_and_is_named) {

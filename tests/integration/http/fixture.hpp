@@ -10,6 +10,7 @@
 
 #include "conformance/sink/http_server.hpp"
 #include "conformance/sink/load.hpp"
+#include "conformance/sink/mini_relay.hpp"
 #include "conformance/sink/sending.hpp"
 #include "sink/registry.hpp"
 #include "support/testkit.hpp"
@@ -17,6 +18,10 @@
 namespace outbox::test {
 
 using SinkSettings = std::map<std::string, std::string>;
+
+[[nodiscard]] inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 [[nodiscard]] inline std::unique_ptr<Sink> make_http_sink(const std::string& url,
                                                           SinkSettings settings) {

@@ -25,9 +25,13 @@ class ReplayTakeover : public ::testing::Test {
   }
 
   [[nodiscard]] RelayProcessOptions relay_options(std::chrono::milliseconds lease) const {
-    // Pages of one event, so that the replay lasts.
-    return {
-        .store_url = database_->url(), .file = file_, .lease = lease, .page_rows = 1, .log = log_};
+    // Pages of one event and a rate, so that no relay is done with its share before it is killed or frozen.
+    return {.store_url = database_->url(),
+            .file = file_,
+            .lease = lease,
+            .page_rows = 1,
+            .log = log_,
+            .environment = {{"OUTBOX_TEST_RATE", "1000/s"}}};
   }
   /// Events `from` up to before `to` of each key.
   void write(int from, int to) const {

@@ -16,6 +16,10 @@ namespace {
 using Kind = Outcome::Kind;
 using SinkSettings = std::map<std::string, std::string>;
 
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
 class SmtpSink : public testing::Test {
  protected:
   void SetUp() override {

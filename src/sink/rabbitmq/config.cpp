@@ -1,0 +1,328 @@
+#include "sink/rabbitmq/config.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+#include "base/text.hpp"
+#include "sink/rabbitmq/rabbitmq_sink.hpp"
+
+namespace outbox::sink::rabbitmq {
+namespace {
+
+constexpr Scheme kSchemes[] = {{"amqp", 5672}, {"amqps", 5671}};
+constexpr Scheme kManagementSchemes[] = {{"http", 15672}, {"https", 15671}};
+constexpr std::size_t kLongestName = 255;  // a short string of AMQP
+
+std::vector<SettingRow<RabbitSettings>> rows() {
+  constexpr std::uint64_t kSecond = 1000;
+  constexpr std::uint64_t kHour = 3600 * kSecond;
+  return {
+      {{.name = "url",
+        .type = SettingType::url,
+        .help =
+            "The server: amqp://host:port/virtual-host, amqps:// for TLS. Several of a cluster with commas: the first one that answers is used.",
+        .required = true,
+        .secret = true},
+       [](RabbitSettings& s) -> Slot { return &s.url; }},
+      {{.name = "username",
+        .help =
+            "Instead of the one in url. Without one: the user of tls_certificate if that is given, else guest."},
+       [](RabbitSettings& s) -> Slot { return &s.username; }},
+      {{.name = "password", .help = "Instead of the one in url.", .secret = true},
+       [](RabbitSettings& s) -> Slot { return &s.password; }},
+      {{.name = "tls_ca",
+        .type = SettingType::path,
+        .help = "The certificate authorities of the server, in PEM. Empty: the system's."},
+       [](RabbitSettings& s) -> Slot { return &s.tls_ca; }},
+      {{.name = "tls_certificate",
+        .type = SettingType::path,
+        .help = "A client certificate, in PEM, with tls_key."},
+       [](RabbitSettings& s) -> Slot { return &s.tls_certificate; }},
+      {{.name = "tls_key", .type = SettingType::path, .help = "Its private key, in PEM."},
+       [](RabbitSettings& s) -> Slot { return &s.tls_key; }},
+      {{.name = "insecure_tls",
+        .type = SettingType::boolean,
+        .help = "Does not check the server's certificate; for experiments."},
+       [](RabbitSettings& s) -> Slot { return &s.insecure_tls; }},
+      {{.name = "exchange",
+        .help =
+            "Where events are published, with the topic as the routing key. A template. Empty: the default exchange, whose routing keys are names of queues."},
+       [](RabbitSettings& s) -> Slot { return &s.exchange; }},
+      {{.name = "unroutable",
+        .type = SettingType::choice,
+        .help =
+            "An event that no queue gets: block lets the subscription wait, reject parks the event, discard counts it as delivered.",
+        .choices = {"block", "reject", "discard"}},
+       [](RabbitSettings& s) -> Slot { return &s.unroutable; }},
+      {{.name = "declare",
+        .type = SettingType::boolean,
+        .help =
+            "Creates exchange, queue and binding, all durable, when the sink is opened and they are missing. false: it only checks that exchange and queue are there."},
+       [](RabbitSettings& s) -> Slot { return &s.declare; }},
+      {{.name = "exchange_type",
+        .type = SettingType::choice,
+        .help = "Of the exchange that is declared.",
+        .choices = {"topic", "direct", "fanout"}},
+       [](RabbitSettings& s) -> Slot { return &s.exchange_type; }},
+      {{.name = "queue", .help = "The queue to check or declare. Empty: none."},
+       [](RabbitSettings& s) -> Slot { return &s.queue; }},
+      {{.name = "queue_type",
+        .type = SettingType::choice,
+        .help = "Of the queue that is declared.",
+        .choices = {"quorum", "classic", "stream"}},
+       [](RabbitSettings& s) -> Slot { return &s.queue_type; }},
+      {{.name = "binding",
+        .help =
+            "The routing keys that the declared exchange gives to the declared queue, for a topic exchange a pattern such as order.#. Empty: all, for topic and fanout."},
+       [](RabbitSettings& s) -> Slot { return &s.binding; }},
+      {{.name = "management_url",
+        .type = SettingType::url,
+        .help =
+            "The server's management API, http://host:port. With it the sink warns about properties of queue with which events can be lost."},
+       [](RabbitSettings& s) -> Slot { return &s.management_url; }},
+      {{.name = "connect_timeout",
+        .type = SettingType::duration,
+        .help = "For connecting and logging in, for all addresses together.",
+        .least = 100,
+        .most = 60 * kSecond},
+       [](RabbitSettings& s) -> Slot { return &s.connect_timeout; }},
+      {{.name = "deadline",
+        .type = SettingType::duration,
+        .help = "Without a confirmation for so long the connection counts as lost.",
+        .least = kSecond,
+        .most = kHour},
+       [](RabbitSettings& s) -> Slot { return &s.deadline; }},
+      {{.name = "heartbeat",
+        .type = SettingType::duration,
+        .help =
+            "Both sides send something at least this often; after two intervals without anything the connection counts as lost.",
+        .least = kSecond,
+        .most = kHour},
+       [](RabbitSettings& s) -> Slot { return &s.heartbeat; }},
+      {{.name = "max_in_flight",
+        .type = SettingType::count,
+        .help = "Events sent and not yet confirmed.",
+        .least = 1,
+        .most = 100'000},
+       [](RabbitSettings& s) -> Slot { return &s.max_in_flight; }},
+      {{.name = "max_message_size",
+        .type = SettingType::size,
+        .help =
+            "Larger events are rejected before they are sent. Set it as the server's max_message_size (128 MiB, from RabbitMQ 4.0 on 16 MiB).",
+        .least = std::uint64_t{1} << 10U,
+        .most = std::uint64_t{512} << 20U},
+       [](RabbitSettings& s) -> Slot { return &s.max_message_size; }},
+  };
+}
+
+// ---- what the table cannot express
+
+bool any_tls(const std::vector<Endpoint>& endpoints) {
+  return std::any_of(endpoints.begin(), endpoints.end(),
+                     [](const Endpoint& endpoint) { return endpoint.scheme == "amqps"; });
+}
+
+void check_virtual_host(const std::vector<Endpoint>& endpoints, FieldErrors& errors) {
+  for (const Endpoint& endpoint : endpoints) {
+    if (endpoint.path != endpoints.front().path)
+      errors.add({"rabbitmq.url", "names different virtual hosts",
+                  "all addresses must be of one cluster, and have the same path"});
+  }
+  if (endpoints.front().path.size() > kLongestName)
+    errors.add({"rabbitmq.url", "names a virtual host of more than 255 bytes", ""});
+}
+
+void check_login(const RabbitSettings& settings, const std::vector<Endpoint>& endpoints,
+                 FieldErrors& errors) {
+  if (!settings.username.empty() && settings.password.empty() &&
+      std::any_of(endpoints.begin(), endpoints.end(),
+                  [](const Endpoint& endpoint) { return endpoint.password.empty(); }))
+    errors.add({"rabbitmq.username", "is given without a password", "set rabbitmq.password"});
+  for (const Endpoint& endpoint : endpoints) {
+    if (!endpoint.username.empty() && endpoint.password.empty() && settings.password.empty())
+      errors.add({"rabbitmq.url", "has a username and no password", "set rabbitmq.password"});
+    if (endpoint.username.empty() && settings.username.empty() && !settings.password.empty())
+      errors.add({"rabbitmq.password", "is given without a username", "set rabbitmq.username"});
+  }
+}
+
+void check_tls(const RabbitSettings& settings, bool secure, FieldErrors& errors) {
+  if (settings.tls_certificate.empty() != settings.tls_key.empty()) {
+    errors.add({settings.tls_key.empty() ? "rabbitmq.tls_key" : "rabbitmq.tls_certificate",
+                "is missing", "a client certificate needs tls_certificate and tls_key"});
+  }
+  if (secure) return;
+  const std::pair<const char*, bool> given[] = {
+      {"rabbitmq.tls_ca", !settings.tls_ca.empty()},
+      {"rabbitmq.tls_certificate", !settings.tls_certificate.empty()},
+      {"rabbitmq.tls_key", !settings.tls_key.empty()},
+      {"rabbitmq.insecure_tls", settings.insecure_tls}};
+  for (const auto& [field, set] : given) {
+    if (set) errors.add({field, "has no effect without TLS", "begin rabbitmq.url with amqps://"});
+  }
+}
+
+/// Names that depend on the event are checked with each event (publication.hpp).
+void check_names(const RabbitSettings& settings, const std::string& exchange, FieldErrors& errors) {
+  const std::pair<const char*, const std::string*> names[] = {
+      {"rabbitmq.exchange", &exchange},
+      {"rabbitmq.queue", &settings.queue},
+      {"rabbitmq.binding", &settings.binding}};
+  for (const auto& [field, name] : names) {
+    if (name->size() > kLongestName)
+      errors.add({field, "is longer than 255 bytes", "AMQP has no longer names"});
+    // RabbitMQ removes line breaks from names that are declared, not from those that are published to.
+    if (has_control(*name)) errors.add({field, "has control characters", "remove them"});
+  }
+}
+
+void check_declaration(const RabbitSettings& settings, const event::Template& exchange,
+                       FieldErrors& errors) {
+  const bool has_exchange = !settings.exchange.empty();
+  const bool has_queue = !settings.queue.empty();
+  if (!settings.declare) {
+    if (!settings.binding.empty())
+      errors.add({"rabbitmq.binding", "has no effect", "set rabbitmq.declare = true"});
+    return;
+  }
+  if (!exchange.fixed())
+    errors.add({"rabbitmq.declare", "cannot create exchanges that depend on the event",
+                "create them yourself, or use an exchange without fields"});
+  if (!has_exchange && !has_queue)
+    errors.add({"rabbitmq.declare", "has nothing to declare",
+                "set rabbitmq.exchange, rabbitmq.queue or both"});
+  if (!settings.binding.empty() && !(has_exchange && has_queue))
+    errors.add({"rabbitmq.binding", "needs an exchange and a queue",
+                "the default exchange gives each queue what has its name as the routing key"});
+  if (settings.binding.empty() && has_exchange && has_queue && settings.exchange_type == "direct")
+    errors.add({"rabbitmq.binding", "is missing",
+                "a direct exchange needs the routing key for the queue"});
+}
+
+std::string binding_of(const RabbitSettings& settings) {
+  const bool all = settings.binding.empty() && settings.exchange_type == "topic";
+  return all ? "#" : settings.binding;
+}
+
+event::Template exchange_of(const RabbitSettings& settings, FieldErrors& errors) {
+  auto exchange = event::Template::compile("rabbitmq.exchange", settings.exchange);
+  if (exchange) return std::move(*exchange);
+  errors.add(exchange.error());
+  return {};
+}
+
+std::optional<Endpoint> management_of(const RabbitSettings& settings, FieldErrors& errors) {
+  constexpr const char* kField = "rabbitmq.management_url";
+  if (settings.management_url.empty()) return std::nullopt;
+  if (settings.queue.empty())
+    errors.add({kField, "has no effect", "set rabbitmq.queue, which it is asked about"});
+  auto endpoints = parse_endpoints(kField, settings.management_url, kManagementSchemes, errors);
+  if (endpoints.empty()) return std::nullopt;
+  if (endpoints.size() > 1) errors.add({kField, "has several addresses", "one is enough"});
+  if (!endpoints.front().username.empty())
+    errors.add({kField, "has a username", "the one of rabbitmq.url or rabbitmq.username is used"});
+  return std::move(endpoints.front());
+}
+
+Unroutable unroutable_of(const RabbitSettings& settings) {
+  if (settings.unroutable == "reject") return Unroutable::reject;
+  return settings.unroutable == "discard" ? Unroutable::discard : Unroutable::block;
+}
+
+void check(const RabbitSettings& settings, FieldErrors& errors) {
+  (void)options_of(settings, errors);
+}
+
+void check_use(const RabbitSettings& settings, const SubscriptionSpec& spec, FieldErrors& errors) {
+  if (spec.topic.empty() && settings.exchange.empty())
+    errors.add({"topic", "is empty", "with the default exchange it is the name of the queue"});
+}
+
+void check_here(const RabbitSettings& settings, FieldErrors& errors) {
+  const std::pair<const char*, const std::string*> files[] = {
+      {"rabbitmq.tls_ca", &settings.tls_ca},
+      {"rabbitmq.tls_certificate", &settings.tls_certificate},
+      {"rabbitmq.tls_key", &settings.tls_key}};
+  for (const auto& [field, path] : files) {
+    std::error_code error;
+    if (!path->empty() && !std::filesystem::is_regular_file(*path, error))
+      errors.add({field, "there is no file " + *path, "check the path"});
+  }
+}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make_for
+Result<std::unique_ptr<Sink>> make(RabbitSettings settings, const SubscriptionSpec& spec) {
+  FieldErrors errors;
+  RabbitOptions options = options_of(settings, errors);
+  if (auto status = errors.status(); !status) return pass(status);
+  options.connection_name = "outbox " + spec.name;
+  return std::make_unique<RabbitSink>(std::move(options));
+}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
+Result<Inspection> inspect(RabbitSettings settings, const SubscriptionSpec&) {
+  FieldErrors errors;
+  RabbitOptions options = options_of(settings, errors);
+  if (auto status = errors.status(); !status) return pass(status);
+  return inspect_open(std::make_unique<RabbitSink>(std::move(options)));
+}
+
+}  // namespace
+
+Login login_of(const RabbitOptions& options, const Endpoint& endpoint) {
+  const Login given{.username = options.username.empty() ? endpoint.username : options.username,
+                    .password = options.password.empty() ? endpoint.password : options.password};
+  if (!given.username.empty() || !options.tls.certificate.empty()) return given;
+  return {.username = "guest", .password = "guest"};
+}
+
+RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors) {
+  const event::Template exchange = exchange_of(settings, errors);
+  const std::string fixed_exchange = exchange.fixed().value_or("");
+  RabbitOptions options{
+      .endpoints = parse_endpoints("rabbitmq.url", settings.url, kSchemes, errors),
+      .username = settings.username,
+      .password = settings.password,
+      .tls = {.ca = settings.tls_ca,
+              .certificate = settings.tls_certificate,
+              .key = settings.tls_key,
+              .insecure = settings.insecure_tls},
+      .exchange = exchange,
+      .topology = {.exchange = fixed_exchange,
+                   .queue = settings.queue,
+                   .declare = settings.declare,
+                   .exchange_type = settings.exchange_type,
+                   .queue_type = settings.queue_type,
+                   .binding = binding_of(settings)},
+      .unroutable = unroutable_of(settings),
+      .management = management_of(settings, errors),
+      .connect_timeout = settings.connect_timeout,
+      .deadline = settings.deadline,
+      .heartbeat = std::chrono::duration_cast<std::chrono::seconds>(settings.heartbeat),
+      .max_in_flight = settings.max_in_flight,
+      .max_message_size = settings.max_message_size};
+  check_names(settings, fixed_exchange, errors);
+  check_declaration(settings, exchange, errors);
+  if (options.endpoints.empty()) return options;
+  check_virtual_host(options.endpoints, errors);
+  check_login(settings, options.endpoints, errors);
+  check_tls(settings, any_tls(options.endpoints), errors);
+  return options;
+}
+
+SinkKind kind() {
+  return kind_of<RabbitSettings>(
+      {.name = "rabbitmq",
+       .help = "publishes to RabbitMQ and waits for its confirmation of each event",
+       .rows = rows(),
+       .check = check,
+       .check_use = check_use,
+       .check_here = check_here,
+       .make_for = make,
+       .inspect = inspect});
+}
+
+}  // namespace outbox::sink::rabbitmq

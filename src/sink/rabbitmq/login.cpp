@@ -1,0 +1,168 @@
+#include "sink/rabbitmq/login.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/error.hpp"
+#include "sink/rabbitmq/error_map.hpp"
+#include "sink/rabbitmq/requests.hpp"
+#include "sink/rabbitmq/table.hpp"
+#include "sink/rabbitmq/topology.hpp"
+
+namespace outbox::sink::rabbitmq {
+namespace {
+
+constexpr std::size_t kMostInFrame = std::size_t{128} << 10U;  // RabbitMQ's own default
+/// The login must fit into the smallest frame, with room for what else is in it.
+constexpr std::size_t kLongestLogin = 2048;
+
+bool is_in_list(std::string_view word, std::string_view words) {
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    if (words.substr(0, end) == word) return true;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return false;
+}
+
+/// The steps of specification 2.2.4, each of which waits for its answer.
+class Opening {
+ public:
+  Opening(Connection& connection, const RabbitOptions& options, const Endpoint& endpoint,
+          Connection::TimePoint until)
+      : connection_(connection),
+        requests_(connection, until),
+        options_(options),
+        endpoint_(endpoint) {}
+
+  [[nodiscard]] Status run() {
+    if (Status done = authenticate(); !done) return done;
+    if (Status done = tune(); !done) return done;
+    if (Status done = enter_virtual_host(); !done) return done;
+    if (Status done = requests_.open_channel(); !done) return done;
+    if (Status done = check_topology(requests_, options_.topology); !done) return done;
+    return requests_.confirm_messages();
+  }
+
+ private:
+  [[nodiscard]] Status authenticate() {
+    const auto [user, password] = login_of(options_, endpoint_);
+    connection_.greet();
+    OUTBOX_TRY(const auto* start, await<amqp_connection_start_t>(AMQP_CONNECTION_START_METHOD));
+    // Without a user the certificate says who we are (RabbitMQ's plugin rabbitmq_auth_mechanism_ssl).
+    const bool by_certificate = user.empty();
+    const char* const mechanism = by_certificate ? "EXTERNAL" : "PLAIN";
+    if (!is_in_list(mechanism, text_of(start->mechanisms))) return fail(no_mechanism(mechanism));
+    if (user.size() + password.size() > kLongestLogin)
+      return fail(connection_.failed(Errc::invalid_argument, "username and password are too long"));
+    std::string response;  // RFC 4616
+    if (!by_certificate) response.append(1, '\0').append(user).append(1, '\0').append(password);
+    start_ok(mechanism, response);
+    return {};
+  }
+
+  void start_ok(std::string_view mechanism, const std::string& response) {
+    // Without these capabilities the server neither says that it blocks the connection, nor why it refuses a login.
+    amqp_table_entry_t capabilities[] = {true_entry("connection.blocked"),
+                                         true_entry("publisher_confirms"), true_entry("basic.nack"),
+                                         true_entry("authentication_failure_close")};
+    amqp_table_entry_t properties[] = {entry_of("product", "outbox"),
+                                       entry_of("connection_name", options_.connection_name),
+                                       entry_of("capabilities", table_of(capabilities))};
+    connection_.send(0, AMQP_CONNECTION_START_OK_METHOD,
+                     amqp_connection_start_ok_t{.client_properties = table_of(properties),
+                                                .mechanism = bytes_of(mechanism),
+                                                .response = bytes_of(response),
+                                                .locale = bytes_of("en_US")});
+  }
+
+  /// Where the server names no limit of a frame (0), ours applies. The heartbeat is what the client says (specification 4.2.7).
+  [[nodiscard]] Status tune() {
+    OUTBOX_TRY(const auto* offer, await<amqp_connection_tune_t>(AMQP_CONNECTION_TUNE_METHOD));
+    const std::size_t most = offer->frame_max == 0
+                                 ? kMostInFrame
+                                 : std::min<std::size_t>(offer->frame_max, kMostInFrame);
+    if (most < kLeastFrame)
+      return fail(connection_.failed(Errc::unsupported, fmt::format("frame_max {}", most)));
+    connection_.send(0, AMQP_CONNECTION_TUNE_OK_METHOD,
+                     amqp_connection_tune_ok_t{
+                         .channel_max = kChannel,
+                         .frame_max = static_cast<std::uint32_t>(most),
+                         .heartbeat = static_cast<std::uint16_t>(options_.heartbeat.count())});
+    connection_.tune(most, options_.heartbeat);
+    return {};
+  }
+
+  [[nodiscard]] Status enter_virtual_host() {
+    const std::string_view name =
+        endpoint_.path.empty() ? std::string_view("/") : std::string_view(endpoint_.path);
+    connection_.send(
+        0, AMQP_CONNECTION_OPEN_METHOD,
+        amqp_connection_open_t{.virtual_host = bytes_of(name), .capabilities = {}, .insist = 0});
+    OUTBOX_TRY(const auto* ok, await<amqp_connection_open_ok_t>(AMQP_CONNECTION_OPEN_OK_METHOD));
+    (void)ok;
+    return {};
+  }
+
+  template <class Method>
+  [[nodiscard]] Result<const Method*> await(amqp_method_number_t id) {
+    OUTBOX_TRY(const void* method, requests_.await(0, id, describe_login));
+    return static_cast<const Method*>(method);
+  }
+
+  [[nodiscard]] Error no_mechanism(std::string_view name) const {
+    Error error = connection_.failed(Errc::unsupported,
+                                     fmt::format("the server does not offer the login {}", name));
+    error.remedy = Remedy::fix;
+    error.effect = Effect::none;
+    error.hint = name == "PLAIN"
+                     ? "add PLAIN to the server's auth_mechanisms, or use a client certificate"
+                     : "set rabbitmq.username and rabbitmq.password, or enable the server's plugin "
+                       "rabbitmq_auth_mechanism_ssl and add EXTERNAL to auth_mechanisms";
+    return error;
+  }
+
+  Connection& connection_;
+  Requests requests_;
+  const RabbitOptions& options_;
+  const Endpoint& endpoint_;
+};
+
+Result<std::unique_ptr<Connection>> open_one(const RabbitOptions& options, const Endpoint& endpoint,
+                                             Connection::TimePoint until) {
+  OUTBOX_TRY(std::unique_ptr<Connection> connection,
+             Connection::open(endpoint, options.tls, until, options.deadline));
+  const Status done = Opening(*connection, options, endpoint, until).run();
+  if (done) return connection;
+  connection->say_goodbye();
+  return tl::unexpected(done.error());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Connection>> open_connection(const RabbitOptions& options,
+                                                    Connection::TimePoint until) {
+  std::optional<Error> first;
+  auto left = static_cast<int>(options.endpoints.size());
+  for (const Endpoint& endpoint : options.endpoints) {
+    const auto at = std::chrono::steady_clock::now();
+    auto connection = open_one(options, endpoint, at + (until - at) / left--);
+    if (connection) return connection;
+    if (!first) {
+      first = std::move(connection.error());
+    } else {
+      first->message.append("; ").append(connection.error().message);
+    }
+  }
+  OUTBOX_CHECK(first.has_value());
+  return fail(std::move(*first));
+}
+
+}  // namespace outbox::sink::rabbitmq

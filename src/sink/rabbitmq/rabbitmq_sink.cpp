@@ -1,0 +1,445 @@
+#include "sink/rabbitmq/rabbitmq_sink.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "sink/rabbitmq/login.hpp"
+#include "sink/rabbitmq/management.hpp"
+#include "sink/rabbitmq/queue_check.hpp"
+#include "sink/rabbitmq/table.hpp"
+
+namespace outbox::sink::rabbitmq {
+namespace {
+
+/// With more in the buffer, what the server takes now is written before another message is added.
+constexpr std::size_t kMostUnsent = std::size_t{256} << 10U;
+/// A server's limit of the size is not known. So a larger message than all that it has taken goes alone: if it closes the channel, no
+/// other message is in doubt. Smaller ones than this are below every limit that makes sense.
+constexpr std::size_t kSurelySmall = std::size_t{64} << 10U;
+/// A message that is not confirmed for so many deadlines, while others are: its queue is stuck.
+constexpr int kStuckDeadlines = 6;
+/// After this many single messages without a suspect among them, the suspects are dropped.
+constexpr std::size_t kPatience = 10000;
+
+std::chrono::steady_clock::time_point now_steady() { return std::chrono::steady_clock::now(); }
+
+std::size_t route_of(std::string_view exchange, std::string_view routing_key) {
+  const std::hash<std::string_view> hash;
+  return 31 * hash(exchange) + hash(routing_key);
+}
+
+}  // namespace
+
+RabbitSink::RabbitSink(RabbitOptions options)
+    : options_(std::move(options)),
+      publication_(options_.exchange),
+      suspects_(kPatience),
+      watch_([this] { wake(); }, std::chrono::milliseconds(options_.heartbeat) / 2) {}
+
+RabbitSink::~RabbitSink() { RabbitSink::close(); }
+
+SinkTraits RabbitSink::traits() const noexcept {
+  return {.name = "rabbitmq",
+          .gapless = false,
+          .max_batch = 1000,
+          .max_in_flight = options_.max_in_flight,
+          .attribute_prefix = kAttributePrefix};
+}
+
+// ---- opening
+
+Status RabbitSink::open() {
+  // It may have been lost while nothing was sent, or be free again.
+  take_frames();
+  watch_time();
+  if (state_ == State::open) return {};
+  // Another connection would be blocked as well, and each would get the same events.
+  if (connection_ && blocked_by_)
+    return fail(describe_blocked(*blocked_by_, connection_->address()));
+  close();
+  if (Status started = watch_.start(); !started) return started;
+  const TimePoint until = now_steady() + options_.connect_timeout;
+  OUTBOX_TRY(connection_, open_connection(options_, until));
+  look_at_queue(until);
+  warned_.warn(connection_->address(), weaknesses());
+  outstanding_.start_again();
+  channel_ = Channel::ready;
+  state_ = State::open;
+  watch_socket();
+  return {};
+}
+
+/// The queue is looked at once: the sink may be opened again many times.
+void RabbitSink::look_at_queue(TimePoint until) {
+  if (queue_weaknesses_ || !options_.management) return;
+  const auto answer = ask_about_queue(options_, until);
+  auto found = answer ? check_queue(*answer) : tl::unexpected(answer.error());
+  if (found) {
+    queue_weaknesses_ = std::move(*found);
+  } else {
+    queue_weaknesses_ = {{"queue " + options_.topology.queue + ": its properties are not known",
+                          found.error().message, found.error().hint}};
+  }
+}
+
+std::vector<Weakness> RabbitSink::weaknesses() const {
+  std::vector<Weakness> found = queue_weaknesses_.value_or(std::vector<Weakness>());
+  const auto check_clear = [&](const Endpoint& endpoint, const char* clear, const char* hint) {
+    if (endpoint.scheme == clear && !endpoint.is_loopback()) found.push_back(in_clear(hint));
+  };
+  for (const Endpoint& endpoint : options_.endpoints)
+    check_clear(endpoint, "amqp", "amqps:// in rabbitmq.url");
+  if (options_.management)
+    check_clear(*options_.management, "http", "https:// in rabbitmq.management_url");
+  if (options_.unroutable == Unroutable::discard) {
+    found.push_back({"unroutable = discard", "an event that no queue gets is lost",
+                     "leave out rabbitmq.unroutable"});
+  }
+  return found;
+}
+
+Inspection RabbitSink::inspection() const {
+  Inspection found{.destination = connection_->address(),
+                   .acked = "the server has confirmed it: a quorum queue has it on most of its disks",
+                   .duplicates = "after a lost confirmation, a crash of the relay or a takeover",
+                   .order = "of each key in a queue",
+                   .weaknesses = weaknesses()};
+  if (!options_.management) {
+    found.weaknesses.push_back({"the queue's properties are not known",
+                                "AMQP does not tell whether a queue is durable and keeps its events",
+                                "rabbitmq.queue and rabbitmq.management_url"});
+  }
+  return found;
+}
+
+void RabbitSink::close() noexcept {
+  if (connection_) {
+    // What is in the buffer while nothing is outstanding was given up.
+    if (outstanding_.empty() && connection_->unsent() == 0) {
+      connection_->say_goodbye();
+    } else {
+      connection_->abort();
+    }
+  }
+  resolve_all(Fault::connection, reason_);
+  drop_connection();
+  state_ = State::closed;
+}
+
+void RabbitSink::drop_connection() noexcept {
+  if (!connection_) return;
+  watch_.forget(connection_->socket());
+  connection_.reset();
+  blocked_by_.reset();
+}
+
+// ---- sending
+
+std::size_t RabbitSink::send(std::span<const Message> messages) {
+  if (messages.empty() || state_ == State::closed) return 0;
+  if (channel_ != Channel::ready) take_frames();
+  if (state_ == State::open && blocked_by_ && outstanding_.empty())
+    stop_taking(describe_blocked(*blocked_by_, connection_->address()));
+  if (state_ == State::failed) {
+    refuse(messages.front(), Outcome::Kind::blocked, reason_);
+    return 1;
+  }
+  if (outstanding_.empty()) progress_ = now_steady();
+  std::size_t taken = 0;
+  while (taken < messages.size() && has_room(messages[taken])) add(messages[taken++]);
+  write_out();
+  watch_socket();
+  return taken;
+}
+
+bool RabbitSink::has_room(const Message& message) {
+  if (state_ != State::open || channel_ != Channel::ready || blocked_by_) return false;
+  if (outstanding_.size() >= options_.max_in_flight) return false;
+  if (!outstanding_.empty() && (alone_ || must_go_alone(message))) return false;
+  if (connection_->unsent() >= kMostUnsent) write_out();
+  return state_ == State::open && connection_->unsent() < kMostUnsent;
+}
+
+bool RabbitSink::must_go_alone(const Message& message) const {
+  const std::size_t size = message.body.size();
+  return suspects_.any() || (size > kSurelySmall && size > largest_);
+}
+
+void RabbitSink::add(const Message& message) {
+  const Result<std::string_view> exchange = publication_.exchange_for(message);
+  if (!exchange) return refuse(message, Outcome::Kind::rejected, exchange.error());
+  if (auto wrong = refusal_of(message, *exchange, options_.max_message_size))
+    return refuse(message, Outcome::Kind::rejected, std::move(*wrong));
+  const amqp_basic_publish_t method{.ticket = 0,
+                                    .exchange = bytes_of(*exchange),
+                                    .routing_key = bytes_of(message.topic),
+                                    .mandatory = options_.unroutable != Unroutable::discard ? 1 : 0,
+                                    .immediate = 0};
+  if (!connection_->publish(method, publication_.properties_for(message), message.body))
+    return refuse(message, Outcome::Kind::rejected, too_many_headers(message));
+  alone_ = must_go_alone(message);
+  const EventView* const event = message.event;
+  outstanding_.add({.token = message.token,
+                    .seq = event != nullptr ? event->seq : static_cast<std::int64_t>(message.token),
+                    .id = event != nullptr ? event->id : EventId{},
+                    .route = route_of(*exchange, message.topic),
+                    .bytes = message.body.size(),
+                    .end = connection_->end(),
+                    .sent = now_steady()});
+}
+
+void RabbitSink::refuse(const Message& message, Outcome::Kind kind, Error error) {
+  ready_.push_back({.token = message.token, .kind = kind, .error = std::move(error)});
+}
+
+/// While the server blocks the connection it would not read it anyway.
+void RabbitSink::write_out() {
+  if (state_ != State::open || blocked_by_) return;
+  const Result<bool> wrote = connection_->flush();
+  if (wrote) {
+    if (*wrote) progress_ = now_steady();
+    return;
+  }
+  // The server may have said why before it closed the connection, and may have confirmed messages.
+  take_frames();
+  lose(wrote.error());
+}
+
+// ---- what the server says
+
+void RabbitSink::receive(std::vector<Outcome>& outcomes) {
+  take_frames();
+  if (state_ == State::open && !blocked_by_) connection_->keep_alive(now_steady());
+  write_out();
+  watch_time();
+  watch_socket();
+  if (outcomes.empty()) {
+    outcomes.swap(ready_);
+  } else {
+    for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
+  }
+  ready_.clear();
+}
+
+void RabbitSink::take_frames() {
+  while (connection_) {
+    const Result<const amqp_frame_t*> frame = connection_->next();
+    if (!frame) return lose(frame.error());
+    if (*frame == nullptr) return;
+    take(**frame);
+  }
+}
+
+void RabbitSink::take(const amqp_frame_t& frame) {
+  if (frame.frame_type == AMQP_FRAME_METHOD) return take(frame.payload.method);
+  // A heartbeat and the body of what is returned say nothing.
+  if (frame.frame_type == AMQP_FRAME_HEADER) end_return(frame);
+}
+
+void RabbitSink::take(const amqp_method_t& method) {
+  switch (method.id) {
+    case AMQP_BASIC_ACK_METHOD: return acked(*static_cast<amqp_basic_ack_t*>(method.decoded));
+    case AMQP_BASIC_NACK_METHOD: return nacked(*static_cast<amqp_basic_nack_t*>(method.decoded));
+    case AMQP_BASIC_RETURN_METHOD:
+      return begin_return(*static_cast<amqp_basic_return_t*>(method.decoded));
+    case AMQP_CONNECTION_BLOCKED_METHOD:
+      return blocked(text_of(static_cast<amqp_connection_blocked_t*>(method.decoded)->reason));
+    case AMQP_CONNECTION_UNBLOCKED_METHOD: return unblocked();
+    case AMQP_CHANNEL_CLOSE_METHOD:
+      return channel_closed(*static_cast<amqp_channel_close_t*>(method.decoded));
+    case AMQP_CONNECTION_CLOSE_METHOD:
+      return connection_closed(*static_cast<amqp_connection_close_t*>(method.decoded));
+    case AMQP_CHANNEL_OPEN_OK_METHOD:
+      channel_ = Channel::asking_for_confirms;
+      return connection_->send(kChannel, AMQP_CONFIRM_SELECT_METHOD, amqp_confirm_select_t{});
+    case AMQP_CONFIRM_SELECT_OK_METHOD: channel_ = Channel::ready; return;
+    default: return;
+  }
+}
+
+void RabbitSink::acked(const amqp_basic_ack_t& ack) {
+  progress_ = now_steady();
+  outstanding_.settle(ack.delivery_tag, ack.multiple != 0, [this](const auto& entry) {
+    largest_ = std::max(largest_, entry.bytes);
+    suspects_.settled(entry.seq);
+    resolve(entry, Outcome::Kind::acked, {});
+  });
+}
+
+void RabbitSink::nacked(const amqp_basic_nack_t& nack) {
+  progress_ = now_steady();
+  outstanding_.settle(nack.delivery_tag, nack.multiple != 0, [this](const auto& entry) {
+    largest_ = std::max(largest_, entry.bytes);
+    suspects_.settled(entry.seq);
+    resolve(entry, Outcome::Kind::blocked, describe_nack(connection_->address()));
+  });
+}
+
+void RabbitSink::begin_return(const amqp_basic_return_t& method) {
+  const std::string_view exchange = text_of(method.exchange);
+  const std::string_view routing_key = text_of(method.routing_key);
+  return_ = {.error = describe_return(method.reply_code, text_of(method.reply_text), exchange,
+                                      routing_key),
+             .route = route_of(exchange, routing_key)};
+}
+
+/// Only the properties, which come back with the message, say which one it is. It is confirmed afterwards.
+void RabbitSink::end_return(const amqp_frame_t& frame) {
+  const auto& properties =
+      *static_cast<const amqp_basic_properties_t*>(frame.payload.properties.decoded);
+  const bool has_id = (properties._flags & AMQP_BASIC_MESSAGE_ID_FLAG) != 0;
+  const auto id = has_id ? EventId::parse(text_of(properties.message_id)) : EventId{};
+  if (!id) return;
+  Outstanding::Entry* const entry = outstanding_.find_returned(*id, return_.route);
+  if (entry == nullptr) return;  // it has its outcome
+  entry->returned = true;
+  returned_.insert_or_assign(entry->token, return_.error);
+}
+
+void RabbitSink::blocked(std::string_view reason) {
+  blocked_by_.emplace(reason);
+  connection_->expect_silence(true);
+  log::warn("rabbitmq: the server takes no messages now",
+            {{"address", connection_->address()}, {"reason", *blocked_by_}});
+}
+
+void RabbitSink::unblocked() {
+  blocked_by_.reset();
+  connection_->expect_silence(false);
+  progress_ = now_steady();
+  log::info("rabbitmq: the server takes messages again", {{"address", connection_->address()}});
+}
+
+// ---- the server closes the channel or the connection
+
+void RabbitSink::channel_closed(const amqp_channel_close_t& close) {
+  const Error reason =
+      describe(close.reply_code, text_of(close.reply_text), connection_->address());
+  const Fault fault = fault_of(close.reply_code);
+  connection_->send(kChannel, AMQP_CHANNEL_CLOSE_OK_METHOD, amqp_channel_close_ok_t{});
+  resolve_all(fault, reason);
+  if (fault == Fault::message) return open_channel_again();
+  stop_taking(reason);
+  connection_->say_goodbye();
+  drop_connection();
+}
+
+/// What is still in the buffer goes to the closed channel: the server discards it until it reads our answer.
+void RabbitSink::open_channel_again() {
+  outstanding_.start_again();
+  channel_ = Channel::opening;
+  progress_ = now_steady();
+  connection_->send(kChannel, AMQP_CHANNEL_OPEN_METHOD, amqp_channel_open_t{});
+}
+
+void RabbitSink::connection_closed(const amqp_connection_close_t& close) {
+  const Error reason =
+      describe(close.reply_code, text_of(close.reply_text), connection_->address());
+  connection_->send(0, AMQP_CONNECTION_CLOSE_OK_METHOD, amqp_connection_close_ok_t{});
+  (void)connection_->flush();
+  resolve_all(fault_of(close.reply_code), reason);
+  stop_taking(reason);
+  drop_connection();
+}
+
+// ---- failing
+
+void RabbitSink::stop_taking(const Error& reason) {
+  if (state_ != State::open) return;
+  state_ = State::failed;
+  reason_ = reason;
+}
+
+void RabbitSink::lose(const Error& reason) {
+  if (!connection_) return;
+  resolve_all(Fault::connection, reason);
+  stop_taking(reason);
+  connection_->abort();
+  drop_connection();
+}
+
+/// What the socket has not taken to its end cannot have been processed; the rest is in doubt. If only one message was outstanding, the
+/// server closed because of that one. Else they are sent alone the next time.
+void RabbitSink::resolve_all(Fault fault, const Error& reason) {
+  const bool alone = outstanding_.size() == 1;
+  const std::uint64_t taken = connection_ ? connection_->taken() : 0;
+  using enum Outcome::Kind;
+  if (fault == Fault::message) largest_ = 0;
+  outstanding_.take_all([&](const Outstanding::Entry& entry) {
+    const bool sent = entry.end <= taken;
+    if (fault != Fault::connection && !alone) suspects_.add(entry.seq, entry.bytes);
+    switch (fault) {
+      case Fault::message:
+        if (alone) suspects_.settled(entry.seq);
+        return resolve(entry, alone ? rejected : sent ? unknown : retry, reason);
+      case Fault::destination: return resolve(entry, sent && !alone ? unknown : blocked, reason);
+      case Fault::connection: return resolve(entry, sent ? unknown : retry, reason);
+    }
+  });
+}
+
+void RabbitSink::resolve(const Outstanding::Entry& entry, Outcome::Kind kind, const Error& reason) {
+  Outcome outcome{.token = entry.token, .kind = kind, .error = reason};
+  if (kind == Outcome::Kind::unknown) outcome.error.effect = Effect::unknown;
+  if (kind == Outcome::Kind::retry) outcome.error.effect = Effect::none;
+  // However the confirmation that follows a return reads: no queue has it.
+  if (const auto returned = returned_.extract(entry.token); returned) {
+    outcome.kind = options_.unroutable == Unroutable::reject ? Outcome::Kind::rejected
+                                                             : Outcome::Kind::blocked;
+    outcome.scope = Outcome::Scope::partition;
+    outcome.error = std::move(returned.mapped());
+  }
+  ready_.push_back(std::move(outcome));
+}
+
+void RabbitSink::watch_time() {
+  if (!connection_) return;
+  const TimePoint now = now_steady();
+  if (const Status alive = connection_->check_alive(now); !alive) return lose(alive.error());
+  if (outstanding_.empty() && channel_ == Channel::ready) return;
+  if (now - progress_ > options_.deadline) {
+    if (blocked_by_) return give_up_while_blocked();
+    return lose(overdue(now - progress_));
+  }
+  outstanding_.take_older(now - kStuckDeadlines * options_.deadline, [&](const auto& entry) {
+    resolve(entry, Outcome::Kind::unknown, overdue(now - entry.sent));
+  });
+}
+
+/// The connection is kept to learn when the server takes messages again. Nothing more is written to it.
+void RabbitSink::give_up_while_blocked() {
+  const Error reason = describe_blocked(*blocked_by_, connection_->address());
+  outstanding_.take_all([&](const Outstanding::Entry& entry) {
+    const bool sent = entry.end <= connection_->taken();
+    resolve(entry, sent ? Outcome::Kind::unknown : Outcome::Kind::blocked, reason);
+  });
+  stop_taking(reason);
+}
+
+Error RabbitSink::overdue(std::chrono::nanoseconds waited) const {
+  Error error = connection_->failed(
+      Errc::deadline_exceeded,
+      fmt::format("no confirmation for {:.1f} s", std::chrono::duration<double>(waited).count()));
+  error.hint = "check the server and the network; has a quorum queue lost its majority?";
+  return error;
+}
+
+/// Also while nothing is in flight: the server may close the connection.
+void RabbitSink::watch_socket() {
+  if (!connection_) return;
+  const bool writes = state_ == State::open && !blocked_by_ && connection_->unsent() > 0;
+  watch_.arm(connection_->socket(), {.write = writes});
+}
+
+void RabbitSink::purge() {
+  take_frames();
+  if (!connection_ || outstanding_.empty()) return;
+  lose(fail(Errc::cancelled, Remedy::retry_call, "rabbitmq: the relay gave up").value());
+}
+
+}  // namespace outbox::sink::rabbitmq

@@ -1,0 +1,120 @@
+// Publishes events to RabbitMQ over one connection with one channel in confirm mode. Not gapless: the relay keeps one event of a key in
+// flight. A connection that failed is not repaired: its messages get outcomes, open() makes a new one. See docs/sinks/rabbitmq.md, and
+// docs/design/sinks.md for the states.
+//
+// librabbitmq's own functions for sending block while the server does not read, and then they do not read either why it does not. So only
+// its parser is used (frames.hpp), and the relay's thread never waits for the network.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <outbox/sink.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "sink/rabbitmq/config.hpp"
+#include "sink/rabbitmq/connection.hpp"
+#include "sink/rabbitmq/error_map.hpp"
+#include "sink/rabbitmq/outstanding.hpp"
+#include "sink/rabbitmq/publication.hpp"
+#include "sink/socket_watch.hpp"
+#include "sink/suspects.hpp"
+
+namespace outbox::sink::rabbitmq {
+
+class RabbitSink final : public Sink {
+ public:
+  explicit RabbitSink(RabbitOptions options);
+  ~RabbitSink() override;
+
+  [[nodiscard]] SinkTraits traits() const noexcept override;
+  [[nodiscard]] Status open() override;
+  [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
+  void receive(std::vector<Outcome>& outcomes) override;
+  void purge() override;
+  void close() noexcept override;
+
+  /// While it is open.
+  [[nodiscard]] Inspection inspection() const;
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  enum class State : std::uint8_t {
+    closed,
+    open,
+    failed,  ///< Takes no more. Keeps its connection only while the server blocks it.
+  };
+  enum class Channel : std::uint8_t { ready, opening, asking_for_confirms };
+
+  // ---- sending
+  [[nodiscard]] bool has_room(const Message& message);
+  [[nodiscard]] bool must_go_alone(const Message& message) const;
+  void add(const Message& message);
+  void refuse(const Message& message, Outcome::Kind kind, Error error);
+  void write_out();
+
+  // ---- what the server says
+  void take_frames();
+  void take(const amqp_frame_t& frame);
+  void take(const amqp_method_t& method);
+  void acked(const amqp_basic_ack_t& ack);
+  void nacked(const amqp_basic_nack_t& nack);
+  void begin_return(const amqp_basic_return_t& method);
+  void end_return(const amqp_frame_t& frame);
+  void blocked(std::string_view reason);
+  void unblocked();
+  void channel_closed(const amqp_channel_close_t& close);
+  void connection_closed(const amqp_connection_close_t& close);
+  void open_channel_again();
+
+  // ---- failing
+  void watch_time();
+  void give_up_while_blocked();
+  void stop_taking(const Error& reason);
+  void lose(const Error& reason);
+  void resolve_all(Fault fault, const Error& reason);
+  void resolve(const Outstanding::Entry& entry, Outcome::Kind kind, const Error& reason);
+  void drop_connection() noexcept;
+  [[nodiscard]] Error overdue(std::chrono::nanoseconds waited) const;
+
+  void watch_socket();
+  void look_at_queue(TimePoint until);
+  [[nodiscard]] std::vector<Weakness> weaknesses() const;
+
+  const RabbitOptions options_;
+  Publication publication_;
+
+  State state_{State::closed};
+  std::unique_ptr<Connection> connection_;
+  Channel channel_{Channel::ready};
+  Outstanding outstanding_;
+  std::vector<Outcome> ready_;
+  Error reason_;                           ///< Why the state is `failed`.
+  std::optional<std::string> blocked_by_;  ///< The server takes nothing; its reason.
+
+  /// Of basic.return, until the properties of that message come.
+  struct Return {
+    Error error;
+    std::size_t route{0};  ///< As Outstanding::Entry has it.
+  };
+  Return return_;
+  std::unordered_map<Token, Error>
+      returned_;  ///< Of messages that were returned and are not confirmed yet.
+
+  bool alone_{false};       ///< What is outstanding was sent alone.
+  std::size_t largest_{0};  ///< The largest body that the server has taken.
+  Suspects suspects_;
+  TimePoint
+      progress_{};  ///< Of the last confirmation or byte that the socket took, or when something was sent while nothing was in flight.
+  WeaknessLog warned_{"rabbitmq"};
+  std::optional<std::vector<Weakness>> queue_weaknesses_;  ///< None: it was not looked at.
+  SocketWatch watch_;
+};
+
+}  // namespace outbox::sink::rabbitmq

@@ -1,0 +1,102 @@
+// A client of its own for the tests: librabbitmq's blocking functions, nothing of the sink's code.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/sink/load.hpp"
+
+struct amqp_connection_state_t_;
+
+namespace outbox::test {
+
+/// The shared server: OUTBOX_TEST_RABBITMQ and what begins with it (scripts/lib/rabbitmq.sh).
+struct SharedRabbit {
+  int port{0};
+  std::string username;
+  std::string password;
+  std::string secure_url;  ///< amqps://localhost:PORT
+  std::string management;  ///< The URL of its management API.
+  std::string tls;         ///< A folder: ca.pem, server.pem, client.pem, client.key.
+};
+[[nodiscard]] std::optional<SharedRabbit> shared_rabbit();
+
+/// Runs rabbitmqctl for the shared server, and returns what it printed. Throws when it fails.
+std::string rabbitmqctl(const std::vector<std::string>& arguments);
+
+struct RabbitMessage {
+  std::string exchange;
+  std::string routing_key;
+  std::string body;
+  /// "content_type", "delivery_mode" and so on, as text; absent when it is not set.
+  std::map<std::string, std::string> properties;
+  std::map<std::string, std::string> headers;
+  /// Headers without a value.
+  std::vector<std::string> empty_headers;
+};
+
+using RabbitArguments = std::map<std::string, std::string>;
+
+class RabbitClient {
+ public:
+  /// Connects and opens a channel. Throws when it cannot, as do all others.
+  explicit RabbitClient(const SharedRabbit& server);
+
+  /// Values of digits only are sent as numbers.
+  void declare_queue(const std::string& name, const RabbitArguments& arguments,
+                     bool durable = true);
+  void declare_exchange(const std::string& name, const std::string& type);
+  void bind(const std::string& queue, const std::string& exchange, const std::string& key);
+  void unbind(const std::string& queue, const std::string& exchange, const std::string& key);
+  void delete_queue(const std::string& name);
+  void delete_exchange(const std::string& name);
+  void purge(const std::string& queue);
+  /// Takes everything that is ready out of the queue; when it throws, what it took until then is in `into`.
+  void take_all(const std::string& queue, std::vector<RabbitMessage>& into);
+  [[nodiscard]] bool has_queue(const std::string& name);
+  [[nodiscard]] bool has_exchange(const std::string& name);
+
+ private:
+  void check(const std::string& what);
+  void open_channel();
+  void consume(const std::string& queue, std::uint32_t count, std::vector<RabbitMessage>& into);
+  bool consume_one(std::chrono::seconds limit, std::vector<RabbitMessage>& into);
+
+  struct Free {
+    void operator()(amqp_connection_state_t_* state) const noexcept;
+  };
+  std::unique_ptr<amqp_connection_state_t_, Free> state_;
+};
+
+/// A queue with a unique name, removed at the end.
+class RabbitQueue {
+ public:
+  explicit RabbitQueue(SharedRabbit server,
+                       RabbitArguments arguments = {{"x-queue-type", "quorum"}});
+  RabbitQueue(const RabbitQueue&) = delete;
+  RabbitQueue& operator=(const RabbitQueue&) = delete;
+  ~RabbitQueue();
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  void create();
+  void remove();
+  /// Everything that has arrived since the beginning.
+  [[nodiscard]] const std::vector<RabbitMessage>& messages();
+  [[nodiscard]] std::vector<Arrived> arrived();
+
+ private:
+  const SharedRabbit server_;
+  const RabbitArguments arguments_;
+  const std::string name_;
+  std::vector<RabbitMessage> messages_;
+};
+
+/// For exchanges and queues.
+[[nodiscard]] std::string unique_rabbit_name();
+
+}  // namespace outbox::test
