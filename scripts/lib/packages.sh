@@ -11,7 +11,7 @@ packages_for() {
       ;;
     test)
       echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
-            python3 python3-pip openssl sqlite3 procps util-linux git ca-certificates'
+            python3 python3-pip python3-aiosmtpd openssl sqlite3 procps util-linux git ca-certificates'
       ;;
     servers)
       echo 'postgresql|postgresql-14|postgresql-15|postgresql-16|postgresql-17|postgresql-18

@@ -23,6 +23,9 @@
 #ifdef OUTBOX_WITH_NATS
 #include "sink/nats/config.hpp"
 #endif
+#ifdef OUTBOX_WITH_SMTP
+#include "sink/smtp/config.hpp"
+#endif
 #ifdef OUTBOX_WITH_SQS
 #include "sink/sqs/config.hpp"
 #endif
@@ -59,6 +62,9 @@ const std::vector<std::pair<std::string_view, const char*>>& not_built() {
 #endif
 #ifndef OUTBOX_WITH_SQS
       {"sqs", "build with -DOUTBOX_WITH_SQS=ON and OpenSSL's libcrypto"},
+#endif
+#ifndef OUTBOX_WITH_SMTP
+      {"smtp", "build with -DOUTBOX_WITH_SMTP=ON"},
 #endif
   };
   return all;
@@ -113,6 +119,9 @@ const std::vector<SinkKind>& kinds() {
 #endif
 #ifdef OUTBOX_WITH_SQS
       sqs::kind(),
+#endif
+#ifdef OUTBOX_WITH_SMTP
+      smtp::kind(),
 #endif
 #ifdef OUTBOX_WITH_POSTGRES_SINK
       postgres::kind(),

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sink/curl/tls.hpp"
+
 namespace outbox::sink::curl {
 namespace {
 
@@ -15,10 +17,6 @@ std::size_t take_answer(char* bytes, std::size_t /*one*/, std::size_t size, void
   exchange.answer.append(bytes, taken);
   exchange.longer = taken < size;
   return taken;
-}
-
-void set_text(CURL* easy, CURLoption option, const std::string& text) {
-  if (!text.empty()) set(easy, option, text.c_str());
 }
 
 long info(CURL* easy, CURLINFO which) {
@@ -53,17 +51,7 @@ HttpClient::HttpClient(const Options& options) : guard_(options.guard), prototyp
     set(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   }
   set(easy, CURLOPT_WRITEFUNCTION, take_answer);
-  set_tls(options.tls);
-}
-
-void HttpClient::set_tls(const TlsSettings& tls) const {
-  CURL* const easy = prototype_.get();
-  set(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-  set(easy, CURLOPT_SSL_VERIFYPEER, tls.insecure ? 0L : 1L);
-  set(easy, CURLOPT_SSL_VERIFYHOST, tls.insecure ? 0L : 2L);
-  set_text(easy, CURLOPT_CAINFO, tls.ca);
-  set_text(easy, CURLOPT_SSLCERT, tls.certificate);
-  set_text(easy, CURLOPT_SSLKEY, tls.key);
+  set_tls(easy, options.tls);
 }
 
 Easy HttpClient::handle_for(Exchange& exchange, const std::string& url) const {

@@ -45,8 +45,6 @@ class HttpClient {
   [[nodiscard]] Answer connect(const std::string& origin) const;
 
  private:
-  void set_tls(const TlsSettings& tls) const;
-
   const Guard* const guard_;
   const Easy prototype_;
 };

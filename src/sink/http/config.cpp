@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "event/base64.hpp"
+#include "sink/base64_text.hpp"
 #include "sink/endpoint.hpp"
 #include "sink/http/headers.hpp"
 #include "sink/http/http_sink.hpp"
@@ -138,17 +138,11 @@ std::vector<curl::Network> networks_of(const HttpSettings& settings, FieldErrors
   return networks;
 }
 
-std::string in_base64(std::string_view text) {
-  std::string base64(event::base64_length(text.size()), '\0');
-  event::write_base64(text, base64.data());
-  return base64;
-}
-
 /// Also a token without the word before it, which a receiver may repeat alone.
 std::vector<std::string> secrets_of(const HttpSettings& settings) {
   std::vector<std::string> secrets{settings.authorization, settings.password};
   if (!settings.username.empty())
-    secrets.push_back(in_base64(settings.username + ":" + settings.password));
+    secrets.push_back(base64_text(settings.username + ":" + settings.password));
   for (std::string& word : words_of(settings.authorization)) secrets.push_back(std::move(word));
   for (std::string& word : words_of(settings.secrets)) secrets.push_back(std::move(word));
   const auto known = [](const std::string& text) {

@@ -9,18 +9,6 @@
 
 namespace outbox::test {
 
-std::optional<Certificate> make_certificate(const TempDir& folder) {
-  const Certificate made{.file = folder.file("certificate.pem"), .key = folder.file("key.pem")};
-  ChildProcess openssl(ChildProcess::Options{
-      .command = {"/usr/bin/env", "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                  "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                  "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-out", made.file,
-                  "-keyout", made.key},
-      .output = folder.file("openssl.log")});
-  if (openssl.wait() != 0) return std::nullopt;
-  return made;
-}
-
 std::string Received::header(const std::string& name) const {
   const auto found = headers.find(name);
   return found == headers.end() ? "" : found->second;

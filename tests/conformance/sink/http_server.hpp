@@ -7,17 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "support/certificate.hpp"
 #include "support/testkit.hpp"
 
 namespace outbox::test {
-
-/// A certificate for 127.0.0.1 and localhost, and its key.
-struct Certificate {
-  std::string file;
-  std::string key;
-};
-/// None: there is no openssl to make one.
-[[nodiscard]] std::optional<Certificate> make_certificate(const TempDir& folder);
 
 /// What the receiver got.
 struct Received {
