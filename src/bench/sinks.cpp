@@ -66,11 +66,13 @@ Drain drain_to(const std::string& to, PostgresFixture& log, const std::string& s
 /// Notes when each message arrived.
 class Consumer {
  public:
-  Consumer(Destination& destination, Arrivals& arrivals)
-      : thread_([&](const std::stop_token& stop) {
-          const auto arrived = [&](std::string_view body) { arrivals.arrived(body); };
-          while (!stop.stop_requested()) destination.read(arrived, std::chrono::milliseconds(50));
-        }) {}
+  Consumer(Destination& destination, Arrivals& arrivals) {
+    const auto arrived = [&arrivals](std::string_view body) { arrivals.arrived(body); };
+    destination.read(arrived, std::chrono::milliseconds(0));  // what cannot be read fails here
+    thread_ = std::jthread([&destination, arrived](const std::stop_token& stop) {
+      while (!stop.stop_requested()) destination.read(arrived, std::chrono::milliseconds(50));
+    });
+  }
 
  private:
   std::jthread thread_;

@@ -125,12 +125,12 @@ class Publisher {
 
 class Consumer {
  public:
-  Consumer(const std::string& url, const std::string& queue) : connection_(url) {
+  Consumer(const std::string& url, const std::string& queue, bool stream) : connection_(url) {
     amqp_basic_qos(connection_.get(), kChannel, 0, kPrefetch, 0);
     connection_.check_last("qos");
-    amqp_table_entry_t offset = text_entry("x-stream-offset", "first");  // others ignore it
+    amqp_table_entry_t offset = text_entry("x-stream-offset", "first");
     amqp_basic_consume(connection_.get(), kChannel, bytes(queue), amqp_empty_bytes, 0, 0, 0,
-                       {.num_entries = 1, .entries = &offset});
+                       {.num_entries = stream ? 1 : 0, .entries = &offset});
     connection_.check_last("consume");
   }
   void read(const Destination::Each& each, std::chrono::milliseconds wait) {
@@ -157,14 +157,14 @@ class Consumer {
 
 class RabbitDestination final : public Destination {
  public:
-  RabbitDestination(std::string queue, std::string url, const char* type)
-      : queue_(std::move(queue)), url_(std::move(url)), type_(type), connection_(url_) {}
+  RabbitDestination(std::string queue, std::string url, std::string type)
+      : queue_(std::move(queue)), url_(std::move(url)), type_(std::move(type)), connection_(url_) {}
   ~RabbitDestination() override {
     if (made_) amqp_queue_delete(connection_.get(), kChannel, bytes(queue_), 0, 0);
   }
 
   void open() override {
-    amqp_table_entry_t type = text_entry("x-queue-type", type_);
+    amqp_table_entry_t type = text_entry("x-queue-type", type_.c_str());
     declare({.num_entries = 1, .entries = &type}, false);
     made_ = true;
   }
@@ -177,7 +177,7 @@ class RabbitDestination final : public Destination {
     return spec;
   }
   void read(const Each& each, std::chrono::milliseconds wait) override {
-    if (!consumer_) consumer_.emplace(url_, queue_);
+    if (!consumer_) consumer_.emplace(url_, queue_, type_ == "stream");
     consumer_->read(each, wait);
   }
   std::size_t count() override { return declare(amqp_empty_table, true); }
@@ -200,7 +200,7 @@ class RabbitDestination final : public Destination {
 
   const std::string queue_;
   const std::string url_;
-  const char* const type_;
+  const std::string type_;
   Connection connection_;
   std::optional<Publisher> publisher_;
   std::optional<Consumer> consumer_;
