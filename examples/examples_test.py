@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 """The examples do what they say, and README.md shows them as they are."""
 
+import email
+import email.policy
 import json
 import os
 import re
 import shutil
+import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import uuid
 from pathlib import Path
@@ -17,6 +22,18 @@ ROOT = HERE.parent
 BINARY = os.environ.get("OUTBOX_BINARY", str(ROOT / "build" / "outbox"))
 PROGRAMS = Path(os.environ.get("OUTBOX_EXAMPLES", ROOT / "build" / "examples"))
 POSTGRES = os.environ.get("OUTBOX_TEST_POSTGRES")
+# Debian's package is for Debian's Python.
+MAIL_PYTHON = next((python for python in (sys.executable, "/usr/bin/python3")
+                    if subprocess.run([python, "-c", "import aiosmtpd"], check=False, capture_output=True).returncode == 0), None)
+RABBITMQ = os.environ.get("OUTBOX_TEST_RABBITMQ")
+
+
+def wait_until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds} s")
+        time.sleep(0.05)
 
 
 class Case(unittest.TestCase):
@@ -60,9 +77,12 @@ class OnSqlite(Case):
         self.assertEqual([line["event_type"] for line in lines], ["OrderPlaced", "OrderPaid"])
 
 
-@unittest.skipUnless(POSTGRES, "OUTBOX_TEST_POSTGRES is not set: no PostgreSQL server")
-class OnPostgres(Case):
+class OnDatabase(Case):
+    """In a database of its own."""
+
     def setUp(self):
+        if not POSTGRES:
+            self.skipTest("OUTBOX_TEST_POSTGRES is not set: no PostgreSQL server")
         super().setUp()
         name = "examples_" + uuid.uuid4().hex[:12]
         self.psql(POSTGRES, "-c", f'CREATE DATABASE "{name}"')
@@ -74,6 +94,8 @@ class OnPostgres(Case):
     def psql(self, database, *arguments):
         return self.run_it("psql", database, "-qXAtv", "ON_ERROR_STOP=1", *arguments)
 
+
+class OnPostgres(OnDatabase):
     def test_a_first_program_in_cpp_and_one_in_sql(self):
         for _ in range(2):
             self.psql(self.database, "-f", HERE / "place_order.sql")
@@ -87,6 +109,91 @@ class OnPostgres(Case):
                              env=self.environment | {"DATABASE_URL": "postgresql://127.0.0.1:1/none"})
         self.assertEqual(run.returncode, 1)
         self.assertIn("127.0.0.1", run.stderr)
+
+
+@unittest.skipUnless(RABBITMQ, "OUTBOX_TEST_RABBITMQ is not set: no RabbitMQ server")
+class OrdersToRabbitmq(OnDatabase):
+    def setUp(self):
+        super().setUp()
+        self.name = "examples-" + uuid.uuid4().hex[:12]
+        configuration = (HERE / "orders-rabbitmq" / "outbox.toml").read_text(encoding="utf-8")
+        configuration = configuration.replace('"shop"', f'"{self.name}"').replace('"invoices"', f'"{self.name}"')
+        (self.folder / "outbox.toml").write_text(configuration, encoding="utf-8")
+        self.environment |= {"DATABASE_URL": self.database, "AMQP_URL": RABBITMQ}
+
+    def start(self, *command):
+        """Killed and started again by restart()."""
+        process = subprocess.Popen([*map(str, command)], cwd=self.folder, env=self.environment, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def invoices(self):
+        with sqlite3.connect(self.folder / "invoices.db", timeout=30) as database:
+            if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'invoice'").fetchall():
+                return []
+            return sorted(database.execute("SELECT purchase, cents, currency FROM invoice").fetchall())
+
+    def test_each_order_gets_one_invoice_whoever_is_killed(self):
+        relay = [BINARY, "relay"]
+        consumer = [PROGRAMS / "invoices", RABBITMQ, self.name]
+        self.run_it(PROGRAMS / "order_service", 7, "12.50", "EUR")
+        self.run_it(BINARY, "relay", "--once")
+        orders = 1
+        running = [self.start(*relay), self.start(*consumer)]
+        for _ in range(4):
+            for number in range(10):
+                self.run_it(PROGRAMS / "order_service", number, "0.99", "EUR")
+            orders += 10
+            for process in running:
+                process.kill()
+            running = [self.start(*relay), self.start(*consumer)]
+        wait_until(lambda: len(self.invoices()) >= orders)
+        expected = [(1, 1250, "EUR")] + [(order, 99, "EUR") for order in range(2, orders + 1)]
+        self.assertEqual(self.invoices(), expected)
+
+    def test_what_is_no_amount_is_refused(self):
+        for amount in ("12.5", "12", "-1.00", "1.2.3", ""):
+            run = subprocess.run([PROGRAMS / "order_service", "7", amount, "EUR"], check=False, capture_output=True, text=True,
+                                 timeout=60, env=self.environment)
+            self.assertEqual(run.returncode, 2, amount)
+
+
+def free_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+@unittest.skipUnless(MAIL_PYTHON, "no Python has aiosmtpd (python3-aiosmtpd)")
+class Mails(Case):
+    def setUp(self):
+        super().setUp()
+        for name in ("order.py", "catcher.py", "body.txt"):
+            shutil.copy(HERE / "mails" / name, self.folder)
+        port = free_port()
+        text = (HERE / "mails" / "outbox.toml").read_text(encoding="utf-8")
+        (self.folder / "outbox.toml").write_text(text.replace("2525", str(port)), encoding="utf-8")
+        self.run_it(BINARY, "migrate", "--store", "sqlite:shop.db")
+        catcher = subprocess.Popen([MAIL_PYTHON, "catcher.py", str(port)], cwd=self.folder, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(catcher.communicate)
+        self.addCleanup(catcher.kill)
+        self.assertEqual(catcher.stdout.readline(), "ready\n")
+
+    def test_each_order_is_confirmed_once(self):
+        customers = [("Zoë Ångström", "zoe@customer.example", "12.50"), ("Bo", "bo@customer.example", "0.99")]
+        for customer in customers:
+            self.run_it(sys.executable, "order.py", *customer)
+        self.run_it(BINARY, "enqueue", "order", "1", "OrderPaid", "{}")
+        for _ in range(2):
+            self.run_it(BINARY, "relay", "--once")
+        mails = [email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+                 for path in sorted((self.folder / "mails").iterdir())]
+        found = sorted((mail["Subject"], mail["To"].addresses[0].display_name, mail["To"].addresses[0].addr_spec) for mail in mails)
+        self.assertEqual(found, [("Your order 1", "Zoë Ångström", "zoe@customer.example"), ("Your order 2", "Bo", "bo@customer.example")])
+        for mail in mails:
+            self.assertIn("thank you for your order " + mail["Subject"].rpartition(" ")[2], mail.get_content())
+        self.assertEqual(len({mail["Message-ID"] for mail in mails}), 2)
 
 
 class Readme(unittest.TestCase):

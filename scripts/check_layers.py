@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that the #include lines of src/ and include/ follow the layers.
 
-    base <- event <- {store, sink, feed, testing} <- {relay, task, inbox} <- ops <- cli
+    base <- event <- pg <- {store, sink, feed, testing} <- {relay, task, inbox} <- ops <- cli
 
 A folder includes only folders of lower layers. Folders of one layer do not include each other, except that feed uses the
 interfaces of store; nor do the stores (src/store/postgres, src/store/sqlite) and the sinks (src/sink/NAME). Files directly in
@@ -23,8 +23,10 @@ ENGINES = SIDES | {"relay", "task", "inbox", "config"}
 ALLOWED = {
     "base": set(),
     "event": {"base"},
-    "store": CORE,
-    "sink": CORE,
+    # What the PostgreSQL store and the PostgreSQL sink share of libpq.
+    "pg": CORE,
+    "store": CORE | {"pg"},
+    "sink": CORE | {"pg"},
     "feed": CORE | {"store"},
     "testing": CORE,
     "relay": SIDES,
@@ -34,7 +36,7 @@ ALLOWED = {
     "config": CORE | {"store", "sink"},
     "ops": ENGINES,
     # Real servers and processes for demo, bench and tests. Libraries that applications link do not use it.
-    "testkit": CORE | {"store"},
+    "testkit": CORE | {"store", "sink"},
     # Programs within the program: each runs the whole path; they do not include each other.
     "bench": ENGINES | {"ops", "testkit"},
     "demo": ENGINES | {"testkit"},

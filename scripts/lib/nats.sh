@@ -3,6 +3,7 @@
 
 # A client that does not quote it in JSON cannot log in.
 NATS_PASSWORD='a "secret"'
+NATS_PASSWORD_IN_URL='a%20%22secret%22'
 
 nats_program() {
   PATH=$PATH:/usr/sbin command -v nats-server
@@ -44,7 +45,8 @@ nats_ready() {
 }
 
 nats_environment() {
-  environment_line OUTBOX_TEST_NATS "nats://127.0.0.1:$(cat "$1/nats/port")"
+  environment_line OUTBOX_TEST_NATS \
+    "nats://outbox:$NATS_PASSWORD_IN_URL@127.0.0.1:$(cat "$1/nats/port")"
   environment_line OUTBOX_TEST_NATS_PASSWORD "$NATS_PASSWORD"
   environment_line OUTBOX_TEST_NATS_SERVER "$(nats_program)"
 }

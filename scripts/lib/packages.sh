@@ -11,12 +11,17 @@ packages_for() {
       ;;
     test)
       echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
-            python3 python3-pip openssl sqlite3 procps util-linux git ca-certificates'
+            python3 python3-pip python3-aiosmtpd openssl sqlite3 procps util-linux git ca-certificates'
       ;;
     servers)
       echo 'postgresql|postgresql-14|postgresql-15|postgresql-16|postgresql-17|postgresql-18
-            pgbouncer redis-server nats-server rabbitmq-server nghttp2-server kcat maven default-jre-headless|openjdk-17-jre-headless ca-certificates'
+            pgbouncer nghttp2-server kcat ca-certificates'
+      for server in kafka redis nats rabbitmq; do packages_for $server; done
       ;;
+    kafka) echo 'maven default-jre-headless|openjdk-17-jre-headless ca-certificates' ;;
+    redis) echo redis-server ;;
+    nats) echo nats-server ;;
+    rabbitmq) echo rabbitmq-server ;;
     lint)
       echo 'clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 shellcheck python3 git'
       ;;

@@ -4,6 +4,7 @@
 RABBITMQ_USER=outbox
 # A client that does not decode it in an address cannot log in.
 RABBITMQ_PASSWORD='pa%40ss word'
+RABBITMQ_PASSWORD_IN_URL='pa%2540ss%20word'
 
 # The folder of rabbitmq-server and rabbitmqctl without Debian's wrappers, which use the machine's own
 # node and user.
@@ -142,7 +143,8 @@ rabbitmq_ready() {
 }
 
 rabbitmq_environment() {
-  environment_line OUTBOX_TEST_RABBITMQ "amqp://127.0.0.1:$(cat "$1/rabbitmq/port")"
+  environment_line OUTBOX_TEST_RABBITMQ \
+    "amqp://$RABBITMQ_USER:$RABBITMQ_PASSWORD_IN_URL@127.0.0.1:$(cat "$1/rabbitmq/port")"
   environment_line OUTBOX_TEST_RABBITMQ_PASSWORD "$RABBITMQ_PASSWORD"
   environment_line OUTBOX_TEST_RABBITMQ_SECURE "amqps://localhost:$(cat "$1/rabbitmq/tls_port")"
   environment_line OUTBOX_TEST_RABBITMQ_TLS "$1/rabbitmq/tls"

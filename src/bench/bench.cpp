@@ -37,6 +37,10 @@ const std::vector<Benchmark>& all_benchmarks() {
        .needs_kafka = true,
        .run = bench_latency_kafka},
 #endif
+      {.name = "sinks",
+       .help = "a backlog to each broker that --to names, and commit to a consumer's hands",
+       .needs_to = true,
+       .run = bench_sinks},
       {.name = "relays",
        .help = "two relays against one, to a destination that takes 1 ms per 100 events (by hand)",
        .by_hand = true,
@@ -75,24 +79,28 @@ const std::vector<Benchmark>& all_benchmarks() {
   return all;
 }
 
-Status check_names(const std::vector<std::string>& names, const std::string& brokers) {
+Status check_names(const BenchOptions& options) {
   std::string known;
   for (const Benchmark& benchmark : all_benchmarks()) known += benchmark.name + " ";
-  for (const std::string& name : names) {
+  for (const std::string& name : options.names) {
     const auto found = std::find_if(all_benchmarks().begin(), all_benchmarks().end(),
                                     [&](const Benchmark& one) { return one.name == name; });
     if (found == all_benchmarks().end())
       return fail(Errc::invalid_argument, "unknown benchmark \"" + name + "\"", "known: " + known);
-    if (found->needs_kafka && brokers.empty()) {
+    if (found->needs_kafka && options.brokers.empty()) {
       return fail(Errc::invalid_argument, "benchmark " + name + " needs --brokers",
                   "--brokers localhost:9092");
+    }
+    if (found->needs_to && options.to.empty()) {
+      return fail(Errc::invalid_argument, "benchmark " + name + " needs --to",
+                  "--to redis=redis://localhost:6379");
     }
   }
   return {};
 }
 
 Result<std::vector<Figure>> run_benchmarks(const BenchOptions& options) {
-  if (Status status = check_names(options.names, options.brokers); !status) return pass(status);
+  if (Status status = check_names(options); !status) return pass(status);
   const auto& names = options.names;
   const bool sqlite = options.store_url.starts_with("sqlite:");
   std::vector<Figure> figures;
@@ -100,8 +108,9 @@ Result<std::vector<Figure>> run_benchmarks(const BenchOptions& options) {
     for (const Benchmark& benchmark : all_benchmarks()) {
       const bool named = std::find(names.begin(), names.end(), benchmark.name) != names.end();
       const bool wanted = named || (names.empty() && !benchmark.by_hand);
-      const bool possible =
-          (benchmark.sqlite || !sqlite) && !(benchmark.needs_kafka && options.brokers.empty());
+      const bool possible = (benchmark.sqlite || !sqlite) &&
+                            !(benchmark.needs_kafka && options.brokers.empty()) &&
+                            !(benchmark.needs_to && options.to.empty());
       if (!wanted || !possible) continue;
       const auto measured = benchmark.run(options);
       figures.insert(figures.end(), measured.begin(), measured.end());

@@ -15,7 +15,8 @@ struct BenchOptions {
   /// Empty: all that store and brokers allow, except those that run by name only.
   std::vector<std::string> names;
   std::string store_url;
-  std::string brokers;  ///< Kafka bootstrap servers; empty: no Kafka figures.
+  std::string brokers;            ///< Kafka bootstrap servers; empty: no Kafka figures.
+  std::vector<std::string> to{};  ///< KIND=ADDRESS of brokers, for `sinks`.
   std::int64_t events{1'000'000};
   int repeats{3};  ///< Each figure is a median of so many runs.
   std::string
@@ -29,6 +30,7 @@ struct Benchmark {
   std::string help;
   bool by_hand{false};
   bool needs_kafka{false};
+  bool needs_to{false};
   bool sqlite{false};  ///< Runs on SQLite too, not on PostgreSQL alone.
   std::vector<Figure> (*run)(const BenchOptions& options);  ///< Throws outbox::Exception.
 };
@@ -36,7 +38,7 @@ struct Benchmark {
 [[nodiscard]] const std::vector<Benchmark>& all_benchmarks();
 
 /// Refuses unknown names, listing the known ones, and those that need brokers if there are none.
-[[nodiscard]] Status check_names(const std::vector<std::string>& names, const std::string& brokers);
+[[nodiscard]] Status check_names(const BenchOptions& options);
 
 [[nodiscard]] Result<std::vector<Figure>> run_benchmarks(const BenchOptions& options);
 
@@ -60,6 +62,7 @@ struct Benchmark {
 [[nodiscard]] std::vector<Figure> bench_poison(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_retention(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_kafka(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_sinks(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_latency_kafka(const BenchOptions& options);
 
 }  // namespace outbox::bench

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <outbox/sink.hpp>
 #include <outbox/subscription.hpp>
 #include <string>
@@ -58,8 +59,8 @@ struct Latencies {
                                           Arrivals& arrivals, std::unique_ptr<Sink> sink = nullptr);
 
 struct LatencyTargets {
-  double p50_ms;
-  double p99_ms;
+  std::optional<double> p50_ms{};
+  double p99_ms{0};
 };
 
 /// Runs `measure` with wake-up and by polling alone in turn; medians over the repeats. The log is emptied before each run, since

@@ -21,6 +21,7 @@ namespace {
 struct Options {
   std::vector<std::string> names;
   std::string brokers;
+  std::vector<std::string> to;
   std::uint64_t events{1'000'000};
   std::uint64_t repeats{3};
   std::chrono::milliseconds length{5000};
@@ -51,24 +52,31 @@ void check(const Options& options) {
     throw Failure(kUsage, "--length " + format_duration(length) + " is out of range",
                   "100ms to 1h");
   }
-  if (const Status status = bench::check_names(options.names, options.brokers); !status)
-    throw Failure(kUsage, status.error().text());
 }
 
-int bench(const Options& options, const Context& context) {
-  if (options.list) return list();
-  check(options);
-  const auto loaded = context.configuration(Subscriptions::unused);
-  (void)Context::store_options(loaded);
+/// Without the store.
+bench::BenchOptions wanted_of(const Options& options) {
   bench::BenchOptions wanted;
   wanted.names = options.names;
-  wanted.store_url = loaded.config.relay.store_url;
   wanted.brokers = options.brokers;
+  wanted.to = options.to;
   wanted.events = static_cast<std::int64_t>(options.events);
   wanted.repeats = static_cast<int>(options.repeats);
   wanted.between = options.between;
   wanted.seconds = std::chrono::duration<double>(options.length).count();
   wanted.progress = [](const std::string& line) { std::cerr << line << std::endl; };
+  if (const Status status = bench::check_names(wanted); !status)
+    throw Failure(kUsage, status.error().text());
+  return wanted;
+}
+
+int bench(const Options& options, const Context& context) {
+  if (options.list) return list();
+  check(options);
+  bench::BenchOptions wanted = wanted_of(options);
+  const auto loaded = context.configuration(Subscriptions::unused);
+  (void)Context::store_options(loaded);
+  wanted.store_url = loaded.config.relay.store_url;
   Signals signals(kInterrupted);
   signals.end_at(1);
   const auto figures = must(bench::run_benchmarks(wanted));
@@ -95,6 +103,8 @@ void add_bench(CLI::App& root, Context& context) {
   add_option(verb, "--list", &options->list, {}, "List the benchmarks");
   add_option(verb, "--brokers", &options->brokers, "LIST",
              "Kafka brokers, for kafka and latency-kafka");
+  add_option(verb, "--to", &options->to, "KIND=ADDRESS",
+             "A broker for sinks, such as redis=redis://localhost:6379; may be repeated");
   add_option(verb, "--events", &options->events, "N", "Events in the backlog (default 1000000)");
   add_option(verb, "--repeats", &options->repeats, "N", "Medians over this many runs (default 3)");
   add_option(verb, "--length", &options->length, "DURATION",

@@ -15,6 +15,7 @@ struct Options {
   std::string store;
   std::string sink{"file"};
   std::string brokers;
+  std::string url;
   std::uint64_t seconds{10};
   std::uint64_t writers{4};
   std::optional<std::uint64_t> kills;
@@ -61,6 +62,7 @@ int demo(const Options& options, const Context& context) {
       .store = store_of(options, context),
       .sink = options.sink,
       .brokers = options.brokers,
+      .url = options.url,
       .seconds = fitting("--seconds", options.seconds),
       .writers = fitting("--writers", options.writers),
       .kills = options.kills ? fitting("--kills", *options.kills)
@@ -90,8 +92,11 @@ void add_demo(CLI::App& root, Context& context) {
       verb, "--store", &options->store, "URL",
       "Where the shop is: postgresql://... (in schemas of its own) or sqlite:PATH of a new file; by default a "
       "SQLite file in a work folder");
-  add_option(verb, "--sink", &options->sink, "SINK", "file, or kafka (a topic of its own)");
+  add_option(verb, "--sink", &options->sink, "SINK",
+             "file, kafka, redis, nats or rabbitmq: each with a topic, stream or queue of its own");
   add_option(verb, "--brokers", &options->brokers, "LIST", "Kafka brokers, HOST:PORT");
+  add_option(verb, "--url", &options->url, "URL",
+             "Of the other brokers: redis://, nats:// or amqp://");
   add_option(verb, "--seconds", &options->seconds, "N", "How long the shop is open");
   add_option(verb, "--writers", &options->writers, "N", "Threads that sell");
   add_option(

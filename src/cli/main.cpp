@@ -33,6 +33,7 @@ int run_verb(int argc, const char* const* argv) {
     add_replay(root, context);
     add_prune(root, context);
     add_doctor(root, context);
+    add_sinks(root, context);
     add_config(root, context);
     add_demo(root, context);
 #ifdef OUTBOX_WITH_BENCH

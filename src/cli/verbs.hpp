@@ -17,6 +17,7 @@ void add_parked(CLI::App& root, Context& context);
 void add_replay(CLI::App& root, Context& context);
 void add_prune(CLI::App& root, Context& context);
 void add_doctor(CLI::App& root, Context& context);
+void add_sinks(CLI::App& root, Context& context);
 void add_config(CLI::App& root, Context& context);
 void add_demo(CLI::App& root, Context& context);
 void add_bench(CLI::App& root, Context& context);

@@ -16,12 +16,13 @@
 #include "base/error.hpp"
 #include "base/signals.hpp"
 #include "demo/courier.hpp"
-#include "demo/destination.hpp"
+#include "demo/order.hpp"
 #include "demo/screen.hpp"
 #include "demo/shop.hpp"
 #include "demo/writers.hpp"
 #include "store/store.hpp"
 #include "store/url.hpp"
+#include "testkit/destination.hpp"
 #include "testkit/failure.hpp"
 #include "testkit/judge.hpp"
 #include "testkit/temp_dir.hpp"
@@ -33,6 +34,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+constexpr const char* kSubscription = "demo";
 constexpr milliseconds kLook{100};
 /// How long a kill that is due is put off until the courier has delivered something since its start.
 constexpr seconds kKillPatience{3};
@@ -60,13 +62,21 @@ std::unique_ptr<Shop> make_shop(const std::string& url) {
   return nullptr;  // check_options() refuses it
 }
 
+/// For make_destination().
+std::string place_of(const DemoOptions& options, const testkit::TempDir& folder) {
+  if (options.sink == "file") return "file:" + folder.file("delivered.jsonl");
+  if (options.sink == "kafka") return "kafka:" + folder.name() + "@" + options.brokers;
+  // It is read while the shop is open, and once more at the end.
+  const std::string kind = options.sink == "rabbitmq" ? "rabbitmq-stream" : options.sink;
+  return kind + ":" + folder.name() + "@" + options.url;
+}
+
 class Demo {
  public:
   explicit Demo(const DemoOptions& options)
       : options_(options),
         url_(options.store.empty() ? "sqlite:" + folder_.file("shop.db") : options.store),
-        where_(options.sink == "kafka" ? "kafka:" + folder_.name() + "@" + options.brokers
-                                       : "file:" + folder_.file("delivered.jsonl")),
+        where_(place_of(options, folder_)),
         progress_(options.json ? stderr : stdout, options.json) {
     signals_.end_at(0);  // the demo always cleans up
   }
@@ -110,7 +120,7 @@ class Demo {
     }
     const std::string file = folder_.file("relay.toml");
     std::ofstream out(file);
-    out << relay_configuration(url_, shop_->schema(), destination_->subscription());
+    out << relay_configuration(url_, shop_->schema(), destination_->subscription(kSubscription));
     if (!out.flush()) testkit::give_up(Errc::unavailable, "cannot write " + file);
     courier_ = std::make_unique<Courier>(Courier::Plan{
         .name = "relay", .arguments = {"relay", "-c", file}, .log = folder_.file("relay.log")});
@@ -151,10 +161,11 @@ class Demo {
 
   /// Reads what has arrived, and shows the progress.
   void look(bool closing) {
-    destination_->read([this](const testkit::Delivery& message) {
+    const auto see = [this](std::string_view message) {
       ++delivered_since_start_;
-      if (!message.id.empty()) seen_.insert(message.id);
-    });
+      if (std::string id = delivered(message).id; !id.empty()) seen_.insert(std::move(id));
+    };
+    destination_->read(see, milliseconds(0));
     progress_.show({.elapsed = elapsed(),
                     .committed = writers_->committed(),
                     .rolled_back = writers_->rolled_back(),
@@ -175,9 +186,10 @@ class Demo {
     std::vector<testkit::Attempt> orders;
     for (const Order& order : shop_->orders()) orders.push_back(committed(order));
     testkit::Judge judge(orders);
-    const auto again = make_destination(where_);  // reads from the beginning
+    const auto again = testkit::make_destination(where_);  // reads from the beginning
     const auto read_on = [&] {
-      again->read([&judge](const testkit::Delivery& message) { judge.saw(message); });
+      again->read([&judge](std::string_view message) { judge.saw(delivered(message)); },
+                  milliseconds(0));
     };
     if (!options_.naive) wait_for_the_rest(judge, read_on);
     std::exception_ptr not_finished;
@@ -258,7 +270,7 @@ class Demo {
 
   // Each uses earlier ones, so it is destroyed before them.
   const std::unique_ptr<Shop> shop_{make_shop(url_)};
-  const std::unique_ptr<Destination> destination_{make_destination(where_)};
+  const std::unique_ptr<testkit::Destination> destination_{testkit::make_destination(where_)};
   std::unique_ptr<Courier> courier_;
   std::unique_ptr<Writers> writers_;
 

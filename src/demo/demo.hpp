@@ -10,10 +10,12 @@ namespace outbox::demo {
 struct DemoOptions {
   /// postgresql://... or sqlite:PATH of a file that does not exist yet. Default: a SQLite file in the work folder.
   std::string store{};
-  /// "file" or "kafka". Default: file.
+  /// "file", "kafka", "redis", "nats" or "rabbitmq". Default: file.
   std::string sink{"file"};
   /// Of Kafka: host:port, separated by commas.
   std::string brokers{};
+  /// Of the others: redis://..., nats://..., amqp://...
+  std::string url{};
   /// How long the shop is open. Unit: seconds, 1 to 3600. Default: 10.
   int seconds{10};
   /// Threads that sell. 1 to 64. Default: 4.

@@ -13,8 +13,8 @@
 
 #include "base/error.hpp"
 #include "demo/demo.hpp"
-#include "demo/destination.hpp"
 #include "demo/order.hpp"
+#include "testkit/destination.hpp"
 
 namespace outbox::demo {
 namespace {
@@ -27,7 +27,7 @@ constexpr std::size_t kMostTogether = 1000;
 constexpr std::size_t kLongestOrder = 4096;
 
 /// Until the shop closes the socket.
-void forward(int input, Destination& destination) {
+void forward(int input, testkit::Destination& destination) {
   std::vector<testkit::Delivery> waiting;
   Clock::time_point send_at;
   for (bool open = true; open;) {
@@ -40,8 +40,9 @@ void forward(int input, Destination& destination) {
       if (size > 0) waiting.push_back(delivered({text.data(), static_cast<std::size_t>(size)}));
     }
     if (open && waiting.size() < kMostTogether && Clock::now() < send_at) continue;
-    if (!waiting.empty()) destination.send(waiting);
+    for (const auto& order : waiting) destination.send(order.key, order.body);
     waiting.clear();
+    destination.poll();
   }
   destination.flush();
 }
@@ -50,7 +51,7 @@ void forward(int input, Destination& destination) {
 
 Status run_publisher(const std::string& destination) {
   try {
-    forward(STDIN_FILENO, *make_destination(destination));
+    forward(STDIN_FILENO, *testkit::make_destination(destination));
     return {};
   } catch (const Exception& failure) {
     return fail(failure.error());

@@ -64,4 +64,9 @@ std::string_view find_header(std::string_view json, std::string_view name, Arena
   return fault ? std::string_view{} : found;
 }
 
+std::string_view replay_of(const EventView& event, Arena& arena) {
+  if (event.headers.find(kReplayHeader) == std::string_view::npos) return {};
+  return find_header(event.headers, kReplayHeader, arena);
+}
+
 }  // namespace outbox::event

@@ -2,6 +2,7 @@
 // a string counts as its JSON text, and text that is not a JSON object as no headers. Pure.
 #pragma once
 
+#include <outbox/event.hpp>
 #include <outbox/sink.hpp>
 #include <string>
 #include <string_view>
@@ -23,6 +24,8 @@ inline constexpr std::string_view kEditedFromHeader = "outbox-edited-from";
 
 /// And this one, on what is sent again: the id of the replay.
 inline constexpr std::string_view kReplayHeader = "outbox-replay";
+/// Its value; empty: no replay sends the event.
+[[nodiscard]] std::string_view replay_of(const EventView& event, Arena& arena);
 /// The headers as JSON, with this one before them. Anything but a JSON object counts as no headers.
 [[nodiscard]] std::string with_header(std::string_view json, std::string_view name,
                                       std::string_view value);

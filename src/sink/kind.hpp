@@ -27,6 +27,7 @@
 #include "base/error.hpp"
 #include "base/field_error.hpp"
 #include "base/setting.hpp"
+#include "sink/inspection.hpp"
 #include "sink/read_back.hpp"
 
 namespace outbox::sink {
@@ -51,6 +52,8 @@ struct SinkKind {
   std::function<void(const SubscriptionSpec&, FieldErrors&)> check;
   /// What would fail on this machine now, such as a missing directory or a reference to nothing. Opens nothing else.
   std::function<void(const SubscriptionSpec&, FieldErrors&)> check_here;
+  /// Connects to the destination and looks at it, without sending an event.
+  std::function<Result<Inspection>(const SubscriptionSpec&)> inspect;
   /// open() has not been called.
   std::function<Result<std::unique_ptr<Sink>>(const SubscriptionSpec&)> make;
   /// Reads all that the destination holds now. Empty: it cannot be read back.
@@ -76,6 +79,7 @@ struct Declaration {
   Result<std::unique_ptr<Sink>> (*make)(Settings){nullptr};
   /// Instead, of a sink that must know its subscription.
   Result<std::unique_ptr<Sink>> (*make_for)(Settings, const SubscriptionSpec&){nullptr};
+  Result<Inspection> (*inspect)(Settings, const SubscriptionSpec&){nullptr};
   Result<ReadParts> (*read_back)(const Settings&, const SubscriptionSpec&, const TakeId&){nullptr};
 };
 
@@ -158,6 +162,10 @@ SinkKind kind_of(Declaration<Settings> sink) {
     OUTBOX_TRY(Settings settings, usable_settings(*shared, spec));
     if (shared->make_for != nullptr) return shared->make_for(std::move(settings), spec);
     return shared->make(std::move(settings));
+  };
+  kind.inspect = [shared](const SubscriptionSpec& spec) -> Result<Inspection> {
+    OUTBOX_TRY(Settings settings, usable_settings(*shared, spec));
+    return shared->inspect(std::move(settings), spec);
   };
   if (shared->read_back == nullptr) return kind;
   kind.read_back = [shared](const SubscriptionSpec& spec, const TakeId& take) -> Result<ReadParts> {

@@ -23,6 +23,15 @@
 #ifdef OUTBOX_WITH_NATS
 #include "sink/nats/config.hpp"
 #endif
+#ifdef OUTBOX_WITH_SMTP
+#include "sink/smtp/config.hpp"
+#endif
+#ifdef OUTBOX_WITH_SQS
+#include "sink/sqs/config.hpp"
+#endif
+#ifdef OUTBOX_WITH_POSTGRES_SINK
+#include "sink/postgres/config.hpp"
+#endif
 
 namespace outbox::sink {
 namespace {
@@ -45,8 +54,17 @@ const std::vector<std::pair<std::string_view, const char*>>& not_built() {
 #ifndef OUTBOX_WITH_NATS
       {"nats", "build with -DOUTBOX_WITH_NATS=ON and cnats (libnats-dev)"},
 #endif
+#ifndef OUTBOX_WITH_POSTGRES_SINK
+      {"postgres", "build with -DOUTBOX_WITH_POSTGRES_SINK=ON and libpq"},
+#endif
 #ifndef OUTBOX_WITH_HTTP
       {"http", "build with -DOUTBOX_WITH_HTTP=ON and OpenSSL's libcrypto"},
+#endif
+#ifndef OUTBOX_WITH_SQS
+      {"sqs", "build with -DOUTBOX_WITH_SQS=ON and OpenSSL's libcrypto"},
+#endif
+#ifndef OUTBOX_WITH_SMTP
+      {"smtp", "build with -DOUTBOX_WITH_SMTP=ON"},
 #endif
   };
   return all;
@@ -67,11 +85,23 @@ Error no_such_sink(const std::string& name) {
       .value();
 }
 
+/// What a subscription needs that is not delivered by an application.
+Result<const SinkKind*> kind_for(const SubscriptionSpec& spec) {
+  if (spec.sink == kCustom) {
+    return fail(Errc::invalid_argument,
+                "subscription \"" + spec.name + "\": its sink comes from the application",
+                "pass one with Relay::use() before start()");
+  }
+  const SinkKind* const kind = find_kind(spec.sink);
+  if (kind == nullptr) return fail(no_such_sink(spec.sink));
+  return kind;
+}
+
 }  // namespace
 
 const std::vector<SinkKind>& kinds() {
   static const std::vector<SinkKind> all{
-      null_kind(),   stdout_kind(), file_kind(),
+      null_kind(),      stdout_kind(), file_kind(),
 #ifdef OUTBOX_WITH_KAFKA
       kafka::kind(),
 #endif
@@ -86,6 +116,15 @@ const std::vector<SinkKind>& kinds() {
 #endif
 #ifdef OUTBOX_WITH_HTTP
       http::kind(),
+#endif
+#ifdef OUTBOX_WITH_SQS
+      sqs::kind(),
+#endif
+#ifdef OUTBOX_WITH_SMTP
+      smtp::kind(),
+#endif
+#ifdef OUTBOX_WITH_POSTGRES_SINK
+      postgres::kind(),
 #endif
   };
   return all;
@@ -111,14 +150,13 @@ Status check_settings(const SubscriptionSpec& spec) {
 }
 
 Result<std::unique_ptr<Sink>> make_sink(const SubscriptionSpec& spec) {
-  if (spec.sink == kCustom) {
-    return fail(Errc::invalid_argument,
-                "subscription \"" + spec.name + "\": its sink comes from the application",
-                "pass one with Relay::use() before start()");
-  }
-  const SinkKind* const kind = find_kind(spec.sink);
-  if (kind == nullptr) return fail(no_such_sink(spec.sink));
+  OUTBOX_TRY(const SinkKind* const kind, kind_for(spec));
   return kind->make(spec);
+}
+
+Result<Inspection> inspect(const SubscriptionSpec& spec) {
+  OUTBOX_TRY(const SinkKind* const kind, kind_for(spec));
+  return kind->inspect(spec);
 }
 
 Status check_read_back(const SubscriptionSpec& spec) {

@@ -25,6 +25,9 @@ void check(const SubscriptionSpec& spec, FieldErrors& errors);
 /// Makes the sink of the subscription; open() has not been called.
 [[nodiscard]] Result<std::unique_ptr<Sink>> make_sink(const SubscriptionSpec& spec);
 
+/// What the destination of the subscription is, as an open connection sees it, and what its settings promise. Sends no event.
+[[nodiscard]] Result<Inspection> inspect(const SubscriptionSpec& spec);
+
 /// Whether the destination of the subscription can be read back. Opens nothing.
 [[nodiscard]] Status check_read_back(const SubscriptionSpec& spec);
 /// Reads all that it holds now.

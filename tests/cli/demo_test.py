@@ -129,7 +129,7 @@ class OnSqliteAndFile(Demo):
     def test_wrong_options_are_named(self):
         for arguments, says in ((("--seconds", "0"), "--seconds 0"), (("--writers", "100"), "--writers 100"),
                                 (("--seconds", "2", "--kills", "5"), "--kills 5"), (("--sink", "stdout"), "--sink stdout"),
-                                (("--sink", "kafka"), "--brokers"), (("--brokers", "x:1"), "--sink kafka"),
+                                (("--sink", "kafka"), "--brokers"), (("--brokers", "x:1"), "--sink file"), (("--sink", "redis"), "--url"),
                                 (("--store", "mysql://x"), "--store"), (("-c", "x.toml"), "-c"),
                                 (("--set", "relay.page=5"), "--set"), (("--log-level", "debug"), "--log-level"),
                                 (("--seconds", "999999999999999999999"), "too large"),
@@ -281,6 +281,16 @@ class OnKafka(Demo):
 
     def test_a_dual_write(self):
         self.invents("--sink", "kafka", "--brokers", KAFKA, seconds=4, kills=3)
+
+
+class OnAnotherBroker(Demo):
+    def test_every_promise_holds_while_the_relay_is_killed(self):
+        for sink in ("redis", "nats", "rabbitmq"):
+            with self.subTest(sink):
+                url = os.environ.get(f"OUTBOX_TEST_{sink.upper()}")
+                if not url:
+                    self.skipTest(f"OUTBOX_TEST_{sink.upper()} is not set: no server")
+                self.holds("--sink", sink, "--url", url, seconds=3, kills=2)
 
 
 if __name__ == "__main__":

@@ -4,14 +4,16 @@
 
 #include "event/headers.hpp"
 #include "fuzz/fuzz.hpp"
+#include "pg/param.hpp"
+#include "pg/wire.hpp"
 #include "store/postgres/event_row.hpp"
-#include "store/postgres/param.hpp"
-#include "store/postgres/wire.hpp"
 
 namespace {
 
 using namespace outbox;
 using namespace outbox::store::postgres;
+namespace wire = outbox::pg::wire;
+using outbox::pg::Param;
 
 /// The column's bytes: fixed types have their size, null when the input is too short.
 std::string cell(std::string_view& input, std::size_t size) {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "fuzz/fuzz.hpp"
-#include "store/postgres/url.hpp"
+#include "pg/url.hpp"
 #include "store/url.hpp"
 
 namespace {
@@ -11,7 +11,7 @@ using namespace outbox;
 
 std::string password_of(const std::string& url) {
   char* error = nullptr;
-  const store::postgres::Options options(PQconninfoParse(url.c_str(), &error));
+  const pg::Options options(PQconninfoParse(url.c_str(), &error));
   PQfreemem(error);
   for (const auto* option = options.get(); option != nullptr && option->keyword != nullptr;
        ++option) {

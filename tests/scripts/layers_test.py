@@ -41,6 +41,9 @@ class Layers(unittest.TestCase):
     def test_arrows_point_down(self):
         self.accepts("src/event/key.cpp", '#include "base/error.hpp"\n')
         self.accepts("src/relay/relay.cpp", '#include "store/store.hpp"\n')
+        self.accepts("src/store/postgres/store.cpp", '#include "pg/url.hpp"\n')
+        self.refuses("src/pg/url.cpp", '#include "store/url.hpp"\n', "pg must not know store")
+        self.refuses("src/relay/relay.cpp", '#include "pg/url.hpp"\n', "relay must not know pg")
         self.accepts("src/cli/main.cpp", '#include "ops/doctor.hpp"\n')
         self.refuses("src/base/error.cpp", '#include "event/key.hpp"\n', "base must not know event")
         self.refuses("src/store/open.cpp", '#include "relay/relay.hpp"\n', "must not know relay")

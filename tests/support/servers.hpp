@@ -33,4 +33,5 @@ void start_server(const std::string& server);
 #define OUTBOX_NEEDS_REDIS() OUTBOX_NEEDS("OUTBOX_TEST_REDIS", "a Redis server")
 #define OUTBOX_NEEDS_KAFKA() OUTBOX_NEEDS("OUTBOX_TEST_KAFKA", "a Kafka broker")
 #define OUTBOX_NEEDS_NATS() OUTBOX_NEEDS("OUTBOX_TEST_NATS", "a NATS server with JetStream")
+#define OUTBOX_NEEDS_SQS() OUTBOX_NEEDS("OUTBOX_TEST_SQS", "an ElasticMQ server")
 #define OUTBOX_NEEDS_RABBITMQ() OUTBOX_NEEDS("OUTBOX_TEST_RABBITMQ", "a RabbitMQ server")

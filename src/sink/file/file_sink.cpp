@@ -197,6 +197,26 @@ Result<std::unique_ptr<Sink>> make(FileSettings settings) {
   return sink;
 }
 
+/// The file is not opened: a relay may hold its lock.
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
+Result<Inspection> inspect(FileSettings settings, const SubscriptionSpec&) {
+  FieldErrors errors;
+  const FileOptions options = options_of(settings, errors);
+  check_directory(settings, errors);
+  if (auto status = errors.status(); !status) return pass(status);
+  Inspection found{.destination = settings.path,
+                   .acked = "the line is on the disk",
+                   .duplicates = "after a crash of the relay or a takeover",
+                   .order = "of each key"};
+  if (!options.sync_after) {
+    found.acked = "the kernel has the line";
+    found.weaknesses.push_back(
+        {"fsync = \"never\"", "events that are not on the disk yet are lost when the machine fails",
+         "leave out file.fsync"});
+  }
+  return found;
+}
+
 Result<ReadParts> read_back(const FileSettings& settings, const SubscriptionSpec&,
                             const TakeId& take) {
   OUTBOX_TRY(ReadPart file, read_delivered(settings.path, 0, take));
@@ -227,6 +247,7 @@ SinkKind file_kind() {
        .check = check_values,
        .check_here = check_directory,
        .make = make,
+       .inspect = inspect,
        .read_back = read_back});
 }
 

@@ -5,18 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.hpp"
-#include "base/units.hpp"
-#include "event/utf8.hpp"
-
 namespace outbox::sink::http {
 namespace {
 
 using Kind = Outcome::Kind;
-
-constexpr std::size_t kExcerptBytes = 200;
-/// A receiver cannot stop a subscription for longer than this.
-constexpr std::chrono::seconds kLongestPause{3600};
 
 constexpr const char* kBody =
     "the receiver refuses this event; what it answers, or its log, says why";
@@ -87,57 +79,6 @@ const Meaning& meaning_of(long status) {
   return found != std::end(kMeanings) ? *found : *find(std::clamp(status / 100, 3L, 5L) * 100);
 }
 
-struct Failure {
-  CURLcode code;
-  Errc errc;
-  const char* hint;
-};
-
-constexpr const char* kReach = "check http.url, the network, and that the receiver runs";
-constexpr const char* kTrust =
-    "the receiver's certificate is not valid for this name, or not signed by an authority known here; http.tls_ca names "
-    "another one";
-constexpr const char* kTls =
-    "the receiver must speak TLS 1.2 or later; does http.url name the right port?";
-
-/// Those that prevent a connection.
-constexpr Failure kFailures[] = {
-    {CURLE_COULDNT_RESOLVE_PROXY, Errc::unavailable, "check http.proxy"},
-    {CURLE_COULDNT_RESOLVE_HOST, Errc::unavailable, kReach},
-    {CURLE_COULDNT_CONNECT, Errc::unavailable, kReach},
-    {CURLE_OPERATION_TIMEDOUT, Errc::unavailable, kReach},
-    {CURLE_SSL_CONNECT_ERROR, Errc::unavailable, kTls},
-    {CURLE_PEER_FAILED_VERIFICATION, Errc::permission_denied, kTrust},
-    {CURLE_SSL_ISSUER_ERROR, Errc::permission_denied, kTrust},
-    {CURLE_SSL_CACERT_BADFILE, Errc::invalid_argument, "check the file of http.tls_ca"},
-    {CURLE_SSL_CERTPROBLEM, Errc::invalid_argument,
-     "check the files of http.tls_certificate and http.tls_key"},
-    {CURLE_SSL_CIPHER, Errc::unsupported, kTls},
-    {CURLE_PROXY, Errc::unavailable, "check http.proxy"},
-};
-
-const Failure* failure_of(CURLcode code) {
-  const auto found = std::find_if(std::begin(kFailures), std::end(kFailures),
-                                  [&](const Failure& one) { return one.code == code; });
-  return found == std::end(kFailures) ? nullptr : found;
-}
-
-/// libcurl's own words for this transfer, else for the code.
-std::string curl_words(const Answer& answer) {
-  return answer.curl_text.empty() ? curl_easy_strerror(answer.code) : answer.curl_text;
-}
-
-std::string curl_origin(CURLcode code) { return fmt::format("curl:{}", static_cast<int>(code)); }
-
-Error error_of(Errc code, Kind kind, std::string message, const char* hint, std::string origin) {
-  return {.code = code,
-          .remedy = code == Errc::unavailable ? Remedy::retry_call : Remedy::fix,
-          .effect = kind == Kind::unknown ? Effect::unknown : Effect::none,
-          .message = std::move(message),
-          .hint = hint,
-          .origin = std::move(origin)};
-}
-
 Outcome answered(const Answer& answer, const Asked& asked) {
   const Meaning& meaning = meaning_of(answer.status);
   Outcome outcome;
@@ -147,118 +88,30 @@ Outcome answered(const Answer& answer, const Asked& asked) {
   std::string message = fmt::format("http: {} answered {}", asked.origin, answer.status);
   const std::string quote = excerpt(answer.body, *asked.secrets);
   if (!quote.empty()) message += fmt::format(": \"{}\"", quote);
-  outcome.error = error_of(meaning.code, outcome.kind, std::move(message), meaning.hint,
-                           fmt::format("http:{}", answer.status));
-  const bool may_ask = answer.status == 429 || answer.status == 503;
-  if (may_ask && answer.retry_after.count() > 0)
-    outcome.retry_after = std::min(answer.retry_after, kLongestPause);
+  outcome.error = curl::error_of(meaning.code, outcome.kind, std::move(message), meaning.hint,
+                                 fmt::format("http:{}", answer.status));
+  if (answer.status == 429 || answer.status == 503) outcome.retry_after = curl::pause_of(answer);
   return outcome;
 }
 
-/// Something of the request was sent, and no whole answer came.
-Outcome in_doubt(const Answer& answer, const Asked& asked) {
-  Outcome outcome;
-  std::string message;
-  const char* hint =
-      "the event is sent again with the same webhook-id, by which the receiver can drop it";
-  if (answer.status != 0) {
-    message = fmt::format("http: {} answered {}, but its answer broke off: {}", asked.origin,
-                          answer.status, curl_words(answer));
-  } else if (answer.code == CURLE_OPERATION_TIMEDOUT) {
-    message = fmt::format("http: {} did not answer within {}", asked.origin,
-                          format_duration(asked.deadline));
-    hint =
-        "a receiver should store the event and answer before it works on it; http.deadline is the limit";
-  } else {
-    message = fmt::format("http: the connection to {} failed before it answered: {}", asked.origin,
-                          curl_words(answer));
-  }
-  outcome.error = error_of(Errc::unavailable, Kind::unknown, std::move(message), hint,
-                           curl_origin(answer.code));
-  return outcome;
-}
-
-Outcome no_tunnel(const Answer& answer, const Asked& asked) {
+curl::Receiver receiver_of(const Asked& asked) {
   return {
-      .kind = Kind::blocked,
-      .error = error_of(Errc::unavailable, Kind::blocked,
-                        fmt::format("http: the proxy answered {} when asked for a connection to {}",
-                                    answer.proxy_status, asked.origin),
-                        "check http.proxy, the user and the password in it, and what it allows",
-                        fmt::format("http:{}", answer.proxy_status))};
-}
-
-Outcome not_sent(const Answer& answer, const Asked& asked) {
-  Outcome outcome;
-  outcome.kind = failure_of(answer.code) != nullptr ? Kind::blocked : Kind::retry;
-  outcome.error = unreachable(answer, asked);
-  return outcome;
-}
-
-void replace_all(std::string& text, std::string_view what, std::string_view by) {
-  if (what.empty()) return;
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
-    text.replace(at, what.size(), by);
-}
-
-/// A character, or no bytes: no UTF-8.
-bool is_shown(std::string_view character) {
-  return !character.empty() && character != " " && !has_control(character);
+      .sink = "http",
+      .address = asked.origin,
+      .setting = "url",
+      .deadline = asked.deadline,
+      .in_doubt =
+          "the event is sent again with the same webhook-id, by which the receiver can drop it",
+      .too_slow =
+          "a receiver should store the event and answer before it works on it; http.deadline is the limit"};
 }
 
 }  // namespace
 
 Outcome judge(const Answer& answer, const Asked& asked) {
-  if (answer.proxy_status >= 300) return no_tunnel(answer, asked);
-  const bool whole = answer.code == CURLE_OK || answer.longer;
-  const bool success = answer.status >= 200 && answer.status < 300;
-  if (success && whole) return {.kind = Kind::acked};
-  // A refusal counts even when its explanation is incomplete.
-  if (answer.status >= 300) return answered(answer, asked);
-  if (answer.sent || success) return in_doubt(answer, asked);
-  return not_sent(answer, asked);
-}
-
-Error unreachable(const Answer& answer, const Asked& asked) {
-  if (!answer.refused.empty()) {
-    return error_of(
-        Errc::permission_denied, Kind::blocked,
-        fmt::format("http: {} is at {}, where this sink must not connect to", asked.origin,
-                    answer.refused),
-        "a name that leads into your own network may be an attack; if it is meant, add the network to "
-        "http.allow_networks",
-        "");
-  }
-  if (answer.code == CURLE_ABORTED_BY_CALLBACK) {
-    return error_of(
-        Errc::cancelled, Kind::retry,
-        fmt::format("http: a request to {} was given up before it was sent", asked.origin), "", "");
-  }
-  const Failure* const failure = failure_of(answer.code);
-  return error_of(failure == nullptr ? Errc::unavailable : failure->errc, Kind::retry,
-                  fmt::format("http: cannot connect to {}: {}", asked.origin, curl_words(answer)),
-                  failure == nullptr ? kReach : failure->hint, curl_origin(answer.code));
-}
-
-std::string excerpt(std::string_view body, const std::vector<std::string>& secrets) {
-  std::string text(body);
-  for (const std::string& secret : secrets) replace_all(text, secret, "***");
-  std::string line;
-  const char* const end = text.data() + text.size();
-  for (const char* at = text.data(); at < end;) {
-    const std::size_t size = event::utf8_length(at, end);
-    if (is_shown({at, size})) {
-      line.append(at, size);
-    } else if (!line.empty() && line.back() != ' ') {
-      line += ' ';
-    }
-    at += std::max<std::size_t>(size, 1);
-  }
-  while (!line.empty() && line.back() == ' ') line.pop_back();
-  if (line.size() <= kExcerptBytes) return line;
-  std::size_t cut = kExcerptBytes;
-  while ((static_cast<unsigned char>(line[cut]) & 0xc0U) == 0x80U) --cut;  // not within a character
-  return line.substr(0, cut) + "...";
+  if (auto outcome = curl::unanswered(answer, receiver_of(asked))) return std::move(*outcome);
+  if (answer.success()) return {.kind = Kind::acked};
+  return answered(answer, asked);
 }
 
 }  // namespace outbox::sink::http

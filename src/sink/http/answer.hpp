@@ -1,29 +1,18 @@
 // What the end of a request means for its events. Pure.
 #pragma once
 
-#include <curl/curl.h>
-
 #include <chrono>
-#include <optional>
 #include <outbox/sink.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sink/curl/answer.hpp"
+
 namespace outbox::sink::http {
 
-/// How a request ended.
-struct Answer {
-  CURLcode code{CURLE_OK};
-  long status{0};                       ///< Of the answer; 0: there was none.
-  long proxy_status{0};                 ///< Of a proxy's answer to CONNECT; 0: there was none.
-  bool sent{false};                     ///< At least a part of the request was.
-  bool longer{false};                   ///< More of the body came than is read.
-  std::chrono::seconds retry_after{0};  ///< 0: none.
-  std::string body{};                   ///< What was read.
-  std::string curl_text{};              ///< What libcurl says of the failure.
-  std::string refused{};                ///< The address that must not be connected to.
-};
+using curl::Answer;
+using curl::excerpt;
 
 /// What it is about.
 struct Asked {
@@ -35,11 +24,5 @@ struct Asked {
 
 /// The outcome, without a token.
 [[nodiscard]] Outcome judge(const Answer& answer, const Asked& asked);
-
-/// Why nothing can be delivered: the connection could not be made.
-[[nodiscard]] Error unreachable(const Answer& answer, const Asked& asked);
-
-/// The beginning of a body as one line, without the secrets; empty: nothing to show.
-[[nodiscard]] std::string excerpt(std::string_view body, const std::vector<std::string>& secrets);
 
 }  // namespace outbox::sink::http

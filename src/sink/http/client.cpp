@@ -1,97 +1,32 @@
 #include "sink/http/client.hpp"
 
-#include <algorithm>
-
 namespace outbox::sink::http {
 namespace {
 
 using curl::set;
 
-/// So much of an answer is read: enough to say why, too little to fill the memory.
-constexpr std::size_t kAnswerBytes = std::size_t{64} << 10U;
-
-/// Takes what fits; libcurl ends the transfer when less was taken than there is.
-std::size_t take_answer(char* bytes, std::size_t /*one*/, std::size_t size, void* data) {
-  auto& exchange = *static_cast<Exchange*>(data);
-  const std::size_t taken = std::min(size, kAnswerBytes - exchange.answer.size());
-  exchange.answer.append(bytes, taken);
-  exchange.longer = taken < size;
-  return taken;
-}
-
-void set_text(CURL* easy, CURLoption option, const std::string& text) {
-  if (!text.empty()) set(easy, option, text.c_str());
-}
-
-long info(CURL* easy, CURLINFO which) {
-  long value = 0;
-  (void)curl_easy_getinfo(easy, which, &value);
-  return value;
+curl::HttpClient::Options client_options(const HttpOptions& options) {
+  return {.encrypted = options.target.encrypted(),
+          .proxy = options.plain.proxy,
+          .tls = options.plain.tls,
+          .connect_timeout = options.plain.connect_timeout,
+          // Behind a proxy the address is the proxy's, which the settings name.
+          .guard = options.plain.proxy.empty() ? &options.guard : nullptr};
 }
 
 }  // namespace
 
-Client::Client(const HttpOptions& options)
-    : options_(options),
-      // Behind a proxy the address is the proxy's, which the settings name.
-      guard_(options.plain.proxy.empty() ? &options.guard : nullptr),
-      prototype_(curl::new_easy()) {
-  CURL* const easy = prototype_.get();
-  set(easy, CURLOPT_NOSIGNAL, 1L);
-  set(easy, CURLOPT_PROTOCOLS_STR, options.target.encrypted() ? "https" : "http");
-  set(easy, CURLOPT_FOLLOWLOCATION, 0L);
-  set(easy, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
-  // Also the empty text: no proxy, and no exception from it, by variables of the environment.
-  set(easy, CURLOPT_PROXY, options.plain.proxy.c_str());
-  set(easy, CURLOPT_NOPROXY, "");
-  set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-  set(easy, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(options.plain.connect_timeout.count()));
-  // Else giving up a transfer waits for the resolver, whose thread cannot be interrupted.
-  set(easy, CURLOPT_QUICK_EXIT, 1L);
-  set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-  set(easy, CURLOPT_USERAGENT, "outbox");
-  if (options.target.encrypted()) {
-    // Without HTTP/2 in libcurl it stays with 1.1.
-    (void)curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
-    // Waits to learn whether the connection that is being made can carry this request too.
-    set(easy, CURLOPT_PIPEWAIT, 1L);
-  } else {
-    set(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
-  }
-  set(easy, CURLOPT_WRITEFUNCTION, take_answer);
+Client::Client(const HttpOptions& options) : options_(options), client_(client_options(options)) {
   set_identity();
-  set_tls();
 }
 
-void Client::set_identity() {
-  CURL* const easy = prototype_.get();
+void Client::set_identity() const {
+  CURL* const easy = client_.prototype();
   const HttpSettings& plain = options_.plain;
   if (plain.username.empty()) return;
   set(easy, CURLOPT_HTTPAUTH, static_cast<long>(CURLAUTH_BASIC));
-  set_text(easy, CURLOPT_USERNAME, plain.username);
-  set_text(easy, CURLOPT_PASSWORD, plain.password);
-}
-
-void Client::set_tls() {
-  CURL* const easy = prototype_.get();
-  const HttpSettings& plain = options_.plain;
-  set(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-  set(easy, CURLOPT_SSL_VERIFYPEER, plain.insecure_tls ? 0L : 1L);
-  set(easy, CURLOPT_SSL_VERIFYHOST, plain.insecure_tls ? 0L : 2L);
-  set_text(easy, CURLOPT_CAINFO, plain.tls_ca);
-  set_text(easy, CURLOPT_SSLCERT, plain.tls_certificate);
-  set_text(easy, CURLOPT_SSLKEY, plain.tls_key);
-}
-
-curl::Easy Client::handle_for(Exchange& exchange, const std::string& url) const {
-  curl::Easy easy(curl_easy_duphandle(prototype_.get()));
-  OUTBOX_CHECK(easy != nullptr);
-  exchange.connect.guard = guard_;
-  curl::guard(easy.get(), exchange.connect);
-  set(easy.get(), CURLOPT_URL, url.c_str());
-  set(easy.get(), CURLOPT_ERRORBUFFER, exchange.curl_text.data());
-  set(easy.get(), CURLOPT_WRITEDATA, static_cast<void*>(&exchange));
-  return easy;
+  set(easy, CURLOPT_USERNAME, plain.username.c_str());
+  set(easy, CURLOPT_PASSWORD, plain.password.c_str());
 }
 
 std::string_view Client::body_of(Exchange& exchange) {
@@ -102,42 +37,13 @@ std::string_view Client::body_of(Exchange& exchange) {
 }
 
 curl::Easy Client::prepare(Exchange& exchange, const std::vector<std::string>& stamp) const {
-  curl::Easy easy = handle_for(exchange, exchange.request.url);
-  const std::string_view body = body_of(exchange);
-  set(easy.get(), CURLOPT_POST, 1L);
-  set(easy.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
-  set(easy.get(), CURLOPT_POSTFIELDS, body.data());
-  set(easy.get(), CURLOPT_CUSTOMREQUEST, options_.plain.method.c_str());
+  curl::Easy easy = client_.handle_for(exchange, exchange.request.url);
   for (const std::string& line : exchange.request.headers)
     curl::append(exchange.headers, line.c_str());
   for (const std::string& line : stamp) curl::append(exchange.headers, line.c_str());
-  set(easy.get(), CURLOPT_HTTPHEADER, exchange.headers.get());
+  curl::HttpClient::set_post(easy.get(), exchange, body_of(exchange));
+  set(easy.get(), CURLOPT_CUSTOMREQUEST, options_.plain.method.c_str());
   return easy;
-}
-
-Answer Client::answer_of(Exchange& exchange, CURL* easy, CURLcode code) {
-  curl_off_t pause = 0;
-  (void)curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &pause);
-  return {.code = code,
-          .status = info(easy, CURLINFO_RESPONSE_CODE),
-          .proxy_status = info(easy, CURLINFO_HTTP_CONNECTCODE),
-          // Also of a connection that broke before libcurl tried another one.
-          .sent = info(easy, CURLINFO_REQUEST_SIZE) > 0,
-          .longer = exchange.longer,
-          .retry_after = std::chrono::seconds(pause),
-          .body = std::move(exchange.answer),
-          .curl_text = exchange.curl_text.data(),
-          .refused = exchange.connect.refused};
-}
-
-Answer Client::connect() const {
-  Exchange exchange;
-  const curl::Easy easy = handle_for(exchange, options_.target.origin());
-  set(easy.get(), CURLOPT_CONNECT_ONLY, 1L);
-  const CURLcode code = curl_easy_perform(easy.get());
-  Answer answer = answer_of(exchange, easy.get(), code);
-  answer.sent = false;  // at most a CONNECT to a proxy
-  return answer;
 }
 
 }  // namespace outbox::sink::http

@@ -1,16 +1,12 @@
 #include "sink/http/config.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "event/base64.hpp"
+#include "sink/base64_text.hpp"
 #include "sink/endpoint.hpp"
 #include "sink/http/headers.hpp"
 #include "sink/http/http_sink.hpp"
@@ -100,20 +96,6 @@ std::vector<SettingRow<HttpSettings>> network_rows() {
             "A proxy: http://, https:// or socks5h://USER:PASSWORD@HOST:PORT. It decides what may be connected to.",
         .secret = true},
        [](HttpSettings& s) -> Slot { return &s.proxy; }},
-      {{.name = "tls_ca",
-        .type = SettingType::path,
-        .help = "Certificate authorities to trust instead of the system's, as a file in PEM."},
-       [](HttpSettings& s) -> Slot { return &s.tls_ca; }},
-      {{.name = "tls_certificate",
-        .type = SettingType::path,
-        .help = "A client certificate, as a file in PEM."},
-       [](HttpSettings& s) -> Slot { return &s.tls_certificate; }},
-      {{.name = "tls_key", .type = SettingType::path, .help = "Its key, as a file in PEM."},
-       [](HttpSettings& s) -> Slot { return &s.tls_key; }},
-      {{.name = "insecure_tls",
-        .type = SettingType::boolean,
-        .help = "Does not check the receiver's certificate; for experiments."},
-       [](HttpSettings& s) -> Slot { return &s.insecure_tls; }},
   };
 }
 
@@ -121,6 +103,7 @@ std::vector<SettingRow<HttpSettings>> rows() {
   auto all = destination_rows();
   for (auto& row : pace_rows()) all.push_back(std::move(row));
   for (auto& row : network_rows()) all.push_back(std::move(row));
+  for (auto& row : tls_rows<HttpSettings>()) all.push_back(std::move(row));
   return all;
 }
 
@@ -141,13 +124,6 @@ void check_login(const HttpSettings& settings, FieldErrors& errors) {
     errors.add({"http.username", "has a colon, which Basic authentication cannot express"});
 }
 
-void check_tls(const HttpSettings& settings, FieldErrors& errors) {
-  if (settings.tls_certificate.empty() == settings.tls_key.empty()) return;
-  const bool no_key = settings.tls_key.empty();
-  errors.add({no_key ? "http.tls_key" : "http.tls_certificate", "is missing",
-              no_key ? "http.tls_certificate is set" : "http.tls_key is set"});
-}
-
 std::vector<curl::Network> networks_of(const HttpSettings& settings, FieldErrors& errors) {
   std::vector<curl::Network> networks;
   for (const std::string& text : settings.allow_networks) {
@@ -162,17 +138,11 @@ std::vector<curl::Network> networks_of(const HttpSettings& settings, FieldErrors
   return networks;
 }
 
-std::string in_base64(std::string_view text) {
-  std::string base64(event::base64_length(text.size()), '\0');
-  event::write_base64(text, base64.data());
-  return base64;
-}
-
 /// Also a token without the word before it, which a receiver may repeat alone.
 std::vector<std::string> secrets_of(const HttpSettings& settings) {
   std::vector<std::string> secrets{settings.authorization, settings.password};
   if (!settings.username.empty())
-    secrets.push_back(in_base64(settings.username + ":" + settings.password));
+    secrets.push_back(base64_text(settings.username + ":" + settings.password));
   for (std::string& word : words_of(settings.authorization)) secrets.push_back(std::move(word));
   for (std::string& word : words_of(settings.secrets)) secrets.push_back(std::move(word));
   const auto known = [](const std::string& text) {
@@ -198,15 +168,7 @@ void check_use(const HttpSettings& settings, const SubscriptionSpec& spec, Field
 }
 
 void check_here(const HttpSettings& settings, FieldErrors& errors) {
-  const std::pair<const char*, const std::string&> files[] = {
-      {"http.tls_ca", settings.tls_ca},
-      {"http.tls_certificate", settings.tls_certificate},
-      {"http.tls_key", settings.tls_key}};
-  for (const auto& [field, path] : files) {
-    if (!path.empty() && ::access(path.c_str(), R_OK) != 0)
-      errors.add({field, path + ": " + std::generic_category().message(errno),
-                  "name a file that the relay's user can read"});
-  }
+  check_tls_here("http", settings.tls, errors);
 }
 
 Result<std::unique_ptr<Sink>> make(HttpSettings settings) {
@@ -214,6 +176,14 @@ Result<std::unique_ptr<Sink>> make(HttpSettings settings) {
   auto options = read_options(std::move(settings), errors);
   if (!options) return tl::unexpected(errors.status().error());
   return std::make_unique<HttpSink>(std::move(*options));
+}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
+Result<Inspection> inspect(HttpSettings settings, const SubscriptionSpec&) {
+  FieldErrors errors;
+  auto options = read_options(std::move(settings), errors);
+  if (!options) return tl::unexpected(errors.status().error());
+  return inspect_open(std::make_unique<HttpSink>(std::move(*options)));
 }
 
 }  // namespace
@@ -224,7 +194,7 @@ std::optional<HttpOptions> read_options(HttpSettings settings, FieldErrors& erro
   if (!signer) errors.add("http.secrets", signer.error());
   auto networks = networks_of(settings, errors);
   check_login(settings, errors);
-  check_tls(settings, errors);
+  check_tls("http", settings.tls, errors);
   if (settings.connect_timeout > settings.deadline)
     errors.add({"http.connect_timeout", "is longer than http.deadline"});
   if (parse_endpoints("http.proxy", settings.proxy, kProxies, errors).size() > 1)
@@ -247,7 +217,8 @@ SinkKind kind() {
        .check = check,
        .check_use = check_use,
        .check_here = check_here,
-       .make = make});
+       .make = make,
+       .inspect = inspect});
 }
 
 }  // namespace outbox::sink::http

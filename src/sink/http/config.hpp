@@ -12,6 +12,7 @@
 #include "sink/http/signature.hpp"
 #include "sink/http/target.hpp"
 #include "sink/kind.hpp"
+#include "sink/tls_settings.hpp"
 
 namespace outbox::sink::http {
 
@@ -31,10 +32,7 @@ struct HttpSettings {
   bool allow_http{false};
   std::vector<std::string> allow_networks;
   std::string proxy;
-  std::string tls_ca;
-  std::string tls_certificate;
-  std::string tls_key;
-  bool insecure_tls{false};
+  TlsSettings tls;
 };
 
 /// Settings that were checked.

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/log.hpp"
 
 namespace outbox::sink::http {
 namespace {
@@ -30,7 +29,7 @@ SinkTraits HttpSink::traits() const noexcept {
 // ---- opening and closing
 
 Status HttpSink::open() {
-  warn_once();
+  warned_.warn(options_.target.origin(), inspection().weaknesses);
   const Answer answer = client_.connect();
   if (answer.code != CURLE_OK) return fail(judge(answer, asked()).error);
   purge();
@@ -40,13 +39,19 @@ Status HttpSink::open() {
   return {};
 }
 
-void HttpSink::warn_once() {
-  if (std::exchange(warned_, true)) return;
+Inspection HttpSink::inspection() const {
+  Inspection found{.destination = options_.target.origin(),
+                   .acked = "the receiver has answered 2xx",
+                   .duplicates = "after a lost answer, a crash of the relay or a takeover",
+                   .order = "of each key"};
   if (!options_.target.encrypted() && !options_.target.is_loopback())
-    log::warn("http: events cross the network in clear", {{"to", options_.target.origin()}});
-  if (options_.plain.insecure_tls)
-    log::warn("http: the receiver's certificate is not checked",
-              {{"to", options_.target.origin()}});
+    found.weaknesses.push_back(in_clear("https:// in http.url"));
+  if (options_.plain.tls.insecure) {
+    found.weaknesses.push_back({"insecure_tls",
+                                "whoever controls the network can read and swallow events",
+                                "http.tls_ca with the authority of the receiver's certificate"});
+  }
+  return found;
 }
 
 void HttpSink::close() noexcept {
@@ -108,7 +113,8 @@ void HttpSink::take_ends() {
     const auto found = exchanges_.find(done.ticket);
     OUTBOX_CHECK(found != exchanges_.end());
     Exchange& exchange = *found->second;
-    const Outcome outcome = judge(Client::answer_of(exchange, done.easy.get(), done.code), asked());
+    const Outcome outcome =
+        judge(curl::HttpClient::answer_of(exchange, done.easy.get(), done.code), asked());
     done.easy.reset();  // it points to the exchange
     const bool several = exchange.request.parts.size() > 1;
     if (several && outcome.kind == Outcome::Kind::rejected) {

@@ -29,10 +29,12 @@ class HttpSink final : public Sink {
   void purge() override;
   void close() noexcept override;
 
+  /// What the settings say; a receiver says nothing of itself.
+  [[nodiscard]] Inspection inspection() const;
+
  private:
   [[nodiscard]] bool is_full() const;
   [[nodiscard]] Asked asked() const;
-  void warn_once();
   void launch(Request request);
   void launch_waiting();
   void take_ends();
@@ -42,7 +44,7 @@ class HttpSink final : public Sink {
   const HttpOptions options_;
   const Client client_;
   Composer composer_;
-  bool warned_{false};
+  WeaknessLog warned_{"http"};
   std::vector<Outcome> ready_;
   std::deque<Request> waiting_;  ///< Parts of an array that was refused.
   curl::Transfers::Ticket last_ticket_{0};

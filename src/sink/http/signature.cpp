@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/text.hpp"
 #include "event/base64.hpp"
+#include "sink/sha256.hpp"
 
 namespace outbox::sink::http {
 namespace {
@@ -92,11 +92,7 @@ std::string Signer::sign(std::string_view id, std::int64_t timestamp, std::strin
 }
 
 std::string digest_of(std::string_view text) {
-  Hash hash{};
-  OUTBOX_CHECK(SHA256(bytes_of(text), text.size(), hash.data()) != nullptr);
-  std::string digits;
-  for (const char byte : text_of(hash).substr(0, kDigestBytes)) append_hex(digits, byte);
-  return digits;
+  return sha256_digits(text).substr(0, 2 * kDigestBytes);
 }
 
 }  // namespace outbox::sink::http

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "event/template_pieces.hpp"
 #include "sink/curl/handles.hpp"
 
 namespace outbox::sink::http {
@@ -63,35 +64,19 @@ bool has_dot_segment(std::string_view url) {
   return false;
 }
 
+/// Braces are no characters of a URL.
+std::string without_braces(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    out += c == '{' || c == '}' ? percent_encoded({&c, 1}, "") : std::string(1, c);
+  return out;
+}
+
 tl::unexpected<Error> unfit(std::string what, std::string hint) {
   return fail(Errc::invalid_argument, "http: " + std::move(what), std::move(hint));
 }
 
 }  // namespace
-
-std::vector<Target::Piece> Target::split(std::string_view url) {
-  std::vector<Piece> pieces;
-  bool in_path = true;
-  while (!url.empty()) {
-    const bool doubled = url.starts_with("{{") || url.starts_with("}}");
-    const bool field = !doubled && url.starts_with('{');
-    const std::size_t size = field ? url.find('}') + 1 : doubled ? 2 : 1;
-    const std::string_view text = url.substr(0, size);
-    url.remove_prefix(size);
-    if (field) {
-      auto compiled = event::Template::compile(kField, text);
-      OUTBOX_CHECK(compiled.has_value());  // the whole was compiled before
-      pieces.push_back(
-          {.text = std::string(text), .field = std::move(*compiled), .in_path = in_path});
-      continue;
-    }
-    if (text == "?") in_path = false;
-    if (pieces.empty() || pieces.back().field) pieces.push_back({.text = {}});
-    // Braces are no characters of a URL.
-    pieces.back().text += doubled ? percent_encoded(text.substr(1), "") : std::string(text);
-  }
-  return pieces;
-}
 
 /// With a letter for each field.
 std::string Target::example() const {
@@ -101,12 +86,20 @@ std::string Target::example() const {
 }
 
 std::optional<Target> Target::parse(std::string_view url, bool allow_http, FieldErrors& errors) {
-  if (const auto whole = event::Template::compile(kField, url); !whole) {
-    errors.add(whole.error());
+  auto pieces = event::template_pieces(kField, url);
+  if (!pieces) {
+    errors.add(pieces.error());
     return std::nullopt;
   }
   Target target;
-  target.pieces_ = split(url);
+  bool in_path = true;
+  for (auto& [text, field] : *pieces) {
+    target.pieces_.push_back({.text = field ? std::move(text) : without_braces(text),
+                              .field = std::move(field),
+                              .in_path = in_path});
+    const Piece& piece = target.pieces_.back();
+    if (!piece.field && piece.text.find('?') != std::string::npos) in_path = false;
+  }
   if (auto problem = target.read(allow_http)) {
     errors.add(std::move(*problem));
     return std::nullopt;

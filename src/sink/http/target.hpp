@@ -42,7 +42,6 @@ class Target {
     bool in_path{true};  ///< Before the question mark.
   };
 
-  static std::vector<Piece> split(std::string_view url);
   [[nodiscard]] std::string example() const;
   [[nodiscard]] std::optional<FieldError> read(bool allow_http);
 

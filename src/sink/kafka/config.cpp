@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/log.hpp"
 #include "base/text.hpp"
 #include "sink/kafka/client.hpp"
+#include "sink/kafka/inspect.hpp"
 #include "sink/kafka/kafka_sink.hpp"
 #include "sink/kafka/read_back.hpp"
 
@@ -249,26 +249,43 @@ bool is_port(std::string_view text) {
   return error == std::errc() && stop == end && port > 0;
 }
 
-/// HOST:PORT; the port may be missing, and a protocol may precede it (SSL://HOST).
-bool is_broker(std::string_view text) {
-  text = trimmed(text);
-  if (const auto scheme = text.find("://"); scheme != std::string_view::npos)
-    text.remove_prefix(scheme + 3);
-  const std::size_t bracket = text.find(']');  // [::1]:9092
-  const std::size_t colon = text.find(':', bracket == std::string_view::npos ? 0 : bracket);
-  const std::string_view host = text.substr(0, colon);
-  if (host.empty() || host.find_first_of(" /\t") != std::string_view::npos) return false;
-  return colon == std::string_view::npos || is_port(text.substr(colon + 1));
+struct Broker {
+  std::string_view host;
+  std::optional<std::string_view> port{};
+};
+
+/// HOST:PORT; the port may be missing, and a protocol may precede it (SSL://HOST). Several with commas.
+std::vector<Broker> brokers_of(std::string_view list) {
+  std::vector<Broker> found;
+  while (true) {
+    std::string_view text = trimmed(list.substr(0, list.find(',')));
+    if (const auto scheme = text.find("://"); scheme != std::string_view::npos)
+      text.remove_prefix(scheme + 3);
+    const std::size_t bracket = text.find(']');  // [::1]:9092
+    const std::size_t colon = text.find(':', bracket == std::string_view::npos ? 0 : bracket);
+    Broker& one = found.emplace_back(Broker{.host = text.substr(0, colon)});
+    if (colon != std::string_view::npos) one.port = text.substr(colon + 1);
+    if (list.find(',') == std::string_view::npos) return found;
+    list.remove_prefix(list.find(',') + 1);
+  }
+}
+
+bool is_usable(const Broker& broker) {
+  return !broker.host.empty() && broker.host.find_first_of(" /\t") == std::string_view::npos &&
+         (!broker.port || is_port(*broker.port));
+}
+
+/// Only this machine can listen in on a connection to it.
+bool is_local(const Broker& broker) {
+  return broker.host == "localhost" || broker.host == "[::1]" || broker.host.starts_with("127.");
 }
 
 void check_use(const KafkaSettings& settings, const SubscriptionSpec& spec, FieldErrors& errors) {
   check_topic(spec.topic, errors);
-  for (std::string_view left = settings.brokers; true; left.remove_prefix(left.find(',') + 1)) {
-    if (!is_broker(left.substr(0, left.find(',')))) {
-      errors.add(property_error("brokers", "has an entry that is not HOST:PORT",
-                                "such as kafka-1:9092,kafka-2:9092"));
-    }
-    if (left.find(',') == std::string_view::npos) return;
+  for (const Broker& broker : brokers_of(settings.brokers)) {
+    if (is_usable(broker)) continue;
+    errors.add(property_error("brokers", "has an entry that is not HOST:PORT",
+                              "such as kafka-1:9092,kafka-2:9092"));
   }
 }
 
@@ -285,10 +302,7 @@ Result<std::unique_ptr<Sink>> make(KafkaSettings settings) {
   FieldErrors errors;
   Conf conf = make_conf(settings, errors);
   if (auto status = errors.status(); !status) return tl::unexpected(status.error());
-  if (sends_password_in_clear(*conf)) {
-    log::warn("kafka: the password crosses the network in clear",
-              {{"hint", "security.protocol = sasl_ssl"}});
-  }
+  WeaknessLog("kafka").warn(settings.brokers, weaknesses_of(settings, *conf));
   return std::make_unique<KafkaSink>(std::move(conf), settings.delivery_deadline,
                                      settings.max_in_flight);
 }
@@ -314,9 +328,18 @@ std::string property(const rd_kafka_conf_t& conf, const char* name) {
   return got == RD_KAFKA_CONF_OK ? text.data() : std::string();
 }
 
-bool sends_password_in_clear(const rd_kafka_conf_t& conf) {
-  return property(conf, "security.protocol") == "sasl_plaintext" &&
-         property(conf, "sasl.mechanisms") == "PLAIN";
+std::vector<Weakness> weaknesses_of(const KafkaSettings& settings, const rd_kafka_conf_t& conf) {
+  std::vector<Weakness> found;
+  const std::string protocol = property(conf, "security.protocol");
+  const bool encrypted = protocol == "ssl" || protocol == "sasl_ssl";
+  const auto brokers = brokers_of(settings.brokers);
+  if (!encrypted && !std::all_of(brokers.begin(), brokers.end(), is_local))
+    found.push_back(in_clear("security.protocol = ssl or sasl_ssl"));
+  if (encrypted && settings.insecure_tls) {
+    found.push_back({"insecure_tls", "whoever controls the network can read and swallow events",
+                     "ssl.ca.location with the authority of the brokers' certificates"});
+  }
+  return found;
 }
 
 bool names_file(std::string_view property, std::string_view value) {
@@ -362,6 +385,7 @@ SinkKind kind() {
        .check = check,
        .check_use = check_use,
        .make = make,
+       .inspect = inspect,
        .read_back = read_back});
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/field_error.hpp"
 #include "sink/kind.hpp"
@@ -41,8 +42,9 @@ struct KafkaSettings {
 /// The value of a property that is short; empty: it has none.
 [[nodiscard]] std::string property(const rd_kafka_conf_t& conf, const char* name);
 
-/// Whether the password crosses the network in clear: SASL PLAIN without TLS.
-[[nodiscard]] bool sends_password_in_clear(const rd_kafka_conf_t& conf);
+/// What the settings leave open to whoever controls the network.
+[[nodiscard]] std::vector<Weakness> weaknesses_of(const KafkaSettings& settings,
+                                                  const rd_kafka_conf_t& conf);
 
 /// Whether the property's value is the path of a file.
 [[nodiscard]] bool names_file(std::string_view property, std::string_view value);

@@ -13,6 +13,7 @@
 #include "sink/nats/error_map.hpp"
 #include "sink/nats/names.hpp"
 #include "sink/nats/nats_sink.hpp"
+#include "sink/template_example.hpp"
 
 namespace outbox::sink::nats {
 namespace {
@@ -131,18 +132,6 @@ void check(const NatsSettings& settings, FieldErrors& errors) {
   }
 }
 
-/// A template with x in place of its fields, whose values only an event has.
-std::string with_fields_as_x(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const bool brace = text.starts_with("{{") || text.starts_with("}}");
-    const bool field = !brace && text.front() == '{';
-    out += field ? 'x' : text.front();
-    text.remove_prefix(field ? std::min(text.find('}'), text.size() - 1) + 1 : brace ? 2 : 1);
-  }
-  return out;
-}
-
 void check_use(const NatsSettings& /*settings*/, const SubscriptionSpec& spec,
                FieldErrors& errors) {
   const std::string_view wrong = wrong_subject(with_fields_as_x(spec.topic));
@@ -169,6 +158,15 @@ Result<std::unique_ptr<Sink>> make_for(NatsSettings settings, const Subscription
   auto servers = servers_of(settings, errors);
   if (auto status = errors.status(); !status) return pass(status);
   return std::make_unique<NatsSink>(spec.name, std::move(settings), std::move(servers));
+}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
+Result<Inspection> inspect(NatsSettings settings, const SubscriptionSpec& spec) {
+  FieldErrors errors;
+  auto servers = servers_of(settings, errors);
+  if (auto status = errors.status(); !status) return pass(status);
+  return inspect_open(
+      std::make_unique<NatsSink>(spec.name, std::move(settings), std::move(servers)));
 }
 
 /// Calls functions of the client until one fails.
@@ -269,7 +267,8 @@ SinkKind kind() {
                                 .check = check,
                                 .check_use = check_use,
                                 .check_here = check_here,
-                                .make_for = make_for});
+                                .make_for = make_for,
+                                .inspect = inspect});
 }
 
 }  // namespace outbox::sink::nats

@@ -4,28 +4,15 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "event/headers.hpp"
 #include "sink/nats/error_map.hpp"
 #include "sink/nats/names.hpp"
 
 namespace outbox::sink::nats {
 namespace {
-
-/// The number of the replay that sends the event; empty: none does.
-std::string replay_of(const EventView& event) {
-  if (event.headers.find(event::kReplayHeader) == std::string_view::npos) return {};
-  const auto headers = nlohmann::json::parse(event.headers, nullptr, false);
-  if (!headers.is_object()) return {};
-  const auto replay = headers.find(event::kReplayHeader);
-  if (replay == headers.end() || !replay->is_string()) return {};
-  const auto number = replay->get<std::string>();
-  return wrong_header("id", number).empty() ? number : std::string();
-}
 
 tl::unexpected<Error> illegal(std::string message, std::string hint) {
   return fail(Errc::invalid_argument, std::move(message), std::move(hint));
@@ -65,12 +52,6 @@ class Headers {
 };
 
 }  // namespace
-
-std::string message_id(const EventView& event, const std::string& subscription) {
-  std::string id = fmt::format("{}.{}.{}", event.id.str(), event.seq, subscription);
-  if (const std::string replay = replay_of(event); !replay.empty()) id += ".replay." + replay;
-  return id;
-}
 
 Result<MessageHandle> make_message(const Message& message, const Envelope& envelope) {
   if (const std::string_view wrong = wrong_subject(message.topic); !wrong.empty()) {

@@ -4,6 +4,7 @@
 #include <outbox/sink.hpp>
 #include <string>
 
+#include "sink/message_id.hpp"
 #include "sink/nats/handle.hpp"
 
 namespace outbox::sink::nats {
@@ -17,10 +18,8 @@ struct Envelope {
   std::string stream;  ///< Only this one may take it; empty: any.
 };
 
-/// JetStream stores a message once for each id, within the stream's duplicate_window. So it is the same each time this subscription sends
-/// this event, and of nothing else: two subscriptions may send an event to one stream, two events may have one id, and a replay sends events again
-/// on purpose.
-[[nodiscard]] std::string message_id(const EventView& event, const std::string& subscription);
+/// JetStream stores a message once for each, within the stream's duplicate_window.
+using sink::message_id;
 
 /// Fails when NATS cannot express it: the event is at fault.
 [[nodiscard]] Result<MessageHandle> make_message(const Message& message, const Envelope& envelope);

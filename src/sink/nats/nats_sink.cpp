@@ -7,7 +7,6 @@
 
 #include "base/backoff.hpp"
 #include "base/error.hpp"
-#include "base/log.hpp"
 #include "base/units.hpp"
 #include "sink/nats/message.hpp"
 
@@ -62,6 +61,7 @@ Status NatsSink::open() {
     next_server_ = (next_server_ + 1) % servers_.size();
     return checked;
   }
+  warned_.warn(inspection_.destination, inspection_.weaknesses);
   state_ = State::open;
   doubtful_ = false;
   return {};
@@ -95,7 +95,6 @@ Status NatsSink::connect_to(const Endpoint& server, TimePoint until) {
     leave();
     return up;
   }
-  warn_in_clear(server);
   return {};
 }
 
@@ -108,17 +107,27 @@ void NatsSink::leave() {
 }
 
 Status NatsSink::check_destination(TimePoint until) {
+  const Endpoint& server = servers_[next_server_];
+  inspection_ = {.destination = server.shown(),
+                 .acked = "the stream has confirmed it",
+                 .duplicates = "when more than the stream's duplicate_window lies between",
+                 .order = "of each key in a stream"};
+  if (!settings_.stream.empty()) inspection_.destination += ", stream " + settings_.stream;
+  if (server.scheme != "tls" && !server.is_loopback())
+    inspection_.weaknesses.push_back(in_clear("tls:// in nats.url"));
   const std::string api = settings_.domain.empty() ? "$JS.API" : "$JS." + settings_.domain + ".API";
   const bool named = !settings_.stream.empty();
   const std::string subject = api + (named ? ".STREAM.INFO." + settings_.stream : ".INFO");
   OUTBOX_TRY(const Asked asked, connection_->ask(subject, until));
   if (asked.kind == Asked::Kind::nobody) {
     return fail(Errc::unsupported,
-                fmt::format("nats: {}: JetStream is not enabled", servers_[next_server_].shown()),
+                fmt::format("nats: {}: JetStream is not enabled", server.shown()),
                 "enable it on the server and for the account of this user; or set nats.domain");
   }
   if (asked.kind == Asked::Kind::denied) {
-    warn_unchecked(subject);
+    inspection_.weaknesses.push_back({"the user may not ask about the stream",
+                                      "its settings are not checked",
+                                      "let it publish to " + subject});
     return {};
   }
   if (!named) return check_account(asked.body);
@@ -126,32 +135,8 @@ Status NatsSink::check_destination(TimePoint until) {
   const auto window =
       settings_.deadline + settings_.connect_timeout + BackoffPolicy{}.longest * 5 / 4;
   OUTBOX_TRY(const auto weaknesses, check_stream(settings_.stream, asked.body, window));
-  warn_about(weaknesses);
+  inspection_.weaknesses.insert(inspection_.weaknesses.end(), weaknesses.begin(), weaknesses.end());
   return {};
-}
-
-void NatsSink::warn_about(const std::vector<Weakness>& weaknesses) {
-  std::string all;
-  for (const Weakness& one : weaknesses) all += one.setting + '\n';
-  if (std::exchange(warned_, all) == all) return;
-  for (const Weakness& one : weaknesses) {
-    log::warn("nats: a setting of the stream weakens what is promised",
-              {{"stream", settings_.stream}, {"setting", one.setting}, {"means", one.meaning}});
-  }
-}
-
-void NatsSink::warn_unchecked(const std::string& subject) {
-  if (std::exchange(warned_, subject) == subject) return;
-  log::warn("nats: the user may not ask about the stream, its settings are not checked",
-            {{"hint", "let it publish to " + subject}});
-}
-
-void NatsSink::warn_in_clear(const Endpoint& server) {
-  if (server.scheme == "tls" || server.is_loopback()) return;
-  if (warned_in_clear_) return;
-  warned_in_clear_ = true;
-  log::warn("nats: without TLS events and passwords can be read in the network",
-            {{"server", server.shown()}, {"hint", "write tls:// in nats.url"}});
 }
 
 // ---- sending

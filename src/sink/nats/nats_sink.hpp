@@ -26,6 +26,9 @@ class NatsSink final : public Sink {
   void purge() override;
   void close() noexcept override;
 
+  /// What the last open() found.
+  [[nodiscard]] const Inspection& inspection() const { return inspection_; }
+
  private:
   using TimePoint = Connection::TimePoint;
   enum class State : std::uint8_t { closed, open, failed };
@@ -40,9 +43,6 @@ class NatsSink final : public Sink {
   [[nodiscard]] Status connect_to(const Endpoint& server, TimePoint until);
   void leave();
   [[nodiscard]] Status check_destination(TimePoint until);
-  void warn_about(const std::vector<Weakness>& weaknesses);
-  void warn_unchecked(const std::string& subject);
-  void warn_in_clear(const Endpoint& server);
 
   void take_news();
   void settle(const News& news);
@@ -68,9 +68,9 @@ class NatsSink final : public Sink {
   Number last_number_{0};
   TimePoint answered_{};  ///< When the last answer came.
   std::vector<Outcome> ready_;
-  Error reason_;        ///< Why the state is failed.
-  std::string warned_;  ///< Not repeated with each opening.
-  bool warned_in_clear_{false};
+  Error reason_;  ///< Why the state is failed.
+  Inspection inspection_;
+  WeaknessLog warned_{"nats"};
 };
 
 }  // namespace outbox::sink::nats

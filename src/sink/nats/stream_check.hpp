@@ -7,13 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace outbox::sink::nats {
+#include "sink/inspection.hpp"
 
-/// A setting of the stream that is allowed and weakens what is promised.
-struct Weakness {
-  std::string setting;  ///< "storage = memory"
-  std::string meaning;
-};
+namespace outbox::sink::nats {
 
 /// `reply`: to $JS.API.STREAM.INFO. `window`: how long after the first attempt an event in doubt may be sent again.
 [[nodiscard]] Result<std::vector<Weakness>> check_stream(const std::string& stream,

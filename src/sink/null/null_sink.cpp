@@ -18,11 +18,18 @@ void NullSink::receive(std::vector<Outcome>& outcomes) {
 }
 
 SinkKind null_kind() {
-  return kind_of<NoSettings>({.name = "null",
-                              .help = "acks everything and keeps nothing",
-                              .make = [](NoSettings) -> Result<std::unique_ptr<Sink>> {
-                                return std::make_unique<NullSink>();
-                              }});
+  return kind_of<NoSettings>(
+      {.name = "null",
+       .help = "acks everything and keeps nothing",
+       .make = [](NoSettings) -> Result<std::unique_ptr<Sink>> {
+         return std::make_unique<NullSink>();
+       },
+       .inspect = [](NoSettings, const SubscriptionSpec&) -> Result<Inspection> {
+         return Inspection{.destination = "nothing",
+                           .acked = "it was dropped",
+                           .duplicates = "never",
+                           .order = "of nothing"};
+       }});
 }
 
 }  // namespace outbox::sink

@@ -262,6 +262,14 @@ Result<std::unique_ptr<Sink>> make(RabbitSettings settings, const SubscriptionSp
   return std::make_unique<RabbitSink>(std::move(options));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
+Result<Inspection> inspect(RabbitSettings settings, const SubscriptionSpec&) {
+  FieldErrors errors;
+  RabbitOptions options = options_of(settings, errors);
+  if (auto status = errors.status(); !status) return pass(status);
+  return inspect_open(std::make_unique<RabbitSink>(std::move(options)));
+}
+
 }  // namespace
 
 Login login_of(const RabbitOptions& options, const Endpoint& endpoint) {
@@ -313,7 +321,8 @@ SinkKind kind() {
        .check = check,
        .check_use = check_use,
        .check_here = check_here,
-       .make_for = make});
+       .make_for = make,
+       .inspect = inspect});
 }
 
 }  // namespace outbox::sink::rabbitmq

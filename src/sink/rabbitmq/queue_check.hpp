@@ -7,13 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace outbox::sink::rabbitmq {
+#include "sink/inspection.hpp"
 
-/// A property that is allowed and weakens what is promised.
-struct Weakness {
-  std::string property;  ///< "type = classic"
-  std::string meaning;
-};
+namespace outbox::sink::rabbitmq {
 
 /// `reply`: to GET /api/queues/VHOST/NAME.
 [[nodiscard]] Result<std::vector<Weakness>> check_queue(std::string_view reply);

@@ -63,10 +63,10 @@ Status RabbitSink::open() {
     return fail(describe_blocked(*blocked_by_, connection_->address()));
   close();
   if (Status started = watch_.start(); !started) return started;
-  warn_of_clear_text();
   const TimePoint until = now_steady() + options_.connect_timeout;
   OUTBOX_TRY(connection_, open_connection(options_, until));
-  warn_of_queue(until);
+  look_at_queue(until);
+  warned_.warn(connection_->address(), weaknesses());
   outstanding_.start_again();
   channel_ = Channel::ready;
   state_ = State::open;
@@ -74,37 +74,49 @@ Status RabbitSink::open() {
   return {};
 }
 
-void RabbitSink::warn_of_clear_text() {
-  const auto warn = [this](const Endpoint& endpoint, const char* clear, const char* hint) {
-    if (endpoint.scheme != clear || endpoint.is_loopback() ||
-        !warned_.insert(endpoint.shown()).second)
-      return;
-    log::warn("rabbitmq: events and passwords cross the network in clear",
-              {{"address", endpoint.shown()}, {"hint", hint}});
-  };
-  for (const Endpoint& endpoint : options_.endpoints)
-    warn(endpoint, "amqp", "amqps:// in rabbitmq.url");
-  if (options_.management)
-    warn(*options_.management, "http", "https:// in rabbitmq.management_url");
+/// The queue is looked at once: the sink may be opened again many times.
+void RabbitSink::look_at_queue(TimePoint until) {
+  if (queue_weaknesses_ || !options_.management) return;
+  const auto answer = ask_about_queue(options_, until);
+  auto found = answer ? check_queue(*answer) : tl::unexpected(answer.error());
+  if (found) {
+    queue_weaknesses_ = std::move(*found);
+  } else {
+    queue_weaknesses_ = {{"queue " + options_.topology.queue + ": its properties are not known",
+                          found.error().message, found.error().hint}};
+  }
 }
 
-/// Once: the sink may be opened again many times.
-void RabbitSink::warn_of_queue(TimePoint until) {
-  if (queue_was_checked_ || !options_.management) return;
-  queue_was_checked_ = true;
-  const std::string& queue = options_.topology.queue;
-  const auto answer = ask_about_queue(options_, until);
-  const auto found = answer ? check_queue(*answer) : tl::unexpected(answer.error());
-  if (!found) {
-    log::warn("rabbitmq: the queue's properties could not be checked",
-              {{"queue", queue}, {"error", found.error().text()}});
-    return;
+std::vector<Weakness> RabbitSink::weaknesses() const {
+  std::vector<Weakness> found = queue_weaknesses_.value_or(std::vector<Weakness>());
+  const auto check_clear = [&](const Endpoint& endpoint, const char* clear, const char* hint) {
+    if (endpoint.scheme == clear && !endpoint.is_loopback()) found.push_back(in_clear(hint));
+  };
+  for (const Endpoint& endpoint : options_.endpoints)
+    check_clear(endpoint, "amqp", "amqps:// in rabbitmq.url");
+  if (options_.management)
+    check_clear(*options_.management, "http", "https:// in rabbitmq.management_url");
+  if (options_.unroutable == Unroutable::discard) {
+    found.push_back({"unroutable = discard", "an event that no queue gets is lost",
+                     "leave out rabbitmq.unroutable"});
   }
-  for (const Weakness& weakness : *found) {
-    log::warn(
-        "rabbitmq: events that were acked can be lost from the queue",
-        {{"queue", queue}, {"property", weakness.property}, {"consequence", weakness.meaning}});
+  return found;
+}
+
+Inspection RabbitSink::inspection() const {
+  Inspection found{
+      .destination = connection_->address(),
+      .acked = "the server has confirmed it: a quorum queue has it on most of its disks",
+      .duplicates = "after a lost confirmation, a crash of the relay or a takeover",
+      .order = "of each key in a queue",
+      .weaknesses = weaknesses()};
+  if (!options_.management) {
+    found.weaknesses.push_back(
+        {"the queue's properties are not known",
+         "AMQP does not tell whether a queue is durable and keeps its events",
+         "rabbitmq.queue and rabbitmq.management_url"});
   }
+  return found;
 }
 
 void RabbitSink::close() noexcept {

@@ -40,6 +40,9 @@ class RabbitSink final : public Sink {
   void purge() override;
   void close() noexcept override;
 
+  /// While it is open.
+  [[nodiscard]] Inspection inspection() const;
+
  private:
   using TimePoint = std::chrono::steady_clock::time_point;
   enum class State : std::uint8_t {
@@ -81,8 +84,8 @@ class RabbitSink final : public Sink {
   [[nodiscard]] Error overdue(std::chrono::nanoseconds waited) const;
 
   void watch_socket();
-  void warn_of_clear_text();
-  void warn_of_queue(TimePoint until);
+  void look_at_queue(TimePoint until);
+  [[nodiscard]] std::vector<Weakness> weaknesses() const;
 
   const RabbitOptions options_;
   Publication publication_;
@@ -109,8 +112,8 @@ class RabbitSink final : public Sink {
   Suspects suspects_;
   TimePoint
       progress_{};  ///< Of the last confirmation or byte that the socket took, or when something was sent while nothing was in flight.
-  std::set<std::string> warned_;
-  bool queue_was_checked_{false};
+  WeaknessLog warned_{"rabbitmq"};
+  std::optional<std::vector<Weakness>> queue_weaknesses_;  ///< None: it was not looked at.
   SocketWatch watch_;
 };
 

@@ -49,9 +49,8 @@ void Command::append_id(const EventView& event) {
   const std::size_t from = dedup_key_.size();
   dedup_key_.resize(from + event::kIdChars);
   event::write_id(event.id, dedup_key_.data() + from);
-  if (event.headers.find(event::kReplayHeader) == std::string_view::npos) return;
   arena_.clear();
-  const std::string_view replay = event::find_header(event.headers, event::kReplayHeader, arena_);
+  const std::string_view replay = event::replay_of(event, arena_);
   if (!replay.empty()) dedup_key_.append(":").append(replay);
 }
 

@@ -183,6 +183,15 @@ Result<std::unique_ptr<Sink>> make(RedisSettings settings) {
   return std::make_unique<RedisSink>(std::move(options));
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
+Result<Inspection> inspect(RedisSettings settings, const SubscriptionSpec&) {
+  FieldErrors errors;
+  const RedisOptions options = options_of(settings, errors);
+  if (auto status = errors.status(); !status) return pass(status);
+  OUTBOX_TRY(Session session, open_session(options));
+  return std::move(session.inspection);
+}
+
 }  // namespace
 
 RedisOptions options_of(const RedisSettings& settings, FieldErrors& errors) {
@@ -216,7 +225,8 @@ SinkKind kind() {
                                  .check = check,
                                  .check_use = check_use,
                                  .check_here = check_here,
-                                 .make = make});
+                                 .make = make,
+                                 .inspect = inspect});
 }
 
 }  // namespace outbox::sink::redis

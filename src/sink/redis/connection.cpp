@@ -62,9 +62,8 @@ Result<Reply> Connection::next() {
 }
 
 Error Connection::not_redis() const {
-  Error error =
-      stream_->failed(Errc::unavailable,
-                      fmt::format("does not speak the protocol of Redis: {}", reader_->errstr));
+  Error error = stream_->failed(
+      Errc::unavailable, fmt::format("does not speak the protocol of Redis: {}", reader_->errstr));
   error.hint = "check redis.url: is another server behind this port, or one with TLS (rediss://)?";
   return error;
 }

@@ -47,28 +47,9 @@ Status RedisSink::open() {
   close();
   if (Status started = watch_.start(); !started) return started;
   OUTBOX_TRY(session_, open_session(options_));
-  warn_of(session_);
+  weaknesses_.warn(session_.inspection.destination, session_.inspection.weaknesses);
   state_ = State::open;
   return {};
-}
-
-/// Once for each server: a sink may be opened again many times.
-void RedisSink::warn_of(const Session& session) {
-  const std::string& address = session.connection->address();
-  const auto at = std::find_if(options_.endpoints.begin(), options_.endpoints.end(),
-                               [&](const Endpoint& one) { return one.shown() == address; });
-  OUTBOX_CHECK(at != options_.endpoints.end());
-  if (at->scheme == "redis" && !at->is_loopback() && warned_.insert(address).second) {
-    log::warn("redis: events cross the network in clear",
-              {{"address", address}, {"hint", "rediss:// in redis.url"}});
-  }
-  for (const Risk& risk : session.risks) {
-    if (!warned_.insert(address + " " + risk.setting).second) continue;
-    log::warn("redis: the server's settings can lose events", {{"address", address},
-                                                               {"setting", risk.setting},
-                                                               {"consequence", risk.consequence},
-                                                               {"hint", risk.hint}});
-  }
 }
 
 void RedisSink::close() noexcept {

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <memory>
 #include <outbox/sink.hpp>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -56,7 +55,6 @@ class RedisSink final : public Sink {
   void stop_taking(Error reason);
   void lose(Error error);
   void drop_connection() noexcept;
-  void warn_of(const Session& session);
 
   const RedisOptions options_;
   const std::string wait_replicas_;
@@ -70,7 +68,7 @@ class RedisSink final : public Sink {
   Error reason_;  ///< Why the state is `failed`.
   TimePoint
       progress_{};  ///< Of the last answer or byte that the server took, or when something was sent while nothing was in flight.
-  std::set<std::string> warned_;
+  WeaknessLog weaknesses_{"redis"};
   SocketWatch watch_;
 };
 

@@ -66,30 +66,30 @@ std::optional<Error> refusal_of(const ServerFacts& facts, std::string_view addre
   return std::nullopt;
 }
 
-std::vector<Risk> risks_of(const ServerFacts& facts, bool waits) {
-  std::vector<Risk> risks;
+std::vector<Weakness> weaknesses_of(const ServerFacts& facts, bool waits) {
+  std::vector<Weakness> found;
   const bool evicts = !facts.maxmemory_policy.empty() && facts.maxmemory_policy != "noeviction";
   if (evicts && facts.maxmemory != "0") {
     const bool any_key = facts.maxmemory_policy.starts_with("allkeys");
-    risks.push_back({"maxmemory-policy " + facts.maxmemory_policy,
+    found.push_back({"maxmemory-policy " + facts.maxmemory_policy,
                      any_key
                          ? "when memory is full the server removes whole streams"
                          : "when memory is full the server forgets ids, and events may come twice",
                      "maxmemory-policy noeviction"});
   }
   if (facts.aof_enabled == "0") {
-    risks.push_back({"appendonly no",
+    found.push_back({"appendonly no",
                      waits ? "events are lost when the server and its replicas fail together"
                            : "events since the last snapshot are lost when the server fails",
                      "appendonly yes and appendfsync always"});
   } else if (!waits && !facts.appendfsync.empty() && facts.appendfsync != "always") {
-    risks.push_back({"appendfsync " + facts.appendfsync,
+    found.push_back({"appendfsync " + facts.appendfsync,
                      facts.appendfsync == "everysec"
                          ? "the events of the last second or two are lost when the machine fails"
                          : "the events of the last seconds are lost when the machine fails",
                      "appendfsync always, or redis.wait_replicas"});
   }
-  return risks;
+  return found;
 }
 
 std::size_t most_bytes_of(const ServerFacts& facts, std::size_t configured) {

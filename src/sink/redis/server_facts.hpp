@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sink/inspection.hpp"
+
 namespace outbox::sink::redis {
 
 /// What is empty is not known: a user may lack the right to ask.
@@ -28,14 +30,8 @@ void read_info(std::string_view text, ServerFacts& facts);
 /// Why nothing may be sent there. None: it may.
 [[nodiscard]] std::optional<Error> refusal_of(const ServerFacts& facts, std::string_view address);
 
-/// A setting of the server with which events that it confirmed can be lost or sent twice.
-struct Risk {
-  std::string setting;  ///< "maxmemory-policy allkeys-lru"
-  std::string consequence;
-  std::string hint;
-};
-/// `waits`: WAIT is used.
-[[nodiscard]] std::vector<Risk> risks_of(const ServerFacts& facts, bool waits);
+/// Settings of the server with which events that it confirmed can be lost or sent twice. `waits`: WAIT is used.
+[[nodiscard]] std::vector<Weakness> weaknesses_of(const ServerFacts& facts, bool waits);
 
 /// The largest message that the server takes. `configured`: by the subscription; 0: not.
 [[nodiscard]] std::size_t most_bytes_of(const ServerFacts& facts, std::size_t configured);

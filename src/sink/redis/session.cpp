@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/units.hpp"
 #include "sink/redis/command.hpp"
 #include "sink/redis/error_map.hpp"
 #include "sink/redis/script.hpp"
@@ -38,7 +39,7 @@ class Opening {
     if (Status done = select(endpoint.path); !done) return pass(done);
     OUTBOX_TRY(const ServerFacts facts, look());
     if (auto refused = refusal_of(facts, connection_.address())) return fail(std::move(*refused));
-    session.risks = risks_of(facts, options_.wait_replicas > 0);
+    session.inspection = inspection_of(endpoint, facts);
     session.most_bytes = most_bytes_of(facts, options_.max_message_bytes);
     OUTBOX_TRY(const Reply hash, succeed({"SCRIPT", "LOAD", kScript}));
     session.script_hash = text_of(*hash);
@@ -48,6 +49,30 @@ class Opening {
   }
 
  private:
+  [[nodiscard]] Inspection inspection_of(const Endpoint& endpoint, const ServerFacts& facts) const {
+    const bool waits = options_.wait_replicas > 0;
+    const bool synced = facts.aof_enabled == "1" && facts.appendfsync == "always";
+    Inspection found{.destination = connection_.address(),
+                     .acked = synced ? "the server has it on disk" : "the server has it in memory",
+                     .duplicates = "after a lost answer, a crash of the relay or a takeover",
+                     .order = "of each key in a stream",
+                     .weaknesses = weaknesses_of(facts, waits)};
+    if (waits) found.acked += fmt::format(" and {} replicas have it", options_.wait_replicas);
+    if (options_.dedup_window.count() > 0) {
+      found.duplicates =
+          fmt::format("only when more than {} lie between", format_duration(options_.dedup_window));
+    }
+    if (endpoint.scheme == "redis" && !endpoint.is_loopback())
+      found.weaknesses.push_back(in_clear("rediss:// in redis.url"));
+    if (options_.max_length > 0) {
+      found.weaknesses.push_back(
+          {fmt::format("max_length = {}", options_.max_length),
+           "the oldest events of a longer stream are removed, whether they were read or not",
+           "leave out redis.max_length and let consumers trim"});
+    }
+    return found;
+  }
+
   [[nodiscard]] Result<Reply> ask(Words words) { return connection_.ask(words, until_); }
 
   /// An error reply is an error.

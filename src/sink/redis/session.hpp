@@ -18,7 +18,7 @@ struct Session {
   std::unique_ptr<Connection> connection;
   std::string script_hash;
   std::size_t most_bytes{0};  ///< Of one message.
-  std::vector<Risk> risks;
+  Inspection inspection;
 };
 
 /// Opens one on the first of the addresses that takes events, within connect_timeout in all.

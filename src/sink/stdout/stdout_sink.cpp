@@ -161,11 +161,18 @@ void StdoutSink::purge() {
 }
 
 SinkKind stdout_kind() {
-  return kind_of<NoSettings>({.name = "stdout",
-                              .help = "prints each event as a line of JSON",
-                              .make = [](NoSettings) -> Result<std::unique_ptr<Sink>> {
-                                return std::make_unique<StdoutSink>();
-                              }});
+  return kind_of<NoSettings>(
+      {.name = "stdout",
+       .help = "prints each event as a line of JSON",
+       .make = [](NoSettings) -> Result<std::unique_ptr<Sink>> {
+         return std::make_unique<StdoutSink>();
+       },
+       .inspect = [](NoSettings, const SubscriptionSpec&) -> Result<Inspection> {
+         return Inspection{.destination = "the relay's standard output",
+                           .acked = "the kernel has the line; its reader may not have read it",
+                           .duplicates = "after a crash of the relay or a takeover",
+                           .order = "of each key"};
+       }});
 }
 
 }  // namespace outbox::sink

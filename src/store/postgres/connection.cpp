@@ -1,93 +1,43 @@
 #include "store/postgres/connection.hpp"
 
-#include <array>
 #include <atomic>
-#include <cstring>
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "pg/connect.hpp"
+#include "pg/errors.hpp"
+#include "pg/url.hpp"
 #include "store/postgres/error_map.hpp"
-#include "store/postgres/url.hpp"
 
 namespace outbox::store::postgres {
 namespace {
 
 constexpr int kOldestServer = 140000;
 
-// A dead peer is noticed in 25 s instead of hours. Only what neither the URL nor the environment sets; they precede the URL in
-// the list, so that it overrides them.
-constexpr std::array<std::pair<const char*, const char*>, 6> kDefaults{{
-    {"connect_timeout", "5"},
-    {"keepalives", "1"},
-    {"keepalives_idle", "10"},
-    {"keepalives_interval", "5"},
-    {"keepalives_count", "3"},
-    {"tcp_user_timeout", "20000"},
-}};
-
-/// Known to this libpq and not set by the environment.
-bool is_unset(const PQconninfoOption* known, const char* keyword) {
-  for (; known != nullptr && known->keyword != nullptr; ++known) {
-    if (std::strcmp(known->keyword, keyword) == 0) return known->val == nullptr;
-  }
-  return false;
-}
-
-void on_notice(void*, const PGresult* notice) {
-  const char* severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
-  const char* said = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
-  if (severity == nullptr || said == nullptr) return;
-  if (std::strcmp(severity, "WARNING") == 0) {
-    log::warn("postgresql warns", {{"text", said}});
-  } else {
-    log::debug("postgresql says", {{"text", said}});
-  }
-}
-
 std::atomic<std::uint64_t> all_statements{0};
-
-/// The caller owns the connection, which may be null or have failed.
-PGconn* connect(const std::string& url, const std::string& application) {
-  const Options known(PQconndefaults());
-  std::vector<const char*> keywords;
-  std::vector<const char*> values;
-  const auto set = [&](const char* keyword, const char* value) {
-    keywords.push_back(keyword);
-    values.push_back(value);
-  };
-  for (const auto& [keyword, value] : kDefaults) {
-    if (is_unset(known.get(), keyword)) set(keyword, value);
-  }
-  set("fallback_application_name", application.c_str());
-  set("dbname", url.c_str());
-  set("client_encoding", "UTF8");
-  set(nullptr, nullptr);
-  return PQconnectdbParams(keywords.data(), values.data(), 1);
-}
 
 }  // namespace
 
 Result<Connection> Connection::open(const StoreOptions& options, std::string_view purpose,
                                     std::shared_ptr<const Queries> queries) {
   // First: libpq's messages quote what it does not understand, which may be a part of the password.
-  if (Status status = check_url(options.url); !status) {
+  if (Status status = pg::check_url(options.url); !status) {
     status.error().message = "the store URL " + status.error().message;
     return pass(status);
   }
   if (!queries) queries = std::make_shared<const Queries>(options.schema);
-  Connection opened(connect(options.url, options.application + " " + std::string(purpose)),
+  Connection opened(pg::connect(options.url, options.application + " " + std::string(purpose)),
                     std::move(queries));
   PGconn* const connection = opened.native();
   if (connection == nullptr || PQstatus(connection) != CONNECTION_OK)
-    return fail(failed_connect(connection));
-  PQsetNoticeReceiver(connection, on_notice, nullptr);
+    return fail(pg::failed_connect(connection));
   if (PQserverVersion(connection) < kOldestServer) {
     return fail(
         Errc::unsupported,
         std::string("the server is PostgreSQL ") + PQparameterStatus(connection, "server_version"),
         "PostgreSQL 14 or newer is needed");
   }
-  if (PQsetnonblocking(connection, 1) != 0) return fail(lost_connection(connection, "connect"));
+  if (PQsetnonblocking(connection, 1) != 0) return fail(pg::lost_connection(connection, "connect"));
   Status lifted = opened.run(&Queries::no_session_limits, {PQbackendPID(connection)});
   if (!lifted) return pass(lifted);
   return opened;
@@ -167,7 +117,7 @@ std::uint64_t Connection::statements_of_process() noexcept {
 }
 
 Status Connection::transmit() {
-  if (broken_) return fail(lost_connection(native(), batch_.front().query->what));
+  if (broken_) return fail(pg::lost_connection(native(), batch_.front().query->what));
   count_statements(batch_.size());
   Status sent = pipeline_.send(native(), batch_, use_prepared_);
   broken_ = pipeline_.lost();
@@ -202,7 +152,7 @@ Result<std::vector<Rows>> Connection::collect() {
 }
 
 Status Connection::script(std::string_view what, const std::string& sql) {
-  if (broken()) return fail(lost_connection(native(), what));
+  if (broken()) return fail(pg::lost_connection(native(), what));
   count_statements(1);
   const Rows result(PQexec(native(), sql.c_str()));
   const auto status = PQresultStatus(result.native());

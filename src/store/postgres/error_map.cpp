@@ -4,6 +4,8 @@
 #include <array>
 #include <string>
 
+#include "pg/errors.hpp"
+
 namespace outbox::store::postgres {
 namespace {
 
@@ -82,32 +84,7 @@ constexpr std::array kRows{
     Row{"", Errc::internal, Remedy::fix, Effect::none, ""},
 };
 
-std::string compose(std::string_view what, std::string_view said) {
-  std::string message{what};
-  if (!message.empty() && !said.empty()) message += ": ";
-  return message += said;
-}
-
-std::string_view field(const PGresult* result, int code) {
-  const char* value = PQresultErrorField(result, code);
-  return value == nullptr ? std::string_view{} : std::string_view{value};
-}
-
 }  // namespace
-
-std::string one_line(std::string_view message) {
-  std::string line;
-  while (!message.empty()) {
-    const auto end = message.find('\n');
-    auto part = message.substr(0, end);
-    message = end == std::string_view::npos ? std::string_view{} : message.substr(end + 1);
-    while (!part.empty() && (part.front() == ' ' || part.front() == '\t')) part.remove_prefix(1);
-    if (part.empty()) continue;
-    if (!line.empty()) line += "; ";
-    line += part;
-  }
-  return line;
-}
 
 Error map_sqlstate(std::string_view sqlstate, std::string_view what, std::string_view said) {
   const Row& row = *std::find_if(kRows.begin(), kRows.end(),
@@ -115,55 +92,21 @@ Error map_sqlstate(std::string_view sqlstate, std::string_view what, std::string
   return {.code = row.code,
           .remedy = row.remedy,
           .effect = row.effect,
-          .message = compose(what, one_line(said)),
+          .message = pg::in_words(what, pg::one_line(said)),
           .hint = std::string(row.hint),
           .origin = "pg:" + std::string(sqlstate)};
 }
 
 Error map_result(const PGresult* result, const PGconn* connection, std::string_view what) {
-  const auto sqlstate = field(result, PG_DIAG_SQLSTATE);
+  const auto sqlstate = pg::field(result, PG_DIAG_SQLSTATE);
   // Without a SQLSTATE the message is libpq's own: the connection is lost.
-  if (sqlstate.empty()) return lost_connection(connection, what);
-  Error error = map_sqlstate(sqlstate, what, field(result, PG_DIAG_MESSAGE_PRIMARY));
-  if (const auto hint = field(result, PG_DIAG_MESSAGE_HINT); !hint.empty())
-    error.hint = one_line(hint);
+  if (sqlstate.empty()) return pg::lost_connection(connection, what);
+  Error error = map_sqlstate(sqlstate, what, pg::field(result, PG_DIAG_MESSAGE_PRIMARY));
+  if (const auto hint = pg::field(result, PG_DIAG_MESSAGE_HINT); !hint.empty())
+    error.hint = pg::one_line(hint);
   // FATAL ends the session whatever the code says.
   if (PQstatus(connection) == CONNECTION_BAD && error.remedy != Remedy::fix)
     error.remedy = Remedy::reconnect;
-  return error;
-}
-
-Error lost_connection(const PGconn* connection, std::string_view what) {
-  std::string said = one_line(PQerrorMessage(connection));
-  if (said.empty()) said = "the connection is lost";
-  return Error{.code = Errc::unavailable,
-               .remedy = Remedy::reconnect,
-               .effect = Effect::unknown,
-               .message = compose(what, said),
-               .hint = {},
-               .origin = "pg:08006"};
-}
-
-Error failed_connect(const PGconn* connection) {
-  std::string said = one_line(connection == nullptr ? "out of memory" : PQerrorMessage(connection));
-  Error error{.code = Errc::unavailable,
-              .remedy = Remedy::reconnect,
-              .effect = Effect::none,
-              .message = compose("cannot connect to PostgreSQL", said),
-              .hint = "check host, port and that the server runs",
-              .origin = "pg:08001"};
-  // libpq has no SQLSTATE for a failed connect; its own texts are not translated in this respect.
-  const auto says = [&said](std::string_view text) { return said.find(text) != std::string::npos; };
-  if (says("password") || says("authentication") || says("pg_hba.conf") ||
-      says("FATAL:  role \"")) {
-    error.code = Errc::permission_denied;
-    error.remedy = Remedy::fix;
-    error.hint = "check user, password and pg_hba.conf";
-  } else if (says("database \"") && says("does not exist")) {
-    error.code = Errc::not_found;
-    error.remedy = Remedy::fix;
-    error.hint = "create the database, or correct its name in the URL";
-  }
   return error;
 }
 

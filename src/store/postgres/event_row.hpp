@@ -4,9 +4,11 @@
 #include <outbox/event.hpp>
 #include <string_view>
 
-#include "store/postgres/rows.hpp"
+#include "pg/rows.hpp"
 
 namespace outbox::store::postgres {
+
+using pg::Rows;
 
 /// In the order of queries.hpp.
 enum EventColumn : int {

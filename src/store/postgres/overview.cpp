@@ -27,7 +27,9 @@ Place place_of(const Strand& strand) {
 using Counts = std::map<Place, Rows>;
 
 constexpr auto kEvery = static_cast<std::int64_t>(kAllLanes);
-constexpr std::size_t kFirst = 2;       ///< Behind BEGIN and the settings.
+/// Behind BEGIN and the settings.
+constexpr std::size_t kFirstRead = 3;
+constexpr std::size_t kFirstCount = 2;
 constexpr std::size_t kStatements = 3;  ///< Of each subscription.
 
 /// Cursors, totals and parked events of each.
@@ -35,6 +37,7 @@ Result<std::vector<Rows>> read_all(Connection& connection,
                                    const std::vector<SubscriptionRow>& rows) {
   connection.send(&Queries::begin);
   connection.send(&Queries::plan_settings);
+  connection.send(&Queries::plan_once);
   for (const SubscriptionRow& row : rows) {
     connection.send(&Queries::cursors, {row.id, kEvery});
     connection.send(&Queries::totals, {row.id});
@@ -62,7 +65,7 @@ Result<Counts> count_all(Connection& connection, const std::vector<std::vector<S
   connection.send(&Queries::commit);
   OUTBOX_TRY(std::vector<Rows> answers, connection.finish());
   for (std::size_t i = 0; i < places.size(); ++i)
-    counts[places[i]] = std::move(answers[kFirst + i]);
+    counts[places[i]] = std::move(answers[kFirstCount + i]);
   return counts;
 }
 
@@ -117,7 +120,7 @@ Result<std::vector<SubscriptionOverview>> overview_of(Connection& connection,
   OUTBOX_TRY(const std::vector<Rows> read, read_all(connection, rows));
   std::vector<std::vector<Strand>> strands;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Rows& cursors = read[kFirst + kStatements * i];
+    const Rows& cursors = read[kFirstRead + kStatements * i];
     if (cursors.empty()) return no_cursor(rows[i].spec.name);
     OUTBOX_TRY(strands.emplace_back(), strands_of(cursors));
   }
@@ -127,8 +130,8 @@ Result<std::vector<SubscriptionOverview>> overview_of(Connection& connection,
     SubscriptionOverview& one = all.emplace_back();
     one.row = std::move(rows[i]);
     one.progress = progress_of(one.row.id, strands[i], counts, pending_limit);
-    add_totals(read[kFirst + kStatements * i + 1], one.progress);
-    const Rows& parked = read[kFirst + kStatements * i + 2];
+    add_totals(read[kFirstRead + kStatements * i + 1], one.progress);
+    const Rows& parked = read[kFirstRead + kStatements * i + 2];
     one.parked = {
         .retrying = parked.int8(0, 0), .waiting = parked.int8(0, 1), .dead = parked.int8(0, 2)};
   }

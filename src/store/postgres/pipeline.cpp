@@ -6,31 +6,13 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "pg/errors.hpp"
 #include "store/postgres/error_map.hpp"
 
 namespace outbox::store::postgres {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// The arrays that libpq takes.
-struct Arguments {
-  std::vector<const char*> values;
-  std::vector<int> lengths;
-  std::vector<int> formats;
-
-  explicit Arguments(const Params& params) {
-    values.reserve(params.size());
-    lengths.reserve(params.size());
-    formats.reserve(params.size());
-    for (const Param& param : params) {
-      values.push_back(param.data());
-      lengths.push_back(param.size());
-      formats.push_back(param.format());
-    }
-  }
-  [[nodiscard]] int count() const { return static_cast<int>(values.size()); }
-};
 
 }  // namespace
 
@@ -59,7 +41,7 @@ Status Pipeline::send(PGconn* connection, std::span<const Step> steps, bool prep
 bool Pipeline::transmit(PGconn* connection, std::span<const Step> steps, std::size_t index,
                         bool prepared) {
   const Query& query = *steps[index].query;
-  const Arguments arguments(steps[index].params);
+  const pg::Arguments arguments(steps[index].params);
   if (!prepared || query.handle.empty()) {
     return PQsendQueryParams(connection, query.sql.c_str(), arguments.count(), nullptr,
                              arguments.values.data(), arguments.lengths.data(),
@@ -176,7 +158,7 @@ Status Pipeline::wait(PGconn* connection, bool writable_too, const Query& query)
 
 tl::unexpected<Error> Pipeline::lose(PGconn* connection, const Query& query) {
   lost_ = true;
-  return fail(lost_connection(connection, query.what));
+  return fail(pg::lost_connection(connection, query.what));
 }
 
 }  // namespace outbox::store::postgres

@@ -11,13 +11,16 @@
 #include <unordered_set>
 #include <vector>
 
-#include "store/postgres/param.hpp"
+#include "pg/param.hpp"
+#include "pg/rows.hpp"
 #include "store/postgres/query.hpp"
-#include "store/postgres/rows.hpp"
 
 namespace outbox::store::postgres {
 
-using Params = std::vector<Param>;
+using pg::ArrayParam;
+using pg::Param;
+using pg::Params;
+using pg::Rows;
 
 /// A statement to send. Borrowed parameters must stay valid until its result was collected.
 struct Step {

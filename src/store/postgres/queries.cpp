@@ -1,5 +1,7 @@
 #include "store/postgres/queries.hpp"
 
+#include "pg/identifier.hpp"
+
 namespace outbox::store::postgres {
 namespace {
 
@@ -81,7 +83,7 @@ Query Queries::prepared_of_lanes(std::string_view what, std::string_view sql) co
 }
 
 Query listen(std::string_view channel) {
-  return {.what = "listen", .sql = "LISTEN " + quote_identifier(channel), .handle = {}};
+  return {.what = "listen", .sql = "LISTEN " + pg::quote_identifier(channel), .handle = {}};
 }
 
 }  // namespace outbox::store::postgres

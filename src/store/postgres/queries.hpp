@@ -215,6 +215,11 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
 set_config('enable_sort', 'off', true), set_config('max_parallel_workers_per_gather', '0', true),
 set_config('jit', 'off', true), set_config('statement_timeout', '30s', true))");
 
+  // After the plan settings, for statements that are executed once per subscription: a new connection would plan each of the first five
+  // executions anew, which takes longer than executing it.
+  Query plan_once = unprepared("plan statements once", R"(
+SELECT set_config('plan_cache_mode', 'force_generic_plan', true))");
+
   // $1 xmax(S1), $2 xip(S1), $3 lanes, $4 limit: what is visible now and not in S1. Index event_by_xid in both streams,
   // partitions below xmax(S1) pruned; as cheap at the head as a poll. Not sorted, so that the limit ends it; the index and the
   // partitions begin with the oldest.

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "pg/identifier.hpp"
+
 namespace outbox::store::postgres {
 namespace {
 
@@ -13,15 +15,6 @@ std::uint64_t fnv1a(std::string_view text) {
 
 }  // namespace
 
-std::string quote_identifier(std::string_view name) {
-  std::string quoted = "\"";
-  for (const char c : name) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted += '"';
-}
-
 void replace_all(std::string& text, std::string_view marker, std::string_view value) {
   for (auto at = text.find(marker); at != std::string::npos;
        at = text.find(marker, at + value.size()))
@@ -30,7 +23,7 @@ void replace_all(std::string& text, std::string_view marker, std::string_view va
 
 std::string with_schema(std::string_view sql, std::string_view schema) {
   std::string text(sql);
-  replace_all(text, "{schema}", quote_identifier(schema));
+  replace_all(text, "{schema}", pg::quote_identifier(schema));
   replace_all(text, "{name}", schema);
   return text;
 }

@@ -13,8 +13,6 @@ struct Query {
   std::string handle;  ///< Its name as a prepared statement; empty: sent unnamed each time.
 };
 
-/// The name in double quotes.
-[[nodiscard]] std::string quote_identifier(std::string_view name);
 /// Replaces every `marker` by the value.
 void replace_all(std::string& text, std::string_view marker, std::string_view value);
 /// Replaces every {schema} by the quoted schema, and every {name} by the bare one, for use inside strings.

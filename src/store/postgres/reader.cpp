@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "pg/identifier.hpp"
 #include "store/postgres/event_row.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/read_ahead.hpp"
@@ -195,7 +196,7 @@ class PostgresReader final : public LogReader {
   /// Nothing is read below a floor: events that get its numbers again would be skipped.
   [[nodiscard]] Status check_sequence(std::int64_t value, std::int64_t reached) const {
     if (value >= reached) return {};
-    const std::string name = quote_identifier(connection_.queries().schema) + ".event_seq";
+    const std::string name = pg::quote_identifier(connection_.queries().schema) + ".event_seq";
     const std::string before = std::to_string(std::max(reached, marks_->greatest()));
     return fail(Errc::corrupt,
                 "the sequence " + name + " stands at " + std::to_string(value) +

@@ -4,31 +4,27 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "store/postgres/error_map.hpp"
+#include "pg/errors.hpp"
 
 namespace outbox::store::postgres {
 namespace {
 
-std::string in_words(std::string_view what, std::string_view problem) {
-  return std::string(what) + ": " + std::string(problem);
-}
-
 /// No pipeline, no command under way, not lost.
 Status check_free(PGconn* connection, std::string_view what) {
   if (connection == nullptr)
-    return fail(Errc::invalid_argument, in_words(what, "the connection is null"));
+    return fail(Errc::invalid_argument, pg::in_words(what, "the connection is null"));
   if (PQpipelineStatus(connection) != PQ_PIPELINE_OFF) {
-    return fail(Errc::invalid_argument, in_words(what, "the connection is in pipeline mode"),
+    return fail(Errc::invalid_argument, pg::in_words(what, "the connection is in pipeline mode"),
                 "leave it with PQexitPipelineMode first");
   }
   const auto status = PQtransactionStatus(connection);
   if (status == PQTRANS_ACTIVE) {
     return fail(Errc::invalid_argument,
-                in_words(what, "a command is still under way on the connection"),
+                pg::in_words(what, "a command is still under way on the connection"),
                 "read its results to the end first");
   }
   if (status != PQTRANS_UNKNOWN) return {};
-  Error error = lost_connection(connection, what);
+  Error error = pg::lost_connection(connection, what);
   error.effect = Effect::none;  // nothing was sent yet
   return fail(std::move(error));
 }
@@ -36,7 +32,7 @@ Status check_free(PGconn* connection, std::string_view what) {
 }  // namespace
 
 tl::unexpected<Error> not_in_transaction(std::string_view what) {
-  return fail(Errc::not_in_transaction, in_words(what, "outside a transaction"),
+  return fail(Errc::not_in_transaction, pg::in_words(what, "outside a transaction"),
               "BEGIN first, or use outbox::postgres::Transaction; end that one with commit() or "
               "rollback() only");
 }
@@ -50,8 +46,8 @@ Status check_encoding(PGconn* connection, std::string_view what) {
     if (known == good) return {};
   }
   return fail(Errc::invalid_argument,
-              in_words(what, "the connection's client_encoding is " + std::string(known) +
-                                 ", and the texts of events are UTF-8"),
+              pg::in_words(what, "the connection's client_encoding is " + std::string(known) +
+                                     ", and the texts of events are UTF-8"),
               "PQsetClientEncoding(connection, \"UTF8\"), or PGCLIENTENCODING=UTF8");
 }
 
@@ -59,7 +55,7 @@ Status check_idle(PGconn* connection, std::string_view what) {
   Status free = check_free(connection, what);
   if (!free || PQtransactionStatus(connection) == PQTRANS_IDLE) return free;
   return fail(Errc::invalid_argument,
-              in_words(what, "a transaction is open on this connection already"),
+              pg::in_words(what, "a transaction is open on this connection already"),
               "give the connection to enqueue() instead");
 }
 
@@ -68,7 +64,7 @@ Status check_ready(PGconn* connection, std::string_view what) {
   if (!free || PQtransactionStatus(connection) == PQTRANS_INTRANS) return free;
   if (PQtransactionStatus(connection) == PQTRANS_IDLE) return not_in_transaction(what);
   return fail(Errc::unavailable, Remedy::retry_transaction,
-              in_words(what, "a statement of the transaction had failed"));
+              pg::in_words(what, "a statement of the transaction had failed"));
 }
 
 }  // namespace outbox::store::postgres

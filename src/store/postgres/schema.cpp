@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "pg/identifier.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -134,7 +135,7 @@ std::string print_migrations(const std::string& schema) {
   std::string text;
   for (const Migration& migration : migrations()) {
     text += migration_script(migration, begin, with_schema(migration.sql, schema),
-                             quote_identifier(schema) + ".migration");
+                             pg::quote_identifier(schema) + ".migration");
   }
   return text;
 }

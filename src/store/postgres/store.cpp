@@ -3,13 +3,13 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "pg/url.hpp"
 #include "store/backends.hpp"
 #include "store/common/schema_name.hpp"
 #include "store/postgres/lineage.hpp"
 #include "store/postgres/lookup_indexes.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/schema.hpp"
-#include "store/postgres/url.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -122,10 +122,10 @@ Result<std::string> print(const StoreOptions& options) {
 
 extern const Backend backend;
 constexpr Backend backend{
-    .check_url = check_url,
+    .check_url = pg::check_url,
     .check_place = [](const std::string&) { return Status{}; },
     .file_of = [](const std::string&) { return std::string{}; },
-    .shown_url = shown_url,
+    .shown_url = pg::shown_url,
     .open = open,
     .print_migrations = print,
 };

@@ -15,8 +15,8 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "pg/errors.hpp"
 #include "store/common/wait.hpp"
-#include "store/postgres/error_map.hpp"
 #include "store/postgres/parts.hpp"
 
 namespace outbox::store::postgres {
@@ -107,7 +107,7 @@ class PostgresWakeup final : public Wakeup {
   [[nodiscard]] Result<bool> notified() {
     PGconn* const connection = connection_->native();
     if (PQconsumeInput(connection) != 1)
-      return fail(lost_connection(connection, "wait for a wake-up"));
+      return fail(pg::lost_connection(connection, "wait for a wake-up"));
     return take_notifications(connection);
   }
 

@@ -1,6 +1,7 @@
 // One kind of sink under the conformance suite: how to make it, how to see what arrived, how to make it fail.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <ostream>
 #include <outbox/sink.hpp>
@@ -21,6 +22,8 @@ class Harness {
   [[nodiscard]] virtual std::unique_ptr<Sink> make() = 0;
   [[nodiscard]] virtual std::string topic() const { return "order.events"; }
 
+  /// How many messages to send where so many are usual: fewer where each one takes several round trips.
+  [[nodiscard]] virtual std::size_t share_of(std::size_t usual) const { return usual; }
   /// False: it keeps nothing, delivered() is empty.
   [[nodiscard]] virtual bool keeps() const { return true; }
   /// What is at the destination, in order of arrival (per partition).

@@ -9,25 +9,13 @@
 
 namespace outbox::test {
 
-std::optional<Certificate> make_certificate(const TempDir& folder) {
-  const Certificate made{.file = folder.file("certificate.pem"), .key = folder.file("key.pem")};
-  ChildProcess openssl(ChildProcess::Options{
-      .command = {"/usr/bin/env", "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                  "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                  "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-out", made.file,
-                  "-keyout", made.key},
-      .output = folder.file("openssl.log")});
-  if (openssl.wait() != 0) return std::nullopt;
-  return made;
-}
-
 std::string Received::header(const std::string& name) const {
   const auto found = headers.find(name);
   return found == headers.end() ? "" : found->second;
 }
 
-HttpServer::HttpServer(std::optional<Certificate> certificate, bool clients)
-    : certificate_(std::move(certificate)), clients_(clients) {
+HttpServer::HttpServer(std::optional<Certificate> certificate, bool clients, std::string script)
+    : certificate_(std::move(certificate)), clients_(clients), script_(std::move(script)) {
   start();
 }
 
@@ -38,8 +26,10 @@ std::string HttpServer::origin() const {
 void HttpServer::start() {
   const std::string ready = folder_.file("port");
   std::filesystem::remove(ready);
-  std::vector<std::string> command{"/usr/bin/env", "python3", OUTBOX_HTTP_SERVER,   "--folder",
-                                   folder_.path(), "--port",  std::to_string(port_)};
+  std::vector<std::string> command{
+      "/usr/bin/env",       "python3",      OUTBOX_HTTP_SERVERS "/" + script_,
+      "--folder",           folder_.path(), "--port",
+      std::to_string(port_)};
   if (certificate_) {
     const std::vector<std::string> tls{"--certificate", certificate_->file, "--key",
                                        certificate_->key};

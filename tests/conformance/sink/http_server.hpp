@@ -7,17 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "support/certificate.hpp"
 #include "support/testkit.hpp"
 
 namespace outbox::test {
-
-/// A certificate for 127.0.0.1 and localhost, and its key.
-struct Certificate {
-  std::string file;
-  std::string key;
-};
-/// None: there is no openssl to make one.
-[[nodiscard]] std::optional<Certificate> make_certificate(const TempDir& folder);
 
 /// What the receiver got.
 struct Received {
@@ -34,8 +27,10 @@ struct Received {
 
 class HttpServer {
  public:
-  /// With a certificate it speaks TLS; `clients`: only with those who have the same certificate.
-  explicit HttpServer(std::optional<Certificate> certificate = std::nullopt, bool clients = false);
+  /// With a certificate it speaks TLS; `clients`: only with those who have the same certificate. `script`: another one than http_server.py,
+  /// in the same folder.
+  explicit HttpServer(std::optional<Certificate> certificate = std::nullopt, bool clients = false,
+                      std::string script = "http_server.py");
 
   [[nodiscard]] int port() const { return port_; }
   /// "https://127.0.0.1:PORT"
@@ -53,6 +48,7 @@ class HttpServer {
   TempDir folder_;
   std::optional<Certificate> certificate_;
   bool clients_{false};
+  std::string script_;
   int port_{0};
   std::unique_ptr<ChildProcess> process_;
 };

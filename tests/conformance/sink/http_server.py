@@ -185,13 +185,13 @@ class Server(ThreadingHTTPServer):
     allow_reuse_address = True
     request_queue_size = 1024
 
-    def __init__(self, folder, port, context):
+    def __init__(self, folder, port, context, receiver):
         self.folder = folder
         self.context = context
         self.lock = threading.Lock()
         self.active = 0
         self.requests = os.open(folder / "requests", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        super().__init__(("127.0.0.1", port), Receiver)
+        super().__init__(("127.0.0.1", port), receiver)
 
     def get_request(self):
         client, address = super().get_request()
@@ -222,7 +222,7 @@ class Server(ThreadingHTTPServer):
             os.write(self.requests, line)
 
 
-def main():
+def main(receiver=Receiver):
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--port", type=int, default=0)
@@ -237,7 +237,7 @@ def main():
         if options.clients:
             context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(options.clients)
-    server = Server(options.folder, options.port, context)
+    server = Server(options.folder, options.port, context, receiver)
     ready = options.folder / "port.new"
     ready.write_text(str(server.server_port))
     ready.rename(options.folder / "port")

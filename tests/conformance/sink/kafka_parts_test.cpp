@@ -9,8 +9,8 @@
 #include "sink/kafka/first_batches.hpp"
 #include "sink/kafka/in_flight.hpp"
 #include "sink/kafka/partition_read.hpp"
-#include "sink/suspects.hpp"
 #include "sink/registry.hpp"
+#include "sink/suspects.hpp"
 
 namespace outbox::test {
 namespace {
@@ -103,16 +103,18 @@ TEST(KafkaSettings, certificates_can_be_ignored_on_purpose_only) {
             "");
 }
 
-TEST(KafkaSettings, a_password_is_in_clear_with_plain_and_without_tls) {
-  const auto in_clear = [](const char* protocol, const char* mechanism) {
+TEST(KafkaSettings, without_tls_others_than_this_machine_can_listen_in) {
+  const auto weak = [](const char* brokers, const char* protocol, bool insecure = false) {
     const Conf conf(rd_kafka_conf_new());
     EXPECT_FALSE(set_property(conf.get(), "security.protocol", protocol));
-    EXPECT_FALSE(set_property(conf.get(), "sasl.mechanism", mechanism));
-    return sends_password_in_clear(*conf);
+    const auto found = weaknesses_of({.brokers = brokers, .insecure_tls = insecure}, *conf);
+    return found.empty() ? std::string() : found.front().setting;
   };
-  EXPECT_TRUE(in_clear("sasl_plaintext", "PLAIN"));
-  EXPECT_FALSE(in_clear("sasl_ssl", "PLAIN"));
-  EXPECT_FALSE(in_clear("sasl_plaintext", "SCRAM-SHA-512")) << "only proofs of it are sent";
+  EXPECT_EQ(weak("10.0.0.1:9092", "plaintext"), "no TLS");
+  EXPECT_EQ(weak("127.0.0.1:9092,kafka.example.com", "sasl_plaintext"), "no TLS");
+  EXPECT_EQ(weak("localhost, 127.0.0.1:9092,[::1]:9092", "plaintext"), "");
+  EXPECT_EQ(weak("kafka.example.com", "sasl_ssl"), "");
+  EXPECT_EQ(weak("kafka.example.com", "ssl", true), "insecure_tls");
 }
 
 TEST(KafkaSettings, an_unknown_one_names_the_nearest) {

@@ -292,8 +292,8 @@ std::string said(const Json& reply) {
   const auto checked = check_stream("ORDERS", reply.dump(), std::chrono::seconds(60));
   if (!checked) return checked.error().text();
   std::string all;
-  for (const Weakness& one : *checked) {
-    EXPECT_FALSE(one.meaning.empty());
+  for (const sink::Weakness& one : *checked) {
+    EXPECT_FALSE(one.consequence.empty());
     all += (all.empty() ? "" : ", ") + one.setting;
   }
   return all;

@@ -370,9 +370,9 @@ std::string said(const std::string& reply) {
   const auto checked = check_queue(reply);
   if (!checked) return checked.error().text();
   std::string all;
-  for (const Weakness& one : *checked) {
-    EXPECT_FALSE(one.meaning.empty());
-    all += (all.empty() ? "" : ", ") + one.property;
+  for (const sink::Weakness& one : *checked) {
+    EXPECT_FALSE(one.consequence.empty());
+    all += (all.empty() ? "" : ", ") + one.setting;
   }
   return all;
 }

@@ -302,7 +302,7 @@ TEST(RedisServer, one_that_cannot_take_events_is_refused) {
 
 std::string risks(const ServerFacts& facts, bool waits = false) {
   std::string all;
-  for (const Risk& risk : risks_of(facts, waits)) {
+  for (const sink::Weakness& risk : weaknesses_of(facts, waits)) {
     all += risk.setting + ". ";
     EXPECT_FALSE(risk.consequence.empty());
     EXPECT_FALSE(risk.hint.empty());

@@ -34,6 +34,8 @@ class ServerHarness : public Harness {
   [[nodiscard]] virtual SinkSettings settings(int port) const = 0;
   /// The same with a password that is wrong.
   [[nodiscard]] virtual SinkSettings wrong_password(int port) const = 0;
+  /// The setting that has it.
+  [[nodiscard]] virtual std::string password_setting() const { return "password"; }
 
   /// A topic that has no place at the destination, if sending to it does not make one.
   [[nodiscard]] virtual std::optional<std::string> missing_topic() const { return std::nullopt; }
@@ -43,6 +45,8 @@ class ServerHarness : public Harness {
   [[nodiscard]] virtual std::size_t too_large() const = 0;
   /// Whether it keeps headers with CR and LF as they are. Else such a message is rejected.
   [[nodiscard]] virtual bool keeps_line_breaks() const { return true; }
+  /// The server must answer several times before it has a message: when all answers are lost, the message was not delivered.
+  [[nodiscard]] virtual bool is_dialogue() const { return false; }
   /// Makes the destination take nothing until unblock(): full, an alarm. False: it has no such state.
   [[nodiscard]] virtual bool block() { return false; }
   virtual void unblock() {}

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "pg/errors.hpp"
 #include "store/common/schema_name.hpp"
 #include "store/postgres/query.hpp"
 
@@ -68,7 +69,7 @@ TEST(ErrorMap, an_old_schema_is_told_to_migrate) {
             "run: outbox migrate");
 }
 
-TEST(ErrorMap, a_message_is_one_line) { EXPECT_EQ(one_line("a\n\tb\n\n"), "a; b"); }
+TEST(ErrorMap, a_message_is_one_line) { EXPECT_EQ(pg::one_line("a\n\tb\n\n"), "a; b"); }
 
 TEST(SchemaName, only_plain_names) {
   for (const char* good : {"outbox", "_x", "Outbox_2"})

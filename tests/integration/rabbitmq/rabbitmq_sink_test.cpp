@@ -262,7 +262,7 @@ class RabbitManagement : public RabbitSinkTest {
     const auto checked = sink::rabbitmq::check_queue(*answer);
     if (!checked) return checked.error().text();
     std::string all;
-    for (const auto& one : *checked) all += (all.empty() ? "" : ", ") + one.property;
+    for (const auto& one : *checked) all += (all.empty() ? "" : ", ") + one.setting;
     return all;
   }
   static void expect_said(const RabbitQueue& queue, const std::string& words) {

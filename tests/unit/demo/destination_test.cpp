@@ -1,4 +1,4 @@
-#include "demo/destination.hpp"
+#include "testkit/destination.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,6 +13,8 @@
 namespace outbox::demo {
 namespace {
 
+using testkit::make_destination;
+
 class FileDestinationTest : public testing::Test {
  protected:
   void append(const std::string& text) { std::ofstream(path_, std::ios::app) << text; }
@@ -23,11 +25,13 @@ class FileDestinationTest : public testing::Test {
            "}";
   }
 
-  std::vector<std::string> next(Destination& destination) {
+  std::vector<std::string> next(testkit::Destination& destination) {
     std::vector<std::string> references;
-    destination.read([&](const testkit::Delivery& message) {
+    const auto take = [&](std::string_view text) {
+      const testkit::Delivery message = delivered(text);
       references.push_back(message.id.empty() ? "unreadable" : message.id);
-    });
+    };
+    destination.read(take, std::chrono::milliseconds(0));
     return references;
   }
 

@@ -1,0 +1,99 @@
+#include "pg/param.hpp"
+
+#include "pg/wire.hpp"
+
+namespace outbox::pg {
+namespace {
+
+template <class T>
+std::string big_endian(T value) {
+  std::string bytes;
+  wire::append(bytes, value);
+  return bytes;
+}
+
+template <class T>
+Param array_of(ArrayParam::Element element, std::span<const T> values) {
+  ArrayParam array(element);
+  for (const T value : values) array.add(static_cast<std::int64_t>(value));
+  return array.take();
+}
+
+constexpr std::size_t kLengthAt = 12;  // dimensions, has-nulls flag, element type, then the length
+
+}  // namespace
+
+Param::Param(std::int32_t value) : Param(Kind::binary, big_endian(value)) {}
+Param::Param(std::int64_t value) : Param(Kind::binary, big_endian(value)) {}
+Param::Param(std::optional<std::int64_t> value) : Param(value ? Param(*value) : null()) {}
+Param::Param(const EventId& value)
+    : Param(Kind::binary, std::string(value.bytes.begin(), value.bytes.end())) {}
+
+Param Param::time_us(std::optional<std::int64_t> value) {
+  return value ? Param(*value - wire::kEpochUs) : null();
+}
+
+Param Param::borrowed(std::string_view value) {
+  Param param(Kind::borrowed, {});
+  // A view without data would be read as NULL.
+  param.view_ = value.data() == nullptr ? std::string_view("") : value;
+  return param;
+}
+
+Param Param::xid8_array(std::span<const std::uint64_t> values) {
+  return array_of(ArrayParam::Element::xid8, values);
+}
+
+Param Param::int8_array(std::span<const std::int64_t> values) {
+  return array_of(ArrayParam::Element::int8, values);
+}
+
+ArrayParam::ArrayParam(Element element) {
+  wire::append(bytes_, std::int32_t{1});
+  wire::append(bytes_, std::int32_t{0});
+  wire::append(bytes_, static_cast<std::int32_t>(element));
+  wire::append(bytes_, std::int32_t{0});
+  wire::append(bytes_, std::int32_t{1});  // lower bound
+}
+
+void ArrayParam::add(std::string_view bytes) {
+  wire::append(bytes_, static_cast<std::int32_t>(bytes.size()));
+  bytes_ += bytes;
+  ++count_;
+}
+
+void ArrayParam::add(std::int64_t value) { add(big_endian(value)); }
+
+void ArrayParam::add_time_us(std::optional<std::int64_t> value) {
+  if (value) {
+    add(*value - wire::kEpochUs);
+  } else {
+    add_null();
+  }
+}
+
+void ArrayParam::add_null() {
+  wire::append(bytes_, std::int32_t{-1});
+  bytes_[7] = '\1';  // the flag "has nulls"
+  ++count_;
+}
+
+Param ArrayParam::take() {
+  std::string length;
+  wire::append(length, static_cast<std::int32_t>(count_));
+  bytes_.replace(kLengthAt, length.size(), length);
+  return Param(Param::Kind::binary, std::move(bytes_));
+}
+
+Arguments::Arguments(std::span<const Param> params) {
+  values.reserve(params.size());
+  lengths.reserve(params.size());
+  formats.reserve(params.size());
+  for (const Param& param : params) {
+    values.push_back(param.data());
+    lengths.push_back(param.size());
+    formats.push_back(param.format());
+  }
+}
+
+}  // namespace outbox::pg

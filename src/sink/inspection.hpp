@@ -1,0 +1,57 @@
+// What a destination was found to be, and what a subscription's settings promise there. `outbox sinks` prints it; a relay warns of the
+// weaknesses when it opens the sink.
+#pragma once
+
+#include <outbox/error.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace outbox::sink {
+
+/// A setting, of the destination or of the sink, with which acked events can be lost, read by others, or arrive twice.
+struct Weakness {
+  std::string setting;  ///< "appendfsync everysec"
+  std::string consequence;
+  std::string hint{};
+};
+
+struct Inspection {
+  std::string destination;  ///< "redis://10.0.0.5:6379"
+  /// When an event counts as delivered, for a sentence that begins with "acked when".
+  std::string acked;
+  std::string duplicates;  ///< When an event may arrive twice.
+  std::string order;       ///< Of what the order is kept.
+  std::vector<Weakness> weaknesses{};
+};
+
+/// "acked when ...; twice: ...; order: ..."
+[[nodiscard]] std::string guarantee_line(const Inspection& inspection);
+
+/// Of a sink that knows it once it is open.
+template <class AnySink>
+[[nodiscard]] Result<Inspection> inspect_open(AnySink sink) {
+  if (Status opened = sink->open(); !opened) return tl::unexpected(std::move(opened.error()));
+  Inspection found = sink->inspection();
+  sink->close();
+  return found;
+}
+
+/// Warns of each weakness once, although a sink is opened again and again.
+class WeaknessLog {
+ public:
+  explicit WeaknessLog(std::string sink) : sink_(std::move(sink)) {}
+  /// `of`: the server, or the stream on it.
+  void warn(std::string_view of, const std::vector<Weakness>& weaknesses);
+
+ private:
+  std::string sink_;
+  std::set<std::string> warned_;
+};
+
+/// That a connection has no TLS.
+[[nodiscard]] Weakness in_clear(const std::string& hint);
+
+}  // namespace outbox::sink

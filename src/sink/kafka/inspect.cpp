@@ -1,0 +1,177 @@
+#include "sink/kafka/inspect.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "event/template.hpp"
+#include "sink/kafka/error_map.hpp"
+#include "sink/kafka/reported.hpp"
+
+namespace outbox::sink::kafka {
+namespace {
+
+constexpr std::chrono::milliseconds kLimit{10'000};
+
+using TopicConfig = std::map<std::string, std::string, std::less<>>;
+
+struct ConfigResourceDelete {
+  void operator()(rd_kafka_ConfigResource_t* resource) const noexcept {
+    rd_kafka_ConfigResource_destroy(resource);
+  }
+};
+struct AdminOptionsDelete {
+  void operator()(rd_kafka_AdminOptions_t* options) const noexcept {
+    rd_kafka_AdminOptions_destroy(options);
+  }
+};
+struct EventDelete {
+  void operator()(rd_kafka_event_t* event) const noexcept { rd_kafka_event_destroy(event); }
+};
+
+/// A connection for questions only.
+class Brokers {
+ public:
+  [[nodiscard]] Status connect(Conf conf) {
+    log_to_ours(conf.get());
+    rd_kafka_conf_set_opaque(conf.get(), &reported_);
+    rd_kafka_conf_set_error_cb(
+        conf.get(), [](rd_kafka_t* handle, int code, const char* reason, void* reported) {
+          static_cast<Reported*>(reported)->take(handle, code, reason);
+        });
+    char why[512] = "";
+    handle_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, conf.get(), why, sizeof why));
+    if (!handle_) {
+      return fail(Errc::invalid_argument, std::string("kafka: ") + why,
+                  "check the settings of this sink");
+    }
+    (void)conf.release();  // the handle's
+    return reach(handle_.get(), reported_, kLimit);
+  }
+
+  /// The smallest number of replicas of a partition.
+  [[nodiscard]] Result<int> replicas(const std::string& topic) {
+    const std::unique_ptr<rd_kafka_topic_t, TopicDelete> asked(
+        rd_kafka_topic_new(handle_.get(), topic.c_str(), nullptr));
+    const rd_kafka_metadata_t* answer = nullptr;
+    const auto code =
+        rd_kafka_metadata(handle_.get(), 0, asked.get(), &answer, static_cast<int>(kLimit.count()));
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return fail(no_broker(reported_, code));
+    const std::unique_ptr<const rd_kafka_metadata_t, MetadataDelete> owned(answer);
+    if (answer->topic_cnt != 1) return fail(describe(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, topic));
+    const rd_kafka_metadata_topic& found = answer->topics[0];
+    if (found.err != RD_KAFKA_RESP_ERR_NO_ERROR) return fail(describe(found.err, topic));
+    if (found.partition_cnt == 0)
+      return fail(describe(RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, topic));
+    int least = found.partitions[0].replica_cnt;
+    for (int i = 1; i < found.partition_cnt; ++i)
+      least = std::min(least, found.partitions[i].replica_cnt);
+    return least;
+  }
+
+  /// None: this user may not ask.
+  [[nodiscard]] std::optional<TopicConfig> config(const std::string& topic) {
+    const std::unique_ptr<rd_kafka_ConfigResource_t, ConfigResourceDelete> resource(
+        rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str()));
+    const std::unique_ptr<rd_kafka_AdminOptions_t, AdminOptionsDelete> options(
+        rd_kafka_AdminOptions_new(handle_.get(), RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
+    const std::unique_ptr<rd_kafka_queue_t, QueueDelete> queue(rd_kafka_queue_new(handle_.get()));
+    rd_kafka_ConfigResource_t* only = resource.get();
+    rd_kafka_DescribeConfigs(handle_.get(), &only, 1, options.get(), queue.get());
+    const std::unique_ptr<rd_kafka_event_t, EventDelete> event(
+        rd_kafka_queue_poll(queue.get(), static_cast<int>(kLimit.count())));
+    const auto* const result = event ? rd_kafka_event_DescribeConfigs_result(event.get()) : nullptr;
+    if (result == nullptr || rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR)
+      return std::nullopt;
+    std::size_t count = 0;
+    const auto* const described = rd_kafka_DescribeConfigs_result_resources(result, &count);
+    if (count != 1 || rd_kafka_ConfigResource_error(described[0]) != RD_KAFKA_RESP_ERR_NO_ERROR)
+      return std::nullopt;
+    const auto* const entries = rd_kafka_ConfigResource_configs(described[0], &count);
+    TopicConfig config;
+    for (std::size_t i = 0; i < count; ++i) {
+      const char* const value = rd_kafka_ConfigEntry_value(entries[i]);
+      config.emplace(rd_kafka_ConfigEntry_name(entries[i]), value == nullptr ? "" : value);
+    }
+    return config;
+  }
+
+ private:
+  Reported reported_;
+  std::unique_ptr<rd_kafka_t, HandleDelete> handle_;
+};
+
+void check_replicas(int replicas, Inspection& found) {
+  if (replicas >= 3) return;
+  found.weaknesses.push_back(
+      {fmt::format("replication factor {}", replicas),
+       replicas == 1 ? "events are lost with the disk of one broker"
+                     : "with one broker down, events are lost with the disk of the other",
+       "replication factor 3 and min.insync.replicas 2"});
+}
+
+void check_config(const TopicConfig& config, Inspection& found) {
+  const auto value = [&](std::string_view name) {
+    const auto at = config.find(name);
+    return at == config.end() ? std::string() : at->second;
+  };
+  if (value("min.insync.replicas") == "1") {
+    found.weaknesses.push_back({"min.insync.replicas 1",
+                                "while other replicas lag, acked events are on one broker only",
+                                "min.insync.replicas 2"});
+  }
+  if (value("unclean.leader.election.enable") == "true") {
+    found.weaknesses.push_back({"unclean.leader.election.enable true",
+                                "acked events are lost when a replica that lags becomes the leader",
+                                "unclean.leader.election.enable false"});
+  }
+  if (value("cleanup.policy").find("compact") != std::string::npos) {
+    found.weaknesses.push_back({"cleanup.policy " + value("cleanup.policy"),
+                                "only the last event of each key is kept",
+                                "cleanup.policy delete, if consumers need each event"});
+  }
+}
+
+Status look_at_topic(Brokers& brokers, const std::string& topic, Inspection& found) {
+  found.destination += ", topic " + topic;
+  OUTBOX_TRY(const int replicas, brokers.replicas(topic));
+  check_replicas(replicas, found);
+  if (const auto config = brokers.config(topic)) {
+    check_config(*config, found);
+  } else {
+    found.weaknesses.push_back({"the user may not ask for the topic's configuration",
+                                "min.insync.replicas and others are not checked",
+                                "give it the right DescribeConfigs"});
+  }
+  return {};
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
+Result<Inspection> inspect(KafkaSettings settings, const SubscriptionSpec& spec) {
+  FieldErrors errors;
+  Conf conf = make_conf(settings, errors);
+  if (auto status = errors.status(); !status) return pass(status);
+  OUTBOX_TRY(const event::Template topic, event::Template::compile("topic", spec.topic));
+  Inspection found{.destination = settings.brokers,
+                   .acked = "all in-sync replicas have it",
+                   .duplicates = "after a crash of the relay, a takeover or a lost answer",
+                   .order = "of each key in a topic",
+                   .weaknesses = weaknesses_of(settings, *conf)};
+  Brokers brokers;  // its address is given to the client
+  if (Status connected = brokers.connect(std::move(conf)); !connected) return pass(connected);
+  const auto name = topic.fixed();
+  if (!name) return found;  // the topics are not known
+  if (Status looked = look_at_topic(brokers, *name, found); !looked) return pass(looked);
+  return found;
+}
+
+}  // namespace outbox::sink::kafka

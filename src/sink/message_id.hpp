@@ -1,0 +1,14 @@
+// By what a destination that drops duplicates knows a message. Pure.
+#pragma once
+
+#include <outbox/event.hpp>
+#include <string>
+#include <string_view>
+
+namespace outbox::sink {
+
+/// The same each time this subscription sends this event, and of nothing else: two subscriptions may send an event to one place, two events
+/// may have one id, and a replay sends events again on purpose. Letters, digits, '-', '_' and '.'.
+[[nodiscard]] std::string message_id(const EventView& event, std::string_view subscription);
+
+}  // namespace outbox::sink

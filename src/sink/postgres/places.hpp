@@ -1,0 +1,76 @@
+// The tables that the sink inserts into: their columns' types, and the statements. Asking the server is a Work of its own.
+#pragma once
+
+#include <map>
+#include <outbox/error.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sink/postgres/config.hpp"
+#include "sink/postgres/row.hpp"
+#include "sink/postgres/session.hpp"
+#include "sink/postgres/statements.hpp"
+
+namespace outbox::sink::postgres {
+
+/// A table that is there and has the columns.
+struct Place {
+  std::string insert;
+  std::vector<ColumnType> types;
+};
+
+class Places {
+ public:
+  explicit Places(const PostgresOptions& options) : options_(options) {}
+
+  [[nodiscard]] bool knows(const TableName& table) const { return places_.contains(table); }
+  void forget() { places_.clear(); }
+  /// Events that make names without end must not fill the memory.
+  void trim() {
+    if (places_.size() > kMost) forget();
+  }
+  /// From the rows of find_columns(). The error says what the table lacks, or that there is none, with its definition.
+  [[nodiscard]] Status learn(const TableName& table, const pg::Rows& found);
+  /// One statement for each table. All tables are known.
+  [[nodiscard]] std::vector<Statement> insert(std::span<const Row* const> rows) const;
+
+ private:
+  static constexpr std::size_t kMost = 1000;
+
+  [[nodiscard]] Error missing(const TableName& table) const;
+  [[nodiscard]] pg::Params parameters(const Place& place, std::span<const Row* const> rows) const;
+
+  const PostgresOptions& options_;
+  std::map<TableName, Place> places_;
+};
+
+/// Learns one table, and makes it if it is missing and that is wanted.
+class Look {
+ public:
+  enum class Kind : std::uint8_t { target, delivered };
+  Look(const PostgresOptions& options, TableName table, Kind kind)
+      : options_(options), table_(std::move(table)), kind_(kind) {}
+
+  /// The next round trip; empty: it is over.
+  [[nodiscard]] std::vector<Statement> next();
+  void answered(const Answer& answer, Places& places);
+  /// Once it is over.
+  [[nodiscard]] const Status& status() const { return status_; }
+  [[nodiscard]] const TableName& table() const { return table_; }
+
+ private:
+  enum class Step : std::uint8_t { look, create, look_again, undo, over };
+
+  [[nodiscard]] std::vector<Statement> creation() const;
+  void found(const pg::Rows& rows, Places& places);
+  [[nodiscard]] Status check_delivered(const pg::Rows& rows) const;
+
+  const PostgresOptions& options_;
+  const TableName table_;
+  const Kind kind_;
+  Step step_{Step::look};
+  Status status_;
+};
+
+}  // namespace outbox::sink::postgres

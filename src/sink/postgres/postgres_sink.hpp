@@ -1,0 +1,102 @@
+// Inserts events into tables of a PostgreSQL database, a transaction per batch, one after the other over one connection. The ids of
+// the events are committed with them, so that none is inserted twice. See docs/sinks/postgres.md, and docs/design/sinks.md for the
+// states.
+//
+// Gapless: a batch is one transaction, and the next one is sent only after the COMMIT of the one before it was confirmed. A batch that
+// fails takes everything behind it out of the sink, which then takes nothing until it is opened again; in a batch of which an event
+// is refused nothing of its key is inserted behind it (batch.hpp).
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <outbox/sink.hpp>
+#include <string>
+#include <vector>
+
+#include "event/arena.hpp"
+#include "sink/postgres/batch.hpp"
+#include "sink/postgres/config.hpp"
+#include "sink/postgres/places.hpp"
+#include "sink/postgres/pruner.hpp"
+#include "sink/postgres/row.hpp"
+#include "sink/postgres/session.hpp"
+#include "sink/socket_watch.hpp"
+
+namespace outbox::sink::postgres {
+
+class PostgresSink final : public Sink {
+ public:
+  explicit PostgresSink(PostgresOptions options);
+  ~PostgresSink() override;
+
+  [[nodiscard]] SinkTraits traits() const noexcept override;
+  [[nodiscard]] Status open() override;
+  [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
+  void receive(std::vector<Outcome>& outcomes) override;
+  void purge() override;
+  void close() noexcept override;
+
+  /// While it is open.
+  [[nodiscard]] Inspection inspection() const;
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  enum class State : std::uint8_t {
+    closed,
+    open,
+    failed,  ///< Takes no more. With a connection it only refused an event: what it took before is still delivered.
+  };
+  [[nodiscard]] Status connect();
+  [[nodiscard]] Status look_now(Look look, TimePoint until);
+
+  [[nodiscard]] bool has_room() const;
+  [[nodiscard]] Status check(const Message& message, const TableName& table) const;
+  void add(const Message& message);
+  [[nodiscard]] Row row_of(const Message& message, TableName table);
+
+  /// Begins and continues what is to be done, as far as the server has answered.
+  void work();
+  [[nodiscard]] bool busy() const { return look_ || batch_; }
+  void begin_next();
+  void answered(const Answer& answer);
+  void end_look();
+  void end_batch();
+  void prune_if_due();
+  void pruned(const Answer& answer);
+  void submit(const std::vector<Statement>& statements);
+
+  void watch_deadline();
+  void watch_socket();
+  void stop_taking(Error reason);
+  void lose(Error error);
+  void drop_connection() noexcept;
+  void settle_batch();
+  void return_queue(Outcome::Kind kind, const Error& error);
+  void report(Token token, Outcome::Kind kind, const Error& error);
+
+  const PostgresOptions options_;
+  Places places_;
+  Pruner pruner_;
+
+  State state_{State::closed};
+  std::unique_ptr<Session> session_;
+  std::deque<Row> queue_;
+  std::vector<Row> next_rows_;  ///< Of the batch whose tables are looked up.
+  std::optional<Look> look_;
+  std::optional<Batch> batch_;
+  bool pruning_{false};  ///< Old ids are being removed; the next answer is about that.
+  std::size_t in_flight_{0};
+  std::size_t bytes_{0};  ///< Of the events in flight.
+  std::vector<Outcome> ready_;
+  Error reason_;      ///< Why the state is `failed`.
+  bool told_{false};  ///< An outcome has told the relay that it failed.
+  WeaknessLog weaknesses_{"postgres"};
+  TimePoint
+      progress_{};  ///< Of the last answer, or when something was sent while nothing was under way.
+  event::Arena arena_;
+  SocketWatch watch_;
+};
+
+}  // namespace outbox::sink::postgres

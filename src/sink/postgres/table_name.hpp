@@ -1,0 +1,50 @@
+// The name of a table, and the setting that makes one of an event. Pure.
+#pragma once
+
+#include <compare>
+#include <optional>
+#include <outbox/error.hpp>
+#include <outbox/event.hpp>
+#include <string>
+#include <string_view>
+
+#include "event/arena.hpp"
+#include "event/template.hpp"
+
+namespace outbox::sink::postgres {
+
+struct TableName {
+  std::string schema;  ///< Empty: the first in the login's search_path that has the table.
+  std::string table;
+
+  /// As SQL takes it.
+  [[nodiscard]] std::string quoted() const;
+  /// For people.
+  [[nodiscard]] std::string shown() const;
+
+  auto operator<=>(const TableName&) const = default;  // NOLINT(modernize-use-nullptr): its own
+};
+
+/// What the server would refuse, or change without a word: it cuts names off after 63 bytes.
+[[nodiscard]] Status check_name(const TableName& name);
+
+/// "schema.table" or "table". Schema and table are told apart in the template, so that no event can choose the schema unless the
+/// template says so.
+class TableTemplate {
+ public:
+  /// `field` names the setting in errors.
+  [[nodiscard]] static Result<TableTemplate> compile(std::string_view field, std::string_view text);
+
+  [[nodiscard]] TableName render(const EventView& event, event::Arena& arena) const;
+  /// The name, if it is the same for all events.
+  [[nodiscard]] std::optional<TableName> fixed() const;
+
+ private:
+  TableTemplate(std::optional<event::Template> schema, event::Template table)
+      : schema_(std::move(schema)), table_(std::move(table)) {}
+
+  std::optional<event::Template> schema_;
+  event::Template table_;
+};
+
+}  // namespace outbox::sink::postgres

@@ -1,0 +1,325 @@
+#include "sink/smtp/config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "base/text_file.hpp"
+#include "sink/base64_text.hpp"
+#include "sink/smtp/smtp_sink.hpp"
+
+namespace outbox::sink::smtp {
+namespace {
+
+/// RFC 8314, 7.3: the ports for mails that are handed in, not port 25 between servers.
+constexpr std::array<Scheme, 2> kSchemes{{{"smtp", 587}, {"smtps", 465}}};
+constexpr std::size_t kMostBodyBytes = std::size_t{1} << 20U;
+constexpr const char* kBodyFile = "smtp.body_file";
+
+std::vector<SettingRow<SmtpSettings>> server_rows() {
+  return {
+      {{.name = "url",
+        .help =
+            "The mail server: smtp://host:port (587; encrypted with STARTTLS) or smtps://host:port (465; from the first byte).",
+        .required = true,
+        .secret = true},
+       [](SmtpSettings& s) -> Slot { return &s.url; }},
+      {{.name = "username", .help = "Instead of the one in url."},
+       [](SmtpSettings& s) -> Slot { return &s.username; }},
+      {{.name = "password", .help = "Instead of the one in url.", .secret = true},
+       [](SmtpSettings& s) -> Slot { return &s.password; }},
+      {{.name = "tls",
+        .type = SettingType::choice,
+        .help =
+            "required: nothing is sent without encryption. off: for a server on this machine; for any other one insecure_tls must be set, too.",
+        .choices = {"required", "off"}},
+       [](SmtpSettings& s) -> Slot { return &s.encryption; }},
+      {{.name = "hello",
+        .help = "The name that this machine gives to the server (EHLO). Default: its host name."},
+       [](SmtpSettings& s) -> Slot { return &s.hello; }},
+  };
+}
+
+std::vector<SettingRow<SmtpSettings>> mail_rows() {
+  return {
+      {{.name = "from",
+        .help = "Who the mails are from: orders@example.com, or Shop <orders@example.com>.",
+        .required = true},
+       [](SmtpSettings& s) -> Slot { return &s.from; }},
+      {{.name = "to",
+        .type = SettingType::list,
+        .help =
+            "Who they are to; each one may have fields of the event: {json:customer.email}, or {json:customer.name} <{json:customer.email}>.",
+        .required = true},
+       [](SmtpSettings& s) -> Slot { return &s.to; }},
+      {{.name = "cc",
+        .type = SettingType::list,
+        .help =
+            "Who gets a copy, in the same way. Those that are empty for an event are left out."},
+       [](SmtpSettings& s) -> Slot { return &s.cc; }},
+      {{.name = "reply_to", .help = "Where answers go, in the same way."},
+       [](SmtpSettings& s) -> Slot { return &s.reply_to; }},
+      {{.name = "subject", .help = "The subject; may have fields of the event."},
+       [](SmtpSettings& s) -> Slot { return &s.subject; }},
+      {{.name = "body",
+        .help =
+            "The body; may have fields of the event. Default: the message's own body, which is the payload with format raw."},
+       [](SmtpSettings& s) -> Slot { return &s.body; }},
+      {{.name = "body_file",
+        .type = SettingType::path,
+        .help = "The same, as a file. Each relay reads its own when it opens the sink."},
+       [](SmtpSettings& s) -> Slot { return &s.body_file; }},
+      {{.name = "body_type",
+        .type = SettingType::choice,
+        .help = "What body and body_file are. In text/html the values of fields are escaped.",
+        .choices = {"text/plain", "text/html"}},
+       [](SmtpSettings& s) -> Slot { return &s.body_type; }},
+      {{.name = "x_headers",
+        .type = SettingType::list,
+        .help =
+            "Which headers of the message are in the mail: names, or globs such as *. Each gets an X- before its name if it has none."},
+       [](SmtpSettings& s) -> Slot { return &s.x_headers; }},
+      {{.name = "message_id_domain",
+        .help =
+            "What follows the event's id in Message-ID. Default: the domain of from. Two subscriptions that mail the same events to the same people need different ones."},
+       [](SmtpSettings& s) -> Slot { return &s.message_id_domain; }},
+  };
+}
+
+std::vector<SettingRow<SmtpSettings>> pace_rows() {
+  constexpr std::uint64_t kSecond = 1000;
+  return {
+      {{.name = "on_unknown",
+        .type = SettingType::choice,
+        .help =
+            "What happens to a mail that the server may have sent, when its answer was lost. retry: it is sent again, perhaps twice. "
+            "park: a person decides; needs max_attempts = 1 or on_reject = \"stop\".",
+        .choices = {"retry", "park"}},
+       [](SmtpSettings& s) -> Slot { return &s.on_unknown; }},
+      {{.name = "max_in_flight",
+        .type = SettingType::count,
+        .help = "Mails at a time, each over a connection and with a thread of its own.",
+        .least = 1,
+        .most = 64},
+       [](SmtpSettings& s) -> Slot { return &s.max_in_flight; }},
+      {{.name = "connect_timeout",
+        .type = SettingType::duration,
+        .help = "For resolving the name, connecting, TLS and the login.",
+        .least = kSecond / 10,
+        .most = 600 * kSecond},
+       [](SmtpSettings& s) -> Slot { return &s.connect_timeout; }},
+      {{.name = "deadline",
+        .type = SettingType::duration,
+        .help =
+            "For a whole mail. A server that checks mails before it answers may take 10 minutes.",
+        .least = kSecond,
+        .most = 3600 * kSecond},
+       [](SmtpSettings& s) -> Slot { return &s.deadline; }},
+  };
+}
+
+std::vector<SettingRow<SmtpSettings>> rows() {
+  auto all = server_rows();
+  for (auto& row : tls_rows<SmtpSettings>()) all.push_back(std::move(row));
+  for (auto& row : mail_rows()) all.push_back(std::move(row));
+  for (auto& row : pace_rows()) all.push_back(std::move(row));
+  return all;
+}
+
+// ---- the server
+
+void check_login(const SmtpSettings& settings, const Endpoint& server, FieldErrors& errors) {
+  if (!settings.username.empty() && !server.username.empty())
+    errors.add({"smtp.username", "is set, and smtp.url has a user", "remove one of them"});
+  const bool user = !settings.username.empty() || !server.username.empty();
+  const bool password = !settings.password.empty() || !server.password.empty();
+  if (user != password) {
+    errors.add({user ? "smtp.password" : "smtp.username", "is missing",
+                user ? "there is a user" : "there is a password"});
+  }
+}
+
+void check_encryption(const SmtpSettings& settings, const Endpoint& server, FieldErrors& errors) {
+  check_tls("smtp", settings.tls, errors);
+  if (settings.encrypted()) return;
+  if (server.scheme == "smtps") {
+    errors.add(
+        {"smtp.tls", "is off, and smtp.url is smtps://", "write smtp:// for a server without TLS"});
+  } else if (!server.is_loopback() && !settings.tls.insecure) {
+    errors.add(
+        {"smtp.tls", "is off: others could read the mails and the password in transit",
+         "leave it at required; inside a network that you trust set smtp.insecure_tls = true, too"});
+  }
+}
+
+std::optional<Endpoint> server_of(const SmtpSettings& settings, FieldErrors& errors) {
+  auto servers = parse_endpoints("smtp.url", settings.url, kSchemes, errors);
+  if (errors.of("smtp.url")) return std::nullopt;
+  if (servers.size() != 1) {
+    errors.add({"smtp.url", servers.empty() ? "is empty" : "names several servers",
+                "name one, such as smtp://mail.example.com:587"});
+    return std::nullopt;
+  }
+  Endpoint server = std::move(servers.front());
+  if (!server.path.empty())
+    errors.add({"smtp.url", "has a path", "the name for EHLO is the setting smtp.hello"});
+  check_login(settings, server, errors);
+  check_encryption(settings, server, errors);
+  if (!settings.username.empty()) server.username = settings.username;
+  if (!settings.password.empty()) server.password = settings.password;
+  return server;
+}
+
+std::vector<std::string> secrets_of(const Endpoint& server) {
+  if (server.username.empty()) return {};
+  return {base64_text(std::string(1, '\0') + server.username + '\0' + server.password),
+          base64_text(server.password), server.password};
+}
+
+// ---- the mail
+
+std::vector<MailboxTemplate> mailboxes(const std::string& field,
+                                       const std::vector<std::string>& texts, FieldErrors& errors) {
+  std::vector<MailboxTemplate> all;
+  for (const std::string& text : texts) {
+    if (auto one = MailboxTemplate::parse(field, text, errors)) all.push_back(std::move(*one));
+  }
+  return all;
+}
+
+Mailbox sender(const SmtpSettings& settings, FieldErrors& errors) {
+  const auto parsed = MailboxTemplate::parse("smtp.from", settings.from, errors);
+  if (!parsed) return {};
+  auto fixed = parsed->fixed();
+  if (fixed) return std::move(*fixed);
+  errors.add(
+      {"smtp.from", "has a field",
+       "events must not decide in whose name mails are sent: make a subscription for each sender, and use "
+       "smtp.reply_to"});
+  return {};
+}
+
+std::string id_domain(const SmtpSettings& settings, const Mailbox& from, FieldErrors& errors) {
+  const bool own = settings.message_id_domain.empty();
+  std::string domain(own ? domain_of(from.address) : std::string_view(settings.message_id_domain));
+  if (own && from.address.empty()) return domain;  // which has its own error
+  const std::string_view wrong = wrong_domain(domain);
+  // Also where a server knows SMTPUTF8, so that an id is the same everywhere.
+  if (wrong.empty() && !needs_utf8(domain)) return domain;
+  errors.add({"smtp.message_id_domain",
+              own ? "is missing, and the domain of smtp.from is not ASCII" : "is not a domain",
+              "a domain in ASCII that is yours, such as example.com"});
+  return domain;
+}
+
+void check_names(const SmtpSettings& settings, FieldErrors& errors) {
+  const std::string_view hello = settings.hello;
+  const bool fit = std::all_of(hello.begin(), hello.end(),
+                               [](char c) { return is_alnum(c) || c == '.' || c == '-'; });
+  if (!fit)
+    errors.add({"smtp.hello", "is not the name of a machine", "such as relay1.example.com"});
+  if (!settings.body.empty() && !settings.body_file.empty())
+    errors.add({kBodyFile, "is set beside smtp.body", "set one of them"});
+  if (settings.connect_timeout > settings.deadline)
+    errors.add({"smtp.connect_timeout", "is longer than smtp.deadline"});
+  if (settings.to.empty()) errors.add({"smtp.to", "is empty", "such as \"{json:customer.email}\""});
+}
+
+// ---- the kind
+
+void check(const SmtpSettings& settings, FieldErrors& errors) {
+  (void)read_options(settings, errors);
+}
+
+/// A parked event is otherwise sent again by itself.
+void check_use(const SmtpSettings& settings, const SubscriptionSpec& spec, FieldErrors& errors) {
+  const bool once = spec.on_reject == "stop" || (spec.max_attempts == 1 && spec.delays.empty());
+  if (!settings.park_unknown() || once) return;
+  errors.add({"smtp.on_unknown",
+              "is park, but this subscription sends parked events again by itself",
+              "set max_attempts = 1 without delays, or on_reject = \"stop\""});
+}
+
+/// Reads the body's file into `settings`.
+Status read_body(SmtpSettings& settings) {
+  if (settings.body_file.empty()) return {};
+  auto file = read_text_file(settings.body_file, kMostBodyBytes);
+  if (!file) {
+    return bad_field(kBodyFile, settings.body_file + ": " + file.error().message,
+                     "name a file of at most 1 MiB that the relay's user can read");
+  }
+  if (auto fits = event::template_pieces(kBodyFile, file->text); !fits) return pass(fits);
+  settings.body = std::move(file->text);
+  settings.body_file.clear();
+  return {};
+}
+
+void check_here(const SmtpSettings& settings, FieldErrors& errors) {
+  check_tls_here("smtp", settings.tls, errors);
+  SmtpSettings copy = settings;
+  if (const Status read = read_body(copy); !read) errors.add(read.error());
+}
+
+Result<std::unique_ptr<SmtpSink>> make_smtp(SmtpSettings settings) {
+  if (Status read = read_body(settings); !read) return pass(read);
+  FieldErrors errors;
+  auto options = read_options(std::move(settings), errors);
+  if (!options) return tl::unexpected(errors.status().error());
+  return std::make_unique<SmtpSink>(std::move(*options));
+}
+
+Result<std::unique_ptr<Sink>> make(SmtpSettings settings) { return make_smtp(std::move(settings)); }
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
+Result<Inspection> inspect(SmtpSettings settings, const SubscriptionSpec&) {
+  OUTBOX_TRY(auto sink, make_smtp(std::move(settings)));
+  return inspect_open(std::move(sink));
+}
+
+}  // namespace
+
+std::optional<SmtpOptions> read_options(SmtpSettings settings, FieldErrors& errors) {
+  auto server = server_of(settings, errors);
+  check_names(settings, errors);
+  Mailbox from = sender(settings, errors);
+  auto to = mailboxes("smtp.to", settings.to, errors);
+  auto cc = mailboxes("smtp.cc", settings.cc, errors);
+  std::optional<MailboxTemplate> reply_to;
+  if (!settings.reply_to.empty())
+    reply_to = MailboxTemplate::parse("smtp.reply_to", settings.reply_to, errors);
+  auto subject = event::Template::compile("smtp.subject", settings.subject);
+  if (!subject) errors.add(subject.error());
+  auto body = event::template_pieces("smtp.body", settings.body);
+  if (!body) errors.add(body.error());
+  std::string domain = id_domain(settings, from, errors);
+  if (!server || !errors.empty()) return std::nullopt;
+  auto secrets = secrets_of(*server);
+  const bool own_body = settings.body.empty();
+  std::string server_name = server->shown();
+  return SmtpOptions{.plain = std::move(settings),
+                     .server = std::move(*server),
+                     .server_name = std::move(server_name),
+                     .from = std::move(from),
+                     .to = std::move(to),
+                     .cc = std::move(cc),
+                     .reply_to = std::move(reply_to),
+                     .subject = std::move(*subject),
+                     .body = own_body ? std::nullopt : std::optional(std::move(*body)),
+                     .id_domain = std::move(domain),
+                     .secrets = std::move(secrets)};
+}
+
+SinkKind kind() {
+  return kind_of<SmtpSettings>({.name = "smtp",
+                                .help = "sends a mail for each event",
+                                .rows = rows(),
+                                .check = check,
+                                .check_use = check_use,
+                                .check_here = check_here,
+                                .make = make,
+                                .inspect = inspect});
+}
+
+}  // namespace outbox::sink::smtp

@@ -1,0 +1,68 @@
+// The settings of an SMTP sink, and what they mean.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/field_error.hpp"
+#include "event/template.hpp"
+#include "event/template_pieces.hpp"
+#include "sink/endpoint.hpp"
+#include "sink/kind.hpp"
+#include "sink/smtp/address.hpp"
+#include "sink/tls_settings.hpp"
+
+namespace outbox::sink::smtp {
+
+/// As they are written.
+struct SmtpSettings {
+  std::string url;
+  std::string username;
+  std::string password;
+  std::string encryption{"required"};  ///< The setting tls.
+  TlsSettings tls{};
+  std::string hello;
+  std::string from;
+  std::vector<std::string> to;
+  std::vector<std::string> cc;
+  std::string reply_to;
+  std::string subject{"{event_type}"};
+  std::string body;
+  std::string body_file;
+  std::string body_type{"text/plain"};
+  std::vector<std::string> x_headers;
+  std::string message_id_domain;
+  std::string on_unknown{"retry"};
+  std::size_t max_in_flight{4};
+  std::chrono::milliseconds connect_timeout{std::chrono::seconds(10)};
+  /// RFC 5321, 4.5.3.2: a client should wait 10 minutes for the answer to a mail, and 5 for those before it.
+  std::chrono::milliseconds deadline{std::chrono::minutes(15)};
+
+  [[nodiscard]] bool encrypted() const { return encryption != "off"; }
+  [[nodiscard]] bool park_unknown() const { return on_unknown == "park"; }
+};
+
+/// Settings that were checked.
+struct SmtpOptions {
+  SmtpSettings plain;       ///< What needs no more than that.
+  Endpoint server;          ///< With the login, wherever it was given.
+  std::string server_name;  ///< "smtp://mail.example.com:587", for logs and errors.
+  Mailbox from;
+  std::vector<MailboxTemplate> to;
+  std::vector<MailboxTemplate> cc;
+  std::optional<MailboxTemplate> reply_to;
+  event::Template subject;
+  std::optional<std::vector<event::TemplatePiece>> body;  ///< None: the message's own.
+  std::string id_domain;                                  ///< Of Message-ID.
+  std::vector<std::string> secrets;  ///< What must not be quoted when a server repeats it.
+};
+
+/// Complains about everything that is wrong; then there are none. Reads no file: `body` is that of the setting of this name.
+[[nodiscard]] std::optional<SmtpOptions> read_options(SmtpSettings settings, FieldErrors& errors);
+
+[[nodiscard]] SinkKind kind();
+
+}  // namespace outbox::sink::smtp

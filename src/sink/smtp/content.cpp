@@ -1,0 +1,176 @@
+#include "sink/smtp/content.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "event/content_type.hpp"
+#include "event/utf8.hpp"
+#include "sink/base64_text.hpp"
+#include "sink/smtp/header_text.hpp"
+
+namespace outbox::sink::smtp {
+namespace {
+
+/// What gives lines of 76 characters.
+constexpr std::size_t kBase64Bytes = 57;
+
+bool is_readable(char c) { return (c >= ' ' && c <= '~') || c == '\t' || c == '\r' || c == '\n'; }
+
+/// Three characters for each that is not readable, or four for each three.
+bool is_shorter_in_base64(std::string_view text) {
+  const auto other =
+      std::count_if(text.begin(), text.end(), [](char c) { return !is_readable(c); });
+  return static_cast<std::size_t>(other) > text.size() / 6;
+}
+
+constexpr std::string_view kCharset = "charset=";
+
+bool has_charset(std::string_view content_type) {
+  return to_lower(content_type).find(kCharset) != std::string::npos;
+}
+
+/// Not so in other charsets: a line feed in UTF-16 is no byte of its own.
+bool is_utf8_or_ascii(std::string_view content_type) {
+  const std::string lower = to_lower(content_type);
+  const std::size_t at = lower.find(kCharset);
+  if (at == std::string::npos) return true;
+  std::string_view charset = std::string_view(lower).substr(at + kCharset.size());
+  if (charset.starts_with('"')) charset.remove_prefix(1);
+  return charset.starts_with("utf-8") || charset.starts_with("us-ascii");
+}
+
+/// Lines of quoted-printable (RFC 2045, 6.7).
+class Lines {
+ public:
+  /// One encoded character, after a soft line break if the line has no place for it.
+  void add(std::string_view encoded) {
+    if (used_ + encoded.size() > kLineBytes - 1) soft_break();  // one for its =
+    // Then nothing depends on how SMTP doubles a dot at the beginning of a line.
+    if (used_ == 0 && encoded == ".") encoded = "=2E";
+    out_ += encoded;
+    used_ += encoded.size();
+  }
+  void end_line() {
+    out_ += "\r\n";
+    used_ = 0;
+  }
+  /// A mail ends with a line break, which must not become one of the text.
+  [[nodiscard]] std::string take() {
+    if (used_ > 0) soft_break();
+    return std::move(out_);
+  }
+
+ private:
+  void soft_break() {
+    out_ += '=';
+    end_line();
+  }
+
+  std::string out_;
+  std::size_t used_{0};
+};
+
+std::string encoded(char c) {
+  std::string out = "=";
+  append_hex(out, c, kUpperHexDigits);
+  return out;
+}
+
+std::string part(std::string_view type, std::string_view encoding, std::string body) {
+  return "Content-Type: " + std::string(type) +
+         "\r\nContent-Transfer-Encoding: " + std::string(encoding) + "\r\n\r\n" + std::move(body);
+}
+
+std::string text_part(std::string type, std::string_view body) {
+  if (!has_charset(type)) type += "; charset=utf-8";
+  const std::string text = with_crlf(body);
+  if (is_shorter_in_base64(text)) return part(type, "base64", base64_lines(text));
+  return part(type, "quoted-printable", quoted_printable(text));
+}
+
+}  // namespace
+
+std::string with_crlf(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n' && (i == 0 || text[i - 1] != '\r')) out += '\r';
+    out += text[i];
+  }
+  return out;
+}
+
+std::string quoted_printable(std::string_view text) {
+  Lines lines;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool line_ends = text.substr(i).starts_with("\r\n");
+    if (line_ends) {
+      lines.end_line();
+      ++i;
+      continue;
+    }
+    const std::string_view rest = text.substr(i + 1);
+    const bool blank = c == ' ' || c == '\t';
+    const bool last = rest.empty() || rest.starts_with("\r\n");
+    const bool plain = blank ? !last : c > ' ' && c <= '~' && c != '=';
+    lines.add(plain ? std::string(1, c) : encoded(c));
+  }
+  return lines.take();
+}
+
+std::string base64_lines(std::string_view bytes) {
+  std::string out;
+  out.reserve(event::base64_length(bytes.size()) / kLineBytes * 2 +
+              event::base64_length(bytes.size()) + 2);
+  while (!bytes.empty()) {
+    const std::string_view line = bytes.substr(0, kBase64Bytes);
+    out += base64_text(line) + "\r\n";
+    bytes.remove_prefix(line.size());
+  }
+  return out;
+}
+
+std::string html_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+Result<std::string> content(std::string_view content_type, std::string_view body) {
+  const std::string type = to_lower(event::media_type(content_type));
+  if (type.starts_with("multipart/") || type.starts_with("message/")) {
+    return fail(Errc::unsupported,
+                "smtp: the event cannot be sent: a body of the type " + in_quotes(type) +
+                    " cannot be a part of a mail that this sink makes",
+                "write the mail with smtp.body, or enqueue such events with another content type");
+  }
+  const bool printable = std::all_of(content_type.begin(), content_type.end(),
+                                     [](char c) { return c >= ' ' && c <= '~'; });
+  if (!printable) {
+    return fail(Errc::invalid_argument,
+                "smtp: the event cannot be sent: its content type has a line break or another "
+                "character that cannot be there",
+                "send it corrected: outbox parked edit");
+  }
+  const bool utf8 = event::is_utf8(body);
+  const bool typeless = type.empty() || event::is_json_type(content_type);
+  if (utf8 && typeless) return text_part("text/plain", body);
+  if (utf8 && type.starts_with("text/") && is_utf8_or_ascii(content_type))
+    return text_part(std::string(trimmed(content_type)), body);
+  const std::string_view kept =
+      type.empty() ? std::string_view("application/octet-stream") : trimmed(content_type);
+  return part(kept, "base64", base64_lines(body));
+}
+
+}  // namespace outbox::sink::smtp

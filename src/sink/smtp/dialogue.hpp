@@ -1,0 +1,56 @@
+// What was said between us and a mail server (RFC 5321), as libcurl shows it line by line: how far a mail came, and the last answer.
+// libcurl itself reports the same code for what happens at different stages. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace outbox::sink::smtp {
+
+/// What was sent last.
+enum class Stage : std::uint8_t {
+  connect,     ///< Nothing: the server speaks first.
+  hello,       ///< EHLO or HELO
+  tls,         ///< STARTTLS
+  login,       ///< AUTH
+  sender,      ///< MAIL
+  recipients,  ///< RCPT
+  data,        ///< DATA
+  content,     ///< The server has said that it wants the mail.
+};
+
+class Dialogue {
+ public:
+  void sent(std::string_view line);
+  /// One or more lines.
+  void received(std::string_view lines);
+
+  [[nodiscard]] Stage stage() const { return stage_; }
+  /// The code of the answer to what was sent last; 0: there is none.
+  [[nodiscard]] int code() const { return code_; }
+  /// Its text, of several lines with blanks between them.
+  [[nodiscard]] const std::string& text() const { return text_; }
+  /// QUIT was sent.
+  [[nodiscard]] bool over() const { return over_; }
+  /// The number of the recipient who was named last, from 1.
+  [[nodiscard]] std::size_t recipient() const { return recipient_; }
+  /// Whether the last answer to EHLO has the keyword ("SMTPUTF8").
+  [[nodiscard]] bool offers(std::string_view keyword) const;
+
+ private:
+  void said(Stage stage);
+  void line(std::string_view line);
+
+  Stage stage_{Stage::connect};
+  int code_{0};
+  std::size_t recipient_{0};
+  bool whole_{true};  ///< The answer has its last line.
+  bool over_{false};  ///< What follows is about nothing.
+  std::string text_;
+  std::set<std::string> keywords_;
+};
+
+}  // namespace outbox::sink::smtp

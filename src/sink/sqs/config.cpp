@@ -1,0 +1,322 @@
+#include "sink/sqs/config.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "sink/sqs/credentials.hpp"
+#include "sink/sqs/names.hpp"
+#include "sink/sqs/sqs_sink.hpp"
+#include "sink/template_example.hpp"
+
+namespace outbox::sink::sqs {
+namespace {
+
+constexpr std::array<Scheme, 2> kSchemes{{{"https", 443}, {"http", 80}}};
+constexpr std::array<Scheme, 3> kProxies{{{"http", 3128}, {"https", 443}, {"socks5h", 1080}}};
+constexpr const char* kUrlShape =
+    "such as https://sqs.eu-central-1.amazonaws.com/123456789012/orders";
+constexpr const char* kQueueShape = "such as orders, {aggregate_type|kebab} or orders.fifo";
+/// Of the ten, less the id, the encoding and the rest.
+constexpr std::size_t kMostFirst = kMostAttributes - 3;
+constexpr std::size_t kAccountDigits = 12;
+/// libcurl takes no longer ones.
+constexpr std::size_t kMostRegionChars = 64;
+
+std::vector<SettingRow<SqsSettings>> destination_rows() {
+  return {
+      {{.name = "url", .help = "The queue's URL: https://sqs.REGION.amazonaws.com/ACCOUNT/QUEUE."},
+       [](SqsSettings& s) -> Slot { return &s.url; }},
+      {{.name = "queue",
+        .help =
+            "Instead: the queue's name, which may have fields: {aggregate_type|kebab}. Its URL is looked up."},
+       [](SqsSettings& s) -> Slot { return &s.queue; }},
+      {{.name = "region", .help = "The region, such as eu-central-1. Default: the one in url."},
+       [](SqsSettings& s) -> Slot { return &s.region; }},
+      {{.name = "account", .help = "The account that owns the queue, if it is another one."},
+       [](SqsSettings& s) -> Slot { return &s.account; }},
+      {{.name = "endpoint", .help = "Where SQS is: https://HOST:PORT. Default: AWS in the region."},
+       [](SqsSettings& s) -> Slot { return &s.endpoint; }},
+      {{.name = "access_key",
+        .help =
+            "The access key's id. Default: from the environment, the container or the instance."},
+       [](SqsSettings& s) -> Slot { return &s.access_key; }},
+      {{.name = "secret_key", .help = "Goes with access_key.", .secret = true},
+       [](SqsSettings& s) -> Slot { return &s.secret_key; }},
+      {{.name = "session_token", .help = "Of a temporary access_key.", .secret = true},
+       [](SqsSettings& s) -> Slot { return &s.session_token; }},
+  };
+}
+
+std::vector<SettingRow<SqsSettings>> message_rows() {
+  constexpr std::uint64_t kKiB = 1024;
+  return {
+      {{.name = "encoding",
+        .type = SettingType::choice,
+        .help =
+            "text: bodies as they are, what SQS cannot send is rejected. base64: all in base64. auto: "
+            "base64 where text cannot be sent. The attribute outbox-encoding says what a body is.",
+        .choices = {"text", "base64", "auto"}},
+       [](SqsSettings& s) -> Slot { return &s.encoding; }},
+      {{.name = "attributes",
+        .type = SettingType::list,
+        .help =
+            "Headers that become attributes of their own first, when there are more than the ten that SQS takes."},
+       [](SqsSettings& s) -> Slot { return &s.attributes; }},
+      {{.name = "delay_seconds",
+        .type = SettingType::count,
+        .help = "So long the queue hides each message. Not with FIFO queues.",
+        .least = 0,
+        .most = 900},
+       [](SqsSettings& s) -> Slot { return &s.delay_seconds; }},
+      {{.name = "max_batch_bytes",
+        .type = SettingType::size,
+        .help =
+            "Most bytes in a request, and so in a message, with attributes. SQS takes up to 1MiB where the queue's "
+            "MaximumMessageSize allows it.",
+        .least = kKiB,
+        .most = kKiB * kKiB},
+       [](SqsSettings& s) -> Slot { return &s.max_batch_bytes; }},
+  };
+}
+
+std::vector<SettingRow<SqsSettings>> network_rows() {
+  constexpr std::uint64_t kSecond = 1000;
+  return {
+      {{.name = "concurrency",
+        .type = SettingType::count,
+        .help = "Requests at a time, each with up to 10 events.",
+        .least = 1,
+        .most = 1000},
+       [](SqsSettings& s) -> Slot { return &s.concurrency; }},
+      {{.name = "deadline",
+        .type = SettingType::duration,
+        .help = "Without an answer for so long a request counts as lost, and is sent again.",
+        .least = kSecond,
+        .most = 600 * kSecond},
+       [](SqsSettings& s) -> Slot { return &s.deadline; }},
+      {{.name = "connect_timeout",
+        .type = SettingType::duration,
+        .help = "For resolving the name, connecting and TLS.",
+        .least = kSecond / 10,
+        .most = 60 * kSecond},
+       [](SqsSettings& s) -> Slot { return &s.connect_timeout; }},
+      {{.name = "proxy",
+        .help = "A proxy: http://, https:// or socks5h://USER:PASSWORD@HOST:PORT.",
+        .secret = true},
+       [](SqsSettings& s) -> Slot { return &s.proxy; }},
+  };
+}
+
+std::vector<SettingRow<SqsSettings>> rows() {
+  auto all = destination_rows();
+  for (auto& row : message_rows()) all.push_back(std::move(row));
+  for (auto& row : network_rows()) all.push_back(std::move(row));
+  for (auto& row : tls_rows<SqsSettings>()) all.push_back(std::move(row));
+  return all;
+}
+
+// ---- checks
+
+/// The only address in the text, without user and password. None after a complaint.
+std::optional<Endpoint> one_address(const std::string& field, const std::string& text,
+                                    FieldErrors& errors) {
+  auto addresses = parse_endpoints(field, text, kSchemes, errors);
+  if (addresses.size() > 1) errors.add({field, "names several addresses", "name one"});
+  if (addresses.size() != 1) return std::nullopt;
+  if (!addresses[0].username.empty() || !addresses[0].password.empty()) {
+    errors.add(
+        {field, "has a user or a password", "set sqs.access_key and sqs.secret_key instead"});
+    return std::nullopt;
+  }
+  return std::move(addresses[0]);
+}
+
+void check_key(const char* field, const std::string& text, FieldErrors& errors) {
+  const bool fine =
+      std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
+  if (fine) return;
+  errors.add({field, "has blanks, line breaks or characters other than ASCII",
+              "a file that is referred to must not have more than the key"});
+}
+
+void check_login(const SqsSettings& s, FieldErrors& errors) {
+  check_key("sqs.access_key", s.access_key, errors);
+  check_key("sqs.secret_key", s.secret_key, errors);
+  check_key("sqs.session_token", s.session_token, errors);
+  if (s.access_key.empty() != s.secret_key.empty()) {
+    const bool no_id = s.access_key.empty();
+    errors.add({no_id ? "sqs.access_key" : "sqs.secret_key", "is missing",
+                no_id ? "sqs.secret_key is set" : "sqs.access_key is set"});
+  }
+  if (!s.session_token.empty() && s.access_key.empty())
+    errors.add({"sqs.session_token", "is set without sqs.access_key",
+                "it goes with a temporary access key"});
+}
+
+void check_attributes(const SqsSettings& s, FieldErrors& errors) {
+  if (s.attributes.size() > kMostFirst) {
+    errors.add({"sqs.attributes", fmt::format("has more than {} names", kMostFirst),
+                "a message has at most 10 attributes, and three may be needed for other things"});
+  }
+  for (const std::string& name : s.attributes) {
+    if (const std::string_view wrong = wrong_attribute_name(name); !wrong.empty())
+      errors.add({"sqs.attributes", fmt::format("{} {}", in_quotes(name), wrong),
+                  "such headers go into the attribute outbox-headers"});
+  }
+}
+
+void check_account(const SqsSettings& s, FieldErrors& errors) {
+  if (s.account.empty()) return;
+  if (s.queue.empty())
+    errors.add({"sqs.account", "is set without sqs.queue", "a URL has the account"});
+  if (s.account.size() != kAccountDigits ||
+      !std::all_of(s.account.begin(), s.account.end(), is_digit))
+    errors.add({"sqs.account", "is not the id of an account", "it has 12 digits"});
+}
+
+/// The host of the URL has the region, its path the queue.
+std::optional<Endpoint> read_url(SqsOptions& options, FieldErrors& errors) {
+  auto address = one_address("sqs.url", options.plain.url, errors);
+  if (!address) return std::nullopt;
+  const std::string name = address->path.substr(address->path.rfind('/') + 1);
+  if (const std::string_view wrong = wrong_queue_name(name); !wrong.empty())
+    errors.add({"sqs.url", fmt::format("the queue's name at its end {}", wrong), kUrlShape});
+  options.fixed_queue = options.plain.url;
+  if (options.region.empty()) options.region = region_of(address->host);
+  address->path.clear();
+  return address;
+}
+
+void read_queue(SqsOptions& options, FieldErrors& errors) {
+  auto queue = event::Template::compile("sqs.queue", options.plain.queue);
+  if (!queue) return errors.add(queue.error());
+  const std::string example = with_fields_as_x(options.plain.queue);
+  if (const std::string_view wrong = wrong_queue_name(example); !wrong.empty())
+    errors.add({"sqs.queue", fmt::format("is not the name of a queue: it {}", wrong), kQueueShape});
+  options.fixed_queue = queue->fixed();
+  options.queue = std::move(*queue);
+}
+
+void check_region(const std::string& region, FieldErrors& errors) {
+  if (region.empty())
+    return errors.add(
+        {"sqs.region", "is missing", "such as eu-central-1, or \"${env:AWS_REGION}\""});
+  const bool fine = region.size() <= kMostRegionChars &&
+                    std::all_of(region.begin(), region.end(),
+                                [](char c) { return is_lower(c) || is_digit(c) || c == '-'; });
+  if (!fine) errors.add({"sqs.region", "is not the name of a region", "such as eu-central-1"});
+}
+
+Endpoint aws_in(const std::string& region) {
+  const char* const domain = region.starts_with("cn-") ? "amazonaws.com.cn" : "amazonaws.com";
+  return {.scheme = "https",
+          .username = {},
+          .password = {},
+          .host = fmt::format("sqs.{}.{}", region, domain),
+          .port = 443,
+          .path = {}};
+}
+
+void read_destination(SqsOptions& options, FieldErrors& errors) {
+  const SqsSettings& plain = options.plain;
+  options.region = plain.region;
+  if (plain.url.empty() == plain.queue.empty()) {
+    errors.add({"sqs.queue", plain.url.empty() ? "is missing" : "is set beside sqs.url",
+                "set one of them: the name with its region, or the URL"});
+    return;
+  }
+  std::optional<Endpoint> endpoint;
+  if (plain.url.empty()) {
+    read_queue(options, errors);
+  } else {
+    endpoint = read_url(options, errors);
+  }
+  check_region(options.region, errors);
+  if (!plain.endpoint.empty()) {
+    endpoint = one_address("sqs.endpoint", plain.endpoint, errors);
+    if (endpoint && !endpoint->path.empty())
+      errors.add(
+          {"sqs.endpoint", "has a path", "write https://HOST:PORT; url and queue have the queue"});
+  }
+  options.endpoint = endpoint ? std::move(*endpoint) : aws_in(options.region);
+  if (plain.delay_seconds > 0 && options.fixed_queue && is_fifo(*options.fixed_queue)) {
+    errors.add({"sqs.delay_seconds", "cannot be used with a FIFO queue",
+                "set DelaySeconds of the queue instead"});
+  }
+}
+
+void check(const SqsSettings& settings, FieldErrors& errors) {
+  (void)read_options(settings, "", errors);
+}
+
+void check_here(const SqsSettings& settings, FieldErrors& errors) {
+  check_tls_here("sqs", settings.tls, errors);
+}
+
+Result<std::unique_ptr<Sink>> make_for(SqsSettings settings, const SubscriptionSpec& spec) {
+  FieldErrors errors;
+  auto options = read_options(std::move(settings), spec.name, errors);
+  if (!options) return tl::unexpected(errors.status().error());
+  return std::make_unique<SqsSink>(std::move(*options), process_environment);
+}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::inspect
+Result<Inspection> inspect(SqsSettings settings, const SubscriptionSpec& spec) {
+  FieldErrors errors;
+  auto options = read_options(std::move(settings), spec.name, errors);
+  if (!options) return tl::unexpected(errors.status().error());
+  return inspect_open(std::make_unique<SqsSink>(std::move(*options), process_environment));
+}
+
+}  // namespace
+
+std::string region_of(std::string_view host) {
+  for (std::size_t at = 0; at < host.size();) {
+    const std::size_t end = std::min(host.find('.', at), host.size());
+    const std::string_view label = host.substr(at, end - at);
+    at = end + 1;
+    if (label != "sqs" && label != "sqs-fips") continue;
+    const std::size_t dot = host.find('.', std::min(at, host.size()));
+    return dot == std::string_view::npos ? std::string() : std::string(host.substr(at, dot - at));
+  }
+  return {};
+}
+
+std::optional<SqsOptions> read_options(SqsSettings settings, const std::string& subscription,
+                                       FieldErrors& errors) {
+  SqsOptions options;
+  options.plain = std::move(settings);
+  options.subscription = subscription;
+  const SqsSettings& plain = options.plain;
+  read_destination(options, errors);
+  check_login(plain, errors);
+  check_account(plain, errors);
+  check_attributes(plain, errors);
+  check_tls("sqs", plain.tls, errors);
+  if (plain.connect_timeout > plain.deadline)
+    errors.add({"sqs.connect_timeout", "is longer than sqs.deadline"});
+  if (parse_endpoints("sqs.proxy", plain.proxy, kProxies, errors).size() > 1)
+    errors.add({"sqs.proxy", "names several proxies", "name one"});
+  if (!errors.empty()) return std::nullopt;
+  return options;
+}
+
+SinkKind kind() {
+  return kind_of<SqsSettings>(
+      {.name = "sqs",
+       .help = "sends events to queues of Amazon SQS, standard or FIFO, in batches",
+       .rows = rows(),
+       .check = check,
+       .check_here = check_here,
+       .make_for = make_for,
+       .inspect = inspect});
+}
+
+}  // namespace outbox::sink::sqs

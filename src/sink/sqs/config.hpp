@@ -1,0 +1,63 @@
+// The settings of an SQS sink, and what they mean.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/field_error.hpp"
+#include "event/template.hpp"
+#include "sink/endpoint.hpp"
+#include "sink/kind.hpp"
+#include "sink/tls_settings.hpp"
+
+namespace outbox::sink::sqs {
+
+/// As they are written.
+struct SqsSettings {
+  std::string url;
+  std::string queue;
+  std::string region;
+  std::string account;
+  std::string endpoint;
+  std::string access_key;
+  std::string secret_key;
+  std::string session_token;
+  std::string encoding{"text"};
+  std::vector<std::string> attributes;
+  std::size_t delay_seconds{0};
+  std::size_t max_batch_bytes{std::size_t{256} << 10U};
+  std::size_t concurrency{16};
+  std::chrono::milliseconds deadline{std::chrono::seconds(20)};
+  std::chrono::milliseconds connect_timeout{std::chrono::seconds(5)};
+  std::string proxy;
+  TlsSettings tls;
+};
+
+/// Settings that were checked.
+struct SqsOptions {
+  SqsSettings plain;  ///< What needs no more than that.
+  std::string subscription;
+  std::string region;
+  Endpoint endpoint;
+  /// None: `url` has the queue.
+  std::optional<event::Template> queue;
+  /// The name of the queue, or its URL, if it is the same for all events.
+  std::optional<std::string> fixed_queue;
+
+  [[nodiscard]] bool encrypted() const { return endpoint.scheme == "https"; }
+};
+
+/// Complains about everything that is wrong; then there are none.
+[[nodiscard]] std::optional<SqsOptions> read_options(SqsSettings settings,
+                                                     const std::string& subscription,
+                                                     FieldErrors& errors);
+
+/// The region in the name of a host of AWS: sqs.eu-central-1.amazonaws.com. Empty: there is none.
+[[nodiscard]] std::string region_of(std::string_view host);
+
+[[nodiscard]] SinkKind kind();
+
+}  // namespace outbox::sink::sqs

@@ -1,0 +1,38 @@
+// What SQS allows in names, ids and texts (Amazon SQS API Reference: SendMessageBatch, CreateQueue; Developer Guide: message metadata).
+// Pure.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <outbox/event.hpp>
+#include <string>
+#include <string_view>
+
+namespace outbox::sink::sqs {
+
+inline constexpr std::size_t kMostAttributes = 10;
+/// Of a MessageGroupId and a MessageDeduplicationId.
+inline constexpr std::size_t kMostIdChars = 128;
+
+/// What is wrong with it ("is empty"); empty: nothing.
+[[nodiscard]] std::string_view wrong_queue_name(std::string_view name) noexcept;
+[[nodiscard]] std::string_view wrong_attribute_name(std::string_view name) noexcept;
+
+/// Of a queue's name or its URL.
+[[nodiscard]] bool is_fifo(std::string_view queue) noexcept;
+
+/// Whether a body or the value of an attribute may be this text: it is not empty, is UTF-8, and has only the characters of XML 1.0.
+[[nodiscard]] bool is_sendable(std::string_view text) noexcept;
+
+/// The MessageGroupId of a key; different keys have different ones. Letters, digits and punctuation stay, except that each '%' and every
+/// other byte is percent-encoded. A key too long for that becomes "%sha256:" and its SHA-256, an empty one "%empty", neither of which encodes
+/// anything. Without a key: the event's own id, since nothing waits for it.
+[[nodiscard]] std::string group_id(std::optional<std::string_view> key, const EventId& id);
+
+/// The MessageDeduplicationId: SQS stores one message for each within five minutes.
+[[nodiscard]] std::string deduplication_id(const EventView& event, std::string_view subscription);
+
+/// The header of AWS X-Ray with the trace of a W3C traceparent: Root=1-...;Parent=...;Sampled=1. None: it is not a traceparent.
+[[nodiscard]] std::optional<std::string> trace_header(std::string_view traceparent);
+
+}  // namespace outbox::sink::sqs

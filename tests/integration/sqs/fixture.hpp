@@ -1,0 +1,87 @@
+// An SQS sink, and a server that does what the queue's name says and checks each signature.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "conformance/sink/http_server.hpp"
+#include "conformance/sink/load.hpp"
+#include "conformance/sink/sending.hpp"
+#include "sink/registry.hpp"
+#include "support/testkit.hpp"
+
+namespace outbox::test {
+
+using SinkSettings = std::map<std::string, std::string>;
+using Json = nlohmann::json;
+
+[[nodiscard]] inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+/// Settings of the sink beside those that every test needs.
+[[nodiscard]] inline std::unique_ptr<Sink> make_sqs_sink(
+    int port, SinkSettings settings, const std::string& subscription = "orders") {
+  SubscriptionSpec spec;
+  spec.name = subscription;
+  spec.sink = "sqs";
+  spec.sink_settings = std::move(settings);
+  if (!spec.sink_settings.contains("url")) spec.sink_settings.emplace("queue", "orders");
+  for (const auto& [name, value] :
+       SinkSettings{{"region", "eu-test-1"},
+                    {"access_key", "AKIDTEST"},
+                    {"secret_key", "a/secret+key"},
+                    {"endpoint", "http://127.0.0.1:" + std::to_string(port)},
+                    {"deadline", "2s"},
+                    {"connect_timeout", "2s"}})
+    spec.sink_settings.emplace(name, value);
+  // No keys at all, for those that are found elsewhere.
+  if (spec.sink_settings["access_key"].empty()) {
+    spec.sink_settings.erase("access_key");
+    spec.sink_settings.erase("secret_key");
+  }
+  auto made = sink::make_sink(spec);
+  if (made) return std::move(*made);
+  ADD_FAILURE() << made.error().text();
+  return nullptr;
+}
+
+class SqsSink : public testing::Test {
+ protected:
+  [[nodiscard]] std::unique_ptr<Sink> make(SinkSettings settings = {}) const {
+    return make_sqs_sink(server_.port(), std::move(settings));
+  }
+  /// Of one message sent to this queue.
+  [[nodiscard]] Outcome outcome(const std::string& queue, SinkSettings settings = {}) const {
+    Load load;
+    load.add_many(1, 1);
+    settings.emplace("queue", queue);
+    return Sending(make(std::move(settings)), load).outcome();
+  }
+  /// The bodies of the requests of an operation that were answered with this status.
+  [[nodiscard]] std::vector<Json> requests(const std::string& operation, int status = 200) const {
+    std::vector<Json> found;
+    for (const Received& request : server_.received()) {
+      if (request.header("x-amz-target") == "AmazonSQS." + operation && request.status == status)
+        found.push_back(Json::parse(request.body));
+    }
+    return found;
+  }
+  /// All entries of requests that were answered 200, in the order of arrival.
+  [[nodiscard]] std::vector<Json> entries() const {
+    std::vector<Json> all;
+    for (const Json& request : requests("SendMessageBatch")) {
+      for (const Json& entry : request.at("Entries")) all.push_back(entry);
+    }
+    return all;
+  }
+
+  HttpServer server_{std::nullopt, false, "sqs_server.py"};
+};
+
+}  // namespace outbox::test

@@ -1,0 +1,20 @@
+// Certificates for tests with TLS.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "support/testkit.hpp"
+
+namespace outbox::test {
+
+/// A certificate that signs itself, and its key.
+struct Certificate {
+  std::string file;
+  std::string key;
+};
+/// For 127.0.0.1 and localhost, or other names. None: there is no openssl to make one.
+[[nodiscard]] std::optional<Certificate> make_certificate(
+    const TempDir& folder, const std::string& names = "IP:127.0.0.1,DNS:localhost");
+
+}  // namespace outbox::test
