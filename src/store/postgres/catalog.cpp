@@ -116,9 +116,12 @@ class PostgresCatalog final : public Catalog {
   }
 
   [[nodiscard]] Status add_totals(SubscriptionProgress& progress) override {
-    OUTBOX_TRY(const Rows totals,
-               connection_.exec_with(&Queries::plan_settings, &Queries::totals, {progress.id}));
-    postgres::add_totals(totals, progress);
+    OUTBOX_TRY(const Rows cursors,
+               connection_.exec_with(&Queries::plan_settings, &Queries::cursors,
+                                     {progress.id, static_cast<std::int64_t>(kAllLanes)}));
+    OUTBOX_TRY(const Rows last,
+               connection_.exec_with(&Queries::plan_settings, &Queries::last, {progress.id}));
+    postgres::add_totals(cursors, last, progress);
     return {};
   }
 

@@ -32,7 +32,7 @@ constexpr std::size_t kFirstRead = 3;
 constexpr std::size_t kFirstCount = 2;
 constexpr std::size_t kStatements = 3;  ///< Of each subscription.
 
-/// Cursors, totals and parked events of each.
+/// Cursors with totals, what was settled last, and parked events of each.
 Result<std::vector<Rows>> read_all(Connection& connection,
                                    const std::vector<SubscriptionRow>& rows) {
   connection.send(&Queries::begin);
@@ -40,7 +40,7 @@ Result<std::vector<Rows>> read_all(Connection& connection,
   connection.send(&Queries::plan_once);
   for (const SubscriptionRow& row : rows) {
     connection.send(&Queries::cursors, {row.id, kEvery});
-    connection.send(&Queries::totals, {row.id});
+    connection.send(&Queries::last, {row.id});
     connection.send(&Queries::count_parked, {row.id});
   }
   connection.send(&Queries::commit);
@@ -107,11 +107,16 @@ void add_pending(const Rows& counted, SubscriptionProgress& progress, std::int64
   progress.lag = std::max(progress.lag, std::chrono::microseconds(counted.int8(0, 2)));
 }
 
-void add_totals(const Rows& totals, SubscriptionProgress& progress) {
-  if (totals.empty()) return;
-  progress.acked = totals.int8(0, 0);
-  progress.filtered = totals.int8(0, 1);
-  progress.last_settled_at = totals.text(0, 2);
+void add_totals(const Rows& cursors, const Rows& last, SubscriptionProgress& progress) {
+  enum Column : int { kAcked = 7, kFiltered, kSettledAt };  // behind those of strands.cpp
+  progress.acked = last.int8(0, 0);
+  progress.filtered = 0;
+  progress.last_settled_at = last.text(0, 1);
+  for (int row = 0; row < cursors.size(); ++row) {
+    progress.acked += cursors.int8(row, kAcked);
+    progress.filtered += cursors.int8(row, kFiltered);
+    progress.last_settled_at = std::max(progress.last_settled_at, cursors.text(row, kSettledAt));
+  }
 }
 
 Result<std::vector<SubscriptionOverview>> overview_of(Connection& connection,
@@ -130,7 +135,8 @@ Result<std::vector<SubscriptionOverview>> overview_of(Connection& connection,
     SubscriptionOverview& one = all.emplace_back();
     one.row = std::move(rows[i]);
     one.progress = progress_of(one.row.id, strands[i], counts, pending_limit);
-    add_totals(read[kFirstRead + kStatements * i + 1], one.progress);
+    add_totals(read[kFirstRead + kStatements * i], read[kFirstRead + kStatements * i + 1],
+               one.progress);
     const Rows& parked = read[kFirstRead + kStatements * i + 2];
     one.parked = {
         .retrying = parked.int8(0, 0), .waiting = parked.int8(0, 1), .dead = parked.int8(0, 2)};

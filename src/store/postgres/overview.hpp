@@ -20,8 +20,8 @@ struct PendingQuery {
 /// Adds its answer. `oldest_us`: of all that were added.
 void add_pending(const Rows& counted, SubscriptionProgress& progress, std::int64_t& oldest_us);
 
-/// The answer of Queries::totals.
-void add_totals(const Rows& totals, SubscriptionProgress& progress);
+/// Adds the answers of Queries::cursors, of all lanes, and of Queries::last.
+void add_totals(const Rows& cursors, const Rows& last, SubscriptionProgress& progress);
 
 [[nodiscard]] Result<std::vector<SubscriptionOverview>> overview_of(
     Connection& connection, std::vector<SubscriptionRow> rows, std::int64_t pending_limit);

@@ -201,9 +201,14 @@ WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
                    OR NOT EXISTS (SELECT FROM {schema}.relay r WHERE r.id = s.trouble_relay)) LIMIT 1
             FOR UPDATE OF s SKIP LOCKED FOR SHARE OF l SKIP LOCKED))");
 
-  // $1 subscription, $2 lanes. The newest row of each of these lanes, lanes at one place together, and from how many rows.
+  // $1 subscription, $2 lanes. The newest row of each of these lanes, lanes at one place together, and from how many rows. They have the
+  // totals of all rows that count, without late rows of a former owner; those of a row belong to its first lane. Index
+  // settlement_newest, once per lane.
   Query cursors = prepared("read a subscription's cursors", R"(
-SELECT bit_or(1::bigint << lane.n), {cursor}, min(c.generation), count(DISTINCT c.id)
+SELECT bit_or(1::bigint << lane.n), {cursor}, min(c.generation), count(DISTINCT c.id),
+       coalesce(sum(c.acked_total) FILTER (WHERE {first_lane}), 0::numeric)::bigint,
+       coalesce(sum(c.filtered_total) FILTER (WHERE {first_lane}), 0::numeric)::bigint,
+       to_char(max(c.at) FILTER (WHERE c.kind = 'settle') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
 FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n) CROSS JOIN LATERAL {schema}.newest_settlement(s.id, lane.n) c
 WHERE s.id = $1::int AND ($2::bigint >> lane.n) & 1::bigint = 1
 GROUP BY 2, 3, 4, 5)");
@@ -247,19 +252,13 @@ SELECT count(*), min(created_at), (date_part('epoch'::text, clock_timestamp() - 
      WHERE t.xid = x.xid AND t.seq <= $5::bigint AND ($3::bigint >> t.lane::int) & 1::bigint = 1 OFFSET 0) y
   LIMIT $4::bigint) pending)");
 
-  // $1 subscription. The newest rows of the lanes have the totals of all rows that count, without late rows of a former owner; those of
-  // a row belong to its first lane. Indexes settlement_newest, settlement_marks and settlement_retries.
-  Query totals = prepared("sum up settlements", R"(
-SELECT coalesce(sum(c.acked_total) FILTER (WHERE {first_lane}), 0::numeric)::bigint
-         + coalesce((SELECT r.acked_total FROM {schema}.settlement r
-                     WHERE r.subscription = $1::int AND r.kind = 'retry' ORDER BY r.acked_total DESC LIMIT 1), 0::bigint),
-       coalesce(sum(c.filtered_total) FILTER (WHERE {first_lane}), 0::numeric)::bigint,
-       to_char(greatest(max(c.at) FILTER (WHERE c.kind = 'settle'),
-                 (SELECT t.at FROM {schema}.settlement t
-                  WHERE t.subscription = $1::int AND t.l IS NOT NULL AND t.kind <> 'claim' AND t.kind = 'settle'
-                  ORDER BY t.generation DESC, t.id DESC LIMIT 1)) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
-FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n) CROSS JOIN LATERAL {schema}.newest_settlement(s.id, lane.n) c
-WHERE s.id = $1::int)");
+  // $1 subscription. How many retries were delivered, and when was settled last. Indexes settlement_retries and settlement_marks.
+  Query last = prepared("read the last settlements", R"(
+SELECT coalesce((SELECT r.acked_total FROM {schema}.settlement r
+                 WHERE r.subscription = $1::int AND r.kind = 'retry' ORDER BY r.acked_total DESC LIMIT 1), 0::bigint),
+       to_char((SELECT t.at FROM {schema}.settlement t
+                WHERE t.subscription = $1::int AND t.l IS NOT NULL AND t.kind <> 'claim' AND t.kind = 'settle'
+                ORDER BY t.generation DESC, t.id DESC LIMIT 1) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))");
 
   Query relays = unprepared("list relays", R"(
 SELECT r.id, r.name, l.generation,
