@@ -1,5 +1,6 @@
 #include "sink/kafka/reported.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include "base/error.hpp"
@@ -45,6 +46,18 @@ void Reported::take(rd_kafka_t* handle, int error, const char* reason) {
   }
 }
 
+namespace {
+
+/// Another broker of the list may still accept us, but would have answered within a second.
+constexpr std::chrono::milliseconds kOtherBrokers{1000};
+constexpr std::chrono::milliseconds kPoll{100};
+
+bool is_refusal(const Reported& reported) {
+  return !reported.text.empty() && describe(reported.code, {}).code == Errc::permission_denied;
+}
+
+}  // namespace
+
 Error no_broker(const Reported& reported, rd_kafka_resp_err_t code) {
   Error error = describe(reported.text.empty() ? code : reported.code, {});
   error.message = "kafka: no broker answers";
@@ -53,13 +66,18 @@ Error no_broker(const Reported& reported, rd_kafka_resp_err_t code) {
 }
 
 Status reach(rd_kafka_t* handle, const Reported& reported, std::chrono::milliseconds limit) {
-  const rd_kafka_metadata_t* metadata = nullptr;
-  const auto code =
-      rd_kafka_metadata(handle, 0, nullptr, &metadata, static_cast<int>(limit.count()));
-  if (metadata != nullptr) rd_kafka_metadata_destroy(metadata);
-  if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
-  rd_kafka_poll(handle, 0);
-  return fail(no_broker(reported, code));
+  using Clock = std::chrono::steady_clock;
+  const auto until = Clock::now() + limit;
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    const rd_kafka_metadata_t* metadata = nullptr;
+    const auto code = rd_kafka_metadata(handle, 0, nullptr, &metadata,
+                                        static_cast<int>(std::min(left, kOtherBrokers).count()));
+    if (metadata != nullptr) rd_kafka_metadata_destroy(metadata);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
+    rd_kafka_poll(handle, static_cast<int>(kPoll.count()));
+    if (is_refusal(reported) || Clock::now() >= until) return fail(no_broker(reported, code));
+  }
 }
 
 }  // namespace outbox::sink::kafka
