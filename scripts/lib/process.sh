@@ -8,7 +8,10 @@ process_identity() (
   # The name, in parentheses, may contain anything; the fields after it are numbers.
   # shellcheck disable=SC2086 # Split into fields on purpose.
   set -- ${stat##*) }
-  case ${1-Z} in Z | X) exit 1 ;; esac
+  # A process whose first thread has ended is a zombie too, while others of it still run.
+  case ${1-Z} in
+    Z | X) [ "$(find "/proc/$pid/task" -mindepth 1 -maxdepth 1 2>/dev/null | wc -l)" -gt 1 ] || exit 1 ;;
+  esac
   shift 19
   printf '%s %s %s\n' "$pid" "$1" "$(cat /proc/sys/kernel/random/boot_id)"
 )

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/crypto.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +19,10 @@
 
 namespace outbox::sink::nats {
 namespace {
+
+/// A thread that is left behind in the client's handshake goes on when the server answers, perhaps while the process exits. It must still
+/// find what OpenSSL otherwise frees in an exit handler, which the first user of OpenSSL in a process registers or not: so before main().
+[[maybe_unused]] const int kKeepsOpenssl = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
 
 /// The number of what ask() publishes.
 constexpr Number kAsked = 0;
