@@ -100,9 +100,9 @@ kafka_environment() {
   environment_line OUTBOX_TEST_KAFKA_BEHIND_GATE "$(cat "$1/kafka/port_behind_gate")"
   environment_line OUTBOX_TEST_KAFKA_GATE "$(cat "$1/kafka/gate_port")"
   environment_line OUTBOX_TEST_KAFKA_TLS_FOLDER "$1/kafka/tls"
-  for listener in tls mtls login; do
-    environment_line OUTBOX_TEST_KAFKA_$(echo $listener | tr a-z A-Z) "localhost:$(cat "$1/kafka/${listener}_port")"
-  done
+  environment_line OUTBOX_TEST_KAFKA_TLS "localhost:$(cat "$1/kafka/tls_port")"
+  environment_line OUTBOX_TEST_KAFKA_MTLS "localhost:$(cat "$1/kafka/mtls_port")"
+  environment_line OUTBOX_TEST_KAFKA_LOGIN "localhost:$(cat "$1/kafka/login_port")"
   environment_line OUTBOX_TEST_KAFKA_USER "$KAFKA_USER"
   environment_line OUTBOX_TEST_KAFKA_PASSWORD "$KAFKA_PASSWORD"
   environment_line OUTBOX_TEST_KAFKA_HOME "$(kafka_home)"

@@ -1,9 +1,10 @@
 # Python packages with which receivers read what the sinks send: implementations that are not ours. Needs cache.sh.
 
-PYTHON_STANDARDWEBHOOKS='standardwebhooks==1.1.0'
-PYTHON_CLOUDEVENTS='cloudevents==2.2.0 python-dateutil==2.9.0.post0 six==1.17.0'
+# Each prints the folder for PYTHONPATH.
+python_standardwebhooks() { python_packages standardwebhooks==1.1.0; }
+python_cloudevents() { python_packages cloudevents==2.2.0 python-dateutil==2.9.0.post0 six==1.17.0; }
 
-# Prints the folder for PYTHONPATH; installs them once.
+# Installs them once.
 python_packages() ( # PACKAGE==VERSION [WHAT IT NEEDS...]
   folder=$(cache_dir)/python/$1
   if [ ! -d "$folder" ]; then

@@ -86,9 +86,8 @@ void Client::silence() {
   if (counts_) counts_->silence();
 }
 
-Result<std::unique_ptr<Client>> Client::create(const rd_kafka_conf_t& conf,
-                                               const NewTopics& topics, Reports& reports,
-                                               std::function<void()> bell) {
+Result<std::unique_ptr<Client>> Client::create(const rd_kafka_conf_t& conf, const NewTopics& topics,
+                                               Reports& reports, std::function<void()> bell) {
   std::unique_ptr<Client> client(new Client(reports, std::move(bell)));
   client->partitioner_ = partitioner_of(conf);
   rd_kafka_conf_t* copy = rd_kafka_conf_dup(&conf);

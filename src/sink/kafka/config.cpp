@@ -45,10 +45,11 @@ constexpr std::pair<const char*, const char*> kOurs[] = {
     {"retry.backoff.ms", "100"},
     {"reconnect.backoff.ms", "100"},
     {"reconnect.backoff.max.ms", "10000"},
-    {"topic.metadata.propagation.max.ms", "3000"},
     {"log.connection.close", "false"},
 };
 
+/// A topic that was just made is not known to every broker.
+constexpr std::chrono::milliseconds kPropagation{3000};
 constexpr std::uint64_t kSecond = 1000;
 constexpr std::uint64_t kHour = 3600 * kSecond;
 
@@ -432,11 +433,11 @@ Result<std::unique_ptr<Sink>> make(KafkaSettings settings) {
   Conf conf = make_conf(settings, errors);
   if (auto status = errors.status(); !status) return tl::unexpected(status.error());
   WeaknessLog("kafka").warn(settings.brokers, weaknesses_of(settings, *conf));
-  return std::make_unique<KafkaSink>(
-      std::move(conf), KafkaOptions{.connect_timeout = settings.connect_timeout,
-                                    .delivery_deadline = settings.delivery_deadline,
-                                    .max_in_flight = settings.max_in_flight,
-                                    .create = settings.create});
+  return std::make_unique<KafkaSink>(std::move(conf),
+                                     KafkaOptions{.connect_timeout = settings.connect_timeout,
+                                                  .delivery_deadline = settings.delivery_deadline,
+                                                  .max_in_flight = settings.max_in_flight,
+                                                  .create = settings.create});
 }
 
 }  // namespace
@@ -493,6 +494,9 @@ Conf make_conf(const KafkaSettings& settings, FieldErrors& errors) {
   };
   for (const auto& [name, value] : kOurs) set(name, value);
   set("linger.ms", fmt::format("{:.3f}", static_cast<double>(settings.linger.count()) / 1000.0));
+  // So that "unknown topic" comes before the deadline, which would not name it.
+  const auto third = std::chrono::ceil<std::chrono::milliseconds>(settings.delivery_deadline / 3);
+  set("topic.metadata.propagation.max.ms", std::to_string(std::min(kPropagation, third).count()));
   if (!settings.brokers.empty()) set("bootstrap.servers", settings.brokers);
   for (const auto& [name, value] : settings.properties) {
     auto wrong = guard_against(name, value, settings.tls.insecure);

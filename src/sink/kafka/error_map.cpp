@@ -27,12 +27,13 @@ constexpr const char* kBadRecord =
 constexpr const char* kRights =
     "give the user of this sink the right to write to the topic (ACL: Write, Describe; Create, if it makes topics)";
 constexpr const char* kLogin =
-    "check username, password and sasl_mechanism of this sink (or librdkafka's sasl.*)";
+    "check username, password and sasl_mechanism of this sink (or librdkafka's sasl.*); at Kafka 4, SCRAM needs librdkafka 2.6.1";
 constexpr const char* kTls =
     "check tls_ca of this sink, that brokers names a port with TLS, and the names in the brokers' certificates";
 constexpr const char* kReplicas =
     "fewer replicas are in sync than the topic's min.insync.replicas: check the brokers";
-constexpr const char* kReach = "check kafka.brokers, the network, and that the brokers run";
+constexpr const char* kReach =
+    "check kafka.brokers, that tls is as their ports want it, the network, and that the brokers run";
 constexpr const char* kVersion =
     "the brokers are too old for this sink, or refuse its compression.type";
 

@@ -304,11 +304,12 @@ void KafkaSink::watch_deadlines(TimePoint now) {
     if (now - purged_at_ > kPurgeLimit) give_up_the_rest();
     return;
   }
-  const auto limit = state_ == State::open
-                         ? options_.delivery_deadline
-                         : std::min<std::chrono::nanoseconds>(options_.delivery_deadline, kDrainLimit);
+  const auto limit = state_ == State::open ? options_.delivery_deadline
+                                           : std::min<std::chrono::nanoseconds>(
+                                                 options_.delivery_deadline, kDrainLimit);
   const bool still = now - progress_ > limit;
-  const bool stuck = now - in_flight_.oldest().value_or(now) > kStuckDeadlines * options_.delivery_deadline;
+  const bool stuck =
+      now - in_flight_.oldest().value_or(now) > kStuckDeadlines * options_.delivery_deadline;
   if (!still && !stuck) return;
   if (state_ == State::open) {
     destination_failed_ = true;

@@ -1,5 +1,5 @@
-// Requests the number of partitions of topics from the brokers, and makes topics that do not exist if it may. librdkafka blocks until the answer, so this uses a thread: send()
-// must not block for a round trip, or for seconds when no broker answers.
+// Requests the number of partitions of topics from the brokers, and makes topics that do not exist if it may. librdkafka blocks
+// until the answer, so this uses a thread: send() must not block for a round trip, or for seconds when no broker answers.
 #pragma once
 
 #include <librdkafka/rdkafka.h>

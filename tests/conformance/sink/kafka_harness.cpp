@@ -25,7 +25,9 @@ class KafkaHarness final : public ServerHarness {
   std::string sink() const override { return "kafka"; }
   int port() const override { return port_of(*kafka_brokers()); }
   // Clients connect to the address that the broker names.
-  int behind_gate() const override { return port_of(*environment("OUTBOX_TEST_KAFKA_BEHIND_GATE")); }
+  int behind_gate() const override {
+    return port_of(*environment("OUTBOX_TEST_KAFKA_BEHIND_GATE"));
+  }
   int gate_port() const override { return port_of(*environment("OUTBOX_TEST_KAFKA_GATE")); }
   /// A broker takes 8 s to be back; more kills: tests/integration/kafka/kafka_restart_test.cpp.
   std::size_t kills() const override { return 1; }

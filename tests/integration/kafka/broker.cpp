@@ -10,6 +10,7 @@ testkit::KafkaProperties kafka_login() {
   return {{"brokers", *environment("OUTBOX_TEST_KAFKA_LOGIN")},
           {"tls", "true"},
           {"tls_ca", *environment("OUTBOX_TEST_KAFKA_TLS_FOLDER") + "/ca.pem"},
+          {"sasl_mechanism", "PLAIN"},
           {"username", *environment("OUTBOX_TEST_KAFKA_USER")},
           {"password", *environment("OUTBOX_TEST_KAFKA_PASSWORD")}};
 }

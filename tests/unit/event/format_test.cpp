@@ -118,7 +118,8 @@ TEST(FormatJson, the_well_known_headers_are_its_metadata_and_headers_of_the_mess
   for (const char* format : {"raw", "json"}) {
     EXPECT_NE(
         shown(event, format)
-            .find("\ncorrelation_id: c-1\ncausation_id: 018f3b1c\ntraceparent: 00-0a-b7-01\ntracestate: v=1\n"),
+            .find(
+                "\ncorrelation_id: c-1\ncausation_id: 018f3b1c\ntraceparent: 00-0a-b7-01\ntracestate: v=1\n"),
         std::string::npos)
         << format;
   }
