@@ -7,7 +7,8 @@ ALTER TABLE {schema}.meta ADD COLUMN pruner uuid, ADD COLUMN pruner_until timest
 -- Who may set a cursor back, a claim or a new subscription, locks the row of `fleet` exclusively; removal shares it.
 
 -- The ledger's entry for what was removed: the events of the transaction ids first_xid <= xid < end_xid that count for the
--- subscription, with the sum of the hashes of their ids; or settlements, what they counted; or rows of parked_end, by outcome.
+-- subscription, with the sum of the hashes of their ids; or settlements, what they counted and the newest of them, of its generation;
+-- or rows of parked_end, by outcome.
 CREATE TABLE {schema}.pruned (
   id            bigint GENERATED ALWAYS AS IDENTITY,
   subscription  integer NOT NULL,
@@ -17,6 +18,8 @@ CREATE TABLE {schema}.pruned (
   last_seq      bigint,
   events        bigint NOT NULL DEFAULT 0,
   hash          bigint NOT NULL DEFAULT 0,
+  generation    bigint,
+  settlement    bigint,
   acked         bigint NOT NULL DEFAULT 0,
   filtered      bigint NOT NULL DEFAULT 0,
   parked        bigint NOT NULL DEFAULT 0,
@@ -168,7 +171,7 @@ $fn$;
 -- marks, which the floor comes from, and the newest row of retries, which has their total.
 -- A claim shows that late rows of former owners are void, so it must not go before them. So the claims of the generations that own lanes
 -- now stay, and of the others one goes after the other: where one of them stops (`blocked`), the later ones wait for it.
--- What the removed rows counted goes to `pruned`, except where they were void. Returns how many it removed and where to go on; null:
+-- What the removed rows counted goes to `pruned`, except where they were void, and which of them was the newest. Returns how many it removed and where to go on; null:
 -- nowhere.
 CREATE FUNCTION {schema}.prune_settlements(sub integer, age interval, oldest xid8, after_generation bigint, after_id bigint,
                                            most integer, INOUT blocked boolean, OUT removed bigint, OUT generation bigint,
@@ -216,13 +219,15 @@ BEGIN
     DELETE FROM {schema}.settlement t USING seen s
     WHERE t.ctid = s.place AND NOT s.stays AND s.id < coalesce((SELECT stop.id FROM stop), 9223372036854775807)
     RETURNING t.lanes, t.id, t.acked, t.filtered, t.parked),
-  counted AS (
-    INSERT INTO {schema}.pruned (subscription, acked, filtered, parked)
-    SELECT sub, sum(g.acked), sum(g.filtered), sum(g.parked) FROM gone g
+  counts AS (
+    SELECT g.* FROM gone g
     WHERE g.acked + g.filtered + g.parked > 0 AND NOT EXISTS (
       SELECT FROM {schema}.settlement c
-      WHERE c.subscription = sub AND c.kind = 'claim' AND c.generation > this AND c.id < g.id AND c.lanes & g.lanes <> 0)
-    HAVING count(*) > 0)
+      WHERE c.subscription = sub AND c.kind = 'claim' AND c.generation > this AND c.id < g.id AND c.lanes & g.lanes <> 0)),
+  noted AS (
+    INSERT INTO {schema}.pruned (subscription, generation, settlement, acked, filtered, parked)
+    SELECT sub, this, max(g.id), coalesce(sum(c.acked), 0), coalesce(sum(c.filtered), 0), coalesce(sum(c.parked), 0)
+    FROM gone g LEFT JOIN counts c USING (id) HAVING count(*) > 0)
   SELECT (SELECT count(*) FROM gone), (SELECT stop.id IS NOT NULL FROM stop), count(*), max(s.id)
   INTO removed, stopped, seen, last_id FROM seen s;
   blocked := prune_settlements.blocked OR (stopped AND NOT is_live);

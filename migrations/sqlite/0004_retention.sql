@@ -5,12 +5,15 @@ ALTER TABLE outbox_meta ADD COLUMN pruner TEXT NOT NULL DEFAULT '';
 ALTER TABLE outbox_meta ADD COLUMN pruner_until INTEGER NOT NULL DEFAULT 0;
 
 -- The ledger's entry for what was removed, per subscription: the events that count for it, with the sum (mod 2^64) of the hashes of
--- their ids; what the settlements counted that were removed; the ends of parked events by outcome.
+-- their ids; what the settlements counted that were removed, and the newest of them, of its generation; the ends of parked events by
+-- outcome.
 CREATE TABLE outbox_pruned (
   subscription  INTEGER PRIMARY KEY,
   last_seq      INTEGER NOT NULL DEFAULT 0,
   events        INTEGER NOT NULL DEFAULT 0,
   hash          INTEGER NOT NULL DEFAULT 0,
+  generation    INTEGER NOT NULL DEFAULT 0,
+  settlement    INTEGER NOT NULL DEFAULT 0,
   acked         INTEGER NOT NULL DEFAULT 0,
   filtered      INTEGER NOT NULL DEFAULT 0,
   parked        INTEGER NOT NULL DEFAULT 0,

@@ -99,7 +99,7 @@ void LedgerWalk::add(LedgerRow row) {
       case SettlementKind::claim: claim(*strand, entry); break;
       default: settle(*strand, entry);
     }
-    strand->generation = std::max(strand->generation, entry->row.generation);
+    strand->last = {.generation = entry->row.generation, .id = entry->row.id};
   }
   // Void or disputed on all its lanes, it leads nowhere.
   if (entry->row.kind == SettlementKind::settle && entry->open == 0) settle_up(*entry);
@@ -145,7 +145,7 @@ void LedgerWalk::reset(Strand& strand, const EntryPtr& entry) {
   if (within(strand.cursor(), place)) {
     if (!same(strand.cursor(), place)) push_gap(strand, Use::skipped, entry->row, place);
   } else if (!set_back(strand, place)) {
-    force_to(strand, place);
+    force_to(strand, place, entry->row, Use::ignored);
   }
 }
 
@@ -153,21 +153,13 @@ void LedgerWalk::claim(Strand& strand, const EntryPtr& entry) {
   if (strand.base.s1 == nullptr) return begin_lanes(entry, strand);
   const Place place = end_of(entry->row);
   if (same(place, strand.cursor()) || set_back(strand, place)) return;
-  if (is_in_removed_gap(strand, place)) {
-    pop_to(strand, 0);
-    strand.fresh = true;
-  }
+  if (is_explained(strand, entry->row, place))
+    return force_to(strand, place, entry->row, Use::uncovered);
+  row_fault(FaultKind::cursor, *entry, strand.lanes,
+            "it claims the lanes at " + text_of(place) +
+                ", where no settlement ends; their cursor is at " + text_of(strand.cursor()));
   const bool forward = within(strand.cursor(), place);
-  if (!forward || !begins_behind_pruned(strand)) {
-    row_fault(FaultKind::cursor, *entry, strand.lanes,
-              "it claims the lanes at " + text_of(place) +
-                  ", where no settlement ends; their cursor is at " + text_of(strand.cursor()));
-  }
-  if (forward) {
-    push_gap(strand, Use::uncovered, entry->row, place);
-  } else {
-    force_to(strand, place);
-  }
+  force_to(strand, place, entry->row, forward ? Use::uncovered : Use::ignored);
 }
 
 void LedgerWalk::settle(Strand& strand, const EntryPtr& entry) {
@@ -176,18 +168,18 @@ void LedgerWalk::settle(Strand& strand, const EntryPtr& entry) {
   const Place start = start_of(row);
   const Place end = end_of(row);
   const bool joins = same(start, strand.cursor()) ||
-                     (row.generation > strand.generation && set_back(strand, start));
+                     (row.generation > strand.last.generation && set_back(strand, start));
   if (!within(start, end) || (row.position && row.bound > 0 && *row.position > row.bound)) {
     row_fault(FaultKind::disjoint, *entry, strand.lanes,
               "it goes from " + text_of(start) + " to " + text_of(end) +
                   ", which is no way that a relay can go");
     entry->use = Use::disputed;
+  } else if (!joins && is_explained(strand, row, start)) {
+    force_to(strand, start, row, Use::uncovered);
   } else if (!joins && within(strand.cursor(), start)) {
-    if (!begins_behind_pruned(strand)) {
-      row_fault(FaultKind::disjoint, *entry, strand.lanes,
-                "it begins at " + text_of(start) + ", the cursor was at " +
-                    text_of(strand.cursor()) + ": a settlement between is missing, or was changed");
-    }
+    row_fault(FaultKind::disjoint, *entry, strand.lanes,
+              "it begins at " + text_of(start) + ", the cursor was at " + text_of(strand.cursor()) +
+                  ": a settlement between is missing, or was changed");
     push_gap(strand, Use::uncovered, row, start);
   } else if (!joins) {
     row_fault(FaultKind::disjoint, *entry, strand.lanes,
@@ -198,12 +190,11 @@ void LedgerWalk::settle(Strand& strand, const EntryPtr& entry) {
   }
   if (within(strand.cursor(), end)) return push(strand, entry, end);
   entry->voided |= strand.lanes;
-  force_to(strand, end);
+  force_to(strand, end, row, Use::ignored);
 }
 
 void LedgerWalk::push(Strand& strand, const EntryPtr& entry, const Place& end) {
   entry->open |= strand.lanes;
-  strand.fresh = false;
   strand.steps.push_back({.end = end, .entry = entry});
 }
 
@@ -234,14 +225,14 @@ void LedgerWalk::pop_to(Strand& strand, std::size_t kept) {
   }
 }
 
-void LedgerWalk::force_to(Strand& strand, const Place& place) {
+void LedgerWalk::force_to(Strand& strand, const Place& place, const LedgerRow& row, Use gap) {
   std::size_t kept = strand.steps.size();
   while (kept > 0 && !within(strand.place(kept), place)) --kept;
   pop_to(strand, kept);
   if (!within(strand.cursor(), place)) {
     strand.base = place;
   } else if (!same(strand.cursor(), place)) {
-    push_gap(strand, Use::ignored, {}, place);
+    push_gap(strand, gap, row, place);
   }
 }
 
@@ -397,15 +388,17 @@ void LedgerWalk::compare(const Entry& entry) {
             counted + between + ", and the log has " + std::to_string(entry.found.count));
 }
 
-bool LedgerWalk::begins_behind_pruned(const Strand& strand) const {
-  return pruned_.any() && strand.fresh;
-}
-
-bool LedgerWalk::is_in_removed_gap(const Strand& strand, const Place& place) const {
-  if (!pruned_.any() || strand.steps.empty()) return false;
-  const Step& first = strand.steps.front();
-  return first.entry->use == Use::uncovered && within(strand.base, place) &&
-         within(place, first.end);
+bool LedgerWalk::is_explained(const Strand& strand, const LedgerRow& row,
+                              const Place& place) const {
+  const bool others = row.generation > strand.last.generation;
+  if (pruned_.newest > strand.last && (others || within(strand.cursor(), place))) return true;
+  // Where rows are gone, what is left behind the gap may be void.
+  for (std::size_t i = 0; others && i < strand.steps.size(); ++i) {
+    if (strand.steps[i].entry->use == Use::uncovered && within(strand.place(i), place) &&
+        within(place, strand.steps[i].end))
+      return true;
+  }
+  return false;
 }
 
 bool LedgerWalk::is_pruned(const Place& start) const {

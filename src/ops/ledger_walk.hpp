@@ -116,10 +116,9 @@ class LedgerWalk {
   };
   struct Strand {
     store::LaneMask lanes{0};
-    std::int64_t generation{0};
-    Place base;  ///< Before the first step.
+    store::LedgerRank last{};  ///< Its newest row so far.
+    Place base;                ///< Before the first step.
     std::deque<Step> steps{};
-    bool fresh{true};     ///< It never had a step.
     std::size_t due{0};   ///< Steps in the window.
     std::size_t hint{0};  ///< Where the last event was found.
 
@@ -139,17 +138,17 @@ class LedgerWalk {
   void push_gap(Strand& strand, Use use, const store::LedgerRow& row, const Place& end);
   /// Back to an earlier place; false: the strand was never there, as far as is known.
   bool set_back(Strand& strand, const Place& place);
-  /// Back there whatever was there, after a fault or a reset.
-  void force_to(Strand& strand, const Place& place);
+  /// There, whatever was there: a gap leads from the last step before it. After a fault, a reset, or removed rows.
+  void force_to(Strand& strand, const Place& place, const store::LedgerRow& row, Use gap);
   void pop_to(Strand& strand, std::size_t kept);
   void release(const EntryPtr& entry, store::LaneMask lanes);
   void settle_up(const Entry& entry);
   void compare(const Entry& entry);
   [[nodiscard]] std::size_t due_steps(const Strand& strand) const;
-  /// Between its baseline and its first settlement there is a gap where retention removed others.
-  [[nodiscard]] bool begins_behind_pruned(const Strand& strand) const;
-  /// All that is left of what was before a claim is a void settlement.
-  [[nodiscard]] bool is_in_removed_gap(const Strand& strand, const Place& place) const;
+  /// Retention may have removed rows between the strand's newest and this one that explain why this one stands there: settlements, so
+  /// that it leads on from further ahead, and, if it is another owner's, the claim.
+  [[nodiscard]] bool is_explained(const Strand& strand, const store::LedgerRow& row,
+                                  const Place& place) const;
   [[nodiscard]] bool is_pruned(const Place& start) const;
   void row_fault(FaultKind kind, const Entry& entry, store::LaneMask lanes, std::string text);
 

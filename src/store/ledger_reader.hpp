@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -111,6 +112,13 @@ struct ParkedLedger {
   }
 };
 
+/// Where a row of the ledger stands in its order.
+struct LedgerRank {
+  std::int64_t generation{0};
+  std::int64_t id{0};
+  auto operator<=>(const LedgerRank&) const = default;
+};
+
 /// History that retention removed, and what its settlements said.
 struct Pruned {
   std::uint64_t below_xid{0};   ///< Events of transactions below are gone, or may be. PostgreSQL.
@@ -119,6 +127,7 @@ struct Pruned {
   std::int64_t acked{0};        ///< Counted by settlements that are gone, too.
   std::int64_t filtered{0};
   std::int64_t parked{0};
+  LedgerRank newest{};  ///< Of those settlements. Others of lower ranks may be there.
 
   [[nodiscard]] bool any() const noexcept { return below_xid > 0 || through_seq > 0; }
   bool operator==(const Pruned&) const = default;

@@ -122,7 +122,8 @@ class PostgresLedgerReader final : public LedgerReader {
                   .events = row.int8(0, 1),
                   .acked = row.int8(0, 2),
                   .filtered = row.int8(0, 3),
-                  .parked = row.int8(0, 4)};
+                  .parked = row.int8(0, 4),
+                  .newest = {.generation = row.int8(0, 5), .id = row.int8(0, 6)}};
   }
 
  private:

@@ -664,7 +664,9 @@ ORDER BY t.seq LIMIT $6::bigint)");
   Query ledger_pruned = unprepared("read what was removed", R"(
 SELECT coalesce(max(p.end_xid::text::bigint), 0::bigint)::text::xid8, coalesce(sum(p.events), 0::numeric)::bigint,
        coalesce(sum(p.acked), 0::numeric)::bigint, coalesce(sum(p.filtered), 0::numeric)::bigint,
-       coalesce(sum(p.parked), 0::numeric)::bigint
+       coalesce(sum(p.parked), 0::numeric)::bigint,
+       coalesce((max(ARRAY[p.generation, p.settlement]) FILTER (WHERE p.settlement IS NOT NULL))[1], 0::bigint),
+       coalesce((max(ARRAY[p.generation, p.settlement]) FILTER (WHERE p.settlement IS NOT NULL))[2], 0::bigint)
 FROM {schema}.pruned p WHERE p.subscription = $1::int)");
 
   // $1 and $2 the transactions, $3 the moment, $4 and $5 the seqs, $6 lanes. Index event_by_xid.

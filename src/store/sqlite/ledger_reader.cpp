@@ -90,7 +90,8 @@ class SqliteLedgerReader final : public LedgerReader {
                   .events = row.integer(1),
                   .acked = row.integer(2),
                   .filtered = row.integer(3),
-                  .parked = row.integer(4)};
+                  .parked = row.integer(4),
+                  .newest = {.generation = row.integer(5), .id = row.integer(6)}};
   }
 
  private:

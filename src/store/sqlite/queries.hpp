@@ -436,15 +436,18 @@ inline constexpr std::string_view kOldSettlements =
     "/* read settlements */ SELECT id, kind, position, at FROM outbox_settlement WHERE id > ?1 ORDER BY id LIMIT ?2";
 // ?1 id, ?2 now. Before it is removed. A late row of a former owner, older than a claim of a higher generation, never counted.
 inline constexpr std::string_view kNotePrunedSettlement =
-    "/* write ledger */ INSERT INTO outbox_pruned (subscription, acked, filtered, parked, at)"
-    " SELECT t.subscription, t.acked, t.filtered, t.parked, ?2 FROM outbox_settlement t WHERE t.id = ?1"
-    " AND t.acked + t.filtered + t.parked > 0 AND NOT EXISTS (SELECT 1 FROM outbox_settlement c"
-    " WHERE c.subscription = t.subscription AND c.kind = 'claim' AND c.generation > t.generation AND c.id < t.id)"
+    "/* write ledger */ INSERT INTO outbox_pruned (subscription, generation, settlement, acked, filtered, parked, at)"
+    " SELECT t.subscription, t.generation, t.id, t.counts * t.acked, t.counts * t.filtered, t.counts * t.parked, ?2 FROM ("
+    "SELECT s.*, NOT EXISTS (SELECT 1 FROM outbox_settlement c WHERE c.subscription = s.subscription AND c.kind = 'claim'"
+    " AND c.generation > s.generation AND c.id < s.id) AS counts FROM outbox_settlement s WHERE s.id = ?1) t WHERE true"
     " ON CONFLICT (subscription) DO UPDATE SET acked = acked + excluded.acked, filtered = filtered + excluded.filtered,"
-    " parked = parked + excluded.parked";
+    " parked = parked + excluded.parked, generation = max(generation, excluded.generation), settlement ="
+    " CASE WHEN (excluded.generation, excluded.settlement) > (generation, settlement) THEN excluded.settlement"
+    " ELSE settlement END";
 // ?1 subscription.
 inline constexpr std::string_view kPruned =
-    "/* read ledger */ SELECT last_seq, events, acked, filtered, parked FROM outbox_pruned WHERE subscription = ?1";
+    "/* read ledger */ SELECT last_seq, events, acked, filtered, parked, generation, settlement FROM outbox_pruned"
+    " WHERE subscription = ?1";
 inline constexpr std::string_view kRemoveSettlement =
     "/* remove settlement */ DELETE FROM outbox_settlement WHERE id = ?1";
 // ?1 before when, ?2 rows.

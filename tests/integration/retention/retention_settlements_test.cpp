@@ -1,9 +1,12 @@
 // What remains of settlements and parked events once the events are gone.
+#include <gmock/gmock.h>
+
 #include <atomic>
 #include <thread>
 
 #include "integration/retention/fixture.hpp"
 #include "support/lane_owner.hpp"
+#include "support/verifier.hpp"
 
 namespace outbox::test {
 namespace {
@@ -30,6 +33,13 @@ class PostgresRetentionRows : public RetentionTest {
         std::to_string(generation) +
         ", 0, '3:3:', pg_current_snapshot(), n FROM generate_series(1, " + std::to_string(rows) +
         ") n ORDER BY n");
+  }
+  /// As a relay that owns all lanes does: from the cursor to now.
+  void settle_on(std::int32_t subscription) const {
+    admin_->run(
+        "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, l, s1, s2) SELECT subscription, 'settle', -1, generation, 0, "
+        "coalesce(s2, s1), pg_current_snapshot() FROM outbox.settlement WHERE subscription = " +
+        std::to_string(subscription) + " ORDER BY generation DESC, id DESC LIMIT 1");
   }
   [[nodiscard]] std::string marks() const {
     return value(
@@ -128,6 +138,22 @@ TEST_F(PostgresRetentionRows, of_each_owner_the_old_rows_go_but_not_the_claims) 
       2);
   auto strands = store_->progress().value()->load(subscription, store::kAllLanes);
   EXPECT_TRUE(ok(strands));
+}
+
+// The claim of a relay that has lived for longer than history is kept stays, and what it settled first is gone.
+TEST_F(PostgresRetentionRows, verify_finds_nothing_behind_a_claim_that_stays) {
+  const auto subscription = subscribe_and_empty();
+  LaneOwner relay(*store_, "relay");
+  ASSERT_TRUE(relay.keep());
+  for (int i = 0; i < 300; ++i) settle_on(subscription);
+  EXPECT_GT(prune().rows, 90);
+  EXPECT_EQ(count("settlement WHERE kind = 'claim'"), 1);
+  EXPECT_EQ(Verifier::verify(database_->url(), "orders"), "");
+  // Beyond what was removed a missing row is missed.
+  admin_->run(
+      "DELETE FROM outbox.settlement WHERE id = (SELECT max(id) - 1 FROM outbox.settlement)");
+  EXPECT_THAT(Verifier::verify(database_->url(), "orders"),
+              ::testing::HasSubstr("a settlement between is missing"));
 }
 
 TEST_F(PostgresRetentionRows, claims_go_also_where_nothing_was_settled) {

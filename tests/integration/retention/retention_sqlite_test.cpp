@@ -9,6 +9,7 @@
 #include "support/relay_process.hpp"
 #include "support/remover.hpp"
 #include "support/sqlite_shop.hpp"
+#include "support/verifier.hpp"
 
 namespace outbox::test {
 namespace {
@@ -184,6 +185,7 @@ TEST_F(SqliteRetention, nothing_is_lost_while_history_goes_and_relays_are_killed
   remover.stop();
   const Verdict verdict = judge(attempts, deliveries_in(lines));
   EXPECT_TRUE(verdict.kept()) << verdict;
+  EXPECT_EQ(Verifier::verify("sqlite:" + path_, "orders"), "");
   (void)prune();
   EXPECT_EQ(file_->value("SELECT events + (SELECT count(*) FROM outbox_event) FROM outbox_pruned"),
             std::to_string(committed(attempts)));

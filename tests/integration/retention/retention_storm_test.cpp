@@ -8,6 +8,7 @@
 #include "integration/retention/fixture.hpp"
 #include "support/relay_process.hpp"
 #include "support/shop.hpp"
+#include "support/verifier.hpp"
 
 namespace outbox::test {
 namespace {
@@ -92,6 +93,8 @@ TEST_F(PostgresRetentionStorm, nothing_is_lost_while_history_goes_and_relays_are
   relay->signal(SIGTERM);
   EXPECT_EQ(relay->wait(), 0) << log();
   remover.stop();
+  for (const char* const subscription : {"orders", "paid"})
+    EXPECT_EQ(Verifier::verify(database_->url(), subscription), "");
   (void)prune();
   const Verdict verdict = judge(attempts, deliveries_in(file));
   EXPECT_TRUE(verdict.kept()) << verdict;

@@ -56,6 +56,19 @@ TEST(LedgerWalk, what_relays_write_is_no_fault) {
   EXPECT_GT(repeated, 0);
 }
 
+store::LedgerRank rank_of(const LedgerRow& row) {
+  return {.generation = row.generation, .id = row.id};
+}
+
+/// No later row has one of its lanes.
+bool is_a_cursor(const std::vector<LedgerRow>& rows, const LedgerRow& row) {
+  store::LaneMask lanes = row.lanes;
+  for (const LedgerRow& later : rows) {
+    if (rank_of(later) > rank_of(row)) lanes &= ~later.lanes;
+  }
+  return lanes != 0;
+}
+
 /// Histories of one relay, in which every row counts and leads on.
 class Corrupted : public ::testing::Test {
  protected:
@@ -201,10 +214,55 @@ TEST(LedgerWalkPruned, what_was_removed_is_not_compared) {
            rows[gone].lanes == store::kAllLanes && rows[gone].s2 && !rows[gone].position &&
            rows[gone].s2->xmax <= below && rows[gone].generation == 0)
       ++gone;
+    const store::LedgerRank newest = rank_of(rows[gone - 1]);
     rows.erase(rows.begin() + 1, rows.begin() + static_cast<std::ptrdiff_t>(gone));
-    const auto shorter = walk(rows, events, now, {.below_xid = below});
+    const auto shorter = walk(rows, events, now, {.below_xid = below, .newest = newest});
     ASSERT_EQ(shorter.fault_count, 0U) << "seed " << seed << "\n" << faults_of(shorter);
   }
+}
+
+// Retention keeps marks, claims of relays that live, and what was a lane's cursor at that moment, and removes what is between them.
+TEST(LedgerWalkPruned, of_what_was_removed_any_rows_may_have_stayed) {
+  std::size_t removed = 0;
+  for (std::uint64_t seed = 0; seed < 2 * kSeeds; ++seed) {
+    LedgerHistory history(seed);
+    history.run(400);
+    const Place now = history.now();
+    const std::uint64_t below = now.s1->first_unseen() / 2;
+    auto events = history.events();
+    std::erase_if(events, [&](const LedgerEvent& event) { return event.xid < below; });
+    std::vector<LedgerRow> rows;
+    store::LedgerRank newest;
+    for (const LedgerRow& row : history.rows()) {
+      const store::Visible& end = row.s2 ? *row.s2 : *row.s1;
+      const bool stays = row.kind == SettlementKind::reset || end.xmax > below ||
+                         history.any(4) == 0 || is_a_cursor(history.rows(), row);
+      if (stays) {
+        rows.push_back(row);
+      } else {
+        newest = rank_of(row);
+        ++removed;
+      }
+    }
+    const auto report = walk(rows, events, now, {.below_xid = below, .newest = newest});
+    ASSERT_EQ(report.fault_count, 0U) << "seed " << seed << "\n" << faults_of(report);
+  }
+  EXPECT_GT(removed, kSeeds);
+}
+
+TEST(LedgerWalkPruned, rows_that_are_missing_beyond_what_was_removed_are_found) {
+  const auto sees = [](std::uint64_t xmax) {
+    return std::make_shared<const store::Visible>(store::Visible{.xmax = xmax});
+  };
+  std::vector<LedgerRow> rows(3);
+  rows[0] = {.id = 1, .kind = SettlementKind::reset, .s1 = sees(3)};
+  rows[1] = {.id = 5, .kind = SettlementKind::claim, .generation = 1, .s1 = sees(10)};
+  rows[2] = {.id = 9, .kind = SettlementKind::claim, .generation = 2, .s1 = sees(20)};
+  const auto faults = [&](store::LedgerRank newest) {
+    return walk(rows, {}, {.s1 = sees(20)}, {.below_xid = 20, .newest = newest}).fault_count;
+  };
+  EXPECT_EQ(faults({.generation = 1, .id = 8}), 0U);
+  EXPECT_EQ(faults({.generation = 0, .id = 4}), 1U) << "what is before the second claim is missing";
 }
 
 }  // namespace
