@@ -155,6 +155,15 @@ TEST(KafkaSettings, insecure_tls_checks_no_certificate_but_says_no_more_than_a_p
   EXPECT_EQ(made(settings, "ssl.endpoint.identification.algorithm"), "none");
 }
 
+TEST(KafkaSettings, leave_time_to_say_that_a_topic_is_missing) {
+  KafkaSettings settings{.brokers = "a:9092"};
+  EXPECT_EQ(made(settings, "topic.metadata.propagation.max.ms"), "3000");
+  settings.delivery_deadline = std::chrono::seconds(3);
+  EXPECT_EQ(made(settings, "topic.metadata.propagation.max.ms"), "1000");
+  settings.properties["topic.metadata.propagation.max.ms"] = "2000";
+  EXPECT_EQ(made(settings, "topic.metadata.propagation.max.ms"), "2000");
+}
+
 TEST(KafkaSettings, that_say_a_thing_twice_or_by_half_are_refused) {
   const auto expect = [](Given given, const std::string& says) {
     given.emplace("brokers", "a:9092");
