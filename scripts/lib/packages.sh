@@ -18,10 +18,10 @@ packages_for() {
             pgbouncer nghttp2-server kcat ca-certificates'
       for server in kafka redis nats rabbitmq; do packages_for $server; done
       ;;
-    kafka) echo 'maven default-jre-headless|openjdk-17-jre-headless ca-certificates' ;;
+    kafka) echo 'maven default-jre-headless|openjdk-17-jre-headless openssl ca-certificates' ;;
     redis) echo redis-server ;;
     nats) echo nats-server ;;
-    rabbitmq) echo rabbitmq-server ;;
+    rabbitmq) echo 'rabbitmq-server openssl' ;;
     lint)
       echo 'clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 shellcheck python3 git'
       ;;

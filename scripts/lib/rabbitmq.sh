@@ -1,5 +1,5 @@
 # A private RabbitMQ node below DIR/rabbitmq: its own name, cookie and epmd, everything on loopback.
-# Needs say.sh, ports.sh, process.sh.
+# Needs say.sh, certificates.sh, ports.sh, process.sh.
 
 RABBITMQ_USER=outbox
 # A client that does not decode it in an address cannot log in.
@@ -22,24 +22,6 @@ rabbitmq_unavailable() {
   done
   return 1
 }
-
-# An authority, the server's certificate for localhost, and one of a client, whose name is the user.
-rabbitmq_certificates() ( # FOLDER
-  mkdir -p "$1"
-  cd "$1" || exit
-  ec='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes'
-  # shellcheck disable=SC2086 # Several words.
-  openssl req -x509 $ec -days 3650 -subj /CN=authority -keyout ca.key -out ca.pem
-  echo 'subjectAltName = DNS:localhost' >names
-  for name in server client; do
-    subject=/CN=localhost
-    if [ $name = client ]; then subject=/CN=$RABBITMQ_USER; fi
-    # shellcheck disable=SC2086 # Several words.
-    openssl req $ec -subj $subject -keyout $name.key -out $name.csr
-    openssl x509 -req -in $name.csr -days 3650 -CA ca.pem -CAkey ca.key -CAcreateserial \
-      -extfile names -out $name.pem
-  done
-)
 
 # The limit of a message is one that tests can exceed. The write-ahead log of quorum queues is 512 MB
 # unless it is limited.
@@ -120,7 +102,7 @@ rabbitmq_prepare() (
     [ -f "$state/$name" ] || port_free >"$state/$name"
   done
   if [ ! -f "$state/tls/client.pem" ]; then
-    rabbitmq_certificates "$state/tls" >"$state/tls.log" 2>&1 || die "$(cat "$state/tls.log")"
+    certificates_make "$state/tls" "$RABBITMQ_USER" >"$state/tls.log" 2>&1 || die "$(cat "$state/tls.log")"
   fi
   echo '[rabbitmq_auth_mechanism_ssl,rabbitmq_management].' >"$state/plugins"
   rabbitmq_configuration "$1" >"$state/rabbitmq.conf"

@@ -10,9 +10,9 @@
 namespace outbox::sink {
 
 struct TlsSettings {
-  std::string ca;  ///< Paths of files in PEM, as the next two.
-  std::string certificate;
-  std::string key;
+  std::string ca{};  ///< Paths of files in PEM, as the next two.
+  std::string certificate{};
+  std::string key{};
   bool insecure{false};
 };
 

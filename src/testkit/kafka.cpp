@@ -227,6 +227,11 @@ void KafkaTopic::create(int partitions, const KafkaProperties& settings) {
     (void)end_of(client.get(), name_, partition);
 }
 
+void KafkaTopic::adopt(int partitions) {
+  made_ = true;
+  partitions_ = partitions;
+}
+
 void KafkaTopic::change(const KafkaProperties& settings) const {
   const Resource resource(rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, name_.c_str()));
   for (const auto& [setting, value] : settings) {

@@ -90,6 +90,8 @@ class KafkaTopic {
 
   /// Returns once every partition can be used.
   void create(int partitions, const KafkaProperties& settings = {});
+  /// Somebody else made it; it is deleted all the same.
+  void adopt(int partitions);
   /// Changes settings of the topic.
   void change(const KafkaProperties& settings) const;
   /// The topic is not deleted.

@@ -86,8 +86,8 @@ void Client::silence() {
   if (counts_) counts_->silence();
 }
 
-Result<std::unique_ptr<Client>> Client::create(const rd_kafka_conf_t& conf, Reports& reports,
-                                               std::function<void()> bell) {
+Result<std::unique_ptr<Client>> Client::create(const rd_kafka_conf_t& conf, const NewTopics& topics,
+                                               Reports& reports, std::function<void()> bell) {
   std::unique_ptr<Client> client(new Client(reports, std::move(bell)));
   client->partitioner_ = partitioner_of(conf);
   rd_kafka_conf_t* copy = rd_kafka_conf_dup(&conf);
@@ -104,7 +104,7 @@ Result<std::unique_ptr<Client>> Client::create(const rd_kafka_conf_t& conf, Repo
   }
   client->queue_.reset(rd_kafka_queue_get_main(client->handle_.get()));
   rd_kafka_queue_cb_event_enable(client->queue_.get(), on_bell, client.get());
-  client->counts_ = std::make_unique<PartitionCounts>(client->handle_.get(), client->bell_);
+  client->counts_ = std::make_unique<PartitionCounts>(client->handle_.get(), topics, client->bell_);
   return client;
 }
 
@@ -135,7 +135,7 @@ std::optional<Client::Place> Client::place(const Message& message) {
   if (to == nullptr) return Place{};
   ask_if_due(*to);
   if (to->asking) take_answers();
-  if (!to->answered) return std::nullopt;
+  if (!to->answered || to->refusal) return std::nullopt;
   if (to->partitions == 0)
     return Place{.partition = RD_KAFKA_PARTITION_UA, .number = to->unknown_place};
   std::int32_t partition = 0;
@@ -150,6 +150,11 @@ std::optional<Client::Place> Client::place(const Message& message) {
                .number = to->first_place + static_cast<std::size_t>(partition)};
 }
 
+const TopicRefusal* Client::refusal(std::string_view topic) const {
+  const auto found = topics_.find(topic);
+  return found == topics_.end() || !found->second.refusal ? nullptr : &*found->second.refusal;
+}
+
 void Client::ask_if_due(Topic& topic) {
   if (topic.asking) return;
   const auto pause = topic.partitions > 0 ? std::chrono::seconds(kAskAgain) : kAskUnknownAgain;
@@ -159,11 +164,12 @@ void Client::ask_if_due(Topic& topic) {
 }
 
 void Client::take_answers() {
-  for (const auto& answer : counts_->take()) {
+  for (auto& answer : counts_->take()) {
     const auto found = topics_.find(std::string_view(rd_kafka_topic_name(answer.topic)));
     if (found == topics_.end()) continue;
     found->second.asking = false;
     found->second.answered = std::chrono::steady_clock::now();
+    found->second.refusal = std::move(answer.refusal);
     note_partitions(found->second, answer.partitions);
   }
 }

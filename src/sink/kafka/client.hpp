@@ -33,8 +33,9 @@ class Client {
     ~Reports() = default;
   };
 
-  /// Copies the conf. `bell` rings when poll() has something to do.
+  /// Copies the conf. `bell` rings when poll() has something to do. `topics`: how those are made that do not exist.
   [[nodiscard]] static Result<std::unique_ptr<Client>> create(const rd_kafka_conf_t& conf,
+                                                              const NewTopics& topics,
                                                               Reports& reports,
                                                               std::function<void()> bell);
 
@@ -56,8 +57,14 @@ class Client {
     std::size_t number{0};                          ///< Unique per partition of each topic.
   };
   /// The message's partition. None: the number of partitions has been requested from the brokers, and the bell rings with the answer.
-  /// It is requested for each new topic and again every few minutes. Does not wait.
+  /// It is requested for each new topic and again every few minutes. Does not wait. None as well: the topic could not be made.
   [[nodiscard]] std::optional<Place> place(const Message& message);
+  /// Why; null: it is not known yet.
+  [[nodiscard]] const TopicRefusal* refusal(std::string_view topic) const;
+
+  /// Topics that messages were sent to. librdkafka keeps each of them until the client ends.
+  [[nodiscard]] std::size_t topics() const { return topics_.size(); }
+  [[nodiscard]] bool knows(std::string_view topic) const { return topics_.contains(topic); }
 
   /// Calls Reports for what happened; waits at most this long for the first.
   void poll(std::chrono::milliseconds wait = std::chrono::milliseconds(0));
@@ -96,6 +103,7 @@ class Client {
   struct Topic {
     std::unique_ptr<rd_kafka_topic_t, TopicDelete> handle;
     std::int32_t partitions{0};  ///< 0: not known.
+    std::optional<TopicRefusal> refusal{};
     bool asking{false};
     std::optional<std::chrono::steady_clock::time_point> answered{};
     std::size_t first_place{0};    ///< The number of its partition 0.

@@ -45,18 +45,38 @@ constexpr std::pair<const char*, const char*> kOurs[] = {
     {"retry.backoff.ms", "100"},
     {"reconnect.backoff.ms", "100"},
     {"reconnect.backoff.max.ms", "10000"},
-    {"topic.metadata.propagation.max.ms", "3000"},
     {"log.connection.close", "false"},
 };
 
-std::vector<SettingRow<KafkaSettings>> rows() {
-  constexpr std::uint64_t kSecond = 1000;
-  constexpr std::uint64_t kHour = 3600 * kSecond;
+/// A topic that was just made is not known to every broker.
+constexpr std::chrono::milliseconds kPropagation{3000};
+constexpr std::uint64_t kSecond = 1000;
+constexpr std::uint64_t kHour = 3600 * kSecond;
+
+std::vector<SettingRow<KafkaSettings>> login_rows() {
   return {
-      {{.name = "brokers",
-        .help = "Brokers to connect to first: host:port, several with commas.",
-        .required = true},
-       [](KafkaSettings& s) -> Slot { return &s.brokers; }},
+      {{.name = "tls", .type = SettingType::boolean, .help = "Encrypts the connections with TLS."},
+       [](KafkaSettings& s) -> Slot { return &s.encrypted; }},
+      {{.name = "username", .help = "Logs in with SASL."},
+       [](KafkaSettings& s) -> Slot { return &s.username; }},
+      {{.name = "password", .help = "Goes with the username.", .secret = true},
+       [](KafkaSettings& s) -> Slot { return &s.password; }},
+      {{.name = "sasl_mechanism",
+        .type = SettingType::choice,
+        .help = "How the password is proved. PLAIN sends it: use it with TLS.",
+        .choices = {"SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"}},
+       [](KafkaSettings& s) -> Slot { return &s.mechanism; }},
+  };
+}
+
+std::vector<SettingRow<KafkaSettings>> pace_rows() {
+  return {
+      {{.name = "connect_timeout",
+        .type = SettingType::duration,
+        .help = "How long to wait for a broker's answer when the sink is opened.",
+        .least = kSecond / 2,
+        .most = kHour},
+       [](KafkaSettings& s) -> Slot { return &s.connect_timeout; }},
       {{.name = "delivery_deadline",
         .type = SettingType::duration,
         .help =
@@ -77,12 +97,35 @@ std::vector<SettingRow<KafkaSettings>> rows() {
         .least = 1,
         .most = 100'000},
        [](KafkaSettings& s) -> Slot { return &s.max_in_flight; }},
-      {{.name = "insecure_tls",
-        .type = SettingType::boolean,
-        .help =
-            "Allows settings that disable the checks of the brokers' certificates; for experiments."},
-       [](KafkaSettings& s) -> Slot { return &s.insecure_tls; }},
   };
+}
+
+std::vector<SettingRow<KafkaSettings>> create_rows() {
+  return {
+      {{.name = "create.partitions",
+        .type = SettingType::count,
+        .help = "Topics that do not exist are made, with so many partitions. 0: they are not made.",
+        .least = 0,
+        .most = 10'000},
+       [](KafkaSettings& s) -> Slot { return &s.create.partitions; }},
+      {{.name = "create.replication",
+        .type = SettingType::count,
+        .help = "The replicas of each partition of such a topic. 0: as the brokers are configured.",
+        .least = 0,
+        .most = 100},
+       [](KafkaSettings& s) -> Slot { return &s.create.replication; }},
+  };
+}
+
+std::vector<SettingRow<KafkaSettings>> rows() {
+  std::vector<SettingRow<KafkaSettings>> all{
+      {{.name = "brokers",
+        .help = "Brokers to connect to first: host:port, several with commas.",
+        .required = true},
+       [](KafkaSettings& s) -> Slot { return &s.brokers; }}};
+  for (const auto& more : {login_rows(), tls_rows<KafkaSettings>(), pace_rows(), create_rows()})
+    all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
 /// A property whose value matters for the promises.
@@ -221,6 +264,83 @@ FieldError unknown_property(std::string_view name) {
                       rd_kafka_version_str())));
 }
 
+/// A property that a setting of ours makes, too.
+struct Twin {
+  std::string_view property;
+  std::string_view setting;
+  bool given{false};  ///< The setting.
+};
+
+void check_twins(const KafkaSettings& s, FieldErrors& errors) {
+  const bool login = !s.username.empty();
+  const Twin twins[] = {{"security.protocol", "tls and username", s.encrypted || login},
+                        {"sasl.mechanism", "sasl_mechanism", login},
+                        {"sasl.mechanisms", "sasl_mechanism", login},
+                        {"sasl.username", "username", login},
+                        {"sasl.password", "password", login},
+                        {"ssl.ca.location", "tls_ca", !s.tls.ca.empty()},
+                        {"ssl.ca.pem", "tls_ca", !s.tls.ca.empty()},
+                        {"ssl.certificate.location", "tls_certificate", !s.tls.certificate.empty()},
+                        {"ssl.certificate.pem", "tls_certificate", !s.tls.certificate.empty()},
+                        {"ssl.keystore.location", "tls_certificate", !s.tls.certificate.empty()},
+                        {"ssl.key.location", "tls_key", !s.tls.key.empty()},
+                        {"ssl.key.pem", "tls_key", !s.tls.key.empty()}};
+  for (const Twin& twin : twins) {
+    if (twin.given && s.properties.contains(std::string(twin.property)))
+      errors.add(property_error(twin.property, "is set beside a setting of the same meaning",
+                                fmt::format("remove it; {} of this sink say it", twin.setting)));
+  }
+}
+
+bool is_encrypted(const rd_kafka_conf_t& conf) {
+  return property(conf, "security.protocol").ends_with("ssl");
+}
+
+void check_login(const KafkaSettings& s, const rd_kafka_conf_t& conf, FieldErrors& errors) {
+  if (s.username.empty() != s.password.empty()) {
+    const bool no_name = s.username.empty();
+    errors.add(property_error(no_name ? "username" : "password", "is missing",
+                              no_name ? "kafka.password is set" : "kafka.username is set"));
+  }
+  check_tls("kafka", s.tls, errors);
+  if (is_encrypted(conf)) return;
+  const std::pair<const char*, bool> given[] = {{"tls_ca", !s.tls.ca.empty()},
+                                                {"tls_certificate", !s.tls.certificate.empty()},
+                                                {"tls_key", !s.tls.key.empty()}};
+  for (const auto& [setting, set] : given) {
+    if (set) errors.add(property_error(setting, "has no effect without TLS", "set tls = true"));
+  }
+}
+
+/// Our settings of TLS and of the login, as librdkafka's properties.
+template <class Set>
+void secure(const KafkaSettings& s, const Set& set) {
+  const bool login = !s.username.empty();
+  if (s.encrypted || login)
+    set("security.protocol",
+        fmt::format("{}{}", login ? "sasl_" : "", s.encrypted ? "ssl" : "plaintext"));
+  if (login) {
+    set("sasl.mechanisms", s.mechanism);
+    set("sasl.username", s.username);
+    set("sasl.password", s.password);
+  }
+  if (!s.tls.ca.empty()) set("ssl.ca.location", s.tls.ca);
+  if (!s.tls.certificate.empty()) set("ssl.certificate.location", s.tls.certificate);
+  if (!s.tls.key.empty()) set("ssl.key.location", s.tls.key);
+}
+
+/// Without TLS these properties say nothing, and a client built without it does not have them.
+template <class Set>
+void check_certificates(const KafkaSettings& s, const rd_kafka_conf_t& conf, const Set& set) {
+  if (!is_encrypted(conf)) return;
+  const auto given = [&](const char* name) { return s.properties.contains(name); };
+  const bool name = given("ssl.endpoint.identification.algorithm");
+  // Before librdkafka 2.0 it did not compare the name in the certificate unless told to.
+  if (!name) set("ssl.endpoint.identification.algorithm", "https");
+  if (s.tls.insecure && !name && !given("enable.ssl.certificate.verification"))
+    set("enable.ssl.certificate.verification", "false");
+}
+
 /// A template without its fields, whose values only an event has.
 std::string without_fields(std::string_view text) {
   std::string out;
@@ -294,7 +414,17 @@ void check(const KafkaSettings& settings, FieldErrors& errors) {
     errors.add(property_error("linger", "is longer than half of delivery_deadline",
                               "nothing would be delivered in time"));
   }
-  (void)make_conf(settings, errors);
+  if (settings.create.replication > 0 && settings.create.partitions == 0) {
+    errors.add(property_error("create.partitions", "is missing",
+                              "create = { partitions = 6, replication = 3 }"));
+  }
+  check_twins(settings, errors);
+  const Conf conf = make_conf(settings, errors);
+  check_login(settings, *conf, errors);
+}
+
+void check_here(const KafkaSettings& settings, FieldErrors& errors) {
+  check_tls_here("kafka", settings.tls, errors);
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
@@ -303,8 +433,11 @@ Result<std::unique_ptr<Sink>> make(KafkaSettings settings) {
   Conf conf = make_conf(settings, errors);
   if (auto status = errors.status(); !status) return tl::unexpected(status.error());
   WeaknessLog("kafka").warn(settings.brokers, weaknesses_of(settings, *conf));
-  return std::make_unique<KafkaSink>(std::move(conf), settings.delivery_deadline,
-                                     settings.max_in_flight);
+  return std::make_unique<KafkaSink>(std::move(conf),
+                                     KafkaOptions{.connect_timeout = settings.connect_timeout,
+                                                  .delivery_deadline = settings.delivery_deadline,
+                                                  .max_in_flight = settings.max_in_flight,
+                                                  .create = settings.create});
 }
 
 }  // namespace
@@ -330,14 +463,13 @@ std::string property(const rd_kafka_conf_t& conf, const char* name) {
 
 std::vector<Weakness> weaknesses_of(const KafkaSettings& settings, const rd_kafka_conf_t& conf) {
   std::vector<Weakness> found;
-  const std::string protocol = property(conf, "security.protocol");
-  const bool encrypted = protocol == "ssl" || protocol == "sasl_ssl";
+  const bool encrypted = is_encrypted(conf);
   const auto brokers = brokers_of(settings.brokers);
   if (!encrypted && !std::all_of(brokers.begin(), brokers.end(), is_local))
-    found.push_back(in_clear("security.protocol = ssl or sasl_ssl"));
-  if (encrypted && settings.insecure_tls) {
+    found.push_back(in_clear("tls = true"));
+  if (encrypted && settings.tls.insecure) {
     found.push_back({"insecure_tls", "whoever controls the network can read and swallow events",
-                     "ssl.ca.location with the authority of the brokers' certificates"});
+                     "tls_ca with the authority of the brokers' certificates"});
   }
   return found;
 }
@@ -362,11 +494,16 @@ Conf make_conf(const KafkaSettings& settings, FieldErrors& errors) {
   };
   for (const auto& [name, value] : kOurs) set(name, value);
   set("linger.ms", fmt::format("{:.3f}", static_cast<double>(settings.linger.count()) / 1000.0));
+  // So that "unknown topic" comes before the deadline, which would not name it.
+  const auto third = std::chrono::ceil<std::chrono::milliseconds>(settings.delivery_deadline / 3);
+  set("topic.metadata.propagation.max.ms", std::to_string(std::min(kPropagation, third).count()));
   if (!settings.brokers.empty()) set("bootstrap.servers", settings.brokers);
   for (const auto& [name, value] : settings.properties) {
-    auto wrong = guard_against(name, value, settings.insecure_tls);
+    auto wrong = guard_against(name, value, settings.tls.insecure);
     wrong ? errors.add(std::move(*wrong)) : set(name, value);
   }
+  secure(settings, set);
+  check_certificates(settings, *conf, set);
   return conf;
 }
 
@@ -384,6 +521,7 @@ SinkKind kind() {
        .others = [](KafkaSettings& s) -> Texts& { return s.properties; },
        .check = check,
        .check_use = check_use,
+       .check_here = check_here,
        .make = make,
        .inspect = inspect,
        .read_back = read_back});

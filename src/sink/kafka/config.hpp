@@ -12,6 +12,7 @@
 
 #include "base/field_error.hpp"
 #include "sink/kind.hpp"
+#include "sink/tls_settings.hpp"
 
 namespace outbox::sink::kafka {
 
@@ -23,12 +24,24 @@ struct ConfDelete {
 };
 using Conf = std::unique_ptr<rd_kafka_conf_t, ConfDelete>;
 
+/// Of topics that do not exist yet.
+struct NewTopics {
+  std::size_t partitions{0};   ///< 0: topics are not made.
+  std::size_t replication{0};  ///< 0: as the brokers are configured.
+};
+
 struct KafkaSettings {
   std::string brokers;
+  bool encrypted{false};
+  std::string username{};
+  std::string password{};
+  std::string mechanism{"SCRAM-SHA-512"};
+  TlsSettings tls{};
+  std::chrono::milliseconds connect_timeout{std::chrono::seconds(5)};
   std::chrono::microseconds delivery_deadline{std::chrono::seconds(10)};
   std::chrono::microseconds linger{std::chrono::milliseconds(1)};
   std::size_t max_in_flight{5000};
-  bool insecure_tls{false};
+  NewTopics create{};
   Texts properties{};  ///< Of librdkafka.
 };
 

@@ -16,20 +16,24 @@ struct Meaning {
 using enum Fault;
 using enum Remedy;
 
-constexpr const char* kCreateTopic = "create the topic on the brokers; outbox never creates one";
+constexpr const char* kCreateTopic =
+    "create the topic on the brokers, or let this sink do it: create = { partitions = 6, replication = 3 }";
+constexpr const char* kMakeTopic = "check create.partitions and create.replication of this sink";
 constexpr const char* kTooLarge =
     "the event is larger than the topic's max.message.bytes (or the broker's message.max.bytes) allows; raise it there and "
     "set message.max.bytes of this sink as high";
 constexpr const char* kBadRecord =
     "the topic refuses the record; a compacted topic needs a key on each record";
 constexpr const char* kRights =
-    "give the user of this sink the right to write to the topic (ACL: Write, Describe)";
-constexpr const char* kLogin = "check sasl.mechanism, sasl.username and sasl.password";
+    "give the user of this sink the right to write to the topic (ACL: Write, Describe; Create, if it makes topics)";
+constexpr const char* kLogin =
+    "check username, password and sasl_mechanism of this sink (or librdkafka's sasl.*); at Kafka 4, SCRAM needs librdkafka 2.6.1";
 constexpr const char* kTls =
-    "check security.protocol, ssl.ca.location and the certificate's host names";
+    "check tls_ca of this sink, that brokers names a port with TLS, and the names in the brokers' certificates";
 constexpr const char* kReplicas =
     "fewer replicas are in sync than the topic's min.insync.replicas: check the brokers";
-constexpr const char* kReach = "check kafka.brokers, the network, and that the brokers run";
+constexpr const char* kReach =
+    "check kafka.brokers, that tls is as their ports want it, the network, and that the brokers run";
 constexpr const char* kVersion =
     "the brokers are too old for this sink, or refuse its compression.type";
 
@@ -52,6 +56,10 @@ constexpr Meaning kMeanings[] = {
     {RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, destination, Errc::not_found, fix, kCreateTopic},
     {RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION, destination, Errc::invalid_argument, fix,
      "check the subscription's topic"},
+    {RD_KAFKA_RESP_ERR_INVALID_PARTITIONS, destination, Errc::invalid_argument, fix, kMakeTopic},
+    {RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR, destination, Errc::invalid_argument, fix,
+     "there are fewer brokers than create.replication of this sink says"},
+    {RD_KAFKA_RESP_ERR_INVALID_CONFIG, destination, Errc::invalid_argument, fix, kMakeTopic},
     {RD_KAFKA_RESP_ERR_POLICY_VIOLATION, destination, Errc::permission_denied, fix,
      "a policy of the brokers forbids it"},
     {RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, destination, Errc::permission_denied, fix,
@@ -85,6 +93,7 @@ constexpr Meaning kMeanings[] = {
     {RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE, destination, Errc::unavailable, retry_call, kReach},
     {RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION, destination, Errc::unavailable, retry_call,
      kReach},
+    {RD_KAFKA_RESP_ERR_NOT_CONTROLLER, destination, Errc::unavailable, retry_call, kReach},
     {RD_KAFKA_RESP_ERR_BROKER_NOT_AVAILABLE, destination, Errc::unavailable, retry_call, kReach},
 };
 

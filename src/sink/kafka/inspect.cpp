@@ -27,14 +27,6 @@ struct ConfigResourceDelete {
     rd_kafka_ConfigResource_destroy(resource);
   }
 };
-struct AdminOptionsDelete {
-  void operator()(rd_kafka_AdminOptions_t* options) const noexcept {
-    rd_kafka_AdminOptions_destroy(options);
-  }
-};
-struct EventDelete {
-  void operator()(rd_kafka_event_t* event) const noexcept { rd_kafka_event_destroy(event); }
-};
 
 /// A connection for questions only.
 class Brokers {

@@ -15,7 +15,6 @@ namespace {
 /// After this many single messages without a suspect among them, the suspects are dropped.
 constexpr std::size_t kPatience = 10000;
 constexpr std::size_t kLeastBatchBytes = 1000;
-constexpr std::chrono::milliseconds kLongestReach{3000};
 /// After a failure the reports of messages in flight take a round trip. The limit for that.
 constexpr std::chrono::milliseconds kDrainLimit{2000};
 /// After a purge the client itself makes the reports.
@@ -44,12 +43,8 @@ std::int64_t seq_of(const Message& message) {
 
 }  // namespace
 
-KafkaSink::KafkaSink(Conf conf, std::chrono::nanoseconds delivery_deadline,
-                     std::size_t max_in_flight)
-    : conf_(std::move(conf)),
-      deadline_(delivery_deadline),
-      max_in_flight_(max_in_flight),
-      suspects_(kPatience) {}
+KafkaSink::KafkaSink(Conf conf, const KafkaOptions& options)
+    : conf_(std::move(conf)), options_(options), suspects_(kPatience) {}
 
 KafkaSink::~KafkaSink() = default;
 
@@ -57,7 +52,7 @@ SinkTraits KafkaSink::traits() const noexcept {
   return {.name = "kafka",
           .gapless = true,
           .max_batch = 1000,
-          .max_in_flight = max_in_flight_,
+          .max_in_flight = options_.max_in_flight,
           .attribute_prefix = kAttributePrefix};
 }
 
@@ -65,20 +60,27 @@ Status KafkaSink::open() {
   if (state_ == State::open) return {};
   give_up_the_rest();
   retired_.reset();
-  const Conf conf = conf_for_now();
-  auto made = Client::create(*conf, *this, [this] { wake(); });
-  if (!made) return tl::unexpected(std::move(made.error()));
-  const auto limit = std::min<std::chrono::nanoseconds>(deadline_, kLongestReach);
-  if (Status reached = (*made)->reach(std::chrono::duration_cast<std::chrono::milliseconds>(limit));
+  OUTBOX_TRY(auto client, new_client());
+  const auto limit = std::min(options_.delivery_deadline, options_.connect_timeout);
+  if (Status reached = client->reach(std::chrono::duration_cast<std::chrono::milliseconds>(limit));
       !reached) {
     return reached;
   }
-  client_ = std::move(*made);
-  first_batches_.clear();
+  use(std::move(client));
   state_ = State::open;
   destination_failed_ = false;
   progress_ = now_steady();
   return {};
+}
+
+Result<std::unique_ptr<Client>> KafkaSink::new_client() {
+  const Conf conf = conf_for_now();
+  return Client::create(*conf, options_.create, *this, [this] { wake(); });
+}
+
+void KafkaSink::use(std::unique_ptr<Client> client) {
+  client_ = std::move(client);
+  first_batches_.clear();
 }
 
 /// The broker limits the bytes of a batch, not of a message. So after a refused batch the next ones are smaller: if none of its
@@ -114,7 +116,7 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
   // accept the next message.
   take_reports();
   if (state_ != State::open) return 0;
-  const std::size_t limit = suspects_.any() ? 1 : max_in_flight_;
+  const std::size_t limit = suspects_.any() ? 1 : options_.max_in_flight;
   if (in_flight_.size() >= limit) return 0;
   const std::size_t room = std::min(messages.size(), limit - in_flight_.size());
   const TimePoint now = now_steady();
@@ -122,8 +124,14 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
   in_flight_.begin_batch(now);
   const std::int64_t timestamp = now_ms();
   for (std::size_t i = 0; i < room; ++i) {
+    if (!make_room(messages[i])) return i;
     const auto place = client_->place(messages[i]);
-    if (!place) return i;
+    if (!place) {
+      const TopicRefusal* const refusal = client_->refusal(messages[i].topic);
+      if (refusal == nullptr) return i;
+      refuse_topic(messages[i], *refusal);
+      return i + 1;
+    }
     // The partition is not known yet, nor whether it knows the producer: send the message alone.
     const bool anywhere = place->partition == RD_KAFKA_PARTITION_UA;
     if (in_flight_.size() == 0) goes_alone_ = anywhere;
@@ -142,6 +150,30 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
     return i + 1;
   }
   return room;
+}
+
+/// Replaces a client that knows too many topics, once nothing is in flight. No broker is waited for. False: not now.
+bool KafkaSink::make_room(const Message& message) {
+  if (client_->topics() < options_.most_topics || client_->knows(message.topic)) return true;
+  if (in_flight_.size() > 0) return false;
+  auto made = new_client();
+  if (!made) return true;  // with the old one
+  client_->silence();
+  retired_ = std::exchange(client_, nullptr);
+  use(std::move(*made));
+  return true;
+}
+
+void KafkaSink::refuse_topic(const Message& message, const TopicRefusal& refusal) {
+  Error error = describe(refusal.code, {});
+  error.message = fmt::format("kafka: topic {} does not exist and could not be made: {}",
+                              message.topic, refusal.text);
+  // A name like that of another topic (a.b, a_b): it depends on the event, so the event is at fault.
+  const bool name = refusal.code == RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION;
+  ready_.push_back({.token = message.token,
+                    .kind = name ? Outcome::Kind::rejected : Outcome::Kind::blocked,
+                    .error = error});
+  stop_taking(std::move(error));
 }
 
 /// The client did not accept the message. Messages sent before it continue; nothing is sent after it.
@@ -272,11 +304,12 @@ void KafkaSink::watch_deadlines(TimePoint now) {
     if (now - purged_at_ > kPurgeLimit) give_up_the_rest();
     return;
   }
-  const auto limit = state_ == State::open
-                         ? deadline_
-                         : std::min<std::chrono::nanoseconds>(deadline_, kDrainLimit);
+  const auto limit = state_ == State::open ? options_.delivery_deadline
+                                           : std::min<std::chrono::nanoseconds>(
+                                                 options_.delivery_deadline, kDrainLimit);
   const bool still = now - progress_ > limit;
-  const bool stuck = now - in_flight_.oldest().value_or(now) > kStuckDeadlines * deadline_;
+  const bool stuck =
+      now - in_flight_.oldest().value_or(now) > kStuckDeadlines * options_.delivery_deadline;
   if (!still && !stuck) return;
   if (state_ == State::open) {
     destination_failed_ = true;

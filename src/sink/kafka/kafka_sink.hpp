@@ -2,6 +2,7 @@
 // overtakes it. A failed client is not repaired: its messages get outcomes, open() makes a new one. See docs/sinks/kafka.md.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <outbox/sink.hpp>
 #include <string_view>
@@ -15,9 +16,18 @@
 
 namespace outbox::sink::kafka {
 
+struct KafkaOptions {
+  std::chrono::nanoseconds connect_timeout{std::chrono::seconds(5)};
+  std::chrono::nanoseconds delivery_deadline{std::chrono::seconds(10)};
+  std::size_t max_in_flight{5000};
+  NewTopics create{};
+  /// After so many topics a new client is made, because a client forgets none.
+  std::size_t most_topics{10'000};
+};
+
 class KafkaSink final : public Sink, private Client::Reports {
  public:
-  KafkaSink(Conf conf, std::chrono::nanoseconds delivery_deadline, std::size_t max_in_flight);
+  KafkaSink(Conf conf, const KafkaOptions& options);
   ~KafkaSink() override;
 
   [[nodiscard]] SinkTraits traits() const noexcept override;
@@ -36,6 +46,9 @@ class KafkaSink final : public Sink, private Client::Reports {
   };
 
   [[nodiscard]] Conf conf_for_now();
+  [[nodiscard]] Result<std::unique_ptr<Client>> new_client();
+  void use(std::unique_ptr<Client> client);
+  [[nodiscard]] bool make_room(const Message& message);
   void delivered(std::size_t slot) override;
   void failed(std::size_t slot, rd_kafka_resp_err_t code, bool in_doubt,
               std::string_view topic) override;
@@ -45,6 +58,7 @@ class KafkaSink final : public Sink, private Client::Reports {
   void stop_taking(Error reason);
   [[nodiscard]] Error cause_of(rd_kafka_resp_err_t code, std::string_view topic);
   void refuse_after_giving_up(const Message& message, rd_kafka_resp_err_t code);
+  void refuse_topic(const Message& message, const TopicRefusal& refusal);
   void refuse(const Message& message, const InFlight::Entry& entry, rd_kafka_resp_err_t code);
   void give_up_the_rest();
   [[nodiscard]] Outcome::Kind judge(rd_kafka_resp_err_t code, bool in_doubt,
@@ -53,8 +67,7 @@ class KafkaSink final : public Sink, private Client::Reports {
   [[nodiscard]] Error left_behind(std::chrono::nanoseconds waited) const;
 
   const Conf conf_;
-  const std::chrono::nanoseconds deadline_;
-  const std::size_t max_in_flight_;
+  const KafkaOptions options_;
 
   std::unique_ptr<Client> client_;
   std::unique_ptr<Client>

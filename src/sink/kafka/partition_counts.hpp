@@ -1,5 +1,5 @@
-// Requests the number of partitions of topics from the brokers. librdkafka blocks until the answer, so this uses a thread: send()
-// must not block for a round trip, or for seconds when no broker answers.
+// Requests the number of partitions of topics from the brokers, and makes topics that do not exist if it may. librdkafka blocks
+// until the answer, so this uses a thread: send() must not block for a round trip, or for seconds when no broker answers.
 #pragma once
 
 #include <librdkafka/rdkafka.h>
@@ -7,10 +7,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "base/mutex.hpp"
+#include "sink/kafka/new_topic.hpp"
 
 namespace outbox::sink::kafka {
 
@@ -18,11 +20,12 @@ class PartitionCounts {
  public:
   struct Answer {
     rd_kafka_topic_t* topic{nullptr};
-    std::int32_t partitions{0};  ///< 0: no answer.
+    std::int32_t partitions{0};  ///< 0: no answer, or no such topic.
+    std::optional<TopicRefusal> refusal{};
   };
 
   /// `bell` rings on the thread when there is an answer. The requested topics must outlive this.
-  PartitionCounts(rd_kafka_t* handle, std::function<void()> bell);
+  PartitionCounts(rd_kafka_t* handle, const NewTopics& create, std::function<void()> bell);
   PartitionCounts(const PartitionCounts&) = delete;
   PartitionCounts& operator=(const PartitionCounts&) = delete;
   /// Waits for a request in progress.
@@ -37,9 +40,13 @@ class PartitionCounts {
 
  private:
   void run(const std::stop_token& stop);
-  [[nodiscard]] std::int32_t count(rd_kafka_topic_t* topic) const;
+  [[nodiscard]] Answer look_up(rd_kafka_topic_t* topic, const std::stop_token& stop);
+  [[nodiscard]] std::int32_t wait_for(rd_kafka_topic_t* made, const std::stop_token& stop);
+  /// None: there is no such topic.
+  [[nodiscard]] std::optional<std::int32_t> count(rd_kafka_topic_t* topic) const;
 
   rd_kafka_t* const handle_;
+  const NewTopics create_;
   const std::function<void()> bell_;
 
   Mutex mutex_;

@@ -1,5 +1,6 @@
 #include "sink/kafka/reported.hpp"
 
+#include <algorithm>
 #include <string_view>
 
 #include "base/error.hpp"
@@ -8,6 +9,11 @@
 
 namespace outbox::sink::kafka {
 namespace {
+
+/// A broker that refuses us does so within this time, and another of the list would have accepted us.
+constexpr std::chrono::milliseconds kRefusal{1000};
+/// For the error callback.
+constexpr std::chrono::milliseconds kPoll{100};
 
 void on_log(const rd_kafka_t*, int level, const char* facility, const char* text) {
   constexpr int kWarning = 4;  // of syslog
@@ -19,6 +25,26 @@ void on_log(const rd_kafka_t*, int level, const char* facility, const char* text
   } else {
     log::debug("kafka client", {{"facility", facility}, {"text", text}});
   }
+}
+
+/// librdkafka reports some errors of OpenSSL as lost connections, among them certificates that either side refuses. A connection
+/// that just ends is lost: the broker may have stopped.
+bool is_about_tls(std::string_view text) {
+  return text.find("SSL routines") != std::string_view::npos &&
+         text.find("unexpected eof") == std::string_view::npos;
+}
+
+bool is_refusal(const Reported& reported) {
+  return !reported.text.empty() && describe(reported.code, {}).code == Errc::permission_denied;
+}
+
+/// About no topic.
+rd_kafka_resp_err_t ask(rd_kafka_t* handle, std::chrono::milliseconds limit) {
+  const rd_kafka_metadata_t* answer = nullptr;
+  const auto code = rd_kafka_metadata(handle, 0, nullptr, &answer, static_cast<int>(limit.count()));
+  if (answer != nullptr) rd_kafka_metadata_destroy(answer);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR) rd_kafka_poll(handle, static_cast<int>(kPoll.count()));
+  return code;
 }
 
 }  // namespace
@@ -43,6 +69,7 @@ void Reported::take(rd_kafka_t* handle, int error, const char* reason) {
     code = rd_kafka_fatal_error(handle, why, sizeof why);
     text = why;
   }
+  if (code == RD_KAFKA_RESP_ERR__TRANSPORT && is_about_tls(text)) code = RD_KAFKA_RESP_ERR__SSL;
 }
 
 Error no_broker(const Reported& reported, rd_kafka_resp_err_t code) {
@@ -53,12 +80,11 @@ Error no_broker(const Reported& reported, rd_kafka_resp_err_t code) {
 }
 
 Status reach(rd_kafka_t* handle, const Reported& reported, std::chrono::milliseconds limit) {
-  const rd_kafka_metadata_t* metadata = nullptr;
-  const auto code =
-      rd_kafka_metadata(handle, 0, nullptr, &metadata, static_cast<int>(limit.count()));
-  if (metadata != nullptr) rd_kafka_metadata_destroy(metadata);
+  const auto first = std::min(limit, kRefusal);
+  auto code = ask(handle, first);
+  if (code != RD_KAFKA_RESP_ERR_NO_ERROR && limit > first && !is_refusal(reported))
+    code = ask(handle, limit - first);
   if (code == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
-  rd_kafka_poll(handle, 0);
   return fail(no_broker(reported, code));
 }
 

@@ -24,6 +24,15 @@ struct MetadataDelete {
   }
 };
 
+struct EventDelete {
+  void operator()(rd_kafka_event_t* event) const noexcept { rd_kafka_event_destroy(event); }
+};
+struct AdminOptionsDelete {
+  void operator()(rd_kafka_AdminOptions_t* options) const noexcept {
+    rd_kafka_AdminOptions_destroy(options);
+  }
+};
+
 /// librdkafka's log goes to ours.
 void log_to_ours(rd_kafka_conf_t* conf);
 
@@ -39,7 +48,7 @@ struct Reported {
 /// That no broker answers; `code` is the result of the request.
 [[nodiscard]] Error no_broker(const Reported& reported, rd_kafka_resp_err_t code);
 
-/// Waits until a broker answers. Serves the callbacks of the handle.
+/// Waits until a broker answers, or refuses the login or the connection's TLS. Serves the callbacks of the handle.
 [[nodiscard]] Status reach(rd_kafka_t* handle, const Reported& reported,
                            std::chrono::milliseconds limit);
 

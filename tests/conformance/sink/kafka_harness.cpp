@@ -1,7 +1,6 @@
 // The Kafka sink with a real broker.
-#include "conformance/sink/harness.hpp"
+#include "conformance/sink/server_harness.hpp"
 #include "integration/kafka/broker.hpp"
-#include "integration/kafka/sink_maker.hpp"
 
 namespace outbox::test {
 namespace {
@@ -16,10 +15,45 @@ std::string noise(std::size_t size) {
   return text;
 }
 
-class KafkaHarness final : public Harness {
+int port_of(const std::string& address) {
+  return std::stoi(address.substr(address.rfind(':') + 1));
+}
+
+class KafkaHarness final : public ServerHarness {
  public:
-  std::unique_ptr<Sink> make() override { return make_kafka_sink(); }
+  std::string server() const override { return "kafka"; }
+  std::string sink() const override { return "kafka"; }
+  int port() const override { return port_of(*kafka_brokers()); }
+  // Clients connect to the address that the broker names.
+  int behind_gate() const override {
+    return port_of(*environment("OUTBOX_TEST_KAFKA_BEHIND_GATE"));
+  }
+  int gate_port() const override { return port_of(*environment("OUTBOX_TEST_KAFKA_GATE")); }
+  /// A broker takes 8 s to be back; more kills: tests/integration/kafka/kafka_restart_test.cpp.
+  std::size_t kills() const override { return 1; }
   std::string topic() const override { return topic_.name(); }
+
+  SinkSettings settings(int port) const override {
+    return {{"brokers", "127.0.0.1:" + std::to_string(port)},
+            {"delivery_deadline", "3s"},
+            {"connect_timeout", "2s"},
+            // So that the broker, not the client, refuses what is too large.
+            {"message.max.bytes", "4000000"},
+            {"compression.type", "none"}};
+  }
+  /// The listener for logins has a port of its own.
+  SinkSettings wrong_password(int /*port*/) const override {
+    SinkSettings all = kafka_login();
+    all["password"] = "hunter2-wrong";
+    return all;
+  }
+
+  std::optional<std::string> missing_topic() const override { return topic_.name() + ".missing"; }
+  std::vector<std::string> illegal_topics() const override {
+    return {"", ".", "..", "no spaces", "a/b", "\xc3\xa9", std::string(250, 'x')};
+  }
+  std::size_t too_large() const override { return 2'000'000; }
+
   std::vector<Arrived> delivered() override {
     return spoiled_ ? narrow_.arrived() : topic_.arrived();
   }
@@ -40,13 +74,16 @@ class KafkaHarness final : public Harness {
 
 }  // namespace
 
-std::vector<HarnessKind> harness_kinds() {
-  return {{"kafka",
-           []() -> std::unique_ptr<Harness> {
-             if (!kafka_brokers()) return nullptr;
-             return std::make_unique<KafkaHarness>();
-           },
-           "needs a Kafka broker: OUTBOX_TEST_KAFKA is not set (scripts/servers start DIR)", true}};
+ServerHarnessKind server_harness_kind() {
+  return {
+      .name = "kafka",
+      .make = []() -> std::unique_ptr<ServerHarness> {
+        if (!kafka_brokers() || !environment("OUTBOX_TEST_KAFKA_LOGIN")) return nullptr;
+        return std::make_unique<KafkaHarness>();
+      },
+      .needs =
+          "needs a Kafka broker with its other listeners: OUTBOX_TEST_KAFKA_LOGIN is not set (scripts/servers start DIR)",
+      .can_fail = true};
 }
 
 }  // namespace outbox::test

@@ -107,7 +107,7 @@ TEST(KafkaSettings, without_tls_others_than_this_machine_can_listen_in) {
   const auto weak = [](const char* brokers, const char* protocol, bool insecure = false) {
     const Conf conf(rd_kafka_conf_new());
     EXPECT_FALSE(set_property(conf.get(), "security.protocol", protocol));
-    const auto found = weaknesses_of({.brokers = brokers, .insecure_tls = insecure}, *conf);
+    const auto found = weaknesses_of({.brokers = brokers, .tls = {.insecure = insecure}}, *conf);
     return found.empty() ? std::string() : found.front().setting;
   };
   EXPECT_EQ(weak("10.0.0.1:9092", "plaintext"), "no TLS");
@@ -115,6 +115,89 @@ TEST(KafkaSettings, without_tls_others_than_this_machine_can_listen_in) {
   EXPECT_EQ(weak("localhost, 127.0.0.1:9092,[::1]:9092", "plaintext"), "");
   EXPECT_EQ(weak("kafka.example.com", "sasl_ssl"), "");
   EXPECT_EQ(weak("kafka.example.com", "ssl", true), "insecure_tls");
+}
+
+/// librdkafka's property as our settings make it; "?": they are wrong.
+std::string made(const KafkaSettings& settings, const char* property_name) {
+  FieldErrors errors;
+  const Conf conf = make_conf(settings, errors);
+  return errors.empty() ? property(*conf, property_name) : "?";
+}
+
+TEST(KafkaSettings, of_tls_and_logins_become_properties) {
+  KafkaSettings settings{.brokers = "a:9092"};
+  EXPECT_EQ(made(settings, "security.protocol"), "plaintext");
+  settings.encrypted = true;
+  settings.tls = {.ca = "ca.pem", .certificate = "me.pem", .key = "me.key"};
+  EXPECT_EQ(made(settings, "security.protocol"), "ssl");
+  EXPECT_EQ(made(settings, "ssl.ca.location"), "ca.pem");
+  EXPECT_EQ(made(settings, "ssl.certificate.location"), "me.pem");
+  EXPECT_EQ(made(settings, "ssl.key.location"), "me.key");
+  EXPECT_EQ(made(settings, "ssl.endpoint.identification.algorithm"), "https");
+  EXPECT_EQ(made(settings, "enable.ssl.certificate.verification"), "true");
+  settings.username = "u";
+  settings.password = "p";
+  EXPECT_EQ(made(settings, "security.protocol"), "sasl_ssl");
+  EXPECT_EQ(made(settings, "sasl.mechanisms"), "SCRAM-SHA-512");
+  EXPECT_EQ(made(settings, "sasl.username"), "u");
+  EXPECT_EQ(made(settings, "sasl.password"), "p");
+  settings.mechanism = "PLAIN";
+  settings.encrypted = false;
+  EXPECT_EQ(made(settings, "security.protocol"), "sasl_plaintext");
+  EXPECT_EQ(made(settings, "sasl.mechanisms"), "PLAIN");
+}
+
+TEST(KafkaSettings, insecure_tls_checks_no_certificate_but_says_no_more_than_a_property) {
+  KafkaSettings settings{.brokers = "a:9092", .encrypted = true, .tls = {.insecure = true}};
+  EXPECT_EQ(made(settings, "enable.ssl.certificate.verification"), "false");
+  settings.properties["ssl.endpoint.identification.algorithm"] = "none";
+  EXPECT_EQ(made(settings, "enable.ssl.certificate.verification"), "true");
+  EXPECT_EQ(made(settings, "ssl.endpoint.identification.algorithm"), "none");
+}
+
+TEST(KafkaSettings, leave_time_to_say_that_a_topic_is_missing) {
+  KafkaSettings settings{.brokers = "a:9092"};
+  EXPECT_EQ(made(settings, "topic.metadata.propagation.max.ms"), "3000");
+  settings.delivery_deadline = std::chrono::seconds(3);
+  EXPECT_EQ(made(settings, "topic.metadata.propagation.max.ms"), "1000");
+  settings.properties["topic.metadata.propagation.max.ms"] = "2000";
+  EXPECT_EQ(made(settings, "topic.metadata.propagation.max.ms"), "2000");
+}
+
+TEST(KafkaSettings, that_say_a_thing_twice_or_by_half_are_refused) {
+  const auto expect = [](Given given, const std::string& says) {
+    given.emplace("brokers", "a:9092");
+    const std::string text = complaint(std::move(given));
+    EXPECT_NE(text.find(says), std::string::npos) << text;
+  };
+  const Given login{{"tls", "true"}, {"username", "u"}, {"password", "p"}};
+  const auto with = [&](const std::string& name, const std::string& value) {
+    Given all = login;
+    all[name] = value;
+    return all;
+  };
+  EXPECT_EQ(complaint(with("brokers", "a:9092")), "");
+  expect(with("security.protocol", "sasl_ssl"), "kafka.security.protocol: is set beside");
+  expect(with("sasl.mechanism", "PLAIN"), "kafka.sasl.mechanism: is set beside");
+  expect(with("sasl.username", "other"), "kafka.sasl.username: is set beside");
+  expect({{"tls", "true"}, {"tls_ca", "a"}, {"ssl.ca.location", "b"}},
+         "kafka.ssl.ca.location: is set beside");
+  expect({{"username", "u"}}, "kafka.password: is missing");
+  expect({{"password", "hunter2"}}, "kafka.username: is missing");
+  expect({{"tls", "true"}, {"tls_key", "k"}}, "kafka.tls_certificate: is missing");
+  expect({{"tls_ca", "a"}}, "kafka.tls_ca: has no effect without TLS");
+  EXPECT_EQ(complaint({{"brokers", "a"}, {"security.protocol", "ssl"}, {"tls_ca", "a"}}), "");
+  expect(with("sasl_mechanism", "GSSAPI"), "SCRAM-SHA-512");
+}
+
+TEST(KafkaSettings, of_topics_that_are_made) {
+  EXPECT_EQ(complaint({{"brokers", "a"}, {"create.partitions", "6"}, {"create.replication", "3"}}),
+            "");
+  EXPECT_EQ(complaint_about("create.partitions", "6"), "");
+  EXPECT_NE(complaint_about("create.replication", "3").find("kafka.create.partitions: is missing"),
+            std::string::npos);
+  EXPECT_NE(complaint_about("create.partition", "3").find("did you mean create.partitions?"),
+            std::string::npos);
 }
 
 TEST(KafkaSettings, an_unknown_one_names_the_nearest) {
@@ -162,7 +245,8 @@ TEST(KafkaErrors, say_who_is_at_fault) {
           RD_KAFKA_RESP_ERR__SSL, RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,
           RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN,
           RD_KAFKA_RESP_ERR__TRANSPORT, RD_KAFKA_RESP_ERR__MSG_TIMED_OUT,
-          RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION});
+          RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION, RD_KAFKA_RESP_ERR_INVALID_PARTITIONS,
+          RD_KAFKA_RESP_ERR_INVALID_REPLICATION_FACTOR, RD_KAFKA_RESP_ERR_POLICY_VIOLATION});
   expect(Fault::none, {RD_KAFKA_RESP_ERR__PURGE_QUEUE, RD_KAFKA_RESP_ERR__PURGE_INFLIGHT,
                        RD_KAFKA_RESP_ERR__FATAL, RD_KAFKA_RESP_ERR__GAPLESS_GUARANTEE,
                        RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER});

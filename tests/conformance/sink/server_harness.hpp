@@ -23,6 +23,8 @@ class ServerHarness : public Harness {
   [[nodiscard]] virtual bool may_kill() const {
     return environment("OUTBOX_TEST_SERVERS").has_value();
   }
+  /// How often.
+  [[nodiscard]] virtual std::size_t kills() const { return 3; }
   /// Ends it without warning.
   virtual void kill() { kill_server(server()); }
   /// Starts it again, same data and port.
@@ -30,6 +32,10 @@ class ServerHarness : public Harness {
   [[nodiscard]] virtual std::string sink() const = 0;
   /// Where it listens on 127.0.0.1.
   [[nodiscard]] virtual int port() const = 0;
+  /// Where it listens for clients that come through a gate, and the port of that gate; 0: any. For servers that name their own address to
+  /// clients.
+  [[nodiscard]] virtual int behind_gate() const { return port(); }
+  [[nodiscard]] virtual int gate_port() const { return 0; }
   /// What a sink needs to deliver topic() through this port, with short limits: deadline 3s, connect_timeout 2s.
   [[nodiscard]] virtual SinkSettings settings(int port) const = 0;
   /// The same with a password that is wrong.
@@ -60,6 +66,7 @@ struct ServerHarnessKind {
   /// Null: the server is missing.
   std::unique_ptr<ServerHarness> (*make)();
   const char* needs;
+  bool can_fail{false};  ///< It has spoil().
 };
 
 inline std::ostream& operator<<(std::ostream& out, const ServerHarnessKind& kind) {

@@ -6,6 +6,15 @@ namespace outbox::test {
 
 std::optional<std::string> kafka_brokers() { return environment("OUTBOX_TEST_KAFKA"); }
 
+testkit::KafkaProperties kafka_login() {
+  return {{"brokers", *environment("OUTBOX_TEST_KAFKA_LOGIN")},
+          {"tls", "true"},
+          {"tls_ca", *environment("OUTBOX_TEST_KAFKA_TLS_FOLDER") + "/ca.pem"},
+          {"sasl_mechanism", "PLAIN"},
+          {"username", *environment("OUTBOX_TEST_KAFKA_USER")},
+          {"password", *environment("OUTBOX_TEST_KAFKA_PASSWORD")}};
+}
+
 KafkaTopic::KafkaTopic()
     : testkit::KafkaTopic(kafka_brokers().value_or(""), testkit::unique_name("outbox-test")) {}
 

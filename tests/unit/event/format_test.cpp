@@ -109,6 +109,22 @@ TEST(FormatJson, golden) {
           std::string(kTrace) + "\"}}");
 }
 
+TEST(FormatJson, the_well_known_headers_are_its_metadata_and_headers_of_the_message) {
+  EventView event = placed();
+  event.headers =
+      R"({"correlation_id": "c-1", "causation_id": "018f3b1c", "traceparent": "00-0a-b7-01", "tracestate": "v=1"})";
+  const auto metadata = nlohmann::json::parse(envelope(event))["metadata"];
+  EXPECT_EQ(metadata, nlohmann::json::parse(event.headers));
+  for (const char* format : {"raw", "json"}) {
+    EXPECT_NE(
+        shown(event, format)
+            .find(
+                "\ncorrelation_id: c-1\ncausation_id: 018f3b1c\ntraceparent: 00-0a-b7-01\ntracestate: v=1\n"),
+        std::string::npos)
+        << format;
+  }
+}
+
 TEST(FormatJson, text_is_a_string) {
   EventView event = placed();
   event.content_type = "text/plain";
