@@ -22,9 +22,17 @@ bool is_secret_name(std::string_view name) {
 
 bool is_plain_value(std::string_view value) {
   constexpr std::string_view kMarks = " ._,:/+*-";
-  return std::all_of(value.begin(), value.end(), [&](char c) {
-    return is_alnum(c) || kMarks.find(c) != std::string_view::npos;
-  });
+  constexpr std::string_view kMarksOfFields = "._:|-";
+  bool in_field = false;
+  for (const char c : value) {
+    const std::string_view marks = in_field ? kMarksOfFields : kMarks;
+    if (c == (in_field ? '}' : '{')) {
+      in_field = !in_field;
+    } else if (!is_alnum(c) && marks.find(c) == std::string_view::npos) {
+      return false;
+    }
+  }
+  return !in_field;
 }
 
 }  // namespace outbox::config

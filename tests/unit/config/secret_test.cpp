@@ -22,9 +22,11 @@ TEST(Secret, names) {
 }
 
 TEST(Secret, values_that_may_hold_one) {
-  for (const char* value : {"a:9092,b:9092", "/etc/ssl/ca.pem", "lz4", "5ms", ""})
+  for (const char* value : {"a:9092,b:9092", "/etc/ssl/ca.pem", "lz4", "5ms", "",
+                            "order {aggregate_id|lower}", "{json:customer.email}"})
     EXPECT_TRUE(is_plain_value(value)) << value;
-  for (const char* value : {"https://me:hush@x/", "a password=hush", "\"hush\"", "{hush}"})
+  for (const char* value : {"https://me:hush@x/", "a password=hush", "\"hush\"",
+                            "{\"key\": \"hush\"}", "{hush", "hush}"})
     EXPECT_FALSE(is_plain_value(value)) << value;
 }
 
