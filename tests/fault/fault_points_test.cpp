@@ -145,7 +145,7 @@ class FaultPoints : public ::testing::TestWithParam<int> {
     late_.reset();
   }
 
-  static constexpr std::chrono::milliseconds kLease{2000};
+  static constexpr std::chrono::milliseconds kLease{1500};
   static constexpr int kSurvivors = 2;
   const TempDir folder_;
   const std::string file_{folder_.file("lines")};
