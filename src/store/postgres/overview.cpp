@@ -26,7 +26,6 @@ Place place_of(const Strand& strand) {
 
 using Counts = std::map<Place, Rows>;
 
-constexpr auto kEvery = static_cast<std::int64_t>(kAllLanes);
 /// Behind BEGIN and the settings.
 constexpr std::size_t kFirstRead = 3;
 constexpr std::size_t kFirstCount = 2;
@@ -39,7 +38,7 @@ Result<std::vector<Rows>> read_all(Connection& connection,
   connection.send(&Queries::plan_settings);
   connection.send(&Queries::plan_once);
   for (const SubscriptionRow& row : rows) {
-    connection.send(&Queries::cursors, {row.id, kEvery});
+    connection.send(&Queries::standing, {row.id});
     connection.send(&Queries::last, {row.id});
     connection.send(&Queries::count_parked, {row.id});
   }

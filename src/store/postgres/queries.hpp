@@ -213,6 +213,38 @@ FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n
 WHERE s.id = $1::int AND ($2::bigint >> lane.n) & 1::bigint = 1
 GROUP BY 2, 3, 4, 5)");
 
+  // $1 subscription. The same of all lanes, for people: the newest row of each owner's lanes is looked up first, which usually has all
+  // of them, and only what it has not lane by lane. Index settlement_newest.
+  Query standing = prepared("read where a subscription stands", R"(
+SELECT bit_or(c.has), {cursor}, min(c.generation), count(DISTINCT c.id),
+       coalesce(sum(c.acked_total) FILTER (WHERE c.counts), 0::numeric)::bigint,
+       coalesce(sum(c.filtered_total) FILTER (WHERE c.counts), 0::numeric)::bigint,
+       to_char(max(c.at) FILTER (WHERE c.kind = 'settle') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+FROM (
+  WITH owned AS MATERIALIZED (
+    SELECT l.generation AS low, l.generation AS high, bit_or(1::bigint << l.lane::int) AS lanes
+    FROM {schema}.subscription s JOIN {schema}.lane l ON l.lane_group = s.lane_group AND l.generation >= s.group_generation
+    WHERE s.id = $1::int GROUP BY l.generation),
+  searched AS MATERIALIZED (
+    SELECT o.low, o.high, o.lanes FROM owned o
+    UNION ALL SELECT 0::bigint, 9223372036854775807::bigint, ~coalesce(bit_or(o.lanes), 0::bigint) FROM owned o),
+  newest AS MATERIALIZED (
+    SELECT t.*, t.lanes & o.lanes AS has FROM searched o CROSS JOIN LATERAL (
+      SELECT n.* FROM {schema}.settlement n
+      WHERE n.subscription = $1::int AND n.lanes & o.lanes <> 0::bigint AND n.generation >= o.low AND n.generation <= o.high
+      ORDER BY n.generation DESC, n.id DESC LIMIT 1) t
+    WHERE o.lanes <> 0::bigint),
+  missing AS MATERIALIZED (
+    SELECT lane.n FROM pg_catalog.generate_series(0, 63) lane(n)
+    WHERE ((SELECT coalesce(bit_or(w.has), 0::bigint) FROM newest w) >> lane.n) & 1::bigint = 0::bigint),
+  every AS (
+    SELECT w.* FROM newest w
+    UNION ALL SELECT t.*, 1::bigint << m.n FROM missing m CROSS JOIN LATERAL {schema}.newest_settlement($1::int, m.n) t)
+  SELECT e.*, (SELECT (e.has >> min(lane.n)) & 1::bigint = 1::bigint FROM pg_catalog.generate_series(0, 63) lane(n)
+               WHERE (e.lanes >> lane.n) & 1::bigint = 1::bigint) AS counts
+  FROM every e) c
+GROUP BY 2, 3, 4, 5)");
+
   // For statements whose plan must not depend on statistics. Otherwise a table that was never analysed is read whole to find that
   // nothing is pending, a backlog is sorted to count the first thousand, the claim is compiled for longer than it runs.
   Query plan_settings = unprepared("set the plan settings", R"(

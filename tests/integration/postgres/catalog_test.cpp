@@ -142,9 +142,10 @@ TEST_F(PostgresCatalog, totals_and_marks_are_read_without_a_walk_over_settlement
   const store::postgres::Queries queries("outbox");
   (void)admin.exec("BEGIN; " + queries.plan_settings.sql);
   (void)admin.exec("PREPARE cursors AS " + queries.cursors.sql);
+  (void)admin.exec("PREPARE standing AS " + queries.standing.sql);
   (void)admin.exec("PREPARE last AS " + queries.last.sql);
   (void)admin.exec("PREPARE marks AS " + queries.marks.sql);
-  for (const char* call : {"cursors(1, -1)", "last(1)", "marks"}) {
+  for (const char* call : {"cursors(1, -1)", "standing(1)", "last(1)", "marks"}) {
     std::string plan;
     for (const auto& row :
          admin.exec(std::string("EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) EXECUTE ") + call))

@@ -320,6 +320,10 @@ class PostgresShares : public PostgresMembership {
     store::SubscriptionProgress progress;
     progress.id = 1;
     EXPECT_TRUE(ok((*store_->catalog())->add_totals(progress)));
+    const auto overview = (*store_->catalog())->overview(10);
+    EXPECT_TRUE(ok(overview));
+    EXPECT_EQ(overview->front().progress.acked, progress.acked);
+    EXPECT_EQ(overview->front().progress.last_settled_at, progress.last_settled_at);
     return progress.acked;
   }
   LaneOwner& joined(std::unique_ptr<LaneOwner>& relay, const std::string& name) {

@@ -59,6 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Postgres, SettlementCost, ::testing::Values(false, true
 
 TEST_P(SettlementCost, cursors_are_read_and_claimed_by_one_row_of_each_lane) {
   EXPECT_LE(rows_read_by(queries_.plan_settings, queries_.cursors, "1, -1"), 64);
+  EXPECT_LE(rows_read_by(queries_.plan_settings, queries_.standing, "1"), 64);
   EXPECT_LE(rows_read_by(queries_.plan_settings, queries_.claim,
                          "NULL, 1, -1, 2, '00000000-0000-0000-0000-000000000000'"),
             64);
