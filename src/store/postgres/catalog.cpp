@@ -117,8 +117,7 @@ class PostgresCatalog final : public Catalog {
 
   [[nodiscard]] Status add_totals(SubscriptionProgress& progress) override {
     OUTBOX_TRY(const Rows cursors,
-               connection_.exec_with(&Queries::plan_settings, &Queries::cursors,
-                                     {progress.id, static_cast<std::int64_t>(kAllLanes)}));
+               connection_.exec_with(&Queries::plan_settings, &Queries::standing, {progress.id}));
     OUTBOX_TRY(const Rows last,
                connection_.exec_with(&Queries::plan_settings, &Queries::last, {progress.id}));
     postgres::add_totals(cursors, last, progress);

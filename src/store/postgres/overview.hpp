@@ -20,7 +20,7 @@ struct PendingQuery {
 /// Adds its answer. `oldest_us`: of all that were added.
 void add_pending(const Rows& counted, SubscriptionProgress& progress, std::int64_t& oldest_us);
 
-/// Adds the answers of Queries::standing, or of Queries::cursors of all lanes, and of Queries::last.
+/// Adds the answers of Queries::standing and of Queries::last.
 void add_totals(const Rows& cursors, const Rows& last, SubscriptionProgress& progress);
 
 [[nodiscard]] Result<std::vector<SubscriptionOverview>> overview_of(

@@ -201,20 +201,17 @@ WHERE id = (SELECT s.id FROM {schema}.subscription s CROSS JOIN {schema}.lane l
                    OR NOT EXISTS (SELECT FROM {schema}.relay r WHERE r.id = s.trouble_relay)) LIMIT 1
             FOR UPDATE OF s SKIP LOCKED FOR SHARE OF l SKIP LOCKED))");
 
-  // $1 subscription, $2 lanes. The newest row of each of these lanes, lanes at one place together, and from how many rows. They have the
-  // totals of all rows that count, without late rows of a former owner; those of a row belong to its first lane. Index
+  // $1 subscription, $2 lanes. The newest row of each of these lanes, lanes at one place together, and from how many rows. Index
   // settlement_newest, once per lane.
   Query cursors = prepared("read a subscription's cursors", R"(
-SELECT bit_or(1::bigint << lane.n), {cursor}, min(c.generation), count(DISTINCT c.id),
-       coalesce(sum(c.acked_total) FILTER (WHERE {first_lane}), 0::numeric)::bigint,
-       coalesce(sum(c.filtered_total) FILTER (WHERE {first_lane}), 0::numeric)::bigint,
-       to_char(max(c.at) FILTER (WHERE c.kind = 'settle') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+SELECT bit_or(1::bigint << lane.n), {cursor}, min(c.generation), count(DISTINCT c.id)
 FROM {schema}.subscription s CROSS JOIN pg_catalog.generate_series(0, 63) lane(n) CROSS JOIN LATERAL {schema}.newest_settlement(s.id, lane.n) c
 WHERE s.id = $1::int AND ($2::bigint >> lane.n) & 1::bigint = 1
 GROUP BY 2, 3, 4, 5)");
 
   // $1 subscription. The same of all lanes, for people: the newest row of each owner's lanes is looked up first, which usually has all
-  // of them, and only what it has not lane by lane. Index settlement_newest.
+  // of them, and only what it has not lane by lane. These rows have the totals of all that count, without late rows of a former owner;
+  // those of a row belong to its first lane. Index settlement_newest.
   Query standing = prepared("read where a subscription stands", R"(
 SELECT bit_or(c.has), {cursor}, min(c.generation), count(DISTINCT c.id),
        coalesce(sum(c.acked_total) FILTER (WHERE c.counts), 0::numeric)::bigint,
