@@ -48,14 +48,28 @@ class SubscriptionReader {
   }
 
  private:
+  /// Complains when this build lacks it: a person must learn how to get it, not which others there are.
+  bool is_missing_sink(const Member& member) {
+    const auto* const name = member.value->as_string();
+    if (member.key != "sink" || name == nullptr) return false;
+    const auto missing = sink::not_in_this_build(name->get());
+    if (missing) reading_.complain(path_, position(*member.value), *missing);
+    return missing.has_value();
+  }
+
   void read_member(const Member& member) {
     std::vector<std::string_view> known;
     for (const auto& row : subscription_settings()) {
-      if (row.setting.name == member.key) return read_setting(row, member);
+      if (row.setting.name == member.key) {
+        if (is_missing_sink(member)) return;
+        return read_setting(row, member);
+      }
       known.emplace_back(row.setting.name);
     }
     if (member.value->is_table() && sink::find_kind(member.key) != nullptr)
       return sink_tables_.push_back(member);
+    // The complaint is about the sink.
+    if (member.value->is_table() && sink::not_in_this_build(member.key)) return;
     for (const auto& kind : sink::kinds()) known.emplace_back(kind.name);
     unknown(path_ + "." + member.key, member.key, member.at, known);
   }

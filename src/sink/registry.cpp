@@ -71,12 +71,7 @@ const std::vector<std::pair<std::string_view, const char*>>& not_built() {
 }
 
 Error no_such_sink(const std::string& name) {
-  for (const auto& [missing, hint] : not_built()) {
-    if (missing == name)
-      return fail(Errc::unsupported, "sink: " + quote(name) + " is not in this build of outbox",
-                  hint)
-          .value();
-  }
+  if (auto error = not_in_this_build(name)) return std::move(*error);
   std::vector<std::string_view> known;
   for (const SinkKind& kind : kinds()) known.push_back(kind.name);
   known.push_back(kCustom);
@@ -98,6 +93,16 @@ Result<const SinkKind*> kind_for(const SubscriptionSpec& spec) {
 }
 
 }  // namespace
+
+std::optional<Error> not_in_this_build(const std::string& name) {
+  for (const auto& [missing, hint] : not_built()) {
+    if (missing == name)
+      return fail(Errc::unsupported, "sink: " + quote(name) + " is not in this build of outbox",
+                  hint)
+          .value();
+  }
+  return std::nullopt;
+}
 
 const std::vector<SinkKind>& kinds() {
   static const std::vector<SinkKind> all{

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <outbox/sink.hpp>
 #include <outbox/subscription.hpp>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +18,8 @@ namespace outbox::sink {
 [[nodiscard]] const std::vector<SinkKind>& kinds();
 /// Null: no such sink.
 [[nodiscard]] const SinkKind* find_kind(std::string_view name);
+/// Why there is no such kind, although outbox has it: how to build it is the hint.
+[[nodiscard]] std::optional<Error> not_in_this_build(const std::string& name);
 
 /// Everything that is wrong with the sink of the subscription and its settings. Opens nothing. "custom" passes.
 void check(const SubscriptionSpec& spec, FieldErrors& errors);
