@@ -171,8 +171,8 @@ $fn$;
 -- marks, which the floor comes from, and the newest row of retries, which has their total.
 -- A claim shows that late rows of former owners are void, so it must not go before them. So the claims of the generations that own lanes
 -- now stay, and of the others one goes after the other: where one of them stops (`blocked`), the later ones wait for it.
--- What the removed rows counted goes to `pruned`, except where they were void, and which of them was the newest. Returns how many it removed and where to go on; null:
--- nowhere.
+-- What the removed rows counted goes to `pruned`, except where they were void, and which of them was the newest. Returns how many it
+-- removed and where to go on; null: nowhere.
 CREATE FUNCTION {schema}.prune_settlements(sub integer, age interval, oldest xid8, after_generation bigint, after_id bigint,
                                            most integer, INOUT blocked boolean, OUT removed bigint, OUT generation bigint,
                                            OUT id bigint)

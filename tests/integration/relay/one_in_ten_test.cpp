@@ -95,7 +95,7 @@ class OneInTen : public RelayOnPostgres {
     if (const auto url = environment(variable)) {
       add(kind, kind + ":outbox-one-in-ten-" + std::to_string(::getpid()) + "@" + *url);
     } else {
-      std::cout << "SKIPPED: " << kind << ": " << variable << " is not set\n";
+      missing_ += (missing_.empty() ? "" : ", ") + kind + " (" + variable + " is not set)";
     }
   }
   void add(const std::string& name, const std::string& where) {
@@ -114,6 +114,7 @@ class OneInTen : public RelayOnPostgres {
 
   const TempDir folder_;
   std::map<std::string, std::unique_ptr<Destination>> destinations_;
+  std::string missing_;
 };
 
 TEST_F(OneInTen, of_a_million_events_arrives_whole_and_in_order) {
@@ -143,6 +144,7 @@ TEST_F(OneInTen, of_a_million_events_arrives_whole_and_in_order) {
     EXPECT_EQ(arrived.unwanted, 0) << name;
     EXPECT_EQ(arrived.disordered, 0) << name;
   }
+  if (!missing_.empty()) GTEST_SKIP() << "all but: " << missing_;
 }
 
 }  // namespace

@@ -56,6 +56,25 @@ TEST(LedgerWalk, what_relays_write_is_no_fault) {
   EXPECT_GT(repeated, 0);
 }
 
+store::VisiblePtr sees(std::uint64_t xmax) {
+  return std::make_shared<const store::Visible>(store::Visible{.xmax = xmax});
+}
+
+/// A history of which retention removed the events of the older half of the transactions.
+struct Halved {
+  explicit Halved(std::uint64_t seed) : history(seed) {
+    history.run(400);
+    now = history.now();
+    below = now.s1->first_unseen() / 2;
+    events = history.events();
+    std::erase_if(events, [this](const LedgerEvent& event) { return event.xid < below; });
+  }
+  LedgerHistory history;
+  Place now;
+  std::uint64_t below{0};
+  std::vector<LedgerEvent> events;
+};
+
 store::LedgerRank rank_of(const LedgerRow& row) {
   return {.generation = row.generation, .id = row.id};
 }
@@ -181,9 +200,6 @@ TEST_F(Corrupted, the_first_cursor_that_is_gone_is_found) {
 
 TEST(LedgerWalkNames, events_that_no_settlement_covers) {
   LedgerHistory history(7);
-  const auto sees = [](std::uint64_t xmax) {
-    return std::make_shared<const store::Visible>(store::Visible{.xmax = xmax});
-  };
   const std::vector<LedgerEvent> events{{.xid = 10, .seq = 1}, {.xid = 11, .seq = 2}};
   std::vector<LedgerRow> rows(2);
   rows[0] = {.id = 1, .kind = SettlementKind::reset, .s1 = sees(3)};
@@ -199,12 +215,8 @@ TEST(LedgerWalkNames, events_that_no_settlement_covers) {
 
 TEST(LedgerWalkPruned, what_was_removed_is_not_compared) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    LedgerHistory history(seed);
-    history.run(400);
-    const Place now = history.now();
-    const std::uint64_t below = now.s1->first_unseen() / 2;
-    auto events = history.events();
-    std::erase_if(events, [&](const LedgerEvent& event) { return event.xid < below; });
+    Halved half(seed);
+    auto& [history, now, below, events] = half;
     // Its settlements may be gone as well, the first cursor excepted.
     auto rows = history.rows();
     const auto report = walk(rows, events, now, {.below_xid = below});
@@ -225,12 +237,8 @@ TEST(LedgerWalkPruned, what_was_removed_is_not_compared) {
 TEST(LedgerWalkPruned, of_what_was_removed_any_rows_may_have_stayed) {
   std::size_t removed = 0;
   for (std::uint64_t seed = 0; seed < 2 * kSeeds; ++seed) {
-    LedgerHistory history(seed);
-    history.run(400);
-    const Place now = history.now();
-    const std::uint64_t below = now.s1->first_unseen() / 2;
-    auto events = history.events();
-    std::erase_if(events, [&](const LedgerEvent& event) { return event.xid < below; });
+    Halved half(seed);
+    auto& [history, now, below, events] = half;
     std::vector<LedgerRow> rows;
     store::LedgerRank newest;
     for (const LedgerRow& row : history.rows()) {
@@ -251,9 +259,6 @@ TEST(LedgerWalkPruned, of_what_was_removed_any_rows_may_have_stayed) {
 }
 
 TEST(LedgerWalkPruned, rows_that_are_missing_beyond_what_was_removed_are_found) {
-  const auto sees = [](std::uint64_t xmax) {
-    return std::make_shared<const store::Visible>(store::Visible{.xmax = xmax});
-  };
   std::vector<LedgerRow> rows(3);
   rows[0] = {.id = 1, .kind = SettlementKind::reset, .s1 = sees(3)};
   rows[1] = {.id = 5, .kind = SettlementKind::claim, .generation = 1, .s1 = sees(10)};
