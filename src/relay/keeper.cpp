@@ -124,8 +124,8 @@ void Keeper::run() {
 }
 
 void Keeper::back_off(const Error& error, int& failures) {
-  set_role(Role::none);
   note_failure(error);
+  set_role(Role::none);  // now: who waits in start() finds the failure in the report
   if (!trust_.holds(Clock::now())) sinks_.close_all();
   // A tenure that fails at once does not reset the back-off.
   const auto since = std::exchange(delivering_since_, {});
