@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <outbox/error.hpp>
@@ -51,6 +52,15 @@ struct SettingRow {
   Setting setting;
   Slot (*slot)(Owner&);
 };
+
+/// One table after the other.
+template <class Owner>
+std::vector<SettingRow<Owner>> joined(
+    std::initializer_list<std::vector<SettingRow<Owner>>> tables) {
+  std::vector<SettingRow<Owner>> all;
+  for (const auto& table : tables) all.insert(all.end(), table.begin(), table.end());
+  return all;
+}
 
 /// Parses the text into the slot; lists are separated by commas. `writing`: what precedes the value where it was written, such as
 /// "OUTBOX_RELAY_PAGE=", for the hints; empty: a file, where it is `key = value`.

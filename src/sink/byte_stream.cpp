@@ -57,8 +57,8 @@ ByteStream::ByteStream(std::string address, Options options)
   OUTBOX_CHECK(curl_);  // out of memory
 }
 
-Result<std::unique_ptr<ByteStream>> ByteStream::open(const Endpoint& endpoint, const Tls& tls,
-                                                     Options options) {
+Result<std::unique_ptr<ByteStream>> ByteStream::open(const Endpoint& endpoint,
+                                                     const TlsSettings& tls, Options options) {
   static const CURLcode initialized = curl_global_init(CURL_GLOBAL_DEFAULT);
   OUTBOX_CHECK(initialized == CURLE_OK);
   std::unique_ptr<ByteStream> made(new ByteStream(endpoint.shown(), std::move(options)));
@@ -66,7 +66,7 @@ Result<std::unique_ptr<ByteStream>> ByteStream::open(const Endpoint& endpoint, c
   return made;
 }
 
-void ByteStream::set_up(const Endpoint& endpoint, const Tls& tls) {
+void ByteStream::set_up(const Endpoint& endpoint, const TlsSettings& tls) {
   CURL* const curl = curl_.get();
   const auto set = [curl](CURLoption option, auto value) {
     OUTBOX_CHECK(curl_easy_setopt(curl, option, value) == CURLE_OK);
@@ -97,7 +97,7 @@ void ByteStream::set_up(const Endpoint& endpoint, const Tls& tls) {
   if (!tls.key.empty()) set(CURLOPT_SSLKEY, tls.key.c_str());
 }
 
-Status ByteStream::connect(const Endpoint& endpoint, const Tls& tls) {
+Status ByteStream::connect(const Endpoint& endpoint, const TlsSettings& tls) {
   set_up(endpoint, tls);
   milliseconds silence = options_.silence;
   curl_easy_setopt(curl_.get(), CURLOPT_SOCKOPTFUNCTION, set_up_socket);

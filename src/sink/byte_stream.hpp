@@ -20,15 +20,9 @@
 #include <vector>
 
 #include "sink/endpoint.hpp"
+#include "sink/tls_settings.hpp"
 
 namespace outbox::sink {
-
-struct Tls {
-  std::string ca;           ///< A file; empty: the system's authorities.
-  std::string certificate;  ///< A file; empty: none. The same for its key.
-  std::string key;
-  bool insecure{false};
-};
 
 class ByteStream {
  public:
@@ -43,7 +37,8 @@ class ByteStream {
     std::chrono::milliseconds silence{};
   };
   [[nodiscard]] static Result<std::unique_ptr<ByteStream>> open(const Endpoint& endpoint,
-                                                                const Tls& tls, Options options);
+                                                                const TlsSettings& tls,
+                                                                Options options);
   ByteStream(const ByteStream&) = delete;
   ByteStream& operator=(const ByteStream&) = delete;
   ByteStream(ByteStream&&) = delete;
@@ -82,8 +77,8 @@ class ByteStream {
   };
 
   ByteStream(std::string address, Options options);
-  [[nodiscard]] Status connect(const Endpoint& endpoint, const Tls& tls);
-  void set_up(const Endpoint& endpoint, const Tls& tls);
+  [[nodiscard]] Status connect(const Endpoint& endpoint, const TlsSettings& tls);
+  void set_up(const Endpoint& endpoint, const TlsSettings& tls);
   /// `code`: of libcurl.
   [[nodiscard]] Error curl_failed(int code, std::string_view what) const;
 

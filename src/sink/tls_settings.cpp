@@ -16,6 +16,17 @@ void check_tls(const std::string& sink, const TlsSettings& tls, FieldErrors& err
   errors.add({no_key ? key : certificate, "is missing", (no_key ? certificate : key) + " is set"});
 }
 
+void check_no_tls(const std::string& sink, const TlsSettings& tls, const std::string& hint,
+                  FieldErrors& errors) {
+  const std::pair<const char*, bool> given[] = {{"tls_ca", !tls.ca.empty()},
+                                                {"tls_certificate", !tls.certificate.empty()},
+                                                {"tls_key", !tls.key.empty()},
+                                                {"insecure_tls", tls.insecure}};
+  for (const auto& [name, set] : given) {
+    if (set) errors.add({sink + "." + name, "has no effect without TLS", hint});
+  }
+}
+
 void check_tls_here(const std::string& sink, const TlsSettings& tls, FieldErrors& errors) {
   const std::pair<const char*, const std::string&> files[] = {
       {"tls_ca", tls.ca}, {"tls_certificate", tls.certificate}, {"tls_key", tls.key}};

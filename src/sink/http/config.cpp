@@ -100,11 +100,7 @@ std::vector<SettingRow<HttpSettings>> network_rows() {
 }
 
 std::vector<SettingRow<HttpSettings>> rows() {
-  auto all = destination_rows();
-  for (auto& row : pace_rows()) all.push_back(std::move(row));
-  for (auto& row : network_rows()) all.push_back(std::move(row));
-  for (auto& row : tls_rows<HttpSettings>()) all.push_back(std::move(row));
-  return all;
+  return joined({destination_rows(), pace_rows(), network_rows(), tls_rows<HttpSettings>()});
 }
 
 // ---- checks

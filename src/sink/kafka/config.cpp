@@ -53,6 +53,13 @@ constexpr std::chrono::milliseconds kPropagation{3000};
 constexpr std::uint64_t kSecond = 1000;
 constexpr std::uint64_t kHour = 3600 * kSecond;
 
+std::vector<SettingRow<KafkaSettings>> broker_rows() {
+  return {{{.name = "brokers",
+            .help = "Brokers to connect to first: host:port, several with commas.",
+            .required = true},
+           [](KafkaSettings& s) -> Slot { return &s.brokers; }}};
+}
+
 std::vector<SettingRow<KafkaSettings>> login_rows() {
   return {
       {{.name = "tls", .type = SettingType::boolean, .help = "Encrypts the connections with TLS."},
@@ -118,14 +125,8 @@ std::vector<SettingRow<KafkaSettings>> create_rows() {
 }
 
 std::vector<SettingRow<KafkaSettings>> rows() {
-  std::vector<SettingRow<KafkaSettings>> all{
-      {{.name = "brokers",
-        .help = "Brokers to connect to first: host:port, several with commas.",
-        .required = true},
-       [](KafkaSettings& s) -> Slot { return &s.brokers; }}};
-  for (const auto& more : {login_rows(), tls_rows<KafkaSettings>(), pace_rows(), create_rows()})
-    all.insert(all.end(), more.begin(), more.end());
-  return all;
+  return joined(
+      {broker_rows(), login_rows(), tls_rows<KafkaSettings>(), pace_rows(), create_rows()});
 }
 
 /// A property whose value matters for the promises.
@@ -303,13 +304,7 @@ void check_login(const KafkaSettings& s, const rd_kafka_conf_t& conf, FieldError
                               no_name ? "kafka.password is set" : "kafka.username is set"));
   }
   check_tls("kafka", s.tls, errors);
-  if (is_encrypted(conf)) return;
-  const std::pair<const char*, bool> given[] = {{"tls_ca", !s.tls.ca.empty()},
-                                                {"tls_certificate", !s.tls.certificate.empty()},
-                                                {"tls_key", !s.tls.key.empty()}};
-  for (const auto& [setting, set] : given) {
-    if (set) errors.add(property_error(setting, "has no effect without TLS", "set tls = true"));
-  }
+  if (!is_encrypted(conf)) check_no_tls("kafka", s.tls, "set tls = true", errors);
 }
 
 /// Our settings of TLS and of the login, as librdkafka's properties.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "sink/login_settings.hpp"
 #include "sink/nats/error_map.hpp"
 #include "sink/nats/names.hpp"
 #include "sink/nats/nats_sink.hpp"
@@ -26,9 +27,7 @@ constexpr Scheme kSchemes[] = {{.name = "nats", .default_port = 4222},
 constexpr bool kKeepsLimit = NATS_VERSION_NUMBER >= 0x030800;
 constexpr std::chrono::milliseconds kNever = std::chrono::hours(24 * 20);
 
-std::vector<SettingRow<NatsSettings>> rows() {
-  constexpr std::uint64_t kSecond = 1000;
-  constexpr std::uint64_t kHour = 3600 * kSecond;
+std::vector<SettingRow<NatsSettings>> url_rows() {
   return {
       {{.name = "url",
         .help =
@@ -36,34 +35,23 @@ std::vector<SettingRow<NatsSettings>> rows() {
         .required = true,
         .secret = true},
        [](NatsSettings& s) -> Slot { return &s.url; }},
+  };
+}
+
+std::vector<SettingRow<NatsSettings>> stream_rows() {
+  constexpr std::uint64_t kSecond = 1000;
+  constexpr std::uint64_t kHour = 3600 * kSecond;
+  return {
       {{.name = "stream",
         .help =
             "The stream that must take the events; another one refuses them. It is checked when the sink is opened. Empty: any that takes the subject."},
        [](NatsSettings& s) -> Slot { return &s.stream; }},
-      {{.name = "username", .help = "Instead of the one in url."},
-       [](NatsSettings& s) -> Slot { return &s.username; }},
-      {{.name = "password", .help = "Instead of the one in url.", .secret = true},
-       [](NatsSettings& s) -> Slot { return &s.password; }},
       {{.name = "token", .help = "Instead of user and password.", .secret = true},
        [](NatsSettings& s) -> Slot { return &s.token; }},
       {{.name = "credentials_file",
         .type = SettingType::path,
         .help = "A file with the user's JWT and NKey seed (.creds), instead of user and password."},
        [](NatsSettings& s) -> Slot { return &s.credentials_file; }},
-      {{.name = "tls_ca",
-        .type = SettingType::path,
-        .help = "Certificate authorities in PEM, besides those of the system."},
-       [](NatsSettings& s) -> Slot { return &s.tls_ca; }},
-      {{.name = "tls_certificate",
-        .type = SettingType::path,
-        .help = "The client's certificate in PEM; needs tls_key."},
-       [](NatsSettings& s) -> Slot { return &s.tls_certificate; }},
-      {{.name = "tls_key", .type = SettingType::path, .help = "The key of tls_certificate in PEM."},
-       [](NatsSettings& s) -> Slot { return &s.tls_key; }},
-      {{.name = "insecure_tls",
-        .type = SettingType::boolean,
-        .help = "Does not check the server's certificate; for experiments."},
-       [](NatsSettings& s) -> Slot { return &s.insecure_tls; }},
       {{.name = "domain", .help = "The JetStream domain of the stream."},
        [](NatsSettings& s) -> Slot { return &s.domain; }},
       {{.name = "inbox_prefix",
@@ -90,6 +78,13 @@ std::vector<SettingRow<NatsSettings>> rows() {
         .most = 100'000},
        [](NatsSettings& s) -> Slot { return &s.max_in_flight; }},
   };
+}
+
+std::vector<SettingRow<NatsSettings>> rows() {
+  return joined({url_rows(), login_rows<NatsSettings>(),
+                 tls_rows<NatsSettings>(
+                     "Certificate authorities to trust besides the system's, as a file in PEM."),
+                 stream_rows()});
 }
 
 void check_login(const NatsSettings& s, const std::vector<Endpoint>& servers, FieldErrors& errors) {
@@ -126,10 +121,7 @@ void check(const NatsSettings& settings, FieldErrors& errors) {
   const auto servers = servers_of(settings, errors);
   check_login(settings, servers, errors);
   check_names(settings, errors);
-  if (settings.tls_certificate.empty() != settings.tls_key.empty()) {
-    errors.add({settings.tls_key.empty() ? "nats.tls_certificate" : "nats.tls_key",
-                "needs the other one", "set both tls_certificate and tls_key"});
-  }
+  check_tls("nats", settings.tls, errors);
 }
 
 void check_use(const NatsSettings& /*settings*/, const SubscriptionSpec& spec,
@@ -142,15 +134,12 @@ void check_use(const NatsSettings& /*settings*/, const SubscriptionSpec& spec,
 }
 
 void check_here(const NatsSettings& settings, FieldErrors& errors) {
-  const auto check_file = [&](const char* field, const std::string& path) {
-    if (path.empty() || ::access(path.c_str(), R_OK) == 0) return;
-    errors.add({field, path + ": " + std::generic_category().message(errno),
+  const std::string& file = settings.credentials_file;
+  if (!file.empty() && ::access(file.c_str(), R_OK) != 0) {
+    errors.add({"nats.credentials_file", file + ": " + std::generic_category().message(errno),
                 "name a file that the relay's user can read"});
-  };
-  check_file("nats.credentials_file", settings.credentials_file);
-  check_file("nats.tls_ca", settings.tls_ca);
-  check_file("nats.tls_certificate", settings.tls_certificate);
-  check_file("nats.tls_key", settings.tls_key);
+  }
+  check_tls_here("nats", settings.tls, errors);
 }
 
 Result<std::unique_ptr<Sink>> make_for(NatsSettings settings, const SubscriptionSpec& spec) {
@@ -209,11 +198,11 @@ void secure(Setup& setup, const NatsSettings& s, const Endpoint& server) {
   if (server.scheme == "tls") setup.set(natsOptions_SetSecure, true);
   // With nats:// too: the server may ask for TLS.
   setup.set(natsOptions_SetExpectedHostname, server.host.c_str());
-  if (!s.tls_ca.empty()) setup.set(natsOptions_LoadCATrustedCertificates, s.tls_ca.c_str());
-  if (!s.tls_certificate.empty()) {
-    setup.set(natsOptions_LoadCertificatesChain, s.tls_certificate.c_str(), s.tls_key.c_str());
+  if (!s.tls.ca.empty()) setup.set(natsOptions_LoadCATrustedCertificates, s.tls.ca.c_str());
+  if (!s.tls.certificate.empty()) {
+    setup.set(natsOptions_LoadCertificatesChain, s.tls.certificate.c_str(), s.tls.key.c_str());
   }
-  if (s.insecure_tls) setup.set(natsOptions_SkipServerVerification, true);
+  if (s.tls.insecure) setup.set(natsOptions_SkipServerVerification, true);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "sink/endpoint.hpp"
 #include "sink/kind.hpp"
 #include "sink/nats/handle.hpp"
+#include "sink/tls_settings.hpp"
 
 namespace outbox::sink::nats {
 
@@ -22,10 +23,7 @@ struct NatsSettings {
   std::string password;
   std::string token;
   std::string credentials_file;
-  std::string tls_ca;
-  std::string tls_certificate;
-  std::string tls_key;
-  bool insecure_tls{false};
+  TlsSettings tls{};
   std::string domain;
   std::string inbox_prefix{"_INBOX"};
   std::chrono::milliseconds connect_timeout{5000};

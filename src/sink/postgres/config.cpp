@@ -9,14 +9,13 @@
 #include <utility>
 
 #include "pg/url.hpp"
+#include "sink/login_settings.hpp"
 #include "sink/postgres/postgres_sink.hpp"
 
 namespace outbox::sink::postgres {
 namespace {
 
-std::vector<SettingRow<PostgresSettings>> rows() {
-  constexpr std::uint64_t kSecond = 1000;
-  constexpr std::uint64_t kDay = std::uint64_t{24} * 3600 * kSecond;
+std::vector<SettingRow<PostgresSettings>> url_rows() {
   return {
       {{.name = "url",
         .type = SettingType::url,
@@ -25,10 +24,13 @@ std::vector<SettingRow<PostgresSettings>> rows() {
         .required = true,
         .secret = true},
        [](PostgresSettings& s) -> Slot { return &s.url; }},
-      {{.name = "username", .help = "Instead of the one in url."},
-       [](PostgresSettings& s) -> Slot { return &s.username; }},
-      {{.name = "password", .help = "Instead of the one in url.", .secret = true},
-       [](PostgresSettings& s) -> Slot { return &s.password; }},
+  };
+}
+
+std::vector<SettingRow<PostgresSettings>> table_rows() {
+  constexpr std::uint64_t kSecond = 1000;
+  constexpr std::uint64_t kDay = std::uint64_t{24} * 3600 * kSecond;
+  return {
       {{.name = "table",
         .help =
             "The table, as schema.table or as found by the login's search_path. A template: events may go to several tables.",
@@ -71,6 +73,10 @@ std::vector<SettingRow<PostgresSettings>> rows() {
         .most = 3600 * kSecond},
        [](PostgresSettings& s) -> Slot { return &s.deadline; }},
   };
+}
+
+std::vector<SettingRow<PostgresSettings>> rows() {
+  return joined({url_rows(), login_rows<PostgresSettings>(), table_rows()});
 }
 
 /// Parameters of the URL in whose place there are settings.

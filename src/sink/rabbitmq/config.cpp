@@ -1,12 +1,12 @@
 #include "sink/rabbitmq/config.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <system_error>
 #include <utility>
 
 #include "base/text.hpp"
+#include "sink/login_settings.hpp"
 #include "sink/rabbitmq/rabbitmq_sink.hpp"
 
 namespace outbox::sink::rabbitmq {
@@ -16,9 +16,7 @@ constexpr Scheme kSchemes[] = {{"amqp", 5672}, {"amqps", 5671}};
 constexpr Scheme kManagementSchemes[] = {{"http", 15672}, {"https", 15671}};
 constexpr std::size_t kLongestName = 255;  // a short string of AMQP
 
-std::vector<SettingRow<RabbitSettings>> rows() {
-  constexpr std::uint64_t kSecond = 1000;
-  constexpr std::uint64_t kHour = 3600 * kSecond;
+std::vector<SettingRow<RabbitSettings>> url_rows() {
   return {
       {{.name = "url",
         .type = SettingType::url,
@@ -27,26 +25,13 @@ std::vector<SettingRow<RabbitSettings>> rows() {
         .required = true,
         .secret = true},
        [](RabbitSettings& s) -> Slot { return &s.url; }},
-      {{.name = "username",
-        .help =
-            "Instead of the one in url. Without one: the user of tls_certificate if that is given, else guest."},
-       [](RabbitSettings& s) -> Slot { return &s.username; }},
-      {{.name = "password", .help = "Instead of the one in url.", .secret = true},
-       [](RabbitSettings& s) -> Slot { return &s.password; }},
-      {{.name = "tls_ca",
-        .type = SettingType::path,
-        .help = "The certificate authorities of the server, in PEM. Empty: the system's."},
-       [](RabbitSettings& s) -> Slot { return &s.tls_ca; }},
-      {{.name = "tls_certificate",
-        .type = SettingType::path,
-        .help = "A client certificate, in PEM, with tls_key."},
-       [](RabbitSettings& s) -> Slot { return &s.tls_certificate; }},
-      {{.name = "tls_key", .type = SettingType::path, .help = "Its private key, in PEM."},
-       [](RabbitSettings& s) -> Slot { return &s.tls_key; }},
-      {{.name = "insecure_tls",
-        .type = SettingType::boolean,
-        .help = "Does not check the server's certificate; for experiments."},
-       [](RabbitSettings& s) -> Slot { return &s.insecure_tls; }},
+  };
+}
+
+std::vector<SettingRow<RabbitSettings>> publishing_rows() {
+  constexpr std::uint64_t kSecond = 1000;
+  constexpr std::uint64_t kHour = 3600 * kSecond;
+  return {
       {{.name = "exchange",
         .help =
             "Where events are published, with the topic as the routing key. A template. Empty: the default exchange, whose routing keys are names of queues."},
@@ -118,6 +103,14 @@ std::vector<SettingRow<RabbitSettings>> rows() {
   };
 }
 
+std::vector<SettingRow<RabbitSettings>> rows() {
+  return joined(
+      {url_rows(),
+       login_rows<RabbitSettings>(
+           "Instead of the one in url. Without one: the user of tls_certificate if that is given, else guest."),
+       tls_rows<RabbitSettings>(), publishing_rows()});
+}
+
 // ---- what the table cannot express
 
 bool any_tls(const std::vector<Endpoint>& endpoints) {
@@ -135,34 +128,13 @@ void check_virtual_host(const std::vector<Endpoint>& endpoints, FieldErrors& err
     errors.add({"rabbitmq.url", "names a virtual host of more than 255 bytes", ""});
 }
 
-void check_login(const RabbitSettings& settings, const std::vector<Endpoint>& endpoints,
-                 FieldErrors& errors) {
-  if (!settings.username.empty() && settings.password.empty() &&
-      std::any_of(endpoints.begin(), endpoints.end(),
-                  [](const Endpoint& endpoint) { return endpoint.password.empty(); }))
-    errors.add({"rabbitmq.username", "is given without a password", "set rabbitmq.password"});
-  for (const Endpoint& endpoint : endpoints) {
-    if (!endpoint.username.empty() && endpoint.password.empty() && settings.password.empty())
-      errors.add({"rabbitmq.url", "has a username and no password", "set rabbitmq.password"});
-    if (endpoint.username.empty() && settings.username.empty() && !settings.password.empty())
-      errors.add({"rabbitmq.password", "is given without a username", "set rabbitmq.username"});
-  }
-}
-
-void check_tls(const RabbitSettings& settings, bool secure, FieldErrors& errors) {
-  if (settings.tls_certificate.empty() != settings.tls_key.empty()) {
-    errors.add({settings.tls_key.empty() ? "rabbitmq.tls_key" : "rabbitmq.tls_certificate",
-                "is missing", "a client certificate needs tls_certificate and tls_key"});
-  }
-  if (secure) return;
-  const std::pair<const char*, bool> given[] = {
-      {"rabbitmq.tls_ca", !settings.tls_ca.empty()},
-      {"rabbitmq.tls_certificate", !settings.tls_certificate.empty()},
-      {"rabbitmq.tls_key", !settings.tls_key.empty()},
-      {"rabbitmq.insecure_tls", settings.insecure_tls}};
-  for (const auto& [field, set] : given) {
-    if (set) errors.add({field, "has no effect without TLS", "begin rabbitmq.url with amqps://"});
-  }
+void check_user(const RabbitSettings& settings, const std::vector<Endpoint>& endpoints,
+                FieldErrors& errors) {
+  check_login("rabbitmq", settings.username, settings.password, endpoints, errors);
+  if (settings.password.empty() || !settings.username.empty()) return;
+  if (std::any_of(endpoints.begin(), endpoints.end(),
+                  [](const Endpoint& endpoint) { return endpoint.username.empty(); }))
+    errors.add({"rabbitmq.password", "is given without a username", "set rabbitmq.username"});
 }
 
 /// Names that depend on the event are checked with each event (publication.hpp).
@@ -242,15 +214,7 @@ void check_use(const RabbitSettings& settings, const SubscriptionSpec& spec, Fie
 }
 
 void check_here(const RabbitSettings& settings, FieldErrors& errors) {
-  const std::pair<const char*, const std::string*> files[] = {
-      {"rabbitmq.tls_ca", &settings.tls_ca},
-      {"rabbitmq.tls_certificate", &settings.tls_certificate},
-      {"rabbitmq.tls_key", &settings.tls_key}};
-  for (const auto& [field, path] : files) {
-    std::error_code error;
-    if (!path->empty() && !std::filesystem::is_regular_file(*path, error))
-      errors.add({field, "there is no file " + *path, "check the path"});
-  }
+  check_tls_here("rabbitmq", settings.tls, errors);
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make_for
@@ -286,10 +250,7 @@ RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors) {
       .endpoints = parse_endpoints("rabbitmq.url", settings.url, kSchemes, errors),
       .username = settings.username,
       .password = settings.password,
-      .tls = {.ca = settings.tls_ca,
-              .certificate = settings.tls_certificate,
-              .key = settings.tls_key,
-              .insecure = settings.insecure_tls},
+      .tls = settings.tls,
       .exchange = exchange,
       .topology = {.exchange = fixed_exchange,
                    .queue = settings.queue,
@@ -308,8 +269,10 @@ RabbitOptions options_of(const RabbitSettings& settings, FieldErrors& errors) {
   check_declaration(settings, exchange, errors);
   if (options.endpoints.empty()) return options;
   check_virtual_host(options.endpoints, errors);
-  check_login(settings, options.endpoints, errors);
-  check_tls(settings, any_tls(options.endpoints), errors);
+  check_user(settings, options.endpoints, errors);
+  check_tls("rabbitmq", settings.tls, errors);
+  if (!any_tls(options.endpoints))
+    check_no_tls("rabbitmq", settings.tls, "begin rabbitmq.url with amqps://", errors);
   return options;
 }
 

@@ -20,10 +20,7 @@ struct RabbitSettings {
   std::string url;
   std::string username;
   std::string password;
-  std::string tls_ca;
-  std::string tls_certificate;
-  std::string tls_key;
-  bool insecure_tls{false};
+  TlsSettings tls{};
   std::string exchange;
   std::string unroutable{"block"};
   bool declare{false};
@@ -59,7 +56,7 @@ struct RabbitOptions {
   std::vector<Endpoint> endpoints;  ///< The path is the virtual host.
   std::string username;             ///< Instead of the one of the endpoint.
   std::string password;
-  Tls tls;
+  TlsSettings tls{};
   std::string connection_name{"outbox"};  ///< As the server shows it.
   event::Template exchange;
   Topology topology;

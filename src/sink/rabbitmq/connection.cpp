@@ -14,8 +14,8 @@ std::chrono::steady_clock::time_point now_steady() { return std::chrono::steady_
 Connection::Connection(std::unique_ptr<ByteStream> stream, std::chrono::milliseconds silence)
     : stream_(std::move(stream)), silence_(silence), sent_at_(now_steady()), heard_at_(sent_at_) {}
 
-Result<std::unique_ptr<Connection>> Connection::open(const Endpoint& endpoint, const Tls& tls,
-                                                     TimePoint until,
+Result<std::unique_ptr<Connection>> Connection::open(const Endpoint& endpoint,
+                                                     const TlsSettings& tls, TimePoint until,
                                                      std::chrono::milliseconds silence) {
   OUTBOX_TRY(auto stream, ByteStream::open(endpoint, tls,
                                            {.sink = "rabbitmq",

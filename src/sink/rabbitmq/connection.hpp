@@ -33,7 +33,8 @@ class Connection {
 
   /// Connects until then at the latest; nothing of AMQP happens yet. For `silence` see ByteStream.
   [[nodiscard]] static Result<std::unique_ptr<Connection>> open(const Endpoint& endpoint,
-                                                                const Tls& tls, TimePoint until,
+                                                                const TlsSettings& tls,
+                                                                TimePoint until,
                                                                 std::chrono::milliseconds silence);
 
   [[nodiscard]] const std::string& address() const { return stream_->address(); }

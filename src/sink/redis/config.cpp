@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <memory>
 #include <system_error>
 #include <utility>
 
+#include "sink/login_settings.hpp"
 #include "sink/redis/redis_sink.hpp"
 
 namespace outbox::sink::redis {
@@ -15,9 +15,7 @@ namespace {
 constexpr std::uint16_t kPort = 6379;
 constexpr Scheme kSchemes[] = {{"redis", kPort}, {"rediss", kPort}};
 
-std::vector<SettingRow<RedisSettings>> rows() {
-  constexpr std::uint64_t kSecond = 1000;
-  constexpr std::uint64_t kHour = 3600 * kSecond;
+std::vector<SettingRow<RedisSettings>> url_rows() {
   return {
       {{.name = "url",
         .type = SettingType::url,
@@ -26,24 +24,13 @@ std::vector<SettingRow<RedisSettings>> rows() {
         .required = true,
         .secret = true},
        [](RedisSettings& s) -> Slot { return &s.url; }},
-      {{.name = "username", .help = "Instead of the one in url. Without one: the default user."},
-       [](RedisSettings& s) -> Slot { return &s.username; }},
-      {{.name = "password", .help = "Instead of the one in url.", .secret = true},
-       [](RedisSettings& s) -> Slot { return &s.password; }},
-      {{.name = "tls_ca",
-        .type = SettingType::path,
-        .help = "The certificate authorities of the server, in PEM. Empty: the system's."},
-       [](RedisSettings& s) -> Slot { return &s.tls_ca; }},
-      {{.name = "tls_certificate",
-        .type = SettingType::path,
-        .help = "A client certificate, in PEM, with tls_key."},
-       [](RedisSettings& s) -> Slot { return &s.tls_certificate; }},
-      {{.name = "tls_key", .type = SettingType::path, .help = "Its private key, in PEM."},
-       [](RedisSettings& s) -> Slot { return &s.tls_key; }},
-      {{.name = "insecure_tls",
-        .type = SettingType::boolean,
-        .help = "Does not check the server's certificate; for experiments."},
-       [](RedisSettings& s) -> Slot { return &s.insecure_tls; }},
+  };
+}
+
+std::vector<SettingRow<RedisSettings>> stream_rows() {
+  constexpr std::uint64_t kSecond = 1000;
+  constexpr std::uint64_t kHour = 3600 * kSecond;
+  return {
       {{.name = "connect_timeout",
         .type = SettingType::duration,
         .help = "For connecting and logging in, for all addresses together.",
@@ -98,6 +85,13 @@ std::vector<SettingRow<RedisSettings>> rows() {
   };
 }
 
+std::vector<SettingRow<RedisSettings>> rows() {
+  return joined(
+      {url_rows(),
+       login_rows<RedisSettings>("Instead of the one in url. Without one: the default user."),
+       tls_rows<RedisSettings>(), stream_rows()});
+}
+
 bool is_database(std::string_view path) {
   unsigned number = 0;
   const char* const end = path.data() + path.size();
@@ -119,35 +113,6 @@ void check_endpoints(const std::vector<Endpoint>& endpoints, FieldErrors& errors
   }
 }
 
-void check_login(const RedisSettings& settings, const std::vector<Endpoint>& endpoints,
-                 FieldErrors& errors) {
-  const bool no_password = settings.password.empty();
-  if (!settings.username.empty() && no_password &&
-      std::any_of(endpoints.begin(), endpoints.end(),
-                  [](const Endpoint& endpoint) { return endpoint.password.empty(); }))
-    errors.add({"redis.username", "is given without a password", "set redis.password"});
-  for (const Endpoint& endpoint : endpoints) {
-    if (!endpoint.username.empty() && endpoint.password.empty() && no_password)
-      errors.add({"redis.url", "has a username and no password", "set redis.password"});
-  }
-}
-
-void check_tls(const RedisSettings& settings, bool secure, FieldErrors& errors) {
-  if (settings.tls_certificate.empty() != settings.tls_key.empty()) {
-    errors.add({settings.tls_key.empty() ? "redis.tls_key" : "redis.tls_certificate", "is missing",
-                "a client certificate needs tls_certificate and tls_key"});
-  }
-  if (secure) return;
-  const std::pair<const char*, bool> given[] = {
-      {"redis.tls_ca", !settings.tls_ca.empty()},
-      {"redis.tls_certificate", !settings.tls_certificate.empty()},
-      {"redis.tls_key", !settings.tls_key.empty()},
-      {"redis.insecure_tls", settings.insecure_tls}};
-  for (const auto& [field, set] : given) {
-    if (set) errors.add({field, "has no effect without TLS", "begin redis.url with rediss://"});
-  }
-}
-
 void check_waiting(const RedisSettings& settings, FieldErrors& errors) {
   if (settings.wait_replicas == 0 || 2 * settings.wait_timeout <= settings.deadline) return;
   errors.add({"redis.wait_timeout", "is longer than half of redis.deadline",
@@ -164,15 +129,7 @@ void check_use(const RedisSettings& /*settings*/, const SubscriptionSpec& spec,
 }
 
 void check_here(const RedisSettings& settings, FieldErrors& errors) {
-  const std::pair<const char*, const std::string*> files[] = {
-      {"redis.tls_ca", &settings.tls_ca},
-      {"redis.tls_certificate", &settings.tls_certificate},
-      {"redis.tls_key", &settings.tls_key}};
-  for (const auto& [field, path] : files) {
-    std::error_code error;
-    if (!path->empty() && !std::filesystem::is_regular_file(*path, error))
-      errors.add({field, "there is no file " + *path, "check the path"});
-  }
+  check_tls_here("redis", settings.tls, errors);
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of Declaration::make
@@ -198,10 +155,7 @@ RedisOptions options_of(const RedisSettings& settings, FieldErrors& errors) {
   RedisOptions options{.endpoints = parse_endpoints("redis.url", settings.url, kSchemes, errors),
                        .username = settings.username,
                        .password = settings.password,
-                       .tls = {.ca = settings.tls_ca,
-                               .certificate = settings.tls_certificate,
-                               .key = settings.tls_key,
-                               .insecure = settings.insecure_tls},
+                       .tls = settings.tls,
                        .connect_timeout = settings.connect_timeout,
                        .deadline = settings.deadline,
                        .max_in_flight = settings.max_in_flight,
@@ -213,8 +167,10 @@ RedisOptions options_of(const RedisSettings& settings, FieldErrors& errors) {
   check_waiting(settings, errors);
   if (options.endpoints.empty()) return options;
   check_endpoints(options.endpoints, errors);
-  check_login(settings, options.endpoints, errors);
-  check_tls(settings, any_tls(options.endpoints), errors);
+  check_login("redis", settings.username, settings.password, options.endpoints, errors);
+  check_tls("redis", settings.tls, errors);
+  if (!any_tls(options.endpoints))
+    check_no_tls("redis", settings.tls, "begin redis.url with rediss://", errors);
   return options;
 }
 

@@ -17,10 +17,7 @@ struct RedisSettings {
   std::string url;
   std::string username;
   std::string password;
-  std::string tls_ca;
-  std::string tls_certificate;
-  std::string tls_key;
-  bool insecure_tls{false};
+  TlsSettings tls{};
   std::chrono::milliseconds connect_timeout{std::chrono::seconds(5)};
   std::chrono::milliseconds deadline{std::chrono::seconds(10)};
   std::size_t max_in_flight{1000};
@@ -36,7 +33,7 @@ struct RedisOptions {
   std::vector<Endpoint> endpoints;  ///< The path is the number of the database.
   std::string username;             ///< Instead of the one of the endpoint.
   std::string password;
-  Tls tls;
+  TlsSettings tls{};
   std::chrono::milliseconds connect_timeout{};
   std::chrono::milliseconds deadline{};
   std::size_t max_in_flight{0};

@@ -19,8 +19,8 @@ Connection::Connection(std::unique_ptr<ByteStream> stream)
   OUTBOX_CHECK(reader_);  // out of memory
 }
 
-Result<std::unique_ptr<Connection>> Connection::open(const Endpoint& endpoint, const Tls& tls,
-                                                     TimePoint until,
+Result<std::unique_ptr<Connection>> Connection::open(const Endpoint& endpoint,
+                                                     const TlsSettings& tls, TimePoint until,
                                                      std::chrono::milliseconds silence) {
   OUTBOX_TRY(auto stream, ByteStream::open(endpoint, tls,
                                            {.sink = "redis",

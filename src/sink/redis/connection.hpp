@@ -40,7 +40,8 @@ class Connection {
 
   /// Connects until then at the latest. The kernel gives the connection up when the server confirms no bytes for `silence`.
   [[nodiscard]] static Result<std::unique_ptr<Connection>> open(const Endpoint& endpoint,
-                                                                const Tls& tls, TimePoint until,
+                                                                const TlsSettings& tls,
+                                                                TimePoint until,
                                                                 std::chrono::milliseconds silence);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;

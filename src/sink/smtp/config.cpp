@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "base/text_file.hpp"
 #include "sink/base64_text.hpp"
+#include "sink/login_settings.hpp"
 #include "sink/smtp/smtp_sink.hpp"
 
 namespace outbox::sink::smtp {
@@ -18,7 +19,7 @@ constexpr std::array<Scheme, 2> kSchemes{{{"smtp", 587}, {"smtps", 465}}};
 constexpr std::size_t kMostBodyBytes = std::size_t{1} << 20U;
 constexpr const char* kBodyFile = "smtp.body_file";
 
-std::vector<SettingRow<SmtpSettings>> server_rows() {
+std::vector<SettingRow<SmtpSettings>> url_rows() {
   return {
       {{.name = "url",
         .help =
@@ -26,10 +27,11 @@ std::vector<SettingRow<SmtpSettings>> server_rows() {
         .required = true,
         .secret = true},
        [](SmtpSettings& s) -> Slot { return &s.url; }},
-      {{.name = "username", .help = "Instead of the one in url."},
-       [](SmtpSettings& s) -> Slot { return &s.username; }},
-      {{.name = "password", .help = "Instead of the one in url.", .secret = true},
-       [](SmtpSettings& s) -> Slot { return &s.password; }},
+  };
+}
+
+std::vector<SettingRow<SmtpSettings>> server_rows() {
+  return {
       {{.name = "tls",
         .type = SettingType::choice,
         .help =
@@ -121,11 +123,8 @@ std::vector<SettingRow<SmtpSettings>> pace_rows() {
 }
 
 std::vector<SettingRow<SmtpSettings>> rows() {
-  auto all = server_rows();
-  for (auto& row : tls_rows<SmtpSettings>()) all.push_back(std::move(row));
-  for (auto& row : mail_rows()) all.push_back(std::move(row));
-  for (auto& row : pace_rows()) all.push_back(std::move(row));
-  return all;
+  return joined({url_rows(), login_rows<SmtpSettings>(), server_rows(), tls_rows<SmtpSettings>(),
+                 mail_rows(), pace_rows()});
 }
 
 // ---- the server

@@ -115,11 +115,7 @@ std::vector<SettingRow<SqsSettings>> network_rows() {
 }
 
 std::vector<SettingRow<SqsSettings>> rows() {
-  auto all = destination_rows();
-  for (auto& row : message_rows()) all.push_back(std::move(row));
-  for (auto& row : network_rows()) all.push_back(std::move(row));
-  for (auto& row : tls_rows<SqsSettings>()) all.push_back(std::move(row));
-  return all;
+  return joined({destination_rows(), message_rows(), network_rows(), tls_rows<SqsSettings>()});
 }
 
 // ---- checks

@@ -98,6 +98,7 @@ TEST(KafkaSettings, unsafe_ones_are_refused_with_the_reason) {
 
 TEST(KafkaSettings, certificates_can_be_ignored_on_purpose_only) {
   EXPECT_EQ(complaint({{"brokers", "a"},
+                       {"tls", "true"},
                        {"insecure_tls", "true"},
                        {"enable.ssl.certificate.verification", "false"}}),
             "");

@@ -75,9 +75,8 @@ TEST(NatsSettings, names_and_pairs) {
   EXPECT_TRUE(complains({{"domain", "a b"}}, "nats.domain: "));
   EXPECT_TRUE(complains({{"inbox_prefix", "_INBOX.>"}}, "wildcard"));
   EXPECT_TRUE(complains({{"inbox_prefix", std::string(200, 'x')}}, "100 bytes"));
-  EXPECT_TRUE(
-      complains({{"tls_certificate", "/c.pem"}}, "nats.tls_certificate: needs the other one"));
-  EXPECT_TRUE(complains({{"tls_key", "/k.pem"}}, "nats.tls_key: needs the other one"));
+  EXPECT_TRUE(complains({{"tls_certificate", "/c.pem"}}, "nats.tls_key: is missing"));
+  EXPECT_TRUE(complains({{"tls_key", "/k.pem"}}, "nats.tls_certificate: is missing"));
   EXPECT_TRUE(complains({{"deadline", "0s"}}, "nats.deadline"));
   EXPECT_TRUE(complains({{"max_in_flight", "0"}}, "nats.max_in_flight"));
 }

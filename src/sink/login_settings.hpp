@@ -1,0 +1,29 @@
+// The settings username and password, for sinks whose settings have members of these names.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/field_error.hpp"
+#include "base/setting.hpp"
+#include "sink/endpoint.hpp"
+
+namespace outbox::sink {
+
+template <class Settings>
+std::vector<SettingRow<Settings>> login_rows(
+    const char* username_help = "Instead of the one in url.") {
+  return {
+      {{.name = "username", .help = username_help},
+       [](Settings& s) -> Slot { return &s.username; }},
+      {{.name = "password", .help = "Instead of the one in url.", .secret = true},
+       [](Settings& s) -> Slot { return &s.password; }},
+  };
+}
+
+/// Whoever has a username has a password, there or in the address. `sink`: "redis".
+void check_login(const std::string& sink, const std::string& username, const std::string& password,
+                 std::span<const Endpoint> endpoints, FieldErrors& errors);
+
+}  // namespace outbox::sink
