@@ -57,16 +57,19 @@ struct Message {
   bool tombstone{false};
   std::string_view content_type;
   std::span<const HeaderView> headers;
+  /// Which attempt this is by the count that leads to `dead`; 1: the first one.
+  std::size_t attempt{1};
 };
 
 /// What became of one message.
 struct Outcome {
   enum class Kind : std::uint8_t {
-    unknown,   ///< May have been delivered. Sent again, with the same id. The default.
-    acked,     ///< The destination has it, durably.
-    retry,     ///< Was not delivered; try again later.
-    rejected,  ///< This event is at fault.
-    blocked,   ///< The destination is at fault: no attempt is counted, the subscription pauses.
+    unknown,    ///< May have been delivered. Sent again, with the same id. The default.
+    acked,      ///< The destination has it, durably.
+    retry,      ///< Was not delivered; try again later.
+    rejected,   ///< This event is at fault.
+    blocked,    ///< The destination is at fault: no attempt is counted, the subscription pauses.
+    postponed,  ///< Was not delivered, and nothing is at fault: no attempt is counted, it is set aside until retry_after.
   };
   /// How much of the destination is blocked.
   enum class Scope : std::uint8_t { all, host, partition };
@@ -75,7 +78,10 @@ struct Outcome {
   Kind kind{Kind::unknown};
   Scope scope{Scope::all};
   Error error{};
-  std::optional<Duration> retry_after{};  ///< The pause that the destination asked for.
+  /// The pause that the destination asked for. Of one event, if it is `rejected` or `postponed`; else of all.
+  std::optional<Duration> retry_after{};
+  /// Of `rejected`: no attempt can succeed, the event is dead.
+  bool final{false};
 };
 
 [[nodiscard]] const char* to_string(Outcome::Kind kind) noexcept;
@@ -91,6 +97,9 @@ struct SinkTraits {
   std::size_t max_batch{1000};
   /// Most messages in flight at once. Default: 10000.
   std::size_t max_in_flight{10000};
+  /// What becomes of one message says nothing about the others, however many are rejected or take long at once; what was sent 1 s ago is
+  /// set aside. Not of a gapless sink. Default: false.
+  bool independent{false};
   /// What precedes the names of CloudEvents attributes in binary mode, by the destination's protocol binding: "ce-" (HTTP, NATS; their
   /// values are then percent-encoded), "ce_" (Kafka), "cloudEvents:" (AMQP). Default: ce-.
   std::string_view attribute_prefix{"ce-"};

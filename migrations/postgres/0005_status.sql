@@ -30,11 +30,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $f
         AND CASE jsonb_typeof(h.value) WHEN 'string' THEN h.value #>> '{}' ELSE h.value::text END = w.value))
 $fn$;
 
--- Whether a subscription with this config takes the event.
+-- Whether a subscription with this config takes the event. A task only if its queue is named in full.
 CREATE FUNCTION {schema}.filter_matches(config jsonb, event_type text, aggregate_type text, headers jsonb) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $fn$
   SELECT {schema}.any_glob_matches(config -> 'event_types', event_type)
-     AND {schema}.any_glob_matches(config -> 'aggregate_types', aggregate_type)
+     AND CASE WHEN starts_with(aggregate_type, 'outbox-task:') THEN coalesce(config -> 'aggregate_types' ? aggregate_type, false)
+              ELSE {schema}.any_glob_matches(config -> 'aggregate_types', aggregate_type) END
      AND {schema}.headers_match(coalesce(config -> 'match_headers', '{}'), headers)
 $fn$;
 

@@ -1,9 +1,11 @@
 #include "event/filter.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/text.hpp"
 #include "event/json_scan.hpp"
+#include "event/task.hpp"
 
 namespace outbox::event {
 namespace {
@@ -73,14 +75,18 @@ Filter::Filter(const SubscriptionSpec& spec)
     return globs.empty() || std::find(globs.begin(), globs.end(), "*") != globs.end();
   };
   if (takes_all(event_types_)) event_types_.clear();
+  std::copy_if(aggregate_types_.begin(), aggregate_types_.end(), std::back_inserter(queues_),
+               is_task);
   if (takes_all(aggregate_types_)) aggregate_types_.clear();
-  all_ = event_types_.empty() && aggregate_types_.empty() && headers_.empty();
+}
+
+bool Filter::matches_type(const EventView& event) const {
+  if (!is_task(event.aggregate_type)) return any_matches(aggregate_types_, event.aggregate_type);
+  return std::find(queues_.begin(), queues_.end(), event.aggregate_type) != queues_.end();
 }
 
 bool Filter::matches(const EventView& event) const {
-  if (all_) return true;
-  return any_matches(event_types_, event.event_type) &&
-         any_matches(aggregate_types_, event.aggregate_type) &&
+  return matches_type(event) && any_matches(event_types_, event.event_type) &&
          (headers_.empty() || all_there(headers_, event.headers));
 }
 

@@ -78,7 +78,8 @@ std::span<const HeaderView> keep(const std::vector<HeaderView>& headers, Arena& 
 
 }  // namespace
 
-void Renderer::render(Token token, const EventView& event, RenderBuffer& into) const {
+void Renderer::render(Token token, const EventView& event, RenderBuffer& into,
+                      std::size_t attempt) const {
   Arena& arena = into.arena_;
   std::vector<HeaderView>& headers = into.headers_;
   headers.clear();
@@ -94,7 +95,8 @@ void Renderer::render(Token token, const EventView& event, RenderBuffer& into) c
                             .body = draft.body,
                             .tombstone = draft.tombstone,
                             .content_type = draft.content_type,
-                            .headers = keep(headers, arena)});
+                            .headers = keep(headers, arena),
+                            .attempt = attempt});
   if (!event.aggregate_id.empty()) into.messages_.back().key = key_.render(event, arena);
 }
 

@@ -44,7 +44,8 @@ class Renderer {
   /// The sink's way to write attributes. Default: as HTTP does.
   void bind(const SinkTraits& traits) { attribute_prefix_ = traits.attribute_prefix; }
   /// Appends one message. `event` and this renderer must stay valid, and where they are, as long as the message.
-  void render(Token token, const EventView& event, RenderBuffer& into) const;
+  void render(Token token, const EventView& event, RenderBuffer& into,
+              std::size_t attempt = 1) const;
 
  private:
   using Headers = std::vector<std::pair<std::string, Template>>;

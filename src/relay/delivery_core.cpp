@@ -210,6 +210,10 @@ void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
     failing_.remove(outcome.token);
     if (options_.gapless) next_ = head_;  // its key goes on
   }
+  const bool by_itself =
+      outcome.kind == Outcome::Kind::postponed ||
+      (outcome.kind == Outcome::Kind::rejected && (options_.independent || outcome.final));
+  if (by_itself && options_.parking) return set_aside_failed(outcome, now);
   if (outcome.kind == Outcome::Kind::rejected && options_.parking)
     return hold(outcome.token, outcome, now);
   if (outcome.kind != Outcome::Kind::acked) {
@@ -228,7 +232,7 @@ void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
 void DeliveryCore::rewind() {
   next_ = head_;
   if (std::exchange(suspicions_, sink_.suspicions()) != sink_.suspicions()) {
-    for (const auto& [token, error] : held_) slot(token).state = State::ready;
+    for (const auto& [token, outcome] : held_) slot(token).state = State::ready;
     held_.clear();
   }
   sent_alone_.reset();

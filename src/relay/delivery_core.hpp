@@ -53,6 +53,7 @@ struct CoreOptions {
   /// Subscription, lanes, generation and config version: each settlement starts as a copy of this one.
   store::Settlement row{};
   bool gapless{true};
+  bool independent{false};
   std::size_t max_batch{1000};
   std::size_t max_in_flight{10000};
   std::chrono::nanoseconds settle_interval{std::chrono::milliseconds(50)};
@@ -94,6 +95,7 @@ class DeliveryCore {
   struct Send {
     Token token{0};
     const EventView* event{nullptr};
+    std::size_t attempt{1};
   };
   /// The next events to hand over, at most one batch. Hand over a prefix of n, then call handed_over(n). The pointers are
   /// valid until the event is settled.
@@ -178,6 +180,7 @@ class DeliveryCore {
   [[nodiscard]] bool may_pass(Token token);
   [[nodiscard]] bool is_full() const;
   void hold(Token token, const Outcome& outcome, TimePoint now);
+  void set_aside_failed(const Outcome& outcome, TimePoint now);
   void failed(Token token, const Outcome& outcome, TimePoint now);
   void judge_failing(TimePoint now);
   [[nodiscard]] bool pick_failing(TimePoint now, bool at_last);
@@ -195,7 +198,7 @@ class DeliveryCore {
   void set_aside(Token token);
   [[nodiscard]] bool late_outcome(const Outcome& outcome, TimePoint now);
   void park_held(TimePoint now);
-  void park_rejected(Token token, const Error& error, std::size_t attempts = 1);
+  void park_failed(Token token, const Outcome& outcome, std::size_t attempts_before = 0);
   void park_followers(Slot& first);
   void park(Token token, store::ParkedEvent event);
   void park_waiting(Token token);
@@ -230,7 +233,7 @@ class DeliveryCore {
 
   // Rejected events: held until another event is acked or nothing else is left to send, then parked; or sent again, when the
   // destination is suspected.
-  std::map<Token, Error> held_;
+  std::map<Token, Outcome> held_;
   std::uint64_t held_since_{0};  ///< What the sink had acked when the first one was held.
   std::uint64_t suspicions_{0};  ///< Of the sink, when the last events were sent.
   FailingEvents failing_;

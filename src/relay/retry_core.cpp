@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "event/key.hpp"
+#include "relay/verdict.hpp"
 
 namespace outbox::relay {
 namespace {
@@ -114,7 +115,8 @@ std::span<const RetryCore::Send> RetryCore::to_send(TimePoint now) {
   for (auto& [token, chain] : chains_) {
     if (batch_.size() >= limit) break;
     if (chain.may_go(now) && !is_suspect(chain))
-      batch_.push_back({.token = token, .event = &chain.row().event});
+      batch_.push_back(
+          {.token = token, .event = &chain.row().event, .attempt = chain.row().attempts + 1});
   }
   return batch_;
 }
@@ -128,7 +130,8 @@ bool RetryCore::pick_suspect(TimePoint now) {
     if (options_.gapless) sink_.ask_alone(true);
     const bool waits = flies || (options_.gapless && sink_.in_flight() > 0);
     if (!waits && sink_.may_send() && sink_.batch_limit() > 0)
-      batch_.push_back({.token = token, .event = &chain.row().event});
+      batch_.push_back(
+          {.token = token, .event = &chain.row().event, .attempt = chain.row().attempts + 1});
     return true;
   }
   return false;
@@ -146,7 +149,7 @@ void RetryCore::handed_over(std::size_t count) {
 
 void RetryCore::refuse(const Error& error, TimePoint now) {
   OUTBOX_CHECK(!batch_.empty());
-  failed(chains_.at(batch_.front().token), error, now);
+  failed(chains_.at(batch_.front().token), {.kind = Outcome::Kind::rejected, .error = error}, now);
   batch_.clear();
   drop_done_chains(now);
 }
@@ -165,9 +168,10 @@ void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
       sink_.acked(now);
       break;
     }
+    case Outcome::Kind::postponed:
     case Outcome::Kind::rejected:
       sink_.retry_failed(options_.gapless, now);
-      failed(chain, outcome.error, now);
+      failed(chain, outcome, now);
       break;
     case Outcome::Kind::retry:
     case Outcome::Kind::unknown: in_doubt(chain, outcome, now); break;
@@ -218,30 +222,31 @@ void RetryCore::judge(TimePoint now) {
     if (!chain.in_doubt) continue;
     const Fault fault = chain.doubt.fault();
     chain.in_doubt = fault == Fault::open && now < chain.again_at;
-    if (fault == Fault::event) failed(chain, chain.error, now);
+    if (fault == Fault::event)
+      failed(chain, {.kind = Outcome::Kind::rejected, .error = chain.error}, now);
   }
   drop_done_chains(now);
 }
 
-/// By its own fault: one attempt more.
-void RetryCore::failed(Chain& chain, const Error& error, TimePoint now) {
+/// By its own fault, or postponed.
+void RetryCore::failed(Chain& chain, const Outcome& outcome, TimePoint now) {
   const store::ParkedRow& row = chain.row();
-  give_failed({row.event.seq, row.event.id}, chain.key, row.attempts + 1, error, now);
+  give_failed({row.event.seq, row.event.id}, chain.key, row.attempts, outcome, now);
   // What waits behind it waits on; of a dead one until that is written: another relay may still deliver it.
   chain.at = chain.rows.size();
 }
 
 void RetryCore::give_failed(const EventRef& event, std::uint64_t key, std::size_t attempts,
-                            const Error& error, TimePoint now) {
+                            const Outcome& outcome, TimePoint now) {
+  const Verdict next = verdict(options_.rules.policy, outcome, attempts, event.seq);
+  const bool dead = next.state == store::ParkedState::dead;
   store::RetryResult result;
-  result.attempts = attempts;
-  result.error = error.text();
-  const auto pause =
-      options_.rules.policy.pause_after(attempts, static_cast<std::uint64_t>(event.seq));
-  result.state = pause ? store::ParkedState::retrying : store::ParkedState::dead;
-  result.due_in = pause.value_or(std::chrono::milliseconds(0));
-  if (!pause) suspects_.erase(event.seq);
-  give(std::move(result), event, key, !pause && !options_.rules.dead_blocks, now);
+  result.state = next.state;
+  result.attempts = next.attempts;
+  result.due_in = next.due_in;
+  result.error = outcome.error.text();
+  if (dead) suspects_.erase(event.seq);
+  give(std::move(result), event, key, dead && !options_.rules.dead_blocks, now);
 }
 
 /// Sends that still ran when their event was set aside.
@@ -250,8 +255,9 @@ void RetryCore::take_late(TimePoint now) {
     const EventRef event{late.seq, late.id};
     if (late.outcome->kind == Outcome::Kind::acked) {
       give_delivered(event, late.key, 1, now);
-    } else if (late.outcome->kind == Outcome::Kind::rejected) {
-      give_failed(event, late.key, 1, late.outcome->error, now);
+    } else if (late.outcome->kind == Outcome::Kind::rejected ||
+               late.outcome->kind == Outcome::Kind::postponed) {
+      give_failed(event, late.key, 0, *late.outcome, now);
     } else {
       due_at(now);
     }

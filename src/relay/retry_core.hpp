@@ -134,12 +134,13 @@ class RetryCore {
             TimePoint now);
   void give_delivered(const EventRef& event, std::uint64_t key, std::size_t attempts,
                       TimePoint now);
+  /// `attempts`: before this one.
   void give_failed(const EventRef& event, std::uint64_t key, std::size_t attempts,
-                   const Error& error, TimePoint now);
+                   const Outcome& outcome, TimePoint now);
   void next_of(Chains::iterator chain, TimePoint now);
   void recall(Chain& chain, TimePoint now);
   void forget_those_that_left();
-  void failed(Chain& chain, const Error& error, TimePoint now);
+  void failed(Chain& chain, const Outcome& outcome, TimePoint now);
   void drop_done_chains(TimePoint now);
 
   const RetryOptions options_;

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "relay/delivery_core.hpp"
+#include "relay/verdict.hpp"
 
 namespace outbox::relay {
 
@@ -13,15 +14,23 @@ namespace outbox::relay {
 void DeliveryCore::hold(Token token, const Outcome& outcome, TimePoint now) {
   slot(token).state = State::held;
   if (held_.empty()) held_since_ = sink_.accepted();
-  held_.emplace(token, outcome.error);
+  held_.emplace(token, outcome);
   sink_.rejected(outcome, *slot(token).event, options_.gapless, now);
   if (stopping()) park_held(now);
+}
+
+/// It is clear that nothing else is at fault.
+void DeliveryCore::set_aside_failed(const Outcome& outcome, TimePoint now) {
+  sink_.retry_failed(options_.gapless, now);
+  park_failed(outcome.token, outcome);
+  next_ = head_;
+  advance(now);
 }
 
 /// The events are at fault, not the destination.
 void DeliveryCore::park_held(TimePoint now) {
   if (held_.empty()) return;
-  for (const auto& [token, error] : std::exchange(held_, {})) park_rejected(token, error);
+  for (const auto& [token, outcome] : std::exchange(held_, {})) park_failed(token, outcome);
   next_ = head_;
   advance(now);
 }
@@ -35,23 +44,23 @@ void DeliveryCore::refuse(std::size_t attempts, const Error& error, TimePoint no
     ready_.pop_front();
   }
   batch_.clear();
-  park_rejected(token, error, attempts);
+  park_failed(token, {.kind = Outcome::Kind::rejected, .error = error}, attempts - 1);
   next_ = head_;
   advance(now);
 }
 
-void DeliveryCore::park_rejected(Token token, const Error& error, std::size_t attempts) {
-  Slot& rejected = slot(token);
-  const std::uint64_t key = key_of(rejected);
-  const auto seed = static_cast<std::uint64_t>(rejected.event->seq);
-  const auto pause = options_.parking->policy.pause_after(attempts, seed);
+void DeliveryCore::park_failed(Token token, const Outcome& outcome, std::size_t attempts_before) {
+  Slot& failed = slot(token);
+  const std::uint64_t key = key_of(failed);
+  const Verdict next =
+      verdict(options_.parking->policy, outcome, attempts_before, failed.event->seq);
   store::ParkedEvent parked;
-  parked.state = pause ? store::ParkedState::retrying : store::ParkedState::dead;
-  parked.attempts = attempts;
-  parked.due_in = pause.value_or(std::chrono::milliseconds(0));
-  parked.error = error.text();
+  parked.state = next.state;
+  parked.attempts = next.attempts;
+  parked.due_in = next.due_in;
+  parked.error = outcome.error.text();
   park(token, std::move(parked));
-  if (!options_.gapless && key != 0) park_followers(rejected);
+  if (!options_.gapless && key != 0) park_followers(failed);
 }
 
 /// For sinks that are not gapless: what waits behind it in the window.
@@ -102,7 +111,7 @@ void DeliveryCore::judge_failing(TimePoint now) {
   if (options_.gapless || failing_.need_isolation()) sink_.be_careful();
   bool any = false;
   while (const auto guilty = failing_.take_guilty()) {
-    park_rejected(guilty->first, guilty->second.error);
+    park_failed(guilty->first, {.kind = Outcome::Kind::rejected, .error = guilty->second.error});
     any = true;
   }
   if (!any) return;
@@ -151,10 +160,11 @@ void DeliveryCore::watch_slow(TimePoint now) {
                                              .half = window_.is_half(done_ahead_, 0),
                                              .acked = sink_.accepted(),
                                              .in_flight = sink_.in_flight() - late_.size()});
-  if (!holds) return;
+  if (!holds && !(options_.independent && is_old(head_))) return;
   const std::vector<Token> slow = slow_events();
   const std::size_t all = slow.size() + gate_.late.size();
-  if (SlowWatch::too_many(all, keys_in_window())) return sink_.suspect_slow(all, now);
+  if (!options_.independent && SlowWatch::too_many(all, keys_in_window()))
+    return sink_.suspect_slow(all, now);
   for (const Token token : slow) set_aside(token);
   advance(now);
 }
@@ -208,6 +218,7 @@ bool DeliveryCore::late_outcome(const Outcome& outcome, TimePoint now) {
   gate_.late.ended(event.seq, outcome);
   switch (outcome.kind) {
     case Outcome::Kind::acked: sink_.acked(now); break;
+    case Outcome::Kind::postponed:
     case Outcome::Kind::rejected: sink_.retry_failed(false, now); break;
     case Outcome::Kind::blocked: sink_.failed(outcome, event, now); break;
     case Outcome::Kind::retry:

@@ -45,6 +45,7 @@ CoreOptions core_options(const store::SubscriptionRow& row, const LoopOptions& o
   core.row.generation = options.holding.generation;
   core.row.config_version = row.config_version;
   core.gapless = traits.gapless;
+  core.independent = traits.independent;
   core.max_batch = traits.max_batch;
   core.max_in_flight = traits.max_in_flight;
   core.settle_interval = options.settle_interval;
@@ -372,9 +373,7 @@ void SubscriptionLoop::take(Mail&& mail, TimePoint now) {
 void SubscriptionLoop::take_page(Strand& strand, std::shared_ptr<const store::Page> page,
                                  TimePoint now) {
   wanted_.clear();
-  if (!filter_.all()) {
-    for (const EventView& event : page->events) wanted_.push_back(filter_.matches(event) ? 1 : 0);
-  }
+  for (const EventView& event : page->events) wanted_.push_back(filter_.matches(event) ? 1 : 0);
   strand.core.page_read(std::move(page), wanted_, now);
   strand.update_wanted_end(replay_ != nullptr);
 }
@@ -535,7 +534,8 @@ std::size_t SubscriptionLoop::hand_over(Token prefix, std::span<const DeliveryCo
                                         TimePoint now) {
   const auto sends = all.first(std::min({all.size(), batch_limit_, rate_allows(now)}));
   buffer_.clear();
-  for (const auto& send : sends) renderer_.render(prefix | send.token, *send.event, buffer_);
+  for (const auto& send : sends)
+    renderer_.render(prefix | send.token, *send.event, buffer_, send.attempt);
   const std::size_t taken = sink_->send(buffer_.messages());
   if (taken > 0) trial_.sent();
   if (rate_) rate_->sent(taken);

@@ -32,6 +32,7 @@ const char* to_string(Outcome::Kind kind) noexcept {
     case Outcome::Kind::retry: return "retry";
     case Outcome::Kind::rejected: return "rejected";
     case Outcome::Kind::blocked: return "blocked";
+    case Outcome::Kind::postponed: return "postponed";
   }
   return "unknown";
 }

@@ -79,17 +79,32 @@ RC_GTEST_PROP(Glob, means_the_same_as_its_definition, ()) {
 
 TEST(Filter, without_rules_matches_all) {
   const Filter filter{SubscriptionSpec{}};
-  EXPECT_TRUE(filter.all());
   EXPECT_TRUE(filter.matches(order()));
   SubscriptionSpec star;
   star.event_types = {"X", "*"};
-  EXPECT_TRUE(Filter(star).all());
+  EXPECT_TRUE(Filter(star).matches(order()));
+}
+
+TEST(Filter, a_task_matches_only_its_queue_named_in_full) {
+  EventView task;
+  task.aggregate_type = "outbox-task:mail";
+  task.event_type = "mail.send";
+  SubscriptionSpec spec;
+  EXPECT_FALSE(Filter(spec).matches(task));
+  for (const char* glob : {"*", "outbox-task:*", "outbox-task:mai?"}) {
+    spec.aggregate_types = {glob};
+    EXPECT_FALSE(Filter(spec).matches(task)) << glob;
+  }
+  spec.aggregate_types = {"order", "outbox-task:mail"};
+  EXPECT_TRUE(Filter(spec).matches(task));
+  EXPECT_TRUE(Filter(spec).matches(order()));
+  task.aggregate_type = "outbox-task:mails";
+  EXPECT_FALSE(Filter(spec).matches(task));
 }
 
 TEST(Filter, any_glob_of_a_list_and_each_list) {
   SubscriptionSpec spec;
   spec.event_types = {"Invoice*", "Order*"};
-  EXPECT_FALSE(Filter(spec).all());
   EXPECT_TRUE(Filter(spec).matches(order()));
   spec.aggregate_types = {"invoice"};
   EXPECT_FALSE(Filter(spec).matches(order()));

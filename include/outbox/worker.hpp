@@ -1,0 +1,188 @@
+// outbox/worker.hpp: does tasks, inside your own process. A handler is a function for one type of task.
+//
+//   outbox::Handlers handlers;
+//   handlers.on("mail.send", [](std::string_view payload, const outbox::TaskRun& run) { send_mail(payload, run.id); });
+//   handlers.on<SendReport>("report.make", [](const SendReport& report, const outbox::TaskRun& run) {
+//     if (!printer_is_ready()) return outbox::TaskEnd::snooze(std::chrono::minutes(5));
+//     print(report, run.stop);
+//     return outbox::TaskEnd::done();
+//   });
+//   auto worker = outbox::Worker::create({.relay = {.store_url = "postgresql://localhost/shop"}, .queues = {"reports"}}, handlers);
+//   if (!worker) throw outbox::Exception(worker.error());
+//   if (auto status = (*worker)->start(); !status) throw outbox::Exception(status.error());
+//   ...
+//   (*worker)->stop(std::chrono::seconds(30));
+//
+// Workers share a queue: start several processes. Tasks of one key run one at a time, in order. A task runs again when its worker is
+// killed or loses its database before it could note the end: make its effect repeatable, with run.id as the idempotency key.
+//
+// Threads: Handlers: One thread at a time; a handler is called by several threads at once. Worker: Any thread.
+// Lifetime: a handler that does not return by its deadline keeps its thread, and what it has captured, until it returns.
+// Errors: create() and start() check everything that can be checked. A handler reports by TaskEnd or by an exception, which
+//         counts as TaskEnd::failed().
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <outbox/duration.hpp>
+#include <outbox/error.hpp>
+#include <outbox/event.hpp>
+#include <outbox/relay.hpp>
+#include <outbox/task.hpp>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace outbox {
+
+/// One run of a task, as its handler sees it. Valid during the call.
+struct TaskRun {
+  EventId id{};  ///< The same in each run of the task: the idempotency key of its effect.
+  std::string_view queue;
+  std::string_view type;
+  std::string_view key;
+  std::string_view content_type;
+  std::string_view headers;  ///< A JSON object of strings.
+  std::size_t attempt{1};    ///< Failed runs before it, plus one.
+  std::chrono::steady_clock::time_point deadline{};
+  /// Stop is requested when the deadline has passed, and when the worker must give the task up. What a handler does after that may
+  /// be done by another worker, too.
+  std::stop_token stop;
+};
+
+/// How a run ended.
+class TaskEnd {
+ public:
+  enum class Kind : std::uint8_t { done, failed, snoozed, dead };
+
+  [[nodiscard]] static TaskEnd done() { return {}; }
+  /// Runs again by the schedule of the worker, until that is used up.
+  [[nodiscard]] static TaskEnd failed(std::string reason) {
+    return {Kind::failed, std::move(reason), {}};
+  }
+  /// The same, after this pause instead of the one of the schedule.
+  [[nodiscard]] static TaskEnd retry_after(Duration pause, std::string reason) {
+    return {Kind::failed, std::move(reason), pause};
+  }
+  /// Runs again after this pause. No attempt is counted.
+  [[nodiscard]] static TaskEnd snooze(Duration pause, std::string reason = "snoozed") {
+    return {Kind::snoozed, std::move(reason), pause};
+  }
+  /// No run can succeed: it is dead until a person decides.
+  [[nodiscard]] static TaskEnd dead(std::string reason) {
+    return {Kind::dead, std::move(reason), {}};
+  }
+
+  [[nodiscard]] Kind kind() const { return kind_; }
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+  [[nodiscard]] std::optional<Duration> pause() const { return pause_; }
+
+ private:
+  TaskEnd() = default;
+  TaskEnd(Kind kind, std::string reason, std::optional<Duration> pause)
+      : kind_(kind), reason_(std::move(reason)), pause_(pause) {}
+
+  Kind kind_{Kind::done};
+  std::string reason_;
+  std::optional<Duration> pause_;
+};
+
+/// How a payload becomes a value of yours. A payload that cannot be read makes its task dead at once.
+///
+///   template <> struct outbox::TaskPayload<SendReport> {
+///     static outbox::Result<SendReport> read(std::string_view payload);
+///   };
+template <class T>
+struct TaskPayload;
+
+template <>
+struct TaskPayload<std::string_view> {
+  static Result<std::string_view> read(std::string_view payload) { return payload; }
+};
+
+class Handlers {
+ public:
+  using Run = std::function<TaskEnd(std::string_view payload, const TaskRun& run)>;
+  struct Handler {
+    std::string type;
+    Run run;
+    std::chrono::milliseconds deadline{};
+  };
+
+  /// `handle(payload, run)` returns a TaskEnd, or nothing when it is done. A second handler of a type replaces the first.
+  /// `deadline`: of one run. Default: 30 min.
+  template <class Payload = std::string_view, class Function>
+  Handlers& on(std::string type, Function handle,
+               std::chrono::milliseconds deadline = std::chrono::minutes(30)) {
+    return add(
+        {.type = std::move(type),
+         .run = [handle = std::move(handle)](std::string_view payload,
+                                             const TaskRun& run) -> TaskEnd {
+           auto read = TaskPayload<Payload>::read(payload);
+           if (!read) return TaskEnd::dead("the payload: " + read.error().message);
+           if constexpr (std::is_void_v<
+                             std::invoke_result_t<const Function&, Payload&, const TaskRun&>>) {
+             handle(*read, run);
+             return TaskEnd::done();
+           } else {
+             return handle(*read, run);
+           }
+         },
+         .deadline = deadline});
+  }
+  Handlers& add(Handler handler);
+  [[nodiscard]] const std::vector<Handler>& all() const { return all_; }
+
+ private:
+  std::vector<Handler> all_;
+};
+
+struct WorkerOptions {
+  /// The store, and how its log is read. The worker sets `groups` and `subscriptions`.
+  RelayOptions relay{};
+  /// The queues that it works off. Default: default.
+  std::vector<std::string> queues{"default"};
+  /// Of each queue. Default: 8.
+  std::size_t threads{8};
+  /// The pauses after failed runs: n pauses are n retries. Default: 1 min, 5 min, 15 min, 30 min, 1 h, 2 h, 4 h, 8 h, 12 h, 24 h.
+  std::vector<std::string> delays{"1min", "5min", "15min", "30min", "1h",
+                                  "2h",   "4h",   "8h",    "12h",   "24h"};
+  /// Each pause is this much longer or shorter at random. Unit: percent, 0 to 50. Default: 20.
+  std::size_t jitter{20};
+  /// How long a task waits whose type no handler here has, before that is looked at again. Default: 30 s.
+  std::chrono::milliseconds unknown_type_pause{std::chrono::seconds(30)};
+};
+
+class Worker {
+ public:
+  /// Validates the options. Opens nothing, starts nothing.
+  [[nodiscard]] static Result<std::unique_ptr<Worker>> create(WorkerOptions options,
+                                                              Handlers handlers);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  Worker(Worker&&) = delete;
+  Worker& operator=(Worker&&) = delete;
+  /// Stops it at once; what was running runs again.
+  ~Worker();
+
+  /// Returns when it takes tasks, or when other workers have all lanes. A second call does nothing.
+  [[nodiscard]] Status start();
+  void request_stop() noexcept;
+  /// Takes no more tasks and waits at most `grace` for those that run. The others are told to stop and run again, with no attempt
+  /// counted.
+  StopReport stop(std::chrono::milliseconds grace);
+
+  [[nodiscard]] RelayReport report() const;
+
+ private:
+  explicit Worker(std::unique_ptr<Relay> relay) : relay_(std::move(relay)) {}
+  const std::unique_ptr<Relay> relay_;
+};
+
+}  // namespace outbox

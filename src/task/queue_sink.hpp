@@ -1,0 +1,57 @@
+// Tasks of one queue, to their handlers. A task is taken when a thread can begin it soon; the others stay in the log. Not gapless: the
+// relay keeps one task of a key in flight.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <outbox/sink.hpp>
+#include <outbox/worker.hpp>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "task/runner.hpp"
+
+namespace outbox::task {
+
+/// The subscription that delivers a queue.
+[[nodiscard]] std::string subscription_name(std::string_view queue);
+
+struct QueueOptions {
+  std::size_t threads{8};
+  std::chrono::milliseconds unknown_type_pause{std::chrono::seconds(30)};
+};
+
+class QueueSink final : public Sink {
+ public:
+  QueueSink(std::string queue, const std::shared_ptr<const Handlers>& handlers,
+            QueueOptions options);
+
+  [[nodiscard]] SinkTraits traits() const noexcept override;
+  [[nodiscard]] Status open() override;
+  [[nodiscard]] std::size_t send(std::span<const Message> messages) override;
+  void receive(std::vector<Outcome>& outcomes) override;
+  void purge() override;
+  void close() noexcept override {}
+
+ private:
+  struct TextHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const noexcept {
+      return std::hash<std::string_view>()(text);
+    }
+  };
+
+  [[nodiscard]] bool can_take(const TaskType& type, const Load& load) const;
+  void postpone(const Message& message);
+
+  const std::string queue_;
+  const QueueOptions options_;
+  std::unordered_map<std::string, std::shared_ptr<TaskType>, TextHash, std::equal_to<>> types_;
+  std::vector<Outcome> ready_;
+  std::unique_ptr<Runner> runner_;
+};
+
+}  // namespace outbox::task

@@ -1,0 +1,348 @@
+#include "task/runner.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/thread.hpp"
+#include "base/units.hpp"
+
+namespace outbox::task {
+namespace {
+
+/// After its deadline, for a handler that was told to stop.
+constexpr std::chrono::seconds kDeadlineGrace{10};
+/// At the end, for handlers that run. The relay's grace period is over by then.
+constexpr std::chrono::milliseconds kLastGrace{500};
+/// An average follows each 16th run, and every one that takes much longer.
+constexpr std::uint32_t kSampled = 16;
+
+TimePoint now_steady() { return std::chrono::steady_clock::now(); }
+
+Error error_of(std::string reason) {
+  return fail(Errc::internal, Remedy::retry_call, std::move(reason)).value();
+}
+
+Outcome outcome_of(Token token, const TaskEnd& end) {
+  Outcome outcome{.token = token, .kind = Outcome::Kind::acked};
+  if (end.kind() == TaskEnd::Kind::done) return outcome;
+  outcome.kind =
+      end.kind() == TaskEnd::Kind::snoozed ? Outcome::Kind::postponed : Outcome::Kind::rejected;
+  outcome.error = error_of(end.reason());
+  outcome.retry_after = end.pause();
+  outcome.final = end.kind() == TaskEnd::Kind::dead;
+  return outcome;
+}
+
+}  // namespace
+
+// ---- a type
+
+void TaskType::took(std::chrono::nanoseconds time) {
+  // Two threads may overwrite each other's: it is an average.
+  const std::int64_t before = usual_ns_.load(std::memory_order_relaxed);
+  const std::int64_t took = std::max<std::int64_t>(time.count(), 1);
+  if (before == 0) return usual_ns_.store(took, std::memory_order_relaxed);
+  const bool sampled =
+      took > 2 * before || runs_.fetch_add(1, std::memory_order_relaxed) % kSampled == 0;
+  if (sampled) usual_ns_.store(before + (took - before) / 8, std::memory_order_relaxed);
+}
+
+// ---- a batch
+
+void Batch::add(TaskType& type, const Message& message) {
+  Job job{.type = &type,
+          .token = message.token,
+          .id = message.event->id,
+          .attempt = message.attempt,
+          .payload = text_.size()};
+  text_.append(message.body);
+  job.key = text_.size();
+  text_.append(message.event->aggregate_id);
+  job.content_type = text_.size();
+  text_.append(message.event->content_type);
+  job.headers = text_.size();
+  text_.append(message.event->headers);
+  job.end = text_.size();
+  usual_ +=
+      std::clamp<std::chrono::nanoseconds>(type.usual(), std::chrono::microseconds(1), kQuick);
+  jobs_.push_back(job);
+}
+
+void Batch::cut(const std::function<void(const Job&)>& each) {
+  for (std::size_t place = next_.exchange(jobs_.size(), std::memory_order_relaxed);
+       place < jobs_.size(); ++place)
+    each(jobs_[place]);
+}
+
+// ---- the threads
+
+/// A thread, and the run that it is busy with.
+struct Runner::Slot {
+  struct Current {
+    const Batch::Job* job{nullptr};
+    TimePoint began{};
+    bool told{false};     ///< To stop.
+    bool dropped{false};  ///< Its outcome was reported without it.
+  };
+
+  Mutex mutex;
+  std::optional<Current> current OUTBOX_GUARDED_BY(mutex);
+  std::stop_source stop OUTBOX_GUARDED_BY(mutex);
+  std::vector<Outcome> ended OUTBOX_GUARDED_BY(mutex);
+  bool over OUTBOX_GUARDED_BY(mutex){false};  ///< The thread ends after its run.
+};
+
+/// Outlives the runner as long as a handler does not return.
+struct Runner::Shared {
+  Shared(std::string name, Types all, std::function<void()> bell)
+      : queue(std::move(name)), types(std::move(all)), ready(std::move(bell)) {}
+
+  const std::string queue;
+  const Types types;
+  std::atomic<bool> announced{false};  ///< Nothing was collected since ready() was called.
+
+  Mutex mutex;
+  std::condition_variable_any changed;
+  std::deque<std::shared_ptr<Batch>> batches OUTBOX_GUARDED_BY(mutex);
+  bool over OUTBOX_GUARDED_BY(mutex){false};
+  Mutex ready_mutex;
+  std::function<void()> ready OUTBOX_GUARDED_BY(ready_mutex);
+
+  [[nodiscard]] std::shared_ptr<Batch> wait_for_batch();
+  void announce();
+  void work(Slot& slot);
+  [[nodiscard]] bool run_next(Slot& slot, Batch& batch);
+  [[nodiscard]] TaskEnd run(const Batch& batch, const Batch::Job& job, std::stop_token stop,
+                            TimePoint began) const;
+};
+
+std::shared_ptr<Batch> Runner::Shared::wait_for_batch() {
+  const MutexLock lock(mutex);
+  while (true) {
+    while (!batches.empty() && batches.front()->left() == 0) batches.pop_front();
+    if (over) return nullptr;
+    if (!batches.empty()) return batches.front();
+    changed.wait(mutex);
+  }
+}
+
+void Runner::Shared::announce() {
+  if (announced.exchange(true)) return;
+  const MutexLock lock(ready_mutex);
+  if (ready) ready();
+}
+
+void Runner::Shared::work(Slot& slot) {
+  while (const auto batch = wait_for_batch()) {
+    while (run_next(slot, *batch)) {
+    }
+    const MutexLock lock(slot.mutex);
+    if (slot.over) return;
+  }
+}
+
+/// False: the batch has no more, or the thread is over.
+bool Runner::Shared::run_next(Slot& slot, Batch& batch) {
+  const Batch::Job* job = nullptr;
+  std::stop_token stop;
+  const TimePoint began = now_steady();
+  {
+    // With the mutex held: give_up() must see it as running, or cut it off before.
+    const MutexLock lock(slot.mutex);
+    if (slot.over) return false;
+    job = batch.begin_next();
+    if (job == nullptr) return false;
+    slot.current = Slot::Current{.job = job, .began = began};
+    stop = slot.stop.get_token();
+  }
+  const TaskEnd end = run(batch, *job, std::move(stop), began);
+  job->type->took(now_steady() - began);
+  {
+    const MutexLock lock(slot.mutex);
+    if (!slot.current->dropped) slot.ended.push_back(outcome_of(job->token, end));
+    slot.current.reset();
+    if (slot.stop.stop_requested()) slot.stop = std::stop_source();
+  }
+  announce();
+  return true;
+}
+
+TaskEnd Runner::Shared::run(const Batch& batch, const Batch::Job& job, std::stop_token stop,
+                            TimePoint began) const {
+  const Handlers::Handler& handler = job.type->handler();
+  const TaskRun seen{.id = job.id,
+                     .queue = queue,
+                     .type = handler.type,
+                     .key = batch.part(job.key, job.content_type),
+                     .content_type = batch.part(job.content_type, job.headers),
+                     .headers = batch.part(job.headers, job.end),
+                     .attempt = job.attempt,
+                     .deadline = began + handler.deadline,
+                     .stop = std::move(stop)};
+  try {
+    return handler.run(batch.part(job.payload, job.key), seen);
+  } catch (const std::exception& error) {
+    return TaskEnd::failed(error.what());
+  } catch (...) {
+    return TaskEnd::failed("the handler threw what is no std::exception");
+  }
+}
+
+Runner::Runner(std::string queue, Types types, std::size_t threads, std::function<void()> ready)
+    : shared_(std::make_shared<Shared>(std::move(queue), std::move(types), std::move(ready))),
+      slots_(threads),
+      threads_(threads) {
+  for (std::size_t place = 0; place < threads; ++place) start_thread_of(place);
+}
+
+void Runner::start_thread_of(std::size_t place) {
+  slots_[place] = std::make_shared<Slot>();
+  threads_[place] = start_thread(
+      "ob-task-" + shared_->queue,
+      [shared = shared_, slot = slots_[place]](const std::stop_token&) { shared->work(*slot); });
+}
+
+Runner::~Runner() {
+  std::vector<Outcome> unused;
+  give_up(unused);
+  {
+    const MutexLock lock(shared_->ready_mutex);
+    shared_->ready = {};
+  }
+  {
+    const MutexLock lock(shared_->mutex);
+    shared_->over = true;
+  }
+  shared_->changed.notify_all();
+  const TimePoint until = now_steady() + kLastGrace;
+  const auto runs = [](Slot& slot) {
+    const MutexLock lock(slot.mutex);
+    return slot.current.has_value();
+  };
+  for (std::size_t place = 0; place < threads_.size(); ++place) {
+    while (runs(*slots_[place]) && now_steady() < until)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (runs(*slots_[place])) threads_[place].detach();
+  }
+}
+
+void Runner::add(std::shared_ptr<Batch> batch) {
+  const bool one = batch->size() == 1;
+  {
+    const MutexLock lock(shared_->mutex);
+    shared_->batches.push_back(std::move(batch));
+  }
+  one ? shared_->changed.notify_one() : shared_->changed.notify_all();
+}
+
+Load Runner::load(TimePoint now) const {
+  Load load;
+  for (const auto& slot : slots_) {
+    const MutexLock lock(slot->mutex);
+    if (!slot->current) continue;
+    ++load.running;
+    if (now - slot->current->began > kQuick) ++load.long_running;
+  }
+  const MutexLock lock(shared_->mutex);
+  for (const auto& batch : shared_->batches) {
+    load.waiting += batch->left();
+    load.work_waiting += batch->work_left();
+  }
+  return load;
+}
+
+void Runner::collect(std::vector<Outcome>& outcomes) {
+  shared_->announced = false;
+  for (const auto& slot : slots_) {
+    const MutexLock lock(slot->mutex);
+    for (Outcome& outcome : slot->ended) outcomes.push_back(std::move(outcome));
+    slot->ended.clear();
+  }
+}
+
+void Runner::watch(TimePoint now) {
+  for (std::size_t place = 0; place < slots_.size(); ++place) {
+    std::stop_source stop;
+    bool stuck = false;
+    {
+      Slot& slot = *slots_[place];
+      const MutexLock lock(slot.mutex);
+      if (!slot.current) continue;
+      const TimePoint deadline = slot.current->began + slot.current->job->type->handler().deadline;
+      if (now < deadline) continue;
+      stuck = now >= deadline + kDeadlineGrace;
+      if (std::exchange(slot.current->told, true) && !stuck) continue;
+      stop = slot.stop;
+    }
+    stop.request_stop();  // calls the handler's callbacks
+    if (stuck) replace(place);
+  }
+}
+
+/// Its handler does not return. What other runs of the thread ended with is kept.
+void Runner::replace(std::size_t place) {
+  std::vector<Outcome> ended;
+  {
+    Slot& slot = *slots_[place];
+    const MutexLock lock(slot.mutex);
+    if (!slot.current) return;
+    const Batch::Job& job = *slot.current->job;
+    slot.over = true;
+    if (!std::exchange(slot.current->dropped, true)) {
+      const std::string deadline = format_duration(job.type->handler().deadline);
+      slot.ended.push_back(
+          outcome_of(job.token, TaskEnd::failed("did not end within its deadline of " + deadline)));
+    }
+    ended.swap(slot.ended);
+    log::error("a handler does not return, its thread is replaced",
+               {{"queue", shared_->queue}, {"type", job.type->handler().type}});
+  }
+  threads_[place].detach();
+  start_thread_of(place);
+  const MutexLock lock(slots_[place]->mutex);
+  slots_[place]->ended = std::move(ended);
+}
+
+void Runner::give_up(std::vector<Outcome>& outcomes) {
+  std::deque<std::shared_ptr<Batch>> batches;
+  {
+    const MutexLock lock(shared_->mutex);
+    batches.swap(shared_->batches);
+  }
+  for (const auto& batch : batches) {
+    batch->cut([&](const Batch::Job& job) {
+      outcomes.push_back({.token = job.token,
+                          .kind = Outcome::Kind::retry,
+                          .error = error_of("it had not begun when the worker stopped")});
+    });
+  }
+  collect(outcomes);
+  for (const auto& slot : slots_) {
+    std::stop_source stop;
+    {
+      const MutexLock lock(slot->mutex);
+      for (Outcome& outcome : slot->ended) outcomes.push_back(std::move(outcome));
+      slot->ended.clear();
+      if (!slot->current || std::exchange(slot->current->dropped, true)) continue;
+      slot->current->told = true;
+      stop = slot->stop;
+      outcomes.push_back({.token = slot->current->job->token,
+                          .kind = Outcome::Kind::unknown,
+                          .error = error_of("it ran when the worker stopped")});
+    }
+    stop.request_stop();
+  }
+}
+
+std::size_t Runner::given_up() const {
+  return static_cast<std::size_t>(std::count_if(slots_.begin(), slots_.end(), [](const auto& slot) {
+    const MutexLock lock(slot->mutex);
+    return slot->current && slot->current->dropped;
+  }));
+}
+
+}  // namespace outbox::task

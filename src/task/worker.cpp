@@ -1,0 +1,78 @@
+// The facade: a relay of the queues' subscriptions, whose sinks are the handlers.
+#include <memory>
+#include <outbox/worker.hpp>
+#include <set>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/field_error.hpp"
+#include "event/group.hpp"
+#include "event/task.hpp"
+#include "task/queue_sink.hpp"
+
+namespace outbox {
+namespace {
+
+constexpr std::size_t kMostThreads = 1024;
+
+Status check(const WorkerOptions& options, const Handlers& handlers) {
+  if (options.queues.empty()) return bad_field("queues", "is empty", "name at least one");
+  for (const std::string& queue : options.queues) {
+    if (Status status = event::check_queue(queue); !status) return status;
+  }
+  if (options.threads == 0 || options.threads > kMostThreads)
+    return bad_field("threads", "must be from 1 to " + std::to_string(kMostThreads));
+  if (options.delays.empty())
+    return bad_field("delays", "is empty", "at least one pause, such as 1min");
+  if (handlers.all().empty()) return bad_field("handlers", "there is none", "call Handlers::on()");
+  for (const Handlers::Handler& handler : handlers.all()) {
+    if (handler.deadline <= std::chrono::milliseconds(0))
+      return bad_field("handlers", handler.type + ": the deadline must be positive");
+  }
+  return {};
+}
+
+/// Where the settings of the worker lead; whoever starts last with other ones sets them for all.
+SubscriptionSpec subscription_of(const std::string& queue, const WorkerOptions& options) {
+  SubscriptionSpec spec;
+  spec.name = task::subscription_name(queue);
+  spec.sink = "custom";
+  spec.aggregate_types = {event::aggregate_type_of(queue)};
+  spec.delays = options.delays;
+  spec.retry_jitter = options.jitter;
+  return spec;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Worker>> Worker::create(WorkerOptions options, Handlers handlers) {
+  if (Status status = check(options, handlers); !status) return pass(status);
+  const std::set<std::string> queues(options.queues.begin(), options.queues.end());
+  options.relay.groups.clear();
+  options.relay.subscriptions.clear();
+  for (const std::string& queue : queues) {
+    // A worker serves nothing else, whatever subscriptions there are.
+    options.relay.groups.push_back(event::custom_group(task::subscription_name(queue)));
+    options.relay.subscriptions.push_back(subscription_of(queue, options));
+  }
+  OUTBOX_TRY(std::unique_ptr<Relay> relay, Relay::create(options.relay));
+  const auto shared = std::make_shared<const Handlers>(std::move(handlers));
+  for (const std::string& queue : queues) {
+    auto sink = std::make_unique<task::QueueSink>(
+        queue, shared,
+        task::QueueOptions{.threads = options.threads,
+                           .unknown_type_pause = options.unknown_type_pause});
+    if (Status status = relay->use(task::subscription_name(queue), std::move(sink)); !status)
+      return pass(status);
+  }
+  return std::unique_ptr<Worker>(new Worker(std::move(relay)));
+}
+
+Worker::~Worker() = default;
+
+Status Worker::start() { return relay_->start(); }
+void Worker::request_stop() noexcept { relay_->request_stop(); }
+StopReport Worker::stop(std::chrono::milliseconds grace) { return relay_->stop(grace); }
+RelayReport Worker::report() const { return relay_->report(); }
+
+}  // namespace outbox

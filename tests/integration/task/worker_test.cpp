@@ -1,0 +1,307 @@
+// Workers on both stores: each task is done, in the order of its key, and what fails or takes long holds nothing else up.
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <outbox/worker.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "integration/relay/both_stores.hpp"
+#include "store/parked_events.hpp"
+
+namespace outbox::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// The runs of all handlers of a test, in the order of their ends.
+class Runs {
+ public:
+  struct Run {
+    std::string key;
+    std::string payload;
+    std::size_t attempt{0};
+  };
+  void add(std::string_view payload, const TaskRun& run) {
+    const std::scoped_lock lock(mutex_);
+    all_.push_back({std::string(run.key), std::string(payload), run.attempt});
+  }
+  /// False: another one of the key runs.
+  bool begin(std::string_view key) {
+    const std::scoped_lock lock(mutex_);
+    return key.empty() || running_.insert(std::string(key)).second;
+  }
+  void end(std::string_view key) {
+    const std::scoped_lock lock(mutex_);
+    running_.erase(std::string(key));
+  }
+  [[nodiscard]] std::vector<Run> all() const {
+    const std::scoped_lock lock(mutex_);
+    return all_;
+  }
+  [[nodiscard]] std::size_t count() const { return all().size(); }
+  /// Of the runs of a key.
+  [[nodiscard]] std::vector<std::string> payloads(const std::string& key) const {
+    std::vector<std::string> found;
+    for (const Run& run : all()) {
+      if (run.key == key) found.push_back(run.payload);
+    }
+    return found;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Run> all_;
+  std::set<std::string> running_;
+};
+
+class WorkerTest : public OnBothStores {
+ protected:
+  void enqueue(const std::string& type, const std::vector<std::string>& payloads,
+               const std::string& key = {}, const std::string& queue = "mail") const {
+    std::vector<Event> events;
+    for (const std::string& payload : payloads)
+      events.push_back(event_of({.queue = queue,
+                                 .type = type,
+                                 .payload = payload,
+                                 .key = key,
+                                 .content_type = "text/plain"}));
+    const auto written = store_->writer().value()->write(events);
+    ASSERT_TRUE(written) << written.error().text();
+  }
+  /// A handler that notes its run.
+  void note(const std::string& type) {
+    handlers_.on(type, [this](std::string_view payload, const TaskRun& run) {
+      EXPECT_TRUE(runs_.begin(run.key)) << "two of a key at once";
+      runs_.add(payload, run);
+      runs_.end(run.key);
+    });
+  }
+  [[nodiscard]] WorkerOptions options() const {
+    return {.relay = {.store_url = url_},
+            .queues = {"mail"},
+            .threads = 4,
+            .delays = {"20ms", "20ms"},
+            .jitter = 0,
+            .unknown_type_pause = milliseconds(50)};
+  }
+  std::unique_ptr<Worker> start(WorkerOptions options) {
+    auto worker = Worker::create(std::move(options), handlers_);
+    EXPECT_TRUE(worker) << worker.error().text();
+    const Status started = (*worker)->start();
+    EXPECT_TRUE(started) << started.error().text();
+    return std::move(*worker);
+  }
+  std::unique_ptr<Worker> start() { return start(options()); }
+
+  [[nodiscard]] std::vector<store::ParkedListing> parked(
+      std::optional<store::ParkedState> state = {}) const {
+    return store_->parked_events().value()->list({.state = state}, 1000, false).value();
+  }
+  [[nodiscard]] bool all_is_done() const {
+    const auto catalog = store_->catalog().value();
+    const auto rows = catalog->subscriptions().value();
+    return !rows.empty() && catalog->progress(rows.front(), 1).value().pending == 0 &&
+           parked().empty();
+  }
+
+  Runs runs_;
+  Handlers handlers_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Store, WorkerTest, ::testing::Values(true, false),
+                         [](const auto& store) { return store.param ? "Postgres" : "Sqlite"; });
+
+TEST_P(WorkerTest, each_task_is_done_once_in_the_order_of_its_key) {
+  note("send");
+  std::map<std::string, std::vector<std::string>> expected;
+  for (int i = 0; i < 40; ++i) {
+    for (const std::string key : {"a", "b", "c", ""}) {
+      expected[key].push_back(std::to_string(i));
+      enqueue("send", {expected[key].back()}, key);
+    }
+  }
+  write("k", {"an event, which no worker sees"});
+  const auto worker = start();
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 160; }));
+  EXPECT_TRUE(eventually([&] { return all_is_done(); }));
+  EXPECT_TRUE(worker->stop(seconds(10)).drained);
+  EXPECT_EQ(runs_.count(), 160U);
+  for (const std::string key : {"a", "b", "c"}) EXPECT_EQ(runs_.payloads(key), expected[key]);
+  expect_sound_ledger("task.mail");
+}
+
+TEST_P(WorkerTest, workers_share_a_queue) {
+  note("send");
+  const auto one = start();
+  const auto other = start();
+  for (int i = 0; i < 200; ++i) enqueue("send", {std::to_string(i)}, "k" + std::to_string(i % 20));
+  EXPECT_TRUE(eventually([&] { return runs_.count() >= 200; }));
+  EXPECT_TRUE(one->stop(seconds(10)).drained);
+  EXPECT_TRUE(other->stop(seconds(10)).drained);
+  EXPECT_EQ(runs_.count(), 200U);
+}
+
+TEST_P(WorkerTest,
+       a_task_that_fails_runs_again_while_others_go_on_and_what_waits_behind_it_follows) {
+  note("send");
+  handlers_.on("fails", [&](std::string_view payload, const TaskRun& run) {
+    runs_.add(payload, run);
+    return run.attempt < 3 ? TaskEnd::failed("not yet") : TaskEnd::done();
+  });
+  const auto worker = start();
+  enqueue("fails", {"first"}, "a");
+  enqueue("send", {"second"}, "a");
+  enqueue("send", {"other"}, "b");
+  EXPECT_TRUE(eventually([&] { return runs_.payloads("a").size() == 4; }));
+  const std::vector<std::string> expected{"first", "first", "first", "second"};
+  EXPECT_EQ(runs_.payloads("a"), expected);
+  EXPECT_EQ(runs_.payloads("b"), std::vector<std::string>{"other"});
+  EXPECT_TRUE(eventually([&] { return all_is_done(); }));
+}
+
+TEST_P(WorkerTest, one_that_cannot_succeed_is_dead_with_its_reason) {
+  note("send");
+  handlers_.on("fails", [&](std::string_view payload, const TaskRun& run) {
+    runs_.add(payload, run);
+    return TaskEnd::failed("never " + std::to_string(run.attempt));
+  });
+  handlers_.on("dead", [&](std::string_view payload, const TaskRun& run) {
+    runs_.add(payload, run);
+    return TaskEnd::dead("cannot be read");
+  });
+  const auto worker = start();
+  enqueue("fails", {"x"}, "a");
+  enqueue("dead", {"y"}, "b");
+  enqueue("send", {"z"}, "b");
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::dead).size() == 2; }));
+  EXPECT_EQ(runs_.payloads("a").size(), 3U) << "two delays are two retries";
+  const std::vector<std::string> of_b{"y", "z"};
+  EXPECT_TRUE(eventually([&] { return runs_.payloads("b") == of_b; }));
+  std::set<std::string> reasons;
+  for (const auto& row : parked(store::ParkedState::dead)) reasons.insert(row.error);
+  EXPECT_EQ(reasons, (std::set<std::string>{"cannot be read", "never 3"}));
+}
+
+TEST_P(WorkerTest, slow_tasks_have_rows_and_hold_nothing_else_up) {
+  std::atomic<bool> released{false};
+  note("send");
+  handlers_.on("slow", [&](std::string_view payload, const TaskRun& run) {
+    while (!released) std::this_thread::sleep_for(milliseconds(1));
+    runs_.add(payload, run);
+  });
+  const auto worker = start();
+  enqueue("slow", {"1", "2", "3"});
+  EXPECT_TRUE(eventually([&] {
+    enqueue("send", {"quick"});
+    return parked(store::ParkedState::retrying).size() == 3;
+  }));
+  EXPECT_TRUE(eventually([&] {
+    const auto catalog = store_->catalog().value();
+    return catalog->progress(catalog->subscriptions().value().front(), 1).value().pending == 0;
+  })) << "the cursor goes on";
+  released = true;
+  EXPECT_TRUE(eventually([&] { return all_is_done(); }));
+  std::multiset<std::string> slow;
+  for (const auto& run : runs_.all()) {
+    if (run.payload != "quick") slow.insert(run.payload + " " + std::to_string(run.attempt));
+  }
+  EXPECT_EQ(slow, (std::multiset<std::string>{"1 1", "2 1", "3 1"})) << "each ran once";
+  EXPECT_TRUE(worker->stop(seconds(10)).drained);
+  expect_sound_ledger("task.mail");
+}
+
+TEST_P(WorkerTest, only_slow_tasks_pause_nothing) {
+  std::atomic<int> running{0};
+  std::atomic<bool> released{false};
+  handlers_.on("slow", [&](std::string_view payload, const TaskRun& run) {
+    ++running;
+    while (!released) std::this_thread::sleep_for(milliseconds(1));
+    runs_.add(payload, run);
+  });
+  const auto worker = start();
+  enqueue("slow", {"1", "2", "3", "4", "5", "6", "7", "8"});
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 4; }))
+      << "four threads";
+  EXPECT_EQ(running, 4);
+  released = true;
+  EXPECT_TRUE(eventually([&] { return all_is_done(); }));
+  EXPECT_EQ(runs_.count(), 8U);
+}
+
+TEST_P(WorkerTest, what_a_stop_interrupts_runs_again_with_no_attempt_counted) {
+  std::atomic<int> begun{0};
+  handlers_.on("long", [&](std::string_view payload, const TaskRun& run) {
+    if (++begun == 1) {
+      while (!run.stop.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
+      return TaskEnd::failed("was stopped");
+    }
+    runs_.add(payload, run);
+    return TaskEnd::done();
+  });
+  auto worker = start();
+  enqueue("long", {"x"}, "a");
+  EXPECT_TRUE(eventually([&] { return begun == 1; }));
+  EXPECT_FALSE(worker->stop(milliseconds(0)).drained);
+  worker = start();
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 1; }));
+  EXPECT_EQ(runs_.all().front().attempt, 1U);
+  EXPECT_TRUE(eventually([&] { return all_is_done(); }));
+}
+
+TEST_P(WorkerTest, a_task_of_an_unknown_type_waits_and_says_so) {
+  note("send");
+  auto worker = start();
+  enqueue("new", {"x"}, "a");
+  enqueue("send", {"y"}, "a");
+  enqueue("send", {"z"}, "b");
+  EXPECT_TRUE(eventually([&] { return parked().size() == 2; }));
+  EXPECT_TRUE(eventually([&] { return runs_.payloads("b").size() == 1; }));
+  const auto rows = parked(store::ParkedState::retrying);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].error, "no worker here has a handler for type new");
+  EXPECT_EQ(rows[0].attempts, 0U);
+  EXPECT_TRUE(worker->stop(seconds(10)).drained);
+  note("new");
+  worker = start();
+  const std::vector<std::string> expected{"x", "y"};
+  EXPECT_TRUE(eventually([&] { return runs_.payloads("a") == expected; }));
+}
+
+TEST_P(WorkerTest, a_snoozed_task_counts_no_attempt) {
+  std::atomic<int> snoozes{0};
+  handlers_.on("later", [&](std::string_view payload, const TaskRun& run) {
+    runs_.add(payload, run);
+    return ++snoozes <= 5 ? TaskEnd::snooze(milliseconds(5)) : TaskEnd::done();
+  });
+  const auto worker = start();
+  enqueue("later", {"x"}, "a");
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 6 && all_is_done(); }));
+  for (const auto& run : runs_.all()) EXPECT_EQ(run.attempt, 1U);
+}
+
+TEST_P(WorkerTest, wrong_options_are_refused_with_the_field) {
+  const auto complaint = [&](WorkerOptions options) {
+    const auto worker = Worker::create(std::move(options), handlers_);
+    return worker ? std::string() : worker.error().message;
+  };
+  EXPECT_EQ(complaint(options()), "handlers: there is none");
+  note("send");
+  EXPECT_EQ(complaint(options()), "");
+  WorkerOptions wrong = options();
+  wrong.queues = {"a b"};
+  EXPECT_EQ(complaint(wrong), "queue: 'a b' is no name of a queue");
+  wrong = options();
+  wrong.threads = 0;
+  EXPECT_EQ(complaint(wrong), "threads: must be from 1 to 1024");
+  wrong = options();
+  wrong.delays = {"soon"};
+  EXPECT_NE(complaint(wrong).find("delays"), std::string::npos) << complaint(wrong);
+}
+
+}  // namespace
+}  // namespace outbox::test
