@@ -53,6 +53,8 @@ class ServerHarness : public Harness {
   [[nodiscard]] virtual bool keeps_line_breaks() const { return true; }
   /// The server must answer several times before it has a message: when all answers are lost, the message was not delivered.
   [[nodiscard]] virtual bool is_dialogue() const { return false; }
+  /// It becomes slow when nobody takes messages out; delivered() does.
+  [[nodiscard]] virtual bool must_be_emptied() const { return false; }
   /// Makes the destination take nothing until unblock(): full, an alarm. False: it has no such state.
   [[nodiscard]] virtual bool block() { return false; }
   virtual void unblock() {}

@@ -5,23 +5,11 @@
 
 #include "conformance/sink/mini_relay.hpp"
 #include "conformance/sink/server_harness.hpp"
-#include "sink/registry.hpp"
 #include "support/servers.hpp"
 #include "support/tcp_gate.hpp"
 #include "support/testkit.hpp"
 
 namespace outbox::test {
-
-std::unique_ptr<Sink> ServerHarness::make(const SinkSettings& settings) const {
-  SubscriptionSpec spec;
-  spec.name = "orders";
-  spec.sink = sink();
-  spec.sink_settings = settings;
-  auto made = sink::make_sink(spec);
-  if (made) return std::move(*made);
-  ADD_FAILURE() << made.error().text();
-  return nullptr;
-}
 
 /// The contract applies to it too.
 std::vector<HarnessKind> harness_kinds() {

@@ -32,6 +32,7 @@ class SqsHarness final : public ServerHarness {
   std::string password_setting() const override { return "secret_key"; }
   std::size_t too_large() const override { return (std::size_t{1} << 20U) + 1; }
 
+  bool must_be_emptied() const override { return true; }
   /// What was received is deleted, so it is kept here.
   std::vector<Arrived> delivered() override {
     for (const SqsMessage& message : client_.drain(url_)) arrived_.push_back(arrived_of(message));
