@@ -37,6 +37,9 @@ const std::vector<Benchmark>& all_benchmarks() {
        .needs_kafka = true,
        .run = bench_latency_kafka},
 #endif
+      {.name = "tasks",
+       .help = "tasks that do nothing, by a worker with 8 threads",
+       .run = bench_tasks},
       {.name = "sinks",
        .help = "a backlog to each broker that --to names, and commit to a consumer's hands",
        .needs_to = true,

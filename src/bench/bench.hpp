@@ -63,6 +63,7 @@ struct Benchmark {
 [[nodiscard]] std::vector<Figure> bench_retention(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_kafka(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_sinks(const BenchOptions& options);
+[[nodiscard]] std::vector<Figure> bench_tasks(const BenchOptions& options);
 [[nodiscard]] std::vector<Figure> bench_latency_kafka(const BenchOptions& options);
 
 }  // namespace outbox::bench

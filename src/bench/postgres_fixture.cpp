@@ -29,7 +29,7 @@ constexpr const char* kFill = R"(
 DO $$ BEGIN
   FOR i IN {1} .. {2} LOOP
     INSERT INTO {0}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
-    VALUES (gen_random_uuid(), 'order', (i % 10000)::text, 'OrderPlaced',
+    VALUES (gen_random_uuid(), {3}, {4}, 'OrderPlaced',
             convert_to(rpad('{{"n": ' || i || ', "text": "', 197, 'x') || '"}}', 'UTF8'), 'application/json', '{{}}');
     COMMIT;
   END LOOP;
@@ -66,10 +66,10 @@ void make_schema(Pg& admin) {
 }
 
 /// Waits until the relay has delivered `events`; returns how many it has.
-std::int64_t wait_for_delivered(const Relay& relay, std::int64_t events, Clock::time_point deadline,
-                                std::chrono::microseconds look) {
+std::int64_t wait_for_delivered(const std::function<RelayReport()>& look_at, std::int64_t events,
+                                Clock::time_point deadline, std::chrono::microseconds look) {
   while (true) {
-    const RelayReport report = relay.report();
+    const RelayReport report = look_at();
     const bool none = report.subscriptions.empty();
     const auto delivered =
         none ? 0 : static_cast<std::int64_t>(report.subscriptions.front().delivered);
@@ -122,17 +122,18 @@ PostgresFixture::~PostgresFixture() {
       PQexec(admin_.native(), fmt::format("DROP SCHEMA IF EXISTS {} CASCADE", kSchema).c_str()));
 }
 
-void PostgresFixture::fill(std::int64_t events) {
-  write(events);
+void PostgresFixture::fill(std::int64_t events, const Rows& rows) {
+  write(events, rows);
   (void)bare_drain();
 }
 
-void PostgresFixture::write(std::int64_t events) {
+void PostgresFixture::write(std::int64_t events, const Rows& rows) {
   say(fmt::format("writing {} events, each in its own transaction", events));
   const auto share = [&](std::int64_t first, std::int64_t last) {
     Pg pg(options_.store_url);
     pg.run("SET synchronous_commit = off; SET outbox.wake = 'off'");
-    pg.run(fmt::format(fmt::runtime(kFill), kSchema, first, last));
+    pg.run(fmt::format(fmt::runtime(kFill), kSchema, first, last, rows.aggregate_type,
+                       rows.aggregate_id));
   };
   auto other = std::async(std::launch::async, share, events / 2 + 1, events);
   share(1, events / 2);
@@ -181,26 +182,31 @@ Drain PostgresFixture::drain(SubscriptionSpec spec, std::int64_t events) {
 }
 
 Drain PostgresFixture::deliver(SubscriptionSpec spec, std::int64_t events) {
-  auto relay = must(Relay::create(relay_options(std::move(spec))));
+  const auto relay = must(Relay::create(relay_options(std::move(spec))));
+  return measure(*relay, events);
+}
+
+Drain PostgresFixture::measure(const Calls& calls, std::int64_t events) {
   const double wal_before = wal_position();
   reset_peak_rss();
-  must(relay->start());
+  must(calls.start());
   // Measured from the first delivery on, as the bare loop is from its first page on.
   const auto deadline = Clock::now() + kDrainLimit;
-  const auto first = wait_for_delivered(*relay, 1, deadline, std::chrono::microseconds(500));
+  const auto first = wait_for_delivered(calls.report, 1, deadline, std::chrono::microseconds(500));
   const auto start = Clock::now();
   const double cpu_before = cpu_us();
-  const auto last = wait_for_delivered(*relay, events, deadline, std::chrono::milliseconds(1));
+  const auto last =
+      wait_for_delivered(calls.report, events, deadline, std::chrono::milliseconds(1));
   Drain result;
   const auto measured = static_cast<double>(last - first);
   result.events_per_second = measured / seconds_since(start);
   result.cpu_us_per_event = (cpu_us() - cpu_before) / measured;
-  const RelayReport report = relay->report();
+  const RelayReport report = calls.report();
   if (report.subscriptions.empty())
     give_up(Errc::lease_lost, "the relay lost its lanes", report.last_error);
   result.statements = static_cast<double>(report.statements);
   result.settlements = static_cast<double>(report.subscriptions.front().settlements);
-  (void)relay->stop(std::chrono::seconds(10));
+  calls.stop();
   result.peak_rss_mib = peak_rss_mib();
   result.wal_bytes = wal_position() - wal_before;
   return result;

@@ -1,6 +1,7 @@
 // The schema of the benchmarks in the database that --store names: made anew, dropped at the end. Throws Exception.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <outbox/relay.hpp>
@@ -41,17 +42,30 @@ class PostgresFixture {
   PostgresFixture& operator=(const PostgresFixture&) = delete;
   ~PostgresFixture();
 
+  /// What is written: SQL expressions, in which `i` counts.
+  struct Rows {
+    std::string aggregate_type{"'order'"};
+    std::string aggregate_id{"(i % 10000)::text"};
+  };
   /// Writes events, each in a transaction of its own: 200-byte payloads, 10,000 keys. Then reads all of them once, so that
   /// hint bits are set and the cache is warm.
-  void fill(std::int64_t events);
+  void fill(std::int64_t events, const Rows& rows = {});
   /// The same without reading.
-  void write(std::int64_t events);
+  void write(std::int64_t events, const Rows& rows = {});
   /// Rate of a bare loop that pages the same rows by seq, one page after the other, and does nothing.
   [[nodiscard]] double bare_drain() const;
   /// Drains the log to a new subscription, and removes the subscription.
   [[nodiscard]] Drain drain(SubscriptionSpec spec, std::int64_t events);
   /// The same, and leaves the subscription.
   [[nodiscard]] Drain deliver(SubscriptionSpec spec, std::int64_t events);
+  /// The same with whatever delivers: a relay or a worker.
+  template <class Deliverer>
+  [[nodiscard]] Drain measure(Deliverer& deliverer, std::int64_t events) {
+    return measure({.start = [&] { return deliverer.start(); },
+                    .report = [&] { return deliverer.report(); },
+                    .stop = [&] { (void)deliverer.stop(std::chrono::seconds(10)); }},
+                   events);
+  }
 
   /// Of a relay with this subscription.
   [[nodiscard]] RelayOptions relay_options(SubscriptionSpec spec) const;
@@ -65,6 +79,13 @@ class PostgresFixture {
   }
 
  private:
+  struct Calls {
+    std::function<Status()> start;
+    std::function<RelayReport()> report;
+    std::function<void()> stop;
+  };
+
+  [[nodiscard]] Drain measure(const Calls& calls, std::int64_t events);
   [[nodiscard]] double wal_position();
 
   const BenchOptions& options_;

@@ -192,9 +192,10 @@ void DeliveryCore::set_aside(Token token) {
   Slot& slow = slot(token);
   const EventRef event{.seq = slow.event->seq, .id = slow.event->id};
   store::ParkedEvent parked;
-  parked.error = "no outcome for " +
-                 std::to_string(age(token).value_or(std::chrono::milliseconds(0)).count()) +
-                 " ms while later events were delivered";
+  const auto waited = std::to_string(age(token).value_or(std::chrono::milliseconds(0)).count());
+  parked.error = options_.independent
+                     ? "runs for " + waited + " ms"
+                     : "no outcome for " + waited + " ms while later events were delivered";
   if (slow.state == State::in_flight) {
     late_.emplace(token, event);
     gate_.late.began(event.seq, event.id, key_of(slow));

@@ -197,5 +197,86 @@ TEST_P(ParkingStream, events_without_a_key_block_nothing) {
   EXPECT_THAT(driver.send_all(), ElementsAre(3));
 }
 
+// ---- outcomes of one event alone
+
+TEST_P(ParkingStream, what_is_postponed_is_set_aside_at_once_with_no_attempt_counted) {
+  auto driver = opened();
+  driver.pair("0", "1", {{1, "a"}, {2, "a"}, {3, "b"}});
+  driver.send_all();
+  Outcome later{.kind = Kind::postponed, .retry_after = std::chrono::microseconds(2500)};
+  later.error.message = "not yet";
+  driver.report(1, later);
+  reopen(driver, {2, 3});
+  EXPECT_EQ(driver.sink.failures(), 0);
+  if (is_gapless()) {
+    EXPECT_THAT(driver.send_all(), ElementsAre(3));
+  }
+  driver.ack(3);
+  (void)driver.settle();
+  EXPECT_THAT(shown(driver.parked), ElementsAre("1 retrying 0", "2 waiting 0"));
+  EXPECT_EQ(driver.parked[0].due_in, milliseconds(3)) << "rounded up";
+  EXPECT_EQ(driver.parked[0].error, "not yet");
+}
+
+TEST_P(ParkingStream, one_that_cannot_succeed_is_dead_at_once) {
+  auto driver = opened();
+  driver.pair("0", "1", {{1, "a"}});
+  driver.send_all();
+  driver.report(1, {.kind = Kind::rejected, .error = {}, .final = true});
+  (void)driver.settle();
+  EXPECT_THAT(shown(driver.parked), ElementsAre("1 dead 1"));
+}
+
+TEST_P(ParkingStream, a_rejection_may_say_when_to_try_again) {
+  auto driver = opened();
+  driver.pair("0", "1", {{1, "a"}});
+  driver.send_all();
+  driver.report(1, {.kind = Kind::rejected, .error = {}, .retry_after = std::chrono::minutes(7)});
+  reopen(driver, {});
+  driver.send_all();
+  (void)driver.settle();
+  ASSERT_THAT(shown(driver.parked), ElementsAre("1 retrying 1"));
+  EXPECT_EQ(driver.parked[0].due_in, std::chrono::minutes(7));
+}
+
+class IndependentSink : public ::testing::Test {
+ protected:
+  IndependentSink() : driver_(options()) { driver_.open(); }
+  static CoreOptions options() {
+    CoreOptions options{.gapless = false, .independent = true};
+    options.parking = rules();
+    return options;
+  }
+  CoreDriver driver_;
+};
+
+TEST_F(IndependentSink, is_not_suspected_however_many_are_rejected) {
+  std::vector<Logged> events;
+  for (int i = 1; i <= 40; ++i) events.push_back({i, "k" + std::to_string(i)});
+  driver_.pair("0", "1", events);
+  driver_.send_all();
+  for (int i = 1; i <= 39; ++i) driver_.report(i, Kind::rejected);
+  EXPECT_EQ(driver_.sink.mode(), Mode::delivering);
+  driver_.ack(40);
+  (void)driver_.settle();
+  EXPECT_EQ(driver_.parked.size(), 39U);
+}
+
+TEST_F(IndependentSink, all_that_run_for_a_second_are_set_aside_though_nothing_else_ends) {
+  std::vector<Logged> events;
+  for (int i = 1; i <= 20; ++i) events.push_back({i, "k" + std::to_string(i)});
+  driver_.pair("0", "1", events);
+  driver_.send_all();
+  driver_.pass(milliseconds(900));
+  driver_.send_all();
+  (void)driver_.core.settle(driver_.now);
+  EXPECT_TRUE(driver_.parked.empty());
+  driver_.pass(milliseconds(200));
+  driver_.send_all();
+  (void)driver_.settle();
+  EXPECT_EQ(driver_.parked.size(), 20U);
+  EXPECT_EQ(driver_.sink.mode(), Mode::delivering);
+}
+
 }  // namespace
 }  // namespace outbox::relay

@@ -153,6 +153,16 @@ TEST_F(Retries, after_the_last_attempt_it_is_dead_and_its_key_goes_on_once_that_
   }
 }
 
+TEST_F(Retries, a_postponed_one_counts_no_attempt_and_one_that_cannot_succeed_is_dead) {
+  restart(rules());
+  load({{1, "a"}, {2, "b"}});
+  ASSERT_THAT(send(), ElementsAre(1, 2));
+  core_->outcome({.token = tokens_.at(1), .kind = Kind::postponed, .error = {}}, now_);
+  core_->outcome({.token = tokens_.at(2), .kind = Kind::rejected, .error = {}, .final = true},
+                 now_);
+  EXPECT_THAT(results(), UnorderedElementsAre("1 retrying 0", "2 dead 1"));
+}
+
 TEST_F(Retries, an_outage_counts_no_attempt) {
   load({{1, "a"}});
   for (const Kind kind : {Kind::unknown, Kind::retry, Kind::blocked}) {
