@@ -546,11 +546,12 @@ std::size_t SubscriptionLoop::hand_over(Token prefix, std::span<const DeliveryCo
 }
 
 /// Several strands cost a fetch each. While nothing is pending they are asked to settle up to the end of the log, where they meet. Not
-/// while the destination fails: starting again would wait for what is in flight.
+/// while something is in flight, which may have been set aside: starting again would wait for it.
 void SubscriptionLoop::bring_strands_together() {
   if (strands_.size() < 2 || replay_) return;
   const store::Cursor& first = strands_.front()->core.done();
-  const bool resting = sink_state_.mode() == Mode::delivering && window_.events() == 0 && !stop_by_;
+  const bool resting = sink_state_.mode() == Mode::delivering && window_.events() == 0 &&
+                       sink_state_.in_flight() == 0 && !stop_by_;
   const bool idle = resting && std::all_of(strands_.begin(), strands_.end(),
                                            [](const auto& strand) { return strand->core.idle(); });
   const bool together = idle && first.drained() &&
