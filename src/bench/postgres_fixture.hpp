@@ -34,6 +34,12 @@ struct Drain {
 void reset_peak_rss();
 [[nodiscard]] double peak_rss_mib();
 
+/// What a log is filled with: SQL expressions, in which `i` counts.
+struct Rows {
+  std::string aggregate_type{"'order'"};
+  std::string aggregate_id{"(i % 10000)::text"};
+};
+
 class PostgresFixture {
  public:
   /// Replaces what an earlier run left.
@@ -42,11 +48,6 @@ class PostgresFixture {
   PostgresFixture& operator=(const PostgresFixture&) = delete;
   ~PostgresFixture();
 
-  /// What is written: SQL expressions, in which `i` counts.
-  struct Rows {
-    std::string aggregate_type{"'order'"};
-    std::string aggregate_id{"(i % 10000)::text"};
-  };
   /// Writes events, each in a transaction of its own: 200-byte payloads, 10,000 keys. Then reads all of them once, so that
   /// hint bits are set and the cache is warm.
   void fill(std::int64_t events, const Rows& rows = {});

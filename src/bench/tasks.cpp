@@ -18,7 +18,7 @@ constexpr std::size_t kThreads = 8;
 constexpr int kDrainsOfALog = 3;
 
 /// Without keys: the tasks of a key run one after the other.
-PostgresFixture::Rows tasks() {
+Rows tasks() {
   return {.aggregate_type = fmt::format("'{}{}'", kTaskPrefix, kQueue), .aggregate_id = "''"};
 }
 
