@@ -120,21 +120,21 @@ class Handlers {
   template <class Payload = std::string_view, class Function>
   Handlers& on(std::string type, Function handle,
                std::chrono::milliseconds deadline = std::chrono::minutes(30)) {
-    return add(
-        {.type = std::move(type),
-         .run = [handle = std::move(handle)](std::string_view payload,
-                                             const TaskRun& run) -> TaskEnd {
-           auto read = TaskPayload<Payload>::read(payload);
-           if (!read) return TaskEnd::dead("the payload: " + read.error().message);
-           if constexpr (std::is_void_v<
-                             std::invoke_result_t<const Function&, Payload&, const TaskRun&>>) {
-             handle(*read, run);
-             return TaskEnd::done();
-           } else {
-             return handle(*read, run);
-           }
-         },
-         .deadline = deadline});
+    Handler handler;
+    handler.type = std::move(type);
+    handler.deadline = deadline;
+    handler.run = [handle = std::move(handle)](std::string_view payload, const TaskRun& run) {
+      auto read = TaskPayload<Payload>::read(payload);
+      if (!read) return TaskEnd::dead("the payload: " + read.error().message);
+      if constexpr (std::is_void_v<
+                        std::invoke_result_t<const Function&, Payload&, const TaskRun&>>) {
+        handle(*read, run);
+        return TaskEnd::done();
+      } else {
+        return handle(*read, run);
+      }
+    };
+    return add(std::move(handler));
   }
   Handlers& add(Handler handler);
   [[nodiscard]] const std::vector<Handler>& all() const { return all_; }

@@ -266,7 +266,7 @@ void Runner::collect(std::vector<Outcome>& outcomes) {
 
 void Runner::watch(TimePoint now) {
   for (std::size_t place = 0; place < slots_.size(); ++place) {
-    std::stop_source stop;
+    std::optional<std::stop_source> stop;
     bool stuck = false;
     {
       Slot& slot = *slots_[place];
@@ -278,7 +278,7 @@ void Runner::watch(TimePoint now) {
       if (std::exchange(slot.current->told, true) && !stuck) continue;
       stop = slot.stop;
     }
-    stop.request_stop();  // calls the handler's callbacks
+    stop->request_stop();  // calls the handler's callbacks
     if (stuck) replace(place);
   }
 }
@@ -322,7 +322,7 @@ void Runner::give_up(std::vector<Outcome>& outcomes) {
   }
   collect(outcomes);
   for (const auto& slot : slots_) {
-    std::stop_source stop;
+    std::optional<std::stop_source> stop;
     {
       const MutexLock lock(slot->mutex);
       for (Outcome& outcome : slot->ended) outcomes.push_back(std::move(outcome));
@@ -334,7 +334,7 @@ void Runner::give_up(std::vector<Outcome>& outcomes) {
                           .kind = Outcome::Kind::unknown,
                           .error = error_of("it ran when the worker stopped")});
     }
-    stop.request_stop();
+    stop->request_stop();
   }
 }
 
