@@ -61,19 +61,19 @@ void RetryCore::loaded(store::DueEvents due, TimePoint now) {
   if (!given_.empty()) due_at(now);
   std::unordered_map<std::uint64_t, Token> of_key;
   const Token first = next_token_;
-  for (auto& row : due.rows) {
+  for (const store::ParkedRow& row : due.rows) {
     const std::uint64_t key = event::key_hash(row.event.aggregate_type, row.event.aggregate_id);
     if (busy.contains(key, row.event.seq)) continue;
     const auto found = key == 0 ? of_key.end() : of_key.find(key);
     if (found != of_key.end()) {
-      chains_.at(found->second).rows.push_back(std::move(row));
+      chains_.at(found->second).rows.push_back(row);
       continue;
     }
     if (key != 0) of_key.emplace(key, next_token_);
     Chain chain;
     chain.key = key;
     chain.storage = due.storage;
-    chain.rows.push_back(std::move(row));
+    chain.rows.push_back(row);
     chains_.emplace(next_token_++, std::move(chain));
   }
   std::erase_if(storages_, [](const auto& storage) { return storage.expired(); });

@@ -401,7 +401,7 @@ class HangingServer {
   std::jthread thread_;
 };
 
-double cpu_seconds() {
+[[maybe_unused]] double cpu_seconds() {
   timespec used{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
@@ -416,12 +416,14 @@ TEST_P(NatsHanging, is_given_up_again_and_again) {
   settings["url"] = fmt::format("{}://127.0.0.1:{}", GetParam(), hanging.port());
   settings["connect_timeout"] = "500ms";
   const auto sink = make_nats_sink({}, settings);
-  const double before = cpu_seconds();
+  [[maybe_unused]] const double before = cpu_seconds();
   const auto from = Clock::now();
   for (int i = 0; i < 5; ++i)
     EXPECT_NE(refusal(*sink).find("does not complete the connection"), std::string::npos);
   EXPECT_LT(Clock::now() - from, seconds(30));
+#ifndef __SANITIZE_THREAD__  // which takes as much
   EXPECT_LT(cpu_seconds() - before, 1.5) << "it waits, it does not spin";
+#endif
   std::string why;
   for (int i = 0; i < 20; ++i) why = refusal(*sink);
   EXPECT_NE(why.find("16 earlier attempts"), std::string::npos) << why;
