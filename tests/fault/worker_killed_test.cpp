@@ -1,0 +1,155 @@
+// Workers that are killed, and suspended past their lease, while they work.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <outbox/postgres.hpp>
+#include <outbox/task.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "support/ledger_check.hpp"
+#include "support/postgres_database.hpp"
+#include "support/servers.hpp"
+#include "support/testkit.hpp"
+
+namespace outbox::test {
+namespace {
+
+constexpr const char* kLeaseMs = "2000";
+
+class WorkerKilled : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    OUTBOX_NEEDS_POSTGRES();
+    database_ = std::make_unique<PostgresDatabase>();
+    file_ = folder_.file("done");
+  }
+  [[nodiscard]] std::unique_ptr<ChildProcess> start() const {
+    return std::make_unique<ChildProcess>(
+        ChildProcess::Options{.command = {OUTBOX_TEST_WORKER, database_->url(), file_, kLeaseMs},
+                              .output = folder_.file("log")});
+  }
+  void enqueue(const std::string& type, const std::string& payload, const std::string& key = {}) {
+    Pg connection(database_->url());
+    postgres::Transaction tx(connection.native());
+    (void)enqueue_task(
+        box_, tx, {.type = type, .payload = payload, .key = key, .content_type = "text/plain"});
+    tx.commit();
+  }
+  [[nodiscard]] std::vector<std::string> lines() const {
+    std::vector<std::string> all;
+    std::ifstream in(file_);
+    for (std::string line; std::getline(in, line);) {
+      if (!line.empty()) all.push_back(line);
+    }
+    return all;
+  }
+  [[nodiscard]] std::size_t count(const std::string& line) const {
+    const auto all = lines();
+    return static_cast<std::size_t>(std::count(all.begin(), all.end(), line));
+  }
+  [[nodiscard]] std::string value(const std::string& sql) const {
+    return Pg(database_->url()).value(sql);
+  }
+  void expect_all_done() {
+    EXPECT_TRUE(eventually([&] {
+      return value("SELECT outbox.pending('task.default')") == "0" &&
+             value("SELECT count(*) FROM outbox.parked WHERE state <> 'dead'") == "0";
+    }));
+    Pg connection(database_->url());
+    EXPECT_EQ(ledger_fault(connection, "task.default"), "");
+  }
+  void open_gate() const { std::ofstream(file_ + ".go") << "go"; }
+
+  const TempDir folder_;
+  const postgres::Outbox box_;
+  std::unique_ptr<PostgresDatabase> database_;
+  std::string file_;
+};
+
+TEST_F(WorkerKilled, each_task_is_done_and_each_key_in_order) {
+  constexpr int kKeys = 10;
+  int written = 0;
+  const auto write = [&](int tasks) {
+    for (int i = 0; i < tasks; ++i, ++written) {
+      const std::string key = "k" + std::to_string(written % kKeys);
+      enqueue("note", key + " " + std::to_string(written), key);
+    }
+  };
+  write(100);
+  for (int round = 0; round < 10 * soak_factor(); ++round) {
+    const std::size_t seen = lines().size();
+    const auto worker = start();
+    write(30);
+    ASSERT_TRUE(eventually([&] { return lines().size() > seen + 5 || !worker->running(); }));
+    ASSERT_TRUE(worker->running());
+    worker->kill();
+  }
+  const auto worker = start();
+  expect_all_done();
+  std::map<std::string, int> last;
+  std::set<int> done;
+  for (const std::string& line : lines()) {
+    const std::string key = line.substr(0, line.find(' '));
+    const int number = std::stoi(line.substr(key.size() + 1));
+    if (!done.insert(number).second) continue;
+    const auto before = last.find(key);
+    EXPECT_TRUE(before == last.end() || before->second < number) << line;
+    last[key] = number;
+  }
+  EXPECT_EQ(done.size(), static_cast<std::size_t>(written));
+}
+
+TEST_F(WorkerKilled, what_ran_for_long_runs_again_and_the_others_were_not_held_up) {
+  auto worker = start();
+  enqueue("slow", "x", "a");
+  EXPECT_TRUE(eventually([&] { return count("begin x") == 1; }));
+  EXPECT_TRUE(eventually([&] { return value("SELECT count(*) FROM outbox.parked") == "1"; }));
+  enqueue("note", "y", "b");
+  EXPECT_TRUE(eventually([&] { return count("y") == 1; }));
+  worker->kill();
+  worker = start();
+  EXPECT_TRUE(eventually([&] { return count("begin x") == 2; }));
+  EXPECT_EQ(value("SELECT attempts FROM outbox.parked"), "0");
+  open_gate();
+  EXPECT_TRUE(eventually([&] { return count("end x") == 1; }));
+  expect_all_done();
+}
+
+TEST_F(WorkerKilled, a_task_that_kills_its_worker_each_time_ends_dead_and_the_others_are_done) {
+  for (int i = 0; i < 20; ++i) enqueue("note", std::to_string(i));
+  enqueue("crash", "x", "a");
+  for (int i = 20; i < 40; ++i) enqueue("note", std::to_string(i));
+  auto worker = start();
+  const auto is_dead = [&] {
+    if (!worker->running()) worker = start();
+    return value("SELECT count(*) FROM outbox.parked WHERE state = 'dead'") == "1";
+  };
+  EXPECT_TRUE(eventually(is_dead, std::chrono::minutes(2)));
+  if (!worker->running()) worker = start();
+  expect_all_done();
+  for (int i = 0; i < 40; ++i) EXPECT_GE(count(std::to_string(i)), 1U) << i;
+}
+
+TEST_F(WorkerKilled, one_that_was_suspended_past_its_lease_is_told_and_writes_no_end) {
+  const auto suspended = start();
+  enqueue("slow", "x", "a");
+  EXPECT_TRUE(eventually([&] { return count("begin x") == 1; }));
+  suspended->signal(SIGSTOP);
+  const auto other = start();
+  EXPECT_TRUE(eventually([&] { return count("begin x") == 2; })) << "it took over";
+  suspended->signal(SIGCONT);
+  EXPECT_TRUE(eventually([&] { return count("told x") == 1; }));
+  EXPECT_NE(value("SELECT outbox.pending('task.default') + (SELECT count(*) FROM outbox.parked)"),
+            "0");
+  open_gate();
+  EXPECT_TRUE(eventually([&] { return count("end x") == 1; }));
+  expect_all_done();
+}
+
+}  // namespace
+}  // namespace outbox::test
