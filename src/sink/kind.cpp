@@ -20,7 +20,7 @@ Given resolve_settings(const std::string& sink, const Texts& settings) {
     if (value) {
       given.texts.emplace(name, std::move(*value));
     } else {
-      given.unresolved.add(sink + "." + name, value.error());
+      given.unresolved.add(std::string(sink).append(".").append(name), value.error());
     }
   }
   return given;
