@@ -86,7 +86,7 @@ Status PostgresSink::connect() {
   if (set.failure) return fail(describe(*set.failure, session_->address()));
   places_.forget();
   if (options_.remembers()) {
-    const Status looked =
+    Status looked =
         look_now(Look(options_, options_.delivered_table, Look::Kind::delivered), until);
     if (!looked) return looked;
   }
@@ -224,7 +224,7 @@ void PostgresSink::submit(const std::vector<Statement>& statements) {
   if (Status sent = session_->submit(statements); !sent) {
     // The server may have said why before it closed the connection.
     const auto answer = session_->advance();
-    lose(answer ? std::move(sent.error()) : answer.error());
+    lose(answer ? sent.error() : answer.error());
   }
 }
 

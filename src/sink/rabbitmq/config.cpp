@@ -237,8 +237,8 @@ Result<Inspection> inspect(RabbitSettings settings, const SubscriptionSpec&) {
 }  // namespace
 
 Login login_of(const RabbitOptions& options, const Endpoint& endpoint) {
-  const Login given{.username = options.username.empty() ? endpoint.username : options.username,
-                    .password = options.password.empty() ? endpoint.password : options.password};
+  Login given{.username = options.username.empty() ? endpoint.username : options.username,
+              .password = options.password.empty() ? endpoint.password : options.password};
   if (!given.username.empty() || !options.tls.certificate.empty()) return given;
   return {.username = "guest", .password = "guest"};
 }
