@@ -54,7 +54,7 @@ std::vector<SettingRow<RedisSettings>> stream_rows() {
         .help =
             "An event that is sent again within this time is not added again. 0: it is. Each event of that time takes memory of the server.",
         .least = 0,
-        .most = 30 * 24 * kHour},
+        .most = std::uint64_t{30} * 24 * kHour},
        [](RedisSettings& s) -> Slot { return &s.dedup_window; }},
       {{.name = "max_length",
         .type = SettingType::count,

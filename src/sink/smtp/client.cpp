@@ -1,7 +1,6 @@
 #include "sink/smtp/client.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "sink/curl/tls.hpp"
 
@@ -24,7 +23,7 @@ std::size_t read_mail(char* to, std::size_t one, std::size_t most, void* data) {
   auto& exchange = *static_cast<Exchange*>(data);
   const std::string& text = exchange.mail.text;
   const std::size_t size = std::min(one * most, text.size() - exchange.read);
-  std::memcpy(to, text.data() + exchange.read, size);
+  (void)text.copy(to, size, exchange.read);
   exchange.read += size;
   return size;
 }
