@@ -41,6 +41,10 @@
 
 namespace outbox {
 
+namespace task {
+class RunKeeper;
+}  // namespace task
+
 /// One run of a task, as its handler sees it. Valid during the call.
 struct TaskRun {
   EventId id{};  ///< The same in each run of the task: the idempotency key of its effect.
@@ -54,6 +58,20 @@ struct TaskRun {
   /// Stop is requested when the deadline has passed, and when the worker must give the task up. What a handler does after that may
   /// be done by another worker, too.
   std::stop_token stop;
+
+  /// How far it is, for those who ask (the row of the task). Only of a run that lasts longer than 1 s; written at most once a second.
+  void progress(std::size_t percent, std::string_view text = {}) const {
+    if (reporter != nullptr) reporter->progress(percent, text);
+  }
+
+  class Reporter {
+   public:
+    virtual void progress(std::size_t percent, std::string_view text) = 0;
+
+   protected:
+    ~Reporter() = default;
+  };
+  Reporter* reporter{nullptr};  ///< Set by the worker.
 };
 
 /// How a run ended.
@@ -155,6 +173,9 @@ struct WorkerOptions {
                                   "2h",   "4h",   "8h",    "12h",   "24h"};
   /// Each pause is this much longer or shorter at random. Unit: percent, 0 to 50. Default: 20.
   std::size_t jitter{20};
+  /// Of its runs that last longer than 1 s. Those of a worker without three of them in a row begin again elsewhere, with an attempt
+  /// counted. Default: 10 s.
+  std::chrono::milliseconds heartbeat{std::chrono::seconds(10)};
   /// How long a task waits whose type no handler here has, before that is looked at again. Default: 30 s.
   std::chrono::milliseconds unknown_type_pause{std::chrono::seconds(30)};
 };
@@ -181,7 +202,9 @@ class Worker {
   [[nodiscard]] RelayReport report() const;
 
  private:
-  explicit Worker(std::unique_ptr<Relay> relay) : relay_(std::move(relay)) {}
+  Worker(std::unique_ptr<task::RunKeeper> keeper, std::unique_ptr<Relay> relay);
+  // The relay ends first: its sinks leave their runs to the keeper.
+  const std::unique_ptr<task::RunKeeper> keeper_;
   const std::unique_ptr<Relay> relay_;
 };
 

@@ -2,7 +2,7 @@
 SELECT set_config('role', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '{schema}.event'::regclass), true);
 
 -- retrying: the first of its key, sent again at next_attempt_at. waiting: behind an earlier one of its key. dead: not sent again
--- unless a person says so. The event is copied whole, since retention may remove the original.
+-- unless a person says so. running: a task that a worker runs (docs/design/tasks.md); token: how often it became so. The event is copied whole, since retention may remove the original.
 CREATE TABLE {schema}.parked (
   subscription     integer NOT NULL,
   seq              bigint NOT NULL,
@@ -16,16 +16,22 @@ CREATE TABLE {schema}.parked (
   headers          jsonb NOT NULL,
   created_at       timestamptz NOT NULL,
   occurred_at      timestamptz,
-  state            text NOT NULL CHECK (state IN ('retrying', 'waiting', 'dead')),
+  state            text NOT NULL CHECK (state IN ('retrying', 'waiting', 'dead', 'running')),
   attempts         integer NOT NULL,
   next_attempt_at  timestamptz NOT NULL,
   error            text NOT NULL,
   parked_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+  worker           uuid,
+  token            bigint NOT NULL DEFAULT 0,
+  begun_at         timestamptz,
+  percent          smallint,  -- what its handler reported
+  progress         text,
   PRIMARY KEY (subscription, seq)
 );
 CREATE INDEX parked_due ON {schema}.parked (subscription, next_attempt_at) WHERE state = 'retrying';
 CREATE INDEX parked_key ON {schema}.parked (subscription, aggregate_type, aggregate_id, seq);
 CREATE INDEX parked_id ON {schema}.parked (id);
+CREATE INDEX parked_running ON {schema}.parked (subscription, worker) WHERE state = 'running';
 
 CREATE TABLE {schema}.parked_end (
   subscription  integer NOT NULL,
@@ -114,7 +120,7 @@ $fn$;
 -- Sets events of the log aside, in the transaction of the settlement that passes them. A few rows among
 -- millions, by index: the planner, which does not know how few they are, would read the whole log.
 CREATE FUNCTION {schema}.park_events(sub integer, known_generation bigint, seqs bigint[], states text[], attempts bigint[],
-                                     due_in_ms bigint[], errors text[]) RETURNS void
+                                     due_in_ms bigint[], errors text[], workers uuid[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 DECLARE
@@ -130,10 +136,11 @@ DECLARE
 BEGIN
   WITH put AS (
     INSERT INTO {schema}.parked AS p (subscription, seq, id, lane, aggregate_type, aggregate_id, event_type, payload, content_type,
-      headers, created_at, occurred_at, state, attempts, next_attempt_at, error)
+      headers, created_at, occurred_at, state, attempts, next_attempt_at, error, worker, token, begun_at)
     SELECT sub, e.seq, e.id, e.lane, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers,
-      e.created_at, e.occurred_at, n.state, n.attempts, clock_timestamp() + n.due * interval '1 millisecond', n.error
-    FROM unnest(seqs, states, attempts, due_in_ms, errors) n(seq, state, attempts, due, error)
+      e.created_at, e.occurred_at, n.state, n.attempts, clock_timestamp() + n.due * interval '1 millisecond', n.error,
+      n.worker, (n.state = 'running')::integer, CASE n.state WHEN 'running' THEN clock_timestamp() END
+    FROM unnest(seqs, states, attempts, due_in_ms, errors, workers) n(seq, state, attempts, due, error, worker)
     JOIN {schema}.event e ON e.seq = n.seq
     RETURNING p.ctid, p.lane, p.aggregate_type, p.aggregate_id, p.seq, p.state = 'retrying' AS head)
   SELECT count(*), array_agg(DISTINCT put.lane), array_agg(put.aggregate_type), array_agg(put.aggregate_id),
@@ -157,10 +164,10 @@ BEGIN
 END
 $fn$;
 
--- What became of parked events that were sent again: a state of null means delivered. An event that a person removed or
--- edited meanwhile is left out. hashes: of the ids, for the ledger.
-CREATE FUNCTION {schema}.settle_parked(sub integer, known_generation bigint, seqs bigint[], states text[], new_attempts bigint[],
-                                       due_in_ms bigint[], errors text[], hashes bigint[], event_ids uuid[])
+-- What became of parked events, in rows that the caller has locked against others: a state of null means delivered. hashes: of the
+-- ids, for the ledger.
+CREATE FUNCTION {schema}.write_results(sub integer, known_generation bigint, seqs bigint[], states text[], new_attempts bigint[],
+                                       due_in_ms bigint[], errors text[], hashes bigint[], event_ids uuid[], workers uuid[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
@@ -168,8 +175,6 @@ DECLARE
   types   text[];
   ids     text[];
 BEGIN
-  PERFORM {schema}.hold_lanes(sub, (SELECT array_agg(DISTINCT p.lane) FROM {schema}.parked p
-                                    WHERE p.subscription = sub AND p.seq = ANY (seqs)), known_generation);
   -- The retry rows carry a running total: one relay at a time adds to it.
   PERFORM pg_advisory_xact_lock(hashtextextended('outbox:retried:{name}', sub));
   SELECT array_agg(p.aggregate_type), array_agg(p.aggregate_id) INTO types, ids
@@ -192,10 +197,24 @@ BEGIN
                         WHERE last.subscription = sub AND last.kind = 'retry' ORDER BY last.acked_total DESC LIMIT 1), 0)
   FROM total t;
   UPDATE {schema}.parked p
-  SET state = n.state, attempts = n.attempts, next_attempt_at = clock_timestamp() + n.due * interval '1 millisecond', error = n.error
-  FROM unnest(seqs, states, new_attempts, due_in_ms, errors, event_ids) n(seq, state, attempts, due, error, id)
+  SET state = n.state, attempts = n.attempts, next_attempt_at = clock_timestamp() + n.due * interval '1 millisecond', error = n.error,
+      worker = n.worker, token = p.token + (n.state = 'running')::integer,
+      begun_at = CASE n.state WHEN 'running' THEN clock_timestamp() END, percent = NULL, progress = NULL
+  FROM unnest(seqs, states, new_attempts, due_in_ms, errors, event_ids, workers) n(seq, state, attempts, due, error, id, worker)
   WHERE p.subscription = sub AND p.seq = n.seq AND p.id = n.id AND n.state IS NOT NULL AND p.state <> 'dead';
   PERFORM {schema}.wake_parked_keys(sub, types, ids);
+END
+$fn$;
+
+-- The same of events that were sent again by the owner of their lanes. An event that a person removed or edited meanwhile is left out.
+CREATE FUNCTION {schema}.settle_parked(sub integer, known_generation bigint, seqs bigint[], states text[], new_attempts bigint[],
+                                       due_in_ms bigint[], errors text[], workers uuid[], hashes bigint[], event_ids uuid[])
+RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+BEGIN
+  PERFORM {schema}.hold_lanes(sub, (SELECT array_agg(DISTINCT p.lane) FROM {schema}.parked p
+                                    WHERE p.subscription = sub AND p.seq = ANY (seqs)), known_generation);
+  PERFORM {schema}.write_results(sub, known_generation, seqs, states, new_attempts, due_in_ms, errors, hashes, event_ids, workers);
 END
 $fn$;
 

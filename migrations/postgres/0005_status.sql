@@ -224,6 +224,7 @@ $fn$;
 --   filtered      passed, and not matched by the filter
 --   skipped       the subscription began after it
 --   retrying, waiting (behind waiting_for), dead    parked
+--   running       a task whose worker runs it
 --   discarded, edited (replaced_by)                 parked, until a person (ended_by) ended that
 CREATE FUNCTION {schema}.event_life(seqs bigint[], ids uuid[] DEFAULT NULL)
 RETURNS TABLE (seq bigint, id uuid, aggregate_type text, aggregate_id text, event_type text, created_at timestamptz,
@@ -301,6 +302,25 @@ BEGIN
 END
 $fn$;
 
+-- Where events with this id are, in the log or parked; null, with a notice: none was found.
+CREATE FUNCTION {schema}.places_of(wanted uuid) RETURNS bigint[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
+DECLARE
+  seqs  bigint[];
+BEGIN
+  SELECT array_agg(f.seq ORDER BY f.seq) INTO seqs FROM (
+    SELECT * FROM {schema}.find_event(wanted) UNION
+    SELECT p.seq FROM {schema}.parked p WHERE p.id = wanted UNION
+    SELECT x.seq FROM {schema}.parked_end x WHERE x.id = wanted) f(seq);
+  IF seqs IS NULL THEN
+    RAISE NOTICE 'no event with the id % was found', wanted
+      USING HINT = 'without the index of outbox migrate --with-lookup-indexes, ids that are not UUIDv7 are looked for among the '
+                   'newest 100000 events, others around their time';
+  END IF;
+  RETURN seqs;
+END
+$fn$;
+
 -- The life of the events with this id, also of those that retention has removed while they were parked.
 CREATE FUNCTION {schema}.event_status(id uuid)
 RETURNS TABLE (subscription text, state text, published_at timestamptz, attempts integer, next_attempt_at timestamptz,
@@ -308,18 +328,9 @@ RETURNS TABLE (subscription text, state text, published_at timestamptz, attempts
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
 #variable_conflict use_column
 DECLARE
-  seqs  bigint[];
+  seqs  bigint[] := {schema}.places_of(event_status.id);
 BEGIN
-  SELECT array_agg(f.seq ORDER BY f.seq) INTO seqs FROM (
-    SELECT * FROM {schema}.find_event(event_status.id) UNION
-    SELECT p.seq FROM {schema}.parked p WHERE p.id = event_status.id UNION
-    SELECT x.seq FROM {schema}.parked_end x WHERE x.id = event_status.id) f(seq);
-  IF seqs IS NULL THEN
-    RAISE NOTICE 'no event with the id % was found', event_status.id
-      USING HINT = 'without the index of outbox migrate --with-lookup-indexes, ids that are not UUIDv7 are looked for among the '
-                   'newest 100000 events, others around their time';
-    RETURN;
-  END IF;
+  IF seqs IS NULL THEN RETURN; END IF;
   RETURN QUERY SELECT l.subscription, l.state, l.published_at, l.attempts, l.next_attempt_at, l.last_error, l.waiting_for,
     l.ended_by, l.reason, l.replaced_by, l.seq, l.created_at
   FROM {schema}.event_life(seqs, array_fill(event_status.id, ARRAY[cardinality(seqs)])) l;
@@ -345,6 +356,7 @@ BEGIN
   SELECT p.* INTO old FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = place AND p.id = old_id;
   IF NOT FOUND THEN RETURN 'gone'; END IF;
   IF old.state = 'waiting' THEN RETURN 'waiting'; END IF;
+  IF old.state = 'running' THEN RETURN 'due'; END IF;
   IF old.state = 'retrying' AND old.next_attempt_at <= clock_timestamp() AND EXISTS (
     SELECT FROM {schema}.lane l JOIN {schema}.relay r ON r.id = l.owner
     WHERE l.lane_group = (SELECT s.lane_group FROM {schema}.subscription s WHERE s.id = sub) AND l.lane = old.lane AND greatest(clock_timestamp() - r.heartbeat_at, r.heartbeat_at - clock_timestamp()) <= r.lease) THEN

@@ -1,7 +1,7 @@
 -- Events that a relay set aside, and how each of them left (docs/design/parking.md).
 
 -- state: retrying: the first of its key, sent again at next_attempt_at; waiting: behind an earlier one of its key; dead: not sent
--- again unless a person says so. The event is copied whole, since retention may remove the original. Times: microseconds since
+-- again unless a person says so; running: a task that a worker runs (docs/design/tasks.md), token: how often it became so. The event is copied whole, since retention may remove the original. Times: microseconds since
 -- 1970, UTC.
 CREATE TABLE outbox_parked (
   subscription     INTEGER NOT NULL,
@@ -15,16 +15,22 @@ CREATE TABLE outbox_parked (
   headers          TEXT NOT NULL,
   created_at       INTEGER NOT NULL,
   occurred_at      INTEGER,
-  state            TEXT NOT NULL CHECK (state IN ('retrying', 'waiting', 'dead')),
+  state            TEXT NOT NULL CHECK (state IN ('retrying', 'waiting', 'dead', 'running')),
   attempts         INTEGER NOT NULL,
   next_attempt_at  INTEGER NOT NULL,
   error            TEXT NOT NULL,
   parked_at        INTEGER NOT NULL,
+  worker           BLOB,
+  token            INTEGER NOT NULL DEFAULT 0,
+  begun_at         INTEGER,
+  percent          INTEGER,  -- what its handler reported
+  progress         TEXT,
   PRIMARY KEY (subscription, seq)
 ) WITHOUT ROWID;
 CREATE INDEX outbox_parked_due ON outbox_parked (subscription, next_attempt_at) WHERE state = 'retrying';
 CREATE INDEX outbox_parked_key ON outbox_parked (subscription, aggregate_type, aggregate_id, seq);
 CREATE INDEX outbox_parked_id ON outbox_parked (id);
+CREATE INDEX outbox_parked_running ON outbox_parked (subscription, worker) WHERE state = 'running';
 
 CREATE TABLE outbox_parked_end (
   subscription  INTEGER NOT NULL,

@@ -56,6 +56,12 @@ ProcessIdentity this_process() {
   return self;
 }
 
+std::string process_name() {
+  char host[256] = "localhost";
+  (void)::gethostname(host, sizeof host - 1);
+  return std::string(host) + ":" + std::to_string(::getpid());
+}
+
 bool is_gone(const ProcessIdentity& process, const ProcessIdentity& self) {
   if (self.boot_id.empty() || self.pid_ns.empty() || process.pid <= 0) return false;
   if (process.boot_id != self.boot_id || process.pid_ns != self.pid_ns) return false;

@@ -15,6 +15,9 @@ struct ProcessIdentity {
 
 [[nodiscard]] ProcessIdentity this_process();
 
+/// "host:pid", for people.
+[[nodiscard]] std::string process_name();
+
 /// True only when it is certain that the process has ended, which is known only on our machine and in our namespace.
 [[nodiscard]] bool is_gone(const ProcessIdentity& process, const ProcessIdentity& self);
 

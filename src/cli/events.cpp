@@ -181,7 +181,8 @@ constexpr const char* kFooter = R"(What became of an event in a subscription:
   published   accepted by the destination after it was created and by the time shown
   filtered    the subscription does not want it
   skipped     the subscription began after it
-  retrying, waiting, dead, discarded, edited   parked: outbox parked)";
+  retrying, waiting, dead, discarded, edited   parked: outbox parked
+  running                                      a task whose worker runs it)";
 
 }  // namespace
 

@@ -76,11 +76,11 @@ std::int32_t subscription_of(const Open& open, const std::string& name) {
 }
 
 store::ParkedState state_of(const std::string& word) {
-  for (const auto state :
-       {store::ParkedState::retrying, store::ParkedState::waiting, store::ParkedState::dead}) {
+  for (const auto state : {store::ParkedState::retrying, store::ParkedState::waiting,
+                           store::ParkedState::dead, store::ParkedState::running}) {
     if (word == to_string(state)) return state;
   }
-  throw Failure(kUsage, "--state " + word + ": unknown", "retrying, waiting or dead");
+  throw Failure(kUsage, "--state " + word + ": unknown", "retrying, waiting, dead or running");
 }
 
 store::ParkedFilter filter_of(const Options& options, const Open& open) {
@@ -340,7 +340,7 @@ int edit(const Options& options, const Context& context) {
 
 void add_filter(CLI::App& verb, const std::shared_ptr<Options>& options) {
   add_option(verb, "--subscription", &options->subscription, "NAME", "Of this subscription");
-  add_option(verb, "--state", &options->state, "STATE", "retrying, waiting or dead");
+  add_option(verb, "--state", &options->state, "STATE", "retrying, waiting, dead or running");
   add_option(verb, "--type", &options->type, "TYPE", "With this aggregate_type");
   add_option(verb, "--key", &options->key, "ID", "With this aggregate_id");
   add_option(verb, "--error", &options->error, "TEXT", "Whose error contains this");

@@ -64,6 +64,10 @@ void ArrayParam::add(std::string_view bytes) {
 
 void ArrayParam::add(std::int64_t value) { add(big_endian(value)); }
 
+void ArrayParam::add(const EventId& id) {
+  add(std::string_view(reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()));
+}
+
 void ArrayParam::add_time_us(std::optional<std::int64_t> value) {
   if (value) {
     add(*value - wire::kEpochUs);

@@ -70,6 +70,7 @@ class ArrayParam {
   explicit ArrayParam(Element element);
   void add(std::string_view bytes);
   void add(std::int64_t value);  ///< int8
+  void add(const EventId& id);   ///< uuid
   void add_time_us(std::optional<std::int64_t> value);
   void add_null();
   [[nodiscard]] Param take();

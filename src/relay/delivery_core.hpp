@@ -54,6 +54,8 @@ struct CoreOptions {
   store::Settlement row{};
   bool gapless{true};
   bool independent{false};
+  std::optional<EventId> worker{};  ///< What is set aside while it is sent is `running` there.
+  Token token_prefix{0};            ///< The sink knows a token with it.
   std::size_t max_batch{1000};
   std::size_t max_in_flight{10000};
   std::chrono::nanoseconds settle_interval{std::chrono::milliseconds(50)};
@@ -84,6 +86,8 @@ class DeliveryCore {
   void outcome(const Outcome& outcome, TimePoint now);
   /// The rows of the last settle() were written.
   void settled();
+  /// The sink looks after a send that was set aside.
+  void kept(Token token) { late_.erase(token); }
   /// Call together with SinkState::stop_requested().
   void stop_requested(TimePoint now);
   /// An event that an earlier run of this subscription delivered (it was acked, the settlement was lost with the connection): it is
@@ -188,7 +192,8 @@ class DeliveryCore {
   void choose(std::size_t limit, TimePoint now);
   void keep_time(TimePoint now);
   [[nodiscard]] bool watches() const {
-    return options_.parking && options_.parking->watches_slow && !options_.gapless && !stopping();
+    return options_.parking && options_.parking->watches_slow && !options_.gapless &&
+           (!stopping() || options_.worker);
   }
   void watch_slow(TimePoint now);
   [[nodiscard]] std::vector<Token> slow_events() const;

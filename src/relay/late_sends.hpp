@@ -14,16 +14,17 @@ namespace outbox::relay {
 class LateSends {
  public:
   struct Send {
+    Token token{0};  ///< As the sink knows it.
     std::int64_t seq{0};
     EventId id{};
     std::uint64_t key{0};
-    bool written{false};  ///< The row of the event exists.
+    std::size_t attempts{0};  ///< Before this one.
+    std::int64_t run{0};      ///< Of a row that is `running`: its token.
+    bool written{false};      ///< The row of the event exists.
     std::optional<Outcome> outcome{};
   };
 
-  void began(std::int64_t seq, const EventId& id, std::uint64_t key) {
-    sends_.emplace(seq, Send{.seq = seq, .id = id, .key = key});
-  }
+  void began(Send send) { sends_.emplace(send.seq, std::move(send)); }
   void written(std::int64_t seq) {
     if (const auto found = sends_.find(seq); found != sends_.end()) found->second.written = true;
   }
@@ -36,6 +37,8 @@ class LateSends {
   [[nodiscard]] std::size_t size() const { return sends_.size(); }
   [[nodiscard]] bool empty() const { return sends_.empty(); }
   [[nodiscard]] const std::map<std::int64_t, Send>& all() const { return sends_; }
+  /// It is no longer looked after here.
+  void remove(std::int64_t seq) { sends_.erase(seq); }
   /// Those whose outcome is known and whose row exists, in the order of seq; each once.
   [[nodiscard]] std::vector<Send> take_ended() {
     std::vector<Send> ended;

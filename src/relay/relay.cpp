@@ -1,12 +1,11 @@
 // The facade: checks the options, and starts and stops the keeper.
 #include "outbox/relay.hpp"
 
-#include <unistd.h>
-
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/mutex.hpp"
+#include "base/process.hpp"
 #include "base/text.hpp"
 #include "event/group.hpp"
 #include "event/spec.hpp"
@@ -22,10 +21,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kRunOnceCheck{5};
 
 RelayOptions with_name(RelayOptions options) {
-  if (!options.name.empty()) return options;
-  char host[256] = "localhost";
-  (void)gethostname(host, sizeof host - 1);
-  options.name = std::string(host) + ":" + std::to_string(getpid());
+  if (options.name.empty()) options.name = process_name();
   return options;
 }
 

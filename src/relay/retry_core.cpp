@@ -14,6 +14,11 @@ namespace {
 constexpr std::size_t kMostChains = 200;
 constexpr int kMostLoads = 4;
 constexpr std::size_t kMostSuspects = 10000;
+/// A run that lasts longer gets its row.
+constexpr std::chrono::seconds kSlowAfter{1};
+constexpr std::chrono::milliseconds kSlowAtStop{100};
+/// The end of a run at another worker is noticed after this time.
+constexpr std::chrono::seconds kLookAtRuns{1};
 
 }  // namespace
 
@@ -40,6 +45,26 @@ void RetryCore::load_asked() {
   loading_ = true;
   due_.reset();
   given_ = {};
+  asked_runs_.clear();
+  for (const auto& [seq, key] : runs_) asked_runs_.push_back(seq);
+}
+
+/// A row that is gone no longer blocks its key; one in another state is looked after as any other.
+void RetryCore::compare_runs(const std::vector<store::RunningRow>& rows, TimePoint now) {
+  std::map<std::int64_t, store::ParkedState> found;
+  for (const store::RunningRow& row : rows) {
+    found.emplace(row.seq, row.state);
+    if (row.state == store::ParkedState::running && !gate_.late.contains(row.seq))
+      runs_.try_emplace(row.seq, event::key_hash(row.aggregate_type, row.aggregate_id));
+  }
+  for (const std::int64_t seq : std::exchange(asked_runs_, {})) {
+    const auto row = found.find(seq);
+    if (row != found.end() && row->second == store::ParkedState::running) continue;
+    const bool dead = row != found.end() && row->second == store::ParkedState::dead;
+    if (row == found.end() || (dead && !options_.rules.dead_blocks)) gate_.remove(runs_.at(seq));
+    runs_.erase(seq);
+  }
+  if (!runs_.empty()) due_at(now + kLookAtRuns);
 }
 
 RetryCore::Busy RetryCore::busy() const {
@@ -56,6 +81,7 @@ void RetryCore::loaded(store::DueEvents due, TimePoint now) {
     const auto next_in = std::max<std::chrono::nanoseconds>(*due.next_in, options_.write_interval);
     due_at(now + std::chrono::duration_cast<TimePoint::duration>(next_in));
   }
+  compare_runs(due.running, now);
   const Busy busy = this->busy();
   // What was given since is written by the next time.
   if (!given_.empty()) due_at(now);
@@ -108,6 +134,7 @@ void RetryCore::forget_those_that_left() {
 
 std::span<const RetryCore::Send> RetryCore::to_send(TimePoint now) {
   batch_.clear();
+  now_ = now;
   judge(now);
   sink_.ask_alone(false);
   if (stopping_ || pick_suspect(now) || !sink_.may_send()) return batch_;
@@ -142,6 +169,7 @@ void RetryCore::handed_over(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     Chain& chain = chains_.at(batch_[i].token);
     chain.in_flight = true;
+    chain.sent_at = now_;
     chain.alone = is_suspect(chain);
   }
   sink_.sent(count);
@@ -155,6 +183,13 @@ void RetryCore::refuse(const Error& error, TimePoint now) {
 }
 
 void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
+  if (const auto late = late_.find(outcome.token); late != late_.end()) {
+    EventView event;
+    event.seq = late->second;
+    late_.erase(late);
+    gate_.late.ended(event.seq, outcome);
+    return sink_.late(outcome, event, now);
+  }
   const auto found = chains_.find(outcome.token);
   if (found == chains_.end() || !found->second.in_flight) return;
   Chain& chain = found->second;
@@ -254,14 +289,61 @@ void RetryCore::take_late(TimePoint now) {
   for (const LateSends::Send& late : gate_.late.take_ended()) {
     const EventRef event{late.seq, late.id};
     if (late.outcome->kind == Outcome::Kind::acked) {
-      give_delivered(event, late.key, 1, now);
+      give_delivered(event, late.key, late.attempts + 1, now);
     } else if (late.outcome->kind == Outcome::Kind::rejected ||
                late.outcome->kind == Outcome::Kind::postponed) {
-      give_failed(event, late.key, 0, *late.outcome, now);
+      give_failed(event, late.key, late.attempts, *late.outcome, now);
+    } else if (late.run > 0 && options_.worker) {
+      store::RetryResult given_back;
+      given_back.state = store::ParkedState::retrying;
+      given_back.attempts = late.attempts;
+      given_back.error = late.outcome->error.text();
+      give(std::move(given_back), event, late.key, false, now);
     } else {
       due_at(now);
     }
   }
+}
+
+/// What waits behind it in its chain is read again once its row has gone.
+void RetryCore::watch_slow(TimePoint now) {
+  if (!options_.worker) return;
+  const TimePoint::duration limit = stopping_ ? TimePoint::duration(kSlowAtStop) : kSlowAfter;
+  for (auto entry = chains_.begin(); entry != chains_.end();) {
+    const auto& [token, chain] = *entry;
+    if (!chain.in_flight || now - chain.sent_at < limit) {
+      ++entry;
+      continue;
+    }
+    const store::ParkedRow& row = chain.row();
+    const LateSends::Send send{.token = options_.token_prefix | token,
+                               .seq = row.event.seq,
+                               .id = row.event.id,
+                               .key = chain.key,
+                               .attempts = row.attempts,
+                               .run = row.token + 1};
+    late_.emplace(token, send.seq);
+    gate_.late.began(send);
+    const auto ran = std::chrono::duration_cast<std::chrono::milliseconds>(now - chain.sent_at);
+    give_run(send, "runs for " + std::to_string(ran.count()) + " ms", now);
+    entry = chains_.erase(entry);
+  }
+}
+
+void RetryCore::give_run(const LateSends::Send& send, const std::string& error, TimePoint now) {
+  store::RetryResult running;
+  running.state = store::ParkedState::running;
+  running.attempts = send.attempts;
+  running.error = error;
+  running.worker = *options_.worker;
+  give(std::move(running), {send.seq, send.id}, send.key, false, now);
+  ended_.back().began_to_run = send.seq;
+}
+
+void RetryCore::kept(const LateSends::Send& send, TimePoint now) {
+  late_.erase(send.token & ~options_.token_prefix);
+  runs_.emplace(send.seq, send.key);
+  due_at(now + kLookAtRuns);
 }
 
 void RetryCore::give_delivered(const EventRef& event, std::uint64_t key, std::size_t attempts,
@@ -295,6 +377,7 @@ void RetryCore::drop_done_chains(TimePoint now) {
 // ---- writing
 
 std::vector<store::RetryResult> RetryCore::results(TimePoint now) {
+  watch_slow(now);
   if (!gate_.late.empty()) take_late(now);
   if (results_.empty() || !writing_.empty()) return {};
   const bool all = chains_.empty() || stopping_;
@@ -310,6 +393,7 @@ std::vector<store::RetryResult> RetryCore::results(TimePoint now) {
 
 void RetryCore::written(TimePoint now) {
   for (const Ended& ended : std::exchange(writing_, {})) {
+    if (ended.began_to_run != 0) gate_.late.written(ended.began_to_run);
     if (ended.releases) gate_.remove(ended.key);
     // What waited behind it may be the first of its key now.
     if (ended.releases && gate_.blocked(ended.key)) due_at(now);

@@ -30,6 +30,8 @@ struct RetryOptions {
   std::size_t max_batch{100};
   std::chrono::nanoseconds write_interval{std::chrono::milliseconds(50)};
   Token first_token{1};
+  std::optional<EventId> worker{};  ///< What takes long is `running` there.
+  Token token_prefix{0};            ///< The sink knows a token with it.
 };
 
 class RetryCore {
@@ -46,6 +48,8 @@ class RetryCore {
   /// The answer to wants_load().
   void loaded(store::DueEvents due, TimePoint now);
   void outcome(const Outcome& outcome, TimePoint now);
+  /// The sink looks after a send that was set aside. Its row is `running`.
+  void kept(const LateSends::Send& send, TimePoint now);
   /// The results() last given are written.
   void written(TimePoint now);
   void stop_requested() { stopping_ = true; }
@@ -61,6 +65,10 @@ class RetryCore {
   /// The events that are due should be read, with those that wait behind them. Then call load_asked(), and loaded() with the answer.
   [[nodiscard]] bool wants_load(TimePoint now) const;
   void load_asked();
+  /// After load_asked(): rows that were `running`, whose state is wanted, too; null: rows are never that here.
+  [[nodiscard]] const std::vector<std::int64_t>* asked_runs() const {
+    return options_.worker ? &asked_runs_ : nullptr;
+  }
   /// The next events to hand over. Hand over a prefix, then call handed_over(n). The pointers stay valid until their outcome.
   [[nodiscard]] std::span<const Send> to_send(TimePoint now);
   void handed_over(std::size_t count);
@@ -87,7 +95,8 @@ class RetryCore {
     std::shared_ptr<const void> storage;
     std::size_t at{0};  ///< The one that is sent next, or in flight.
     bool in_flight{false};
-    bool alone{false};     ///< It was sent alone.
+    bool alone{false};  ///< It was sent alone.
+    TimePoint sent_at{};
     bool in_doubt{false};  ///< It failed; whose fault that is, is not known yet.
     int tries{0};          ///< That counted nothing.
     Doubt doubt{};
@@ -105,6 +114,7 @@ class RetryCore {
     std::uint64_t key{0};
     bool releases{false};  ///< The event no longer blocks its key.
     std::optional<EventRef> acked{};
+    std::int64_t began_to_run{0};  ///< The row with this seq is `running` now.
   };
   /// The keys of rows that must not be sent now, and those without a key by seq.
   struct Busy {
@@ -130,6 +140,9 @@ class RetryCore {
   void judge(TimePoint now);
   [[nodiscard]] bool pick_suspect(TimePoint now);
   void take_late(TimePoint now);
+  void watch_slow(TimePoint now);
+  void give_run(const LateSends::Send& send, const std::string& error, TimePoint now);
+  void compare_runs(const std::vector<store::RunningRow>& rows, TimePoint now);
   void give(store::RetryResult result, const EventRef& event, std::uint64_t key, bool releases,
             TimePoint now);
   void give_delivered(const EventRef& event, std::uint64_t key, std::size_t attempts,
@@ -155,6 +168,12 @@ class RetryCore {
   std::set<EventRef> remembered_;
   std::vector<Send> batch_;
   Token next_token_;
+  TimePoint now_{};  ///< Of the last to_send().
+
+  /// Rows that are `running`, here or at another worker, by seq with their keys: they leave without a result of ours.
+  std::map<std::int64_t, std::uint64_t> runs_;
+  std::vector<std::int64_t> asked_runs_;
+  std::map<Token, std::int64_t> late_;  ///< Sends of ours that were set aside.
 
   bool loading_{false};
   bool stopping_{false};

@@ -8,6 +8,11 @@
 #include "relay/verdict.hpp"
 
 namespace outbox::relay {
+namespace {
+
+constexpr std::chrono::milliseconds kSlowAtStop{100};
+
+}  // namespace
 
 // ---- parking
 
@@ -147,13 +152,14 @@ std::optional<std::chrono::milliseconds> DeliveryCore::age(Token token) const {
   return std::chrono::milliseconds(now_ms_ - slot(token).sent_ms);  // modulo 49 days
 }
 
+/// At a stop what has just begun may end; what lasts is left to its worker.
 bool DeliveryCore::is_old(Token token) const {
   const auto waited = age(token);
-  return waited && *waited >= slow_watch_.limit();
+  return waited && *waited >= (stopping() ? kSlowAtStop : slow_watch_.limit());
 }
 
 void DeliveryCore::watch_slow(TimePoint now) {
-  if (!sink_.may_send() || head_ == end()) return;
+  if (head_ == end() || (!sink_.may_send() && !stopping())) return;
   if (!age(head_)) return;
   const bool holds = slow_watch_.holds_back({.oldest = head_,
                                              .old = is_old(head_),
@@ -198,7 +204,15 @@ void DeliveryCore::set_aside(Token token) {
                      : "no outcome for " + waited + " ms while later events were delivered";
   if (slow.state == State::in_flight) {
     late_.emplace(token, event);
-    gate_.late.began(event.seq, event.id, key_of(slow));
+    gate_.late.began({.token = options_.token_prefix | token,
+                      .seq = event.seq,
+                      .id = event.id,
+                      .key = key_of(slow),
+                      .run = 1});
+    if (options_.worker) {
+      parked.state = store::ParkedState::running;
+      parked.worker = *options_.worker;
+    }
   } else {
     parked.error += "; " + failing_.entries().at(token).error.text();
   }
@@ -217,14 +231,7 @@ bool DeliveryCore::late_outcome(const Outcome& outcome, TimePoint now) {
   event.id = found->second.id;
   late_.erase(found);
   gate_.late.ended(event.seq, outcome);
-  switch (outcome.kind) {
-    case Outcome::Kind::acked: sink_.acked(now); break;
-    case Outcome::Kind::postponed:
-    case Outcome::Kind::rejected: sink_.retry_failed(false, now); break;
-    case Outcome::Kind::blocked: sink_.failed(outcome, event, now); break;
-    case Outcome::Kind::retry:
-    case Outcome::Kind::unknown: (void)sink_.doubted(outcome, event, {}, now); break;
-  }
+  sink_.late(outcome, event, now);
   return true;
 }
 

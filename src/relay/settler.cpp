@@ -32,11 +32,10 @@ void Settler::settle(Work work, std::function<void()> written) {
   changed_.notify_one();
 }
 
-void Settler::read_due(std::int32_t subscription, const store::Holding& holding,
-                       std::size_t besides, std::function<void(store::DueEvents)> read) {
+void Settler::read_due(DueQuestion question) {
   {
     const MutexLock lock(mutex_);
-    questions_.push_back({subscription, holding, besides, std::move(read)});
+    questions_.push_back(std::move(question));
   }
   changed_.notify_one();
 }
@@ -44,7 +43,7 @@ void Settler::read_due(std::int32_t subscription, const store::Holding& holding,
 void Settler::run(const std::stop_token& stop) {
   while (true) {
     std::vector<Job> jobs;
-    std::vector<Question> questions;
+    std::vector<DueQuestion> questions;
     {
       const MutexLock lock(mutex_);
       changed_.wait(mutex_, stop, [this]() OUTBOX_REQUIRES(mutex_) {
@@ -88,10 +87,10 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
   return true;
 }
 
-bool Settler::answer(const std::vector<Question>& questions) {
-  for (const Question& question : questions) {
+bool Settler::answer(const std::vector<DueQuestion>& questions) {
+  for (const DueQuestion& question : questions) {
     auto due = progress_->due(question.subscription, question.holding, kDueKeys + question.besides,
-                              kBehindKey);
+                              kBehindKey, question.runs ? &*question.runs : nullptr);
     statements_.store(progress_->statements(), std::memory_order_relaxed);
     if (!due) {
       failed_(due.error());

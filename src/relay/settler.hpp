@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -33,9 +34,14 @@ class Settler {
   /// Any thread. `written` is called from the settler's thread when the rows are committed; never if that fails.
   void settle(Work work, std::function<void()> written);
   /// Any thread. Parked events that are due; `read` is called from the settler's thread, after what was given before is written.
-  /// `besides`: so many keys more, since they cannot be sent now.
-  void read_due(std::int32_t subscription, const store::Holding& holding, std::size_t besides,
-                std::function<void(store::DueEvents)> read);
+  struct DueQuestion {
+    std::int32_t subscription{0};
+    store::Holding holding{};
+    std::size_t besides{0};  ///< So many keys more, since they cannot be sent now.
+    std::optional<std::vector<std::int64_t>> runs{};  ///< See store::Progress::due().
+    std::function<void(store::DueEvents)> read;
+  };
+  void read_due(DueQuestion question);
   /// A settlement was committed.
   [[nodiscard]] bool has_written() const { return has_written_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t statements() const {
@@ -47,15 +53,9 @@ class Settler {
     Work work;
     std::function<void()> written;
   };
-  struct Question {
-    std::int32_t subscription{0};
-    store::Holding holding{};
-    std::size_t besides{0};
-    std::function<void(store::DueEvents)> read;
-  };
   void run(const std::stop_token& stop);
   [[nodiscard]] bool write(std::vector<Job> jobs, const std::stop_token& stop);
-  [[nodiscard]] bool answer(const std::vector<Question>& questions);
+  [[nodiscard]] bool answer(const std::vector<DueQuestion>& questions);
   void pause(const std::stop_token& stop);
   [[nodiscard]] Status append(const Work& work);
 
@@ -68,7 +68,7 @@ class Settler {
   Mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<Job> jobs_ OUTBOX_GUARDED_BY(mutex_);
-  std::vector<Question> questions_ OUTBOX_GUARDED_BY(mutex_);
+  std::vector<DueQuestion> questions_ OUTBOX_GUARDED_BY(mutex_);
 
   std::jthread thread_;
 };

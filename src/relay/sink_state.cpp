@@ -87,6 +87,17 @@ Doubt SinkState::doubted(const Outcome& outcome, const EventView& event, Failure
   return doubt;
 }
 
+void SinkState::late(const Outcome& outcome, const EventView& event, TimePoint now) {
+  switch (outcome.kind) {
+    case Outcome::Kind::acked: return acked(now);
+    case Outcome::Kind::postponed:
+    case Outcome::Kind::rejected: return retry_failed(false, now);
+    case Outcome::Kind::blocked: return failed(outcome, event, now);
+    case Outcome::Kind::retry:
+    case Outcome::Kind::unknown: (void)doubted(outcome, event, {}, now);
+  }
+}
+
 void SinkState::give_up() {
   if (mode_ != Mode::delivering) return;
   at_fault_ = true;

@@ -53,6 +53,10 @@ class SinkState {
   };
   [[nodiscard]] Doubt doubted(const Outcome& outcome, const EventView& event, Failure failure,
                               TimePoint now);
+  /// Of a send whose event was set aside meanwhile.
+  void late(const Outcome& outcome, const EventView& event, TimePoint now);
+  /// The outcome of one send will never come.
+  void left(TimePoint now) { outcome_came(now); }
   /// Too many keys are slow at once.
   void suspect_slow(std::size_t keys, TimePoint now);
   /// Any other outcome.

@@ -49,14 +49,10 @@ void SubscriptionLoop::log_changes() {
 
 /// One line a second at most: a broken writer may produce thousands.
 void SubscriptionLoop::log_parked(const std::vector<store::ParkedEvent>& parked) {
-  // Where events are independent, one that only takes long is nothing to be warned about.
-  const bool independent = sink_->traits().independent;
   const store::ParkedEvent* newest = nullptr;
   for (const auto& event : parked) {
     if (event.state == store::ParkedState::dead) {
       log_dead(event.seq, event.id, event.attempts, event.error);
-    } else if (independent && event.attempts == 0 && event.due_in.count() == 0) {
-      continue;
     } else if (event.state == store::ParkedState::retrying) {
       ++parked_unlogged_;
       newest = &event;

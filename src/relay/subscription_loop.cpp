@@ -38,6 +38,15 @@ ParkingRules parking_rules(const SubscriptionSpec& spec) {
           .max_waiting = spec.max_waiting};
 }
 
+/// A replay writes no rows.
+RunOwner* run_owner_of(Sink& sink, const LoopOptions& options) {
+  return options.replay ? nullptr : dynamic_cast<RunOwner*>(&sink);
+}
+
+std::optional<EventId> worker_of(const RunOwner* owner) {
+  return owner != nullptr ? std::optional(owner->worker()) : std::nullopt;
+}
+
 CoreOptions core_options(const store::SubscriptionRow& row, const LoopOptions& options,
                          const SinkTraits& traits, Token first_token) {
   CoreOptions core;
@@ -57,14 +66,16 @@ CoreOptions core_options(const store::SubscriptionRow& row, const LoopOptions& o
 }
 
 RetryOptions retry_options(const store::SubscriptionRow& row, const LoopOptions& options,
-                           const SinkTraits& traits, Token first_token) {
+                           const SinkTraits& traits, Token first_token, const RunOwner* owner) {
   return {.subscription = row.id,
           .generation = options.holding.generation,
           .rules = parking_rules(row.spec),
           .gapless = traits.gapless,
           .max_batch = std::min<std::size_t>(traits.max_batch, 100),
           .write_interval = options.settle_interval,
-          .first_token = first_token};
+          .first_token = first_token,
+          .worker = worker_of(owner),
+          .token_prefix = static_cast<Token>(kRetries) << kStrandShift};
 }
 
 /// What this relay may send of the subscription's rate, which was checked when it was applied.
@@ -90,16 +101,18 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
       window_(options.window),
       links_(Links{.settler = &settler, .trust = &trust, .listener = std::move(listener)}),
       sink_(std::move(retained.sink)),
+      run_owner_(run_owner_of(*sink_, options)),
       sink_state_({}, static_cast<std::uint64_t>(row_.id)),
       trial_(options.trial, options.window.events),
-      retries_(retry_options(row_, options, sink_->traits(), retained.next_token), sink_state_,
-               gate_) {
+      retries_(retry_options(row_, options, sink_->traits(), retained.next_token, run_owner_),
+               sink_state_, gate_) {
   renderer_.bind(sink_->traits());
   for (const auto& key : blocked)
     gate_.add(event::key_hash(key.aggregate_type, key.aggregate_id), key.events);
   if (!gate_.empty()) retries_.due_at(now_steady());
   for (const EventRef& event : retained.retry_acks) retries_.remember(event);
   CoreOptions core = core_options(row_, options, sink_->traits(), retained.next_token);
+  core.worker = worker_of(run_owner_);
   const auto offer = [this](Strand& strand, const std::shared_ptr<const store::Page>& page) {
     {
       const MutexLock lock(box_->mutex);
@@ -110,6 +123,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
   };
   for (const store::Strand& strand : strands) {
     core.row.lanes = strand.lanes;
+    core.token_prefix = static_cast<Token>(strands_.size()) << kStrandShift;
     strands_.push_back(
         std::make_unique<Strand>(core, strand.cursor, sink_state_, window_, gate_, offer));
     for (const EventRef& event : retained.unsettled_acks) strands_.back()->core.remember(event);
@@ -313,6 +327,7 @@ void SubscriptionLoop::run() {
     const TimePoint now = now_steady();
     take(std::move(mail), now);
     take_outcomes(now);
+    leave_runs_to_owner(now);
     watch_trust(now);
     open_if_wanted(now);
     send_what_may_go(now);
@@ -396,8 +411,13 @@ void SubscriptionLoop::take_retries(Mail& mail, TimePoint now) {
   const MutexLock lock(links_mutex_);
   if (!links_) return;
   retries_.load_asked();
-  links_->settler->read_due(row_.id, holding_, gate_.late.size(),
-                            [box = box_](store::DueEvents due) { box->due_read(std::move(due)); });
+  const auto* const runs = retries_.asked_runs();
+  links_->settler->read_due(
+      {.subscription = row_.id,
+       .holding = holding_,
+       .besides = gate_.late.size(),
+       .runs = runs != nullptr ? std::optional(*runs) : std::nullopt,
+       .read = [box = box_](store::DueEvents due) { box->due_read(std::move(due)); }});
 }
 
 void SubscriptionLoop::take_stop(const Stop& stop, TimePoint now) {
@@ -424,6 +444,29 @@ void SubscriptionLoop::take_outcomes(TimePoint now) {
     } else if (strand < strands_.size()) {
       strands_[strand]->core.outcome(outcome, now);
     }
+  }
+}
+
+/// Sends that were set aside and have their rows.
+void SubscriptionLoop::leave_runs_to_owner(TimePoint now) {
+  if (run_owner_ == nullptr) return;
+  if (run_owner_->rows_changed()) retries_.due_at(now);
+  std::vector<LateSends::Send> written;
+  for (const auto& [seq, send] : gate_.late.all()) {
+    if (send.written && !send.outcome && send.run > 0) written.push_back(send);
+  }
+  for (const LateSends::Send& send : written) {
+    const KeptRun run{.subscription = row_.id,
+                      .seq = send.seq,
+                      .id = send.id,
+                      .attempts = send.attempts,
+                      .token = send.run};
+    if (!run_owner_->keep(send.token, run)) continue;
+    gate_.late.remove(send.seq);
+    const auto strand = static_cast<std::size_t>(send.token >> kStrandShift);
+    if (strand < strands_.size()) strands_[strand]->core.kept(send.token & kTokenMask);
+    retries_.kept(send, now);
+    sink_state_.left(now);
   }
 }
 

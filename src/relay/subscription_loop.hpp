@@ -22,6 +22,7 @@
 #include "relay/rate_limit.hpp"
 #include "relay/replay.hpp"
 #include "relay/retry_core.hpp"
+#include "relay/run_owner.hpp"
 #include "relay/settler.hpp"
 #include "relay/strand.hpp"
 #include "relay/trial_gate.hpp"
@@ -151,6 +152,7 @@ class SubscriptionLoop {
   void take_stop(const Stop& stop, TimePoint now);
   void stop_sending(bool fill_gaps, TimePoint now);
   void take_outcomes(TimePoint now);
+  void leave_runs_to_owner(TimePoint now);
   void watch_trust(TimePoint now);
   void open_if_wanted(TimePoint now);
   void send_what_may_go(TimePoint now);
@@ -204,6 +206,7 @@ class SubscriptionLoop {
 
   // The loop's thread only; any after it has ended.
   std::unique_ptr<Sink> sink_;
+  RunOwner* const run_owner_;  ///< The sink; null: no sends that go on without the relay.
   SinkState sink_state_;
   KeyGate gate_;
   TrialGate trial_;

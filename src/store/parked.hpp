@@ -17,6 +17,7 @@ enum class ParkedState : std::uint8_t {
   retrying,  ///< The first of its key, sent again when it is due.
   waiting,   ///< Behind an earlier one of its key.
   dead,      ///< Not sent again unless a person says so.
+  running,   ///< A task: its worker runs it, whoever owns its lane (docs/design/tasks.md).
 };
 [[nodiscard]] const char* to_string(ParkedState state) noexcept;
 
@@ -30,6 +31,7 @@ struct ParkedEvent {
   std::size_t attempts{0};
   std::chrono::milliseconds due_in{0};  ///< Of `retrying`.
   std::string error{};
+  EventId worker{};  ///< Of `running`.
 };
 
 /// What became of a parked event that was sent again.
@@ -42,6 +44,7 @@ struct RetryResult {
   std::size_t attempts{0};
   std::chrono::milliseconds due_in{0};  ///< Of `retrying`.
   std::string error{};
+  EventId worker{};  ///< Of `running`.
 };
 
 /// A parked event that is due, or one that waits behind it.
@@ -49,6 +52,15 @@ struct ParkedRow {
   EventView event;
   ParkedState state{ParkedState::retrying};
   std::size_t attempts{0};
+  std::int64_t token{0};  ///< How often it became `running`.
+};
+
+/// A row that is `running`, or was when it was last read.
+struct RunningRow {
+  std::int64_t seq{0};
+  std::string aggregate_type;
+  std::string aggregate_id;
+  ParkedState state{ParkedState::running};
 };
 
 /// In the order of seq within each key. The first of a key is `retrying` and due; those that wait behind it follow.
@@ -57,6 +69,7 @@ struct DueEvents {
   std::shared_ptr<const void> storage;  ///< Owns what the rows point into.
   /// When the next one that is not in `rows` is due; none: there is none.
   std::optional<std::chrono::milliseconds> next_in;
+  std::vector<RunningRow> running{};  ///< Where that was asked.
 };
 
 /// A key that has parked events, and how many. The event stands for all of them.

@@ -41,9 +41,10 @@ class Progress : public Part {
                                                                      LaneMask lanes,
                                                                      bool dead_block) = 0;
   /// Parked events in these lanes that are due, at most `keys`, and for each at most `behind` that wait behind it. Of lanes that another
-  /// generation owns by now, none.
+  /// generation owns by now, none. `runs`: also what is running in these lanes, and what has become of the rows with these seqs.
   [[nodiscard]] virtual Result<DueEvents> due(std::int32_t subscription, const Holding& holding,
-                                              std::size_t keys, std::size_t behind) = 0;
+                                              std::size_t keys, std::size_t behind,
+                                              const std::vector<std::int64_t>* runs) = 0;
   /// An empty batch writes nothing. What is parked, the results, and what replays did, count only under the generation that owns the lanes;
   /// otherwise nothing of the batch is written, and the error says so. A result whose row is gone counts nothing: a person
   /// decided meanwhile.

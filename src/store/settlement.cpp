@@ -46,6 +46,7 @@ const char* to_string(ParkedState state) noexcept {
     case ParkedState::retrying: return "retrying";
     case ParkedState::waiting: return "waiting";
     case ParkedState::dead: return "dead";
+    case ParkedState::running: return "running";
   }
   return "dead";
 }

@@ -1,12 +1,27 @@
-// Text that every store can hold.
+// Text and bytes as every store holds them.
 #pragma once
 
+#include <algorithm>
+#include <cstring>
+#include <outbox/event.hpp>
 #include <string>
 #include <string_view>
 
 #include "event/utf8.hpp"
 
 namespace outbox::store {
+
+/// Valid as long as the id.
+[[nodiscard]] inline std::string_view bytes_of(const EventId& id) {
+  return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
+}
+
+/// Of 16 bytes.
+[[nodiscard]] inline EventId id_of(std::string_view bytes) {
+  EventId id;
+  std::memcpy(id.bytes.data(), bytes.data(), std::min(bytes.size(), id.bytes.size()));
+  return id;
+}
 
 /// The text with '?' for each byte that a database refuses: invalid UTF-8, and zero.
 [[nodiscard]] inline std::string storable_text(std::string_view text) {

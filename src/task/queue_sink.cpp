@@ -17,11 +17,18 @@ TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 std::string subscription_name(std::string_view queue) { return std::string("task.").append(queue); }
 
 QueueSink::QueueSink(std::string queue, const std::shared_ptr<const Handlers>& handlers,
-                     QueueOptions options)
-    : queue_(std::move(queue)), options_(options) {
-  for (const Handlers::Handler& handler : handlers->all())
-    types_.emplace(handler.type, std::make_shared<TaskType>(handler));
+                     QueueOptions options, const EventId& worker)
+    : queue_(std::move(queue)), options_(options), worker_(worker) {
+  Runner::Types types;
+  for (const Handlers::Handler& handler : handlers->all()) {
+    types.push_back(std::make_shared<TaskType>(handler));
+    types_.emplace(handler.type, types.back());
+  }
+  runner_ = std::make_shared<Runner>(queue_, std::move(types), options_.threads);
+  runner_->on_ready([this] { wake(); });
 }
+
+QueueSink::~QueueSink() { runner_->on_ready({}); }
 
 SinkTraits QueueSink::traits() const noexcept {
   return {.name = "task",
@@ -33,12 +40,7 @@ SinkTraits QueueSink::traits() const noexcept {
 
 /// What was given up may be sent again, and must not run twice at once here.
 Status QueueSink::open() {
-  if (!runner_) {
-    Runner::Types types;
-    for (const auto& [name, type] : types_) types.push_back(type);
-    runner_ =
-        std::make_unique<Runner>(queue_, std::move(types), options_.threads, [this] { wake(); });
-  }
+  runner_->start();
   const std::size_t running = runner_->given_up();
   if (running == 0) return {};
   return fail(Errc::unavailable, Remedy::retry_call,
@@ -48,9 +50,9 @@ Status QueueSink::open() {
 }
 
 std::size_t QueueSink::send(std::span<const Message> messages) {
-  if (!runner_) return 0;
-  Load load = runner_->load(now_steady());
-  auto batch = std::make_shared<Batch>();
+  const TimePoint now = now_steady();
+  Load load = runner_->load(now);
+  auto batch = std::make_shared<Batch>(now);
   std::size_t taken = 0;
   for (; taken < messages.size(); ++taken) {
     const Message& message = messages[taken];
@@ -88,13 +90,11 @@ void QueueSink::postpone(const Message& message) {
 void QueueSink::receive(std::vector<Outcome>& outcomes) {
   for (Outcome& outcome : ready_) outcomes.push_back(std::move(outcome));
   ready_.clear();
-  if (!runner_) return;
-  runner_->watch(now_steady());
-  runner_->collect(outcomes);
+  const TimePoint now = now_steady();
+  runner_->watch(now);
+  runner_->collect(now, outcomes);
 }
 
-void QueueSink::purge() {
-  if (runner_) runner_->give_up(ready_);
-}
+void QueueSink::purge() { runner_->give_up(ready_); }
 
 }  // namespace outbox::task

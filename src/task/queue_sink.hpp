@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "relay/run_owner.hpp"
 #include "task/runner.hpp"
 
 namespace outbox::task {
@@ -24,10 +25,12 @@ struct QueueOptions {
   std::chrono::milliseconds unknown_type_pause{std::chrono::seconds(30)};
 };
 
-class QueueSink final : public Sink {
+class QueueSink final : public Sink, public relay::RunOwner {
  public:
+  /// `worker`: who keeps what runs for long.
   QueueSink(std::string queue, const std::shared_ptr<const Handlers>& handlers,
-            QueueOptions options);
+            QueueOptions options, const EventId& worker);
+  ~QueueSink() override;
 
   [[nodiscard]] SinkTraits traits() const noexcept override;
   [[nodiscard]] Status open() override;
@@ -35,6 +38,14 @@ class QueueSink final : public Sink {
   void receive(std::vector<Outcome>& outcomes) override;
   void purge() override;
   void close() noexcept override {}
+
+  [[nodiscard]] EventId worker() const override { return worker_; }
+  [[nodiscard]] bool keep(Token token, const relay::KeptRun& run) override {
+    return runner_->keep(token, run);
+  }
+  [[nodiscard]] bool rows_changed() override { return runner_->rows_changed(); }
+
+  [[nodiscard]] std::shared_ptr<Runner> runner() const { return runner_; }
 
  private:
   struct TextHash {
@@ -51,7 +62,8 @@ class QueueSink final : public Sink {
   const QueueOptions options_;
   std::unordered_map<std::string, std::shared_ptr<TaskType>, TextHash, std::equal_to<>> types_;
   std::vector<Outcome> ready_;
-  std::unique_ptr<Runner> runner_;
+  const EventId worker_;
+  std::shared_ptr<Runner> runner_;
 };
 
 }  // namespace outbox::task

@@ -17,6 +17,8 @@ namespace {
 constexpr std::chrono::seconds kDeadlineGrace{10};
 /// At the end, for handlers that run. The relay's grace period is over by then.
 constexpr std::chrono::milliseconds kLastGrace{500};
+/// Taken for a thread that has not become free since: it goes back.
+constexpr std::chrono::milliseconds kLongestWait{500};
 /// An average follows each 16th run, and every one that takes much longer.
 constexpr std::uint32_t kSampled = 16;
 
@@ -25,6 +27,8 @@ TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 Error error_of(std::string reason) {
   return fail(Errc::internal, Remedy::retry_call, std::move(reason)).value();
 }
+
+}  // namespace
 
 Outcome outcome_of(Token token, const TaskEnd& end) {
   Outcome outcome{.token = token, .kind = Outcome::Kind::acked};
@@ -36,8 +40,6 @@ Outcome outcome_of(Token token, const TaskEnd& end) {
   outcome.final = end.kind() == TaskEnd::Kind::dead;
   return outcome;
 }
-
-}  // namespace
 
 // ---- a type
 
@@ -81,29 +83,38 @@ void Batch::cut(const std::function<void(const Job&)>& each) {
 // ---- the threads
 
 /// A thread, and the run that it is busy with.
-struct Runner::Slot {
+struct Runner::Slot final : TaskRun::Reporter {
   struct Current {
     const Batch::Job* job{nullptr};
     TimePoint began{};
     bool told{false};     ///< To stop.
-    bool dropped{false};  ///< Its outcome was reported without it.
+    bool dropped{false};  ///< Its outcome was reported without it, or does not count.
+    std::optional<relay::KeptRun> kept{};
+    std::optional<RunProgress> progress{};  ///< Not asked for yet.
   };
 
-  Mutex mutex;
+  mutable Mutex mutex;
   std::optional<Current> current OUTBOX_GUARDED_BY(mutex);
   std::stop_source stop OUTBOX_GUARDED_BY(mutex);
   std::vector<Outcome> ended OUTBOX_GUARDED_BY(mutex);
   bool over OUTBOX_GUARDED_BY(mutex){false};  ///< The thread ends after its run.
+
+  void progress(std::size_t percent, std::string_view text) override {
+    const MutexLock lock(mutex);
+    if (current)
+      current->progress = RunProgress{
+          .run = {}, .percent = std::min<std::size_t>(percent, 100), .text = std::string(text)};
+  }
 };
 
 /// Outlives the runner as long as a handler does not return.
 struct Runner::Shared {
-  Shared(std::string name, Types all, std::function<void()> bell)
-      : queue(std::move(name)), types(std::move(all)), ready(std::move(bell)) {}
+  Shared(std::string name, Types all) : queue(std::move(name)), types(std::move(all)) {}
 
   const std::string queue;
   const Types types;
   std::atomic<bool> announced{false};  ///< Nothing was collected since ready() was called.
+  std::atomic<bool> rows_changed{false};
 
   Mutex mutex;
   std::condition_variable_any changed;
@@ -111,13 +122,18 @@ struct Runner::Shared {
   bool over OUTBOX_GUARDED_BY(mutex){false};
   Mutex ready_mutex;
   std::function<void()> ready OUTBOX_GUARDED_BY(ready_mutex);
+  std::function<void()> kept_ready OUTBOX_GUARDED_BY(ready_mutex);
+  Mutex kept_mutex;
+  std::vector<KeptEnd> kept_ends OUTBOX_GUARDED_BY(kept_mutex);
 
   [[nodiscard]] std::shared_ptr<Batch> wait_for_batch();
   void announce();
+  void add_kept_end(KeptEnd end);
+  void report(Slot& slot, const TaskEnd& end) OUTBOX_REQUIRES(slot.mutex);
   void work(Slot& slot);
   [[nodiscard]] bool run_next(Slot& slot, Batch& batch);
-  [[nodiscard]] TaskEnd run(const Batch& batch, const Batch::Job& job, std::stop_token stop,
-                            TimePoint began) const;
+  [[nodiscard]] TaskEnd run(const Batch& batch, const Batch::Job& job, Slot& slot,
+                            std::stop_token stop, TimePoint began) const;
 };
 
 std::shared_ptr<Batch> Runner::Shared::wait_for_batch() {
@@ -134,6 +150,23 @@ void Runner::Shared::announce() {
   if (announced.exchange(true)) return;
   const MutexLock lock(ready_mutex);
   if (ready) ready();
+}
+
+void Runner::Shared::add_kept_end(KeptEnd end) {
+  {
+    const MutexLock lock(kept_mutex);
+    kept_ends.push_back(std::move(end));
+  }
+  const MutexLock lock(ready_mutex);
+  if (kept_ready) kept_ready();
+}
+
+/// To whom its run belongs.
+void Runner::Shared::report(Slot& slot, const TaskEnd& end) {
+  const Slot::Current& current = *slot.current;
+  if (current.dropped) return;
+  if (current.kept) return add_kept_end({.run = *current.kept, .end = end});
+  slot.ended.push_back(outcome_of(current.job->token, end));
 }
 
 void Runner::Shared::work(Slot& slot) {
@@ -159,11 +192,11 @@ bool Runner::Shared::run_next(Slot& slot, Batch& batch) {
     slot.current = Slot::Current{.job = job, .began = began};
     stop = slot.stop.get_token();
   }
-  const TaskEnd end = run(batch, *job, std::move(stop), began);
+  const TaskEnd end = run(batch, *job, slot, std::move(stop), began);
   job->type->took(now_steady() - began);
   {
     const MutexLock lock(slot.mutex);
-    if (!slot.current->dropped) slot.ended.push_back(outcome_of(job->token, end));
+    report(slot, end);
     slot.current.reset();
     if (slot.stop.stop_requested()) slot.stop = std::stop_source();
   }
@@ -171,8 +204,8 @@ bool Runner::Shared::run_next(Slot& slot, Batch& batch) {
   return true;
 }
 
-TaskEnd Runner::Shared::run(const Batch& batch, const Batch::Job& job, std::stop_token stop,
-                            TimePoint began) const {
+TaskEnd Runner::Shared::run(const Batch& batch, const Batch::Job& job, Slot& slot,
+                            std::stop_token stop, TimePoint began) const {
   const Handlers::Handler& handler = job.type->handler();
   const TaskRun seen{.id = job.id,
                      .queue = queue,
@@ -182,7 +215,8 @@ TaskEnd Runner::Shared::run(const Batch& batch, const Batch::Job& job, std::stop
                      .headers = batch.part(job.headers, job.end),
                      .attempt = job.attempt,
                      .deadline = began + handler.deadline,
-                     .stop = std::move(stop)};
+                     .stop = std::move(stop),
+                     .reporter = &slot};
   try {
     return handler.run(batch.part(job.payload, job.key), seen);
   } catch (const std::exception& error) {
@@ -192,11 +226,16 @@ TaskEnd Runner::Shared::run(const Batch& batch, const Batch::Job& job, std::stop
   }
 }
 
-Runner::Runner(std::string queue, Types types, std::size_t threads, std::function<void()> ready)
-    : shared_(std::make_shared<Shared>(std::move(queue), std::move(types), std::move(ready))),
+Runner::Runner(std::string queue, Types types, std::size_t threads)
+    : shared_(std::make_shared<Shared>(std::move(queue), std::move(types))),
       slots_(threads),
-      threads_(threads) {
-  for (std::size_t place = 0; place < threads; ++place) start_thread_of(place);
+      threads_(threads) {}
+
+void Runner::start() {
+  const MutexLock lock(places_mutex_);
+  for (std::size_t place = 0; place < threads_.size(); ++place) {
+    if (!slots_[place]) start_thread_of(place);
+  }
 }
 
 void Runner::start_thread_of(std::size_t place) {
@@ -206,28 +245,45 @@ void Runner::start_thread_of(std::size_t place) {
       [shared = shared_, slot = slots_[place]](const std::stop_token&) { shared->work(*slot); });
 }
 
+Runner::Slots Runner::slots() const {
+  const MutexLock lock(places_mutex_);
+  Slots started;
+  for (const auto& slot : slots_) {
+    if (slot) started.push_back(slot);
+  }
+  return started;
+}
+
 Runner::~Runner() {
+  on_ready({});
+  on_kept_end({});
   std::vector<Outcome> unused;
   give_up(unused);
-  {
-    const MutexLock lock(shared_->ready_mutex);
-    shared_->ready = {};
-  }
+  give_up_kept();
   {
     const MutexLock lock(shared_->mutex);
     shared_->over = true;
   }
   shared_->changed.notify_all();
   const TimePoint until = now_steady() + kLastGrace;
-  const auto runs = [](Slot& slot) {
+  const auto runs = [](const Slot& slot) {
     const MutexLock lock(slot.mutex);
     return slot.current.has_value();
   };
+  const MutexLock lock(places_mutex_);
   for (std::size_t place = 0; place < threads_.size(); ++place) {
+    if (!slots_[place]) continue;
     while (runs(*slots_[place]) && now_steady() < until)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (runs(*slots_[place])) threads_[place].detach();
   }
+}
+
+// ---- for the sink
+
+void Runner::on_ready(std::function<void()> ready) {
+  const MutexLock lock(shared_->ready_mutex);
+  shared_->ready = std::move(ready);
 }
 
 void Runner::add(std::shared_ptr<Batch> batch) {
@@ -241,7 +297,7 @@ void Runner::add(std::shared_ptr<Batch> batch) {
 
 Load Runner::load(TimePoint now) const {
   Load load;
-  for (const auto& slot : slots_) {
+  for (const auto& slot : slots()) {
     const MutexLock lock(slot->mutex);
     if (!slot->current) continue;
     ++load.running;
@@ -255,56 +311,23 @@ Load Runner::load(TimePoint now) const {
   return load;
 }
 
-void Runner::collect(std::vector<Outcome>& outcomes) {
+void Runner::collect(TimePoint now, std::vector<Outcome>& outcomes) {
   shared_->announced = false;
-  for (const auto& slot : slots_) {
+  for (const auto& slot : slots()) {
     const MutexLock lock(slot->mutex);
     for (Outcome& outcome : slot->ended) outcomes.push_back(std::move(outcome));
     slot->ended.clear();
   }
-}
-
-void Runner::watch(TimePoint now) {
-  for (std::size_t place = 0; place < slots_.size(); ++place) {
-    std::optional<std::stop_source> stop;
-    bool stuck = false;
-    {
-      Slot& slot = *slots_[place];
-      const MutexLock lock(slot.mutex);
-      if (!slot.current) continue;
-      const TimePoint deadline = slot.current->began + slot.current->job->type->handler().deadline;
-      if (now < deadline) continue;
-      stuck = now >= deadline + kDeadlineGrace;
-      if (std::exchange(slot.current->told, true) && !stuck) continue;
-      stop = slot.stop;
-    }
-    stop->request_stop();  // calls the handler's callbacks
-    if (stuck) replace(place);
+  const MutexLock lock(shared_->mutex);
+  for (const auto& batch : shared_->batches) {
+    if (now - batch->taken() < kLongestWait) break;
+    batch->cut([&](const Batch::Job& job) {
+      outcomes.push_back({.token = job.token,
+                          .kind = Outcome::Kind::postponed,
+                          .error = error_of("no thread was free for it"),
+                          .retry_after = Duration::zero()});
+    });
   }
-}
-
-/// Its handler does not return. What other runs of the thread ended with is kept.
-void Runner::replace(std::size_t place) {
-  std::vector<Outcome> ended;
-  {
-    Slot& slot = *slots_[place];
-    const MutexLock lock(slot.mutex);
-    if (!slot.current) return;
-    const Batch::Job& job = *slot.current->job;
-    slot.over = true;
-    if (!std::exchange(slot.current->dropped, true)) {
-      const std::string deadline = format_duration(job.type->handler().deadline);
-      slot.ended.push_back(
-          outcome_of(job.token, TaskEnd::failed("did not end within its deadline of " + deadline)));
-    }
-    ended.swap(slot.ended);
-    log::error("a handler does not return, its thread is replaced",
-               {{"queue", shared_->queue}, {"type", job.type->handler().type}});
-  }
-  threads_[place].detach();
-  start_thread_of(place);
-  const MutexLock lock(slots_[place]->mutex);
-  slots_[place]->ended = std::move(ended);
 }
 
 void Runner::give_up(std::vector<Outcome>& outcomes) {
@@ -320,14 +343,14 @@ void Runner::give_up(std::vector<Outcome>& outcomes) {
                           .error = error_of("it had not begun when the worker stopped")});
     });
   }
-  collect(outcomes);
-  for (const auto& slot : slots_) {
+  for (const auto& slot : slots()) {
     std::optional<std::stop_source> stop;
     {
       const MutexLock lock(slot->mutex);
       for (Outcome& outcome : slot->ended) outcomes.push_back(std::move(outcome));
       slot->ended.clear();
-      if (!slot->current || std::exchange(slot->current->dropped, true)) continue;
+      if (!slot->current || slot->current->kept) continue;
+      if (std::exchange(slot->current->dropped, true)) continue;
       slot->current->told = true;
       stop = slot->stop;
       outcomes.push_back({.token = slot->current->job->token,
@@ -339,10 +362,130 @@ void Runner::give_up(std::vector<Outcome>& outcomes) {
 }
 
 std::size_t Runner::given_up() const {
-  return static_cast<std::size_t>(std::count_if(slots_.begin(), slots_.end(), [](const auto& slot) {
+  const Slots all = slots();
+  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const auto& slot) {
     const MutexLock lock(slot->mutex);
-    return slot->current && slot->current->dropped;
+    return slot->current && slot->current->dropped && !slot->current->kept;
   }));
+}
+
+bool Runner::keep(Token token, const relay::KeptRun& run) {
+  for (const auto& slot : slots()) {
+    const MutexLock lock(slot->mutex);
+    if (!slot->current || slot->current->job->token != token || slot->current->dropped) continue;
+    slot->current->kept = run;
+    return true;
+  }
+  return false;
+}
+
+bool Runner::rows_changed() { return shared_->rows_changed.exchange(false); }
+
+// ---- for the keeper
+
+void Runner::on_kept_end(std::function<void()> ready) {
+  const MutexLock lock(shared_->ready_mutex);
+  shared_->kept_ready = std::move(ready);
+}
+
+std::vector<relay::KeptRun> Runner::kept() const {
+  std::vector<relay::KeptRun> all;
+  for (const auto& slot : slots()) {
+    const MutexLock lock(slot->mutex);
+    if (slot->current && slot->current->kept && !slot->current->dropped)
+      all.push_back(*slot->current->kept);
+  }
+  return all;
+}
+
+std::vector<KeptEnd> Runner::kept_ends() {
+  const MutexLock lock(shared_->kept_mutex);
+  return std::exchange(shared_->kept_ends, {});
+}
+
+std::vector<RunProgress> Runner::progress() {
+  std::vector<RunProgress> all;
+  for (const auto& slot : slots()) {
+    const MutexLock lock(slot->mutex);
+    if (!slot->current || !slot->current->kept || !slot->current->progress) continue;
+    all.push_back(*std::exchange(slot->current->progress, {}));
+    all.back().run = *slot->current->kept;
+  }
+  return all;
+}
+
+void Runner::lose(const relay::KeptRun& run) {
+  for (const auto& slot : slots()) {
+    std::optional<std::stop_source> stop;
+    {
+      const MutexLock lock(slot->mutex);
+      if (!slot->current || !slot->current->kept || slot->current->kept->seq != run.seq ||
+          slot->current->kept->token != run.token)
+        continue;
+      slot->current->dropped = slot->current->told = true;
+      stop = slot->stop;
+    }
+    stop->request_stop();
+  }
+}
+
+void Runner::give_up_kept() {
+  for (const relay::KeptRun& run : kept()) {
+    lose(run);
+    shared_->add_kept_end({.run = run, .end = {}});
+  }
+}
+
+void Runner::announce_changed_rows() {
+  shared_->rows_changed = true;
+  shared_->announced = false;
+  shared_->announce();
+}
+
+// ---- deadlines
+
+void Runner::watch(TimePoint now) {
+  for (const auto& slot : slots()) {
+    std::optional<std::stop_source> stop;
+    bool stuck = false;
+    {
+      const MutexLock lock(slot->mutex);
+      if (!slot->current) continue;
+      const TimePoint deadline =
+          slot->current->began + slot->current->job->type->handler().deadline;
+      if (now < deadline) continue;
+      stuck = now >= deadline + kDeadlineGrace;
+      if (std::exchange(slot->current->told, true) && !stuck) continue;
+      stop = slot->stop;
+    }
+    stop->request_stop();  // calls the handler's callbacks
+    if (stuck) replace(slot);
+  }
+}
+
+/// Its handler does not return. What other runs of the thread ended with is kept.
+void Runner::replace(const std::shared_ptr<Slot>& stuck) {
+  const MutexLock places(places_mutex_);
+  const auto found = std::find(slots_.begin(), slots_.end(), stuck);
+  if (found == slots_.end()) return;
+  std::vector<Outcome> ended;
+  {
+    const MutexLock lock(stuck->mutex);
+    if (!stuck->current) return;
+    const Batch::Job& job = *stuck->current->job;
+    stuck->over = true;
+    const std::string deadline = format_duration(job.type->handler().deadline);
+    shared_->report(*stuck, TaskEnd::failed("did not end within its deadline of " + deadline));
+    stuck->current->dropped = true;
+    ended.swap(stuck->ended);
+    log::error("a handler does not return, its thread is replaced",
+               {{"queue", shared_->queue}, {"type", job.type->handler().type}});
+  }
+  const auto place = static_cast<std::size_t>(found - slots_.begin());
+  threads_[place].detach();
+  start_thread_of(place);
+  const MutexLock lock(slots_[place]->mutex);
+  slots_[place]->ended = std::move(ended);
 }
 
 }  // namespace outbox::task

@@ -1,7 +1,8 @@
-// The threads of a queue: they run what its sink has taken, each task as soon as a thread is free.
+// The threads of a queue: they run what its sink has taken, each task as soon as a thread is free. What runs belongs to the relay, which
+// gets its outcome, until it is kept: then its end is for the keeper of runs.
 //
-// Threads: add(), load(), collect(), watch() and give_up() by one thread, the sink's. The destructor waits a moment for handlers that
-// run; those that do not return keep their threads.
+// Threads: any; add(), load(), collect() and give_up() by one thread, the sink's. The destructor waits a moment for handlers that run;
+// those that do not return keep their threads.
 #pragma once
 
 #include <algorithm>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
+#include "relay/run_owner.hpp"
 
 namespace outbox::task {
 
@@ -61,7 +63,9 @@ class Batch {
     std::size_t end{0};
   };
 
+  explicit Batch(TimePoint taken = {}) : taken_(taken) {}
   void add(TaskType& type, const Message& message);
+  [[nodiscard]] TimePoint taken() const { return taken_; }
   [[nodiscard]] std::size_t size() const { return jobs_.size(); }
   [[nodiscard]] const Job& job(std::size_t place) const { return jobs_[place]; }
   [[nodiscard]] std::string_view part(std::size_t begin, std::size_t end) const {
@@ -86,11 +90,28 @@ class Batch {
   void cut(const std::function<void(const Job&)>& each);
 
  private:
+  TimePoint taken_;
   std::string text_;
   std::vector<Job> jobs_;
   std::chrono::nanoseconds usual_{0};
   std::atomic<std::size_t> next_{0};
 };
+
+/// A kept run that has ended, or does not count any more.
+struct KeptEnd {
+  relay::KeptRun run;
+  std::optional<TaskEnd> end;  ///< None: it was given up, and runs again.
+};
+
+/// What a handler has reported since it was asked last.
+struct RunProgress {
+  relay::KeptRun run;
+  std::size_t percent{0};
+  std::string text;
+};
+
+/// For the relay, and for what the keeper writes.
+[[nodiscard]] Outcome outcome_of(Token token, const TaskEnd& end);
 
 /// What the threads have to do.
 struct Load {
@@ -107,35 +128,63 @@ class Runner {
  public:
   using Types = std::vector<std::shared_ptr<TaskType>>;
 
-  /// `types`: of all jobs, kept as long as a handler runs. `ready`: called by the threads when collect() has something.
-  Runner(std::string queue, Types types, std::size_t threads, std::function<void()> ready);
+  /// `types`: of all jobs, kept as long as a handler runs.
+  Runner(std::string queue, Types types, std::size_t threads);
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
   Runner(Runner&&) = delete;
   Runner& operator=(Runner&&) = delete;
   ~Runner();
 
+  /// Starts the threads. A second call does nothing.
+  void start();
+
+  // ---- for the sink
+
+  /// Called by the threads when collect() has something, or rows_changed(); none: no longer.
+  void on_ready(std::function<void()> ready);
   void add(std::shared_ptr<Batch> batch);
   [[nodiscard]] Load load(TimePoint now) const;
-  /// Appends the outcomes of runs that have ended.
-  void collect(std::vector<Outcome>& outcomes);
-  /// Tells runs past their deadline to stop. One that does not gets its outcome without having ended, and another thread is started.
-  void watch(TimePoint now);
-  /// Appends an outcome for everything that was taken. Runs go on, are told to stop, and their ends do not count.
+  /// Appends the outcomes of runs that have ended, and of tasks that have waited for a thread for too long.
+  void collect(TimePoint now, std::vector<Outcome>& outcomes);
+  /// Appends an outcome for everything that was taken and is not kept. Runs go on, are told to stop, and their ends do not count.
   void give_up(std::vector<Outcome>& outcomes);
   /// Runs that were given up and have not ended.
   [[nodiscard]] std::size_t given_up() const;
+  /// False: it does not run (any more).
+  [[nodiscard]] bool keep(Token token, const relay::KeptRun& run);
+  /// Since the last call.
+  [[nodiscard]] bool rows_changed();
+
+  // ---- for the keeper
+
+  /// Called when kept_ends() has something.
+  void on_kept_end(std::function<void()> ready);
+  [[nodiscard]] std::vector<relay::KeptRun> kept() const;
+  [[nodiscard]] std::vector<KeptEnd> kept_ends();
+  [[nodiscard]] std::vector<RunProgress> progress();
+  /// It belongs to another worker now: it is told to stop, and its end does not count.
+  void lose(const relay::KeptRun& run);
+  /// All that are kept: they are told to stop, and are among the next kept_ends().
+  void give_up_kept();
+  void announce_changed_rows();
+
+  /// Either: tells runs past their deadline to stop. One that does not gets its end without having ended, and another thread is started.
+  void watch(TimePoint now);
 
  private:
   struct Slot;
   struct Shared;
+  using Slots = std::vector<std::shared_ptr<Slot>>;
 
-  void start_thread_of(std::size_t place);
-  void replace(std::size_t place);
+  [[nodiscard]] Slots slots() const;
+  void start_thread_of(std::size_t place) OUTBOX_REQUIRES(places_mutex_);
+  void replace(const std::shared_ptr<Slot>& stuck);
 
   const std::shared_ptr<Shared> shared_;
-  std::vector<std::shared_ptr<Slot>> slots_;
-  std::vector<std::jthread> threads_;
+  mutable Mutex places_mutex_;
+  Slots slots_ OUTBOX_GUARDED_BY(places_mutex_);
+  std::vector<std::jthread> threads_ OUTBOX_GUARDED_BY(places_mutex_);
 };
 
 }  // namespace outbox::task

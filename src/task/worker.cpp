@@ -6,14 +6,18 @@
 
 #include "base/error.hpp"
 #include "base/field_error.hpp"
+#include "base/process.hpp"
 #include "event/group.hpp"
+#include "event/retry_policy.hpp"
 #include "event/task.hpp"
 #include "task/queue_sink.hpp"
+#include "task/run_keeper.hpp"
 
 namespace outbox {
 namespace {
 
 constexpr std::size_t kMostThreads = 1024;
+constexpr std::chrono::milliseconds kShortestHeartbeat{100};
 
 Status check(const WorkerOptions& options, const Handlers& handlers) {
   if (options.queues.empty()) return bad_field("queues", "is empty", "name at least one");
@@ -24,6 +28,8 @@ Status check(const WorkerOptions& options, const Handlers& handlers) {
     return bad_field("threads", "must be from 1 to " + std::to_string(kMostThreads));
   if (options.delays.empty())
     return bad_field("delays", "is empty", "at least one pause, such as 1min");
+  if (options.heartbeat < kShortestHeartbeat)
+    return bad_field("heartbeat", "must be at least 100 ms", "default: 10s");
   if (handlers.all().empty()) return bad_field("handlers", "there is none", "call Handlers::on()");
   for (const Handlers::Handler& handler : handlers.all()) {
     if (handler.deadline <= std::chrono::milliseconds(0))
@@ -57,22 +63,50 @@ Result<std::unique_ptr<Worker>> Worker::create(WorkerOptions options, Handlers h
   }
   OUTBOX_TRY(std::unique_ptr<Relay> relay, Relay::create(options.relay));
   const auto shared = std::make_shared<const Handlers>(std::move(handlers));
+  auto keeper = std::make_unique<task::RunKeeper>(
+      EventId::generate(), options.relay.name.empty() ? process_name() : options.relay.name,
+      store::StoreOptions{.url = options.relay.store_url,
+                          .schema = options.relay.schema,
+                          .application = "outbox worker"},
+      task::KeeperOptions{.policy = event::RetryPolicy(options.relay.subscriptions.front()),
+                          .heartbeat = options.heartbeat});
   for (const std::string& queue : queues) {
     auto sink = std::make_unique<task::QueueSink>(
         queue, shared,
         task::QueueOptions{.threads = options.threads,
-                           .unknown_type_pause = options.unknown_type_pause});
+                           .unknown_type_pause = options.unknown_type_pause},
+        keeper->worker());
+    keeper->add({.subscription = task::subscription_name(queue), .runner = sink->runner()});
     if (Status status = relay->use(task::subscription_name(queue), std::move(sink)); !status)
       return pass(status);
   }
-  return std::unique_ptr<Worker>(new Worker(std::move(relay)));
+  return std::unique_ptr<Worker>(new Worker(std::move(keeper), std::move(relay)));
 }
 
-Worker::~Worker() = default;
+Worker::Worker(std::unique_ptr<task::RunKeeper> keeper, std::unique_ptr<Relay> relay)
+    : keeper_(std::move(keeper)), relay_(std::move(relay)) {}
 
-Status Worker::start() { return relay_->start(); }
+Worker::~Worker() { (void)stop(std::chrono::milliseconds(0)); }
+
+Status Worker::start() {
+  if (Status status = relay_->start(); !status) return status;
+  keeper_->start();
+  return {};
+}
+
 void Worker::request_stop() noexcept { relay_->request_stop(); }
-StopReport Worker::stop(std::chrono::milliseconds grace) { return relay_->stop(grace); }
+
+StopReport Worker::stop(std::chrono::milliseconds grace) {
+  const auto until = std::chrono::steady_clock::now() + grace;
+  StopReport report = relay_->stop(grace);
+  // What lasts was left to the keeper.
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      until - std::chrono::steady_clock::now());
+  const std::size_t given_back = keeper_->stop(std::max(left, std::chrono::milliseconds(0)));
+  report.abandoned += given_back;
+  report.drained = report.drained && given_back == 0;
+  return report;
+}
 RelayReport Worker::report() const { return relay_->report(); }
 
 }  // namespace outbox

@@ -83,7 +83,7 @@ class Parked:
         self.fails(USAGE, "parked", "retry", says="which events?")
         self.fails(USAGE, "parked", "discard", "--apply", "--reason", "x", says="which events?")
         self.fails(USAGE, "parked", "show", "soon", says="neither an id nor a seq")
-        self.fails(USAGE, "parked", "list", "--state", "ded", says="retrying, waiting or dead")
+        self.fails(USAGE, "parked", "list", "--state", "ded", says="retrying, waiting, dead or running")
         self.fails(USAGE, "parked", "list", "--limit", "0", says="--limit")
         self.fails(ERROR, "parked", "retry", "4711", says="no such parked event")
         self.fails(ERROR, "parked", "list", "--subscription", "ordres", says=("unknown subscription", "did you mean orders?"))

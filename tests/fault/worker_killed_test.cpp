@@ -1,5 +1,6 @@
 // Workers that are killed, and suspended past their lease, while they work.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "support/ledger_check.hpp"
+#include "support/own_postgres.hpp"
 #include "support/postgres_database.hpp"
 #include "support/servers.hpp"
 #include "support/testkit.hpp"
@@ -20,6 +22,7 @@ namespace outbox::test {
 namespace {
 
 constexpr const char* kLeaseMs = "2000";
+constexpr const char* kHeartbeatMs = "300";
 
 class WorkerKilled : public ::testing::Test {
  protected:
@@ -29,9 +32,9 @@ class WorkerKilled : public ::testing::Test {
     file_ = folder_.file("done");
   }
   [[nodiscard]] std::unique_ptr<ChildProcess> start() const {
-    return std::make_unique<ChildProcess>(
-        ChildProcess::Options{.command = {OUTBOX_TEST_WORKER, database_->url(), file_, kLeaseMs},
-                              .output = folder_.file("log")});
+    return std::make_unique<ChildProcess>(ChildProcess::Options{
+        .command = {OUTBOX_TEST_WORKER, database_->url(), file_, kLeaseMs, kHeartbeatMs},
+        .output = folder_.file("log")});
   }
   void enqueue(const std::string& type, const std::string& payload, const std::string& key = {}) {
     Pg connection(database_->url());
@@ -64,6 +67,10 @@ class WorkerKilled : public ::testing::Test {
     EXPECT_EQ(ledger_fault(connection, "task.default"), "");
   }
   void open_gate() const { std::ofstream(file_ + ".go") << "go"; }
+  void close_gate() const { (void)::unlink((file_ + ".go").c_str()); }
+  [[nodiscard]] std::size_t count_rows(const std::string& state) const {
+    return std::stoul(value("SELECT count(*) FROM outbox.parked WHERE state = '" + state + "'"));
+  }
 
   const TempDir folder_;
   const postgres::Outbox box_;
@@ -104,20 +111,78 @@ TEST_F(WorkerKilled, each_task_is_done_and_each_key_in_order) {
   EXPECT_EQ(done.size(), static_cast<std::size_t>(written));
 }
 
-TEST_F(WorkerKilled, what_ran_for_long_runs_again_and_the_others_were_not_held_up) {
-  auto worker = start();
+TEST_F(WorkerKilled, what_ran_for_long_runs_again_elsewhere_with_an_attempt_counted) {
+  const auto worker = start();
   enqueue("slow", "x", "a");
-  EXPECT_TRUE(eventually([&] { return count("begin x") == 1; }));
-  EXPECT_TRUE(eventually([&] { return value("SELECT count(*) FROM outbox.parked") == "1"; }));
+  EXPECT_TRUE(eventually([&] { return count_rows("running") == 1; }));
+  enqueue("slow", "z", "a");
   enqueue("note", "y", "b");
-  EXPECT_TRUE(eventually([&] { return count("y") == 1; }));
+  EXPECT_TRUE(eventually([&] { return count("y") == 1; })) << "nothing else is held up";
+  const auto other = start();
   worker->kill();
-  worker = start();
   EXPECT_TRUE(eventually([&] { return count("begin x") == 2; }));
-  EXPECT_EQ(value("SELECT attempts FROM outbox.parked"), "0");
+  EXPECT_TRUE(eventually([&] { return count_rows("running") == 1; }));
+  EXPECT_EQ(value("SELECT attempts FROM outbox.parked WHERE state = 'running'"), "1");
+  EXPECT_EQ(count("begin z"), 0U) << "it waits for the one before it of its key";
+  open_gate();
+  EXPECT_TRUE(eventually([&] { return count("end x") == 1 && count("end z") == 1; }));
+  expect_all_done();
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.worker"), "1") << "the dead one is forgotten";
+}
+
+TEST_F(WorkerKilled, a_task_that_kills_its_worker_after_a_while_ends_dead) {
+  auto worker = start();
+  enqueue("later", "x", "a");
+  std::set<std::string> opened{""};  // tokens
+  const auto is_dead = [&] {
+    if (!worker->running()) {
+      close_gate();
+      worker = start();
+    }
+    const std::string token =
+        value("SELECT coalesce(max(token::text), '') FROM outbox.parked WHERE state = 'running'");
+    if (opened.insert(token).second) open_gate();
+    return count_rows("dead") == 1;
+  };
+  EXPECT_TRUE(eventually(is_dead, std::chrono::minutes(2)));
+  EXPECT_EQ(count("begin x"), 4U) << "three delays are three retries";
+  EXPECT_EQ(value("SELECT attempts FROM outbox.parked"), "4");
+}
+
+TEST_F(WorkerKilled, one_that_was_suspended_past_its_heartbeats_is_told_and_cannot_note_its_end) {
+  const auto suspended = start();
+  enqueue("slow", "x", "a");
+  EXPECT_TRUE(eventually([&] { return count_rows("running") == 1; }));
+  const std::string token = value("SELECT token FROM outbox.parked");
+  suspended->signal(SIGSTOP);
+  const auto other = start();
+  EXPECT_TRUE(eventually([&] { return count("begin x") == 2; }));
+  EXPECT_TRUE(eventually([&] { return count_rows("running") == 1; }));
+  EXPECT_NE(value("SELECT token FROM outbox.parked"), token);
+  suspended->signal(SIGCONT);
+  EXPECT_TRUE(eventually([&] { return count("told x") == 1; }));
+  EXPECT_EQ(count_rows("running"), 1U) << "the other one's run is untouched";
   open_gate();
   EXPECT_TRUE(eventually([&] { return count("end x") == 1; }));
   expect_all_done();
+}
+
+TEST_F(WorkerKilled, a_run_outlasts_a_restart_of_the_database) {
+  OUTBOX_NEEDS_PGBIN();
+  OwnPostgres server;
+  database_ = std::make_unique<PostgresDatabase>(server.url(), PostgresDatabase::Schema::migrated);
+  const auto worker = start();
+  enqueue("slow", "x", "a");
+  EXPECT_TRUE(eventually([&] { return count_rows("running") == 1; }));
+  server.stop_immediate();
+  open_gate();
+  EXPECT_TRUE(eventually([&] { return count("end x") == 1; }))
+      << "it does not wait for the database";
+  server.start();
+  expect_all_done();
+  EXPECT_EQ(count("begin x"), 1U);
+  EXPECT_EQ(worker->running(), true);
+  database_.reset();
 }
 
 TEST_F(WorkerKilled, a_task_that_kills_its_worker_each_time_ends_dead_and_the_others_are_done) {

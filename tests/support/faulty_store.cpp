@@ -95,8 +95,9 @@ class Progress final : public store::Progress {
     return real_->blocked_keys(subscription, lanes, dead_block);
   }
   Result<store::DueEvents> due(std::int32_t subscription, const store::Holding& holding,
-                               std::size_t keys, std::size_t behind) override {
-    return real_->due(subscription, holding, keys, behind);
+                               std::size_t keys, std::size_t behind,
+                               const std::vector<std::int64_t>* runs) override {
+    return real_->due(subscription, holding, keys, behind, runs);
   }
   Status append(const store::ProgressBatch& batch, store::Durability durability) override {
     const char* const step = !batch.parked.empty()    ? "park"
@@ -178,6 +179,7 @@ class Store final : public store::Store {
   Made<store::Events> events() override { return real_->events(); }
   Made<store::LedgerReader> ledger_reader() override { return real_->ledger_reader(); }
   Made<store::Trials> trials() override { return real_->trials(); }
+  Made<store::TaskRuns> task_runs() override { return real_->task_runs(); }
   Made<store::Replays> replays() override { return real_->replays(); }
   Made<store::Retention> retention() override { return decorated<Retention>(real_->retention()); }
 

@@ -1,10 +1,11 @@
 // A worker in a process of its own, for tests to kill and stop: one queue, "default", whose handlers append lines to a file.
 //
-//   outbox_test_worker URL FILE LEASE_MS
+//   outbox_test_worker URL FILE LEASE_MS HEARTBEAT_MS
 //
 // note    the payload
 // slow    "begin " and the payload, waits for FILE.go, then "end " and the payload; "told " if it was told to stop
 // crash   kills the process, as a bug in a handler would
+// later   the same once FILE.go is there
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -48,7 +49,7 @@ void run_slow(const Lines& lines, const std::string& gate, const std::string& pa
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 5) return 2;
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGTERM);
@@ -64,10 +65,15 @@ int main(int argc, char** argv) {
     run_slow(lines, gate, std::string(payload), run);
   });
   handlers.on("crash", [](std::string_view, const outbox::TaskRun&) { (void)std::raise(SIGKILL); });
+  handlers.on("later", [&](std::string_view payload, const outbox::TaskRun& run) {
+    run_slow(lines, gate, std::string(payload), run);
+    if (!run.stop.stop_requested()) (void)std::raise(SIGKILL);
+  });
 
   outbox::WorkerOptions options;
   options.relay.store_url = argv[1];
   options.relay.lease = std::chrono::milliseconds(std::atoi(argv[3]));
+  options.heartbeat = std::chrono::milliseconds(std::atoi(argv[4]));
   options.threads = 4;
   options.delays = {"50ms", "50ms", "50ms"};
   auto worker = outbox::Worker::create(options, handlers);

@@ -32,7 +32,7 @@ std::optional<ParkedOutcome> parked_outcome_of(std::string_view word) noexcept {
 }
 
 ParkedState parked_state_of(std::string_view word) noexcept {
-  for (const auto state : {ParkedState::retrying, ParkedState::waiting}) {
+  for (const auto state : {ParkedState::retrying, ParkedState::waiting, ParkedState::running}) {
     if (word == to_string(state)) return state;
   }
   return ParkedState::dead;

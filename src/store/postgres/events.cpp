@@ -43,10 +43,6 @@ EventLife life_of(const Rows& rows, int row) {
   return life;
 }
 
-std::string_view bytes_of(const EventId& id) {
-  return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
-}
-
 class PostgresEvents final : public Events {
  public:
   explicit PostgresEvents(Connection connection) : connection_(std::move(connection)) {}
@@ -108,7 +104,7 @@ class PostgresEvents final : public Events {
     for (EventListing& event : events) {
       known.emplace(std::pair(event.seq, event.id), &event);
       seqs.add(event.seq);
-      ids.add(bytes_of(event.id));
+      ids.add(event.id);
     }
     OUTBOX_TRY(const Rows rows, read(&Queries::event_life, {seqs.take(), ids.take()}));
     for (int row = 0; row < rows.size(); ++row) {

@@ -17,7 +17,7 @@ namespace {
 /// Payloads and headers that are read at once.
 constexpr std::int64_t kDueBytes = std::int64_t{8} << 20U;
 
-enum ParkedColumn : int { kState = kFirstExtra, kAttempts };
+enum ParkedColumn : int { kState = kFirstExtra, kAttempts, kToken };
 
 /// The columns of the functions park_events() and settle_parked().
 struct Columns {
@@ -26,6 +26,7 @@ struct Columns {
   ArrayParam attempts{ArrayParam::Element::int8};
   ArrayParam due{ArrayParam::Element::int8};
   ArrayParam errors{ArrayParam::Element::text};
+  ArrayParam workers{ArrayParam::Element::uuid};
   ArrayParam hashes{ArrayParam::Element::int8};
   ArrayParam ids{ArrayParam::Element::uuid};
 
@@ -36,11 +37,12 @@ struct Columns {
     due.add(std::int64_t{entry.due_in.count()});
     errors.add(storable_text(entry.error));
     hashes.add(static_cast<std::int64_t>(event::id_hash(entry.id)));
-    ids.add({reinterpret_cast<const char*>(entry.id.bytes.data()), entry.id.bytes.size()});
+    ids.add(entry.id);
+    entry.worker == EventId{} ? workers.add_null() : workers.add(entry.worker);
   }
   Params params(std::int32_t subscription, std::int64_t generation) {
-    return {Param(subscription), Param(generation), seqs.take(),  states.take(),
-            attempts.take(),     due.take(),        errors.take()};
+    return {Param(subscription), Param(generation), seqs.take(),   states.take(),
+            attempts.take(),     due.take(),        errors.take(), workers.take()};
   }
 };
 
@@ -75,6 +77,29 @@ void send_results(Connection& connection, std::span<const RetryResult> results) 
   }
 }
 
+void send_run_ends(Connection& connection, std::span<const TaskRunEnd> ends) {
+  struct Ends {
+    Columns columns;
+    ArrayParam tokens{ArrayParam::Element::int8};
+  };
+  std::map<std::int32_t, Ends> all;
+  for (const TaskRunEnd& end : ends) {
+    Ends& of = all[end.result.subscription];
+    of.columns.add(end.result);
+    end.result.state ? of.columns.states.add(to_string(*end.result.state))
+                     : of.columns.states.add_null();
+    of.tokens.add(end.token);
+  }
+  for (auto& [subscription, of] : all) {
+    Params params = of.columns.params(subscription, 0);
+    params.erase(params.begin() + 1);  // no generation
+    params.push_back(of.columns.hashes.take());
+    params.push_back(of.columns.ids.take());
+    params.push_back(of.tokens.take());
+    connection.send(&Queries::end_runs, std::move(params));
+  }
+}
+
 Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection, std::int32_t subscription,
                                                   LaneMask lanes, bool dead_block) {
   const auto mask = static_cast<std::int64_t>(lanes);
@@ -91,14 +116,34 @@ Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection, std::i
   return keys;
 }
 
+namespace {
+
+std::vector<RunningRow> running_of(const Rows& rows) {
+  std::vector<RunningRow> running;
+  for (int row = 0; row < rows.size(); ++row) {
+    running.push_back({.seq = rows.int8(row, 0),
+                       .aggregate_type = rows.text(row, 1),
+                       .aggregate_id = rows.text(row, 2),
+                       .state = parked_state_of(rows.bytes(row, 3))});
+  }
+  return running;
+}
+
+}  // namespace
+
 Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
-                           const Holding& holding, std::size_t keys, std::size_t behind) {
+                           const Holding& holding, std::size_t keys, std::size_t behind,
+                           const std::vector<std::int64_t>* runs) {
   const auto mask = static_cast<std::int64_t>(holding.lanes);
   connection.send(&Queries::due_parked,
                   {Param(subscription), Param(static_cast<std::int64_t>(keys)),
                    Param(static_cast<std::int64_t>(behind)), Param(kDueBytes), Param(mask),
                    Param(holding.generation)});
   connection.send(&Queries::next_parked, {Param(subscription), Param(mask)});
+  if (runs != nullptr) {
+    connection.send(&Queries::running_parked,
+                    {Param(subscription), Param(mask), Param::int8_array(*runs)});
+  }
   OUTBOX_TRY(auto results, connection.finish());
   DueEvents due;
   if (const Rows& next = results[1]; !next.empty())
@@ -109,9 +154,11 @@ Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
     add_parts(parked.event, rows->bytes(row, kPayload), rows->bytes(row, kHeaders));
     parked.state = parked_state_of(rows->bytes(row, kState));
     parked.attempts = static_cast<std::size_t>(rows->int4(row, kAttempts));
+    parked.token = rows->int8(row, kToken);
     due.rows.push_back(parked);
   }
   due.storage = rows;
+  if (runs != nullptr) due.running = running_of(results[2]);
   return due;
 }
 

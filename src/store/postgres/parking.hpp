@@ -9,18 +9,20 @@
 #include "store/cursor.hpp"
 #include "store/parked.hpp"
 #include "store/postgres/connection.hpp"
+#include "store/task_runs.hpp"
 
 namespace outbox::store::postgres {
 
 /// One statement for each subscription among them.
 void send_parked(Connection& connection, std::span<const ParkedEvent> events);
 void send_results(Connection& connection, std::span<const RetryResult> results);
+void send_run_ends(Connection& connection, std::span<const TaskRunEnd> ends);
 
 [[nodiscard]] Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection,
                                                                 std::int32_t subscription,
                                                                 LaneMask lanes, bool dead_block);
 [[nodiscard]] Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
                                          const Holding& holding, std::size_t keys,
-                                         std::size_t behind);
+                                         std::size_t behind, const std::vector<std::int64_t>* runs);
 
 }  // namespace outbox::store::postgres

@@ -34,5 +34,6 @@ namespace outbox::store::postgres {
 [[nodiscard]] std::unique_ptr<LedgerReader> make_ledger_reader(Connection connection);
 [[nodiscard]] std::unique_ptr<Retention> make_retention(Connection connection);
 [[nodiscard]] std::unique_ptr<Trials> make_trials(Connection connection);
+[[nodiscard]] std::unique_ptr<TaskRuns> make_task_runs(Connection connection);
 
 }  // namespace outbox::store::postgres

@@ -80,8 +80,9 @@ class PostgresProgress final : public Progress {
   }
 
   [[nodiscard]] Result<DueEvents> due(std::int32_t subscription, const Holding& holding,
-                                      std::size_t keys, std::size_t behind) override {
-    return read_due(connection_, subscription, holding, keys, behind);
+                                      std::size_t keys, std::size_t behind,
+                                      const std::vector<std::int64_t>* runs) override {
+    return read_due(connection_, subscription, holding, keys, behind, runs);
   }
 
   [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override {

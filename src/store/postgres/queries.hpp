@@ -466,14 +466,15 @@ RETURNING w)");
 
   // ---- Parked events (docs/design/parking.md). The functions are in 0004_parking.sql.
 
-  // $1 subscription, $2 generation, then arrays: seq, state, attempts, due in milliseconds, error. Index event_by_seq.
+  // $1 subscription, $2 generation, then arrays: seq, state, attempts, due in milliseconds, error, worker. Index event_by_seq.
   Query park = unprepared("park events", R"(
-SELECT {schema}.park_events($1::int, $2::bigint, $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[]))");
+SELECT {schema}.park_events($1::int, $2::bigint, $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[],
+                            $8::uuid[]))");
 
   // The same arrays, and the hashes of the ids, and the ids. Primary key.
   Query settle_parked = unprepared("settle parked events", R"(
 SELECT {schema}.settle_parked($1::int, $2::bigint, $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[],
-                              $8::bigint[], $9::uuid[]))");
+                              $8::uuid[], $9::bigint[], $10::uuid[]))");
 
   // $1 subscription, $2 lanes.
   Query order_parked = unprepared("order parked events",
@@ -525,10 +526,18 @@ chain AS (
 cut AS (
   SELECT chain.*, sum(bytes) OVER (ORDER BY due, head, seq) AS total, row_number() OVER (ORDER BY due, head, seq) AS n FROM chain)
 SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, 0 AS bytes, t.content_type, t.headers,
-       t.created_at, t.occurred_at, t.state, t.attempts
+       t.created_at, t.occurred_at, t.state, t.attempts, t.token
 FROM cut JOIN {schema}.parked t ON t.subscription = $1::int AND t.seq = cut.seq
 WHERE cut.total <= $4::bigint::numeric OR cut.n = 1::bigint
 ORDER BY cut.due, cut.head, cut.seq)");
+
+  // $1 subscription, $2 lanes, $3 seqs. Index parked_running, primary key.
+  Query running_parked = unprepared("read what runs", R"(
+SELECT seq, aggregate_type, aggregate_id, state FROM {schema}.parked
+WHERE subscription = $1::int AND state = 'running' AND ($2::bigint >> lane::int) & 1::bigint = 1
+UNION
+SELECT seq, aggregate_type, aggregate_id, state FROM {schema}.parked
+WHERE subscription = $1::int AND seq = ANY ($3::bigint[]))");
 
   // $1 subscription, $2 lanes. Index parked_due.
   Query next_parked = unprepared("ask when a parked event is due", R"(
@@ -565,6 +574,36 @@ SELECT {schema}.end_parked($1::int, $2::bigint[], $3::text, $4::text, $5::text))
   Query edit_parked = unprepared("edit a parked event", R"(
 SELECT {schema}.edit_parked($1::int, $2::bigint, $3::uuid, $4::uuid, $5::text, $6::bytea, $7::text, $8::jsonb, $9::text,
                             $10::text))");
+
+  // ---- Tasks that run (docs/design/tasks.md). The functions are in 0008_tasks.sql.
+
+  // $1 worker, $2 name. Primary key.
+  Query beat_worker = prepared("worker heartbeat", R"(
+INSERT INTO {schema}.worker AS w (id, name, beat, beat_at) VALUES ($1::uuid, $2::text, 1, clock_timestamp())
+ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, beat = w.beat + 1, beat_at = EXCLUDED.beat_at)");
+  // $1 worker.
+  Query remove_worker =
+      unprepared("remove a worker", "DELETE FROM {schema}.worker WHERE id = $1::uuid");
+  // $1 worker, $2 names of subscriptions, $3 limit. Index parked_running.
+  Query runs_of_worker = prepared("read the runs of a worker", R"(
+SELECT s.id, s.name, p.seq, p.id, p.attempts, p.token
+FROM {schema}.subscription s JOIN {schema}.parked p ON p.subscription = s.id AND p.state = 'running' AND p.worker = $1::uuid
+WHERE s.name = ANY ($2::text[]) LIMIT $3::bigint)");
+  // $1 worker, $2 names of subscriptions. Index parked_running.
+  Query other_workers = prepared("look for other workers", R"(
+SELECT r.worker, w.beat FROM (
+  SELECT DISTINCT p.worker FROM {schema}.subscription s JOIN {schema}.parked p ON p.subscription = s.id AND p.state = 'running'
+  WHERE s.name = ANY ($2::text[]) AND p.worker <> $1::uuid) r
+LEFT JOIN {schema}.worker w ON w.id = r.worker)");
+  // $1 subscription, then arrays as for settle_parked, and the tokens of the runs. Primary key.
+  Query end_runs = unprepared("end runs of tasks", R"(
+SELECT {schema}.end_runs($1::int, $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::uuid[], $8::bigint[],
+                         $9::uuid[], $10::bigint[]))");
+  // $1 worker, then arrays: subscription, seq, token, percent, text. Primary key.
+  Query report_progress = unprepared("report the progress of tasks", R"(
+UPDATE {schema}.parked p SET percent = n.percent, progress = n.text
+FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[]) n(sub, seq, token, percent, text)
+WHERE p.subscription = n.sub AND p.seq = n.seq AND p.state = 'running' AND p.worker = $1::uuid AND p.token = n.token)");
 
   // ---- Events and what became of them (docs/design/status.md). The functions are in 0005_status.sql.
 

@@ -35,10 +35,6 @@ Replay replay_of(const Rows& rows, int row) {
   return replay;
 }
 
-std::string_view bytes_of(const EventId& id) {
-  return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
-}
-
 class PostgresReplays final : public Replays {
  public:
   explicit PostgresReplays(Connection connection) : connection_(std::move(connection)) {}
@@ -75,7 +71,7 @@ class PostgresReplays final : public Replays {
     ArrayParam occurred(Element::timestamptz);
     for (const EventView& event : events) {
       seqs.add(event.seq);
-      ids.add(bytes_of(event.id));
+      ids.add(event.id);
       types.add(event.aggregate_type);
       keys.add(event.aggregate_id);
       names.add(event.event_type);

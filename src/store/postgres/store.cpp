@@ -81,6 +81,9 @@ class PostgresStore final : public Store {
     return make("retention", make_retention);
   }
   Result<std::unique_ptr<Trials>> trials() override { return make("trials", make_trials); }
+  Result<std::unique_ptr<TaskRuns>> task_runs() override {
+    return make("task runs", make_task_runs);
+  }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
     if (!armed) return make_wakeup(std::nullopt);

@@ -1,7 +1,5 @@
 #include "store/sqlite/event_life.hpp"
 
-#include <algorithm>
-#include <cstring>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -9,21 +7,10 @@
 #include "base/error.hpp"
 #include "store/common/subscription.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/text.hpp"
 
 namespace outbox::store::sqlite {
-namespace {
-
-std::string_view bytes_of(const EventId& id) {
-  return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
-}
-
-EventId id_of(std::string_view bytes) {
-  EventId id;
-  std::memcpy(id.bytes.data(), bytes.data(), std::min(bytes.size(), id.bytes.size()));
-  return id;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Result<EventLives> EventLives::of(Connection& connection) {
   EventLives lives(connection);

@@ -13,6 +13,7 @@
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/seq_at.hpp"
+#include "store/text.hpp"
 
 namespace outbox::store::sqlite {
 namespace {
@@ -29,10 +30,6 @@ constexpr std::array<Around, 4> kAround{{{10'000, 100'000},
                                          {3600 * kSecondUs, 86400 * kSecondUs}}};
 /// How many of the newest events are looked at for an id without a time.
 constexpr std::int64_t kNewestForAnyId = 100'000;
-
-std::string_view bytes_of(const EventId& id) {
-  return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
-}
 
 /// Of a UUIDv7, in microseconds since 1970.
 std::optional<std::int64_t> time_of(const EventId& id) {

@@ -15,6 +15,7 @@
 #include "store/sqlite/parking.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/text.hpp"
 
 namespace outbox::store::sqlite {
 namespace {
@@ -36,10 +37,6 @@ ParkedListing listing_of(const Statement& row) {
   const std::string_view id = row.bytes(2);
   std::memcpy(listing.id.bytes.data(), id.data(), std::min(id.size(), listing.id.bytes.size()));
   return listing;
-}
-
-std::string_view bytes_of(const EventId& id) {
-  return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
 }
 
 class SqliteParkedEvents final : public ParkedEvents {
@@ -109,6 +106,7 @@ class SqliteParkedEvents final : public ParkedEvents {
       if (!row.has_row()) return "gone";
       const ParkedState state = parked_state_of(row.bytes(0));
       if (state == ParkedState::waiting) return "waiting";
+      if (state == ParkedState::running) return "due";
       OUTBOX_TRY(const bool served, has_live_owner(edit.subscription));
       if (state == ParkedState::retrying && row.integer(2) <= now && served) return "due";
     }

@@ -21,7 +21,7 @@ namespace {
 /// Texts that are read at once.
 constexpr std::size_t kDueBytes = std::size_t{8} << 20U;
 
-enum ParkedColumn : int { kState = kFirstExtra, kAttempts };
+enum ParkedColumn : int { kState = kFirstExtra, kAttempts, kToken };
 
 struct Key {
   std::string aggregate_type;
@@ -30,6 +30,11 @@ struct Key {
 
 std::int64_t due_at(std::int64_t now_us, std::chrono::milliseconds due_in) {
   return now_us + std::chrono::microseconds(due_in).count();
+}
+
+/// Empty: none.
+std::string_view bytes_or_none(const EventId& worker) {
+  return worker == EventId{} ? std::string_view() : bytes_of(worker);
 }
 
 }  // namespace
@@ -78,21 +83,31 @@ Status end_delivered(Connection& connection, const RetryResult& result, std::int
   return connection.run(query::kRemoveParked, result.subscription, result.seq);
 }
 
+/// Of one subscription, under one generation.
+using Delivered = std::map<std::pair<std::int32_t, std::int64_t>, Tally>;
+
+Status append_delivered(Connection& connection, const Delivered& delivered, std::int64_t now) {
+  for (const auto& [owner, tally] : delivered) {
+    if (tally.count == 0) continue;
+    Status status = connection.run(query::kAppendRetry, owner.first, owner.second, tally.count,
+                                   static_cast<std::int64_t>(tally.hash), now);
+    if (!status) return status;
+  }
+  return {};
+}
+
 Status settle_one(Connection& connection, const RetryResult& result, std::int64_t now,
                   Tally& tally) {
-  if (Status status = check_owner(connection, result.subscription, result.generation); !status)
-    return status;
-  const std::string_view id{reinterpret_cast<const char*>(result.id.bytes.data()),
-                            result.id.bytes.size()};
-  OUTBOX_TRY(Statement row,
-             connection.query(query::kParkedKeyOf, result.subscription, result.seq, id));
+  OUTBOX_TRY(Statement row, connection.query(query::kParkedKeyOf, result.subscription, result.seq,
+                                             bytes_of(result.id)));
   OUTBOX_TRY(const std::vector<Key> keys, keys_of(std::move(row)));
   if (keys.empty()) return {};  // a person removed or edited it
   Status status = {};
   if (result.state) {
     status = connection.run(query::kReschedule, result.subscription, result.seq,
                             to_string(*result.state), static_cast<std::int64_t>(result.attempts),
-                            due_at(now, result.due_in), storable_text(result.error));
+                            due_at(now, result.due_in), storable_text(result.error), now,
+                            bytes_or_none(result.worker));
   } else {
     status = end_delivered(connection, result, now, tally);
   }
@@ -110,7 +125,7 @@ Status park_events(Connection& connection, std::span<const ParkedEvent> events) 
     Status status =
         connection.run(query::kPark, event.subscription, event.seq, to_string(event.state),
                        static_cast<std::int64_t>(event.attempts), due_at(now, event.due_in),
-                       storable_text(event.error), now);
+                       storable_text(event.error), now, bytes_or_none(event.worker));
     if (!status) return status;
     if (connection.changes() == 0) {
       return fail(Errc::not_found, Remedy::reconnect,
@@ -127,18 +142,34 @@ Status park_events(Connection& connection, std::span<const ParkedEvent> events) 
 
 Status settle_parked(Connection& connection, std::span<const RetryResult> results) {
   const std::int64_t now = wall_us();
-  std::map<std::pair<std::int32_t, std::int64_t>, Tally> delivered;
+  Delivered delivered;
   for (const RetryResult& result : results) {
+    if (Status status = check_owner(connection, result.subscription, result.generation); !status)
+      return status;
     Tally& tally = delivered[{result.subscription, result.generation}];
     if (Status status = settle_one(connection, result, now, tally); !status) return status;
   }
-  for (const auto& [owner, tally] : delivered) {
-    if (tally.count == 0) continue;
-    Status status = connection.run(query::kAppendRetry, owner.first, owner.second, tally.count,
-                                   static_cast<std::int64_t>(tally.hash), now);
-    if (!status) return status;
+  return append_delivered(connection, delivered, now);
+}
+
+Status end_runs(Connection& connection, std::span<const TaskRunEnd> ends) {
+  const std::int64_t now = wall_us();
+  Delivered delivered;
+  for (const TaskRunEnd& end : ends) {
+    const std::int32_t subscription = end.result.subscription;
+    {
+      OUTBOX_TRY(const Statement run, connection.query(query::kIsRun, subscription, end.result.seq,
+                                                       bytes_of(end.result.worker), end.token));
+      if (!run.has_row()) continue;
+    }
+    RetryResult result = end.result;
+    result.worker = {};
+    OUTBOX_TRY(const Statement owner, connection.query(query::kGenerationOf, subscription));
+    const std::int64_t generation = owner.has_row() ? owner.integer(0) : 0;
+    Tally& tally = delivered[{subscription, generation}];
+    if (Status status = settle_one(connection, result, now, tally); !status) return status;
   }
-  return {};
+  return append_delivered(connection, delivered, now);
 }
 
 Status order_parked_key(Connection& connection, std::int64_t subscription,
@@ -169,8 +200,36 @@ Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection, std::i
   return keys;
 }
 
+namespace {
+
+Status add_running(Result<Statement> found, std::vector<RunningRow>& running) {
+  OUTBOX_TRY(Statement row, std::move(found));
+  while (row.has_row()) {
+    running.push_back({.seq = row.integer(0),
+                       .aggregate_type = row.text(1),
+                       .aggregate_id = row.text(2),
+                       .state = parked_state_of(row.bytes(3))});
+    if (Status status = row.next(); !status) return status;
+  }
+  return {};
+}
+
+/// What runs, and the rows with these seqs.
+Status read_running(Connection& connection, std::int64_t subscription,
+                    const std::vector<std::int64_t>& seqs, std::vector<RunningRow>& running) {
+  Status status = add_running(connection.query(query::kRunning, subscription), running);
+  for (const std::int64_t seq : seqs) {
+    if (!status) break;
+    status = add_running(connection.query(query::kParkedAt, subscription, seq), running);
+  }
+  return status;
+}
+
+}  // namespace
+
 Result<DueEvents> read_due(Connection& connection, std::int64_t subscription,
-                           std::int64_t generation, std::size_t keys, std::size_t behind) {
+                           std::int64_t generation, std::size_t keys, std::size_t behind,
+                           const std::vector<std::int64_t>* runs) {
   const std::int64_t now = wall_us();
   DueEvents due;
   auto memory = std::make_shared<EventMemory>(kFirstPiece);
@@ -187,6 +246,7 @@ Result<DueEvents> read_due(Connection& connection, std::int64_t subscription,
       keep(parked.event, size, *memory);
       parked.state = parked_state_of(row.bytes(kState));
       parked.attempts = static_cast<std::size_t>(row.integer(kAttempts));
+      parked.token = row.integer(kToken);
       due.rows.push_back(parked);
       if (Status status = row.next(); !status) return pass(status);
     }
@@ -196,6 +256,10 @@ Result<DueEvents> read_due(Connection& connection, std::int64_t subscription,
     due.next_in =
         std::chrono::milliseconds(std::max<std::int64_t>(next.integer(0) - now, 0) / 1000);
   due.storage = std::move(memory);
+  if (runs != nullptr) {
+    if (Status status = read_running(connection, subscription, *runs, due.running); !status)
+      return pass(status);
+  }
   return due;
 }
 

@@ -10,6 +10,7 @@
 
 #include "store/parked.hpp"
 #include "store/sqlite/connection.hpp"
+#include "store/task_runs.hpp"
 
 namespace outbox::store::sqlite {
 
@@ -18,6 +19,8 @@ namespace outbox::store::sqlite {
                                  std::int64_t generation);
 [[nodiscard]] Status park_events(Connection& connection, std::span<const ParkedEvent> events);
 [[nodiscard]] Status settle_parked(Connection& connection, std::span<const RetryResult> results);
+/// Of those that are not over yet.
+[[nodiscard]] Status end_runs(Connection& connection, std::span<const TaskRunEnd> ends);
 
 /// Of each key the first event is retried, and the others wait.
 [[nodiscard]] Status order_all_parked_keys(Connection& connection, std::int64_t subscription);
@@ -30,6 +33,6 @@ namespace outbox::store::sqlite {
                                                                 bool dead_block);
 [[nodiscard]] Result<DueEvents> read_due(Connection& connection, std::int64_t subscription,
                                          std::int64_t generation, std::size_t keys,
-                                         std::size_t behind);
+                                         std::size_t behind, const std::vector<std::int64_t>* runs);
 
 }  // namespace outbox::store::sqlite

@@ -124,12 +124,13 @@ inline constexpr std::string_view kCloseTrial =
 
 // ---- parked events (docs/design/parking.md)
 
-// ?1 subscription, ?2 seq, ?3 state, ?4 attempts, ?5 due, ?6 error, ?7 now. Both tables by their primary key.
+// ?1 subscription, ?2 seq, ?3 state, ?4 attempts, ?5 due, ?6 error, ?7 now, ?8 worker or empty. Both tables by their primary key.
 inline constexpr std::string_view kPark =
     "/* park */ INSERT INTO outbox_parked (subscription, seq, id, aggregate_type, aggregate_id, event_type, payload,"
-    " content_type, headers, created_at, occurred_at, state, attempts, next_attempt_at, error, parked_at)"
+    " content_type, headers, created_at, occurred_at, state, attempts, next_attempt_at, error, parked_at, worker, token,"
+    " begun_at)"
     " SELECT ?1, seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at,"
-    " ?3, ?4, ?5, ?6, ?7 FROM outbox_event WHERE seq = ?2";
+    " ?3, ?4, ?5, ?6, ?7, CAST(nullif(?8, '') AS BLOB), ?3 = 'running', iif(?3 = 'running', ?7, NULL) FROM outbox_event WHERE seq = ?2";
 inline constexpr std::string_view kParkedKey =
     "/* read parked key */ SELECT aggregate_type, aggregate_id FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
 // Unless a person edited it, which gave it another id.
@@ -170,8 +171,14 @@ inline constexpr std::string_view kDueParked =
     " AND EXISTS (SELECT 1 FROM outbox_parked d WHERE d.subscription = ?1 AND d.aggregate_type = head.aggregate_type"
     " AND d.aggregate_id = head.aggregate_id AND d.state = 'dead' AND d.seq > head.seq AND d.seq < p.seq))))"
     " SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, t.content_type, t.headers, t.created_at,"
-    " t.occurred_at, t.state, t.attempts FROM chain JOIN outbox_parked t ON t.subscription = ?1 AND t.seq = chain.seq"
+    " t.occurred_at, t.state, t.attempts, t.token FROM chain JOIN outbox_parked t ON t.subscription = ?1 AND t.seq = chain.seq"
     " WHERE chain.place <= ?4 + 1 ORDER BY chain.due, chain.head, t.seq";
+// Index outbox_parked_running; primary key.
+inline constexpr std::string_view kRunning =
+    "/* read what runs */ SELECT seq, aggregate_type, aggregate_id, state FROM outbox_parked"
+    " WHERE subscription = ?1 AND state = 'running'";
+inline constexpr std::string_view kParkedAt =
+    "/* read parked */ SELECT seq, aggregate_type, aggregate_id, state FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
 inline constexpr std::string_view kNextParked =
     "/* read next parked */ SELECT next_attempt_at FROM outbox_parked WHERE subscription = ?1 AND state = 'retrying'"
     " ORDER BY next_attempt_at LIMIT 1";
@@ -181,10 +188,11 @@ inline constexpr std::string_view kRemoveParked =
 inline constexpr std::string_view kEndParked =
     "/* end parked */ INSERT INTO outbox_parked_end (subscription, seq, id, outcome, attempts, actor, reason, at)"
     " SELECT subscription, seq, id, ?3, ?4, ?5, ?6, ?7 FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
-// ?3 state, ?4 attempts, ?5 due, ?6 error. Not one that a person let rest meanwhile.
+// ?3 state, ?4 attempts, ?5 due, ?6 error, ?7 now, ?8 worker or empty. Not one that a person let rest meanwhile.
 inline constexpr std::string_view kReschedule =
-    "/* reschedule parked */ UPDATE outbox_parked SET state = ?3, attempts = ?4, next_attempt_at = ?5, error = ?6"
-    " WHERE subscription = ?1 AND seq = ?2 AND state <> 'dead'";
+    "/* reschedule parked */ UPDATE outbox_parked SET state = ?3, attempts = ?4, next_attempt_at = ?5, error = ?6,"
+    " worker = CAST(nullif(?8, '') AS BLOB), token = token + (?3 = 'running'), begun_at = iif(?3 = 'running', ?7, NULL),"
+    " percent = NULL, progress = NULL WHERE subscription = ?1 AND seq = ?2 AND state <> 'dead'";
 // ?1 subscription, ?2 generation, ?3 count, ?4 hash, ?5 now. It adds to the newest row of its kind: outbox_settlement_retries.
 inline constexpr std::string_view kAppendRetry =
     "/* settle parked */ INSERT INTO outbox_settlement"
@@ -224,6 +232,31 @@ inline constexpr std::string_view kEditParked =
     " WHERE subscription = ?1 AND seq = ?2";
 inline constexpr std::string_view kNoteParkedChange =
     "/* note parked change */ UPDATE outbox_subscription SET parked_version = parked_version + 1 WHERE id = ?1";
+
+// ---- tasks that run (docs/design/tasks.md)
+
+// ?1 worker, ?2 name, ?3 now. Primary key.
+inline constexpr std::string_view kBeatWorker =
+    "/* worker heartbeat */ INSERT INTO outbox_worker (id, name, beat, beat_at) VALUES (CAST(?1 AS BLOB), ?2, 1, ?3)"
+    " ON CONFLICT (id) DO UPDATE SET name = excluded.name, beat = beat + 1, beat_at = excluded.beat_at";
+inline constexpr std::string_view kRemoveWorker =
+    "/* remove worker */ DELETE FROM outbox_worker WHERE id = CAST(?1 AS BLOB)";
+// ?1 name of a subscription, ?2 worker, ?3 limit. Index outbox_parked_running.
+inline constexpr std::string_view kRunsOfWorker =
+    "/* read runs */ SELECT s.id, p.seq, p.id, p.attempts, p.token FROM outbox_subscription s JOIN outbox_parked p"
+    " ON p.subscription = s.id AND p.state = 'running' AND p.worker = CAST(?2 AS BLOB) WHERE s.name = ?1 LIMIT ?3";
+inline constexpr std::string_view kOtherWorkers =
+    "/* look for workers */ SELECT DISTINCT p.worker, w.beat FROM outbox_subscription s JOIN outbox_parked p"
+    " ON p.subscription = s.id AND p.state = 'running' AND p.worker <> CAST(?2 AS BLOB)"
+    " LEFT JOIN outbox_worker w ON w.id = p.worker WHERE s.name = ?1";
+// ?1 subscription, ?2 seq, ?3 worker, ?4 token. Primary key.
+inline constexpr std::string_view kIsRun =
+    "/* read run of task */ SELECT 1 FROM outbox_parked WHERE subscription = ?1 AND seq = ?2 AND state = 'running'"
+    " AND worker = CAST(?3 AS BLOB) AND token = ?4";
+// As above, ?5 percent, ?6 text.
+inline constexpr std::string_view kReportProgress =
+    "/* report progress */ UPDATE outbox_parked SET percent = ?5, progress = ?6 WHERE subscription = ?1 AND seq = ?2"
+    " AND state = 'running' AND worker = CAST(?3 AS BLOB) AND token = ?4";
 
 // ---- events and what became of them (docs/design/status.md)
 // ---- the ledger, for `outbox verify` (docs/design/verify.md)

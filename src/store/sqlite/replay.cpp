@@ -23,10 +23,6 @@ namespace {
 
 constexpr std::int64_t kNoTime = std::numeric_limits<std::int64_t>::min();
 
-std::string_view bytes_of(const EventId& id) {
-  return {reinterpret_cast<const char*>(id.bytes.data()), id.bytes.size()};
-}
-
 Replay replay_of(const Statement& row) {
   return {.id = row.integer(0),
           .subscription = static_cast<std::int32_t>(row.integer(1)),

@@ -1,4 +1,6 @@
 // Parked events: set aside with a settlement, sent again in the order of their keys, given up.
+#include <set>
+
 #include "conformance/store/fixture.hpp"
 #include "event/key.hpp"
 #include "support/lane_owner.hpp"
@@ -71,7 +73,7 @@ class ParkingSuite : public StoreTest {
   /// The events that are due, by their place, each with its state and attempts.
   std::vector<std::string> due() { return due(generation_); }
   std::vector<std::string> due(std::int64_t generation) {
-    auto read = progress_->due(row_.id, {store::kAllLanes, generation}, 100, 100);
+    auto read = progress_->due(row_.id, {store::kAllLanes, generation}, 100, 100, nullptr);
     EXPECT_TRUE(ok(read));
     std::vector<std::string> all;
     if (!read) return all;
@@ -317,6 +319,130 @@ TEST_P(ParkingSuite, a_person_discards_an_event_and_its_key_goes_on) {
   ASSERT_TRUE(ok(append({result(0, std::nullopt)})))
       << "its outcome comes too late, and counts nothing";
   EXPECT_EQ(delivered(), 0);
+}
+
+// ---- tasks that run (docs/design/tasks.md)
+
+class TaskRunsSuite : public ParkingSuite {
+ protected:
+  void SetUp() override {
+    ParkingSuite::SetUp();
+    runs_ = std::move(*store_->task_runs());
+  }
+  store::ParkedEvent running(std::int64_t event) const {
+    return {.seq = event, .state = ParkedState::running, .error = "runs", .worker = worker_};
+  }
+  store::TaskRunEnd end(std::int64_t event, std::optional<ParkedState> state, std::int64_t token) {
+    store::TaskRunEnd end{.result = result(event, state), .token = token};
+    end.result.generation = 0;
+    end.result.worker = worker_;
+    return end;
+  }
+  Status write_end(const store::TaskRunEnd& end) { return runs_->end({&end, 1}); }
+  /// "event state", of those that run, and of these events.
+  std::vector<std::string> running_of(std::vector<std::int64_t> asked) {
+    for (auto& event : asked) event += first_;
+    const auto read =
+        progress_->due(row_.id, {store::kAllLanes, generation_}, 1, 1, &asked).value();
+    std::set<std::string> all;
+    for (const auto& row : read.running)
+      all.insert(std::to_string(row.seq - first_) + " " + to_string(row.state));
+    return {all.begin(), all.end()};
+  }
+  std::vector<std::string> runs_of(const EventId& worker) {
+    std::vector<std::string> all;
+    const auto runs = runs_->runs_of(worker, std::vector{row_.spec.name}, 10).value();
+    for (const auto& run : runs) {
+      EXPECT_EQ(run.queue, row_.spec.name);
+      EXPECT_EQ(run.id, ids_.at(static_cast<std::size_t>(run.seq - first_)));
+      all.push_back(std::to_string(run.seq - first_) + " attempts " + std::to_string(run.attempts) +
+                    " token " + std::to_string(run.token));
+    }
+    return all;
+  }
+
+  std::unique_ptr<store::TaskRuns> runs_;
+  const EventId worker_{EventId::generate()};
+  const EventId other_{EventId::generate()};
+};
+
+INSTANTIATE_TEST_SUITE_P(Store, TaskRunsSuite, ::testing::ValuesIn(backends()), backend_name);
+
+TEST_P(TaskRunsSuite, what_runs_is_not_due_and_holds_its_key) {
+  settle(make_spec("mails"), {"a", "a", "b"}, {running(0), waiting(1), retrying(2)});
+  ASSERT_TRUE(ok(status_));
+  EXPECT_THAT(due(), ElementsAre("2 retrying 1"));
+  EXPECT_THAT(blocked(), ElementsAre("a 2", "b 1"));
+  EXPECT_THAT(running_of({}), ElementsAre("0 running"));
+  EXPECT_THAT(running_of({0, 2, 7}), ElementsAre("0 running", "2 retrying"));
+  EXPECT_THAT(runs_of(worker_), ElementsAre("0 attempts 0 token 1"));
+  EXPECT_THAT(runs_of(other_), IsEmpty());
+}
+
+TEST_P(TaskRunsSuite, its_end_is_written_by_its_worker_whoever_owns_the_lane) {
+  settle(make_spec("mails"), {"a", "a"}, {running(0), waiting(1)});
+  test::LaneOwner successor(*store_, "successor");
+  ASSERT_TRUE(ok(relay_->leave()));
+  const auto standing = successor.keep(seconds(60));
+  ASSERT_TRUE(standing.has_value());
+  ASSERT_TRUE(ok(write_end(end(0, std::nullopt, 1))));
+  EXPECT_EQ(delivered(), 1);
+  EXPECT_THAT(due(standing->generation), ElementsAre("1 retrying 0"));
+  ASSERT_TRUE(ok(write_end(end(0, std::nullopt, 1)))) << "a second time, after a doubtful answer";
+  EXPECT_EQ(delivered(), 1);
+}
+
+TEST_P(TaskRunsSuite, an_end_with_another_token_or_worker_writes_nothing) {
+  settle(make_spec("mails"), {"a"}, {running(0)});
+  ASSERT_TRUE(ok(write_end(end(0, std::nullopt, 2))));
+  auto of_other = end(0, std::nullopt, 1);
+  of_other.result.worker = other_;
+  ASSERT_TRUE(ok(write_end(of_other)));
+  EXPECT_THAT(runs_of(worker_), ElementsAre("0 attempts 0 token 1"));
+  EXPECT_EQ(delivered(), 0);
+}
+
+TEST_P(TaskRunsSuite, each_run_of_a_row_has_a_token_of_its_own) {
+  settle(make_spec("mails"), {"a"}, {running(0)});
+  ASSERT_TRUE(ok(write_end(end(0, ParkedState::retrying, 1))));
+  EXPECT_THAT(due(), ElementsAre("0 retrying 2"));
+  auto again = result(0, ParkedState::running);
+  again.worker = other_;
+  ASSERT_TRUE(ok(append({again})));
+  EXPECT_THAT(runs_of(other_), ElementsAre("0 attempts 2 token 2"));
+  ASSERT_TRUE(ok(write_end(end(0, std::nullopt, 1)))) << "the first worker wakes up";
+  EXPECT_THAT(runs_of(other_), ElementsAre("0 attempts 2 token 2"));
+  auto last = end(0, ParkedState::dead, 2);
+  last.result.worker = other_;
+  ASSERT_TRUE(ok(write_end(last)));
+  EXPECT_THAT(running_of({0}), ElementsAre("0 dead"));
+}
+
+TEST_P(TaskRunsSuite, a_worker_is_seen_by_its_runs_and_heartbeats) {
+  settle(make_spec("mails"), {"a"}, {running(0)});
+  const std::vector<std::string> names{"mails"};
+  auto seen = runs_->others(other_, names).value();
+  ASSERT_EQ(seen.size(), 1U);
+  EXPECT_EQ(seen[0].id, worker_);
+  EXPECT_FALSE(seen[0].beat.has_value());
+  ASSERT_TRUE(ok(runs_->beat(worker_, "host:1")));
+  const auto first = runs_->others(other_, names).value().at(0).beat;
+  ASSERT_TRUE(ok(runs_->beat(worker_, "host:1")));
+  EXPECT_NE(runs_->others(other_, names).value().at(0).beat, first);
+  EXPECT_THAT(runs_->others(worker_, names).value(), IsEmpty()) << "not itself";
+  EXPECT_THAT(runs_->others(other_, std::vector<std::string>{"reports"}).value(), IsEmpty());
+  ASSERT_TRUE(ok(runs_->leave(worker_)));
+  EXPECT_FALSE(runs_->others(other_, names).value().at(0).beat.has_value());
+}
+
+TEST_P(TaskRunsSuite, progress_is_written_only_by_the_run_itself) {
+  settle(make_spec("mails"), {"a"}, {running(0)});
+  store::TaskProgress progress{
+      .subscription = row_.id, .seq = first_, .token = 1, .percent = 40, .text = "page 2 of 5"};
+  ASSERT_TRUE(ok(runs_->report(worker_, {&progress, 1})));
+  EXPECT_THAT(runs_of(worker_), ElementsAre("0 attempts 0 token 1"));
+  progress.token = 2;
+  ASSERT_TRUE(ok(runs_->report(worker_, {&progress, 1})));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ TEST_F(PostgresMigrate, twice_changes_nothing) {
   ASSERT_TRUE(ok(first));
   EXPECT_THAT(*first, ::testing::ElementsAre("0001_init", "0002_second_witness", "0003_enqueue",
                                              "0004_parking", "0005_status", "0006_retention",
-                                             "0007_replay"));
+                                             "0007_replay", "0008_tasks"));
   auto second = store_->migrate();
   ASSERT_TRUE(ok(second));
   EXPECT_THAT(*second, ::testing::IsEmpty());

@@ -1,4 +1,6 @@
 // Workers on both stores: each task is done, in the order of its key, and what fails or takes long holds nothing else up.
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -9,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "event/group.hpp"
 #include "integration/relay/both_stores.hpp"
 #include "store/parked_events.hpp"
 
@@ -61,6 +64,27 @@ class Runs {
 
 class WorkerTest : public OnBothStores {
  protected:
+  /// Makes the handler "slow", whose runs wait for open(), or end when they are told to stop.
+  struct Gate {
+    explicit Gate(WorkerTest& test) {
+      test.handlers_.on("slow", [this, &test](std::string_view payload, const TaskRun& run) {
+        if (!wait(run)) return TaskEnd::failed("was told to stop");
+        test.runs_.add(payload, run);
+        return TaskEnd::done();
+      });
+    }
+    bool wait(const TaskRun& run) {
+      while (!opened) {
+        if (run.stop.stop_requested()) return ++told, false;
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+      return true;
+    }
+    void open() { opened = true; }
+
+    std::atomic<bool> opened{false};
+    std::atomic<int> told{0};
+  };
   void enqueue(const std::string& type, const std::vector<std::string>& payloads,
                const std::string& key = {}, const std::string& queue = "mail") const {
     std::vector<Event> events;
@@ -101,6 +125,18 @@ class WorkerTest : public OnBothStores {
   [[nodiscard]] std::vector<store::ParkedListing> parked(
       std::optional<store::ParkedState> state = {}) const {
     return store_->parked_events().value()->list({.state = state}, 1000, false).value();
+  }
+  /// Workers that own lanes of the queue.
+  [[nodiscard]] std::size_t owners() const {
+    std::set<EventId> all;
+    const auto fleet = store_->lane_owners(EventId{}).value()->look().value();
+    for (const auto& group : fleet.groups) {
+      if (group.name != event::custom_group("task.mail")) continue;
+      for (const auto& lanes : group.owners) {
+        if (lanes.owner) all.insert(*lanes.owner);
+      }
+    }
+    return all.size();
   }
   [[nodiscard]] bool all_is_done() const {
     const auto catalog = store_->catalog().value();
@@ -198,7 +234,7 @@ TEST_P(WorkerTest, slow_tasks_have_rows_and_hold_nothing_else_up) {
   enqueue("slow", {"1", "2", "3"});
   EXPECT_TRUE(eventually([&] {
     enqueue("send", {"quick"});
-    return parked(store::ParkedState::retrying).size() == 3;
+    return parked(store::ParkedState::running).size() == 3;
   }));
   EXPECT_TRUE(eventually([&] {
     const auto catalog = store_->catalog().value();
@@ -225,7 +261,7 @@ TEST_P(WorkerTest, only_slow_tasks_pause_nothing) {
   });
   const auto worker = start();
   enqueue("slow", {"1", "2", "3", "4", "5", "6", "7", "8"});
-  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 4; }))
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 4; }))
       << "four threads";
   EXPECT_EQ(running, 4);
   released = true;
@@ -251,6 +287,124 @@ TEST_P(WorkerTest, what_a_stop_interrupts_runs_again_with_no_attempt_counted) {
   EXPECT_TRUE(eventually([&] { return runs_.count() == 1; }));
   EXPECT_EQ(runs_.all().front().attempt, 1U);
   EXPECT_TRUE(eventually([&] { return all_is_done(); }));
+}
+
+TEST_P(WorkerTest, a_run_that_has_a_row_ends_within_the_grace_of_a_stop) {
+  Gate gate(*this);
+  auto worker = start();
+  enqueue("slow", {"x"}, "a");
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 1; }));
+  enqueue("slow", {"y"}, "a");
+  std::thread opens([&] {
+    std::this_thread::sleep_for(milliseconds(300));
+    gate.open();
+  });
+  EXPECT_TRUE(worker->stop(seconds(20)).drained);
+  opens.join();
+  EXPECT_EQ(runs_.payloads("a"), std::vector<std::string>{"x"});
+  worker = start();
+  const std::vector<std::string> both{"x", "y"};
+  EXPECT_TRUE(eventually([&] { return runs_.payloads("a") == both && all_is_done(); }));
+  expect_sound_ledger("task.mail");
+}
+
+TEST_P(WorkerTest, a_run_that_has_a_row_and_does_not_end_in_time_is_given_back) {
+  Gate gate(*this);
+  auto worker = start();
+  enqueue("slow", {"x"}, "a");
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 1; }));
+  EXPECT_FALSE(worker->stop(milliseconds(10)).drained);
+  ASSERT_EQ(parked(store::ParkedState::retrying).size(), 1U);
+  EXPECT_EQ(parked().front().attempts, 0U);
+  EXPECT_EQ(gate.told, 1);
+  gate.open();
+  worker = start();
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 1 && all_is_done(); }));
+  EXPECT_EQ(runs_.all().front().attempt, 1U);
+}
+
+TEST_P(WorkerTest, a_retry_that_takes_long_has_a_row_too) {
+  Gate gate(*this);
+  handlers_.on("second_is_slow", [&](std::string_view payload, const TaskRun& run) {
+    if (run.attempt == 1) return TaskEnd::failed("the first");
+    gate.wait(run);
+    runs_.add(payload, run);
+    return run.attempt == 2 ? TaskEnd::failed("the second") : TaskEnd::done();
+  });
+  const auto worker = start();
+  enqueue("second_is_slow", {"x"}, "a");
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 1; }));
+  EXPECT_EQ(parked().front().attempts, 1U);
+  gate.open();
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 2 && all_is_done(); }));
+  EXPECT_EQ(runs_.all().back().attempt, 3U);
+  expect_sound_ledger("task.mail");
+}
+
+TEST_P(WorkerTest, a_run_past_its_deadline_is_told_and_fails_also_when_it_has_a_row) {
+  std::atomic<int> told{0};
+  handlers_.on(
+      "slow",
+      [&](std::string_view payload, const TaskRun& run) {
+        while (!run.stop.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
+        ++told;
+        runs_.add(payload, run);
+        return TaskEnd::failed("too late");
+      },
+      milliseconds(1500));
+  const auto worker = start();
+  enqueue("slow", {"x"}, "a");
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 1; }));
+  EXPECT_TRUE(eventually([&] { return told >= 1; }));
+  EXPECT_TRUE(eventually([&] {
+    const auto rows = parked();
+    return !rows.empty() && rows.front().attempts >= 1;
+  }));
+}
+
+TEST_P(WorkerTest, a_person_who_discards_what_runs_stops_its_handler) {
+  Gate gate(*this);
+  WorkerOptions quick = options();
+  quick.heartbeat = milliseconds(100);
+  const auto worker = start(quick);
+  enqueue("slow", {"x"}, "a");
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 1; }));
+  const auto row = parked().front();
+  const auto people = store_->parked_events().value();
+  EXPECT_EQ(people->discard(row.subscription, std::vector{row.seq}, "test", "not needed").value(),
+            1U);
+  EXPECT_TRUE(eventually([&] { return gate.told == 1; }));
+  note("send");
+  enqueue("slow", {"y"}, "a");
+  gate.open();
+  EXPECT_TRUE(eventually([&] { return runs_.payloads("a") == std::vector<std::string>{"y"}; }));
+  EXPECT_TRUE(eventually([&] { return all_is_done(); }));
+  expect_sound_ledger("task.mail");
+}
+
+TEST_P(WorkerTest, a_run_goes_on_when_its_worker_gets_other_lanes) {
+  if (!GetParam()) GTEST_SKIP() << "SQLite: one worker at a time";
+  Gate gate(*this);
+  const auto one = start();
+  std::vector<std::string> keys;
+  for (int i = 0; i < 4; ++i) {
+    keys.push_back("k" + std::to_string(i));
+    enqueue("slow", {"first"}, keys.back());
+  }
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 4; }));
+  for (const std::string& key : keys) enqueue("slow", {"second"}, key);
+  const auto other = start();
+  EXPECT_TRUE(eventually([&] { return owners() == 2; }));
+  EXPECT_EQ(parked(store::ParkedState::running).size(), 4U);
+  gate.open();
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 8 && all_is_done(); }));
+  const std::vector<std::string> expected{"first", "second"};
+  for (const std::string& key : keys) EXPECT_EQ(runs_.payloads(key), expected) << key;
+  for (const auto& run : runs_.all()) EXPECT_EQ(run.attempt, 1U);
+  EXPECT_EQ(gate.told, 0);
+  EXPECT_TRUE(one->stop(seconds(10)).drained);
+  EXPECT_TRUE(other->stop(seconds(10)).drained);
+  expect_sound_ledger("task.mail");
 }
 
 TEST_P(WorkerTest, a_task_of_an_unknown_type_waits_and_says_so) {
@@ -282,6 +436,59 @@ TEST_P(WorkerTest, a_snoozed_task_counts_no_attempt) {
   enqueue("later", {"x"}, "a");
   EXPECT_TRUE(eventually([&] { return runs_.count() == 6 && all_is_done(); }));
   for (const auto& run : runs_.all()) EXPECT_EQ(run.attempt, 1U);
+}
+
+TEST_P(WorkerTest, any_language_enqueues_and_looks_at_a_task_by_sql) {
+  if (!GetParam()) GTEST_SKIP() << "functions of PostgreSQL";
+  Pg sql(url_);
+  Gate gate(*this);
+  handlers_.on("dead",
+               [](std::string_view, const TaskRun&) { return TaskEnd::dead("no such month"); });
+  handlers_.on("reports", [&](std::string_view payload, const TaskRun& run) {
+    run.progress(40, "page 2 of 5");
+    if (gate.wait(run)) runs_.add(payload, run);
+  });
+  const auto enqueue = [&](const std::string& arguments) {
+    return sql.value("SELECT outbox.enqueue_task(" + arguments + ")");
+  };
+  const auto error_of = [&](const std::string& arguments) {
+    try {
+      return enqueue(arguments);
+    } catch (const testkit::PgError& error) {
+      return std::string(error.what());
+    }
+  };
+  const auto status = [&](const std::string& id, const std::string& columns) {
+    return sql.value("SELECT concat_ws(' ', " + columns + ") FROM outbox.task_status('" + id +
+                     "')");
+  };
+  const std::string id = enqueue("'mail', 'reports', '{\"n\": 1}'::jsonb, key => 'k'");
+  EXPECT_EQ(status(id, "queue, type, key, state, attempts"), "mail reports k pending 0");
+  sql.run("BEGIN");
+  const std::string undone = enqueue("'mail', 'reports', '{\"n\": 2}'");
+  sql.run("ROLLBACK");
+
+  const auto worker = start();
+  EXPECT_TRUE(eventually([&] {
+    return status(id, "state, percent, progress") == "running 40 page 2 of 5";
+  })) << status(id, "state, percent, progress");
+  EXPECT_NE(status(id, "worker"), "");
+  const std::string behind = enqueue("'mail', 'reports', '{}', 'k'");
+  EXPECT_TRUE(eventually([&] { return status(behind, "state") == "waiting"; }));
+  const std::string dead = enqueue("'mail', 'dead', 'x', content_type => 'text/plain'");
+  EXPECT_TRUE(
+      eventually([&] { return status(dead, "state, attempts, error") == "dead 1 no such month"; }));
+  gate.open();
+  EXPECT_TRUE(eventually([&] { return status(behind, "state") == "completed"; }));
+  EXPECT_EQ(status(id, "state, ended_at IS NOT NULL, worker, percent"), "completed t");
+  EXPECT_EQ(sql.value("SELECT count(*) FROM outbox.task_status('" + undone + "')"), "0");
+  EXPECT_EQ(runs_.count(), 2U);
+
+  EXPECT_THAT(error_of("'a b', 'x', '{}'"),
+              ::testing::HasSubstr("queue: 'a b' is no name of a queue"));
+  EXPECT_THAT(error_of("NULL, 'x', '{}'"), ::testing::HasSubstr("queue: NULL"));
+  EXPECT_THAT(error_of("'mail', NULL, '{}'"), ::testing::HasSubstr("type: is null"));
+  EXPECT_THAT(error_of("'mail', 'x', '{'"), ::testing::HasSubstr("payload"));
 }
 
 TEST_P(WorkerTest, wrong_options_are_refused_with_the_field) {

@@ -272,7 +272,7 @@ TEST_F(Retries, a_result_that_is_not_written_yet_is_not_read_as_due) {
 TEST_F(Retries, a_send_that_still_runs_is_the_retry) {
   const std::uint64_t key = event::key_hash("order", "a");
   gate_.add(key, 2);
-  gate_.late.began(1, id_of(1), key);
+  gate_.late.began({.seq = 1, .id = id_of(1), .key = key});
   core_->due_at(now_);
   core_->load_asked();
   store::DueEvents due;
@@ -297,7 +297,7 @@ TEST_F(Retries, a_send_that_still_runs_is_the_retry) {
 TEST_F(Retries, a_running_send_that_is_rejected_counts_and_one_in_doubt_is_sent_again) {
   for (const Kind kind : {Kind::rejected, Kind::unknown, Kind::retry, Kind::blocked}) {
     const std::uint64_t key = event::key_hash("order", "a");
-    gate_.late.began(1, id_of(1), key);
+    gate_.late.began({.seq = 1, .id = id_of(1), .key = key});
     gate_.late.written(1);
     gate_.late.ended(1, {.token = 7, .kind = kind});
     const auto given = results();
@@ -360,7 +360,7 @@ TEST_F(Retries, one_acked_behind_another_that_is_due_again_counts_when_that_one_
 TEST_F(Retries, an_ack_of_a_send_that_still_ran_is_remembered_whether_its_row_is_known_or_not) {
   for (const bool written : {false, true}) {
     gate_.late = {};
-    gate_.late.began(1, id_of(1), event::key_hash("order", "a"));
+    gate_.late.began({.seq = 1, .id = id_of(1), .key = event::key_hash("order", "a")});
     if (written) gate_.late.written(1);
     gate_.late.ended(1, {.token = 7, .kind = Kind::acked});
     EXPECT_THAT(core_->unsettled_acks(), ElementsAre(ref(1)));

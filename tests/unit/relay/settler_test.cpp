@@ -33,8 +33,8 @@ class BusyAtFirst final : public store::Progress {
   }
   [[nodiscard]] Result<store::DueEvents> due(std::int32_t /*subscription*/,
                                              const store::Holding& /*holding*/,
-                                             std::size_t /*keys*/,
-                                             std::size_t /*behind*/) override {
+                                             std::size_t /*keys*/, std::size_t /*behind*/,
+                                             const std::vector<std::int64_t>* /*runs*/) override {
     return store::DueEvents{};
   }
   [[nodiscard]] Status append(const store::ProgressBatch& /*batch*/,

@@ -73,8 +73,8 @@ class LedgerProgress final : public store::Progress {
   }
   [[nodiscard]] Result<store::DueEvents> due(std::int32_t /*subscription*/,
                                              const store::Holding& /*holding*/,
-                                             std::size_t /*keys*/,
-                                             std::size_t /*behind*/) override {
+                                             std::size_t /*keys*/, std::size_t /*behind*/,
+                                             const std::vector<std::int64_t>* /*runs*/) override {
     const MutexLock lock(ledger_.mutex);
     auto keys = std::make_shared<std::map<std::int64_t, std::string>>(ledger_.parked);
     store::DueEvents due{.rows = {}, .storage = keys, .next_in = {}};

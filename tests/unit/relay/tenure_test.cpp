@@ -67,8 +67,9 @@ class GatedProgress final : public store::Progress {
   }
   [[nodiscard]] Result<store::DueEvents> due(std::int32_t subscription,
                                              const store::Holding& holding, std::size_t keys,
-                                             std::size_t behind) override {
-    return inner_->due(subscription, holding, keys, behind);
+                                             std::size_t behind,
+                                             const std::vector<std::int64_t>* runs) override {
+    return inner_->due(subscription, holding, keys, behind, runs);
   }
   [[nodiscard]] Status append(const store::ProgressBatch& batch,
                               store::Durability durability) override {
@@ -107,6 +108,7 @@ class GatedStore final : public store::Store {
   }
   Result<std::unique_ptr<store::Retention>> retention() override { return inner_->retention(); }
   Result<std::unique_ptr<store::Trials>> trials() override { return inner_->trials(); }
+  Result<std::unique_ptr<store::TaskRuns>> task_runs() override { return inner_->task_runs(); }
   Result<std::unique_ptr<store::Progress>> progress() override {
     return std::make_unique<GatedProgress>(inner_->progress().value(), gate_);
   }

@@ -29,7 +29,7 @@ class QueueSinkTest : public ::testing::Test {
 
   void make(std::size_t threads = 2) {
     sink_ = std::make_unique<QueueSink>("mail", std::make_shared<const Handlers>(handlers_),
-                                        QueueOptions{.threads = threads});
+                                        QueueOptions{.threads = threads}, EventId::generate());
     ASSERT_TRUE(sink_->open());
   }
   /// A handler that returns when release() was called, or when it is told to stop if it listens.

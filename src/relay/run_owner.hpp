@@ -1,0 +1,38 @@
+// A sink whose sends may take long and belong to its own process, not to the owner of a lane: tasks (docs/design/tasks.md). Once the row
+// of such a send is `running`, the sink writes what becomes of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <outbox/sink.hpp>
+
+namespace outbox::relay {
+
+/// A send whose row is written as `running`.
+struct KeptRun {
+  std::int32_t subscription{0};
+  std::int64_t seq{0};
+  EventId id{};
+  std::size_t attempts{0};  ///< Before this one.
+  std::int64_t token{0};    ///< Of the row.
+};
+
+/// Implemented beside Sink. Called by the loop's thread.
+class RunOwner {
+ public:
+  RunOwner() = default;
+  RunOwner(const RunOwner&) = delete;
+  RunOwner& operator=(const RunOwner&) = delete;
+  RunOwner(RunOwner&&) = delete;
+  RunOwner& operator=(RunOwner&&) = delete;
+  virtual ~RunOwner() = default;
+
+  /// Whose name its rows bear.
+  [[nodiscard]] virtual EventId worker() const = 0;
+  /// True: the sink looks after it, and receive() never reports it. False: it has ended, or not begun; the outcome comes as any other.
+  [[nodiscard]] virtual bool keep(Token token, const KeptRun& run) = 0;
+  /// Rows that it kept have changed since the last call.
+  [[nodiscard]] virtual bool rows_changed() = 0;
+};
+
+}  // namespace outbox::relay

@@ -1,0 +1,91 @@
+// The rows of tasks that run.
+#include "store/task_runs.hpp"
+
+#include <utility>
+
+#include "store/sqlite/clock.hpp"
+#include "store/sqlite/event_row.hpp"
+#include "store/sqlite/parking.hpp"
+#include "store/sqlite/parts.hpp"
+#include "store/sqlite/queries.hpp"
+#include "store/text.hpp"
+
+namespace outbox::store::sqlite {
+namespace {
+
+class SqliteTaskRuns final : public TaskRuns {
+ public:
+  explicit SqliteTaskRuns(Connection connection) : connection_(std::move(connection)) {}
+
+  [[nodiscard]] Status beat(const EventId& worker, std::string_view name) override {
+    return connection_.run(query::kBeatWorker, bytes_of(worker), name, wall_us());
+  }
+
+  [[nodiscard]] Status leave(const EventId& worker) override {
+    return connection_.run(query::kRemoveWorker, bytes_of(worker));
+  }
+
+  [[nodiscard]] Result<std::vector<TaskRunRow>> runs_of(const EventId& worker,
+                                                        std::span<const std::string> subscriptions,
+                                                        std::size_t limit) override {
+    std::vector<TaskRunRow> runs;
+    for (const std::string& name : subscriptions) {
+      OUTBOX_TRY(Statement row, connection_.query(query::kRunsOfWorker, name, bytes_of(worker),
+                                                  static_cast<std::int64_t>(limit)));
+      while (row.has_row()) {
+        runs.push_back({.subscription = static_cast<std::int32_t>(row.integer(0)),
+                        .queue = name,
+                        .seq = row.integer(1),
+                        .id = id_of(row.bytes(2)),
+                        .attempts = static_cast<std::size_t>(row.integer(3)),
+                        .token = row.integer(4)});
+        if (Status status = row.next(); !status) return pass(status);
+      }
+    }
+    return runs;
+  }
+
+  [[nodiscard]] Result<std::vector<OtherWorker>> others(
+      const EventId& me, std::span<const std::string> subscriptions) override {
+    std::vector<OtherWorker> others;
+    for (const std::string& name : subscriptions) {
+      OUTBOX_TRY(Statement row, connection_.query(query::kOtherWorkers, name, bytes_of(me)));
+      while (row.has_row()) {
+        others.push_back({.id = id_of(row.bytes(0)),
+                          .beat = row.is_null(1) ? std::nullopt : std::optional(row.integer(1))});
+        if (Status status = row.next(); !status) return pass(status);
+      }
+    }
+    return others;
+  }
+
+  [[nodiscard]] Status end(std::span<const TaskRunEnd> ends) override {
+    if (ends.empty()) return {};
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    if (Status status = end_runs(connection_, ends); !status) return status;
+    return transaction.commit();
+  }
+
+  [[nodiscard]] Status report(const EventId& worker,
+                              std::span<const TaskProgress> progress) override {
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    for (const TaskProgress& one : progress) {
+      Status status =
+          connection_.run(query::kReportProgress, one.subscription, one.seq, bytes_of(worker),
+                          one.token, static_cast<std::int64_t>(one.percent), one.text);
+      if (!status) return status;
+    }
+    return transaction.commit();
+  }
+
+ private:
+  Connection connection_;
+};
+
+}  // namespace
+
+std::unique_ptr<TaskRuns> make_task_runs(Connection connection) {
+  return std::make_unique<SqliteTaskRuns>(std::move(connection));
+}
+
+}  // namespace outbox::store::sqlite

@@ -1,0 +1,346 @@
+#include "task/run_keeper.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/backoff.hpp"
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "base/thread.hpp"
+#include "relay/verdict.hpp"
+#include "store/text.hpp"
+
+namespace outbox::task {
+namespace {
+
+/// Others are looked at twice in a heartbeat. With the silence that makes one dead, of two heartbeats, and the first look at it, the runs
+/// of a dead worker begin again within three heartbeats of its last one.
+constexpr int kLooks = 2;
+constexpr int kSilence = 2;
+constexpr std::chrono::seconds kProgress{1};
+/// Deadlines are looked at this often while something runs.
+constexpr std::chrono::milliseconds kWatch{100};
+/// At a stop, for the last ends to be written.
+constexpr std::chrono::seconds kLastWrite{2};
+constexpr std::size_t kMostRows = 1000;
+constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50),
+                                   .longest = std::chrono::seconds(1)};
+
+TimePoint now_steady() { return std::chrono::steady_clock::now(); }
+
+TimePoint after(TimePoint now, std::chrono::nanoseconds pause) {
+  return now + std::chrono::duration_cast<TimePoint::duration>(pause);
+}
+
+}  // namespace
+
+RunKeeper::RunKeeper(const EventId& worker, std::string name, store::StoreOptions store,
+                     KeeperOptions options)
+    : worker_(worker),
+      name_(std::move(name)),
+      where_(std::move(store)),
+      options_(std::move(options)) {}
+
+RunKeeper::~RunKeeper() { (void)stop(std::chrono::milliseconds(0)); }
+
+void RunKeeper::add(Queue queue) {
+  subscriptions_.push_back(queue.subscription);
+  queue.runner->on_kept_end([this] {
+    {
+      const MutexLock lock(mutex_);
+      rung_ = true;
+    }
+    changed_.notify_all();
+  });
+  queues_.push_back(std::move(queue));
+}
+
+void RunKeeper::start() {
+  if (thread_.joinable()) return;
+  {
+    const MutexLock lock(mutex_);
+    stop_.reset();
+    given_back_ = 0;
+  }
+  thread_ = start_thread("ob-runs", [this](const std::stop_token&) { run(); });
+}
+
+std::size_t RunKeeper::stop(std::chrono::milliseconds grace) {
+  if (!thread_.joinable()) return 0;
+  {
+    const MutexLock lock(mutex_);
+    stop_ = Stop{.by = now_steady() + grace};
+    rung_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  const MutexLock lock(mutex_);
+  return given_back_;
+}
+
+// ---- the thread
+
+void RunKeeper::run() {
+  do {
+    wait();
+    const TimePoint now = now_steady();
+    watch(now);
+    take_ends();
+    if (now >= again_at_) note(work(now));
+  } while (!is_over());
+  rows_.reset();
+}
+
+void RunKeeper::wait() {
+  const TimePoint now = now_steady();
+  TimePoint until = std::min(beat_at_, look_at_);
+  if (failures_ > 0) until = again_at_;
+  if (runs_something()) until = std::min({until, now + kWatch});
+  const MutexLock lock(mutex_);
+  if (stop_) until = std::min(until, stop_->given_up ? now + kWatch : stop_->by);
+  changed_.wait_until(mutex_, until, [this]() OUTBOX_REQUIRES(mutex_) { return rung_; });
+  rung_ = false;
+}
+
+bool RunKeeper::runs_something() const {
+  return std::any_of(queues_.begin(), queues_.end(),
+                     [](const Queue& queue) { return !queue.runner->kept().empty(); });
+}
+
+void RunKeeper::watch(TimePoint now) {
+  for (const Queue& queue : queues_) {
+    if (!queue.runner->kept().empty()) queue.runner->watch(now);
+  }
+}
+
+void RunKeeper::take_ends() {
+  for (const Queue& queue : queues_) {
+    for (const KeptEnd& kept : queue.runner->kept_ends())
+      ends_.push_back({.end = end_of(kept), .runner = queue.runner.get()});
+  }
+}
+
+/// Stopping, and nothing is left to do or to wait for.
+bool RunKeeper::is_over() {
+  const TimePoint now = now_steady();
+  {
+    const MutexLock lock(mutex_);
+    if (!stop_) return false;
+    if (stop_->given_up && now >= stop_->by + kLastWrite) {
+      if (!ends_.empty())
+        log::warn("tasks that ran could not be noted, they run again",
+                  {{"tasks", ends_.size()}, {"worker", name_}});
+      return true;
+    }
+    if (now < stop_->by || stop_->given_up) {
+      if (!ends_.empty() || runs_something()) return false;
+    }
+  }
+  if (ends_.empty() && !runs_something()) {
+    if (rows_) (void)rows_->leave(worker_);
+    return true;
+  }
+  give_up_runs();
+  return false;
+}
+
+void RunKeeper::give_up_runs() {
+  std::size_t given_up = 0;
+  for (const Queue& queue : queues_) {
+    given_up += queue.runner->kept().size();
+    queue.runner->give_up_kept();
+  }
+  const MutexLock lock(mutex_);
+  stop_->given_up = true;
+  given_back_ += given_up;
+  rung_ = true;
+}
+
+Status RunKeeper::work(TimePoint now) {
+  if (Status status = connect(); !status) return status;
+  if (now >= beat_at_) {
+    Status status = beat();
+    if (status) status = compare_own_rows();
+    if (!status) return status;
+    beat_at_ = now + options_.heartbeat;
+  }
+  if (Status status = write(); !status) return status;
+  if (now >= look_at_) {
+    if (Status status = look_for_the_dead(now); !status) return status;
+    look_at_ = now + options_.heartbeat / kLooks;
+  }
+  if (now < progress_at_) return {};
+  progress_at_ = now + kProgress;
+  return report_progress();
+}
+
+Status RunKeeper::connect() {
+  if (rows_) return {};
+  OUTBOX_TRY(const auto store, store::open_store(where_));
+  OUTBOX_TRY(rows_, store->task_runs());
+  return {};
+}
+
+void RunKeeper::note(const Status& status) {
+  const TimePoint now = now_steady();
+  if (status) {
+    failures_ = 0;
+    if (const auto over = outage_.works(now))
+      log::info("the runs of tasks are written again",
+                {{"down_seconds", in_seconds(over->lasted)}});
+    return;
+  }
+  rows_.reset();
+  again_at_ = after(now, backoff(kReconnect, ++failures_, worker_.bytes[15]));
+  const std::string reason = status.error().text();
+  if (const auto repeats = outage_.failed(reason, now)) {
+    log::warn("the runs of tasks cannot be written, retries",
+              {{"repeats", *repeats}, {"reason", reason}});
+  }
+}
+
+// ---- what is written
+
+store::TaskRunEnd RunKeeper::end_of(const KeptEnd& kept) const {
+  store::TaskRunEnd end;
+  end.token = kept.run.token;
+  end.result.subscription = kept.run.subscription;
+  end.result.seq = kept.run.seq;
+  end.result.id = kept.run.id;
+  end.result.worker = worker_;
+  end.result.attempts = kept.run.attempts;
+  if (!kept.end) {
+    end.result.state = store::ParkedState::retrying;
+    end.result.error = "it ran when the worker stopped";
+    return end;
+  }
+  const Outcome outcome = outcome_of(0, *kept.end);
+  if (outcome.kind == Outcome::Kind::acked) {
+    ++end.result.attempts;
+    return end;
+  }
+  const relay::Verdict next =
+      relay::verdict(options_.policy, outcome, kept.run.attempts, kept.run.seq);
+  end.result.state = next.state;
+  end.result.attempts = next.attempts;
+  end.result.due_in = next.due_in;
+  end.result.error = store::storable_text(outcome.error.text());
+  return end;
+}
+
+store::TaskRunEnd RunKeeper::failed(const store::TaskRunRow& row, const EventId& worker,
+                                    std::string reason) const {
+  store::TaskRunEnd end = end_of({.run = {.subscription = row.subscription,
+                                          .seq = row.seq,
+                                          .id = row.id,
+                                          .attempts = row.attempts,
+                                          .token = row.token},
+                                  .end = TaskEnd::failed(std::move(reason))});
+  end.result.worker = worker;
+  return end;
+}
+
+Status RunKeeper::write() {
+  while (!ends_.empty()) {
+    const std::size_t count = std::min(ends_.size(), kMostRows);
+    std::vector<store::TaskRunEnd> some;
+    for (std::size_t i = 0; i < count; ++i) some.push_back(ends_[i].end);
+    if (Status status = rows_->end(some); !status) return status;
+    std::set<Runner*> changed;
+    for (std::size_t i = 0; i < count; ++i) changed.insert(ends_[i].runner);
+    ends_.erase(ends_.begin(), ends_.begin() + static_cast<std::ptrdiff_t>(count));
+    for (Runner* runner : changed) {
+      if (runner != nullptr) runner->announce_changed_rows();
+    }
+  }
+  return {};
+}
+
+Status RunKeeper::report_progress() {
+  std::vector<store::TaskProgress> all;
+  for (const Queue& queue : queues_) {
+    for (RunProgress& one : queue.runner->progress()) {
+      all.push_back({.subscription = one.run.subscription,
+                     .seq = one.run.seq,
+                     .token = one.run.token,
+                     .percent = one.percent,
+                     .text = store::storable_text(one.text)});
+    }
+  }
+  return all.empty() ? Status{} : rows_->report(worker_, all);
+}
+
+// ---- who is alive
+
+Status RunKeeper::beat() { return rows_->beat(worker_, name_); }
+
+/// A run whose row is gone was taken from us. A row without a run was written for one that the relay gave up: it runs again. That is
+/// certain when it is so twice, since a row is there a moment before its run is kept.
+Status RunKeeper::compare_own_rows() {
+  const auto place = [](const auto& run) { return Place{run.subscription, run.seq, run.token}; };
+  std::map<Place, std::pair<Runner*, relay::KeptRun>> kept;
+  for (const Queue& queue : queues_) {
+    for (const relay::KeptRun& run : queue.runner->kept())
+      kept.emplace(place(run), std::pair(queue.runner.get(), run));
+  }
+  take_ends();
+  OUTBOX_TRY(const auto rows, rows_->runs_of(worker_, subscriptions_, kMostRows));
+  std::set<Place> strays;
+  for (const store::TaskRunRow& row : rows) {
+    const bool ended = std::any_of(ends_.begin(), ends_.end(), [&](const End& one) {
+      return one.end.result.seq == row.seq && one.end.token == row.token;
+    });
+    if (ended || kept.erase(place(row)) != 0) continue;
+    if (!strays_.contains(place(row))) {
+      strays.insert(place(row));
+      continue;
+    }
+    store::TaskRunEnd back = failed(row, worker_, "");
+    back.result.state = store::ParkedState::retrying;
+    back.result.attempts = row.attempts;
+    back.result.due_in = std::chrono::milliseconds(0);
+    back.result.error = "its worker lost the connection to the store";
+    ends_.push_back({.end = std::move(back)});
+  }
+  strays_ = std::move(strays);
+  if (rows.size() == kMostRows) return {};
+  for (const auto& [lost, run] : kept) {
+    log::warn("a task was taken from this worker, its handler is told to stop",
+              {{"task", run.second.id.str()}, {"worker", name_}});
+    run.first->lose(run.second);
+  }
+  return {};
+}
+
+/// One whose heartbeat stays the same for a while, by our own clock.
+Status RunKeeper::look_for_the_dead(TimePoint now) {
+  OUTBOX_TRY(const auto others, rows_->others(worker_, subscriptions_));
+  std::map<EventId, Seen> seen;
+  for (const store::OtherWorker& other : others) {
+    const auto before = others_.find(other.id);
+    const bool same = before != others_.end() && before->second.beat == other.beat;
+    seen[other.id] = same ? before->second : Seen{.beat = other.beat, .since = now};
+  }
+  others_ = std::move(seen);
+  for (const auto& [id, other] : others_) {
+    if (now - other.since < options_.heartbeat * kSilence) continue;
+    if (Status status = recover(id); !status) return status;
+  }
+  return {};
+}
+
+Status RunKeeper::recover(const EventId& dead) {
+  while (true) {
+    OUTBOX_TRY(const auto rows, rows_->runs_of(dead, subscriptions_, kMostRows));
+    if (rows.empty()) break;
+    std::vector<store::TaskRunEnd> ends;
+    for (const store::TaskRunRow& row : rows)
+      ends.push_back(failed(row, dead, "its worker " + dead.str() + " is dead"));
+    if (Status status = rows_->end(ends); !status) return status;
+    log::warn("tasks of a dead worker run again", {{"worker", dead.str()}, {"tasks", rows.size()}});
+    for (const Queue& queue : queues_) queue.runner->announce_changed_rows();
+  }
+  return rows_->leave(dead);
+}
+
+}  // namespace outbox::task
