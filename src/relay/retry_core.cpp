@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "event/key.hpp"
-#include "relay/verdict.hpp"
+#include "store/verdict.hpp"
 
 namespace outbox::relay {
 namespace {
@@ -273,7 +273,7 @@ void RetryCore::failed(Chain& chain, const Outcome& outcome, TimePoint now) {
 
 void RetryCore::give_failed(const EventRef& event, std::uint64_t key, std::size_t attempts,
                             const Outcome& outcome, TimePoint now) {
-  const Verdict next = verdict(options_.rules.policy, outcome, attempts, event.seq);
+  const store::Verdict next = store::verdict(options_.rules.policy, outcome, attempts, event.seq);
   const bool dead = next.state == store::ParkedState::dead;
   store::RetryResult result;
   result.state = next.state;

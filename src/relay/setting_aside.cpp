@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "relay/delivery_core.hpp"
-#include "relay/verdict.hpp"
+#include "store/verdict.hpp"
 
 namespace outbox::relay {
 namespace {
@@ -57,8 +57,8 @@ void DeliveryCore::refuse(std::size_t attempts, const Error& error, TimePoint no
 void DeliveryCore::park_failed(Token token, const Outcome& outcome, std::size_t attempts_before) {
   Slot& failed = slot(token);
   const std::uint64_t key = key_of(failed);
-  const Verdict next =
-      verdict(options_.parking->policy, outcome, attempts_before, failed.event->seq);
+  const store::Verdict next =
+      store::verdict(options_.parking->policy, outcome, attempts_before, failed.event->seq);
   store::ParkedEvent parked;
   parked.state = next.state;
   parked.attempts = next.attempts;

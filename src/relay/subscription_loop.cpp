@@ -39,11 +39,11 @@ ParkingRules parking_rules(const SubscriptionSpec& spec) {
 }
 
 /// A replay writes no rows.
-RunOwner* run_owner_of(Sink& sink, const LoopOptions& options) {
-  return options.replay ? nullptr : dynamic_cast<RunOwner*>(&sink);
+sink::RunOwner* run_owner_of(Sink& sink, const LoopOptions& options) {
+  return options.replay ? nullptr : dynamic_cast<sink::RunOwner*>(&sink);
 }
 
-std::optional<EventId> worker_of(const RunOwner* owner) {
+std::optional<EventId> worker_of(const sink::RunOwner* owner) {
   return owner != nullptr ? std::optional(owner->worker()) : std::nullopt;
 }
 
@@ -66,7 +66,8 @@ CoreOptions core_options(const store::SubscriptionRow& row, const LoopOptions& o
 }
 
 RetryOptions retry_options(const store::SubscriptionRow& row, const LoopOptions& options,
-                           const SinkTraits& traits, Token first_token, const RunOwner* owner) {
+                           const SinkTraits& traits, Token first_token,
+                           const sink::RunOwner* owner) {
   return {.subscription = row.id,
           .generation = options.holding.generation,
           .rules = parking_rules(row.spec),
@@ -456,11 +457,11 @@ void SubscriptionLoop::leave_runs_to_owner(TimePoint now) {
     if (send.written && !send.outcome && send.run > 0) written.push_back(send);
   }
   for (const LateSends::Send& send : written) {
-    const KeptRun run{.subscription = row_.id,
-                      .seq = send.seq,
-                      .id = send.id,
-                      .attempts = send.attempts,
-                      .token = send.run};
+    const sink::KeptRun run{.subscription = row_.id,
+                            .seq = send.seq,
+                            .id = send.id,
+                            .attempts = send.attempts,
+                            .token = send.run};
     if (!run_owner_->keep(send.token, run)) continue;
     gate_.late.remove(send.seq);
     const auto strand = static_cast<std::size_t>(send.token >> kStrandShift);

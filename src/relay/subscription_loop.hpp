@@ -22,11 +22,11 @@
 #include "relay/rate_limit.hpp"
 #include "relay/replay.hpp"
 #include "relay/retry_core.hpp"
-#include "relay/run_owner.hpp"
 #include "relay/settler.hpp"
 #include "relay/strand.hpp"
 #include "relay/trial_gate.hpp"
 #include "relay/trust_deadline.hpp"
+#include "sink/run_owner.hpp"
 #include "store/store.hpp"
 
 namespace outbox::relay {
@@ -206,7 +206,7 @@ class SubscriptionLoop {
 
   // The loop's thread only; any after it has ended.
   std::unique_ptr<Sink> sink_;
-  RunOwner* const run_owner_;  ///< The sink; null: no sends that go on without the relay.
+  sink::RunOwner* const run_owner_;  ///< The sink; null: no sends that go on without the relay.
   SinkState sink_state_;
   KeyGate gate_;
   TrialGate trial_;

@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "relay/run_owner.hpp"
+#include "sink/run_owner.hpp"
 #include "task/runner.hpp"
 
 namespace outbox::task {
@@ -25,7 +25,7 @@ struct QueueOptions {
   std::chrono::milliseconds unknown_type_pause{std::chrono::seconds(30)};
 };
 
-class QueueSink final : public Sink, public relay::RunOwner {
+class QueueSink final : public Sink, public sink::RunOwner {
  public:
   /// `worker`: who keeps what runs for long.
   QueueSink(std::string queue, const std::shared_ptr<const Handlers>& handlers,
@@ -40,7 +40,7 @@ class QueueSink final : public Sink, public relay::RunOwner {
   void close() noexcept override {}
 
   [[nodiscard]] EventId worker() const override { return worker_; }
-  [[nodiscard]] bool keep(Token token, const relay::KeptRun& run) override {
+  [[nodiscard]] bool keep(Token token, const sink::KeptRun& run) override {
     return runner_->keep(token, run);
   }
   [[nodiscard]] bool rows_changed() override { return runner_->rows_changed(); }

@@ -7,8 +7,8 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/thread.hpp"
-#include "relay/verdict.hpp"
 #include "store/text.hpp"
+#include "store/verdict.hpp"
 
 namespace outbox::task {
 namespace {
@@ -219,8 +219,8 @@ store::TaskRunEnd RunKeeper::end_of(const KeptEnd& kept) const {
     ++end.result.attempts;
     return end;
   }
-  const relay::Verdict next =
-      relay::verdict(options_.policy, outcome, kept.run.attempts, kept.run.seq);
+  const store::Verdict next =
+      store::verdict(options_.policy, outcome, kept.run.attempts, kept.run.seq);
   end.result.state = next.state;
   end.result.attempts = next.attempts;
   end.result.due_in = next.due_in;
@@ -278,9 +278,9 @@ Status RunKeeper::beat() { return rows_->beat(worker_, name_); }
 /// certain when it is so twice, since a row is there a moment before its run is kept.
 Status RunKeeper::compare_own_rows() {
   const auto place = [](const auto& run) { return Place{run.subscription, run.seq, run.token}; };
-  std::map<Place, std::pair<Runner*, relay::KeptRun>> kept;
+  std::map<Place, std::pair<Runner*, sink::KeptRun>> kept;
   for (const Queue& queue : queues_) {
-    for (const relay::KeptRun& run : queue.runner->kept())
+    for (const sink::KeptRun& run : queue.runner->kept())
       kept.emplace(place(run), std::pair(queue.runner.get(), run));
   }
   take_ends();

@@ -89,7 +89,7 @@ struct Runner::Slot final : TaskRun::Reporter {
     TimePoint began{};
     bool told{false};     ///< To stop.
     bool dropped{false};  ///< Its outcome was reported without it, or does not count.
-    std::optional<relay::KeptRun> kept{};
+    std::optional<sink::KeptRun> kept{};
     std::optional<RunProgress> progress{};  ///< Not asked for yet.
   };
 
@@ -369,7 +369,7 @@ std::size_t Runner::given_up() const {
   }));
 }
 
-bool Runner::keep(Token token, const relay::KeptRun& run) {
+bool Runner::keep(Token token, const sink::KeptRun& run) {
   for (const auto& slot : slots()) {
     const MutexLock lock(slot->mutex);
     if (!slot->current || slot->current->job->token != token || slot->current->dropped) continue;
@@ -388,8 +388,8 @@ void Runner::on_kept_end(std::function<void()> ready) {
   shared_->kept_ready = std::move(ready);
 }
 
-std::vector<relay::KeptRun> Runner::kept() const {
-  std::vector<relay::KeptRun> all;
+std::vector<sink::KeptRun> Runner::kept() const {
+  std::vector<sink::KeptRun> all;
   for (const auto& slot : slots()) {
     const MutexLock lock(slot->mutex);
     if (slot->current && slot->current->kept && !slot->current->dropped)
@@ -414,7 +414,7 @@ std::vector<RunProgress> Runner::progress() {
   return all;
 }
 
-void Runner::lose(const relay::KeptRun& run) {
+void Runner::lose(const sink::KeptRun& run) {
   for (const auto& slot : slots()) {
     std::optional<std::stop_source> stop;
     {
@@ -430,7 +430,7 @@ void Runner::lose(const relay::KeptRun& run) {
 }
 
 void Runner::give_up_kept() {
-  for (const relay::KeptRun& run : kept()) {
+  for (const sink::KeptRun& run : kept()) {
     lose(run);
     shared_->add_kept_end({.run = run, .end = {}});
   }

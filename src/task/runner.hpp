@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
-#include "relay/run_owner.hpp"
+#include "sink/run_owner.hpp"
 
 namespace outbox::task {
 
@@ -99,13 +99,13 @@ class Batch {
 
 /// A kept run that has ended, or does not count any more.
 struct KeptEnd {
-  relay::KeptRun run;
+  sink::KeptRun run;
   std::optional<TaskEnd> end;  ///< None: it was given up, and runs again.
 };
 
 /// What a handler has reported since it was asked last.
 struct RunProgress {
-  relay::KeptRun run;
+  sink::KeptRun run;
   std::size_t percent{0};
   std::string text;
 };
@@ -152,7 +152,7 @@ class Runner {
   /// Runs that were given up and have not ended.
   [[nodiscard]] std::size_t given_up() const;
   /// False: it does not run (any more).
-  [[nodiscard]] bool keep(Token token, const relay::KeptRun& run);
+  [[nodiscard]] bool keep(Token token, const sink::KeptRun& run);
   /// Since the last call.
   [[nodiscard]] bool rows_changed();
 
@@ -160,11 +160,11 @@ class Runner {
 
   /// Called when kept_ends() has something.
   void on_kept_end(std::function<void()> ready);
-  [[nodiscard]] std::vector<relay::KeptRun> kept() const;
+  [[nodiscard]] std::vector<sink::KeptRun> kept() const;
   [[nodiscard]] std::vector<KeptEnd> kept_ends();
   [[nodiscard]] std::vector<RunProgress> progress();
   /// It belongs to another worker now: it is told to stop, and its end does not count.
-  void lose(const relay::KeptRun& run);
+  void lose(const sink::KeptRun& run);
   /// All that are kept: they are told to stop, and are among the next kept_ends().
   void give_up_kept();
   void announce_changed_rows();

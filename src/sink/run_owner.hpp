@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <outbox/sink.hpp>
 
-namespace outbox::relay {
+namespace outbox::sink {
 
 /// A send whose row is written as `running`.
 struct KeptRun {
@@ -35,4 +35,4 @@ class RunOwner {
   [[nodiscard]] virtual bool rows_changed() = 0;
 };
 
-}  // namespace outbox::relay
+}  // namespace outbox::sink

@@ -9,10 +9,10 @@
 #include "event/retry_policy.hpp"
 #include "store/parked.hpp"
 
-namespace outbox::relay {
+namespace outbox::store {
 
 struct Verdict {
-  store::ParkedState state{store::ParkedState::retrying};
+  ParkedState state{ParkedState::retrying};
   std::size_t attempts{0};
   std::chrono::milliseconds due_in{0};
 };
@@ -27,9 +27,9 @@ struct Verdict {
   if (outcome.kind == Outcome::Kind::postponed)
     return {.attempts = attempts, .due_in = in_ms(outcome.retry_after.value_or(kPostponed))};
   const auto pause = policy.pause_after(attempts + 1, static_cast<std::uint64_t>(seq));
-  if (outcome.final || !pause) return {.state = store::ParkedState::dead, .attempts = attempts + 1};
+  if (outcome.final || !pause) return {.state = ParkedState::dead, .attempts = attempts + 1};
   return {.attempts = attempts + 1,
           .due_in = outcome.retry_after ? in_ms(*outcome.retry_after) : *pause};
 }
 
-}  // namespace outbox::relay
+}  // namespace outbox::store
