@@ -8,6 +8,9 @@
 #include "sink/file/file_sink.hpp"
 #include "sink/null/null_sink.hpp"
 #include "sink/stdout/stdout_sink.hpp"
+#ifdef OUTBOX_WITH_ASYNQ
+#include "sink/asynq/config.hpp"
+#endif
 #ifdef OUTBOX_WITH_HTTP
 #include "sink/http/config.hpp"
 #endif
@@ -50,6 +53,9 @@ const std::vector<std::pair<std::string_view, const char*>>& not_built() {
 #endif
 #ifndef OUTBOX_WITH_REDIS
       {"redis", "build with -DOUTBOX_WITH_REDIS=ON and hiredis"},
+#endif
+#ifndef OUTBOX_WITH_ASYNQ
+      {"asynq", "build with -DOUTBOX_WITH_ASYNQ=ON, hiredis and protozero"},
 #endif
 #ifndef OUTBOX_WITH_NATS
       {"nats", "build with -DOUTBOX_WITH_NATS=ON and cnats (libnats-dev)"},
@@ -115,6 +121,9 @@ const std::vector<SinkKind>& kinds() {
 #endif
 #ifdef OUTBOX_WITH_REDIS
       redis::kind(),
+#endif
+#ifdef OUTBOX_WITH_ASYNQ
+      asynq::kind(),
 #endif
 #ifdef OUTBOX_WITH_NATS
       nats::kind(),

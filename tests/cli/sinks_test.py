@@ -46,6 +46,10 @@ class Sinks(Case):
         self.assertIn("no subscriptions", self.succeeds("sinks").out)
         self.assertEqual(self.succeeds("sinks", "--json").json(), [])
 
+    def test_settings_are_checked_without_a_server(self):
+        self.config('[subscription.jobs]\nsink = "asynq"\nasynq.url = "redis://127.0.0.1:1"\nasynq.retention = "0"')
+        self.fails(CHECK_FAILED, "config", "check", "--store", "sqlite:x.db", says="asynq.retention: is 0")
+
     def test_the_others_are_shown_when_one_cannot_be_used(self):
         self.config(FILE + '[subscription.none]\nsink = "file"\nfile.path = "none/x"')
         result = self.outbox("sinks")
@@ -68,6 +72,14 @@ class OnRedis(Case):
     def test_a_setting_that_weakens_it(self):
         self.config(f'[subscription.fast]\nsink = "redis"\nredis.url = "{REDIS}"\nredis.max_length = 100')
         self.assertIn("weak: max_length = 100: the oldest events of a longer stream", self.succeeds("sinks").out)
+
+    def test_tasks_of_asynq(self):
+        self.config(f'[subscription.jobs]\nsink = "asynq"\nasynq.url = "{REDIS}"\nasynq.retention = "2h"')
+        out = self.succeeds("sinks").out
+        self.assertIn("jobs: asynq to redis://", out)
+        self.assertIn("acked when the server has it on disk", out)
+        self.assertIn("twice only when its task has been deleted, by asynq 2h after it has succeeded", out)
+        self.assertIn("in order of nothing: workers run the tasks of a queue at the same time", out)
 
     def test_one_that_does_not_answer(self):
         self.config('[subscription.fast]\nsink = "redis"\nredis.url = "redis://127.0.0.1:1"')

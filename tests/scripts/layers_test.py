@@ -60,6 +60,12 @@ class Layers(unittest.TestCase):
         self.accepts("src/store/sqlite/page.cpp", '#include "store/sqlite/path.hpp"\n')
         self.accepts("src/store/sqlite/page.cpp", '#include "store/common/events.hpp"\n')
         self.accepts("src/sink/http/http_sink.cpp", '#include "sink/curl/transfers.hpp"\n')
+        self.accepts("src/sink/asynq/tasks.cpp", '#include "sink/hiredis/purpose.hpp"\n')
+        self.refuses(
+            "src/sink/asynq/tasks.cpp",
+            '#include "sink/redis/command.hpp"\n',
+            "sink/asynq must not know sink/redis",
+        )
         self.refuses(
             "src/sink/curl/transfers.cpp",
             '#include "sink/http/answer.hpp"\n',

@@ -10,9 +10,6 @@
 namespace outbox::sink::redis {
 namespace {
 
-/// "$123456789\r\n" and "\r\n"
-constexpr std::size_t kArgumentOverhead = 14;
-
 /// What is between the first opening brace and the next closing one; the whole name if that is nothing.
 std::string_view hashed_part(std::string_view name) {
   const std::size_t open = name.find('{');
@@ -30,6 +27,19 @@ std::string_view field_name(std::string_view header) {
   if (header == kKeyField) return kRenamedKey;
   if (header == kBodyField) return kRenamedBody;
   return header;
+}
+
+Status check(const Message& message) {
+  if (message.topic.empty()) {
+    return fail(Errc::invalid_argument, "redis: the event's stream has an empty name",
+                "the name is the subscription's topic: give empty fields a value in that template "
+                "({header:tenant|default:all})");
+  }
+  if (message.headers.size() + 2 <= kMostFields) return {};
+  return fail(Errc::too_large,
+              fmt::format("redis: stream {}: the event has {} headers, an entry can have {} fields",
+                          message.topic, message.headers.size(), kMostFields),
+              "send fewer headers with the event");
 }
 
 }  // namespace
@@ -54,8 +64,8 @@ void Command::append_id(const EventView& event) {
   if (!replay.empty()) dedup_key_.append(":").append(replay);
 }
 
-std::span<const std::string_view> Command::make(const Message& message,
-                                                std::string_view script_hash) {
+Result<hiredis::Call> Command::call(const Message& message, std::string_view script_hash) {
+  if (Status possible = check(message); !possible) return pass(possible);
   const bool remembered = window_ != "0" && message.event != nullptr;
   arguments_ = {"EVALSHA", script_hash, remembered ? "2" : "1", message.topic};
   if (remembered) {
@@ -74,24 +84,7 @@ std::span<const std::string_view> Command::make(const Message& message,
   }
   if (message.key) add(kKeyField, *message.key);
   add(kBodyField, message.body);
-  bytes_ = 0;
-  for (const std::string_view argument : arguments_) bytes_ += argument.size() + kArgumentOverhead;
-  return arguments_;
-}
-
-std::optional<Error> refusal_of(const Message& message) {
-  if (message.topic.empty()) {
-    return fail(Errc::invalid_argument, "redis: the event's stream has an empty name",
-                "the name is the subscription's topic: give empty fields a value in that template "
-                "({header:tenant|default:all})")
-        .value();
-  }
-  if (message.headers.size() + 2 <= kMostFields) return std::nullopt;
-  return fail(Errc::too_large,
-              fmt::format("redis: stream {}: the event has {} headers, an entry can have {} fields",
-                          message.topic, message.headers.size(), kMostFields),
-              "send fewer headers with the event")
-      .value();
+  return hiredis::Call{.arguments = arguments_, .place = fmt::format("stream {}", message.topic)};
 }
 
 }  // namespace outbox::sink::redis

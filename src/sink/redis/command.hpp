@@ -3,14 +3,13 @@
 
 #include <chrono>
 #include <cstddef>
-#include <optional>
 #include <outbox/sink.hpp>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "event/arena.hpp"
+#include "sink/hiredis/purpose.hpp"
 
 namespace outbox::sink::redis {
 
@@ -28,15 +27,12 @@ inline constexpr std::string_view kDedupPrefix = "outbox:dedup:";
 /// the keys of a script. A name with a closing brace and without a tag has no such key.
 void append_dedup_key(std::string& out, std::string_view stream, std::string_view id);
 
-class Command {
+class Command final : public hiredis::Calls {
  public:
   Command(std::chrono::milliseconds dedup_window, std::size_t max_length);
 
-  /// Valid until the next call, and as long as the message and the hash.
-  [[nodiscard]] std::span<const std::string_view> make(const Message& message,
-                                                       std::string_view script_hash);
-  /// About as many bytes as the last one takes on the wire.
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+  [[nodiscard]] Result<hiredis::Call> call(const Message& message,
+                                           std::string_view script_hash) override;
 
  private:
   void append_id(const EventView& event);
@@ -45,11 +41,7 @@ class Command {
   const std::string max_length_;
   std::vector<std::string_view> arguments_;
   std::string dedup_key_;
-  std::size_t bytes_{0};
   event::Arena arena_;
 };
-
-/// Why the message cannot be an entry: its event is at fault. None: it can.
-[[nodiscard]] std::optional<Error> refusal_of(const Message& message);
 
 }  // namespace outbox::sink::redis

@@ -4,19 +4,21 @@
 #include <map>
 
 #include "conformance/sink/load.hpp"
+#include "sink/hiredis/connection.hpp"
+#include "sink/hiredis/error_map.hpp"
+#include "sink/hiredis/in_flight.hpp"
+#include "sink/hiredis/server_facts.hpp"
 #include "sink/kind.hpp"
 #include "sink/redis/command.hpp"
 #include "sink/redis/config.hpp"
-#include "sink/redis/error_map.hpp"
-#include "sink/redis/in_flight.hpp"
 #include "sink/redis/script.hpp"
-#include "sink/redis/server_facts.hpp"
 #include "sink/registry.hpp"
 
 namespace outbox::test {
 namespace {
 
-using namespace sink::redis;  // NOLINT(google-build-using-namespace)
+using namespace sink::hiredis;  // NOLINT(google-build-using-namespace)
+using namespace sink::redis;    // NOLINT(google-build-using-namespace)
 using Given = std::map<std::string, std::string>;
 
 // ---- settings
@@ -141,8 +143,11 @@ TEST(RedisKeys, no_two_streams_share_one) {
 std::vector<std::string> made(const Message& message, std::chrono::milliseconds window,
                               std::size_t max_length = 0) {
   Command command(window, max_length);
-  const auto arguments = command.make(message, "HASH");
-  return {arguments.begin(), arguments.end()};
+  const auto call = command.call(message, "HASH");
+  if (!call) return {call.error().text()};
+  EXPECT_EQ(call->place, "stream orders");
+  EXPECT_TRUE(call->first.empty());
+  return {call->arguments.begin(), call->arguments.end()};
 }
 
 TEST(RedisCommand, has_headers_then_key_then_body) {
@@ -192,25 +197,35 @@ TEST(RedisCommand, its_size_is_known_before_it_is_sent) {
   load.add("k", std::string(1000, 'x'));
   Command command(std::chrono::seconds(60), 0);
   std::size_t bytes = 0;
-  for (const auto argument : command.make(load.message(0, 1), "HASH")) bytes += argument.size();
-  EXPECT_GE(command.bytes(), bytes);
-  EXPECT_LE(command.bytes(), bytes + 300);
+  const auto call = command.call(load.message(0, 1), "HASH");
+  ASSERT_TRUE(call.has_value());
+  for (const auto argument : call->arguments) bytes += argument.size();
+  EXPECT_GE(wire_bytes(call->arguments), bytes);
+  EXPECT_LE(wire_bytes(call->arguments), bytes + 300);
+}
+
+bool is_possible(const Message& message) {
+  return Command(std::chrono::seconds(60), 0).call(message, "HASH").has_value();
 }
 
 TEST(RedisCommand, what_cannot_be_an_entry_is_the_fault_of_the_event) {
   Load load("orders");
   load.add("k", "B");
-  EXPECT_FALSE(refusal_of(load.message(0, 1)).has_value());
+  EXPECT_TRUE(is_possible(load.message(0, 1)));
   load.item(0).headers.assign(kMostFields - 2, HeaderView{.name = "a", .value = "b"});
-  EXPECT_FALSE(refusal_of(load.message(0, 1)).has_value());
+  EXPECT_TRUE(is_possible(load.message(0, 1)));
   load.item(0).headers.push_back({.name = "a", .value = "b"});
-  EXPECT_TRUE(refusal_of(load.message(0, 1)).has_value());
+  EXPECT_FALSE(is_possible(load.message(0, 1)));
   load.item(0).headers.clear();
   load.item(0).topic.clear();
-  EXPECT_TRUE(refusal_of(load.message(0, 1)).has_value());
+  EXPECT_FALSE(is_possible(load.message(0, 1)));
 }
 
 // ---- errors
+
+Error described(std::string_view reply, std::string_view where) {
+  return describe(reply, where, purpose_of({}));
+}
 
 TEST(RedisErrors, the_code_is_the_first_word) {
   EXPECT_EQ(code_of("OOM command not allowed"), "OOM");
@@ -237,7 +252,7 @@ TEST(RedisErrors, only_a_message_that_is_too_large_is_the_fault_of_its_event) {
         "ERR The user executing the script can't run this command or subcommand script: x",
         "ERR max number of clients reached"}) {
     EXPECT_EQ(kind_of(reply), Outcome::Kind::blocked) << reply;
-    const Error error = describe(reply, "redis://a:6379");
+    const Error error = described(reply, "redis://a:6379");
     EXPECT_FALSE(error.hint.empty()) << reply;
     EXPECT_TRUE(contains(error.message, "redis://a:6379")) << error.message;
     EXPECT_TRUE(contains(error.message, reply)) << error.message;
@@ -245,23 +260,23 @@ TEST(RedisErrors, only_a_message_that_is_too_large_is_the_fault_of_its_event) {
   }
   EXPECT_EQ(kind_of("ERR of a future version"), Outcome::Kind::blocked);
   EXPECT_EQ(kind_of("ERR Protocol error: invalid bulk length"), Outcome::Kind::rejected);
-  EXPECT_EQ(describe("ERR Protocol error: invalid bulk length", "stream s").code, Errc::too_large);
+  EXPECT_EQ(described("ERR Protocol error: invalid bulk length", "stream s").code, Errc::too_large);
 }
 
 TEST(RedisErrors, where_in_the_script_an_error_arose_is_not_part_of_it) {
   const char* const oom =
       "@user_script: 10: -OOM command not allowed when used memory > 'maxmemory'.";
   EXPECT_EQ(code_of(oom), "OOM");
-  EXPECT_EQ(describe(oom, "stream s").message,
+  EXPECT_EQ(described(oom, "stream s").message,
             "redis: stream s: OOM command not allowed when used memory > 'maxmemory'.");
   EXPECT_EQ(
-      describe("@user_script: 3: The user executing the script can't run this command", "s").code,
+      described("@user_script: 3: The user executing the script can't run this command", "s").code,
       Errc::permission_denied);
   EXPECT_EQ(code_of("@user_script"), "ERR");
 }
 
 TEST(RedisErrors, arguments_that_the_server_quotes_are_not_shown) {
-  const Error error = describe(
+  const Error error = described(
       "ERR unknown command 'AUTH', with args beginning with: 'user' 'hush' ", "redis://a:6379");
   EXPECT_FALSE(contains(error.text(), "hush")) << error.text();
   EXPECT_TRUE(contains(error.text(), "AUTH"));
@@ -290,10 +305,11 @@ TEST(RedisServer, info_is_read) {
 }
 
 TEST(RedisServer, one_that_cannot_take_events_is_refused) {
-  EXPECT_FALSE(refusal_of(ServerFacts(), "a").has_value());
-  EXPECT_FALSE(refusal_of(facts_of("redis_mode:standalone\r\nrole:master"), "a").has_value());
+  EXPECT_FALSE(refusal_of(ServerFacts(), "a", "redis").has_value());
+  EXPECT_FALSE(
+      refusal_of(facts_of("redis_mode:standalone\r\nrole:master"), "a", "redis").has_value());
   for (const char* info : {"redis_mode:cluster", "redis_mode:sentinel", "role:slave"}) {
-    const auto refused = refusal_of(facts_of(info), "redis://a:1");
+    const auto refused = refusal_of(facts_of(info), "redis://a:1", "redis");
     ASSERT_TRUE(refused.has_value()) << info;
     EXPECT_TRUE(contains(refused->message, "redis://a:1"));
     EXPECT_FALSE(refused->hint.empty());
@@ -302,7 +318,7 @@ TEST(RedisServer, one_that_cannot_take_events_is_refused) {
 
 std::string risks(const ServerFacts& facts, bool waits = false) {
   std::string all;
-  for (const sink::Weakness& risk : weaknesses_of(facts, waits)) {
+  for (const sink::Weakness& risk : weaknesses_of(facts, waits, purpose_of({}))) {
     all += risk.setting + ". ";
     EXPECT_FALSE(risk.consequence.empty());
     EXPECT_FALSE(risk.hint.empty());
@@ -348,28 +364,39 @@ TEST(RedisServer, the_smallest_limit_counts) {
 
 TEST(RedisInFlight, events_that_were_added_wait_for_the_next_wait) {
   InFlight in_flight;
-  in_flight.add({.token = 1, .bytes = 10, .stream = "s"});
-  in_flight.add({.token = 2, .bytes = 20, .stream = "s"});
+  in_flight.add({.token = 1, .bytes = 10, .place = "s"});
+  in_flight.add({.token = 2, .bytes = 20, .place = "s"});
   EXPECT_TRUE(in_flight.lacks_wait());
   in_flight.add_wait();
   EXPECT_FALSE(in_flight.lacks_wait());
-  in_flight.add({.token = 3, .bytes = 5, .stream = "s"});
+  in_flight.add({.token = 3, .bytes = 5, .place = "s"});
   EXPECT_EQ(in_flight.bytes(), 35U);
 
-  in_flight.hold(in_flight.answered()->token);
-  EXPECT_EQ(in_flight.answered()->token, 2U);
+  in_flight.hold(in_flight.answered().token);
+  EXPECT_EQ(in_flight.answered().token, 2U);
   EXPECT_EQ(in_flight.bytes(), 5U);
   EXPECT_EQ(in_flight.events(), 2U);
-  EXPECT_FALSE(in_flight.answered().has_value()) << "the WAIT";
+  EXPECT_EQ(in_flight.answered().kind, InFlight::Kind::wait);
   EXPECT_EQ(in_flight.take_added(), std::vector<Token>{1});
 
-  in_flight.hold(in_flight.answered()->token);
+  in_flight.hold(in_flight.answered().token);
   EXPECT_TRUE(in_flight.lacks_wait()) << "its answer came before a WAIT was sent";
   EXPECT_FALSE(in_flight.expects_answer());
   EXPECT_FALSE(in_flight.empty());
   EXPECT_EQ(in_flight.take_all(), std::vector<Token>{3});
   EXPECT_TRUE(in_flight.empty());
   EXPECT_FALSE(in_flight.lacks_wait());
+}
+
+TEST(RedisInFlight, what_runs_before_an_event_is_no_event) {
+  InFlight in_flight;
+  in_flight.add({.kind = InFlight::Kind::first, .bytes = 7, .place = "key k"});
+  in_flight.add({.token = 1, .bytes = 10, .place = "s"});
+  EXPECT_EQ(in_flight.events(), 1U);
+  EXPECT_EQ(in_flight.bytes(), 17U);
+  EXPECT_EQ(in_flight.answered().place, "key k");
+  EXPECT_EQ(in_flight.bytes(), 10U);
+  EXPECT_EQ(in_flight.take_all(), std::vector<Token>{1});
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Adds events to Redis Streams, pipelined over one connection. Not gapless: the relay keeps one event of a key in flight. A connection
-// that failed is not repaired: its messages get outcomes, open() makes a new one. See docs/sinks/redis.md, and docs/design/sinks.md
-// for the states.
+// Runs a script on a Redis server for each event, pipelined over one connection: the sinks redis and asynq, which differ in their Purpose and
+// in their Calls. Not gapless: the relay keeps one event of a key in flight. A connection that failed is not repaired: its messages get outcomes,
+// open() makes a new one. See docs/design/sinks.md for the states.
 #pragma once
 
 #include <chrono>
@@ -9,19 +9,19 @@
 #include <string>
 #include <vector>
 
-#include "sink/redis/command.hpp"
-#include "sink/redis/config.hpp"
-#include "sink/redis/connection.hpp"
-#include "sink/redis/in_flight.hpp"
-#include "sink/redis/session.hpp"
+#include "sink/hiredis/connection.hpp"
+#include "sink/hiredis/in_flight.hpp"
+#include "sink/hiredis/purpose.hpp"
+#include "sink/hiredis/session.hpp"
+#include "sink/hiredis/settings.hpp"
 #include "sink/socket_watch.hpp"
 
-namespace outbox::sink::redis {
+namespace outbox::sink::hiredis {
 
-class RedisSink final : public Sink {
+class PipelineSink final : public Sink {
  public:
-  explicit RedisSink(RedisOptions options);
-  ~RedisSink() override;
+  PipelineSink(ServerOptions options, Purpose purpose, std::unique_ptr<Calls> calls);
+  ~PipelineSink() override;
 
   [[nodiscard]] SinkTraits traits() const noexcept override;
   [[nodiscard]] Status open() override;
@@ -46,6 +46,7 @@ class RedisSink final : public Sink {
   void write_out();
   void take_answers();
   void settle(const redisReply& reply);
+  void prepared(const InFlight::Entry& entry, const redisReply& reply);
   void added(Token token);
   void not_added(const InFlight::Entry& entry, const redisReply& reply);
   void confirm(const redisReply& wait);
@@ -56,20 +57,23 @@ class RedisSink final : public Sink {
   void lose(Error error);
   void drop_connection() noexcept;
 
-  const RedisOptions options_;
+  const ServerOptions options_;
+  const Purpose purpose_;
+  const std::unique_ptr<Calls> calls_;
   const std::string wait_replicas_;
   const std::string wait_timeout_;
-  Command command_;
+  WeaknessLog weaknesses_;
 
   State state_{State::closed};
   Session session_;  ///< Without a connection if there is none.
   InFlight in_flight_;
   std::vector<Outcome> ready_;
   Error reason_;  ///< Why the state is `failed`.
+  bool first_failed_{
+      false};  ///< Of this connection: what had to run before an event (Call::first).
   TimePoint
       progress_{};  ///< Of the last answer or byte that the server took, or when something was sent while nothing was in flight.
-  WeaknessLog weaknesses_{"redis"};
   SocketWatch watch_;
 };
 
-}  // namespace outbox::sink::redis
+}  // namespace outbox::sink::hiredis

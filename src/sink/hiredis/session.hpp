@@ -8,11 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "sink/redis/config.hpp"
-#include "sink/redis/connection.hpp"
-#include "sink/redis/server_facts.hpp"
+#include "sink/hiredis/connection.hpp"
+#include "sink/hiredis/purpose.hpp"
+#include "sink/hiredis/server_facts.hpp"
+#include "sink/hiredis/settings.hpp"
 
-namespace outbox::sink::redis {
+namespace outbox::sink::hiredis {
 
 struct Session {
   std::unique_ptr<Connection> connection;
@@ -22,11 +23,11 @@ struct Session {
 };
 
 /// Opens one on the first of the addresses that takes events, within connect_timeout in all.
-[[nodiscard]] Result<Session> open_session(const RedisOptions& options);
+[[nodiscard]] Result<Session> open_session(const ServerOptions& options, const Purpose& purpose);
 
 /// Whether the reply to WAIT says that so many replicas have what was written on this connection. A time-out is not an error for
 /// the server: it replies with fewer.
 [[nodiscard]] Status check_replicas(const redisReply& wait, std::size_t wanted,
-                                    std::string_view address);
+                                    std::string_view address, const Purpose& purpose);
 
-}  // namespace outbox::sink::redis
+}  // namespace outbox::sink::hiredis

@@ -1,4 +1,4 @@
-#include "sink/redis/server_facts.hpp"
+#include "sink/hiredis/server_facts.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 
-namespace outbox::sink::redis {
+namespace outbox::sink::hiredis {
 namespace {
 
 /// Redis' own defaults, if the server does not say.
@@ -41,40 +41,41 @@ void read_info(std::string_view text, ServerFacts& facts) {
   }
 }
 
-std::optional<Error> refusal_of(const ServerFacts& facts, std::string_view address) {
+std::optional<Error> refusal_of(const ServerFacts& facts, std::string_view address,
+                                std::string_view sink) {
   if (facts.mode == "cluster") {
     return fail(Errc::unsupported,
-                fmt::format(
-                    "redis: {} is a node of a Redis Cluster, which this sink does not support",
-                    address),
+                fmt::format("{}: {} is a node of a Redis Cluster, which this sink does not support",
+                            sink, address),
                 "use a server without cluster mode, or a proxy that hides the cluster")
         .value();
   }
   if (facts.mode == "sentinel") {
     return fail(
                Errc::unsupported,
-               fmt::format("redis: {} is a Sentinel, not a server with data", address),
-               "name the servers themselves in redis.url, with commas: the sink uses the one that is the master")
+               fmt::format("{}: {} is a Sentinel, not a server with data", sink, address),
+               fmt::format(
+                   "name the servers themselves in {}.url, with commas: the sink uses the one that is the master",
+                   sink))
         .value();
   }
   if (facts.role == "slave") {
-    return fail(Errc::unavailable, Remedy::reconnect,
-                fmt::format("redis: {} is a replica, which takes no events", address),
-                "redis.url must lead to the master, or name all servers with commas")
+    return fail(
+               Errc::unavailable, Remedy::reconnect,
+               fmt::format("{}: {} is a replica, which takes no events", sink, address),
+               fmt::format("{}.url must lead to the master, or name all servers with commas", sink))
         .value();
   }
   return std::nullopt;
 }
 
-std::vector<Weakness> weaknesses_of(const ServerFacts& facts, bool waits) {
+std::vector<Weakness> weaknesses_of(const ServerFacts& facts, bool waits, const Purpose& purpose) {
   std::vector<Weakness> found;
   const bool evicts = !facts.maxmemory_policy.empty() && facts.maxmemory_policy != "noeviction";
   if (evicts && facts.maxmemory != "0") {
     const bool any_key = facts.maxmemory_policy.starts_with("allkeys");
     found.push_back({"maxmemory-policy " + facts.maxmemory_policy,
-                     any_key
-                         ? "when memory is full the server removes whole streams"
-                         : "when memory is full the server forgets ids, and events may come twice",
+                     any_key ? purpose.eviction.any_key : purpose.eviction.expiring_keys,
                      "maxmemory-policy noeviction"});
   }
   if (facts.aof_enabled == "0") {
@@ -87,7 +88,7 @@ std::vector<Weakness> weaknesses_of(const ServerFacts& facts, bool waits) {
                      facts.appendfsync == "everysec"
                          ? "the events of the last second or two are lost when the machine fails"
                          : "the events of the last seconds are lost when the machine fails",
-                     "appendfsync always, or redis.wait_replicas"});
+                     "appendfsync always, or " + purpose.sink + ".wait_replicas"});
   }
   return found;
 }
@@ -98,4 +99,4 @@ std::size_t most_bytes_of(const ServerFacts& facts, std::size_t configured) {
   return configured == 0 ? most : std::min(most, configured);
 }
 
-}  // namespace outbox::sink::redis
+}  // namespace outbox::sink::hiredis

@@ -1,4 +1,4 @@
-#include "sink/redis/connection.hpp"
+#include "sink/hiredis/connection.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 
-namespace outbox::sink::redis {
+namespace outbox::sink::hiredis {
 
 std::string_view text_of(const redisReply& reply) noexcept {
   const bool has_text = reply.type == REDIS_REPLY_STRING || reply.type == REDIS_REPLY_STATUS ||
@@ -14,20 +14,24 @@ std::string_view text_of(const redisReply& reply) noexcept {
   return has_text ? std::string_view(reply.str, reply.len) : std::string_view();
 }
 
-Connection::Connection(std::unique_ptr<ByteStream> stream)
-    : stream_(std::move(stream)), reader_(redisReaderCreate()) {
+std::size_t wire_bytes(std::span<const std::string_view> arguments) noexcept {
+  constexpr std::size_t kOverhead = 14;  // "$123456789\r\n" and "\r\n"
+  std::size_t bytes = 0;
+  for (const std::string_view argument : arguments) bytes += argument.size() + kOverhead;
+  return bytes;
+}
+
+Connection::Connection(std::string sink, std::unique_ptr<ByteStream> stream)
+    : sink_(std::move(sink)), stream_(std::move(stream)), reader_(redisReaderCreate()) {
   OUTBOX_CHECK(reader_);  // out of memory
 }
 
 Result<std::unique_ptr<Connection>> Connection::open(const Endpoint& endpoint,
-                                                     const TlsSettings& tls, TimePoint until,
-                                                     std::chrono::milliseconds silence) {
-  OUTBOX_TRY(auto stream, ByteStream::open(endpoint, tls,
-                                           {.sink = "redis",
-                                            .secure = endpoint.scheme == "rediss",
-                                            .until = until,
-                                            .silence = silence}));
-  return std::unique_ptr<Connection>(new Connection(std::move(stream)));
+                                                     const TlsSettings& tls,
+                                                     ByteStream::Options options) {
+  options.secure = endpoint.scheme == "rediss";
+  OUTBOX_TRY(auto stream, ByteStream::open(endpoint, tls, options));
+  return std::unique_ptr<Connection>(new Connection(std::move(options.sink), std::move(stream)));
 }
 
 void Connection::append(Arguments arguments) {
@@ -64,7 +68,8 @@ Result<Reply> Connection::next() {
 Error Connection::not_redis() const {
   Error error = stream_->failed(
       Errc::unavailable, fmt::format("does not speak the protocol of Redis: {}", reader_->errstr));
-  error.hint = "check redis.url: is another server behind this port, or one with TLS (rediss://)?";
+  error.hint = fmt::format(
+      "check {}.url: is another server behind this port, or one with TLS (rediss://)?", sink_);
   return error;
 }
 
@@ -78,9 +83,9 @@ Result<Reply> Connection::ask(Arguments command, TimePoint until) {
     if (!filled) return tl::unexpected(filled.error());
     if (!flushed) return tl::unexpected(flushed.error());
     if (!stream_->wait(until))
-      return fail(
-          stream_->failed(Errc::deadline_exceeded, "no answer within redis.connect_timeout"));
+      return fail(stream_->failed(Errc::deadline_exceeded,
+                                  fmt::format("no answer within {}.connect_timeout", sink_)));
   }
 }
 
-}  // namespace outbox::sink::redis
+}  // namespace outbox::sink::hiredis

@@ -8,9 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "sink/hiredis/purpose.hpp"
 #include "sink/inspection.hpp"
 
-namespace outbox::sink::redis {
+namespace outbox::sink::hiredis {
 
 /// What is empty is not known: a user may lack the right to ask.
 struct ServerFacts {
@@ -28,12 +29,14 @@ struct ServerFacts {
 void read_info(std::string_view text, ServerFacts& facts);
 
 /// Why nothing may be sent there. None: it may.
-[[nodiscard]] std::optional<Error> refusal_of(const ServerFacts& facts, std::string_view address);
+[[nodiscard]] std::optional<Error> refusal_of(const ServerFacts& facts, std::string_view address,
+                                              std::string_view sink);
 
 /// Settings of the server with which events that it confirmed can be lost or sent twice. `waits`: WAIT is used.
-[[nodiscard]] std::vector<Weakness> weaknesses_of(const ServerFacts& facts, bool waits);
+[[nodiscard]] std::vector<Weakness> weaknesses_of(const ServerFacts& facts, bool waits,
+                                                  const Purpose& purpose);
 
 /// The largest message that the server takes. `configured`: by the subscription; 0: not.
 [[nodiscard]] std::size_t most_bytes_of(const ServerFacts& facts, std::size_t configured);
 
-}  // namespace outbox::sink::redis
+}  // namespace outbox::sink::hiredis

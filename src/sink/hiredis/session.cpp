@@ -1,4 +1,4 @@
-#include "sink/redis/session.hpp"
+#include "sink/hiredis/session.hpp"
 
 #include <fmt/format.h>
 
@@ -10,12 +10,9 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/units.hpp"
-#include "sink/redis/command.hpp"
-#include "sink/redis/error_map.hpp"
-#include "sink/redis/script.hpp"
+#include "sink/hiredis/error_map.hpp"
 
-namespace outbox::sink::redis {
+namespace outbox::sink::hiredis {
 namespace {
 
 using Words = std::initializer_list<std::string_view>;
@@ -30,18 +27,20 @@ std::optional<std::size_t> number_of(std::string_view text) {
 /// The steps after connecting. Each waits for its answer.
 class Opening {
  public:
-  Opening(Connection& connection, const RedisOptions& options, Connection::TimePoint until)
-      : connection_(connection), options_(options), until_(until) {}
+  Opening(Connection& connection, const ServerOptions& options, const Purpose& purpose,
+          Connection::TimePoint until)
+      : connection_(connection), options_(options), purpose_(purpose), until_(until) {}
 
   [[nodiscard]] Result<Session> run(const Endpoint& endpoint) {
     Session session;
     if (Status done = log_in(endpoint); !done) return pass(done);
     if (Status done = select(endpoint.path); !done) return pass(done);
     OUTBOX_TRY(const ServerFacts facts, look());
-    if (auto refused = refusal_of(facts, connection_.address())) return fail(std::move(*refused));
+    if (auto refused = refusal_of(facts, connection_.address(), purpose_.sink))
+      return fail(std::move(*refused));
     session.inspection = inspection_of(endpoint, facts);
     session.most_bytes = most_bytes_of(facts, options_.max_message_bytes);
-    OUTBOX_TRY(const Reply hash, succeed({"SCRIPT", "LOAD", kScript}));
+    OUTBOX_TRY(const Reply hash, succeed({"SCRIPT", "LOAD", purpose_.script}));
     session.script_hash = text_of(*hash);
     if (Status done = try_writing(); !done) return pass(done);
     if (Status done = count_replicas(); !done) return pass(done);
@@ -54,33 +53,28 @@ class Opening {
     const bool synced = facts.aof_enabled == "1" && facts.appendfsync == "always";
     Inspection found{.destination = connection_.address(),
                      .acked = synced ? "the server has it on disk" : "the server has it in memory",
-                     .duplicates = "after a lost answer, a crash of the relay or a takeover",
-                     .order = "of each key in a stream",
-                     .weaknesses = weaknesses_of(facts, waits)};
+                     .duplicates = purpose_.duplicates,
+                     .order = purpose_.order,
+                     .weaknesses = weaknesses_of(facts, waits, purpose_)};
     if (waits) found.acked += fmt::format(" and {} replicas have it", options_.wait_replicas);
-    if (options_.dedup_window.count() > 0) {
-      found.duplicates =
-          fmt::format("only when more than {} lie between", format_duration(options_.dedup_window));
-    }
     if (endpoint.scheme == "redis" && !endpoint.is_loopback())
-      found.weaknesses.push_back(in_clear("rediss:// in redis.url"));
-    if (options_.max_length > 0) {
-      found.weaknesses.push_back(
-          {fmt::format("max_length = {}", options_.max_length),
-           "the oldest events of a longer stream are removed, whether they were read or not",
-           "leave out redis.max_length and let consumers trim"});
-    }
+      found.weaknesses.push_back(in_clear("rediss:// in " + purpose_.sink + ".url"));
+    found.weaknesses.insert(found.weaknesses.end(), purpose_.weaknesses.begin(),
+                            purpose_.weaknesses.end());
     return found;
   }
 
   [[nodiscard]] Result<Reply> ask(Words words) { return connection_.ask(words, until_); }
 
   /// An error reply is an error.
-  [[nodiscard]] Result<Reply> succeed(Words words) {
-    OUTBOX_TRY(Reply reply, ask(words));
+  [[nodiscard]] Result<Reply> succeed(Connection::Arguments words) {
+    OUTBOX_TRY(Reply reply, connection_.ask(words, until_));
     if (reply->type == REDIS_REPLY_ERROR)
-      return fail(describe(text_of(*reply), connection_.address()));
+      return fail(describe(text_of(*reply), connection_.address(), purpose_));
     return reply;
+  }
+  [[nodiscard]] Result<Reply> succeed(Words words) {
+    return succeed(Connection::Arguments(words.begin(), words.size()));
   }
   [[nodiscard]] Status done(Words words) {
     const Result<Reply> reply = succeed(words);
@@ -105,7 +99,7 @@ class Opening {
     const std::string_view code =
         info->type == REDIS_REPLY_ERROR ? code_of(text_of(*info)) : std::string_view();
     if (!code.empty() && code != "NOPERM" && code != "ERR")
-      return fail(describe(text_of(*info), connection_.address()));
+      return fail(describe(text_of(*info), connection_.address(), purpose_));
     if (code.empty()) read_info(text_of(*info), facts);
     OUTBOX_TRY(facts.appendfsync, configured("appendfsync"));
     OUTBOX_TRY(const std::string bulk, configured("proto-max-bulk-len"));
@@ -124,11 +118,11 @@ class Opening {
     return std::string(text_of(*reply->element[1]));
   }
 
-  /// Finds out before an event is sent that the memory is full, that the disk fails, or that the right to remember ids is missing.
   [[nodiscard]] Status try_writing() {
-    if (options_.dedup_window.count() == 0) return {};
-    const std::string key = std::string(kDedupPrefix).append("check");
-    return done({"SET", key, "", "PX", "1"});
+    if (purpose_.trial.empty()) return {};
+    const std::vector<std::string_view> words(purpose_.trial.begin(), purpose_.trial.end());
+    const Result<Reply> reply = succeed(words);
+    return reply ? Status() : Status(tl::unexpected(reply.error()));
   }
 
   /// While a replica is missing, a batch would be sent and be in doubt, again and again.
@@ -139,44 +133,48 @@ class Opening {
     const auto limit = std::clamp(left / 2, std::chrono::milliseconds(1), options_.wait_timeout);
     const std::string wanted = std::to_string(options_.wait_replicas);
     OUTBOX_TRY(const Reply reply, ask({"WAIT", wanted, std::to_string(limit.count())}));
-    return check_replicas(*reply, options_.wait_replicas, connection_.address());
+    return check_replicas(*reply, options_.wait_replicas, connection_.address(), purpose_);
   }
 
   Connection& connection_;
-  const RedisOptions& options_;
+  const ServerOptions& options_;
+  const Purpose& purpose_;
   const Connection::TimePoint until_;
   bool config_allowed_{true};
 };
 
-Result<Session> open_one(const RedisOptions& options, const Endpoint& endpoint,
-                         Connection::TimePoint until) {
+Result<Session> open_one(const ServerOptions& options, const Purpose& purpose,
+                         const Endpoint& endpoint, Connection::TimePoint until) {
   OUTBOX_TRY(std::unique_ptr<Connection> connection,
-             Connection::open(endpoint, options.tls, until, options.deadline));
-  OUTBOX_TRY(Session session, Opening(*connection, options, until).run(endpoint));
+             Connection::open(endpoint, options.tls,
+                              {.sink = purpose.sink, .until = until, .silence = options.deadline}));
+  OUTBOX_TRY(Session session, Opening(*connection, options, purpose, until).run(endpoint));
   session.connection = std::move(connection);
   return session;
 }
 
 }  // namespace
 
-Status check_replicas(const redisReply& wait, std::size_t wanted, std::string_view address) {
-  if (wait.type != REDIS_REPLY_INTEGER) return fail(describe(text_of(wait), address));
+Status check_replicas(const redisReply& wait, std::size_t wanted, std::string_view address,
+                      const Purpose& purpose) {
+  if (wait.type != REDIS_REPLY_INTEGER) return fail(describe(text_of(wait), address, purpose));
   if (wait.integer >= 0 && static_cast<std::size_t>(wait.integer) >= wanted) return {};
   return fail(
       Errc::unavailable, Remedy::retry_call,
-      fmt::format("redis: {}: {} replicas have confirmed in time, redis.wait_replicas is {}",
-                  address, wait.integer, wanted),
-      "check the replicas and their lag; events in doubt are sent again, and added once within "
-      "redis.dedup_window");
+      fmt::format("{0}: {1}: {2} replicas have confirmed in time, {0}.wait_replicas is {3}",
+                  purpose.sink, address, wait.integer, wanted),
+      fmt::format("check the replicas and their lag; events in doubt are sent again, and are there "
+                  "twice {}",
+                  purpose.duplicates));
 }
 
-Result<Session> open_session(const RedisOptions& options) {
+Result<Session> open_session(const ServerOptions& options, const Purpose& purpose) {
   const auto until = std::chrono::steady_clock::now() + options.connect_timeout;
   std::optional<Error> first;
   auto left = static_cast<int>(options.endpoints.size());
   for (const Endpoint& endpoint : options.endpoints) {
     const auto at = std::chrono::steady_clock::now();
-    auto session = open_one(options, endpoint, at + (until - at) / left--);
+    auto session = open_one(options, purpose, endpoint, at + (until - at) / left--);
     if (session) return session;
     if (!first) {
       first = std::move(session.error());
@@ -188,4 +186,4 @@ Result<Session> open_session(const RedisOptions& options) {
   return fail(std::move(*first));
 }
 
-}  // namespace outbox::sink::redis
+}  // namespace outbox::sink::hiredis

@@ -1,4 +1,4 @@
-#include "sink/redis/error_map.hpp"
+#include "sink/hiredis/error_map.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/text.hpp"
 
-namespace outbox::sink::redis {
+namespace outbox::sink::hiredis {
 namespace {
 
 using enum Remedy;
@@ -15,33 +15,25 @@ struct Meaning {
   std::string_view code;
   Errc errc;
   Remedy remedy;
-  const char* hint;
+  const char* hint;                  ///< With {0} in place of the sink's name.
+  const char* Hints::*own{nullptr};  ///< Instead, where kinds of sinks differ.
 };
 
-constexpr const char* kMemory =
-    "maxmemory is reached: trim streams that were consumed (XTRIM), raise maxmemory, or set redis.max_length";
 constexpr const char* kReplicas =
     "fewer replicas are connected than min-replicas-to-write: check the replicas";
 constexpr const char* kReplica =
-    "the server is a replica: redis.url must lead to the master, or name all servers with commas";
+    "the server is a replica: {0}.url must lead to the master, or name all servers with commas";
 constexpr const char* kLoading = "the server loads its data; nothing";
 constexpr const char* kDisk = "the server cannot write to its disk: check the disk and its log";
 constexpr const char* kBusy = "a script of another client runs too long on the server: SCRIPT KILL";
-constexpr const char* kLogin = "check redis.username and redis.password";
-constexpr const char* kRights =
-    "the user of this sink needs: +evalsha +script|load +xadd +exists +set +pexpire +select +info +wait "
-    "+config|get ~STREAM ~outbox:dedup:*";
-constexpr const char* kType =
-    "the key is there and is no stream: remove or rename it, or change the subscription's topic";
+constexpr const char* kLogin = "check {0}.username and {0}.password";
 constexpr const char* kCluster =
     "this sink does not speak the protocol of Redis Cluster: use a server or a proxy that is no cluster node";
 constexpr const char* kScriptGone = "nothing: the sink loads its script again";
-constexpr const char* kCommand =
-    "the server lacks the command, or it was renamed or disabled: streams need Redis 5.0";
 constexpr const char* kClients = "raise maxclients of the server, or close connections";
 
 constexpr Meaning kMeanings[] = {
-    {"OOM", Errc::unavailable, retry_call, kMemory},
+    {"OOM", Errc::unavailable, retry_call, nullptr, &Hints::memory},
     {"NOREPLICAS", Errc::unavailable, retry_call, kReplicas},
     {"READONLY", Errc::unavailable, reconnect, kReplica},
     {"MASTERDOWN", Errc::unavailable, reconnect, kReplica},
@@ -54,27 +46,29 @@ constexpr Meaning kMeanings[] = {
     {"WRONGPASS", Errc::permission_denied, fix, kLogin},
     {"DENIED", Errc::permission_denied, fix,
      "the server accepts only connections from its own machine: give it a password or a bind address"},
-    {"NOPERM", Errc::permission_denied, fix, kRights},
-    {"WRONGTYPE", Errc::invalid_argument, fix, kType},
+    {"NOPERM", Errc::permission_denied, fix, nullptr, &Hints::rights},
+    {"WRONGTYPE", Errc::invalid_argument, fix, nullptr, &Hints::type},
     {"MOVED", Errc::unsupported, fix, kCluster},
     {"ASK", Errc::unsupported, fix, kCluster},
     {"TRYAGAIN", Errc::unsupported, fix, kCluster},
     {"CROSSSLOT", Errc::unsupported, fix, kCluster},
     {"CLUSTERDOWN", Errc::unavailable, fix, kCluster},
+    {kRefused, Errc::already_exists, fix, nullptr, &Hints::refused},
 };
 
 /// Errors without a code of their own, by how their text begins after "ERR ".
 constexpr Meaning kTexts[] = {
-    {"The user executing the script", Errc::permission_denied, fix, kRights},  // Redis 7.0
+    {"The user executing the script", Errc::permission_denied, fix, nullptr,
+     &Hints::rights},  // Redis 7.0
     {"max number of clients reached", Errc::unavailable, retry_call, kClients},
     {"AUTH ", Errc::permission_denied, fix, kLogin},
     {"invalid password", Errc::permission_denied, fix, kLogin},  // before Redis 6
     {"Client sent AUTH, but no password is set", Errc::permission_denied, fix, kLogin},
     {"DB index is out of range", Errc::invalid_argument, fix,
-     "the path of redis.url is the number of the database; the server's setting databases says how many "
+     "the path of {0}.url is the number of the database; the server's setting databases says how many "
      "there are"},
-    {"unknown command", Errc::unsupported, fix, kCommand},
-    {"Unknown Redis command", Errc::unsupported, fix, kCommand},  // in a script
+    {"unknown command", Errc::unsupported, fix, nullptr, &Hints::commands},
+    {"Unknown Redis command", Errc::unsupported, fix, nullptr, &Hints::commands},  // in a script
 };
 
 /// Larger than proto-max-bulk-len. The server says nothing else, closes the connection, and has not read what follows.
@@ -107,6 +101,17 @@ std::string_view text_after_code(std::string_view reply) {
   return reply;
 }
 
+bool is_too_large(std::string_view reply) {
+  return code_of(reply) == kNoCode && text_after_code(reply).starts_with(kTooLarge);
+}
+
+/// What is told to people.
+std::string_view shown(std::string_view reply) {
+  std::string_view text = without_arguments(without_place(reply));
+  if (code_of(reply) == kRefused) text.remove_prefix(std::min(kRefused.size() + 1, text.size()));
+  return text;
+}
+
 const Meaning* meaning_of(std::string_view reply) {
   const std::string_view code = code_of(reply);
   for (const Meaning& meaning : kMeanings) {
@@ -128,28 +133,28 @@ std::string_view code_of(std::string_view reply) {
 }
 
 Outcome::Kind kind_of(std::string_view reply) {
-  const bool too_large = code_of(reply) == kNoCode && text_after_code(reply).starts_with(kTooLarge);
-  return too_large ? Outcome::Kind::rejected : Outcome::Kind::blocked;
+  const bool refused = code_of(reply) == kRefused;
+  return refused || is_too_large(reply) ? Outcome::Kind::rejected : Outcome::Kind::blocked;
 }
 
-Error describe(std::string_view reply, std::string_view where) {
-  Error error{
-      .code = Errc::unavailable,
-      .remedy = reconnect,
-      .effect = Effect::none,
-      .message = fmt::format("redis: {}: {}", where, without_arguments(without_place(reply))),
-      .hint = {},
-      .origin = fmt::format("redis:{}", code_of(reply))};
-  if (kind_of(reply) == Outcome::Kind::rejected) {
+Error describe(std::string_view reply, std::string_view where, const Purpose& purpose) {
+  Error error{.code = Errc::unavailable,
+              .remedy = reconnect,
+              .effect = Effect::none,
+              .message = fmt::format("{}: {}: {}", purpose.sink, where, shown(reply)),
+              .hint = {},
+              .origin = fmt::format("redis:{}", code_of(reply))};
+  if (is_too_large(reply)) {
     error.code = Errc::too_large;
     error.remedy = fix;
     error.hint = kTooLargeHint;
   } else if (const Meaning* const meaning = meaning_of(reply)) {
     error.code = meaning->errc;
     error.remedy = meaning->remedy;
-    error.hint = meaning->hint;
+    error.hint = meaning->own == nullptr ? fmt::format(fmt::runtime(meaning->hint), purpose.sink)
+                                         : purpose.hints.*(meaning->own);
   }
   return error;
 }
 
-}  // namespace outbox::sink::redis
+}  // namespace outbox::sink::hiredis

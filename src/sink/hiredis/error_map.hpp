@@ -5,7 +5,9 @@
 #include <outbox/sink.hpp>
 #include <string_view>
 
-namespace outbox::sink::redis {
+#include "sink/hiredis/purpose.hpp"
+
+namespace outbox::sink::hiredis {
 
 /// The first word of an error reply in upper case ("OOM", "WRONGTYPE"); "ERR" for all that has none of its own.
 [[nodiscard]] std::string_view code_of(std::string_view reply);
@@ -13,7 +15,8 @@ namespace outbox::sink::redis {
 /// Whether the event is at fault (`rejected`) or the destination (`blocked`). Nothing was added in either case.
 [[nodiscard]] Outcome::Kind kind_of(std::string_view reply);
 
-/// The error for people. `where`: the server's address, or a stream on it.
-[[nodiscard]] Error describe(std::string_view reply, std::string_view where);
+/// The error for people. `where`: the server's address, or what is on it.
+[[nodiscard]] Error describe(std::string_view reply, std::string_view where,
+                             const Purpose& purpose);
 
-}  // namespace outbox::sink::redis
+}  // namespace outbox::sink::hiredis

@@ -1,4 +1,4 @@
-#include "sink/redis/redis_sink.hpp"
+#include "sink/hiredis/pipeline.hpp"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,9 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "sink/redis/error_map.hpp"
-#include "sink/redis/script.hpp"
+#include "sink/hiredis/error_map.hpp"
 
-namespace outbox::sink::redis {
+namespace outbox::sink::hiredis {
 namespace {
 
 /// With more in the buffer, what the server takes now is written before another message is added.
@@ -23,36 +22,40 @@ std::chrono::steady_clock::time_point now_steady() { return std::chrono::steady_
 
 }  // namespace
 
-RedisSink::RedisSink(RedisOptions options)
+PipelineSink::PipelineSink(ServerOptions options, Purpose purpose, std::unique_ptr<Calls> calls)
     : options_(std::move(options)),
+      purpose_(std::move(purpose)),
+      calls_(std::move(calls)),
       wait_replicas_(std::to_string(options_.wait_replicas)),
       wait_timeout_(std::to_string(options_.wait_timeout.count())),
-      command_(options_.dedup_window, options_.max_length),
+      weaknesses_(purpose_.sink),
       watch_([this] { wake(); }) {}
 
-RedisSink::~RedisSink() { RedisSink::close(); }
+PipelineSink::~PipelineSink() { PipelineSink::close(); }
 
-SinkTraits RedisSink::traits() const noexcept {
-  return {.name = "redis",
+SinkTraits PipelineSink::traits() const noexcept {
+  return {.name = purpose_.sink,
           .gapless = false,
           .max_batch = 1000,
           .max_in_flight = options_.max_in_flight,
-          .attribute_prefix = kAttributePrefix};
+          .attribute_prefix = purpose_.attribute_prefix};
 }
 
 // ---- opening
 
-Status RedisSink::open() {
+Status PipelineSink::open() {
   if (state_ == State::open) return {};
   close();
   if (Status started = watch_.start(); !started) return started;
-  OUTBOX_TRY(session_, open_session(options_));
+  OUTBOX_TRY(session_, open_session(options_, purpose_));
+  calls_->connected();
+  first_failed_ = false;
   weaknesses_.warn(session_.inspection.destination, session_.inspection.weaknesses);
   state_ = State::open;
   return {};
 }
 
-void RedisSink::close() noexcept {
+void PipelineSink::close() noexcept {
   if (session_.connection && !in_flight_.empty()) session_.connection->abort();
   for (const Token token : in_flight_.take_all())
     ready_.push_back({.token = token, .kind = Outcome::Kind::unknown, .error = reason_});
@@ -60,7 +63,7 @@ void RedisSink::close() noexcept {
   state_ = State::closed;
 }
 
-void RedisSink::drop_connection() noexcept {
+void PipelineSink::drop_connection() noexcept {
   if (!session_.connection) return;
   watch_.forget(session_.connection->socket());
   session_.connection.reset();
@@ -68,7 +71,7 @@ void RedisSink::drop_connection() noexcept {
 
 // ---- sending
 
-std::size_t RedisSink::send(std::span<const Message> messages) {
+std::size_t PipelineSink::send(std::span<const Message> messages) {
   if (messages.empty() || state_ == State::closed) return 0;
   if (state_ == State::failed) {
     refuse(messages.front(), Outcome::Kind::blocked, reason_);
@@ -83,7 +86,7 @@ std::size_t RedisSink::send(std::span<const Message> messages) {
   return taken;
 }
 
-bool RedisSink::has_room() {
+bool PipelineSink::has_room() {
   if (in_flight_.events() >= options_.max_in_flight) return false;
   if (session_.connection->unsent() >= kMostUnsent) write_out();
   if (state_ != State::open || session_.connection->unsent() >= kMostUnsent) return false;
@@ -91,37 +94,42 @@ bool RedisSink::has_room() {
   return in_flight_.bytes() < most;
 }
 
-void RedisSink::add(const Message& message) {
-  if (auto wrong = refusal_of(message))
-    return refuse(message, Outcome::Kind::rejected, std::move(*wrong));
-  const auto arguments = command_.make(message, session_.script_hash);
-  if (command_.bytes() > session_.most_bytes) {
-    return refuse(
-        message, Outcome::Kind::rejected,
-        fail(Errc::too_large,
-             fmt::format("redis: stream {}: the event takes {} bytes, the server takes {}",
-                         message.topic, command_.bytes(), session_.most_bytes),
-             "raise proto-max-bulk-len and client-query-buffer-limit of the server, and "
-             "redis.max_message_bytes if it is set")
-            .value());
+void PipelineSink::add(const Message& message) {
+  Result<Call> call = calls_->call(message, session_.script_hash);
+  if (!call) return refuse(message, Outcome::Kind::rejected, std::move(call.error()));
+  if (!call->first.empty()) {
+    session_.connection->append(call->first);
+    in_flight_.add({.kind = InFlight::Kind::first,
+                    .bytes = wire_bytes(call->first),
+                    .place = fmt::format("key {}", call->first[1])});
   }
-  session_.connection->append(arguments);
-  in_flight_.add(
-      {.token = message.token, .bytes = command_.bytes(), .stream = std::string(message.topic)});
+  const std::size_t bytes = wire_bytes(call->arguments);
+  if (bytes > session_.most_bytes) {
+    return refuse(message, Outcome::Kind::rejected,
+                  fail(Errc::too_large,
+                       fmt::format("{}: {}: the event takes {} bytes, the server takes {}",
+                                   purpose_.sink, call->place, bytes, session_.most_bytes),
+                       fmt::format("raise proto-max-bulk-len and client-query-buffer-limit of the "
+                                   "server, and {}.max_message_bytes if it is set",
+                                   purpose_.sink))
+                      .value());
+  }
+  session_.connection->append(call->arguments);
+  in_flight_.add({.token = message.token, .bytes = bytes, .place = std::move(call->place)});
 }
 
-void RedisSink::add_wait() {
+void PipelineSink::add_wait() {
   if (!session_.connection || options_.wait_replicas == 0 || !in_flight_.lacks_wait()) return;
   const std::array<std::string_view, 3> command{"WAIT", wait_replicas_, wait_timeout_};
   session_.connection->append(command);
   in_flight_.add_wait();
 }
 
-void RedisSink::refuse(const Message& message, Outcome::Kind kind, Error error) {
+void PipelineSink::refuse(const Message& message, Outcome::Kind kind, Error error) {
   ready_.push_back({.token = message.token, .kind = kind, .error = std::move(error)});
 }
 
-void RedisSink::write_out() {
+void PipelineSink::write_out() {
   if (!session_.connection) return;
   const Result<bool> wrote = session_.connection->flush();
   if (wrote) {
@@ -135,7 +143,7 @@ void RedisSink::write_out() {
 
 // ---- outcomes
 
-void RedisSink::receive(std::vector<Outcome>& outcomes) {
+void PipelineSink::receive(std::vector<Outcome>& outcomes) {
   take_answers();
   write_out();
   watch_deadline();
@@ -148,7 +156,7 @@ void RedisSink::receive(std::vector<Outcome>& outcomes) {
   ready_.clear();
 }
 
-void RedisSink::take_answers() {
+void PipelineSink::take_answers() {
   if (!session_.connection) return;
   const Status filled = session_.connection->fill();
   while (session_.connection) {
@@ -161,36 +169,50 @@ void RedisSink::take_answers() {
   if (!filled) lose(filled.error());
 }
 
-void RedisSink::settle(const redisReply& reply) {
+void PipelineSink::settle(const redisReply& reply) {
   if (!in_flight_
            .expects_answer())  // as "ERR max number of clients reached" before it closes the connection
-    return lose(describe(text_of(reply), session_.connection->address()));
-  const auto entry = in_flight_.answered();
-  if (!entry) return confirm(reply);
+    return lose(describe(text_of(reply), session_.connection->address(), purpose_));
+  const InFlight::Entry entry = in_flight_.answered();
+  if (entry.kind == InFlight::Kind::wait) return confirm(reply);
+  if (entry.kind == InFlight::Kind::first) return prepared(entry, reply);
   switch (reply.type) {
-    case REDIS_REPLY_INTEGER: return added(entry->token);
+    case REDIS_REPLY_INTEGER: return added(entry.token);
     case REDIS_REPLY_STRING:
-      added(entry->token);
-      return stop_taking(describe(text_of(reply), session_.connection->address()));
-    case REDIS_REPLY_ERROR: return not_added(*entry, reply);
+      added(entry.token);
+      return stop_taking(describe(text_of(reply), session_.connection->address(), purpose_));
+    case REDIS_REPLY_ERROR: return not_added(entry, reply);
     default: break;
   }
   Error error = fail(Errc::internal, Remedy::reconnect,
-                     fmt::format("redis: {}: an unexpected answer of type {}",
+                     fmt::format("{}: {}: an unexpected answer of type {}", purpose_.sink,
                                  session_.connection->address(), reply.type))
                     .value();
   error.effect = Effect::unknown;
-  ready_.push_back({.token = entry->token, .kind = Outcome::Kind::unknown, .error = error});
+  ready_.push_back({.token = entry.token, .kind = Outcome::Kind::unknown, .error = error});
   lose(std::move(error));
 }
 
-void RedisSink::added(Token token) {
+/// What was sent behind it may be there, and is sent again.
+void PipelineSink::prepared(const InFlight::Entry& entry, const redisReply& reply) {
+  if (reply.type != REDIS_REPLY_ERROR) return;
+  first_failed_ = true;
+  stop_taking(describe(text_of(reply), entry.place, purpose_));
+}
+
+void PipelineSink::added(Token token) {
+  if (first_failed_) {
+    Error error = reason_;
+    error.effect = Effect::unknown;
+    ready_.push_back({.token = token, .kind = Outcome::Kind::unknown, .error = std::move(error)});
+    return;
+  }
   if (options_.wait_replicas > 0) return in_flight_.hold(token);
   ready_.push_back({.token = token, .kind = Outcome::Kind::acked});
 }
 
-void RedisSink::not_added(const InFlight::Entry& entry, const redisReply& reply) {
-  Error error = describe(text_of(reply), "stream " + entry.stream);
+void PipelineSink::not_added(const InFlight::Entry& entry, const redisReply& reply) {
+  Error error = describe(text_of(reply), entry.place, purpose_);
   const Outcome::Kind kind = kind_of(text_of(reply));
   if (kind == Outcome::Kind::blocked) stop_taking(error);
   const bool this_stream = code_of(text_of(reply)) == "WRONGTYPE";
@@ -200,10 +222,10 @@ void RedisSink::not_added(const InFlight::Entry& entry, const redisReply& reply)
                     .error = std::move(error)});
 }
 
-/// The entries are in the stream either way. Sent again, they are found there, and wait again.
-void RedisSink::confirm(const redisReply& wait) {
+/// They are there either way. Sent again, they are found there, and wait again.
+void PipelineSink::confirm(const redisReply& wait) {
   const Status enough =
-      check_replicas(wait, options_.wait_replicas, session_.connection->address());
+      check_replicas(wait, options_.wait_replicas, session_.connection->address(), purpose_);
   Outcome outcome{.kind = enough ? Outcome::Kind::acked : Outcome::Kind::unknown};
   if (!enough) {
     stop_taking(enough.error());
@@ -218,14 +240,14 @@ void RedisSink::confirm(const redisReply& wait) {
 
 // ---- failing
 
-void RedisSink::stop_taking(Error reason) {
+void PipelineSink::stop_taking(Error reason) {
   if (state_ != State::open) return;
   state_ = State::failed;
   reason_ = std::move(reason);
 }
 
 /// What the server had received may have been added.
-void RedisSink::lose(Error error) {
+void PipelineSink::lose(Error error) {
   if (!session_.connection) return;
   stop_taking(error);
   error.effect = Effect::unknown;
@@ -235,29 +257,30 @@ void RedisSink::lose(Error error) {
   drop_connection();
 }
 
-void RedisSink::watch_deadline() {
+void PipelineSink::watch_deadline() {
   if (!session_.connection || in_flight_.empty()) return;
   const auto waited = now_steady() - progress_;
   if (waited <= options_.deadline) return;
   lose(
       fail(
           Errc::deadline_exceeded, Remedy::reconnect,
-          fmt::format("redis: {}: no answer for {:.1f} s", session_.connection->address(),
+          fmt::format("{}: {}: no answer for {:.1f} s", purpose_.sink,
+                      session_.connection->address(),
                       std::chrono::duration<double>(waited).count()),
           "check the server and the network; does a slow command or script hold it up (SLOWLOG GET)?")
           .value());
 }
 
 /// Also while nothing is in flight: the server may close the connection.
-void RedisSink::watch_socket() {
+void PipelineSink::watch_socket() {
   if (!session_.connection) return;
   watch_.arm(session_.connection->socket(), {.write = session_.connection->unsent() > 0});
 }
 
-void RedisSink::purge() {
+void PipelineSink::purge() {
   take_answers();
   if (in_flight_.empty()) return;
-  lose(fail(Errc::cancelled, Remedy::retry_call, "redis: the relay gave up").value());
+  lose(fail(Errc::cancelled, Remedy::retry_call, purpose_.sink + ": the relay gave up").value());
 }
 
-}  // namespace outbox::sink::redis
+}  // namespace outbox::sink::hiredis

@@ -23,7 +23,7 @@
 
 #include "sink/byte_stream.hpp"
 
-namespace outbox::sink::redis {
+namespace outbox::sink::hiredis {
 
 struct FreeReply {
   void operator()(redisReply* reply) const noexcept { freeReplyObject(reply); }
@@ -33,16 +33,18 @@ using Reply = std::unique_ptr<redisReply, FreeReply>;
 /// The text of a string, a status or an error; else empty.
 [[nodiscard]] std::string_view text_of(const redisReply& reply) noexcept;
 
+/// About as many bytes as the command takes on the wire.
+[[nodiscard]] std::size_t wire_bytes(std::span<const std::string_view> arguments) noexcept;
+
 class Connection {
  public:
   using TimePoint = ByteStream::TimePoint;
   using Arguments = std::span<const std::string_view>;
 
-  /// Connects until then at the latest. The kernel gives the connection up when the server confirms no bytes for `silence`.
+  /// `options.secure` is by the endpoint.
   [[nodiscard]] static Result<std::unique_ptr<Connection>> open(const Endpoint& endpoint,
                                                                 const TlsSettings& tls,
-                                                                TimePoint until,
-                                                                std::chrono::milliseconds silence);
+                                                                ByteStream::Options options);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   Connection(Connection&&) = delete;
@@ -76,13 +78,14 @@ class Connection {
     void operator()(redisReader* reader) const noexcept { redisReaderFree(reader); }
   };
 
-  explicit Connection(std::unique_ptr<ByteStream> stream);
+  Connection(std::string sink, std::unique_ptr<ByteStream> stream);
   [[nodiscard]] Error not_redis() const;
 
+  const std::string sink_;
   const std::unique_ptr<ByteStream> stream_;
   std::unique_ptr<redisReader, FreeReader> reader_;
   std::vector<const char*> starts_;
   std::vector<std::size_t> lengths_;
 };
 
-}  // namespace outbox::sink::redis
+}  // namespace outbox::sink::hiredis

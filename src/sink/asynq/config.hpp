@@ -1,0 +1,32 @@
+// The settings of a sink for asynq. See docs/sinks/asynq.md.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "sink/asynq/tasks.hpp"
+#include "sink/hiredis/purpose.hpp"
+#include "sink/hiredis/settings.hpp"
+#include "sink/kind.hpp"
+
+namespace outbox::sink::asynq {
+
+struct AsynqSettings : hiredis::ServerSettings {
+  std::string queue{"default"};
+  std::string type{"{event_type}"};
+  std::string task_id{"{id}"};
+  std::size_t max_retry{25};
+  std::chrono::milliseconds timeout{std::chrono::minutes(30)};
+  std::chrono::milliseconds retention{std::chrono::hours(24)};
+};
+
+/// Complains about what is wrong.
+[[nodiscard]] TaskOptions task_options_of(const AsynqSettings& settings, FieldErrors& errors);
+
+/// What the sink does with these settings.
+[[nodiscard]] hiredis::Purpose purpose_of(const AsynqSettings& settings);
+
+[[nodiscard]] SinkKind kind();
+
+}  // namespace outbox::sink::asynq
