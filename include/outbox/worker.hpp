@@ -173,7 +173,9 @@ struct WorkerOptions {
                                   "2h",   "4h",   "8h",    "12h",   "24h"};
   /// Each pause is this much longer or shorter at random. Unit: percent, 0 to 50. Default: 20.
   std::size_t jitter{20};
-  /// Of its runs that last longer than 1 s. Those of a worker without three of them in a row begin again elsewhere, with an attempt
+  /// A run that lasts longer gets a row, which shows it, and with which it goes on when the lanes of its worker change. Default: 1 s.
+  std::chrono::milliseconds row_after{std::chrono::seconds(1)};
+  /// Of its runs that have a row. Those of a worker without three of them in a row begin again elsewhere, with an attempt
   /// counted. Default: 10 s.
   std::chrono::milliseconds heartbeat{std::chrono::seconds(10)};
   /// How long a task waits whose type no handler here has, before that is looked at again. Default: 30 s.

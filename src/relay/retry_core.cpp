@@ -14,8 +14,6 @@ namespace {
 constexpr std::size_t kMostChains = 200;
 constexpr int kMostLoads = 4;
 constexpr std::size_t kMostSuspects = 10000;
-/// A run that lasts longer gets its row.
-constexpr std::chrono::seconds kSlowAfter{1};
 constexpr std::chrono::milliseconds kSlowAtStop{100};
 /// The end of a run at another worker is noticed after this time.
 constexpr std::chrono::seconds kLookAtRuns{1};
@@ -308,7 +306,9 @@ void RetryCore::take_late(TimePoint now) {
 /// What waits behind it in its chain is read again once its row has gone.
 void RetryCore::watch_slow(TimePoint now) {
   if (!options_.worker) return;
-  const TimePoint::duration limit = stopping_ ? TimePoint::duration(kSlowAtStop) : kSlowAfter;
+  const std::chrono::nanoseconds limit =
+      stopping_ ? std::min<std::chrono::nanoseconds>(kSlowAtStop, options_.slow_after)
+                : options_.slow_after;
   for (auto entry = chains_.begin(); entry != chains_.end();) {
     const auto& [token, chain] = *entry;
     if (!chain.in_flight || now - chain.sent_at < limit) {

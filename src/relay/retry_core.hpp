@@ -31,7 +31,8 @@ struct RetryOptions {
   std::chrono::nanoseconds write_interval{std::chrono::milliseconds(50)};
   Token first_token{1};
   std::optional<EventId> worker{};  ///< What takes long is `running` there.
-  Token token_prefix{0};            ///< The sink knows a token with it.
+  std::chrono::nanoseconds slow_after{0};
+  Token token_prefix{0};  ///< The sink knows a token with it.
 };
 
 class RetryCore {

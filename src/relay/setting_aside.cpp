@@ -1,5 +1,6 @@
 // What a delivery core sets aside: events that were rejected, that fail while others succeed, that take long, and what waits behind them.
 // docs/design/parking.md.
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -155,7 +156,9 @@ std::optional<std::chrono::milliseconds> DeliveryCore::age(Token token) const {
 /// At a stop what has just begun may end; what lasts is left to its worker.
 bool DeliveryCore::is_old(Token token) const {
   const auto waited = age(token);
-  return waited && *waited >= (stopping() ? kSlowAtStop : slow_watch_.limit());
+  const auto limit = slow_watch_.limit();
+  return waited &&
+         *waited >= (stopping() ? std::min<TimePoint::duration>(limit, kSlowAtStop) : limit);
 }
 
 void DeliveryCore::watch_slow(TimePoint now) {

@@ -76,6 +76,7 @@ RetryOptions retry_options(const store::SubscriptionRow& row, const LoopOptions&
           .write_interval = options.settle_interval,
           .first_token = first_token,
           .worker = worker_of(owner),
+          .slow_after = owner != nullptr ? owner->row_after() : std::chrono::milliseconds(0),
           .token_prefix = static_cast<Token>(kRetries) << kStrandShift};
 }
 
@@ -114,6 +115,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
   for (const EventRef& event : retained.retry_acks) retries_.remember(event);
   CoreOptions core = core_options(row_, options, sink_->traits(), retained.next_token);
   core.worker = worker_of(run_owner_);
+  if (run_owner_ != nullptr && core.parking) core.parking->slow_after = run_owner_->row_after();
   const auto offer = [this](Strand& strand, const std::shared_ptr<const store::Page>& page) {
     {
       const MutexLock lock(box_->mutex);

@@ -2,6 +2,7 @@
 // of such a send is `running`, the sink writes what becomes of it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <outbox/sink.hpp>
@@ -27,6 +28,8 @@ class RunOwner {
   RunOwner& operator=(RunOwner&&) = delete;
   virtual ~RunOwner() = default;
 
+  /// How long a send runs before it gets a row.
+  [[nodiscard]] virtual std::chrono::milliseconds row_after() const = 0;
   /// Whose name its rows bear.
   [[nodiscard]] virtual EventId worker() const = 0;
   /// True: the sink looks after it, and receive() never reports it. False: it has ended, or not begun; the outcome comes as any other.

@@ -23,6 +23,7 @@ namespace outbox::task {
 struct QueueOptions {
   std::size_t threads{8};
   std::chrono::milliseconds unknown_type_pause{std::chrono::seconds(30)};
+  std::chrono::milliseconds row_after{std::chrono::seconds(1)};
 };
 
 class QueueSink final : public Sink, public sink::RunOwner {
@@ -39,6 +40,7 @@ class QueueSink final : public Sink, public sink::RunOwner {
   void purge() override;
   void close() noexcept override {}
 
+  [[nodiscard]] std::chrono::milliseconds row_after() const override { return options_.row_after; }
   [[nodiscard]] EventId worker() const override { return worker_; }
   [[nodiscard]] bool keep(Token token, const sink::KeptRun& run) override {
     return runner_->keep(token, run);

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kMostThreads = 1024;
 constexpr std::chrono::milliseconds kShortestHeartbeat{100};
+constexpr std::chrono::milliseconds kShortestRowAfter{10};
 
 Status check(const WorkerOptions& options, const Handlers& handlers) {
   if (options.queues.empty()) return bad_field("queues", "is empty", "name at least one");
@@ -28,6 +29,8 @@ Status check(const WorkerOptions& options, const Handlers& handlers) {
     return bad_field("threads", "must be from 1 to " + std::to_string(kMostThreads));
   if (options.delays.empty())
     return bad_field("delays", "is empty", "at least one pause, such as 1min");
+  if (options.row_after < kShortestRowAfter)
+    return bad_field("row_after", "must be at least 10 ms", "default: 1s");
   if (options.heartbeat < kShortestHeartbeat)
     return bad_field("heartbeat", "must be at least 100 ms", "default: 10s");
   if (handlers.all().empty()) return bad_field("handlers", "there is none", "call Handlers::on()");
@@ -74,7 +77,8 @@ Result<std::unique_ptr<Worker>> Worker::create(WorkerOptions options, Handlers h
     auto sink = std::make_unique<task::QueueSink>(
         queue, shared,
         task::QueueOptions{.threads = options.threads,
-                           .unknown_type_pause = options.unknown_type_pause},
+                           .unknown_type_pause = options.unknown_type_pause,
+                           .row_after = options.row_after},
         keeper->worker());
     keeper->add({.subscription = task::subscription_name(queue), .runner = sink->runner()});
     if (Status status = relay->use(task::subscription_name(queue), std::move(sink)); !status)
