@@ -427,5 +427,140 @@ TEST_F(Retries, a_stop_waits_for_what_is_in_flight_and_written) {
   EXPECT_TRUE(core_->finished());
 }
 
+// ---- runs that their worker looks after (docs/design/tasks.md, "Runs with a row")
+
+class Runs : public Retries {
+ protected:
+  Runs() {
+    core_.emplace(RetryOptions{.subscription = 4,
+                               .rules = rules(),
+                               .gapless = false,
+                               .worker = id_of(77),
+                               .slow_after = std::chrono::seconds(1),
+                               .token_prefix = kPrefix},
+                  sink_, gate_);
+  }
+  /// The sink keeps all whose rows are written. Their seqs.
+  std::vector<std::int64_t> keep() {
+    std::vector<LateSends::Send> kept;
+    for (const auto& [seq, send] : gate_.late.all()) {
+      if (send.written && !send.outcome) kept.push_back(send);
+    }
+    std::vector<std::int64_t> seqs;
+    for (const auto& send : kept) {
+      EXPECT_EQ(send.token, kPrefix | tokens_.at(send.seq));
+      gate_.late.remove(send.seq);
+      core_->kept(send, now_);
+      sink_.left(now_);
+      seqs.push_back(send.seq);
+    }
+    return seqs;
+  }
+  /// What the store says of the rows that were running: those that are left out are gone.
+  void look(const std::vector<std::pair<std::int64_t, store::ParkedState>>& rows) {
+    now_ += std::chrono::seconds(1);
+    ASSERT_TRUE(core_->wants_load(now_));
+    core_->load_asked();
+    store::DueEvents due;
+    for (const auto& [seq, state] : rows)
+      due.running.push_back(
+          {.seq = seq, .aggregate_type = "order", .aggregate_id = "a", .state = state});
+    core_->loaded(std::move(due), now_);
+  }
+  /// An event of key "a" runs, and its worker looks after it.
+  void run() {
+    load({{1, "a"}, {2, "a"}});
+    EXPECT_THAT(send(), ElementsAre(1));
+    EXPECT_THAT(results(), ElementsAre("1 running 0"));
+    EXPECT_THAT(keep(), ElementsAre(1));
+  }
+
+  static constexpr Token kPrefix = Token{64} << 57U;
+};
+
+TEST_F(Runs, a_retry_that_lasts_is_left_to_its_worker_and_holds_its_key) {
+  run();
+  EXPECT_EQ(sink_.in_flight(), 0U);
+  EXPECT_TRUE(blocked("a"));
+  look({{1, store::ParkedState::running}});
+  EXPECT_TRUE(blocked("a"));
+  EXPECT_THAT(send(), IsEmpty()) << "what waits behind it was left out";
+  core_->stop_requested();
+  EXPECT_TRUE(core_->finished()) << "nobody waits for it";
+}
+
+TEST_F(Runs, one_whose_row_is_gone_frees_its_key_once) {
+  run();
+  look({});
+  EXPECT_EQ(gate_.rows(), 1U) << "what waits behind it has a row";
+  EXPECT_THAT(*core_->asked_runs(), IsEmpty());
+  core_->due_at(now_);
+  look({});
+  EXPECT_EQ(gate_.rows(), 1U);
+}
+
+TEST_F(Runs, one_that_will_be_retried_holds_its_key_and_a_dead_one_does_not) {
+  run();
+  look({{1, store::ParkedState::retrying}});
+  EXPECT_EQ(gate_.rows(), 2U);
+  gate_.clear();
+  run();
+  look({{1, store::ParkedState::dead}});
+  EXPECT_EQ(gate_.rows(), 1U);
+}
+
+TEST_F(Runs, a_run_of_another_worker_is_known_from_the_first_look) {
+  gate_.add(event::key_hash("order", "a"));
+  core_->due_at(now_);
+  look({{9, store::ParkedState::running}});
+  look({{9, store::ParkedState::running}});
+  EXPECT_THAT(*core_->asked_runs(), IsEmpty());
+  EXPECT_TRUE(blocked("a"));
+  look({});
+  EXPECT_FALSE(blocked("a"));
+}
+
+TEST_F(Runs, an_answer_from_before_the_row_was_written_says_nothing_about_it) {
+  load({{1, "a"}, {2, "b"}});
+  EXPECT_THAT(send(), ElementsAre(1, 2));
+  EXPECT_THAT(results(), ElementsAre("1 running 0", "2 running 0"));
+  core_->due_at(now_);
+  core_->load_asked();
+  EXPECT_THAT(keep(), ElementsAre(1, 2));
+  core_->loaded({}, now_);
+  EXPECT_TRUE(blocked("a"));
+  EXPECT_TRUE(blocked("b"));
+}
+
+TEST_F(Runs, an_outcome_that_comes_before_the_row_is_kept_counts) {
+  load({{1, "a"}});
+  EXPECT_THAT(send(), ElementsAre(1));
+  EXPECT_THAT(results(), ElementsAre("1 running 0"));
+  report(1, Kind::acked);
+  EXPECT_THAT(keep(), IsEmpty());
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
+  EXPECT_FALSE(blocked("a"));
+}
+
+TEST_F(Runs, one_that_is_given_up_before_it_is_kept_is_retried_with_no_attempt_counted) {
+  load({{1, "a"}});
+  EXPECT_THAT(send(), ElementsAre(1));
+  EXPECT_THAT(results(), ElementsAre("1 running 0"));
+  report(1, Kind::unknown);
+  EXPECT_THAT(results(), ElementsAre("1 retrying 0"));
+  EXPECT_TRUE(blocked("a"));
+}
+
+TEST_F(Runs, at_a_stop_what_lasts_a_moment_is_left_to_its_worker) {
+  load({{1, "a"}});
+  EXPECT_THAT(send(), ElementsAre(1));
+  core_->stop_requested();
+  EXPECT_THAT(core_->results(now_ + milliseconds(50)), IsEmpty());
+  const auto given = core_->results(now_ + milliseconds(100));
+  ASSERT_EQ(given.size(), 1U);
+  EXPECT_EQ(given[0].state, store::ParkedState::running);
+  EXPECT_EQ(given[0].worker, id_of(77));
+}
+
 }  // namespace
 }  // namespace outbox::relay
