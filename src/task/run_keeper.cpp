@@ -123,6 +123,9 @@ void RunKeeper::take_ends() {
 /// Stopping, and nothing is left to do or to wait for.
 bool RunKeeper::is_over() {
   const TimePoint now = now_steady();
+  // In this order: a run that ends in between is among the ends.
+  const bool runs = runs_something();
+  take_ends();
   {
     const MutexLock lock(mutex_);
     if (!stop_) return false;
@@ -133,10 +136,10 @@ bool RunKeeper::is_over() {
       return true;
     }
     if (now < stop_->by || stop_->given_up) {
-      if (!ends_.empty() || runs_something()) return false;
+      if (!ends_.empty() || runs) return false;
     }
   }
-  if (ends_.empty() && !runs_something()) {
+  if (ends_.empty() && !runs) {
     if (rows_) (void)rows_->leave(worker_);
     return true;
   }
@@ -290,7 +293,8 @@ Status RunKeeper::compare_own_rows() {
     const bool ended = std::any_of(ends_.begin(), ends_.end(), [&](const End& one) {
       return one.end.result.seq == row.seq && one.end.token == row.token;
     });
-    if (ended || kept.erase(place(row)) != 0) continue;
+    const bool runs = kept.erase(place(row)) != 0;
+    if (ended || runs) continue;
     if (!strays_.contains(place(row))) {
       strays.insert(place(row));
       continue;

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -46,33 +47,40 @@ struct Columns {
   }
 };
 
-/// Of one subscription, under one generation.
-using Owned = std::map<std::pair<std::int32_t, std::int64_t>, Columns>;
+/// A subscription, and a generation.
+using Owner = std::pair<std::int32_t, std::int64_t>;
+using Owned = std::map<Owner, Columns>;
 
 }  // namespace
 
-void send_parked(Connection& connection, std::span<const ParkedEvent> events) {
-  Owned owned;
-  for (const ParkedEvent& event : events) {
-    Columns& columns = owned[{event.subscription, event.generation}];
+void send_rows(Connection& connection, std::span<const ParkedEvent> parked,
+               std::span<const RetryResult> results) {
+  Owned to_park;
+  for (const ParkedEvent& event : parked) {
+    Columns& columns = to_park[{event.subscription, event.generation}];
     columns.add(event);
     columns.states.add(to_string(event.state));
   }
-  for (auto& [owner, columns] : owned)
-    connection.send(&Queries::park, columns.params(owner.first, owner.second));
-}
-
-void send_results(Connection& connection, std::span<const RetryResult> results) {
-  Owned owned;
+  Owned to_settle;
   for (const RetryResult& result : results) {
-    Columns& columns = owned[{result.subscription, result.generation}];
+    Columns& columns = to_settle[{result.subscription, result.generation}];
     columns.add(result);
     result.state ? columns.states.add(to_string(*result.state)) : columns.states.add_null();
   }
-  for (auto& [owner, columns] : owned) {
-    Params params = columns.params(owner.first, owner.second);
-    params.push_back(columns.hashes.take());
-    params.push_back(columns.ids.take());
+  std::set<Owner> owners;
+  for (const auto& [owner, columns] : to_park) owners.insert(owner);
+  for (const auto& [owner, columns] : to_settle) owners.insert(owner);
+  for (const Owner& owner : owners) {
+    const auto park = to_park.find(owner);
+    const auto settle = to_settle.find(owner);
+    if (park != to_park.end() && settle != to_settle.end())
+      connection.send(&Queries::hold_own_lanes, {Param(owner.first), Param(owner.second)});
+    if (park != to_park.end())
+      connection.send(&Queries::park, park->second.params(owner.first, owner.second));
+    if (settle == to_settle.end()) continue;
+    Params params = settle->second.params(owner.first, owner.second);
+    params.push_back(settle->second.hashes.take());
+    params.push_back(settle->second.ids.take());
     connection.send(&Queries::settle_parked, std::move(params));
   }
 }

@@ -13,9 +13,10 @@
 
 namespace outbox::store::postgres {
 
-/// One statement for each subscription among them.
-void send_parked(Connection& connection, std::span<const ParkedEvent> events);
-void send_results(Connection& connection, std::span<const RetryResult> results);
+// One subscription after the other, in the order of their ids, and within each the lanes in their order: all who lock lanes do it so, or
+// they would wait for each other.
+void send_rows(Connection& connection, std::span<const ParkedEvent> parked,
+               std::span<const RetryResult> results);
 void send_run_ends(Connection& connection, std::span<const TaskRunEnd> ends);
 
 [[nodiscard]] Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection,

@@ -93,8 +93,7 @@ class PostgresProgress final : public Progress {
     const auto incarnation = marks_->incarnation();
     for (const Settlement& row : batch.settlements)
       connection_.send(&Queries::append, params_of(row, incarnation));
-    send_parked(connection_, batch.parked);
-    send_results(connection_, batch.results);
+    send_rows(connection_, batch.parked, batch.results);
     for (const ReplayProgress& progress : batch.replays)
       connection_.send(replay_queries_.settle, params_of(progress));
     connection_.send(&Queries::commit);

@@ -466,6 +466,13 @@ RETURNING w)");
 
   // ---- Parked events (docs/design/parking.md). The functions are in 0004_parking.sql.
 
+  // $1 subscription, $2 generation. Primary key of lane. Before two statements that lock lanes, each in its order.
+  Query hold_own_lanes = prepared("hold the lanes", R"(
+SELECT count(*) FROM (
+  SELECT FROM {schema}.lane l
+  WHERE l.lane_group = (SELECT s.lane_group FROM {schema}.subscription s WHERE s.id = $1::int) AND l.generation = $2::bigint
+  ORDER BY l.lane FOR SHARE) held)");
+
   // $1 subscription, $2 generation, then arrays: seq, state, attempts, due in milliseconds, error, worker. Index event_by_seq.
   Query park = unprepared("park events", R"(
 SELECT {schema}.park_events($1::int, $2::bigint, $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[],
