@@ -162,6 +162,11 @@ bool MiniRelay::deliver(std::chrono::milliseconds limit, const std::function<voi
   return true;
 }
 
+std::size_t MiniRelay::in_doubt() const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      failures_, [](const auto& failure) { return failure.outcome.kind == Outcome::Kind::unknown; }));
+}
+
 std::vector<std::size_t> MiniRelay::rejected() const {
   std::vector<std::size_t> found;
   for (std::size_t place = 0; place < state_.size(); ++place) {

@@ -52,6 +52,8 @@ class MiniRelay {
   [[nodiscard]] std::size_t acked() const { return acked_count_; }
   [[nodiscard]] bool is_acked(std::size_t place) const { return state_[place] == State::acked; }
   [[nodiscard]] const std::vector<Failure>& failures() const { return failures_; }
+  /// How many failures left open whether the message arrived.
+  [[nodiscard]] std::size_t in_doubt() const;
   [[nodiscard]] std::vector<std::size_t> rejected() const;
   [[nodiscard]] std::size_t reopened() const { return reopened_; }
 
