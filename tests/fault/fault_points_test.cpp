@@ -109,7 +109,7 @@ class FaultPoints : public ::testing::TestWithParam<int> {
       late_ = relay();
       if (eventually(is_hit, std::chrono::seconds(10))) return true;
       late_->signal(SIGTERM);
-      if (late_->wait() != 0) return false;
+      if (!late_->wait()) return false;
     }
     return false;
   }
@@ -141,7 +141,7 @@ class FaultPoints : public ::testing::TestWithParam<int> {
     }
     if (!late_) return;
     late_->signal(SIGTERM);
-    EXPECT_EQ(late_->wait(), 0);
+    EXPECT_TRUE(late_->wait()) << "the relay that came late does not end";
     late_.reset();
   }
 

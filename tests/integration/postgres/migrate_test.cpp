@@ -55,7 +55,7 @@ TEST_F(PostgresMigrate, processes_at_once) {
     EXPECT_EQ(status, 0);
   }
   EXPECT_TRUE(ok(store_->check()));
-  EXPECT_EQ(database_->connect().value("SELECT count(*) FROM outbox.migration"), "7");
+  EXPECT_EQ(database_->connect().value("SELECT count(*) FROM outbox.migration"), "8");
 }
 
 TEST_F(PostgresMigrate, no_schema_names_the_command) {

@@ -25,14 +25,14 @@ class ParkingCost : public PostgresTest {
   void park(int from, int count) {
     connection_->exec(
         "SELECT outbox.park_events(1, 1, array_agg(seq), array_agg(CASE WHEN seq < $1::bigint + 1000 THEN 'retrying' ELSE 'waiting' END), "
-        "array_agg(1::bigint), array_agg(0::bigint), array_agg('no'::text)) "
+        "array_agg(1::bigint), array_agg(0::bigint), array_agg('no'::text), array_agg(NULL::uuid)) "
         "FROM generate_series($1::bigint + $2::int, $1::bigint + $2::int + $3::int - 1) seq",
         {std::to_string(first_), std::to_string(from), std::to_string(count)});
   }
   void deliver_retrying(int count) {
     connection_->exec(
         "SELECT outbox.settle_parked(1, 1, array_agg(seq), array_agg(NULL::text), array_agg(2::bigint), array_agg(0::bigint), "
-        "array_agg(''::text), array_agg(seq), array_agg(id)) "
+        "array_agg(''::text), array_agg(NULL::uuid), array_agg(seq), array_agg(id)) "
         "FROM (SELECT seq, id FROM outbox.parked WHERE state = 'retrying' ORDER BY seq LIMIT $1::int) due",
         {std::to_string(count)});
   }
