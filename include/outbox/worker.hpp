@@ -57,7 +57,7 @@ struct TaskRun {
   std::chrono::steady_clock::time_point deadline{};
   /// Stop is requested when the deadline has passed, and when the worker must give the task up. What a handler does after that may
   /// be done by another worker, too.
-  std::stop_token stop;
+  std::stop_token stop{};
 
   /// How far it is, for those who ask (the row of the task). Only of a run that lasts longer than 1 s; written at most once a second.
   void progress(std::size_t percent, std::string_view text = {}) const {

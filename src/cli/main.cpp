@@ -25,6 +25,7 @@ int run_verb(int argc, const char* const* argv) {
     add_migrate(root, context);
     add_enqueue(root, context);
     add_relay(root, context);
+    add_work(root, context);
     add_status(root, context);
     add_subscription(root, context);
     add_events(root, context);

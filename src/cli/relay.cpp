@@ -1,8 +1,6 @@
 // outbox relay: delivers until it is stopped. A thin wrapper around outbox::Relay.
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <cstdlib>
 #include <memory>
 #include <outbox/relay.hpp>
 #include <span>
@@ -10,10 +8,8 @@
 #include <thread>
 
 #include "base/log.hpp"
-#include "base/mutex.hpp"
 #include "base/signals.hpp"
-#include "base/thread.hpp"
-#include "base/units.hpp"
+#include "cli/ending.hpp"
 #include "cli/exit.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings_page.hpp"
@@ -26,8 +22,6 @@ namespace {
 
 constexpr std::chrono::seconds kRetryStart{1};
 constexpr std::chrono::milliseconds kCheckPending{50};
-/// After the grace period, for giving the lanes back.
-constexpr std::chrono::seconds kBeyondGrace{5};
 
 struct Options {
   std::optional<std::string> name;
@@ -47,9 +41,7 @@ RelayOptions relay_options(const Options& options, const config::Loaded& loaded)
 }
 
 void log_start(const config::Loaded& loaded, const RelayOptions& relay) {
-  for (const auto& warning : loaded.warnings) {
-    log::warn("the configuration looks wrong", {{"reason", warning}});
-  }
+  log_warnings(loaded);
   log::info("starting", {{"version", OUTBOX_VERSION},
                          {"store", store::shown_url(relay.store_url)},
                          {"config", loaded.file.empty() ? "none" : loaded.file},
@@ -72,32 +64,12 @@ void log_inactive(const config::Loaded& loaded) {
   }
 }
 
-/// Ends the process when a stop takes too long, until the thread is joined: a database that hangs must not block a supervisor.
-std::jthread limit_stop(std::chrono::milliseconds grace) {
-  return start_thread("ob-stop-limit", [grace](const std::stop_token& over) {
-    Mutex mutex;
-    std::condition_variable_any wait;
-    const MutexLock lock(mutex);
-    (void)wait.wait_for(mutex, over, grace + kBeyondGrace, [] { return false; });
-    if (over.stop_requested()) return;
-    log::error(
-        "the store or a sink does not answer, so this ends without waiting for it; "
-        "what was in flight will be delivered again",
-        {{"grace", format_duration(grace)}});
-    std::_Exit(kInterrupted);
-  });
-}
-
 int stop(Relay& relay, std::chrono::milliseconds grace) {
-  log::info("stopping, a second signal ends it at once", {{"grace", format_duration(grace)}});
-  const StopReport report = relay.stop(grace);
-  if (report.drained) {
-    log::info("stopped, nothing is in flight, and all that was delivered is settled");
-    return kOk;
-  }
-  log::warn("stopped before everything in flight was settled, that will be delivered again",
-            {{"abandoned", report.abandoned}});
-  return kInterrupted;
+  return stop_in_order(
+      [&](std::chrono::milliseconds within) { return relay.stop(within); }, grace,
+      {.drained = "stopped, nothing is in flight, and all that was delivered is settled",
+       .abandoned =
+           "stopped before everything in flight was settled, that will be delivered again"});
 }
 
 /// With `--wait`, retries while the store is unavailable. Other errors end the verb.

@@ -10,6 +10,7 @@ void add_init(CLI::App& root, Context& context);
 void add_migrate(CLI::App& root, Context& context);
 void add_enqueue(CLI::App& root, Context& context);
 void add_relay(CLI::App& root, Context& context);
+void add_work(CLI::App& root, Context& context);
 void add_status(CLI::App& root, Context& context);
 void add_subscription(CLI::App& root, Context& context);
 void add_events(CLI::App& root, Context& context);

@@ -12,6 +12,7 @@
 #include "base/text_file.hpp"
 #include "config/reading.hpp"
 #include "config/subscriptions.hpp"
+#include "config/tasks.hpp"
 #include "event/group.hpp"
 #include "store/common/schema_name.hpp"
 #include "store/url.hpp"
@@ -25,6 +26,7 @@ constexpr const char* kDefaultFile = "outbox.toml";
 constexpr std::size_t kLargestFile = std::size_t{16} << 20U;
 constexpr const char* kFileVariable = "OUTBOX_CONFIG";
 constexpr std::string_view kSubscription = "subscription";
+constexpr std::string_view kTask = "task";
 constexpr const char* kStoreUrl = "store.url";
 
 /// An empty variable counts as not set: compose files and unit files leave one out that way.
@@ -105,14 +107,16 @@ class Loader {
   }
 
   void read_section(const Member& section) {
-    std::vector<std::string_view> known{kSubscription};
+    std::vector<std::string_view> known{kSubscription, kTask};
     for (const auto& row : settings()) known.push_back(row.setting.section());
     if (std::find(known.begin(), known.end(), section.key) == known.end())
       return unknown_section(section, known);
     auto* const table = reading_.table(section, section.key);
     if (table == nullptr) return;
     for (const Member& member : members(*table)) {
-      if (section.key != kSubscription) {
+      if (section.key == kTask) {
+        if (auto task = read_task(member, reading_)) effective_.tasks.push_back(std::move(*task));
+      } else if (section.key != kSubscription) {
         read_setting(section.key + "." + member.key, member);
       } else if (auto spec = read_subscription(member, request_.resolve_subscriptions, reading_)) {
         effective_.relay.subscriptions.push_back(std::move(*spec));

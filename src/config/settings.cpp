@@ -119,6 +119,80 @@ std::vector<SettingRow<Config>> relay_rows() {
   };
 }
 
+std::vector<SettingRow<Config>> worker_rows() {
+  return {
+      {{.name = "worker.threads",
+        .type = SettingType::count,
+        .help = "How many tasks run at once, of each queue.",
+        .least = 1,
+        .most = 1024},
+       [](Config& c) -> Slot { return &c.worker.threads; }},
+      {{.name = "worker.delays",
+        .type = SettingType::list,
+        .help = "Pauses after failed runs: n pauses are n retries, then the task is dead."},
+       [](Config& c) -> Slot { return &c.worker.delays; }},
+      {{.name = "worker.jitter",
+        .type = SettingType::count,
+        .help = "Percent by which each pause is longer or shorter, at random.",
+        .least = 0,
+        .most = 50},
+       [](Config& c) -> Slot { return &c.worker.jitter; }},
+      {{.name = "worker.row_after",
+        .type = SettingType::duration,
+        .help =
+            "A run that lasts longer gets a row, which shows it, and with which it goes on when the lanes of its worker change.",
+        .least = 10,
+        .most = in_ms(minutes(10))},
+       [](Config& c) -> Slot { return &c.worker.row_after; }},
+      {{.name = "worker.heartbeat",
+        .type = SettingType::duration,
+        .help =
+            "Of runs that have a row. Those of a worker without three of them in a row begin again elsewhere, with an attempt counted.",
+        .least = 100,
+        .most = in_ms(minutes(10))},
+       [](Config& c) -> Slot { return &c.worker.heartbeat; }},
+      {{.name = "worker.unknown_type_pause",
+        .type = SettingType::duration,
+        .help = "How long a task waits whose type has no handler, before that is looked at again.",
+        .least = 10,
+        .most = in_ms(hours(24))},
+       [](Config& c) -> Slot { return &c.worker.unknown_type_pause; }},
+      {{.name = "worker.grace",
+        .type = SettingType::duration,
+        .help =
+            "How long to wait for tasks that run after SIGTERM or SIGINT. The others are told to stop and run again, with no attempt counted.",
+        .least = 0,
+        .most = in_ms(hours(24))},
+       [](Config& c) -> Slot { return &c.worker_grace; }},
+  };
+}
+
+std::vector<SettingRow<TaskSpec>> task_rows() {
+  return {
+      {{.name = "queue",
+        .help = "Where tasks of this type are: letters, digits, '-', '_' and '.'."},
+       [](TaskSpec& t) -> Slot { return &t.queue; }},
+      {{.name = "handler",
+        .type = SettingType::choice,
+        .help = "What does them. exec: a program, with the payload as its input.",
+        .choices = {"exec"}},
+       [](TaskSpec& t) -> Slot { return &t.handler; }},
+      {{.name = "command",
+        .type = SettingType::list,
+        .help =
+            "The program and its arguments. No shell; a program without a path is looked for in PATH.",
+        .default_note = "required"},
+       [](TaskSpec& t) -> Slot { return &t.command; }},
+      {{.name = "deadline",
+        .type = SettingType::duration,
+        .help =
+            "A program that runs longer gets SIGTERM, and 5s later SIGKILL; the run has failed.",
+        .least = 1,
+        .most = in_ms(hours(24 * 30))},
+       [](TaskSpec& t) -> Slot { return &t.deadline; }},
+  };
+}
+
 std::vector<SettingRow<Config>> log_rows() {
   return {
       {{.name = "log.level",
@@ -259,7 +333,8 @@ std::vector<SettingRow<SubscriptionSpec>> spec_rows() {
 
 std::vector<SettingRow<Config>> all_rows() {
   auto rows = store_rows();
-  for (auto& more : {relay_rows(), log_rows()}) rows.insert(rows.end(), more.begin(), more.end());
+  for (auto& more : {relay_rows(), worker_rows(), log_rows()})
+    rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }
 
@@ -279,6 +354,11 @@ const std::vector<SettingRow<Config>>& settings() {
 
 const std::vector<SettingRow<SubscriptionSpec>>& subscription_settings() {
   static const std::vector<SettingRow<SubscriptionSpec>> rows = spec_rows();
+  return rows;
+}
+
+const std::vector<SettingRow<TaskSpec>>& task_settings() {
+  static const std::vector<SettingRow<TaskSpec>> rows = task_rows();
   return rows;
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <outbox/relay.hpp>
 #include <outbox/subscription.hpp>
+#include <outbox/worker.hpp>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,23 @@
 
 namespace outbox::config {
 
+/// A [task.TYPE] section: the handler of a type.
+struct TaskSpec {
+  std::string type;
+  std::string queue{"default"};
+  std::string handler{"exec"};
+  std::vector<std::string> command{};
+  std::chrono::milliseconds deadline{std::chrono::minutes(30)};
+};
+
 struct Config {
   /// The store, the relay and the subscriptions.
   RelayOptions relay{};
   std::chrono::milliseconds grace{std::chrono::seconds(10)};
+  /// `relay` and `queues` are set by the verb.
+  WorkerOptions worker{};
+  std::chrono::milliseconds worker_grace{std::chrono::seconds(30)};
+  std::vector<TaskSpec> tasks{};
   std::string log_level{"info"};
   std::string log_format{"text"};
 };
@@ -22,6 +36,9 @@ struct Config {
 [[nodiscard]] const std::vector<SettingRow<Config>>& settings();
 /// The settings of a [subscription.NAME] section.
 [[nodiscard]] const std::vector<SettingRow<SubscriptionSpec>>& subscription_settings();
+
+/// The settings of a [task.TYPE] section.
+[[nodiscard]] const std::vector<SettingRow<TaskSpec>>& task_settings();
 
 /// Null when there is no such setting.
 [[nodiscard]] const SettingRow<Config>* find_setting(std::string_view path);

@@ -36,6 +36,12 @@ One section per subscription. The name has letters, digits, `-`, `_` and `.`, at
 sections when it gets the lanes, `outbox subscription apply` without a relay.
 )";
 
+constexpr std::string_view kTaskHead = R"(
+## [task."TYPE"]
+
+One section per type of task that `outbox work` does; see [tasks](../guide/tasks.md).
+)";
+
 /// A bar would end the table cell.
 std::string cell(std::string_view text) {
   std::string out;
@@ -86,6 +92,15 @@ std::string subscription_part() {
   return part;
 }
 
+std::string task_part() {
+  TaskSpec defaults;
+  std::string part(kTaskHead);
+  part += table_head(false);
+  for (const auto& [setting, slot] : task_settings())
+    part += row(setting, toml_text(setting, slot(defaults)), false);
+  return part;
+}
+
 std::string sink_part(const sink::SinkKind& sink) {
   std::string part =
       fmt::format("\n## [subscription.NAME.{0}]\n\nThe sink `{0}` {1}.\n", sink.name, sink.help);
@@ -105,6 +120,7 @@ std::string settings_page() {
   std::string page(kHead);
   page += program_part() + subscription_part();
   for (const auto& sink : sink::kinds()) page += sink_part(sink);
+  page += task_part();
   return page;
 }
 

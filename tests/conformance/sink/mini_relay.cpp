@@ -163,8 +163,9 @@ bool MiniRelay::deliver(std::chrono::milliseconds limit, const std::function<voi
 }
 
 std::size_t MiniRelay::in_doubt() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      failures_, [](const auto& failure) { return failure.outcome.kind == Outcome::Kind::unknown; }));
+  return static_cast<std::size_t>(std::ranges::count_if(failures_, [](const auto& failure) {
+    return failure.outcome.kind == Outcome::Kind::unknown;
+  }));
 }
 
 std::vector<std::size_t> MiniRelay::rejected() const {

@@ -208,9 +208,10 @@ TEST_F(PostgresRetentionRows, parked_events_outlive_the_log) {
   const std::string id = enqueue();
   LaneOwner relay(*store_, "relay");
   const std::int64_t generation = relay.keep().value().generation;
-  admin_->run("SELECT outbox.park_events(" + std::to_string(subscription) + ", " +
-              std::to_string(generation) +
-              ", ARRAY(SELECT seq FROM outbox.event), '{dead}', '{1}', '{0}', '{refused}', '{NULL}')");
+  admin_->run(
+      "SELECT outbox.park_events(" + std::to_string(subscription) + ", " +
+      std::to_string(generation) +
+      ", ARRAY(SELECT seq FROM outbox.event), '{dead}', '{1}', '{0}', '{refused}', '{NULL}')");
   close_partition();
   settle(subscription, -1, static_cast<int>(generation));
   EXPECT_EQ(prune().events, 1);

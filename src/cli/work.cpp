@@ -1,0 +1,154 @@
+// outbox work: does tasks with the handlers of the configuration, until it is stopped. A thin wrapper around outbox::Worker.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <outbox/worker.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/log.hpp"
+#include "base/signals.hpp"
+#include "cli/ending.hpp"
+#include "cli/exit.hpp"
+#include "cli/verbs.hpp"
+#include "config/settings_page.hpp"
+#include "config/tasks.hpp"
+#include "store/url.hpp"
+#include "task/exec_handler.hpp"
+
+namespace outbox::cli {
+namespace {
+
+constexpr std::chrono::seconds kRetryStart{1};
+
+struct Options {
+  std::vector<std::string> queues;
+  bool wait{false};
+};
+
+/// Those of the configuration, or of these only that were asked for.
+std::vector<config::TaskSpec> tasks_of(const Options& options, const config::Loaded& loaded) {
+  std::vector<config::TaskSpec> tasks = loaded.config.tasks;
+  if (tasks.empty())
+    throw Failure(kUsage, "the configuration has no handlers",
+                  "[task.\"report.make\"] with command = [\"/usr/local/bin/make-report\"]");
+  for (const std::string& queue : options.queues) {
+    const bool any = std::any_of(tasks.begin(), tasks.end(),
+                                 [&](const auto& task) { return task.queue == queue; });
+    if (!any) throw Failure(kUsage, "--queue " + queue + ": no [task] section is of this queue");
+  }
+  if (options.queues.empty()) return tasks;
+  std::erase_if(tasks, [&](const auto& task) {
+    return std::find(options.queues.begin(), options.queues.end(), task.queue) ==
+           options.queues.end();
+  });
+  return tasks;
+}
+
+/// A type of one queue is unknown in another: a worker for each queue, with its handlers.
+std::unique_ptr<Worker> make_worker(const config::Loaded& loaded, const std::string& queue,
+                                    const std::vector<config::TaskSpec>& tasks) {
+  WorkerOptions options = loaded.config.worker;
+  options.relay = loaded.config.relay;
+  options.queues = {queue};
+  Handlers handlers;
+  for (const config::TaskSpec& task : tasks) {
+    if (task.queue != queue) continue;
+    task::ChildOptions child{.command = task.command};
+    child.command.front() = must(config::find_program(child.command.front()));
+    Handlers::Handler handler;
+    handler.type = task.type;
+    handler.deadline = task.deadline;
+    handler.run = task::exec_handler(std::move(child));
+    handlers.add(std::move(handler));
+  }
+  return must(Worker::create(std::move(options), std::move(handlers)));
+}
+
+/// With `--wait`, retries while the store is unavailable. Other errors end the verb.
+void start(const Options& options, const config::Loaded& loaded, Worker& worker, Signals& signals) {
+  std::string logged;
+  while (true) {
+    try {
+      (void)Context::checked_store(loaded);
+      signals.end_at(2);  // tasks may run before start() returns
+      return must(repeatable(worker.start()));
+    } catch (const Failure& failure) {
+      if (!options.wait || failure.code() != kNotNow) throw;
+      if (logged != failure.what())
+        log::warn("the store cannot be used yet, retries",
+                  {{"reason", std::string(failure.what())}});
+      logged = failure.what();
+    }
+    if (signals.wait_for(kRetryStart)) throw Failure(kInterrupted, "interrupted before it started");
+  }
+}
+
+/// All share one grace period.
+StopReport stop_all(const std::vector<std::unique_ptr<Worker>>& workers,
+                    std::chrono::milliseconds grace) {
+  std::vector<StopReport> reports(workers.size());
+  {
+    std::vector<std::jthread> stopping;
+    for (std::size_t i = 0; i < workers.size(); ++i)
+      stopping.emplace_back([&, i] { reports[i] = workers[i]->stop(grace); });
+  }
+  StopReport all{.drained = true, .abandoned = 0};
+  for (const StopReport& report : reports) {
+    all.drained = all.drained && report.drained;
+    all.abandoned += report.abandoned;
+  }
+  return all;
+}
+
+int work(const Options& options, const Context& context) {
+  const auto loaded = context.configuration(Subscriptions::unused);
+  (void)Context::store_options(loaded);
+  const std::vector<config::TaskSpec> tasks = tasks_of(options, loaded);
+  Signals signals(kInterrupted);
+  signals.end_at(1);
+  log_warnings(loaded);
+  log::info("starting", {{"version", OUTBOX_VERSION},
+                         {"store", store::shown_url(loaded.config.relay.store_url)},
+                         {"config", loaded.file.empty() ? "none" : loaded.file},
+                         {"types", tasks.size()}});
+  std::jthread limit;  // joined after the workers are destroyed, which may hang
+  std::map<std::string, bool> queues;
+  for (const auto& task : tasks) queues.emplace(task.queue, true);
+  std::vector<std::unique_ptr<Worker>> workers;
+  for (const auto& [queue, used] : queues) {
+    workers.push_back(make_worker(loaded, queue, tasks));
+    start(options, loaded, *workers.back(), signals);
+  }
+  signals.wait();
+  limit = limit_stop(loaded.config.worker_grace);
+  return stop_in_order(
+      [&](std::chrono::milliseconds grace) { return stop_all(workers, grace); },
+      loaded.config.worker_grace,
+      {.drained = "stopped, no task runs, and all ends are noted",
+       .abandoned = "stopped while tasks ran, they run again with no attempt counted"});
+}
+
+}  // namespace
+
+void add_work(CLI::App& root, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App& verb =
+      add_verb(root, "work", "Do tasks with the handlers of the configuration, until stopped",
+               [options, &context] { return work(*options, context); });
+  add_option(verb, "--queue", &options->queues, "NAME",
+             "Work off this queue only; can be given again");
+  add_option(verb, "--wait", &options->wait, {},
+             "Keep trying while the store cannot be reached, instead of exit 5");
+  add_footer(
+      verb,
+      "SIGTERM, SIGINT or SIGHUP stops it when the tasks that run have ended, at the latest after worker.grace: exit 0 when all\n"
+      "have, 4 when not: those are told to stop and run again, with no attempt counted. A second signal ends it at once.\n"
+      "It reads its configuration at start only.\n\n"
+      "Settings ([worker] in the configuration; default; range):\n" +
+          config::settings_help("worker"));
+  add_example(verb, "outbox work -c /etc/outbox/outbox.toml --wait");
+}
+
+}  // namespace outbox::cli

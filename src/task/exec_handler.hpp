@@ -1,0 +1,20 @@
+// A handler that runs a program: for those who write none in C++ (docs/guide/tasks.md, "Programs as handlers").
+#pragma once
+
+#include <outbox/worker.hpp>
+
+#include "task/child.hpp"
+
+namespace outbox::task {
+
+/// Exit statuses of sysexits.h that mean something.
+inline constexpr int kExitBadData = 65;  ///< EX_DATAERR: no run can succeed.
+
+/// What the end of its program means for a task.
+[[nodiscard]] TaskEnd end_of_child(const ChildEnd& end);
+
+/// The payload is the program's input; what the task is, is in its environment: OUTBOX_TASK_ID, _TYPE, _QUEUE, _KEY, _ATTEMPT, _CONTENT_TYPE,
+/// _HEADERS.
+[[nodiscard]] Handlers::Run exec_handler(ChildOptions options);
+
+}  // namespace outbox::task
