@@ -26,10 +26,13 @@
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
+#include <outbox/task.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -122,10 +125,26 @@ class Outbox {
   [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(PGconn* connection,
                                                               std::span<const Event> events) const;
 
+  /// For consumers and handlers of tasks, in the transaction of their effect: true the first time that the consumer gets this message,
+  /// false when its effect was committed before. Waits for another transaction that has just received it.
+  bool receive(Transaction& tx, std::string_view consumer, std::string_view message_id) const;
+  bool receive(PGconn* connection, std::string_view consumer, std::string_view message_id) const;
+  /// Used by enqueue_task(): gives the task, which has an id, its unique key. Returns the id of the task that has it, or none.
+  [[nodiscard]] std::optional<EventId> claim_unique(Transaction& tx, const Task& task) const;
+  [[nodiscard]] std::optional<EventId> claim_unique(PGconn* connection, const Task& task) const;
+
   /// With a session type of yours that has an Adapter.
   template <Adapted T>
   EventId enqueue(T&& session, const Event& event) const {
     return enqueue(Adapter<std::remove_cvref_t<T>>::connection(session), event);
+  }
+  template <Adapted T>
+  bool receive(T&& session, std::string_view consumer, std::string_view message_id) const {
+    return receive(Adapter<std::remove_cvref_t<T>>::connection(session), consumer, message_id);
+  }
+  template <Adapted T>
+  [[nodiscard]] std::optional<EventId> claim_unique(T&& session, const Task& task) const {
+    return claim_unique(Adapter<std::remove_cvref_t<T>>::connection(session), task);
   }
   template <Adapted T>
   std::vector<EventId> enqueue_many(T&& session, std::span<const Event> events) const {

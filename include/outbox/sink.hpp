@@ -82,6 +82,8 @@ struct Outcome {
   std::optional<Duration> retry_after{};
   /// Of `rejected`: no attempt can succeed, the event is dead.
   bool final{false};
+  /// Of `rejected`: `final` and retry_after alone decide what follows, whatever the delays of the subscription.
+  bool own_schedule{false};
 };
 
 [[nodiscard]] const char* to_string(Outcome::Kind kind) noexcept;

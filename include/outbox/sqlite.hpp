@@ -21,9 +21,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
+#include <outbox/task.hpp>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -87,6 +90,14 @@ class Outbox {
                                                               std::span<const Event> events) const;
   [[nodiscard]] Result<std::vector<EventId>> try_enqueue_many(sqlite3* db,
                                                               std::span<const Event> events) const;
+
+  /// For consumers and handlers of tasks, in the transaction of their effect: true the first time that the consumer gets this message,
+  /// false when its effect was committed before.
+  bool receive(Transaction& tx, std::string_view consumer, std::string_view message_id) const;
+  bool receive(sqlite3* db, std::string_view consumer, std::string_view message_id) const;
+  /// Used by enqueue_task(): gives the task, which has an id, its unique key. Returns the id of the task that has it, or none.
+  [[nodiscard]] std::optional<EventId> claim_unique(Transaction& tx, const Task& task) const;
+  [[nodiscard]] std::optional<EventId> claim_unique(sqlite3* db, const Task& task) const;
 
   /// No other type is a transaction of SQLite: not a connection of another store, not a number, not nullptr.
   template <NoTransaction T>

@@ -9,13 +9,17 @@
 // A task is an event that a worker's handler works off (outbox/worker.hpp) instead of a sink. It is written into the same log by the same
 // rules. Subscriptions do not get it, unless their aggregate_types name the queue in full: "outbox-task:reports".
 //
-// Any program that can enqueue an event can enqueue a task: aggregate_type "outbox-task:QUEUE", aggregate_id the key, event_type the type.
+// Any program that can enqueue an event can enqueue a task: aggregate_type "outbox-task:QUEUE" ("outbox-task:QUEUE!1" for priority 1),
+// aggregate_id the key, event_type the type, and the headers below. Unique keys need enqueue_task().
 //
 // Threads: values; Const methods from any thread.
 // Lifetime: Task owns its strings.
 // Errors: as those of enqueue(); validate() names the field that is wrong.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
@@ -28,6 +32,28 @@ namespace outbox {
 
 /// What the aggregate_type of a task begins with; the queue follows.
 inline constexpr std::string_view kTaskPrefix = "outbox-task:";
+/// The headers of its execute_at (RFC 3339), max_attempts and unique_key, and of on_done and on_dead: {"aggregate_type": "report",
+/// "aggregate_id": "42", "event_type": "ReportMade"}.
+inline constexpr std::string_view kExecuteAtHeader = "task-execute-at";
+inline constexpr std::string_view kMaxAttemptsHeader = "task-max-attempts";
+inline constexpr std::string_view kUniqueKeyHeader = "task-unique-key";
+inline constexpr std::string_view kOnDoneHeader = "task-on-done";
+inline constexpr std::string_view kOnDeadHeader = "task-on-dead";
+
+/// An event that is enqueued in the transaction that notes the end of a task. Its payload says which task, and how it ended: {"task": ID,
+/// "queue", "type", "key", "attempts", "result" or "error"}. With the aggregate type of a queue it is a task.
+struct TaskEvent {
+  std::string aggregate_type;  ///< As those of Event.
+  std::string aggregate_id{};
+  std::string event_type;
+};
+
+/// What enqueue_task() does when a task with the same unique key has not ended.
+enum class OnConflict : std::uint8_t {
+  skip,     ///< Nothing. It returns the id of that task.
+  replace,  ///< The new task takes its place: that one is cancelled if it has not begun.
+  error,    ///< Throws, Errc::already_exists.
+};
 
 /// A task to enqueue.
 struct Task {
@@ -39,6 +65,19 @@ struct Task {
   std::string payload;
   /// Tasks of one key run one at a time and in order, also through retries. At most 255 bytes. Default: empty, no order.
   std::string key{};
+  /// 1 (first) to 4. What is urgent does not wait behind a backlog of what is not. Tasks of one key should have one priority: keys hold
+  /// within each. Default: 2.
+  std::size_t priority{2};
+  /// Not before this time, by the clock of the store. Default: at once.
+  std::optional<std::chrono::sys_time<std::chrono::microseconds>> execute_at{};
+  /// It is dead after so many failed runs: 1 to 1000. Default: one more than its type has delays.
+  std::optional<std::size_t> max_attempts{};
+  /// At most one task of the queue with this key is there at a time, until it has ended. At most 255 bytes. Default: empty, none.
+  std::string unique_key{};
+  OnConflict on_conflict{OnConflict::skip};
+  /// Enqueued when it is done, or dead. Default: none.
+  std::optional<TaskEvent> on_done{};
+  std::optional<TaskEvent> on_dead{};
   /// As those of an event. Default: none.
   std::vector<Header> headers{};
   /// The media type of the payload. When it is JSON the payload must parse as JSON. Default: application/json.
@@ -50,12 +89,18 @@ struct Task {
 /// Checks a task. The error names the field ("queue: is empty").
 [[nodiscard]] Status validate(const Task& task, const EventLimits& limits = {});
 
-/// The event that is written for a task. Throws Exception when queue, type or key are not valid; the rest is checked when it is enqueued.
+/// The event that is written for a task. Throws Exception when a field is not valid; payload and headers are checked when it is enqueued.
 [[nodiscard]] Event event_of(Task task);
 
-/// Enqueues it with an Outbox of either store. `transaction`: whatever box.enqueue() takes. Returns the id of the task.
+/// Enqueues it with an Outbox of either store. `transaction`: whatever box.enqueue() takes. Returns the id of the task. One with a unique key
+/// is written at once.
 template <class Box, class Transaction>
 EventId enqueue_task(const Box& box, Transaction&& transaction, Task task) {
+  if (!task.id) task.id = EventId::generate();
+  if (!task.unique_key.empty()) {
+    const auto before = box.claim_unique(transaction, task);
+    if (before) return *before;
+  }
   return box.enqueue(std::forward<Transaction>(transaction), event_of(std::move(task)));
 }
 

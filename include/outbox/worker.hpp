@@ -27,6 +27,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <outbox/duration.hpp>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
@@ -64,6 +65,18 @@ struct TaskRun {
     if (reporter != nullptr) reporter->progress(percent, text);
   }
 
+  /// In the transaction of the effect: true for the first run whose transaction commits, false when the effect is there already. With what
+  /// else is written in that transaction, events and tasks among it, the effect happens once, however often the task runs.
+  ///
+  ///   outbox::postgres::Transaction tx(connection);
+  ///   if (run.once(box, tx)) insert_report(connection, ...);
+  ///   tx.commit();
+  template <class Box, class Transaction>
+  [[nodiscard]] bool once(const Box& box, Transaction&& transaction) const {
+    return box.receive(std::forward<Transaction>(transaction), std::string("task.").append(queue),
+                       id.str());
+  }
+
   class Reporter {
    public:
     virtual void progress(std::size_t percent, std::string_view text) = 0;
@@ -77,9 +90,15 @@ struct TaskRun {
 /// How a run ended.
 class TaskEnd {
  public:
-  enum class Kind : std::uint8_t { done, failed, snoozed, dead };
+  enum class Kind : std::uint8_t { done, failed, snoozed, dead, cancelled };
 
   [[nodiscard]] static TaskEnd done() { return {}; }
+  /// The result is kept in the store as long as events are, for outbox::task(). At most WorkerOptions::result_bytes.
+  [[nodiscard]] static TaskEnd done(std::string result) {
+    TaskEnd end;
+    end.result_ = std::move(result);
+    return end;
+  }
   /// Runs again by the schedule of the worker, until that is used up.
   [[nodiscard]] static TaskEnd failed(std::string reason) {
     return {Kind::failed, std::move(reason), {}};
@@ -97,9 +116,15 @@ class TaskEnd {
     return {Kind::dead, std::move(reason), {}};
   }
 
+  /// It need not be done any more: neither done nor dead.
+  [[nodiscard]] static TaskEnd cancelled(std::string reason) {
+    return {Kind::cancelled, std::move(reason), {}};
+  }
+
   [[nodiscard]] Kind kind() const { return kind_; }
   [[nodiscard]] const std::string& reason() const { return reason_; }
   [[nodiscard]] std::optional<Duration> pause() const { return pause_; }
+  [[nodiscard]] const std::optional<std::string>& result() const { return result_; }
 
  private:
   TaskEnd() = default;
@@ -109,6 +134,7 @@ class TaskEnd {
   Kind kind_{Kind::done};
   std::string reason_;
   std::optional<Duration> pause_;
+  std::optional<std::string> result_;
 };
 
 /// How a payload becomes a value of yours. A payload that cannot be read makes its task dead at once.
@@ -127,20 +153,30 @@ struct TaskPayload<std::string_view> {
 class Handlers {
  public:
   using Run = std::function<TaskEnd(std::string_view payload, const TaskRun& run)>;
+  struct Options {
+    /// Of one run.
+    std::chrono::milliseconds deadline{std::chrono::minutes(30)};
+    /// The pauses after failed runs of this type: n pauses are n retries. Default: none, those of the worker.
+    std::vector<std::string> delays{};
+  };
   struct Handler {
     std::string type;
     Run run;
-    std::chrono::milliseconds deadline{};
+    Options options{};
   };
 
   /// `handle(payload, run)` returns a TaskEnd, or nothing when it is done. A second handler of a type replaces the first.
-  /// `deadline`: of one run. Default: 30 min.
+  ///
+  ///   handlers.on("report.make", {.deadline = std::chrono::minutes(5), .delays = {"10s", "1min"}}, make_report);
   template <class Payload = std::string_view, class Function>
-  Handlers& on(std::string type, Function handle,
-               std::chrono::milliseconds deadline = std::chrono::minutes(30)) {
+  Handlers& on(std::string type, Function handle) {
+    return on<Payload>(std::move(type), Options(), std::move(handle));
+  }
+  template <class Payload = std::string_view, class Function>
+  Handlers& on(std::string type, Options options, Function handle) {
     Handler handler;
     handler.type = std::move(type);
-    handler.deadline = deadline;
+    handler.options = std::move(options);
     handler.run = [handle = std::move(handle)](std::string_view payload, const TaskRun& run) {
       auto read = TaskPayload<Payload>::read(payload);
       if (!read) return TaskEnd::dead("the payload: " + read.error().message);
@@ -178,6 +214,8 @@ struct WorkerOptions {
   /// Of its runs that have a row. Those of a worker without three of them in a row begin again elsewhere, with an attempt
   /// counted. Default: 10 s.
   std::chrono::milliseconds heartbeat{std::chrono::seconds(10)};
+  /// A larger result is not kept, and a warning says so. Unit: bytes. Default: 64 KiB.
+  std::size_t result_bytes{std::size_t{64} << 10U};
   /// How long a task waits whose type no handler here has, before that is looked at again. Default: 30 s.
   std::chrono::milliseconds unknown_type_pause{std::chrono::seconds(30)};
 };

@@ -28,7 +28,7 @@ CREATE TABLE {schema}.parked (
   progress         text,
   PRIMARY KEY (subscription, seq)
 );
-CREATE INDEX parked_due ON {schema}.parked (subscription, next_attempt_at) WHERE state = 'retrying';
+CREATE INDEX parked_due ON {schema}.parked (subscription, next_attempt_at, seq) WHERE state = 'retrying';
 CREATE INDEX parked_key ON {schema}.parked (subscription, aggregate_type, aggregate_id, seq);
 CREATE INDEX parked_id ON {schema}.parked (id);
 CREATE INDEX parked_running ON {schema}.parked (subscription, worker) WHERE state = 'running';
@@ -161,6 +161,7 @@ BEGIN
   IF woken IS NOT NULL THEN  -- those before it have gone
     UPDATE {schema}.parked p SET state = 'retrying', next_attempt_at = clock_timestamp() WHERE p.ctid = ANY (woken);
   END IF;
+  IF 'dead' = ANY (states) THEN PERFORM {schema}.tasks_died(sub, placed); END IF;
 END
 $fn$;
 
@@ -174,6 +175,7 @@ SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_merg
 DECLARE
   types   text[];
   ids     text[];
+  died    bigint[];
 BEGIN
   -- The retry rows carry a running total: one relay at a time adds to it.
   PERFORM pg_advisory_xact_lock(hashtextextended('outbox:retried:{name}', sub));
@@ -196,12 +198,16 @@ BEGIN
     t.acked + coalesce((SELECT last.acked_total FROM {schema}.settlement last
                         WHERE last.subscription = sub AND last.kind = 'retry' ORDER BY last.acked_total DESC LIMIT 1), 0)
   FROM total t;
-  UPDATE {schema}.parked p
-  SET state = n.state, attempts = n.attempts, next_attempt_at = clock_timestamp() + n.due * interval '1 millisecond', error = n.error,
-      worker = n.worker, token = p.token + (n.state = 'running')::integer,
-      begun_at = CASE n.state WHEN 'running' THEN clock_timestamp() END, percent = NULL, progress = NULL
-  FROM unnest(seqs, states, new_attempts, due_in_ms, errors, event_ids, workers) n(seq, state, attempts, due, error, id, worker)
-  WHERE p.subscription = sub AND p.seq = n.seq AND p.id = n.id AND n.state IS NOT NULL AND p.state <> 'dead';
+  WITH changed AS (
+    UPDATE {schema}.parked p
+    SET state = n.state, attempts = n.attempts, next_attempt_at = clock_timestamp() + n.due * interval '1 millisecond', error = n.error,
+        worker = n.worker, token = p.token + (n.state = 'running')::integer,
+        begun_at = CASE n.state WHEN 'running' THEN clock_timestamp() END, percent = NULL, progress = NULL
+    FROM unnest(seqs, states, new_attempts, due_in_ms, errors, event_ids, workers) n(seq, state, attempts, due, error, id, worker)
+    WHERE p.subscription = sub AND p.seq = n.seq AND p.id = n.id AND n.state IS NOT NULL AND p.state <> 'dead'
+    RETURNING p.seq, p.state)
+  SELECT array_agg(c.seq) INTO died FROM changed c WHERE c.state = 'dead';
+  IF died IS NOT NULL THEN PERFORM {schema}.tasks_died(sub, died); END IF;
   PERFORM {schema}.wake_parked_keys(sub, types, ids);
 END
 $fn$;
@@ -261,7 +267,8 @@ BEGIN
     DELETE FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs) RETURNING p.*),
   ended AS (
     INSERT INTO {schema}.parked_end (subscription, seq, id, outcome, attempts, actor, reason)
-    SELECT g.subscription, g.seq, g.id, end_parked.outcome, g.attempts, end_parked.actor, end_parked.reason FROM gone g)
+    SELECT g.subscription, g.seq, g.id, end_parked.outcome, g.attempts, end_parked.actor, end_parked.reason FROM gone g),
+  free AS (DELETE FROM {schema}.task_unique u USING gone g WHERE g.headers ? 'task-unique-key' AND u.id = g.id)
   SELECT array_agg(g.aggregate_type), array_agg(g.aggregate_id) INTO types, ids FROM gone g;
   PERFORM {schema}.order_parked_keys(sub, types, ids);
   RETURN coalesce(cardinality(types), 0);

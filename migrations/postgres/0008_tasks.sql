@@ -10,9 +10,9 @@ CREATE TABLE {schema}.worker (
 ) WITH (fillfactor = 50);
 
 -- What runs became, of those that are not over yet: as {schema}.write_results. The lanes may have another owner, which must not move rows
--- of these keys meanwhile.
+-- of these keys meanwhile. Returns the ids of those tasks.
 CREATE FUNCTION {schema}.end_runs(sub integer, run_seqs bigint[], states text[], new_attempts bigint[], due_in_ms bigint[],
-                                  errors text[], owners uuid[], hashes bigint[], event_ids uuid[], tokens bigint[]) RETURNS void
+                                  errors text[], owners uuid[], hashes bigint[], event_ids uuid[], tokens bigint[]) RETURNS uuid[]
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
   generation  bigint;
@@ -29,16 +29,179 @@ BEGIN
     n(seq, state, attempts, due, error, owner, hash, id, token)
   JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq
   WHERE p.state = 'running' AND p.worker = n.owner AND p.token = n.token AND p.id = n.id;
-  IF run_seqs IS NULL THEN RETURN; END IF;
+  IF run_seqs IS NULL THEN RETURN NULL; END IF;
   PERFORM {schema}.write_results(sub, coalesce(generation, 0), run_seqs, states, new_attempts, due_in_ms, errors, hashes, event_ids,
                                  array_fill(NULL::uuid, ARRAY[cardinality(run_seqs)]));
+  RETURN event_ids;
+END
+$fn$;
+
+-- ---- Ends of tasks that have a result, or that their handlers cancelled
+
+CREATE TABLE {schema}.task_end (
+  id       uuid PRIMARY KEY,
+  outcome  text NOT NULL CHECK (outcome IN ('done', 'cancelled')),
+  result   bytea,
+  reason   text NOT NULL DEFAULT '',
+  at       timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE INDEX task_end_at ON {schema}.task_end (at);
+
+-- The task that has a unique key, until it has ended. begun: it cannot be replaced any more.
+CREATE TABLE {schema}.task_unique (
+  queue       text NOT NULL,
+  unique_key  text NOT NULL,
+  id          uuid NOT NULL,
+  begun       boolean NOT NULL DEFAULT false,
+  PRIMARY KEY (queue, unique_key)
+);
+CREATE INDEX task_unique_id ON {schema}.task_unique (id);
+
+-- For a task that is being enqueued. Null: it has the key now. Else the id of the task that has it.
+CREATE FUNCTION {schema}.claim_unique(in_queue text, wanted text, new_id uuid, replace boolean) RETURNS uuid
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+DECLARE
+  held  uuid;
+BEGIN
+  LOOP
+    INSERT INTO {schema}.task_unique AS u (queue, unique_key, id) VALUES (in_queue, wanted, new_id) ON CONFLICT DO NOTHING;
+    IF FOUND THEN RETURN NULL; END IF;
+    IF replace THEN
+      UPDATE {schema}.task_unique u SET id = new_id, begun = false WHERE u.queue = in_queue AND u.unique_key = wanted;
+      IF FOUND THEN RETURN NULL; END IF;
+    ELSE
+      SELECT u.id INTO held FROM {schema}.task_unique u WHERE u.queue = in_queue AND u.unique_key = wanted;
+      IF FOUND THEN RETURN held; END IF;
+    END IF;
+    -- That task has just ended.
+  END LOOP;
+END
+$fn$;
+
+-- Before these tasks begin. Returns what each may do: 'begin'; 'replaced', it never begins; 'busy', asked again later: somebody else has
+-- locked its row, for whom a worker does not wait. A task whose row is gone (it was dead) gets a new one.
+CREATE FUNCTION {schema}.begin_unique(queues text[], keys text[], ids uuid[]) RETURNS TABLE (id uuid, may text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
+    WITH wanted AS (SELECT DISTINCT * FROM unnest(queues, keys, ids) w(queue, unique_key, id)),
+    free AS MATERIALIZED (
+      SELECT u.ctid AS place, u.id FROM wanted w
+        JOIN {schema}.task_unique u ON u.queue = w.queue AND u.unique_key = w.unique_key AND u.id = w.id
+      FOR UPDATE OF u SKIP LOCKED),
+    begun AS (UPDATE {schema}.task_unique u SET begun = true FROM free f WHERE u.ctid = f.place AND NOT u.begun),
+    made AS (
+      INSERT INTO {schema}.task_unique AS m (queue, unique_key, id, begun)
+      SELECT w.queue, w.unique_key, w.id, true FROM wanted w
+      WHERE NOT EXISTS (SELECT FROM {schema}.task_unique u WHERE u.queue = w.queue AND u.unique_key = w.unique_key)
+      ON CONFLICT DO NOTHING RETURNING m.id)
+    SELECT w.id, CASE
+      WHEN w.id IN (SELECT f.id FROM free f) OR w.id IN (SELECT m.id FROM made m) THEN 'begin'
+      WHEN EXISTS (SELECT FROM {schema}.task_unique u
+                   WHERE u.queue = w.queue AND u.unique_key = w.unique_key AND u.id <> w.id) THEN 'replaced'
+      ELSE 'busy' END
+    FROM wanted w;
+END
+$fn$;
+
+-- Notes ends in the transaction of the caller. keeps: a row of task_end. Of a task that was noted before no event is enqueued again.
+-- event_ids: null, no event.
+CREATE FUNCTION {schema}.finish_tasks(ids uuid[], keeps boolean[], outcomes text[], results bytea[], reasons text[], queues text[],
+                                      keys text[], event_ids uuid[], types text[], aggregates text[], events text[], payloads bytea[])
+RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+DECLARE
+  noted  uuid[];
+BEGIN
+  WITH ended AS (
+    INSERT INTO {schema}.task_end AS e (id, outcome, result, reason)
+    SELECT DISTINCT ON (n.id) n.id, n.outcome, n.result, n.reason
+    FROM unnest(ids, keeps, outcomes, results, reasons) n(id, keep, outcome, result, reason)
+    WHERE n.keep ON CONFLICT DO NOTHING RETURNING e.id)
+  SELECT array_agg(d.id) INTO noted FROM ended d;
+  INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
+  SELECT n.event, n.type, n.aggregate, n.name, n.payload, 'application/json', '{}'
+  FROM unnest(ids, event_ids, types, aggregates, events, payloads) n(id, event, type, aggregate, name, payload)
+  WHERE n.event IS NOT NULL AND n.id = ANY (noted);
+  DELETE FROM {schema}.task_unique u USING unnest(ids, queues, keys) n(id, queue, unique_key)
+  WHERE u.queue = n.queue AND u.unique_key = n.unique_key AND u.id = n.id;
+END
+$fn$;
+
+-- The event that a header asks for; null: none, or it cannot be read.
+CREATE FUNCTION {schema}.told_event(header text) RETURNS jsonb
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $fn$
+DECLARE
+  told  jsonb;
+BEGIN
+  told := header::jsonb;
+  PERFORM {schema}.check_text('aggregate_type', told ->> 'aggregate_type', true);
+  PERFORM {schema}.check_text('aggregate_id', told ->> 'aggregate_id', false);
+  PERFORM {schema}.check_text('event_type', told ->> 'event_type', true);
+  RETURN told;
+EXCEPTION WHEN data_exception OR statement_too_complex THEN
+  RETURN NULL;
+END
+$fn$;
+
+-- Some of these parked events have just become dead: the tasks among them give up their unique keys, and tell who asked.
+CREATE FUNCTION {schema}.tasks_died(sub integer, seqs bigint[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+BEGIN
+  DELETE FROM {schema}.task_unique u USING {schema}.parked p
+  WHERE p.subscription = sub AND p.seq = ANY (seqs) AND p.state = 'dead' AND p.headers ? 'task-unique-key' AND u.id = p.id;
+  INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
+  SELECT {schema}.new_id(), t.told ->> 'aggregate_type', coalesce(t.told ->> 'aggregate_id', ''), t.told ->> 'event_type',
+    convert_to(json_build_object('task', p.id, 'queue', split_part(substr(p.aggregate_type, 13), '!', 1), 'type', p.event_type,
+                                 'key', p.aggregate_id, 'attempts', p.attempts, 'error', p.error)::text, 'UTF8'),
+    'application/json', '{}'
+  FROM {schema}.parked p CROSS JOIN LATERAL (SELECT {schema}.told_event(p.headers ->> 'task-on-dead') AS told) t
+  WHERE p.subscription = sub AND p.seq = ANY (seqs) AND p.state = 'dead' AND p.aggregate_type LIKE 'outbox-task:%'
+    AND p.headers ? 'task-on-dead' AND t.told IS NOT NULL;
 END
 $fn$;
 
 -- ---- For applications
 
--- enqueue_task(queue, type, payload, key, headers, id, content_type): a task for the workers of a queue, in the caller's transaction. One
--- function for each type of the payload. Raises an error that names the field.
+CREATE FUNCTION {schema}.check_task(queue text, type text, key text, execute_at timestamptz, max_attempts integer, priority integer,
+                                    unique_key text, on_conflict text, on_done jsonb, on_dead jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $fn$
+BEGIN
+  IF queue ~ '^[A-Za-z0-9._-]{1,50}$' IS NOT TRUE THEN
+    PERFORM {schema}.refuse(format('queue: %L is no name of a queue', queue), 'at most 50 letters, digits, ''-'', ''_'' and ''.''');
+  END IF;
+  IF type IS NULL THEN PERFORM {schema}.refuse('type: is null', 'what is to be done, such as report.make'); END IF;
+  PERFORM {schema}.check_text('type', type, true);
+  PERFORM {schema}.check_text('key', key, false);
+  PERFORM {schema}.check_text('unique_key', unique_key, false);
+  IF NOT {schema}.is_time(execute_at) THEN PERFORM {schema}.refuse('execute_at: lies outside the years 1 to 9999'); END IF;
+  IF max_attempts NOT BETWEEN 1 AND 1000 THEN PERFORM {schema}.refuse('max_attempts: must be from 1 to 1000'); END IF;
+  IF priority BETWEEN 1 AND 4 IS NOT TRUE THEN PERFORM {schema}.refuse('priority: must be from 1 to 4'); END IF;
+  IF on_conflict IN ('skip', 'replace', 'error') IS NOT TRUE THEN
+    PERFORM {schema}.refuse(format('on_conflict: %L is unknown', on_conflict), 'skip, replace or error');
+  END IF;
+  IF on_done IS NOT NULL AND {schema}.told_event(on_done::text) IS NULL THEN
+    PERFORM {schema}.refuse('on_done: is no event', '{"aggregate_type": "report", "aggregate_id": "42", "event_type": "ReportMade"}');
+  END IF;
+  IF on_dead IS NOT NULL AND {schema}.told_event(on_dead::text) IS NULL THEN
+    PERFORM {schema}.refuse('on_dead: is no event', '{"aggregate_type": "report", "aggregate_id": "42", "event_type": "ReportFailed"}');
+  END IF;
+END
+$fn$;
+
+CREATE FUNCTION {schema}.task_headers(headers jsonb, execute_at timestamptz, max_attempts integer, unique_key text, on_done jsonb,
+                                      on_dead jsonb) RETURNS jsonb
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
+  SELECT coalesce(headers, '{}') || jsonb_strip_nulls(jsonb_build_object(
+    'task-execute-at', to_char(execute_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+    'task-max-attempts', max_attempts::text, 'task-unique-key', nullif(unique_key, ''),
+    'task-on-done', on_done::text, 'task-on-dead', on_dead::text))
+$fn$;
+
+-- enqueue_task(queue, type, payload, key, headers, id, content_type, execute_at, max_attempts, priority, unique_key, on_conflict, on_done,
+-- on_dead): a task for the workers of a queue, in the caller's transaction. One function for each type of the payload. Raises an error that
+-- names the field. on_conflict: 'skip' (returns the id of the task that has the unique key), 'replace' or 'error'. on_done, on_dead: an
+-- event, {"aggregate_type": "report", "aggregate_id": "42", "event_type": "ReportMade"}.
 DO $make$
 DECLARE
   payload_type  text;
@@ -46,14 +209,29 @@ BEGIN
   FOREACH payload_type IN ARRAY ARRAY['text', 'bytea', 'json', 'jsonb'] LOOP
     EXECUTE format($task$
 CREATE FUNCTION {schema}.enqueue_task(queue text, type text, payload %1$s, key text DEFAULT '', headers jsonb DEFAULT '{}',
-                                      id uuid DEFAULT NULL, content_type text DEFAULT NULL) RETURNS uuid
-LANGUAGE plpgsql AS $fn$
+                                      id uuid DEFAULT NULL, content_type text DEFAULT NULL, execute_at timestamptz DEFAULT NULL,
+                                      max_attempts integer DEFAULT NULL, priority integer DEFAULT 2, unique_key text DEFAULT NULL,
+                                      on_conflict text DEFAULT 'skip', on_done jsonb DEFAULT NULL, on_dead jsonb DEFAULT NULL)
+RETURNS uuid LANGUAGE plpgsql AS $fn$
+DECLARE
+  held    pg_catalog.uuid;
+  target  pg_catalog.text;
 BEGIN
-  IF queue OPERATOR(pg_catalog.~) '^[A-Za-z0-9._-]{1,50}$' IS NOT TRUE THEN
-    PERFORM {schema}.refuse(pg_catalog.format('queue: %%L is no name of a queue', queue), 'at most 50 letters, digits, ''-'', ''_'' and ''.''');
+  PERFORM {schema}.check_task(queue, type, key, execute_at, max_attempts, priority, unique_key, on_conflict, on_done, on_dead);
+  target := pg_catalog.concat('outbox-task:', queue, CASE priority WHEN 2 THEN '' ELSE pg_catalog.concat('!', priority) END);
+  IF pg_catalog.concat(execute_at, max_attempts, unique_key, on_done, on_dead) OPERATOR(pg_catalog.<>) '' THEN
+    headers := {schema}.task_headers(headers, execute_at, max_attempts, unique_key, on_done, on_dead);
   END IF;
-  IF type IS NULL THEN PERFORM {schema}.refuse('type: is null', 'what is to be done, such as report.make'); END IF;
-  RETURN {schema}.enqueue(pg_catalog.concat('outbox-task:', queue), key, type, payload, headers, id, content_type);
+  IF unique_key OPERATOR(pg_catalog.<>) '' THEN
+    id := coalesce(id, {schema}.new_id());
+    held := {schema}.claim_unique(queue, unique_key, id, on_conflict OPERATOR(pg_catalog.=) 'replace');
+    IF held IS NOT NULL AND on_conflict OPERATOR(pg_catalog.=) 'error' THEN
+      RAISE EXCEPTION USING ERRCODE = '23505',
+        MESSAGE = pg_catalog.format('unique_key: task %%s of queue %%s has %%L', held, queue, unique_key);
+    END IF;
+    IF held IS NOT NULL THEN RETURN held; END IF;
+  END IF;
+  RETURN {schema}.enqueue(target, key, type, payload, headers, id, content_type);
 END
 $fn$
 $task$, payload_type);
@@ -61,17 +239,29 @@ $task$, payload_type);
 END
 $make$;
 
+-- When the headers of a task say that it may begin; null: at once, or it cannot be read.
+CREATE FUNCTION {schema}.execute_at(headers jsonb) RETURNS timestamptz
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
+BEGIN
+  RETURN (headers ->> 'task-execute-at')::timestamptz;
+EXCEPTION WHEN data_exception THEN
+  RETURN NULL;
+END
+$fn$;
+
 -- What has become of a task; no row, with a notice: there is none with this id, or retention has removed it.
 --   pending      no worker has taken it yet
+--   scheduled    its time, `next_attempt_at`, has not come
 --   running      by `worker` since `running_since`, for longer than 1 s, with what its handler has reported
 --   retrying     runs again at `next_attempt_at`
 --   waiting      behind an earlier one of its key
---   completed    until `ended_at`
+--   completed    until `ended_at`, with its `result`
 --   dead         stays until a person decides
---   cancelled    by a person
+--   cancelled    by a person, by its handler, or for a task with the same unique key
 CREATE FUNCTION {schema}.task_status(id uuid)
 RETURNS TABLE (queue text, type text, key text, state text, attempts integer, enqueued_at timestamptz, next_attempt_at timestamptz,
-               ended_at timestamptz, worker text, running_since timestamptz, percent smallint, progress text, error text)
+               ended_at timestamptz, worker text, running_since timestamptz, percent smallint, progress text, error text, result bytea,
+               priority integer)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
 SET enable_mergejoin = off SET jit = off AS $fn$
 #variable_conflict use_column
@@ -80,21 +270,78 @@ DECLARE
 BEGIN
   IF seqs IS NULL THEN RETURN; END IF;
   RETURN QUERY
-    SELECT substr(l.aggregate_type, 13), l.event_type, l.aggregate_id,
-      CASE l.state WHEN 'published' THEN 'completed' WHEN 'discarded' THEN 'cancelled' ELSE l.state END,
-      coalesce(l.attempts, 0), l.created_at, l.next_attempt_at, l.published_at, w.name, p.begun_at, p.percent, p.progress, l.last_error
+    SELECT t.queue, l.event_type, l.aggregate_id, t.state, coalesce(l.attempts, 0), l.created_at,
+      CASE t.state WHEN 'scheduled' THEN t.execute_at ELSE l.next_attempt_at END,
+      coalesce(x.at, l.published_at), w.name, p.begun_at, p.percent, p.progress, coalesce(nullif(x.reason, ''), l.last_error),
+      x.result, t.priority
     FROM {schema}.event_life(seqs, array_fill(task_status.id, ARRAY[cardinality(seqs)])) l
       JOIN {schema}.subscription s ON s.name = l.subscription
       LEFT JOIN {schema}.parked p ON p.subscription = s.id AND p.seq = l.seq AND p.id = l.id
+      LEFT JOIN {schema}.event e ON e.seq = l.seq AND e.id = l.id
       LEFT JOIN {schema}.worker w ON w.id = p.worker
-    WHERE l.aggregate_type LIKE 'outbox-task:%' AND l.subscription = 'task.' || substr(l.aggregate_type, 13);
+      LEFT JOIN {schema}.task_end x ON x.id = l.id
+      CROSS JOIN LATERAL (
+        SELECT split_part(substr(l.aggregate_type, 13), '!', 1) AS queue,
+          coalesce(nullif(split_part(l.aggregate_type, '!', 2), ''), '2')::integer AS priority,
+          {schema}.execute_at(coalesce(p.headers, e.headers)) AS execute_at) h
+      CROSS JOIN LATERAL (
+        SELECT h.queue, h.priority, h.execute_at, CASE
+          WHEN x.outcome = 'done' AND l.state <> 'dead' THEN 'completed'
+          WHEN l.state = 'discarded' OR x.outcome = 'cancelled' THEN 'cancelled'
+          WHEN l.state = 'published' THEN 'completed'
+          WHEN l.state IN ('pending', 'retrying') AND coalesce(l.attempts, 0) = 0 AND h.execute_at > clock_timestamp() THEN 'scheduled'
+          ELSE l.state END AS state) t
+    WHERE l.aggregate_type LIKE 'outbox-task:%'
+      AND l.subscription = 'task' || coalesce(nullif(t.priority, 2)::text, '') || '.' || t.queue;
   IF FOUND THEN RETURN; END IF;
   RETURN QUERY  -- of a queue that has had no worker yet
-    SELECT substr(e.aggregate_type, 13), e.event_type, e.aggregate_id, 'pending', 0, e.created_at, NULL::timestamptz, NULL::timestamptz,
-      NULL::text, NULL::timestamptz, NULL::smallint, NULL::text, NULL::text
-    FROM {schema}.event e WHERE e.seq = ANY (seqs) AND e.id = task_status.id AND e.aggregate_type LIKE 'outbox-task:%';
+    SELECT split_part(substr(e.aggregate_type, 13), '!', 1), e.event_type, e.aggregate_id,
+      CASE WHEN h.execute_at > clock_timestamp() THEN 'scheduled' ELSE 'pending' END, 0, e.created_at,
+      CASE WHEN h.execute_at > clock_timestamp() THEN h.execute_at END, NULL::timestamptz,
+      NULL::text, NULL::timestamptz, NULL::smallint, NULL::text, NULL::text, NULL::bytea,
+      coalesce(nullif(split_part(e.aggregate_type, '!', 2), ''), '2')::integer
+    FROM {schema}.event e CROSS JOIN LATERAL (SELECT {schema}.execute_at(e.headers) AS execute_at) h
+    WHERE e.seq = ANY (seqs) AND e.id = task_status.id AND e.aggregate_type LIKE 'outbox-task:%';
 END
 $fn$;
 
-SELECT {schema}.grant_to('outbox_relay', 'SELECT, INSERT, UPDATE, DELETE ON {schema}.worker');
-SELECT {schema}.grant_to('outbox_reader', 'SELECT ON {schema}.worker');
+-- ---- Consumers that do not apply a message twice
+
+CREATE TABLE {schema}.inbox (
+  consumer     text NOT NULL,
+  message_id   text NOT NULL,
+  received_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (consumer, message_id)
+);
+CREATE INDEX inbox_received ON {schema}.inbox (received_at);
+
+-- In the consumer's own transaction: true the first time, false when the message was applied before.
+CREATE FUNCTION {schema}.receive(consumer text, message_id text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+#variable_conflict use_column
+BEGIN
+  PERFORM {schema}.check_text('consumer', receive.consumer, true);
+  PERFORM {schema}.check_text('message_id', receive.message_id, true);
+  INSERT INTO {schema}.inbox (consumer, message_id) VALUES (receive.consumer, receive.message_id) ON CONFLICT DO NOTHING;
+  RETURN FOUND;
+END
+$fn$;
+
+-- ---- Rights
+
+SELECT {schema}.grant_to('outbox_app',
+  'SELECT, INSERT, UPDATE ON {schema}.task_unique',
+  'SELECT, INSERT ON {schema}.inbox');
+SELECT {schema}.grant_to('outbox_relay',
+  'SELECT, INSERT, UPDATE, DELETE ON {schema}.worker',
+  'SELECT, INSERT, UPDATE, DELETE ON {schema}.task_unique',
+  'SELECT, INSERT, UPDATE, DELETE ON {schema}.task_end',
+  'SELECT, INSERT, UPDATE, DELETE ON {schema}.inbox',
+  -- Events that tell of the end of a task.
+  'INSERT ON {schema}.event_in',
+  'USAGE ON SEQUENCE {schema}.event_seq');
+SELECT {schema}.grant_to('outbox_reader',
+  'SELECT ON {schema}.worker',
+  'SELECT ON {schema}.task_unique',
+  'SELECT ON {schema}.task_end',
+  'SELECT ON {schema}.inbox');

@@ -27,7 +27,7 @@ CREATE TABLE outbox_parked (
   progress         TEXT,
   PRIMARY KEY (subscription, seq)
 ) WITHOUT ROWID;
-CREATE INDEX outbox_parked_due ON outbox_parked (subscription, next_attempt_at) WHERE state = 'retrying';
+CREATE INDEX outbox_parked_due ON outbox_parked (subscription, next_attempt_at, seq) WHERE state = 'retrying';
 CREATE INDEX outbox_parked_key ON outbox_parked (subscription, aggregate_type, aggregate_id, seq);
 CREATE INDEX outbox_parked_id ON outbox_parked (id);
 CREATE INDEX outbox_parked_running ON outbox_parked (subscription, worker) WHERE state = 'running';

@@ -7,3 +7,32 @@ CREATE TABLE outbox_worker (
   beat     INTEGER NOT NULL,
   beat_at  INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+-- Ends of tasks that have a result, or that were cancelled before they began, or by their handlers.
+CREATE TABLE outbox_task_end (
+  id       BLOB PRIMARY KEY,
+  outcome  TEXT NOT NULL CHECK (outcome IN ('done', 'cancelled')),
+  result   BLOB,
+  reason   TEXT NOT NULL DEFAULT '',
+  at       INTEGER NOT NULL
+);
+CREATE INDEX outbox_task_end_at ON outbox_task_end (at);
+
+-- The task that has a unique key, until it has ended. begun: it cannot be replaced any more.
+CREATE TABLE outbox_task_unique (
+  queue       TEXT NOT NULL,
+  unique_key  TEXT NOT NULL,
+  id          BLOB NOT NULL,
+  begun       INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (queue, unique_key)
+) WITHOUT ROWID;
+CREATE INDEX outbox_task_unique_id ON outbox_task_unique (id);
+
+-- Messages that a consumer has applied.
+CREATE TABLE outbox_inbox (
+  consumer     TEXT NOT NULL,
+  message_id   TEXT NOT NULL,
+  received_at  INTEGER NOT NULL,
+  PRIMARY KEY (consumer, message_id)
+) WITHOUT ROWID;
+CREATE INDEX outbox_inbox_received ON outbox_inbox (received_at);

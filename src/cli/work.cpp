@@ -59,7 +59,7 @@ std::unique_ptr<Worker> make_worker(const config::Loaded& loaded, const std::str
     child.command.front() = must(config::find_program(child.command.front()));
     Handlers::Handler handler;
     handler.type = task.type;
-    handler.deadline = task.deadline;
+    handler.options = {.deadline = task.deadline, .delays = task.delays};
     handler.run = task::exec_handler(std::move(child));
     handlers.add(std::move(handler));
   }

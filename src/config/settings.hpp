@@ -19,6 +19,7 @@ struct TaskSpec {
   std::string handler{"exec"};
   std::vector<std::string> command{};
   std::chrono::milliseconds deadline{std::chrono::minutes(30)};
+  std::vector<std::string> delays{};
 };
 
 struct Config {

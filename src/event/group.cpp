@@ -25,7 +25,7 @@ std::string custom_group(std::string_view subscription) {
 }
 
 std::string group_of(const SubscriptionSpec& spec) {
-  if (spec.sink == "custom") return custom_group(spec.name);
+  if (spec.sink == "custom") return spec.group.empty() ? custom_group(spec.name) : spec.group;
   if (spec.sink == "file") return std::string(kFile).append(spec.name);
   return spec.group.empty() ? std::string(kDefaultGroup) : spec.group;
 }
@@ -57,6 +57,8 @@ std::vector<std::string> split_groups(std::string_view text) {
 
 Status check_group(const SubscriptionSpec& spec) {
   if (spec.group.empty()) return {};
+  if (spec.sink == "custom" && spec.group.starts_with(kCustom) && is_group_name(spec.group))
+    return {};
   if (!is_plain_name(spec.group)) {
     return bad_field("group", in_quotes(spec.group) + " is no name of a group",
                      "at most 63 letters, digits, '-', '_' and '.'");

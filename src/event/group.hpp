@@ -13,7 +13,8 @@ inline constexpr std::string_view kDefaultGroup = "default";
 /// Among what a relay serves: every group but those of custom sinks.
 inline constexpr std::string_view kAllGroups = "*";
 
-/// The group of a subscription: what its setting says; `custom:NAME` and `file:NAME` for these sinks; else `default`.
+/// The group of a subscription: what its setting says; `custom:NAME` and `file:NAME` for these sinks; else `default`. Custom sinks whose
+/// lanes one process must have together may name the group of one of them.
 [[nodiscard]] std::string group_of(const SubscriptionSpec& spec);
 [[nodiscard]] std::string custom_group(std::string_view subscription);
 /// Of a file only one process may write a part.

@@ -1,23 +1,62 @@
 // How a task looks in the log. Pure.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <outbox/task.hpp>
 #include <string>
 #include <string_view>
+
+#include "event/arena.hpp"
 
 namespace outbox::event {
 
 [[nodiscard]] inline bool is_task(std::string_view aggregate_type) {
   return aggregate_type.starts_with(kTaskPrefix);
 }
-/// Of a task.
-[[nodiscard]] inline std::string_view queue_of(std::string_view aggregate_type) {
-  return aggregate_type.substr(kTaskPrefix.size());
-}
-[[nodiscard]] inline std::string aggregate_type_of(std::string_view queue) {
-  return std::string(kTaskPrefix).append(queue);
-}
+inline constexpr std::size_t kPriorities = 4;
+inline constexpr std::size_t kDefaultPriority = 2;
+inline constexpr std::size_t kMostAttempts = 1000;
+
+/// What the aggregate type of a task says. Priorities are part of it, so that each is a cursor of its own.
+struct TaskPlace {
+  std::string_view queue;
+  std::size_t priority{kDefaultPriority};
+};
+[[nodiscard]] TaskPlace place_of(std::string_view aggregate_type);
+[[nodiscard]] std::string aggregate_type_of(std::string_view queue,
+                                            std::size_t priority = kDefaultPriority);
 
 [[nodiscard]] Status check_queue(std::string_view queue);
+
+/// What the headers of a task say about its runs.
+struct TaskRules {
+  std::optional<std::int64_t> execute_at_us{};  ///< Microseconds since 1970.
+  std::optional<std::size_t> max_attempts{};
+  std::string unique_key{};
+  std::optional<TaskEvent> on_done{};
+};
+
+/// Nearly no task has any.
+[[nodiscard]] inline bool has_rules(std::string_view headers) {
+  return headers.find("task-") != std::string_view::npos;
+}
+/// An error: a header that cannot be read; its task cannot be done.
+[[nodiscard]] Result<TaskRules> rules_of(std::string_view headers, Arena& arena);
+/// Of on_dead; none, also when it cannot be read.
+[[nodiscard]] std::optional<TaskEvent> on_dead_of(std::string_view headers, Arena& arena);
+
+/// How a task ended, for those who are told.
+struct TaskNews {
+  EventId id{};
+  std::string_view queue;
+  std::string_view type;
+  std::string_view key;
+  std::size_t attempts{0};
+  std::optional<std::string_view> result{};  ///< As it is when it is JSON, else as a string.
+  std::string_view error{};                  ///< Empty: none.
+};
+[[nodiscard]] Event event_of(const TaskEvent& told, const TaskNews& news);
 
 }  // namespace outbox::event

@@ -14,6 +14,11 @@
 
 namespace outbox::store {
 
+/// Ends and results of tasks are kept as long as events, and at least this long.
+inline constexpr std::chrono::milliseconds kLeastKept = std::chrono::hours(1);
+/// What consumers have applied.
+inline constexpr std::chrono::milliseconds kInboxKept = std::chrono::hours(24 * 30);
+
 /// A part of the log that goes as a whole: a partition (PostgreSQL), a range of seqs (SQLite).
 struct LogPiece {
   enum class State : std::uint8_t {

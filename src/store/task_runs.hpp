@@ -24,12 +24,40 @@ struct TaskRunRow {
   EventId id{};
   std::size_t attempts{0};  ///< Before this run.
   std::int64_t token{0};
+  std::string type;
+  std::string headers;  ///< A JSON object.
+};
+
+/// What is written about a task that has ended, beside its settlement or row.
+struct TaskFinish {
+  enum class Outcome : std::uint8_t { done, cancelled };
+  EventId id{};
+  bool noted{false};  ///< Has a row of its own: with a result, cancelled, or with an event.
+  Outcome outcome{Outcome::done};
+  std::optional<std::string> result{};
+  std::string reason{};
+  std::string queue{};
+  std::string unique_key{};      ///< That it gives up; empty: none.
+  std::optional<Event> event{};  ///< That is enqueued, once per task.
 };
 
 /// How a run ended. `result.worker` is whose run it was; the generation does not matter.
 struct TaskRunEnd {
   RetryResult result;
   std::int64_t token{0};
+  std::optional<TaskFinish> finish{};  ///< If the run was not over before.
+};
+
+/// A task with a unique key that is to begin.
+struct UniqueTask {
+  EventId id{};
+  std::string queue;
+  std::string unique_key;
+};
+enum class MayBegin : std::uint8_t {
+  begin,
+  replaced,  ///< Another task has its key: it never begins.
+  busy,      ///< Asked again later.
 };
 
 struct TaskProgress {
@@ -50,7 +78,8 @@ struct OtherWorker {
 class TaskRuns : public Part {
  public:
   /// The worker is alive. A count, not a time: whether it changes is judged by the clock of who looks.
-  [[nodiscard]] virtual Status beat(const EventId& worker, std::string_view name) = 0;
+  /// Returns the time by the clock of the store, in microseconds since 1970.
+  [[nodiscard]] virtual Result<std::int64_t> beat(const EventId& worker, std::string_view name) = 0;
   /// It has no runs any more.
   [[nodiscard]] virtual Status leave(const EventId& worker) = 0;
   /// The runs of a worker, at most `limit`, of these subscriptions.
@@ -59,8 +88,12 @@ class TaskRuns : public Part {
   /// Those with runs of these subscriptions.
   [[nodiscard]] virtual Result<std::vector<OtherWorker>> others(
       const EventId& me, std::span<const std::string> subscriptions) = 0;
-  /// Those that are not over yet, whoever owns their lanes. One transaction.
-  [[nodiscard]] virtual Status end(std::span<const TaskRunEnd> ends) = 0;
+  /// Those that are not over yet, whoever owns their lanes; and tasks that ended without a row. One transaction.
+  [[nodiscard]] virtual Status end(std::span<const TaskRunEnd> ends,
+                                   std::span<const TaskFinish> finishes) = 0;
+  /// In the order of the tasks. Those that begin cannot be replaced any more.
+  [[nodiscard]] virtual Result<std::vector<MayBegin>> begin_unique(
+      std::span<const UniqueTask> tasks) = 0;
   [[nodiscard]] virtual Status report(const EventId& worker,
                                       std::span<const TaskProgress> progress) = 0;
 };

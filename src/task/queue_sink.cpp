@@ -4,31 +4,38 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "event/task.hpp"
 
 namespace outbox::task {
 namespace {
 
 constexpr std::size_t kMostTaken = 8192;
+/// What is due later is looked at again then.
+constexpr std::chrono::microseconds kLongestPause = std::chrono::years(10);
 
 TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
-std::string subscription_name(std::string_view queue) { return std::string("task.").append(queue); }
-
-QueueSink::QueueSink(std::string queue, const std::shared_ptr<const Handlers>& handlers,
-                     QueueOptions options, const EventId& worker)
-    : queue_(std::move(queue)), options_(options), worker_(worker) {
-  Runner::Types types;
-  for (const Handlers::Handler& handler : handlers->all()) {
-    types.push_back(std::make_shared<TaskType>(handler));
-    types_.emplace(handler.type, types.back());
-  }
-  runner_ = std::make_shared<Runner>(queue_, std::move(types), options_.threads);
-  runner_->on_ready([this] { wake(); });
+std::string subscription_name(std::string_view queue, std::size_t priority) {
+  std::string name = "task";
+  if (priority != event::kDefaultPriority) name += std::to_string(priority);
+  return name.append(".").append(queue);
 }
 
-QueueSink::~QueueSink() { runner_->on_ready({}); }
+QueueSink::QueueSink(std::shared_ptr<Runner> runner, Source source, const Runner::Types& types,
+                     QueueOptions options, const EventId& worker,
+                     std::shared_ptr<const StoreClock> clock)
+    : runner_(std::move(runner)),
+      source_(source),
+      options_(options),
+      worker_(worker),
+      clock_(std::move(clock)) {
+  for (const auto& type : types) types_.emplace(type->handler().type, type);
+  runner_->on_ready(source_, [this] { wake(); });
+}
+
+QueueSink::~QueueSink() { runner_->on_ready(source_, {}); }
 
 SinkTraits QueueSink::traits() const noexcept {
   return {.name = "task",
@@ -41,50 +48,101 @@ SinkTraits QueueSink::traits() const noexcept {
 /// What was given up may be sent again, and must not run twice at once here.
 Status QueueSink::open() {
   runner_->start();
-  const std::size_t running = runner_->given_up();
+  const std::size_t running = runner_->given_up(source_);
   if (running == 0) return {};
   return fail(Errc::unavailable, Remedy::retry_call,
-              "queue " + queue_ + ": " + std::to_string(running) +
+              "queue " + runner_->queue() + ": " + std::to_string(running) +
                   " handlers that were told to stop still run",
               "the queue goes on when they return, at the latest 10 s after their deadlines");
 }
 
 std::size_t QueueSink::send(std::span<const Message> messages) {
   const TimePoint now = now_steady();
-  Load load = runner_->load(now);
-  auto batch = std::make_shared<Batch>(now);
+  Load load = runner_->load(source_, now);
+  auto batch = std::make_shared<Batch>(source_, now);
   std::size_t taken = 0;
-  for (; taken < messages.size(); ++taken) {
-    const Message& message = messages[taken];
-    const auto type = types_.find(message.event->event_type);
-    if (type == types_.end()) {
-      postpone(message);
-      continue;
-    }
-    if (!can_take(*type->second, load)) break;
-    batch->add(*type->second, message);
-    ++load.waiting;
-    load.work_waiting += type->second->usual();
-  }
+  while (taken < messages.size() && take(messages[taken], load, *batch, now)) ++taken;
   if (batch->size() > 0) runner_->add(std::move(batch));
+  runner_->want(source_, taken < messages.size(), now);
   return taken;
 }
 
+Result<QueueSink::Rules> QueueSink::rules_of(const Message& message) {
+  if (!event::has_rules(message.event->headers)) return Rules();
+  arena_.clear();
+  OUTBOX_TRY(auto rules, event::rules_of(message.event->headers, arena_));
+  return std::make_shared<const event::TaskRules>(std::move(rules));
+}
+
+/// The store alone says what time it is.
+QueueSink::Time QueueSink::watch_time(const Message& message, const event::TaskRules& rules,
+                                      TimePoint now) {
+  if (!rules.execute_at_us) return Time::come;
+  const auto store_now = clock_->now_us(now);
+  if (!store_now) return Time::unknown;
+  const std::chrono::microseconds ahead(*rules.execute_at_us - *store_now);
+  if (ahead.count() <= 0) return Time::come;
+  postpone(message, std::min(ahead, kLongestPause), "its time has not come");
+  return Time::ahead;
+}
+
+/// False: it cannot begin soon, and stays in the log.
+bool QueueSink::take(const Message& message, Load& load, Batch& batch, TimePoint now) {
+  auto rules = rules_of(message);
+  if (!rules) {
+    refuse(message, rules.error().text());
+    return true;
+  }
+  if (*rules) {
+    const Time time = watch_time(message, **rules, now);
+    if (time != Time::come) return time == Time::ahead;
+    if (const auto most = (*rules)->max_attempts; most && message.attempt > *most) {
+      refuse(message, "its " + std::to_string(*most) + " attempts are used up");
+      return true;
+    }
+  }
+  const auto found = types_.find(message.event->event_type);
+  if (found == types_.end()) {
+    // Another worker may have its handler, or the next version of this one.
+    postpone(message, options_.unknown_type_pause,
+             "no worker here has a handler for type " + std::string(message.event->event_type));
+    return true;
+  }
+  TaskType& type = *found->second;
+  if (!can_take(type, load)) return false;
+  if (*rules && !(*rules)->unique_key.empty()) {
+    auto one = std::make_shared<Batch>(source_, now);
+    one->add(type, message, std::move(*rules));
+    runner_->add_unique(std::move(one));
+  } else {
+    batch.add(type, message, std::move(*rules));
+  }
+  ++load.waiting;
+  load.work_waiting += type.usual();
+  return true;
+}
+
 bool QueueSink::can_take(const TaskType& type, const Load& load) const {
+  if (load.urgent_wants) return false;
   const bool quick = type.usual().count() != 0 && type.usual() < kQuick;
   if (!quick) return load.running + load.waiting < options_.threads;
   const auto free = static_cast<std::int64_t>(options_.threads - load.long_running);
   return load.waiting < kMostTaken && load.work_waiting + type.usual() <= free * kQuick;
 }
 
-/// Another worker may have its handler, or the next version of this one.
-void QueueSink::postpone(const Message& message) {
+void QueueSink::postpone(const Message& message, Duration pause, std::string reason) {
   ready_.push_back({.token = message.token,
                     .kind = Outcome::Kind::postponed,
-                    .error = fail(Errc::not_found, "no worker here has a handler for type " +
-                                                       std::string(message.event->event_type))
-                                 .value(),
-                    .retry_after = options_.unknown_type_pause});
+                    .error = fail(Errc::not_found, std::move(reason)).value(),
+                    .retry_after = pause});
+}
+
+/// No run can succeed.
+void QueueSink::refuse(const Message& message, std::string reason) {
+  ready_.push_back({.token = message.token,
+                    .kind = Outcome::Kind::rejected,
+                    .error = fail(Errc::invalid_argument, std::move(reason)).value(),
+                    .final = true});
 }
 
 void QueueSink::receive(std::vector<Outcome>& outcomes) {
@@ -92,9 +150,9 @@ void QueueSink::receive(std::vector<Outcome>& outcomes) {
   ready_.clear();
   const TimePoint now = now_steady();
   runner_->watch(now);
-  runner_->collect(now, outcomes);
+  runner_->collect(source_, now, outcomes);
 }
 
-void QueueSink::purge() { runner_->give_up(ready_); }
+void QueueSink::purge() { runner_->give_up(source_, ready_); }
 
 }  // namespace outbox::task

@@ -12,13 +12,16 @@
 #include <unordered_map>
 #include <vector>
 
+#include "event/arena.hpp"
 #include "sink/run_owner.hpp"
 #include "task/runner.hpp"
+#include "task/store_clock.hpp"
 
 namespace outbox::task {
 
-/// The subscription that delivers a queue.
-[[nodiscard]] std::string subscription_name(std::string_view queue);
+/// The subscription that delivers a priority of a queue.
+[[nodiscard]] std::string subscription_name(std::string_view queue,
+                                            std::size_t priority = event::kDefaultPriority);
 
 struct QueueOptions {
   std::size_t threads{8};
@@ -28,9 +31,9 @@ struct QueueOptions {
 
 class QueueSink final : public Sink, public sink::RunOwner {
  public:
-  /// `worker`: who keeps what runs for long.
-  QueueSink(std::string queue, const std::shared_ptr<const Handlers>& handlers,
-            QueueOptions options, const EventId& worker);
+  /// `source`: of the runner, whose types these are. `worker`: who keeps what runs for long.
+  QueueSink(std::shared_ptr<Runner> runner, Source source, const Runner::Types& types,
+            QueueOptions options, const EventId& worker, std::shared_ptr<const StoreClock> clock);
   ~QueueSink() override;
 
   [[nodiscard]] SinkTraits traits() const noexcept override;
@@ -43,11 +46,9 @@ class QueueSink final : public Sink, public sink::RunOwner {
   [[nodiscard]] std::chrono::milliseconds row_after() const override { return options_.row_after; }
   [[nodiscard]] EventId worker() const override { return worker_; }
   [[nodiscard]] bool keep(Token token, const sink::KeptRun& run) override {
-    return runner_->keep(token, run);
+    return runner_->keep(source_, token, run);
   }
-  [[nodiscard]] bool rows_changed() override { return runner_->rows_changed(); }
-
-  [[nodiscard]] std::shared_ptr<Runner> runner() const { return runner_; }
+  [[nodiscard]] bool rows_changed() override { return runner_->rows_changed(source_); }
 
  private:
   struct TextHash {
@@ -58,14 +59,23 @@ class QueueSink final : public Sink, public sink::RunOwner {
   };
 
   [[nodiscard]] bool can_take(const TaskType& type, const Load& load) const;
-  void postpone(const Message& message);
+  [[nodiscard]] bool take(const Message& message, Load& load, Batch& batch, TimePoint now);
+  using Rules = std::shared_ptr<const event::TaskRules>;
+  [[nodiscard]] Result<Rules> rules_of(const Message& message);
+  enum class Time : std::uint8_t { come, ahead, unknown };
+  [[nodiscard]] Time watch_time(const Message& message, const event::TaskRules& rules,
+                                TimePoint now);
+  void postpone(const Message& message, Duration pause, std::string reason);
+  void refuse(const Message& message, std::string reason);
 
-  const std::string queue_;
+  const std::shared_ptr<Runner> runner_;
+  const Source source_;
   const QueueOptions options_;
   std::unordered_map<std::string, std::shared_ptr<TaskType>, TextHash, std::equal_to<>> types_;
   std::vector<Outcome> ready_;
   const EventId worker_;
-  std::shared_ptr<Runner> runner_;
+  const std::shared_ptr<const StoreClock> clock_;
+  event::Arena arena_;
 };
 
 }  // namespace outbox::task

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/thread.hpp"
+#include "event/task.hpp"
 #include "store/text.hpp"
 #include "store/verdict.hpp"
 
@@ -23,10 +24,27 @@ constexpr std::chrono::milliseconds kWatch{100};
 /// At a stop, for the last ends to be written.
 constexpr std::chrono::seconds kLastWrite{2};
 constexpr std::size_t kMostRows = 1000;
+/// Somebody else has locked the row of a unique key.
+constexpr std::chrono::milliseconds kAskAgain{50};
+/// The schedule of the type decides.
+const event::RetryPolicy kNoPolicy{SubscriptionSpec{}};
 constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50),
                                    .longest = std::chrono::seconds(1)};
 
 TimePoint now_steady() { return std::chrono::steady_clock::now(); }
+
+/// A task that never begins.
+FinishedRun replaced(const Batch& batch) {
+  const Batch::Job& job = batch.job(0);
+  FinishedRun run{.source = batch.source(),
+                  .outcome = {.token = job.token, .kind = Outcome::Kind::acked},
+                  .finish = {}};
+  run.finish.id = job.id;
+  run.finish.noted = true;
+  run.finish.outcome = store::TaskFinish::Outcome::cancelled;
+  run.finish.reason = "a newer task with its unique key took its place";
+  return run;
+}
 
 TimePoint after(TimePoint now, std::chrono::nanoseconds pause) {
   return now + std::chrono::duration_cast<TimePoint::duration>(pause);
@@ -44,8 +62,9 @@ RunKeeper::RunKeeper(const EventId& worker, std::string name, store::StoreOption
 RunKeeper::~RunKeeper() { (void)stop(std::chrono::milliseconds(0)); }
 
 void RunKeeper::add(Queue queue) {
-  subscriptions_.push_back(queue.subscription);
-  queue.runner->on_kept_end([this] {
+  subscriptions_.insert(subscriptions_.end(), queue.subscriptions.begin(),
+                        queue.subscriptions.end());
+  queue.runner->on_work([this] {
     {
       const MutexLock lock(mutex_);
       rung_ = true;
@@ -96,6 +115,7 @@ void RunKeeper::wait() {
   TimePoint until = std::min(beat_at_, look_at_);
   if (failures_ > 0) until = again_at_;
   if (runs_something()) until = std::min({until, now + kWatch});
+  if (some_are_busy_) until = std::min({until, now + kAskAgain});
   const MutexLock lock(mutex_);
   if (stop_) until = std::min(until, stop_->given_up ? now + kWatch : stop_->by);
   changed_.wait_until(mutex_, until, [this]() OUTBOX_REQUIRES(mutex_) { return rung_; });
@@ -117,6 +137,8 @@ void RunKeeper::take_ends() {
   for (const Queue& queue : queues_) {
     for (const KeptEnd& kept : queue.runner->kept_ends())
       ends_.push_back({.end = end_of(kept), .runner = queue.runner.get()});
+    for (FinishedRun& run : queue.runner->finished())
+      finished_.push_back({.run = std::move(run), .runner = queue.runner.get()});
   }
 }
 
@@ -130,16 +152,16 @@ bool RunKeeper::is_over() {
     const MutexLock lock(mutex_);
     if (!stop_) return false;
     if (stop_->given_up && now >= stop_->by + kLastWrite) {
-      if (!ends_.empty())
+      if (!is_written())
         log::warn("tasks that ran could not be noted, they run again",
-                  {{"tasks", ends_.size()}, {"worker", name_}});
+                  {{"tasks", ends_.size() + finished_.size()}, {"worker", name_}});
       return true;
     }
     if (now < stop_->by || stop_->given_up) {
-      if (!ends_.empty() || runs) return false;
+      if (!is_written() || runs) return false;
     }
   }
-  if (ends_.empty() && !runs) {
+  if (is_written() && !runs) {
     if (rows_) (void)rows_->leave(worker_);
     return true;
   }
@@ -167,6 +189,7 @@ Status RunKeeper::work(TimePoint now) {
     if (!status) return status;
     beat_at_ = now + options_.heartbeat;
   }
+  if (Status status = begin_unique(); !status) return status;
   if (Status status = write(); !status) return status;
   if (now >= look_at_) {
     if (Status status = look_for_the_dead(now); !status) return status;
@@ -206,24 +229,24 @@ void RunKeeper::note(const Status& status) {
 
 store::TaskRunEnd RunKeeper::end_of(const KeptEnd& kept) const {
   store::TaskRunEnd end;
+  end.finish = kept.finish;
   end.token = kept.run.token;
   end.result.subscription = kept.run.subscription;
   end.result.seq = kept.run.seq;
   end.result.id = kept.run.id;
   end.result.worker = worker_;
   end.result.attempts = kept.run.attempts;
-  if (!kept.end) {
+  if (!kept.outcome) {
     end.result.state = store::ParkedState::retrying;
     end.result.error = "it ran when the worker stopped";
     return end;
   }
-  const Outcome outcome = outcome_of(0, *kept.end);
+  const Outcome& outcome = *kept.outcome;
   if (outcome.kind == Outcome::Kind::acked) {
     ++end.result.attempts;
     return end;
   }
-  const store::Verdict next =
-      store::verdict(options_.policy, outcome, kept.run.attempts, kept.run.seq);
+  const store::Verdict next = store::verdict(kNoPolicy, outcome, kept.run.attempts, kept.run.seq);
   end.result.state = next.state;
   end.result.attempts = next.attempts;
   end.result.due_in = next.due_in;
@@ -233,25 +256,69 @@ store::TaskRunEnd RunKeeper::end_of(const KeptEnd& kept) const {
 
 store::TaskRunEnd RunKeeper::failed(const store::TaskRunRow& row, const EventId& worker,
                                     std::string reason) const {
+  Outcome outcome = outcome_of(0, TaskEnd::failed(std::move(reason)));
+  event::Arena arena;
+  const auto rules = event::rules_of(row.headers, arena);
+  retries_of(row).decide(outcome, row.attempts + 1, rules ? rules->max_attempts : std::nullopt,
+                         row.id);
   store::TaskRunEnd end = end_of({.run = {.subscription = row.subscription,
                                           .seq = row.seq,
                                           .id = row.id,
                                           .attempts = row.attempts,
                                           .token = row.token},
-                                  .end = TaskEnd::failed(std::move(reason))});
+                                  .outcome = std::move(outcome)});
   end.result.worker = worker;
   return end;
 }
 
+const RetrySchedule& RunKeeper::retries_of(const store::TaskRunRow& row) const {
+  for (const Queue& queue : queues_) {
+    if (std::find(queue.subscriptions.begin(), queue.subscriptions.end(), row.queue) ==
+        queue.subscriptions.end())
+      continue;
+    if (const TaskType* const type = queue.runner->find_type(row.type)) return type->retries();
+  }
+  return options_.retries;
+}
+
+/// Those with a unique key begin once that is written: from then on another task cannot take their place.
+Status RunKeeper::begin_unique() {
+  some_are_busy_ = false;
+  for (const Queue& queue : queues_) {
+    auto batches = queue.runner->to_begin();
+    if (batches.size() > kMostRows) batches.resize(kMostRows);
+    if (batches.empty()) continue;
+    std::vector<store::UniqueTask> tasks;
+    for (const auto& batch : batches) {
+      tasks.push_back({.id = batch->job(0).id,
+                       .queue = queue.runner->queue(),
+                       .unique_key = batch->job(0).rules->unique_key});
+    }
+    OUTBOX_TRY(const auto answers, rows_->begin_unique(tasks));
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      if (answers[i] == store::MayBegin::begin) queue.runner->begin(batches[i]);
+      if (answers[i] == store::MayBegin::busy) some_are_busy_ = true;
+      if (answers[i] == store::MayBegin::replaced && queue.runner->refuse(batches[i]))
+        finished_.push_back({.run = replaced(*batches[i]), .runner = queue.runner.get()});
+    }
+  }
+  return {};
+}
+
 Status RunKeeper::write() {
-  while (!ends_.empty()) {
+  while (!is_written()) {
     const std::size_t count = std::min(ends_.size(), kMostRows);
+    const std::size_t more = std::min(finished_.size(), kMostRows);
     std::vector<store::TaskRunEnd> some;
     for (std::size_t i = 0; i < count; ++i) some.push_back(ends_[i].end);
-    if (Status status = rows_->end(some); !status) return status;
+    std::vector<store::TaskFinish> finishes;
+    for (std::size_t i = 0; i < more; ++i) finishes.push_back(finished_[i].run.finish);
+    if (Status status = rows_->end(some, finishes); !status) return status;
     std::set<Runner*> changed;
     for (std::size_t i = 0; i < count; ++i) changed.insert(ends_[i].runner);
+    for (std::size_t i = 0; i < more; ++i) finished_[i].runner->noted(finished_[i].run);
     ends_.erase(ends_.begin(), ends_.begin() + static_cast<std::ptrdiff_t>(count));
+    finished_.erase(finished_.begin(), finished_.begin() + static_cast<std::ptrdiff_t>(more));
     for (Runner* runner : changed) {
       if (runner != nullptr) runner->announce_changed_rows();
     }
@@ -275,7 +342,15 @@ Status RunKeeper::report_progress() {
 
 // ---- who is alive
 
-Status RunKeeper::beat() { return rows_->beat(worker_, name_); }
+Status RunKeeper::beat() {
+  OUTBOX_TRY(const std::int64_t store_us, rows_->beat(worker_, name_));
+  const TimePoint now = now_steady();
+  const bool first = !clock_->now_us(now);
+  clock_->set(store_us, now);
+  if (!first) return {};
+  for (const Queue& queue : queues_) queue.runner->announce();
+  return {};
+}
 
 /// A run whose row is gone was taken from us. A row without a run was written for one that the relay gave up: it runs again. That is
 /// certain when it is so twice, since a row is there a moment before its run is kept.
@@ -340,7 +415,7 @@ Status RunKeeper::recover(const EventId& dead) {
     std::vector<store::TaskRunEnd> ends;
     for (const store::TaskRunRow& row : rows)
       ends.push_back(failed(row, dead, "its worker " + dead.str() + " is dead"));
-    if (Status status = rows_->end(ends); !status) return status;
+    if (Status status = rows_->end(ends, {}); !status) return status;
     log::warn("tasks of a dead worker run again", {{"worker", dead.str()}, {"tasks", rows.size()}});
     for (const Queue& queue : queues_) queue.runner->announce_changed_rows();
   }

@@ -19,21 +19,21 @@
 
 #include "base/mutex.hpp"
 #include "base/outage.hpp"
-#include "event/retry_policy.hpp"
 #include "store/store.hpp"
 #include "task/runner.hpp"
+#include "task/store_clock.hpp"
 
 namespace outbox::task {
 
 struct KeeperOptions {
-  event::RetryPolicy policy;  ///< After a run that failed.
+  RetrySchedule retries;  ///< After a run of a type that has no handler here.
   std::chrono::milliseconds heartbeat{std::chrono::seconds(10)};
 };
 
 class RunKeeper {
  public:
   struct Queue {
-    std::string subscription;
+    std::vector<std::string> subscriptions;
     std::shared_ptr<Runner> runner;
   };
 
@@ -47,6 +47,8 @@ class RunKeeper {
   ~RunKeeper();
 
   [[nodiscard]] const EventId& worker() const { return worker_; }
+  /// Set with each heartbeat.
+  [[nodiscard]] std::shared_ptr<const StoreClock> clock() const { return clock_; }
   /// Before start().
   void add(Queue queue);
   void start();
@@ -61,6 +63,11 @@ class RunKeeper {
     store::TaskRunEnd end;
     Runner* runner{nullptr};  ///< Whose loop is told; null: none here.
   };
+  /// An end that the relay gets once it is written.
+  struct Finished {
+    FinishedRun run;
+    Runner* runner{nullptr};
+  };
   /// Another worker's heartbeat as we first saw it, by our clock: theirs does not matter.
   struct Seen {
     std::optional<std::int64_t> beat;
@@ -71,11 +78,14 @@ class RunKeeper {
   void wait();
   [[nodiscard]] bool is_over();
   void take_ends();
+  /// None of its ends is unwritten.
+  [[nodiscard]] bool is_written() const { return ends_.empty() && finished_.empty(); }
   void watch(TimePoint now);
   [[nodiscard]] bool runs_something() const;
   void give_up_runs();
   [[nodiscard]] Status work(TimePoint now);
   [[nodiscard]] Status connect();
+  [[nodiscard]] Status begin_unique();
   [[nodiscard]] Status write();
   [[nodiscard]] Status beat();
   [[nodiscard]] Status compare_own_rows();
@@ -83,6 +93,7 @@ class RunKeeper {
   [[nodiscard]] Status recover(const EventId& dead);
   [[nodiscard]] Status report_progress();
   [[nodiscard]] store::TaskRunEnd end_of(const KeptEnd& kept) const;
+  [[nodiscard]] const RetrySchedule& retries_of(const store::TaskRunRow& row) const;
   [[nodiscard]] store::TaskRunEnd failed(const store::TaskRunRow& row, const EventId& worker,
                                          std::string reason) const;
   void note(const Status& status);
@@ -96,8 +107,11 @@ class RunKeeper {
 
   // The thread's.
   std::unique_ptr<store::TaskRuns> rows_;
-  std::vector<End> ends_;  ///< Not written.
+  std::vector<End> ends_;           ///< Not written.
+  std::vector<Finished> finished_;  ///< The same.
+  bool some_are_busy_{false};       ///< Unique tasks that are asked for again.
   std::set<Place> strays_;
+  const std::shared_ptr<StoreClock> clock_{std::make_shared<StoreClock>()};
   std::map<EventId, Seen> others_;
   TimePoint beat_at_{};
   TimePoint look_at_{};

@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "base/units.hpp"
+#include "task/desk.hpp"
 
 namespace outbox::task {
 namespace {
@@ -19,72 +20,19 @@ constexpr std::chrono::seconds kDeadlineGrace{10};
 constexpr std::chrono::milliseconds kLastGrace{500};
 /// Taken for a thread that has not become free since: it goes back.
 constexpr std::chrono::milliseconds kLongestWait{500};
-/// An average follows each 16th run, and every one that takes much longer.
-constexpr std::uint32_t kSampled = 16;
 
 TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 
-Error error_of(std::string reason) {
-  return fail(Errc::internal, Remedy::retry_call, std::move(reason)).value();
-}
-
 }  // namespace
-
-Outcome outcome_of(Token token, const TaskEnd& end) {
-  Outcome outcome{.token = token, .kind = Outcome::Kind::acked};
-  if (end.kind() == TaskEnd::Kind::done) return outcome;
-  outcome.kind =
-      end.kind() == TaskEnd::Kind::snoozed ? Outcome::Kind::postponed : Outcome::Kind::rejected;
-  outcome.error = error_of(end.reason());
-  outcome.retry_after = end.pause();
-  outcome.final = end.kind() == TaskEnd::Kind::dead;
-  return outcome;
-}
-
-// ---- a type
-
-void TaskType::took(std::chrono::nanoseconds time) {
-  // Two threads may overwrite each other's: it is an average.
-  const std::int64_t before = usual_ns_.load(std::memory_order_relaxed);
-  const std::int64_t took = std::max<std::int64_t>(time.count(), 1);
-  if (before == 0) return usual_ns_.store(took, std::memory_order_relaxed);
-  const bool sampled =
-      took > 2 * before || runs_.fetch_add(1, std::memory_order_relaxed) % kSampled == 0;
-  if (sampled) usual_ns_.store(before + (took - before) / 8, std::memory_order_relaxed);
-}
-
-// ---- a batch
-
-void Batch::add(TaskType& type, const Message& message) {
-  Job job{.type = &type,
-          .token = message.token,
-          .id = message.event->id,
-          .attempt = message.attempt,
-          .payload = text_.size()};
-  text_.append(message.body);
-  job.key = text_.size();
-  text_.append(message.event->aggregate_id);
-  job.content_type = text_.size();
-  text_.append(message.event->content_type);
-  job.headers = text_.size();
-  text_.append(message.event->headers);
-  job.end = text_.size();
-  usual_ +=
-      std::clamp<std::chrono::nanoseconds>(type.usual(), std::chrono::microseconds(1), kQuick);
-  jobs_.push_back(job);
-}
-
-void Batch::cut(const std::function<void(const Job&)>& each) {
-  for (std::size_t place = next_.exchange(jobs_.size(), std::memory_order_relaxed);
-       place < jobs_.size(); ++place)
-    each(jobs_[place]);
-}
 
 // ---- the threads
 
 /// A thread, and the run that it is busy with.
 struct Runner::Slot final : TaskRun::Reporter {
+  explicit Slot(std::size_t sources) : ended(sources) {}
+
   struct Current {
+    const Batch* batch{nullptr};
     const Batch::Job* job{nullptr};
     TimePoint began{};
     bool told{false};     ///< To stop.
@@ -96,7 +44,7 @@ struct Runner::Slot final : TaskRun::Reporter {
   mutable Mutex mutex;
   std::optional<Current> current OUTBOX_GUARDED_BY(mutex);
   std::stop_source stop OUTBOX_GUARDED_BY(mutex);
-  std::vector<Outcome> ended OUTBOX_GUARDED_BY(mutex);
+  std::vector<std::vector<Outcome>> ended OUTBOX_GUARDED_BY(mutex);  ///< Of each source.
   bool over OUTBOX_GUARDED_BY(mutex){false};  ///< The thread ends after its run.
 
   void progress(std::size_t percent, std::string_view text) override {
@@ -109,27 +57,39 @@ struct Runner::Slot final : TaskRun::Reporter {
 
 /// Outlives the runner as long as a handler does not return.
 struct Runner::Shared {
-  Shared(std::string name, Types all) : queue(std::move(name)), types(std::move(all)) {}
+  Shared(std::string name, Types all, const Options& wanted)
+      : queue(std::move(name)), types(std::move(all)), options(wanted) {
+    for (const std::size_t priority : options.priorities)
+      desks.push_back(std::make_unique<Desk>(priority));
+    for (const auto& desk : desks) by_priority.push_back(desk.get());
+    std::stable_sort(
+        by_priority.begin(), by_priority.end(),
+        [](const Desk* one, const Desk* other) { return one->priority() < other->priority(); });
+  }
 
   const std::string queue;
   const Types types;
-  std::atomic<bool> announced{false};  ///< Nothing was collected since ready() was called.
-  std::atomic<bool> rows_changed{false};
+  const Options options;
+  std::vector<std::unique_ptr<Desk>> desks;
+  std::vector<Desk*> by_priority;
 
   Mutex mutex;
   std::condition_variable_any changed;
-  std::deque<std::shared_ptr<Batch>> batches OUTBOX_GUARDED_BY(mutex);
   bool over OUTBOX_GUARDED_BY(mutex){false};
-  Mutex ready_mutex;
-  std::function<void()> ready OUTBOX_GUARDED_BY(ready_mutex);
-  std::function<void()> kept_ready OUTBOX_GUARDED_BY(ready_mutex);
-  Mutex kept_mutex;
-  std::vector<KeptEnd> kept_ends OUTBOX_GUARDED_BY(kept_mutex);
+  Mutex work_mutex;
+  std::function<void()> work_ready OUTBOX_GUARDED_BY(work_mutex);
+  Mutex ends_mutex;
+  std::vector<KeptEnd> kept_ends OUTBOX_GUARDED_BY(ends_mutex);
+  std::vector<FinishedRun> finished OUTBOX_GUARDED_BY(ends_mutex);
 
   [[nodiscard]] std::shared_ptr<Batch> wait_for_batch();
-  void announce();
+  void ring_keeper();
   void add_kept_end(KeptEnd end);
+  void add_finished(FinishedRun run);
   void report(Slot& slot, const TaskEnd& end) OUTBOX_REQUIRES(slot.mutex);
+  [[nodiscard]] std::optional<store::TaskFinish> finish_of(const Batch& batch,
+                                                           const Batch::Job& job,
+                                                           const TaskEnd& end) const;
   void work(Slot& slot);
   [[nodiscard]] bool run_next(Slot& slot, Batch& batch);
   [[nodiscard]] TaskEnd run(const Batch& batch, const Batch::Job& job, Slot& slot,
@@ -139,34 +99,85 @@ struct Runner::Shared {
 std::shared_ptr<Batch> Runner::Shared::wait_for_batch() {
   const MutexLock lock(mutex);
   while (true) {
-    while (!batches.empty() && batches.front()->left() == 0) batches.pop_front();
     if (over) return nullptr;
-    if (!batches.empty()) return batches.front();
+    for (Desk* const desk : by_priority) {
+      if (auto batch = desk->front()) return batch;
+    }
     changed.wait(mutex);
   }
 }
 
-void Runner::Shared::announce() {
-  if (announced.exchange(true)) return;
-  const MutexLock lock(ready_mutex);
-  if (ready) ready();
+void Runner::Shared::ring_keeper() {
+  const MutexLock lock(work_mutex);
+  if (work_ready) work_ready();
 }
 
 void Runner::Shared::add_kept_end(KeptEnd end) {
   {
-    const MutexLock lock(kept_mutex);
+    const MutexLock lock(ends_mutex);
     kept_ends.push_back(std::move(end));
   }
-  const MutexLock lock(ready_mutex);
-  if (kept_ready) kept_ready();
+  ring_keeper();
+}
+
+void Runner::Shared::add_finished(FinishedRun run) {
+  desks[run.source]->await(run.outcome.token);
+  {
+    const MutexLock lock(ends_mutex);
+    finished.push_back(std::move(run));
+  }
+  ring_keeper();
 }
 
 /// To whom its run belongs.
 void Runner::Shared::report(Slot& slot, const TaskEnd& end) {
   const Slot::Current& current = *slot.current;
   if (current.dropped) return;
-  if (current.kept) return add_kept_end({.run = *current.kept, .end = end});
-  slot.ended.push_back(outcome_of(current.job->token, end));
+  const Batch::Job& job = *current.job;
+  Outcome outcome = outcome_of(job.token, end);
+  job.type->retries().decide(outcome, job.attempt,
+                             job.rules ? job.rules->max_attempts : std::nullopt, job.id);
+  auto finish = finish_of(*current.batch, job, end);
+  if (current.kept)
+    return add_kept_end(
+        {.run = *current.kept, .outcome = std::move(outcome), .finish = std::move(finish)});
+  const Source source = current.batch->source();
+  if (finish)
+    return add_finished(
+        {.source = source, .outcome = std::move(outcome), .finish = std::move(*finish)});
+  slot.ended[source].push_back(std::move(outcome));
+}
+
+/// None: nothing is written about its end, or, of one that failed, with its row.
+std::optional<store::TaskFinish> Runner::Shared::finish_of(const Batch& batch,
+                                                           const Batch::Job& job,
+                                                           const TaskEnd& end) const {
+  const bool cancelled = end.kind() == TaskEnd::Kind::cancelled;
+  if (!cancelled && end.kind() != TaskEnd::Kind::done) return std::nullopt;
+  const TaskEvent* const told =
+      job.rules && job.rules->on_done && !cancelled ? &*job.rules->on_done : nullptr;
+  const bool has_key = job.rules && !job.rules->unique_key.empty();
+  if (!cancelled && !end.result() && told == nullptr && !has_key) return std::nullopt;
+  store::TaskFinish finish;
+  finish.id = job.id;
+  finish.noted = cancelled || end.result() || told != nullptr;
+  finish.outcome =
+      cancelled ? store::TaskFinish::Outcome::cancelled : store::TaskFinish::Outcome::done;
+  finish.result = end.result();
+  finish.reason = end.reason();
+  finish.queue = queue;
+  if (has_key) finish.unique_key = job.rules->unique_key;
+  if (told != nullptr) {
+    finish.event = event::event_of(
+        *told,
+        {.id = job.id,
+         .queue = queue,
+         .type = job.type->handler().type,
+         .key = batch.key_of(job),
+         .attempts = job.attempt,
+         .result = end.result() ? std::optional<std::string_view>(*end.result()) : std::nullopt});
+  }
+  return finish;
 }
 
 void Runner::Shared::work(Slot& slot) {
@@ -189,7 +200,7 @@ bool Runner::Shared::run_next(Slot& slot, Batch& batch) {
     if (slot.over) return false;
     job = batch.begin_next();
     if (job == nullptr) return false;
-    slot.current = Slot::Current{.job = job, .began = began};
+    slot.current = Slot::Current{.batch = &batch, .job = job, .began = began};
     stop = slot.stop.get_token();
   }
   const TaskEnd end = run(batch, *job, slot, std::move(stop), began);
@@ -200,7 +211,7 @@ bool Runner::Shared::run_next(Slot& slot, Batch& batch) {
     slot.current.reset();
     if (slot.stop.stop_requested()) slot.stop = std::stop_source();
   }
-  announce();
+  desks[batch.source()]->announce();
   return true;
 }
 
@@ -210,15 +221,21 @@ TaskEnd Runner::Shared::run(const Batch& batch, const Batch::Job& job, Slot& slo
   const TaskRun seen{.id = job.id,
                      .queue = queue,
                      .type = handler.type,
-                     .key = batch.part(job.key, job.content_type),
+                     .key = batch.key_of(job),
                      .content_type = batch.part(job.content_type, job.headers),
                      .headers = batch.part(job.headers, job.end),
                      .attempt = job.attempt,
-                     .deadline = began + handler.deadline,
+                     .deadline = began + handler.options.deadline,
                      .stop = std::move(stop),
                      .reporter = &slot};
   try {
-    return handler.run(batch.part(job.payload, job.key), seen);
+    TaskEnd end = handler.run(batch.part(job.payload, job.key), seen);
+    if (!end.result() || end.result()->size() <= options.result_bytes) return end;
+    log::warn("a result is too large and is not kept", {{"task", job.id.str()},
+                                                        {"type", handler.type},
+                                                        {"bytes", end.result()->size()},
+                                                        {"most", options.result_bytes}});
+    return TaskEnd::done();
   } catch (const std::exception& error) {
     return TaskEnd::failed(error.what());
   } catch (...) {
@@ -226,10 +243,10 @@ TaskEnd Runner::Shared::run(const Batch& batch, const Batch::Job& job, Slot& slo
   }
 }
 
-Runner::Runner(std::string queue, Types types, std::size_t threads)
-    : shared_(std::make_shared<Shared>(std::move(queue), std::move(types))),
-      slots_(threads),
-      threads_(threads) {}
+Runner::Runner(std::string queue, Types types, const Options& options)
+    : shared_(std::make_shared<Shared>(std::move(queue), std::move(types), options)),
+      slots_(options.threads),
+      threads_(options.threads) {}
 
 void Runner::start() {
   const MutexLock lock(places_mutex_);
@@ -239,7 +256,7 @@ void Runner::start() {
 }
 
 void Runner::start_thread_of(std::size_t place) {
-  slots_[place] = std::make_shared<Slot>();
+  slots_[place] = std::make_shared<Slot>(shared_->desks.size());
   threads_[place] = start_thread(
       "ob-task-" + shared_->queue,
       [shared = shared_, slot = slots_[place]](const std::stop_token&) { shared->work(*slot); });
@@ -255,10 +272,12 @@ Runner::Slots Runner::slots() const {
 }
 
 Runner::~Runner() {
-  on_ready({});
-  on_kept_end({});
-  std::vector<Outcome> unused;
-  give_up(unused);
+  on_work({});
+  for (Source source = 0; source < shared_->desks.size(); ++source) {
+    on_ready(source, {});
+    std::vector<Outcome> unused;
+    give_up(source, unused);
+  }
   give_up_kept();
   {
     const MutexLock lock(shared_->mutex);
@@ -279,23 +298,26 @@ Runner::~Runner() {
   }
 }
 
-// ---- for the sink
+// ---- for the sinks
 
-void Runner::on_ready(std::function<void()> ready) {
-  const MutexLock lock(shared_->ready_mutex);
-  shared_->ready = std::move(ready);
+void Runner::on_ready(Source source, std::function<void()> ready) {
+  shared_->desks[source]->on_ready(std::move(ready));
 }
 
 void Runner::add(std::shared_ptr<Batch> batch) {
   const bool one = batch->size() == 1;
-  {
-    const MutexLock lock(shared_->mutex);
-    shared_->batches.push_back(std::move(batch));
-  }
+  shared_->desks[batch->source()]->add(std::move(batch));
+  // A thread that has just found nothing waits by now.
+  { const MutexLock lock(shared_->mutex); }
   one ? shared_->changed.notify_one() : shared_->changed.notify_all();
 }
 
-Load Runner::load(TimePoint now) const {
+void Runner::add_unique(std::shared_ptr<Batch> batch) {
+  shared_->desks[batch->source()]->add_unique(std::move(batch));
+  shared_->ring_keeper();
+}
+
+Load Runner::load(Source source, TimePoint now) const {
   Load load;
   for (const auto& slot : slots()) {
     const MutexLock lock(slot->mutex);
@@ -303,89 +325,134 @@ Load Runner::load(TimePoint now) const {
     ++load.running;
     if (now - slot->current->began > kQuick) ++load.long_running;
   }
-  const MutexLock lock(shared_->mutex);
-  for (const auto& batch : shared_->batches) {
-    load.waiting += batch->left();
-    load.work_waiting += batch->work_left();
+  const std::size_t priority = shared_->desks[source]->priority();
+  for (const auto& desk : shared_->desks) {
+    if (desk->priority() > priority) continue;
+    if (desk->priority() < priority && desk->wants(now)) load.urgent_wants = true;
+    const Waiting waiting = desk->waiting();
+    load.waiting += waiting.tasks;
+    load.work_waiting += waiting.work;
   }
   return load;
 }
 
-void Runner::collect(TimePoint now, std::vector<Outcome>& outcomes) {
-  shared_->announced = false;
-  for (const auto& slot : slots()) {
-    const MutexLock lock(slot->mutex);
-    for (Outcome& outcome : slot->ended) outcomes.push_back(std::move(outcome));
-    slot->ended.clear();
-  }
-  const MutexLock lock(shared_->mutex);
-  for (const auto& batch : shared_->batches) {
-    if (now - batch->taken() < kLongestWait) break;
-    batch->cut([&](const Batch::Job& job) {
-      outcomes.push_back({.token = job.token,
-                          .kind = Outcome::Kind::postponed,
-                          .error = error_of("no thread was free for it"),
-                          .retry_after = Duration::zero()});
-    });
-  }
+void Runner::want(Source source, bool more, TimePoint now) {
+  shared_->desks[source]->want(more, now);
 }
 
-void Runner::give_up(std::vector<Outcome>& outcomes) {
-  std::deque<std::shared_ptr<Batch>> batches;
-  {
-    const MutexLock lock(shared_->mutex);
-    batches.swap(shared_->batches);
+void Runner::collect(Source source, TimePoint now, std::vector<Outcome>& outcomes) {
+  Desk& desk = *shared_->desks[source];
+  desk.collected();
+  for (const auto& slot : slots()) {
+    const MutexLock lock(slot->mutex);
+    for (Outcome& outcome : slot->ended[source]) outcomes.push_back(std::move(outcome));
+    slot->ended[source].clear();
   }
-  for (const auto& batch : batches) {
-    batch->cut([&](const Batch::Job& job) {
-      outcomes.push_back({.token = job.token,
-                          .kind = Outcome::Kind::retry,
-                          .error = error_of("it had not begun when the worker stopped")});
-    });
-  }
+  desk.collect(outcomes);
+  desk.return_late(now - kLongestWait, outcomes);
+}
+
+void Runner::give_up(Source source, std::vector<Outcome>& outcomes) {
+  shared_->desks[source]->give_up(outcomes);
   for (const auto& slot : slots()) {
     std::optional<std::stop_source> stop;
     {
       const MutexLock lock(slot->mutex);
-      for (Outcome& outcome : slot->ended) outcomes.push_back(std::move(outcome));
-      slot->ended.clear();
-      if (!slot->current || slot->current->kept) continue;
+      for (Outcome& outcome : slot->ended[source]) outcomes.push_back(std::move(outcome));
+      slot->ended[source].clear();
+      if (!slot->current || slot->current->kept || slot->current->batch->source() != source)
+        continue;
       if (std::exchange(slot->current->dropped, true)) continue;
       slot->current->told = true;
       stop = slot->stop;
-      outcomes.push_back({.token = slot->current->job->token,
-                          .kind = Outcome::Kind::unknown,
-                          .error = error_of("it ran when the worker stopped")});
+      outcomes.push_back(
+          {.token = slot->current->job->token,
+           .kind = Outcome::Kind::unknown,
+           .error =
+               fail(Errc::internal, Remedy::retry_call, "it ran when the worker stopped").value()});
     }
     stop->request_stop();
   }
+  // What ended in between.
+  shared_->desks[source]->give_up(outcomes);
 }
 
-std::size_t Runner::given_up() const {
+std::size_t Runner::given_up(Source source) const {
   const Slots all = slots();
-  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const auto& slot) {
+  return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const auto& slot) {
     const MutexLock lock(slot->mutex);
-    return slot->current && slot->current->dropped && !slot->current->kept;
+    return slot->current && slot->current->dropped && !slot->current->kept &&
+           slot->current->batch->source() == source;
   }));
 }
 
-bool Runner::keep(Token token, const sink::KeptRun& run) {
+bool Runner::keep(Source source, Token token, const sink::KeptRun& run) {
   for (const auto& slot : slots()) {
     const MutexLock lock(slot->mutex);
-    if (!slot->current || slot->current->job->token != token || slot->current->dropped) continue;
+    if (!slot->current || slot->current->dropped || slot->current->job->token != token ||
+        slot->current->batch->source() != source)
+      continue;
     slot->current->kept = run;
     return true;
   }
   return false;
 }
 
-bool Runner::rows_changed() { return shared_->rows_changed.exchange(false); }
+bool Runner::rows_changed(Source source) { return shared_->desks[source]->rows_changed(); }
 
 // ---- for the keeper
 
-void Runner::on_kept_end(std::function<void()> ready) {
-  const MutexLock lock(shared_->ready_mutex);
-  shared_->kept_ready = std::move(ready);
+const std::string& Runner::queue() const { return shared_->queue; }
+
+const TaskType* Runner::find_type(std::string_view name) const {
+  const auto found = std::find_if(shared_->types.begin(), shared_->types.end(),
+                                  [&](const auto& type) { return type->handler().type == name; });
+  return found == shared_->types.end() ? nullptr : found->get();
+}
+
+void Runner::announce() {
+  for (const auto& desk : shared_->desks) {
+    desk->collected();
+    desk->announce();
+  }
+}
+
+void Runner::announce_changed_rows() {
+  for (const auto& desk : shared_->desks) desk->announce_changed_rows();
+}
+
+void Runner::on_work(std::function<void()> ready) {
+  const MutexLock lock(shared_->work_mutex);
+  shared_->work_ready = std::move(ready);
+}
+
+std::vector<std::shared_ptr<Batch>> Runner::to_begin() const {
+  std::vector<std::shared_ptr<Batch>> all;
+  for (const Desk* const desk : shared_->by_priority) {
+    for (auto& batch : desk->to_begin()) all.push_back(std::move(batch));
+  }
+  return all;
+}
+
+void Runner::begin(const std::shared_ptr<Batch>& batch) {
+  if (shared_->desks[batch->source()]->take_unique(batch)) add(batch);
+}
+
+bool Runner::refuse(const std::shared_ptr<Batch>& batch) {
+  Desk& desk = *shared_->desks[batch->source()];
+  if (!desk.take_unique(batch)) return false;
+  desk.await(batch->job(0).token);
+  return true;
+}
+
+std::vector<FinishedRun> Runner::finished() {
+  const MutexLock lock(shared_->ends_mutex);
+  return std::exchange(shared_->finished, {});
+}
+
+void Runner::noted(const FinishedRun& run) {
+  Desk& desk = *shared_->desks[run.source];
+  if (desk.note(run.outcome)) desk.announce();
 }
 
 std::vector<sink::KeptRun> Runner::kept() const {
@@ -399,7 +466,7 @@ std::vector<sink::KeptRun> Runner::kept() const {
 }
 
 std::vector<KeptEnd> Runner::kept_ends() {
-  const MutexLock lock(shared_->kept_mutex);
+  const MutexLock lock(shared_->ends_mutex);
   return std::exchange(shared_->kept_ends, {});
 }
 
@@ -432,14 +499,8 @@ void Runner::lose(const sink::KeptRun& run) {
 void Runner::give_up_kept() {
   for (const sink::KeptRun& run : kept()) {
     lose(run);
-    shared_->add_kept_end({.run = run, .end = {}});
+    shared_->add_kept_end({.run = run});
   }
-}
-
-void Runner::announce_changed_rows() {
-  shared_->rows_changed = true;
-  shared_->announced = false;
-  shared_->announce();
 }
 
 // ---- deadlines
@@ -452,7 +513,7 @@ void Runner::watch(TimePoint now) {
       const MutexLock lock(slot->mutex);
       if (!slot->current) continue;
       const TimePoint deadline =
-          slot->current->began + slot->current->job->type->handler().deadline;
+          slot->current->began + slot->current->job->type->handler().options.deadline;
       if (now < deadline) continue;
       stuck = now >= deadline + kDeadlineGrace;
       if (std::exchange(slot->current->told, true) && !stuck) continue;
@@ -468,16 +529,16 @@ void Runner::replace(const std::shared_ptr<Slot>& stuck) {
   const MutexLock places(places_mutex_);
   const auto found = std::find(slots_.begin(), slots_.end(), stuck);
   if (found == slots_.end()) return;
-  std::vector<Outcome> ended;
+  std::vector<std::vector<Outcome>> ended;
   {
     const MutexLock lock(stuck->mutex);
     if (!stuck->current) return;
     const Batch::Job& job = *stuck->current->job;
     stuck->over = true;
-    const std::string deadline = format_duration(job.type->handler().deadline);
+    const std::string deadline = format_duration(job.type->handler().options.deadline);
     shared_->report(*stuck, TaskEnd::failed("did not end within its deadline of " + deadline));
     stuck->current->dropped = true;
-    ended.swap(stuck->ended);
+    ended = std::exchange(stuck->ended, std::vector<std::vector<Outcome>>(stuck->ended.size()));
     log::error("a handler does not return, its thread is replaced",
                {{"queue", shared_->queue}, {"type", job.type->handler().type}});
   }

@@ -20,6 +20,14 @@ constexpr std::size_t kMostThreads = 1024;
 constexpr std::chrono::milliseconds kShortestHeartbeat{100};
 constexpr std::chrono::milliseconds kShortestRowAfter{10};
 
+Status check_delays(const std::vector<std::string>& delays) {
+  SubscriptionSpec spec;
+  spec.delays = delays;
+  FieldErrors errors;
+  event::RetryPolicy::check(spec, errors);
+  return errors.status();
+}
+
 Status check(const WorkerOptions& options, const Handlers& handlers) {
   if (options.queues.empty()) return bad_field("queues", "is empty", "name at least one");
   for (const std::string& queue : options.queues) {
@@ -35,21 +43,65 @@ Status check(const WorkerOptions& options, const Handlers& handlers) {
     return bad_field("heartbeat", "must be at least 100 ms", "default: 10s");
   if (handlers.all().empty()) return bad_field("handlers", "there is none", "call Handlers::on()");
   for (const Handlers::Handler& handler : handlers.all()) {
-    if (handler.deadline <= std::chrono::milliseconds(0))
+    if (handler.options.deadline <= std::chrono::milliseconds(0))
       return bad_field("handlers", handler.type + ": the deadline must be positive");
+    if (Status status = check_delays(handler.options.delays); !status)
+      return bad_field("handlers", handler.type + ": " + status.error().message);
   }
-  return {};
+  return check_delays(options.delays);
+}
+
+/// One for all priorities, so that a worker has the same lanes of each.
+std::string group_of(const std::string& queue) {
+  return event::custom_group(task::subscription_name(queue));
 }
 
 /// Where the settings of the worker lead; whoever starts last with other ones sets them for all.
-SubscriptionSpec subscription_of(const std::string& queue, const WorkerOptions& options) {
+SubscriptionSpec subscription_of(const std::string& queue, std::size_t priority,
+                                 const WorkerOptions& options) {
   SubscriptionSpec spec;
-  spec.name = task::subscription_name(queue);
+  spec.name = task::subscription_name(queue, priority);
   spec.sink = "custom";
-  spec.aggregate_types = {event::aggregate_type_of(queue)};
+  spec.group = group_of(queue);
+  spec.aggregate_types = {event::aggregate_type_of(queue, priority)};
   spec.delays = options.delays;
   spec.retry_jitter = options.jitter;
   return spec;
+}
+
+task::Runner::Types types_of(const Handlers& handlers, const WorkerOptions& options) {
+  task::Runner::Types types;
+  for (const Handlers::Handler& handler : handlers.all()) {
+    const auto& delays = handler.options.delays.empty() ? options.delays : handler.options.delays;
+    types.push_back(
+        std::make_shared<task::TaskType>(handler, task::RetrySchedule(delays, options.jitter)));
+  }
+  return types;
+}
+
+/// Its threads, which all priorities share, and a sink for each of them.
+Status add_queue(const std::string& queue, const Handlers& handlers, const WorkerOptions& options,
+                 task::RunKeeper& keeper, Relay& relay) {
+  task::Runner::Options threads{.threads = options.threads, .priorities = {}};
+  threads.result_bytes = options.result_bytes;
+  task::RunKeeper::Queue kept;
+  for (std::size_t priority = 1; priority <= event::kPriorities; ++priority) {
+    threads.priorities.push_back(priority);
+    kept.subscriptions.push_back(task::subscription_name(queue, priority));
+  }
+  const task::Runner::Types types = types_of(handlers, options);
+  kept.runner = std::make_shared<task::Runner>(queue, types, threads);
+  const task::QueueOptions taking{.threads = options.threads,
+                                  .unknown_type_pause = options.unknown_type_pause,
+                                  .row_after = options.row_after};
+  for (task::Source source = 0; source < kept.subscriptions.size(); ++source) {
+    auto sink = std::make_unique<task::QueueSink>(kept.runner, source, types, taking,
+                                                  keeper.worker(), keeper.clock());
+    if (Status status = relay.use(kept.subscriptions[source], std::move(sink)); !status)
+      return status;
+  }
+  keeper.add(std::move(kept));
+  return {};
 }
 
 }  // namespace
@@ -61,27 +113,20 @@ Result<std::unique_ptr<Worker>> Worker::create(WorkerOptions options, Handlers h
   options.relay.subscriptions.clear();
   for (const std::string& queue : queues) {
     // A worker serves nothing else, whatever subscriptions there are.
-    options.relay.groups.push_back(event::custom_group(task::subscription_name(queue)));
-    options.relay.subscriptions.push_back(subscription_of(queue, options));
+    options.relay.groups.push_back(group_of(queue));
+    for (std::size_t priority = 1; priority <= event::kPriorities; ++priority)
+      options.relay.subscriptions.push_back(subscription_of(queue, priority, options));
   }
   OUTBOX_TRY(std::unique_ptr<Relay> relay, Relay::create(options.relay));
-  const auto shared = std::make_shared<const Handlers>(std::move(handlers));
+  const task::RetrySchedule retries(options.delays, options.jitter);
   auto keeper = std::make_unique<task::RunKeeper>(
       EventId::generate(), options.relay.name.empty() ? process_name() : options.relay.name,
       store::StoreOptions{.url = options.relay.store_url,
                           .schema = options.relay.schema,
                           .application = "outbox worker"},
-      task::KeeperOptions{.policy = event::RetryPolicy(options.relay.subscriptions.front()),
-                          .heartbeat = options.heartbeat});
+      task::KeeperOptions{.retries = retries, .heartbeat = options.heartbeat});
   for (const std::string& queue : queues) {
-    auto sink = std::make_unique<task::QueueSink>(
-        queue, shared,
-        task::QueueOptions{.threads = options.threads,
-                           .unknown_type_pause = options.unknown_type_pause,
-                           .row_after = options.row_after},
-        keeper->worker());
-    keeper->add({.subscription = task::subscription_name(queue), .runner = sink->runner()});
-    if (Status status = relay->use(task::subscription_name(queue), std::move(sink)); !status)
+    if (Status status = add_queue(queue, handlers, options, *keeper, *relay); !status)
       return pass(status);
   }
   return std::unique_ptr<Worker>(new Worker(std::move(keeper), std::move(relay)));

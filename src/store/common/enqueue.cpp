@@ -1,5 +1,6 @@
 #include "store/common/enqueue.hpp"
 
+#include "base/text.hpp"
 #include "event/json_event.hpp"
 
 namespace outbox::store {
@@ -24,6 +25,15 @@ std::vector<EventId> ids_of(std::span<const Event> events) {
 
 std::string headers_text(const Event& event) {
   return event.headers.empty() ? std::string("{}") : event::headers_to_json(event.headers);
+}
+
+EventId holder_of_key(const EventId& holder, const Task& task) {
+  if (task.on_conflict != OnConflict::error) return holder;
+  throw Exception(fail(Errc::already_exists,
+                       "unique_key: task " + holder.str() + " of queue " + task.queue + " has " +
+                           in_quotes(task.unique_key),
+                       "OnConflict::skip returns its id, replace takes its place")
+                      .value());
 }
 
 }  // namespace outbox::store

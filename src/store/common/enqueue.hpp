@@ -3,6 +3,7 @@
 
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
+#include <outbox/task.hpp>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,6 +21,9 @@ namespace outbox::store {
 
 /// As JSON.
 [[nodiscard]] std::string headers_text(const Event& event);
+
+/// A task that was not enqueued because this one has its unique key. Throws where that is an error.
+[[nodiscard]] EventId holder_of_key(const EventId& holder, const Task& task);
 
 /// For enqueue(), which throws where try_enqueue() returns.
 template <class T>

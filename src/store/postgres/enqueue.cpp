@@ -86,6 +86,23 @@ void shut(PGconn* connection) {
   if (const int socket = PQsocket(connection); socket >= 0) (void)::shutdown(socket, SHUT_RDWR);
 }
 
+/// One statement with one row, in the transaction of the connection.
+Rows ask(PGconn* connection, const store::postgres::Query& query,
+         const store::postgres::Params& params, const char* what) {
+  if (Status status = check_ready(connection, what); !status)
+    throw Exception(std::move(status.error()));
+  if (Status status = check_encoding(connection, what); !status)
+    throw Exception(std::move(status.error()));
+  const pg::Arguments arguments(params);
+  constexpr int kBinary = 1;
+  Rows rows(PQexecParams(connection, query.sql.c_str(), arguments.count(), nullptr,
+                         arguments.values.data(), arguments.lengths.data(),
+                         arguments.formats.data(), kBinary));
+  if (PQresultStatus(rows.native()) != PGRES_TUPLES_OK)
+    throw Exception(store::postgres::map_result(rows.native(), connection, what));
+  return rows;
+}
+
 [[noreturn]] void throw_ended(const char* what) {
   throw Exception(
       fail(Errc::not_in_transaction, std::string(what) + ": the transaction has ended already")
@@ -226,6 +243,37 @@ std::vector<EventId> Outbox::enqueue_many(PGconn* connection, std::span<const Ev
 
 std::vector<EventId> Outbox::enqueue_many(Transaction& tx, std::span<const Event> events) const {
   return value_or_throw(try_enqueue_many(tx, events));
+}
+
+bool Outbox::receive(PGconn* connection, std::string_view consumer,
+                     std::string_view message_id) const {
+  const Rows rows =
+      ask(connection, state_->queries.receive,
+          {store::postgres::Param(consumer), store::postgres::Param(message_id)}, "receive");
+  return rows.boolean(0, 0);
+}
+
+bool Outbox::receive(Transaction& tx, std::string_view consumer,
+                     std::string_view message_id) const {
+  return receive(tx.connection(), consumer, message_id);
+}
+
+std::optional<EventId> Outbox::claim_unique(PGconn* connection, const Task& task) const {
+  if (Status status = validate(task, state_->limits); !status)
+    throw Exception(std::move(status.error()));
+  const Rows rows = ask(connection, state_->queries.claim_unique,
+                        {store::postgres::Param(task.queue),
+                         store::postgres::Param(task.unique_key), store::postgres::Param(*task.id),
+                         store::postgres::Param(task.on_conflict == OnConflict::replace)},
+                        "enqueue");
+  if (rows.is_null(0, 0)) return std::nullopt;
+  return store::holder_of_key(rows.uuid(0, 0), task);
+}
+
+std::optional<EventId> Outbox::claim_unique(Transaction& tx, const Task& task) const {
+  // What was enqueued before it stands before it in the log.
+  tx.flush();
+  return claim_unique(tx.connection(), task);
 }
 
 }  // namespace outbox::postgres

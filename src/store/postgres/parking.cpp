@@ -143,6 +143,8 @@ Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
                            const Holding& holding, std::size_t keys, std::size_t behind,
                            const std::vector<std::int64_t>* runs) {
   const auto mask = static_cast<std::int64_t>(holding.lanes);
+  // Compiled, it would run for longer than it takes; and its plan must not depend on how many rows there were once.
+  connection.send(&Queries::plan_settings);
   connection.send(&Queries::due_parked,
                   {Param(subscription), Param(static_cast<std::int64_t>(keys)),
                    Param(static_cast<std::int64_t>(behind)), Param(kDueBytes), Param(mask),
@@ -154,9 +156,9 @@ Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
   }
   OUTBOX_TRY(auto results, connection.finish());
   DueEvents due;
-  if (const Rows& next = results[1]; !next.empty())
+  if (const Rows& next = results[2]; !next.empty())
     due.next_in = std::chrono::milliseconds(next.int8(0, 0));
-  const auto rows = std::make_shared<const Rows>(std::move(results[0]));
+  const auto rows = std::make_shared<const Rows>(std::move(results[1]));
   for (int row = 0; row < rows->size(); ++row) {
     ParkedRow parked{.event = view_of(*rows, row)};
     add_parts(parked.event, rows->bytes(row, kPayload), rows->bytes(row, kHeaders));
@@ -166,7 +168,7 @@ Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
     due.rows.push_back(parked);
   }
   due.storage = rows;
-  if (runs != nullptr) due.running = running_of(results[2]);
+  if (runs != nullptr) due.running = running_of(results[3]);
   return due;
 }
 

@@ -587,13 +587,14 @@ SELECT {schema}.edit_parked($1::int, $2::bigint, $3::uuid, $4::uuid, $5::text, $
   // $1 worker, $2 name. Primary key.
   Query beat_worker = prepared("worker heartbeat", R"(
 INSERT INTO {schema}.worker AS w (id, name, beat, beat_at) VALUES ($1::uuid, $2::text, 1, clock_timestamp())
-ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, beat = w.beat + 1, beat_at = EXCLUDED.beat_at)");
+ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, beat = w.beat + 1, beat_at = EXCLUDED.beat_at
+RETURNING (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint)");
   // $1 worker.
   Query remove_worker =
       unprepared("remove a worker", "DELETE FROM {schema}.worker WHERE id = $1::uuid");
   // $1 worker, $2 names of subscriptions, $3 limit. Index parked_running.
   Query runs_of_worker = prepared("read the runs of a worker", R"(
-SELECT s.id, s.name, p.seq, p.id, p.attempts, p.token
+SELECT s.id, s.name, p.seq, p.id, p.attempts, p.token, p.event_type, p.headers::text
 FROM {schema}.subscription s JOIN {schema}.parked p ON p.subscription = s.id AND p.state = 'running' AND p.worker = $1::uuid
 WHERE s.name = ANY ($2::text[]) LIMIT $3::bigint)");
   // $1 worker, $2 names of subscriptions. Index parked_running.
@@ -604,8 +605,21 @@ SELECT r.worker, w.beat FROM (
 LEFT JOIN {schema}.worker w ON w.id = r.worker)");
   // $1 subscription, then arrays as for settle_parked, and the tokens of the runs. Primary key.
   Query end_runs = unprepared("end runs of tasks", R"(
-SELECT {schema}.end_runs($1::int, $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::uuid[], $8::bigint[],
-                         $9::uuid[], $10::bigint[]))");
+SELECT pg_catalog.unnest({schema}.end_runs($1::int, $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::uuid[],
+                                           $8::bigint[], $9::uuid[], $10::bigint[])))");
+  // Arrays: id, whether it is noted, outcome, result, reason, queue, unique key, and the event: id, its type, key, name, payload. Primary
+  // keys.
+  Query finish_tasks = unprepared("note the ends of tasks", R"(
+SELECT {schema}.finish_tasks($1::uuid[], $2::boolean[], $3::text[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::uuid[],
+                             $9::text[], $10::text[], $11::text[], $12::bytea[]))");
+  // Arrays: queue, unique key, id. Primary key.
+  Query begin_unique = prepared("begin unique tasks", R"(
+SELECT b.id, b.may FROM {schema}.begin_unique($1::text[], $2::text[], $3::uuid[]) b)");
+  // $1 queue, $2 unique key, $3 id, $4 whether it replaces another. Primary key.
+  Query claim_unique = unprepared("claim a unique key", R"(
+SELECT {schema}.claim_unique($1::text, $2::text, $3::uuid, $4::boolean))");
+  // $1 consumer, $2 message id. Primary key.
+  Query receive = unprepared("receive a message", "SELECT {schema}.receive($1::text, $2::text)");
   // $1 worker, then arrays: subscription, seq, token, percent, text. Primary key.
   Query report_progress = unprepared("report the progress of tasks", R"(
 UPDATE {schema}.parked p SET percent = n.percent, progress = n.text

@@ -142,7 +142,10 @@ class PostgresRetention final : public Retention {
     for (int row = 0; status && row < subscriptions.size(); ++row)
       status = prune_settlements(subscriptions.int4(row, 0), keep, least, stop, removed);
     if (status) status = prune_ends(keep, stop, removed);
-    if (status) status = prune_replayed(stop, removed);
+    if (status) status = prune(queries_.prune_replayed, {}, stop, removed);
+    if (status)
+      status = prune(queries_.prune_task_ends, std::max<Duration>(keep, kLeastKept), stop, removed);
+    if (status) status = prune(queries_.prune_inbox, kInboxKept, stop, removed);
     // The rest goes with the next pass.
     if (!status && !is_locked(status.error())) return pass(status);
     return removed;
@@ -330,9 +333,14 @@ class PostgresRetention final : public Retention {
     return {};
   }
 
-  [[nodiscard]] Status prune_replayed(const std::stop_token& stop, std::int64_t& removed) {
+  /// Rows of a table beside the log; `age`: older than that.
+  [[nodiscard]] Status prune(const Query& query, std::optional<Duration> age,
+                             const std::stop_token& stop, std::int64_t& removed) {
     for (std::int64_t more = kRowsAtOnce; more == kRowsAtOnce && !stop.stop_requested();) {
-      OUTBOX_TRY(const Rows gone, limited(queries_.prune_replayed, {kRowsAtOnce}));
+      Params params;
+      if (age) params.emplace_back(std::int64_t{age->count()});
+      params.emplace_back(kRowsAtOnce);
+      OUTBOX_TRY(const Rows gone, limited(query, std::move(params)));
       more = gone.size();
       removed += more;
     }

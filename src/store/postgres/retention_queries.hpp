@@ -102,6 +102,19 @@ DELETE FROM {schema}.replay_event WHERE ctid = ANY (ARRAY(
   WHERE NOT EXISTS (SELECT FROM {schema}.replay r WHERE r.id = e.replay AND r.state <> 'done') LIMIT $1::int))
 RETURNING seq)");
 
+  // $1 age in ms, $2 rows. Index task_end_at.
+  Query prune_task_ends = of("remove ends of tasks", R"(
+DELETE FROM {schema}.task_end WHERE ctid = ANY (ARRAY(
+  SELECT e.ctid FROM {schema}.task_end e WHERE e.at < clock_timestamp() - $1::bigint::float8 * interval '1 ms'
+  ORDER BY e.at LIMIT $2::int))
+RETURNING 1)");
+  // $1 age in ms, $2 rows. Index inbox_received.
+  Query prune_inbox = of("remove old messages of the inbox", R"(
+DELETE FROM {schema}.inbox WHERE ctid = ANY (ARRAY(
+  SELECT i.ctid FROM {schema}.inbox i WHERE i.received_at < clock_timestamp() - $1::bigint::float8 * interval '1 ms'
+  ORDER BY i.received_at LIMIT $2::int))
+RETURNING 1)");
+
  private:
   static constexpr std::string_view kEvents =
       "SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, CASE WHEN $5::boolean THEN t.payload END AS payload, "

@@ -2,10 +2,12 @@
 #include "store/task_runs.hpp"
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "store/postgres/parking.hpp"
 #include "store/postgres/parts.hpp"
+#include "store/text.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -16,12 +18,57 @@ Param names_of(std::span<const std::string> names) {
   return array.take();
 }
 
+/// The columns of finish_tasks().
+class Finishes {
+ public:
+  void add(const TaskFinish& finish) {
+    ++count_;
+    ids_.add(finish.id);
+    noted_.add(finish.noted ? std::string_view("\1", 1) : std::string_view("\0", 1));
+    outcomes_.add(finish.outcome == TaskFinish::Outcome::done ? "done" : "cancelled");
+    finish.result ? results_.add(*finish.result) : results_.add_null();
+    reasons_.add(storable_text(finish.reason));
+    queues_.add(finish.queue);
+    keys_.add(finish.unique_key);
+    const Event event = finish.event.value_or(Event{});
+    finish.event ? events_.add(event.id.value_or(EventId::generate())) : events_.add_null();
+    types_.add(event.aggregate_type);
+    aggregates_.add(event.aggregate_id);
+    names_.add(event.event_type);
+    payloads_.add(event.payload);
+  }
+  [[nodiscard]] bool empty() const { return count_ == 0; }
+  [[nodiscard]] Params params() {
+    return {ids_.take(),     noted_.take(),      outcomes_.take(), results_.take(),
+            reasons_.take(), queues_.take(),     keys_.take(),     events_.take(),
+            types_.take(),   aggregates_.take(), names_.take(),    payloads_.take()};
+  }
+
+ private:
+  using Element = ArrayParam::Element;
+  std::size_t count_{0};
+  ArrayParam ids_{Element::uuid};
+  ArrayParam noted_{Element::boolean};
+  ArrayParam outcomes_{Element::text};
+  ArrayParam results_{Element::bytea};
+  ArrayParam reasons_{Element::text};
+  ArrayParam queues_{Element::text};
+  ArrayParam keys_{Element::text};
+  ArrayParam events_{Element::uuid};
+  ArrayParam types_{Element::text};
+  ArrayParam aggregates_{Element::text};
+  ArrayParam names_{Element::text};
+  ArrayParam payloads_{Element::bytea};
+};
+
 class PostgresTaskRuns final : public TaskRuns {
  public:
   explicit PostgresTaskRuns(Connection connection) : connection_(std::move(connection)) {}
 
-  [[nodiscard]] Status beat(const EventId& worker, std::string_view name) override {
-    return done(connection_.exec(&Queries::beat_worker, {Param(worker), Param(std::string(name))}));
+  [[nodiscard]] Result<std::int64_t> beat(const EventId& worker, std::string_view name) override {
+    OUTBOX_TRY(const Rows rows,
+               connection_.exec(&Queries::beat_worker, {Param(worker), Param(std::string(name))}));
+    return rows.int8(0, 0);
   }
 
   [[nodiscard]] Status leave(const EventId& worker) override {
@@ -41,7 +88,9 @@ class PostgresTaskRuns final : public TaskRuns {
                       .seq = rows.int8(row, 2),
                       .id = rows.uuid(row, 3),
                       .attempts = static_cast<std::size_t>(rows.int4(row, 4)),
-                      .token = rows.int8(row, 5)});
+                      .token = rows.int8(row, 5),
+                      .type = rows.text(row, 6),
+                      .headers = rows.text(row, 7)});
     }
     return runs;
   }
@@ -59,14 +108,54 @@ class PostgresTaskRuns final : public TaskRuns {
     return others;
   }
 
-  [[nodiscard]] Status end(std::span<const TaskRunEnd> ends) override {
-    if (ends.empty()) return {};
+  [[nodiscard]] Status end(std::span<const TaskRunEnd> ends,
+                           std::span<const TaskFinish> finishes) override {
+    if (ends.empty() && finishes.empty()) return {};
     return connection_.transact([&]() -> Result<Decision> {
       connection_.send(&Queries::flushed);
       send_run_ends(connection_, ends);
-      OUTBOX_TRY(const auto ended, connection_.finish());
+      OUTBOX_TRY(const auto results, connection_.finish());
+      std::set<EventId> ended;
+      for (std::size_t i = 1; i < results.size(); ++i) {
+        for (int row = 0; row < results[i].size(); ++row) ended.insert(results[i].uuid(row, 0));
+      }
+      Finishes all;
+      for (const TaskFinish& finish : finishes) all.add(finish);
+      for (const TaskRunEnd& end : ends) {
+        if (end.finish && ended.contains(end.result.id)) all.add(*end.finish);
+      }
+      if (all.empty()) return Decision::commit;
+      connection_.send(&Queries::finish_tasks, all.params());
+      OUTBOX_TRY(const auto noted, connection_.finish());
       return Decision::commit;
     });
+  }
+
+  [[nodiscard]] Result<std::vector<MayBegin>> begin_unique(
+      std::span<const UniqueTask> tasks) override {
+    ArrayParam queues(ArrayParam::Element::text);
+    ArrayParam keys(ArrayParam::Element::text);
+    ArrayParam ids(ArrayParam::Element::uuid);
+    for (const UniqueTask& task : tasks) {
+      queues.add(task.queue);
+      keys.add(task.unique_key);
+      ids.add(task.id);
+    }
+    OUTBOX_TRY(const Rows rows,
+               connection_.exec(&Queries::begin_unique, {queues.take(), keys.take(), ids.take()}));
+    std::map<EventId, MayBegin> answers;
+    for (int row = 0; row < rows.size(); ++row) {
+      const std::string_view may = rows.bytes(row, 1);
+      answers[rows.uuid(row, 0)] = may == "begin"      ? MayBegin::begin
+                                   : may == "replaced" ? MayBegin::replaced
+                                                       : MayBegin::busy;
+    }
+    std::vector<MayBegin> all;
+    for (const UniqueTask& task : tasks) {
+      const auto found = answers.find(task.id);
+      all.push_back(found == answers.end() ? MayBegin::busy : found->second);
+    }
+    return all;
   }
 
   [[nodiscard]] Status report(const EventId& worker,

@@ -7,10 +7,14 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "event/text_rules.hpp"
+#include "store/sqlite/clock.hpp"
 #include "store/sqlite/error_map.hpp"
 #include "store/sqlite/event_insert.hpp"
 #include "store/sqlite/kept_statements.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/sqlite/statement.hpp"
+#include "store/text.hpp"
 
 namespace outbox::sqlite {
 
@@ -158,6 +162,61 @@ std::vector<EventId> Outbox::enqueue_many(sqlite3* db, std::span<const Event> ev
 
 std::vector<EventId> Outbox::enqueue_many(Transaction& tx, std::span<const Event> events) const {
   return value_or_throw(try_enqueue_many(tx, events));
+}
+
+namespace {
+
+/// Runs one of our statements in the transaction of the connection. The id of its row, or none.
+std::optional<EventId> ask(sqlite3* db, std::string_view sql,
+                           std::initializer_list<std::string_view> values) {
+  if (db == nullptr) refuse(Errc::invalid_argument, "sqlite: the connection is null", {});
+  if (sqlite3_get_autocommit(db) != 0) throw Exception(not_in_transaction().value());
+  KeptStatements* const kept = value_or_throw(KeptStatements::of(db));
+  store::sqlite::Statement statement(value_or_throw(kept->get(sql)));
+  int index = 0;
+  for (const std::string_view value : values) statement.bind(++index, value);
+  if (Status status = explain(db, statement.next()); !status)
+    throw Exception(std::move(status.error()));
+  if (!statement.has_row()) return std::nullopt;
+  return store::id_of(statement.bytes(0));
+}
+
+void check(const char* field, std::string_view text) {
+  if (Status status = event::check_required_name(field, text); !status)
+    throw Exception(std::move(status.error()));
+}
+
+}  // namespace
+
+bool Outbox::receive(sqlite3* db, std::string_view consumer, std::string_view message_id) const {
+  check("consumer", consumer);
+  check("message_id", message_id);
+  const std::string now = std::to_string(store::sqlite::wall_us());
+  (void)ask(db, query::kReceive, {consumer, message_id, now});
+  return sqlite3_changes(db) > 0;
+}
+
+bool Outbox::receive(Transaction& tx, std::string_view consumer,
+                     std::string_view message_id) const {
+  return receive(tx.handle(), consumer, message_id);
+}
+
+std::optional<EventId> Outbox::claim_unique(sqlite3* db, const Task& task) const {
+  if (Status status = validate(task, options_.limits); !status)
+    throw Exception(std::move(status.error()));
+  const std::string_view id = store::bytes_of(*task.id);
+  (void)ask(db, query::kTakeUnique, {task.queue, task.unique_key, id});
+  if (sqlite3_changes(db) > 0) return std::nullopt;
+  if (task.on_conflict == OnConflict::replace) {
+    (void)ask(db, query::kReplaceUnique, {task.queue, task.unique_key, id});
+    return std::nullopt;
+  }
+  const auto holder = ask(db, query::kUniqueTask, {task.queue, task.unique_key});
+  return store::holder_of_key(holder.value(), task);
+}
+
+std::optional<EventId> Outbox::claim_unique(Transaction& tx, const Task& task) const {
+  return claim_unique(tx.handle(), task);
 }
 
 }  // namespace outbox::sqlite

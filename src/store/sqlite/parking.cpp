@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/error.hpp"
 #include "event/key.hpp"
+#include "event/task.hpp"
 #include "store/common/subscription.hpp"
 #include "store/settlement.hpp"
 #include "store/sqlite/clock.hpp"
+#include "store/sqlite/event_insert.hpp"
 #include "store/sqlite/event_row.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/text.hpp"
@@ -96,6 +99,33 @@ Status append_delivered(Connection& connection, const Delivered& delivered, std:
   return {};
 }
 
+/// What follows when an event has become dead: a task gives up its unique key, and tells who asked.
+Status after_death(Connection& connection, std::int64_t subscription, std::int64_t seq) {
+  std::optional<Event> told;
+  {
+    OUTBOX_TRY(const Statement task, connection.query(query::kDeadTask, subscription, seq));
+    if (!task.has_row()) return {};
+    event::Arena arena;
+    const std::string headers = task.text(6);
+    const std::string aggregate_type = task.text(1);
+    const std::string type = task.text(3);
+    const std::string key = task.text(2);
+    const std::string error = task.text(5);
+    if (const auto on_dead = event::on_dead_of(headers, arena)) {
+      told = event::event_of(*on_dead, {.id = id_of(task.bytes(0)),
+                                        .queue = event::place_of(aggregate_type).queue,
+                                        .type = type,
+                                        .key = key,
+                                        .attempts = static_cast<std::size_t>(task.integer(4)),
+                                        .error = error});
+    }
+  }
+  if (told) {
+    if (Status status = insert_event(connection, *told); !status) return status;
+  }
+  return connection.run(query::kDropUnique, subscription, seq);
+}
+
 Status settle_one(Connection& connection, const RetryResult& result, std::int64_t now,
                   Tally& tally) {
   OUTBOX_TRY(Statement row, connection.query(query::kParkedKeyOf, result.subscription, result.seq,
@@ -108,6 +138,8 @@ Status settle_one(Connection& connection, const RetryResult& result, std::int64_
                             to_string(*result.state), static_cast<std::int64_t>(result.attempts),
                             due_at(now, result.due_in), storable_text(result.error), now,
                             bytes_or_none(result.worker));
+    if (status && *result.state == ParkedState::dead && connection.changes() > 0)
+      status = after_death(connection, result.subscription, result.seq);
   } else {
     status = end_delivered(connection, result, now, tally);
   }
@@ -134,6 +166,9 @@ Status park_events(Connection& connection, std::span<const ParkedEvent> events) 
                   "reading starts again from the settlements, without what was deleted; never "
                   "delete from the table outbox_event by hand");
     }
+    if (event.state == ParkedState::dead) {
+      if (status = after_death(connection, event.subscription, event.seq); !status) return status;
+    }
     OUTBOX_TRY(const std::vector<Key> keys, key_of(connection, event.subscription, event.seq));
     if (status = order_keys(connection, event.subscription, keys); !status) return status;
   }
@@ -152,6 +187,12 @@ Status settle_parked(Connection& connection, std::span<const RetryResult> result
   return append_delivered(connection, delivered, now);
 }
 
+Status insert_event(Connection& connection, const Event& event) {
+  OUTBOX_TRY(const Statement insert, connection.statement(query::kInsertEvent));
+  const EventId id = event.id.value_or(EventId::generate());
+  return insert_events(insert.raw(), std::span(&event, 1), std::span(&id, 1));
+}
+
 Status end_runs(Connection& connection, std::span<const TaskRunEnd> ends) {
   const std::int64_t now = wall_us();
   Delivered delivered;
@@ -167,9 +208,27 @@ Status end_runs(Connection& connection, std::span<const TaskRunEnd> ends) {
     OUTBOX_TRY(const Statement owner, connection.query(query::kGenerationOf, subscription));
     const std::int64_t generation = owner.has_row() ? owner.integer(0) : 0;
     Tally& tally = delivered[{subscription, generation}];
-    if (Status status = settle_one(connection, result, now, tally); !status) return status;
+    Status status = settle_one(connection, result, now, tally);
+    if (status && end.finish) status = finish_task(connection, *end.finish);
+    if (!status) return status;
   }
   return append_delivered(connection, delivered, now);
+}
+
+Status finish_task(Connection& connection, const TaskFinish& finish) {
+  Status status = {};
+  if (finish.noted) {
+    const char* const outcome = finish.outcome == TaskFinish::Outcome::done ? "done" : "cancelled";
+    status = finish.result ? connection.run(query::kNoteTaskEnd, bytes_of(finish.id), outcome,
+                                            *finish.result, storable_text(finish.reason), wall_us())
+                           : connection.run(query::kNoteTaskEndWithoutResult, bytes_of(finish.id),
+                                            outcome, storable_text(finish.reason), wall_us());
+    // Of a task that was noted before, no event again.
+    if (status && finish.event && connection.changes() > 0)
+      status = insert_event(connection, *finish.event);
+  }
+  if (!status || finish.unique_key.empty()) return status;
+  return connection.run(query::kEndUnique, finish.queue, finish.unique_key, bytes_of(finish.id));
 }
 
 Status order_parked_key(Connection& connection, std::int64_t subscription,

@@ -21,6 +21,8 @@ namespace outbox::store::sqlite {
 [[nodiscard]] Status settle_parked(Connection& connection, std::span<const RetryResult> results);
 /// Of those that are not over yet.
 [[nodiscard]] Status end_runs(Connection& connection, std::span<const TaskRunEnd> ends);
+[[nodiscard]] Status finish_task(Connection& connection, const TaskFinish& finish);
+[[nodiscard]] Status insert_event(Connection& connection, const Event& event);
 
 /// Of each key the first event is retried, and the others wait.
 [[nodiscard]] Status order_all_parked_keys(Connection& connection, std::int64_t subscription);

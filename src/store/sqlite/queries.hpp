@@ -162,17 +162,18 @@ inline constexpr std::string_view kDueParked =
     " WHERE subscription = ?1 AND state = 'retrying' AND next_attempt_at <= ?2"
     " AND ?5 = (SELECT o.generation FROM outbox_owner o JOIN outbox_subscription s ON s.lane_group = o.lane_group WHERE s.id = ?1)"
     " ORDER BY next_attempt_at, seq LIMIT ?3),"
-    " chain AS (SELECT head.next_attempt_at AS due, head.seq AS head, p.seq,"
-    " row_number() OVER (PARTITION BY head.seq ORDER BY p.seq) AS place"
+    " chain AS (SELECT next_attempt_at AS due, seq AS head, seq, 0 AS place FROM head UNION ALL"
+    " SELECT head.next_attempt_at, head.seq, p.seq, row_number() OVER (PARTITION BY head.seq ORDER BY p.seq)"
     " FROM head JOIN outbox_parked p ON p.subscription = ?1 AND p.aggregate_type = head.aggregate_type"
-    " AND p.aggregate_id = head.aggregate_id AND (p.seq = head.seq"
-    " OR p.seq > head.seq AND p.state = 'waiting' AND head.aggregate_id <> ''"
+    " AND p.aggregate_id = head.aggregate_id AND p.seq > head.seq AND p.state = 'waiting'"
+    // Without a key nothing waits behind it: no look at all the others without one.
+    " WHERE head.aggregate_id <> ''"
     " AND NOT ((SELECT json_extract(s.config, '$.on_dead') = 'block' FROM outbox_subscription s WHERE s.id = ?1)"
     " AND EXISTS (SELECT 1 FROM outbox_parked d WHERE d.subscription = ?1 AND d.aggregate_type = head.aggregate_type"
-    " AND d.aggregate_id = head.aggregate_id AND d.state = 'dead' AND d.seq > head.seq AND d.seq < p.seq))))"
+    " AND d.aggregate_id = head.aggregate_id AND d.state = 'dead' AND d.seq > head.seq AND d.seq < p.seq)))"
     " SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, t.content_type, t.headers, t.created_at,"
     " t.occurred_at, t.state, t.attempts, t.token FROM chain JOIN outbox_parked t ON t.subscription = ?1 AND t.seq = chain.seq"
-    " WHERE chain.place <= ?4 + 1 ORDER BY chain.due, chain.head, t.seq";
+    " WHERE chain.place <= ?4 ORDER BY chain.due, chain.head, t.seq";
 // Index outbox_parked_running; primary key.
 inline constexpr std::string_view kRunning =
     "/* read what runs */ SELECT seq, aggregate_type, aggregate_id, state FROM outbox_parked"
@@ -243,7 +244,8 @@ inline constexpr std::string_view kRemoveWorker =
     "/* remove worker */ DELETE FROM outbox_worker WHERE id = CAST(?1 AS BLOB)";
 // ?1 name of a subscription, ?2 worker, ?3 limit. Index outbox_parked_running.
 inline constexpr std::string_view kRunsOfWorker =
-    "/* read runs */ SELECT s.id, p.seq, p.id, p.attempts, p.token FROM outbox_subscription s JOIN outbox_parked p"
+    "/* read runs */ SELECT s.id, p.seq, p.id, p.attempts, p.token, p.event_type, p.headers"
+    " FROM outbox_subscription s JOIN outbox_parked p"
     " ON p.subscription = s.id AND p.state = 'running' AND p.worker = CAST(?2 AS BLOB) WHERE s.name = ?1 LIMIT ?3";
 inline constexpr std::string_view kOtherWorkers =
     "/* look for workers */ SELECT DISTINCT p.worker, w.beat FROM outbox_subscription s JOIN outbox_parked p"
@@ -257,6 +259,49 @@ inline constexpr std::string_view kIsRun =
 inline constexpr std::string_view kReportProgress =
     "/* report progress */ UPDATE outbox_parked SET percent = ?5, progress = ?6 WHERE subscription = ?1 AND seq = ?2"
     " AND state = 'running' AND worker = CAST(?3 AS BLOB) AND token = ?4";
+
+// ?1 id, ?2 outcome, ?3 result, ?4 reason, ?5 now. Primary key.
+inline constexpr std::string_view kNoteTaskEnd =
+    "/* note end of task */ INSERT INTO outbox_task_end (id, outcome, result, reason, at)"
+    " VALUES (CAST(?1 AS BLOB), ?2, CAST(?3 AS BLOB), ?4, ?5) ON CONFLICT DO NOTHING";
+// The same without ?3.
+inline constexpr std::string_view kNoteTaskEndWithoutResult =
+    "/* note end of task */ INSERT INTO outbox_task_end (id, outcome, reason, at)"
+    " VALUES (CAST(?1 AS BLOB), ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+// ?1 rows, ?2 a time. Index outbox_task_end_at.
+inline constexpr std::string_view kRemoveTaskEnds =
+    "/* remove ends of tasks */ DELETE FROM outbox_task_end WHERE id IN"
+    " (SELECT id FROM outbox_task_end WHERE at < ?2 ORDER BY at LIMIT ?1)";
+// The same. Index outbox_inbox_received.
+inline constexpr std::string_view kRemoveMessages =
+    "/* remove old messages */ DELETE FROM outbox_inbox WHERE (consumer, message_id) IN"
+    " (SELECT consumer, message_id FROM outbox_inbox WHERE received_at < ?2 ORDER BY received_at LIMIT ?1)";
+// ?1 queue, ?2 unique key, ?3 id. Primary key.
+inline constexpr std::string_view kTakeUnique =
+    "/* claim unique key */ INSERT INTO outbox_task_unique (queue, unique_key, id) VALUES (?1, ?2, CAST(?3 AS BLOB))"
+    " ON CONFLICT DO NOTHING";
+inline constexpr std::string_view kReplaceUnique =
+    "/* claim unique key */ UPDATE outbox_task_unique SET id = CAST(?3 AS BLOB), begun = 0 WHERE queue = ?1 AND unique_key = ?2";
+inline constexpr std::string_view kUniqueTask =
+    "/* read unique key */ SELECT id FROM outbox_task_unique WHERE queue = ?1 AND unique_key = ?2";
+// One whose row is gone was dead, and gets a new one.
+inline constexpr std::string_view kBeginUnique =
+    "/* begin unique task */ INSERT INTO outbox_task_unique (queue, unique_key, id, begun) VALUES (?1, ?2, CAST(?3 AS BLOB), 1)"
+    " ON CONFLICT (queue, unique_key) DO UPDATE SET begun = 1 WHERE id = excluded.id";
+inline constexpr std::string_view kEndUnique =
+    "/* give up unique key */ DELETE FROM outbox_task_unique WHERE queue = ?1 AND unique_key = ?2 AND id = CAST(?3 AS BLOB)";
+// Of a parked task. Primary key; index outbox_task_unique_id.
+inline constexpr std::string_view kDropUnique =
+    "/* give up unique key */ DELETE FROM outbox_task_unique WHERE id ="
+    " (SELECT id FROM outbox_parked WHERE subscription = ?1 AND seq = ?2 AND headers LIKE '%task-unique-key%')";
+// ?1 subscription, ?2 seq. Primary key. A task that is dead.
+inline constexpr std::string_view kDeadTask =
+    "/* read dead task */ SELECT id, aggregate_type, aggregate_id, event_type, attempts, error, headers FROM outbox_parked"
+    " WHERE subscription = ?1 AND seq = ?2 AND state = 'dead' AND aggregate_type LIKE 'outbox-task:%'";
+// ?1 consumer, ?2 message id, ?3 now. Primary key.
+inline constexpr std::string_view kReceive =
+    "/* receive message */ INSERT INTO outbox_inbox (consumer, message_id, received_at) VALUES (?1, ?2, ?3)"
+    " ON CONFLICT DO NOTHING";
 
 // ---- events and what became of them (docs/design/status.md)
 // ---- the ledger, for `outbox verify` (docs/design/verify.md)

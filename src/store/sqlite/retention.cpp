@@ -137,8 +137,12 @@ class SqliteRetention final : public Retention {
     if (!status) return pass(status);
     OUTBOX_TRY(const std::int64_t settlements, remove_settlements(before, stop));
     OUTBOX_TRY(const std::int64_t ends, remove_ends(before, stop));
-    OUTBOX_TRY(const std::int64_t replayed, remove_replayed(stop));
-    return settlements + ends + replayed;
+    OUTBOX_TRY(const std::int64_t replayed, remove_old(query::kRemoveReplayed, {}, stop));
+    const std::int64_t noted = std::min(before, wall_us() - in_us(kLeastKept));
+    OUTBOX_TRY(const std::int64_t tasks, remove_old(query::kRemoveTaskEnds, noted, stop));
+    OUTBOX_TRY(const std::int64_t messages,
+               remove_old(query::kRemoveMessages, wall_us() - in_us(kInboxKept), stop));
+    return settlements + ends + replayed + tasks + messages;
   }
 
  private:
@@ -297,12 +301,20 @@ class SqliteRetention final : public Retention {
     return kept;
   }
 
-  [[nodiscard]] Result<std::int64_t> remove_replayed(const std::stop_token& stop) {
+  static std::int64_t in_us(Duration duration) {
+    return std::chrono::microseconds(duration).count();
+  }
+
+  /// Rows of a table beside the log; `before`: of a time before that.
+  [[nodiscard]] Result<std::int64_t> remove_old(std::string_view sql,
+                                                std::optional<std::int64_t> before,
+                                                const std::stop_token& stop) {
     std::int64_t removed = 0;
     for (bool more = true; more && !stop.stop_requested();) {
       const auto began = Clock::now();
-      if (Status status = connection_.run(query::kRemoveReplayed, kRowsAtOnce); !status)
-        return pass(status);
+      Status status =
+          before ? connection_.run(sql, kRowsAtOnce, *before) : connection_.run(sql, kRowsAtOnce);
+      if (!status) return pass(status);
       more = connection_.changes() == kRowsAtOnce;
       removed += connection_.changes();
       if (more) rest_.after(began, stop);

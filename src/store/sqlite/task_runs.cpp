@@ -17,8 +17,9 @@ class SqliteTaskRuns final : public TaskRuns {
  public:
   explicit SqliteTaskRuns(Connection connection) : connection_(std::move(connection)) {}
 
-  [[nodiscard]] Status beat(const EventId& worker, std::string_view name) override {
-    return connection_.run(query::kBeatWorker, bytes_of(worker), name, wall_us());
+  [[nodiscard]] Result<std::int64_t> beat(const EventId& worker, std::string_view name) override {
+    Status status = connection_.run(query::kBeatWorker, bytes_of(worker), name, wall_us());
+    return status ? Result<std::int64_t>(wall_us()) : pass(status);
   }
 
   [[nodiscard]] Status leave(const EventId& worker) override {
@@ -38,7 +39,9 @@ class SqliteTaskRuns final : public TaskRuns {
                         .seq = row.integer(1),
                         .id = id_of(row.bytes(2)),
                         .attempts = static_cast<std::size_t>(row.integer(3)),
-                        .token = row.integer(4)});
+                        .token = row.integer(4),
+                        .type = row.text(5),
+                        .headers = row.text(6)});
         if (Status status = row.next(); !status) return pass(status);
       }
     }
@@ -59,11 +62,29 @@ class SqliteTaskRuns final : public TaskRuns {
     return others;
   }
 
-  [[nodiscard]] Status end(std::span<const TaskRunEnd> ends) override {
-    if (ends.empty()) return {};
+  [[nodiscard]] Status end(std::span<const TaskRunEnd> ends,
+                           std::span<const TaskFinish> finishes) override {
+    if (ends.empty() && finishes.empty()) return {};
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     if (Status status = end_runs(connection_, ends); !status) return status;
+    for (const TaskFinish& finish : finishes) {
+      if (Status status = finish_task(connection_, finish); !status) return status;
+    }
     return transaction.commit();
+  }
+
+  [[nodiscard]] Result<std::vector<MayBegin>> begin_unique(
+      std::span<const UniqueTask> tasks) override {
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    std::vector<MayBegin> all;
+    for (const UniqueTask& task : tasks) {
+      Status status =
+          connection_.run(query::kBeginUnique, task.queue, task.unique_key, bytes_of(task.id));
+      if (!status) return pass(status);
+      all.push_back(connection_.changes() > 0 ? MayBegin::begin : MayBegin::replaced);
+    }
+    if (Status status = transaction.commit(); !status) return pass(status);
+    return all;
   }
 
   [[nodiscard]] Status report(const EventId& worker,

@@ -338,7 +338,7 @@ class TaskRunsSuite : public ParkingSuite {
     end.result.worker = worker_;
     return end;
   }
-  Status write_end(const store::TaskRunEnd& end) { return runs_->end({&end, 1}); }
+  Status write_end(const store::TaskRunEnd& end) { return runs_->end({&end, 1}, {}); }
   /// "event state", of those that run, and of these events.
   std::vector<std::string> running_of(std::vector<std::int64_t> asked) {
     for (auto& event : asked) event += first_;

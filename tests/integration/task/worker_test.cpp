@@ -1,153 +1,8 @@
 // Workers on both stores: each task is done, in the order of its key, and what fails or takes long holds nothing else up.
-#include <gmock/gmock.h>
-
-#include <algorithm>
-#include <atomic>
-#include <map>
-#include <mutex>
-#include <outbox/worker.hpp>
-#include <set>
-#include <string>
-#include <thread>
-#include <vector>
-
-#include "event/group.hpp"
-#include "integration/relay/both_stores.hpp"
-#include "store/parked_events.hpp"
+#include "integration/task/worker_fixture.hpp"
 
 namespace outbox::test {
 namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-
-/// The runs of all handlers of a test, in the order of their ends.
-class Runs {
- public:
-  struct Run {
-    std::string key;
-    std::string payload;
-    std::size_t attempt{0};
-  };
-  void add(std::string_view payload, const TaskRun& run) {
-    const std::scoped_lock lock(mutex_);
-    all_.push_back({std::string(run.key), std::string(payload), run.attempt});
-  }
-  /// False: another one of the key runs.
-  bool begin(std::string_view key) {
-    const std::scoped_lock lock(mutex_);
-    return key.empty() || running_.insert(std::string(key)).second;
-  }
-  void end(std::string_view key) {
-    const std::scoped_lock lock(mutex_);
-    running_.erase(std::string(key));
-  }
-  [[nodiscard]] std::vector<Run> all() const {
-    const std::scoped_lock lock(mutex_);
-    return all_;
-  }
-  [[nodiscard]] std::size_t count() const { return all().size(); }
-  /// Of the runs of a key.
-  [[nodiscard]] std::vector<std::string> payloads(const std::string& key) const {
-    std::vector<std::string> found;
-    for (const Run& run : all()) {
-      if (run.key == key) found.push_back(run.payload);
-    }
-    return found;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<Run> all_;
-  std::set<std::string> running_;
-};
-
-class WorkerTest : public OnBothStores {
- protected:
-  /// Makes the handler "slow", whose runs wait for open(), or end when they are told to stop.
-  struct Gate {
-    explicit Gate(WorkerTest& test) {
-      test.handlers_.on("slow", [this, &test](std::string_view payload, const TaskRun& run) {
-        if (!wait(run)) return TaskEnd::failed("was told to stop");
-        test.runs_.add(payload, run);
-        return TaskEnd::done();
-      });
-    }
-    bool wait(const TaskRun& run) {
-      while (!opened) {
-        if (run.stop.stop_requested()) return ++told, false;
-        std::this_thread::sleep_for(milliseconds(1));
-      }
-      return true;
-    }
-    void open() { opened = true; }
-
-    std::atomic<bool> opened{false};
-    std::atomic<int> told{0};
-  };
-  void enqueue(const std::string& type, const std::vector<std::string>& payloads,
-               const std::string& key = {}, const std::string& queue = "mail") const {
-    std::vector<Event> events;
-    for (const std::string& payload : payloads)
-      events.push_back(event_of({.queue = queue,
-                                 .type = type,
-                                 .payload = payload,
-                                 .key = key,
-                                 .content_type = "text/plain"}));
-    const auto written = store_->writer().value()->write(events);
-    ASSERT_TRUE(written) << written.error().text();
-  }
-  /// A handler that notes its run.
-  void note(const std::string& type) {
-    handlers_.on(type, [this](std::string_view payload, const TaskRun& run) {
-      EXPECT_TRUE(runs_.begin(run.key)) << "two of a key at once";
-      runs_.add(payload, run);
-      runs_.end(run.key);
-    });
-  }
-  [[nodiscard]] WorkerOptions options() const {
-    return {.relay = {.store_url = url_},
-            .queues = {"mail"},
-            .threads = 4,
-            .delays = {"20ms", "20ms"},
-            .jitter = 0,
-            .unknown_type_pause = milliseconds(50)};
-  }
-  std::unique_ptr<Worker> start(WorkerOptions options) {
-    auto worker = Worker::create(std::move(options), handlers_);
-    EXPECT_TRUE(worker) << worker.error().text();
-    const Status started = (*worker)->start();
-    EXPECT_TRUE(started) << started.error().text();
-    return std::move(*worker);
-  }
-  std::unique_ptr<Worker> start() { return start(options()); }
-
-  [[nodiscard]] std::vector<store::ParkedListing> parked(
-      std::optional<store::ParkedState> state = {}) const {
-    return store_->parked_events().value()->list({.state = state}, 1000, false).value();
-  }
-  /// Workers that own lanes of the queue.
-  [[nodiscard]] std::size_t owners() const {
-    std::set<EventId> all;
-    const auto fleet = store_->lane_owners(EventId{}).value()->look().value();
-    for (const auto& group : fleet.groups) {
-      if (group.name != event::custom_group("task.mail")) continue;
-      for (const auto& lanes : group.owners) {
-        if (lanes.owner) all.insert(*lanes.owner);
-      }
-    }
-    return all.size();
-  }
-  [[nodiscard]] bool all_is_done() const {
-    const auto catalog = store_->catalog().value();
-    const auto rows = catalog->subscriptions().value();
-    return !rows.empty() && catalog->progress(rows.front(), 1).value().pending == 0 &&
-           parked().empty();
-  }
-
-  Runs runs_;
-  Handlers handlers_;
-};
 
 INSTANTIATE_TEST_SUITE_P(Store, WorkerTest, ::testing::Values(true, false),
                          [](const auto& store) { return store.param ? "Postgres" : "Sqlite"; });
@@ -238,7 +93,10 @@ TEST_P(WorkerTest, slow_tasks_have_rows_and_hold_nothing_else_up) {
   }));
   EXPECT_TRUE(eventually([&] {
     const auto catalog = store_->catalog().value();
-    return catalog->progress(catalog->subscriptions().value().front(), 1).value().pending == 0;
+    const auto rows = catalog->subscriptions().value();
+    return std::all_of(rows.begin(), rows.end(), [&](const auto& row) {
+      return catalog->progress(row, 1).value().pending == 0;
+    });
   })) << "the cursor goes on";
   released = true;
   EXPECT_TRUE(eventually([&] { return all_is_done(); }));
@@ -343,15 +201,12 @@ TEST_P(WorkerTest, a_retry_that_takes_long_has_a_row_too) {
 
 TEST_P(WorkerTest, a_run_past_its_deadline_is_told_and_fails_also_when_it_has_a_row) {
   std::atomic<int> told{0};
-  handlers_.on(
-      "slow",
-      [&](std::string_view payload, const TaskRun& run) {
-        while (!run.stop.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
-        ++told;
-        runs_.add(payload, run);
-        return TaskEnd::failed("too late");
-      },
-      seconds(4));
+  handlers_.on("slow", {.deadline = seconds(4)}, [&](std::string_view payload, const TaskRun& run) {
+    while (!run.stop.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
+    ++told;
+    runs_.add(payload, run);
+    return TaskEnd::failed("too late");
+  });
   const auto worker = start();
   enqueue("slow", {"x"}, "a");
   EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 1; }));

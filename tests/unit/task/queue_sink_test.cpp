@@ -19,6 +19,7 @@ namespace {
 
 using std::chrono::hours;
 using std::chrono::milliseconds;
+using std::chrono::minutes;
 using std::chrono::seconds;
 using testkit::eventually;
 using Kind = Outcome::Kind;
@@ -28,21 +29,28 @@ class QueueSinkTest : public ::testing::Test {
   ~QueueSinkTest() override { release(); }
 
   void make(std::size_t threads = 2) {
-    sink_ = std::make_unique<QueueSink>("mail", std::make_shared<const Handlers>(handlers_),
-                                        QueueOptions{.threads = threads}, EventId::generate());
+    Runner::Types types;
+    for (const auto& handler : handlers_.all()) {
+      types.push_back(std::make_shared<TaskType>(
+          handler, RetrySchedule(handler.options.delays.empty() ? std::vector<std::string>{"1min"}
+                                                                : handler.options.delays,
+                                 0)));
+    }
+    auto runner = std::make_shared<Runner>("mail", types,
+                                           Runner::Options{.threads = threads, .priorities = {2}});
+    sink_ = std::make_unique<QueueSink>(
+        std::move(runner), 0, types, QueueOptions{.threads = threads}, EventId::generate(), clock_);
     ASSERT_TRUE(sink_->open());
   }
   /// A handler that returns when release() was called, or when it is told to stop if it listens.
   void add_slow(const std::string& type, bool listens, milliseconds deadline = hours(1)) {
-    handlers_.on(
-        type,
-        [this, listens](std::string_view, const TaskRun& run) {
-          ++running_;
-          while (!released_ && !(listens && run.stop.stop_requested()))
-            std::this_thread::sleep_for(milliseconds(1));
-          --running_;
-        },
-        deadline);
+    handlers_.on(type, {.deadline = deadline},
+                 [this, listens](std::string_view, const TaskRun& run) {
+                   ++running_;
+                   while (!released_ && !(listens && run.stop.stop_requested()))
+                     std::this_thread::sleep_for(milliseconds(1));
+                   --running_;
+                 });
   }
   void release() { released_ = true; }
 
@@ -61,6 +69,7 @@ class QueueSinkTest : public ::testing::Test {
     made.body = kept(std::move(body));
     return made;
   }
+  [[nodiscard]] const std::deque<Message>& messages() const { return messages_; }
   std::size_t send(const std::vector<Message>& messages) { return sink_->send(messages); }
   const Outcome& outcome_of(Token token) {
     EXPECT_TRUE(eventually([&] {
@@ -75,6 +84,7 @@ class QueueSinkTest : public ::testing::Test {
   }
 
   Handlers handlers_;
+  std::shared_ptr<StoreClock> clock_ = std::make_shared<StoreClock>();
   std::unique_ptr<QueueSink> sink_;
   std::atomic<int> running_{0};
   std::atomic<bool> released_{false};
@@ -152,16 +162,74 @@ TEST_F(QueueSinkTest, how_a_run_ends_decides_what_follows) {
     EXPECT_EQ(ended.final, final) << reason;
     EXPECT_EQ(ended.retry_after, pause) << reason;
   };
-  expect(outcome("fail"), Kind::rejected, "no");
+  expect(outcome("fail"), Kind::rejected, "no", false, minutes(1));
   expect(outcome("later"), Kind::rejected, "busy", false, seconds(7));
   expect(outcome("snooze"), Kind::postponed, "snoozed", false, seconds(9));
   expect(outcome("dead"), Kind::rejected, "never", true);
-  expect(outcome("throw"), Kind::rejected, "oh");
-  expect(outcome("odd"), Kind::rejected, "the handler threw what is no std::exception");
-  expect(outcome("typed", "text"), Kind::rejected, "text");
+  expect(outcome("throw"), Kind::rejected, "oh", false, minutes(1));
+  expect(outcome("odd"), Kind::rejected, "the handler threw what is no std::exception", false,
+         minutes(1));
+  expect(outcome("typed", "text"), Kind::rejected, "text", false, minutes(1));
   expect(outcome("typed", "broken"), Kind::rejected, "the payload: is broken", true);
   expect(outcome("other"), Kind::postponed, "no worker here has a handler for type other", false,
          seconds(30));
+}
+
+TEST_F(QueueSinkTest, a_task_whose_time_has_not_come_waits_by_the_clock_of_the_store) {
+  handlers_.on("send", [](std::string_view, const TaskRun&) {});
+  make();
+  EventView& event = *const_cast<EventView*>(message("send").event);
+  event.headers = R"({"task-execute-at":"2026-01-01T00:01:00Z"})";
+  EXPECT_EQ(send({messages().back()}), 0U) << "the store has not said what time it is";
+  constexpr std::int64_t new_year = 1'767'225'600'000'000;
+  clock_->set(new_year, std::chrono::steady_clock::now());
+  EXPECT_EQ(send({messages().back()}), 1U);
+  const Outcome& ahead = outcome_of(1);
+  EXPECT_EQ(ahead.kind, Kind::postponed);
+  EXPECT_GT(*ahead.retry_after, seconds(50));
+  EXPECT_LE(*ahead.retry_after, seconds(60));
+  const_cast<EventView*>(message("send").event)->headers =
+      R"({"task-execute-at":"2025-12-31T23:59:59Z"})";
+  EXPECT_EQ(send({messages().back()}), 1U);
+  EXPECT_EQ(outcome_of(2).kind, Kind::acked);
+}
+
+TEST_F(QueueSinkTest, a_task_may_have_fewer_or_more_attempts_than_its_type_has_delays) {
+  handlers_.on("fail", {.delays = {"1min", "2min"}},
+               [](std::string_view, const TaskRun&) { return TaskEnd::failed("no"); });
+  make();
+  const auto after = [&](std::size_t attempt, const char* headers) {
+    Message& one = message("fail");
+    const_cast<EventView*>(one.event)->headers = headers;
+    one.attempt = attempt;
+    EXPECT_EQ(send({one}), 1U);
+    const Outcome& ended = outcome_of(messages().size());
+    return std::pair(ended.final, ended.retry_after.value_or(Duration::zero()));
+  };
+  using Next = std::pair<bool, Duration>;
+  EXPECT_EQ(after(1, "{}"), Next(false, minutes(1)));
+  EXPECT_EQ(after(2, "{}"), Next(false, minutes(2)));
+  EXPECT_EQ(after(3, "{}"), Next(true, Duration::zero()));
+  EXPECT_EQ(after(1, R"({"task-max-attempts":"1"})"), Next(true, Duration::zero()));
+  EXPECT_EQ(after(4, R"({"task-max-attempts":"5"})"), Next(false, minutes(2)));
+  EXPECT_EQ(after(5, R"({"task-max-attempts":"5"})"), Next(true, Duration::zero()));
+}
+
+TEST_F(QueueSinkTest, headers_that_cannot_be_read_make_a_task_dead) {
+  handlers_.on("send", [](std::string_view, const TaskRun&) {});
+  make();
+  Token token = 0;
+  for (const char* const headers :
+       {R"({"task-execute-at":"tomorrow"})", R"({"task-max-attempts":"0"})",
+        R"({"task-max-attempts":"12x"})", R"({"task-on-done":"{"})",
+        R"({"task-on-dead":"{\"event_type\":\"x\"}"})"}) {
+    const_cast<EventView*>(message("send").event)->headers = headers;
+    EXPECT_EQ(send({messages().back()}), 1U);
+    const Outcome& refused = outcome_of(++token);
+    EXPECT_EQ(refused.kind, Kind::rejected) << headers;
+    EXPECT_TRUE(refused.final) << headers;
+    EXPECT_NE(refused.error.message.find("header task-"), std::string::npos) << headers;
+  }
 }
 
 TEST_F(QueueSinkTest, slow_work_is_taken_only_for_a_thread_that_is_free) {

@@ -1,0 +1,83 @@
+// Tasks that were taken together, until each has begun: one copy of their text.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <outbox/sink.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "event/task.hpp"
+#include "task/type.hpp"
+
+namespace outbox::task {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+/// Which subscription of the queue sent a task: its place among them.
+using Source = std::size_t;
+
+/// What takes less may wait behind others of its kind; anything else is taken only for a thread that is free.
+inline constexpr std::chrono::milliseconds kQuick{20};
+
+class Batch {
+ public:
+  struct Job {
+    TaskType* type{nullptr};
+    Token token{0};
+    EventId id{};
+    std::size_t attempt{1};
+    std::shared_ptr<const event::TaskRules> rules{};  ///< Null: its headers say nothing.
+    // Where its parts begin in the text, one after the other.
+    std::size_t payload{0};
+    std::size_t key{0};
+    std::size_t content_type{0};
+    std::size_t headers{0};
+    std::size_t end{0};
+  };
+
+  Batch(Source source, TimePoint taken) : source_(source), taken_(taken) {}
+  void add(TaskType& type, const Message& message, std::shared_ptr<const event::TaskRules> rules);
+  [[nodiscard]] Source source() const { return source_; }
+  [[nodiscard]] TimePoint taken() const { return taken_; }
+  [[nodiscard]] std::size_t size() const { return jobs_.size(); }
+  [[nodiscard]] const Job& job(std::size_t place) const { return jobs_[place]; }
+  [[nodiscard]] std::string_view part(std::size_t begin, std::size_t end) const {
+    return std::string_view(text_).substr(begin, end - begin);
+  }
+  [[nodiscard]] std::string_view key_of(const Job& job) const {
+    return part(job.key, job.content_type);
+  }
+
+  /// The next one to begin; none: all have begun.
+  [[nodiscard]] const Job* begin_next() {
+    const std::size_t place = next_.fetch_add(1, std::memory_order_relaxed);
+    return place < jobs_.size() ? &jobs_[place] : nullptr;
+  }
+  [[nodiscard]] std::size_t left() const {
+    return jobs_.size() - std::min(next_.load(std::memory_order_relaxed), jobs_.size());
+  }
+  /// How long those that have not begun usually take.
+  [[nodiscard]] std::chrono::nanoseconds work_left() const {
+    return jobs_.empty() ? std::chrono::nanoseconds(0)
+                         : usual_ * static_cast<std::int64_t>(left()) /
+                               static_cast<std::int64_t>(jobs_.size());
+  }
+  /// No more of them begin. Calls `each` for those that have not begun.
+  void cut(const std::function<void(const Job&)>& each);
+
+ private:
+  const Source source_;
+  const TimePoint taken_;
+  std::string text_;
+  std::vector<Job> jobs_;
+  std::chrono::nanoseconds usual_{0};
+  std::atomic<std::size_t> next_{0};
+};
+
+}  // namespace outbox::task

@@ -1,0 +1,120 @@
+#include "task/desk.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace outbox::task {
+namespace {
+
+Outcome outcome(Token token, Outcome::Kind kind, std::string reason) {
+  return {.token = token,
+          .kind = kind,
+          .error = fail(Errc::internal, Remedy::retry_call, std::move(reason)).value()};
+}
+
+Outcome late(const Batch::Job& job) {
+  Outcome back = outcome(job.token, Outcome::Kind::postponed, "no thread was free for it");
+  back.retry_after = Duration::zero();
+  return back;
+}
+
+}  // namespace
+
+void Desk::add(std::shared_ptr<Batch> batch) {
+  const MutexLock lock(mutex_);
+  batches_.push_back(std::move(batch));
+}
+
+std::shared_ptr<Batch> Desk::front() {
+  const MutexLock lock(mutex_);
+  while (!batches_.empty() && batches_.front()->left() == 0) batches_.pop_front();
+  return batches_.empty() ? nullptr : batches_.front();
+}
+
+Waiting Desk::waiting() const {
+  const MutexLock lock(mutex_);
+  Waiting waiting{.tasks = to_begin_.size(), .work = {}};
+  for (const auto& batch : batches_) {
+    waiting.tasks += batch->left();
+    waiting.work += batch->work_left();
+  }
+  return waiting;
+}
+
+void Desk::add_unique(std::shared_ptr<Batch> batch) {
+  const MutexLock lock(mutex_);
+  to_begin_.push_back(std::move(batch));
+}
+
+std::vector<std::shared_ptr<Batch>> Desk::to_begin() const {
+  const MutexLock lock(mutex_);
+  return to_begin_;
+}
+
+bool Desk::take_unique(const std::shared_ptr<Batch>& batch) {
+  const MutexLock lock(mutex_);
+  return std::erase(to_begin_, batch) > 0;
+}
+
+void Desk::return_late(TimePoint before, std::vector<Outcome>& outcomes) {
+  const MutexLock lock(mutex_);
+  for (const auto& batch : batches_) {
+    if (batch->taken() >= before) break;
+    batch->cut([&](const Batch::Job& job) { outcomes.push_back(late(job)); });
+  }
+  std::erase_if(to_begin_, [&](const auto& batch) {
+    if (batch->taken() >= before) return false;
+    outcomes.push_back(late(batch->job(0)));
+    return true;
+  });
+}
+
+void Desk::await(Token token) {
+  const MutexLock lock(mutex_);
+  awaited_.insert(token);
+}
+
+bool Desk::note(const Outcome& outcome) {
+  const MutexLock lock(mutex_);
+  if (awaited_.erase(outcome.token) == 0) return false;
+  noted_.push_back(outcome);
+  return true;
+}
+
+void Desk::collect(std::vector<Outcome>& outcomes) {
+  const MutexLock lock(mutex_);
+  for (Outcome& outcome : noted_) outcomes.push_back(std::move(outcome));
+  noted_.clear();
+}
+
+void Desk::give_up(std::vector<Outcome>& outcomes) {
+  collect(outcomes);
+  const MutexLock lock(mutex_);
+  const auto give_back = [&](const Batch::Job& job) {
+    outcomes.push_back(
+        outcome(job.token, Outcome::Kind::retry, "it had not begun when the worker stopped"));
+  };
+  for (const auto& batch : batches_) batch->cut(give_back);
+  batches_.clear();
+  for (const auto& batch : to_begin_) give_back(batch->job(0));
+  to_begin_.clear();
+  for (const Token token : awaited_) {
+    outcomes.push_back(
+        outcome(token, Outcome::Kind::unknown, "its end was not noted when the worker stopped"));
+  }
+  awaited_.clear();
+}
+
+void Desk::on_ready(std::function<void()> ready) {
+  const MutexLock lock(ready_mutex_);
+  ready_ = std::move(ready);
+}
+
+void Desk::announce() {
+  if (announced_.exchange(true)) return;
+  const MutexLock lock(ready_mutex_);
+  if (ready_) ready_();
+}
+
+}  // namespace outbox::task

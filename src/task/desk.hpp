@@ -1,0 +1,86 @@
+// What the threads of a queue and one of its subscriptions hand each other.
+//
+// Threads: any.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <outbox/sink.hpp>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "task/batch.hpp"
+
+namespace outbox::task {
+
+struct Waiting {
+  std::size_t tasks{0};
+  std::chrono::nanoseconds work{0};
+};
+
+class Desk {
+ public:
+  explicit Desk(std::size_t priority) : priority_(priority) {}
+  [[nodiscard]] std::size_t priority() const { return priority_; }
+
+  // ---- what was taken and has not begun
+
+  void add(std::shared_ptr<Batch> batch);
+  /// A batch that has tasks left; null: none.
+  [[nodiscard]] std::shared_ptr<Batch> front();
+  [[nodiscard]] Waiting waiting() const;
+  void add_unique(std::shared_ptr<Batch> batch);
+  [[nodiscard]] std::vector<std::shared_ptr<Batch>> to_begin() const;
+  /// Whether its sink has tasks that no thread can begin yet: those of less urgent desks wait. It says so again while that is so.
+  void want(bool more, TimePoint now) { wants_until_ = more ? now + kWants : TimePoint(); }
+  [[nodiscard]] bool wants(TimePoint now) const { return now < wants_until_.load(); }
+  /// Takes it from those to begin. False: it was given up.
+  [[nodiscard]] bool take_unique(const std::shared_ptr<Batch>& batch);
+  /// Those that were taken before this time go back.
+  void return_late(TimePoint before, std::vector<Outcome>& outcomes);
+
+  // ---- ends that are noted before the relay gets them
+
+  void await(Token token);
+  /// False: nobody waits for it any more.
+  [[nodiscard]] bool note(const Outcome& outcome);
+
+  void collect(std::vector<Outcome>& outcomes);
+  /// Outcomes of all that has not begun, and of all that is awaited.
+  void give_up(std::vector<Outcome>& outcomes);
+
+  // ---- the bell
+
+  void on_ready(std::function<void()> ready);
+  /// Once until collected().
+  void announce();
+  void announce_changed_rows() {
+    rows_changed_ = true;
+    announced_ = false;
+    announce();
+  }
+  void collected() { announced_ = false; }
+  [[nodiscard]] bool rows_changed() { return rows_changed_.exchange(false); }
+
+ private:
+  /// The relay offers again within 1 ms what a sink did not take; one that was paused says nothing more.
+  static constexpr std::chrono::milliseconds kWants{50};
+
+  const std::size_t priority_;
+  std::atomic<TimePoint> wants_until_{};
+  std::atomic<bool> announced_{false};
+  std::atomic<bool> rows_changed_{false};
+  mutable Mutex mutex_;
+  std::deque<std::shared_ptr<Batch>> batches_ OUTBOX_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Batch>> to_begin_ OUTBOX_GUARDED_BY(mutex_);
+  std::set<Token> awaited_ OUTBOX_GUARDED_BY(mutex_);
+  std::vector<Outcome> noted_ OUTBOX_GUARDED_BY(mutex_);
+  Mutex ready_mutex_;
+  std::function<void()> ready_ OUTBOX_GUARDED_BY(ready_mutex_);
+};
+
+}  // namespace outbox::task

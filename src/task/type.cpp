@@ -1,0 +1,67 @@
+#include "task/type.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+
+namespace outbox::task {
+namespace {
+
+/// An average follows each 16th run, and every one that takes much longer.
+constexpr std::uint32_t kSampled = 16;
+
+SubscriptionSpec spec_of(const std::vector<std::string>& delays, std::size_t jitter) {
+  SubscriptionSpec spec;
+  spec.delays = delays;
+  spec.retry_jitter = jitter;
+  return spec;
+}
+
+std::uint64_t seed_of(const EventId& id) {
+  std::uint64_t seed = 0;
+  for (const auto byte : id.bytes) seed = splitmix64(seed ^ byte);
+  return seed;
+}
+
+}  // namespace
+
+RetrySchedule::RetrySchedule(const std::vector<std::string>& delays, std::size_t jitter)
+    : policy_(spec_of(delays, jitter)), runs_(delays.size() + 1) {}
+
+void RetrySchedule::decide(Outcome& outcome, std::size_t attempt,
+                           std::optional<std::size_t> max_attempts, const EventId& id) const {
+  if (outcome.kind != Outcome::Kind::rejected || outcome.final) return;
+  outcome.own_schedule = true;
+  if (attempt >= max_attempts.value_or(runs_)) {
+    outcome.final = true;
+    return;
+  }
+  if (outcome.retry_after) return;
+  // More runs than pauses: the last pause again.
+  outcome.retry_after = policy_.pause_after(std::min(attempt, runs_ - 1), seed_of(id));
+}
+
+Outcome outcome_of(Token token, const TaskEnd& end) {
+  Outcome outcome{.token = token, .kind = Outcome::Kind::acked};
+  if (end.kind() == TaskEnd::Kind::done || end.kind() == TaskEnd::Kind::cancelled) return outcome;
+  outcome.kind =
+      end.kind() == TaskEnd::Kind::snoozed ? Outcome::Kind::postponed : Outcome::Kind::rejected;
+  outcome.error = fail(Errc::internal, Remedy::retry_call, end.reason()).value();
+  outcome.retry_after = end.pause();
+  outcome.final = end.kind() == TaskEnd::Kind::dead;
+  return outcome;
+}
+
+void TaskType::took(std::chrono::nanoseconds time) {
+  // Two threads may overwrite each other's: it is an average.
+  const std::int64_t before = usual_ns_.load(std::memory_order_relaxed);
+  const std::int64_t took = std::max<std::int64_t>(time.count(), 1);
+  if (before == 0) return usual_ns_.store(took, std::memory_order_relaxed);
+  const bool sampled =
+      took > 2 * before || runs_.fetch_add(1, std::memory_order_relaxed) % kSampled == 0;
+  if (sampled) usual_ns_.store(before + (took - before) / 8, std::memory_order_relaxed);
+}
+
+}  // namespace outbox::task

@@ -1,0 +1,57 @@
+// A type of task in a worker: its handler, how long its runs take, and when it runs again after one that failed.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <outbox/sink.hpp>
+#include <outbox/worker.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "event/retry_policy.hpp"
+
+namespace outbox::task {
+
+/// The pauses after failed runs. Pure.
+class RetrySchedule {
+ public:
+  /// `delays` and `jitter`: without errors.
+  RetrySchedule(const std::vector<std::string>& delays, std::size_t jitter);
+
+  /// Of a run that has ended: when the task runs again, or that it is dead. `max_attempts`: of this task; none: one more than there are
+  /// pauses.
+  void decide(Outcome& outcome, std::size_t attempt, std::optional<std::size_t> max_attempts,
+              const EventId& id) const;
+
+ private:
+  event::RetryPolicy policy_;
+  std::size_t runs_;  ///< At most, as long as the task does not say otherwise.
+};
+
+/// For the relay, and for what the keeper writes: without a schedule.
+[[nodiscard]] Outcome outcome_of(Token token, const TaskEnd& end);
+
+class TaskType {
+ public:
+  TaskType(Handlers::Handler handler, const RetrySchedule& retries)
+      : handler_(std::move(handler)), retries_(retries) {}
+  [[nodiscard]] const Handlers::Handler& handler() const { return handler_; }
+  [[nodiscard]] const RetrySchedule& retries() const { return retries_; }
+  /// A moving average; zero: no run has ended yet.
+  [[nodiscard]] std::chrono::nanoseconds usual() const {
+    return std::chrono::nanoseconds(usual_ns_.load(std::memory_order_relaxed));
+  }
+  void took(std::chrono::nanoseconds time);
+
+ private:
+  const Handlers::Handler handler_;
+  const RetrySchedule retries_;
+  std::atomic<std::int64_t> usual_ns_{0};
+  std::atomic<std::uint32_t> runs_{0};
+};
+
+}  // namespace outbox::task
