@@ -111,7 +111,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
   renderer_.bind(sink_->traits());
   for (const auto& key : blocked)
     gate_.add(event::key_hash(key.aggregate_type, key.aggregate_id), key.events);
-  if (!gate_.empty()) retries_.due_at(now_steady());
+  if (gate_.rows() > 0) retries_.due_at(now_steady());
   for (const EventRef& event : retained.retry_acks) retries_.remember(event);
   CoreOptions core = core_options(row_, options, sink_->traits(), retained.next_token);
   core.worker = worker_of(run_owner_);

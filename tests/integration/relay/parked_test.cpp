@@ -143,6 +143,32 @@ TEST_P(ParkedTest, the_next_relay_goes_on_with_what_is_parked) {
   EXPECT_EQ(arrived("a"), (std::vector<std::string>{"Poison", "A2", "A3"}));
 }
 
+TEST_P(ParkedTest, the_next_relay_sends_what_is_parked_and_has_no_key) {
+  write("", {"Poison"});
+  SubscriptionSpec patient = spec(10);
+  patient.retry_base = std::chrono::hours(1);
+  patient.retry_cap = std::chrono::hours(1);
+  {
+    const auto relay = start(patient, 1000);
+    ASSERT_TRUE(eventually([&] { return counts().retrying == 1; }));
+    EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  }
+  const auto retrying = seqs_of(store::ParkedState::retrying);
+  EXPECT_EQ(store_->parked_events().value()->retry(row().id, retrying, false).value(), 1U);
+  const auto relay = start(patient, 0);
+  ASSERT_TRUE(eventually([&] { return all_gone() && arrived("").size() == 1; }));
+}
+
+TEST_P(ParkedTest, a_dead_event_without_a_key_is_sent_when_a_person_says_so) {
+  write("", {"Poison"});
+  const auto relay = start(spec(1), 1000);
+  ASSERT_TRUE(eventually([&] { return counts().dead == 1; }));
+  *forgiving_ = true;
+  const auto dead = seqs_of(store::ParkedState::dead);
+  EXPECT_EQ(store_->parked_events().value()->retry(row().id, dead, false).value(), 1U);
+  ASSERT_TRUE(eventually([&] { return all_gone() && arrived("").size() == 1; }));
+}
+
 TEST_P(ParkedTest, thousands_that_wait_behind_one_event_follow_it_in_order) {
   std::vector<std::string> types{"Poison"};
   for (int i = 0; i < 2000; ++i) types.push_back("E" + std::to_string(i));
