@@ -46,6 +46,16 @@ std::vector<SettingRow<HttpSettings>> destination_rows() {
         .type = SettingType::boolean,
         .help = "Sends the header Idempotency-Key too, with the same id as webhook-id."},
        [](HttpSettings& s) -> Slot { return &s.idempotency_key; }},
+      {{.name = "body",
+        .help =
+            "What is sent; may have fields of the event. Default: the message's own body, which is the payload with format raw."},
+       [](HttpSettings& s) -> Slot { return &s.body; }},
+      {{.name = "body_type",
+        .type = SettingType::choice,
+        .help =
+            "What body is. In JSON and in a form the values of fields are escaped, so that they stay values.",
+        .choices = {kJsonBody, kFormBody, kTextBody}},
+       [](HttpSettings& s) -> Slot { return &s.body_type; }},
   };
 }
 
@@ -155,6 +165,9 @@ void check(const HttpSettings& settings, FieldErrors& errors) {
 
 void check_use(const HttpSettings& settings, const SubscriptionSpec& spec, FieldErrors& errors) {
   if (settings.batch == 1) return;
+  if (!settings.body.empty())
+    errors.add({"http.body", "cannot be sent with http.batch: one request has many events",
+                "remove it, or set batch = 1"});
   if (spec.format != "json" && spec.format != "cloudevents-json")
     errors.add({"http.batch", "needs a format whose messages are JSON",
                 "format = \"json\" or \"cloudevents-json\", or batch = 1"});
@@ -186,6 +199,8 @@ Result<Inspection> inspect(HttpSettings settings, const SubscriptionSpec&) {
 
 std::optional<HttpOptions> read_options(HttpSettings settings, FieldErrors& errors) {
   auto target = Target::parse(settings.url, settings.allow_http, errors);
+  std::optional<BodyTemplate> body;
+  if (!settings.body.empty()) body = BodyTemplate::parse(settings.body, settings.body_type, errors);
   auto signer = Signer::parse(settings.secrets);
   if (!signer) errors.add("http.secrets", signer.error());
   auto networks = networks_of(settings, errors);
@@ -199,6 +214,7 @@ std::optional<HttpOptions> read_options(HttpSettings settings, FieldErrors& erro
   auto secrets = secrets_of(settings);
   return HttpOptions{.plain = std::move(settings),
                      .target = std::move(*target),
+                     .body = std::move(body),
                      .guard = curl::Guard(std::move(networks)),
                      .signer = std::move(*signer),
                      .secrets = std::move(secrets)};

@@ -9,6 +9,7 @@
 
 #include "base/field_error.hpp"
 #include "sink/curl/guard.hpp"
+#include "sink/http/body.hpp"
 #include "sink/http/signature.hpp"
 #include "sink/http/target.hpp"
 #include "sink/kind.hpp"
@@ -25,6 +26,8 @@ struct HttpSettings {
   std::string username;
   std::string password;
   bool idempotency_key{false};
+  std::string body;
+  std::string body_type{kJsonBody};
   std::size_t batch{1};
   std::size_t concurrency{16};
   std::chrono::milliseconds deadline{std::chrono::seconds(20)};
@@ -39,6 +42,7 @@ struct HttpSettings {
 struct HttpOptions {
   HttpSettings plain;  ///< What needs no more than that.
   Target target;
+  std::optional<BodyTemplate> body;  ///< None: the message's own.
   curl::Guard guard;
   Signer signer;
   std::vector<std::string> secrets;  ///< What must not be quoted when a receiver repeats it.

@@ -48,9 +48,17 @@ Result<Request> Composer::single(const Message& message) {
   OUTBOX_TRY(std::string url, options_.target.url_for(*message.event, arena_));
   Request request{.url = std::move(url), .parts = {part_of(message)}};
   bool has_type = false;
+  if (options_.body) {
+    OUTBOX_TRY(request.parts.front().body, options_.body->render(*message.event, arena_));
+    request.headers.push_back(
+        header_line(event::kContentTypeHeader, options_.body->content_type()));
+    has_type = true;
+  }
   for (const HeaderView& header : message.headers) {
     if (const auto fault = fault_of(header, own_)) return refused(*fault);
-    has_type = has_type || equal_ignoring_case(header.name, event::kContentTypeHeader);
+    const bool is_type = equal_ignoring_case(header.name, event::kContentTypeHeader);
+    if (is_type && options_.body) continue;  // of the payload
+    has_type = has_type || is_type;
     request.headers.push_back(header_line(header.name, header.value));
   }
   // Else libcurl adds the type of a form.

@@ -6,6 +6,7 @@
 #include "conformance/sink/load.hpp"
 #include "sink/http/answer.hpp"
 #include "sink/http/batch.hpp"
+#include "sink/http/body.hpp"
 #include "sink/http/headers.hpp"
 #include "sink/http/request.hpp"
 #include "sink/http/signature.hpp"
@@ -196,6 +197,52 @@ TEST(HttpTarget, shows_no_more_than_the_host) {
   EXPECT_FALSE(target("https://h/").varies());
   EXPECT_TRUE(target("https://h/{seq}").varies());
   EXPECT_FALSE(target("https://h/{{seq}}").varies());
+}
+
+// ---- the body
+
+/// "!" and the message, when the event is at fault.
+std::string body_for(const std::string& text, std::string_view type, const EventView& event) {
+  FieldErrors errors;
+  event::Arena arena;
+  const auto body = BodyTemplate::parse(text, type, errors);
+  if (!body) return "?" + errors.status().error().text();
+  const auto made = body->render(event, arena);
+  return made ? *made : "!" + made.error().text();
+}
+
+TEST(HttpBody, values_stay_values_in_json) {
+  EventView event;
+  event.aggregate_id = "a\"}, \\\n\xff";
+  event.payload =
+      R"({"n": 12.5, "t": "x", "o": {"a": [1]}, "z": null, "bad": "1, \"admin\": true"})";
+  EXPECT_EQ(body_for(R"({{"id": "<{aggregate_id}>"}})", kJsonBody, event),
+            "{\"id\": \"<a\\\"}, \\\\\\n\xef\xbf\xbd>\"}");
+  EXPECT_EQ(body_for(R"([{json:n}, {json:o}, {json:z}, {json:none}, "{json:none}", "\"{json:t}"])",
+                     kJsonBody, event),
+            R"([12.5, {"a": [1]}, null, null, "", "\"x"])");
+  EXPECT_EQ(body_for(R"("{json:o}")", kJsonBody, event), R"("{\"a\": [1]}")");
+  for (const char* text : {R"({{"n": {json:t}}})", R"({{"n": {json:bad}}})"})
+    EXPECT_TRUE(contains(body_for(text, kJsonBody, event), "!http: the event cannot be sent"))
+        << text;
+}
+
+TEST(HttpBody, must_be_json_unless_it_is_something_else) {
+  for (const char* text :
+       {"{id}x", R"({{"a": })", R"({{"a": "{id}})", R"(["\{id}"])", "{nope}", R"({"a": 1})"})
+    EXPECT_TRUE(contains(body_for(text, kJsonBody, {}), "?http.body: ")) << text;
+  EventView event;
+  event.aggregate_id = "a&b=\xc3\xbc +";
+  EXPECT_EQ(body_for("id={aggregate_id}&x=1", kFormBody, event), "id=a%26b%3D%C3%BC%20%2B&x=1");
+  EXPECT_EQ(body_for("<{aggregate_id}>", kTextBody, event), "<a&b=\xc3\xbc +>");
+}
+
+TEST(HttpBody, goes_with_one_event_in_a_request) {
+  SubscriptionSpec batches = spec({{"url", "https://h/"}, {"batch", "10"}, {"body", "[{seq}]"}});
+  batches.format = "json";
+  EXPECT_TRUE(contains(complaint_of(batches), "http.body: cannot be sent with http.batch"));
+  EXPECT_EQ(complaint({{"body", "[{seq}]"}}), "");
+  EXPECT_TRUE(contains(complaint({{"body_type", "text/xml"}}), "http.body_type"));
 }
 
 // ---- header fields

@@ -1,0 +1,48 @@
+// The setting `body`: a template of what is sent instead of the message's own body. Values of fields stay values, whatever characters an
+// event has in them. Pure.
+#pragma once
+
+#include <optional>
+#include <outbox/event.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/field_error.hpp"
+#include "event/arena.hpp"
+#include "event/template_pieces.hpp"
+
+namespace outbox::sink::http {
+
+inline constexpr std::string_view kJsonBody = "application/json";
+inline constexpr std::string_view kFormBody = "application/x-www-form-urlencoded";
+inline constexpr std::string_view kTextBody = "text/plain";
+
+class BodyTemplate {
+ public:
+  /// None after a complaint under the field http.body. `type`: one of those above.
+  [[nodiscard]] static std::optional<BodyTemplate> parse(std::string_view text,
+                                                         std::string_view type,
+                                                         FieldErrors& errors);
+
+  /// In JSON: within quotes the characters of a value are escaped; elsewhere a value must be JSON by itself, and one that is missing is null.
+  /// In a form values are percent-encoded. An error is the event's fault.
+  [[nodiscard]] Result<std::string> render(const EventView& event, event::Arena& arena) const;
+  /// For the header.
+  [[nodiscard]] std::string_view content_type() const;
+
+ private:
+  enum class Way : std::uint8_t { as_it_is, in_json_string, as_json, percent_encoded };
+  struct Piece {
+    event::TemplatePiece what;
+    Way way{Way::as_it_is};  ///< Of a field's value.
+  };
+
+  [[nodiscard]] bool find_strings();
+  [[nodiscard]] std::string example() const;
+
+  std::string type_;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace outbox::sink::http
