@@ -55,6 +55,9 @@ struct TaskRun {
   std::string_view content_type;
   std::string_view headers;  ///< A JSON object of strings.
   std::size_t attempt{1};    ///< Failed runs before it, plus one.
+  std::int64_t seq{0};       ///< Its place in the log.
+  /// When it was enqueued, by the clock of the store.
+  std::chrono::sys_time<std::chrono::microseconds> created_at{};
   std::chrono::steady_clock::time_point deadline{};
   /// Stop is requested when the deadline has passed, and when the worker must give the task up. What a handler does after that may
   /// be done by another worker, too.

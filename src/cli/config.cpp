@@ -47,7 +47,7 @@ void print_check(const Options& options, const std::string& file,
 }
 
 int check(const Options& options, const Context& context) {
-  config::Request request = context.request(Subscriptions::used);
+  config::Request request = context.request(Subscriptions::used, Tasks::used);
   request.thorough = true;
   const auto loaded = config::load(request);
   if (!loaded) {

@@ -31,9 +31,11 @@ void Context::add_options(CLI::App& root) {
 
 std::string Context::file_to_write() const { return file_.value_or("outbox.toml"); }
 
-config::Request Context::request(Subscriptions subscriptions) const {
-  config::Request request{
-      .file = file_, .flags = {}, .resolve_subscriptions = subscriptions == Subscriptions::used};
+config::Request Context::request(Subscriptions subscriptions, Tasks tasks) const {
+  config::Request request{.file = file_,
+                          .flags = {},
+                          .resolve_subscriptions = subscriptions == Subscriptions::used,
+                          .resolve_tasks = tasks == Tasks::used};
   for (const std::string& text : settings_) request.flags.push_back(parse_setting(text));
   const auto add = [&](const std::optional<std::string>& value, const char* path,
                        const char* flag) {
@@ -46,8 +48,8 @@ config::Request Context::request(Subscriptions subscriptions) const {
   return request;
 }
 
-config::Loaded Context::configuration(Subscriptions subscriptions) const {
-  auto loaded = config::load(request(subscriptions));
+config::Loaded Context::configuration(Subscriptions subscriptions, Tasks tasks) const {
+  auto loaded = config::load(request(subscriptions, tasks));
   if (!loaded) {
     std::vector<std::string> lines;
     bool typed = true;  // every problem is on the command line

@@ -14,6 +14,8 @@ namespace outbox::cli {
 
 /// Whether a verb uses the subscriptions of the configuration. A verb that does not needs no broker's password.
 enum class Subscriptions { unused, used };
+/// The same of the handlers of tasks.
+enum class Tasks { unused, used };
 
 class Context {
  public:
@@ -23,9 +25,11 @@ class Context {
   /// The file that `init` writes: -c, else outbox.toml.
   [[nodiscard]] std::string file_to_write() const;
   /// What -c, OUTBOX_CONFIG, the environment and the flags give.
-  [[nodiscard]] config::Request request(Subscriptions subscriptions) const;
+  [[nodiscard]] config::Request request(Subscriptions subscriptions,
+                                        Tasks tasks = Tasks::unused) const;
   /// The effective configuration. Configures logging. Ends the verb on an error.
-  [[nodiscard]] config::Loaded configuration(Subscriptions subscriptions) const;
+  [[nodiscard]] config::Loaded configuration(Subscriptions subscriptions,
+                                             Tasks tasks = Tasks::unused) const;
 
   /// The configured store; not connected yet.
   [[nodiscard]] static std::unique_ptr<store::Store> store(const config::Loaded& loaded);

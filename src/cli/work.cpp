@@ -16,6 +16,7 @@
 #include "config/tasks.hpp"
 #include "store/url.hpp"
 #include "task/exec_handler.hpp"
+#include "task/sink_handler.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -31,8 +32,9 @@ struct Options {
 std::vector<config::TaskSpec> tasks_of(const Options& options, const config::Loaded& loaded) {
   std::vector<config::TaskSpec> tasks = loaded.config.tasks;
   if (tasks.empty())
-    throw Failure(kUsage, "the configuration has no handlers",
-                  "[task.\"report.make\"] with command = [\"/usr/local/bin/make-report\"]");
+    throw Failure(
+        kUsage, "the configuration has no handlers",
+        "[task.\"report.make\"] with command = [\"/usr/local/bin/make-report\"], or with handler = \"http\" or \"smtp\"");
   for (const std::string& queue : options.queues) {
     const bool any = std::any_of(tasks.begin(), tasks.end(),
                                  [&](const auto& task) { return task.queue == queue; });
@@ -46,6 +48,13 @@ std::vector<config::TaskSpec> tasks_of(const Options& options, const config::Loa
   return tasks;
 }
 
+Handlers::Run run_of(const config::TaskSpec& task) {
+  if (task.handler != "exec") return must(task::sink_handler(task.delivery));
+  task::ChildOptions child{.command = task.command};
+  child.command.front() = must(config::find_program(child.command.front()));
+  return task::exec_handler(std::move(child));
+}
+
 /// A type of one queue is unknown in another: a worker for each queue, with its handlers.
 std::unique_ptr<Worker> make_worker(const config::Loaded& loaded, const std::string& queue,
                                     const std::vector<config::TaskSpec>& tasks) {
@@ -55,12 +64,10 @@ std::unique_ptr<Worker> make_worker(const config::Loaded& loaded, const std::str
   Handlers handlers;
   for (const config::TaskSpec& task : tasks) {
     if (task.queue != queue) continue;
-    task::ChildOptions child{.command = task.command};
-    child.command.front() = must(config::find_program(child.command.front()));
     Handlers::Handler handler;
     handler.type = task.type;
     handler.options = {.deadline = task.deadline, .delays = task.delays};
-    handler.run = task::exec_handler(std::move(child));
+    handler.run = run_of(task);
     handlers.add(std::move(handler));
   }
   return must(Worker::create(std::move(options), std::move(handlers)));
@@ -103,7 +110,7 @@ StopReport stop_all(const std::vector<std::unique_ptr<Worker>>& workers,
 }
 
 int work(const Options& options, const Context& context) {
-  const auto loaded = context.configuration(Subscriptions::unused);
+  const auto loaded = context.configuration(Subscriptions::unused, Tasks::used);
   (void)Context::store_options(loaded);
   const std::vector<config::TaskSpec> tasks = tasks_of(options, loaded);
   Signals signals(kInterrupted);

@@ -115,7 +115,8 @@ class Loader {
     if (table == nullptr) return;
     for (const Member& member : members(*table)) {
       if (section.key == kTask) {
-        if (auto task = read_task(member, reading_)) effective_.tasks.push_back(std::move(*task));
+        if (auto task = read_task(member, request_.resolve_tasks, reading_))
+          effective_.tasks.push_back(std::move(*task));
       } else if (section.key != kSubscription) {
         read_setting(section.key + "." + member.key, member);
       } else if (auto spec = read_subscription(member, request_.resolve_subscriptions, reading_)) {

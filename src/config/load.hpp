@@ -26,6 +26,8 @@ struct Request {
   std::vector<Flag> flags{};
   /// Replace ${env:...} and ${file:...} in subscriptions. A verb that does not deliver must not need a broker's password.
   bool resolve_subscriptions{true};
+  /// The same in handlers of tasks.
+  bool resolve_tasks{true};
   /// Also report what would otherwise fail only in use: no store, a directory that does not exist.
   bool thorough{false};
 };

@@ -1,6 +1,7 @@
 #include "config/settings.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "event/format.hpp"
@@ -174,19 +175,20 @@ std::vector<SettingRow<TaskSpec>> task_rows() {
        [](TaskSpec& t) -> Slot { return &t.queue; }},
       {{.name = "handler",
         .type = SettingType::choice,
-        .help = "What does them. exec: a program, with the payload as its input.",
-        .choices = {"exec"}},
+        .help =
+            "What does them. exec: a program, with the payload as its input. http: a request. smtp: a mail.",
+        .choices = {"exec", "http", "smtp"}},
        [](TaskSpec& t) -> Slot { return &t.handler; }},
       {{.name = "command",
         .type = SettingType::list,
         .help =
-            "The program and its arguments. No shell; a program without a path is looked for in PATH.",
+            "Of exec: the program and its arguments. No shell; a program without a path is looked for in PATH.",
         .default_note = "required"},
        [](TaskSpec& t) -> Slot { return &t.command; }},
       {{.name = "deadline",
         .type = SettingType::duration,
         .help =
-            "A program that runs longer gets SIGTERM, and 5s later SIGKILL; the run has failed.",
+            "A program that runs longer gets SIGTERM, and 5s later SIGKILL; a request or a mail is given up. The run has failed.",
         .least = 1,
         .most = in_ms(hours(24 * 30))},
        [](TaskSpec& t) -> Slot { return &t.deadline; }},
@@ -360,6 +362,25 @@ const std::vector<SettingRow<SubscriptionSpec>>& subscription_settings() {
 const std::vector<SettingRow<TaskSpec>>& task_settings() {
   static const std::vector<SettingRow<TaskSpec>> rows = task_rows();
   return rows;
+}
+
+std::vector<SettingRow<SubscriptionSpec>> task_message_settings() {
+  constexpr std::array<std::string_view, 4> kOfMessage{"format", "format_options", "key",
+                                                       "headers"};
+  std::vector<SettingRow<SubscriptionSpec>> rows;
+  for (const auto& row : subscription_settings()) {
+    if (std::find(kOfMessage.begin(), kOfMessage.end(), row.setting.name) != kOfMessage.end())
+      rows.push_back(row);
+  }
+  return rows;
+}
+
+std::map<std::string, std::string> settled_by_worker(std::string_view handler) {
+  const char* const pace = "worker.threads says how many tasks run at once";
+  if (handler == "http")
+    return {{"batch", "each task has a request of its own"}, {"concurrency", pace}};
+  if (handler == "smtp") return {{"max_in_flight", pace}};
+  return {};
 }
 
 const SettingRow<Config>* find_setting(std::string_view path) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <outbox/relay.hpp>
 #include <outbox/subscription.hpp>
 #include <outbox/worker.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/setting.hpp"
@@ -20,6 +22,8 @@ struct TaskSpec {
   std::vector<std::string> command{};
   std::chrono::milliseconds deadline{std::chrono::minutes(30)};
   std::vector<std::string> delays{};
+  /// Of the handlers http and smtp: the sink, its settings, and what its messages are.
+  SubscriptionSpec delivery{};
 };
 
 struct Config {
@@ -40,6 +44,10 @@ struct Config {
 
 /// The settings of a [task.TYPE] section.
 [[nodiscard]] const std::vector<SettingRow<TaskSpec>>& task_settings();
+/// Those of a subscription that it has, too, if its handler is a sink.
+[[nodiscard]] std::vector<SettingRow<SubscriptionSpec>> task_message_settings();
+/// Settings of such a sink that the worker decides, and why the file must not.
+[[nodiscard]] std::map<std::string, std::string> settled_by_worker(std::string_view handler);
 
 /// Null when there is no such setting.
 [[nodiscard]] const SettingRow<Config>* find_setting(std::string_view path);

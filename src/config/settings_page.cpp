@@ -42,6 +42,8 @@ constexpr std::string_view kTaskHead = R"(
 One section per type of task that `outbox work` does; see [tasks](../guide/tasks.md).
 )";
 
+constexpr std::string_view kHttp = "http";
+
 /// A bar would end the table cell.
 std::string cell(std::string_view text) {
   std::string out;
@@ -98,6 +100,19 @@ std::string task_part() {
   part += table_head(false);
   for (const auto& [setting, slot] : task_settings())
     part += row(setting, toml_text(setting, slot(defaults)), false);
+  std::string shared;
+  for (const auto& one : task_message_settings())
+    shared += (shared.empty() ? "" : ", ") + code(one.setting.name);
+  for (const std::string_view handler : {kHttp, std::string_view("smtp")}) {
+    std::string settled;
+    for (const auto& [name, why] : settled_by_worker(handler))
+      settled += (settled.empty() ? "" : " and ") + code(name);
+    part += fmt::format(
+        "\nWith `handler = \"{0}\"` the section has {1} of a subscription, too, and its table `[task.\"TYPE\".{0}]` has the settings of\n"
+        "the sink `{0}`, without {2}.{3}\n",
+        handler, shared, settled,
+        handler == kHttp ? " There `idempotency_key` is `true` by default." : "");
+  }
   return part;
 }
 

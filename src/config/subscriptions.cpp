@@ -21,20 +21,20 @@ bool names_file(const sink::SinkKind& sink, const std::string& name, const std::
 
 class SubscriptionReader {
  public:
-  SubscriptionReader(const Member& section, bool resolve, Reading& reading)
-      : section_(section),
+  SubscriptionReader(SinkPart part, bool resolve, Reading& reading)
+      : part_(std::move(part)),
         resolve_(resolve),
         reading_(reading),
-        path_("subscription." + section.key) {
-    effective_.name = written_.name = section.key;
+        path_(part_.path),
+        effective_(part_.preset),
+        written_(part_.preset) {
+    written_.sink_settings.clear();
   }
 
   std::optional<SubscriptionSpec> read() {
     const std::size_t before = reading_.problems.size();
     const std::size_t references_before = reading_.references.size();
-    auto* const table = reading_.table(section_, path_);
-    if (table == nullptr) return std::nullopt;
-    for (const Member& member : members(*table)) read_member(member);
+    for (const Member& member : part_.members) read_member(member);
     if (effective_.sink.empty()) {
       if (reading_.problems.size() == before) complain_about_missing_sink();
       return std::nullopt;
@@ -59,7 +59,7 @@ class SubscriptionReader {
 
   void read_member(const Member& member) {
     std::vector<std::string_view> known;
-    for (const auto& row : subscription_settings()) {
+    for (const auto& row : part_.rows) {
       if (row.setting.name == member.key) {
         if (is_missing_sink(member)) return;
         return read_setting(row, member);
@@ -94,7 +94,7 @@ class SubscriptionReader {
     std::string known;
     for (const auto& kind : sink::kinds())
       known.append(known.empty() ? "" : ", ").append(kind.name);
-    reading_.complain(path_ + ".sink: is missing", path_ + ".sink", section_.at, "one of " + known);
+    reading_.complain(path_ + ".sink: is missing", path_ + ".sink", part_.at, "one of " + known);
   }
 
   /// False after a complaint that the sink would only repeat.
@@ -127,6 +127,11 @@ class SubscriptionReader {
 
   /// Complains when it is not.
   bool is_known(const std::string& name, Position at) {
+    if (const auto found = part_.settled.find(name); found != part_.settled.end()) {
+      const std::string path = path_ + "." + effective_.sink + "." + name;
+      reading_.complain(path + ": cannot be set here", path, at, found->second);
+      return false;
+    }
     if (sink_->passed_on || sink_->find(name) != nullptr) return true;
     std::vector<std::string_view> known;
     for (const Setting& setting : sink_->settings) known.emplace_back(setting.name);
@@ -174,7 +179,7 @@ class SubscriptionReader {
               : value->second;
       std::string place = field;
       place.append("=").append(text);
-      const auto [first, ours] = reading_.exclusive.emplace(std::move(place), section_.key);
+      const auto [first, ours] = reading_.exclusive.emplace(std::move(place), effective_.name);
       if (ours) continue;
       reading_.complain(
           path_ + "." + field + ": subscription " + first->second + " has the same value",
@@ -195,22 +200,16 @@ class SubscriptionReader {
       const auto found = positions_.find(field);
       if (found != positions_.end()) return found->second;
       const std::size_t dot = field.rfind('.');
-      if (dot == std::string::npos) return section_.at;
+      if (dot == std::string::npos) return part_.at;
       field.resize(dot);
     }
   }
 
-  /// As it is written in a file: a name with a dot needs quotes.
-  [[nodiscard]] std::string section_path() const {
-    return section_.key.find('.') == std::string::npos ? path_
-                                                       : "subscription." + quote(section_.key);
-  }
-
   void add_entries() {
-    for (const auto& [setting, slot] : subscription_settings()) {
+    for (const auto& [setting, slot] : part_.rows) {
       const auto at = positions_.find(setting.name);
       reading_.entries.push_back(
-          {.section = section_path(),
+          {.section = part_.section,
            .key = setting.name,
            .value = presentable(setting, slot(effective_), slot(written_)),
            .origin = at == positions_.end() ? "default" : reading_.origin(at->second)});
@@ -218,13 +217,18 @@ class SubscriptionReader {
     for (const auto& [name, text] : written_.sink_settings)
       add_entry(name, shown(name, text), reading_.origin(positions_[effective_.sink + "." + name]));
     for (const Setting& setting : sink_->settings) {
-      if (!written_.sink_settings.contains(setting.name))
-        add_entry(setting.name, Json::parse(setting.default_note), "default");
+      if (written_.sink_settings.contains(setting.name) || part_.settled.contains(setting.name))
+        continue;
+      const auto preset = effective_.sink_settings.find(setting.name);
+      add_entry(setting.name,
+                preset == effective_.sink_settings.end() ? Json::parse(setting.default_note)
+                                                         : shown(setting.name, preset->second),
+                "default");
     }
   }
 
   void add_entry(const std::string& name, Json value, std::string origin) {
-    reading_.entries.push_back({.section = section_path() + "." + effective_.sink,
+    reading_.entries.push_back({.section = part_.section + "." + effective_.sink,
                                 .key = name,
                                 .value = std::move(value),
                                 .origin = std::move(origin)});
@@ -240,10 +244,10 @@ class SubscriptionReader {
     return json.is_discarded() ? Json(text) : json;
   }
 
-  const Member& section_;
-  bool resolve_;
+  const SinkPart part_;
+  const bool resolve_;
   Reading& reading_;
-  std::string path_;
+  const std::string path_;
   SubscriptionSpec effective_;
   SubscriptionSpec written_;  ///< Before references were replaced.
   const sink::SinkKind* sink_{nullptr};
@@ -256,7 +260,22 @@ class SubscriptionReader {
 
 std::optional<SubscriptionSpec> read_subscription(const Member& section, bool resolve,
                                                   Reading& reading) {
-  return SubscriptionReader(section, resolve, reading).read();
+  const std::string path = "subscription." + section.key;
+  auto* const table = reading.table(section, path);
+  if (table == nullptr) return std::nullopt;
+  const bool plain = section.key.find('.') == std::string::npos;
+  SinkPart part{.path = path,
+                .section = plain ? path : "subscription." + quote(section.key),
+                .at = section.at,
+                .members = members(*table),
+                .rows = subscription_settings(),
+                .preset = {}};
+  part.preset.name = section.key;
+  return SubscriptionReader(std::move(part), resolve, reading).read();
+}
+
+std::optional<SubscriptionSpec> read_sink_part(SinkPart part, bool resolve, Reading& reading) {
+  return SubscriptionReader(std::move(part), resolve, reading).read();
 }
 
 std::string show_sink_setting(const std::string& sink, const std::string& name,

@@ -1,9 +1,11 @@
 // A [subscription.NAME] section of the file.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <outbox/subscription.hpp>
 #include <string>
+#include <vector>
 
 #include "config/reading.hpp"
 
@@ -12,6 +14,22 @@ namespace outbox::config {
 /// None after a complaint. Without `resolve` a section with references is checked less.
 [[nodiscard]] std::optional<SubscriptionSpec> read_subscription(const Member& section, bool resolve,
                                                                 Reading& reading);
+
+/// Settings of a subscription, and the table of its sink, within another section.
+struct SinkPart {
+  std::string path;     ///< Of the section, for messages.
+  std::string section;  ///< The same, as it is written in a file: a name with a dot is in quotes.
+  Position at;
+  std::vector<Member> members;  ///< Each is one of `rows`, or the table of the sink.
+  std::vector<SettingRow<SubscriptionSpec>>
+      rows;                 ///< Which settings there are, besides those of the sink.
+  SubscriptionSpec preset;  ///< Its sink, and defaults.
+  std::map<std::string, std::string>
+      settled{};  ///< Settings of the sink that `preset` has and the file must not: why.
+};
+/// None after a complaint. Without `resolve` a section with references is checked less.
+[[nodiscard]] std::optional<SubscriptionSpec> read_sink_part(SinkPart part, bool resolve,
+                                                             Reading& reading);
 
 /// The value of a sink's setting as it is stored, as it may be shown. A reference may: what it refers to is not in it.
 [[nodiscard]] std::string show_sink_setting(const std::string& sink, const std::string& name,

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <outbox/task.hpp>
@@ -10,9 +12,18 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "config/subscriptions.hpp"
+#include "sink/registry.hpp"
 
 namespace outbox::config {
 namespace {
+
+constexpr std::string_view kHandler = "handler";
+constexpr std::string_view kCommand = "command";
+constexpr std::string_view kExec = "exec";
+constexpr std::string_view kHttp = "http";
+/// Handlers that are sinks.
+constexpr std::array<std::string_view, 2> kSinks{kHttp, "smtp"};
 
 bool can_be_run(const std::string& path) {
   struct stat found {};
@@ -22,8 +33,11 @@ bool can_be_run(const std::string& path) {
 
 class TaskReader {
  public:
-  TaskReader(const Member& section, Reading& reading)
-      : section_(section), reading_(reading), path_("task." + quote(section.key)) {
+  TaskReader(const Member& section, bool resolve, Reading& reading)
+      : section_(section),
+        resolve_(resolve),
+        reading_(reading),
+        path_("task." + quote(section.key)) {
     effective_.type = written_.type = section.key;
   }
 
@@ -31,20 +45,67 @@ class TaskReader {
     const std::size_t before = reading_.problems.size();
     auto* const table = reading_.table(section_, path_);
     if (table == nullptr) return std::nullopt;
-    for (const Member& member : members(*table)) read_member(member);
+    const std::vector<Member> all = members(*table);
+    // First: the others depend on it.
+    for (const Member& member : all) {
+      if (member.key == kHandler) read_setting(*find_row(kHandler), member);
+    }
+    for (const Member& member : all) {
+      if (member.key != kHandler) read_member(member);
+    }
     if (reading_.problems.size() == before) check();
+    if (reading_.problems.size() == before) add_entries();
+    if (effective_.handler != kExec) read_delivery();
     if (reading_.problems.size() != before) return std::nullopt;
-    add_entries();
     return std::move(effective_);
   }
 
  private:
-  void read_member(const Member& member) {
-    std::vector<std::string_view> known;
+  static const SettingRow<TaskSpec>* find_row(std::string_view name) {
     for (const auto& row : task_settings()) {
-      if (row.setting.name == member.key) return read_setting(row, member);
-      known.emplace_back(row.setting.name);
+      if (row.setting.name == name) return &row;
     }
+    return nullptr;
+  }
+
+  /// The handlers that have this setting, if not all have it; empty: there is none.
+  static std::vector<std::string_view> handlers_with(std::string_view name) {
+    if (name == kCommand) return {kExec};
+    for (const std::string_view handler : kSinks) {
+      if (name == handler) return {handler};
+    }
+    const auto shared = task_message_settings();
+    const bool of_sinks = std::any_of(shared.begin(), shared.end(),
+                                      [&](const auto& row) { return row.setting.name == name; });
+    return of_sinks ? std::vector<std::string_view>(kSinks.begin(), kSinks.end())
+                    : std::vector<std::string_view>();
+  }
+
+  void read_member(const Member& member) {
+    const auto* const row = find_row(member.key);
+    const auto handlers = handlers_with(member.key);
+    if (row == nullptr && handlers.empty()) return complain_about_unknown(member);
+    const bool fits = handlers.empty() || std::find(handlers.begin(), handlers.end(),
+                                                    effective_.handler) != handlers.end();
+    if (!fits) return complain_about_other(member, handlers);
+    row != nullptr ? read_setting(*row, member) : of_delivery_.push_back(member);
+  }
+
+  void complain_about_other(const Member& member, const std::vector<std::string_view>& handlers) {
+    std::string names;
+    for (const std::string_view handler : handlers)
+      names.append(names.empty() ? "" : " and ").append(handler);
+    const std::string path = path_ + "." + member.key;
+    reading_.complain(path + ": belongs to handler " + names +
+                          ", and the handler of this task is " + effective_.handler,
+                      path, member.at, "remove it, or write handler = " + quote(handlers.front()));
+  }
+
+  void complain_about_unknown(const Member& member) {
+    const auto shared = task_message_settings();
+    std::vector<std::string_view> known(kSinks.begin(), kSinks.end());
+    for (const auto& row : task_settings()) known.emplace_back(row.setting.name);
+    for (const auto& row : shared) known.emplace_back(row.setting.name);
     const std::string path = path_ + "." + member.key;
     reading_.complain("unknown setting " + path, path, member.at, did_you_mean(member.key, known));
   }
@@ -54,7 +115,7 @@ class TaskReader {
     positions_[member.key] = position(*member.value);
     if (auto status = assign(row.setting, row.slot(written_), *member.value); !status)
       return reading_.complain(path, position(*member.value), status.error());
-    if (!reading_.take_references(*member.value, path, true)) return;
+    if (!reading_.take_references(*member.value, path, resolve_)) return;
     (void)assign(row.setting, row.slot(effective_), *member.value);
   }
 
@@ -62,16 +123,39 @@ class TaskReader {
     const Task task{.queue = effective_.queue, .type = effective_.type, .payload = "{}"};
     if (Status status = validate(task); !status)
       reading_.complain(path_, position_of("queue"), status.error());
+    if (effective_.handler == kExec) check_command();
+  }
+
+  void check_command() {
     if (effective_.command.empty() || effective_.command.front().empty()) {
       return reading_.complain(
           path_ + ".command: is missing", path_ + ".command", position_of("command"),
-          "the program that does these tasks: command = [\"/usr/local/bin/make-report\"]");
+          "the program that does these tasks: command = [\"/usr/local/bin/make-report\"]; or handler = \"http\" or \"smtp\"");
     }
     std::string& program = effective_.command.front();
     if (program.find('/') != std::string::npos) program = reading_.anchored(program);
     if (!reading_.thorough) return;
     if (const auto found = find_program(program); !found)
       reading_.complain(path_ + ".command", position_of("command"), found.error());
+  }
+
+  void read_delivery() {
+    const std::string& sink = effective_.handler;
+    if (const auto missing = sink::not_in_this_build(sink))
+      return reading_.complain(path_ + "." + std::string(kHandler),
+                               position_of(std::string(kHandler)), *missing);
+    SinkPart part{.path = path_,
+                  .section = path_,
+                  .at = section_.at,
+                  .members = of_delivery_,
+                  .rows = task_message_settings(),
+                  // What is refused is dead, as far as the sink knows.
+                  .preset = {.name = "task", .sink = sink, .on_reject = "stop"},
+                  .settled = settled_by_worker(sink)};
+    for (const auto& [name, why] : part.settled) part.preset.sink_settings[name] = "1";
+    if (sink == kHttp) part.preset.sink_settings["idempotency_key"] = "true";
+    if (auto read = read_sink_part(std::move(part), resolve_, reading_))
+      effective_.delivery = std::move(*read);
   }
 
   [[nodiscard]] Position position_of(const std::string& setting) const {
@@ -82,6 +166,7 @@ class TaskReader {
   void add_entries() {
     for (const auto& [setting, slot] : task_settings()) {
       const auto at = positions_.find(setting.name);
+      if (setting.name == kCommand && effective_.handler != kExec) continue;
       reading_.entries.push_back(
           {.section = path_,
            .key = setting.name,
@@ -91,17 +176,19 @@ class TaskReader {
   }
 
   const Member& section_;
+  const bool resolve_;
   Reading& reading_;
   const std::string path_;
   TaskSpec effective_;
   TaskSpec written_;  ///< Before references were replaced.
   std::map<std::string, Position> positions_;
+  std::vector<Member> of_delivery_;
 };
 
 }  // namespace
 
-std::optional<TaskSpec> read_task(const Member& section, Reading& reading) {
-  return TaskReader(section, reading).read();
+std::optional<TaskSpec> read_task(const Member& section, bool resolve, Reading& reading) {
+  return TaskReader(section, resolve, reading).read();
 }
 
 Result<std::string> find_program(const std::string& name) {

@@ -9,6 +9,8 @@ void Batch::add(TaskType& type, const Message& message,
   Job job{.type = &type,
           .token = message.token,
           .id = message.event->id,
+          .seq = message.event->seq,
+          .created_at_us = message.event->created_at_us,
           .attempt = message.attempt,
           .rules = std::move(rules),
           .payload = text_.size()};

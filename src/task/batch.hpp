@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <outbox/sink.hpp>
@@ -31,6 +32,8 @@ class Batch {
     TaskType* type{nullptr};
     Token token{0};
     EventId id{};
+    std::int64_t seq{0};
+    std::int64_t created_at_us{0};
     std::size_t attempt{1};
     std::shared_ptr<const event::TaskRules> rules{};  ///< Null: its headers say nothing.
     // Where its parts begin in the text, one after the other.

@@ -1,4 +1,4 @@
-// A handler that runs a program: for those who write none in C++ (docs/guide/tasks.md, "Programs as handlers").
+// A handler that runs a program: for those who write none in C++ (docs/guide/tasks.md, "Handlers without C++").
 #pragma once
 
 #include <outbox/worker.hpp>

@@ -225,6 +225,9 @@ TaskEnd Runner::Shared::run(const Batch& batch, const Batch::Job& job, Slot& slo
                      .content_type = batch.part(job.content_type, job.headers),
                      .headers = batch.part(job.headers, job.end),
                      .attempt = job.attempt,
+                     .seq = job.seq,
+                     .created_at = std::chrono::sys_time<std::chrono::microseconds>(
+                         std::chrono::microseconds(job.created_at_us)),
                      .deadline = began + handler.options.deadline,
                      .stop = std::move(stop),
                      .reporter = &slot};
