@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-FOLDERS = ("cmake", "docs", "examples", "include", "migrations", "scripts", "src", "tests")
+FOLDERS = ("bench", "cmake", "docs", "examples", "include", "migrations", "scripts", "src", "tests")
 
 FENCE = re.compile(r"^\s*```")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")

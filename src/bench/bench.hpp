@@ -17,6 +17,7 @@ struct BenchOptions {
   std::string store_url;
   std::string brokers;            ///< Kafka bootstrap servers; empty: no Kafka figures.
   std::vector<std::string> to{};  ///< KIND=ADDRESS of brokers, for `sinks`.
+  std::string peer{};             ///< River's program, for `tasks`; empty: not measured.
   std::int64_t events{1'000'000};
   int repeats{3};  ///< Each figure is a median of so many runs.
   std::string

@@ -1,5 +1,6 @@
 #include "bench/postgres_fixture.hpp"
 
+#include <endian.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -50,19 +51,19 @@ double cpu_us() {
 }
 
 /// Replaces what a killed run left, but no schema that is not ours.
-void make_schema(Pg& admin) {
+void make_schema(Pg& admin, const std::string& schema) {
   const std::string foreign =
       admin.value(fmt::format("SELECT count(*) FROM pg_namespace WHERE nspname = '{}'"
                               " AND obj_description(oid, 'pg_namespace') IS DISTINCT FROM '{}'",
-                              kSchema, kMarker));
+                              schema, kMarker));
   if (foreign != "0") {
     give_up(Errc::already_exists,
-            fmt::format("schema {} exists and is not the benchmarks'", kSchema),
+            fmt::format("schema {} exists and is not the benchmarks'", schema),
             "measure in another database");
   }
   admin.run(fmt::format(
       "DROP SCHEMA IF EXISTS {0} CASCADE; CREATE SCHEMA {0}; COMMENT ON SCHEMA {0} IS '{1}'",
-      kSchema, kMarker));
+      schema, kMarker));
 }
 
 /// Waits until the relay has delivered `events`; returns how many it has.
@@ -111,15 +112,15 @@ Drain median_drain(int repeats, const std::function<Drain(int number)>& drain) {
   return all;
 }
 
-PostgresFixture::PostgresFixture(const BenchOptions& options)
-    : options_(options), admin_(options.store_url) {
-  make_schema(admin_);
-  (void)testkit::migrated_store(options_.store_url, kSchema, "outbox bench");
+PostgresFixture::PostgresFixture(const BenchOptions& options, std::string schema)
+    : options_(options), schema_(std::move(schema)), admin_(options.store_url) {
+  make_schema(admin_, schema_);
+  (void)testkit::migrated_store(options_.store_url, schema_, "outbox bench");
 }
 
 PostgresFixture::~PostgresFixture() {
   PQclear(
-      PQexec(admin_.native(), fmt::format("DROP SCHEMA IF EXISTS {} CASCADE", kSchema).c_str()));
+      PQexec(admin_.native(), fmt::format("DROP SCHEMA IF EXISTS {} CASCADE", schema_).c_str()));
 }
 
 void PostgresFixture::fill(std::int64_t events, const Rows& rows) {
@@ -132,7 +133,7 @@ void PostgresFixture::write(std::int64_t events, const Rows& rows) {
   const auto share = [&](std::int64_t first, std::int64_t last) {
     Pg pg(options_.store_url);
     pg.run("SET synchronous_commit = off; SET outbox.wake = 'off'");
-    pg.run(fmt::format(fmt::runtime(kFill), kSchema, first, last, rows.aggregate_type,
+    pg.run(fmt::format(fmt::runtime(kFill), schema_, first, last, rows.aggregate_type,
                        rows.aggregate_id));
   };
   auto other = std::async(std::launch::async, share, events / 2 + 1, events);
@@ -141,7 +142,7 @@ void PostgresFixture::write(std::int64_t events, const Rows& rows) {
   admin_.run("CHECKPOINT");
 }
 
-double PostgresFixture::bare_drain() const {
+double PostgresFixture::bare_drain(std::uint64_t after) const {
   Pg pg(options_.store_url);
   pg.run(
       "SET jit = off; SET enable_seqscan = off; SET enable_sort = off; SET max_parallel_workers_per_gather = 0; "
@@ -149,9 +150,9 @@ double PostgresFixture::bare_drain() const {
   const std::string sql = fmt::format(
       "SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at "
       "FROM {}.event WHERE seq > $1::bigint ORDER BY seq LIMIT {}",
-      kSchema, kPage);
+      schema_, kPage);
   (void)pg.check(PQprepare(pg.native(), "bare", sql.c_str(), 0, nullptr));
-  std::uint64_t position = 0;  // in the binary format of libpq, as it is received
+  std::uint64_t position = htobe64(after);  // in the binary format of libpq, as it is received
   std::int64_t rows = 0;
   const auto start = Clock::now();
   while (true) {
@@ -169,7 +170,7 @@ double PostgresFixture::bare_drain() const {
 RelayOptions PostgresFixture::relay_options(SubscriptionSpec spec) const {
   RelayOptions options;
   options.store_url = options_.store_url;
-  options.schema = kSchema;
+  options.schema = schema_;
   options.name = "bench";
   options.subscriptions = {std::move(spec)};
   return options;
@@ -223,7 +224,7 @@ void PostgresFixture::run_between() {
 }
 
 void PostgresFixture::drop_subscriptions() {
-  admin_.run(fmt::format("DELETE FROM {0}.settlement; DELETE FROM {0}.subscription", kSchema));
+  admin_.run(fmt::format("DELETE FROM {0}.settlement; DELETE FROM {0}.subscription", schema_));
 }
 
 }  // namespace outbox::bench

@@ -43,7 +43,7 @@ struct Rows {
 class PostgresFixture {
  public:
   /// Replaces what an earlier run left.
-  explicit PostgresFixture(const BenchOptions& options);
+  explicit PostgresFixture(const BenchOptions& options, std::string schema = kSchema);
   PostgresFixture(const PostgresFixture&) = delete;
   PostgresFixture& operator=(const PostgresFixture&) = delete;
   ~PostgresFixture();
@@ -53,8 +53,8 @@ class PostgresFixture {
   void fill(std::int64_t events, const Rows& rows = {});
   /// The same without reading.
   void write(std::int64_t events, const Rows& rows = {});
-  /// Rate of a bare loop that pages the same rows by seq, one page after the other, and does nothing.
-  [[nodiscard]] double bare_drain() const;
+  /// Rate of a bare loop that pages the same rows by seq, one page after the other, and does nothing. From the row after `after` on.
+  [[nodiscard]] double bare_drain(std::uint64_t after = 0) const;
   /// Drains the log to a new subscription, and removes the subscription.
   [[nodiscard]] Drain drain(SubscriptionSpec spec, std::int64_t events);
   /// The same, and leaves the subscription.
@@ -90,6 +90,7 @@ class PostgresFixture {
   [[nodiscard]] double wal_position();
 
   const BenchOptions& options_;
+  const std::string schema_;
   Pg admin_;
 };
 

@@ -1,4 +1,4 @@
-// tasks: how fast one worker does tasks that do nothing, and what that costs.
+// tasks: how fast one worker does tasks that do nothing, and what that costs. River does the same in the same run (bench/peers).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,10 +8,12 @@
 #include <outbox/worker.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/bench.hpp"
 #include "bench/latency.hpp"
+#include "bench/peer.hpp"
 #include "bench/postgres_fixture.hpp"
 #include "testkit/store.hpp"
 
@@ -20,24 +22,41 @@ namespace {
 
 constexpr const char* kQueue = "bench";
 constexpr std::size_t kThreads = 8;
-constexpr int kDrainsOfALog = 3;
+/// Drains of a part are short, so that a slow phase of the machine is longer than one.
+constexpr int kDrainsOfALog = 9;
 
 /// Without keys: the tasks of a key run one after the other.
 Rows tasks() {
   return {.aggregate_type = fmt::format("'{}{}'", kTaskPrefix, kQueue), .aggregate_id = "''"};
 }
 
-/// Each time from the beginning of the log.
+/// Until so many are done; then the worker is stopped.
 Drain work_off(PostgresFixture& log, std::int64_t tasks) {
   Handlers handlers;
   handlers.on("OrderPlaced", [](std::string_view, const TaskRun&) {});
   const auto worker = testkit::must(
       Worker::create({.relay = log.relay_options({}), .queues = {kQueue}, .threads = kThreads},
                      std::move(handlers)));
-  const Drain drain = log.measure(*worker, tasks);
+  return log.measure(*worker, tasks);
+}
+
+/// Each time from the beginning of the log.
+Drain work_off_anew(PostgresFixture& log, std::int64_t tasks) {
+  const Drain drain = work_off(log, tasks);
   log.drop_subscriptions();
   log.say(fmt::format("tasks: {:.0f} tasks/s", drain.events_per_second));
   return drain;
+}
+
+struct Rates {
+  std::vector<double> of_tasks{};
+  std::vector<double> beside{};  ///< Without what should not matter, in turns with the former.
+};
+
+Figure ratio(std::string name, const Rates& rates) {
+  return Figure(std::move(name), median(rates.of_tasks), "tasks/s")
+      .beside(median(rates.beside))
+      .ratio_at_least(0.95);
 }
 
 /// `pinned`: an idle transaction holds a snapshot since before they were written.
@@ -47,7 +66,78 @@ void work_off_a_log(const BenchOptions& options, std::int64_t events, bool pinne
   testkit::Pg idle(options.store_url);
   if (pinned) idle.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1");
   log.fill(events, tasks());
-  for (int i = 0; i < kDrainsOfALog; ++i) rates.push_back(work_off(log, events).events_per_second);
+  for (int i = 0; i < kDrainsOfALog; ++i)
+    rates.push_back(work_off_anew(log, events).events_per_second);
+}
+
+Rates with_an_old_snapshot(const BenchOptions& options, std::int64_t events) {
+  Rates rates;
+  for (int i = 0; i < options.repeats; ++i) {
+    work_off_a_log(options, events, true, rates.of_tasks);
+    work_off_a_log(options, events, false, rates.beside);
+  }
+  return rates;
+}
+
+/// New tasks in a log whose subscription has passed all others; beside it, in turns, as many in a new log. After each turn the
+/// settlements of the new ones are taken back.
+Rates after_finished(PostgresFixture& log, std::int64_t finished, std::int64_t some) {
+  const auto value = [&](const char* sql) {
+    return std::stoll(log.admin().value(fmt::format(fmt::runtime(sql), kSchema)));
+  };
+  const auto expect_settled = [&](std::int64_t tasks) {
+    const auto settled = value("SELECT sum(acked) FROM {}.settlement");
+    if (settled == tasks) return;
+    testkit::give_up(Errc::internal, fmt::format("{} tasks are settled, not {}", settled, tasks));
+  };
+  log.say(fmt::format("tasks: finishing {}", finished));
+  (void)work_off(log, finished);
+  expect_settled(finished);
+  const auto passed = value("SELECT max(seq) FROM {}.event");
+  const auto settlement = value("SELECT max(id) FROM {}.settlement");
+  log.write(some, tasks());
+  (void)log.bare_drain(static_cast<std::uint64_t>(passed));
+  PostgresFixture fresh(log.options(), "outbox_bench_fresh");
+  fresh.fill(some, tasks());
+  Rates rates;
+  for (int turn = 0; turn < log.options().repeats * kDrainsOfALog; ++turn) {
+    const double rate = work_off(log, some).events_per_second;
+    expect_settled(finished + some);
+    log.admin().run(fmt::format("DELETE FROM {}.settlement WHERE id > {}", kSchema, settlement));
+    log.say(fmt::format("tasks: {:.0f} tasks/s after {} finished ones", rate, finished));
+    rates.of_tasks.push_back(rate);
+    rates.beside.push_back(work_off_anew(fresh, some).events_per_second);
+  }
+  log.drop_subscriptions();
+  return rates;
+}
+
+struct Log {
+  Drain drain;
+  std::vector<double> river;  ///< Empty: not measured.
+  Rates after_finished;
+};
+
+Log with_a_log(const BenchOptions& options, std::int64_t jobs, std::int64_t some) {
+  PostgresFixture log(options);
+  if (options.peer.empty())
+    log.say("tasks: River is not measured: no --peer (scripts/bench-peers builds and gives it)");
+  log.fill(options.events, tasks());
+  Log result;
+  result.drain = median_drain(options.repeats, [&](int) {
+    if (!options.peer.empty()) {
+      const PeerDrain river = run_peer(options, kSchema, jobs);
+      log.say(fmt::format("tasks: River: {:.0f} jobs/s, {:.0f} MiB", river.jobs_per_second,
+                          river.peak_rss_mib));
+      result.river.push_back(river.jobs_per_second);
+    }
+    const double bare = log.bare_drain();
+    Drain drain = work_off_anew(log, options.events);
+    drain.bare = bare;
+    return drain;
+  });
+  result.after_finished = after_finished(log, options.events, some);
+  return result;
 }
 
 /// What is written when every task has a row: runs of 50 ms that get theirs after 10 ms instead of 1 s.
@@ -109,30 +199,34 @@ std::vector<double> pick_ups(const BenchOptions& options) {
 }  // namespace
 
 std::vector<Figure> bench_tasks(const BenchOptions& options) {
-  std::vector<double> with;
-  std::vector<double> without;
-  const std::int64_t some = std::max<std::int64_t>(options.events / 8, 1000);
-  for (int i = 0; i < options.repeats; ++i) {
-    work_off_a_log(options, some, true, with);
-    work_off_a_log(options, some, false, without);
-  }
-  PostgresFixture log(options);
-  log.fill(options.events, tasks());
-  const double bare = log.bare_drain();
-  const Drain all =
-      median_drain(options.repeats, [&](int) { return work_off(log, options.events); });
-  const auto n = static_cast<double>(options.events);
-  const double rows = row_rate(options, std::max<std::int64_t>(options.events / 50, 1000));
+  // Only the log of --events grows with it; the other parts stay short.
+  const auto part = [&](std::int64_t divisor, std::int64_t most) {
+    return std::clamp<std::int64_t>(options.events / divisor, 1000, most);
+  };
+  const std::int64_t some = part(8, 125'000);
+  const Rates pinned = with_an_old_snapshot(options, some);
+  const Log log = with_a_log(options, part(10, 100'000), some);
+  const double rows = row_rate(options, part(50, 20'000));
   const std::vector<double> picked = pick_ups(options);
-  return {
-      Figure("tasks", all.events_per_second, "tasks/s").beside(bare).at_least(300'000),
+  const Drain& all = log.drain;
+  std::vector<Figure> figures = {
+      Figure("tasks", all.events_per_second, "tasks/s").beside(all.bare).at_least(300'000)};
+  if (!log.river.empty()) {
+    figures.push_back(Figure("tasks.river", all.events_per_second, "tasks/s")
+                          .beside(median(log.river))
+                          .ratio_at_least(8));
+  }
+  const std::vector<Figure> others = {
       Figure("tasks.memory", all.peak_rss_mib, "MiB").at_most(64),
       Figure("tasks.cpu", all.cpu_us_per_event, "us/task"),
-      Figure("tasks.wal", all.wal_bytes / n, "bytes/task"),
-      Figure("tasks.pinned", median(with), "tasks/s").beside(median(without)).ratio_at_least(0.95),
+      Figure("tasks.wal", all.wal_bytes / static_cast<double>(options.events), "bytes/task"),
+      ratio("tasks.pinned", pinned),
+      ratio("tasks.after_finished", log.after_finished),
       Figure("tasks.rows", rows, "tasks/s").at_least(8000),
       Figure("tasks.pick_up_p50", quantile(picked, 0.5), "ms").at_most(3),
       Figure("tasks.pick_up_p99", quantile(picked, 0.99), "ms")};
+  figures.insert(figures.end(), others.begin(), others.end());
+  return figures;
 }
 
 }  // namespace outbox::bench

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -22,6 +24,7 @@ struct Options {
   std::vector<std::string> names;
   std::string brokers;
   std::vector<std::string> to;
+  std::string peer;
   std::uint64_t events{1'000'000};
   std::uint64_t repeats{3};
   std::chrono::milliseconds length{5000};
@@ -52,6 +55,11 @@ void check(const Options& options) {
     throw Failure(kUsage, "--length " + format_duration(length) + " is out of range",
                   "100ms to 1h");
   }
+  if (!options.peer.empty() && ::access(options.peer.c_str(), X_OK) != 0) {
+    throw Failure(kUsage,
+                  fmt::format("--peer {} cannot be run: {}", options.peer, std::strerror(errno)),
+                  "scripts/bench-peers --build prints the path of one that can");
+  }
 }
 
 /// Without the store.
@@ -60,6 +68,7 @@ bench::BenchOptions wanted_of(const Options& options) {
   wanted.names = options.names;
   wanted.brokers = options.brokers;
   wanted.to = options.to;
+  wanted.peer = options.peer;
   wanted.events = static_cast<std::int64_t>(options.events);
   wanted.repeats = static_cast<int>(options.repeats);
   wanted.between = options.between;
@@ -105,6 +114,8 @@ void add_bench(CLI::App& root, Context& context) {
              "Kafka brokers, for kafka and latency-kafka");
   add_option(verb, "--to", &options->to, "KIND=ADDRESS",
              "A broker for sinks, such as redis=redis://localhost:6379; may be repeated");
+  add_option(verb, "--peer", &options->peer, "PATH",
+             "For tasks: the program that measures River beside it (scripts/bench-peers)");
   add_option(verb, "--events", &options->events, "N", "Events in the backlog (default 1000000)");
   add_option(verb, "--repeats", &options->repeats, "N", "Medians over this many runs (default 3)");
   add_option(verb, "--length", &options->length, "DURATION",
@@ -114,9 +125,9 @@ void add_bench(CLI::App& root, Context& context) {
   add_option(verb, "--json", &options->json, {}, "As JSON");
   add_footer(
       verb,
-      "Uses a schema of its own, outbox_bench, in the store's database: made afresh, dropped at the end. One that is\n"
-      "interrupted (exit 4) leaves it to the next one. A schema of that name that is not the benchmarks' own is left alone\n"
-      "and nothing is measured.");
+      "Uses a schema of its own, outbox_bench (tasks: and outbox_bench_fresh), in the store's database: made afresh, dropped\n"
+      "at the end. One that is interrupted (exit 4) leaves it to the next one. A schema of that name that is not the\n"
+      "benchmarks' own is left alone and nothing is measured.");
   add_example(verb, "outbox bench --store postgresql://owner@db/scratch drain latency");
 }
 

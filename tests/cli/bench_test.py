@@ -5,14 +5,15 @@ import subprocess
 import unittest
 import uuid
 
-from program import CHECK_FAILED, Case, ERROR, INTERRUPTED, OK, POSTGRES, USAGE, drop_database, signal, wait_until
+from program import CHECK_FAILED, Case, ERROR, INTERRUPTED, OK, POSTGRES, ROOT, USAGE, drop_database, signal, wait_until
 
 
 class Bench(Case):
     def test_wrong_usage(self):
         for arguments, says in ((("--length", "0s"), "--length"), (("--repeats", "0"), "--repeats"),
                                 (("--repeats", "101"), "--repeats"), (("--events", "1"), "--events"),
-                                (("nope",), 'unknown benchmark "nope"'), (("kafka",), "--brokers")):
+                                (("nope",), 'unknown benchmark "nope"'), (("kafka",), "--brokers"),
+                                (("tasks", "--peer", "nowhere/river"), ("--peer nowhere/river", "scripts/bench-peers"))):
             self.fails(USAGE, "bench", *arguments, "--store", "sqlite:shop.db", says=says)
 
     def test_without_a_store(self):
@@ -53,6 +54,29 @@ class BenchPostgres(Case):
         result = self.outbox("bench", "events", "--events", "10000", "--json", "--store", self.store)
         self.assertIn(result.code, (OK, CHECK_FAILED), result)  # the figure itself may be missed
         self.assertEqual([figure["name"] for figure in result.json()["figures"]], ["events.id", "events.status"])
+
+    def short_run_of_tasks(self, *arguments):
+        return self.outbox("bench", "tasks", "--events", "1000", "--repeats", "1", *arguments, "--store", self.store)
+
+    def test_river_is_measured_in_the_run_of_tasks(self):
+        built = subprocess.run([ROOT / "scripts" / "bench-peers", "--build"], capture_output=True, text=True, check=False)
+        if built.returncode:
+            self.skipTest(f"River: {built.stdout.strip()}")
+        result = self.short_run_of_tasks("--json", "--peer", built.stdout.strip())
+        self.assertIn(result.code, (OK, CHECK_FAILED), result)  # the figures themselves may be missed
+        figures = {figure["name"]: figure for figure in result.json()["figures"]}
+        self.assertEqual(list(figures), ["tasks", "tasks.river", "tasks.memory", "tasks.cpu", "tasks.wal", "tasks.pinned",
+                                         "tasks.after_finished", "tasks.rows", "tasks.pick_up_p50", "tasks.pick_up_p99"])
+        self.assertGreater(figures["tasks.river"]["limit"], 0)
+        self.assertEqual(self.sql(self.store, "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'outbox_bench%'"), "0\n")
+
+    def test_a_peer_that_fails_is_an_error(self):
+        peer = self.write("peer", "#!/bin/sh\necho started\necho 'no such server'\nexit 3\n")
+        peer.chmod(0o755)
+        result = self.short_run_of_tasks("--peer", peer)
+        self.assertEqual(result.code, ERROR, result)
+        self.assertIn(f"{peer} failed: exit status 3", result.err)
+        self.assertIn("no such server", result.err)
 
     def test_an_interrupted_run_says_so_and_leaves_its_schema_to_the_next_one(self):
         process = self.spawn("bench", "drain", "--events", "100000000", "--store", self.store)
