@@ -19,7 +19,7 @@
 // Threads: Outbox: Const methods from any thread. Transaction: One thread at a time, the thread that uses its connection.
 // Lifetime: the connection must outlive the Transaction. Statements are prepared once per connection and forgotten when it
 //           is reset or finished; behind a pooler that shares connections none are.
-// Errors: enqueue, enqueue_many and Transaction throw outbox::Exception, because a lost event must abort the business
+// Errors: enqueue, enqueue_many, task and Transaction throw outbox::Exception, because a lost event must abort the business
 //         transaction. After invalid_argument or too_large nothing was sent and the transaction is still usable; otherwise
 //         Remedy says what to redo. commit() with Effect::unknown: the connection broke while COMMIT was under way.
 #pragma once
@@ -132,8 +132,19 @@ class Outbox {
   /// Used by enqueue_task(): gives the task, which has an id, its unique key. Returns the id of the task that has it, or none.
   [[nodiscard]] std::optional<EventId> claim_unique(Transaction& tx, const Task& task) const;
   [[nodiscard]] std::optional<EventId> claim_unique(PGconn* connection, const Task& task) const;
+  /// What has become of a task (outbox/task.hpp); none: there is none with this id. One statement, in the transaction that is open, or
+  /// outside of any. A task that tx.commit() has not written yet is not there.
+  [[nodiscard]] std::optional<TaskStatus> task(Transaction& tx, const EventId& id) const;
+  [[nodiscard]] std::optional<TaskStatus> task(PGconn* connection, const EventId& id) const;
+  /// Without exceptions.
+  [[nodiscard]] Result<std::optional<TaskStatus>> try_task(PGconn* connection,
+                                                           const EventId& id) const;
 
   /// With a session type of yours that has an Adapter.
+  template <Adapted T>
+  [[nodiscard]] std::optional<TaskStatus> task(T&& session, const EventId& id) const {
+    return task(Adapter<std::remove_cvref_t<T>>::connection(session), id);
+  }
   template <Adapted T>
   EventId enqueue(T&& session, const Event& event) const {
     return enqueue(Adapter<std::remove_cvref_t<T>>::connection(session), event);
@@ -169,6 +180,8 @@ class Outbox {
   Result<EventId> try_enqueue(T&&, const Event&) const = delete;
   template <NoTransaction T>
   Result<std::vector<EventId>> try_enqueue_many(T&&, std::span<const Event>) const = delete;
+  template <NoTransaction T>
+  std::optional<TaskStatus> task(T&&, const EventId&) const = delete;
 
  private:
   friend class Transaction;

@@ -15,7 +15,7 @@
 // Threads: Outbox: Const methods from any thread. Transaction: One thread at a time, the one that uses its connection.
 // Lifetime: the connection must outlive the Transaction. Our statements are compiled once per connection and finalized with
 //           it: sqlite3_close() works as always.
-// Errors: enqueue, enqueue_many and Transaction throw outbox::Exception, because a lost event must abort the business
+// Errors: enqueue, enqueue_many, task and Transaction throw outbox::Exception, because a lost event must abort the business
 //         transaction. After invalid_argument or too_large the transaction is still usable; otherwise Remedy says what
 //         to redo.
 #pragma once
@@ -98,6 +98,12 @@ class Outbox {
   /// Used by enqueue_task(): gives the task, which has an id, its unique key. Returns the id of the task that has it, or none.
   [[nodiscard]] std::optional<EventId> claim_unique(Transaction& tx, const Task& task) const;
   [[nodiscard]] std::optional<EventId> claim_unique(sqlite3* db, const Task& task) const;
+  /// What has become of a task (outbox/task.hpp); none: there is none with this id. Reads in the transaction that is open on the connection,
+  /// or in one of its own.
+  [[nodiscard]] std::optional<TaskStatus> task(Transaction& tx, const EventId& id) const;
+  [[nodiscard]] std::optional<TaskStatus> task(sqlite3* db, const EventId& id) const;
+  /// Without exceptions.
+  [[nodiscard]] Result<std::optional<TaskStatus>> try_task(sqlite3* db, const EventId& id) const;
 
   /// No other type is a transaction of SQLite: not a connection of another store, not a number, not nullptr.
   template <NoTransaction T>
@@ -108,6 +114,8 @@ class Outbox {
   Result<EventId> try_enqueue(T&&, const Event&) const = delete;
   template <NoTransaction T>
   Result<std::vector<EventId>> try_enqueue_many(T&&, std::span<const Event>) const = delete;
+  template <NoTransaction T>
+  std::optional<TaskStatus> task(T&&, const EventId&) const = delete;
 
  private:
   Options options_;

@@ -5,6 +5,9 @@
 //   const outbox::EventId id = outbox::enqueue_task(box, tx, {.queue = "reports", .type = "report.make",
 //                                                             .payload = R"({"month": "2026-10"})"});
 //   tx.commit();                             // the task exists if and only if this succeeds
+//   ...
+//   const auto status = outbox::task_status(box, connection, id);   // none: there is no such task
+//   if (status && status->state == outbox::TaskState::running) show(status->percent, status->progress);
 //
 // A task is an event that a worker's handler works off (outbox/worker.hpp) instead of a sink. It is written into the same log by the same
 // rules. Subscriptions do not get it, unless their aggregate_types name the queue in full: "outbox-task:reports".
@@ -14,7 +17,7 @@
 //
 // Threads: values; Const methods from any thread.
 // Lifetime: Task owns its strings.
-// Errors: as those of enqueue(); validate() names the field that is wrong.
+// Errors: as those of enqueue(); validate() names the field that is wrong. task_status() throws outbox::Exception, too.
 #pragma once
 
 #include <chrono>
@@ -85,6 +88,50 @@ struct Task {
   /// The caller's own id. Default: a new UUIDv7.
   std::optional<EventId> id{};
 };
+
+/// Where a task stands. The words are frozen.
+enum class TaskState : std::uint8_t {
+  pending,    ///< No worker has taken it, or it has run for less than 1 s.
+  scheduled,  ///< Its execute_at is ahead.
+  running,    ///< For longer than 1 s.
+  retrying,   ///< Runs again at next_attempt_at.
+  waiting,    ///< Behind an earlier one of its key.
+  completed,
+  dead,       ///< Does not run again unless a person says so.
+  cancelled,  ///< By a person. It does not run.
+};
+[[nodiscard]] const char* to_string(TaskState state) noexcept;
+
+/// What has become of a task.
+struct TaskStatus {
+  using Time = std::chrono::sys_time<std::chrono::microseconds>;  ///< By the clock of the store.
+
+  EventId id{};
+  std::string queue;
+  std::string type;
+  std::string key;
+  TaskState state{TaskState::pending};
+  std::size_t attempts{0};  ///< That are counted: as long as it has a row.
+  Time enqueued_at{};
+  std::optional<Time> next_attempt_at{};  ///< Of `scheduled` and `retrying`.
+  std::optional<Time> ended_at{};         ///< Of `completed`: not later than this.
+  // Of `running`:
+  std::string worker{};
+  std::optional<Time> running_since{};
+  std::optional<std::size_t> percent{};  ///< What its handler reported.
+  std::string progress{};
+  std::string error{};  ///< Of its last run; empty: none.
+  std::optional<std::string>
+      result{};  ///< Of `completed`: what its handler gave, where it is kept.
+};
+
+/// What has become of the task with this id; none: there is none, or retention has removed it. With an Outbox of either store; `connection`:
+/// whatever box.enqueue() takes, inside or outside of a transaction.
+template <class Box, class Connection>
+[[nodiscard]] std::optional<TaskStatus> task_status(const Box& box, Connection&& connection,
+                                                    const EventId& id) {
+  return box.task(std::forward<Connection>(connection), id);
+}
 
 /// Checks a task. The error names the field ("queue: is empty").
 [[nodiscard]] Status validate(const Task& task, const EventLimits& limits = {});

@@ -237,7 +237,7 @@ BEGIN
 END
 $fn$;
 
--- Sends parked events again, at once or when it is their key's turn. Returns how many.
+-- Sends parked events again, at once or when it is their key's turn; a task does not wait for its execute_at any more. Returns how many.
 CREATE FUNCTION {schema}.retry_parked(sub integer, seqs bigint[], keep_attempts boolean DEFAULT false) RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
@@ -246,7 +246,8 @@ BEGIN
   PERFORM {schema}.change_parked(sub, seqs);
   UPDATE {schema}.parked p
   SET state = CASE p.state WHEN 'dead' THEN 'retrying' ELSE p.state END, next_attempt_at = clock_timestamp(),
-      attempts = CASE WHEN keep_attempts THEN p.attempts ELSE 0 END
+      attempts = CASE WHEN keep_attempts THEN p.attempts ELSE 0 END,
+      headers = CASE WHEN starts_with(p.aggregate_type, 'outbox-task:') THEN p.headers - 'task-execute-at' ELSE p.headers END
   WHERE p.subscription = sub AND p.seq = ANY (seqs);
   GET DIAGNOSTICS changed = ROW_COUNT;
   PERFORM {schema}.order_parked_keys(sub, array_agg(p.aggregate_type), array_agg(p.aggregate_id))

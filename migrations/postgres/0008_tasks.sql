@@ -6,7 +6,8 @@ CREATE TABLE {schema}.worker (
   id       uuid PRIMARY KEY,
   name     text NOT NULL,
   beat     bigint NOT NULL,
-  beat_at  timestamptz NOT NULL
+  beat_at  timestamptz NOT NULL,
+  types    jsonb NOT NULL DEFAULT '{}'  -- that it has handlers for, and how long their runs took: for people
 ) WITH (fillfactor = 50);
 
 -- What runs became, of those that are not over yet: as {schema}.write_results. The lanes may have another owner, which must not move rows

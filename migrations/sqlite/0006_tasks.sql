@@ -5,7 +5,8 @@ CREATE TABLE outbox_worker (
   id       BLOB PRIMARY KEY,
   name     TEXT NOT NULL,
   beat     INTEGER NOT NULL,
-  beat_at  INTEGER NOT NULL
+  beat_at  INTEGER NOT NULL,
+  types    TEXT NOT NULL DEFAULT '{}'  -- that it has handlers for, and how long their runs took: for people
 ) WITHOUT ROWID;
 
 -- Ends of tasks that have a result, or that were cancelled before they began, or by their handlers.

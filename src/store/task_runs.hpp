@@ -78,9 +78,10 @@ struct OtherWorker {
 class TaskRuns : public Part {
  public:
   /// The worker is alive. A count, not a time: whether it changes is judged by the clock of who looks.
-  /// Returns the time by the clock of the store, in microseconds since 1970.
-  [[nodiscard]] virtual Result<std::int64_t> beat(const EventId& worker, std::string_view name) = 0;
-  /// It has no runs any more.
+  /// `note`: store/worker_note.hpp, as JSON. Returns the time by the clock of the store, in microseconds since 1970.
+  [[nodiscard]] virtual Result<std::int64_t> beat(const EventId& worker, std::string_view name,
+                                                  std::string_view note) = 0;
+  /// It has no runs any more. Workers that were silent for a day are forgotten, too.
   [[nodiscard]] virtual Status leave(const EventId& worker) = 0;
   /// The runs of a worker, at most `limit`, of these subscriptions.
   [[nodiscard]] virtual Result<std::vector<TaskRunRow>> runs_of(

@@ -8,8 +8,10 @@
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "event/task.hpp"
+#include "event/task_queue.hpp"
 #include "store/text.hpp"
 #include "store/verdict.hpp"
+#include "store/worker_note.hpp"
 
 namespace outbox::task {
 namespace {
@@ -343,7 +345,7 @@ Status RunKeeper::report_progress() {
 // ---- who is alive
 
 Status RunKeeper::beat() {
-  OUTBOX_TRY(const std::int64_t store_us, rows_->beat(worker_, name_));
+  OUTBOX_TRY(const std::int64_t store_us, rows_->beat(worker_, name_, note_of_types()));
   const TimePoint now = now_steady();
   const bool first = !clock_->now_us(now);
   clock_->set(store_us, now);
@@ -420,6 +422,23 @@ Status RunKeeper::recover(const EventId& dead) {
     for (const Queue& queue : queues_) queue.runner->announce_changed_rows();
   }
   return rows_->leave(dead);
+}
+
+/// For people: `outbox status`.
+std::string RunKeeper::note_of_types() const {
+  store::WorkerNote note{.heartbeat = options_.heartbeat};
+  std::set<const TaskType*> known;  // subscriptions of a queue may share them
+  for (const Queue& queue : queues_) {
+    for (const auto& type : queue.runner->types()) {
+      if (!known.insert(type.get()).second) continue;
+      type->durations().turn(now_steady());
+      note.types.push_back(
+          {.queue = event::queue_of_subscription(queue.subscription).value_or(queue.subscription),
+           .name = type->handler().type,
+           .runs = type->durations().counts()});
+    }
+  }
+  return store::to_json(note);
 }
 
 }  // namespace outbox::task

@@ -88,6 +88,7 @@ class RunKeeper {
   [[nodiscard]] Status begin_unique();
   [[nodiscard]] Status write();
   [[nodiscard]] Status beat();
+  [[nodiscard]] std::string note_of_types() const;
   [[nodiscard]] Status compare_own_rows();
   [[nodiscard]] Status look_for_the_dead(TimePoint now);
   [[nodiscard]] Status recover(const EventId& dead);

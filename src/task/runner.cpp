@@ -406,6 +406,7 @@ bool Runner::rows_changed(Source source) { return shared_->desks[source]->rows_c
 // ---- for the keeper
 
 const std::string& Runner::queue() const { return shared_->queue; }
+const Runner::Types& Runner::types() const { return shared_->types; }
 
 const TaskType* Runner::find_type(std::string_view name) const {
   const auto found = std::find_if(shared_->types.begin(), shared_->types.end(),

@@ -102,6 +102,7 @@ class Runner {
   // ---- for the keeper
 
   [[nodiscard]] const std::string& queue() const;
+  [[nodiscard]] const Types& types() const;
   /// Null: it has no handler here.
   [[nodiscard]] const TaskType* find_type(std::string_view name) const;
   /// Tells the sinks to look again.

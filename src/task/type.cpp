@@ -11,6 +11,8 @@ namespace {
 
 /// An average follows each 16th run, and every one that takes much longer.
 constexpr std::uint32_t kSampled = 16;
+/// What takes less is counted each 16th time, for sixteen.
+constexpr std::chrono::milliseconds kAllCounted{1};
 
 SubscriptionSpec spec_of(const std::vector<std::string>& delays, std::size_t jitter) {
   SubscriptionSpec spec;
@@ -58,10 +60,15 @@ void TaskType::took(std::chrono::nanoseconds time) {
   // Two threads may overwrite each other's: it is an average.
   const std::int64_t before = usual_ns_.load(std::memory_order_relaxed);
   const std::int64_t took = std::max<std::int64_t>(time.count(), 1);
+  const bool sixteenth = runs_.fetch_add(1, std::memory_order_relaxed) % kSampled == 0;
+  if (time >= kAllCounted) {
+    durations_.add(time, 1);
+  } else if (sixteenth) {
+    durations_.add(time, kSampled);
+  }
   if (before == 0) return usual_ns_.store(took, std::memory_order_relaxed);
-  const bool sampled =
-      took > 2 * before || runs_.fetch_add(1, std::memory_order_relaxed) % kSampled == 0;
-  if (sampled) usual_ns_.store(before + (took - before) / 8, std::memory_order_relaxed);
+  if (sixteenth || took > 2 * before)
+    usual_ns_.store(before + (took - before) / 8, std::memory_order_relaxed);
 }
 
 }  // namespace outbox::task

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "event/retry_policy.hpp"
+#include "task/durations.hpp"
 
 namespace outbox::task {
 
@@ -46,12 +47,14 @@ class TaskType {
     return std::chrono::nanoseconds(usual_ns_.load(std::memory_order_relaxed));
   }
   void took(std::chrono::nanoseconds time);
+  [[nodiscard]] Durations& durations() { return durations_; }
 
  private:
   const Handlers::Handler handler_;
   const RetrySchedule retries_;
   std::atomic<std::int64_t> usual_ns_{0};
   std::atomic<std::uint32_t> runs_{0};
+  Durations durations_;
 };
 
 }  // namespace outbox::task

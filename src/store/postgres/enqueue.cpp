@@ -16,6 +16,8 @@
 #include "store/postgres/insert.hpp"
 #include "store/postgres/ready.hpp"
 #include "store/postgres/session.hpp"
+#include "store/postgres/task_queries.hpp"
+#include "store/postgres/task_status.hpp"
 
 namespace outbox::postgres {
 
@@ -29,6 +31,7 @@ using store::postgres::Step;
 
 struct Outbox::State {
   store::postgres::Queries queries;
+  store::postgres::TaskQueries tasks;
   EventLimits limits;
 };
 
@@ -183,8 +186,10 @@ void Transaction::rollback() noexcept {
 Outbox::Outbox(const Options& options) {
   if (Status status = store::check_schema(options.schema); !status)
     throw Exception(std::move(status.error()));
-  state_ = std::make_shared<const State>(
-      State{.queries = store::postgres::Queries(options.schema), .limits = options.limits});
+  state_ =
+      std::make_shared<const State>(State{.queries = store::postgres::Queries(options.schema),
+                                          .tasks = store::postgres::TaskQueries(options.schema),
+                                          .limits = options.limits});
 }
 
 Result<std::vector<EventId>> Outbox::try_enqueue_many(PGconn* connection,
@@ -274,6 +279,28 @@ std::optional<EventId> Outbox::claim_unique(Transaction& tx, const Task& task) c
   // What was enqueued before it stands before it in the log.
   tx.flush();
   return claim_unique(tx.connection(), task);
+}
+
+Result<std::optional<TaskStatus>> Outbox::try_task(PGconn* connection, const EventId& id) const {
+  Status status = store::postgres::check_open(connection, "look at a task");
+  if (status) status = check_encoding(connection, "look at a task");
+  if (!status) return pass(status);
+  const auto& queries = state_->tasks;
+  std::vector<Step> steps;
+  steps.push_back({.query = &queries.quiet});
+  steps.push_back({.query = &queries.status, .params = {id}});
+  steps.push_back({.query = &queries.loud});
+  OUTBOX_TRY(Session* const session, Session::of(connection));
+  OUTBOX_TRY(const auto rows, session->read(connection, std::move(steps), state_->queries));
+  return store::postgres::task_status_of(rows[1], id);
+}
+
+std::optional<TaskStatus> Outbox::task(PGconn* connection, const EventId& id) const {
+  return value_or_throw(try_task(connection, id));
+}
+
+std::optional<TaskStatus> Outbox::task(Transaction& tx, const EventId& id) const {
+  return task(tx.connection(), id);
 }
 
 }  // namespace outbox::postgres

@@ -23,24 +23,33 @@ Params params_of(const ParkedFilter& filter, std::size_t limit, bool whole) {
           filter.id ? Param(*filter.id) : Param::null(),
           Param(filter.seq),
           Param(static_cast<std::int64_t>(limit)),
-          Param(whole)};
+          Param(whole),
+          text_or_null(filter.event_type),
+          filter.scheduled ? Param(*filter.scheduled) : Param::null()};
 }
 
 ParkedListing listing_of(const Rows& rows, int row) {
-  return {.subscription = rows.int4(row, 0),
-          .seq = rows.int8(row, 1),
-          .id = rows.uuid(row, 2),
-          .aggregate_type = rows.text(row, 3),
-          .aggregate_id = rows.text(row, 4),
-          .event_type = rows.text(row, 5),
-          .state = parked_state_of(rows.bytes(row, 6)),
-          .attempts = static_cast<std::size_t>(rows.int4(row, 7)),
-          .error = rows.text(row, 8),
-          .parked_at_us = rows.time_us(row, 9),
-          .next_attempt_at_us = rows.time_us(row, 10),
-          .payload = rows.text(row, 11),
-          .content_type = rows.text(row, 12),
-          .headers = rows.text(row, 13)};
+  ParkedListing listing{.subscription = rows.int4(row, 0),
+                        .seq = rows.int8(row, 1),
+                        .id = rows.uuid(row, 2),
+                        .aggregate_type = rows.text(row, 3),
+                        .aggregate_id = rows.text(row, 4),
+                        .event_type = rows.text(row, 5),
+                        .state = parked_state_of(rows.bytes(row, 6)),
+                        .attempts = static_cast<std::size_t>(rows.int4(row, 7)),
+                        .error = rows.text(row, 8),
+                        .parked_at_us = rows.time_us(row, 9),
+                        .next_attempt_at_us = rows.time_us(row, 10),
+                        .created_at_us = rows.time_us(row, 14),
+                        .scheduled = rows.boolean(row, 15),
+                        .worker = rows.text(row, 16),
+                        .progress = rows.text(row, 19),
+                        .payload = rows.text(row, 11),
+                        .content_type = rows.text(row, 12),
+                        .headers = rows.text(row, 13)};
+  if (!rows.is_null(row, 17)) listing.begun_at_us = rows.time_us(row, 17);
+  if (!rows.is_null(row, 18)) listing.percent = rows.int2(row, 18);
+  return listing;
 }
 
 class PostgresParkedEvents final : public ParkedEvents {

@@ -35,5 +35,6 @@ namespace outbox::store::postgres {
 [[nodiscard]] std::unique_ptr<Retention> make_retention(Connection connection);
 [[nodiscard]] std::unique_ptr<Trials> make_trials(Connection connection);
 [[nodiscard]] std::unique_ptr<TaskRuns> make_task_runs(Connection connection);
+[[nodiscard]] std::unique_ptr<TaskQueues> make_task_queues(Connection connection);
 
 }  // namespace outbox::store::postgres

@@ -1,6 +1,7 @@
 #include "store/postgres/queries.hpp"
 
 #include "pg/identifier.hpp"
+#include "store/postgres/task_queries.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -51,6 +52,7 @@ std::string filled(std::string_view sql, bool wal_functions) {
   replace_all(text, "{first_lane}", kFirstLane);
   replace_all(text, "{cursor}", kCursor);
   replace_all(text, "{member}", kMember);
+  replace_all(text, "{scheduled}", kScheduled);
   replace_all(text, "{columns}", kColumns);
   replace_all(text, "{small_headers}", kSmallHeaders);
   replace_all(text, "{sequence_value}", kSequenceValue);

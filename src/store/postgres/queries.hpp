@@ -553,15 +553,18 @@ FROM {schema}.parked WHERE subscription = $1::int AND state = 'retrying' AND ($2
 ORDER BY next_attempt_at LIMIT 1)");
 
   // $1 subscription, $2 state, $3 aggregate_type, $4 aggregate_id, $5 part of the error, $6 id, $7 seq: null means any; $8 limit,
-  // $9 with payload and headers. Primary key, or parked_id.
+  // $9 with payload and headers, $10 event_type, $11 scheduled or not. Primary key, or parked_id.
   Query list_parked = unprepared("list parked events", R"(
 SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at, next_attempt_at,
-       CASE WHEN $9::boolean THEN payload END, content_type, CASE WHEN $9::boolean THEN headers::text END
-FROM {schema}.parked
+       CASE WHEN $9::boolean THEN payload END, content_type, CASE WHEN $9::boolean THEN headers::text END,
+       created_at, {scheduled}, coalesce((SELECT w.name FROM {schema}.worker w WHERE w.id = p.worker), ''::text), begun_at, percent,
+       coalesce(progress, ''::text)
+FROM {schema}.parked p
 WHERE ($1::int IS NULL OR subscription = $1::int) AND ($2::text IS NULL OR state = $2::text)
   AND ($3::text IS NULL OR aggregate_type = $3::text) AND ($4::text IS NULL OR aggregate_id = $4::text)
   AND ($5::text IS NULL OR strpos(error, $5::text) > 0) AND ($6::uuid IS NULL OR id = $6::uuid)
-  AND ($7::bigint IS NULL OR seq = $7::bigint)
+  AND ($7::bigint IS NULL OR seq = $7::bigint) AND ($10::text IS NULL OR event_type = $10::text)
+  AND ($11::boolean IS NULL OR {scheduled} = $11::boolean)
 ORDER BY subscription, seq LIMIT $8::bigint)");
 
   // $1 subscription. Primary key.
@@ -584,14 +587,14 @@ SELECT {schema}.edit_parked($1::int, $2::bigint, $3::uuid, $4::uuid, $5::text, $
 
   // ---- Tasks that run (docs/design/tasks.md). The functions are in 0008_tasks.sql.
 
-  // $1 worker, $2 name. Primary key.
+  // $1 worker, $2 name, $3 note. Primary key.
   Query beat_worker = prepared("worker heartbeat", R"(
-INSERT INTO {schema}.worker AS w (id, name, beat, beat_at) VALUES ($1::uuid, $2::text, 1, clock_timestamp())
-ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, beat = w.beat + 1, beat_at = EXCLUDED.beat_at
+INSERT INTO {schema}.worker AS w (id, name, beat, beat_at, types) VALUES ($1::uuid, $2::text, 1, clock_timestamp(), $3::jsonb)
+ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, beat = w.beat + 1, beat_at = EXCLUDED.beat_at, types = EXCLUDED.types
 RETURNING (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint)");
-  // $1 worker.
-  Query remove_worker =
-      unprepared("remove a worker", "DELETE FROM {schema}.worker WHERE id = $1::uuid");
+  // $1 worker. And those that died without runs, which nobody looks for.
+  Query remove_worker = unprepared("remove a worker", R"(
+DELETE FROM {schema}.worker WHERE id = $1::uuid OR beat_at < clock_timestamp() - interval '1 day')");
   // $1 worker, $2 names of subscriptions, $3 limit. Index parked_running.
   Query runs_of_worker = prepared("read the runs of a worker", R"(
 SELECT s.id, s.name, p.seq, p.id, p.attempts, p.token, p.event_type, p.headers::text

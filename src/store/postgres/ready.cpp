@@ -60,9 +60,16 @@ Status check_idle(PGconn* connection, std::string_view what) {
 }
 
 Status check_ready(PGconn* connection, std::string_view what) {
+  Status open = check_open(connection, what);
+  if (!open || PQtransactionStatus(connection) == PQTRANS_INTRANS) return open;
+  return not_in_transaction(what);
+}
+
+Status check_open(PGconn* connection, std::string_view what) {
   Status free = check_free(connection, what);
-  if (!free || PQtransactionStatus(connection) == PQTRANS_INTRANS) return free;
-  if (PQtransactionStatus(connection) == PQTRANS_IDLE) return not_in_transaction(what);
+  if (!free || PQtransactionStatus(connection) == PQTRANS_IDLE ||
+      PQtransactionStatus(connection) == PQTRANS_INTRANS)
+    return free;
   return fail(Errc::unavailable, Remedy::retry_transaction,
               pg::in_words(what, "a statement of the transaction had failed"));
 }

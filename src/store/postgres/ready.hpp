@@ -9,7 +9,9 @@
 
 namespace outbox::store::postgres {
 
-/// Outside a transaction, no pipeline, no command under way. `what`: for the message.
+/// No pipeline, no command under way, no transaction that has failed. `what`: for the message.
+[[nodiscard]] Status check_open(PGconn* connection, std::string_view what);
+/// Outside a transaction, no pipeline, no command under way.
 [[nodiscard]] Status check_idle(PGconn* connection, std::string_view what);
 /// The same inside a transaction that has not failed.
 [[nodiscard]] Status check_ready(PGconn* connection, std::string_view what);

@@ -38,22 +38,37 @@ Result<Session*> Session::of(PGconn* connection) {
 
 Status Session::run(PGconn* connection, std::vector<Step> steps, Ending ending,
                     const Queries& queries) {
+  OUTBOX_TRY(const auto rows, exchange(connection, std::move(steps), ending, queries));
+  return ending == Ending::commit ? check_commit(rows.back()) : Status{};
+}
+
+Result<std::vector<Rows>> Session::read(PGconn* connection, std::vector<Step> steps,
+                                        const Queries& queries) {
+  auto rows = exchange(connection, std::move(steps), Ending::stay, queries);
+  if (!rows) rows.error().effect = Effect::none;
+  return rows;
+}
+
+/// The rows of the steps, and of COMMIT.
+Result<std::vector<Rows>> Session::exchange(PGconn* connection, std::vector<Step> steps,
+                                            Ending ending, const Queries& queries) {
   const bool probes = backend_ == Backend::unknown;
   if (probes) steps.push_back({.query = &queries.backend});
   if (ending == Ending::commit) steps.push_back({.query = &queries.commit});
   if (Status sent = pipeline_.send(connection, steps, backend_ == Backend::ours); !sent)
-    return sent;
+    return pass(sent);
   auto rows = pipeline_.collect(connection, steps, std::nullopt);
   if (!rows) {
     // Our prepared statements were discarded (DISCARD ALL): this connection uses none from now on.
     if (blames_prepared(rows.error())) backend_ = Backend::shared;
-    return pass(rows);
+    return rows;
   }
   if (probes) {
-    const Rows& backend = (*rows)[rows->size() - (ending == Ending::commit ? 2 : 1)];
-    backend_ = backend.int4(0, 0) == PQbackendPID(connection) ? Backend::ours : Backend::shared;
+    const auto backend = rows->end() - (ending == Ending::commit ? 2 : 1);
+    backend_ = backend->int4(0, 0) == PQbackendPID(connection) ? Backend::ours : Backend::shared;
+    rows->erase(backend);
   }
-  return ending == Ending::commit ? check_commit(rows->back()) : Status{};
+  return rows;
 }
 
 }  // namespace outbox::store::postgres

@@ -25,12 +25,19 @@ class Session {
   [[nodiscard]] Status run(PGconn* connection, std::vector<Step> steps, Ending ending,
                            const Queries& queries);
 
+  /// Runs statements that change nothing, and returns their rows. Inside or outside of a transaction, which an error ends.
+  [[nodiscard]] Result<std::vector<Rows>> read(PGconn* connection, std::vector<Step> steps,
+                                               const Queries& queries);
+
   void forget() { *this = {}; }
 
  private:
   /// Whether the backend is always the same. Known after the first statements: a pooler that shares connections
   /// reports another process id than the backend's.
   enum class Backend : std::uint8_t { unknown, ours, shared };
+
+  [[nodiscard]] Result<std::vector<Rows>> exchange(PGconn* connection, std::vector<Step> steps,
+                                                   Ending ending, const Queries& queries);
 
   Backend backend_{Backend::unknown};
   Pipeline pipeline_;

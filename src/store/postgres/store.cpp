@@ -84,6 +84,9 @@ class PostgresStore final : public Store {
   Result<std::unique_ptr<TaskRuns>> task_runs() override {
     return make("task runs", make_task_runs);
   }
+  Result<std::unique_ptr<TaskQueues>> task_queues() override {
+    return make("task queues", make_task_queues);
+  }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
     if (!armed) return make_wakeup(std::nullopt);

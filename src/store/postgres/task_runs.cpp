@@ -65,9 +65,10 @@ class PostgresTaskRuns final : public TaskRuns {
  public:
   explicit PostgresTaskRuns(Connection connection) : connection_(std::move(connection)) {}
 
-  [[nodiscard]] Result<std::int64_t> beat(const EventId& worker, std::string_view name) override {
+  [[nodiscard]] Result<std::int64_t> beat(const EventId& worker, std::string_view name,
+                                          std::string_view note) override {
     OUTBOX_TRY(const Rows rows,
-               connection_.exec(&Queries::beat_worker, {Param(worker), Param(std::string(name))}));
+               connection_.exec(&Queries::beat_worker, {Param(worker), Param(name), Param(note)}));
     return rows.int8(0, 0);
   }
 

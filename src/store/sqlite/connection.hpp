@@ -34,6 +34,8 @@ class Connection {
   /// Never checkpoints by itself when the linked SQLite has the WAL-reset bug (checkpoint.hpp).
   [[nodiscard]] static Result<Connection> open(const std::string& path,
                                                const ConnectOptions& options = {});
+  /// Over one of the application, as it is set up. It is not closed, and nothing of ours is left on it.
+  [[nodiscard]] static Connection borrow(sqlite3* db) { return Connection(db, false); }
 
   /// The statement, prepared once. `sql` must be one of the constants of queries.hpp: its address is the key. One that is
   /// still in use must not be requested again.
@@ -79,7 +81,10 @@ class Connection {
 
  private:
   struct Close {
-    void operator()(sqlite3* db) const { sqlite3_close_v2(db); }
+    bool owned{true};
+    void operator()(sqlite3* db) const {
+      if (owned) sqlite3_close_v2(db);
+    }
   };
   struct Finalize {
     void operator()(sqlite3_stmt* stmt) const { sqlite3_finalize(stmt); }
@@ -89,7 +94,7 @@ class Connection {
     std::unique_ptr<sqlite3_stmt, Finalize> stmt;
   };
 
-  explicit Connection(sqlite3* db) : db_(db) {}
+  explicit Connection(sqlite3* db, bool owned = true) : db_(db, Close{owned}) {}
 
   std::unique_ptr<sqlite3, Close> db_;
   std::vector<Cached> cache_;

@@ -15,6 +15,7 @@
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/statement.hpp"
 #include "store/text.hpp"
+#include "store/sqlite/task_status.hpp"
 
 namespace outbox::sqlite {
 
@@ -217,6 +218,20 @@ std::optional<EventId> Outbox::claim_unique(sqlite3* db, const Task& task) const
 
 std::optional<EventId> Outbox::claim_unique(Transaction& tx, const Task& task) const {
   return claim_unique(tx.handle(), task);
+}
+
+Result<std::optional<TaskStatus>> Outbox::try_task(sqlite3* db, const EventId& id) const {
+  if (db == nullptr) return fail(Errc::invalid_argument, "sqlite: the connection is null");
+  auto connection = store::sqlite::Connection::borrow(db);
+  return store::sqlite::read_task(connection, id);
+}
+
+std::optional<TaskStatus> Outbox::task(sqlite3* db, const EventId& id) const {
+  return value_or_throw(try_task(db, id));
+}
+
+std::optional<TaskStatus> Outbox::task(Transaction& tx, const EventId& id) const {
+  return task(tx.handle(), id);
 }
 
 }  // namespace outbox::sqlite

@@ -31,9 +31,15 @@ ParkedListing listing_of(const Statement& row) {
                         .error = row.text(8),
                         .parked_at_us = row.integer(9),
                         .next_attempt_at_us = row.integer(10),
+                        .created_at_us = row.integer(14),
+                        .scheduled = row.integer(15) != 0,
+                        .worker = row.text(16),
+                        .progress = row.text(19),
                         .payload = std::string(row.bytes(11)),
                         .content_type = row.text(12),
                         .headers = row.text(13)};
+  if (!row.is_null(17)) listing.begun_at_us = row.integer(17);
+  if (!row.is_null(18)) listing.percent = row.integer(18);
   const std::string_view id = row.bytes(2);
   std::memcpy(listing.id.bytes.data(), id.data(), std::min(id.size(), listing.id.bytes.size()));
   return listing;
@@ -47,11 +53,13 @@ class SqliteParkedEvents final : public ParkedEvents {
                                                         std::size_t limit, bool whole) override {
     const std::string state = filter.state ? to_string(*filter.state) : "";
     const std::string id = filter.id ? filter.id->str() : "";
-    OUTBOX_TRY(Statement row,
-               connection_.query(query::kListParked, std::int64_t{filter.subscription.value_or(-1)},
-                                 state, filter.aggregate_type, filter.aggregate_id, filter.error,
-                                 id, filter.seq.value_or(-1), static_cast<std::int64_t>(limit),
-                                 static_cast<std::int64_t>(whole)));
+    OUTBOX_TRY(
+        Statement row,
+        connection_.query(query::kListParked, std::int64_t{filter.subscription.value_or(-1)}, state,
+                          filter.aggregate_type, filter.aggregate_id, filter.error, id,
+                          filter.seq.value_or(-1), static_cast<std::int64_t>(limit),
+                          static_cast<std::int64_t>(whole), filter.event_type,
+                          std::int64_t{filter.scheduled ? int{*filter.scheduled} : -1}, wall_us()));
     std::vector<ParkedListing> all;
     while (row.has_row()) {
       all.push_back(listing_of(row));

@@ -202,21 +202,30 @@ inline constexpr std::string_view kAppendRetry =
     " WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0)";
 
 // What people see and do. ?1 subscription or -1, ?2 state, ?3 and ?4 the key, ?5 part of the error, ?6 id as a UUID, each of
-// them possibly empty, ?7 seq or -1, ?8 limit, ?9 with payload and headers. Primary key.
+// them possibly empty, ?7 seq or -1, ?8 limit, ?9 with payload and headers, ?10 event type or empty, ?11 scheduled or not, or -1, ?12 now.
+// A task is scheduled that waits for the time of its header. Primary key.
 inline constexpr std::string_view kListParked =
     "/* list parked */ SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at,"
-    " next_attempt_at, CASE WHEN ?9 THEN payload END, content_type, CASE WHEN ?9 THEN headers END FROM outbox_parked"
+    " next_attempt_at, CASE WHEN ?9 THEN payload END, content_type, CASE WHEN ?9 THEN headers END, created_at, scheduled,"
+    " (SELECT w.name FROM outbox_worker w WHERE w.id = r.worker), begun_at, percent, progress FROM (SELECT p.*,"
+    " p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > ?12 AND p.aggregate_type LIKE 'outbox-task:%'"
+    " AND json_valid(p.headers) AND coalesce(julianday(json_extract(p.headers, '$.\"task-execute-at\"'))"
+    " > julianday(?12 / 1000000.0, 'unixepoch'), 0)"
+    " AS scheduled FROM outbox_parked p) r"
     " WHERE (?1 = -1 OR subscription = ?1) AND (?2 = '' OR state = ?2) AND (?3 = '' OR aggregate_type = ?3)"
     " AND (?4 = '' OR aggregate_id = ?4) AND (?5 = '' OR instr(error, ?5) > 0)"
     " AND (?6 = '' OR lower(hex(id)) = replace(?6, '-', '')) AND (?7 = -1 OR seq = ?7)"
+    " AND (?10 = '' OR event_type = ?10) AND (?11 = -1 OR scheduled = ?11)"
     " ORDER BY subscription, seq LIMIT ?8";
 inline constexpr std::string_view kCountParked =
     "/* count parked */ SELECT count(*) FILTER (WHERE state = 'retrying'), count(*) FILTER (WHERE state = 'waiting'),"
     " count(*) FILTER (WHERE state = 'dead') FROM outbox_parked WHERE subscription = ?1";
-// ?3 now, ?4 keep the attempts.
+// ?3 now, ?4 keep the attempts. A task does not wait for its execute_at any more.
 inline constexpr std::string_view kRetryParked =
     "/* retry parked */ UPDATE outbox_parked SET state = CASE state WHEN 'dead' THEN 'retrying' ELSE state END,"
-    " next_attempt_at = ?3, attempts = CASE WHEN ?4 THEN attempts ELSE 0 END WHERE subscription = ?1 AND seq = ?2";
+    " next_attempt_at = ?3, attempts = CASE WHEN ?4 THEN attempts ELSE 0 END,"
+    " headers = CASE WHEN aggregate_type LIKE 'outbox-task:%' AND json_valid(headers)"
+    " THEN json_remove(headers, '$.\"task-execute-at\"') ELSE headers END WHERE subscription = ?1 AND seq = ?2";
 // Before it is removed. ?3 who, ?4 why, ?5 now.
 inline constexpr std::string_view kDiscardParked =
     "/* discard parked */ INSERT INTO outbox_parked_end (subscription, seq, id, outcome, attempts, actor, reason, at)"
@@ -236,12 +245,13 @@ inline constexpr std::string_view kNoteParkedChange =
 
 // ---- tasks that run (docs/design/tasks.md)
 
-// ?1 worker, ?2 name, ?3 now. Primary key.
+// ?1 worker, ?2 name, ?3 now, ?4 note. Primary key.
 inline constexpr std::string_view kBeatWorker =
-    "/* worker heartbeat */ INSERT INTO outbox_worker (id, name, beat, beat_at) VALUES (CAST(?1 AS BLOB), ?2, 1, ?3)"
-    " ON CONFLICT (id) DO UPDATE SET name = excluded.name, beat = beat + 1, beat_at = excluded.beat_at";
+    "/* worker heartbeat */ INSERT INTO outbox_worker (id, name, beat, beat_at, types) VALUES (CAST(?1 AS BLOB), ?2, 1, ?3, ?4)"
+    " ON CONFLICT (id) DO UPDATE SET name = excluded.name, beat = beat + 1, beat_at = excluded.beat_at, types = excluded.types";
+// ?2 now. And those that died a day ago without runs, which nobody looks for.
 inline constexpr std::string_view kRemoveWorker =
-    "/* remove worker */ DELETE FROM outbox_worker WHERE id = CAST(?1 AS BLOB)";
+    "/* remove worker */ DELETE FROM outbox_worker WHERE id = CAST(?1 AS BLOB) OR beat_at < ?2 - 86400000000";
 // ?1 name of a subscription, ?2 worker, ?3 limit. Index outbox_parked_running.
 inline constexpr std::string_view kRunsOfWorker =
     "/* read runs */ SELECT s.id, p.seq, p.id, p.attempts, p.token, p.event_type, p.headers"

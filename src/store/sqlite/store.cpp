@@ -69,6 +69,7 @@ class SqliteStore final : public Store {
   }
   Result<std::unique_ptr<Replays>> replays() override { return make(make_replays); }
   Result<std::unique_ptr<Events>> events() override { return make(make_events); }
+  Result<std::unique_ptr<TaskQueues>> task_queues() override { return make(make_task_queues); }
   Result<std::unique_ptr<LedgerReader>> ledger_reader() override {
     return make(make_ledger_reader);
   }

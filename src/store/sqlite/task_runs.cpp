@@ -17,13 +17,14 @@ class SqliteTaskRuns final : public TaskRuns {
  public:
   explicit SqliteTaskRuns(Connection connection) : connection_(std::move(connection)) {}
 
-  [[nodiscard]] Result<std::int64_t> beat(const EventId& worker, std::string_view name) override {
-    Status status = connection_.run(query::kBeatWorker, bytes_of(worker), name, wall_us());
+  [[nodiscard]] Result<std::int64_t> beat(const EventId& worker, std::string_view name,
+                                          std::string_view note) override {
+    Status status = connection_.run(query::kBeatWorker, bytes_of(worker), name, wall_us(), note);
     return status ? Result<std::int64_t>(wall_us()) : pass(status);
   }
 
   [[nodiscard]] Status leave(const EventId& worker) override {
-    return connection_.run(query::kRemoveWorker, bytes_of(worker));
+    return connection_.run(query::kRemoveWorker, bytes_of(worker), wall_us());
   }
 
   [[nodiscard]] Result<std::vector<TaskRunRow>> runs_of(const EventId& worker,

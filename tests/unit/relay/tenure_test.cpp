@@ -109,6 +109,9 @@ class GatedStore final : public store::Store {
   Result<std::unique_ptr<store::Retention>> retention() override { return inner_->retention(); }
   Result<std::unique_ptr<store::Trials>> trials() override { return inner_->trials(); }
   Result<std::unique_ptr<store::TaskRuns>> task_runs() override { return inner_->task_runs(); }
+  Result<std::unique_ptr<store::TaskQueues>> task_queues() override {
+    return inner_->task_queues();
+  }
   Result<std::unique_ptr<store::Progress>> progress() override {
     return std::make_unique<GatedProgress>(inner_->progress().value(), gate_);
   }

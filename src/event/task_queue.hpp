@@ -1,0 +1,21 @@
+// The subscriptions that deliver a queue, one for each priority: task.QUEUE, task1.QUEUE, task3.QUEUE, task4.QUEUE. Pure.
+#pragma once
+
+#include <optional>
+#include <outbox/task.hpp>
+#include <string>
+#include <string_view>
+
+namespace outbox::event {
+
+/// None: no such word.
+[[nodiscard]] std::optional<TaskState> find_task_state(std::string_view word);
+
+/// Which queue a subscription delivers, by its name; none: it is no queue's.
+[[nodiscard]] std::optional<std::string> queue_of_subscription(std::string_view name);
+/// The queue of a task, by its aggregate_type: "outbox-task:QUEUE", or "outbox-task:QUEUE!PRIORITY".
+[[nodiscard]] std::string queue_of_task(std::string_view aggregate_type);
+/// The name of the subscription that delivers it.
+[[nodiscard]] std::string subscription_of_task(std::string_view aggregate_type);
+
+}  // namespace outbox::event

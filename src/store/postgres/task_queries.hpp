@@ -1,0 +1,89 @@
+// The statements about tasks for people (docs/design/tasks.md), as in queries.hpp. The functions are in 0008_tasks.sql.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "store/postgres/query.hpp"
+
+namespace outbox::store::postgres {
+
+/// Whether row p of `parked` is a task that waits for the time of its header: one that a worker has set aside for that, so that the header
+/// can be read. (An offset that PostgreSQL does not know is left to next_attempt_at.)
+inline constexpr std::string_view kScheduled =
+    "CASE WHEN p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > clock_timestamp() "
+    "AND starts_with(p.aggregate_type, 'outbox-task:'::text) "
+    "AND (p.headers ->> 'task-execute-at'::text) ~ '([Zz]|[+-](0[0-9]|1[0-3]):[0-9][0-9])$'::text "
+    "THEN (p.headers ->> 'task-execute-at'::text)::timestamptz > clock_timestamp() ELSE false END";
+
+struct TaskQueries {
+  explicit TaskQueries(std::string_view schema_name) : schema(schema_name) {}
+
+  const std::string schema;
+
+  // Around the next one, on connections of applications: that there is no such task is no notice for their logs.
+  Query quiet = of("look at a task", R"(
+SELECT set_config('client_min_messages', CASE s.was WHEN 'error'::text THEN s.was ELSE 'warning'::text END, true)
+FROM (SELECT set_config('outbox.messages', current_setting('client_min_messages'), true) AS was OFFSET 0) s)");
+  Query loud = of("look at a task", R"(
+SELECT set_config('client_min_messages', current_setting('outbox.messages'), true))");
+
+  // $1 id. Columns by name: later migrations add some.
+  Query status = of("look at a task", "SELECT t.* FROM {schema}.task_status($1::uuid) t");
+
+  // Events that some lanes of a subscription have not passed, at most $4: $1 S1, $2 xmin(S1), $3 lanes, $5 position, null when the cursor is
+  // no pair, $6 xmax(S2), $7 xip(S2). As Queries::pending_drained and pending_begun; indexes event_by_seq and event_by_xid. The oldest first,
+  // as near as the indexes have it. Then $8 aggregate_type, $9 type, $10 key, null means any; $11 limit. Under the plan settings.
+  Query pending = of("list pending tasks", std::string(R"(
+SELECT e.seq, e.id, e.event_type, e.aggregate_id, e.created_at FROM ()") +
+                                               std::string(kAhead) + R"() e
+WHERE e.aggregate_type = $8::text AND ($9::text IS NULL OR e.event_type = $9::text)
+  AND ($10::text IS NULL OR e.aggregate_id = $10::text)
+ORDER BY e.seq LIMIT $11::bigint)");
+
+  // The same $1 to $8. Per type, null: what is no task of these.
+  Query count_pending = of("count pending tasks", std::string(R"(
+SELECT CASE WHEN e.aggregate_type = $8::text THEN e.event_type END, count(*),
+       (date_part('epoch'::text, clock_timestamp() - min(e.created_at)) * 1000000::float8)::bigint
+FROM ()") + std::string(kAhead) + R"() e GROUP BY 1)");
+
+  // $1 subscriptions, $2 rows of each. Primary key. A row is some hundred bytes beside its payload; those that are retried or wait are
+  // at most max_waiting.
+  Query count_rows = of("count tasks", std::string(R"(
+SELECT r.subscription, r.event_type, CASE WHEN r.scheduled THEN 'scheduled'::text ELSE r.state END, count(*),
+       coalesce((max(date_part('epoch'::text, clock_timestamp() - r.next_attempt_at)) FILTER (WHERE r.state = 'retrying')
+                 * 1000000::float8)::bigint, 0::bigint)
+FROM pg_catalog.unnest($1::bigint[]) s(id) CROSS JOIN LATERAL (
+  SELECT p.subscription, p.event_type, p.state, p.next_attempt_at, )") +
+                                           std::string(kScheduled) + R"( AS scheduled
+  FROM {schema}.parked p WHERE p.subscription = s.id::int LIMIT $2::bigint) r
+GROUP BY 1, 2, 3)");
+
+  // $1 subscriptions. Few rows; index parked_running.
+  Query workers = of("list workers", R"(
+SELECT w.name, (date_part('epoch'::text, clock_timestamp() - w.beat_at) * 1000000::float8)::bigint,
+       (SELECT count(*) FROM {schema}.parked p
+        WHERE p.subscription::bigint = ANY ($1::bigint[]) AND p.state = 'running' AND p.worker = w.id), w.types::text
+FROM {schema}.worker w WHERE w.beat_at > clock_timestamp() - interval '1 hour' ORDER BY w.name, w.id)");
+
+ private:
+  static constexpr std::string_view kAhead = R"(
+  (SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.created_at FROM {schema}.event t
+   WHERE $5::bigint IS NOT NULL AND t.xid >= $2::xid8 AND t.seq > $5::bigint
+     AND NOT pg_visible_in_snapshot(t.xid, $1::pg_snapshot) AND ($3::bigint >> t.lane::int) & 1::bigint = 1
+   ORDER BY t.seq LIMIT $4::bigint)
+  UNION ALL
+  SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.created_at FROM {schema}.event t
+  WHERE t.xid >= $6::xid8 AND ($5::bigint IS NULL OR t.seq <= $5::bigint) AND ($3::bigint >> t.lane::int) & 1::bigint = 1
+  UNION ALL
+  SELECT y.* FROM pg_catalog.unnest($7::xid8[]) x(xid) CROSS JOIN LATERAL
+    (SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.created_at FROM {schema}.event t
+     WHERE t.xid = x.xid AND ($5::bigint IS NULL OR t.seq <= $5::bigint) AND ($3::bigint >> t.lane::int) & 1::bigint = 1 OFFSET 0) y
+  LIMIT $4::bigint)";
+
+  [[nodiscard]] Query of(std::string_view what, std::string_view sql) const {
+    return unprepared(what, sql, schema);
+  }
+};
+
+}  // namespace outbox::store::postgres

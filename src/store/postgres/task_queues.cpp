@@ -1,0 +1,173 @@
+// Tasks for people.
+#include "store/task_queues.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "base/error.hpp"
+#include "event/task_queue.hpp"
+#include "store/common/subscription.hpp"
+#include "store/postgres/parts.hpp"
+#include "store/postgres/snapshot.hpp"
+#include "store/postgres/strands.hpp"
+#include "store/postgres/task_queries.hpp"
+#include "store/postgres/task_status.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+Param text_or_null(const std::string& text) { return text.empty() ? Param::null() : Param(text); }
+
+/// What is not passed on some lanes: $1 to $7 of TaskQueries::pending and counts.
+Result<Params> ahead_of(const Strand& strand, std::int64_t looked_at) {
+  const Cursor& cursor = strand.cursor;
+  OUTBOX_TRY(const Snapshot s1, parse_snapshot(cursor.s1));
+  OUTBOX_TRY(const Snapshot s2, parse_snapshot(cursor.drained() ? cursor.s1 : cursor.s2));
+  return Params{cursor.s1,
+                std::to_string(s1.xmin),
+                static_cast<std::int64_t>(strand.lanes),
+                looked_at,
+                cursor.drained() ? Param::null() : Param(cursor.position),
+                std::to_string(s2.xmax),
+                Param::xid8_array(s2.xip)};
+}
+
+/// The aggregate_type of the tasks that a subscription of a queue delivers.
+std::string tasks_of(const SubscriptionRow& subscription) {
+  const auto& types = subscription.spec.aggregate_types;
+  return types.empty() ? std::string() : types.front();
+}
+
+class PostgresTaskQueues final : public TaskQueues {
+ public:
+  explicit PostgresTaskQueues(Connection connection)
+      : connection_(std::move(connection)), queries_(connection_.queries().schema) {}
+
+  [[nodiscard]] Result<std::optional<TaskStatus>> task(const EventId& id) override {
+    OUTBOX_TRY(const Rows rows, connection_.exec(queries_.status, {id}));
+    return task_status_of(rows, id);
+  }
+
+  [[nodiscard]] Result<std::vector<PendingTask>> pending(const SubscriptionRow& subscription,
+                                                         const PendingFilter& filter,
+                                                         std::size_t limit) override {
+    OUTBOX_TRY(const auto strands, read_strands(connection_, subscription.id, kAllLanes));
+    if (strands.empty()) return no_cursor(subscription.spec.name);
+    std::vector<PendingTask> all;
+    for (const Strand& strand : strands) {
+      OUTBOX_TRY(Params params, ahead_of(strand, kMostPendingSearched));
+      params.emplace_back(tasks_of(subscription));
+      params.push_back(text_or_null(filter.type));
+      params.push_back(text_or_null(filter.key));
+      params.emplace_back(static_cast<std::int64_t>(limit));
+      OUTBOX_TRY(const Rows rows, connection_.exec_with(&Queries::plan_settings, queries_.pending,
+                                                        std::move(params)));
+      for (int row = 0; row < rows.size(); ++row) {
+        all.push_back({.seq = rows.int8(row, 0),
+                       .id = rows.uuid(row, 1),
+                       .type = rows.text(row, 2),
+                       .key = rows.text(row, 3),
+                       .created_at_us = rows.time_us(row, 4)});
+      }
+    }
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.seq < b.seq; });
+    all.resize(std::min(all.size(), limit));
+    return all;
+  }
+
+  [[nodiscard]] Result<QueueReport> look(std::span<const SubscriptionRow> subscriptions,
+                                         std::int64_t limit) override {
+    std::vector<std::int64_t> ids;
+    connection_.send(&Queries::begin);
+    connection_.send(&Queries::plan_settings);
+    connection_.send(&Queries::plan_once);
+    for (const SubscriptionRow& row : subscriptions) {
+      ids.push_back(row.id);
+      connection_.send(&Queries::cursors, {row.id, static_cast<std::int64_t>(kAllLanes)});
+    }
+    connection_.send(queries_.count_rows, {Param::int8_array(ids), kMostRowsCounted});
+    connection_.send(queries_.workers, {Param::int8_array(ids)});
+    connection_.send(&Queries::commit);
+    OUTBOX_TRY(const std::vector<Rows> answers, connection_.finish());
+    constexpr std::size_t kFirst = 3;  // behind BEGIN and the settings
+    QueueReport report;
+    add_rows(answers[kFirst + ids.size()], report);
+    add_workers(answers[kFirst + ids.size() + 1], report);
+    Status status =
+        add_pending(subscriptions, std::span(answers).subspan(kFirst, ids.size()), limit, report);
+    if (!status) return pass(status);
+    return report;
+  }
+
+ private:
+  static void add_rows(const Rows& rows, QueueReport& report) {
+    std::map<std::int32_t, std::int64_t> counted;
+    for (int row = 0; row < rows.size(); ++row) {
+      TaskCount& count = report.counts.emplace_back(TaskCount{
+          .subscription = rows.int4(row, 0),
+          .type = rows.text(row, 1),
+          .state = event::find_task_state(rows.bytes(row, 2)).value_or(TaskState::dead),
+          .tasks = rows.int8(row, 3),
+          .waited = std::chrono::microseconds(std::max<std::int64_t>(rows.int8(row, 4), 0))});
+      counted[count.subscription] += count.tasks;
+      if (counted[count.subscription] >= kMostRowsCounted) report.more.insert(count.subscription);
+    }
+  }
+
+  static void add_workers(const Rows& rows, QueueReport& report) {
+    for (int row = 0; row < rows.size(); ++row) {
+      report.workers.push_back({.name = rows.text(row, 0),
+                                .silent = std::chrono::microseconds(rows.int8(row, 1)),
+                                .running = rows.int8(row, 2),
+                                .note = worker_note_of(rows.bytes(row, 3))});
+    }
+  }
+
+  [[nodiscard]] Status add_pending(std::span<const SubscriptionRow> subscriptions,
+                                   std::span<const Rows> cursors, std::int64_t limit,
+                                   QueueReport& report) {
+    std::vector<std::int32_t> asked;
+    connection_.send(&Queries::begin);
+    connection_.send(&Queries::plan_settings);
+    for (std::size_t i = 0; i < subscriptions.size(); ++i) {
+      OUTBOX_TRY(const auto strands, strands_of(cursors[i]));
+      for (const Strand& strand : strands) {
+        OUTBOX_TRY(Params params, ahead_of(strand, limit + 1));
+        params.emplace_back(tasks_of(subscriptions[i]));
+        connection_.send(queries_.count_pending, std::move(params));
+        asked.push_back(subscriptions[i].id);
+      }
+    }
+    connection_.send(&Queries::commit);
+    OUTBOX_TRY(const std::vector<Rows> answers, connection_.finish());
+    std::map<std::int32_t, std::int64_t> looked_at;
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      const Rows& rows = answers[2 + i];
+      for (int row = 0; row < rows.size(); ++row) {
+        looked_at[asked[i]] += rows.int8(row, 1);
+        if (rows.is_null(row, 0)) continue;
+        report.counts.push_back(
+            {.subscription = asked[i],
+             .type = rows.text(row, 0),
+             .state = TaskState::pending,
+             .tasks = rows.int8(row, 1),
+             .waited = std::chrono::microseconds(std::max<std::int64_t>(rows.int8(row, 2), 0))});
+      }
+      if (looked_at[asked[i]] > limit) report.more.insert(asked[i]);
+    }
+    return {};
+  }
+
+  Connection connection_;
+  const TaskQueries queries_;
+};
+
+}  // namespace
+
+std::unique_ptr<TaskQueues> make_task_queues(Connection connection) {
+  return std::make_unique<PostgresTaskQueues>(std::move(connection));
+}
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,38 @@
+// The statements about tasks for people (docs/design/tasks.md), as in queries.hpp.
+#pragma once
+
+#include <string_view>
+
+namespace outbox::store::sqlite::query {
+
+// ?1 name of a subscription, ?2 seq, ?3 id. Primary keys.
+inline constexpr std::string_view kTaskRow =
+    "/* look at a task */ SELECT w.name, p.begun_at, p.percent, p.progress FROM outbox_subscription s"
+    " JOIN outbox_parked p ON p.subscription = s.id AND p.seq = ?2 AND +p.id = CAST(?3 AS BLOB)"
+    " LEFT JOIN outbox_worker w ON w.id = p.worker WHERE s.name = ?1";
+
+// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type, ?4 type and ?5 key, each possibly empty, ?6 limit. By the rowid.
+inline constexpr std::string_view kPendingTasks =
+    "/* list pending tasks */ SELECT seq, id, event_type, aggregate_id, created_at FROM"
+    " (SELECT seq, id, aggregate_type, event_type, aggregate_id, created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2)"
+    " WHERE aggregate_type = ?3 AND (?4 = '' OR event_type = ?4) AND (?5 = '' OR aggregate_id = ?5) ORDER BY seq LIMIT ?6";
+
+// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type. By the rowid. Per type, null: what is no task of these.
+inline constexpr std::string_view kCountPendingTasks =
+    "/* count pending tasks */ SELECT iif(aggregate_type = ?3, event_type, NULL) AS type, count(*), min(created_at) FROM"
+    " (SELECT aggregate_type, event_type, created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2) GROUP BY type";
+// ?1 subscription, ?2 rows, ?3 now. Primary key.
+inline constexpr std::string_view kCountTasks =
+    "/* count tasks */ SELECT event_type, iif(scheduled, 'scheduled', state) AS word, count(*),"
+    " coalesce(max(?3 - next_attempt_at) FILTER (WHERE state = 'retrying'), 0) FROM (SELECT p.event_type, p.state, p.next_attempt_at,"
+    " p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > ?3 AND p.aggregate_type LIKE 'outbox-task:%'"
+    " AND json_valid(p.headers) AND coalesce(julianday(json_extract(p.headers, '$.\"task-execute-at\"'))"
+    " > julianday(?3 / 1000000.0, 'unixepoch'), 0) AS scheduled"
+    " FROM outbox_parked p WHERE p.subscription = ?1 LIMIT ?2) GROUP BY event_type, word";
+// ?1 since when. Few rows; index outbox_parked_running, once for each subscription.
+inline constexpr std::string_view kWorkers =
+    "/* list workers */ SELECT w.name, w.beat_at, (SELECT count(*) FROM outbox_subscription s JOIN outbox_parked p"
+    " ON p.subscription = s.id AND p.state = 'running' AND p.worker = w.id), w.types"
+    " FROM outbox_worker w WHERE w.beat_at > ?1 ORDER BY w.name, w.id";
+
+}  // namespace outbox::store::sqlite::query

@@ -1,0 +1,92 @@
+#include "store/sqlite/task_status.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.hpp"
+#include "event/arena.hpp"
+#include "event/task.hpp"
+#include "event/task_queue.hpp"
+#include "store/common/task_status.hpp"
+#include "store/sqlite/clock.hpp"
+#include "store/sqlite/parts.hpp"
+#include "store/sqlite/queries.hpp"
+#include "store/sqlite/task_queries.hpp"
+#include "store/text.hpp"
+
+namespace outbox::store::sqlite {
+namespace {
+
+constexpr std::size_t kMostWithOneId = 16;
+
+/// It waits for the time that its header names.
+bool is_scheduled(const EventListing& event, const EventLife& life) {
+  if (life.state != "retrying" || life.attempts.value_or(0) != 0) return false;
+  event::Arena arena;
+  const auto rules = event::rules_of(event.headers, arena);
+  return rules && rules->execute_at_us && *rules->execute_at_us > wall_us();
+}
+
+void add_life(const EventListing& event, const EventLife& life, TaskStatus& status) {
+  status.attempts = static_cast<std::size_t>(life.attempts.value_or(0));
+  if (life.next_attempt_at_us) status.next_attempt_at = task_time(*life.next_attempt_at_us);
+  if (life.published_by_us) status.ended_at = task_time(*life.published_by_us);
+  status.error = life.error;
+  set_state(status, is_scheduled(event, life) ? "scheduled" : life.state);
+}
+
+Status add_run(Connection& connection, const EventListing& event, const EventLife& life,
+               TaskStatus& status) {
+  OUTBOX_TRY(const Statement row,
+             connection.query(query::kTaskRow, life.subscription, event.seq, bytes_of(event.id)));
+  if (!row.has_row()) return {};
+  status.worker = row.text(0);
+  if (!row.is_null(1)) status.running_since = task_time(row.integer(1));
+  if (!row.is_null(2)) status.percent = static_cast<std::size_t>(row.integer(2));
+  status.progress = row.text(3);
+  return {};
+}
+
+Result<std::optional<TaskStatus>> status_of(Connection& connection, const EventListing& event) {
+  if (!event::is_task(event.aggregate_type)) return std::nullopt;
+  const std::string subscription = event::subscription_of_task(event.aggregate_type);
+  const auto life = std::find_if(event.subscriptions.begin(), event.subscriptions.end(),
+                                 [&](const auto& one) { return one.subscription == subscription; });
+  // Of a queue that has had no worker yet.
+  const bool known = life != event.subscriptions.end();
+  if (!known && !event.in_log) return std::nullopt;
+  TaskStatus status{.id = event.id,
+                    .queue = event::queue_of_task(event.aggregate_type),
+                    .type = event.event_type,
+                    .key = event.aggregate_id,
+                    .enqueued_at = task_time(event.created_at_us)};
+  if (!known) return status;
+  add_life(event, *life, status);
+  if (Status read = add_run(connection, event, *life, status); !read) return pass(read);
+  return status;
+}
+
+Result<std::optional<TaskStatus>> find(Connection& connection, const EventId& id) {
+  const auto events = make_events(Connection::borrow(connection.handle()));
+  OUTBOX_TRY(const EventPage page, events->list({.id = id}, kMostWithOneId, true));
+  for (const EventListing& event : page.events) {
+    auto status = status_of(connection, event);
+    if (!status || *status) return status;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<std::optional<TaskStatus>> read_task(Connection& connection, const EventId& id) {
+  if (connection.in_transaction()) return find(connection, id);
+  // All in one snapshot: what is settled meanwhile would look as if it had no row.
+  if (Status begun = connection.run(query::kBeginRead); !begun) return pass(begun);
+  auto status = find(connection, id);
+  Status ended = connection.run(query::kCommit);
+  if (!ended && connection.in_transaction()) (void)connection.run(query::kRollback);
+  if (status && !ended) return pass(ended);
+  return status;
+}
+
+}  // namespace outbox::store::sqlite
