@@ -56,6 +56,16 @@ std::string this_user() {
   return user != nullptr ? user->pw_name : "uid " + std::to_string(geteuid());
 }
 
+void event_not_found(const std::string& id, const std::string& what, bool complete) {
+  if (complete)
+    throw Failure(kError, id + ": no such " + what,
+                  "it was never committed, or retention has removed it");
+  throw Failure(
+      kError, id + ": not found",
+      "without an index an id of this program is looked for around its time, any other among the newest 100,000 "
+      "events; outbox migrate --with-lookup-indexes makes one");
+}
+
 Header parse_header(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos)

@@ -48,17 +48,6 @@ store::EventFilter filter_of(const Options& options) {
   return filter;
 }
 
-/// Ends the verb: where it was looked for, and what would find it elsewhere.
-[[noreturn]] void not_found(const std::string& id, bool complete) {
-  if (complete)
-    throw Failure(kError, id + ": no such event",
-                  "it was never committed, or retention has removed it");
-  throw Failure(
-      kError, id + ": not found",
-      "without an index an id of this program is looked for around its time, any other among the newest 100,000 "
-      "events; outbox migrate --with-lookup-indexes makes one");
-}
-
 // ---- showing
 
 std::string time_or_dash(std::optional<std::int64_t> us) {
@@ -155,7 +144,7 @@ int events(const Options& options, const Context& context) {
   const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
   const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(options.limit, 100'000));
   auto page = must(must(store->events())->list(filter, limit + 1, options.payload));
-  if (filter.id && page.events.empty()) not_found(*options.id, page.complete);
+  if (filter.id && page.events.empty()) event_not_found(*options.id, "event", page.complete);
   const bool more = page.events.size() > limit;
   if (more) page.events.resize(limit);
   const bool partly = !filter.id && !page.complete && !more;

@@ -30,6 +30,7 @@ int run_verb(int argc, const char* const* argv) {
     add_subscription(root, context);
     add_events(root, context);
     add_parked(root, context);
+    add_tasks(root, context);
     add_verify(root, context);
     add_replay(root, context);
     add_prune(root, context);

@@ -12,6 +12,7 @@
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
+#include "cli/parked_rows.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "event/headers.hpp"
@@ -42,30 +43,9 @@ struct Options {
   bool json{false};
 };
 
-/// Most events that one command changes.
-constexpr std::size_t kMostChanged = 100'000;
-
-struct Open {
-  explicit Open(const config::Loaded& loaded)
-      : store(Context::checked_store(loaded)),
-        rows(must(must(store->catalog())->subscriptions())),
-        parked(must(store->parked_events())) {}
-
-  std::unique_ptr<store::Store> store;
-  std::vector<store::SubscriptionRow> rows;
-  std::unique_ptr<store::ParkedEvents> parked;
-
-  [[nodiscard]] std::string name_of(std::int32_t subscription) const {
-    for (const auto& row : rows) {
-      if (row.id == subscription) return row.spec.name;
-    }
-    return "(removed, id " + std::to_string(subscription) + ")";
-  }
-};
-
 // ---- which events
 
-std::int32_t subscription_of(const Open& open, const std::string& name) {
+std::int32_t subscription_of(const ParkedRows& open, const std::string& name) {
   std::vector<std::string_view> known;
   for (const auto& row : open.rows) {
     if (row.spec.name == name) return row.id;
@@ -83,7 +63,7 @@ store::ParkedState state_of(const std::string& word) {
   throw Failure(kUsage, "--state " + word + ": unknown", "retrying, waiting, dead or running");
 }
 
-store::ParkedFilter filter_of(const Options& options, const Open& open) {
+store::ParkedFilter filter_of(const Options& options, const ParkedRows& open) {
   store::ParkedFilter filter{.aggregate_type = options.type.value_or(""),
                              .aggregate_id = options.key.value_or(""),
                              .error = options.error.value_or("")};
@@ -107,8 +87,8 @@ void add_event(store::ParkedFilter& filter, const std::string& text) {
   filter.id = *id;
 }
 
-std::vector<store::ParkedListing> find(const Options& options, const Open& open, std::size_t limit,
-                                       bool whole) {
+std::vector<store::ParkedListing> find(const Options& options, const ParkedRows& open,
+                                       std::size_t limit, bool whole) {
   const store::ParkedFilter filter = filter_of(options, open);
   if (options.events.empty()) return must(open.parked->list(filter, limit, whole));
   std::vector<store::ParkedListing> all;
@@ -137,7 +117,7 @@ std::string next_attempt(const store::ParkedListing& event) {
                                                      : "-";
 }
 
-Json to_json(const store::ParkedListing& event, const Open& open, bool whole) {
+Json to_json(const store::ParkedListing& event, const ParkedRows& open, bool whole) {
   Json json{{"subscription", open.name_of(event.subscription)},
             {"seq", event.seq},
             {"id", event.id.str()},
@@ -161,7 +141,7 @@ Json to_json(const store::ParkedListing& event, const Open& open, bool whole) {
 
 int list(const Options& options, const Context& context) {
   if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be shown", "1 or more");
-  const Open open(context.configuration(Subscriptions::unused));
+  const ParkedRows open(context.configuration(Subscriptions::unused));
   const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(options.limit, 1'000'000));
   auto found = find(options, open, limit + 1, false);
   const bool more = found.size() > limit;
@@ -189,7 +169,7 @@ int list(const Options& options, const Context& context) {
 }
 
 int show(const Options& options, const Context& context) {
-  const Open open(context.configuration(Subscriptions::unused));
+  const ParkedRows open(context.configuration(Subscriptions::unused));
   Json events = Json::array();
   for (const auto& event : find(options, open, kMostChanged, true))
     events.push_back(to_json(event, open, true));
@@ -208,27 +188,11 @@ void require_choice(const Options& options, const char* verb) {
                 "ids or seqs, or --subscription, --state, --type, --key, --error");
 }
 
-/// Calls `change(subscription, seqs)` for each subscription. Returns how many events there were.
-template <class Change>
-std::size_t change_each(const std::vector<store::ParkedListing>& events, Change change) {
-  std::size_t changed = 0;
-  for (std::size_t first = 0; first < events.size();) {
-    std::vector<std::int64_t> seqs;
-    const std::int32_t subscription = events[first].subscription;
-    for (; first < events.size() && events[first].subscription == subscription; ++first)
-      seqs.push_back(events[first].seq);
-    changed += must(change(subscription, seqs));
-  }
-  return changed;
-}
-
 int retry(const Options& options, const Context& context) {
   require_choice(options, "retry");
-  const Open open(context.configuration(Subscriptions::unused));
+  const ParkedRows open(context.configuration(Subscriptions::unused));
   const auto events = find(options, open, kMostChanged, false);
-  const auto dead = std::count_if(events.begin(), events.end(), [](const auto& event) {
-    return event.state == store::ParkedState::dead && !event.aggregate_id.empty();
-  });
+  const std::size_t dead = count_overtaken(events);
   const std::size_t changed =
       change_each(events, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
         return open.parked->retry(subscription, seqs, options.keep_attempts);
@@ -244,7 +208,7 @@ int discard(const Options& options, const Context& context) {
   require_choice(options, "discard");
   if (options.apply && !options.reason)
     throw Failure(kUsage, "discard: --reason is missing", "--reason \"duplicate of order 42\"");
-  const Open open(context.configuration(Subscriptions::unused));
+  const ParkedRows open(context.configuration(Subscriptions::unused));
   const auto events = find(options, open, kMostChanged, false);
   if (!options.apply) {
     for (const auto& event : events)
@@ -264,7 +228,7 @@ int discard(const Options& options, const Context& context) {
 
 // ---- correcting
 
-store::ParkedListing find_one(const Options& options, const Open& open) {
+store::ParkedListing find_one(const Options& options, const ParkedRows& open) {
   Options one = options;
   one.events = {options.event};
   auto found = find(one, open, 2, true);
@@ -306,7 +270,7 @@ int edit(const Options& options, const Context& context) {
                   "--payload, --event-type, --content-type, --header or --without-header");
   if (options.apply && !options.reason)
     throw Failure(kUsage, "edit: --reason is missing", "--reason \"amount had a comma\"");
-  const Open open(context.configuration(Subscriptions::unused));
+  const ParkedRows open(context.configuration(Subscriptions::unused));
   const store::ParkedListing old = find_one(options, open);
   Event event = corrected(options, old);
   const std::string place = fmt::format("{} seq {} ({}, {})", open.name_of(old.subscription),

@@ -14,8 +14,10 @@
 #include "cli/exit.hpp"
 #include "cli/held_back.hpp"
 #include "cli/output.hpp"
+#include "cli/status_queues.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
+#include "event/task_queue.hpp"
 #include "event/time_text.hpp"
 #include "store/url.hpp"
 
@@ -48,6 +50,7 @@ struct View {
   std::string store;
   std::vector<Line> subscriptions;
   std::vector<store::RelayRow> relays;
+  QueueView queues;
   std::vector<std::string> problems;
 
   /// A live relay has the lanes.
@@ -62,15 +65,6 @@ struct View {
 /// What the relay last reported about an active subscription.
 std::string trouble_of(const store::SubscriptionRow& row) {
   return row.state == store::SubscriptionState::active ? row.trouble : std::string();
-}
-
-/// In its largest unit: "0s", "12s", "3m", "2h", "5d".
-std::string age_text(std::chrono::microseconds age) {
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(age).count();
-  if (seconds < 60) return std::to_string(seconds) + "s";
-  if (seconds < 3600) return std::to_string(seconds / 60) + "m";
-  if (seconds < std::int64_t{48} * 3600) return std::to_string(seconds / 3600) + "h";
-  return std::to_string(seconds / 86400) + "d";
 }
 
 std::string no_owner(const std::vector<store::RelayRow>& relays) {
@@ -98,9 +92,11 @@ bool is_unserved(const View& view, const store::SubscriptionRow& row) {
 }
 
 std::string unserved(const store::SubscriptionRow& row) {
-  const std::string hint = row.spec.sink == "custom"
-                               ? "start the service that gives its sink to Relay::use()"
-                               : "outbox relay --group " + row.group;
+  std::string hint = row.spec.sink == "custom"
+                         ? "start the service that gives its sink to Relay::use()"
+                         : "outbox relay --group " + row.group;
+  if (const auto queue = event::queue_of_subscription(row.spec.name))
+    hint = "start a worker of queue " + *queue + ": outbox work";
   return fmt::format(
       "subscription {} is not delivered: no live relay has lanes of its group {} (hint: {})",
       row.spec.name, row.group, hint);
@@ -113,6 +109,11 @@ std::string stopped(const store::SubscriptionRow& row) {
 }
 
 std::string dead(const Line& line) {
+  if (const auto queue = event::queue_of_subscription(line.row.spec.name)) {
+    return fmt::format(
+        "queue {0}: {1} dead tasks do not run again (hint: outbox tasks list --queue {0} --state dead)",
+        *queue, line.parked.dead);
+  }
   return fmt::format(
       "subscription {0}: {1} dead events are not sent again (hint: outbox parked list --subscription {0} "
       "--state dead)",
@@ -148,6 +149,7 @@ std::vector<std::string> problems_of(const View& view,
     if (state == store::SubscriptionState::active && max_lag && line.progress.lag > *max_lag)
       found.push_back(lags(line, *max_lag));
   }
+  for (std::string& problem : problems_of(view.queues)) found.push_back(std::move(problem));
   return found;
 }
 
@@ -189,6 +191,9 @@ View look(const Options& options, std::optional<std::chrono::milliseconds> max_l
     }
   }
   view.relays = must(catalog->relays());
+  std::vector<store::SubscriptionRow> rows;
+  for (const Line& line : view.subscriptions) rows.push_back(line.row);
+  view.queues = look_at_queues(*store, rows, static_cast<std::int64_t>(limit));
   view.problems = problems_of(view, max_lag, loaded);
   return view;
 }
@@ -274,6 +279,7 @@ void print_text(const View& view, bool check) {
   print("store {}\n\n", view.store);
   print_subscriptions(view);
   print_relays(view);
+  print_queues(view.queues);
   if (check) return;  // a failed check reports them on stderr
   for (const std::string& problem : view.problems) print("PROBLEM: {}\n", problem);
 }
@@ -332,6 +338,8 @@ void print_json(const View& view) {
   cli::print_json({{"store", view.store},
                    {"subscriptions", subscriptions},
                    {"relays", relays},
+                   {"queues", queues_to_json(view.queues)},
+                   {"workers", workers_to_json(view.queues)},
                    {"problems", view.problems}});
 }
 

@@ -15,6 +15,7 @@ void add_status(CLI::App& root, Context& context);
 void add_subscription(CLI::App& root, Context& context);
 void add_events(CLI::App& root, Context& context);
 void add_parked(CLI::App& root, Context& context);
+void add_tasks(CLI::App& root, Context& context);
 void add_replay(CLI::App& root, Context& context);
 void add_prune(CLI::App& root, Context& context);
 void add_doctor(CLI::App& root, Context& context);

@@ -1,0 +1,381 @@
+// outbox tasks: tasks of all queues: lists, shows, runs again and cancels them, and pauses queues.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/event_input.hpp"
+#include "cli/exit.hpp"
+#include "cli/output.hpp"
+#include "cli/table.hpp"
+#include "cli/task_rows.hpp"
+#include "cli/verbs.hpp"
+#include "event/task_queue.hpp"
+#include "event/time_text.hpp"
+
+namespace outbox::cli {
+namespace {
+
+using store::ParkedListing;
+using store::ParkedState;
+
+struct Options {
+  std::vector<std::string> ids;
+  std::string id;     ///< Of show.
+  std::string name;   ///< The queue of pause and resume.
+  std::string pause;  ///< Why.
+  TaskChoice choice;
+  std::uint64_t limit{100};
+  std::optional<std::string> reason;
+  bool apply{false};
+  bool json{false};
+};
+
+// ---- list
+
+std::string next_run(const ParkedListing& row) {
+  return row.state == ParkedState::retrying ? event::time_text(row.next_attempt_at_us) : "-";
+}
+
+/// "runs on app-1 since 2026-..., 40 %: page 2 of 5"
+std::string run_of(const ParkedListing& row) {
+  std::string text = "  runs on " + (row.worker.empty() ? "a worker that has left" : row.worker);
+  if (row.begun_at_us) text += " since " + event::time_text(*row.begun_at_us);
+  if (row.percent) text += ", " + std::to_string(*row.percent) + " %";
+  if (!row.progress.empty()) text += ": " + row.progress;
+  return text;
+}
+
+Json time_or_null(std::optional<std::int64_t> us) {
+  return us ? Json(event::time_text(*us)) : Json();
+}
+
+Json to_json(const ParkedListing& row) {
+  const bool retrying = row.state == ParkedState::retrying;
+  return {{"id", row.id.str()},
+          {"queue", event::queue_of_task(row.aggregate_type)},
+          {"type", row.event_type},
+          {"key", or_null(row.aggregate_id)},
+          {"state", to_string(state_of(row))},
+          {"attempts", row.attempts},
+          {"enqueued_at", event::time_text(row.created_at_us)},
+          {"next_attempt_at", retrying ? Json(event::time_text(row.next_attempt_at_us)) : Json()},
+          {"error", or_null(row.error)},
+          {"worker", or_null(row.worker)},
+          {"running_since", time_or_null(row.begun_at_us)},
+          {"percent", row.percent ? Json(*row.percent) : Json()},
+          {"progress", or_null(row.progress)}};
+}
+
+void print_rows(const std::vector<ParkedListing>& rows) {
+  Table table({"QUEUE", "STATE", "TYPE", "KEY", "ATTEMPTS", "NEXT RUN", "ID"});
+  for (const auto& row : rows) {
+    table.add({event::queue_of_task(row.aggregate_type), to_string(state_of(row)), row.event_type,
+               row.aggregate_id.empty() ? "-" : row.aggregate_id, std::to_string(row.attempts),
+               next_run(row), row.id.str()});
+    if (row.state == ParkedState::running) table.note(run_of(row));
+    if (!row.error.empty()) table.note("  error: " + row.error);
+  }
+  table.print();
+}
+
+int list_pending(const Options& options, const Queues& open, std::size_t limit) {
+  struct Line {
+    std::string queue;
+    store::PendingTask task;
+  };
+  std::vector<Line> lines;
+  const auto queues = must(open.store->task_queues());
+  for (const auto& subscription : open.of(options.choice.queue)) {
+    const store::PendingFilter filter{.type = options.choice.type.value_or(""),
+                                      .key = options.choice.key.value_or("")};
+    for (auto& task : must(queues->pending(subscription, filter, limit + 1)))
+      lines.push_back({*event::queue_of_subscription(subscription.spec.name), std::move(task)});
+  }
+  std::sort(lines.begin(), lines.end(),
+            [](const Line& a, const Line& b) { return a.task.seq < b.task.seq; });
+  const bool more = lines.size() > limit;
+  if (more) lines.resize(limit);
+  Json tasks = Json::array();
+  Table table({"QUEUE", "STATE", "TYPE", "KEY", "ENQUEUED", "ID"});
+  for (const auto& [queue, task] : lines) {
+    const std::string enqueued = event::time_text(task.created_at_us);
+    tasks.push_back({{"id", task.id.str()},
+                     {"queue", queue},
+                     {"type", task.type},
+                     {"key", or_null(task.key)},
+                     {"state", "pending"},
+                     {"enqueued_at", enqueued}});
+    table.add(
+        {queue, "pending", task.type, task.key.empty() ? "-" : task.key, enqueued, task.id.str()});
+  }
+  if (options.json) {
+    print_json({{"tasks", tasks}, {"more", more}});
+    return kOk;
+  }
+  lines.empty() ? print("no such tasks\n") : table.print();
+  if (more) print("... there are more: --limit N shows them\n");
+  return kOk;
+}
+
+int list(const Options& options, const Context& context) {
+  if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be shown", "1 or more");
+  const bool pending =
+      options.choice.state && state_of(*options.choice.state) == TaskState::pending;
+  const Queues open(context.configuration(Subscriptions::unused));
+  const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(options.limit, 100'000));
+  if (pending) return list_pending(options, open, limit);
+  auto rows = rows_of(options.choice, open, limit + 1);
+  const bool more = rows.size() > limit;
+  if (more) rows.resize(limit);
+  if (options.json) {
+    Json tasks = Json::array();
+    for (const auto& row : rows) tasks.push_back(to_json(row));
+    print_json({{"tasks", tasks}, {"more", more}});
+    return kOk;
+  }
+  rows.empty() ? print("no such tasks (those that only wait in the log: --state pending)\n")
+               : print_rows(rows);
+  if (more) print("... there are more: --limit N shows them\n");
+  return kOk;
+}
+
+// ---- show
+
+Json time_or_null(const std::optional<TaskStatus::Time>& time) {
+  return time ? Json(event::time_text(time->time_since_epoch().count())) : Json();
+}
+
+Json to_json(const FoundTask& found) {
+  const auto& [event, status] = found;
+  const std::string subscription = event::subscription_of_task(event.aggregate_type);
+  Json json{{"id", status.id.str()},
+            {"queue", status.queue},
+            {"type", status.type},
+            {"key", or_null(status.key)},
+            {"state", to_string(status.state)},
+            {"attempts", status.attempts},
+            {"enqueued_at", time_or_null(status.enqueued_at)},
+            {"next_attempt_at", time_or_null(status.next_attempt_at)},
+            {"ended_at", time_or_null(status.ended_at)},
+            {"worker", or_null(status.worker)},
+            {"running_since", time_or_null(status.running_since)},
+            {"percent", status.percent ? Json(*status.percent) : Json()},
+            {"progress", or_null(status.progress)},
+            {"error", or_null(status.error)},
+            {"waiting_for", Json()},
+            {"ended_by", Json()},
+            {"reason", Json()},
+            {"result", status.result ? Json(*status.result) : Json()},
+            {"content_type", or_null(event.content_type)},
+            {"headers", Json::parse(event.headers, nullptr, false)},
+            {"payload", event.payload}};
+  for (const auto& life : event.subscriptions) {
+    if (life.subscription != subscription) continue;
+    if (life.waiting_for) json["waiting_for"] = life.waiting_for->str();
+    json["ended_by"] = or_null(life.ended_by);
+    json["reason"] = or_null(life.reason);
+  }
+  return json;
+}
+
+int show(const Options& options, const Context& context) {
+  (void)parse_task_id(options.id);
+  const Queues open(context.configuration(Subscriptions::unused));
+  const Json json = to_json(find_task(open, options.id));
+  if (options.json) {
+    print_json(json);
+    return kOk;
+  }
+  for (const auto& [name, value] : json.items()) {
+    if (value.is_null()) continue;
+    const std::string text = value.is_string()
+                                 ? value.get<std::string>()
+                                 : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    print("{:16}{}\n", name + ":", plain(text));
+  }
+  return kOk;
+}
+
+// ---- retry and cancel
+
+/// By ids, or by a filter: not by both.
+void require_choice(const Options& options, const std::string& verb) {
+  if (options.ids.empty() && !options.choice.any())
+    throw Failure(kUsage, verb + ": which tasks?", "ids, or --queue, --type, --state, --key");
+  if (!options.ids.empty() && options.choice.any())
+    throw Failure(kUsage, verb + ": ids name the tasks", "leave the filters out");
+  if (options.choice.state && state_of(*options.choice.state) == TaskState::pending)
+    throw Failure(kUsage, "--state pending: tasks that are in the log only cannot be changed",
+                  "scheduled, running, retrying, waiting or dead");
+}
+
+void would(const char* what, const std::vector<ParkedListing>& rows) {
+  for (const auto& row : rows)
+    print("would {} {} {} {} ({})\n", what, event::queue_of_task(row.aggregate_type),
+          plain(row.event_type), row.id.str(), to_string(state_of(row)));
+}
+
+/// A task that runs goes on, and one that waits is behind another one: they are told, or left out.
+void check_retried(const std::vector<ParkedListing>& rows) {
+  for (const auto& row : rows) {
+    if (row.state == ParkedState::running)
+      throw Failure(kError, row.id.str() + ": it runs now", "outbox tasks cancel ends it");
+    if (row.state == ParkedState::waiting)
+      throw Failure(kError, row.id.str() + ": it waits behind an earlier task of its key",
+                    "outbox tasks list --key " + row.aggregate_id);
+  }
+}
+
+int retry(const Options& options, const Context& context) {
+  require_choice(options, "retry");
+  if (options.choice.state) {
+    const TaskState state = state_of(*options.choice.state);
+    if (state == TaskState::running || state == TaskState::waiting)
+      throw Failure(kUsage, "--state " + *options.choice.state + ": there is nothing to run again",
+                    "dead, retrying or scheduled");
+  }
+  const Queues open(context.configuration(Subscriptions::unused));
+  auto rows = options.ids.empty() ? rows_of(options.choice, open, kMostChanged)
+                                  : rows_with_ids(options.ids, open);
+  if (options.ids.empty()) {
+    std::erase_if(rows, [](const auto& row) {
+      return row.state == ParkedState::running || row.state == ParkedState::waiting;
+    });
+  }
+  check_retried(rows);
+  if (options.ids.empty() && !options.apply) {
+    would("run again", rows);
+    print("{} tasks; nothing was changed (--apply runs them again)\n", rows.size());
+    return kOk;
+  }
+  const std::size_t overtaken = count_overtaken(rows);
+  const std::size_t changed =
+      change_each(rows, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
+        return open.parked->retry(subscription, seqs, false);
+      });
+  print("{} tasks run again\n", changed);
+  if (overtaken > 0)
+    print("{} of them were dead: later tasks of their keys may have run before them\n", overtaken);
+  return kOk;
+}
+
+int cancel(const Options& options, const Context& context) {
+  require_choice(options, "cancel");
+  const bool acts = options.apply || !options.ids.empty();
+  if (acts && !options.reason)
+    throw Failure(kUsage, "cancel: --reason is missing", "--reason \"the order was withdrawn\"");
+  const Queues open(context.configuration(Subscriptions::unused));
+  const auto rows = options.ids.empty() ? rows_of(options.choice, open, kMostChanged)
+                                        : rows_with_ids(options.ids, open);
+  if (!acts) {
+    would("cancel", rows);
+    print("{} tasks; nothing was changed (--apply --reason TEXT cancels them)\n", rows.size());
+    return kOk;
+  }
+  const auto running = std::count_if(
+      rows.begin(), rows.end(), [](const auto& row) { return row.state == ParkedState::running; });
+  const std::size_t changed =
+      change_each(rows, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
+        return open.parked->discard(subscription, seqs, this_user(), *options.reason);
+      });
+  print("{} tasks cancelled\n", changed);
+  if (running > 0)
+    print(
+        "{} of them run: their handlers are told to stop with the next heartbeat of their worker\n",
+        running);
+  return kOk;
+}
+
+// ---- pause and resume
+
+int pause(const Options& options, const Context& context) {
+  const Queues open(context.configuration(Subscriptions::unused));
+  for (const auto& row : open.of(options.name))
+    must(open.catalog->pause(row.spec.name, options.pause));
+  print("queue {} is paused: its tasks wait; what runs goes on\n", options.name);
+  for (const auto& row : must(open.catalog->subscriptions())) {
+    if (event::queue_of_subscription(row.spec.name) != options.name) continue;
+    if (row.state == store::SubscriptionState::stopped)
+      print("{} stays stopped: {}\n", row.spec.name, plain(row.reason));
+  }
+  return kOk;
+}
+
+int resume(const Options& options, const Context& context) {
+  const Queues open(context.configuration(Subscriptions::unused));
+  for (const auto& row : open.of(options.name)) must(open.catalog->resume(row.spec.name));
+  print("queue {} is resumed\n", options.name);
+  return kOk;
+}
+
+// ---- options
+
+void add_filter(CLI::App& verb, const std::shared_ptr<Options>& options, const char* states) {
+  add_option(verb, "--queue", &options->choice.queue, "QUEUE", "Of this queue");
+  add_option(verb, "--type", &options->choice.type, "TYPE", "Of this type");
+  add_option(verb, "--state", &options->choice.state, "STATE", states);
+  add_option(verb, "--key", &options->choice.key, "KEY", "With this key");
+}
+
+void add_looking(CLI::App& verb, Context& context, const std::shared_ptr<Options>& options) {
+  CLI::App& listing = add_verb(verb, "list", "Show tasks that run, wait for a run, or are dead",
+                               [options, &context] { return list(*options, context); });
+  add_filter(listing, options, "pending, scheduled, running, retrying, waiting or dead");
+  add_option(listing, "--limit", &options->limit, "N", "Show at most this many");
+  add_option(listing, "--json", &options->json, {}, "As JSON");
+  add_footer(
+      listing,
+      "Tasks that no worker has taken yet are in the log only: --state pending shows the oldest of them.");
+  add_example(listing, "outbox tasks list --queue reports --state dead");
+  CLI::App& showing = add_verb(verb, "show", "Show a task, with payload, headers and result",
+                               [options, &context] { return show(*options, context); });
+  add_argument(showing, "ID", &options->id, "Its id");
+  add_option(showing, "--json", &options->json, {}, "As JSON");
+  add_example(showing, "outbox tasks show 0198c5b2-6d1f-7c3a-9d5e-0a1b2c3d4e5f");
+}
+
+void add_changing(CLI::App& verb, Context& context, const std::shared_ptr<Options>& options) {
+  CLI::App& retrying =
+      add_verb(verb, "retry", "Run tasks again now that are dead or wait for a run",
+               [options, &context] { return retry(*options, context); });
+  add_argument(retrying, "ID ...", &options->ids, "Ids");
+  add_filter(retrying, options, "dead, retrying or scheduled");
+  add_option(retrying, "--apply", &options->apply, {},
+             "With a filter: do it; without it only shows which");
+  add_example(retrying, "outbox tasks retry --queue reports --state dead --apply");
+  CLI::App& cancelling =
+      add_verb(verb, "cancel", "Cancel tasks; a handler that runs is told to stop",
+               [options, &context] { return cancel(*options, context); });
+  add_argument(cancelling, "ID ...", &options->ids, "Ids");
+  add_filter(cancelling, options, "scheduled, running, retrying, waiting or dead");
+  add_option(cancelling, "--apply", &options->apply, {},
+             "With a filter: do it; without it only shows which");
+  add_option(cancelling, "--reason", &options->reason, "TEXT", "Kept in the table parked_end");
+  add_example(cancelling,
+              "outbox tasks cancel 0198c5b2-6d1f-7c3a-9d5e-0a1b2c3d4e5f --reason \"withdrawn\"");
+  CLI::App& pausing =
+      add_verb(verb, "pause", "Pause a queue; its tasks wait, and what runs goes on",
+               [options, &context] { return pause(*options, context); });
+  add_argument(pausing, "QUEUE", &options->name, "Which one");
+  add_option(pausing, "--reason", &options->pause, "TEXT", "Shown in `outbox status`");
+  add_example(pausing, "outbox tasks pause reports --reason \"the printer is being repaired\"");
+  CLI::App& resuming = add_verb(verb, "resume", "Continue a queue that is paused",
+                                [options, &context] { return resume(*options, context); });
+  add_argument(resuming, "QUEUE", &options->name, "Which one");
+  add_example(resuming, "outbox tasks resume reports");
+}
+
+}  // namespace
+
+void add_tasks(CLI::App& root, Context& context) {
+  auto options = std::make_shared<Options>();
+  CLI::App& verb = add_verb(root, "tasks", "List tasks, run them again, cancel them; pause queues");
+  add_example(verb, "outbox tasks list");
+  add_looking(verb, context, options);
+  add_changing(verb, context, options);
+}
+
+}  // namespace outbox::cli
