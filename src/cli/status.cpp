@@ -67,9 +67,17 @@ std::string trouble_of(const store::SubscriptionRow& row) {
   return row.state == store::SubscriptionState::active ? row.trouble : std::string();
 }
 
-std::string no_owner(const std::vector<store::RelayRow>& relays) {
+std::string no_owner(const View& view) {
+  const auto& relays = view.relays;
   const auto alive =
       std::count_if(relays.begin(), relays.end(), [](const auto& relay) { return relay.alive; });
+  const bool only_queues =
+      !view.subscriptions.empty() &&
+      std::all_of(view.subscriptions.begin(), view.subscriptions.end(), [](const Line& line) {
+        return event::queue_of_subscription(line.row.spec.name).has_value();
+      });
+  if (alive == 0 && only_queues)
+    return "no task is done: no worker is alive (hint: outbox work -c outbox.toml)";
   if (alive == 0)
     return "nothing is delivered: no relay is alive (hint: outbox relay -c outbox.toml)";
   return fmt::format(
@@ -134,7 +142,7 @@ std::vector<std::string> problems_of(const View& view,
                                      std::optional<std::chrono::milliseconds> max_lag,
                                      const config::Loaded& loaded) {
   std::vector<std::string> found;
-  if (!view.has_owner()) found.push_back(no_owner(view.relays));
+  if (!view.has_owner()) found.push_back(no_owner(view));
   if (view.subscriptions.empty()) {
     found.emplace_back(
         "no subscriptions: nothing is delivered (hint: outbox subscription apply -c outbox.toml)");

@@ -24,7 +24,8 @@ struct ParkedFilter {
   std::string aggregate_id{};
   std::string event_type{};
   std::string error{};  ///< Part of the error's text.
-  std::optional<bool> scheduled{};  ///< Tasks that wait for the time of their execute_at, or all others.
+  std::optional<bool>
+      scheduled{};  ///< Tasks that wait for the time of their execute_at, or all others.
   std::optional<EventId> id{};
   std::optional<std::int64_t> seq{};
 };
@@ -42,7 +43,8 @@ struct ParkedListing {
   std::int64_t parked_at_us{0};        ///< Microseconds since 1970, UTC, as all times here.
   std::int64_t next_attempt_at_us{0};  ///< Of `retrying`.
   std::int64_t created_at_us{0};
-  bool scheduled{false};  ///< A task that is `retrying` since the time of its execute_at has not come.
+  bool scheduled{
+      false};  ///< A task that is `retrying` since the time of its execute_at has not come.
   // Of `running`:
   std::string worker{};  ///< Its name; empty: it has left.
   std::optional<std::int64_t> begun_at_us{};

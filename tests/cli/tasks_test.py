@@ -187,6 +187,7 @@ class Tasks:
 
         worker.kill()
         worker.wait()
+        wait_until(lambda: any("no worker is alive" in problem for problem in self.status()["problems"]), "its end")
         for _ in range(3):
             self.enqueue("note")
         note = lambda *limit: next(line for line in self.status(*limit)["queues"] if line["type"] == "note")

@@ -63,7 +63,7 @@ GROUP BY 1, 2, 3)");
   Query workers = of("list workers", R"(
 SELECT w.name, (date_part('epoch'::text, clock_timestamp() - w.beat_at) * 1000000::float8)::bigint,
        (SELECT count(*) FROM {schema}.parked p
-        WHERE p.subscription::bigint = ANY ($1::bigint[]) AND p.state = 'running' AND p.worker = w.id), w.types::text
+        WHERE p.subscription = ANY ($1::bigint[]) AND p.state = 'running' AND p.worker = w.id), w.types::text
 FROM {schema}.worker w WHERE w.beat_at > clock_timestamp() - interval '1 hour' ORDER BY w.name, w.id)");
 
  private:

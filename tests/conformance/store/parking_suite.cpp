@@ -1,4 +1,5 @@
 // Parked events: set aside with a settlement, sent again in the order of their keys, given up.
+#include <map>
 #include <set>
 
 #include "conformance/store/fixture.hpp"
@@ -425,14 +426,53 @@ TEST_P(TaskRunsSuite, a_worker_is_seen_by_its_runs_and_heartbeats) {
   ASSERT_EQ(seen.size(), 1U);
   EXPECT_EQ(seen[0].id, worker_);
   EXPECT_FALSE(seen[0].beat.has_value());
-  ASSERT_TRUE(ok(runs_->beat(worker_, "host:1")));
+  ASSERT_TRUE(ok(runs_->beat(worker_, "host:1", "{}")));
   const auto first = runs_->others(other_, names).value().at(0).beat;
-  ASSERT_TRUE(ok(runs_->beat(worker_, "host:1")));
+  ASSERT_TRUE(ok(runs_->beat(worker_, "host:1", "{}")));
   EXPECT_NE(runs_->others(other_, names).value().at(0).beat, first);
   EXPECT_THAT(runs_->others(worker_, names).value(), IsEmpty()) << "not itself";
   EXPECT_THAT(runs_->others(other_, std::vector<std::string>{"reports"}).value(), IsEmpty());
   ASSERT_TRUE(ok(runs_->leave(worker_)));
   EXPECT_FALSE(runs_->others(other_, names).value().at(0).beat.has_value());
+}
+
+TEST_P(TaskRunsSuite, queues_are_counted_and_workers_are_shown_with_what_they_say) {
+  SubscriptionSpec spec = make_spec("task.mail");
+  spec.aggregate_types = {"outbox-task:mail"};
+  settle(spec, {"a", "a", "b"}, {running(0), waiting(1)});
+  Event task = make_event("k");
+  task.aggregate_type = "outbox-task:mail";
+  task.event_type = "send";
+  write({make_event("c"), task, task});
+  const store::WorkerNote note{.heartbeat = seconds(10),
+                               .types = {{.queue = "mail", .name = "send", .runs = {{9, 4}}}}};
+  ASSERT_TRUE(ok(runs_->beat(worker_, "host:1", store::to_json(note))));
+  const auto queues = store_->task_queues().value();
+  const auto report = queues->look({&row_, 1}, 10).value();
+  std::map<TaskState, std::int64_t> counts;
+  for (const auto& count : report.counts) {
+    EXPECT_EQ(count.subscription, row_.id);
+    counts[count.state] += count.tasks;
+  }
+  EXPECT_EQ(counts,
+            (std::map<TaskState, std::int64_t>{
+                {TaskState::pending, 2}, {TaskState::running, 1}, {TaskState::waiting, 1}}));
+  EXPECT_TRUE(report.more.empty());
+  EXPECT_THAT(queues->look({&row_, 1}, 2).value().more, ElementsAre(row_.id))
+      << "one more is there";
+  ASSERT_EQ(report.workers.size(), 1U);
+  const store::WorkerRow& worker = report.workers[0];
+  EXPECT_EQ(worker.name, "host:1");
+  EXPECT_EQ(worker.running, 1);
+  EXPECT_TRUE(worker.is_alive());
+  ASSERT_EQ(worker.note.types.size(), 1U);
+  EXPECT_EQ(worker.note.types[0].runs, note.types[0].runs);
+  EXPECT_EQ(queues->pending(row_, {}, 10).value().size(), 2U);
+  EXPECT_EQ(queues->pending(row_, {.type = "send", .key = "k"}, 1).value().size(), 1U);
+  EXPECT_TRUE(queues->pending(row_, {.type = "other"}, 10).value().empty());
+  EXPECT_TRUE(queues->pending(row_, {.key = "other"}, 10).value().empty());
+  ASSERT_TRUE(ok(runs_->leave(worker_)));
+  EXPECT_TRUE(queues->look({&row_, 1}, 10).value().workers.empty());
 }
 
 TEST_P(TaskRunsSuite, progress_is_written_only_by_the_run_itself) {
