@@ -98,7 +98,7 @@ enum class TaskState : std::uint8_t {
   waiting,    ///< Behind an earlier one of its key.
   completed,
   dead,       ///< Does not run again unless a person says so.
-  cancelled,  ///< By a person. It does not run.
+  cancelled,  ///< By a person, by its handler, or for a newer one with its unique key.
 };
 [[nodiscard]] const char* to_string(TaskState state) noexcept;
 
@@ -110,6 +110,7 @@ struct TaskStatus {
   std::string queue;
   std::string type;
   std::string key;
+  std::size_t priority{2};
   TaskState state{TaskState::pending};
   std::size_t attempts{0};  ///< That are counted: as long as it has a row.
   Time enqueued_at{};

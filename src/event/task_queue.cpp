@@ -26,18 +26,6 @@ namespace {
 
 constexpr std::string_view kSubscription = "task";
 
-struct Place {
-  std::string_view queue;
-  std::string_view priority;  ///< A digit; empty: the default.
-};
-
-Place place_in(std::string_view aggregate_type) {
-  const std::string_view rest = aggregate_type.substr(kTaskPrefix.size());
-  const std::size_t end = rest.find('!');
-  if (end == std::string_view::npos) return {.queue = rest, .priority = {}};
-  return {.queue = rest.substr(0, end), .priority = rest.substr(end + 1)};
-}
-
 }  // namespace
 
 std::optional<TaskState> find_task_state(std::string_view word) {
@@ -58,12 +46,18 @@ std::optional<std::string> queue_of_subscription(std::string_view name) {
 }
 
 std::string queue_of_task(std::string_view aggregate_type) {
-  return std::string(place_in(aggregate_type).queue);
+  return std::string(place_of(aggregate_type).queue);
+}
+
+std::string subscription_of_queue(std::string_view queue, std::size_t priority) {
+  std::string name(kSubscription);
+  if (priority != kDefaultPriority) name += std::to_string(priority);
+  return name.append(".").append(queue);
 }
 
 std::string subscription_of_task(std::string_view aggregate_type) {
-  const Place place = place_in(aggregate_type);
-  return std::string(kSubscription).append(place.priority).append(".").append(place.queue);
+  const TaskPlace place = place_of(aggregate_type);
+  return subscription_of_queue(place.queue, place.priority);
 }
 
 }  // namespace event

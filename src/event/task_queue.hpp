@@ -1,10 +1,13 @@
 // The subscriptions that deliver a queue, one for each priority: task.QUEUE, task1.QUEUE, task3.QUEUE, task4.QUEUE. Pure.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <outbox/task.hpp>
 #include <string>
 #include <string_view>
+
+#include "event/task.hpp"
 
 namespace outbox::event {
 
@@ -15,7 +18,10 @@ namespace outbox::event {
 [[nodiscard]] std::optional<std::string> queue_of_subscription(std::string_view name);
 /// The queue of a task, by its aggregate_type: "outbox-task:QUEUE", or "outbox-task:QUEUE!PRIORITY".
 [[nodiscard]] std::string queue_of_task(std::string_view aggregate_type);
-/// The name of the subscription that delivers it.
+/// The name of the subscription that delivers a priority of a queue.
+[[nodiscard]] std::string subscription_of_queue(std::string_view queue,
+                                                std::size_t priority = kDefaultPriority);
+/// And that which delivers a task.
 [[nodiscard]] std::string subscription_of_task(std::string_view aggregate_type);
 
 }  // namespace outbox::event

@@ -17,12 +17,6 @@ TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
-std::string subscription_name(std::string_view queue, std::size_t priority) {
-  std::string name = "task";
-  if (priority != event::kDefaultPriority) name += std::to_string(priority);
-  return name.append(".").append(queue);
-}
-
 QueueSink::QueueSink(std::shared_ptr<Runner> runner, Source source, const Runner::Types& types,
                      QueueOptions options, const EventId& worker,
                      std::shared_ptr<const StoreClock> clock)

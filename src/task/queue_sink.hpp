@@ -19,10 +19,6 @@
 
 namespace outbox::task {
 
-/// The subscription that delivers a priority of a queue.
-[[nodiscard]] std::string subscription_name(std::string_view queue,
-                                            std::size_t priority = event::kDefaultPriority);
-
 struct QueueOptions {
   std::size_t threads{8};
   std::chrono::milliseconds unknown_type_pause{std::chrono::seconds(30)};

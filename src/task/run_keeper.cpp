@@ -8,7 +8,6 @@
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "event/task.hpp"
-#include "event/task_queue.hpp"
 #include "store/text.hpp"
 #include "store/verdict.hpp"
 #include "store/worker_note.hpp"
@@ -427,15 +426,12 @@ Status RunKeeper::recover(const EventId& dead) {
 /// For people: `outbox status`.
 std::string RunKeeper::note_of_types() const {
   store::WorkerNote note{.heartbeat = options_.heartbeat};
-  std::set<const TaskType*> known;  // subscriptions of a queue may share them
   for (const Queue& queue : queues_) {
     for (const auto& type : queue.runner->types()) {
-      if (!known.insert(type.get()).second) continue;
       type->durations().turn(now_steady());
-      note.types.push_back(
-          {.queue = event::queue_of_subscription(queue.subscription).value_or(queue.subscription),
-           .name = type->handler().type,
-           .runs = type->durations().counts()});
+      note.types.push_back({.queue = queue.runner->queue(),
+                            .name = type->handler().type,
+                            .runs = type->durations().counts()});
     }
   }
   return store::to_json(note);

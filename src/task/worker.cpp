@@ -10,6 +10,7 @@
 #include "event/group.hpp"
 #include "event/retry_policy.hpp"
 #include "event/task.hpp"
+#include "event/task_queue.hpp"
 #include "task/queue_sink.hpp"
 #include "task/run_keeper.hpp"
 
@@ -53,14 +54,14 @@ Status check(const WorkerOptions& options, const Handlers& handlers) {
 
 /// One for all priorities, so that a worker has the same lanes of each.
 std::string group_of(const std::string& queue) {
-  return event::custom_group(task::subscription_name(queue));
+  return event::custom_group(event::subscription_of_queue(queue));
 }
 
 /// Where the settings of the worker lead; whoever starts last with other ones sets them for all.
 SubscriptionSpec subscription_of(const std::string& queue, std::size_t priority,
                                  const WorkerOptions& options) {
   SubscriptionSpec spec;
-  spec.name = task::subscription_name(queue, priority);
+  spec.name = event::subscription_of_queue(queue, priority);
   spec.sink = "custom";
   spec.group = group_of(queue);
   spec.aggregate_types = {event::aggregate_type_of(queue, priority)};
@@ -87,7 +88,7 @@ Status add_queue(const std::string& queue, const Handlers& handlers, const Worke
   task::RunKeeper::Queue kept;
   for (std::size_t priority = 1; priority <= event::kPriorities; ++priority) {
     threads.priorities.push_back(priority);
-    kept.subscriptions.push_back(task::subscription_name(queue, priority));
+    kept.subscriptions.push_back(event::subscription_of_queue(queue, priority));
   }
   const task::Runner::Types types = types_of(handlers, options);
   kept.runner = std::make_shared<task::Runner>(queue, types, threads);

@@ -62,6 +62,7 @@ std::optional<TaskStatus> task_status_of(const pg::Rows& rows, const EventId& id
                     .error = row.text("error")};
   if (const auto at = row.time("enqueued_at")) status.enqueued_at = *at;
   if (row.find("result")) status.result = row.text("result");
+  status.priority = row.int4("priority");
   set_state(status, row.text("state"));
   return status;
 }

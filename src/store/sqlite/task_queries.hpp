@@ -11,6 +11,10 @@ inline constexpr std::string_view kTaskRow =
     " JOIN outbox_parked p ON p.subscription = s.id AND p.seq = ?2 AND +p.id = CAST(?3 AS BLOB)"
     " LEFT JOIN outbox_worker w ON w.id = p.worker WHERE s.name = ?1";
 
+// ?1 id. Primary key.
+inline constexpr std::string_view kTaskEnd =
+    "/* look at the end of a task */ SELECT outcome, result, reason, at FROM outbox_task_end WHERE id = CAST(?1 AS BLOB)";
+
 // ?1 cursor, ?2 events that are looked at, ?3 aggregate_type, ?4 type and ?5 key, each possibly empty, ?6 limit. By the rowid.
 inline constexpr std::string_view kPendingTasks =
     "/* list pending tasks */ SELECT seq, id, event_type, aggregate_id, created_at FROM"

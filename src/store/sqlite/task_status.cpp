@@ -19,20 +19,41 @@ namespace {
 
 constexpr std::size_t kMostWithOneId = 16;
 
-/// It waits for the time that its header names.
-bool is_scheduled(const EventListing& event, const EventLife& life) {
-  if (life.state != "retrying" || life.attempts.value_or(0) != 0) return false;
+/// It waits for the time that its header names; none: it does not.
+std::optional<TaskStatus::Time> scheduled_at(const EventListing& event) {
   event::Arena arena;
   const auto rules = event::rules_of(event.headers, arena);
-  return rules && rules->execute_at_us && *rules->execute_at_us > wall_us();
+  if (!rules || !rules->execute_at_us || *rules->execute_at_us <= wall_us()) return std::nullopt;
+  return task_time(*rules->execute_at_us);
 }
 
-void add_life(const EventListing& event, const EventLife& life, TaskStatus& status) {
+void add_schedule(const EventListing& event, TaskStatus& status) {
+  const bool waits = status.state == TaskState::pending ||
+                     (status.state == TaskState::retrying && status.attempts == 0);
+  const auto at = waits ? scheduled_at(event) : std::nullopt;
+  if (!at) return;
+  status.state = TaskState::scheduled;
+  status.next_attempt_at = at;
+}
+
+void add_life(const EventLife& life, TaskStatus& status) {
   status.attempts = static_cast<std::size_t>(life.attempts.value_or(0));
   if (life.next_attempt_at_us) status.next_attempt_at = task_time(*life.next_attempt_at_us);
   if (life.published_by_us) status.ended_at = task_time(*life.published_by_us);
   status.error = life.error;
-  set_state(status, is_scheduled(event, life) ? "scheduled" : life.state);
+  set_state(status, life.state);
+}
+
+/// What was noted when it ended.
+Status add_end(Connection& connection, TaskStatus& status) {
+  OUTBOX_TRY(const Statement row, connection.query(query::kTaskEnd, bytes_of(status.id)));
+  if (!row.has_row() || status.state == TaskState::dead || status.state == TaskState::cancelled)
+    return {};
+  status.state = row.bytes(0) == "done" ? TaskState::completed : TaskState::cancelled;
+  if (!row.is_null(1)) status.result = std::string(row.bytes(1));
+  if (!row.bytes(2).empty()) status.error = row.text(2);
+  status.ended_at = task_time(row.integer(3));
+  return {};
 }
 
 Status add_run(Connection& connection, const EventListing& event, const EventLife& life,
@@ -60,9 +81,13 @@ Result<std::optional<TaskStatus>> status_of(Connection& connection, const EventL
                     .type = event.event_type,
                     .key = event.aggregate_id,
                     .enqueued_at = task_time(event.created_at_us)};
-  if (!known) return status;
-  add_life(event, *life, status);
-  if (Status read = add_run(connection, event, *life, status); !read) return pass(read);
+  status.priority = event::place_of(event.aggregate_type).priority;
+  if (known) {
+    add_life(*life, status);
+    if (Status read = add_run(connection, event, *life, status); !read) return pass(read);
+    if (Status read = add_end(connection, status); !read) return pass(read);
+  }
+  add_schedule(event, status);
   return status;
 }
 

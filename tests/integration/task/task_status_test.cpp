@@ -164,10 +164,9 @@ TEST_P(TaskStatusTest, one_that_failed_says_why_and_when_it_runs_again) {
 TEST_P(TaskStatusTest, one_whose_time_has_not_come_is_scheduled_until_a_person_runs_it) {
   const auto worker = start();
   const EventId id = enqueue("send", "", in_an_hour());
-  EXPECT_TRUE(eventually([&] { return look(id)->next_attempt_at.has_value(); }));
-  if (!GetParam()) {
-    EXPECT_EQ(state(id), "scheduled");
-  }
+  EXPECT_EQ(state(id), "scheduled");
+  EXPECT_TRUE(look(id)->next_attempt_at.has_value());
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 1; }));
   const auto listed = row(id);
   EXPECT_TRUE(listed.scheduled);
   const auto people = store_->parked_events().value();
