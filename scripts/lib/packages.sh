@@ -7,7 +7,7 @@ packages_for() {
       echo 'g++ cmake ninja-build ccache pkg-config
             libpq-dev libsqlite3-dev librdkafka-dev libfmt-dev libspdlog-dev
             nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libexpected-dev
-            libcurl4-openssl-dev libssl-dev libhiredis-dev libprotozero-dev libnats-dev librabbitmq-dev'
+            libcurl4-openssl-dev libssl-dev libhiredis-dev libprotozero-dev libnats-dev librabbitmq-dev tzdata'
       ;;
     test)
       echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev

@@ -39,19 +39,9 @@ using Json = nlohmann::json;
 using Texts = std::map<std::string, std::string>;
 using Globs = std::vector<std::string>;
 
-constexpr std::size_t kLongestSubscriptionName = 63;
 constexpr std::array<std::string_view, 2> kStarts{"beginning", "now"};
 constexpr std::array<std::string_view, 2> kOnReject{"park", "stop"};
 constexpr std::array<std::string_view, 2> kOnDead{"continue", "block"};
-
-Status check_subscription_name(std::string_view name) {
-  if (name.empty()) return bad_field("name", "is empty");
-  if (name.size() > kLongestSubscriptionName) return bad_field("name", "is longer than 63 bytes");
-  const auto allowed = [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; };
-  if (std::all_of(name.begin(), name.end(), allowed)) return {};
-  return bad_field("name", in_quotes(name) + " has characters that are not allowed",
-                   "use letters, digits, '-', '_' and '.'");
-}
 
 Status check_globs(std::string_view field, const Globs& globs) {
   for (const auto& glob : globs) {
@@ -143,7 +133,7 @@ Status read_member(const std::string& name, const Json& value, SubscriptionSpec&
 
 void check(const SubscriptionSpec& spec, FieldErrors& errors) {
   for (const Status& status :
-       {check_subscription_name(spec.name), check_sink(spec),
+       {check_plain_name("name", spec.name), check_sink(spec),
         check_globs("event_types", spec.event_types),
         check_globs("aggregate_types", spec.aggregate_types),
         check_match_headers(spec.match_headers), check_choice("start", spec.start, kStarts),

@@ -34,6 +34,16 @@ Status check_name(std::string_view field, std::string_view text) {
   return {};
 }
 
+Status check_plain_name(std::string_view field, std::string_view text) {
+  constexpr std::size_t longest = 63;
+  if (text.empty()) return bad_field(field, "is empty");
+  if (text.size() > longest) return bad_field(field, "is longer than 63 bytes");
+  const auto allowed = [](char c) { return is_alnum(c) || c == '-' || c == '_' || c == '.'; };
+  if (std::all_of(text.begin(), text.end(), allowed)) return {};
+  return bad_field(field, in_quotes(text) + " has characters that are not allowed",
+                   "use letters, digits, '-', '_' and '.'");
+}
+
 Status check_required_name(std::string_view field, std::string_view text, std::string_view hint) {
   if (text.empty()) return bad_field(field, "is empty", std::string(hint));
   if (text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos)

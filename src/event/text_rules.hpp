@@ -18,6 +18,8 @@ inline constexpr std::size_t kLongestName = 255;
 /// The same, and neither empty nor blank; `hint` is for that error.
 [[nodiscard]] Status check_required_name(std::string_view field, std::string_view text,
                                          std::string_view hint = {});
+/// Of a subscription or a schedule: letters, digits, '-', '_' and '.', at most 63 bytes.
+[[nodiscard]] Status check_plain_name(std::string_view field, std::string_view text);
 /// Empty, or type/subtype with or without parameters, in printable ASCII.
 [[nodiscard]] Status check_content_type(std::string_view field, std::string_view text);
 /// An RFC 9110 token that is not reserved.

@@ -1,0 +1,59 @@
+// outbox/schedule.hpp: tasks that recur. Each tick of a schedule enqueues one task, however many workers there are.
+//
+//   outbox::WorkerOptions options{.relay = {.store_url = "postgresql://localhost/shop"}, .queues = {"reports"}};
+//   options.schedules.push_back({.name = "monthly-report", .queue = "reports", .type = "report.make",
+//                                .cron = "30 6 1 * *", .time_zone = "Europe/Berlin"});
+//
+// The task has the headers "task-schedule" (the name) and "task-scheduled-at" (the time of the tick, RFC 3339).
+//
+// Threads: values; Const methods from any thread.
+// Lifetime: owns its strings.
+// Errors: validate() names the field that is wrong.
+#pragma once
+
+#include <map>
+#include <outbox/error.hpp>
+#include <outbox/event.hpp>
+#include <string>
+#include <string_view>
+
+namespace outbox {
+
+/// The headers of a task that a schedule has enqueued.
+inline constexpr std::string_view kScheduleHeader = "task-schedule";
+inline constexpr std::string_view kScheduledAtHeader = "task-scheduled-at";
+
+struct Schedule {
+  /// Letters, digits, '-', '_' and '.', at most 63 bytes. One of this name is replaced.
+  std::string name;
+  /// Of its tasks. Default: default.
+  std::string queue{"default"};
+  /// Which handler does them. Required.
+  std::string type;
+  /// The same each time. Default: {}
+  std::string payload{"{}"};
+  /// With a key, a task waits until the one of the tick before has ended. Default: empty.
+  std::string key{};
+  /// Further headers of the tasks. Default: none.
+  std::map<std::string, std::string> headers{};
+  /// The media type of the payload. When it is JSON the payload must parse as JSON. Default: application/json.
+  std::string content_type{"application/json"};
+  /// Minute, hour, day of month, month, day of week: "30 8 * * mon-fri"; or @hourly, @daily, @weekly, @monthly, @yearly. Exactly one of
+  /// cron and every is set. Default: empty.
+  std::string cron{};
+  /// The time between ticks ("15min"), at least 1 s. They are at its multiples since 1970, so that all workers agree. Default: empty.
+  std::string every{};
+  /// What cron means, by its name in the tz database ("Europe/Berlin"). What happens when its clock changes: docs/guide/tasks.md.
+  /// Default: UTC.
+  std::string time_zone{"UTC"};
+  /// Of ticks at which no worker ran. "one": however many were missed, one task. "all": each of them, the newest 1000 at most. "skip":
+  /// none that is more than 1 min late. Default: one.
+  std::string missed{"one"};
+
+  bool operator==(const Schedule&) const = default;
+};
+
+/// Checks a schedule. The error names the field ("cron: hour: '25' is no number from 0 to 23"). Reads the file of the time zone.
+[[nodiscard]] Status validate(const Schedule& schedule, const EventLimits& limits = {});
+
+}  // namespace outbox
