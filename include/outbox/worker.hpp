@@ -32,6 +32,7 @@
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
 #include <outbox/relay.hpp>
+#include <outbox/schedule.hpp>
 #include <outbox/task.hpp>
 #include <stop_token>
 #include <string>
@@ -44,6 +45,7 @@ namespace outbox {
 
 namespace task {
 class RunKeeper;
+class Ticker;
 }  // namespace task
 
 /// One run of a task, as its handler sees it. Valid during the call.
@@ -221,6 +223,9 @@ struct WorkerOptions {
   std::size_t result_bytes{std::size_t{64} << 10U};
   /// How long a task waits whose type no handler here has, before that is looked at again. Default: 30 s.
   std::chrono::milliseconds unknown_type_pause{std::chrono::seconds(30)};
+  /// Written to the store when the worker starts; those that are there under other names stay. Of any queue. A worker enqueues the tasks
+  /// of all schedules of its queues, and of the queues of these. Default: none.
+  std::vector<Schedule> schedules{};
 };
 
 class Worker {
@@ -245,10 +250,12 @@ class Worker {
   [[nodiscard]] RelayReport report() const;
 
  private:
-  Worker(std::unique_ptr<task::RunKeeper> keeper, std::unique_ptr<Relay> relay);
+  Worker(std::unique_ptr<task::RunKeeper> keeper, std::unique_ptr<Relay> relay,
+         std::unique_ptr<task::Ticker> ticker);
   // The relay ends first: its sinks leave their runs to the keeper.
   const std::unique_ptr<task::RunKeeper> keeper_;
   const std::unique_ptr<Relay> relay_;
+  const std::unique_ptr<task::Ticker> ticker_;
 };
 
 }  // namespace outbox

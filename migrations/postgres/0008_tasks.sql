@@ -328,6 +328,30 @@ BEGIN
 END
 $fn$;
 
+-- ---- Tasks that recur
+
+-- next_at is the tick that comes next; who enqueues its task moves it in the same transaction. paused: by a person. revision: grows with
+-- each change of the row.
+CREATE TABLE {schema}.schedule (
+  name          text PRIMARY KEY,
+  queue         text NOT NULL,
+  type          text NOT NULL,
+  payload       bytea NOT NULL,
+  content_type  text NOT NULL,
+  key           text NOT NULL,
+  headers       jsonb NOT NULL,
+  cron          text NOT NULL,
+  every         text NOT NULL,
+  time_zone     text NOT NULL,
+  missed        text NOT NULL CHECK (missed IN ('one', 'skip', 'all')),
+  paused        boolean NOT NULL DEFAULT false,
+  revision      bigint NOT NULL DEFAULT 0,
+  next_at       timestamptz NOT NULL,
+  last_at       timestamptz,
+  last_task     uuid,
+  CHECK ((cron = '') <> (every = ''))
+);
+
 -- ---- Rights
 
 SELECT {schema}.grant_to('outbox_app',
@@ -338,11 +362,13 @@ SELECT {schema}.grant_to('outbox_relay',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.task_unique',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.task_end',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.inbox',
-  -- Events that tell of the end of a task.
+  'SELECT, INSERT, UPDATE, DELETE ON {schema}.schedule',
+  -- Events that tell of the end of a task; tasks of schedules.
   'INSERT ON {schema}.event_in',
   'USAGE ON SEQUENCE {schema}.event_seq');
 SELECT {schema}.grant_to('outbox_reader',
   'SELECT ON {schema}.worker',
   'SELECT ON {schema}.task_unique',
   'SELECT ON {schema}.task_end',
-  'SELECT ON {schema}.inbox');
+  'SELECT ON {schema}.inbox',
+  'SELECT ON {schema}.schedule');

@@ -37,3 +37,25 @@ CREATE TABLE outbox_inbox (
   PRIMARY KEY (consumer, message_id)
 ) WITHOUT ROWID;
 CREATE INDEX outbox_inbox_received ON outbox_inbox (received_at);
+
+-- Tasks that recur. next_at is the tick that comes next; who enqueues its task moves it in the same transaction. paused: by a person.
+-- revision: grows with each change of the row. Times: microseconds since 1970, UTC.
+CREATE TABLE outbox_schedule (
+  name          TEXT PRIMARY KEY,
+  queue         TEXT NOT NULL,
+  type          TEXT NOT NULL,
+  payload       BLOB NOT NULL,
+  content_type  TEXT NOT NULL,
+  key           TEXT NOT NULL,
+  headers       TEXT NOT NULL,
+  cron          TEXT NOT NULL,
+  every         TEXT NOT NULL,
+  time_zone     TEXT NOT NULL,
+  missed        TEXT NOT NULL CHECK (missed IN ('one', 'skip', 'all')),
+  paused        INTEGER NOT NULL DEFAULT 0,
+  revision      INTEGER NOT NULL DEFAULT 0,
+  next_at       INTEGER NOT NULL,
+  last_at       INTEGER,
+  last_task     BLOB,
+  CHECK ((cron = '') <> (every = ''))
+) WITHOUT ROWID;

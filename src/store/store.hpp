@@ -21,6 +21,7 @@
 #include "store/progress.hpp"
 #include "store/replay.hpp"
 #include "store/retention.hpp"
+#include "store/schedules.hpp"
 #include "store/task_queues.hpp"
 #include "store/task_runs.hpp"
 #include "store/trials.hpp"
@@ -75,6 +76,7 @@ class Store : public Part {
   [[nodiscard]] virtual Result<std::unique_ptr<Trials>> trials() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<TaskRuns>> task_runs() = 0;
   [[nodiscard]] virtual Result<std::unique_ptr<TaskQueues>> task_queues() = 0;
+  [[nodiscard]] virtual Result<std::unique_ptr<Schedules>> schedules() = 0;
 };
 
 /// Chooses the store by its URL (store/url.hpp). Opens nothing yet.

@@ -7,12 +7,14 @@
 #include "base/error.hpp"
 #include "base/field_error.hpp"
 #include "base/process.hpp"
+#include "base/text.hpp"
 #include "event/group.hpp"
 #include "event/retry_policy.hpp"
 #include "event/task.hpp"
 #include "event/task_queue.hpp"
 #include "task/queue_sink.hpp"
 #include "task/run_keeper.hpp"
+#include "task/ticker.hpp"
 
 namespace outbox {
 namespace {
@@ -27,6 +29,18 @@ Status check_delays(const std::vector<std::string>& delays) {
   FieldErrors errors;
   event::RetryPolicy::check(spec, errors);
   return errors.status();
+}
+
+Status check_schedules(const std::vector<Schedule>& schedules) {
+  std::set<std::string_view> names;
+  for (const Schedule& schedule : schedules) {
+    if (Status status = validate(schedule); !status)
+      return bad_field("schedules", in_quotes(schedule.name) + ": " + status.error().message,
+                       status.error().hint);
+    if (!names.insert(schedule.name).second)
+      return bad_field("schedules", in_quotes(schedule.name) + " is there twice");
+  }
+  return {};
 }
 
 Status check(const WorkerOptions& options, const Handlers& handlers) {
@@ -49,6 +63,7 @@ Status check(const WorkerOptions& options, const Handlers& handlers) {
     if (Status status = check_delays(handler.options.delays); !status)
       return bad_field("handlers", handler.type + ": " + status.error().message);
   }
+  if (Status status = check_schedules(options.schedules); !status) return status;
   return check_delays(options.delays);
 }
 
@@ -120,27 +135,31 @@ Result<std::unique_ptr<Worker>> Worker::create(WorkerOptions options, Handlers h
   }
   OUTBOX_TRY(std::unique_ptr<Relay> relay, Relay::create(options.relay));
   const task::RetrySchedule retries(options.delays, options.jitter);
+  const store::StoreOptions store{.url = options.relay.store_url,
+                                  .schema = options.relay.schema,
+                                  .application = "outbox worker"};
   auto keeper = std::make_unique<task::RunKeeper>(
-      EventId::generate(), options.relay.name.empty() ? process_name() : options.relay.name,
-      store::StoreOptions{.url = options.relay.store_url,
-                          .schema = options.relay.schema,
-                          .application = "outbox worker"},
+      EventId::generate(), options.relay.name.empty() ? process_name() : options.relay.name, store,
       task::KeeperOptions{.retries = retries, .heartbeat = options.heartbeat});
   for (const std::string& queue : queues) {
     if (Status status = add_queue(queue, handlers, options, *keeper, *relay); !status)
       return pass(status);
   }
-  return std::unique_ptr<Worker>(new Worker(std::move(keeper), std::move(relay)));
+  auto ticker = std::make_unique<task::Ticker>(options.schedules, queues, store);
+  return std::unique_ptr<Worker>(
+      new Worker(std::move(keeper), std::move(relay), std::move(ticker)));
 }
 
-Worker::Worker(std::unique_ptr<task::RunKeeper> keeper, std::unique_ptr<Relay> relay)
-    : keeper_(std::move(keeper)), relay_(std::move(relay)) {}
+Worker::Worker(std::unique_ptr<task::RunKeeper> keeper, std::unique_ptr<Relay> relay,
+               std::unique_ptr<task::Ticker> ticker)
+    : keeper_(std::move(keeper)), relay_(std::move(relay)), ticker_(std::move(ticker)) {}
 
 Worker::~Worker() { (void)stop(std::chrono::milliseconds(0)); }
 
 Status Worker::start() {
   if (Status status = relay_->start(); !status) return status;
   keeper_->start();
+  ticker_->start();
   return {};
 }
 
@@ -148,11 +167,13 @@ void Worker::request_stop() noexcept { relay_->request_stop(); }
 
 StopReport Worker::stop(std::chrono::milliseconds grace) {
   const auto until = std::chrono::steady_clock::now() + grace;
+  ticker_->request_stop();
   StopReport report = relay_->stop(grace);
   // What lasts was left to the keeper.
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
       until - std::chrono::steady_clock::now());
   const std::size_t given_back = keeper_->stop(std::max(left, std::chrono::milliseconds(0)));
+  ticker_->stop();
   report.abandoned += given_back;
   report.drained = report.drained && given_back == 0;
   return report;

@@ -181,6 +181,7 @@ class Store final : public store::Store {
   Made<store::Trials> trials() override { return real_->trials(); }
   Made<store::TaskRuns> task_runs() override { return real_->task_runs(); }
   Made<store::TaskQueues> task_queues() override { return real_->task_queues(); }
+  Made<store::Schedules> schedules() override { return real_->schedules(); }
   Made<store::Replays> replays() override { return real_->replays(); }
   Made<store::Retention> retention() override { return decorated<Retention>(real_->retention()); }
 

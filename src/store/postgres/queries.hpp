@@ -629,6 +629,59 @@ UPDATE {schema}.parked p SET percent = n.percent, progress = n.text
 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[]) n(sub, seq, token, percent, text)
 WHERE p.subscription = n.sub AND p.seq = n.seq AND p.state = 'running' AND p.worker = $1::uuid AND p.token = n.token)");
 
+  // ---- Schedules of tasks. A few rows, by their primary key or all of them.
+
+  Query clock = unprepared("read the clock", R"(
+SELECT (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint)");
+  // $1 name, $2 queue, $3 type, $4 payload, $5 content_type, $6 key, $7 headers, $8 cron, $9 every, $10 time_zone, $11 missed,
+  // $12 next_at of a new one, and of one with other ticks. A row: something changed.
+  Query apply_schedule = unprepared("apply a schedule", R"(
+INSERT INTO {schema}.schedule AS s
+  (name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed, next_at)
+VALUES ($1::text, $2::text, $3::text, $4::bytea, $5::text, $6::text, $7::jsonb, $8::text, $9::text, $10::text, $11::text,
+  $12::timestamptz)
+ON CONFLICT (name) DO UPDATE SET queue = EXCLUDED.queue, type = EXCLUDED.type, payload = EXCLUDED.payload,
+  content_type = EXCLUDED.content_type, key = EXCLUDED.key, headers = EXCLUDED.headers, cron = EXCLUDED.cron,
+  every = EXCLUDED.every, time_zone = EXCLUDED.time_zone, missed = EXCLUDED.missed, revision = s.revision + 1,
+  next_at = CASE WHEN (s.cron, s.every, s.time_zone) IS DISTINCT FROM (EXCLUDED.cron, EXCLUDED.every, EXCLUDED.time_zone)
+    THEN EXCLUDED.next_at ELSE s.next_at END
+WHERE (s.queue, s.type, s.payload, s.content_type, s.key, s.headers, s.cron, s.every, s.time_zone, s.missed) IS DISTINCT FROM
+  (EXCLUDED.queue, EXCLUDED.type, EXCLUDED.payload, EXCLUDED.content_type, EXCLUDED.key, EXCLUDED.headers, EXCLUDED.cron,
+   EXCLUDED.every, EXCLUDED.time_zone, EXCLUDED.missed)
+RETURNING 1::int)");
+  // $1 queues.
+  Query next_tick = prepared("look for ticks", R"(
+SELECT (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint, min(next_at)
+FROM {schema}.schedule WHERE queue = ANY ($1::text[]) AND NOT paused)");
+  // $1 queues, $2 now.
+  Query due_schedules = prepared("read due schedules", R"(
+SELECT name, queue, type, payload, content_type, key, headers::text, cron, every, time_zone, missed, paused, revision, next_at,
+  last_at, last_task
+FROM {schema}.schedule WHERE queue = ANY ($1::text[]) AND NOT paused AND next_at <= $2::timestamptz ORDER BY next_at, name)");
+  // $1 name, $2 next_at, $3 revision, as they were read. No row: another one is at it, or has been.
+  Query lock_schedule = prepared("lock a schedule", R"(
+SELECT 1::int FROM {schema}.schedule
+WHERE name = $1::text AND next_at = $2::timestamptz AND revision = $3::bigint AND NOT paused FOR UPDATE SKIP LOCKED)");
+  // $1 name, $2 next_at; $3 last_at, $4 last_task, null: as they were.
+  Query move_schedule = prepared("move a schedule", R"(
+UPDATE {schema}.schedule SET next_at = $2::timestamptz, last_at = coalesce($3::timestamptz, last_at),
+  last_task = coalesce($4::uuid, last_task), revision = revision + 1
+WHERE name = $1::text)");
+  Query list_schedules = unprepared("list schedules", R"(
+SELECT name, queue, type, payload, content_type, key, headers::text, cron, every, time_zone, missed, paused, revision, next_at,
+  last_at, last_task
+FROM {schema}.schedule ORDER BY name)");
+  // $1 name.
+  Query pause_schedule = unprepared("pause a schedule", R"(
+UPDATE {schema}.schedule SET paused = true, revision = revision + 1 WHERE name = $1::text AND NOT paused)");
+  // $1 name, $2 revision, $3 next_at.
+  Query resume_schedule = unprepared("resume a schedule", R"(
+UPDATE {schema}.schedule SET paused = false, next_at = $3::timestamptz, revision = revision + 1
+WHERE name = $1::text AND revision = $2::bigint AND paused RETURNING 1::int)");
+  // $1 name.
+  Query remove_schedule = unprepared("remove a schedule", R"(
+DELETE FROM {schema}.schedule WHERE name = $1::text RETURNING 1::int)");
+
   // ---- Events and what became of them (docs/design/status.md). The functions are in 0005_status.sql.
 
   // $1 id, $2 limit. The seqs of events with this id: in the log by find_event(), parked by parked_id and parked_end_id.

@@ -87,6 +87,9 @@ class PostgresStore final : public Store {
   Result<std::unique_ptr<TaskQueues>> task_queues() override {
     return make("task queues", make_task_queues);
   }
+  Result<std::unique_ptr<Schedules>> schedules() override {
+    return make("schedules", make_schedules);
+  }
 
   Result<std::unique_ptr<Wakeup>> wakeup(bool armed) override {
     if (!armed) return make_wakeup(std::nullopt);

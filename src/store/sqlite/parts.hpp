@@ -30,5 +30,6 @@ namespace outbox::store::sqlite {
 [[nodiscard]] std::unique_ptr<Trials> make_trials(Connection connection);
 [[nodiscard]] std::unique_ptr<TaskRuns> make_task_runs(Connection connection);
 [[nodiscard]] std::unique_ptr<TaskQueues> make_task_queues(Connection connection);
+[[nodiscard]] std::unique_ptr<Schedules> make_schedules(Connection connection);
 
 }  // namespace outbox::store::sqlite

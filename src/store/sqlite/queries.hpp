@@ -313,6 +313,47 @@ inline constexpr std::string_view kReceive =
     "/* receive message */ INSERT INTO outbox_inbox (consumer, message_id, received_at) VALUES (?1, ?2, ?3)"
     " ON CONFLICT DO NOTHING";
 
+// ---- schedules of tasks: a few rows, by their primary key or all of them
+
+// ?1 name, ?2 queue, ?3 type, ?4 payload, ?5 content_type, ?6 key, ?7 headers, ?8 cron, ?9 every, ?10 time_zone, ?11 missed,
+// ?12 next_at of a new one, and of one with other ticks. No change where it is there as it is.
+inline constexpr std::string_view kApplySchedule =
+    "/* apply schedule */ INSERT INTO outbox_schedule AS s"
+    " (name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed, next_at)"
+    " VALUES (?1, ?2, ?3, CAST(?4 AS BLOB), ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
+    " ON CONFLICT (name) DO UPDATE SET queue = excluded.queue, type = excluded.type, payload = excluded.payload,"
+    " content_type = excluded.content_type, key = excluded.key, headers = excluded.headers, cron = excluded.cron,"
+    " every = excluded.every, time_zone = excluded.time_zone, missed = excluded.missed, revision = s.revision + 1,"
+    " next_at = iif((s.cron, s.every, s.time_zone) IS (excluded.cron, excluded.every, excluded.time_zone),"
+    " s.next_at, excluded.next_at)"
+    " WHERE (s.queue, s.type, s.payload, s.content_type, s.key, s.headers, s.cron, s.every, s.time_zone, s.missed) IS NOT"
+    " (excluded.queue, excluded.type, excluded.payload, excluded.content_type, excluded.key, excluded.headers, excluded.cron,"
+    " excluded.every, excluded.time_zone, excluded.missed)";
+// ?1 queue.
+inline constexpr std::string_view kNextTick =
+    "/* look for ticks */ SELECT min(next_at) FROM outbox_schedule WHERE queue = ?1 AND NOT paused";
+// ?1 queue, ?2 now.
+inline constexpr std::string_view kDueSchedules =
+    "/* read due schedules */ SELECT name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed,"
+    " paused, revision, next_at, last_at, last_task FROM outbox_schedule"
+    " WHERE queue = ?1 AND NOT paused AND next_at <= ?2 ORDER BY next_at, name";
+// ?1 name, ?2 next_at, ?3 revision, as they were read; ?4 next_at, ?5 last_at, ?6 last_task, empty: no task.
+inline constexpr std::string_view kMoveSchedule =
+    "/* move schedule */ UPDATE outbox_schedule SET next_at = ?4, last_at = iif(?6 = '', last_at, ?5),"
+    " last_task = iif(?6 = '', last_task, CAST(?6 AS BLOB)), revision = revision + 1"
+    " WHERE name = ?1 AND next_at = ?2 AND revision = ?3 AND NOT paused";
+inline constexpr std::string_view kListSchedules =
+    "/* list schedules */ SELECT name, queue, type, payload, content_type, key, headers, cron, every, time_zone, missed,"
+    " paused, revision, next_at, last_at, last_task FROM outbox_schedule ORDER BY name";
+inline constexpr std::string_view kPauseSchedule =
+    "/* pause schedule */ UPDATE outbox_schedule SET paused = 1, revision = revision + 1 WHERE name = ?1 AND NOT paused";
+// ?1 name, ?2 revision, ?3 next_at.
+inline constexpr std::string_view kResumeSchedule =
+    "/* resume schedule */ UPDATE outbox_schedule SET paused = 0, next_at = ?3, revision = revision + 1"
+    " WHERE name = ?1 AND revision = ?2 AND paused";
+inline constexpr std::string_view kRemoveSchedule =
+    "/* remove schedule */ DELETE FROM outbox_schedule WHERE name = ?1";
+
 // ---- events and what became of them (docs/design/status.md)
 // ---- the ledger, for `outbox verify` (docs/design/verify.md)
 

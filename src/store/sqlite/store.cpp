@@ -90,6 +90,11 @@ class SqliteStore final : public Store {
     return make_task_runs(std::move(connection));
   }
 
+  Result<std::unique_ptr<Schedules>> schedules() override {
+    OUTBOX_TRY(Connection connection, connect({.busy_timeout = kRelayBusyTimeout}));
+    return make_schedules(std::move(connection));
+  }
+
   Result<std::unique_ptr<Progress>> progress() override {
     OUTBOX_TRY(Connection connection,
                connect({.sync = Sync::normal, .busy_timeout = kRelayBusyTimeout}));
