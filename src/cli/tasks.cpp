@@ -11,6 +11,7 @@
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/task_rows.hpp"
+#include "cli/task_schedules.hpp"
 #include "cli/verbs.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
@@ -376,6 +377,7 @@ void add_tasks(CLI::App& root, Context& context) {
   add_example(verb, "outbox tasks list");
   add_looking(verb, context, options);
   add_changing(verb, context, options);
+  add_task_schedules(verb, context);
 }
 
 }  // namespace outbox::cli

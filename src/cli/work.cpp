@@ -55,12 +55,26 @@ Handlers::Run run_of(const config::TaskSpec& task) {
   return task::exec_handler(std::move(child));
 }
 
+/// Those of its queue. Those of queues without a handler here, whose tasks others do, belong to the first worker.
+std::vector<Schedule> schedules_of(const std::string& queue, bool first,
+                                   const config::Loaded& loaded) {
+  std::vector<Schedule> mine;
+  for (const Schedule& schedule : loaded.config.worker.schedules) {
+    const auto& tasks = loaded.config.tasks;
+    const bool elsewhere = std::none_of(
+        tasks.begin(), tasks.end(), [&](const auto& task) { return task.queue == schedule.queue; });
+    if (schedule.queue == queue || (first && elsewhere)) mine.push_back(schedule);
+  }
+  return mine;
+}
+
 /// A type of one queue is unknown in another: a worker for each queue, with its handlers.
 std::unique_ptr<Worker> make_worker(const config::Loaded& loaded, const std::string& queue,
-                                    const std::vector<config::TaskSpec>& tasks) {
+                                    const std::vector<config::TaskSpec>& tasks, bool first) {
   WorkerOptions options = loaded.config.worker;
   options.relay = loaded.config.relay;
   options.queues = {queue};
+  options.schedules = schedules_of(queue, first, loaded);
   Handlers handlers;
   for (const config::TaskSpec& task : tasks) {
     if (task.queue != queue) continue;
@@ -125,7 +139,7 @@ int work(const Options& options, const Context& context) {
   for (const auto& task : tasks) queues.emplace(task.queue, true);
   std::vector<std::unique_ptr<Worker>> workers;
   for (const auto& [queue, used] : queues) {
-    workers.push_back(make_worker(loaded, queue, tasks));
+    workers.push_back(make_worker(loaded, queue, tasks, workers.empty()));
     start(options, loaded, *workers.back(), signals);
   }
   signals.wait();

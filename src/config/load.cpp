@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "base/text_file.hpp"
 #include "config/reading.hpp"
+#include "config/schedules.hpp"
 #include "config/subscriptions.hpp"
 #include "config/tasks.hpp"
 #include "event/group.hpp"
@@ -27,6 +28,7 @@ constexpr std::size_t kLargestFile = std::size_t{16} << 20U;
 constexpr const char* kFileVariable = "OUTBOX_CONFIG";
 constexpr std::string_view kSubscription = "subscription";
 constexpr std::string_view kTask = "task";
+constexpr std::string_view kSchedule = "schedule";
 constexpr const char* kStoreUrl = "store.url";
 
 /// An empty variable counts as not set: compose files and unit files leave one out that way.
@@ -107,7 +109,7 @@ class Loader {
   }
 
   void read_section(const Member& section) {
-    std::vector<std::string_view> known{kSubscription, kTask};
+    std::vector<std::string_view> known{kSubscription, kTask, kSchedule};
     for (const auto& row : settings()) known.push_back(row.setting.section());
     if (std::find(known.begin(), known.end(), section.key) == known.end())
       return unknown_section(section, known);
@@ -117,6 +119,9 @@ class Loader {
       if (section.key == kTask) {
         if (auto task = read_task(member, request_.resolve_tasks, reading_))
           effective_.tasks.push_back(std::move(*task));
+      } else if (section.key == kSchedule) {
+        if (auto schedule = read_schedule(member, reading_))
+          effective_.worker.schedules.push_back(std::move(*schedule));
       } else if (section.key != kSubscription) {
         read_setting(section.key + "." + member.key, member);
       } else if (auto spec = read_subscription(member, request_.resolve_subscriptions, reading_)) {

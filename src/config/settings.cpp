@@ -195,6 +195,46 @@ std::vector<SettingRow<TaskSpec>> task_rows() {
   };
 }
 
+std::vector<SettingRow<Schedule>> schedule_rows() {
+  return {
+      {{.name = "queue", .help = "Of its tasks."}, [](Schedule& s) -> Slot { return &s.queue; }},
+      {{.name = "type", .help = "Of its tasks.", .default_note = "required"},
+       [](Schedule& s) -> Slot { return &s.type; }},
+      {{.name = "payload", .help = "Of its tasks, the same each time."},
+       [](Schedule& s) -> Slot { return &s.payload; }},
+      {{.name = "content_type", .help = "The media type of the payload."},
+       [](Schedule& s) -> Slot { return &s.content_type; }},
+      {{.name = "key",
+        .help = "With a key, a task waits until the one of the tick before has ended.",
+        .default_note = "none"},
+       [](Schedule& s) -> Slot { return &s.key; }},
+      {{.name = "headers",
+        .type = SettingType::table,
+        .help = "Further headers of its tasks.",
+        .default_note = "none"},
+       [](Schedule& s) -> Slot { return &s.headers; }},
+      {{.name = "cron",
+        .help =
+            "Minute, hour, day of month, month, day of week: \"30 8 * * mon-fri\"; or @hourly, @daily, @weekly, @monthly, @yearly. Either this or every.",
+        .default_note = "none"},
+       [](Schedule& s) -> Slot { return &s.cron; }},
+      {{.name = "every",
+        .help =
+            "The time between ticks, such as \"15min\", from 1s to 366d. They are at its multiples since 1970, UTC.",
+        .default_note = "none"},
+       [](Schedule& s) -> Slot { return &s.every; }},
+      {{.name = "time_zone",
+        .help = "What cron means: a name of the tz database such as \"Europe/Berlin\"."},
+       [](Schedule& s) -> Slot { return &s.time_zone; }},
+      {{.name = "missed",
+        .type = SettingType::choice,
+        .help =
+            "Of ticks at which no worker ran: one task however many there were; none that is more than 1min late; each of the newest 1000.",
+        .choices = {"one", "skip", "all"}},
+       [](Schedule& s) -> Slot { return &s.missed; }},
+  };
+}
+
 std::vector<SettingRow<Config>> log_rows() {
   return {
       {{.name = "log.level",
@@ -381,6 +421,11 @@ std::map<std::string, std::string> settled_by_worker(std::string_view handler) {
     return {{"batch", "each task has a request of its own"}, {"concurrency", pace}};
   if (handler == "smtp") return {{"max_in_flight", pace}};
   return {};
+}
+
+const std::vector<SettingRow<Schedule>>& schedule_settings() {
+  static const std::vector<SettingRow<Schedule>> rows = schedule_rows();
+  return rows;
 }
 
 const SettingRow<Config>* find_setting(std::string_view path) {

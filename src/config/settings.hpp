@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <outbox/relay.hpp>
+#include <outbox/schedule.hpp>
 #include <outbox/subscription.hpp>
 #include <outbox/worker.hpp>
 #include <string>
@@ -48,6 +49,9 @@ struct Config {
 [[nodiscard]] std::vector<SettingRow<SubscriptionSpec>> task_message_settings();
 /// Settings of such a sink that the worker decides, and why the file must not.
 [[nodiscard]] std::map<std::string, std::string> settled_by_worker(std::string_view handler);
+
+/// The settings of a [schedule.NAME] section.
+[[nodiscard]] const std::vector<SettingRow<Schedule>>& schedule_settings();
 
 /// Null when there is no such setting.
 [[nodiscard]] const SettingRow<Config>* find_setting(std::string_view path);

@@ -42,6 +42,13 @@ constexpr std::string_view kTaskHead = R"(
 One section per type of task that `outbox work` does; see [tasks](../guide/tasks.md).
 )";
 
+constexpr std::string_view kScheduleHead = R"(
+## [schedule.NAME]
+
+One section per schedule: tasks that recur; see [tasks](../guide/tasks.md#schedules). The name has letters, digits, `-`, `_` and `.`, at most 63 bytes. `outbox work`
+writes these sections to the store when it starts.
+)";
+
 constexpr std::string_view kHttp = "http";
 
 /// A bar would end the table cell.
@@ -116,6 +123,15 @@ std::string task_part() {
   return part;
 }
 
+std::string schedule_part() {
+  Schedule defaults;
+  std::string part(kScheduleHead);
+  part += table_head(false);
+  for (const auto& [setting, slot] : schedule_settings())
+    part += row(setting, toml_text(setting, slot(defaults)), false);
+  return part;
+}
+
 std::string sink_part(const sink::SinkKind& sink) {
   std::string part =
       fmt::format("\n## [subscription.NAME.{0}]\n\nThe sink `{0}` {1}.\n", sink.name, sink.help);
@@ -136,6 +152,7 @@ std::string settings_page() {
   page += program_part() + subscription_part();
   for (const auto& sink : sink::kinds()) page += sink_part(sink);
   page += task_part();
+  page += schedule_part();
   return page;
 }
 

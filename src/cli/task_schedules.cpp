@@ -1,0 +1,174 @@
+// outbox tasks schedule: tasks that recur: lists, pauses, resumes and removes their schedules.
+#include "cli/task_schedules.hpp"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/text.hpp"
+#include "cli/exit.hpp"
+#include "cli/output.hpp"
+#include "cli/table.hpp"
+#include "event/schedule.hpp"
+#include "event/time_text.hpp"
+
+namespace outbox::cli {
+namespace {
+
+struct Options {
+  std::string name;
+  bool apply{false};
+  bool json{false};
+};
+
+struct Open {
+  explicit Open(const config::Loaded& loaded)
+      : store(Context::checked_store(loaded)),
+        schedules(must(store->schedules())),
+        rows(must(schedules->list())) {}
+
+  /// An unknown name: a typing error must not look like success.
+  [[nodiscard]] const store::ScheduleRow& find(const std::string& name) const {
+    std::vector<std::string_view> known;
+    for (const auto& row : rows) {
+      if (row.schedule.name == name) return row;
+      known.emplace_back(row.schedule.name);
+    }
+    throw Failure(kError, "unknown schedule: " + name,
+                  did_you_mean(name, known, "`outbox tasks schedule` shows them"));
+  }
+
+  std::unique_ptr<store::Store> store;
+  std::unique_ptr<store::Schedules> schedules;
+  std::vector<store::ScheduleRow> rows;
+};
+
+/// A schedule that is paused has no next tick.
+std::optional<std::int64_t> next_of(const store::ScheduleRow& row) {
+  return row.paused ? std::nullopt : std::optional(row.next_at_us);
+}
+
+std::string shown(std::optional<std::int64_t> time_us) {
+  return time_us ? event::time_text(*time_us) : "-";
+}
+
+Json or_null(std::optional<std::int64_t> time_us) {
+  return time_us ? Json(event::time_text(*time_us)) : Json();
+}
+
+Json to_json(const store::ScheduleRow& row) {
+  const Schedule& schedule = row.schedule;
+  return {{"name", schedule.name},
+          {"queue", schedule.queue},
+          {"type", schedule.type},
+          {"key", cli::or_null(schedule.key)},
+          {"cron", cli::or_null(schedule.cron)},
+          {"every", cli::or_null(schedule.every)},
+          {"time_zone", schedule.cron.empty() ? Json() : Json(schedule.time_zone)},
+          {"missed", schedule.missed},
+          {"paused", row.paused},
+          {"next_at", or_null(next_of(row))},
+          {"last_at", or_null(row.last_at_us)},
+          {"last_task", row.last_task ? Json(row.last_task->str()) : Json()}};
+}
+
+int list(const Options& options, const Context& context) {
+  const Open open(context.configuration(Subscriptions::unused));
+  if (options.json) {
+    Json all = Json::array();
+    for (const auto& row : open.rows) all.push_back(to_json(row));
+    print_json({{"schedules", all}});
+    return kOk;
+  }
+  if (open.rows.empty()) {
+    print("no schedules\n");
+    return kOk;
+  }
+  Table table({"NAME", "QUEUE", "TYPE", "WHEN", "ZONE", "NEXT", "LAST", "PAUSED"});
+  for (const auto& row : open.rows) {
+    const Schedule& schedule = row.schedule;
+    const bool cron = !schedule.cron.empty();
+    table.add({schedule.name, schedule.queue, schedule.type,
+               cron ? schedule.cron : "every " + schedule.every, cron ? schedule.time_zone : "-",
+               shown(next_of(row)), shown(row.last_at_us), row.paused ? "yes" : "no"});
+  }
+  table.print();
+  return kOk;
+}
+
+int pause(const Options& options, const Context& context) {
+  const Open open(context.configuration(Subscriptions::unused));
+  const auto& row = open.find(options.name);
+  if (row.paused) {
+    print("{} is paused already\n", options.name);
+    return kOk;
+  }
+  must(open.schedules->pause(options.name));
+  print("{} paused: it has no ticks until it is resumed\n", options.name);
+  return kOk;
+}
+
+int resume(const Options& options, const Context& context) {
+  const Open open(context.configuration(Subscriptions::unused));
+  const auto& row = open.find(options.name);
+  if (!row.paused) {
+    print("{} is not paused, its next tick is at {}\n", options.name, shown(row.next_at_us));
+    return kOk;
+  }
+  const auto ticks = event::Ticks::of(row.schedule);
+  const auto next = ticks ? ticks->next_us(must(open.schedules->now_us())) : std::nullopt;
+  if (!next)
+    throw Failure(kError, options.name + " cannot be resumed: " +
+                              (ticks ? "it never has a tick" : ticks.error().text()));
+  if (!must(open.schedules->resume(row, *next)))
+    throw Failure(kNotNow, options.name + " was changed meanwhile", "run the command again");
+  print("{} resumed, its next tick is at {}\n", options.name, shown(next));
+  return kOk;
+}
+
+int remove(const Options& options, const Context& context) {
+  const Open open(context.configuration(Subscriptions::unused));
+  const auto& schedule = open.find(options.name).schedule;
+  const std::string what =
+      fmt::format("{} (queue {}, type {})", schedule.name, schedule.queue, plain(schedule.type));
+  if (!options.apply) {
+    print("would remove {}; nothing was changed (--apply removes it)\n", what);
+  } else {
+    (void)must(open.schedules->remove(options.name));
+    print("removed {}\n", what);
+  }
+  print("a worker whose configuration has it writes it again when it starts\n");
+  return kOk;
+}
+
+}  // namespace
+
+void add_task_schedules(CLI::App& tasks, Context& context) {
+  auto options = std::make_shared<Options>();
+  const auto show = [options, &context] { return list(*options, context); };
+  CLI::App& verb =
+      add_verb(tasks, "schedule", "List, pause, resume or remove schedules of tasks", show);
+  add_option(verb, "--json", &options->json, {}, "As JSON");
+  add_example(verb, "outbox tasks schedule");
+  CLI::App& listing = add_verb(verb, "list", "Show the schedules of the store", show);
+  add_option(listing, "--json", &options->json, {}, "As JSON");
+  add_example(listing, "outbox tasks schedule list --json");
+  CLI::App& pausing = add_verb(verb, "pause", "Pause one: it has no ticks, and misses none",
+                               [options, &context] { return pause(*options, context); });
+  add_argument(pausing, "NAME", &options->name, "Which one");
+  add_example(pausing, "outbox tasks schedule pause monthly-report");
+  CLI::App& resuming = add_verb(verb, "resume", "Continue one with its next tick from now on",
+                                [options, &context] { return resume(*options, context); });
+  add_argument(resuming, "NAME", &options->name, "Which one");
+  add_example(resuming, "outbox tasks schedule resume monthly-report");
+  CLI::App& removing = add_verb(verb, "remove", "Remove one that no configuration has any more",
+                                [options, &context] { return remove(*options, context); });
+  add_argument(removing, "NAME", &options->name, "Which one");
+  add_option(removing, "--apply", &options->apply, {}, "Do it; without it only shows which");
+  add_example(removing, "outbox tasks schedule remove monthly-report --apply");
+}
+
+}  // namespace outbox::cli
