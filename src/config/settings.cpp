@@ -152,6 +152,12 @@ std::vector<SettingRow<Config>> worker_rows() {
         .least = 100,
         .most = in_ms(minutes(10))},
        [](Config& c) -> Slot { return &c.worker.heartbeat; }},
+      {{.name = "worker.result_bytes",
+        .type = SettingType::size,
+        .help = "A larger result of a task is not kept.",
+        .least = 0,
+        .most = std::uint64_t{1} << 20U},
+       [](Config& c) -> Slot { return &c.worker.result_bytes; }},
       {{.name = "worker.unknown_type_pause",
         .type = SettingType::duration,
         .help = "How long a task waits whose type has no handler, before that is looked at again.",
@@ -192,6 +198,12 @@ std::vector<SettingRow<TaskSpec>> task_rows() {
         .least = 1,
         .most = in_ms(hours(24 * 30))},
        [](TaskSpec& t) -> Slot { return &t.deadline; }},
+      {{.name = "delays",
+        .type = SettingType::list,
+        .help =
+            "The pauses after failed runs of this type: n pauses are n retries, then it is dead.",
+        .default_note = "those of worker.delays"},
+       [](TaskSpec& t) -> Slot { return &t.delays; }},
   };
 }
 

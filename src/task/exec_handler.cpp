@@ -50,7 +50,7 @@ TaskEnd end_of_child(const ChildEnd& end) {
         with_errors(end.told ? by + " when it was told to stop" : by, end.errors));
   }
   const int status = WEXITSTATUS(end.status);
-  if (status == 0) return TaskEnd::done();
+  if (status == 0) return end.output.empty() ? TaskEnd::done() : TaskEnd::done(end.output);
   const std::string reason =
       with_errors("the program ended with status " + std::to_string(status), end.errors);
   return status == kExitBadData ? TaskEnd::dead(reason) : TaskEnd::failed(reason);

@@ -111,6 +111,44 @@ TEST_F(WorkerKilled, each_task_is_done_and_each_key_in_order) {
   EXPECT_EQ(done.size(), static_cast<std::size_t>(written));
 }
 
+TEST_F(WorkerKilled, an_end_is_noted_once_and_who_asked_is_told_once_however_often_a_task_runs) {
+  int written = 0;
+  const auto write = [&](int tasks) {
+    Pg connection(database_->url());
+    postgres::Transaction tx(connection.native());
+    for (int i = 0; i < tasks; ++i, ++written) {
+      Task task{.type = "made", .payload = std::to_string(written)};
+      task.on_done = TaskEvent{.aggregate_type = "told", .event_type = "Made"};
+      task.unique_key = "u" + std::to_string(written);
+      (void)enqueue_task(box_, tx, task);
+    }
+    tx.commit();
+  };
+  write(50);
+  for (int round = 0; round < 10 * soak_factor(); ++round) {
+    const std::size_t seen = lines().size();
+    const auto worker = start();
+    write(30);
+    ASSERT_TRUE(eventually([&] { return lines().size() > seen + 5 || !worker->running(); }));
+    ASSERT_TRUE(worker->running());
+    worker->kill();
+  }
+  const auto worker = start();
+  expect_all_done();
+  const std::string all = std::to_string(written);
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.task_end WHERE outcome = 'done'"), all);
+  EXPECT_EQ(
+      value("SELECT count(DISTINCT convert_from(result, 'UTF8')::integer) FROM outbox.task_end"),
+      all);
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.event WHERE aggregate_type = 'told'"), all);
+  EXPECT_EQ(
+      value(
+          "SELECT count(DISTINCT convert_from(payload, 'UTF8')::jsonb ->> 'task') FROM outbox.event "
+          "WHERE aggregate_type = 'told'"),
+      all);
+  EXPECT_EQ(value("SELECT count(*) FROM outbox.task_unique"), "0");
+}
+
 TEST_F(WorkerKilled, what_ran_for_long_runs_again_elsewhere_with_an_attempt_counted) {
   const auto worker = start();
   enqueue("slow", "x", "a");

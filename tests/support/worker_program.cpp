@@ -4,6 +4,7 @@
 //
 // note    the payload
 // slow    "begin " and the payload, waits for FILE.go, then "end " and the payload; "told " if it was told to stop
+// made    the payload, which is the task's result, too
 // crash   kills the process, as a bug in a handler would
 // later   the same once FILE.go is there
 #include <fcntl.h>
@@ -63,6 +64,10 @@ int main(int argc, char** argv) {
               [&](std::string_view payload, const outbox::TaskRun&) { lines.add(payload); });
   handlers.on("slow", [&](std::string_view payload, const outbox::TaskRun& run) {
     run_slow(lines, gate, std::string(payload), run);
+  });
+  handlers.on("made", [&](std::string_view payload, const outbox::TaskRun&) {
+    lines.add(payload);
+    return outbox::TaskEnd::done(std::string(payload));
   });
   handlers.on("crash", [](std::string_view, const outbox::TaskRun&) { (void)std::raise(SIGKILL); });
   handlers.on("later", [&](std::string_view payload, const outbox::TaskRun& run) {
