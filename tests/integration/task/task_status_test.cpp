@@ -166,10 +166,10 @@ TEST_P(TaskStatusTest, one_whose_time_has_not_come_is_scheduled_until_a_person_r
   const EventId id = enqueue("send", "", in_an_hour());
   EXPECT_EQ(state(id), "scheduled");
   EXPECT_TRUE(look(id)->next_attempt_at.has_value());
-  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 1; }));
+  const auto people = store_->parked_events().value();
+  EXPECT_TRUE(eventually([&] { return people->list({}, 10, false).value().size() == 1; }));
   const auto listed = row(id);
   EXPECT_TRUE(listed.scheduled);
-  const auto people = store_->parked_events().value();
   EXPECT_EQ(people->list({.scheduled = true}, 10, false).value().size(), 1U);
   EXPECT_EQ(people->list({.scheduled = false}, 10, false).value().size(), 0U);
   EXPECT_EQ(people->list({.event_type = "send"}, 10, false).value().size(), 1U);
