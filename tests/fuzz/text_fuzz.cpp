@@ -1,11 +1,13 @@
-// Small texts: times, durations, sizes, ids, base64, references of the configuration. What is read prints back.
+// Small texts: times, durations, sizes, ids, base64, references of the configuration, what recurs, zone files. What is read prints back.
 #include <string>
 
 #include "base/reference.hpp"
 #include "base/units.hpp"
 #include "event/base64.hpp"
+#include "event/cron.hpp"
 #include "event/json_scan.hpp"
 #include "event/time_text.hpp"
+#include "event/time_zone.hpp"
 #include "event/utf8.hpp"
 #include "fuzz/fuzz.hpp"
 #include "sink/delivered_lines.hpp"
@@ -53,11 +55,26 @@ void check_texts(const std::string& text) {
   if (event::JsonCursor(text).value(value)) (void)event::json_text(value);
 }
 
+void check_recurring(std::string_view text) {
+  constexpr std::chrono::sys_seconds now{std::chrono::seconds(1'793'000'000)};
+  const auto zone = event::TimeZone::read(text);
+  if (zone) {
+    const auto period = zone->at(now);
+    OUTBOX_PROPERTY(period.begin <= now && now < period.end);
+  }
+  const auto cron = event::Cron::parse(zone ? "30 2 * * *" : text);
+  if (!cron) return;
+  const auto next = cron->next(now, zone ? *zone : event::TimeZone());
+  OUTBOX_PROPERTY(zone || next);
+  OUTBOX_PROPERTY(!next || *next > now);
+}
+
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text = fuzz::text_of(data, size);
   check_numbers(text);
   check_texts(std::string(text));
+  check_recurring(text);
   return 0;
 }

@@ -1,4 +1,6 @@
 // No role has more rights than it needs.
+#include <outbox/task.hpp>
+
 #include "integration/postgres/harness.hpp"
 #include "support/lane_owner.hpp"
 
@@ -119,6 +121,17 @@ TEST_F(PostgresRoles, a_relay_with_the_relays_role_works) {
   ASSERT_TRUE(ok(maintenance));
   EXPECT_TRUE(ok((*maintenance)->run()));
   EXPECT_TRUE(ok((*catalog)->pause("mails", "test")));
+  auto schedules = store->schedules();
+  ASSERT_TRUE(ok(schedules));
+  const Schedule nightly{.name = "nightly", .type = "report.make", .cron = "0 3 * * *"};
+  EXPECT_TRUE(ok((*schedules)->apply(nightly, 0)));
+  const auto due = (*schedules)->due(std::vector<std::string>{"default"});
+  ASSERT_TRUE(ok(due));
+  const auto ticked =
+      (*schedules)
+          ->tick(due->due.front(),
+                 {.task = event_of(Task{.type = "report.make", .payload = "{}"}), .next_at_us = 1});
+  EXPECT_TRUE(ok(ticked)) << "a worker enqueues the tasks of schedules";
   (void)admin.exec("DROP ROLE \"" + user + "\"");
 }
 
