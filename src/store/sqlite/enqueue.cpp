@@ -14,8 +14,8 @@
 #include "store/sqlite/kept_statements.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/statement.hpp"
-#include "store/text.hpp"
 #include "store/sqlite/task_status.hpp"
+#include "store/text.hpp"
 
 namespace outbox::sqlite {
 
