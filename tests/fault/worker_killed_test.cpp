@@ -31,10 +31,18 @@ class WorkerKilled : public ::testing::Test {
     database_ = std::make_unique<PostgresDatabase>();
     file_ = folder_.file("done");
   }
-  [[nodiscard]] std::unique_ptr<ChildProcess> start() const {
+  using Environment = std::map<std::string, std::string>;
+  [[nodiscard]] std::unique_ptr<ChildProcess> start(const Environment& environment = {}) const {
     return std::make_unique<ChildProcess>(ChildProcess::Options{
         .command = {OUTBOX_TEST_WORKER, database_->url(), file_, kLeaseMs, kHeartbeatMs},
+        .environment = environment,
         .output = folder_.file("log")});
+  }
+  /// Not before so many seconds from now, by the clock of the database.
+  void enqueue_in(int seconds, const std::string& payload) const {
+    (void)value("SELECT outbox.enqueue_task('default', 'note', '" + payload +
+                "', content_type => 'text/plain', execute_at => clock_timestamp() + interval '" +
+                std::to_string(seconds) + " s')");
   }
   void enqueue(const std::string& type, const std::string& payload, const std::string& key = {}) {
     Pg connection(database_->url());
@@ -147,6 +155,43 @@ TEST_F(WorkerKilled, an_end_is_noted_once_and_who_asked_is_told_once_however_oft
           "WHERE aggregate_type = 'told'"),
       all);
   EXPECT_EQ(value("SELECT count(*) FROM outbox.task_unique"), "0");
+}
+
+TEST_F(WorkerKilled, tasks_in_every_state_are_done_by_the_next_worker) {
+  auto worker = start();
+  enqueue("slow", "running", "a");
+  EXPECT_TRUE(eventually([&] { return count_rows("running") == 1; }));
+  enqueue("note", "waiting", "a");
+  enqueue("second", "retrying", "b");
+  enqueue_in(3, "scheduled");
+  EXPECT_TRUE(
+      eventually([&] { return count_rows("waiting") == 1 && count_rows("retrying") == 2; }));
+  worker->kill();
+  enqueue("note", "pending");
+  open_gate();
+  worker = start();
+  expect_all_done();
+  for (const char* const once : {"end running", "waiting", "retrying", "scheduled", "pending"})
+    EXPECT_EQ(count(once), 1U) << once;
+}
+
+TEST_F(WorkerKilled, only_the_clock_of_the_database_says_when_a_task_is_due) {
+  const std::string clock = folder_.file("clock");
+  for (const std::int64_t hours : {1, -1}) {
+    const std::int64_t ahead = hours * 3600;
+    std::ofstream(clock, std::ios::trunc)
+        .write(reinterpret_cast<const char*>(&ahead), sizeof ahead);
+    const std::string soon = "soon " + std::to_string(hours);
+    const std::string later = "later " + std::to_string(hours);
+    enqueue_in(2, soon);
+    enqueue_in(600, later);
+    const auto worker =
+        start({{"LD_PRELOAD", OUTBOX_TEST_CLOCK}, {"OUTBOX_TEST_CLOCK_FILE", clock}});
+    EXPECT_TRUE(eventually([&] { return count(soon) == 1; }));
+    EXPECT_EQ(count(later), 0U);
+    worker->signal(SIGTERM);
+    (void)worker->wait(std::chrono::seconds(30));
+  }
 }
 
 TEST_F(WorkerKilled, what_ran_for_long_runs_again_elsewhere_with_an_attempt_counted) {

@@ -5,6 +5,7 @@
 // note    the payload
 // slow    "begin " and the payload, waits for FILE.go, then "end " and the payload; "told " if it was told to stop
 // made    the payload, which is the task's result, too
+// second  the payload, in its second run; the first one fails
 // crash   kills the process, as a bug in a handler would
 // later   the same once FILE.go is there
 #include <fcntl.h>
@@ -68,6 +69,11 @@ int main(int argc, char** argv) {
   handlers.on("made", [&](std::string_view payload, const outbox::TaskRun&) {
     lines.add(payload);
     return outbox::TaskEnd::done(std::string(payload));
+  });
+  handlers.on("second", [&](std::string_view payload, const outbox::TaskRun& run) {
+    if (run.attempt < 2) return outbox::TaskEnd::retry_after(std::chrono::seconds(2), "the first");
+    lines.add(payload);
+    return outbox::TaskEnd::done();
   });
   handlers.on("crash", [](std::string_view, const outbox::TaskRun&) { (void)std::raise(SIGKILL); });
   handlers.on("later", [&](std::string_view payload, const outbox::TaskRun& run) {
