@@ -46,6 +46,20 @@ std::int64_t all_parked(const Line& line) {
   return line.parked.retrying + line.parked.waiting + line.parked.dead;
 }
 
+/// Its filter is probably wrong. That of a priority that nobody uses is not.
+bool matches_nothing(const Line& line) {
+  return line.progress.matches_nothing() && !event::is_of_queue(line.row.spec);
+}
+
+/// A priority of a queue that no task has had: not shown to people.
+bool is_unused(const Line& line) {
+  const auto& spec = line.row.spec;
+  return event::is_of_queue(spec) && line.progress.acked == 0 && line.progress.pending == 0 &&
+         all_parked(line) == 0 && line.row.state == store::SubscriptionState::active &&
+         line.row.trouble.empty() &&
+         event::place_of(spec.aggregate_types.front()).priority != event::kDefaultPriority;
+}
+
 struct View {
   std::string store;
   std::vector<Line> subscriptions;
@@ -243,7 +257,7 @@ void add_notes(Table& table, bool has_owner, const Line& line) {
         fmt::format("  holds back history since {} that could be removed; outbox prune shows it",
                     event::time_text(hold.oldest_us)));
   }
-  if (progress.matches_nothing()) {
+  if (matches_nothing(line)) {
     table.note(
         fmt::format("  its filter has matched none of {} events; compare it with what the "
                     "application writes: outbox subscription list",
@@ -256,6 +270,7 @@ void print_subscriptions(const View& view) {
   Table table({"SUBSCRIPTION", "STATE", "SINK", "PENDING", "LAG", "DELIVERED", "FILTERED", "PARKED",
                "LAST SETTLED"});
   for (const Line& line : view.subscriptions) {
+    if (is_unused(line)) continue;
     const auto& [row, progress, parked, hold, replay] = line;
     table.add({row.spec.name, store::to_string(row.state), row.spec.sink, pending_text(progress),
                progress.pending == 0 ? "-" : age_text(progress.lag), std::to_string(progress.acked),
@@ -323,7 +338,7 @@ Json to_json(const Line& line, bool has_owner) {
           {"last_settled_at", or_null(progress.last_settled_at)},
           {"oldest_pending_at", or_null(progress.oldest_pending_at)},
           {"lag_seconds", lag},
-          {"matches_nothing", progress.matches_nothing()},
+          {"matches_nothing", matches_nothing(line)},
           {"replay", running}};
 }
 

@@ -45,6 +45,11 @@ std::optional<std::string> queue_of_subscription(std::string_view name) {
   return std::string(name.substr(1));
 }
 
+bool is_of_queue(const SubscriptionSpec& spec) {
+  return spec.aggregate_types.size() == 1 && is_task(spec.aggregate_types.front()) &&
+         subscription_of_task(spec.aggregate_types.front()) == spec.name;
+}
+
 std::string queue_of_task(std::string_view aggregate_type) {
   return std::string(place_of(aggregate_type).queue);
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <outbox/subscription.hpp>
 #include <outbox/task.hpp>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@ namespace outbox::event {
 
 /// Which queue a subscription delivers, by its name; none: it is no queue's.
 [[nodiscard]] std::optional<std::string> queue_of_subscription(std::string_view name);
+/// Whether it delivers a priority of a queue, which may be one that nobody uses.
+[[nodiscard]] bool is_of_queue(const SubscriptionSpec& spec);
 /// The queue of a task, by its aggregate_type: "outbox-task:QUEUE", or "outbox-task:QUEUE!PRIORITY".
 [[nodiscard]] std::string queue_of_task(std::string_view aggregate_type);
 /// The name of the subscription that delivers a priority of a queue.

@@ -50,7 +50,11 @@ Keeper::Keeper(RelayOptions options) : options_(std::move(options)) {
 }
 
 void Keeper::put_custom(const std::string& subscription, std::unique_ptr<Sink> sink) {
-  identity_.groups.push_back(event::custom_group(subscription));
+  const auto spec = std::find_if(options_.subscriptions.begin(), options_.subscriptions.end(),
+                                 [&](const auto& one) { return one.name == subscription; });
+  identity_.groups.push_back(spec == options_.subscriptions.end()
+                                 ? event::custom_group(subscription)
+                                 : event::group_of(*spec));
   sinks_.put_custom(subscription, std::move(sink));
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/thread.hpp"
+#include "event/task_queue.hpp"
 #include "relay/lease_keeper.hpp"
 #include "store/text.hpp"
 
@@ -374,6 +375,7 @@ Status Tenure::warn_of_idle_filters(const Rows& rows) {
   for (const auto& row : rows) {
     const SubscriptionLoop* loop = running(row.spec.name);
     if (loop == nullptr || judged_filters_.contains(row.spec.name)) continue;
+    if (event::is_of_queue(row.spec)) continue;
     const SubscriptionReport here = loop->report();
     if (here.delivered == 0 && here.filtered < store::SubscriptionProgress::kManyFiltered) continue;
     judged_filters_.insert(row.spec.name);
