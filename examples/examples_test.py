@@ -3,6 +3,7 @@
 
 import email
 import email.policy
+import http.client
 import json
 import os
 import re
@@ -157,6 +158,81 @@ class OrdersToRabbitmq(OnDatabase):
             run = subprocess.run([PROGRAMS / "order_service", "7", amount, "EUR"], check=False, capture_output=True, text=True,
                                  timeout=60, env=self.environment)
             self.assertEqual(run.returncode, 2, amount)
+
+
+@unittest.skipUnless(POSTGRES, "needs PostgreSQL: OUTBOX_TEST_POSTGRES")
+@unittest.skipUnless((PROGRAMS / "report_service").exists(), "built without cpp-httplib (libcpp-httplib-dev)")
+class Reports(Case):
+    def setUp(self):
+        super().setUp()
+        name = "outbox_reports_" + uuid.uuid4().hex[:8]
+        self.sql(POSTGRES, f"CREATE DATABASE {name}")
+        self.addCleanup(self.sql, POSTGRES, f"DROP DATABASE {name} WITH (FORCE)")
+        self.url = POSTGRES.rsplit("/", 1)[0] + "/" + name
+        self.environment["DATABASE_URL"] = self.url
+        self.run_it(BINARY, "migrate", "--store", self.url)
+        self.port = free_port()
+        self.start("report_service", self.port)
+        wait_until(lambda: self.ask("/reports/none")[0] == 404)
+
+    def start(self, program, *arguments):
+        process = subprocess.Popen([PROGRAMS / program, *map(str, arguments)], env=self.environment)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def sql(self, url, statement):
+        return self.run_it("psql", "-XAtq", "-v", "ON_ERROR_STOP=1", url, "-c", statement).strip()
+
+    def ask(self, path, body=None, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request("GET" if body is None else "POST", path, body and json.dumps(body), headers)
+            answer = connection.getresponse()
+            text = answer.read().decode()
+            return answer.status, json.loads(text) if text else {}
+        except ConnectionRefusedError:
+            return 0, {}
+        finally:
+            connection.close()
+
+    def order(self, month="2026-10", **headers):
+        status, body = self.ask("/reports", {"customer": "42", "month": month}, **headers)
+        self.assertEqual(status, 202)
+        return body["id"]
+
+    def state(self, report):
+        return self.ask("/reports/" + report)[1].get("state")
+
+    def test_a_report_is_ordered_at_once_and_made_later(self):
+        report = self.order()
+        self.assertEqual(self.state(report), "pending")
+        self.start("report_worker", 1, 10)
+        wait_until(lambda: self.state(report) == "completed")
+        self.assertEqual(self.ask("/reports/" + report)[1]["result"], "1 pages")
+        self.assertIn("Report of 2026-10 for 42", self.sql(self.url, f"SELECT text FROM report WHERE task = '{report}'"))
+        self.assertEqual(self.sql(self.url, "SELECT count(*) FROM outbox.event WHERE event_type = 'ReportMade'"), "1")
+
+    def test_a_request_that_comes_twice_is_one_report(self):
+        one = self.order(**{"Idempotency-Key": "a1"})
+        self.assertEqual(self.order(**{"Idempotency-Key": "a1"}), one)
+        self.assertNotEqual(self.order(**{"Idempotency-Key": "a2"}), one)
+
+    def test_what_is_no_order_is_refused(self):
+        for wrong in ({}, {"customer": "42"}, {"customer": "42", "month": "2026-13"}, {"customer": 1, "month": "2026-10"}, []):
+            self.assertEqual(self.ask("/reports", wrong)[0], 400, wrong)
+        self.assertEqual(self.ask("/reports/" + str(uuid.uuid4()))[0], 404)
+
+    def test_a_worker_that_is_killed_loses_and_doubles_nothing(self):
+        report = self.order()
+        worker = self.start("report_worker", 50, 100)
+        wait_until(lambda: self.state(report) == "running")
+        wait_until(lambda: "page" in self.ask("/reports/" + report)[1].get("progress", ""))
+        worker.kill()
+        self.start("report_worker", 3, 50)
+        wait_until(lambda: self.state(report) == "completed")
+        self.assertEqual(self.sql(self.url, "SELECT count(*) FROM report"), "1")
+        self.assertEqual(self.sql(self.url, "SELECT count(*) FROM outbox.event WHERE event_type = 'ReportMade'"), "1")
 
 
 def free_port():

@@ -10,7 +10,7 @@ packages_for() {
             libcurl4-openssl-dev libssl-dev libhiredis-dev libprotozero-dev libnats-dev librabbitmq-dev tzdata'
       ;;
     test)
-      echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
+      echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libcpp-httplib-dev
             python3 python3-pip python3-aiosmtpd openssl sqlite3 procps util-linux git ca-certificates'
       ;;
     servers)
