@@ -109,7 +109,8 @@ QueueView look_at_queues(store::Store& store,
   for (const auto& worker : report.workers) {
     if (worker.is_alive()) add(worker, lines);
   }
-  for (const auto& [subscription, queue] : queues) {
+  for (const auto& entry : queues) {
+    const std::string& queue = entry.second;
     const bool known = std::any_of(lines.begin(), lines.end(),
                                    [&](const auto& one) { return one.second.queue == queue; });
     if (!known) (void)line_of(lines, queue, "");
