@@ -70,7 +70,7 @@ SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, const store::Holdin
     return;
   }
   for (const std::uint64_t key : world.tables.blocked_keys(holding.lanes)) gate_.add(key);
-  if (!gate_.empty()) retries_.due_at({});
+  if (gate_.rows() > 0) retries_.due_at({});
   for (const auto& event : retained.retry_acks) {
     retries_.remember(event);
     acked_retries_.insert(number_of(event.id));
