@@ -218,8 +218,24 @@ class Reports(Case):
         self.assertEqual(self.order(**{"Idempotency-Key": "a1"}), one)
         self.assertNotEqual(self.order(**{"Idempotency-Key": "a2"}), one)
 
+    def test_the_key_of_a_request_is_its_customers_and_of_one_order(self):
+        one = self.order(**{"Idempotency-Key": "a1"})
+        status, other = self.ask("/reports", {"customer": "7", "month": "2026-10"}, **{"Idempotency-Key": "a1"})
+        self.assertEqual(status, 202)
+        self.assertNotEqual(other["id"], one)
+        for key, month, expected in (("a1", "2026-11", 422), ("k" * 101, "2026-10", 400)):
+            status, body = self.ask("/reports", {"customer": "42", "month": month}, **{"Idempotency-Key": key})
+            self.assertEqual(status, expected)
+            self.assertIn("Idempotency-Key", body["error"])
+
+    def test_an_order_that_cannot_be_read_is_dead_at_once(self):
+        wrong = self.sql(self.url, "SELECT outbox.enqueue_task('reports', 'report.make', '{\"customer\": 1, \"month\": \"2026-10\"}'::text)")
+        self.start("report_worker", 1, 10)
+        wait_until(lambda: self.state(wrong) == "dead")
+        self.assertIn("is no order", self.ask("/reports/" + wrong)[1]["error"])
+
     def test_what_is_no_order_is_refused(self):
-        for wrong in ({}, {"customer": "42"}, {"customer": "42", "month": "2026-13"}, {"customer": 1, "month": "2026-10"}, []):
+        for wrong in ({}, {"customer": "42"}, {"customer": "4\0", "month": "2026-10"}, {"customer": "42", "month": "2026-13"}, {"customer": 1, "month": "2026-10"}, []):
             self.assertEqual(self.ask("/reports", wrong)[0], 400, wrong)
         self.assertEqual(self.ask("/reports/" + str(uuid.uuid4()))[0], 404)
 

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <outbox/postgres.hpp>
 #include <outbox/task.hpp>
 #include <regex>
@@ -26,23 +27,34 @@ void answer(httplib::Response& response, int status, const Json& body) {
   response.set_content(body.dump() + "\n", "application/json");
 }
 
-/// The request and its task are one transaction: there is a report to be made if and only if the customer was told so.
-outbox::EventId order_report(PGconn* connection, const std::string& customer,
-                             const std::string& month, const std::string& request_key) {
-  outbox::postgres::Transaction tx(connection);
+outbox::Task task_of(const std::string& customer, const std::string& month,
+                     const std::string& request_key) {
   outbox::Task task;
   task.queue = "reports";
   task.type = "report.make";
   task.payload = Json{{"customer", customer}, {"month", month}}.dump();
   task.key = customer;  // the reports of a customer are made one after the other
-  task.unique_key = request_key;
+  // Of this customer: another one may send the same key.
+  if (!request_key.empty()) task.unique_key = customer + "/" + request_key;
   task.on_done = outbox::TaskEvent{
       .aggregate_type = "report", .aggregate_id = customer, .event_type = "ReportMade"};
+  return task;
+}
+
+/// The request and its task are one transaction: there is a report to be made if and only if the customer was told so. None: the unique key
+/// is that of another order.
+std::optional<outbox::EventId> order_report(PGconn* connection, const outbox::Task& task,
+                                            const std::string& customer, const std::string& month) {
+  outbox::postgres::Transaction tx(connection);
   const outbox::EventId id = outbox::enqueue_task(box, tx, task);
   reports::query(connection,
                  "INSERT INTO report_request (task, customer, month) VALUES ($1, $2, $3)"
                  " ON CONFLICT DO NOTHING",
                  std::array{id.str(), customer, month});
+  const auto same = reports::query(
+      connection, "SELECT FROM report_request WHERE task = $1 AND customer = $2 AND month = $3",
+      std::array{id.str(), customer, month});
+  if (PQntuples(same.get()) == 0) return std::nullopt;
   tx.commit();
   return id;
 }
@@ -60,11 +72,18 @@ void post(const httplib::Request& request, httplib::Response& response) {
     return answer(response, 400, {{"error", "customer: is no name of a customer"}});
   if (!std::regex_match(month, std::regex("20[0-9]{2}-(0[1-9]|1[0-2])")))
     return answer(response, 400, {{"error", "month: is no month, such as 2026-10"}});
+  const std::string request_key = request.get_header_value("Idempotency-Key");
+  if (request_key.size() > 100)
+    return answer(response, 400, {{"error", "Idempotency-Key: is longer than 100 bytes"}});
+  const outbox::Task task = task_of(customer, month, request_key);
+  if (const auto valid = outbox::validate(task); !valid)
+    return answer(response, 400, {{"error", valid.error().message}});
   const auto connection = reports::connect();
-  const outbox::EventId id =
-      order_report(connection.get(), customer, month, request.get_header_value("Idempotency-Key"));
-  response.set_header("Location", "/reports/" + id.str());
-  answer(response, 202, {{"id", id.str()}});
+  const auto id = order_report(connection.get(), task, customer, month);
+  if (!id)
+    return answer(response, 422, {{"error", "Idempotency-Key: was sent with another order"}});
+  response.set_header("Location", "/reports/" + id->str());
+  answer(response, 202, {{"id", id->str()}});
 }
 
 void get(const httplib::Request& request, httplib::Response& response) {

@@ -25,7 +25,10 @@ template <>
 struct outbox::TaskPayload<Order> {
   static outbox::Result<Order> read(std::string_view payload) {
     const auto json = nlohmann::json::parse(payload, nullptr, false);
-    if (!json.is_object() || !json.contains("customer") || !json.contains("month"))
+    const auto is_text = [&](const char* name) {
+      return json.is_object() && json.contains(name) && json[name].is_string();
+    };
+    if (!is_text("customer") || !is_text("month"))
       return tl::unexpected(
           outbox::Error{.code = outbox::Errc::invalid_argument, .message = "is no order"});
     return Order{.customer = json["customer"], .month = json["month"]};
