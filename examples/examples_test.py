@@ -239,6 +239,14 @@ class Reports(Case):
             self.assertEqual(self.ask("/reports", wrong)[0], 400, wrong)
         self.assertEqual(self.ask("/reports/" + str(uuid.uuid4()))[0], 404)
 
+    def test_a_worker_that_dies_after_its_commit_makes_no_second_report(self):
+        report = self.order()
+        self.start("report_worker", 5, 300, "crash").wait(timeout=60)
+        self.start("report_worker", 5, 300, "crash")
+        wait_until(lambda: self.state(report) == "completed")
+        self.assertEqual(self.sql(self.url, "SELECT count(*) FROM report"), "1")
+        self.assertEqual(self.sql(self.url, "SELECT count(*) FROM outbox.event WHERE event_type = 'ReportMade'"), "1")
+
     def test_a_worker_that_is_killed_loses_and_doubles_nothing(self):
         report = self.order()
         worker = self.start("report_worker", 50, 100)

@@ -90,7 +90,8 @@ void get(const httplib::Request& request, httplib::Response& response) {
   const auto id = outbox::EventId::parse(request.matches[1].str());
   const auto connection = reports::connect();
   const auto status = id ? outbox::task_status(box, connection.get(), *id) : std::nullopt;
-  if (!status) return answer(response, 404, {{"error", "there is no such report"}});
+  if (!status || status->queue != "reports")
+    return answer(response, 404, {{"error", "there is no such report"}});
   Json body{{"state", outbox::to_string(status->state)}, {"attempts", status->attempts}};
   if (status->percent) body["percent"] = *status->percent;
   if (!status->progress.empty()) body["progress"] = status->progress;

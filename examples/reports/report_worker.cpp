@@ -1,5 +1,5 @@
-// report_worker [PAGES [PAUSE_MS]]: makes the reports that report_service has ordered, until it is stopped. A report has PAGES pages (5), each of
-// which takes PAUSE_MS (300). Run as many of them as you like, and kill any of them at any time.
+// report_worker [PAGES [PAUSE_MS [crash]]]: makes the reports that report_service has ordered, until it is stopped. A report has PAGES pages (5), each of
+// which takes PAUSE_MS (300). With "crash" the process dies after the COMMIT of each report, in the first run. Run as many of them as you like, and kill any of them at any time.
 #include <libpq-fe.h>
 
 #include <array>
@@ -40,6 +40,7 @@ namespace {
 struct Pace {
   int pages{5};
   std::chrono::milliseconds pause{300};
+  bool crash{false};
 };
 
 outbox::TaskEnd make_report(const Order& order, const outbox::TaskRun& run, const Pace& pace) {
@@ -60,6 +61,7 @@ outbox::TaskEnd make_report(const Order& order, const outbox::TaskRun& run, cons
                    std::array{run.id.str(), text});
   }
   tx.commit();
+  if (pace.crash && run.attempt == 1) (void)std::raise(SIGKILL);
   return outbox::TaskEnd::done(std::to_string(pace.pages) + " pages");
 }
 
@@ -69,6 +71,7 @@ int main(int argc, char** argv) {
   Pace pace;
   if (argc > 1) pace.pages = std::atoi(argv[1]);
   if (argc > 2) pace.pause = std::chrono::milliseconds(std::atoi(argv[2]));
+  pace.crash = argc > 3 && std::string(argv[3]) == "crash";
   // Waited for below; blocked before any thread is there, so that none of them gets it.
   sigset_t ends;
   sigemptyset(&ends);
