@@ -368,6 +368,7 @@ BEGIN
   SET id = new_id, event_type = new_type, payload = new_payload, content_type = new_content_type, headers = new_headers,
       state = 'retrying', attempts = 0, next_attempt_at = clock_timestamp(), error = ''
   WHERE p.subscription = sub AND p.seq = place;
+  UPDATE {schema}.task_unique u SET id = new_id WHERE u.id = old_id;  -- the copy has its unique key
   PERFORM {schema}.order_parked_keys(sub, ARRAY[old.aggregate_type], ARRAY[old.aggregate_id]);
   RETURN 'edited';
 END

@@ -127,6 +127,9 @@ class SqliteParkedEvents final : public ParkedEvents {
           connection_.run(query::kEditParked, edit.subscription, edit.seq, bytes_of(edit.new_id),
                           edit.event_type, edit.payload, edit.content_type, edit.headers, now);
     }
+    // The copy has its unique key.
+    if (status)
+      status = connection_.run(query::kHandOverUnique, bytes_of(edit.id), bytes_of(edit.new_id));
     if (!status) return pass(status);
     return "edited";
   }

@@ -304,6 +304,9 @@ inline constexpr std::string_view kEndUnique =
 inline constexpr std::string_view kDropUnique =
     "/* give up unique key */ DELETE FROM outbox_task_unique WHERE id ="
     " (SELECT id FROM outbox_parked WHERE subscription = ?1 AND seq = ?2 AND headers LIKE '%task-unique-key%')";
+// ?1 id of a task, ?2 of its corrected copy. Index outbox_task_unique_id.
+inline constexpr std::string_view kHandOverUnique =
+    "/* edit parked */ UPDATE outbox_task_unique SET id = CAST(?2 AS BLOB) WHERE id = CAST(?1 AS BLOB)";
 // ?1 subscription, ?2 seq. Primary key. A task that is dead.
 inline constexpr std::string_view kDeadTask =
     "/* read dead task */ SELECT id, aggregate_type, aggregate_id, event_type, attempts, error, headers FROM outbox_parked"
