@@ -182,8 +182,8 @@ TEST_P(TaskRulesTest, what_is_urgent_does_not_wait_behind_a_backlog) {
   const auto worker = start(one);
   EXPECT_TRUE(eventually([&] {
     const auto all = worker->report().subscriptions;
-    return all.size() == 4 &&
-           std::all_of(all.begin(), all.end(), [](const auto& loop) { return loop.in_window >= 19; });
+    return all.size() == 4 && std::all_of(all.begin(), all.end(),
+                                          [](const auto& loop) { return loop.in_window >= 19; });
   })) << "each priority has read its tasks";
   opened = true;
   EXPECT_TRUE(eventually([&] { return runs_.count() == 80 && all_is_done(); }));
