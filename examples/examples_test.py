@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""The examples do what they say, and README.md shows them as they are."""
+"""The examples do what they say. That the pages show them as they are is held by tests/cli/pages_test.py."""
 
 import email
 import email.policy
 import http.client
 import json
 import os
-import re
+import queue
 import shutil
 import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import uuid
@@ -27,6 +28,7 @@ POSTGRES = os.environ.get("OUTBOX_TEST_POSTGRES")
 MAIL_PYTHON = next((python for python in (sys.executable, "/usr/bin/python3")
                     if subprocess.run([python, "-c", "import aiosmtpd"], check=False, capture_output=True).returncode == 0), None)
 RABBITMQ = os.environ.get("OUTBOX_TEST_RABBITMQ")
+KAFKA = os.environ.get("OUTBOX_TEST_KAFKA")
 
 
 def wait_until(condition, seconds=60):
@@ -61,6 +63,9 @@ class OnSqlite(Case):
         self.run_it(sys.executable, HERE / "place_order.py")
         out = self.run_it(PROGRAMS / "relay_inside", "sqlite:shop.db")
         self.assertEqual(out, 'OrderPlaced {"total": 12.5}\n' * 2)
+
+    def test_the_tests_of_a_service(self):
+        self.assertIn("2 tests", self.run_it(PROGRAMS / "order_test"))
 
     def test_the_configuration(self):
         shutil.copy(HERE / "outbox.toml", self.folder)
@@ -259,6 +264,175 @@ class Reports(Case):
         self.assertEqual(self.sql(self.url, "SELECT count(*) FROM outbox.event WHERE event_type = 'ReportMade'"), "1")
 
 
+class OrdersCase(OnDatabase):
+    """The service of examples/orders, and clients that ask until they have an answer."""
+
+    def setUp(self):
+        if not (PROGRAMS / "order_api").exists():
+            self.skipTest("built without cpp-httplib (libcpp-httplib-dev)")
+        super().setUp()
+        self.environment["DATABASE_URL"] = self.database
+        self.port = free_port()
+        self.service = None
+
+    def start(self):
+        self.service = subprocess.Popen([PROGRAMS / "order_api", str(self.port), "orders.jsonl"], cwd=self.folder, env=self.environment,
+                                        stderr=subprocess.DEVNULL)
+        self.addCleanup(self.service.wait)
+        self.addCleanup(self.service.kill)
+        wait_until(lambda: self.ask("GET", "/orders/1")[0] in (200, 404))
+
+    def ask(self, method, path, body=None, key=None):
+        """Status 0: no answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, body and json.dumps(body), {"Idempotency-Key": key} if key else {})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        except (OSError, http.client.HTTPException):
+            return 0, {}
+        finally:
+            connection.close()
+
+    def place(self, customer, amount, key, currency="EUR"):
+        return self.ask("POST", "/orders", {"customer": customer, "amount": amount, "currency": currency}, key)
+
+    def until_answered(self, ask):
+        found = []
+        wait_until(lambda: found.append(ask()) or found[-1][0] not in (0, 503))
+        return found[-1]
+
+    def rows(self):
+        """The id of each order, and whether it is paid."""
+        text = self.psql(self.database, "-c", "SELECT id, paid FROM orders ORDER BY id")
+        return {int(order): paid == "t" for order, paid in (line.split("|") for line in text.splitlines())}
+
+    def expect_each_event(self, delivered):
+        """`delivered`: (event's id, order, type) in the order of arrival. What came again, with its id, is left out."""
+        first = {}
+        for event, order, what in delivered:
+            first.setdefault(event, (order, what))
+        of_order = {}
+        for order, what in first.values():
+            of_order.setdefault(int(order), []).append(what)
+        expected = {order: ["OrderPlaced", "OrderPaid"] if paid else ["OrderPlaced"] for order, paid in self.rows().items()}
+        self.assertEqual(of_order, expected)
+
+    def in_file(self):
+        path = self.folder / "orders.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+        events = [json.loads(line) for line in lines if line.endswith("\n")]
+        return [(event["id"], event["aggregate_id"], event["event_type"]) for event in events]
+
+    def run_clients_while_the_service_is_killed(self, kills):
+        """Each client places orders and pays every second one; the service dies in between. All orders are there once."""
+        answered = queue.Queue()
+
+        def client(number):
+            try:
+                for one in range(25):
+                    key = f"{number}-{one}"
+                    status, order = self.until_answered(lambda key=key: self.place(number, "1.50", key))
+                    if status == 201 and one % 2 == 0:
+                        path = f"/orders/{order['order']}/payment"
+                        status, order = self.until_answered(lambda path=path: self.ask("POST", path))
+                    answered.put((status, key, order.get("order"), order.get("paid")))
+            except BaseException as error:
+                answered.put((0, str(error), None, None))
+
+        clients = [threading.Thread(target=client, args=(number,)) for number in range(1, 5)]
+        for one in clients:
+            one.start()
+        for kill in range(1, kills + 1):
+            wait_until(lambda kill=kill: answered.qsize() >= kill * 100 // (kills + 1) or not any(one.is_alive() for one in clients))
+            self.service.kill()
+            self.service.wait()
+            self.start()
+        for one in clients:
+            one.join()
+        answers = [answered.get() for _ in range(answered.qsize())]
+        self.assertEqual([answer for answer in answers if answer[0] not in (200, 201)], [])
+        self.assertEqual(len(answers), 100)
+        self.assertEqual({order: paid for _, _, order, paid in answers}, self.rows())
+
+    def stop(self):
+        self.service.terminate()
+        self.assertEqual(self.service.wait(timeout=60), 0)
+
+
+class Orders(OrdersCase):
+    def test_each_order_arrives_whenever_the_service_is_killed(self):
+        self.start()
+        self.run_clients_while_the_service_is_killed(4)
+        events = sum(2 if paid else 1 for paid in self.rows().values())
+        wait_until(lambda: len({event for event, _, _ in self.in_file()}) >= events)
+        self.stop()
+        self.expect_each_event(self.in_file())
+
+    def test_a_request_that_comes_twice_is_one_order(self):
+        self.start()
+        status, order = self.place(7, "12.50", "a1")
+        self.assertEqual((status, order["amount"], order["currency"], order["paid"]), (201, "12.50", "EUR", False))
+        self.assertEqual(self.place(7, "12.50", "a1"), (201, order))
+        self.assertEqual(self.place(7, "12.51", "a1")[0], 422)
+        self.assertNotEqual(self.place(8, "12.50", "a1")[1]["order"], order["order"])
+        path = f"/orders/{order['order']}"
+        for _ in range(2):
+            self.assertEqual(self.ask("POST", path + "/payment")[1]["paid"], True)
+        self.assertEqual(self.ask("GET", path), (200, order | {"paid": True}))
+        self.assertEqual(self.ask("POST", "/orders/999/payment")[0], 404)
+        wait_until(lambda: len(self.in_file()) >= 3)
+        self.stop()
+        self.expect_each_event(self.in_file())
+
+    def test_orders_at_the_same_time_do_not_exceed_the_limit_together(self):
+        self.start()
+        answers = queue.Queue()
+        clients = [threading.Thread(target=lambda key=str(key): answers.put(self.until_answered(lambda: self.place(7, "300.00", key))[0]))
+                   for key in range(8)]
+        for one in clients:
+            one.start()
+        for one in clients:
+            one.join()
+        self.assertEqual(sorted(answers.get() for _ in clients), [201] * 3 + [409] * 5)
+        self.assertEqual(len(self.rows()), 3)
+
+    def test_what_is_no_order_is_refused(self):
+        self.start()
+        good = {"customer": 7, "amount": "12.50", "currency": "EUR"}
+        for wrong in ({"amount": "12.5"}, {"amount": 12.5}, {"amount": "0.00"}, {"amount": "-1.00"}, {"currency": "euro"}, {"customer": 0},
+                      {"customer": "7"}, {"customer": 1.5}, {"amount": "9999999999999.00"}):
+            self.assertEqual(self.ask("POST", "/orders", good | wrong, "a1")[0], 400, wrong)
+        for body, key in ((good, None), (good, "k" * 101), ([], "a1")):
+            self.assertEqual(self.ask("POST", "/orders", body, key)[0], 400)
+        self.assertEqual(self.rows(), {})
+
+
+@unittest.skipUnless(KAFKA, "OUTBOX_TEST_KAFKA is not set: no Kafka broker")
+@unittest.skipUnless(shutil.which("kcat"), "kcat is not installed")
+class OrdersToKafka(OrdersCase):
+    def test_each_order_arrives_whenever_the_service_is_killed(self):
+        topic = "orders-" + uuid.uuid4().hex[:12]
+        self.environment |= {"KAFKA_BROKERS": KAFKA, "ORDERS_TOPIC": topic}
+
+        def delivered():
+            text = subprocess.run(["kcat", "-C", "-q", "-e", "-o", "beginning", "-b", KAFKA, "-t", topic, "-f", "%h\t%k\n"],
+                                  check=False, capture_output=True, text=True).stdout
+            found = []
+            for line in text.splitlines():
+                headers, key = line.split("\t")
+                headers = dict(header.split("=", 1) for header in headers.split(","))
+                found.append((headers["outbox-id"], key, headers["outbox-type"]))
+            return found
+
+        self.start()
+        self.run_clients_while_the_service_is_killed(2)
+        events = sum(2 if paid else 1 for paid in self.rows().values())
+        wait_until(lambda: len({event for event, _, _ in delivered()}) >= events)
+        self.stop()
+        self.expect_each_event(delivered())
+
+
 def free_port():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -294,22 +468,6 @@ class Mails(Case):
         for mail in mails:
             self.assertIn("thank you for your order " + mail["Subject"].rpartition(" ")[2], mail.get_content())
         self.assertEqual(len({mail["Message-ID"] for mail in mails}), 2)
-
-
-class Readme(unittest.TestCase):
-    def test_it_shows_the_examples_as_they_are(self):
-        text = (ROOT / "README.md").read_text(encoding="utf-8")
-        shown = re.findall(r"<!-- examples/(\S+) -->\n```\w*\n(.*?)```", text, re.S)
-        self.assertGreaterEqual({name for name, _ in shown}, {"place_order_sqlite.cpp", "place_order.sql", "outbox.toml"})
-        for name, code in shown:
-            self.assertEqual(code, (HERE / name).read_text(encoding="utf-8"), f"README.md: {name} is not as it is in examples/")
-
-    def test_its_links_lead_somewhere(self):
-        for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-            text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
-            for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-                if "://" not in link:
-                    self.assertTrue((page.parent / link).exists(), f"{page.relative_to(ROOT)}: {link}")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ struct outbox::TaskPayload<Order> {
       return json.is_object() && json.contains(name) && json[name].is_string();
     };
     if (!is_text("customer") || !is_text("month"))
-      return tl::unexpected(
+      return outbox::unexpected(
           outbox::Error{.code = outbox::Errc::invalid_argument, .message = "is no order"});
     return Order{.customer = json["customer"], .month = json["month"]};
   }
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   options.heartbeat =
       std::chrono::seconds(1);  // the reports of a dead worker begin again within 3 s
   auto worker = outbox::Worker::create(options, handlers);
-  const outbox::Status started = worker ? (*worker)->start() : tl::unexpected(worker.error());
+  const outbox::Status started = worker ? (*worker)->start() : outbox::unexpected(worker.error());
   if (!started) {
     (void)std::fprintf(stderr, "%s\n", started.error().text().c_str());
     return 1;

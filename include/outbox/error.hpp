@@ -12,9 +12,9 @@
 #pragma once
 
 #include <cstdint>
+#include <outbox/expected.hpp>
 #include <stdexcept>
 #include <string>
-#include <tl/expected.hpp>
 #include <utility>
 
 namespace outbox {
@@ -62,8 +62,9 @@ struct Error {
 /// The name of the code in logs and JSON ("invalid_argument").
 [[nodiscard]] const char* to_string(Errc code) noexcept;
 
+/// What a function returns that can fail: a value or an Error. `return outbox::unexpected(error)` is the latter.
 template <class T>
-using Result = tl::expected<T, Error>;
+using Result = expected<T, Error>;
 using Status = Result<void>;
 
 /// Thrown by the enqueue family only.

@@ -13,7 +13,15 @@
 // box.enqueue(connection, event); change (or lock) the aggregate first, then enqueue. A connection outside a transaction is
 // refused; anything else does not compile.
 //
-// Until then the events are in memory only, so ROLLBACK TO SAVEPOINT does not take back what was enqueued since the savepoint.
+// with_transaction() does all of that, and begins again when another transaction was in the way (a serialization failure, a deadlock):
+//
+//   const std::string order = outbox::postgres::with_transaction(connection, [&](outbox::postgres::Transaction& tx) {
+//     ... UPDATE stock ..., each result through outbox::postgres::check() ...
+//     box.enqueue(tx, ...);
+//     return ...;                            // COMMIT follows; what an exception leaves is rolled back
+//   });
+//
+// In a Transaction the events are in memory only until commit(), so ROLLBACK TO SAVEPOINT does not take back what was enqueued since the savepoint.
 // With savepoints, flush() before SAVEPOINT and before ROLLBACK TO, or enqueue on the connection.
 //
 // Threads: Outbox: Const methods from any thread. Transaction: One thread at a time, the thread that uses its connection.
@@ -21,27 +29,49 @@
 //           is reset or finished; behind a pooler that shares connections none are.
 // Errors: enqueue, enqueue_many, task and Transaction throw outbox::Exception, because a lost event must abort the business
 //         transaction. After invalid_argument or too_large nothing was sent and the transaction is still usable; otherwise
-//         Remedy says what to redo. commit() with Effect::unknown: the connection broke while COMMIT was under way.
+//         Remedy says what to redo. commit() with Effect::unknown: the connection broke while COMMIT was under way;
+//         with_transaction() then throws InDoubt.
 #pragma once
 
 #include <concepts>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
+#include <outbox/retry.hpp>
 #include <outbox/task.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 struct pg_conn;
 typedef struct pg_conn PGconn;  // as in libpq-fe.h
+struct pg_result;
+typedef struct pg_result PGresult;
 
 namespace outbox::postgres {
 
 enum class Isolation { database_default, read_committed, repeatable_read, serializable };
+
+struct TransactionOptions {
+  /// Default: that of the database.
+  Isolation isolation{Isolation::database_default};
+  RetryOptions retry{};
+};
+
+class Transaction;
+
+namespace detail {
+
+void run_transaction(PGconn* connection, const std::function<void(Transaction&)>& body,
+                     const TransactionOptions& options);
+
+}  // namespace detail
 
 /// A transaction on a connection of yours. Statements on that connection belong to it until commit(). Events are not part of a
 /// savepoint until they are written (see above).
@@ -57,6 +87,8 @@ class Transaction {
   ~Transaction();
 
   [[nodiscard]] PGconn* connection() const noexcept;
+  /// The transaction's id (xid8), if with_transaction() began it; else empty.
+  [[nodiscard]] std::string_view id() const noexcept;
 
   /// Writes now what was enqueued so far, in one round trip: before a SAVEPOINT, so that rolling back to it leaves these
   /// events, and after what belongs to it, so that rolling back takes those with it. Throws as enqueue does; what was not
@@ -71,9 +103,83 @@ class Transaction {
 
  private:
   friend class Outbox;
+  friend void detail::run_transaction(PGconn* connection,
+                                      const std::function<void(Transaction&)>& body,
+                                      const TransactionOptions& options);
   struct State;
+  explicit Transaction(std::unique_ptr<State> state);
+  [[nodiscard]] bool is_open() const noexcept;
+
   std::unique_ptr<State> state_;
 };
+
+/// Thrown by with_transaction(): the connection was lost while COMMIT was under way. The function ran to its end and was not called again.
+/// Whether its effect is there: ask fate_of(), on a new connection.
+class InDoubt final : public Exception {
+ public:
+  /// An event that the transaction wrote, by which it is known, in the outbox of that schema.
+  struct Mark {
+    std::string schema;
+    EventId event;
+  };
+  InDoubt(Error error, std::string transaction, std::optional<Mark> mark);
+  /// The transaction's id (xid8).
+  [[nodiscard]] const std::string& transaction() const noexcept { return transaction_; }
+  /// None: nothing was enqueued with the Transaction.
+  [[nodiscard]] const std::optional<Mark>& mark() const noexcept { return mark_; }
+
+ private:
+  std::string transaction_;
+  std::optional<Mark> mark_;
+};
+
+enum class Fate : std::uint8_t {
+  committed,
+  rolled_back,
+  in_progress,  ///< The server has not noticed that the connection is lost: ask again, until it has.
+};
+
+/// What has become of it, asked on a new connection to the same server, or to the one that was promoted in its place. The login needs the
+/// role outbox_reader. The id alone does not tell: a server that crashed may give it to another transaction, so its event is looked for,
+/// too. Throws Exception: not_found when it cannot be told any more, or nothing was enqueued; then look for rows of yours.
+[[nodiscard]] Fate fate_of(PGconn* connection, const InDoubt& doubt);
+
+/// Throws Exception, with what the server said of it and what to redo, unless the statement succeeded. For the statements of a
+/// with_transaction(). `what`: for the message ("place the order").
+void check(PGconn* connection, const PGresult* result, std::string_view what);
+
+/// Whether a statement that failed with this SQLSTATE was in the way of another transaction, so that all of its own must be done again: a
+/// serialization failure (40001) or a deadlock (40P01).
+[[nodiscard]] bool is_conflict(std::string_view sqlstate) noexcept;
+
+/// Begins a transaction, calls f with it, commits, and returns what f returned. What f throws rolls back and passes through.
+///
+/// After a serialization failure or a deadlock, in f or at COMMIT, it rolls back, waits, and calls f again, at most options.retry.attempts
+/// times; then it throws what the last attempt threw. So f must have no effect but in the transaction: no mail, no counter of yours, and
+/// variables outside of it are set, not added to. It sees such a conflict by an outbox::Exception (check(), enqueue()), and by one of yours
+/// if options.retry.is_conflict says so.
+///
+/// A COMMIT whose outcome is unknown is never repeated: InDoubt. After every other exception nothing has happened.
+///
+/// f may call tx.rollback(): then there is no COMMIT. It reports failure by exceptions: a Result does not compile, since one that holds an
+/// error would be committed. A connection that is in a transaction is refused, so calls do not nest.
+template <std::invocable<Transaction&> F>
+std::invoke_result_t<F&, Transaction&> with_transaction(PGconn* connection, F&& f,
+                                                        const TransactionOptions& options = {}) {
+  using Value = std::invoke_result_t<F&, Transaction&>;
+  static_assert(!std::is_reference_v<Value>, "f returns a value, not a reference");
+  static_assert(!outbox::detail::is_result<Value>,
+                "f throws what fails: a Result with an error would be committed");
+  if constexpr (std::is_void_v<Value>) {
+    detail::run_transaction(
+        connection, [&f](Transaction& tx) { f(tx); }, options);
+  } else {
+    std::optional<Value> value;
+    detail::run_transaction(
+        connection, [&f, &value](Transaction& tx) { value.emplace(f(tx)); }, options);
+    return std::move(*value);
+  }
+}
 
 /// Lets Outbox accept a session type of yours:
 ///

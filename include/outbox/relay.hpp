@@ -22,6 +22,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <outbox/error.hpp>
 #include <outbox/sink.hpp>
@@ -115,6 +116,11 @@ class Relay {
 
   /// Gives a sink for the subscription of that name, whose `sink` setting is "custom". Before start() only.
   Status use(std::string_view subscription, std::unique_ptr<Sink> sink);
+  /// Makes the sinks of the other "custom" subscriptions of this group, which need not exist yet, and serves the group. Called by a thread
+  /// of the relay when one starts; null: not for this one. Before start() only.
+  using MakeSink =
+      std::function<Result<std::unique_ptr<Sink>>(const SubscriptionSpec& subscription)>;
+  Status use_for_group(std::string_view group, MakeSink make);
 
   /// Checks the store (reachable, schema, lineage) and starts the threads. Returns when this relay has lanes and has applied its
   /// subscriptions of those groups, or when other relays have all lanes: then it waits for its share and applies nothing until it gets

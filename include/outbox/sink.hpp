@@ -84,6 +84,8 @@ struct Outcome {
   bool final{false};
   /// Of `rejected`: `final` and retry_after alone decide what follows, whatever the delays of the subscription.
   bool own_schedule{false};
+  /// Of `postponed`, by a sink of tasks: its row is for any worker that has a thread free, at once.
+  bool for_any_worker{false};
 };
 
 [[nodiscard]] const char* to_string(Outcome::Kind kind) noexcept;

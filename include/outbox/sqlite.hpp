@@ -12,6 +12,14 @@
 // anything else does not compile. Begin with BEGIN IMMEDIATE: a deferred transaction that has read before it writes fails when
 // another connection has committed in between (Remedy::retry_transaction).
 //
+// with_transaction() does all of that, and begins again when another connection was in the way (SQLITE_BUSY):
+//
+//   const std::string order = outbox::sqlite::with_transaction(db, [&](outbox::sqlite::Transaction& tx) {
+//     outbox::sqlite::check(db, sqlite3_exec(db, "UPDATE stock ...", ...), "take from the stock");
+//     box.enqueue(tx, ...);
+//     return ...;                            // COMMIT follows; what an exception leaves is rolled back
+//   });
+//
 // Threads: Outbox: Const methods from any thread. Transaction: One thread at a time, the one that uses its connection.
 // Lifetime: the connection must outlive the Transaction. Our statements are compiled once per connection and finalized with
 //           it: sqlite3_close() works as always.
@@ -20,19 +28,32 @@
 //         to redo.
 #pragma once
 
+#include <concepts>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
+#include <outbox/retry.hpp>
 #include <outbox/task.hpp>
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 struct sqlite3;
 
 namespace outbox::sqlite {
+
+class Transaction;
+
+namespace detail {
+
+void run_transaction(sqlite3* db, const std::function<void(Transaction&)>& body,
+                     const RetryOptions& options);
+
+}  // namespace detail
 
 /// A write transaction on a connection of yours. Statements on that connection belong to it until commit().
 class Transaction {
@@ -55,9 +76,47 @@ class Transaction {
 
  private:
   friend class Outbox;
+  friend void detail::run_transaction(sqlite3* db, const std::function<void(Transaction&)>& body,
+                                      const RetryOptions& options);
   struct State;
+  [[nodiscard]] bool is_open() const noexcept;
+
   std::unique_ptr<State> state_;
 };
+
+/// Throws Exception, with what SQLite said and what to redo, unless `code` is SQLITE_OK, SQLITE_ROW or SQLITE_DONE. `what`: for the
+/// message ("take from the stock").
+void check(sqlite3* db, int code, std::string_view what);
+
+/// BEGIN IMMEDIATE, f, COMMIT; returns what f returned. What f throws rolls back and passes through.
+///
+/// While another connection holds the write lock for longer than the busy timeout (SQLITE_BUSY, at BEGIN, in f or at COMMIT) it rolls back,
+/// waits, and calls f again, at most options.attempts times; then it throws what the last attempt threw. So f must have no effect but in the
+/// transaction: no mail, no counter of yours, and variables outside of it are set, not added to. It sees a conflict in f by an
+/// outbox::Exception (check(), enqueue()), and by one of yours if options.is_conflict says so.
+///
+/// After an exception nothing has happened, unless it is an outbox::Exception with Effect::unknown: the disk failed during COMMIT, which is
+/// not repeated. Whether the transaction is there, shows its event.
+///
+/// f may call tx.rollback(): then there is no COMMIT. It reports failure by exceptions: a Result does not compile, since one that holds an
+/// error would be committed. A connection that is in a transaction is refused, so calls do not nest.
+template <std::invocable<Transaction&> F>
+std::invoke_result_t<F&, Transaction&> with_transaction(sqlite3* db, F&& f,
+                                                        const RetryOptions& options = {}) {
+  using Value = std::invoke_result_t<F&, Transaction&>;
+  static_assert(!std::is_reference_v<Value>, "f returns a value, not a reference");
+  static_assert(!outbox::detail::is_result<Value>,
+                "f throws what fails: a Result with an error would be committed");
+  if constexpr (std::is_void_v<Value>) {
+    detail::run_transaction(
+        db, [&f](Transaction& tx) { f(tx); }, options);
+  } else {
+    std::optional<Value> value;
+    detail::run_transaction(
+        db, [&f, &value](Transaction& tx) { value.emplace(f(tx)); }, options);
+    return std::move(*value);
+  }
+}
 
 struct Options {
   /// Checked before anything is written.

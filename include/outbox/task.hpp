@@ -121,7 +121,7 @@ struct TaskStatus {
   std::optional<Time> running_since{};
   std::optional<std::size_t> percent{};  ///< What its handler reported.
   std::string progress{};
-  std::string error{};  ///< Of its last run; empty: none.
+  std::string error{};  ///< Of its last run, or why it is cancelled; empty: none.
   std::optional<std::string>
       result{};  ///< Of `completed`: what its handler gave, where it is kept.
 };

@@ -163,6 +163,18 @@ class Handlers {
     std::chrono::milliseconds deadline{std::chrono::minutes(30)};
     /// The pauses after failed runs of this type: n pauses are n retries. Default: none, those of the worker.
     std::vector<std::string> delays{};
+    /// So many runs of this type at once, in each worker and queue. A type with a limit is read from the log apart from the others: what it
+    /// cannot begin holds nobody up, and its keys hold among its own tasks only. Default: 0, no limit but the threads.
+    std::size_t max_running{0};
+    /// So many runs begin, "200/s", "30/min" or "1000/h": of all workers of a queue together, each of which has its part by its lanes.
+    /// Default: empty, no limit.
+    std::string rate{};
+
+    /// Its runs get their rows at once instead of after WorkerOptions::row_after: they are seen, and belong to their worker, from the
+    /// beginning. Costs a few writes for each. Default: false.
+    bool slow{false};
+
+    [[nodiscard]] bool has_limit() const { return max_running > 0 || !rate.empty(); }
   };
   struct Handler {
     std::string type;

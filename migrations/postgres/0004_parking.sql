@@ -2,7 +2,7 @@
 SELECT set_config('role', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '{schema}.event'::regclass), true);
 
 -- retrying: the first of its key, sent again at next_attempt_at. waiting: behind an earlier one of its key. dead: not sent again
--- unless a person says so. running: a task that a worker runs (docs/design/tasks.md); token: how often it became so. The event is copied whole, since retention may remove the original.
+-- unless a person says so. running: a task that a worker runs (docs/design/tasks.md); token: how often it became so. ready: a task that any worker may take. The event is copied whole, since retention may remove the original.
 CREATE TABLE {schema}.parked (
   subscription     integer NOT NULL,
   seq              bigint NOT NULL,
@@ -16,7 +16,7 @@ CREATE TABLE {schema}.parked (
   headers          jsonb NOT NULL,
   created_at       timestamptz NOT NULL,
   occurred_at      timestamptz,
-  state            text NOT NULL CHECK (state IN ('retrying', 'waiting', 'dead', 'running')),
+  state            text NOT NULL CHECK (state IN ('retrying', 'waiting', 'dead', 'running', 'ready')),
   attempts         integer NOT NULL,
   next_attempt_at  timestamptz NOT NULL,
   error            text NOT NULL,
@@ -26,12 +26,15 @@ CREATE TABLE {schema}.parked (
   begun_at         timestamptz,
   percent          smallint,  -- what its handler reported
   progress         text,
+  cancelled_by     text,      -- who wants a task that runs to end as discarded; null: nobody
+  cancel_reason    text,
   PRIMARY KEY (subscription, seq)
 );
 CREATE INDEX parked_due ON {schema}.parked (subscription, next_attempt_at, seq) WHERE state = 'retrying';
 CREATE INDEX parked_key ON {schema}.parked (subscription, aggregate_type, aggregate_id, seq);
 CREATE INDEX parked_id ON {schema}.parked (id);
 CREATE INDEX parked_running ON {schema}.parked (subscription, worker) WHERE state = 'running';
+CREATE INDEX parked_ready ON {schema}.parked (subscription, seq) WHERE state = 'ready';
 
 CREATE TABLE {schema}.parked_end (
   subscription  integer NOT NULL,
@@ -142,7 +145,7 @@ BEGIN
       n.worker, (n.state = 'running')::integer, CASE n.state WHEN 'running' THEN clock_timestamp() END
     FROM unnest(seqs, states, attempts, due_in_ms, errors, workers) n(seq, state, attempts, due, error, worker)
     JOIN {schema}.event e ON e.seq = n.seq
-    RETURNING p.ctid, p.lane, p.aggregate_type, p.aggregate_id, p.seq, p.state = 'retrying' AS head)
+    RETURNING p.ctid, p.lane, p.aggregate_type, p.aggregate_id, p.seq, p.state IN ('retrying', 'ready') AS head)
   SELECT count(*), array_agg(DISTINCT put.lane), array_agg(put.aggregate_type), array_agg(put.aggregate_id),
     array_agg(put.seq), array_agg(put.ctid), array_agg(put.head)
   INTO copied, lanes, types, ids, placed, places, heads FROM put;
@@ -162,25 +165,47 @@ BEGIN
     UPDATE {schema}.parked p SET state = 'retrying', next_attempt_at = clock_timestamp() WHERE p.ctid = ANY (woken);
   END IF;
   IF 'dead' = ANY (states) THEN PERFORM {schema}.tasks_died(sub, placed); END IF;
+  IF 'ready' = ANY (states) THEN PERFORM {schema}.tell_of_ready_tasks(); END IF;
 END
 $fn$;
 
+-- Removes rows for good, as cancelled by whom they name, else by the actor. In rows that the caller has locked against others.
+CREATE FUNCTION {schema}.discard_rows(sub integer, seqs bigint[], actor text, reason text, OUT types text[], OUT ids text[])
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+  WITH gone AS (
+    DELETE FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs) RETURNING p.*),
+  ended AS (
+    INSERT INTO {schema}.parked_end (subscription, seq, id, outcome, attempts, actor, reason)
+    SELECT g.subscription, g.seq, g.id, 'discarded', g.attempts, coalesce(g.cancelled_by, discard_rows.actor),
+      coalesce(g.cancel_reason, discard_rows.reason) FROM gone g),
+  free AS (DELETE FROM {schema}.task_unique u USING gone g WHERE g.headers ? 'task-unique-key' AND u.id = g.id)
+  SELECT array_agg(g.aggregate_type), array_agg(g.aggregate_id) FROM gone g
+$fn$;
+
 -- What became of parked events, in rows that the caller has locked against others: a state of null means delivered. hashes: of the
--- ids, for the ledger.
+-- ids, for the ledger. A task that a person has cancelled while it ran ends as discarded, unless it was done.
 CREATE FUNCTION {schema}.write_results(sub integer, known_generation bigint, seqs bigint[], states text[], new_attempts bigint[],
                                        due_in_ms bigint[], errors text[], hashes bigint[], event_ids uuid[], workers uuid[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 DECLARE
-  types   text[];
-  ids     text[];
-  died    bigint[];
+  types      text[];
+  ids        text[];
+  cancelled  bigint[];
+  died       bigint[];
 BEGIN
   -- The retry rows carry a running total: one relay at a time adds to it.
   PERFORM pg_advisory_xact_lock(hashtextextended('outbox:retried:{name}', sub));
-  SELECT array_agg(p.aggregate_type), array_agg(p.aggregate_id) INTO types, ids
+  SELECT array_agg(p.aggregate_type), array_agg(p.aggregate_id), array_agg(p.seq) FILTER (WHERE p.cancelled_by IS NOT NULL)
+  INTO types, ids, cancelled
   FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs);
+  IF cancelled IS NOT NULL THEN
+    PERFORM {schema}.discard_rows(sub, ARRAY(
+      SELECT n.seq FROM unnest(seqs, states, event_ids) n(seq, state, id)
+      JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq AND p.id = n.id
+      WHERE n.seq = ANY (cancelled) AND n.state IS NOT NULL), '', '');
+  END IF;
   WITH result AS (
     SELECT * FROM unnest(seqs, states, new_attempts, hashes, event_ids) n(seq, state, attempts, hash, id) WHERE n.state IS NULL),
   gone AS (
@@ -208,6 +233,7 @@ BEGIN
     RETURNING p.seq, p.state)
   SELECT array_agg(c.seq) INTO died FROM changed c WHERE c.state = 'dead';
   IF died IS NOT NULL THEN PERFORM {schema}.tasks_died(sub, died); END IF;
+  IF 'ready' = ANY (states) THEN PERFORM {schema}.tell_of_ready_tasks(); END IF;
   PERFORM {schema}.wake_parked_keys(sub, types, ids);
 END
 $fn$;
@@ -256,23 +282,24 @@ BEGIN
 END
 $fn$;
 
--- Removes parked events for good; they are never delivered. Returns how many.
-CREATE FUNCTION {schema}.end_parked(sub integer, seqs bigint[], outcome text, actor text, reason text) RETURNS integer
+-- Removes parked events for good; they are never delivered. The row of a task that runs stays until its handler has returned, so that no
+-- other one of its key runs beside it: its worker tells it to stop. Returns how many there were.
+CREATE FUNCTION {schema}.discard_parked(sub integer, seqs bigint[], actor text, reason text) RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
+  running  integer;
   types    text[];
   ids      text[];
 BEGIN
   PERFORM {schema}.change_parked(sub, seqs);
-  WITH gone AS (
-    DELETE FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs) RETURNING p.*),
-  ended AS (
-    INSERT INTO {schema}.parked_end (subscription, seq, id, outcome, attempts, actor, reason)
-    SELECT g.subscription, g.seq, g.id, end_parked.outcome, g.attempts, end_parked.actor, end_parked.reason FROM gone g),
-  free AS (DELETE FROM {schema}.task_unique u USING gone g WHERE g.headers ? 'task-unique-key' AND u.id = g.id)
-  SELECT array_agg(g.aggregate_type), array_agg(g.aggregate_id) INTO types, ids FROM gone g;
+  UPDATE {schema}.parked p SET cancelled_by = coalesce(p.cancelled_by, discard_parked.actor),
+    cancel_reason = coalesce(p.cancel_reason, discard_parked.reason)
+  WHERE p.subscription = sub AND p.seq = ANY (seqs) AND p.state = 'running';
+  GET DIAGNOSTICS running = ROW_COUNT;
+  SELECT d.types, d.ids INTO types, ids FROM {schema}.discard_rows(sub, ARRAY(
+    SELECT p.seq FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs) AND p.state <> 'running'), actor, reason) d;
   PERFORM {schema}.order_parked_keys(sub, types, ids);
-  RETURN coalesce(cardinality(types), 0);
+  RETURN running + coalesce(cardinality(types), 0);
 END
 $fn$;
 

@@ -100,6 +100,18 @@ BEGIN
 END
 $fn$;
 
+-- Whether a subscription of its type delivers this task, not that of its queue any more: it began on the task's lane before it.
+CREATE FUNCTION {schema}.is_apart(in_aggregate text, in_type text, in_lane integer, event_xid xid8, event_seq bigint) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
+  SELECT coalesce((
+    SELECT NOT {schema}.is_passed(event_xid, event_seq, c.s1, c.s2, c.position)
+    FROM {schema}.subscription s CROSS JOIN LATERAL (
+      SELECT t.* FROM {schema}.settlement t WHERE t.subscription = s.id AND t.kind = 'reset' AND (t.lanes >> in_lane) & 1 = 1
+      ORDER BY t.generation, t.id LIMIT 1) c
+    WHERE s.name LIKE 'type%' AND s.config -> 'aggregate_types' = jsonb_build_array(in_aggregate)
+      AND s.config -> 'event_types' = jsonb_build_array(in_type)), false)
+$fn$;
+
 -- Committed events that a subscription has not passed yet, whether they match its filter or not. Counts all of them.
 CREATE FUNCTION {schema}.pending(subscription text) RETURNS bigint
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off
@@ -254,7 +266,7 @@ BEGIN
     waiting_for := NULL; waiting_for_seq := NULL; ended_by := NULL; reason := NULL; replaced_by := NULL;
     SELECT p.* INTO held FROM {schema}.parked p WHERE p.subscription = one.sub AND p.seq = one.seq AND p.id = one.id;
     IF FOUND THEN
-      state := held.state; attempts := held.attempts; last_error := nullif(held.error, '');
+      state := CASE held.state WHEN 'ready' THEN 'pending' ELSE held.state END; attempts := held.attempts; last_error := nullif(held.error, '');
       aggregate_type := held.aggregate_type; aggregate_id := held.aggregate_id; event_type := held.event_type;
       created_at := held.created_at;
       IF held.state = 'retrying' THEN next_attempt_at := held.next_attempt_at; END IF;
@@ -293,7 +305,9 @@ BEGIN
       state := CASE WHEN CASE
           WHEN settled.config_version <> one.config_version AND settled.filtered = 0 AND settled.acked > 0 THEN true
           WHEN settled.config_version <> one.config_version AND settled.acked = 0 AND settled.filtered > 0 THEN false
-          ELSE {schema}.filter_matches(one.config, one.event_type, one.aggregate_type, one.headers) END
+          WHEN NOT {schema}.filter_matches(one.config, one.event_type, one.aggregate_type, one.headers) THEN false
+          ELSE NOT (starts_with(one.aggregate_type, 'outbox-task:') AND one.name LIKE 'task%'
+            AND {schema}.is_apart(one.aggregate_type, one.event_type, one.lane, one.xid, one.seq)) END
         THEN 'published' ELSE 'filtered' END;
       IF state = 'published' THEN published_at := settled.at; END IF;
     END IF;
@@ -356,7 +370,7 @@ BEGIN
   SELECT p.* INTO old FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = place AND p.id = old_id;
   IF NOT FOUND THEN RETURN 'gone'; END IF;
   IF old.state = 'waiting' THEN RETURN 'waiting'; END IF;
-  IF old.state = 'running' THEN RETURN 'due'; END IF;
+  IF old.state IN ('running', 'ready') THEN RETURN 'due'; END IF;
   IF old.state = 'retrying' AND old.next_attempt_at <= clock_timestamp() AND EXISTS (
     SELECT FROM {schema}.lane l JOIN {schema}.relay r ON r.id = l.owner
     WHERE l.lane_group = (SELECT s.lane_group FROM {schema}.subscription s WHERE s.id = sub) AND l.lane = old.lane AND greatest(clock_timestamp() - r.heartbeat_at, r.heartbeat_at - clock_timestamp()) <= r.lease) THEN

@@ -7,8 +7,15 @@ CREATE TABLE {schema}.worker (
   name     text NOT NULL,
   beat     bigint NOT NULL,
   beat_at  timestamptz NOT NULL,
-  types    jsonb NOT NULL DEFAULT '{}'  -- that it has handlers for, and how long their runs took: for people
+  types    jsonb NOT NULL DEFAULT '{}',  -- that it has handlers for, and how long their runs took: for people
+  idle     jsonb NOT NULL DEFAULT '{}'   -- how many threads are free, by queue
 ) WITH (fillfactor = 50);
+
+-- Wakes the workers that have a thread free.
+CREATE FUNCTION {schema}.ready_channel() RETURNS text LANGUAGE sql IMMUTABLE SET search_path = pg_catalog, pg_temp
+  RETURN 'outbox_ready_' || to_hex(hashtextextended('outbox:ready:{name}', 0));
+CREATE FUNCTION {schema}.tell_of_ready_tasks() RETURNS void LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+  RETURN pg_notify({schema}.ready_channel(), '');
 
 -- What runs became, of those that are not over yet: as {schema}.write_results. The lanes may have another owner, which must not move rows
 -- of these keys meanwhile. Returns the ids of those tasks.
@@ -273,7 +280,8 @@ BEGIN
   RETURN QUERY
     SELECT t.queue, l.event_type, l.aggregate_id, t.state, coalesce(l.attempts, 0), l.created_at,
       CASE t.state WHEN 'scheduled' THEN t.execute_at ELSE l.next_attempt_at END,
-      coalesce(x.at, l.published_at), w.name, p.begun_at, p.percent, p.progress, coalesce(nullif(x.reason, ''), l.last_error),
+      coalesce(x.at, l.published_at), w.name, p.begun_at, p.percent, p.progress, coalesce(nullif(x.reason, ''),
+        'cancelled by ' || p.cancelled_by || ': ' || p.cancel_reason, nullif(l.reason, ''), l.last_error),
       x.result, t.priority
     FROM {schema}.event_life(seqs, array_fill(task_status.id, ARRAY[cardinality(seqs)])) l
       JOIN {schema}.subscription s ON s.name = l.subscription
@@ -292,8 +300,12 @@ BEGIN
           WHEN l.state = 'published' THEN 'completed'
           WHEN l.state IN ('pending', 'retrying') AND coalesce(l.attempts, 0) = 0 AND h.execute_at > clock_timestamp() THEN 'scheduled'
           ELSE l.state END AS state) t
-    WHERE l.aggregate_type LIKE 'outbox-task:%'
-      AND l.subscription = 'task' || coalesce(nullif(t.priority, 2)::text, '') || '.' || t.queue;
+      CROSS JOIN LATERAL (
+        SELECT e.xid IS NOT NULL AND {schema}.is_apart(l.aggregate_type, l.event_type, e.lane, e.xid, e.seq) AS apart OFFSET 0) a
+    WHERE l.aggregate_type LIKE 'outbox-task:%' AND CASE
+      WHEN l.subscription = 'task' || coalesce(nullif(t.priority, 2)::text, '') || '.' || t.queue THEN NOT a.apart
+      ELSE l.subscription LIKE 'type%' AND s.config -> 'aggregate_types' = jsonb_build_array(l.aggregate_type)
+        AND s.config -> 'event_types' = jsonb_build_array(l.event_type) AND (a.apart OR e.xid IS NULL) END;
   IF FOUND THEN RETURN; END IF;
   RETURN QUERY  -- of a queue that has had no worker yet
     SELECT split_part(substr(e.aggregate_type, 13), '!', 1), e.event_type, e.aggregate_id,
@@ -304,6 +316,14 @@ BEGIN
     FROM {schema}.event e CROSS JOIN LATERAL (SELECT {schema}.execute_at(e.headers) AS execute_at) h
     WHERE e.seq = ANY (seqs) AND e.id = task_status.id AND e.aggregate_type LIKE 'outbox-task:%';
 END
+$fn$;
+
+-- The types of these tasks whose own subscription has begun to deliver them.
+CREATE FUNCTION {schema}.types_apart(in_aggregate text) RETURNS text[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
+  SELECT coalesce(array_agg(s.config -> 'event_types' ->> 0), '{}') FROM {schema}.subscription s
+  WHERE s.name LIKE 'type%' AND s.config -> 'aggregate_types' = jsonb_build_array(in_aggregate)
+    AND EXISTS (SELECT FROM {schema}.settlement t WHERE t.subscription = s.id)
 $fn$;
 
 -- ---- Consumers that do not apply a message twice

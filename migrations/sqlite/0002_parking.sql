@@ -25,6 +25,8 @@ CREATE TABLE outbox_parked (
   begun_at         INTEGER,
   percent          INTEGER,  -- what its handler reported
   progress         TEXT,
+  cancelled_by     TEXT,     -- who wants a task that runs to end as discarded; null: nobody
+  cancel_reason    TEXT,
   PRIMARY KEY (subscription, seq)
 ) WITHOUT ROWID;
 CREATE INDEX outbox_parked_due ON outbox_parked (subscription, next_attempt_at, seq) WHERE state = 'retrying';

@@ -59,3 +59,12 @@ CREATE TABLE outbox_schedule (
   last_task     BLOB,
   CHECK ((cron = '') <> (every = ''))
 ) WITHOUT ROWID;
+
+-- The types of tasks whose own subscription has begun to deliver them (docs/design/tasks.md).
+DROP VIEW IF EXISTS outbox_type_apart;
+CREATE VIEW outbox_type_apart AS
+  SELECT json_extract(s.config, '$.aggregate_types[0]') AS aggregate_type, json_extract(s.config, '$.event_types[0]') AS event_type,
+         (SELECT t.position FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind = 'reset'
+          ORDER BY t.generation, t.id LIMIT 1) AS begun_at
+  FROM outbox_subscription s
+  WHERE s.name LIKE 'type%' AND json_type(s.config, '$.event_types[0]') IS NOT NULL AND begun_at IS NOT NULL;

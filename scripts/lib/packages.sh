@@ -10,9 +10,12 @@ packages_for() {
             libcurl4-openssl-dev libssl-dev libhiredis-dev libprotozero-dev libnats-dev librabbitmq-dev tzdata'
       ;;
     test)
-      echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libcpp-httplib-dev
-            python3 python3-pip python3-aiosmtpd openssl sqlite3 procps util-linux git ca-certificates'
+      echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libcpp-httplib-dev libpqxx-dev
+            python3 python3-pip python3-aiosmtpd python3-jsonschema python3-yaml zsh fish groff-base mandoc man-db openssl sqlite3
+            procps util-linux git ca-certificates debootstrap systemd'
+      packages_for package
       ;;
+    package) echo 'dpkg-dev file patchelf' ;;
     servers)
       echo 'postgresql|postgresql-14|postgresql-15|postgresql-16|postgresql-17|postgresql-18
             pgbouncer nghttp2-server kcat ca-certificates'
@@ -22,6 +25,11 @@ packages_for() {
     redis) echo redis-server ;;
     nats) echo nats-server ;;
     rabbitmq) echo 'rabbitmq-server openssl' ;;
+    languages)
+      # Beside a Node of another origin Debian's npm cannot be installed.
+      command -v npm >/dev/null || echo 'nodejs npm'
+      echo 'maven default-jdk-headless|openjdk-17-jdk-headless'
+      ;;
     lint)
       echo 'clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 shellcheck python3 git'
       ;;

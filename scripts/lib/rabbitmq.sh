@@ -122,6 +122,9 @@ rabbitmq_ready() {
     address=$(printf '0100007F:%04X 00000000:0000 0A' "$(cat "$1/rabbitmq/$name")")
     grep -q "$address" /proc/net/tcp || return 1
   done
+  # The first handshake makes it load what it needs for TLS.
+  timeout 5 openssl s_client -connect "127.0.0.1:$(cat "$1/rabbitmq/tls_port")" \
+    -CAfile "$1/rabbitmq/tls/ca.pem" </dev/null >/dev/null 2>&1
 }
 
 rabbitmq_environment() {

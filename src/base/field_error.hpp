@@ -24,7 +24,7 @@ struct FieldError {
   std::string what;   ///< "is empty"
   std::string hint{};
 
-  [[nodiscard]] Error error() const { return bad_field(field, what, hint).value(); }
+  [[nodiscard]] Error error() const { return Status(bad_field(field, what, hint)).error(); }
 };
 
 class FieldErrors {

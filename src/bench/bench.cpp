@@ -27,6 +27,10 @@ const std::vector<Benchmark>& all_benchmarks() {
       {.name = "retention",
        .help = "removing delivered events beside writers: locks held, their latency",
        .run = bench_retention},
+      {.name = "adopt",
+       .help = "a table with pending rows is adopted beside writers (by hand)",
+       .by_hand = true,
+       .run = bench_adopt},
 #ifdef OUTBOX_WITH_KAFKA
       {.name = "kafka",
        .help = "a backlog to a real broker, gapless",
@@ -40,6 +44,11 @@ const std::vector<Benchmark>& all_benchmarks() {
       {.name = "tasks",
        .help = "tasks that do nothing, by a worker with 8 threads",
        .run = bench_tasks},
+      {.name = "task-types",
+       .help =
+           "eight types of tasks beside one that always fails and one that takes long (by hand)",
+       .by_hand = true,
+       .run = bench_task_types},
       {.name = "sinks",
        .help = "a backlog to each broker that --to names, and commit to a consumer's hands",
        .needs_to = true,

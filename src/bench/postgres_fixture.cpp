@@ -30,8 +30,8 @@ constexpr const char* kFill = R"(
 DO $$ BEGIN
   FOR i IN {1} .. {2} LOOP
     INSERT INTO {0}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
-    VALUES (gen_random_uuid(), {3}, {4}, 'OrderPlaced',
-            convert_to(rpad('{{"n": ' || i || ', "text": "', 197, 'x') || '"}}', 'UTF8'), 'application/json', '{{}}');
+    VALUES (gen_random_uuid(), {3}, {4}, {5},
+            convert_to(rpad('{{"n": ' || i || ', "text": "', 197, 'x') || '"}}', 'UTF8'), 'application/json', {6});
     COMMIT;
   END LOOP;
 END $$)";
@@ -134,7 +134,7 @@ void PostgresFixture::write(std::int64_t events, const Rows& rows) {
     Pg pg(options_.store_url);
     pg.run("SET synchronous_commit = off; SET outbox.wake = 'off'");
     pg.run(fmt::format(fmt::runtime(kFill), schema_, first, last, rows.aggregate_type,
-                       rows.aggregate_id));
+                       rows.aggregate_id, rows.event_type, rows.headers));
   };
   auto other = std::async(std::launch::async, share, events / 2 + 1, events);
   share(1, events / 2);

@@ -38,6 +38,8 @@ void reset_peak_rss();
 struct Rows {
   std::string aggregate_type{"'order'"};
   std::string aggregate_id{"(i % 10000)::text"};
+  std::string event_type{"'OrderPlaced'"};
+  std::string headers{"'{}'"};
 };
 
 class PostgresFixture {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <outbox/postgres.hpp>
 #include <outbox/worker.hpp>
 #include <string>
@@ -167,6 +168,51 @@ double row_rate(const BenchOptions& options, std::int64_t events) {
   return rate;
 }
 
+/// Tasks with one execute_at, which all have their rows when it comes: from then on until the last one has run. None: there was not enough
+/// time for the rows.
+std::optional<double> scheduled_rate(const BenchOptions& options, std::int64_t events,
+                                     std::chrono::seconds ahead) {
+  PostgresFixture log(options);
+  Rows rows = tasks();
+  rows.headers = fmt::format(
+      "jsonb_build_object('{}', '{}')", kExecuteAtHeader,
+      log.admin().value(fmt::format("SELECT to_char((clock_timestamp() + {} * interval '1 second') "
+                                    "AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')",
+                                    ahead.count())));
+  const auto due = std::chrono::steady_clock::now() + ahead;
+  log.write(events, rows);
+  std::atomic<std::int64_t> runs{0};
+  Handlers handlers;
+  handlers.on("OrderPlaced", [&](std::string_view, const TaskRun&) { ++runs; });
+  const auto worker = testkit::must(
+      Worker::create({.relay = log.relay_options({}), .queues = {kQueue}, .threads = kThreads},
+                     std::move(handlers)));
+  testkit::must(worker->start());
+  const auto parked = [&] {
+    return std::stoll(log.admin().value(fmt::format("SELECT count(*) FROM {}.parked", kSchema)));
+  };
+  while (parked() < events) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (std::chrono::steady_clock::now() >= due) return std::nullopt;
+  }
+  std::this_thread::sleep_until(due);
+  reset_peak_rss();
+  while (runs < events) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - due;
+  (void)worker->stop(std::chrono::seconds(10));
+  log.drop_subscriptions();
+  log.say(fmt::format("tasks: {} scheduled ones ran in {:.2f} s, {:.0f} MiB", events, took.count(),
+                      peak_rss_mib()));
+  return static_cast<double>(events) / took.count();
+}
+
+double scheduled_rate(const BenchOptions& options, std::int64_t events) {
+  std::chrono::seconds ahead(2 + events / 10'000);
+  std::optional<double> rate;
+  for (; !rate; ahead *= 2) rate = scheduled_rate(options, events, ahead);
+  return *rate;
+}
+
 /// From just before COMMIT to the handler, of an idle worker: one task at a time.
 std::vector<double> pick_ups(const BenchOptions& options) {
   constexpr int kTasks = 300;
@@ -207,6 +253,7 @@ std::vector<Figure> bench_tasks(const BenchOptions& options) {
   const Rates pinned = with_an_old_snapshot(options, some);
   const Log log = with_a_log(options, part(10, 100'000), some);
   const double rows = row_rate(options, part(50, 20'000));
+  const double at_once = scheduled_rate(options, part(10, 100'000));
   const std::vector<double> picked = pick_ups(options);
   const Drain& all = log.drain;
   std::vector<Figure> figures = {
@@ -223,6 +270,7 @@ std::vector<Figure> bench_tasks(const BenchOptions& options) {
       ratio("tasks.pinned", pinned),
       ratio("tasks.after_finished", log.after_finished),
       Figure("tasks.rows", rows, "tasks/s").at_least(8000),
+      Figure("tasks.scheduled", at_once, "tasks/s").at_least(25'000),
       Figure("tasks.pick_up_p50", quantile(picked, 0.5), "ms").at_most(3),
       Figure("tasks.pick_up_p99", quantile(picked, 0.99), "ms")};
   figures.insert(figures.end(), others.begin(), others.end());

@@ -9,12 +9,14 @@
 #include <cstring>
 #include <iostream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/signals.hpp"
 #include "base/units.hpp"
 #include "cli/exit.hpp"
+#include "cli/output.hpp"
 #include "cli/verbs.hpp"
 
 namespace outbox::cli {
@@ -33,7 +35,15 @@ struct Options {
   bool list{false};
 };
 
-int list() {
+int list(bool as_json) {
+  Json all = Json::array();
+  for (const auto& benchmark : bench::all_benchmarks())
+    all.push_back(
+        {{"name", benchmark.name}, {"help", benchmark.help}, {"by_name_only", benchmark.by_hand}});
+  if (as_json) {
+    print_json({{"benchmarks", all}});
+    return kOk;
+  }
   for (const auto& benchmark : bench::all_benchmarks()) {
     std::printf("%-14s %s%s\n", benchmark.name.c_str(), benchmark.help.c_str(),
                 benchmark.by_hand ? " [by name only]" : "");
@@ -80,7 +90,7 @@ bench::BenchOptions wanted_of(const Options& options) {
 }
 
 int bench(const Options& options, const Context& context) {
-  if (options.list) return list();
+  if (options.list) return list(options.json);
   check(options);
   bench::BenchOptions wanted = wanted_of(options);
   const auto loaded = context.configuration(Subscriptions::unused);

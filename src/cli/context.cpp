@@ -23,8 +23,8 @@ void Context::add_options(CLI::App& root) {
   add_option(root, "--store", &store_, "URL",
              "postgresql://... or sqlite:PATH; overrides OUTBOX_STORE_URL and the file");
   add_option(root, "--schema", &schema_, "NAME", "PostgreSQL schema of the outbox");
-  add_option(root, "--log-level", &log_level_, "LEVEL", "debug, info, warn, error or off");
-  add_option(root, "--log-format", &log_format_, "FORMAT", "text or json");
+  add_option(root, "--log-level", &log_level_, "debug|info|warn|error|off", "What is logged");
+  add_option(root, "--log-format", &log_format_, "text|json", "How it is logged");
   add_option(root, "--set", &settings_, "PATH=VALUE",
              "Any other setting, such as relay.page=500; may be repeated");
 }

@@ -22,7 +22,9 @@ struct Options {
   bool keep{false};
   bool json{false};
   bool naive{false};
+  bool tasks{false};
   std::optional<std::string> publisher;
+  std::optional<std::string> worker;
 };
 
 /// As an int; the demo itself checks the ranges.
@@ -57,6 +59,10 @@ int demo(const Options& options, const Context& context) {
     must(demo::run_publisher(*options.publisher));
     return kOk;
   }
+  if (options.worker) {
+    must(demo::run_worker(*options.worker));
+    return kOk;
+  }
   check_alone(context);
   const demo::DemoOptions wanted{
       .store = store_of(options, context),
@@ -69,7 +75,8 @@ int demo(const Options& options, const Context& context) {
                              : demo::default_kills(fitting("--seconds", options.seconds)),
       .keep = options.keep,
       .json = options.json,
-      .naive = options.naive};
+      .naive = options.naive,
+      .tasks = options.tasks};
   if (const Status status = demo::check_options(wanted); !status)
     throw Failure(kUsage, status.error().text());
   switch (must(demo::run_demo(wanted))) {
@@ -105,11 +112,14 @@ void add_demo(CLI::App& root, Context& context) {
   add_option(
       verb, "--naive", &options->naive, {},
       "Without an outbox: a dual write, with the same kills. Shows what that loses and invents");
+  add_option(verb, "--tasks", &options->tasks, {},
+             "Each order is a task for workers, which are killed, instead of an event");
   add_option(verb, "--keep", &options->keep, {},
              "Keep the work folder, the tables and the topic, and say where");
   add_option(verb, "--json", &options->json, {},
              "The numbers of the last table as one JSON object");
   add_option(verb, "--publisher", &options->publisher, {}, {});  // What --naive starts for itself.
+  add_option(verb, "--worker", &options->worker, {}, {});        // What --tasks starts for itself.
   add_footer(
       verb,
       "Needs nothing: it makes what it uses and removes it. Exit status 3 when something was lost, invented or reordered\n"

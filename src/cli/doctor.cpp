@@ -1,89 +1,169 @@
-// outbox doctor: what a relay checks at its start, and the repair of an outbox that was restored into another database.
+// outbox doctor: looks at everything that deliveries rest on, and says what is wrong and what mends it; repairs an outbox that was restored
+// into another database.
+#include "ops/doctor/doctor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "base/units.hpp"
+#include "base/log.hpp"
 #include "cli/exit.hpp"
-#include "cli/held_back.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
-#include "event/time_text.hpp"
+#include "store/url.hpp"
 
 namespace outbox::cli {
 namespace {
 
+using ops::Finding;
+using ops::Severity;
+
 struct Options {
   bool repair_lineage{false};
   bool apply{false};
+  bool strict{false};
   bool json{false};
+  std::chrono::milliseconds timeout{std::chrono::seconds(30)};
 };
 
-/// A subscription that keeps history from being removed.
-struct Held {
-  std::string subscription;
-  store::Hold hold;
-};
+// ---- the findings
 
-std::vector<Held> all_held(const config::Loaded& loaded, store::Store& store) {
-  std::vector<Held> all;
-  const auto holds = held_back(store, loaded);
-  for (const auto& row : must(must(store.catalog())->subscriptions())) {
-    for (const auto& hold : holds) {
-      if (hold.subscription == row.id) all.push_back({row.spec.name, hold});
-    }
-  }
-  return all;
+Json to_json(const Finding& one) {
+  return {{"check", one.check},
+          {"subject", or_null(one.subject)},
+          {"severity", ops::to_string(one.severity)},
+          {"what", one.what},
+          {"reason", or_null(one.reason)},
+          {"command", or_null(one.command)}};
 }
 
-Json to_json(const std::vector<Held>& all, const config::Loaded& loaded) {
-  Json json = Json::array();
-  for (const auto& [subscription, hold] : all)
-    json.push_back({{"subscription", subscription},
-                    {"parts", hold.pieces},
-                    {"bytes", hold.bytes},
-                    {"since", event::time_text(hold.oldest_us)},
-                    {"over_quota", is_over_quota(hold, loaded)}});
-  return json;
+/// "sequence: event_seq has CACHE 32"
+std::string headline(const Finding& one) {
+  return one.check + (one.subject.empty() ? "" : " " + one.subject) + ": " + one.what;
 }
 
-/// A line for each that holds back more than relay.quota.
-std::string over_quota(const std::vector<Held>& all, const config::Loaded& loaded) {
-  std::string lines;
-  for (const auto& [subscription, hold] : all) {
-    if (!is_over_quota(hold, loaded)) continue;
-    if (!lines.empty()) lines += '\n';
-    lines += over_quota_text(subscription, hold, loaded);
+void print_finding(const Finding& one) {
+  print("{:<8} {}\n", ops::to_string(one.severity), plain(headline(one)));
+  if (one.severity == Severity::ok) return;
+  print("         {}\n", plain(one.reason));
+  if (!one.command.empty()) print("         > {}\n", plain(one.command));
+}
+
+std::string counted(std::size_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+void print_findings(const std::vector<Finding>& findings) {
+  for (const Finding& one : findings) print_finding(one);
+  print("\n{}, {}, {}; {} in order\n", counted(count(findings, Severity::error), "error"),
+        counted(count(findings, Severity::warning), "warning"),
+        counted(count(findings, Severity::note), "note"), count(findings, Severity::ok));
+}
+
+/// One for each finding that fails the check.
+std::vector<std::string> failures(const Options& options, const std::vector<Finding>& findings) {
+  std::vector<std::string> lines;
+  for (const Finding& one : findings) {
+    const bool fails =
+        one.severity == Severity::error || (options.strict && one.severity == Severity::warning);
+    if (!fails) continue;
+    lines.push_back(headline(one) + (one.command.empty() ? "" : " (hint: " + one.command + ")"));
   }
   return lines;
 }
 
-void print_sound(const std::vector<Held>& held) {
-  print("the store can be used\n");
-  for (const auto& [subscription, hold] : held)
-    print(
-        "subscription {} holds back history since {} that could be removed ({}); outbox prune shows it\n",
-        plain(subscription), event::time_text(hold.oldest_us),
-        format_size(static_cast<std::size_t>(hold.bytes)));
+// ---- what is looked at
+
+/// What can be used of a configuration with problems: without what references refer to, or only the store that flags and the environment
+/// name.
+config::Loaded usable_part(const Context& context) {
+  if (auto loose = config::load(context.request(Subscriptions::unused))) return std::move(*loose);
+  config::Loaded loaded;
+  const auto take = [&](const std::string& path, const std::string& value) {
+    if (path == "store.url" && store::check_url(value)) loaded.config.relay.store_url = value;
+    if (path == "store.schema") loaded.config.relay.schema = value;
+  };
+  for (const char* const path : {"store.url", "store.schema"}) {
+    const std::string name = config::environment_name(config::find_setting(path)->setting);
+    if (const char* const value = std::getenv(name.c_str())) take(path, value);
+  }
+  for (const config::Flag& flag : context.request(Subscriptions::unused).flags)
+    take(flag.path, flag.value);
+  return loaded;
 }
 
-int check(const Options& options, const config::Loaded& loaded, store::Store& store) {
-  const Status status = store.check();
-  if (!status && status.error().remedy != Remedy::fix) must(status);  // not known
-  const std::vector<Held> held = status ? all_held(loaded, store) : std::vector<Held>();
-  const std::string problems = over_quota(held, loaded);
-  if (options.json)
-    print_json({{"ok", status.has_value() && problems.empty()},
-                {"problem", status ? Json() : Json(status.error().message)},
-                {"hint", status ? Json() : Json(status.error().hint)},
-                {"held_back", to_json(held, loaded)}});
-  if (!status) throw Failure(kCheckFailed, status.error().text());
-  if (!options.json) print_sound(held);
-  if (!problems.empty()) throw Failure(kCheckFailed, problems);
+/// Problems of the command line alone end the verb.
+void refuse_typed(const config::Problems& problems) {
+  std::vector<std::string> lines;
+  for (const config::Problem& one : problems) {
+    if (!one.where.starts_with("--")) return;
+    lines.push_back(one.text());
+  }
+  throw Failure(kUsage, std::move(lines));
+}
+
+ops::StoreName name_of(const Context& context, const config::Loaded& loaded) {
+  const RelayOptions& relay = loaded.config.relay;
+  ops::StoreName name{.shown = store::shown_url(relay.store_url), .migrate = "outbox migrate"};
+  const auto flags = context.request(Subscriptions::unused).flags;
+  const bool typed = std::any_of(flags.begin(), flags.end(),
+                                 [](const auto& flag) { return flag.path == "store.url"; });
+  if (typed || loaded.file.empty()) {
+    name.migrate += " --store " + ops::shell_word(name.shown);
+  } else if (loaded.file != "outbox.toml") {
+    name.migrate += " -c " + ops::shell_word(loaded.file);
+  }
+  if (relay.schema != RelayOptions().schema) name.migrate += " --schema " + relay.schema;
+  return name;
+}
+
+/// What sinks log is in the findings.
+void configure_log(const config::Config& config) {
+  const bool usual = config.log_level == config::Config().log_level;
+  log::configure(usual ? "error" : config.log_level,
+                 config.log_format == "json" ? log::Format::json : log::Format::text);
+}
+
+int examine(const Options& options, const Context& context) {
+  config::Request request = context.request(Subscriptions::used, Tasks::used);
+  request.thorough = true;
+  auto loaded = config::load(request);
+  if (!loaded) refuse_typed(loaded.error());
+  ops::Findings all =
+      loaded ? ops::judge_configuration(*loaded) : ops::judge_problems(loaded.error());
+  ops::Patient patient{.loaded = loaded ? std::move(*loaded) : usable_part(context), .store = {}};
+  patient.store = name_of(context, patient.loaded);
+  configure_log(patient.loaded.config);
+
+  ops::Doctor doctor(patient, options.timeout);
+  all.append(doctor.examine());
+  const std::vector<Finding> findings = all.sorted();
+  if (options.json) {
+    Json list = Json::array();
+    for (const Finding& one : findings) list.push_back(to_json(one));
+    print_json(list);
+  } else {
+    print_findings(findings);
+  }
+  const std::vector<std::string> lines = failures(options, findings);
+  if (doctor.hangs()) {  // threads that nothing can end
+    for (const std::string& line : lines) print_error(line);
+    (void)flush_out();
+    std::_Exit(kCheckFailed);
+  }
+  if (!lines.empty()) throw Failure(kCheckFailed, lines);
   return kOk;
 }
+
+// ---- the repair
 
 void print_json_of(const store::LineageRepair& repair, bool applied) {
   Json pending = Json::array();
@@ -125,9 +205,13 @@ int repair_lineage(const Options& options, store::Store& store) {
 int doctor(const Options& options, const Context& context) {
   if (options.apply && !options.repair_lineage)
     throw Failure(kUsage, "--apply: of what?", "--repair-lineage --apply");
-  const auto loaded = context.configuration(Subscriptions::unused);
-  const auto store = Context::store(loaded);
-  return options.repair_lineage ? repair_lineage(options, *store) : check(options, loaded, *store);
+  if (options.strict && options.repair_lineage)
+    throw Failure(kUsage, "--strict: the repair checks nothing", "leave one of the two out");
+  if (options.timeout < std::chrono::seconds(1))
+    throw Failure(kUsage, "--timeout: is shorter than a second", "--timeout 30s");
+  if (!options.repair_lineage) return examine(options, context);
+  const auto store = Context::store(context.configuration(Subscriptions::unused));
+  return repair_lineage(options, *store);
 }
 
 }  // namespace
@@ -135,17 +219,21 @@ int doctor(const Options& options, const Context& context) {
 void add_doctor(CLI::App& root, Context& context) {
   auto options = std::make_shared<Options>();
   CLI::App& verb =
-      add_verb(root, "doctor", "Check what a relay relies on; repair a restored outbox",
+      add_verb(root, "doctor", "Find what keeps events from being delivered, and say what mends it",
                [options, &context] { return doctor(*options, context); });
+  add_option(verb, "--strict", &options->strict, {}, "Exit 3 also for warnings");
+  add_option(verb, "--timeout", &options->timeout, "TIME", "For all checks together");
+  add_option(verb, "--json", &options->json, {}, "As JSON: an array of findings");
   add_option(verb, "--repair-lineage", &options->repair_lineage, {},
              "After a dump and restore: show what is pending in the copy, and let it be delivered");
   add_option(verb, "--apply", &options->apply, {},
              "Do it; without it only shows what would be done");
-  add_option(verb, "--json", &options->json, {}, "As JSON");
   add_footer(
       verb,
-      "Without an option: reachable, primary, schema, transaction ids of this database, sequence, indexes; exit 3 if a\n"
-      "relay would refuse to start. The repair needs the rights of the schema's owner.");
+      "Looks at the configuration, the store, what is delivered and each destination; changes nothing, and goes on when one\n"
+      "cannot be reached. Exit 3 if there is an error. Run it as the relay runs: same machine, same login, same environment.\n"
+      "The repair needs the rights of the schema's owner.");
+  add_example(verb, "outbox doctor --strict");
   add_example(verb, "outbox doctor --repair-lineage");
 }
 

@@ -49,8 +49,9 @@ bool is_blank(std::string_view line) {
 }
 
 /// Not while the lines are typed at a terminal.
-bool shows_progress(const EnqueueLinesOptions& options, int input) {
-  return options.progress || (isatty(STDERR_FILENO) == 1 && isatty(input) == 0);
+Progress::Wanted progress_of(const EnqueueLinesOptions& options, int input) {
+  if (options.progress) return Progress::Wanted::always;
+  return isatty(input) == 0 ? Progress::Wanted::on_terminal : Progress::Wanted::never;
 }
 
 class LineEnqueuer {
@@ -59,7 +60,7 @@ class LineEnqueuer {
       : options_(options),
         writer_(writer),
         reader_(input, signals_.fd()),
-        progress_(shows_progress(options, input), size_of(input)) {
+        progress_(progress_of(options, input), size_of(input)) {
     batch_.reserve(kBatchLines);
   }
 

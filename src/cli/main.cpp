@@ -34,6 +34,7 @@ int run_verb(int argc, const char* const* argv) {
     add_verify(root, context);
     add_replay(root, context);
     add_prune(root, context);
+    add_adopt(root, context);
     add_doctor(root, context);
     add_sinks(root, context);
     add_config(root, context);
@@ -41,6 +42,8 @@ int run_verb(int argc, const char* const* argv) {
 #ifdef OUTBOX_WITH_BENCH
     add_bench(root, context);
 #endif
+    add_completion(root, context);
+    add_man(root, context);
     add_version(root, context);
   };
   return run(add_verbs, argc, argv);

@@ -1,10 +1,12 @@
 // outbox migrate: creates or updates the schema.
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "cli/verbs.hpp"
 #include "store/url.hpp"
 
@@ -57,9 +59,15 @@ int show_status(const Options& options, store::Store& store) {
 }
 
 int apply(const Options& options, const std::string& url, store::Store& store) {
+  std::optional<Waiting> waiting;
+  waiting.emplace("updating the schema");
   const auto applied = must(store.migrate());
   std::vector<std::string> indexes;
-  if (options.lookup_indexes) indexes = must(store.make_lookup_indexes());
+  if (options.lookup_indexes) {
+    waiting.emplace("making the indexes");
+    indexes = must(store.make_lookup_indexes());
+  }
+  waiting.reset();
   if (options.json) {
     Json done{{"applied", applied}};
     if (options.lookup_indexes) done["indexes"] = indexes;

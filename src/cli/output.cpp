@@ -3,9 +3,26 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/capture.hpp"
+
 namespace outbox::cli {
 
-void write_out(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stdout); }
+namespace {
+
+std::string* capture = nullptr;  // see Capture
+
+}  // namespace
+
+Capture::Capture(std::string& into) { capture = &into; }
+Capture::~Capture() { capture = nullptr; }
+
+void write_out(std::string_view text) {
+  if (capture != nullptr) {
+    capture->append(text);
+    return;
+  }
+  (void)std::fwrite(text.data(), 1, text.size(), stdout);
+}
 
 bool flush_out() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 

@@ -304,7 +304,7 @@ int edit(const Options& options, const Context& context) {
 
 void add_filter(CLI::App& verb, const std::shared_ptr<Options>& options) {
   add_option(verb, "--subscription", &options->subscription, "NAME", "Of this subscription");
-  add_option(verb, "--state", &options->state, "STATE", "retrying, waiting, dead or running");
+  add_option(verb, "--state", &options->state, "retrying|waiting|dead|running", "In this state");
   add_option(verb, "--type", &options->type, "TYPE", "With this aggregate_type");
   add_option(verb, "--key", &options->key, "ID", "With this aggregate_id");
   add_option(verb, "--error", &options->error, "TEXT", "Whose error contains this");
@@ -326,6 +326,7 @@ void add_parked(CLI::App& root, Context& context) {
   CLI::App& showing = add_verb(verb, "show", "Show events with payload and headers, as JSON",
                                [options, &context] { return show(*options, context); });
   add_argument(showing, "EVENT ...", &options->events, "Ids or seqs");
+  add_option(showing, "--json", &options->json, {}, "As JSON, as without it");
   add_filter(showing, options);
   add_example(showing, "outbox parked show 1234");
   CLI::App& retrying =

@@ -1,22 +1,29 @@
-// The line on stderr that shows the progress of a long verb.
+// The line on stderr that shows the progress of a long verb. Only on a terminal, where it is overwritten, unless it is asked for.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <thread>
 
 namespace outbox::cli {
 
 class Progress {
  public:
-  /// On a terminal one line that is overwritten, else a line every second. `total_bytes`: of the input; 0: not known.
-  Progress(bool on, std::size_t total_bytes);
+  enum class Wanted { on_terminal, always, never };
+
+  /// `total_bytes`: of the input; 0: not known. `what`: stands before the numbers. `always`: a line every second where there is no
+  /// terminal.
+  explicit Progress(Wanted wanted, std::size_t total_bytes = 0, std::string what = {});
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress() { clear(); }
 
   /// May be called often; prints when it is time.
-  void at(std::uint64_t events, std::size_t bytes);
+  void at(std::uint64_t events, std::size_t bytes = 0);
+  /// The same with a text of its own.
+  void say(const std::string& text);
   /// Removes the line; before anything else is printed.
   void clear();
   [[nodiscard]] double seconds() const;
@@ -24,12 +31,29 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
-  const bool on_;
+  /// Whether it is time, and then it is not for a while.
+  bool is_due();
+  void print(const std::string& line);
+
   const bool terminal_;
+  const bool on_;
   const std::size_t total_bytes_;
+  const std::string what_;
   Clock::time_point start_{Clock::now()};
   Clock::time_point shown_at_{start_};
   bool visible_{false};
+};
+
+/// Shows how long something has taken that cannot say how far it is, from the first second on.
+class Waiting {
+ public:
+  explicit Waiting(std::string what);
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+  ~Waiting() = default;
+
+ private:
+  std::jthread thread_;
 };
 
 }  // namespace outbox::cli

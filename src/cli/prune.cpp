@@ -1,6 +1,7 @@
 // outbox prune: removes delivered history, or shows what would go and what holds the rest.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "base/units.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "event/time_text.hpp"
@@ -125,17 +127,35 @@ void show(const Options& options, store::Retention& retention, const Names& name
         count, size_text(bytes), format_duration(rules.keep));
 }
 
+std::size_t count_removable(const std::vector<store::LogPiece>& pieces) {
+  return static_cast<std::size_t>(
+      std::count_if(pieces.begin(), pieces.end(),
+                    [](const store::LogPiece& piece) { return piece.state == State::removable; }));
+}
+
 void apply(const Options& options, store::Retention& retention, const Names& names,
            const relay::RetentionRules& rules) {
   Json archived = Json::array();
-  const auto on_removed = [&](const store::LogPiece& piece, const store::Removal& removal) {
-    if (!removal.archived.empty()) archived.push_back(removal.archived);
-    if (options.json) return;
-    print("removed {}: {} events{}\n", piece.name, removal.events,
-          removal.archived.empty() ? "" : ", archived in " + removal.archived);
+  std::optional<Waiting> waiting;  // shown between two parts
+  const std::size_t all = count_removable(must(retention.survey(rules.keep)));
+  std::size_t part = 1;
+  const auto wait = [&] {
+    if (part <= all) waiting.emplace(fmt::format("removing part {} of {}", part, all));
   };
+  const auto on_removed = [&](const store::LogPiece& piece, const store::Removal& removal) {
+    waiting.reset();
+    if (!removal.archived.empty()) archived.push_back(removal.archived);
+    if (!options.json) {
+      print("removed {}: {} events{}\n", piece.name, removal.events,
+            removal.archived.empty() ? "" : ", archived in " + removal.archived);
+    }
+    ++part;
+    wait();
+  };
+  wait();
   const auto pass =
       must(relay::remove_history(retention, EventId::generate(), rules, on_removed, {}));
+  waiting.reset();
   if (pass.elsewhere)
     throw Failure(kNotNow, "another process removes history now",
                   "a relay does so by itself; try again in a moment");

@@ -17,6 +17,7 @@
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "cli/replay_archive.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
@@ -55,7 +56,6 @@ struct Options {
 constexpr std::int64_t kSecondUs = 1'000'000;
 constexpr std::int64_t kAnySeq = std::numeric_limits<std::int64_t>::max() - 1;
 constexpr std::chrono::milliseconds kLook{200};
-constexpr std::chrono::seconds kSayEvery{1};
 
 struct Open {
   explicit Open(const config::Loaded& loaded)
@@ -220,6 +220,8 @@ ReplayCount count(const store::Replay& replay, const Open& open,
                   const store::SubscriptionRow& row) {
   const Chosen chosen = chosen_of(replay, row);
   ReplayCount count;
+  Progress progress(Progress::Wanted::on_terminal, 0, "counting");
+  std::uint64_t read = 0;
   for (const auto& strand : must(must(open.store->progress())->load(row.id, store::kAllLanes))) {
     store::ReplayRequest request{.replay = replay.id,
                                  .subscription = row.id,
@@ -232,6 +234,7 @@ ReplayCount count(const store::Replay& replay, const Open& open,
                                  .whole = false};
     for (bool ended = false; !ended;) {
       const auto page = must(open.replays->page(request));
+      progress.at(read += page.events.size());
       for (std::size_t i = 0; i < page.events.size(); ++i) {
         if (!chosen(page.events[i])) continue;
         if (page.held[i] != 0) {
@@ -336,19 +339,17 @@ std::vector<std::string> skipped_lines(const store::Replay& replay, const Open& 
 
 /// Until it has ended. The relays carry it out; this only looks.
 int follow(std::int64_t id, const Options& options, const Open& open, const Signals& signals) {
-  auto said_at = std::chrono::steady_clock::now();
   store::Replay replay = open.find(static_cast<std::uint64_t>(id));
+  Progress progress(Progress::Wanted::on_terminal, 0, fmt::format("replay {}", id));
   while (replay.state == State::running) {
     if (signals.wait_for(kLook))
       throw Failure(
           kInterrupted, fmt::format("replay {} goes on in the relays", id),
           fmt::format("outbox replay --stop {} stops it, outbox replay --list shows it", id));
     replay = open.find(static_cast<std::uint64_t>(id));
-    const auto now = std::chrono::steady_clock::now();
-    if (options.json || now - said_at < kSayEvery) continue;
-    said_at = now;
-    write_err(fmt::format("replay {}: {}\n", id, progress_text(replay)));
+    progress.say(progress_text(replay));
   }
+  progress.clear();
   if (options.json) {
     print_json({{"replay", to_json(replay, open)}});
   } else {

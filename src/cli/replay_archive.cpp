@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "cli/exit.hpp"
+#include "cli/progress.hpp"
 #include "store/common/archive_read.hpp"
 
 namespace outbox::cli {
@@ -55,7 +56,10 @@ void ReplayCount::add(const EventView& event) {
 
 ReplayCount count_archive(const std::string& directory, const Chosen& chosen) {
   ReplayCount count;
+  Progress progress(Progress::Wanted::on_terminal, 0, "counting");
+  std::uint64_t read = 0;
   must(store::read_archive(directory, [&](const store::ArchivedEvent& event) -> Status {
+    progress.at(++read);
     if (const EventView view = event.view(); chosen(view)) count.add(view);
     return {};
   }));
@@ -67,11 +71,15 @@ std::int64_t load_archive(const std::string& directory, const Chosen& chosen, st
   replay.archived = true;
   const std::int64_t id = must(replays.start(replay));
   Loader loader(replays, id);
+  Progress progress(Progress::Wanted::on_terminal, 0, "copying the archive");
+  std::uint64_t read = 0;
   Status status = store::read_archive(directory, [&](const store::ArchivedEvent& event) -> Status {
     if (signals.asked()) return fail(Errc::cancelled, "interrupted");
+    progress.at(++read);
     return chosen(event.view()) ? loader.add(event) : Status{};
   });
   if (status) status = loader.write();
+  progress.clear();
   if (status && loader.added() > 0) {
     must(replays.loaded(id));
     return id;

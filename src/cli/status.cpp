@@ -16,7 +16,9 @@
 #include "cli/output.hpp"
 #include "cli/status_queues.hpp"
 #include "cli/table.hpp"
+#include "cli/terminal.hpp"
 #include "cli/verbs.hpp"
+#include "cli/watch.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
 #include "store/url.hpp"
@@ -32,6 +34,7 @@ struct Options {
   bool json{false};
   bool check{false};
   std::optional<std::string> max_lag;
+  std::optional<std::string> watch;  ///< At which interval.
 };
 
 struct Line {
@@ -304,7 +307,8 @@ void print_text(const View& view, bool check) {
   print_relays(view);
   print_queues(view.queues);
   if (check) return;  // a failed check reports them on stderr
-  for (const std::string& problem : view.problems) print("PROBLEM: {}\n", problem);
+  for (const std::string& problem : view.problems)
+    print("{} {}\n", alarming("PROBLEM:"), plain(problem));
 }
 
 Json to_json(const Line& line, bool has_owner) {
@@ -352,26 +356,77 @@ Json to_json(const store::RelayRow& relay) {
           {"heartbeat_at", or_null(relay.heartbeat_at)}};
 }
 
-void print_json(const View& view) {
+Json to_json(const View& view) {
   Json subscriptions = Json::array();
   for (const auto& line : view.subscriptions)
     subscriptions.push_back(to_json(line, view.has_owner()));
   Json relays = Json::array();
   for (const auto& relay : view.relays) relays.push_back(to_json(relay));
-  cli::print_json({{"store", view.store},
-                   {"subscriptions", subscriptions},
-                   {"relays", relays},
-                   {"queues", queues_to_json(view.queues)},
-                   {"workers", workers_to_json(view.queues)},
-                   {"problems", view.problems}});
+  return {{"store", view.store},
+          {"at", time_now()},
+          {"subscriptions", subscriptions},
+          {"relays", relays},
+          {"queues", queues_to_json(view.queues)},
+          {"workers", workers_to_json(view.queues)},
+          {"problems", view.problems}};
+}
+
+// ---- watching
+
+std::chrono::milliseconds interval_of(const std::string& text) {
+  const auto interval = parse_duration(text);
+  if (!interval)
+    throw Failure(kUsage, "--watch: " + interval.error().message, interval.error().hint);
+  if (*interval < std::chrono::milliseconds(100) || *interval > std::chrono::hours(1))
+    throw Failure(kUsage, "--watch " + text + " is out of range", "100ms to 1h");
+  return std::chrono::duration_cast<std::chrono::milliseconds>(*interval);
+}
+
+void print_line(const Json& json) {
+  write_out(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void print_unreachable(const Options& options, const std::string& store, const std::string& why,
+                       const std::string& seen_at) {
+  if (options.json) {
+    print_line({{"store", store}, {"at", time_now()}, {"error", why}});
+    return;
+  }
+  print("store {}\n\n{} {}\n", store, alarming("CANNOT BE READ:"), plain(why));
+  print("last read at {}\n", or_dash(seen_at));
+}
+
+int watch_status(const Options& options, const config::Loaded& loaded) {
+  const std::string store = store::shown_url(loaded.config.relay.store_url);
+  (void)Context::store_options(loaded);
+  std::string seen_at;
+  watch({.interval = interval_of(*options.watch),
+         .title = "outbox status",
+         .lines_only = options.json},
+        [&] {
+          try {
+            const View view = look(options, std::nullopt, loaded);
+            seen_at = time_now();
+            options.json ? print_line(to_json(view)) : print_text(view, false);
+          } catch (const Failure& failure) {
+            // It may be back soon. What never worked may need a person.
+            if (seen_at.empty() && failure.code() != kNotNow) throw;
+            print_unreachable(options, store, failure.what(), seen_at);
+          }
+        });
+  return kOk;
 }
 
 int status(const Options& options, const Context& context) {
   if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be counted", "1 or more");
+  if (options.watch && options.check)
+    throw Failure(kUsage, "--watch and --check exclude each other: outbox status", "choose one");
   const auto max_lag = max_lag_of(options);
-  const View view = look(options, max_lag, context.configuration(Subscriptions::unused));
+  const auto loaded = context.configuration(Subscriptions::unused);
+  if (options.watch) return watch_status(options, loaded);
+  const View view = look(options, max_lag, loaded);
   if (options.json) {
-    print_json(view);
+    print_json(to_json(view));
   } else {
     print_text(view, options.check);
   }
@@ -392,8 +447,11 @@ void add_status(CLI::App& root, Context& context) {
       "Exit with 3 when no relay delivers, a subscription is stopped, has dead events, or lags");
   add_option(verb, "--max-lag", &options->max_lag, "DURATION",
              "With --check: how old the oldest pending event may be; 60s without it");
-  add_option(verb, "--json", &options->json, {}, "As JSON");
+  add_option_or(verb, "--watch", &options->watch, "2s", "INTERVAL",
+                "Look again every 2s, or at this interval, until q or Ctrl-C");
+  add_option(verb, "--json", &options->json, {}, "As JSON; with --watch one line each time");
   add_example(verb, "outbox status -c outbox.toml");
+  add_example(verb, "outbox status --watch 1s");
 }
 
 }  // namespace outbox::cli

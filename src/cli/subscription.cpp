@@ -1,4 +1,4 @@
-// outbox subscription: lists, applies, pauses and resumes subscriptions.
+// outbox subscription: lists, applies, pauses and resumes subscriptions. More: subscription_changes.cpp.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,11 +9,13 @@
 #include "base/text.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
+#include "cli/subscription_changes.hpp"
 #include "cli/table.hpp"
 #include "cli/verbs.hpp"
 #include "config/settings.hpp"
 #include "config/subscriptions.hpp"
 #include "event/spec.hpp"
+#include "store/subscription_changes.hpp"
 
 namespace outbox::cli {
 namespace {
@@ -100,19 +102,22 @@ int list(const Options& options, const Context& context) {
 /// What applying the configuration does to one subscription.
 struct Change {
   std::string name;
-  std::string action;  ///< "created", "changed", "unchanged", "left alone"
+  std::string action;  ///< "created", "changed", "unchanged", "left alone", "renamed"
   std::vector<event::SettingDifference> differences{};
+  std::string now{};  ///< What a renamed one is called.
+  bool from_now_on{false};
 };
 
 Change change_of(const SubscriptionSpec& wanted, const Open& open, const config::Loaded& loaded) {
   const store::SubscriptionRow* const row = open.find(wanted.name);
-  if (row == nullptr) return {wanted.name, "created"};
+  if (row == nullptr)
+    return {.name = wanted.name, .action = "created", .from_now_on = wanted.start == "now"};
   const auto show = [&](const std::string& setting, const std::string& value) {
     return toml_text(config::shown_value(loaded, wanted.name, setting, Json::parse(value)));
   };
   auto differences = event::differences(row->spec, wanted, show);
   const char* const action = differences.empty() ? "unchanged" : "changed";
-  return {wanted.name, action, std::move(differences)};
+  return {.name = wanted.name, .action = action, .differences = std::move(differences)};
 }
 
 /// Those of the configuration in its order, then those that only the store has.
@@ -124,13 +129,42 @@ std::vector<Change> changes(const Open& open, const config::Loaded& loaded) {
   for (const auto& row : open.rows) {
     const bool named = std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(wanted),
                                    [&](const Change& one) { return one.name == row.spec.name; });
-    if (!named) all.push_back({row.spec.name, "left alone"});
+    if (!named) all.push_back({.name = row.spec.name, .action = "left alone"});
   }
   return all;
 }
 
+/// A new subscription with a name that another one had would deliver everything again.
+void note_renamed(std::vector<Change>& all, const config::Loaded& loaded) {
+  const auto names =
+      must(must(store::open_subscription_changes(Context::store_options(loaded)))->former_names());
+  for (Change& change : all) {
+    if (change.action != "created") continue;
+    const auto former = std::find_if(names.begin(), names.end(),
+                                     [&](const auto& name) { return name.name == change.name; });
+    if (former == names.end()) continue;
+    change.action = "renamed";
+    change.now = former->subscription;
+  }
+}
+
+void refuse_renamed(const std::vector<Change>& all) {
+  for (const Change& change : all) {
+    if (change.action != "renamed") continue;
+    throw Failure(
+        kError,
+        "subscription " + change.name + " was renamed to " + change.now + ": nothing was written",
+        "name it [subscription." + change.now +
+            "] in the configuration; or, for a second one that delivers everything "
+            "again: outbox subscription create " +
+            change.name);
+  }
+}
+
 void show(const Change& change) {
-  if (change.action == "created") print("+ {} created\n", change.name);
+  if (change.action == "created")
+    print("+ {} created{}\n", change.name, change.from_now_on ? ", gets events from now on" : "");
+  if (change.action == "renamed") print("! {} is now {}\n", change.name, change.now);
   if (change.action == "unchanged") print("= {} unchanged\n", change.name);
   if (change.action == "left alone") print("  {} is only in the store, left alone\n", change.name);
   for (const auto& [setting, before, after] : change.differences)
@@ -144,11 +178,12 @@ void show(const Options& options, const std::vector<Change>& all) {
     return;
   }
   Json list = Json::array();
-  for (const auto& [name, action, differences] : all) {
+  for (const Change& change : all) {
     Json fields = Json::array();
-    for (const auto& [setting, before, after] : differences)
+    for (const auto& [setting, before, after] : change.differences)
       fields.push_back({{"field", setting}, {"before", before}, {"after", after}});
-    list.push_back({{"name", name}, {"action", action}, {"changes", fields}});
+    list.push_back({{"name", change.name}, {"action", change.action}, {"changes", fields}});
+    if (!change.now.empty()) list.back()["renamed_to"] = change.now;
   }
   print_json({{"dry_run", options.dry_run}, {"subscriptions", list}});
 }
@@ -162,9 +197,11 @@ int apply(const Options& options, const Context& context) {
                   "-c FILE with a [subscription.NAME] section");
   }
   const Open open(loaded);
-  const auto planned = changes(open, loaded);
+  auto planned = changes(open, loaded);
+  note_renamed(planned, loaded);
   show(options, planned);
   (void)flush_out();
+  refuse_renamed(planned);
   if (options.dry_run) return kOk;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (planned[i].action != "unchanged") (void)must(open.catalog->apply(wanted[i]));
@@ -206,7 +243,8 @@ int resume(const Options& options, const Context& context) {
 
 void add_subscription(CLI::App& root, Context& context) {
   auto options = std::make_shared<Options>();
-  CLI::App& verb = add_verb(root, "subscription", "List, apply, pause or resume subscriptions");
+  CLI::App& verb = add_verb(root, "subscription",
+                            "List, create, change, pause, rename, reset or drop subscriptions");
   add_example(verb, "outbox subscription list");
   CLI::App& listing = add_verb(verb, "list", "Show the subscriptions of the store",
                                [options, &context] { return list(*options, context); });
@@ -233,6 +271,7 @@ void add_subscription(CLI::App& root, Context& context) {
                [options, &context] { return resume(*options, context); });
   add_argument(resuming, "NAME", &options->name, "Which one");
   add_example(resuming, "outbox subscription resume orders");
+  add_subscription_changes(verb, context);
 }
 
 }  // namespace outbox::cli

@@ -46,6 +46,7 @@ TaskState state_of(const ParkedListing& row) {
     case ParkedState::waiting: return TaskState::waiting;
     case ParkedState::dead: return TaskState::dead;
     case ParkedState::running: return TaskState::running;
+    case ParkedState::ready: return TaskState::pending;
   }
   return TaskState::dead;
 }

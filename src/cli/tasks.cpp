@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,9 +25,10 @@ using store::ParkedState;
 
 struct Options {
   std::vector<std::string> ids;
-  std::string id;     ///< Of show.
-  std::string name;   ///< The queue of pause and resume.
-  std::string pause;  ///< Why.
+  std::string id;                   ///< Of show.
+  std::string name;                 ///< The queue of pause and resume.
+  std::string pause;                ///< Why.
+  std::optional<std::string> type;  ///< Of pause and resume.
   TaskChoice choice;
   std::uint64_t limit{100};
   std::optional<std::string> reason;
@@ -151,7 +153,9 @@ Json time_or_null(const std::optional<TaskStatus::Time>& time) {
 
 Json to_json(const FoundTask& found) {
   const auto& [event, status] = found;
-  const std::string subscription = event::subscription_of_task(event.aggregate_type);
+  const std::set<std::string> its{
+      event::subscription_of_task(event.aggregate_type),
+      event::subscription_of_type(event.aggregate_type, event.event_type)};
   Json json{{"id", status.id.str()},
             {"queue", status.queue},
             {"type", status.type},
@@ -174,10 +178,10 @@ Json to_json(const FoundTask& found) {
             {"headers", Json::parse(event.headers, nullptr, false)},
             {"payload", event.payload}};
   for (const auto& life : event.subscriptions) {
-    if (life.subscription != subscription) continue;
+    if (!its.contains(life.subscription)) continue;
     if (life.waiting_for) json["waiting_for"] = life.waiting_for->str();
-    json["ended_by"] = or_null(life.ended_by);
-    json["reason"] = or_null(life.reason);
+    if (!life.ended_by.empty()) json["ended_by"] = life.ended_by;
+    if (!life.reason.empty()) json["reason"] = life.reason;
   }
   return json;
 }
@@ -210,7 +214,7 @@ void require_choice(const Options& options, const std::string& verb) {
     throw Failure(kUsage, verb + ": ids name the tasks", "leave the filters out");
   if (options.choice.state && state_of(*options.choice.state) == TaskState::pending)
     throw Failure(kUsage, "--state pending: tasks that are in the log only cannot be changed",
-                  "scheduled, running, retrying, waiting or dead");
+                  "scheduled|running|retrying|waiting|dead");
 }
 
 void would(const char* what, const std::vector<ParkedListing>& rows) {
@@ -236,7 +240,7 @@ int retry(const Options& options, const Context& context) {
     const TaskState state = state_of(*options.choice.state);
     if (state == TaskState::running || state == TaskState::waiting)
       throw Failure(kUsage, "--state " + *options.choice.state + ": there is nothing to run again",
-                    "dead, retrying or scheduled");
+                    "dead|retrying|scheduled");
   }
   const Queues open(context.configuration(Subscriptions::unused));
   auto rows = options.ids.empty() ? rows_of(options.choice, open, kMostChanged)
@@ -285,15 +289,43 @@ int cancel(const Options& options, const Context& context) {
   print("{} tasks cancelled\n", changed);
   if (running > 0)
     print(
-        "{} of them run: their handlers are told to stop with the next heartbeat of their worker\n",
+        "{} of them run: their handlers are told to stop with the next heartbeat of their worker, and "
+        "they end when those return; until then the next task of their key waits\n",
         running);
   return kOk;
 }
 
 // ---- pause and resume
 
+/// The subscriptions that a type of a queue has for itself.
+std::vector<std::string> subscriptions_of_type(const Options& options, const Queues& open) {
+  std::vector<std::string> names;
+  for (const auto& row : open.of(options.name)) {
+    if (event::is_of_type(row.spec) && row.spec.event_types.front() == *options.type)
+      names.push_back(row.spec.name);
+  }
+  return names;
+}
+
+/// Its tasks are then read apart from those of the queue.
+int pause_type(const Options& options, const Queues& open) {
+  if (options.type->find_first_of("*?") != std::string::npos)
+    throw Failure(kUsage, "--type " + *options.type + ": is no name of one type",
+                  "without * and ?; or pause the queue");
+  for (const auto& row : open.of(options.name)) {
+    if (event::is_of_type(row.spec)) continue;
+    const SubscriptionSpec spec = event::spec_of_type(row.spec, *options.type);
+    (void)must(open.catalog->apply(spec));
+    must(open.catalog->pause(spec.name, options.pause));
+  }
+  print("type {} of queue {} is paused: its tasks wait; what runs goes on\n", *options.type,
+        options.name);
+  return kOk;
+}
+
 int pause(const Options& options, const Context& context) {
   const Queues open(context.configuration(Subscriptions::unused));
+  if (options.type) return pause_type(options, open);
   for (const auto& row : open.of(options.name))
     must(open.catalog->pause(row.spec.name, options.pause));
   print("queue {} is paused: its tasks wait; what runs goes on\n", options.name);
@@ -307,6 +339,15 @@ int pause(const Options& options, const Context& context) {
 
 int resume(const Options& options, const Context& context) {
   const Queues open(context.configuration(Subscriptions::unused));
+  if (options.type) {
+    const auto names = subscriptions_of_type(options, open);
+    if (names.empty())
+      throw Failure(kError,
+                    "type " + *options.type + " of queue " + options.name + " is not paused");
+    for (const std::string& name : names) must(open.catalog->resume(name));
+    print("type {} of queue {} is resumed\n", *options.type, options.name);
+    return kOk;
+  }
   for (const auto& row : open.of(options.name)) must(open.catalog->resume(row.spec.name));
   print("queue {} is resumed\n", options.name);
   return kOk;
@@ -317,14 +358,14 @@ int resume(const Options& options, const Context& context) {
 void add_filter(CLI::App& verb, const std::shared_ptr<Options>& options, const char* states) {
   add_option(verb, "--queue", &options->choice.queue, "QUEUE", "Of this queue");
   add_option(verb, "--type", &options->choice.type, "TYPE", "Of this type");
-  add_option(verb, "--state", &options->choice.state, "STATE", states);
+  add_option(verb, "--state", &options->choice.state, states, "In this state");
   add_option(verb, "--key", &options->choice.key, "KEY", "With this key");
 }
 
 void add_looking(CLI::App& verb, Context& context, const std::shared_ptr<Options>& options) {
   CLI::App& listing = add_verb(verb, "list", "Show tasks that run, wait for a run, or are dead",
                                [options, &context] { return list(*options, context); });
-  add_filter(listing, options, "pending, scheduled, running, retrying, waiting or dead");
+  add_filter(listing, options, "pending|scheduled|running|retrying|waiting|dead");
   add_option(listing, "--limit", &options->limit, "N", "Show at most this many");
   add_option(listing, "--json", &options->json, {}, "As JSON");
   add_footer(
@@ -358,14 +399,18 @@ void add_changing(CLI::App& verb, Context& context, const std::shared_ptr<Option
   add_example(cancelling,
               "outbox tasks cancel 0198c5b2-6d1f-7c3a-9d5e-0a1b2c3d4e5f --reason \"withdrawn\"");
   CLI::App& pausing =
-      add_verb(verb, "pause", "Pause a queue; its tasks wait, and what runs goes on",
+      add_verb(verb, "pause", "Pause a queue, or one type; its tasks wait, and what runs goes on",
                [options, &context] { return pause(*options, context); });
   add_argument(pausing, "QUEUE", &options->name, "Which one");
+  add_option(pausing, "--type", &options->type, "TYPE", "Only tasks of this type");
   add_option(pausing, "--reason", &options->pause, "TEXT", "Shown in `outbox status`");
   add_example(pausing, "outbox tasks pause reports --reason \"the printer is being repaired\"");
-  CLI::App& resuming = add_verb(verb, "resume", "Continue a queue that is paused",
-                                [options, &context] { return resume(*options, context); });
+  add_example(pausing, "outbox tasks pause reports --type report.print");
+  CLI::App& resuming =
+      add_verb(verb, "resume", "Continue a queue that is paused, with all its types, or one type",
+               [options, &context] { return resume(*options, context); });
   add_argument(resuming, "QUEUE", &options->name, "Which one");
+  add_option(resuming, "--type", &options->type, "TYPE", "Only tasks of this type");
   add_example(resuming, "outbox tasks resume reports");
 }
 

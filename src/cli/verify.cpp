@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "base/text.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
+#include "cli/progress.hpp"
 #include "cli/verbs.hpp"
 #include "event/time_text.hpp"
 #include "ops/verify_sink.hpp"
@@ -77,10 +79,45 @@ Result<sink::ReadParts> read_destination(const Options& options, const Subscript
   return parts;
 }
 
-Line verify_one(const Options& options, store::LedgerReader& reader,
+/// Shows how many events were read.
+class CountedReader final : public store::LedgerReader {
+ public:
+  CountedReader(store::LedgerReader& reader, Progress& progress)
+      : reader_(reader), progress_(progress) {}
+
+  Result<store::LedgerMoment> begin(std::int32_t subscription,
+                                    const store::VisitParked& visit) override {
+    return reader_.begin(subscription, visit);
+  }
+  Result<std::vector<store::LedgerRow>> next_rows(std::size_t limit) override {
+    return reader_.next_rows(limit);
+  }
+  Status scan(const store::EventRange& range, const Visit& visit) override {
+    return reader_.scan(range, [&](std::span<const store::LedgerEvent> events) {
+      visit(events);
+      read_ += events.size();
+      progress_.at(read_);
+    });
+  }
+  Result<std::int64_t> count(const store::EventRange& range) override {
+    return reader_.count(range);
+  }
+  Result<store::Pruned> pruned(std::int32_t subscription) override {
+    return reader_.pruned(subscription);
+  }
+
+ private:
+  store::LedgerReader& reader_;
+  Progress& progress_;
+  std::uint64_t read_{0};
+};
+
+Line verify_one(const Options& options, store::LedgerReader& uncounted,
                 const store::SubscriptionRow& row) {
   Line line;
   line.name = row.spec.name;
+  Progress progress(Progress::Wanted::on_terminal, 0, line.name);
+  CountedReader reader(uncounted, progress);
   if (!options.sink && options.delivered.empty()) {
     line.found = must(ops::verify(reader, row.id));
     return line;

@@ -80,7 +80,11 @@ std::unique_ptr<Worker> make_worker(const config::Loaded& loaded, const std::str
     if (task.queue != queue) continue;
     Handlers::Handler handler;
     handler.type = task.type;
-    handler.options = {.deadline = task.deadline, .delays = task.delays};
+    handler.options = {.deadline = task.deadline,
+                       .delays = task.delays,
+                       .max_running = task.max_running,
+                       .rate = task.rate,
+                       .slow = task.slow};
     handler.run = run_of(task);
     handlers.add(std::move(handler));
   }

@@ -204,6 +204,22 @@ std::vector<SettingRow<TaskSpec>> task_rows() {
             "The pauses after failed runs of this type: n pauses are n retries, then it is dead.",
         .default_note = "those of worker.delays"},
        [](TaskSpec& t) -> Slot { return &t.delays; }},
+      {{.name = "max_running",
+        .type = SettingType::count,
+        .help =
+            "So many runs of this type at once in each worker; what cannot begin holds no other type up. 0: no limit.",
+        .most = 1000},
+       [](TaskSpec& t) -> Slot { return &t.max_running; }},
+      {{.name = "rate",
+        .help =
+            "So many runs of this type begin, like \"200/s\", \"30/min\" or \"1000/h\": of all workers together.",
+        .default_note = "no limit"},
+       [](TaskSpec& t) -> Slot { return &t.rate; }},
+      {{.name = "slow",
+        .type = SettingType::boolean,
+        .help =
+            "Its runs have a row from the beginning, not after worker.row_after: they are seen at once, and what their worker was doing when it died is known."},
+       [](TaskSpec& t) -> Slot { return &t.slow; }},
   };
 }
 

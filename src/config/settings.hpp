@@ -23,6 +23,9 @@ struct TaskSpec {
   std::vector<std::string> command{};
   std::chrono::milliseconds deadline{std::chrono::minutes(30)};
   std::vector<std::string> delays{};
+  std::size_t max_running{0};
+  std::string rate{};
+  bool slow{false};
   /// Of the handlers http and smtp: the sink, its settings, and what its messages are.
   SubscriptionSpec delivery{};
 };

@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "config/subscriptions.hpp"
+#include "event/rate.hpp"
 #include "sink/registry.hpp"
 
 namespace outbox::config {
@@ -123,7 +124,19 @@ class TaskReader {
     const Task task{.queue = effective_.queue, .type = effective_.type, .payload = "{}"};
     if (Status status = validate(task); !status)
       reading_.complain(path_, position_of("queue"), status.error());
+    check_limits();
     if (effective_.handler == kExec) check_command();
+  }
+
+  void check_limits() {
+    const bool limited = effective_.max_running > 0 || !effective_.rate.empty();
+    if (limited && effective_.type.find_first_of("*?") != std::string::npos) {
+      reading_.complain(path_ + ": a type with max_running or rate has * or ?", path_, section_.at,
+                        "give the type another name");
+    }
+    if (effective_.rate.empty()) return;
+    if (const auto rate = event::parse_rate(effective_.rate); !rate)
+      reading_.complain(path_ + ".rate", position_of("rate"), rate.error());
   }
 
   void check_command() {

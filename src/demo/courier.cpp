@@ -85,13 +85,16 @@ void Courier::hang_up() {
   socket_ = -1;
 }
 
+std::string absolute_url(const std::string& store_url) {
+  const std::string path = store::file_of(store_url);
+  return path.empty() ? store_url : "sqlite:" + std::filesystem::absolute(path).string();
+}
+
 std::string relay_configuration(const std::string& store_url, const std::string& schema,
                                 const SubscriptionSpec& spec) {
   // A relative path would count from the folder of the file.
-  const std::string path = store::file_of(store_url);
-  const std::string url =
-      path.empty() ? store_url : "sqlite:" + std::filesystem::absolute(path).string();
-  std::string text = fmt::format("[store]\nurl = {}\nschema = {}\n", quoted(url), quoted(schema));
+  std::string text = fmt::format("[store]\nurl = {}\nschema = {}\n",
+                                 quoted(absolute_url(store_url)), quoted(schema));
   text += fmt::format("\n[subscription.{}]\nsink = {}\nformat = {}\ntopic = {}\n", spec.name,
                       quoted(spec.sink), quoted(spec.format), quoted(spec.topic));
   text += fmt::format("\n[subscription.{}.{}]\n", spec.name, spec.sink);

@@ -49,6 +49,8 @@ class Courier {
   int socket_ OUTBOX_GUARDED_BY(mutex_){-1};
 };
 
+/// With a path that is not relative.
+[[nodiscard]] std::string absolute_url(const std::string& store_url);
 /// The content of the relay's configuration file.
 [[nodiscard]] std::string relay_configuration(const std::string& store_url,
                                               const std::string& schema,

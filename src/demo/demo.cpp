@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -52,14 +53,9 @@ void print(std::FILE* out, const std::string& text) {
   (void)std::fflush(out);
 }
 
-std::unique_ptr<Shop> make_shop(const std::string& url) {
-#ifdef OUTBOX_WITH_SQLITE
-  if (store::kind_of(url) == store::StoreKind::sqlite) return make_sqlite_shop(url);
-#endif
-#ifdef OUTBOX_WITH_POSTGRES
-  if (store::kind_of(url) == store::StoreKind::postgres) return make_postgres_shop(url);
-#endif
-  return nullptr;  // check_options() refuses it
+/// On SQLite one process at a time works a queue off.
+int workers_at(const std::string& url) {
+  return store::kind_of(url) == store::StoreKind::sqlite ? 1 : 2;
 }
 
 /// For make_destination().
@@ -70,6 +66,26 @@ std::string place_of(const DemoOptions& options, const testkit::TempDir& folder)
   const std::string kind = options.sink == "rabbitmq" ? "rabbitmq-stream" : options.sink;
   return kind + ":" + folder.name() + "@" + options.url;
 }
+
+/// Reads parcels as the messages of a destination. A transaction may be seen after a later one, not after so many.
+class Parcels {
+ public:
+  explicit Parcels(Shop& shop) : shop_(shop) {}
+
+  void read(const testkit::Destination::Each& each) {
+    constexpr std::int64_t kInFlight = 1000;
+    for (const Parcel& parcel : shop_.parcels(newest_ - kInFlight)) {
+      if (!seen_.insert(parcel.number).second) continue;
+      each(to_event(parcel.order).payload);
+      newest_ = std::max(newest_, parcel.number);
+    }
+  }
+
+ private:
+  Shop& shop_;
+  std::int64_t newest_{0};
+  std::unordered_set<std::int64_t> seen_;
+};
 
 class Demo {
  public:
@@ -96,34 +112,71 @@ class Demo {
   void open() {
     // When opening fails, everything that we made is removed: nothing is kept yet.
     shop_->open();
-    destination_->open();
+    if (!options_.tasks) destination_->open();
     if (options_.keep) keep();
-    make_courier();
-    if (!options_.json)
-      print(stdout, introduction(options_, shop_->place(), destination_->place()));
-    courier_->start();
-    writers_ =
-        std::make_unique<Writers>(*shop_, options_.naive ? courier_.get() : nullptr, random_());
+    make_couriers();
+    if (!options_.json) print(stdout, introduction(options_, shop_->place(), place()));
+    for (const auto& courier : couriers_) courier->start();
+    const Tells tells = options_.tasks ? Tells::workers : Tells::relay;
+    writers_ = std::make_unique<Writers>(*shop_, options_.naive ? Tells::nobody : tells,
+                                         *couriers_.front(), random_());
     opened_at_ = Clock::now();
     plan_kill();
     writers_->start(options_.writers);
   }
 
-  void make_courier() {
+  void make_couriers() {
     if (options_.naive) {
-      courier_ =
-          std::make_unique<Courier>(Courier::Plan{.name = "publisher",
-                                                  .arguments = {"demo", "--publisher", where_},
-                                                  .log = folder_.file("publisher.log"),
-                                                  .takes_orders = true});
+      return add_courier({.name = "publisher",
+                          .arguments = {"demo", "--publisher", where_},
+                          .log = folder_.file("publisher.log"),
+                          .takes_orders = true});
+    }
+    if (options_.tasks) {
+      const std::string file = write("store", absolute_url(url_) + "\n");
+      for (int i = 1; i <= workers_at(url_); ++i) {
+        add_courier({.name = "worker",
+                     .arguments = {"demo", "--worker", file},
+                     .log = folder_.file("worker-" + std::to_string(i) + ".log")});
+      }
       return;
     }
-    const std::string file = folder_.file("relay.toml");
+    const std::string file = write(
+        "relay.toml",
+        relay_configuration(url_, shop_->schema(), destination_->subscription(kSubscription)));
+    add_courier(
+        {.name = "relay", .arguments = {"relay", "-c", file}, .log = folder_.file("relay.log")});
+  }
+
+  void add_courier(Courier::Plan plan) {
+    couriers_.push_back(std::make_unique<Courier>(std::move(plan)));
+  }
+
+  /// Into the work folder. The address of a store may have a password, which must not be an argument of a process.
+  [[nodiscard]] std::string write(const char* name, const std::string& text) const {
+    std::string file = folder_.file(name);
     std::ofstream out(file);
-    out << relay_configuration(url_, shop_->schema(), destination_->subscription(kSubscription));
+    out << text;
     if (!out.flush()) testkit::give_up(Errc::unavailable, "cannot write " + file);
-    courier_ = std::make_unique<Courier>(Courier::Plan{
-        .name = "relay", .arguments = {"relay", "-c", file}, .log = folder_.file("relay.log")});
+    return file;
+  }
+
+  /// Of what has arrived.
+  [[nodiscard]] std::string place() const {
+    return options_.tasks ? "what its workers wrote" : destination_->place();
+  }
+
+  /// Of what has arrived since the last call.
+  using Read = std::function<void(const testkit::Destination::Each& each)>;
+
+  /// From the beginning.
+  [[nodiscard]] Read reader() {
+    if (options_.tasks)
+      return
+          [parcels = std::make_shared<Parcels>(*shop_)](const auto& each) { parcels->read(each); };
+    return [again = std::shared_ptr(testkit::make_destination(where_))](const auto& each) {
+      again->read(each, milliseconds(0));
+    };
   }
 
   // ---- while the shop is open
@@ -152,11 +205,12 @@ class Demo {
   void kill_if_due(milliseconds now) {
     if (kills_ == options_.kills) return;
     if (now < (delivered_since_start_ > 0 ? kill_due_ : kill_due_ + kKillPatience)) return;
-    courier_->kill();
+    Courier& victim = *couriers_[static_cast<std::size_t>(kills_) % couriers_.size()];
+    victim.kill();
     ++kills_;
     delivered_since_start_ = 0;
     plan_kill();
-    courier_->start();
+    victim.start();
   }
 
   /// Reads what has arrived, and shows the progress.
@@ -165,7 +219,7 @@ class Demo {
       ++delivered_since_start_;
       if (std::string id = delivered(message).id; !id.empty()) seen_.insert(std::move(id));
     };
-    destination_->read(see, milliseconds(0));
+    arrived_(see);
     progress_.show({.elapsed = elapsed(),
                     .committed = writers_->committed(),
                     .rolled_back = writers_->rolled_back(),
@@ -173,7 +227,7 @@ class Demo {
                     .kills = kills_,
                     .kills_planned = options_.kills,
                     .closing = closing});
-    courier_->check();
+    for (const auto& courier : couriers_) courier->check();
   }
 
   [[nodiscard]] milliseconds elapsed() const {
@@ -186,15 +240,13 @@ class Demo {
     std::vector<testkit::Attempt> orders;
     for (const Order& order : shop_->orders()) orders.push_back(committed(order));
     testkit::Judge judge(orders);
-    const auto again = testkit::make_destination(where_);  // reads from the beginning
-    const auto read_on = [&] {
-      again->read([&judge](std::string_view message) { judge.saw(delivered(message)); },
-                  milliseconds(0));
+    const auto read_on = [&judge, read = reader()] {
+      read([&judge](std::string_view message) { judge.saw(delivered(message)); });
     };
     if (!options_.naive) wait_for_the_rest(judge, read_on);
     std::exception_ptr not_finished;
     try {
-      courier_->finish(kFinishLimit);
+      for (const auto& courier : couriers_) courier->finish(kFinishLimit);
     } catch (const Exception&) {
       not_finished = std::current_exception();  // rethrown after the count
     }
@@ -214,11 +266,12 @@ class Demo {
     do {
       read_on();
       look(true);
-      if (judge.complete()) return;
+      if (judge.complete() && (!options_.tasks || shop_->stale_statements() == 0)) return;
       const auto now = Clock::now();
       if (std::exchange(arrived, judge.verdict().delivered) != arrived) last_news = now;
       if (now > until || now > last_news + kNothingNewLimit) return;
-      if (now > last_news + kNothingNewPause && nothing_pending()) return read_on();
+      if (now > last_news + kNothingNewPause && !options_.tasks && nothing_pending())
+        return read_on();
     } while (!signals_.wait_for(kLook, signals));
   }
 
@@ -239,16 +292,18 @@ class Demo {
   Ending report(const testkit::Verdict& verdict) {
     const Outcome outcome{.verdict = verdict,
                           .rolled_back = writers_->rolled_back(),
+                          .stale = options_.tasks ? shop_->stale_statements() : 0,
                           .kills = kills_,
-                          .destination = destination_->place(),
+                          .destination = place(),
                           .naive = options_.naive,
+                          .tasks = options_.tasks,
                           .interrupted = signals_.asked()};
     if (outcome.broken()) keep();  // the evidence
     print(stdout, options_.json ? json(outcome) + "\n" : table(options_, outcome));
     if (folder_.kept()) {
       print(options_.json ? stderr : stdout, "Kept: " + folder_.path().string() +
                                                  "\n  shop       " + shop_->place() +
-                                                 "\n  delivered  " + destination_->place() + "\n");
+                                                 "\n  delivered  " + place() + "\n");
     }
     if (outcome.broken()) return Ending::broken;
     return outcome.interrupted ? Ending::interrupted : Ending::held;
@@ -271,7 +326,10 @@ class Demo {
   // Each uses earlier ones, so it is destroyed before them.
   const std::unique_ptr<Shop> shop_{make_shop(url_)};
   const std::unique_ptr<testkit::Destination> destination_{testkit::make_destination(where_)};
-  std::unique_ptr<Courier> courier_;
+  const Read arrived_{options_.tasks ? reader() : [this](const auto& each) {
+    destination_->read(each, milliseconds(0));
+  }};
+  std::vector<std::unique_ptr<Courier>> couriers_;
   std::unique_ptr<Writers> writers_;
 
   Clock::time_point opened_at_{Clock::now()};
@@ -282,6 +340,16 @@ class Demo {
 };
 
 }  // namespace
+
+std::unique_ptr<Shop> make_shop(const std::string& url) {
+#ifdef OUTBOX_WITH_SQLITE
+  if (store::kind_of(url) == store::StoreKind::sqlite) return make_sqlite_shop(url);
+#endif
+#ifdef OUTBOX_WITH_POSTGRES
+  if (store::kind_of(url) == store::StoreKind::postgres) return make_postgres_shop(url);
+#endif
+  return nullptr;  // check_options() refuses it
+}
 
 Result<Ending> run_demo(const DemoOptions& options) {
   if (Status status = check_options(options); !status) return pass(status);

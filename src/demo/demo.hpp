@@ -28,6 +28,8 @@ struct DemoOptions {
   bool json{false};
   /// A dual write instead of an outbox.
   bool naive{false};
+  /// Each order is a task for workers, which are killed, instead of an event.
+  bool tasks{false};
 };
 
 /// 5, or fewer if the shop is not open long enough.
@@ -48,5 +50,8 @@ enum class Ending {
 /// The child process of a dual write: takes orders from stdin, a socket, and sends them in batches, as the client of a broker
 /// does. `destination`: as make_destination() takes it. Returns when the socket is closed.
 [[nodiscard]] Status run_publisher(const std::string& destination);
+
+/// The child process that works off the tasks of the shop. `file`: its first line is the address of the store. Returns after a signal.
+[[nodiscard]] Status run_worker(const std::string& file);
 
 }  // namespace outbox::demo

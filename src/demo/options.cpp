@@ -73,6 +73,12 @@ Status check_options(const DemoOptions& options) {
                 std::string(range.option) + " " + std::to_string(range.value) + " is out of range",
                 std::to_string(range.least) + " to " + std::to_string(range.most));
   }
+  if (options.tasks && (options.naive || options.sink != "file" || !options.brokers.empty() ||
+                        !options.url.empty())) {
+    return fail(Errc::invalid_argument,
+                options.naive ? "--naive with --tasks" : "a broker with --tasks",
+                "tasks are done by workers of the demo; leave the other option out");
+  }
   if (Status sink = check_sink(options); !sink) return sink;
   // The default is a SQLite file.
   Status store = store::check_url(options.store.empty() ? "sqlite:shop.db" : options.store);

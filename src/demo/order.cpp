@@ -15,6 +15,38 @@ Event to_event(const Order& order) {
                              order.reference, order.customer, order.version, order.cents)};
 }
 
+namespace {
+
+Task task_of(const Order& order, const char* type) {
+  Task task;
+  task.queue = kQueue;
+  task.type = type;
+  task.key = std::to_string(order.customer);
+  task.payload = to_event(order).payload;
+  return task;
+}
+
+}  // namespace
+
+Task packing_of(const Order& order) {
+  return task_of(order, order.cents % 400 == 0 ? kWrap : kPack);
+}
+
+Task statement_of(const Order& order) {
+  Task task = task_of(order, kStatement);
+  task.unique_key = task.key;
+  task.on_conflict = OnConflict::replace;
+  return task;
+}
+
+Order order_of(std::string_view payload) {
+  const auto json = nlohmann::json::parse(payload);
+  return {.reference = json.at("order").get<std::string>(),
+          .customer = json.at("customer").get<int>(),
+          .version = json.at("version").get<std::int64_t>(),
+          .cents = json.at("cents").get<std::int64_t>()};
+}
+
 testkit::Delivery delivered(std::string_view message) {
   using Json = nlohmann::ordered_json;
   try {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <outbox/event.hpp>
+#include <outbox/task.hpp>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,21 @@ struct Order {
 
 /// The customer is the ordering key.
 [[nodiscard]] Event to_event(const Order& order);
+
+/// The queue of the shop, and what is done there. Tasks of a customer are done in order.
+inline constexpr const char* kQueue = "shop";
+inline constexpr const char* kPack = "order.pack";
+inline constexpr const char* kWrap = "order.wrap";  ///< Packing that takes longer than a second.
+inline constexpr const char* kStatement = "customer.statement";
+
+/// To pack it, or to wrap it: one in 400.
+[[nodiscard]] Task packing_of(const Order& order);
+/// Once for all orders of the customer until it is done; a later order takes its place.
+[[nodiscard]] Task statement_of(const Order& order);
+/// One in 20: packing it fails at first.
+[[nodiscard]] inline bool is_fragile(const Order& order) { return order.cents % 20 == 1; }
+/// Of the payload of its event, or its tasks.
+[[nodiscard]] Order order_of(std::string_view payload);
 
 /// A message of the destination: the payload of such an event, or the JSON line that the file sink makes of it. Without an id if
 /// it is neither.

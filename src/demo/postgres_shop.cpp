@@ -51,9 +51,7 @@ class PostgresTill final : public Till {
       transaction.emplace(pg_.native());
     }
     write_order(pg_, kShopSchema, sale.order);
-    const Event event = to_event(sale.order);
-    if (sale.with_event)
-      (void)(own_ ? box_.enqueue(pg_.native(), event) : box_.enqueue(*transaction, event));
+    own_ ? tell(box_, pg_.native(), sale) : tell(box_, *transaction, sale);
     sale.before_commit();
     // An exception ends this writer: then the server rolls back when the connection closes.
     if (own_) return pg_.run(sale.committed ? "COMMIT" : "ROLLBACK");
@@ -64,6 +62,20 @@ class PostgresTill final : public Till {
   Pg pg_;
   postgres::Outbox box_{{.schema = kOutboxSchema}};
   bool own_{false};
+};
+
+class PostgresPacker final : public Packer {
+ public:
+  explicit PostgresPacker(const std::string& url) : pg_(url) {}
+
+  void work(const TaskRun& run, const Order& order, bool drops) override {
+    postgres::Transaction transaction(pg_.native());
+    work_once(box_, transaction, pg_, kShopSchema, run, order, drops);
+  }
+
+ private:
+  Pg pg_;
+  postgres::Outbox box_{{.schema = kOutboxSchema}};
 };
 
 class PostgresShop final : public Shop {
@@ -83,7 +95,7 @@ class PostgresShop final : public Shop {
     made_ = true;
     admin_->run(
         fmt::format("CREATE SCHEMA {0}; COMMENT ON SCHEMA {0} IS '{1}'", kShopSchema, kMarker));
-    make_tables(*admin_, kShopSchema);
+    make_tables(*admin_, kShopSchema, "bigint GENERATED ALWAYS AS IDENTITY");
     (void)testkit::migrated_store(url_, kOutboxSchema, "outbox demo");
   }
 
@@ -92,6 +104,11 @@ class PostgresShop final : public Shop {
   std::unique_ptr<Till> till() override { return std::make_unique<PostgresTill>(url_); }
 
   std::vector<Order> orders() override { return read_orders(*admin_, kShopSchema); }
+  std::unique_ptr<Packer> packer() override { return std::make_unique<PostgresPacker>(url_); }
+  std::vector<Parcel> parcels(std::int64_t after) override {
+    return read_parcels(*admin_, kShopSchema, after);
+  }
+  std::int64_t stale_statements() override { return count_stale_statements(*admin_, kShopSchema); }
   std::string schema() const override { return kOutboxSchema; }
   std::string place() const override {
     PGconn* const connection = admin_->native();
@@ -110,7 +127,8 @@ class PostgresShop final : public Shop {
   /// The demo must not disturb a database in use.
   void check_others() {
     for (const testkit::PgRow& row : admin_->exec(kOutboxes)) {
-      const char* const others = *row.at(0) == kOutboxSchema ? " WHERE name <> 'demo'" : "";
+      const char* const others =
+          *row.at(0) == kOutboxSchema ? " WHERE name <> 'demo' AND name NOT LIKE 'task%.shop'" : "";
       const std::string count =
           admin_->value(fmt::format("SELECT count(*) FROM {}.subscription{}", *row.at(1), others));
       if (count == "0") continue;

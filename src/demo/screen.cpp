@@ -48,6 +48,7 @@ std::string conclusion(const DemoOptions& options, const Outcome& outcome) {
                ? "A dual write with luck. Kill the publisher, or run it for longer.\n"
                : "That is a dual write, no fault of this program: exit status 0. With an outbox: outbox demo\n";
   }
+  if (options.tasks) return "Every promise held: each order was packed once, in order.\n";
   return "Every promise held. The same shop without an outbox: outbox demo --naive\n";
 }
 
@@ -65,6 +66,16 @@ std::string introduction(const DemoOptions& options, const std::string& shop,
         "  publisher  {}\n"
         "             A process of its own. {}\n\n",
         shop, writers, destination, how_often_killed(options.kills));
+  }
+  if (options.tasks) {
+    return fmt::format(
+        "A shop takes orders and workers pack them, while somebody kills the workers.\n\n"
+        "  shop    {}\n"
+        "          {}: an order and its tasks are one transaction.\n"
+        "          Every tenth is rolled back after its tasks were written.\n"
+        "  worker  Processes of their own. {}\n"
+        "          One order in 20 fails at first, one in 400 takes longer than a second.\n\n",
+        shop, writers, how_often_killed(options.kills));
   }
   return fmt::format(
       "A shop takes orders and a relay delivers them, while somebody kills the relay.\n\n"
@@ -87,7 +98,31 @@ std::string progress_line(const Progress& progress) {
                      with_commas(progress.delivered), kills, progress.closing ? "  closing" : "");
 }
 
+namespace {
+
+std::string table_of_tasks(const DemoOptions& options, const Outcome& outcome) {
+  const testkit::Verdict& verdict = outcome.verdict;
+  std::string text = "\nThe orders in the shop's tables against what its workers wrote there:\n\n";
+  text += row("committed", verdict.committed, "orders, each with a task to pack it");
+  text += row("done", verdict.delivered, "of them were packed");
+  text += outcome.on_their_way() ? row("not done yet", verdict.lost, "committed, not packed yet")
+                                 : row("lost", verdict.lost, "committed, and never packed");
+  text += row("ghosts", ghosts_of(verdict),
+              fmt::format("packed, and never committed ({} were rolled back)",
+                          with_commas(outcome.rolled_back)));
+  text +=
+      row("out of order", verdict.out_of_order, "packed after a later order of the same customer");
+  text += row("twice", verdict.duplicates, "packed a second time");
+  text += row("stale", static_cast<std::uint64_t>(outcome.stale),
+              "statements of customers that lack the last order");
+  text += row("kills", static_cast<std::uint64_t>(outcome.kills), "of a worker");
+  return text + "\n" + conclusion(options, outcome);
+}
+
+}  // namespace
+
 std::string table(const DemoOptions& options, const Outcome& outcome) {
+  if (options.tasks) return table_of_tasks(options, outcome);
   const testkit::Verdict& verdict = outcome.verdict;
   const std::string duplicates = options.naive || outcome.kills == 0
                                      ? "delivered again"
@@ -113,19 +148,21 @@ bool Outcome::on_their_way() const { return interrupted && !naive && verdict.los
 
 bool Outcome::broken() const {
   if (naive) return false;
+  if (tasks && (verdict.duplicates > 0 || (stale > 0 && !interrupted))) return true;
   return interrupted ? ghosts_of(verdict) > 0 || verdict.out_of_order > 0 : !verdict.kept();
 }
 
 std::string json(const Outcome& outcome) {
   const testkit::Verdict& verdict = outcome.verdict;
-  return nlohmann::ordered_json{{"committed", verdict.committed},
-                                {"delivered", verdict.delivered},
-                                {"lost", verdict.lost},
-                                {"ghosts", ghosts_of(verdict)},
-                                {"out_of_order", verdict.out_of_order},
-                                {"duplicates", verdict.duplicates},
-                                {"kills", outcome.kills}}
-      .dump();
+  nlohmann::ordered_json json{{"committed", verdict.committed},
+                              {"delivered", verdict.delivered},
+                              {"lost", verdict.lost},
+                              {"ghosts", ghosts_of(verdict)},
+                              {"out_of_order", verdict.out_of_order},
+                              {"duplicates", verdict.duplicates},
+                              {"kills", outcome.kills}};
+  if (outcome.tasks) json["stale"] = outcome.stale;
+  return json.dump();
 }
 
 ProgressLine::ProgressLine(std::FILE* out, bool quiet_off_terminal)

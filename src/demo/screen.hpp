@@ -30,9 +30,11 @@ struct Progress {
 struct Outcome {
   testkit::Verdict verdict;
   std::int64_t rolled_back{0};
+  std::int64_t stale{0};  ///< Statements without the last order.
   int kills{0};
   std::string destination;
   bool naive{false};
+  bool tasks{false};
   bool interrupted{false};
 
   /// Interrupted before everything could arrive: what is missing is not lost.
@@ -43,6 +45,7 @@ struct Outcome {
 /// The last table and what it means.
 [[nodiscard]] std::string table(const DemoOptions& options, const Outcome& outcome);
 /// {"committed": ..., "delivered": ..., "lost": ..., "ghosts": ..., "out_of_order": ..., "duplicates": ..., "kills": ...}
+/// With tasks also "stale".
 [[nodiscard]] std::string json(const Outcome& outcome);
 
 /// The progress: one line, rewritten in place, on a terminal; else a line every second. One thread at a time.

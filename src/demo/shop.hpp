@@ -5,6 +5,8 @@
 
 #include <functional>
 #include <memory>
+#include <outbox/worker.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -14,10 +16,17 @@ namespace outbox::demo {
 
 inline constexpr int kCustomers = 40;
 
+/// Who learns of an order by what is written in its transaction.
+enum class Tells : std::uint8_t {
+  nobody,  ///< It is a dual write.
+  relay,   ///< An event.
+  workers  ///< Two tasks.
+};
+
 struct Sale {
-  Order order;            ///< The till fills in the version.
-  bool with_event{true};  ///< Else it is a dual write.
-  bool committed{true};   ///< Else it is rolled back just before the commit.
+  Order order;  ///< The till fills in the version.
+  Tells tells{Tells::relay};
+  bool committed{true};  ///< Else it is rolled back just before the commit.
   std::function<void()> before_commit{};
 };
 
@@ -26,8 +35,23 @@ class Till {
  public:
   virtual ~Till() = default;
 
-  /// One transaction: raises the customer's version (which locks the customer), writes the order, and writes its event.
+  /// One transaction: raises the customer's version (which locks the customer), writes the order, and writes its event or tasks.
   virtual void sell(Sale& sale) = 0;
+};
+
+/// A connection of a worker. One thread.
+class Packer {
+ public:
+  virtual ~Packer() = default;
+
+  /// One transaction: what the task is to do, unless another run of it has committed. `drops`: throws just before the commit.
+  virtual void work(const TaskRun& run, const Order& order, bool drops) = 0;
+};
+
+/// An order that was packed.
+struct Parcel {
+  std::int64_t number{0};  ///< Grows; may be seen later than a greater one of another customer.
+  Order order;
 };
 
 /// Makes the tables and the outbox beside them, and removes them at the end unless they are kept.
@@ -42,26 +66,38 @@ class Shop {
   /// All orders in the tables: those that were committed.
   [[nodiscard]] virtual std::vector<Order> orders() = 0;
 
+  // With tasks. packer(): also of a shop that another process has opened.
+  [[nodiscard]] virtual std::unique_ptr<Packer> packer() = 0;
+  [[nodiscard]] virtual std::vector<Parcel> parcels(std::int64_t after) = 0;
+  /// Customers whose statement does not show their last order.
+  [[nodiscard]] virtual std::int64_t stale_statements() = 0;
+
   /// Of the outbox, for the relay's configuration.
   [[nodiscard]] virtual std::string schema() const = 0;
   /// For the screen; without a password.
   [[nodiscard]] virtual std::string place() const = 0;
 };
 
+/// Of the kind that the address says.
+[[nodiscard]] std::unique_ptr<Shop> make_shop(const std::string& url);
 /// `url`: sqlite:PATH.
 [[nodiscard]] std::unique_ptr<Shop> make_sqlite_shop(const std::string& url);
 [[nodiscard]] std::unique_ptr<Shop> make_postgres_shop(const std::string& url);
 
 // ---- statements that both stores understand. `db`: a connection of the testkit; `schema`: of the shop's tables.
 
-/// A reference is the primary key: an order cannot be written twice.
+/// A reference is the primary key: an order cannot be written twice. A parcel can, so that it would be seen. `number`: the column that
+/// counts parcels.
 template <class Db>
-void make_tables(Db& db, const std::string& schema) {
+void make_tables(Db& db, const std::string& schema, const char* number) {
   db.run(fmt::format(
       "CREATE TABLE {0}.shop_customer (id INTEGER PRIMARY KEY, version bigint NOT NULL);"
       "CREATE TABLE {0}.shop_order (reference text PRIMARY KEY, customer int NOT NULL, version bigint NOT NULL,"
-      " cents bigint NOT NULL)",
-      schema));
+      " cents bigint NOT NULL);"
+      "CREATE TABLE {0}.shop_parcel (number {1} PRIMARY KEY, reference text NOT NULL, customer int NOT NULL,"
+      " version bigint NOT NULL, cents bigint NOT NULL);"
+      "CREATE TABLE {0}.shop_statement (customer INTEGER PRIMARY KEY, version bigint NOT NULL)",
+      schema, number));
   for (int id = 1; id <= kCustomers; ++id)
     db.run(fmt::format("INSERT INTO {}.shop_customer VALUES ({}, 0)", schema, id));
 }
@@ -75,6 +111,56 @@ void write_order(Db& db, const std::string& schema, Order& order) {
   order.version = std::stoll(version);
   db.run(fmt::format("INSERT INTO {}.shop_order VALUES ('{}', {}, {}, {})", schema, order.reference,
                      order.customer, order.version, order.cents));
+}
+
+/// The event or the tasks of a sale.
+template <class Box, class Transaction>
+void tell(const Box& box, Transaction&& transaction, const Sale& sale) {
+  if (sale.tells == Tells::relay) (void)box.enqueue(transaction, to_event(sale.order));
+  if (sale.tells != Tells::workers) return;
+  (void)enqueue_task(box, transaction, packing_of(sale.order));
+  (void)enqueue_task(box, transaction, statement_of(sale.order));
+}
+
+/// In the worker's transaction: what the task is to do, the first time.
+template <class Box, class Transaction, class Db>
+void work_once(const Box& box, Transaction& transaction, Db& db, const std::string& schema,
+               const TaskRun& run, const Order& order, bool drops) {
+  const char* const sql =
+      run.type == kStatement
+          ? "INSERT INTO {0}.shop_statement SELECT id, version FROM {0}.shop_customer WHERE id = {2} "
+            "ON CONFLICT (customer) DO UPDATE SET version = excluded.version"
+          : "INSERT INTO {0}.shop_parcel (reference, customer, version, cents) VALUES ('{1}', {2}, {3}, {4})";
+  if (run.once(box, transaction)) {
+    db.run(fmt::format(fmt::runtime(sql), schema, order.reference, order.customer, order.version,
+                       order.cents));
+  }
+  if (drops) throw std::runtime_error("order " + order.reference + " was dropped");
+  transaction.commit();
+}
+
+template <class Db>
+std::vector<Parcel> read_parcels(Db& db, const std::string& schema, std::int64_t after) {
+  std::vector<Parcel> parcels;
+  for (
+      const auto& row : db.exec(fmt::format(
+          "SELECT number, reference, customer, version, cents FROM {}.shop_parcel WHERE number > {} ORDER BY number",
+          schema, after))) {
+    parcels.push_back({.number = std::stoll(*row.at(0)),
+                       .order = {.reference = *row.at(1),
+                                 .customer = std::stoi(*row.at(2)),
+                                 .version = std::stoll(*row.at(3)),
+                                 .cents = std::stoll(*row.at(4))}});
+  }
+  return parcels;
+}
+
+template <class Db>
+std::int64_t count_stale_statements(Db& db, const std::string& schema) {
+  return std::stoll(db.value(fmt::format(
+      "SELECT count(*) FROM {0}.shop_customer c WHERE version > 0 AND NOT EXISTS "
+      "(SELECT 1 FROM {0}.shop_statement s WHERE s.customer = c.id AND s.version = c.version)",
+      schema)));
 }
 
 template <class Db>

@@ -30,29 +30,57 @@ struct Queue {
   Clock::time_point free_at OUTBOX_GUARDED_BY(mutex){};
 };
 
+/// Of a transaction.
+class Turn {
+ public:
+  explicit Turn(Queue& queue) : lock_(queue.mutex), queue_(queue) {
+    std::this_thread::sleep_until(queue_.free_at);
+    began_ = Clock::now();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    const auto now = Clock::now();
+    queue_.free_at = now + std::clamp<Clock::duration>((now - began_) / 3, Queue::kShortestGap,
+                                                       Queue::kLongestGap);
+  }
+
+ private:
+  const MutexLock lock_;
+  Queue& queue_;
+  Clock::time_point began_;
+};
+
 class SqliteTill final : public Till {
  public:
   SqliteTill(const std::string& path, Queue& queue) : file_(path), queue_(queue) {}
 
   void sell(Sale& sale) override {
-    const MutexLock lock(queue_.mutex);
-    std::this_thread::sleep_until(queue_.free_at);
-    const auto began = Clock::now();
-    transact(sale);
-    const auto now = Clock::now();
-    queue_.free_at = now + std::clamp<Clock::duration>((now - began) / 3, Queue::kShortestGap,
-                                                       Queue::kLongestGap);
-  }
-
- private:
-  void transact(Sale& sale) {
+    const Turn turn(queue_);
     sqlite::Transaction transaction(file_.native());
     write_order(file_, kSchema, sale.order);
-    if (sale.with_event) (void)box_.enqueue(transaction, to_event(sale.order));
+    tell(box_, transaction, sale);
     sale.before_commit();
     if (sale.committed) transaction.commit();
   }
 
+ private:
+  SqliteFile file_;
+  Queue& queue_;
+  sqlite::Outbox box_;
+};
+
+class SqlitePacker final : public Packer {
+ public:
+  SqlitePacker(const std::string& path, Queue& queue) : file_(path), queue_(queue) {}
+
+  void work(const TaskRun& run, const Order& order, bool drops) override {
+    const Turn turn(queue_);
+    sqlite::Transaction transaction(file_.native());
+    work_once(box_, transaction, file_, kSchema, run, order, drops);
+  }
+
+ private:
   SqliteFile file_;
   Queue& queue_;
   sqlite::Outbox box_;
@@ -75,13 +103,24 @@ class SqliteShop final : public Shop {
     made_ = true;
     (void)testkit::migrated_store(url_, schema(), "outbox demo");
     SqliteFile file(path_);
-    make_tables(file, kSchema);
+    make_tables(file, kSchema, "INTEGER");
   }
   void keep() override { made_ = false; }
   std::unique_ptr<Till> till() override { return std::make_unique<SqliteTill>(path_, queue_); }
   std::vector<Order> orders() override {
     SqliteFile file(path_);
     return read_orders(file, kSchema);
+  }
+  std::unique_ptr<Packer> packer() override {
+    return std::make_unique<SqlitePacker>(path_, queue_);
+  }
+  std::vector<Parcel> parcels(std::int64_t after) override {
+    SqliteFile file(path_);
+    return read_parcels(file, kSchema, after);
+  }
+  std::int64_t stale_statements() override {
+    SqliteFile file(path_);
+    return count_stale_statements(file, kSchema);
   }
   std::string schema() const override { return "outbox"; }
   std::string place() const override { return url_; }

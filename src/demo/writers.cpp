@@ -50,7 +50,7 @@ void Writers::work(int writer, Till& till, const std::stop_token& stop) {
                       .customer = pick(random, 1, kCustomers),
                       .version = 0,
                       .cents = pick(random, 100, kMostCents)},
-            .with_event = dual_write_ == nullptr,
+            .tells = tells_,
             .committed = pick(random, 1, kRolledBackOneIn) != 1},
            writer % 2 == 0);
       std::this_thread::sleep_for(std::chrono::microseconds(pick(random, 0, kLongestPauseUs)));
@@ -63,8 +63,8 @@ void Writers::work(int writer, Till& till, const std::stop_token& stop) {
 
 void Writers::sell(Till& till, Sale sale, bool publishes_early) {
   const auto publish = [&](bool early) {
-    if (dual_write_ != nullptr && early == publishes_early)
-      (void)dual_write_->publish(to_event(sale.order).payload);
+    if (tells_ == Tells::nobody && early == publishes_early)
+      (void)dual_write_.publish(to_event(sale.order).payload);
   };
   sale.before_commit = [&] { publish(true); };
   till.sell(sale);

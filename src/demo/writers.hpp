@@ -16,9 +16,9 @@ namespace outbox::demo {
 
 class Writers {
  public:
-  /// `dual_write`: gets the orders instead of the outbox; null: an outbox.
-  Writers(Shop& shop, Courier* dual_write, std::uint64_t seed)
-      : shop_(shop), dual_write_(dual_write), seed_(seed) {}
+  /// `dual_write`: of Tells::nobody, gets the orders.
+  Writers(Shop& shop, Tells tells, Courier& dual_write, std::uint64_t seed)
+      : shop_(shop), tells_(tells), dual_write_(dual_write), seed_(seed) {}
   Writers(const Writers&) = delete;
   Writers& operator=(const Writers&) = delete;
   ~Writers() { stop(); }
@@ -38,7 +38,8 @@ class Writers {
   void sell(Till& till, Sale sale, bool publishes_early);
 
   Shop& shop_;
-  Courier* const dual_write_;
+  const Tells tells_;
+  Courier& dual_write_;
   const std::uint64_t seed_;
   std::atomic<std::int64_t> committed_{0};
   std::atomic<std::int64_t> rolled_back_{0};

@@ -1,7 +1,9 @@
 #include "event/filter.hpp"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <utility>
 
 #include "base/text.hpp"
 #include "event/json_scan.hpp"
@@ -67,10 +69,11 @@ bool glob_match(std::string_view glob, std::string_view text) noexcept {
   return g == glob.size();
 }
 
-Filter::Filter(const SubscriptionSpec& spec)
+Filter::Filter(const SubscriptionSpec& spec, std::vector<std::string> left_out)
     : event_types_(spec.event_types),
       aggregate_types_(spec.aggregate_types),
-      headers_(spec.match_headers) {
+      headers_(spec.match_headers),
+      left_out_(std::move(left_out)) {
   const auto takes_all = [](const std::vector<std::string>& globs) {
     return globs.empty() || std::find(globs.begin(), globs.end(), "*") != globs.end();
   };
@@ -82,12 +85,37 @@ Filter::Filter(const SubscriptionSpec& spec)
 
 bool Filter::matches_type(const EventView& event) const {
   if (!is_task(event.aggregate_type)) return any_matches(aggregate_types_, event.aggregate_type);
-  return std::find(queues_.begin(), queues_.end(), event.aggregate_type) != queues_.end();
+  const auto contains = [](const std::vector<std::string>& all, std::string_view one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+  };
+  return contains(queues_, event.aggregate_type) && !contains(left_out_, event.event_type);
+}
+
+bool Filter::matches_kind(const EventView& event) const {
+  return matches_type(event) && any_matches(event_types_, event.event_type);
 }
 
 bool Filter::matches(const EventView& event) const {
-  return matches_type(event) && any_matches(event_types_, event.event_type) &&
-         (headers_.empty() || all_there(headers_, event.headers));
+  return matches_kind(event) && (headers_.empty() || all_there(headers_, event.headers));
+}
+
+void Filter::mark(std::span<const EventView> events, const Kinds& kinds,
+                  std::vector<std::uint8_t>& marks) const {
+  marks.clear();
+  if (!kinds.known() || !headers_.empty()) {
+    for (const EventView& event : events) marks.push_back(matches(event) ? 1 : 0);
+    return;
+  }
+  std::array<std::uint8_t, Kinds::kMost> wanted{};
+  for (std::size_t kind = 0; kind < kinds.first().size(); ++kind)
+    wanted.at(kind) = matches_kind(events[kinds.first()[kind]]) ? 1 : 0;
+  for (const std::uint8_t kind : kinds.of_event()) marks.push_back(wanted[kind]);
+}
+
+bool Filter::surely_none(std::span<const EventView> events, const Kinds& kinds) const {
+  return kinds.known() &&
+         std::none_of(kinds.first().begin(), kinds.first().end(),
+                      [&](std::size_t first) { return matches_kind(events[first]); });
 }
 
 }  // namespace outbox::event

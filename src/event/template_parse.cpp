@@ -118,7 +118,10 @@ class TemplateParser {
     }
     if (name == "header") return error(at, "unknown field 'header'", "write {header:NAME}");
     if (name == "json") return error(at, "unknown field 'json'", "write {json:PATH}");
-    return find(kFields, "field", name, at).map([&](Field found) { part.field = found; });
+    const auto found = find(kFields, "field", name, at);
+    if (!found) return tl::unexpected(found.error());
+    part.field = *found;
+    return {};
   }
 
   Status filter(std::string_view name, std::size_t at, Template::Part& part) const {
@@ -127,9 +130,10 @@ class TemplateParser {
       return {};
     }
     if (name == "default") return error(at, "unknown filter 'default'", "write default:TEXT");
-    return find(kFilters, "filter", name, at).map([&](Filter found) {
-      part.filters.push_back({found});
-    });
+    const auto found = find(kFilters, "filter", name, at);
+    if (!found) return tl::unexpected(found.error());
+    part.filters.push_back({*found});
+    return {};
   }
 
   static bool is_path(std::string_view path) {

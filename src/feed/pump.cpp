@@ -12,6 +12,12 @@ namespace {
 
 /// While no consumer has room the pump checks again after this time even if room() is not called.
 constexpr std::chrono::milliseconds kNoRoom{100};
+/// So many pages apart it pays to wait for each other.
+constexpr std::int64_t kClose = 10;
+/// The longest that one waits for a full one at once.
+constexpr std::chrono::milliseconds kMostPatience{20};
+
+using Clock = std::chrono::steady_clock;
 
 }  // namespace
 
@@ -108,7 +114,7 @@ bool Pump::run_commands(bool last) {
 }
 
 Result<Pump::Turn> Pump::turn() {
-  Turn turn;
+  Turn turn{.now = Clock::now()};
   newest_.reset();
   // Set before the check, so that room() rings for room that is made during it.
   wants_room_.store(true, std::memory_order_release);
@@ -117,9 +123,9 @@ Result<Pump::Turn> Pump::turn() {
   for (Group& group : groups_) {
     if (!group.has_room(1)) {
       all_had_room = false;
-      continue;
+    } else if (!waits_for_others(group, turn)) {
+      if (Status status = fetch(group, turn); !status) return pass(status);
     }
-    if (Status status = fetch(group, turn); !status) return pass(status);
   }
   if (all_had_room) wants_room_.store(false, std::memory_order_release);
   merge_groups();
@@ -140,11 +146,39 @@ void Pump::split_off_full_members() {
         std::stable_partition(members.begin(), members.end(),
                               [](const PageConsumer* member) { return member->has_room(1); });
     if (full == members.begin() || full == members.end()) continue;
-    Group apart{
-        .lanes = groups_[i].lanes, .cursor = groups_[i].cursor, .members = {full, members.end()}};
+    Group apart = groups_[i];
+    apart.members.assign(full, members.end());
     members.erase(full, members.end());
     groups_.push_back(std::move(apart));
   }
+}
+
+bool Pump::Group::is_ahead_of(const Group& other) const {
+  return lanes == other.lanes && !cursor.drained() && cursor.s1 == other.cursor.s1 &&
+         cursor.s2 == other.cursor.s2 && cursor.position >= other.cursor.position;
+}
+
+/// In a backlog two reads of the same rows cost more than a short wait. A full one is waited for as long as the patience lasts, so
+/// that one that is slow for good is left behind.
+bool Pump::waits_for_others(Group& group, Turn& turn) const {
+  const auto waited_since = std::exchange(group.waits_since, std::nullopt);
+  if (!group.in_backlog) return false;
+  const auto close = kClose * static_cast<std::int64_t>(options_.page_rows);
+  bool some_are_full = false;
+  for (const Group& other : groups_) {
+    if (&other == &group || !group.is_ahead_of(other)) continue;
+    const std::int64_t distance = group.cursor.position - other.cursor.position;
+    if (distance > close) continue;
+    const bool full = !other.has_room(1);
+    if (!full && distance > 0) return true;
+    some_are_full = some_are_full || full;
+  }
+  if (!some_are_full) return false;
+  if (waited_since) group.patience -= turn.now - *waited_since;
+  if (group.patience <= Clock::duration(0)) return false;
+  group.waits_since = turn.now;
+  turn.patience = std::min(turn.patience, group.patience);
+  return true;
 }
 
 void Pump::merge_groups() {
@@ -154,6 +188,8 @@ void Pump::merge_groups() {
         continue;
       auto& into = groups_[i].members;
       into.insert(into.end(), groups_[j].members.begin(), groups_[j].members.end());
+      // Those with room have waited; a full one has not.
+      groups_[i].patience = std::min(groups_[i].patience, groups_[j].patience);
       groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(j));
     }
   }
@@ -166,8 +202,9 @@ Status Pump::fetch(Group& group, Turn& turn) {
       .cursor = group.cursor,
       .rows = options_.page_rows,
       .bytes = options_.page_bytes,
-      .ahead = !begins_pair && groups_.size() == 1 && group.has_room(2),
-      .until = begins_pair ? newest_ : nullptr};
+      .ahead = !begins_pair && group.has_room(2) && is_next_again(group),
+      .until = begins_pair ? pair_to_begin(group) : nullptr};
+  const auto began = Clock::now();
   if (Status status = reader_->start(request); !status) return status;
   auto page = reader_->finish();
   if (!page) return pass(page);
@@ -175,20 +212,61 @@ Status Pump::fetch(Group& group, Turn& turn) {
   // P3; and a snapshot becomes a cursor in memory only behind its barrier, also when nothing was read.
   if (Status status = reader_->wait_durable(); !status) return status;
   if (begins_pair && !newest_) newest_ = page->pair;
+  end_where_another_stands(group, *page);
   turn.fetched = true;
   turn.found_events = turn.found_events || !page->events.empty();
-  turn.more = turn.more || !(page->drained || page->caught_up);
+  group.in_backlog = !(page->drained || page->caught_up);
+  turn.more = turn.more || group.in_backlog;
   group.cursor = page->end();
+  group.pair = page->pair;
+  group.patience = std::clamp<std::chrono::nanoseconds>(group.patience + (Clock::now() - began),
+                                                        std::chrono::nanoseconds(0), kMostPatience);
+  if (group.members.size() > 1) {
+    page->kinds = event::Kinds(page->events);
+    page->tally = store::tally_of(page->events);
+  }
   const auto shared = std::make_shared<const store::Page>(std::move(*page));
   for (PageConsumer* member : group.members) member->take_page(shared);
   return {};
+}
+
+/// The others are full, and will be for some time: the next page is probably for the same group.
+bool Pump::is_next_again(const Group& group) const {
+  return std::none_of(groups_.begin(), groups_.end(),
+                      [&](const Group& other) { return &other != &group && other.has_room(1); });
+}
+
+/// That of another one which began where this one stands, or the newest one of this turn; so that they meet.
+std::shared_ptr<const store::Pair> Pump::pair_to_begin(const Group& group) const {
+  for (const Group& other : groups_) {
+    const bool began_here =
+        other.lanes == group.lanes && !other.cursor.drained() && other.cursor.s1 == group.cursor.s1;
+    if (began_here && other.pair) return other.pair;
+  }
+  return newest_;
+}
+
+void Pump::end_where_another_stands(const Group& group, store::Page& page) const {
+  for (const Group& other : groups_) {
+    if (other.lanes != group.lanes || other.cursor.s1 != page.pair->s1 ||
+        other.cursor.s2 != page.pair->s2)
+      continue;
+    const auto end = std::upper_bound(
+        page.events.begin(), page.events.end(), other.cursor.position,
+        [](std::int64_t position, const EventView& event) { return position < event.seq; });
+    if (end == page.events.begin() || end == page.events.end()) continue;
+    page.events.erase(end, page.events.end());
+    page.position = page.events.back().seq;
+    page.drained = false;
+    page.caught_up = false;
+  }
 }
 
 // ---- between turns
 
 Status Pump::after_turn(const Turn& turn) {
   if (!turn.fetched) {
-    wait_for_bell(kNoRoom);
+    wait_for_bell(std::min<std::chrono::nanoseconds>(turn.patience, kNoRoom));
     return {};
   }
   if (!turn.found_events && !turn.more) return idle(pace_.found_nothing());

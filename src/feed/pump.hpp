@@ -1,11 +1,14 @@
-// Reads the log for all strands: one thread, one connection. Strands at the same cursor share a fetch; one that is behind reads its
-// own pages, in turn with the others, until it has caught up. docs/design/relay.md, "The pump".
+// Reads the log for all strands: one thread, one connection. Strands at the same cursor share a fetch; in a backlog those that are
+// close to each other come together. One that is far behind reads its own pages, in turn with the others, until it has caught up.
+// docs/design/relay.md, "The pump".
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -34,6 +37,8 @@ struct PumpOptions {
 
 class Pump {
  public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
   /// `failed` is called once, from the pump's thread, when the store fails. Nothing is read after that.
   Pump(std::unique_ptr<store::LogReader> reader, std::unique_ptr<store::Wakeup> wakeup,
        PumpOptions options, std::function<void(const Error&)> failed);
@@ -58,11 +63,20 @@ class Pump {
     store::LaneMask lanes{store::kAllLanes};
     store::Cursor cursor;
     std::vector<PageConsumer*> members;
+    std::shared_ptr<const store::Pair> pair{};  ///< Of its last page.
+    bool in_backlog{false};                     ///< Behind its last page was more.
+    /// So long it waits for full ones that are close behind it: half of the time at most.
+    std::chrono::nanoseconds patience{0};
+    std::optional<TimePoint> waits_since{};  ///< Its patience was reckoned up to then.
 
     [[nodiscard]] bool has_room(std::size_t pages) const;
+    /// Both read the same rows in the same order, this one first.
+    [[nodiscard]] bool is_ahead_of(const Group& other) const;
   };
   /// The result of one round over all groups.
   struct Turn {
+    TimePoint now;
+    std::chrono::nanoseconds patience{std::chrono::hours(1)};  ///< The least one of those who wait.
     bool fetched{false};
     bool found_events{false};
     bool more{false};  ///< There is more to read at once.
@@ -76,7 +90,11 @@ class Pump {
   bool run_commands(bool last);
   [[nodiscard]] Result<Turn> turn();
   void split_off_full_members();
+  [[nodiscard]] bool waits_for_others(Group& group, Turn& turn) const;
   void merge_groups();
+  [[nodiscard]] bool is_next_again(const Group& group) const;
+  [[nodiscard]] std::shared_ptr<const store::Pair> pair_to_begin(const Group& group) const;
+  void end_where_another_stands(const Group& group, store::Page& page) const;
   [[nodiscard]] Status fetch(Group& group, Turn& turn);
   [[nodiscard]] Status after_turn(const Turn& turn);
   [[nodiscard]] Status idle(const Pace::Step& step);

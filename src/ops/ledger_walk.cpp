@@ -89,6 +89,12 @@ void LedgerWalk::row_fault(FaultKind kind, const Entry& entry, LaneMask lanes, s
 
 void LedgerWalk::add(LedgerRow row) {
   if (row.kind == SettlementKind::retry) report_.retried += row.acked;
+  if (row.kind == SettlementKind::reset) {
+    // What was parked, and delivered by retries, when the subscription was reset.
+    report_.parked += row.parked;
+    report_.retried += row.acked;
+    report_.carried += row.parked.count;
+  }
   if (row.lanes == 0 || row.kind == SettlementKind::mark || row.kind == SettlementKind::retry)
     return;
   const auto entry = std::make_shared<Entry>();

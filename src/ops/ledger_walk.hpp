@@ -55,6 +55,7 @@ struct LedgerReport {
   store::Tally filtered{};
   store::Tally parked{};
   store::Tally retried{};    ///< Parked events that were delivered.
+  std::int64_t carried{0};   ///< Of the parked ones, those from before the subscription was reset.
   std::int64_t repeated{0};  ///< Counted above, and again by a later settlement.
 
   std::int64_t events{0};       ///< Of the log, before the cursors and beyond the baseline.

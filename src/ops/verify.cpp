@@ -106,7 +106,7 @@ Result<Verification> verify_once(LedgerReader& reader, std::int32_t subscription
   std::int64_t enqueued = pruned.events;
   if (const auto& baseline = walk.report().baseline) {
     OUTBOX_TRY(const std::int64_t events, count(reader, *baseline, moment));
-    enqueued += events;
+    enqueued += events + walk.report().carried;
   } else {
     walk.fault({.kind = FaultKind::beginning,
                 .text = "it has no settlement at all: the row of its first cursor is missing"});

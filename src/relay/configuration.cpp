@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "event/group.hpp"
 #include "event/spec.hpp"
+#include "store/former_name.hpp"
 
 namespace outbox::relay {
 namespace {
@@ -48,12 +49,24 @@ std::set<std::string> Configuration::groups() const {
   return groups;
 }
 
+/// It must not be created: all of it would be delivered again. The others go on.
+void Configuration::log_renamed(const std::string& name, const Error& error) {
+  renamed_.insert(name);
+  log::warn("configuration names a subscription that was renamed, which is not applied",
+            {{"subscription", name}, {"reason", error.text()}});
+}
+
 Status Configuration::apply(store::Catalog& catalog, const std::string& group) {
   auto rows = catalog.subscriptions();
   if (!rows) return pass(rows);
   for (const SubscriptionSpec& spec : wanted_) {
     if (event::group_of(spec) != group) continue;
     auto changed = catalog.apply(spec);
+    renamed_.erase(spec.name);
+    if (!changed && store::is_renamed(changed.error())) {
+      log_renamed(spec.name, changed.error());
+      continue;
+    }
     if (!changed) return pass(changed);
     logged_.erase(spec.name);
     if (*changed) log_applied(spec, find(*rows, spec.name));
@@ -73,6 +86,7 @@ const char* Configuration::reason(const std::string& group) const {
 void Configuration::compare(const std::vector<store::SubscriptionRow>& rows) {
   for (const SubscriptionSpec& spec : wanted_) {
     std::string text = difference(spec, find(rows, spec.name));
+    if (renamed_.contains(spec.name)) continue;
     std::string& logged = logged_[spec.name];
     if (logged == text) continue;
     logged = std::move(text);

@@ -31,11 +31,13 @@ class Configuration {
   void compare(const std::vector<store::SubscriptionRow>& rows);
 
  private:
+  void log_renamed(const std::string& name, const Error& error);
   [[nodiscard]] const char* reason(const std::string& group) const;
 
   const std::vector<SubscriptionSpec>& wanted_;
   std::vector<std::string> served_{"*"};
-  std::set<std::string> applied_;              ///< Groups.
+  std::set<std::string> applied_;  ///< Groups.
+  std::set<std::string> renamed_;  ///< Subscriptions that have another name in the store.
   std::map<std::string, std::string> logged_;  ///< By subscription: the difference logged last.
 };
 

@@ -15,6 +15,12 @@ constexpr std::int64_t kSmallSnapshots = 4 << 10;
 /// Limits what is delivered again after a crash.
 constexpr std::chrono::nanoseconds kLongestSettlePause = std::chrono::seconds(2);
 
+/// Without marks all are wanted.
+bool none_of(std::span<const std::uint8_t> wanted) {
+  return !wanted.empty() &&
+         std::none_of(wanted.begin(), wanted.end(), [](auto mark) { return mark != 0; });
+}
+
 EventRef ref_to(const EventView& event) { return {.seq = event.seq, .id = event.id}; }
 
 }  // namespace
@@ -43,6 +49,8 @@ void DeliveryCore::page_read(std::shared_ptr<const store::Page> page,
                                : page->from == read_.position && page->pair->s2 == read_.s2);
   begins_pairs_ = begins_pairs_ || read_.drained();
   read_ = page->end();
+  const bool resting = pages_.empty() && remembered_.empty();
+  if (resting && !page->events.empty() && none_of(wanted)) return pass_page(*page, now);
   Token token = end();
   for (std::size_t i = 0; i < page->events.size(); ++i, ++token) {
     slots_.push_back(Slot{.event = &page->events[i]});
@@ -62,6 +70,20 @@ void DeliveryCore::page_read(std::shared_ptr<const store::Page> page,
   if (page->events.empty() && !page->drained) return;  // the cursor does not move
   pages_.push_back(HeldPage{.page = std::move(page), .end = token});
   advance(now);
+}
+
+/// Of many subscriptions that share a log, most want nothing of a page: then it costs next to nothing, and the window need not wait for
+/// a settlement.
+void DeliveryCore::pass_page(const store::Page& page, TimePoint now) {
+  bridge(*page.pair);
+  store::Settlement& row = row_of(*page.pair);
+  row.filtered += page.tally.value_or(store::tally_of(page.events));
+  filtered_ += page.events.size();
+  window_.remove(page.events.size(), page.bytes);
+  if (!oldest_done_) oldest_done_ = now;
+  row.position = page.drained ? std::nullopt : std::optional(page.position);
+  done_ = row.end();
+  merge_whole_rows();
 }
 
 /// True: an earlier run delivered it.
@@ -370,8 +392,11 @@ std::chrono::nanoseconds DeliveryCore::settle_pause() const {
   std::int64_t bytes = 0;
   for (const store::Settlement& row : rows_)
     bytes += static_cast<std::int64_t>(row.s1.size() + row.s2.size());
-  if (bytes <= kSmallSnapshots) return options_.settle_interval;
-  return std::max(options_.settle_interval, std::min(bytes * kPausePerByte, kLongestSettlePause));
+  const auto least = open_events_ == 0
+                         ? std::max(options_.passed_interval, options_.settle_interval)
+                         : options_.settle_interval;
+  if (bytes <= kSmallSnapshots) return least;
+  return std::max(least, std::min(bytes * kPausePerByte, kLongestSettlePause));
 }
 
 DeliveryCore::Due DeliveryCore::settle(TimePoint now) {

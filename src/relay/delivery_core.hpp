@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -44,6 +45,8 @@ struct ParkingRules {
   /// Sets events aside that take long.
   bool watches_slow{true};
   std::chrono::nanoseconds slow_after{std::chrono::seconds(1)};
+  /// Types that are known to take long: set aside at the next look. None: empty.
+  std::function<bool(std::string_view event_type)> is_slow{};
   /// Between the attempts at an event that fails while others succeed, before it is parked.
   BackoffPolicy failing{.first = std::chrono::milliseconds(100),
                         .longest = std::chrono::seconds(1)};
@@ -59,6 +62,8 @@ struct CoreOptions {
   std::size_t max_batch{1000};
   std::size_t max_in_flight{10000};
   std::chrono::nanoseconds settle_interval{std::chrono::milliseconds(50)};
+  /// Of pages of which nothing is wanted: a crash would only let them be read again.
+  std::chrono::nanoseconds passed_interval{0};
   std::size_t settle_events{1000};
   Token first_token{1};  ///< A sink that was used before must not see a token twice.
   std::optional<ParkingRules> parking{};  ///< None: a rejected event stops the subscription.
@@ -174,6 +179,7 @@ class DeliveryCore {
   [[nodiscard]] bool stopping() const { return sink_.mode() == Mode::stopping; }
   [[nodiscard]] bool filling_gaps() const { return sink_.may_fill_gaps() && head_ < stop_before_; }
 
+  void pass_page(const store::Page& page, TimePoint now);
   [[nodiscard]] bool recall(const EventView& event);
   [[nodiscard]] std::uint64_t key_of(Slot& slot) const;
   void chain(Slot& added, Token token);

@@ -58,6 +58,11 @@ void Keeper::put_custom(const std::string& subscription, std::unique_ptr<Sink> s
   sinks_.put_custom(subscription, std::move(sink));
 }
 
+void Keeper::put_custom(const std::string& group, Relay::MakeSink make) {
+  identity_.groups.push_back(group);
+  sinks_.put_custom(group, std::move(make));
+}
+
 Status Keeper::start(std::stop_token token) {
   {
     // First: a stop requested during the rest must not be lost.

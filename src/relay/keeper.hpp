@@ -31,6 +31,7 @@ class Keeper {
   // Calls must not overlap.
   [[nodiscard]] bool is_running() const { return thread_.joinable(); }
   void put_custom(const std::string& subscription, std::unique_ptr<Sink> sink);
+  void put_custom(const std::string& group, Relay::MakeSink make);
   /// Returns when this relay delivers, waits for another one that does, or cannot do either for now.
   [[nodiscard]] Status start(std::stop_token token);
   /// Waits until the thread has ended.

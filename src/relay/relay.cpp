@@ -102,6 +102,18 @@ Status Relay::use(std::string_view subscription, std::unique_ptr<Sink> sink) {
   return {};
 }
 
+Status Relay::use_for_group(std::string_view group, MakeSink make) {
+  const MutexLock lock(impl_->control);
+  if (impl_->keeper.is_running())
+    return fail(Errc::invalid_argument, "Relay::use_for_group() after start()");
+  if (!event::is_group_name(std::string(group)))
+    return fail(Errc::invalid_argument,
+                "Relay::use_for_group(): " + in_quotes(group) + " is no name of a group");
+  if (!make) return fail(Errc::invalid_argument, "Relay::use_for_group(): make is empty");
+  impl_->keeper.put_custom(std::string(group), std::move(make));
+  return {};
+}
+
 Status Relay::start(std::stop_token token) {
   const MutexLock lock(impl_->control);
   if (impl_->keeper.is_running()) return {};

@@ -15,8 +15,6 @@ constexpr std::size_t kMostChains = 200;
 constexpr int kMostLoads = 4;
 constexpr std::size_t kMostSuspects = 10000;
 constexpr std::chrono::milliseconds kSlowAtStop{100};
-/// The end of a run at another worker is noticed after this time.
-constexpr std::chrono::seconds kLookAtRuns{1};
 
 }  // namespace
 
@@ -45,30 +43,39 @@ void RetryCore::load_asked() {
   given_ = {};
   asked_runs_.clear();
   for (const auto& [seq, key] : runs_) asked_runs_.push_back(seq);
+  for (const EventRef& event : remembered_) asked_runs_.push_back(event.seq);
 }
 
-/// A row that is gone no longer blocks its key; one in another state is looked after as any other.
+/// A row that is gone no longer blocks its key; one that no worker has or may take is looked after as any other. Of those that are
+/// remembered we know in this way that they are gone: a row that is `running`, or that another worker has given back, is not among those
+/// that are due.
 void RetryCore::compare_runs(const std::vector<store::RunningRow>& rows, TimePoint now) {
+  const auto is_left = [](store::ParkedState state) {
+    return state == store::ParkedState::running || state == store::ParkedState::ready;
+  };
   std::map<std::int64_t, store::ParkedState> found;
-  for (const store::RunningRow& row : rows) {
-    found.emplace(row.seq, row.state);
-    if (row.state == store::ParkedState::running && !gate_.late.contains(row.seq))
-      runs_.try_emplace(row.seq, event::key_hash(row.aggregate_type, row.aggregate_id));
-  }
+  for (const store::RunningRow& row : rows) found.emplace(row.seq, row.state);
   for (const std::int64_t seq : std::exchange(asked_runs_, {})) {
     const auto row = found.find(seq);
-    if (row != found.end() && row->second == store::ParkedState::running) continue;
+    if (row == found.end())
+      std::erase_if(remembered_, [seq](const EventRef& event) { return event.seq == seq; });
+    const auto run = runs_.find(seq);
+    if (run == runs_.end()) continue;
+    if (row != found.end() && is_left(row->second)) continue;
     const bool dead = row != found.end() && row->second == store::ParkedState::dead;
-    if (row == found.end() || (dead && !options_.rules.dead_blocks)) gate_.remove(runs_.at(seq));
-    runs_.erase(seq);
+    if (row == found.end() || (dead && !options_.rules.dead_blocks)) gate_.remove(run->second);
+    runs_.erase(run);
   }
-  if (!runs_.empty()) due_at(now + kLookAtRuns);
+  if (!runs_.empty())
+    due_at(now + std::chrono::duration_cast<TimePoint::duration>(options_.look_at_runs));
 }
 
 RetryCore::Busy RetryCore::busy() const {
   Busy busy = given_;
   for (const auto& [token, chain] : chains_) busy.add(chain.key, chain.rows.back().event.seq);
   for (const auto& [seq, late] : gate_.late.all()) busy.add(late.key, seq);
+  // A person may have put an event before one that runs.
+  for (const auto& [seq, key] : runs_) busy.add(key, seq);
   return busy;
 }
 
@@ -79,7 +86,7 @@ void RetryCore::loaded(store::DueEvents due, TimePoint now) {
     const auto next_in = std::max<std::chrono::nanoseconds>(*due.next_in, options_.write_interval);
     due_at(now + std::chrono::duration_cast<TimePoint::duration>(next_in));
   }
-  compare_runs(due.running, now);
+  if (options_.worker) compare_runs(due.running, now);
   const Busy busy = this->busy();
   // What was given since is written by the next time.
   if (!given_.empty()) due_at(now);
@@ -88,6 +95,8 @@ void RetryCore::loaded(store::DueEvents due, TimePoint now) {
   for (const store::ParkedRow& row : due.rows) {
     const std::uint64_t key = event::key_hash(row.event.aggregate_type, row.event.aggregate_id);
     if (busy.contains(key, row.event.seq)) continue;
+    // A person has just sent it again: the stream does not know yet that its key is blocked. It will, once this begins anew.
+    if (key != 0 && !gate_.blocked(key)) continue;
     const auto found = key == 0 ? of_key.end() : of_key.find(key);
     if (found != of_key.end()) {
       chains_.at(found->second).rows.push_back(row);
@@ -105,7 +114,7 @@ void RetryCore::loaded(store::DueEvents due, TimePoint now) {
   if (remembered_.empty()) return;
   for (auto chain = chains_.lower_bound(first); chain != chains_.end(); ++chain)
     recall(chain->second, now);
-  if (next_token_ == first && given_.empty()) forget_those_that_left();
+  if (next_token_ == first && given_.empty() && !options_.worker) forget_those_that_left();
   drop_done_chains(now);
 }
 
@@ -205,20 +214,22 @@ void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
     case Outcome::Kind::rejected:
       sink_.retry_failed(options_.gapless, now);
       failed(chain, outcome, now);
+      chains_.erase(found);
+      due_at(now);  // there may be more
       break;
     case Outcome::Kind::retry:
     case Outcome::Kind::unknown: in_doubt(chain, outcome, now); break;
     case Outcome::Kind::blocked: sink_.failed(outcome, row.event, now); break;
   }
-  drop_done_chains(now);
 }
 
-/// Under a token of its own: a faulty sink may report the one before it twice.
+/// Under a token of its own: a faulty sink may report the one before it twice. Looks at no other chain: there are as many as outcomes.
 void RetryCore::next_of(Chains::iterator chain, TimePoint now) {
   ++chain->second.at;
   chain->second.tries = 0;
   if (!remembered_.empty()) recall(chain->second, now);
   auto node = chains_.extract(chain);
+  if (node.mapped().at == node.mapped().rows.size()) return due_at(now);  // there may be more
   node.key() = next_token_++;
   chains_.insert(std::move(node));
 }
@@ -280,6 +291,8 @@ void RetryCore::give_failed(const EventRef& event, std::uint64_t key, std::size_
   result.error = outcome.error.text();
   if (dead) suspects_.erase(event.seq);
   give(std::move(result), event, key, dead && !options_.rules.dead_blocks, now);
+  // It is not read back before that is written.
+  if (next.state == store::ParkedState::ready) runs(event.seq, key);
 }
 
 /// Sends that still ran when their event was set aside.
@@ -311,7 +324,9 @@ void RetryCore::watch_slow(TimePoint now) {
                 : options_.slow_after;
   for (auto entry = chains_.begin(); entry != chains_.end();) {
     const auto& [token, chain] = *entry;
-    if (!chain.in_flight || now - chain.sent_at < limit) {
+    const auto& is_slow = options_.rules.is_slow;
+    const bool at_once = is_slow && is_slow(chain.row().event.event_type);
+    if (!chain.in_flight || (!at_once && now - chain.sent_at < limit)) {
       ++entry;
       continue;
     }
@@ -341,9 +356,10 @@ void RetryCore::give_run(const LateSends::Send& send, const std::string& error, 
 }
 
 void RetryCore::kept(const LateSends::Send& send, TimePoint now) {
-  late_.erase(send.token & ~options_.token_prefix);
+  // Sends of the stream have tokens of their own, which may be the same without the prefix.
+  if ((send.token & options_.token_prefix) != 0) late_.erase(send.token & ~options_.token_prefix);
   runs_.emplace(send.seq, send.key);
-  due_at(now + kLookAtRuns);
+  due_at(now + std::chrono::duration_cast<TimePoint::duration>(options_.look_at_runs));
 }
 
 void RetryCore::give_delivered(const EventRef& event, std::uint64_t key, std::size_t attempts,

@@ -33,6 +33,8 @@ struct RetryOptions {
   std::optional<EventId> worker{};  ///< What takes long is `running` there.
   std::chrono::nanoseconds slow_after{0};
   Token token_prefix{0};  ///< The sink knows a token with it.
+  /// The end of a run at another worker is noticed after this time.
+  std::chrono::nanoseconds look_at_runs{std::chrono::seconds(1)};
 };
 
 class RetryCore {
@@ -46,6 +48,10 @@ class RetryCore {
 
   /// An event that is parked may be due then.
   void due_at(TimePoint when);
+  /// A row that was `running` when this began, or is `ready`, and is counted in the gate.
+  void runs(std::int64_t seq, std::uint64_t key) {
+    if (options_.worker) runs_.emplace(seq, key);
+  }
   /// The answer to wants_load().
   void loaded(store::DueEvents due, TimePoint now);
   void outcome(const Outcome& outcome, TimePoint now);
@@ -66,7 +72,7 @@ class RetryCore {
   /// The events that are due should be read, with those that wait behind them. Then call load_asked(), and loaded() with the answer.
   [[nodiscard]] bool wants_load(TimePoint now) const;
   void load_asked();
-  /// After load_asked(): rows that were `running`, whose state is wanted, too; null: rows are never that here.
+  /// After load_asked(): rows that were `running`, or are remembered, whose state is wanted, too; null: rows are never that here.
   [[nodiscard]] const std::vector<std::int64_t>* asked_runs() const {
     return options_.worker ? &asked_runs_ : nullptr;
   }

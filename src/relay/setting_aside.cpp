@@ -91,7 +91,8 @@ void DeliveryCore::park(Token token, store::ParkedEvent event) {
   event.generation = options_.row.generation;
   event.seq = parked.event->seq;
   event.id = parked.event->id;
-  gate_.add(key_of(parked));
+  event.key = key_of(parked);
+  gate_.add(event.key);
   parked_ahead_.emplace(token, std::move(event));
 }
 
@@ -156,7 +157,9 @@ std::optional<std::chrono::milliseconds> DeliveryCore::age(Token token) const {
 /// At a stop what has just begun may end; what lasts is left to its worker.
 bool DeliveryCore::is_old(Token token) const {
   const auto waited = age(token);
-  const auto limit = slow_watch_.limit();
+  const bool is_slow =
+      options_.parking->is_slow && options_.parking->is_slow(slot(token).event->event_type);
+  const auto limit = is_slow ? TimePoint::duration(0) : slow_watch_.limit();
   return waited &&
          *waited >= (stopping() ? std::min<TimePoint::duration>(limit, kSlowAtStop) : limit);
 }

@@ -10,9 +10,6 @@ namespace {
 /// A crash of the database loses at most the settlements since the last flushed commit.
 constexpr std::chrono::milliseconds kFlushEvery{100};
 constexpr std::chrono::milliseconds kRetryAfter{50};
-/// What is read of parked events at once.
-constexpr std::size_t kDueKeys = 100;
-constexpr std::size_t kBehindKey = 100;
 
 }  // namespace
 
@@ -89,8 +86,11 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
 
 bool Settler::answer(const std::vector<DueQuestion>& questions) {
   for (const DueQuestion& question : questions) {
-    auto due = progress_->due(question.subscription, question.holding, kDueKeys + question.besides,
-                              kBehindKey, question.runs ? &*question.runs : nullptr);
+    store::DueLimits limits;
+    limits.events += question.besides;
+    limits.keys += question.besides;
+    auto due = progress_->due(question.subscription, question.holding, limits,
+                              question.runs ? &*question.runs : nullptr);
     statements_.store(progress_->statements(), std::memory_order_relaxed);
     if (!due) {
       failed_(due.error());
@@ -108,13 +108,13 @@ void Settler::pause(const std::stop_token& stop) {
 
 Status Settler::append(const Work& work) {
   const auto now = std::chrono::steady_clock::now();
-  const bool flush = now - flushed_at_ >= kFlushEvery;
+  const store::ProgressBatch batch{.settlements = work.rows,
+                                   .parked = work.parked,
+                                   .results = work.results,
+                                   .replays = work.replays};
+  const bool flush = now - flushed_at_ >= kFlushEvery || store::begins_runs(batch);
   Status status =
-      progress_->append({.settlements = work.rows,
-                         .parked = work.parked,
-                         .results = work.results,
-                         .replays = work.replays},
-                        flush ? store::Durability::flushed : store::Durability::eventual);
+      progress_->append(batch, flush ? store::Durability::flushed : store::Durability::eventual);
   if (status && flush) flushed_at_ = now;
   return status;
 }

@@ -22,6 +22,10 @@ void SinkCache::put_custom(const std::string& name, std::unique_ptr<Sink> sink) 
   entries_[name] = Entry{.retained = {.sink = std::move(sink), .unsettled_acks = {}}};
 }
 
+void SinkCache::put_custom(const std::string& group, Relay::MakeSink make) {
+  makers_[group] = std::move(make);
+}
+
 Result<RetainedSink> SinkCache::take(const store::SubscriptionRow& row) {
   collect_returned();
   const std::string& name = row.spec.name;
@@ -41,6 +45,10 @@ Result<RetainedSink> SinkCache::take(const store::SubscriptionRow& row) {
   if (entry.subscription != row.id || entry.group != row.group) retained.retry_acks.clear();
   const bool same_settings =
       entry.subscription == row.id && entry.config_version == row.config_version;
+  const auto maker = makers_.find(row.group);
+  if (custom && !retained.sink && maker != makers_.end()) {
+    OUTBOX_TRY(retained.sink, maker->second(row.spec));
+  }
   if (retained.sink && (custom || same_settings)) return std::exchange(retained, {});
   // A sink with other settings may hold the same file or connection. What it acked stays delivered: had the store not been lost, it
   // would be settled, and the new settings would not deliver it again.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <outbox/relay.hpp>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ class SinkCache {
 
   /// The application's own sinks, for subscriptions with sink = "custom".
   void put_custom(const std::string& name, std::unique_ptr<Sink> sink);
+  /// For all others of this group.
+  void put_custom(const std::string& group, Relay::MakeSink make);
   [[nodiscard]] Result<RetainedSink> take(const store::SubscriptionRow& row);
   /// A loop that has ended, or was abandoned because its sink does not return.
   void put_back(std::unique_ptr<SubscriptionLoop> loop);
@@ -53,6 +56,7 @@ class SinkCache {
   void collect_returned();
 
   std::map<std::string, Entry> entries_;
+  std::map<std::string, Relay::MakeSink> makers_;  ///< By group.
   std::vector<Stuck> stuck_;
 };
 

@@ -9,6 +9,11 @@ namespace {
 
 constexpr std::chrono::seconds kLogParkedEvery{1};
 
+/// A task whose time has not come: nothing has failed.
+bool is_scheduled(const store::ParkedEvent& event) {
+  return event.attempts == 0 && event.error.empty();
+}
+
 }  // namespace
 
 /// Why it makes no progress. After a failure, opening the sink again is no proof that it works: an ack is, or an empty window.
@@ -53,7 +58,7 @@ void SubscriptionLoop::log_parked(const std::vector<store::ParkedEvent>& parked)
   for (const auto& event : parked) {
     if (event.state == store::ParkedState::dead) {
       log_dead(event.seq, event.id, event.attempts, event.error);
-    } else if (event.state == store::ParkedState::retrying) {
+    } else if (event.state == store::ParkedState::retrying && !is_scheduled(event)) {
       ++parked_unlogged_;
       newest = &event;
     }

@@ -20,10 +20,10 @@ TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 constexpr std::chrono::milliseconds kOfferAgain{1};
 /// While something is in flight the loop asks for outcomes this often even if the sink does not call wake().
 constexpr std::chrono::milliseconds kLookAgain{20};
-/// After the grace period, for the last calls of a stop: a purge and its outcomes.
-constexpr std::chrono::seconds kCallLimit{2};
 /// The trust deadline is checked at least this often.
 constexpr std::chrono::milliseconds kLongest{100};
+/// Pages of which nothing is wanted are settled after so many intervals.
+constexpr int kPassedIntervals = 20;
 /// After this many batches the loop takes pages and settlements from its mailbox.
 constexpr int kMostBatches = 16;
 /// The token that the sink gets: the number of the strand, of which there are at most as many as lanes, and the core's token.
@@ -65,12 +65,21 @@ CoreOptions core_options(const store::SubscriptionRow& row, const LoopOptions& o
   return core;
 }
 
+/// `owner` outlives the core.
+void know_slow_types(ParkingRules& rules, const sink::RunOwner* owner) {
+  if (owner == nullptr) return;
+  rules.slow_after = owner->row_after();
+  rules.is_slow = [owner](std::string_view type) { return owner->is_slow(type); };
+}
+
 RetryOptions retry_options(const store::SubscriptionRow& row, const LoopOptions& options,
                            const SinkTraits& traits, Token first_token,
                            const sink::RunOwner* owner) {
+  ParkingRules rules = parking_rules(row.spec);
+  know_slow_types(rules, owner);
   return {.subscription = row.id,
           .generation = options.holding.generation,
-          .rules = parking_rules(row.spec),
+          .rules = std::move(rules),
           .gapless = traits.gapless,
           .max_batch = std::min<std::size_t>(traits.max_batch, 100),
           .write_interval = options.settle_interval,
@@ -80,10 +89,10 @@ RetryOptions retry_options(const store::SubscriptionRow& row, const LoopOptions&
           .token_prefix = static_cast<Token>(kRetries) << kStrandShift};
 }
 
-/// What this relay may send of the subscription's rate, which was checked when it was applied.
-double share_of_rate(const SubscriptionSpec& spec, const store::Holding& holding) {
-  const int lanes = std::max(std::popcount(holding.lanes), 1);
-  return event::parse_rate(spec.rate).value_or(1.0) * lanes / std::popcount(store::kAllLanes);
+/// What this relay may send of a rate that holds for all relays.
+double share_of(const store::Holding& holding) {
+  const double lanes = std::max(std::popcount(holding.lanes), 1);
+  return lanes / std::popcount(store::kAllLanes);
 }
 
 }  // namespace
@@ -95,7 +104,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
                                    Settler& settler, const TrustDeadline& trust, Listener listener)
     : row_(std::move(row)),
       renderer_(std::move(renderer)),
-      filter_(row_.spec),
+      filter_(row_.spec, row_.left_out),
       holding_(options.holding),
       replay_(options.replay),
       live_acks_(replay_ ? std::exchange(retained.unsettled_acks, {}) : std::vector<EventRef>{}),
@@ -109,21 +118,28 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
       retries_(retry_options(row_, options, sink_->traits(), retained.next_token, run_owner_),
                sink_state_, gate_) {
   renderer_.bind(sink_->traits());
-  for (const auto& key : blocked)
-    gate_.add(event::key_hash(key.aggregate_type, key.aggregate_id), key.events);
+  for (const auto& key : blocked) {
+    const std::uint64_t hash = event::key_hash(key.aggregate_type, key.aggregate_id);
+    gate_.add(hash, key.events);
+    if (key.running) retries_.runs(*key.running, hash);
+  }
   if (gate_.rows() > 0) retries_.due_at(now_steady());
   for (const EventRef& event : retained.retry_acks) retries_.remember(event);
   CoreOptions core = core_options(row_, options, sink_->traits(), retained.next_token);
   core.worker = worker_of(run_owner_);
-  if (run_owner_ != nullptr && core.parking) core.parking->slow_after = run_owner_->row_after();
+  if (core.parking) know_slow_types(*core.parking, run_owner_);
   const auto offer = [this](Strand& strand, const std::shared_ptr<const store::Page>& page) {
+    const bool has_work = needs_loop(*page);
     {
       const MutexLock lock(box_->mutex);
       box_->mail.pages.emplace_back(&strand, page);
-      box_->rung = true;
+      box_->rung = box_->rung || has_work;
     }
-    box_->changed.notify_all();
+    if (has_work) box_->changed.notify_all();
   };
+  // Several strands come together at settled cursors and a replay ends at one: they must not wait.
+  if (strands.size() == 1 && !replay_)
+    core.passed_interval = kPassedIntervals * core.settle_interval;
   for (const store::Strand& strand : strands) {
     core.row.lanes = strand.lanes;
     core.token_prefix = static_cast<Token>(strands_.size()) << kStrandShift;
@@ -135,7 +151,13 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
   if (replay_) {
     for (const std::uint64_t key : replay_->skipped_keys) gate_.add(key);
   }
-  if (!row_.spec.rate.empty()) rate_.emplace(share_of_rate(row_.spec, holding_), now_steady());
+  if (!row_.spec.rate.empty()) {
+    // It was checked when it was applied.
+    const double rate = event::parse_rate(row_.spec.rate).value_or(1.0);
+    rate_.emplace(rate * share_of(holding_), now_steady());
+  }
+  if (run_owner_ != nullptr)
+    run_owner_->follow({.share = share_of(holding_), .paused_types = row_.paused_types});
   sink_->on_ready([box = box_] { box->ring(); });
   const MutexLock lock(box_->mutex);
   box_->report.name = row_.spec.name;
@@ -150,176 +172,6 @@ SubscriptionLoop::~SubscriptionLoop() {
 
 void SubscriptionLoop::start() {
   thread_ = start_thread("ob-sub-" + row_.spec.name, [this](const std::stop_token&) { run(); });
-}
-
-// ---- from other threads
-
-void SubscriptionLoop::read_from(feed::Pump& pump) {
-  if (!replay_) {
-    for (const auto& strand : strands_) pump.add(*strand, strand->lanes(), strand->start());
-    return;
-  }
-  for (const auto& strand : strands_) replay_->feed->add(*strand);
-  replay_->feed->start();
-}
-
-void SubscriptionLoop::stop_reading(feed::Pump& pump) {
-  if (replay_) return replay_->feed->stop();
-  for (const auto& strand : strands_) pump.remove(*strand);
-}
-
-void SubscriptionLoop::Mailbox::ring() {
-  {
-    const MutexLock lock(mutex);
-    if (std::exchange(rung, true)) return;
-  }
-  changed.notify_all();
-}
-
-void SubscriptionLoop::Mailbox::rows_written(std::size_t strand) {
-  {
-    const MutexLock lock(mutex);
-    mail.settled.push_back(strand);
-    --unwritten;
-    rung = true;
-  }
-  changed.notify_all();
-}
-
-void SubscriptionLoop::Mailbox::results_written() {
-  {
-    const MutexLock lock(mutex);
-    mail.results_written = true;
-    --unwritten;
-    rung = true;
-  }
-  changed.notify_all();
-}
-
-void SubscriptionLoop::Mailbox::due_read(store::DueEvents due) {
-  {
-    const MutexLock lock(mutex);
-    mail.due = std::move(due);
-    rung = true;
-  }
-  changed.notify_all();
-}
-
-bool SubscriptionLoop::stop(std::chrono::nanoseconds grace, bool settle) {
-  if (replay_) replay_->feed->stop();
-  if (!thread_.joinable()) return true;
-  bool ended = false;
-  {
-    Mailbox& box = *box_;
-    const MutexLock lock(box.mutex);
-    box.mail.stop = Stop{.grace = grace, .settle = settle};
-    box.rung = true;
-    box.changed.notify_all();
-    ended = box.changed.wait_for(box.mutex, grace + kCallLimit,
-                                 [&box]() OUTBOX_REQUIRES(box.mutex) { return box.ended; });
-  }
-  if (!ended) {
-    log::error("sink does not return from a call, its thread is abandoned",
-               {{"subscription", row_.spec.name}});
-    return false;
-  }
-  thread_.join();
-  return true;
-}
-
-void SubscriptionLoop::abandon() {
-  const MutexLock lock(links_mutex_);
-  links_.reset();
-}
-
-bool SubscriptionLoop::ended() const {
-  const MutexLock lock(box_->mutex);
-  return box_->ended;
-}
-
-bool SubscriptionLoop::has_unwritten_rows() const {
-  const MutexLock lock(box_->mutex);
-  return box_->unwritten > 0;
-}
-
-void SubscriptionLoop::leak(std::unique_ptr<SubscriptionLoop> loop) {
-  loop->thread_.detach();
-  (void)loop.release();  // NOLINT(bugprone-unused-return-value): on purpose
-}
-
-/// The last settlement may have been written after the thread ended.
-void SubscriptionLoop::take_last_mail() {
-  Mail mail;
-  {
-    const MutexLock lock(box_->mutex);
-    mail = std::exchange(box_->mail, {});
-  }
-  for (const std::size_t strand : mail.settled) strands_[strand]->core.settled();
-  if (mail.results_written) retries_.written(now_steady());
-}
-
-std::vector<EventRef> SubscriptionLoop::unsettled_acks() const {
-  if (replay_) return live_acks_;
-  std::vector<EventRef> all;
-  for (const auto& strand : strands_) {
-    const auto acks = strand->core.unsettled_acks();
-    all.insert(all.end(), acks.begin(), acks.end());
-  }
-  return all;
-}
-
-std::vector<EventRef> SubscriptionLoop::retry_acks() const {
-  return replay_ ? live_retry_acks_ : retries_.unsettled_acks();
-}
-
-/// Of a slow event that was acked both may know.
-std::uint64_t SubscriptionLoop::count_unsettled() const {
-  const auto stream = unsettled_acks();
-  const auto retries = retry_acks();
-  std::set<EventRef> all(stream.begin(), stream.end());
-  all.insert(retries.begin(), retries.end());
-  return all.size();
-}
-
-RetainedSink SubscriptionLoop::take_sink() {
-  take_last_mail();
-  sink_->on_ready({});
-  Token next = retries_.next_token();
-  for (const auto& strand : strands_) next = std::max(next, strand->core.next_token());
-  return {.sink = std::move(sink_),
-          .next_token = next,
-          .unsettled_acks = unsettled_acks(),
-          .retry_acks = retry_acks()};
-}
-
-bool SubscriptionLoop::drained() {
-  take_last_mail();
-  return all_finished() && given_up_ == 0 && count_unsettled() == 0;
-}
-
-std::uint64_t SubscriptionLoop::abandoned() {
-  take_last_mail();
-  return given_up_ + count_unsettled();
-}
-
-SubscriptionReport SubscriptionLoop::report() const {
-  const MutexLock lock(box_->mutex);
-  return box_->report;
-}
-
-bool SubscriptionLoop::could_merge() const {
-  const MutexLock lock(box_->mutex);
-  return box_->could_merge;
-}
-
-bool SubscriptionLoop::replayed() const {
-  const MutexLock lock(box_->mutex);
-  return box_->replayed;
-}
-
-std::optional<Rejection> SubscriptionLoop::rejection() const {
-  const MutexLock lock(box_->mutex);
-  return box_->rejection;
 }
 
 // ---- the loop
@@ -356,6 +208,12 @@ bool SubscriptionLoop::is_abandoned() {
   return !links_;
 }
 
+/// In a backlog of events that others want, the loop need not wake for each page; kLongest at the latest it takes them.
+bool SubscriptionLoop::needs_loop(const store::Page& page) const {
+  return page.drained || page.caught_up || window_.is_half(window_.events(), window_.bytes()) ||
+         !filter_.surely_none(page.events, page.kinds);
+}
+
 SubscriptionLoop::Mail SubscriptionLoop::wait_for_mail() {
   const TimePoint now = now_steady();
   TimePoint until = now + kLongest;
@@ -383,6 +241,8 @@ SubscriptionLoop::Mail SubscriptionLoop::wait_for_mail() {
 
 void SubscriptionLoop::take(Mail&& mail, TimePoint now) {
   for (auto& [strand, page] : mail.pages) take_page(*strand, std::move(page), now);
+  // Pages that were only passed need no settlement to make room.
+  if (!mail.pages.empty()) tell_of_room();
   take_settled(mail.settled);
   take_retries(mail, now);
   if (mail.stop) take_stop(*mail.stop, now);
@@ -390,8 +250,7 @@ void SubscriptionLoop::take(Mail&& mail, TimePoint now) {
 
 void SubscriptionLoop::take_page(Strand& strand, std::shared_ptr<const store::Page> page,
                                  TimePoint now) {
-  wanted_.clear();
-  for (const EventView& event : page->events) wanted_.push_back(filter_.matches(event) ? 1 : 0);
+  filter_.mark(page->events, page->kinds, wanted_);
   strand.core.page_read(std::move(page), wanted_, now);
   strand.update_wanted_end(replay_ != nullptr);
 }
@@ -399,10 +258,12 @@ void SubscriptionLoop::take_page(Strand& strand, std::shared_ptr<const store::Pa
 void SubscriptionLoop::take_settled(const std::vector<std::size_t>& strands) {
   if (strands.empty()) return;
   for (const std::size_t strand : strands) strands_[strand]->core.settled();
-  if (replay_) {
-    replay_->feed->room();
-    return watch_replay();
-  }
+  tell_of_room();
+  if (replay_) watch_replay();
+}
+
+void SubscriptionLoop::tell_of_room() {
+  if (replay_) return replay_->feed->room();
   const MutexLock lock(links_mutex_);
   if (links_) links_->listener.room();
 }

@@ -14,12 +14,12 @@
 
 #include "base/mutex.hpp"
 #include "base/outage.hpp"
+#include "base/rate_limit.hpp"
 #include "event/filter.hpp"
 #include "event/render.hpp"
 #include "feed/pump.hpp"
 #include "relay/delivery_core.hpp"
 #include "relay/key_gate.hpp"
-#include "relay/rate_limit.hpp"
 #include "relay/replay.hpp"
 #include "relay/retry_core.hpp"
 #include "relay/settler.hpp"
@@ -146,6 +146,8 @@ class SubscriptionLoop {
   void run();
   [[nodiscard]] Mail wait_for_mail();
   void take(Mail&& mail, TimePoint now);
+  void tell_of_room();
+  [[nodiscard]] bool needs_loop(const store::Page& page) const;
   void take_page(Strand& strand, std::shared_ptr<const store::Page> page, TimePoint now);
   void take_settled(const std::vector<std::size_t>& strands);
   void take_retries(Mail& mail, TimePoint now);

@@ -28,6 +28,8 @@ void SubscriptionLoop::settle(TimePoint now) {
       const std::chrono::milliseconds due_in =
           parked.state == store::ParkedState::waiting ? kFindOrphans : parked.due_in;
       retries_.due_at(now + std::chrono::duration_cast<TimePoint::duration>(due_in));
+      // Read back after this is written.
+      if (parked.state == store::ParkedState::ready) retries_.runs(parked.seq, parked.key);
     }
     write({.rows = std::move(due.rows), .parked = std::move(due.parked)},
           [box = box_, strand] { box->rows_written(strand); });

@@ -39,6 +39,12 @@ feed::PumpOptions pump_options(const RelayOptions& options) {
   return pump;
 }
 
+/// One that was reset has another id.
+bool has_subscription(const std::vector<store::SubscriptionRow>& rows, const std::string& name) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const auto& row) { return row.spec.name == name; });
+}
+
 }  // namespace
 
 Tenure::Tenure(store::Store& store, const RelayOptions& options, Configuration& configuration,
@@ -113,6 +119,7 @@ Status Tenure::update(const Holdings& holdings) {
   if (!rows) return pass(rows);
   configuration_.compare(*rows);
   if (Status status = retire_changed(*rows); !status) return status;
+  if (Status status = begin_types(*rows); !status) return status;
   if (Status status = start_new(*rows); !status) return status;
   warn_of_no_subscriptions(*rows);
   if (Status status = write_troubles(*rows); !status) return status;
@@ -162,8 +169,12 @@ Status Tenure::retire_changed(const Rows& rows) {
     const std::string& name = served.spec.name;
     const auto row =
         std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.id == served.id; });
-    if (row == rows.end()) {
+    if (row == rows.end() && has_subscription(rows, name)) {
+      log::info("subscription was reset, it begins anew", {{"subscription", name}});
+    } else if (row == rows.end()) {
       log::info("subscription was removed", {{"subscription", name}});
+    } else if (row->spec.name != name) {
+      log::info("subscription was renamed", {{"subscription", name}, {"name", row->spec.name}});
     } else if (row->state != store::SubscriptionState::active) {
       log::info("subscription delivers nothing until it is resumed",
                 {{"subscription", name},
@@ -171,6 +182,9 @@ Status Tenure::retire_changed(const Rows& rows) {
                  {"reason", row->reason}});
     } else if (row->parked_version != served.parked_version) {
       log::info("parked events were changed, the subscription starts again",
+                {{"subscription", name}});
+    } else if (row->left_out != served.left_out || row->paused_types != served.paused_types) {
+      log::info("types of tasks have a subscription of their own, or were paused or resumed",
                 {{"subscription", name}});
     } else if (row->config_version != served.config_version) {
       log::info("subscription was changed and starts again", {{"subscription", name}});
@@ -191,6 +205,24 @@ Status Tenure::retire_changed(const Rows& rows) {
   return retire(changed);
 }
 
+/// Before the subscription of a queue starts that leaves a type out: it goes past the tasks of that type, so theirs must begin where it
+/// stands, also when it is paused.
+Status Tenure::begin_types(const Rows& rows) {
+  for (const auto& row : rows) {
+    const store::Holding* const holding = holding_of(row);
+    if (holding == nullptr || !event::is_of_type(row.spec)) continue;
+    const auto base = std::find_if(rows.begin(), rows.end(), [&](const auto& candidate) {
+      return event::is_split_from(row.spec, candidate.spec) && candidate.group == row.group;
+    });
+    const auto begun = begun_types_.find(row.id);
+    if (base == rows.end() || (begun != begun_types_.end() && begun->second == *holding)) continue;
+    Status status = loader_->begin_beside(base->id, row.id, holding->lanes, holding->generation);
+    if (!status) return status;
+    begun_types_[row.id] = *holding;
+  }
+  return {};
+}
+
 Status Tenure::start_new(const Rows& rows) {
   std::vector<SubscriptionReport> inactive;
   for (const auto& row : rows) {
@@ -202,6 +234,8 @@ Status Tenure::start_new(const Rows& rows) {
       continue;
     }
     if (running(name) != nullptr) continue;
+    // Of a queue that has no subscription: there is none to begin beside.
+    if (event::is_of_type(row.spec) && !begun_types_.contains(row.id)) continue;
     Status status = start(row);
     if (status) {
       broken_.erase(name);
@@ -378,11 +412,14 @@ Status Tenure::warn_of_idle_filters(const Rows& rows) {
     if (event::is_of_queue(row.spec)) continue;
     const SubscriptionReport here = loop->report();
     if (here.delivered == 0 && here.filtered < store::SubscriptionProgress::kManyFiltered) continue;
-    judged_filters_.insert(row.spec.name);
-    if (here.delivered > 0) continue;
     store::SubscriptionProgress total;
     total.id = row.id;
-    if (Status status = catalog_->add_totals(total); !status) return status;
+    if (here.delivered == 0) {
+      if (Status status = catalog_->add_totals(total); !status) return status;
+      // What was passed is settled a moment later.
+      if (total.acked == 0 && !total.matches_nothing()) continue;
+    }
+    judged_filters_.insert(row.spec.name);
     if (!total.matches_nothing()) continue;
     log::warn(
         "the filter has matched nothing",

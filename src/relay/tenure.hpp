@@ -63,6 +63,7 @@ class Tenure {
   void fail_with(const Error& error);
   [[nodiscard]] Status stop_rejected();
   [[nodiscard]] Status retire_changed(const Rows& rows);
+  [[nodiscard]] Status begin_types(const Rows& rows);
   [[nodiscard]] Status start_new(const Rows& rows);
   [[nodiscard]] Status start(const store::SubscriptionRow& row);
   [[nodiscard]] Result<std::unique_ptr<SubscriptionLoop>> make_loop(
@@ -96,6 +97,8 @@ class Tenure {
   Holdings holdings_;
   int empty_warnings_{0};
   TimePoint warn_again_at_{};
+  /// Subscriptions of a type whose cursors are there, in the lanes that were held then.
+  std::map<std::int32_t, store::Holding> begun_types_;
   std::set<std::string> judged_filters_;  ///< Subscriptions whose filter matches or was warned of.
   std::map<std::string, std::string> broken_;  ///< Why a subscription cannot start.
 

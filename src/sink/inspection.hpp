@@ -2,6 +2,8 @@
 // weaknesses when it opens the sink.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <outbox/error.hpp>
 #include <set>
 #include <string>
@@ -18,6 +20,13 @@ struct Weakness {
   std::string hint{};
 };
 
+/// The largest message that goes through.
+struct MessageLimit {
+  std::string setting;    ///< "max_payload of the server"
+  std::int64_t bytes{0};  ///< With headers, so that the largest payload is a little less.
+  std::string hint{};
+};
+
 struct Inspection {
   std::string destination;  ///< "redis://10.0.0.5:6379"
   /// When an event counts as delivered, for a sentence that begins with "acked when".
@@ -25,6 +34,7 @@ struct Inspection {
   std::string duplicates;  ///< When an event may arrive twice.
   std::string order;       ///< Of what the order is kept.
   std::vector<Weakness> weaknesses{};
+  std::optional<MessageLimit> largest{};  ///< As far as it is known.
 };
 
 /// "acked when ...; twice: ...; order: ..."

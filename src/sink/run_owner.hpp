@@ -6,6 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <outbox/sink.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace outbox::sink {
 
@@ -18,6 +21,13 @@ struct KeptRun {
   std::int64_t token{0};    ///< Of the row.
 };
 
+/// What the sink of a subscription is told before its first send.
+struct RunRules {
+  double share{1};  ///< Of the lanes of the subscription.
+  std::vector<std::string>
+      paused_types{};  ///< Of which the subscription has rows that must not run.
+};
+
 /// Implemented beside Sink. Called by the loop's thread.
 class RunOwner {
  public:
@@ -28,8 +38,11 @@ class RunOwner {
   RunOwner& operator=(RunOwner&&) = delete;
   virtual ~RunOwner() = default;
 
+  virtual void follow(const RunRules& rules) = 0;
   /// How long a send runs before it gets a row.
   [[nodiscard]] virtual std::chrono::milliseconds row_after() const = 0;
+  /// Whether the sends of a type get their rows at once.
+  [[nodiscard]] virtual bool is_slow(std::string_view event_type) const = 0;
   /// Whose name its rows bear.
   [[nodiscard]] virtual EventId worker() const = 0;
   /// True: the sink looks after it, and receive() never reports it. False: it has ended, or not begun; the outcome comes as any other.

@@ -2,12 +2,14 @@
 #include "store/backends.hpp"
 
 #include "base/error.hpp"
+#include "store/adoption.hpp"
 
 namespace outbox::store {
 
 namespace postgres {
 extern const Backend backend;
-}
+Result<std::unique_ptr<Adopter>> open_adopter(const StoreOptions& options);
+}  // namespace postgres
 namespace sqlite {
 extern const Backend backend;
 }
@@ -37,9 +39,32 @@ Result<std::unique_ptr<Store>> open_store(StoreOptions options) {
   return backend->open(std::move(options));
 }
 
+Result<std::unique_ptr<SubscriptionChanges>> open_subscription_changes(StoreOptions options) {
+  OUTBOX_TRY(const Backend* const backend, backend_for(options));
+  return backend->open_changes(options);
+}
+
 Result<std::string> print_migrations(const StoreOptions& options) {
   OUTBOX_TRY(const Backend* const backend, backend_for(options));
   return backend->print_migrations(options);
+}
+
+Diagnosis diagnose(const StoreOptions& options, std::chrono::steady_clock::time_point until) {
+  auto backend = backend_for(options);
+  if (!backend) return {.reached = pass(backend)};
+  return (*backend)->diagnose(options, until);
+}
+
+Result<std::unique_ptr<Adopter>> open_adopter(const StoreOptions& options) {
+  OUTBOX_TRY([[maybe_unused]] const Backend* const backend, backend_for(options));
+  if (kind_of(options.url) != StoreKind::postgres)
+    return fail(Errc::unsupported, "tables are adopted on PostgreSQL only",
+                "on SQLite write a trigger: INSERT INTO outbox_new_event");
+#ifdef OUTBOX_WITH_POSTGRES
+  return postgres::open_adopter(options);
+#else
+  return fail(Errc::unsupported, "this program was built without PostgreSQL");
+#endif
 }
 
 }  // namespace outbox::store

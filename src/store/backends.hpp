@@ -1,11 +1,14 @@
 // The stores that this program was built with, and what each does before anything is opened.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <outbox/error.hpp>
 #include <string>
 
+#include "store/diagnosis.hpp"
 #include "store/store.hpp"
+#include "store/subscription_changes.hpp"
 #include "store/url.hpp"
 
 namespace outbox::store {
@@ -22,7 +25,9 @@ struct Backend {
   /// For people and logs.
   std::string (*shown_url)(const std::string& url);
   Result<std::unique_ptr<Store>> (*open)(StoreOptions options);
+  Result<std::unique_ptr<SubscriptionChanges>> (*open_changes)(const StoreOptions& options);
   Result<std::string> (*print_migrations)(const StoreOptions& options);
+  Diagnosis (*diagnose)(const StoreOptions& options, std::chrono::steady_clock::time_point until);
 };
 
 /// Null: this program was built without it.

@@ -36,6 +36,9 @@ struct SubscriptionRow {
   std::int64_t group_generation{0};  ///< Only ownership of the group's lanes after this one counts.
   std::int32_t parked_version{0};    ///< Grows when a person changes parked events.
   std::int64_t replay{0};            ///< The one that is running; 0: none.
+  /// Of a queue: the types that have a subscription of their own (event/task_queue.hpp), and those of them that are not active. Sorted.
+  std::vector<std::string> left_out{};
+  std::vector<std::string> paused_types{};
 };
 
 /// How far a subscription is, for `status`.

@@ -30,6 +30,8 @@ struct EventLife {
   /// pending: not passed yet. published. filtered. skipped: the subscription began after it. retrying, waiting, dead: parked.
   /// discarded, edited: parked, until a person ended that. The words are frozen.
   std::string state{};
+  bool apart{
+      false};  ///< A task that a subscription of its type delivers, not this one of its queue.
   /// Of `published`: accepted between created_at and this.
   std::optional<std::int64_t> published_by_us{};
   // Of an event that is or was parked:

@@ -4,13 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
 #include <span>
 #include <vector>
 
+#include "event/key.hpp"
+#include "event/kinds.hpp"
 #include "store/cursor.hpp"
 #include "store/part.hpp"
+#include "store/settlement.hpp"
 
 namespace outbox::store {
 
@@ -40,6 +44,9 @@ struct Page {
   std::vector<EventView> events;
   std::size_t bytes{0};  ///< Payloads, headers and other texts, with kEventOverhead for each event.
   std::shared_ptr<const void> storage;  ///< Owns what `events` point into.
+  // Of all events; only where several subscriptions share the page.
+  event::Kinds kinds;
+  std::optional<Tally> tally{};
 
   /// Where the next page begins.
   [[nodiscard]] Cursor end() const {
@@ -47,6 +54,12 @@ struct Page {
     return {.s1 = pair->s1, .s2 = pair->s2, .position = position, .bound = pair->bound};
   }
 };
+
+[[nodiscard]] inline Tally tally_of(std::span<const EventView> events) {
+  Tally tally;
+  for (const EventView& event : events) tally.add(event::id_hash(event.id));
+  return tally;
+}
 
 /// One thread at a time. A fetch has two halves, so that the next page is read while the last one is worked on.
 class LogReader : public Part {

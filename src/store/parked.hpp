@@ -18,6 +18,7 @@ enum class ParkedState : std::uint8_t {
   waiting,   ///< Behind an earlier one of its key.
   dead,      ///< Not sent again unless a person says so.
   running,   ///< A task: its worker runs it, whoever owns its lane (docs/design/tasks.md).
+  ready,     ///< A task: any worker may take it.
 };
 [[nodiscard]] const char* to_string(ParkedState state) noexcept;
 
@@ -31,7 +32,8 @@ struct ParkedEvent {
   std::size_t attempts{0};
   std::chrono::milliseconds due_in{0};  ///< Of `retrying`.
   std::string error{};
-  EventId worker{};  ///< Of `running`.
+  EventId worker{};      ///< Of `running`.
+  std::uint64_t key{0};  ///< For the relay only: the hash of its key.
 };
 
 /// What became of a parked event that was sent again.
@@ -55,12 +57,18 @@ struct ParkedRow {
   std::int64_t token{0};  ///< How often it became `running`.
 };
 
-/// A row that is `running`, or was when it was last read.
+/// A row that was `running` when it was last read, and what it is now.
 struct RunningRow {
   std::int64_t seq{0};
-  std::string aggregate_type;
-  std::string aggregate_id;
   ParkedState state{ParkedState::running};
+};
+
+/// How much of what is due is read at once, next to the bytes that a store allows. What is due comes by the thousand, as when tasks were
+/// scheduled for one moment; so many keys with all that waits behind them would be a page of 100,000.
+struct DueLimits {
+  std::size_t events{1000};  ///< That are due.
+  std::size_t keys{100};     ///< Of the first so many of them also what waits behind them,
+  std::size_t behind{100};   ///< at most so many of each.
 };
 
 /// In the order of seq within each key. The first of a key is `retrying` and due; those that wait behind it follow.
@@ -72,11 +80,12 @@ struct DueEvents {
   std::vector<RunningRow> running{};  ///< Where that was asked.
 };
 
-/// A key that has parked events, and how many. The event stands for all of them.
+/// A key that has parked events, and how many. One that is `running` or `ready` is listed for itself.
 struct BlockedKey {
   std::string aggregate_type;
   std::string aggregate_id;
   std::size_t events{0};
+  std::optional<std::int64_t> running{};  ///< Its seq.
 };
 
 }  // namespace outbox::store

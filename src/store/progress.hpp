@@ -1,6 +1,7 @@
 // Progress of the subscriptions: cursors and appended settlements, and the events that were set aside.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <outbox/error.hpp>
 #include <span>
@@ -26,6 +27,14 @@ struct ProgressBatch {
   std::span<const ReplayProgress> replays{};
 };
 
+/// Whether sends go on as runs of their workers once this is written (docs/design/tasks.md). A crash of the store must not take it back:
+/// the tasks would begin again beside them.
+[[nodiscard]] inline bool begins_runs(const ProgressBatch& batch) {
+  const auto runs = [](const auto& row) { return row.state == ParkedState::running; };
+  return std::any_of(batch.parked.begin(), batch.parked.end(), runs) ||
+         std::any_of(batch.results.begin(), batch.results.end(), runs);
+}
+
 /// One thread at a time.
 class Progress : public Part {
  public:
@@ -36,14 +45,17 @@ class Progress : public Part {
   /// has not settled yet, and for lanes that have come to one place again, whose totals then continue in one row.
   [[nodiscard]] virtual Status claim(std::int32_t subscription, LaneMask lanes,
                                      std::int64_t generation) = 0;
+  /// Those of these lanes in which the subscription has no cursor yet begin where `base` stands. Under a generation that owns the lanes.
+  [[nodiscard]] virtual Status begin_beside(std::int32_t base, std::int32_t subscription,
+                                            LaneMask lanes, std::int64_t generation) = 0;
   /// The keys of a subscription in these lanes that have parked events, those of dead ones only if `dead_block`.
   [[nodiscard]] virtual Result<std::vector<BlockedKey>> blocked_keys(std::int32_t subscription,
                                                                      LaneMask lanes,
                                                                      bool dead_block) = 0;
-  /// Parked events in these lanes that are due, at most `keys`, and for each at most `behind` that wait behind it. Of lanes that another
-  /// generation owns by now, none. `runs`: also what is running in these lanes, and what has become of the rows with these seqs.
+  /// Parked events in these lanes that are due, the longest due first, and what waits behind them. Of lanes that another generation owns
+  /// by now, none. `runs`: also what has become of the rows with these seqs.
   [[nodiscard]] virtual Result<DueEvents> due(std::int32_t subscription, const Holding& holding,
-                                              std::size_t keys, std::size_t behind,
+                                              const DueLimits& limits,
                                               const std::vector<std::int64_t>* runs) = 0;
   /// An empty batch writes nothing. What is parked, the results, and what replays did, count only under the generation that owns the lanes;
   /// otherwise nothing of the batch is written, and the error says so. A result whose row is gone counts nothing: a person

@@ -47,6 +47,7 @@ const char* to_string(ParkedState state) noexcept {
     case ParkedState::waiting: return "waiting";
     case ParkedState::dead: return "dead";
     case ParkedState::running: return "running";
+    case ParkedState::ready: return "ready";
   }
   return "dead";
 }

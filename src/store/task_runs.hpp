@@ -1,8 +1,11 @@
 // Tasks whose row is `running`: what their workers write, and how the runs of a dead worker are found (docs/design/tasks.md).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <outbox/error.hpp>
 #include <outbox/event.hpp>
@@ -11,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/event_fd.hpp"
 #include "store/parked.hpp"
 #include "store/part.hpp"
 
@@ -26,6 +30,8 @@ struct TaskRunRow {
   std::int64_t token{0};
   std::string type;
   std::string headers;  ///< A JSON object.
+  bool cancelled{
+      false};  ///< By a person: its handler is told to stop, and unless it is done it ends so.
 };
 
 /// What is written about a task that has ended, beside its settlement or row.
@@ -74,6 +80,25 @@ struct OtherWorker {
   std::optional<std::int64_t> beat;
 };
 
+/// Workers that are alive beside one, and how many of their threads are free for a queue.
+struct OtherThreads {
+  std::int64_t workers{0};
+  std::int64_t free{0};
+};
+
+/// A task that any worker might have taken; its row is `running` now.
+struct ClaimedTask {
+  std::int32_t subscription{0};
+  std::string subscription_name;
+  std::size_t attempts{0};
+  std::int64_t token{0};
+  EventView event;
+};
+struct ClaimedTasks {
+  std::vector<ClaimedTask> tasks;
+  std::shared_ptr<const void> storage{};  ///< Owns what the events point into.
+};
+
 /// One thread at a time. All is committed, and flushed, on return.
 class TaskRuns : public Part {
  public:
@@ -95,6 +120,24 @@ class TaskRuns : public Part {
   /// In the order of the tasks. Those that begin cannot be replaced any more.
   [[nodiscard]] virtual Result<std::vector<MayBegin>> begin_unique(
       std::span<const UniqueTask> tasks) = 0;
+  // ---- Tasks that wait for a thread, where several workers can share them
+
+  /// By queue. Shown to other workers until it is changed.
+  [[nodiscard]] virtual Status announce_free_threads(
+      const EventId& worker, const std::map<std::string, std::size_t>& free) = 0;
+  /// Of workers whose last heartbeat is not older than this, by the clock of the store.
+  [[nodiscard]] virtual Result<OtherThreads> other_threads(const EventId& me,
+                                                           std::string_view queue,
+                                                           std::chrono::milliseconds alive) = 0;
+  /// Rows that are `ready`, of these types. They are this worker's runs from then on.
+  [[nodiscard]] virtual Result<ClaimedTasks> claim(const EventId& worker,
+                                                   std::span<const std::string> subscriptions,
+                                                   std::span<const std::string> types,
+                                                   std::size_t limit) = 0;
+  /// Returns when `bell` is signalled, when rows have become `ready`, or at `until`. True: there may be such rows.
+  [[nodiscard]] virtual Result<bool> wait(const EventFd& bell,
+                                          std::chrono::steady_clock::time_point until) = 0;
+
   [[nodiscard]] virtual Status report(const EventId& worker,
                                       std::span<const TaskProgress> progress) = 0;
 };

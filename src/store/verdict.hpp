@@ -24,6 +24,8 @@ struct Verdict {
     return std::chrono::ceil<std::chrono::milliseconds>(pause);
   };
   constexpr Duration kPostponed = std::chrono::seconds(1);
+  if (outcome.kind == Outcome::Kind::postponed && outcome.for_any_worker)
+    return {.state = ParkedState::ready, .attempts = attempts};
   if (outcome.kind == Outcome::Kind::postponed)
     return {.attempts = attempts, .due_in = in_ms(outcome.retry_after.value_or(kPostponed))};
   if (outcome.own_schedule && !outcome.final)

@@ -8,20 +8,23 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <outbox/sink.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "event/task.hpp"
+#include "sink/run_owner.hpp"
 #include "task/type.hpp"
 
 namespace outbox::task {
 
-using TimePoint = std::chrono::steady_clock::time_point;
-
 /// Which subscription of the queue sent a task: its place among them.
 using Source = std::size_t;
+
+/// Of a queue: four, and four of each type with a subscription of its own.
+inline constexpr Source kMostSources = 1024;
 
 /// What takes less may wait behind others of its kind; anything else is taken only for a thread that is free.
 inline constexpr std::chrono::milliseconds kQuick{20};
@@ -46,6 +49,11 @@ class Batch {
 
   Batch(Source source, TimePoint taken) : source_(source), taken_(taken) {}
   void add(TaskType& type, const Message& message, std::shared_ptr<const event::TaskRules> rules);
+  /// Its only task has a row that is this worker's already.
+  void keep(const sink::KeptRun& run) { kept_ = run; }
+  [[nodiscard]] const std::optional<sink::KeptRun>& kept() const { return kept_; }
+  /// Until its tasks have ended.
+  void hold(Permit permit) { permit_ = std::move(permit); }
   [[nodiscard]] Source source() const { return source_; }
   [[nodiscard]] TimePoint taken() const { return taken_; }
   [[nodiscard]] std::size_t size() const { return jobs_.size(); }
@@ -80,6 +88,8 @@ class Batch {
   std::string text_;
   std::vector<Job> jobs_;
   std::chrono::nanoseconds usual_{0};
+  Permit permit_;
+  std::optional<sink::KeptRun> kept_;
   std::atomic<std::size_t> next_{0};
 };
 

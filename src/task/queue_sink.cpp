@@ -10,6 +10,11 @@ namespace outbox::task {
 namespace {
 
 constexpr std::size_t kMostTaken = 8192;
+/// Of a type that has a subscription of its own by now, tasks that got a row before: they cannot wait in the log.
+constexpr std::chrono::seconds kLimitedPause{1};
+constexpr std::chrono::seconds kPausedPause{10};
+/// Without a thread; then another worker may do it.
+constexpr std::chrono::milliseconds kLongWithoutThread{200};
 /// What is due later is looked at again then.
 constexpr std::chrono::microseconds kLongestPause = std::chrono::years(10);
 
@@ -17,15 +22,14 @@ TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 
 }  // namespace
 
-QueueSink::QueueSink(std::shared_ptr<Runner> runner, Source source, const Runner::Types& types,
-                     QueueOptions options, const EventId& worker,
-                     std::shared_ptr<const StoreClock> clock)
+QueueSink::QueueSink(std::shared_ptr<Runner> runner, Source source, QueueOptions options,
+                     const EventId& worker, std::shared_ptr<const StoreClock> clock)
     : runner_(std::move(runner)),
       source_(source),
       options_(options),
       worker_(worker),
       clock_(std::move(clock)) {
-  for (const auto& type : types) types_.emplace(type->handler().type, type);
+  for (const auto& type : runner_->types()) types_.emplace(type->handler().type, type);
   runner_->on_ready(source_, [this] { wake(); });
 }
 
@@ -37,6 +41,13 @@ SinkTraits QueueSink::traits() const noexcept {
           .max_batch = 1000,
           .max_in_flight = kMostTaken,
           .independent = true};
+}
+
+void QueueSink::follow(const sink::RunRules& rules) {
+  paused_types_ = rules.paused_types;
+  for (const auto& type : runner_->types()) {
+    if (type->limit() != nullptr) type->limit()->set_share(rules.share, now_steady());
+  }
 }
 
 /// What was given up may be sent again, and must not run twice at once here.
@@ -55,7 +66,10 @@ std::size_t QueueSink::send(std::span<const Message> messages) {
   Load load = runner_->load(source_, now);
   auto batch = std::make_shared<Batch>(source_, now);
   std::size_t taken = 0;
+  const std::size_t waited = load.waiting;
   while (taken < messages.size() && take(messages[taken], load, *batch, now)) ++taken;
+  if (load.waiting > waited || taken == messages.size()) refuses_since_.reset();
+  if (taken < messages.size() && !refuses_since_) refuses_since_ = now;
   if (batch->size() > 0) runner_->add(std::move(batch));
   runner_->want(source_, taken < messages.size(), now);
   return taken;
@@ -76,7 +90,7 @@ QueueSink::Time QueueSink::watch_time(const Message& message, const event::TaskR
   if (!store_now) return Time::unknown;
   const std::chrono::microseconds ahead(*rules.execute_at_us - *store_now);
   if (ahead.count() <= 0) return Time::come;
-  postpone(message, std::min(ahead, kLongestPause), "its time has not come");
+  postpone(message, std::min(ahead, kLongestPause), {});
   return Time::ahead;
 }
 
@@ -102,18 +116,52 @@ bool QueueSink::take(const Message& message, Load& load, Batch& batch, TimePoint
              "no worker here has a handler for type " + std::string(message.event->event_type));
     return true;
   }
+  if (is_paused(message)) {
+    postpone(message, kPausedPause, "its type is paused");
+    return true;
+  }
   TaskType& type = *found->second;
-  if (!can_take(type, load)) return false;
-  if (*rules && !(*rules)->unique_key.empty()) {
+  if (!can_take(type, load)) return give_away(type, message, rules->get(), now);
+  Permit permit;
+  if (!take_limited(type, message, permit, now)) return !options_.of_type;
+  const bool unique = *rules && !(*rules)->unique_key.empty();
+  if (unique || permit) {
     auto one = std::make_shared<Batch>(source_, now);
     one->add(type, message, std::move(*rules));
-    runner_->add_unique(std::move(one));
+    one->hold(std::move(permit));
+    unique ? runner_->add_unique(std::move(one)) : runner_->add(std::move(one));
   } else {
     batch.add(type, message, std::move(*rules));
   }
   ++load.waiting;
   load.work_waiting += type.usual();
   return true;
+}
+
+/// Not one whose beginning is written, nor of a type whose runs this worker counts.
+bool QueueSink::give_away(const TaskType& type, const Message& message,
+                          const event::TaskRules* rules, TimePoint now) {
+  const bool own = type.limit() != nullptr || (rules != nullptr && !rules->unique_key.empty());
+  if (own || !refuses_since_ || now - *refuses_since_ < kLongWithoutThread) return false;
+  if (!runner_->take_elsewhere()) return false;
+  postpone(message, {}, "no thread was free here, another worker has one");
+  ready_.back().for_any_worker = true;
+  return true;
+}
+
+bool QueueSink::is_paused(const Message& message) const {
+  return !paused_types_.empty() && std::find(paused_types_.begin(), paused_types_.end(),
+                                             message.event->event_type) != paused_types_.end();
+}
+
+/// False: its limit is reached.
+bool QueueSink::take_limited(TaskType& type, const Message& message, Permit& permit,
+                             TimePoint now) {
+  if (type.limit() == nullptr) return true;
+  permit = type.limit()->take(now);
+  if (permit) return true;
+  if (!options_.of_type) postpone(message, kLimitedPause, "the limit of its type is reached");
+  return false;
 }
 
 bool QueueSink::can_take(const TaskType& type, const Load& load) const {

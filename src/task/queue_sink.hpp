@@ -23,13 +23,14 @@ struct QueueOptions {
   std::size_t threads{8};
   std::chrono::milliseconds unknown_type_pause{std::chrono::seconds(30)};
   std::chrono::milliseconds row_after{std::chrono::seconds(1)};
+  bool of_type{false};  ///< The subscription delivers one type.
 };
 
 class QueueSink final : public Sink, public sink::RunOwner {
  public:
   /// `source`: of the runner, whose types these are. `worker`: who keeps what runs for long.
-  QueueSink(std::shared_ptr<Runner> runner, Source source, const Runner::Types& types,
-            QueueOptions options, const EventId& worker, std::shared_ptr<const StoreClock> clock);
+  QueueSink(std::shared_ptr<Runner> runner, Source source, QueueOptions options,
+            const EventId& worker, std::shared_ptr<const StoreClock> clock);
   ~QueueSink() override;
 
   [[nodiscard]] SinkTraits traits() const noexcept override;
@@ -39,7 +40,12 @@ class QueueSink final : public Sink, public sink::RunOwner {
   void purge() override;
   void close() noexcept override {}
 
+  void follow(const sink::RunRules& rules) override;
   [[nodiscard]] std::chrono::milliseconds row_after() const override { return options_.row_after; }
+  [[nodiscard]] bool is_slow(std::string_view event_type) const override {
+    const auto found = types_.find(event_type);
+    return found != types_.end() && found->second->handler().options.slow;
+  }
   [[nodiscard]] EventId worker() const override { return worker_; }
   [[nodiscard]] bool keep(Token token, const sink::KeptRun& run) override {
     return runner_->keep(source_, token, run);
@@ -54,7 +60,13 @@ class QueueSink final : public Sink, public sink::RunOwner {
     }
   };
 
+  /// The task finds no thread here, and another worker has one.
+  [[nodiscard]] bool give_away(const TaskType& type, const Message& message,
+                               const event::TaskRules* rules, TimePoint now);
+  [[nodiscard]] bool is_paused(const Message& message) const;
   [[nodiscard]] bool can_take(const TaskType& type, const Load& load) const;
+  [[nodiscard]] bool take_limited(TaskType& type, const Message& message, Permit& permit,
+                                  TimePoint now);
   [[nodiscard]] bool take(const Message& message, Load& load, Batch& batch, TimePoint now);
   using Rules = std::shared_ptr<const event::TaskRules>;
   [[nodiscard]] Result<Rules> rules_of(const Message& message);
@@ -72,6 +84,8 @@ class QueueSink final : public Sink, public sink::RunOwner {
   const EventId worker_;
   const std::shared_ptr<const StoreClock> clock_;
   event::Arena arena_;
+  std::vector<std::string> paused_types_;
+  std::optional<TimePoint> refuses_since_;  ///< No task could be taken; none: one could.
 };
 
 }  // namespace outbox::task

@@ -1,15 +1,17 @@
 #include "task/run_keeper.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include "base/backoff.hpp"
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/thread.hpp"
-#include "event/task.hpp"
+#include "event/task_queue.hpp"
+#include "store/common/wait.hpp"
 #include "store/text.hpp"
-#include "store/verdict.hpp"
 #include "store/worker_note.hpp"
 
 namespace outbox::task {
@@ -27,8 +29,6 @@ constexpr std::chrono::seconds kLastWrite{2};
 constexpr std::size_t kMostRows = 1000;
 /// Somebody else has locked the row of a unique key.
 constexpr std::chrono::milliseconds kAskAgain{50};
-/// The schedule of the type decides.
-const event::RetryPolicy kNoPolicy{SubscriptionSpec{}};
 constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50),
                                    .longest = std::chrono::seconds(1)};
 
@@ -54,24 +54,19 @@ TimePoint after(TimePoint now, std::chrono::nanoseconds pause) {
 }  // namespace
 
 RunKeeper::RunKeeper(const EventId& worker, std::string name, store::StoreOptions store,
-                     KeeperOptions options)
+                     KeeperOptions options, EventFd bell)
     : worker_(worker),
       name_(std::move(name)),
       where_(std::move(store)),
-      options_(std::move(options)) {}
+      options_(std::move(options)),
+      exchange_(worker, options_.heartbeat),
+      bell_(std::move(bell)) {}
 
 RunKeeper::~RunKeeper() { (void)stop(std::chrono::milliseconds(0)); }
 
-void RunKeeper::add(Queue queue) {
-  subscriptions_.insert(subscriptions_.end(), queue.subscriptions.begin(),
-                        queue.subscriptions.end());
-  queue.runner->on_work([this] {
-    {
-      const MutexLock lock(mutex_);
-      rung_ = true;
-    }
-    changed_.notify_all();
-  });
+void RunKeeper::add(std::shared_ptr<Runner> queue) {
+  queue->on_work([this] { ring(); });
+  exchange_.add(queue);
   queues_.push_back(std::move(queue));
 }
 
@@ -81,6 +76,7 @@ void RunKeeper::start() {
     const MutexLock lock(mutex_);
     stop_.reset();
     given_back_ = 0;
+    claims_ = true;
   }
   thread_ = start_thread("ob-runs", [this](const std::stop_token&) { run(); });
 }
@@ -90,13 +86,14 @@ std::size_t RunKeeper::stop(std::chrono::milliseconds grace) {
   {
     const MutexLock lock(mutex_);
     stop_ = Stop{.by = now_steady() + grace};
-    rung_ = true;
   }
-  changed_.notify_all();
+  ring();
   thread_.join();
   const MutexLock lock(mutex_);
   return given_back_;
 }
+
+void RunKeeper::ring() const { bell_.signal(); }
 
 // ---- the thread
 
@@ -117,29 +114,33 @@ void RunKeeper::wait() {
   if (failures_ > 0) until = again_at_;
   if (runs_something()) until = std::min({until, now + kWatch});
   if (some_are_busy_) until = std::min({until, now + kAskAgain});
-  const MutexLock lock(mutex_);
-  if (stop_) until = std::min(until, stop_->given_up ? now + kWatch : stop_->by);
-  changed_.wait_until(mutex_, until, [this]() OUTBOX_REQUIRES(mutex_) { return rung_; });
-  rung_ = false;
+  if (failures_ == 0 && claims_) until = std::min(until, exchange_.next_at());
+  {
+    const MutexLock lock(mutex_);
+    if (stop_) until = std::min(until, stop_->given_up ? now + kWatch : stop_->by);
+  }
+  auto told = rows_ ? rows_->wait(bell_, until) : store::wait_for(bell_, -1, until);
+  if (!told) return note(pass(told));
+  if (rows_ && *told) exchange_.told();
 }
 
 bool RunKeeper::runs_something() const {
   return std::any_of(queues_.begin(), queues_.end(),
-                     [](const Queue& queue) { return !queue.runner->kept().empty(); });
+                     [](const auto& queue) { return !queue->kept().empty(); });
 }
 
 void RunKeeper::watch(TimePoint now) {
-  for (const Queue& queue : queues_) {
-    if (!queue.runner->kept().empty()) queue.runner->watch(now);
+  for (const auto& queue : queues_) {
+    if (!queue->kept().empty()) queue->watch(now);
   }
 }
 
 void RunKeeper::take_ends() {
-  for (const Queue& queue : queues_) {
-    for (const KeptEnd& kept : queue.runner->kept_ends())
-      ends_.push_back({.end = end_of(kept), .runner = queue.runner.get()});
-    for (FinishedRun& run : queue.runner->finished())
-      finished_.push_back({.run = std::move(run), .runner = queue.runner.get()});
+  for (const auto& queue : queues_) {
+    for (const KeptEnd& kept : queue->kept_ends())
+      ends_.push_back({.end = end_of(kept, worker_), .runner = queue.get()});
+    for (FinishedRun& run : queue->finished())
+      finished_.push_back({.run = std::move(run), .runner = queue.get()});
   }
 }
 
@@ -172,14 +173,14 @@ bool RunKeeper::is_over() {
 
 void RunKeeper::give_up_runs() {
   std::size_t given_up = 0;
-  for (const Queue& queue : queues_) {
-    given_up += queue.runner->kept().size();
-    queue.runner->give_up_kept();
+  for (const auto& queue : queues_) {
+    given_up += queue->kept().size();
+    queue->give_up_kept();
   }
   const MutexLock lock(mutex_);
   stop_->given_up = true;
   given_back_ += given_up;
-  rung_ = true;
+  ring();
 }
 
 Status RunKeeper::work(TimePoint now) {
@@ -192,6 +193,9 @@ Status RunKeeper::work(TimePoint now) {
   }
   if (Status status = begin_unique(); !status) return status;
   if (Status status = write(); !status) return status;
+  if (claims_) {
+    if (Status status = exchange_.turn(*rows_, now); !status) return status;
+  }
   if (now >= look_at_) {
     if (Status status = look_for_the_dead(now); !status) return status;
     look_at_ = now + options_.heartbeat / kLooks;
@@ -205,6 +209,7 @@ Status RunKeeper::connect() {
   if (rows_) return {};
   OUTBOX_TRY(const auto store, store::open_store(where_));
   OUTBOX_TRY(rows_, store->task_runs());
+  exchange_.start_over();
   return {};
 }
 
@@ -228,56 +233,10 @@ void RunKeeper::note(const Status& status) {
 
 // ---- what is written
 
-store::TaskRunEnd RunKeeper::end_of(const KeptEnd& kept) const {
-  store::TaskRunEnd end;
-  end.finish = kept.finish;
-  end.token = kept.run.token;
-  end.result.subscription = kept.run.subscription;
-  end.result.seq = kept.run.seq;
-  end.result.id = kept.run.id;
-  end.result.worker = worker_;
-  end.result.attempts = kept.run.attempts;
-  if (!kept.outcome) {
-    end.result.state = store::ParkedState::retrying;
-    end.result.error = "it ran when the worker stopped";
-    return end;
-  }
-  const Outcome& outcome = *kept.outcome;
-  if (outcome.kind == Outcome::Kind::acked) {
-    ++end.result.attempts;
-    return end;
-  }
-  const store::Verdict next = store::verdict(kNoPolicy, outcome, kept.run.attempts, kept.run.seq);
-  end.result.state = next.state;
-  end.result.attempts = next.attempts;
-  end.result.due_in = next.due_in;
-  end.result.error = store::storable_text(outcome.error.text());
-  return end;
-}
-
-store::TaskRunEnd RunKeeper::failed(const store::TaskRunRow& row, const EventId& worker,
-                                    std::string reason) const {
-  Outcome outcome = outcome_of(0, TaskEnd::failed(std::move(reason)));
-  event::Arena arena;
-  const auto rules = event::rules_of(row.headers, arena);
-  retries_of(row).decide(outcome, row.attempts + 1, rules ? rules->max_attempts : std::nullopt,
-                         row.id);
-  store::TaskRunEnd end = end_of({.run = {.subscription = row.subscription,
-                                          .seq = row.seq,
-                                          .id = row.id,
-                                          .attempts = row.attempts,
-                                          .token = row.token},
-                                  .outcome = std::move(outcome)});
-  end.result.worker = worker;
-  return end;
-}
-
 const RetrySchedule& RunKeeper::retries_of(const store::TaskRunRow& row) const {
-  for (const Queue& queue : queues_) {
-    if (std::find(queue.subscriptions.begin(), queue.subscriptions.end(), row.queue) ==
-        queue.subscriptions.end())
-      continue;
-    if (const TaskType* const type = queue.runner->find_type(row.type)) return type->retries();
+  for (const auto& queue : queues_) {
+    if (event::queue_of_subscription(row.queue) != queue->queue()) continue;
+    if (const TaskType* const type = queue->find_type(row.type)) return type->retries();
   }
   return options_.retries;
 }
@@ -285,22 +244,22 @@ const RetrySchedule& RunKeeper::retries_of(const store::TaskRunRow& row) const {
 /// Those with a unique key begin once that is written: from then on another task cannot take their place.
 Status RunKeeper::begin_unique() {
   some_are_busy_ = false;
-  for (const Queue& queue : queues_) {
-    auto batches = queue.runner->to_begin();
+  for (const auto& queue : queues_) {
+    auto batches = queue->to_begin();
     if (batches.size() > kMostRows) batches.resize(kMostRows);
     if (batches.empty()) continue;
     std::vector<store::UniqueTask> tasks;
     for (const auto& batch : batches) {
       tasks.push_back({.id = batch->job(0).id,
-                       .queue = queue.runner->queue(),
+                       .queue = queue->queue(),
                        .unique_key = batch->job(0).rules->unique_key});
     }
     OUTBOX_TRY(const auto answers, rows_->begin_unique(tasks));
     for (std::size_t i = 0; i < answers.size(); ++i) {
-      if (answers[i] == store::MayBegin::begin) queue.runner->begin(batches[i]);
+      if (answers[i] == store::MayBegin::begin) queue->begin(batches[i]);
       if (answers[i] == store::MayBegin::busy) some_are_busy_ = true;
-      if (answers[i] == store::MayBegin::replaced && queue.runner->refuse(batches[i]))
-        finished_.push_back({.run = replaced(*batches[i]), .runner = queue.runner.get()});
+      if (answers[i] == store::MayBegin::replaced && queue->refuse(batches[i]))
+        finished_.push_back({.run = replaced(*batches[i]), .runner = queue.get()});
     }
   }
   return {};
@@ -329,8 +288,8 @@ Status RunKeeper::write() {
 
 Status RunKeeper::report_progress() {
   std::vector<store::TaskProgress> all;
-  for (const Queue& queue : queues_) {
-    for (RunProgress& one : queue.runner->progress()) {
+  for (const auto& queue : queues_) {
+    for (RunProgress& one : queue->progress()) {
       all.push_back({.subscription = one.run.subscription,
                      .seq = one.run.seq,
                      .token = one.run.token,
@@ -349,87 +308,98 @@ Status RunKeeper::beat() {
   const bool first = !clock_->now_us(now);
   clock_->set(store_us, now);
   if (!first) return {};
-  for (const Queue& queue : queues_) queue.runner->announce();
+  for (const auto& queue : queues_) queue->announce();
   return {};
 }
 
-/// A run whose row is gone was taken from us. A row without a run was written for one that the relay gave up: it runs again. That is
-/// certain when it is so twice, since a row is there a moment before its run is kept.
+std::vector<std::string> RunKeeper::subscriptions() const {
+  std::vector<std::string> all;
+  for (const auto& queue : queues_) {
+    auto names = queue->subscriptions();
+    all.insert(all.end(), std::make_move_iterator(names.begin()),
+               std::make_move_iterator(names.end()));
+  }
+  return all;
+}
+
 Status RunKeeper::compare_own_rows() {
-  const auto place = [](const auto& run) { return Place{run.subscription, run.seq, run.token}; };
-  std::map<Place, std::pair<Runner*, sink::KeptRun>> kept;
-  for (const Queue& queue : queues_) {
-    for (const sink::KeptRun& run : queue.runner->kept())
-      kept.emplace(place(run), std::pair(queue.runner.get(), run));
+  std::vector<EventId> unkept;
+  for (const auto& queue : queues_) {
+    for (const EventId& id : queue->unkept()) unkept.push_back(id);
+  }
+  std::vector<sink::KeptRun> kept;
+  std::vector<Runner*> runners;  // of those
+  for (const auto& queue : queues_) {
+    for (const sink::KeptRun& run : queue->kept()) {
+      kept.push_back(run);
+      runners.push_back(queue.get());
+    }
   }
   take_ends();
-  OUTBOX_TRY(const auto rows, rows_->runs_of(worker_, subscriptions_, kMostRows));
-  std::set<Place> strays;
-  for (const store::TaskRunRow& row : rows) {
-    const bool ended = std::any_of(ends_.begin(), ends_.end(), [&](const End& one) {
-      return one.end.result.seq == row.seq && one.end.token == row.token;
-    });
-    const bool runs = kept.erase(place(row)) != 0;
-    if (ended || runs) continue;
-    if (!strays_.contains(place(row))) {
-      strays.insert(place(row));
-      continue;
-    }
-    store::TaskRunEnd back = failed(row, worker_, "");
-    back.result.state = store::ParkedState::retrying;
-    back.result.attempts = row.attempts;
-    back.result.due_in = std::chrono::milliseconds(0);
+  OUTBOX_TRY(const auto rows, rows_->runs_of(worker_, subscriptions(), kMostRows));
+  std::vector<store::TaskRunEnd> ended;
+  for (const End& one : ends_) ended.push_back(one.end);
+  const OwnRows::Difference difference = own_rows_.compare(unkept, kept, ended, rows, kMostRows);
+  for (const store::TaskRunRow& row : difference.runless) {
+    store::TaskRunEnd back = end_of({.run = {.subscription = row.subscription,
+                                             .seq = row.seq,
+                                             .id = row.id,
+                                             .attempts = row.attempts,
+                                             .token = row.token}},
+                                    worker_);
     back.result.error = "its worker lost the connection to the store";
     ends_.push_back({.end = std::move(back)});
   }
-  strays_ = std::move(strays);
-  if (rows.size() == kMostRows) return {};
-  for (const auto& [lost, run] : kept) {
+  const auto runner_of = [&](const sink::KeptRun& run) -> Runner& {
+    const auto same = [&](const sink::KeptRun& one) {
+      return one.subscription == run.subscription && one.seq == run.seq && one.token == run.token;
+    };
+    return *runners[static_cast<std::size_t>(std::find_if(kept.begin(), kept.end(), same) -
+                                             kept.begin())];
+  };
+  for (const sink::KeptRun& run : difference.cancelled) {
+    if (!runner_of(run).cancel(run)) continue;
+    log::info("a task was cancelled, its handler is told to stop",
+              {{"task", run.id.str()}, {"worker", name_}});
+  }
+  for (const sink::KeptRun& run : difference.lost) {
     log::warn("a task was taken from this worker, its handler is told to stop",
-              {{"task", run.second.id.str()}, {"worker", name_}});
-    run.first->lose(run.second);
+              {{"task", run.id.str()}, {"worker", name_}});
+    runner_of(run).lose(run);
   }
   return {};
 }
 
-/// One whose heartbeat stays the same for a while, by our own clock.
 Status RunKeeper::look_for_the_dead(TimePoint now) {
-  OUTBOX_TRY(const auto others, rows_->others(worker_, subscriptions_));
-  std::map<EventId, Seen> seen;
-  for (const store::OtherWorker& other : others) {
-    const auto before = others_.find(other.id);
-    const bool same = before != others_.end() && before->second.beat == other.beat;
-    seen[other.id] = same ? before->second : Seen{.beat = other.beat, .since = now};
-  }
-  others_ = std::move(seen);
-  for (const auto& [id, other] : others_) {
-    if (now - other.since < options_.heartbeat * kSilence) continue;
-    if (Status status = recover(id); !status) return status;
+  OUTBOX_TRY(const auto others, rows_->others(worker_, subscriptions()));
+  for (const EventId& dead : others_.silent(others, now, options_.heartbeat * kSilence)) {
+    if (Status status = recover(dead); !status) return status;
   }
   return {};
 }
 
 Status RunKeeper::recover(const EventId& dead) {
   while (true) {
-    OUTBOX_TRY(const auto rows, rows_->runs_of(dead, subscriptions_, kMostRows));
+    OUTBOX_TRY(const auto rows, rows_->runs_of(dead, subscriptions(), kMostRows));
     if (rows.empty()) break;
     std::vector<store::TaskRunEnd> ends;
     for (const store::TaskRunRow& row : rows)
-      ends.push_back(failed(row, dead, "its worker " + dead.str() + " is dead"));
+      ends.push_back(end_of_dead(row, dead, retries_of(row)));
     if (Status status = rows_->end(ends, {}); !status) return status;
     log::warn("tasks of a dead worker run again", {{"worker", dead.str()}, {"tasks", rows.size()}});
-    for (const Queue& queue : queues_) queue.runner->announce_changed_rows();
+    for (const auto& queue : queues_) queue->announce_changed_rows();
   }
+  others_.forget(dead);
   return rows_->leave(dead);
 }
 
 /// For people: `outbox status`.
 std::string RunKeeper::note_of_types() const {
   store::WorkerNote note{.heartbeat = options_.heartbeat};
-  for (const Queue& queue : queues_) {
-    for (const auto& type : queue.runner->types()) {
+  for (const auto& queue : queues_) {
+    for (const auto& type : queue->types()) {
       type->durations().turn(now_steady());
-      note.types.push_back({.queue = queue.runner->queue(),
+      note.types.push_back({.queue = queue->queue(),
                             .name = type->handler().type,
                             .runs = type->durations().counts()});
     }

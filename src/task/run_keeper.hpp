@@ -4,22 +4,22 @@
 // Threads: one of its own; start() and stop() by one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <vector>
 
+#include "base/event_fd.hpp"
 #include "base/mutex.hpp"
 #include "base/outage.hpp"
 #include "store/store.hpp"
+#include "task/exchange.hpp"
+#include "task/run_watch.hpp"
 #include "task/runner.hpp"
 #include "task/store_clock.hpp"
 
@@ -32,14 +32,9 @@ struct KeeperOptions {
 
 class RunKeeper {
  public:
-  struct Queue {
-    std::vector<std::string> subscriptions;
-    std::shared_ptr<Runner> runner;
-  };
-
   /// `worker`: the name in the rows.
   RunKeeper(const EventId& worker, std::string name, store::StoreOptions store,
-            KeeperOptions options);
+            KeeperOptions options, EventFd bell);
   RunKeeper(const RunKeeper&) = delete;
   RunKeeper& operator=(const RunKeeper&) = delete;
   RunKeeper(RunKeeper&&) = delete;
@@ -50,14 +45,14 @@ class RunKeeper {
   /// Set with each heartbeat.
   [[nodiscard]] std::shared_ptr<const StoreClock> clock() const { return clock_; }
   /// Before start().
-  void add(Queue queue);
+  void add(std::shared_ptr<Runner> queue);
   void start();
+  /// Claims no more tasks of others. Any thread.
+  void claim_no_more() { claims_ = false; }
   /// Waits at most `grace` for the runs. The others are told to stop and given back, with no attempt counted. Returns how many.
   std::size_t stop(std::chrono::milliseconds grace);
 
  private:
-  using Place =
-      std::tuple<std::int32_t, std::int64_t, std::int64_t>;  ///< Subscription, seq, token.
   /// What is written about a run.
   struct End {
     store::TaskRunEnd end;
@@ -68,14 +63,10 @@ class RunKeeper {
     FinishedRun run;
     Runner* runner{nullptr};
   };
-  /// Another worker's heartbeat as we first saw it, by our clock: theirs does not matter.
-  struct Seen {
-    std::optional<std::int64_t> beat;
-    TimePoint since;
-  };
 
   void run();
   void wait();
+  void ring() const;
   [[nodiscard]] bool is_over();
   void take_ends();
   /// None of its ends is unwritten.
@@ -89,31 +80,29 @@ class RunKeeper {
   [[nodiscard]] Status write();
   [[nodiscard]] Status beat();
   [[nodiscard]] std::string note_of_types() const;
+  [[nodiscard]] std::vector<std::string> subscriptions() const;
   [[nodiscard]] Status compare_own_rows();
   [[nodiscard]] Status look_for_the_dead(TimePoint now);
   [[nodiscard]] Status recover(const EventId& dead);
   [[nodiscard]] Status report_progress();
-  [[nodiscard]] store::TaskRunEnd end_of(const KeptEnd& kept) const;
   [[nodiscard]] const RetrySchedule& retries_of(const store::TaskRunRow& row) const;
-  [[nodiscard]] store::TaskRunEnd failed(const store::TaskRunRow& row, const EventId& worker,
-                                         std::string reason) const;
   void note(const Status& status);
 
   const EventId worker_;
   const std::string name_;
   const store::StoreOptions where_;
   const KeeperOptions options_;
-  std::vector<Queue> queues_;
-  std::vector<std::string> subscriptions_;
+  std::vector<std::shared_ptr<Runner>> queues_;
 
   // The thread's.
   std::unique_ptr<store::TaskRuns> rows_;
   std::vector<End> ends_;           ///< Not written.
   std::vector<Finished> finished_;  ///< The same.
   bool some_are_busy_{false};       ///< Unique tasks that are asked for again.
-  std::set<Place> strays_;
+  OwnRows own_rows_;
   const std::shared_ptr<StoreClock> clock_{std::make_shared<StoreClock>()};
-  std::map<EventId, Seen> others_;
+  Heartbeats others_;
+  Exchange exchange_;
   TimePoint beat_at_{};
   TimePoint look_at_{};
   TimePoint progress_at_{};
@@ -125,9 +114,9 @@ class RunKeeper {
     TimePoint by;
     bool given_up{false};
   };
+  const EventFd bell_;
+  std::atomic<bool> claims_{true};
   Mutex mutex_;
-  std::condition_variable_any changed_;
-  bool rung_ OUTBOX_GUARDED_BY(mutex_){false};
   std::optional<Stop> stop_ OUTBOX_GUARDED_BY(mutex_);
   std::size_t given_back_ OUTBOX_GUARDED_BY(mutex_){0};
 

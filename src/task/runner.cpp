@@ -1,7 +1,6 @@
 #include "task/runner.hpp"
 
 #include <algorithm>
-#include <condition_variable>
 #include <exception>
 #include <utility>
 
@@ -9,7 +8,7 @@
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "base/units.hpp"
-#include "task/desk.hpp"
+#include "task/runner_state.hpp"
 
 namespace outbox::task {
 namespace {
@@ -27,79 +26,15 @@ TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 
 // ---- the threads
 
-/// A thread, and the run that it is busy with.
-struct Runner::Slot final : TaskRun::Reporter {
-  explicit Slot(std::size_t sources) : ended(sources) {}
-
-  struct Current {
-    const Batch* batch{nullptr};
-    const Batch::Job* job{nullptr};
-    TimePoint began{};
-    bool told{false};     ///< To stop.
-    bool dropped{false};  ///< Its outcome was reported without it, or does not count.
-    std::optional<sink::KeptRun> kept{};
-    std::optional<RunProgress> progress{};  ///< Not asked for yet.
-  };
-
-  mutable Mutex mutex;
-  std::optional<Current> current OUTBOX_GUARDED_BY(mutex);
-  std::stop_source stop OUTBOX_GUARDED_BY(mutex);
-  std::vector<std::vector<Outcome>> ended OUTBOX_GUARDED_BY(mutex);  ///< Of each source.
-  bool over OUTBOX_GUARDED_BY(mutex){false};  ///< The thread ends after its run.
-
-  void progress(std::size_t percent, std::string_view text) override {
-    const MutexLock lock(mutex);
-    if (current)
-      current->progress = RunProgress{
-          .run = {}, .percent = std::min<std::size_t>(percent, 100), .text = std::string(text)};
-  }
-};
-
-/// Outlives the runner as long as a handler does not return.
-struct Runner::Shared {
-  Shared(std::string name, Types all, const Options& wanted)
-      : queue(std::move(name)), types(std::move(all)), options(wanted) {
-    for (const std::size_t priority : options.priorities)
-      desks.push_back(std::make_unique<Desk>(priority));
-    for (const auto& desk : desks) by_priority.push_back(desk.get());
-    std::stable_sort(
-        by_priority.begin(), by_priority.end(),
-        [](const Desk* one, const Desk* other) { return one->priority() < other->priority(); });
-  }
-
-  const std::string queue;
-  const Types types;
-  const Options options;
-  std::vector<std::unique_ptr<Desk>> desks;
-  std::vector<Desk*> by_priority;
-
-  Mutex mutex;
-  std::condition_variable_any changed;
-  bool over OUTBOX_GUARDED_BY(mutex){false};
-  Mutex work_mutex;
-  std::function<void()> work_ready OUTBOX_GUARDED_BY(work_mutex);
-  Mutex ends_mutex;
-  std::vector<KeptEnd> kept_ends OUTBOX_GUARDED_BY(ends_mutex);
-  std::vector<FinishedRun> finished OUTBOX_GUARDED_BY(ends_mutex);
-
-  [[nodiscard]] std::shared_ptr<Batch> wait_for_batch();
-  void ring_keeper();
-  void add_kept_end(KeptEnd end);
-  void add_finished(FinishedRun run);
-  void report(Slot& slot, const TaskEnd& end) OUTBOX_REQUIRES(slot.mutex);
-  [[nodiscard]] std::optional<store::TaskFinish> finish_of(const Batch& batch,
-                                                           const Batch::Job& job,
-                                                           const TaskEnd& end) const;
-  void work(Slot& slot);
-  [[nodiscard]] bool run_next(Slot& slot, Batch& batch);
-  [[nodiscard]] TaskEnd run(const Batch& batch, const Batch::Job& job, Slot& slot,
-                            std::stop_token stop, TimePoint began) const;
-};
-
 std::shared_ptr<Batch> Runner::Shared::wait_for_batch() {
   const MutexLock lock(mutex);
   while (true) {
     if (over) return nullptr;
+    if (!claimed.empty()) {
+      auto batch = std::move(claimed.front());
+      claimed.pop_front();
+      return batch;
+    }
     for (Desk* const desk : by_priority) {
       if (auto batch = desk->front()) return batch;
     }
@@ -200,7 +135,7 @@ bool Runner::Shared::run_next(Slot& slot, Batch& batch) {
     if (slot.over) return false;
     job = batch.begin_next();
     if (job == nullptr) return false;
-    slot.current = Slot::Current{.batch = &batch, .job = job, .began = began};
+    slot.current = Slot::Current{.batch = &batch, .job = job, .began = began, .kept = batch.kept()};
     stop = slot.stop.get_token();
   }
   const TaskEnd end = run(batch, *job, slot, std::move(stop), began);
@@ -259,7 +194,7 @@ void Runner::start() {
 }
 
 void Runner::start_thread_of(std::size_t place) {
-  slots_[place] = std::make_shared<Slot>(shared_->desks.size());
+  slots_[place] = std::make_shared<Slot>();
   threads_[place] = start_thread(
       "ob-task-" + shared_->queue,
       [shared = shared_, slot = slots_[place]](const std::stop_token&) { shared->work(*slot); });
@@ -276,7 +211,7 @@ Runner::Slots Runner::slots() const {
 
 Runner::~Runner() {
   on_work({});
-  for (Source source = 0; source < shared_->desks.size(); ++source) {
+  for (Source source = 0; source < shared_->sources; ++source) {
     on_ready(source, {});
     std::vector<Outcome> unused;
     give_up(source, unused);
@@ -302,6 +237,28 @@ Runner::~Runner() {
 }
 
 // ---- for the sinks
+
+Source Runner::add_source(const std::string& subscription, std::size_t priority) {
+  const MutexLock lock(shared_->mutex);
+  auto& known = shared_->subscriptions;
+  const auto found = std::find(known.begin(), known.end(), subscription);
+  const auto source = static_cast<Source>(found - known.begin());
+  if (found != known.end() || source == kMostSources) return source;
+  shared_->desks[source] = std::make_unique<Desk>(priority);
+  known.push_back(subscription);
+  auto& order = shared_->by_priority;
+  order.insert(
+      std::upper_bound(order.begin(), order.end(), priority,
+                       [](std::size_t p, const Desk* desk) { return p < desk->priority(); }),
+      shared_->desks[source].get());
+  shared_->sources.store(source + 1, std::memory_order_release);
+  return source;
+}
+
+std::vector<std::string> Runner::subscriptions() const {
+  const MutexLock lock(shared_->mutex);
+  return shared_->subscriptions;
+}
 
 void Runner::on_ready(Source source, std::function<void()> ready) {
   shared_->desks[source]->on_ready(std::move(ready));
@@ -329,7 +286,7 @@ Load Runner::load(Source source, TimePoint now) const {
     if (now - slot->current->began > kQuick) ++load.long_running;
   }
   const std::size_t priority = shared_->desks[source]->priority();
-  for (const auto& desk : shared_->desks) {
+  for (const auto& desk : shared_->all_desks()) {
     if (desk->priority() > priority) continue;
     if (desk->priority() < priority && desk->wants(now)) load.urgent_wants = true;
     const Waiting waiting = desk->waiting();
@@ -403,110 +360,6 @@ bool Runner::keep(Source source, Token token, const sink::KeptRun& run) {
 
 bool Runner::rows_changed(Source source) { return shared_->desks[source]->rows_changed(); }
 
-// ---- for the keeper
-
-const std::string& Runner::queue() const { return shared_->queue; }
-const Runner::Types& Runner::types() const { return shared_->types; }
-
-const TaskType* Runner::find_type(std::string_view name) const {
-  const auto found = std::find_if(shared_->types.begin(), shared_->types.end(),
-                                  [&](const auto& type) { return type->handler().type == name; });
-  return found == shared_->types.end() ? nullptr : found->get();
-}
-
-void Runner::announce() {
-  for (const auto& desk : shared_->desks) {
-    desk->collected();
-    desk->announce();
-  }
-}
-
-void Runner::announce_changed_rows() {
-  for (const auto& desk : shared_->desks) desk->announce_changed_rows();
-}
-
-void Runner::on_work(std::function<void()> ready) {
-  const MutexLock lock(shared_->work_mutex);
-  shared_->work_ready = std::move(ready);
-}
-
-std::vector<std::shared_ptr<Batch>> Runner::to_begin() const {
-  std::vector<std::shared_ptr<Batch>> all;
-  for (const Desk* const desk : shared_->by_priority) {
-    for (auto& batch : desk->to_begin()) all.push_back(std::move(batch));
-  }
-  return all;
-}
-
-void Runner::begin(const std::shared_ptr<Batch>& batch) {
-  if (shared_->desks[batch->source()]->take_unique(batch)) add(batch);
-}
-
-bool Runner::refuse(const std::shared_ptr<Batch>& batch) {
-  Desk& desk = *shared_->desks[batch->source()];
-  if (!desk.take_unique(batch)) return false;
-  desk.await(batch->job(0).token);
-  return true;
-}
-
-std::vector<FinishedRun> Runner::finished() {
-  const MutexLock lock(shared_->ends_mutex);
-  return std::exchange(shared_->finished, {});
-}
-
-void Runner::noted(const FinishedRun& run) {
-  Desk& desk = *shared_->desks[run.source];
-  if (desk.note(run.outcome)) desk.announce();
-}
-
-std::vector<sink::KeptRun> Runner::kept() const {
-  std::vector<sink::KeptRun> all;
-  for (const auto& slot : slots()) {
-    const MutexLock lock(slot->mutex);
-    if (slot->current && slot->current->kept && !slot->current->dropped)
-      all.push_back(*slot->current->kept);
-  }
-  return all;
-}
-
-std::vector<KeptEnd> Runner::kept_ends() {
-  const MutexLock lock(shared_->ends_mutex);
-  return std::exchange(shared_->kept_ends, {});
-}
-
-std::vector<RunProgress> Runner::progress() {
-  std::vector<RunProgress> all;
-  for (const auto& slot : slots()) {
-    const MutexLock lock(slot->mutex);
-    if (!slot->current || !slot->current->kept || !slot->current->progress) continue;
-    all.push_back(*std::exchange(slot->current->progress, {}));
-    all.back().run = *slot->current->kept;
-  }
-  return all;
-}
-
-void Runner::lose(const sink::KeptRun& run) {
-  for (const auto& slot : slots()) {
-    std::optional<std::stop_source> stop;
-    {
-      const MutexLock lock(slot->mutex);
-      if (!slot->current || !slot->current->kept || slot->current->kept->seq != run.seq ||
-          slot->current->kept->token != run.token)
-        continue;
-      slot->current->dropped = slot->current->told = true;
-      stop = slot->stop;
-    }
-    stop->request_stop();
-  }
-}
-
-void Runner::give_up_kept() {
-  for (const sink::KeptRun& run : kept()) {
-    lose(run);
-    shared_->add_kept_end({.run = run});
-  }
-}
-
 // ---- deadlines
 
 void Runner::watch(TimePoint now) {
@@ -533,7 +386,7 @@ void Runner::replace(const std::shared_ptr<Slot>& stuck) {
   const MutexLock places(places_mutex_);
   const auto found = std::find(slots_.begin(), slots_.end(), stuck);
   if (found == slots_.end()) return;
-  std::vector<std::vector<Outcome>> ended;
+  std::map<Source, std::vector<Outcome>> ended;
   {
     const MutexLock lock(stuck->mutex);
     if (!stuck->current) return;
@@ -542,7 +395,7 @@ void Runner::replace(const std::shared_ptr<Slot>& stuck) {
     const std::string deadline = format_duration(job.type->handler().options.deadline);
     shared_->report(*stuck, TaskEnd::failed("did not end within its deadline of " + deadline));
     stuck->current->dropped = true;
-    ended = std::exchange(stuck->ended, std::vector<std::vector<Outcome>>(stuck->ended.size()));
+    ended = std::exchange(stuck->ended, {});
     log::error("a handler does not return, its thread is replaced",
                {{"queue", shared_->queue}, {"type", job.type->handler().type}});
   }

@@ -61,7 +61,6 @@ class Runner {
   using Types = std::vector<std::shared_ptr<TaskType>>;
   struct Options {
     std::size_t threads{8};
-    std::vector<std::size_t> priorities{2};  ///< Of each source; the lowest number goes first.
     std::size_t result_bytes{std::size_t{64} << 10U};
   };
 
@@ -78,6 +77,9 @@ class Runner {
 
   // ---- for the sinks
 
+  /// Of the subscription of this name; those with the lowest number go first. The same source for the same name.
+  [[nodiscard]] Source add_source(const std::string& subscription, std::size_t priority);
+  [[nodiscard]] std::vector<std::string> subscriptions() const;
   /// Called by any thread when collect() has something, or rows_changed(); none: no longer.
   void on_ready(Source source, std::function<void()> ready);
   void add(std::shared_ptr<Batch> batch);
@@ -99,8 +101,21 @@ class Runner {
   /// Either: tells runs past their deadline to stop. One that does not gets its end without having ended, and another thread is started.
   void watch(TimePoint now);
 
+  /// True: another worker has a thread for a task that finds none here.
+  [[nodiscard]] bool take_elsewhere();
+
   // ---- for the keeper
 
+  /// Nothing is taken for them.
+  [[nodiscard]] std::size_t free_threads() const;
+  /// No thread is free, and a sink has left tasks where they are.
+  [[nodiscard]] bool is_starved(TimePoint now) const;
+  /// So many threads of other workers are free.
+  void set_elsewhere(std::size_t threads);
+  /// Of those that any worker may do.
+  [[nodiscard]] std::vector<std::string> types_to_share() const;
+  /// They are kept runs from the beginning.
+  void add_claimed(const store::ClaimedTasks& claimed);
   [[nodiscard]] const std::string& queue() const;
   [[nodiscard]] const Types& types() const;
   /// Null: it has no handler here.
@@ -120,10 +135,14 @@ class Runner {
   void noted(const FinishedRun& run);
 
   [[nodiscard]] std::vector<sink::KeptRun> kept() const;
+  /// The tasks whose runs still belong to the relay.
+  [[nodiscard]] std::vector<EventId> unkept() const;
   [[nodiscard]] std::vector<KeptEnd> kept_ends();
   [[nodiscard]] std::vector<RunProgress> progress();
   /// It belongs to another worker now: it is told to stop, and its end does not count.
   void lose(const sink::KeptRun& run);
+  /// A person has cancelled it: it is told to stop, and what it ends with counts. False: it was told before.
+  [[nodiscard]] bool cancel(const sink::KeptRun& run);
   /// All that are kept: they are told to stop, and are among the next kept_ends().
   void give_up_kept();
 

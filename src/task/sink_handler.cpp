@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/mutex.hpp"
 #include "event/render.hpp"
 #include "event/task.hpp"
+#include "sink/answers.hpp"
 #include "sink/registry.hpp"
 
 namespace outbox::task {
@@ -28,8 +30,10 @@ Outcome not_sent(Outcome::Kind kind, Error error) {
 /// A sink for one run at a time. Threads: One thread at a time, but for ring().
 class Sender {
  public:
-  explicit Sender(std::unique_ptr<Sink> sink) : sink_(std::move(sink)) {
+  explicit Sender(std::unique_ptr<Sink> sink)
+      : sink_(std::move(sink)), answers_(dynamic_cast<sink::Answers*>(sink_.get())) {
     sink_->on_ready([this] { ring(); });
+    if (answers_ != nullptr) answers_->keep_answers();
   }
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
@@ -42,6 +46,10 @@ class Sender {
 
   [[nodiscard]] const Sink& sink() const { return *sink_; }
   [[nodiscard]] event::RenderBuffer& buffer() { return buffer_; }
+  /// To the message that was acked last.
+  [[nodiscard]] sink::AnswerBody answer() {
+    return answers_ != nullptr ? answers_->take_answer() : sink::AnswerBody();
+  }
 
   /// Waits for what becomes of the message. On a stop it is given up; what it is, is the outcome then.
   [[nodiscard]] Outcome send(const Message& message, const std::stop_token& stop) {
@@ -100,7 +108,18 @@ class Sender {
   event::RenderBuffer buffer_;
   bool open_{false};
   const std::unique_ptr<Sink> sink_;
+  sink::Answers* const answers_;  ///< The sink; null: it has none.
 };
+
+/// Of a run that succeeded.
+TaskEnd done_with(sink::AnswerBody answer, const TaskRun& run) {
+  if (answer.longer) {
+    log::warn("a result is too large and is not kept",
+              {{"task", run.id.str()}, {"type", run.type}, {"most", answer.text.size()}});
+    return TaskEnd::done();
+  }
+  return answer.text.empty() ? TaskEnd::done() : TaskEnd::done(std::move(answer.text));
+}
 
 /// Threads: any.
 class SinkHandler {
@@ -120,7 +139,9 @@ class SinkHandler {
     auto sender = take();
     if (!sender) return TaskEnd::failed(sender.error().text());
     const Outcome outcome = send(**sender, payload, run);
+    sink::AnswerBody answer = (*sender)->answer();
     put_back(std::move(*sender));
+    if (outcome.kind == Outcome::Kind::acked) return done_with(std::move(answer), run);
     TaskEnd end = end_of_outcome(outcome);
     if (!run.stop.stop_requested() || end.kind() != TaskEnd::Kind::failed) return end;
     const bool late = std::chrono::steady_clock::now() >= run.deadline;

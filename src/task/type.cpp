@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "event/rate.hpp"
 
 namespace outbox::task {
 namespace {
@@ -25,6 +26,12 @@ std::uint64_t seed_of(const EventId& id) {
   std::uint64_t seed = 0;
   for (const auto byte : id.bytes) seed = splitmix64(seed ^ byte);
   return seed;
+}
+
+std::shared_ptr<TypeLimit> limit_of(const Handlers::Options& options) {
+  if (!options.has_limit()) return nullptr;
+  const double rate = options.rate.empty() ? 0 : event::parse_rate(options.rate).value_or(1.0);
+  return std::make_shared<TypeLimit>(options.max_running, rate);
 }
 
 }  // namespace
@@ -55,6 +62,9 @@ Outcome outcome_of(Token token, const TaskEnd& end) {
   outcome.final = end.kind() == TaskEnd::Kind::dead;
   return outcome;
 }
+
+TaskType::TaskType(Handlers::Handler handler, const RetrySchedule& retries)
+    : handler_(std::move(handler)), retries_(retries), limit_(limit_of(handler_.options)) {}
 
 void TaskType::took(std::chrono::nanoseconds time) {
   // Two threads may overwrite each other's: it is an average.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <outbox/sink.hpp>
 #include <outbox/worker.hpp>
@@ -14,6 +15,7 @@
 
 #include "event/retry_policy.hpp"
 #include "task/durations.hpp"
+#include "task/type_limit.hpp"
 
 namespace outbox::task {
 
@@ -36,10 +38,10 @@ class RetrySchedule {
 /// For the relay, and for what the keeper writes: without a schedule.
 [[nodiscard]] Outcome outcome_of(Token token, const TaskEnd& end);
 
+/// What Handlers::Options say is checked.
 class TaskType {
  public:
-  TaskType(Handlers::Handler handler, const RetrySchedule& retries)
-      : handler_(std::move(handler)), retries_(retries) {}
+  TaskType(Handlers::Handler handler, const RetrySchedule& retries);
   [[nodiscard]] const Handlers::Handler& handler() const { return handler_; }
   [[nodiscard]] const RetrySchedule& retries() const { return retries_; }
   /// A moving average; zero: no run has ended yet.
@@ -48,10 +50,13 @@ class TaskType {
   }
   void took(std::chrono::nanoseconds time);
   [[nodiscard]] Durations& durations() { return durations_; }
+  /// Null: it has none.
+  [[nodiscard]] TypeLimit* limit() const { return limit_.get(); }
 
  private:
   const Handlers::Handler handler_;
   const RetrySchedule retries_;
+  const std::shared_ptr<TypeLimit> limit_;
   std::atomic<std::int64_t> usual_ns_{0};
   std::atomic<std::uint32_t> runs_{0};
   Durations durations_;

@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/event_fd.hpp"
 #include "base/field_error.hpp"
 #include "base/process.hpp"
 #include "base/text.hpp"
 #include "event/group.hpp"
+#include "event/rate.hpp"
 #include "event/retry_policy.hpp"
 #include "event/task.hpp"
 #include "event/task_queue.hpp"
@@ -22,6 +24,8 @@ namespace {
 constexpr std::size_t kMostThreads = 1024;
 constexpr std::chrono::milliseconds kShortestHeartbeat{100};
 constexpr std::chrono::milliseconds kShortestRowAfter{10};
+/// Of a priority and worker; with more, nothing is read. What is scheduled for next month must not stop what is to be done now.
+constexpr std::size_t kMostRows = 1'000'000;
 
 Status check_delays(const std::vector<std::string>& delays) {
   SubscriptionSpec spec;
@@ -43,6 +47,18 @@ Status check_schedules(const std::vector<Schedule>& schedules) {
   return {};
 }
 
+/// A type with a limit is named in the filter of its subscription.
+Status check_limits(const Handlers::Handler& handler) {
+  if (!handler.options.has_limit()) return {};
+  if (handler.type.find_first_of("*?") != std::string::npos)
+    return bad_field("handlers", handler.type + ": a type with max_running or rate has * or ?",
+                     "give the type another name");
+  if (handler.options.rate.empty()) return {};
+  const auto rate = event::parse_rate(handler.options.rate);
+  if (rate) return {};
+  return bad_field("handlers", handler.type + ": rate: " + rate.error().message, rate.error().hint);
+}
+
 Status check(const WorkerOptions& options, const Handlers& handlers) {
   if (options.queues.empty()) return bad_field("queues", "is empty", "name at least one");
   for (const std::string& queue : options.queues) {
@@ -62,6 +78,7 @@ Status check(const WorkerOptions& options, const Handlers& handlers) {
       return bad_field("handlers", handler.type + ": the deadline must be positive");
     if (Status status = check_delays(handler.options.delays); !status)
       return bad_field("handlers", handler.type + ": " + status.error().message);
+    if (Status status = check_limits(handler); !status) return status;
   }
   if (Status status = check_schedules(options.schedules); !status) return status;
   return check_delays(options.delays);
@@ -82,7 +99,22 @@ SubscriptionSpec subscription_of(const std::string& queue, std::size_t priority,
   spec.aggregate_types = {event::aggregate_type_of(queue, priority)};
   spec.delays = options.delays;
   spec.retry_jitter = options.jitter;
+  spec.max_waiting = kMostRows;
   return spec;
+}
+
+/// Also those of types with a limit.
+std::vector<SubscriptionSpec> subscriptions_of(const std::string& queue, const Handlers& handlers,
+                                               const WorkerOptions& options) {
+  std::vector<SubscriptionSpec> all;
+  for (std::size_t priority = 1; priority <= event::kPriorities; ++priority) {
+    const SubscriptionSpec base = subscription_of(queue, priority, options);
+    all.push_back(base);
+    for (const Handlers::Handler& handler : handlers.all()) {
+      if (handler.options.has_limit()) all.push_back(event::spec_of_type(base, handler.type));
+    }
+  }
+  return all;
 }
 
 task::Runner::Types types_of(const Handlers& handlers, const WorkerOptions& options) {
@@ -95,29 +127,39 @@ task::Runner::Types types_of(const Handlers& handlers, const WorkerOptions& opti
   return types;
 }
 
-/// Its threads, which all priorities share, and a sink for each of them.
+/// The place of a subscription among those whose tasks the threads of its queue do.
+task::Source source_of(task::Runner& runner, const SubscriptionSpec& spec) {
+  return runner.add_source(spec.name, event::place_of(spec.aggregate_types.front()).priority);
+}
+
+/// Its threads, which all its subscriptions share, and a sink for each of them, also for those that others add later.
 Status add_queue(const std::string& queue, const Handlers& handlers, const WorkerOptions& options,
                  task::RunKeeper& keeper, Relay& relay) {
-  task::Runner::Options threads{.threads = options.threads, .priorities = {}};
-  threads.result_bytes = options.result_bytes;
-  task::RunKeeper::Queue kept;
-  for (std::size_t priority = 1; priority <= event::kPriorities; ++priority) {
-    threads.priorities.push_back(priority);
-    kept.subscriptions.push_back(event::subscription_of_queue(queue, priority));
-  }
-  const task::Runner::Types types = types_of(handlers, options);
-  kept.runner = std::make_shared<task::Runner>(queue, types, threads);
-  const task::QueueOptions taking{.threads = options.threads,
-                                  .unknown_type_pause = options.unknown_type_pause,
-                                  .row_after = options.row_after};
-  for (task::Source source = 0; source < kept.subscriptions.size(); ++source) {
-    auto sink = std::make_unique<task::QueueSink>(kept.runner, source, types, taking,
-                                                  keeper.worker(), keeper.clock());
-    if (Status status = relay.use(kept.subscriptions[source], std::move(sink)); !status)
-      return status;
-  }
-  keeper.add(std::move(kept));
-  return {};
+  const task::Runner::Options threads{.threads = options.threads,
+                                      .result_bytes = options.result_bytes};
+  const auto runner = std::make_shared<task::Runner>(queue, types_of(handlers, options), threads);
+  // Also without lanes the worker looks after what dead ones left behind.
+  for (const SubscriptionSpec& spec : subscriptions_of(queue, handlers, options))
+    (void)source_of(*runner, spec);
+  keeper.add(runner);
+  task::QueueOptions taking{.threads = options.threads,
+                            .unknown_type_pause = options.unknown_type_pause,
+                            .row_after = options.row_after};
+  const auto make = [runner, taking, worker = keeper.worker(), clock = keeper.clock()](
+                        const SubscriptionSpec& spec) mutable -> Result<std::unique_ptr<Sink>> {
+    if (!event::is_of_queue(spec)) return nullptr;
+    const task::Source source = source_of(*runner, spec);
+    if (source == task::kMostSources)
+      return fail(
+          Errc::unsupported,
+          "subscription " + spec.name + ": a worker reads at most " +
+              std::to_string(task::kMostSources) + " subscriptions of a queue",
+          "each type with a limit, or that was paused, is read apart, with one subscription for "
+          "each priority; its tasks wait, nothing is lost: give some of the types a queue of their own");
+    taking.of_type = event::is_of_type(spec);
+    return std::make_unique<task::QueueSink>(runner, source, taking, worker, clock);
+  };
+  return relay.use_for_group(group_of(queue), make);
 }
 
 }  // namespace
@@ -130,17 +172,18 @@ Result<std::unique_ptr<Worker>> Worker::create(WorkerOptions options, Handlers h
   for (const std::string& queue : queues) {
     // A worker serves nothing else, whatever subscriptions there are.
     options.relay.groups.push_back(group_of(queue));
-    for (std::size_t priority = 1; priority <= event::kPriorities; ++priority)
-      options.relay.subscriptions.push_back(subscription_of(queue, priority, options));
+    for (SubscriptionSpec& spec : subscriptions_of(queue, handlers, options))
+      options.relay.subscriptions.push_back(std::move(spec));
   }
   OUTBOX_TRY(std::unique_ptr<Relay> relay, Relay::create(options.relay));
   const task::RetrySchedule retries(options.delays, options.jitter);
   const store::StoreOptions store{.url = options.relay.store_url,
                                   .schema = options.relay.schema,
                                   .application = "outbox worker"};
+  OUTBOX_TRY(EventFd bell, EventFd::create());
   auto keeper = std::make_unique<task::RunKeeper>(
       EventId::generate(), options.relay.name.empty() ? process_name() : options.relay.name, store,
-      task::KeeperOptions{.retries = retries, .heartbeat = options.heartbeat});
+      task::KeeperOptions{.retries = retries, .heartbeat = options.heartbeat}, std::move(bell));
   for (const std::string& queue : queues) {
     if (Status status = add_queue(queue, handlers, options, *keeper, *relay); !status)
       return pass(status);
@@ -163,11 +206,15 @@ Status Worker::start() {
   return {};
 }
 
-void Worker::request_stop() noexcept { relay_->request_stop(); }
+void Worker::request_stop() noexcept {
+  keeper_->claim_no_more();
+  relay_->request_stop();
+}
 
 StopReport Worker::stop(std::chrono::milliseconds grace) {
   const auto until = std::chrono::steady_clock::now() + grace;
   ticker_->request_stop();
+  keeper_->claim_no_more();
   StopReport report = relay_->stop(grace);
   // What lasts was left to the keeper.
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(

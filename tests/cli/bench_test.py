@@ -55,6 +55,12 @@ class BenchPostgres(Case):
         self.assertIn(result.code, (OK, CHECK_FAILED), result)  # the figure itself may be missed
         self.assertEqual([figure["name"] for figure in result.json()["figures"]], ["events.id", "events.status"])
 
+    def test_an_adoption_loses_nothing(self):
+        result = self.outbox("bench", "adopt", "--events", "10000", "--length", "500ms", "--json", "--store", self.store)
+        self.assertIn(result.code, (OK, CHECK_FAILED), result)  # its times may be missed
+        figures = {figure["name"]: figure["value"] for figure in result.json()["figures"]}
+        self.assertEqual([figures[name] for name in ("adopt.lost", "adopt.twice", "adopt.disorder")], [0, 0, 0])
+
     def short_run_of_tasks(self, *arguments):
         return self.outbox("bench", "tasks", "--events", "1000", "--repeats", "1", *arguments, "--store", self.store)
 
@@ -66,7 +72,7 @@ class BenchPostgres(Case):
         self.assertIn(result.code, (OK, CHECK_FAILED), result)  # the figures themselves may be missed
         figures = {figure["name"]: figure for figure in result.json()["figures"]}
         self.assertEqual(list(figures), ["tasks", "tasks.river", "tasks.memory", "tasks.cpu", "tasks.wal", "tasks.pinned",
-                                         "tasks.after_finished", "tasks.rows", "tasks.pick_up_p50", "tasks.pick_up_p99"])
+                                         "tasks.after_finished", "tasks.rows", "tasks.scheduled", "tasks.pick_up_p50", "tasks.pick_up_p99"])
         self.assertGreater(figures["tasks.river"]["limit"], 0)
         self.assertEqual(self.sql(self.store, "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'outbox_bench%'"), "0\n")
 

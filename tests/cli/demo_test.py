@@ -69,6 +69,48 @@ class Demo(Case):
         return stat.rpartition(")")[2].split()[0] not in "ZX"
 
 
+class Tasks(Demo):
+    """Each order is a task: on SQLite."""
+
+    store = ()
+
+    def run_tasks(self, *arguments, seconds, kills):
+        result = self.succeeds("demo", "--tasks", "--json", *self.store, *arguments, "--seconds", seconds, "--kills", kills)
+        self.assertEqual(result.err, "")
+        numbers = result.json()
+        self.assertEqual(set(numbers), NUMBERS | {"stale"})
+        self.held(numbers, kills)
+        self.assertEqual((numbers["duplicates"], numbers["stale"]), (0, 0))
+        self.assertGreater(numbers["committed"], 0)
+        self.assertEqual(self.left_behind(), [])
+
+    def test_each_order_is_packed_once_while_the_workers_are_killed(self):
+        self.run_tasks(seconds=4, kills=4)
+
+    def test_people_get_a_table_that_explains_itself(self):
+        result = self.succeeds("demo", "--tasks", *self.store, "--seconds", "1", "--kills", "1")
+        self.assertEqual(result.err, "")
+        for name in ("committed", "done", "lost", "ghosts", "out of order", "twice", "stale", "kills"):
+            self.assertRegex(result.out, rf"(?m)^  {name} +[\d,]+   \w")
+        self.assertIn("Every promise held", result.out)
+        self.assertEqual(self.left_behind(), [])
+
+    def test_ctrl_c_ends_it_cleanly_with_the_table_so_far(self):
+        process = self.spawn("demo", "--tasks", *self.store, "--seconds", "600", "--kills", "0")
+        children = wait_until(lambda: self.children(process), "a child")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, INTERRUPTED, out + err)
+        self.assertIn("Stopped early", out)
+        wait_until(lambda: not any(self.alive(child) for child in children), "the end of the children")
+        self.assertEqual(self.left_behind(), [])
+
+    def test_what_does_not_go_with_it_is_refused(self):
+        for arguments, says in ((("--naive",), "--naive with --tasks"), (("--sink", "kafka"), "a broker with --tasks"),
+                                (("--url", "redis://x"), "a broker with --tasks")):
+            self.fails(USAGE, "demo", "--tasks", *arguments, says=says)
+
+
 class OnSqliteAndFile(Demo):
     def test_every_promise_holds_while_the_relay_is_killed(self):
         self.holds(seconds=3, kills=4)
@@ -251,6 +293,11 @@ class OnPostgres(Demo):
         self.invents("--store", self.database, seconds=3, kills=4)
         self.assertEqual(self.schemas(), [])
 
+    def test_tasks_that_were_kept_are_dropped_by_the_next_one(self):
+        for keep, left in ((("--keep",), ["outbox_demo", "outbox_demo_shop"]), ((), [])):
+            self.succeeds("demo", "--tasks", "--store", self.database, "--seconds", "1", "--kills", "0", *keep)
+            self.assertEqual(self.schemas(), left)
+
     def test_what_was_kept_is_dropped_by_the_next_one(self):
         self.succeeds("demo", "--store", self.database, "--seconds", "1", "--kills", "0", "--keep")
         self.assertEqual(self.schemas(), ["outbox_demo", "outbox_demo_shop"])
@@ -272,6 +319,16 @@ class OnPostgres(Demo):
     def test_a_server_that_is_not_there(self):
         self.fails(ERROR, "demo", "--store", "postgresql://127.0.0.1:1/none", says="connect")
         self.assertEqual(self.left_behind(), [])
+
+
+@unittest.skipUnless(POSTGRES, "OUTBOX_TEST_POSTGRES is not set: no PostgreSQL server")
+class TasksOnPostgres(Tasks):
+    def setUp(self):
+        super().setUp()
+        name = "demo_" + uuid.uuid4().hex[:12]
+        OnPostgres.psql(POSTGRES, f'CREATE DATABASE "{name}"')
+        self.addCleanup(drop_database, POSTGRES, name)
+        self.store = ("--store", OnPostgres.with_database(name))
 
 
 @unittest.skipUnless(KAFKA, "OUTBOX_TEST_KAFKA is not set: no Kafka broker")

@@ -5,9 +5,10 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import time
 import unittest
 
-from program import BINARY, CHECK_FAILED, Case, ERROR, NOT_NOW, OnPostgres, USAGE
+from program import BINARY, CHECK_FAILED, Case, ERROR, NOT_NOW, OnPostgres, POSTGRES, USAGE
 
 NOBODY = 65534
 
@@ -29,6 +30,21 @@ class Migrate:
         for process in both:
             _, error = process.communicate(timeout=60)
             self.assertEqual((process.returncode, error), (0, ""))
+
+    def test_killed_at_any_moment_it_can_be_repeated(self):
+        for number in range(10):
+            process = self.spawn(*self.at_store("migrate"))
+            time.sleep(0.01 * number)  # any moment is as good
+            process.kill()
+            process.wait()
+            self.drop_everything()
+            process = self.spawn(*self.at_store("migrate"))
+            time.sleep(0.004 * number)
+            process.kill()
+            process.wait()
+            self.migrate()
+            self.assertTrue(self.succeeds(*self.at_store("migrate", "--status", "--json")).json()["current"])
+            self.succeeds(*self.at_store("enqueue", "a", "b", "c", "{}"))
 
     def test_a_schema_that_is_not_there(self):
         if self.flags:
@@ -60,6 +76,10 @@ class Migrate:
 
 
 class MigrateSqlite(Migrate, Case):
+    def drop_everything(self):
+        for name in ("shop.db", "shop.db-wal", "shop.db-shm"):
+            (self.folder / name).unlink(missing_ok=True)
+
     def edit_migrations(self):
         with sqlite3.connect(self.folder / "shop.db") as database:
             database.execute("UPDATE outbox_migration SET checksum = 'another'")
@@ -140,6 +160,25 @@ class MigrateSqlite(Migrate, Case):
 
 
 class MigratePostgres(OnPostgres, Migrate, Case):
+    def drop_everything(self):
+        # A session of the killed one may still be at work.
+        self.sql(f"""SELECT pg_advisory_lock(hashtextextended('outbox:migrate:{self.flags[1]}', 0));
+                     DROP SCHEMA IF EXISTS {self.flags[1]} CASCADE""")
+
+    def test_missing_rights(self):
+        login = self.flags[1] + "_login"
+        self.sql(f"CREATE ROLE {login} LOGIN")
+        self.addCleanup(self.sql, f"DROP ROLE {login}")
+        store = POSTGRES.replace("//postgres@", f"//{login}@")
+        self.fails(ERROR, "migrate", "--store", store, *self.flags, says="permission denied")
+        self.assertIn("no schema yet", self.outbox(*self.at_store("migrate", "--status")).out)
+        # One that may only deliver cannot change the schema either.
+        self.migrate()
+        self.sql(f"GRANT outbox_relay TO {login}")
+        self.sql(f"DELETE FROM {self.flags[1]}.migration WHERE version = (SELECT max(version) FROM {self.flags[1]}.migration)")
+        self.fails(ERROR, "migrate", "--store", store, *self.flags, says="permission denied")
+        self.fails(ERROR, "status", "--store", store, *self.flags, says="run: outbox migrate")
+
     def edit_migrations(self):
         self.sql(f"UPDATE {self.flags[1]}.migration SET checksum = 'another'")
 

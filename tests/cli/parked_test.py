@@ -3,6 +3,7 @@
 
 import unittest
 
+from parked_rows import park
 from program import Case, ERROR, OnPostgres, OnSqlite, USAGE
 
 
@@ -16,21 +17,7 @@ class Parked:
         self.succeeds("subscription", "apply")
         for key, payload in (("a", '{"n":1}'), ("b", '{"n":2}'), ("b", '{"n":3}')):
             self.succeeds("enqueue", "order", key, "Placed", payload)
-        states = ("dead", "retrying", "waiting")
-        postgres = bool(self.flags)
-        event, table = ("outbox.event", "outbox.parked") if postgres else ("outbox_event", "outbox_parked")
-        if postgres:
-            event, table = (name.replace("outbox.", f"{self.flags[1]}.") for name in (event, table))
-        lane, lane_of = ("lane, ", "e.lane, ") if postgres else ("", "")
-        now, number = ("now()", "row_number() OVER (ORDER BY seq)") if postgres else ("1", "row_number() OVER (ORDER BY seq)")
-        parked_at = "" if postgres else ", parked_at"
-        parked_value = "" if postgres else ", 1"
-        self.sql(f"""INSERT INTO {table} (subscription, seq, id, {lane}aggregate_type, aggregate_id, event_type, payload,
-            content_type, headers, created_at, state, attempts, next_attempt_at, error{parked_at})
-            SELECT 1, e.seq, e.id, {lane_of}e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers,
-            e.created_at, CASE e.n WHEN 1 THEN '{states[0]}' WHEN 2 THEN '{states[1]}' ELSE '{states[2]}' END, 3, {now},
-            CASE e.n WHEN 3 THEN '' ELSE 'too large' END{parked_value}
-            FROM (SELECT *, {number} AS n FROM {event}) e""")
+        park(self)
 
     def parked(self, *arguments):
         return self.succeeds("parked", "list", "--json", *arguments).json()["events"]

@@ -156,8 +156,11 @@ class OnPostgres:
             END $$""")
 
     def close_part(self):
-        """Uses up its transaction ids."""
+        """Uses up its transaction ids, and waits for other tests' transactions among them: they would hold the part."""
         self.sql("DO $$ BEGIN FOR n IN 1..2001 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$")
+        end = int(self.sql("SELECT pg_snapshot_xmax(pg_current_snapshot())"))
+        wait_until(lambda: int(self.sql("SELECT pg_snapshot_xmin(pg_current_snapshot())")) >= end,
+                   "the transactions of other tests are over", seconds=120)
 
 
 class OnSqlite:

@@ -101,6 +101,16 @@ class Tasks:
         self.assertIn("unreadable", self.task(bad)["error"])
         self.assertRegex(self.succeeds("tasks", "show", bad).out, r"(?m)^state: +dead$")
 
+    def test_a_scheduled_one_is_no_trouble(self):
+        self.start()
+        later = self.enqueue("note", headers={"task-execute-at": "2999-01-01T00:00:00Z"})
+        self.becomes(later, "scheduled")
+        fails = self.enqueue("fails")
+        log = self.folder / "log"
+        wait_until(lambda: fails in log.read_text() or "events are parked" in log.read_text(), "the other one is")
+        self.assertRegex(log.read_text(), r"events are parked .*events=1 .*no paper")
+        self.assertFalse(self.task(later)["error"])
+
     def test_dead_and_retrying_and_scheduled_ones_run_again_at_once(self):
         self.start()
         names = [self.enqueue("fails"), self.enqueue("bad", "k"), self.enqueue("note", headers={"task-execute-at": "2999-01-01T00:00:00Z"})]

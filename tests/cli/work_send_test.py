@@ -60,6 +60,9 @@ class Sends(Case):
     def parked(self):
         return self.succeeds("parked", "list", "--json").json()["events"]
 
+    def task(self, name):
+        return self.succeeds("tasks", "show", name, "--json").json()
+
     def dead(self):
         [row] = wait_until(lambda: [row for row in self.parked() if row["state"] == "dead"], "it is dead")
         return row
@@ -97,6 +100,20 @@ class Requests(Sends):
         self.assertRegex(headers["idempotency-key"], "^[0-9a-f-]{36}$")
         self.assertEqual(headers["idempotency-key"], headers["webhook-id"])
         self.assertEqual(self.parked(), [])
+
+    def test_what_is_answered_is_the_result(self):
+        self.handler("/{json:step}/200?body={json:body}")
+        self.start()
+        results = {"status": "17 pages", "empty": None, "huge": None}
+        for step in results:
+            self.enqueue("report.make", {"step": step, "body": "17 pages"})
+        for request in self.requests(len(results)):
+            name = request["headers"]["idempotency-key"]
+            wait_until(lambda: self.task(name)["state"] == "completed", "it is done")  # pylint: disable=cell-var-from-loop
+            self.assertEqual(self.task(name)["result"], results[request["path"].split("/")[1]], request["path"])
+        log = (self.folder / "log").read_text(encoding="utf-8")
+        self.assertEqual(log.count("a result is too large and is not kept"), 1, log)
+        self.assertIn("most=65536", log)
 
     def test_a_body_of_its_own_is_signed(self):
         self.handler("/", f'secrets = "{SECRET}"\nbody = \'{{{{"text": "for {{json:who}}", "n": {{json:n}}}}}}\'')

@@ -12,6 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "event/task_queue.hpp"
+#include "ops/verify.hpp"
+#include "store/store.hpp"
 #include "support/ledger_check.hpp"
 #include "support/own_postgres.hpp"
 #include "support/postgres_database.hpp"
@@ -74,6 +77,39 @@ class WorkerKilled : public ::testing::Test {
     Pg connection(database_->url());
     EXPECT_EQ(ledger_fault(connection, "task.default"), "");
   }
+  /// As `outbox tasks pause` does: the first time the type is split off.
+  void pause_type(const std::string& type) const {
+    const auto store = store::open_store({.url = database_->url()}).value();
+    const auto catalog = store->catalog().value();
+    const auto rows = catalog->subscriptions().value();
+    for (const auto& row : rows) {
+      if (!event::is_of_queue(row.spec) || event::is_of_type(row.spec)) continue;
+      const SubscriptionSpec spec = event::spec_of_type(row.spec, type);
+      ASSERT_TRUE(catalog->apply(spec));
+      ASSERT_TRUE(catalog->pause(spec.name, "a test"));
+    }
+  }
+  [[nodiscard]] bool has_begun(const std::string& type) const {
+    return value(
+               "SELECT count(*) FROM outbox.subscription s WHERE s.config ->> 'event_types' LIKE '%\"" +
+               type +
+               "\"%' AND NOT EXISTS (SELECT FROM outbox.settlement t WHERE t.subscription "
+               "= s.id)") == "0";
+  }
+  [[nodiscard]] std::size_t lines_of(const std::string& type) const {
+    const auto all = lines();
+    return static_cast<std::size_t>(std::count_if(
+        all.begin(), all.end(), [&](const auto& line) { return line.starts_with(type + " "); }));
+  }
+  void resume_types() const {
+    const auto store = store::open_store({.url = database_->url()}).value();
+    const auto catalog = store->catalog().value();
+    const auto rows = catalog->subscriptions().value();
+    for (const auto& row : rows) {
+      if (!event::is_of_type(row.spec)) continue;
+      ASSERT_TRUE(catalog->resume(row.spec.name));
+    }
+  }
   void open_gate() const { std::ofstream(file_ + ".go") << "go"; }
   void close_gate() const { (void)::unlink((file_ + ".go").c_str()); }
   [[nodiscard]] std::size_t count_rows(const std::string& state) const {
@@ -117,6 +153,63 @@ TEST_F(WorkerKilled, each_task_is_done_and_each_key_in_order) {
     last[key] = number;
   }
   EXPECT_EQ(done.size(), static_cast<std::size_t>(written));
+}
+
+TEST_F(WorkerKilled, types_are_split_off_and_nothing_is_lost_or_out_of_order) {
+  constexpr int kTypes = 6;
+  std::map<std::string, int> written;
+  const auto write = [&](int tasks) {
+    for (int i = 0; i < tasks; ++i) {
+      const std::string type = "note" + std::to_string(i % kTypes);
+      enqueue(type, type + " " + std::to_string(written[type]++), "k");
+    }
+  };
+  for (int type = 0; type < kTypes; ++type) {
+    write(20);
+    const std::size_t seen = lines().size();
+    const auto worker = start();
+    write(40);
+    ASSERT_TRUE(eventually([&] { return lines().size() > seen || !worker->running(); }));
+    pause_type("note" + std::to_string(type));
+    // At once, when the new subscription has its first cursors, or when its first task was done.
+    if (type % 3 > 0) {
+      EXPECT_TRUE(eventually([&] { return has_begun("note" + std::to_string(type)); }));
+    }
+    if (type % 3 > 1) {
+      const std::size_t done = lines_of("note" + std::to_string(type));
+      write(kTypes);  // those before may all have been done before it was paused
+      resume_types();
+      EXPECT_TRUE(eventually([&] { return lines_of("note" + std::to_string(type)) > done; }));
+    }
+    ASSERT_TRUE(worker->running());
+    worker->kill();
+    resume_types();
+  }
+  const auto worker = start();
+  std::map<std::string, int> next;
+  const auto all_done = [&] {
+    next.clear();
+    for (const std::string& line : lines()) {
+      const std::string type = line.substr(0, line.find(' '));
+      const int number = std::stoi(line.substr(type.size() + 1));
+      EXPECT_LE(number, next[type]) << line << ": one before it was left out";
+      if (number == next[type]) ++next[type];
+    }
+    return next == written;
+  };
+  EXPECT_TRUE(eventually(all_done));
+  EXPECT_TRUE(eventually([&] { return count_rows("running") + count_rows("waiting") == 0; }));
+  const auto store = store::open_store({.url = database_->url()}).value();
+  const auto rows = store->catalog().value()->subscriptions().value();
+  EXPECT_GT(rows.size(), static_cast<std::size_t>(kTypes));
+  for (const auto& row : rows) {
+    EXPECT_TRUE(eventually([&] {
+      return value("SELECT outbox.pending('" + row.spec.name + "')") == "0";
+    })) << row.spec.name;
+    const auto found = ops::verify(*store->ledger_reader().value(), row.id);
+    ASSERT_TRUE(found) << row.spec.name << ": " << found.error().text();
+    EXPECT_TRUE(found->ok()) << row.spec.name;
+  }
 }
 
 TEST_F(WorkerKilled, an_end_is_noted_once_and_who_asked_is_told_once_however_often_a_task_runs) {
@@ -211,6 +304,113 @@ TEST_F(WorkerKilled, what_ran_for_long_runs_again_elsewhere_with_an_attempt_coun
   EXPECT_TRUE(eventually([&] { return count("end x") == 1 && count("end z") == 1; }));
   expect_all_done();
   EXPECT_EQ(value("SELECT count(*) FROM outbox.worker"), "1") << "the dead one is forgotten";
+}
+
+TEST_F(WorkerKilled, what_a_person_cancelled_while_it_ran_does_not_run_again_elsewhere) {
+  const auto worker = start();
+  enqueue("slow", "x", "a");
+  EXPECT_TRUE(eventually([&] { return count_rows("running") == 1; }));
+  worker->signal(SIGSTOP);  // it cannot be told
+  EXPECT_EQ(
+      value(
+          "SELECT outbox.discard_parked(subscription, ARRAY[seq], 'me', 'no need') FROM outbox.parked"),
+      "1");
+  enqueue("note", "y", "a");
+  worker->kill();
+  const auto other = start();
+  EXPECT_TRUE(eventually([&] { return count("y") == 1; }));
+  expect_all_done();
+  EXPECT_EQ(count("begin x"), 1U);
+  EXPECT_EQ(value("SELECT outcome || ' ' || actor || ' ' || reason FROM outbox.parked_end"),
+            "discarded me no need");
+}
+
+/// Of two workers one has more long tasks than threads; the other one has claimed those.
+class ClaimerKilled : public WorkerKilled {
+ protected:
+  static constexpr int kThreads = 4;
+
+  void SetUp() override {
+    WorkerKilled::SetUp();
+    if (IsSkipped()) return;
+    owner_ = start();
+    claimer_ = start();
+    ASSERT_TRUE(
+        eventually([&] { return lanes_of(*owner_) == "32" && lanes_of(*claimer_) == "32"; }));
+    for (int i = 0; i < 2 * kThreads; ++i) {
+      const std::string number = std::to_string(i);
+      const std::string key = key_of_owner(number);
+      enqueue("slow", number, key);
+      enqueue("note", "after " + number, key);
+    }
+    ASSERT_TRUE(eventually([&] {
+      return runs_of(*owner_) == kThreads && runs_of(*claimer_) == kThreads &&
+             count_rows("waiting") == 2 * kThreads;
+    }));
+  }
+  [[nodiscard]] static std::string name_of(const ChildProcess& worker) {
+    return "'worker-" + std::to_string(worker.pid()) + "'";
+  }
+  [[nodiscard]] std::string lanes_of(const ChildProcess& worker) const {
+    return value(
+        "SELECT count(*) FROM outbox.lane l JOIN outbox.relay r ON r.id = l.owner WHERE r.name = " +
+        name_of(worker) + " AND l.lane_group = 'custom:task.default'");
+  }
+  [[nodiscard]] std::string key_of_owner(const std::string& number) const {
+    return value(
+        "SELECT 'k' || n FROM generate_series(1, 1000) n JOIN outbox.lane l"
+        " ON l.lane = outbox.lane_of('outbox-task:default', 'k' || n, outbox.new_id())"
+        " JOIN outbox.relay r ON r.id = l.owner WHERE l.lane_group = 'custom:task.default' AND r.name = " +
+        name_of(*owner_) + " ORDER BY n LIMIT 1 OFFSET " + number);
+  }
+  [[nodiscard]] int runs_of(const ChildProcess& worker) const {
+    return std::stoi(
+        value("SELECT count(*) FROM outbox.parked p JOIN outbox.worker w ON w.id = p.worker"
+              " WHERE p.state = 'running' AND w.name = " +
+              name_of(worker)));
+  }
+  /// So many tasks began twice, all others once; and what is behind each ran after it, once.
+  void expect_that_all_ended(int twice) {
+    open_gate();
+    expect_all_done();
+    const auto all = lines();
+    int begun_twice = 0;
+    for (int i = 0; i < 2 * kThreads; ++i) {
+      const std::string number = std::to_string(i);
+      begun_twice += static_cast<int>(count("begin " + number)) - 1;
+      EXPECT_EQ(count("end " + number), 1U) << number;
+      EXPECT_EQ(count("after " + number), 1U) << number;
+      EXPECT_LT(std::find(all.begin(), all.end(), "end " + number),
+                std::find(all.begin(), all.end(), "after " + number));
+    }
+    EXPECT_EQ(begun_twice, twice);
+  }
+
+  std::unique_ptr<ChildProcess> owner_;
+  std::unique_ptr<ChildProcess> claimer_;
+};
+
+TEST_F(ClaimerKilled, what_it_ran_runs_again_with_an_attempt_counted) {
+  claimer_->kill();
+  EXPECT_TRUE(eventually([&] {
+    return value("SELECT count(*) FROM outbox.parked WHERE attempts = 1") ==
+           std::to_string(kThreads);
+  }));
+  expect_that_all_ended(kThreads);
+}
+
+TEST_F(ClaimerKilled, what_it_runs_goes_on_when_the_owner_of_the_lanes_is_killed) {
+  owner_->kill();
+  EXPECT_TRUE(eventually([&] { return lanes_of(*claimer_) == "64"; }));
+  EXPECT_EQ(runs_of(*claimer_), kThreads);
+  expect_that_all_ended(kThreads);
+}
+
+TEST_F(ClaimerKilled, both_are_killed) {
+  claimer_->kill();
+  owner_->kill();
+  owner_ = start();
+  expect_that_all_ended(2 * kThreads);
 }
 
 TEST_F(WorkerKilled, a_task_that_kills_its_worker_after_a_while_ends_dead) {

@@ -98,7 +98,8 @@ class Layers(unittest.TestCase):
         self.refuses("src/relay/settler.cpp", '#include "outbox/relay.hpp"\n', "go in angles")
 
     def test_public_headers_name_nothing_foreign(self):
-        self.accepts("include/outbox/error.hpp", "#include <string>\n#include <tl/expected.hpp>\n")
+        self.accepts("include/outbox/error.hpp", "#include <string>\n#include <outbox/expected.hpp>\n")
+        self.refuses("include/outbox/error.hpp", "#include <tl/expected.hpp>\n", "neither public")
         self.accepts("include/outbox/postgres.hpp", "#include <libpq-fe.h>\n")
         self.refuses("include/outbox/event.hpp", '#include "event/key.hpp"\n', "only <outbox/...>")
         self.refuses("include/outbox/event.hpp", "#include <fmt/format.h>\n", "neither public")

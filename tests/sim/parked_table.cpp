@@ -12,6 +12,8 @@ void ParkedTable::park(const store::ParkedEvent& event, const EventView& copied,
           .state = event.state,
           .attempts = event.attempts,
           .due = now + event.due_in,
+          .worker = event.worker,
+          .token = event.state == store::ParkedState::running ? 1 : 0,
           .slow = event.state == store::ParkedState::retrying && event.attempts == 0};
   row.event.seq = event.seq;
   of_key_[row.key()].insert(event.seq);
@@ -26,11 +28,29 @@ void ParkedTable::settle(const store::RetryResult& result, relay::TimePoint now)
     delivered_.insert(result.seq);
     return remove(result.seq, now);
   }
+  if (row->second.cancelled) {
+    discarded_.insert(result.seq);
+    return remove(result.seq, now);
+  }
   row->second.state = *result.state;
   row->second.attempts = result.attempts;
   row->second.due = now + result.due_in;
+  row->second.worker = result.worker;
+  row->second.token += *result.state == store::ParkedState::running ? 1 : 0;
   row->second.slow = false;
   order(row->second.key(), now);
+}
+
+bool ParkedTable::end(const store::TaskRunEnd& end, relay::TimePoint now) {
+  const auto row = rows_.find(end.result.seq);
+  if (row == rows_.end() || row->second.event.id != end.result.id) return false;
+  if (row->second.state != store::ParkedState::running) return false;
+  if (row->second.worker != end.result.worker) return false;
+  if (row->second.token != end.token) return false;
+  store::RetryResult result = end.result;
+  result.worker = {};
+  settle(result, now);
+  return true;
 }
 
 void ParkedTable::remove(std::int64_t seq, relay::TimePoint now) {
@@ -43,13 +63,19 @@ void ParkedTable::remove(std::int64_t seq, relay::TimePoint now) {
 void ParkedTable::retry(std::int64_t seq, relay::TimePoint now) {
   const auto row = rows_.find(seq);
   if (row == rows_.end() || row->second.state == store::ParkedState::waiting) return;
-  row->second.state = store::ParkedState::retrying;
+  if (row->second.state != store::ParkedState::running)
+    row->second.state = store::ParkedState::retrying;
   row->second.due = now;
   order(row->second.key(), now);
 }
 
 void ParkedTable::discard(std::int64_t seq, relay::TimePoint now) {
-  if (!rows_.contains(seq)) return;
+  const auto row = rows_.find(seq);
+  if (row == rows_.end()) return;
+  if (row->second.state == store::ParkedState::running) {
+    row->second.cancelled = true;
+    return;
+  }
   discarded_.insert(seq);
   remove(seq, now);
 }
@@ -77,11 +103,21 @@ bool ParkedTable::rests(std::int64_t seq) const {
   return dead_blocks_ && first.state == store::ParkedState::dead;
 }
 
+std::vector<store::RunningRow> ParkedTable::running(const std::vector<std::int64_t>& seqs) const {
+  std::vector<store::RunningRow> running;
+  for (const std::int64_t seq : seqs) {
+    const auto row = rows_.find(seq);
+    if (row != rows_.end()) running.push_back({.seq = seq, .state = row->second.state});
+  }
+  return running;
+}
+
 store::DueEvents ParkedTable::due(relay::TimePoint now, store::LaneMask lanes) const {
   store::DueEvents due;
   const auto add = [&](std::int64_t seq) {
     const Row& row = rows_.at(seq);
-    due.rows.push_back({.event = row.event, .state = row.state, .attempts = row.attempts});
+    due.rows.push_back(
+        {.event = row.event, .state = row.state, .attempts = row.attempts, .token = row.token});
   };
   for (const auto& [key, seqs] : of_key_) {
     if (seqs.empty() || (lanes >> rows_.at(*seqs.begin()).lane & 1U) == 0) continue;

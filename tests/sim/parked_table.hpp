@@ -6,10 +6,12 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "relay/trust_deadline.hpp"
 #include "store/cursor.hpp"
 #include "store/parked.hpp"
+#include "store/task_runs.hpp"
 
 namespace outbox::sim {
 
@@ -21,6 +23,9 @@ class ParkedTable {
     store::ParkedState state{store::ParkedState::retrying};
     std::size_t attempts{0};
     relay::TimePoint due{};
+    EventId worker{};  ///< Of `running`.
+    std::int64_t token{0};
+    bool cancelled{false};  ///< A person has discarded it while it ran.
     bool slow{false};  ///< It was set aside while its send ran, and not sent since.
 
     [[nodiscard]] std::string key() const { return std::string(event.aggregate_id); }
@@ -30,11 +35,14 @@ class ParkedTable {
   void park(const store::ParkedEvent& event, const EventView& copied, unsigned lane,
             relay::TimePoint now);
   void settle(const store::RetryResult& result, relay::TimePoint now);
-  /// What a person does: sends it again, or discards it.
+  /// end_runs(). False: it is over, or another one's.
+  bool end(const store::TaskRunEnd& end, relay::TimePoint now);
+  /// What a person does: sends it again, or discards it; one that runs when its run has ended, unless it is done.
   void retry(std::int64_t seq, relay::TimePoint now);
   void discard(std::int64_t seq, relay::TimePoint now);
   [[nodiscard]] store::DueEvents due(relay::TimePoint now,
                                      store::LaneMask lanes = store::kAllLanes) const;
+  [[nodiscard]] std::vector<store::RunningRow> running(const std::vector<std::int64_t>& seqs) const;
   [[nodiscard]] bool blocks(const Row& row) const {
     return row.state != store::ParkedState::dead || dead_blocks_;
   }

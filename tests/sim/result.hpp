@@ -34,6 +34,15 @@ struct SimResult {
   std::uint64_t merges{0};           ///< And came to one again.
   std::uint64_t void_rows{0};
   std::uint64_t database_crashes{0};
+  // Of tasks:
+  std::uint64_t runs{0};
+  std::uint64_t kept{0};        ///< Had a row.
+  std::uint64_t recovered{0};   ///< Of dead workers.
+  std::uint64_t lost{0};        ///< Told to stop, since another worker had them.
+  std::uint64_t runless{0};     ///< Rows that were given back since nothing ran.
+  std::uint64_t given_back{0};  ///< At a stop.
+  std::uint64_t kills{0};       ///< By handlers.
+  std::uint64_t cancelled{0};   ///< By a person, while they ran; and they were not done.
 };
 
 }  // namespace outbox::sim

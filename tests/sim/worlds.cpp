@@ -79,6 +79,25 @@ auto groups(const GroupOptions& options) {
   };
 }
 
+/// Workers.
+auto tasks(GroupOptions options) {
+  options.tasks = true;
+  options.gapless = false;
+  options.keys = 12;
+  options.filtered_percent = 5;
+  options.fail_percent = 0;
+  options.slow_percent = 15;
+  return [options](std::uint64_t seed, bool trace) {
+    GroupOptions of_seed = options;
+    of_seed.seed = seed;
+    of_seed.same_machine = seed % 2 == 0;
+    of_seed.dead_blocks = seed / 2 % 4 == 0;
+    of_seed.clocks_differ = seed / 8 % 2 == 0;
+    of_seed.trace = trace;
+    return run(of_seed);
+  };
+}
+
 std::vector<WorldKind> make_kinds() {
   using R = SimResult;
   return {
@@ -295,6 +314,60 @@ std::vector<WorldKind> make_kinds() {
                       .database_crashes = 8,
                       .replays = 15}),
        .must = {{"replayed", &R::replayed}, {"database crashes", &R::database_crashes}}},
+      // Lanes are given from one worker to the other while tasks run, and nothing else happens.
+      {.name = "tasks-quiet",
+       .seeds = 300,
+       .run = tasks({.joins = 8, .leaves = 5}),
+       .must = {{"kept", &R::kept}, {"given back", &R::given_back}, {"claims", &R::claims}}},
+      {.name = "tasks",
+       .seeds = 1000,
+       .run = tasks({.reject_percent = 6,
+                     .sick_percent = 3,
+                     .joins = 8,
+                     .leaves = 4,
+                     .crashes = 4,
+                     .pauses = 6,
+                     .freezes = 3,
+                     .lost_connections = 6,
+                     .kill_percent = 1,
+                     .snooze_percent = 3}),
+       .must = {{"kept", &R::kept},
+                {"recovered", &R::recovered},
+                {"lost", &R::lost},
+                {"without a run", &R::runless},
+                {"given back", &R::given_back},
+                {"kills", &R::kills},
+                {"dead", &R::dead},
+                {"claims", &R::claims}}},
+      {.name = "tasks-database",
+       .seeds = 700,
+       .run = tasks({.reject_percent = 4,
+                     .sick_percent = 2,
+                     .joins = 6,
+                     .leaves = 2,
+                     .crashes = 3,
+                     .pauses = 3,
+                     .lost_connections = 3,
+                     .database_crashes = 8,
+                     .snooze_percent = 3}),
+       .must = {{"kept", &R::kept},
+                {"recovered", &R::recovered},
+                {"database crashes", &R::database_crashes}}},
+      {.name = "tasks-people",
+       .seeds = 700,
+       .run = tasks({.reject_percent = 8,
+                     .sick_percent = 2,
+                     .joins = 6,
+                     .leaves = 3,
+                     .crashes = 2,
+                     .pauses = 3,
+                     .jumps = 4,
+                     .lost_connections = 3,
+                     .people = 30}),
+       .must = {{"kept", &R::kept},
+                {"decisions", &R::decisions},
+                {"cancelled", &R::cancelled},
+                {"dead", &R::dead}}},
   };
 }
 

@@ -89,15 +89,19 @@ class Progress final : public store::Progress {
   Status claim(std::int32_t subscription, store::LaneMask lanes, std::int64_t generation) override {
     return real_->claim(subscription, lanes, generation);
   }
+  Status begin_beside(std::int32_t base, std::int32_t subscription, store::LaneMask lanes,
+                      std::int64_t generation) override {
+    return real_->begin_beside(base, subscription, lanes, generation);
+  }
   Result<std::vector<store::BlockedKey>> blocked_keys(std::int32_t subscription,
                                                       store::LaneMask lanes,
                                                       bool dead_block) override {
     return real_->blocked_keys(subscription, lanes, dead_block);
   }
   Result<store::DueEvents> due(std::int32_t subscription, const store::Holding& holding,
-                               std::size_t keys, std::size_t behind,
+                               const store::DueLimits& limits,
                                const std::vector<std::int64_t>* runs) override {
-    return real_->due(subscription, holding, keys, behind, runs);
+    return real_->due(subscription, holding, limits, runs);
   }
   Status append(const store::ProgressBatch& batch, store::Durability durability) override {
     const char* const step = !batch.parked.empty()    ? "park"

@@ -2,7 +2,7 @@
 //
 //   outbox_test_worker URL FILE LEASE_MS HEARTBEAT_MS
 //
-// note    the payload
+// note    the payload; note0 to note9 too
 // slow    "begin " and the payload, waits for FILE.go, then "end " and the payload; "told " if it was told to stop
 // made    the payload, which is the task's result, too
 // second  the payload, in its second run; the first one fails
@@ -61,8 +61,9 @@ int main(int argc, char** argv) {
   const Lines lines(argv[2]);
   const std::string gate = std::string(argv[2]) + ".go";
   outbox::Handlers handlers;
-  handlers.on("note",
-              [&](std::string_view payload, const outbox::TaskRun&) { lines.add(payload); });
+  const auto note = [&](std::string_view payload, const outbox::TaskRun&) { lines.add(payload); };
+  handlers.on("note", note);
+  for (int i = 0; i < 10; ++i) handlers.on("note" + std::to_string(i), note);
   handlers.on("slow", [&](std::string_view payload, const outbox::TaskRun& run) {
     run_slow(lines, gate, std::string(payload), run);
   });
@@ -83,6 +84,7 @@ int main(int argc, char** argv) {
 
   outbox::WorkerOptions options;
   options.relay.store_url = argv[1];
+  options.relay.name = "worker-" + std::to_string(::getpid());
   options.relay.lease = std::chrono::milliseconds(std::atoi(argv[3]));
   options.heartbeat = std::chrono::milliseconds(std::atoi(argv[4]));
   options.threads = 4;

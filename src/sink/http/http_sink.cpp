@@ -113,8 +113,10 @@ void HttpSink::take_ends() {
     const auto found = exchanges_.find(done.ticket);
     OUTBOX_CHECK(found != exchanges_.end());
     Exchange& exchange = *found->second;
-    const Outcome outcome =
-        judge(curl::HttpClient::answer_of(exchange, done.easy.get(), done.code), asked());
+    Answer answer = curl::HttpClient::answer_of(exchange, done.easy.get(), done.code);
+    const Outcome outcome = judge(answer, asked());
+    if (keeps_answers_ && outcome.kind == Outcome::Kind::acked)
+      answer_ = {.text = std::move(answer.body), .longer = answer.longer};
     done.easy.reset();  // it points to the exchange
     const bool several = exchange.request.parts.size() > 1;
     if (several && outcome.kind == Outcome::Kind::rejected) {

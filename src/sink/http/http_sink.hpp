@@ -7,8 +7,10 @@
 #include <memory>
 #include <outbox/sink.hpp>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "sink/answers.hpp"
 #include "sink/curl/transfers.hpp"
 #include "sink/http/answer.hpp"
 #include "sink/http/client.hpp"
@@ -17,7 +19,7 @@
 
 namespace outbox::sink::http {
 
-class HttpSink final : public Sink {
+class HttpSink final : public Sink, public Answers {
  public:
   explicit HttpSink(HttpOptions options);
 
@@ -28,6 +30,9 @@ class HttpSink final : public Sink {
   void receive(std::vector<Outcome>& outcomes) override;
   void purge() override;
   void close() noexcept override;
+
+  void keep_answers() override { keeps_answers_ = true; }
+  [[nodiscard]] AnswerBody take_answer() override { return std::exchange(answer_, {}); }
 
   /// What the settings say; a receiver says nothing of itself.
   [[nodiscard]] Inspection inspection() const;
@@ -46,6 +51,8 @@ class HttpSink final : public Sink {
   Composer composer_;
   WeaknessLog warned_{"http"};
   std::vector<Outcome> ready_;
+  bool keeps_answers_{false};
+  AnswerBody answer_;
   std::deque<Request> waiting_;  ///< Parts of an array that was refused.
   curl::Transfers::Ticket last_ticket_{0};
   /// Pointers: handles point to the exchanges. Before the transfers, which use them until they end.

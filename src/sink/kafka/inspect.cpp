@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -131,12 +133,38 @@ void check_config(const TopicConfig& config, Inspection& found) {
   }
 }
 
+std::int64_t number_of(const std::string& text) {
+  std::int64_t number = 0;
+  (void)std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+/// The smaller one counts.
+void limit_messages(const char* setting, std::int64_t bytes, const char* hint, Inspection& found) {
+  if (bytes <= 0 || (found.largest && found.largest->bytes <= bytes)) return;
+  found.largest = {setting, bytes, hint};
+}
+
+/// With fewer replicas than must be in sync no event is ever acked.
+Status check_in_sync(const TopicConfig& config, int replicas, const std::string& topic) {
+  const auto at = config.find("min.insync.replicas");
+  if (at == config.end() || number_of(at->second) <= replicas) return {};
+  return fail(Errc::unsupported,
+              fmt::format("kafka: topic {}: min.insync.replicas is {}, but it has {} replica{}",
+                          topic, at->second, replicas, replicas == 1 ? "" : "s"),
+              "more replicas (kafka-reassign-partitions.sh), or a smaller min.insync.replicas");
+}
+
 Status look_at_topic(Brokers& brokers, const std::string& topic, Inspection& found) {
   found.destination += ", topic " + topic;
   OUTBOX_TRY(const int replicas, brokers.replicas(topic));
   check_replicas(replicas, found);
   if (const auto config = brokers.config(topic)) {
+    if (Status takes = check_in_sync(*config, replicas, topic); !takes) return takes;
     check_config(*config, found);
+    if (const auto at = config->find("max.message.bytes"); at != config->end())
+      limit_messages("max.message.bytes of the topic", number_of(at->second),
+                     "raise max.message.bytes of the topic", found);
   } else {
     found.weaknesses.push_back({"the user may not ask for the topic's configuration",
                                 "min.insync.replicas and others are not checked",
@@ -158,6 +186,8 @@ Result<Inspection> inspect(KafkaSettings settings, const SubscriptionSpec& spec)
                    .duplicates = "after a crash of the relay, a takeover or a lost answer",
                    .order = "of each key in a topic",
                    .weaknesses = weaknesses_of(settings, *conf)};
+  limit_messages("kafka.message.max.bytes", number_of(property(*conf, "message.max.bytes")),
+                 "raise message.max.bytes of this sink, and max.message.bytes of the topic", found);
   Brokers brokers;  // its address is given to the client
   if (Status connected = brokers.connect(std::move(conf)); !connected) return pass(connected);
   const auto name = topic.fixed();

@@ -188,6 +188,11 @@ void Connection::run(TimePoint until) {
   end(std::move(done.error()));
 }
 
+std::int64_t Connection::max_payload() {
+  const MutexLock lock(mutex_);
+  return max_payload_;
+}
+
 Status Connection::connect(TimePoint until) {
   OUTBOX_TRY(const std::string address, reach(server_, until));
   OUTBOX_TRY(OptionsHandle options, make_options(settings_, server_, address));
@@ -197,6 +202,7 @@ Status Connection::connect(TimePoint until) {
     const MutexLock lock(mutex_);
     if (stopping_) return fail(Errc::cancelled, "nats: not needed any more");
     state_ = State::up;
+    max_payload_ = natsConnection_GetMaxPayload(client_.get());
   }
   changed_.notify_all();
   return {};

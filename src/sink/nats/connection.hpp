@@ -83,6 +83,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// In this order. Returns at once.
   void publish(std::vector<Outgoing> messages);
   [[nodiscard]] News take();
+  /// The largest message that the server takes; 0: not known yet. Unit: bytes.
+  [[nodiscard]] std::int64_t max_payload();
   [[nodiscard]] Result<Asked> ask(const std::string& subject, TimePoint until);
   /// Sends nothing more. Waits for the thread, not longer than half a second.
   [[nodiscard]] News give_up();
@@ -144,6 +146,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool stopping_ OUTBOX_GUARDED_BY(mutex_){false};
   /// A second descriptor of the client's socket: the number of the first one may belong to something else once the client closed it.
   int socket_ OUTBOX_GUARDED_BY(mutex_){-1};
+  std::int64_t max_payload_ OUTBOX_GUARDED_BY(mutex_){0};
   std::vector<Outgoing> queue_ OUTBOX_GUARDED_BY(mutex_);
   News news_ OUTBOX_GUARDED_BY(mutex_);
   std::optional<Asked> reply_ OUTBOX_GUARDED_BY(mutex_);

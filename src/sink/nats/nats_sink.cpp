@@ -115,6 +115,8 @@ Status NatsSink::check_destination(TimePoint until) {
   if (!settings_.stream.empty()) inspection_.destination += ", stream " + settings_.stream;
   if (server.scheme != "tls" && !server.is_loopback())
     inspection_.weaknesses.push_back(in_clear("tls:// in nats.url"));
+  if (const auto bytes = connection_->max_payload(); bytes > 0)
+    inspection_.largest = {"max_payload of the server", bytes, "raise max_payload of the server"};
   const std::string api = settings_.domain.empty() ? "$JS.API" : "$JS." + settings_.domain + ".API";
   const bool named = !settings_.stream.empty();
   const std::string subject = api + (named ? ".STREAM.INFO." + settings_.stream : ".INFO");

@@ -61,6 +61,9 @@ Inspection SqsSink::inspection() const {
                                 "whoever controls the network can read and swallow events",
                                 "sqs.tls_ca with the authority of the server's certificate"});
   }
+  found.largest = {
+      "sqs.max_batch_bytes", static_cast<std::int64_t>(options_.plain.max_batch_bytes),
+      "raise sqs.max_batch_bytes, to 1MiB at most, and the queue's MaximumMessageSize"};
   return found;
 }
 

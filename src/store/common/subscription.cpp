@@ -1,9 +1,12 @@
 #include "store/common/subscription.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "event/spec.hpp"
+#include "event/task_queue.hpp"
 
 namespace outbox::store {
 
@@ -32,7 +35,8 @@ std::optional<ParkedOutcome> parked_outcome_of(std::string_view word) noexcept {
 }
 
 ParkedState parked_state_of(std::string_view word) noexcept {
-  for (const auto state : {ParkedState::retrying, ParkedState::waiting, ParkedState::running}) {
+  for (const auto state :
+       {ParkedState::retrying, ParkedState::waiting, ParkedState::running, ParkedState::ready}) {
     if (word == to_string(state)) return state;
   }
   return ParkedState::dead;
@@ -52,6 +56,35 @@ bool same_config(const std::string& name, std::string_view stored, const std::st
   if (stored == wanted) return true;
   const auto spec = event::from_json(name, stored);
   return spec && event::to_json(*spec) == wanted;
+}
+
+void note_types_of_their_own(std::vector<SubscriptionRow>& all) {
+  for (const SubscriptionRow& own : all) {
+    if (!event::is_of_type(own.spec)) continue;
+    const auto base = std::find_if(all.begin(), all.end(), [&](const SubscriptionRow& row) {
+      return event::is_split_from(own.spec, row.spec);
+    });
+    if (base == all.end()) continue;
+    base->left_out.push_back(own.spec.event_types.front());
+    if (own.state != SubscriptionState::active)
+      base->paused_types.push_back(own.spec.event_types.front());
+  }
+  for (SubscriptionRow& row : all) {
+    std::sort(row.left_out.begin(), row.left_out.end());
+    std::sort(row.paused_types.begin(), row.paused_types.end());
+  }
+}
+
+Status check_same_type(const SubscriptionSpec& wanted, std::string_view stored) {
+  if (!event::is_of_type(wanted)) return {};
+  const auto there = event::from_json(wanted.name, stored);
+  if (!there || there->event_types == wanted.event_types) return {};
+  return fail(Errc::already_exists,
+              "type " + in_quotes(wanted.event_types.front()) +
+                  " cannot have a subscription of its own: its name, " + wanted.name +
+                  ", is that of type " +
+                  in_quotes(there->event_types.empty() ? "" : there->event_types.front()),
+              "rename one of the types");
 }
 
 Status no_such_subscription(std::string_view name) {

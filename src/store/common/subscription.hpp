@@ -5,6 +5,7 @@
 #include <outbox/error.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "store/catalog.hpp"
 #include "store/parked.hpp"
@@ -28,6 +29,11 @@ void read_config(SubscriptionRow& row, std::string_view name, std::string_view c
 /// Equal in meaning: a store may order JSON in its own way, and an older version knew fewer settings.
 [[nodiscard]] bool same_config(const std::string& name, std::string_view stored,
                                const std::string& wanted);
+
+/// Sets left_out and paused_types of all: what the rows say about each other.
+void note_types_of_their_own(std::vector<SubscriptionRow>& all);
+/// One that takes over the tasks of a type must not become that of another type whose hash is the same.
+[[nodiscard]] Status check_same_type(const SubscriptionSpec& wanted, std::string_view stored);
 
 [[nodiscard]] Status no_such_subscription(std::string_view name);
 /// Its settlements were deleted. `which`: its name or id.

@@ -8,8 +8,10 @@
 #include "base/error.hpp"
 #include "event/group.hpp"
 #include "event/spec.hpp"
+#include "event/task_queue.hpp"
 #include "event/time_text.hpp"
 #include "store/common/subscription.hpp"
+#include "store/former_name.hpp"
 #include "store/postgres/marks.hpp"
 #include "store/postgres/overview.hpp"
 #include "store/postgres/parts.hpp"
@@ -59,7 +61,9 @@ class PostgresCatalog final : public Catalog {
   }
 
   [[nodiscard]] Result<std::vector<SubscriptionRow>> subscriptions() override {
-    return list<SubscriptionRow>(&Queries::subscriptions, subscription_of);
+    OUTBOX_TRY(auto all, list<SubscriptionRow>(&Queries::subscriptions, subscription_of));
+    note_types_of_their_own(all);
+    return all;
   }
 
   [[nodiscard]] Result<bool> apply(const SubscriptionSpec& spec) override {
@@ -101,7 +105,8 @@ class PostgresCatalog final : public Catalog {
     progress.id = subscription.id;
     OUTBOX_TRY(const std::vector<Strand> strands,
                read_strands(connection_, subscription.id, kAllLanes));
-    if (strands.empty()) return no_cursor(subscription.spec.name);
+    if (strands.empty() && !event::is_of_type(subscription.spec))
+      return no_cursor(subscription.spec.name);
     std::int64_t oldest_us = std::numeric_limits<std::int64_t>::max();
     for (const Strand& strand : strands) {
       progress.generation = std::max(progress.generation, strand.generation);
@@ -172,19 +177,24 @@ class PostgresCatalog final : public Catalog {
       Status written;
       const std::string group = event::group_of(spec);
       if (!found.empty()) {
+        if (Status status = check_same_type(spec, found.bytes(0, 1)); !status) return pass(status);
         written = connection_.run(&Queries::change_subscription, {found.int4(0, 0), config});
         if (written && found.bytes(0, 2) != group)
           written = connection_.run(&Queries::change_group, {found.int4(0, 0), group});
       } else {
         if (Status status = connection_.run(&Queries::lock_fleet); !status) return pass(status);
+        OUTBOX_TRY(const Rows former, connection_.exec(&Queries::former_name, {spec.name}));
+        if (!former.empty()) return fail(renamed(spec.name, former.bytes(0, 0)));
         OUTBOX_TRY(const Rows created,
                    connection_.exec(&Queries::create_subscription, {spec.name, config, group}));
         if (created.empty()) {
           applied = Applied::again;
           return Decision::rollback;
         }
-        written =
-            connection_.run(&Queries::first_settlement, {created.int4(0, 0), spec.start == "now"});
+        // That of a type begins where that of its queue stands, when its lanes start next.
+        if (!event::is_of_type(spec))
+          written = connection_.run(&Queries::first_settlement,
+                                    {created.int4(0, 0), spec.start == "now"});
       }
       if (!written) return pass(written);
       return Decision::commit;

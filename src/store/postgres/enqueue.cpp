@@ -1,8 +1,7 @@
-// The classes of outbox/postgres.hpp.
+// The class Outbox of outbox/postgres.hpp.
 #include "store/common/enqueue.hpp"
 
 #include <libpq-fe.h>
-#include <sys/socket.h>
 
 #include <memory>
 #include <outbox/postgres.hpp>
@@ -14,6 +13,7 @@
 #include "store/common/schema_name.hpp"
 #include "store/postgres/error_map.hpp"
 #include "store/postgres/insert.hpp"
+#include "store/postgres/outbox_state.hpp"
 #include "store/postgres/ready.hpp"
 #include "store/postgres/session.hpp"
 #include "store/postgres/task_queries.hpp"
@@ -29,65 +29,7 @@ using store::postgres::Rows;
 using store::postgres::Session;
 using store::postgres::Step;
 
-struct Outbox::State {
-  store::postgres::Queries queries;
-  store::postgres::TaskQueries tasks;
-  EventLimits limits;
-};
-
-struct Transaction::State {
-  /// Events of one outbox that follow each other.
-  struct Group {
-    std::shared_ptr<const Outbox::State> outbox;
-    std::vector<Event> events;
-    std::vector<EventId> ids;
-  };
-
-  PGconn* connection{nullptr};
-  bool open{false};
-  std::vector<Group> staged;
-
-  /// Whether the connection can take the statements.
-  [[nodiscard]] Status check(const char* what) const;
-  /// What is staged, and COMMIT when asked to, in one round trip.
-  [[nodiscard]] Status write(Session::Ending ending) const;
-};
-
 namespace {
-
-const char* begin_of(Isolation isolation) {
-  switch (isolation) {
-    case Isolation::database_default: return "BEGIN";
-    case Isolation::read_committed: return "BEGIN ISOLATION LEVEL READ COMMITTED";
-    case Isolation::repeatable_read: return "BEGIN ISOLATION LEVEL REPEATABLE READ";
-    case Isolation::serializable: return "BEGIN ISOLATION LEVEL SERIALIZABLE";
-  }
-  return "BEGIN";
-}
-
-Status execute(PGconn* connection, const char* sql, const char* what) {
-  const Rows result(PQexec(connection, sql));
-  if (PQresultStatus(result.native()) == PGRES_COMMAND_OK) return {};
-  return fail(store::postgres::map_result(result.native(), connection, what));
-}
-
-/// Pipeline mode cannot be left before the results of what was sent are read.
-void leave_pipeline(PGconn* connection) {
-  if (PQpipelineStatus(connection) == PQ_PIPELINE_OFF || PQpipelineSync(connection) != 1) return;
-  // A null separates the results of one command from those of the next; two mean the end.
-  for (int nulls = 0; nulls < 2 && PQexitPipelineMode(connection) != 1;) {
-    PGresult* const result = PQgetResult(connection);
-    const auto status = PQresultStatus(result);
-    nulls = result == nullptr ? nulls + 1 : 0;
-    PQclear(result);
-    if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH) return;
-  }
-}
-
-/// Only the end of the session can roll back now.
-void shut(PGconn* connection) {
-  if (const int socket = PQsocket(connection); socket >= 0) (void)::shutdown(socket, SHUT_RDWR);
-}
 
 /// One statement with one row, in the transaction of the connection.
 Rows ask(PGconn* connection, const store::postgres::Query& query,
@@ -106,82 +48,7 @@ Rows ask(PGconn* connection, const store::postgres::Query& query,
   return rows;
 }
 
-[[noreturn]] void throw_ended(const char* what) {
-  throw Exception(
-      fail(Errc::not_in_transaction, std::string(what) + ": the transaction has ended already")
-          .value());
-}
-
 }  // namespace
-
-Transaction::Transaction(PGconn* connection, Isolation isolation)
-    : state_(std::make_unique<State>()) {
-  if (Status idle = store::postgres::check_idle(connection, "begin"); !idle)
-    throw Exception(std::move(idle.error()));
-  if (Status begun = execute(connection, begin_of(isolation), "begin"); !begun) {
-    begun.error().effect = Effect::none;
-    throw Exception(std::move(begun.error()));
-  }
-  state_->connection = connection;
-  state_->open = true;
-}
-
-Transaction::Transaction(Transaction&&) noexcept = default;
-
-Transaction::~Transaction() { rollback(); }
-
-PGconn* Transaction::connection() const noexcept { return state_ ? state_->connection : nullptr; }
-
-Status Transaction::State::check(const char* what) const {
-  Status status = check_ready(connection, what);
-  return status && !staged.empty() ? check_encoding(connection, what) : status;
-}
-
-Status Transaction::State::write(Session::Ending ending) const {
-  std::vector<Step> steps;
-  for (const Group& group : staged) {
-    store::postgres::plan_insert(group.outbox->queries, group.events, group.ids, steps);
-  }
-  if (steps.empty())
-    return ending == Session::Ending::commit ? execute(connection, "COMMIT", "commit") : Status{};
-  OUTBOX_TRY(Session* const session, Session::of(connection));
-  return session->run(connection, std::move(steps), ending, staged.front().outbox->queries);
-}
-
-void Transaction::flush() {
-  if (!state_ || !state_->open) throw_ended("enqueue");
-  Status status = state_->check("enqueue");
-  if (status) status = state_->write(Session::Ending::stay);
-  if (!status) throw Exception(std::move(status.error()));
-  state_->staged.clear();
-}
-
-void Transaction::commit() {
-  if (!state_ || !state_->open) throw_ended("commit");
-  Status status = state_->check("commit");
-  // Nothing was sent, and the caller can correct it.
-  if (!status && status.error().code == Errc::invalid_argument)
-    throw Exception(std::move(status.error()));
-  if (status) status = state_->write(Session::Ending::commit);
-  if (!status) {
-    rollback();
-    throw Exception(std::move(status.error()));
-  }
-  state_->open = false;
-  state_->staged.clear();
-}
-
-void Transaction::rollback() noexcept {
-  if (!state_ || !state_->open) return;
-  PGconn* const connection = state_->connection;
-  state_->open = false;
-  state_->staged.clear();
-  leave_pipeline(connection);
-  const auto status = PQtransactionStatus(connection);
-  if (status == PQTRANS_IDLE || status == PQTRANS_UNKNOWN) return;
-  PQclear(PQexec(connection, "ROLLBACK"));
-  if (PQtransactionStatus(connection) != PQTRANS_IDLE) shut(connection);
-}
 
 Outbox::Outbox(const Options& options) {
   if (Status status = store::check_schema(options.schema); !status)
@@ -189,7 +56,8 @@ Outbox::Outbox(const Options& options) {
   state_ =
       std::make_shared<const State>(State{.queries = store::postgres::Queries(options.schema),
                                           .tasks = store::postgres::TaskQueries(options.schema),
-                                          .limits = options.limits});
+                                          .limits = options.limits,
+                                          .schema = options.schema});
 }
 
 Result<std::vector<EventId>> Outbox::try_enqueue_many(PGconn* connection,
@@ -220,6 +88,7 @@ Result<std::vector<EventId>> Outbox::try_enqueue_many(Transaction& tx,
   if (state->staged.empty() || state->staged.back().outbox != state_) {
     state->staged.push_back({.outbox = state_, .events = {}, .ids = {}});
   }
+  if (!state->mark) state->mark = {.schema = state_->schema, .event = ids.front()};
   auto& group = state->staged.back();
   group.events.insert(group.events.end(), events.begin(), events.end());
   group.ids.insert(group.ids.end(), ids.begin(), ids.end());

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "store/common/subscription.hpp"
+#include "store/postgres/parked_ledger.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/postgres/snapshot.hpp"
 
@@ -54,6 +55,25 @@ struct XidSpan {
   std::uint64_t from{0};
   std::uint64_t to{0};  ///< Without it.
 };
+
+Status add_up(Connection& connection, Connection::Named query, std::int32_t subscription,
+              ParkedLedger& ledger, const VisitParked& visit) {
+  for (std::int64_t after = 0;;) {
+    OUTBOX_TRY(const Rows rows, connection.exec(query, {subscription, after, kPage}));
+    // An edited event has several ends: the last seq of a full page comes again with the next.
+    const bool full = rows.size() == kPage;
+    const std::int64_t last = full ? rows.int8(rows.size() - 1, 0) : kNoSeqBound;
+    for (int row = 0; row < rows.size() && rows.int8(row, 0) != last; ++row) {
+      const ParkedEntry entry{.id = rows.uuid(row, 1),
+                              .outcome = parked_outcome_of(rows.bytes(row, 2)),
+                              .copied = rows.boolean(row, 3)};
+      ledger.add(entry);
+      if (visit) visit(entry);
+    }
+    if (!full) return {};
+    after = last - 1;
+  }
+}
 
 class PostgresLedgerReader final : public LedgerReader {
  public:
@@ -132,30 +152,9 @@ class PostgresLedgerReader final : public LedgerReader {
     OUTBOX_TRY(const Rows snapshot, connection_.exec(&Queries::moment));
     moment_ = snapshot.text(0, 0);
     OUTBOX_TRY(moment.now, snapshots_.get(moment_));
-    if (Status status = add_up(&Queries::ledger_parked, moment.parked, visit); !status)
-      return pass(status);
-    if (Status status = add_up(&Queries::ledger_ends, moment.parked, visit); !status)
+    if (Status status = add_parked(connection_, subscription_, moment.parked, visit); !status)
       return pass(status);
     return moment;
-  }
-
-  [[nodiscard]] Status add_up(Connection::Named query, ParkedLedger& ledger,
-                              const VisitParked& visit) {
-    for (std::int64_t after = 0;;) {
-      OUTBOX_TRY(const Rows rows, connection_.exec(query, {subscription_, after, kPage}));
-      // An edited event has several ends: the last seq of a full page comes again with the next.
-      const bool full = rows.size() == kPage;
-      const std::int64_t last = full ? rows.int8(rows.size() - 1, 0) : kNoSeqBound;
-      for (int row = 0; row < rows.size() && rows.int8(row, 0) != last; ++row) {
-        const ParkedEntry entry{.id = rows.uuid(row, 1),
-                                .outcome = parked_outcome_of(rows.bytes(row, 2)),
-                                .copied = rows.boolean(row, 3)};
-        ledger.add(entry);
-        if (visit) visit(entry);
-      }
-      if (!full) return {};
-      after = last - 1;
-    }
   }
 
   [[nodiscard]] Result<LedgerRow> row_of(const Rows& rows, int row) {
@@ -250,6 +249,12 @@ class PostgresLedgerReader final : public LedgerReader {
 };
 
 }  // namespace
+
+Status add_parked(Connection& connection, std::int32_t subscription, ParkedLedger& ledger,
+                  const VisitParked& visit) {
+  Status status = add_up(connection, &Queries::ledger_parked, subscription, ledger, visit);
+  return status ? add_up(connection, &Queries::ledger_ends, subscription, ledger, visit) : status;
+}
 
 std::unique_ptr<LedgerReader> make_ledger_reader(Connection connection) {
   return std::make_unique<PostgresLedgerReader>(std::move(connection));

@@ -82,9 +82,9 @@ class PostgresParkedEvents final : public ParkedEvents {
                                             std::span<const std::int64_t> seqs,
                                             std::string_view actor,
                                             std::string_view reason) override {
-    return change(&Queries::end_parked, {Param(subscription), Param::int8_array(seqs),
-                                         Param(to_string(ParkedOutcome::discarded)),
-                                         Param(std::string(actor)), Param(std::string(reason))});
+    return change(&Queries::discard_parked,
+                  {Param(subscription), Param::int8_array(seqs), Param(std::string(actor)),
+                   Param(std::string(reason))});
   }
 
   [[nodiscard]] Status edit(const ParkedEdit& edit) override {

@@ -117,9 +117,11 @@ Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection, std::i
   const Rows& rows = results.back();
   std::vector<BlockedKey> keys;
   for (int row = 0; row < rows.size(); ++row) {
-    keys.push_back({.aggregate_type = rows.text(row, 0),
-                    .aggregate_id = rows.text(row, 1),
-                    .events = static_cast<std::size_t>(rows.int8(row, 2))});
+    keys.push_back(
+        {.aggregate_type = rows.text(row, 0),
+         .aggregate_id = rows.text(row, 1),
+         .events = static_cast<std::size_t>(rows.int8(row, 2)),
+         .running = rows.is_null(row, 3) ? std::nullopt : std::optional(rows.int8(row, 3))});
   }
   return keys;
 }
@@ -129,10 +131,7 @@ namespace {
 std::vector<RunningRow> running_of(const Rows& rows) {
   std::vector<RunningRow> running;
   for (int row = 0; row < rows.size(); ++row) {
-    running.push_back({.seq = rows.int8(row, 0),
-                       .aggregate_type = rows.text(row, 1),
-                       .aggregate_id = rows.text(row, 2),
-                       .state = parked_state_of(rows.bytes(row, 3))});
+    running.push_back({.seq = rows.int8(row, 0), .state = parked_state_of(rows.bytes(row, 1))});
   }
   return running;
 }
@@ -140,19 +139,18 @@ std::vector<RunningRow> running_of(const Rows& rows) {
 }  // namespace
 
 Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
-                           const Holding& holding, std::size_t keys, std::size_t behind,
+                           const Holding& holding, const DueLimits& limits,
                            const std::vector<std::int64_t>* runs) {
   const auto mask = static_cast<std::int64_t>(holding.lanes);
   // Compiled, it would run for longer than it takes; and its plan must not depend on how many rows there were once.
   connection.send(&Queries::plan_settings);
   connection.send(&Queries::due_parked,
-                  {Param(subscription), Param(static_cast<std::int64_t>(keys)),
-                   Param(static_cast<std::int64_t>(behind)), Param(kDueBytes), Param(mask),
-                   Param(holding.generation)});
+                  {Param(subscription), Param(static_cast<std::int64_t>(limits.events)),
+                   Param(static_cast<std::int64_t>(limits.behind)), Param(kDueBytes), Param(mask),
+                   Param(holding.generation), Param(static_cast<std::int64_t>(limits.keys))});
   connection.send(&Queries::next_parked, {Param(subscription), Param(mask)});
   if (runs != nullptr) {
-    connection.send(&Queries::running_parked,
-                    {Param(subscription), Param(mask), Param::int8_array(*runs)});
+    connection.send(&Queries::running_parked, {Param(subscription), Param::int8_array(*runs)});
   }
   OUTBOX_TRY(auto results, connection.finish());
   DueEvents due;

@@ -23,7 +23,7 @@ void send_run_ends(Connection& connection, std::span<const TaskRunEnd> ends);
                                                                 std::int32_t subscription,
                                                                 LaneMask lanes, bool dead_block);
 [[nodiscard]] Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
-                                         const Holding& holding, std::size_t keys,
-                                         std::size_t behind, const std::vector<std::int64_t>* runs);
+                                         const Holding& holding, const DueLimits& limits,
+                                         const std::vector<std::int64_t>* runs);
 
 }  // namespace outbox::store::postgres

@@ -10,6 +10,7 @@
 #include "store/postgres/connection.hpp"
 #include "store/postgres/marks.hpp"
 #include "store/store.hpp"
+#include "store/subscription_changes.hpp"
 
 namespace outbox::store::postgres {
 
@@ -37,5 +38,6 @@ namespace outbox::store::postgres {
 [[nodiscard]] std::unique_ptr<TaskRuns> make_task_runs(Connection connection);
 [[nodiscard]] std::unique_ptr<TaskQueues> make_task_queues(Connection connection);
 [[nodiscard]] std::unique_ptr<Schedules> make_schedules(Connection connection);
+[[nodiscard]] std::unique_ptr<SubscriptionChanges> make_subscription_changes(Connection connection);
 
 }  // namespace outbox::store::postgres

@@ -73,6 +73,20 @@ class PostgresProgress final : public Progress {
     });
   }
 
+  [[nodiscard]] Status begin_beside(std::int32_t base, std::int32_t subscription, LaneMask lanes,
+                                    std::int64_t generation) override {
+    const auto mask = static_cast<std::int64_t>(lanes);
+    return connection_.transact([&]() -> Result<Decision> {
+      connection_.send(&Queries::flushed);
+      connection_.send(&Queries::plan_settings);
+      connection_.send(&Queries::lock_fleet);  // what it begins with must not be removed meanwhile
+      connection_.send(&Queries::hold_lanes, {base, mask, generation});
+      connection_.send(&Queries::begin_beside, {base, subscription, mask, generation});
+      if (auto done = connection_.finish(); !done) return pass(done);
+      return Decision::commit;
+    });
+  }
+
   [[nodiscard]] Result<std::vector<BlockedKey>> blocked_keys(std::int32_t subscription,
                                                              LaneMask lanes,
                                                              bool dead_block) override {
@@ -80,9 +94,9 @@ class PostgresProgress final : public Progress {
   }
 
   [[nodiscard]] Result<DueEvents> due(std::int32_t subscription, const Holding& holding,
-                                      std::size_t keys, std::size_t behind,
+                                      const DueLimits& limits,
                                       const std::vector<std::int64_t>* runs) override {
-    return read_due(connection_, subscription, holding, keys, behind, runs);
+    return read_due(connection_, subscription, holding, limits, runs);
   }
 
   [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override {

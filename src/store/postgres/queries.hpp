@@ -51,6 +51,10 @@ SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0
 set_config('idle_in_transaction_session_timeout', '0', true),
 CASE WHEN current_setting('transaction_timeout', true) IS NOT NULL THEN set_config('transaction_timeout', '0', true) END)");
 
+  // For what changes tables, after the lock that may take long.
+  Query short_lock_limit =
+      unprepared("limit the waits for locks", "SELECT set_config('lock_timeout', '1s', true)");
+
   // This transaction's commit waits for the disk.
   Query flushed = unprepared("set synchronous_commit", R"(
 SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off')");
@@ -146,6 +150,10 @@ FROM {schema}.subscription s ORDER BY name)");
   Query find_subscription = unprepared(
       "find a subscription",
       "SELECT id, config::text, lane_group FROM {schema}.subscription WHERE name = $1::text FOR UPDATE");
+
+  // $1 name. What a subscription is called now that had this name. Primary key.
+  Query former_name = unprepared("look for a former name", R"(
+SELECT s.name FROM {schema}.former_name n JOIN {schema}.subscription s ON s.id = n.subscription WHERE n.name = $1::text)");
 
   // $1 name, $2 config, $3 group. No row: another process has created it.
   Query create_subscription = unprepared("create a subscription", R"(
@@ -388,6 +396,16 @@ FROM (
   WHERE ($1::text IS NULL AND s.id = $2::int OR s.lane_group = $1::text) AND ($3::bigint >> lane.n) & 1::bigint = 1
   GROUP BY s.id, 4, 5, 6, 7) f (subscription, lanes, config_version, s1, s2, position, l, acked, filtered))");
 
+  // $1 base, $2 subscription, $3 lanes, $4 generation. As claim.
+  Query begin_beside = unprepared("write the first cursors of a type", R"(
+INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1, s2, from_position, position, l)
+SELECT $2::int, 'reset', f.lanes, $4::bigint, 1, f.s1::pg_snapshot, f.s2::pg_snapshot, coalesce(f.position, 0::bigint), f.position, f.l
+FROM (
+  SELECT bit_or(1::bigint << lane.n), {cursor}
+  FROM pg_catalog.generate_series(0, 63) lane(n) CROSS JOIN LATERAL {schema}.newest_settlement($1::int, lane.n) c
+  WHERE ($3::bigint >> lane.n) & 1::bigint = 1 AND NOT EXISTS (SELECT FROM {schema}.newest_settlement($2::int, lane.n))
+  GROUP BY 2, 3, 4, 5) f (lanes, s1, s2, position, l))");
+
   // $1 subscription, $2 lanes, $3 generation. Raises an error unless this relay still owns them.
   Query hold_lanes = unprepared("check who owns the lanes", R"(
 SELECT {schema}.hold_lanes($1::int, (SELECT pg_catalog.array_agg(n::smallint) FROM pg_catalog.generate_series(0, 63) n
@@ -498,23 +516,26 @@ SELECT seq, deaths, newest FROM {schema}.begin_run($1::int, $2::bigint, $3::bigi
 WITH ended AS (DELETE FROM {schema}.run WHERE subscription = $1::int AND generation = $2::bigint)
 SELECT {schema}.close_trial($1::int, $2::bigint))");
 
-  // $1 subscription, $2 dead events block, $3 lanes. Index parked_key.
+  // $1 subscription, $2 dead events block, $3 lanes. Those that a worker has or may take each for itself. Index parked_key.
   Query blocked_keys = unprepared("read the keys of parked events", R"(
-SELECT aggregate_type, aggregate_id, count(*) FROM {schema}.parked
+SELECT aggregate_type, aggregate_id, count(*), CASE WHEN state IN ('running', 'ready') THEN seq END FROM {schema}.parked
 WHERE subscription = $1::int AND (state <> 'dead' OR $2::boolean) AND ($3::bigint >> lane::int) & 1::bigint = 1
-GROUP BY aggregate_type, aggregate_id)");
+GROUP BY aggregate_type, aggregate_id, 4)");
 
-  // $1 subscription, $2 keys, $3 events behind each, $4 bytes, $5 lanes, $6 generation: only of those lanes that it still owns. First the rows
-  // that are due, by parked_due, then what waits behind each of them, by parked_key, up to a dead event that blocks; cut where the bytes
-  // are reached, but not before the first row.
+  // $1 subscription, $2 rows that are due, $3 events behind each of the first $7 of them, $4 bytes, $5 lanes, $6 generation: only of those
+  // lanes that it still owns. First the rows that are due, by parked_due (the time of the statement is one that an index knows: what is not
+  // due is not read), then what waits behind them, by parked_key (a key is written as a range of that index, or the planner prefers the
+  // primary key where most rows have the same key, or none), up to a dead event that blocks; cut where the bytes are reached, but not
+  // before the first row.
   Query due_parked = unprepared("read parked events", R"(
 WITH owned AS (
   SELECT $5::bigint & bit_or(1::bigint << l.lane::int) AS lanes
   FROM {schema}.subscription s JOIN {schema}.lane l ON l.lane_group = s.lane_group
   WHERE s.id = $1::int AND l.generation = $6::bigint AND l.generation >= s.group_generation),
 head AS (
-  SELECT p.seq, p.aggregate_type, p.aggregate_id, p.next_attempt_at FROM {schema}.parked p
-  WHERE p.subscription = $1::int AND p.state = 'retrying' AND p.next_attempt_at <= clock_timestamp()
+  SELECT p.seq, p.aggregate_type, p.aggregate_id, p.next_attempt_at, row_number() OVER (ORDER BY p.next_attempt_at, p.seq) AS n
+  FROM {schema}.parked p
+  WHERE p.subscription = $1::int AND p.state = 'retrying' AND p.next_attempt_at <= statement_timestamp()
     AND ((SELECT lanes FROM owned) >> p.lane::int) & 1::bigint = 1
   ORDER BY p.next_attempt_at, p.seq LIMIT $2::bigint),
 chain AS (
@@ -523,13 +544,15 @@ chain AS (
      WHERE p.subscription = $1::int AND p.seq = h.seq)
     UNION ALL
     (SELECT p.seq, octet_length(p.payload) + octet_length(p.headers::text) FROM {schema}.parked p
-     WHERE p.subscription = $1::int AND h.aggregate_id <> ''::text AND p.aggregate_type = h.aggregate_type
-       AND p.aggregate_id = h.aggregate_id AND p.seq > h.seq AND p.state = 'waiting'
+     WHERE p.subscription = $1::int AND h.n <= $7::bigint AND h.aggregate_id <> ''::text
+       AND (p.aggregate_type, p.aggregate_id, p.seq) > (h.aggregate_type, h.aggregate_id, h.seq)
+       AND (p.aggregate_type, p.aggregate_id) <= (h.aggregate_type, h.aggregate_id) AND p.state = 'waiting'
        AND NOT ((SELECT s.config ->> 'on_dead'::text = 'block' FROM {schema}.subscription s WHERE s.id = $1::int)
          AND EXISTS (
-           SELECT FROM {schema}.parked d WHERE d.subscription = $1::int AND d.aggregate_type = h.aggregate_type
-             AND d.aggregate_id = h.aggregate_id AND d.state = 'dead' AND d.seq > h.seq AND d.seq < p.seq))
-     ORDER BY p.seq LIMIT $3::bigint)) r),
+           SELECT FROM {schema}.parked d WHERE d.subscription = $1::int AND d.state = 'dead'
+             AND (d.aggregate_type, d.aggregate_id, d.seq) > (h.aggregate_type, h.aggregate_id, h.seq)
+             AND (d.aggregate_type, d.aggregate_id, d.seq) < (h.aggregate_type, h.aggregate_id, p.seq)))
+     ORDER BY p.aggregate_type, p.aggregate_id, p.seq LIMIT $3::bigint)) r),
 cut AS (
   SELECT chain.*, sum(bytes) OVER (ORDER BY due, head, seq) AS total, row_number() OVER (ORDER BY due, head, seq) AS n FROM chain)
 SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, 0 AS bytes, t.content_type, t.headers,
@@ -538,13 +561,9 @@ FROM cut JOIN {schema}.parked t ON t.subscription = $1::int AND t.seq = cut.seq
 WHERE cut.total <= $4::bigint::numeric OR cut.n = 1::bigint
 ORDER BY cut.due, cut.head, cut.seq)");
 
-  // $1 subscription, $2 lanes, $3 seqs. Index parked_running, primary key.
+  // $1 subscription, $2 seqs. Primary key.
   Query running_parked = unprepared("read what runs", R"(
-SELECT seq, aggregate_type, aggregate_id, state FROM {schema}.parked
-WHERE subscription = $1::int AND state = 'running' AND ($2::bigint >> lane::int) & 1::bigint = 1
-UNION
-SELECT seq, aggregate_type, aggregate_id, state FROM {schema}.parked
-WHERE subscription = $1::int AND seq = ANY ($3::bigint[]))");
+SELECT seq, state FROM {schema}.parked WHERE subscription = $1::int AND seq = ANY ($2::bigint[]))");
 
   // $1 subscription, $2 lanes. Index parked_due.
   Query next_parked = unprepared("ask when a parked event is due", R"(
@@ -576,9 +595,9 @@ SELECT count(*) FILTER (WHERE state = 'retrying'), count(*) FILTER (WHERE state 
   Query retry_parked = unprepared("retry parked events", R"(
 SELECT {schema}.retry_parked($1::int, $2::bigint[], $3::boolean))");
 
-  // $1 subscription, $2 seqs, $3 outcome, $4 who, $5 why.
-  Query end_parked = unprepared("end parked events", R"(
-SELECT {schema}.end_parked($1::int, $2::bigint[], $3::text, $4::text, $5::text))");
+  // $1 subscription, $2 seqs, $3 who, $4 why.
+  Query discard_parked = unprepared("discard parked events", R"(
+SELECT {schema}.discard_parked($1::int, $2::bigint[], $3::text, $4::text))");
 
   // $1 subscription, $2 seq, $3 id, $4 new id, $5 event type, $6 payload, $7 content type, $8 headers, $9 who, $10 why.
   Query edit_parked = unprepared("edit a parked event", R"(
@@ -587,9 +606,11 @@ SELECT {schema}.edit_parked($1::int, $2::bigint, $3::uuid, $4::uuid, $5::text, $
 
   // ---- Tasks that run (docs/design/tasks.md). The functions are in 0008_tasks.sql.
 
-  // $1 worker, $2 name, $3 note. Primary key.
+  // $1 worker, $2 name, $3 note. Primary key. The count begins with the time: one whose row was removed must not come to a number again that
+  // others have seen.
   Query beat_worker = prepared("worker heartbeat", R"(
-INSERT INTO {schema}.worker AS w (id, name, beat, beat_at, types) VALUES ($1::uuid, $2::text, 1, clock_timestamp(), $3::jsonb)
+INSERT INTO {schema}.worker AS w (id, name, beat, beat_at, types)
+VALUES ($1::uuid, $2::text, (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint, clock_timestamp(), $3::jsonb)
 ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name, beat = w.beat + 1, beat_at = EXCLUDED.beat_at, types = EXCLUDED.types
 RETURNING (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigint)");
   // $1 worker. And those that died without runs, which nobody looks for.
@@ -597,7 +618,7 @@ RETURNING (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigin
 DELETE FROM {schema}.worker WHERE id = $1::uuid OR beat_at < clock_timestamp() - interval '1 day')");
   // $1 worker, $2 names of subscriptions, $3 limit. Index parked_running.
   Query runs_of_worker = prepared("read the runs of a worker", R"(
-SELECT s.id, s.name, p.seq, p.id, p.attempts, p.token, p.event_type, p.headers::text
+SELECT s.id, s.name, p.seq, p.id, p.attempts, p.token, p.event_type, p.headers::text, p.cancelled_by IS NOT NULL
 FROM {schema}.subscription s JOIN {schema}.parked p ON p.subscription = s.id AND p.state = 'running' AND p.worker = $1::uuid
 WHERE s.name = ANY ($2::text[]) LIMIT $3::bigint)");
   // $1 worker, $2 names of subscriptions. Index parked_running.
@@ -606,6 +627,27 @@ SELECT r.worker, w.beat FROM (
   SELECT DISTINCT p.worker FROM {schema}.subscription s JOIN {schema}.parked p ON p.subscription = s.id AND p.state = 'running'
   WHERE s.name = ANY ($2::text[]) AND p.worker <> $1::uuid) r
 LEFT JOIN {schema}.worker w ON w.id = r.worker)");
+  // $1 worker, $2 free threads by queue. Primary key.
+  Query announce_free = prepared("announce free threads", R"(
+UPDATE {schema}.worker SET idle = $2::jsonb WHERE id = $1::uuid)");
+  // $1 worker, $2 queue, $3 milliseconds since the last heartbeat. A few rows.
+  Query other_threads = prepared("look for free threads", R"(
+SELECT count(*), coalesce(sum((w.idle ->> $2::text)::bigint), 0::numeric)::bigint FROM {schema}.worker w
+WHERE w.id <> $1::uuid AND w.beat_at > clock_timestamp() - $3::bigint * interval '1 millisecond')");
+  // $1 worker, $2 names of subscriptions, $3 types, $4 limit. Index parked_ready. What another worker claims meanwhile is passed over.
+  Query claim_ready = prepared("claim tasks", R"(
+WITH mine AS MATERIALIZED (
+  SELECT p.ctid AS place FROM {schema}.subscription s JOIN {schema}.parked p ON p.subscription = s.id AND p.state = 'ready'
+  WHERE s.name = ANY ($2::text[]) AND s.state = 'active' AND p.event_type = ANY ($3::text[])
+  ORDER BY p.seq LIMIT $4::bigint FOR UPDATE OF p SKIP LOCKED)
+UPDATE {schema}.parked p SET state = 'running', worker = $1::uuid, token = p.token + 1, begun_at = clock_timestamp()
+WHERE p.ctid = ANY (ARRAY(SELECT m.place FROM mine m))
+RETURNING p.seq, p.id, p.aggregate_type, p.aggregate_id, p.event_type, p.payload, 0 AS bytes, p.content_type, p.headers, p.created_at,
+          p.occurred_at, p.attempts, p.token, p.subscription,
+          (SELECT s.name FROM {schema}.subscription s WHERE s.id = p.subscription))");
+  // The channel, and who we are: behind a pooler not whom libpq knows.
+  Query ready_channel = unprepared("ask for the channel of workers",
+                                   "SELECT {schema}.ready_channel(), pg_backend_pid()");
   // $1 subscription, then arrays as for settle_parked, and the tokens of the runs. Primary key.
   Query end_runs = unprepared("end runs of tasks", R"(
 SELECT pg_catalog.unnest({schema}.end_runs($1::int, $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::uuid[],

@@ -46,12 +46,16 @@ struct Done {
 struct Account {
   std::int32_t subscription{0};
   Snapshot before;  ///< What is visible in it does not count.
+  Snapshot begun;   ///< Nor what is visible in this one, up to `position`.
+  std::int64_t position{0};
   Tally tally;
 
-  void add(std::uint64_t xid, std::uint64_t hash) {
-    const bool visible =
-        xid < before.xmax && !std::binary_search(before.xip.begin(), before.xip.end(), xid);
-    if (!visible) tally.add(hash);
+  static bool sees(const Snapshot& snapshot, std::uint64_t xid) {
+    return xid < snapshot.xmax &&
+           !std::binary_search(snapshot.xip.begin(), snapshot.xip.end(), xid);
+  }
+  void add(std::uint64_t xid, std::int64_t seq, std::uint64_t hash) {
+    if (!sees(before, xid) && !(seq <= position && sees(begun, xid))) tally.add(hash);
   }
 };
 
@@ -139,6 +143,7 @@ class PostgresRetention final : public Retention {
     OUTBOX_TRY(const Rows subscriptions, connection_.exec(queries_.subscriptions));
     std::int64_t removed = 0;
     Status status;
+    status = prune(queries_.prune_dropped, {}, stop, removed);
     for (int row = 0; status && row < subscriptions.size(); ++row)
       status = prune_settlements(subscriptions.int4(row, 0), keep, least, stop, removed);
     if (status) status = prune_ends(keep, stop, removed);
@@ -233,9 +238,16 @@ class PostgresRetention final : public Retention {
     OUTBOX_TRY(const Rows rows, planned(queries_.baselines));
     std::vector<Account> accounts;
     for (int row = 0; row < rows.size(); ++row) {
-      Account account{.subscription = rows.int4(row, 0), .before = {}, .tally = {}};
+      Account account{.subscription = rows.int4(row, 0),
+                      .before = {},
+                      .begun = {},
+                      .position = rows.int8(row, 3),
+                      .tally = {}};
       if (!rows.is_null(row, 1)) {
         OUTBOX_TRY(account.before, parse_snapshot(rows.bytes(row, 1)));
+      }
+      if (!rows.is_null(row, 2)) {
+        OUTBOX_TRY(account.begun, parse_snapshot(rows.bytes(row, 2)));
       }
       accounts.push_back(std::move(account));
     }
@@ -268,7 +280,8 @@ class PostgresRetention final : public Retention {
     contents.last_seq = rows.int8(row, kSeq);
     if (contents.events++ == 0) contents.first_seq = contents.last_seq;
     const std::uint64_t hash = event::id_hash(rows.uuid(row, kId));
-    for (Account& account : contents.accounts) account.add(rows.uint64(row, kXid), hash);
+    for (Account& account : contents.accounts)
+      account.add(rows.uint64(row, kXid), contents.last_seq, hash);
     if (!file) return {};
     EventView event = view_of(rows, row);
     add_parts(event, rows.bytes(row, kPayload), rows.bytes(row, kHeaders));

@@ -49,11 +49,12 @@ SELECT EXISTS (SELECT FROM ONLY {schema}.event_default t WHERE t.xid >= $1::xid8
   Query replays =
       of("look for replays", "SELECT {schema}.replay_reads($1::text::xid8, $2::text::xid8)");
 
-  // The first cursor of each subscription: what is visible in it never counted. Index settlement_newest, from its beginning.
+  // The first cursor of each subscription: what is visible in it, or up to its place in a pair, never counted. Index settlement_newest,
+  // from its beginning.
   Query baselines = of("read the first cursors", R"(
-SELECT s.id, (SELECT t.s1::text FROM {schema}.settlement t WHERE t.subscription = s.id AND t.kind = 'reset'
-              ORDER BY t.generation, t.id LIMIT 1)
-FROM {schema}.subscription s)");
+SELECT s.id, f.s1, f.s2, coalesce(f.position, 0::bigint) FROM {schema}.subscription s LEFT JOIN LATERAL (
+  SELECT t.s1::text, t.s2::text, t.position FROM {schema}.settlement t WHERE t.subscription = s.id AND t.kind = 'reset'
+  ORDER BY t.generation, t.id LIMIT 1) f ON true)");
 
   // $1 and $2: from and before which xid, $3 after which seq, $4 rows, $5 with everything. Columns: those of event_row.hpp, xid.
   // Index event_by_seq of one partition.
@@ -94,6 +95,10 @@ FROM {schema}.prune_settlements($1::int, $2::bigint::float8 * interval '1 ms', $
   Query prune_ends =
       of("remove ends of parked events",
          "SELECT {schema}.prune_ends($1::bigint::float8 * interval '1 ms', $2::int)");
+
+  // $1 rows. What is left of subscriptions that are gone.
+  Query prune_dropped =
+      of("remove dropped subscriptions", "SELECT {schema}.prune_dropped($1::int)");
 
   // $1 rows. Copies of archived events whose replay is done, or was given up.
   Query prune_replayed = of("remove replayed events", R"(

@@ -1,9 +1,13 @@
 #include "store/postgres/schema.hpp"
 
+#include <poll.h>
+
 #include <array>
+#include <chrono>
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "pg/identifier.hpp"
 
 namespace outbox::store::postgres {
@@ -11,6 +15,10 @@ namespace {
 
 /// Roles belong to the whole cluster: migrations of other databases may change them at the same moment.
 constexpr int kAttempts = 5;
+
+/// While a migration waits for a lock on a table, everybody else waits behind it: so it waits for a second, and again after a pause.
+constexpr std::chrono::minutes kLockPatience{1};
+constexpr std::chrono::milliseconds kLockPause{500};
 
 std::string place(const Connection& connection) { return "schema " + connection.queries().schema; }
 
@@ -41,6 +49,7 @@ Result<std::optional<std::string>> apply_next(Connection& connection) {
   for (const auto query :
        {&Queries::begin, &Queries::no_limits, &Queries::pin_search_path, &Queries::lock_migration})
     connection.send(query);
+  connection.send(&Queries::short_lock_limit);
   if (auto locked = connection.finish(); !locked) return pass(locked);
   OUTBOX_TRY(const auto done, applied(connection));
   const SchemaState state = store::schema_state(migrations(), done);
@@ -63,6 +72,24 @@ bool collided(const Error& error) {
   return error.origin == "pg:XX000" && error.message.find("concurrently") != std::string::npos;
 }
 
+bool is_locked(const Error& error) { return error.origin == "pg:55P03"; }
+
+/// False: it was tried for long enough.
+bool wait_for_lock(std::chrono::steady_clock::time_point since, bool& said) {
+  if (std::chrono::steady_clock::now() - since > kLockPatience) return false;
+  if (!std::exchange(said, true))
+    log::warn("migration waits for a table that another session has locked, retries");
+  (void)::poll(nullptr, 0, static_cast<int>(kLockPause.count()));
+  return true;
+}
+
+tl::unexpected<Error> locked_out(Error error) {
+  error.hint =
+      "another session holds a lock on a table of the outbox: pg_stat_activity and pg_locks show it (a backup, an open transaction, "
+      "ALTER TABLE). Nothing of this migration was applied; run it again";
+  return fail(std::move(error));
+}
+
 constexpr const char* kRepair =
     "this is a copy of another database (dump and restore, logical replication). If it takes the place of the original, stop "
     "the original's relays for good; then `outbox doctor --repair-lineage` shows what is pending here, and repairs it with "
@@ -74,12 +101,17 @@ Result<std::vector<std::string>> migrate(Connection& connection) {
   if (Status status = check_primary(connection); !status) return pass(status);
   connection.set_deadline(std::chrono::minutes(10));  // another process may be migrating
   std::vector<std::string> names;
+  auto since = std::chrono::steady_clock::now();
+  bool said = false;
   for (int attempt = 1;;) {
     auto name = apply_next(connection);
     connection.rollback();
     if (name && !*name) return names;
     if (name) {
       names.push_back(std::move(**name));
+      since = std::chrono::steady_clock::now();
+    } else if (is_locked(name.error())) {
+      if (!wait_for_lock(since, said)) return locked_out(std::move(name.error()));
     } else if (!collided(name.error()) || ++attempt > kAttempts) {
       return pass(name);
     }

@@ -6,6 +6,7 @@
 #include "pg/url.hpp"
 #include "store/backends.hpp"
 #include "store/common/schema_name.hpp"
+#include "store/postgres/diagnosis.hpp"
 #include "store/postgres/lineage.hpp"
 #include "store/postgres/lookup_indexes.hpp"
 #include "store/postgres/parts.hpp"
@@ -122,6 +123,14 @@ Result<std::unique_ptr<Store>> open(StoreOptions options) {
   return std::make_unique<PostgresStore>(std::move(options));
 }
 
+Result<std::unique_ptr<SubscriptionChanges>> open_changes(const StoreOptions& options) {
+  if (Status status = check_schema(options.schema); !status) return pass(status);
+  OUTBOX_TRY(
+      Connection connection,
+      Connection::open(options, "subscription", std::make_shared<const Queries>(options.schema)));
+  return make_subscription_changes(std::move(connection));
+}
+
 Result<std::string> print(const StoreOptions& options) {
   if (Status status = check_schema(options.schema); !status) return pass(status);
   return print_migrations(options.schema);
@@ -136,7 +145,9 @@ constexpr Backend backend{
     .file_of = [](const std::string&) { return std::string{}; },
     .shown_url = pg::shown_url,
     .open = open,
+    .open_changes = open_changes,
     .print_migrations = print,
+    .diagnose = diagnose,
 };
 
 }  // namespace outbox::store::postgres

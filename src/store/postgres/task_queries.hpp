@@ -33,17 +33,23 @@ SELECT set_config('client_min_messages', current_setting('outbox.messages'), tru
 
   // Events that some lanes of a subscription have not passed, at most $4: $1 S1, $2 xmin(S1), $3 lanes, $5 position, null when the cursor is
   // no pair, $6 xmax(S2), $7 xip(S2). As Queries::pending_drained and pending_begun; indexes event_by_seq and event_by_xid. The oldest first,
-  // as near as the indexes have it. Then $8 aggregate_type, $9 type, $10 key, null means any; $11 limit. Under the plan settings.
+  // as near as the indexes have it. Then $8 aggregate_type, $9 the type of the subscription, null: it is that of the queue; $10 type, $11 key, null means any; $12 limit. Under
+  // the plan settings.
   Query pending = of("list pending tasks", std::string(R"(
 SELECT e.seq, e.id, e.event_type, e.aggregate_id, e.created_at FROM ()") +
                                                std::string(kAhead) + R"() e
-WHERE e.aggregate_type = $8::text AND ($9::text IS NULL OR e.event_type = $9::text)
-  AND ($10::text IS NULL OR e.aggregate_id = $10::text)
-ORDER BY e.seq LIMIT $11::bigint)");
+WHERE e.aggregate_type = $8::text AND ($10::text IS NULL OR e.event_type = $10::text)
+  AND ($11::text IS NULL OR e.aggregate_id = $11::text)
+  AND CASE WHEN $9::text IS NULL THEN e.event_type <> ALL ((SELECT {schema}.types_apart($8::text))::text[])
+           ELSE e.event_type = $9::text END
+ORDER BY e.seq LIMIT $12::bigint)");
 
-  // The same $1 to $8. Per type, null: what is no task of these.
+  // The same $1 to $9. Per type, null: what is no task of these.
   Query count_pending = of("count pending tasks", std::string(R"(
-SELECT CASE WHEN e.aggregate_type = $8::text THEN e.event_type END, count(*),
+SELECT CASE WHEN e.aggregate_type = $8::text
+             AND CASE WHEN $9::text IS NULL THEN e.event_type <> ALL ((SELECT {schema}.types_apart($8::text))::text[])
+                      ELSE e.event_type = $9::text END
+            THEN e.event_type END, count(*),
        (date_part('epoch'::text, clock_timestamp() - min(e.created_at)) * 1000000::float8)::bigint
 FROM ()") + std::string(kAhead) + R"() e GROUP BY 1)");
 

@@ -40,6 +40,12 @@ std::string tasks_of(const SubscriptionRow& subscription) {
   return types.empty() ? std::string() : types.front();
 }
 
+/// Null: all types but those that have a subscription of their own.
+Param own_type_of(const SubscriptionRow& subscription) {
+  return event::is_of_type(subscription.spec) ? Param(subscription.spec.event_types.front())
+                                              : Param::null();
+}
+
 class PostgresTaskQueues final : public TaskQueues {
  public:
   explicit PostgresTaskQueues(Connection connection)
@@ -54,11 +60,11 @@ class PostgresTaskQueues final : public TaskQueues {
                                                          const PendingFilter& filter,
                                                          std::size_t limit) override {
     OUTBOX_TRY(const auto strands, read_strands(connection_, subscription.id, kAllLanes));
-    if (strands.empty()) return no_cursor(subscription.spec.name);
     std::vector<PendingTask> all;
     for (const Strand& strand : strands) {
       OUTBOX_TRY(Params params, ahead_of(strand, kMostPendingSearched));
       params.emplace_back(tasks_of(subscription));
+      params.push_back(own_type_of(subscription));
       params.push_back(text_or_null(filter.type));
       params.push_back(text_or_null(filter.key));
       params.emplace_back(static_cast<std::int64_t>(limit));
@@ -136,6 +142,7 @@ class PostgresTaskQueues final : public TaskQueues {
       for (const Strand& strand : strands) {
         OUTBOX_TRY(Params params, ahead_of(strand, limit + 1));
         params.emplace_back(tasks_of(subscriptions[i]));
+        params.push_back(own_type_of(subscriptions[i]));
         connection_.send(queries_.count_pending, std::move(params));
         asked.push_back(subscriptions[i].id);
       }

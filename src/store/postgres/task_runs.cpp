@@ -2,9 +2,14 @@
 #include "store/task_runs.hpp"
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
+#include "pg/errors.hpp"
+#include "store/common/wait.hpp"
+#include "store/postgres/event_row.hpp"
+#include "store/postgres/notifications.hpp"
 #include "store/postgres/parking.hpp"
 #include "store/postgres/parts.hpp"
 #include "store/text.hpp"
@@ -91,7 +96,8 @@ class PostgresTaskRuns final : public TaskRuns {
                       .attempts = static_cast<std::size_t>(rows.int4(row, 4)),
                       .token = rows.int8(row, 5),
                       .type = rows.text(row, 6),
-                      .headers = rows.text(row, 7)});
+                      .headers = rows.text(row, 7),
+                      .cancelled = rows.boolean(row, 8)});
     }
     return runs;
   }
@@ -159,6 +165,56 @@ class PostgresTaskRuns final : public TaskRuns {
     return all;
   }
 
+  [[nodiscard]] Status announce_free_threads(
+      const EventId& worker, const std::map<std::string, std::size_t>& free) override {
+    return done(connection_.exec(&Queries::announce_free,
+                                 {Param(worker), Param(nlohmann::json(free).dump())}));
+  }
+
+  [[nodiscard]] Result<OtherThreads> other_threads(const EventId& me, std::string_view queue,
+                                                   std::chrono::milliseconds alive) override {
+    OUTBOX_TRY(const Rows rows,
+               connection_.exec(&Queries::other_threads, {Param(me), Param(queue), alive.count()}));
+    return OtherThreads{.workers = rows.int8(0, 0), .free = rows.int8(0, 1)};
+  }
+
+  [[nodiscard]] Result<ClaimedTasks> claim(const EventId& worker,
+                                           std::span<const std::string> subscriptions,
+                                           std::span<const std::string> types,
+                                           std::size_t limit) override {
+    enum Column : int { kAttempts = kFirstExtra, kToken, kSubscription, kName };
+    OUTBOX_TRY(Rows claimed,
+               connection_.exec(&Queries::claim_ready,
+                                {Param(worker), names_of(subscriptions), names_of(types),
+                                 Param(static_cast<std::int64_t>(limit))}));
+    const auto rows = std::make_shared<const Rows>(std::move(claimed));
+    ClaimedTasks all;
+    for (int row = 0; row < rows->size(); ++row) {
+      ClaimedTask& task = all.tasks.emplace_back(
+          ClaimedTask{.subscription = rows->int4(row, kSubscription),
+                      .subscription_name = rows->text(row, kName),
+                      .attempts = static_cast<std::size_t>(rows->int4(row, kAttempts)),
+                      .token = rows->int8(row, kToken),
+                      .event = view_of(*rows, row)});
+      add_parts(task.event, rows->bytes(row, kPayload), rows->bytes(row, kHeaders));
+    }
+    all.storage = rows;
+    return all;
+  }
+
+  [[nodiscard]] Result<bool> wait(const EventFd& bell,
+                                  std::chrono::steady_clock::time_point until) override {
+    if (!asked_) {
+      if (Status status = listen(); !status) return pass(status);
+    }
+    // Also one that came with the answer to a statement.
+    OUTBOX_TRY(const bool told, take_told());
+    if (told) return true;
+    OUTBOX_TRY(const bool rung,
+               wait_for(bell, listens_ ? PQsocket(connection_.native()) : -1, until));
+    return rung ? Result<bool>(false) : take_told();
+  }
+
   [[nodiscard]] Status report(const EventId& worker,
                               std::span<const TaskProgress> progress) override {
     ArrayParam subscriptions(ArrayParam::Element::int8);
@@ -179,9 +235,27 @@ class PostgresTaskRuns final : public TaskRuns {
   }
 
  private:
+  /// A pooler that shares connections would listen for somebody else.
+  [[nodiscard]] Status listen() {
+    OUTBOX_TRY(const Rows channel, connection_.exec(&Queries::ready_channel));
+    asked_ = true;
+    if (channel.int4(0, 1) != PQbackendPID(connection_.native())) return {};
+    listens_ = true;
+    return done(connection_.exec(postgres::listen(channel.bytes(0, 0))));
+  }
+
+  [[nodiscard]] Result<bool> take_told() {
+    if (!listens_) return false;
+    if (PQconsumeInput(connection_.native()) != 1)
+      return fail(pg::lost_connection(connection_.native(), "wait for tasks"));
+    return take_notifications(connection_.native());
+  }
+
   static Status done(Result<Rows> rows) { return rows ? Status{} : Status(pass(rows)); }
 
   Connection connection_;
+  bool asked_{false};    ///< Whether it may listen.
+  bool listens_{false};  ///< For rows that become `ready`.
 };
 
 }  // namespace

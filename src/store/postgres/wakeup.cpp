@@ -17,6 +17,7 @@
 #include "base/log.hpp"
 #include "pg/errors.hpp"
 #include "store/common/wait.hpp"
+#include "store/postgres/notifications.hpp"
 #include "store/postgres/parts.hpp"
 
 namespace outbox::store::postgres {
@@ -26,17 +27,6 @@ using Clock = std::chrono::steady_clock;
 
 /// The server ends an armed session that is silent for 3 s (queries.hpp).
 constexpr std::chrono::seconds kPingEvery{1};
-
-struct FreeNotify {
-  void operator()(PGnotify* notify) const noexcept { PQfreemem(notify); }
-};
-
-/// Takes what libpq has received; true when there was something.
-bool take_notifications(PGconn* connection) {
-  bool any = false;
-  while (const std::unique_ptr<PGnotify, FreeNotify> one{PQnotifies(connection)}) any = true;
-  return any;
-}
 
 class PostgresWakeup final : public Wakeup {
  public:

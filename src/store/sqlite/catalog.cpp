@@ -7,13 +7,16 @@
 #include "base/process.hpp"
 #include "event/group.hpp"
 #include "event/spec.hpp"
+#include "event/task_queue.hpp"
 #include "event/time_text.hpp"
 #include "store/common/subscription.hpp"
+#include "store/former_name.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/member.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/schema.hpp"
+#include "store/sqlite/subscription_queries.hpp"
 
 namespace outbox::store::sqlite {
 namespace {
@@ -45,7 +48,9 @@ class SqliteCatalog final : public Catalog {
   [[nodiscard]] Result<std::string> identity() override { return identity_of(connection_); }
 
   [[nodiscard]] Result<std::vector<SubscriptionRow>> subscriptions() override {
-    return list<SubscriptionRow>(query::kSubscriptions, subscription_of);
+    OUTBOX_TRY(auto all, list<SubscriptionRow>(query::kSubscriptions, subscription_of));
+    note_types_of_their_own(all);
+    return all;
   }
 
   [[nodiscard]] Result<bool> apply(const SubscriptionSpec& spec) override {
@@ -57,6 +62,9 @@ class SqliteCatalog final : public Catalog {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     OUTBOX_TRY(found, find(spec.name));
     if (found && same_config(spec.name, found->config, config)) return false;
+    if (found) {
+      if (Status status = check_same_type(spec, found->config); !status) return pass(status);
+    }
     Status written = found ? change(*found, spec, config) : create(spec, config);
     if (written) written = transaction.commit();
     if (!written) return pass(written);
@@ -88,7 +96,9 @@ class SqliteCatalog final : public Catalog {
     SubscriptionProgress progress;
     progress.id = subscription.id;
     OUTBOX_TRY(const Statement cursor, connection_.query(query::kNewestCursor, subscription.id));
-    if (!cursor.has_row()) return no_cursor(subscription.spec.name);
+    if (!cursor.has_row())
+      return event::is_of_type(subscription.spec) ? Result<SubscriptionProgress>(progress)
+                                                  : no_cursor(subscription.spec.name);
     const std::int64_t position = cursor.integer(0);
     progress.generation = cursor.integer(1);
     OUTBOX_TRY(const Statement count,
@@ -179,6 +189,10 @@ class SqliteCatalog final : public Catalog {
 
   // In the transaction of apply(): the write lock is ours, so "now" neither misses nor repeats an event that is being written.
   [[nodiscard]] Status create(const SubscriptionSpec& spec, const std::string& config) {
+    {
+      OUTBOX_TRY(const Statement former, connection_.query(query::kFormerName, spec.name));
+      if (former.has_row()) return fail(renamed(spec.name, former.bytes(0)));
+    }
     std::int64_t position = 0;
     if (spec.start == "now") {
       OUTBOX_TRY(position, connection_.integer(query::kNewestSeq));
@@ -186,6 +200,8 @@ class SqliteCatalog final : public Catalog {
     const std::string group = event::group_of(spec);
     OUTBOX_TRY(const Statement created,
                connection_.query(query::kCreateSubscription, spec.name, config, group));
+    // That of a type begins where that of its queue stands, when it starts.
+    if (event::is_of_type(spec)) return {};
     return connection_.run(query::kFirstSettlement, created.integer(0), position, wall_us());
   }
 

@@ -3,11 +3,13 @@
 
 #include <sqlite3.h>
 
+#include <cstdlib>
 #include <outbox/sqlite.hpp>
 #include <utility>
 
 #include "base/error.hpp"
 #include "event/text_rules.hpp"
+#include "store/common/attempts.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/error_map.hpp"
 #include "store/sqlite/event_insert.hpp"
@@ -126,6 +128,49 @@ void Transaction::rollback() noexcept {
 }
 
 sqlite3* Transaction::handle() const noexcept { return state_ ? state_->db : nullptr; }
+
+bool Transaction::is_open() const noexcept { return state_ && state_->open; }
+
+namespace {
+
+/// Another connection was in the way.
+bool is_conflict_of(const std::exception& thrown, const store::Attempts& attempts) {
+  const auto* const ours = dynamic_cast<const Exception*>(&thrown);
+  if (ours == nullptr) return attempts.calls_conflict(thrown);
+  constexpr std::string_view kOrigin = "sqlite:";
+  const std::string& origin = ours->error().origin;
+  if (!origin.starts_with(kOrigin)) return false;
+  return (std::atoi(origin.c_str() + kOrigin.size()) & 0xff) == SQLITE_BUSY;
+}
+
+}  // namespace
+
+void check(sqlite3* db, int code, std::string_view what) {
+  if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE) return;
+  throw Exception(store::sqlite::map_error(db, code, what));
+}
+
+void detail::run_transaction(sqlite3* db, const std::function<void(Transaction&)>& body,
+                             const RetryOptions& options) {
+  store::Attempts attempts(options);
+  for (;;) {
+    bool repeatable = true;  // BEGIN and COMMIT leave nothing behind when they are refused
+    try {
+      Transaction tx(db);
+      try {
+        body(tx);
+      } catch (...) {
+        // Where f has ended the transaction, by whatever means, its effect may be there.
+        repeatable = tx.is_open() && sqlite3_get_autocommit(db) == 0;
+        throw;
+      }
+      if (tx.is_open()) tx.commit();
+      return;
+    } catch (const std::exception& thrown) {
+      if (!repeatable || !is_conflict_of(thrown, attempts) || !attempts.next()) throw;
+    }
+  }
+}
 
 Result<std::vector<EventId>> Outbox::try_enqueue_many(sqlite3* db,
                                                       std::span<const Event> events) const {

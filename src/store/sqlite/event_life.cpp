@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "event/task_queue.hpp"
 #include "store/common/subscription.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/sqlite/task_queries.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {
-namespace {}  // namespace
-
 Result<EventLives> EventLives::of(Connection& connection) {
   EventLives lives(connection);
   OUTBOX_TRY(Statement row, connection.query(query::kSubscriptions));
@@ -82,6 +82,7 @@ Result<bool> EventLives::was_parked(const Subscription& subscription, const Even
 Status EventLives::in_stream(const Subscription& subscription, const EventView& event,
                              EventLife& life) const {
   life.state = "pending";
+  OUTBOX_TRY(life.apart, is_apart(subscription, event));
   {
     OUTBOX_TRY(const Statement cursor,
                connection_->query(query::kNewestCursor, subscription.row.id));
@@ -100,9 +101,20 @@ Status EventLives::in_stream(const Subscription& subscription, const EventView& 
   bool matches = subscription.filter.matches(event);
   if (other_settings && filtered == 0 && acked > 0) matches = true;
   if (other_settings && filtered > 0 && acked == 0) matches = false;
+  matches = matches && !life.apart;
   life.state = matches ? "published" : "filtered";
   if (matches) life.published_by_us = row.integer(4);
   return {};
+}
+
+/// As is_apart() of migrations/postgres/0005_status.sql.
+Result<bool> EventLives::is_apart(const Subscription& subscription, const EventView& event) const {
+  if (!event::is_task(event.aggregate_type) || event::is_of_type(subscription.row.spec) ||
+      !event::is_of_queue(subscription.row.spec))
+    return false;
+  OUTBOX_TRY(const Statement row, connection_->query(query::kTypeApart, event.aggregate_type,
+                                                     event.event_type, event.seq));
+  return row.has_row();
 }
 
 /// The id of the first settlement that passed the event, which is behind the cursor; 0: the subscription began after it. As

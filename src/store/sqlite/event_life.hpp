@@ -35,6 +35,8 @@ class EventLives {
                                         EventLife& life) const;
   [[nodiscard]] Status in_stream(const Subscription& subscription, const EventView& event,
                                  EventLife& life) const;
+  [[nodiscard]] Result<bool> is_apart(const Subscription& subscription,
+                                      const EventView& event) const;
   [[nodiscard]] Result<std::int64_t> settled_by(std::int64_t subscription, std::int64_t seq) const;
 
   Connection* connection_;

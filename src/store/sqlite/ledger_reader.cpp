@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "store/common/subscription.hpp"
+#include "store/sqlite/parked_ledger.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 
@@ -99,17 +100,8 @@ class SqliteLedgerReader final : public LedgerReader {
     LedgerMoment moment{.now = everything_};
     OUTBOX_TRY(newest_, connection_.integer(query::kNewestSettlement));
     OUTBOX_TRY(moment.last_seq, connection_.integer(query::kNewestSeq));
-    for (const std::string_view sql : {query::kLedgerParked, query::kLedgerEnds}) {
-      OUTBOX_TRY(Statement row, connection_.query(sql, std::int64_t{subscription_}));
-      while (row.has_row()) {
-        const ParkedEntry entry{.id = id_of(row.bytes(0)),
-                                .outcome = parked_outcome_of(row.bytes(1)),
-                                .copied = row.integer(2) != 0};
-        moment.parked.add(entry);
-        if (visit) visit(entry);
-        if (Status status = row.next(); !status) return pass(status);
-      }
-    }
+    if (Status status = add_parked(connection_, subscription_, moment.parked, visit); !status)
+      return pass(status);
     return moment;
   }
 
@@ -141,6 +133,22 @@ class SqliteLedgerReader final : public LedgerReader {
 };
 
 }  // namespace
+
+Status add_parked(Connection& connection, std::int64_t subscription, ParkedLedger& ledger,
+                  const VisitParked& visit) {
+  for (const std::string_view sql : {query::kLedgerParked, query::kLedgerEnds}) {
+    OUTBOX_TRY(Statement row, connection.query(sql, subscription));
+    while (row.has_row()) {
+      const ParkedEntry entry{.id = id_of(row.bytes(0)),
+                              .outcome = parked_outcome_of(row.bytes(1)),
+                              .copied = row.integer(2) != 0};
+      ledger.add(entry);
+      if (visit) visit(entry);
+      if (Status status = row.next(); !status) return status;
+    }
+  }
+  return {};
+}
 
 std::unique_ptr<LedgerReader> make_ledger_reader(Connection connection) {
   return std::make_unique<SqliteLedgerReader>(std::move(connection));

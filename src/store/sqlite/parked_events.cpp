@@ -88,11 +88,9 @@ class SqliteParkedEvents final : public ParkedEvents {
                                             std::string_view actor,
                                             std::string_view reason) override {
     return change(subscription, seqs, [&](std::int64_t seq, std::int64_t now) {
-      Status status = connection_.run(query::kDropUnique, subscription, seq);
-      if (status)
-        status = connection_.run(query::kDiscardParked, subscription, seq, actor, reason, now);
-      if (!status) return status;
-      return connection_.run(query::kRemoveParked, subscription, seq);
+      Status status = connection_.run(query::kCancelRun, subscription, seq, actor, reason);
+      if (!status || connection_.changes() > 0) return status;
+      return discard_row(connection_, subscription, seq, actor, reason, now);
     });
   }
 

@@ -76,6 +76,30 @@ Status order_keys(Connection& connection, std::int64_t subscription, const std::
   return {};
 }
 
+/// After an event of these keys left. Events without a key stand alone.
+Status wake_keys(Connection& connection, std::int64_t subscription, const std::vector<Key>& keys,
+                 std::int64_t now) {
+  for (const Key& key : keys) {
+    if (key.aggregate_id.empty()) continue;
+    Status status = connection.run(query::kWakeParkedKey, subscription, key.aggregate_type,
+                                   key.aggregate_id, now);
+    if (!status) return status;
+  }
+  return {};
+}
+
+/// Another one of the key may be there already, which the relay did not know; or those before it have gone.
+Status place_new(Connection& connection, const ParkedEvent& event, std::int64_t now) {
+  OUTBOX_TRY(const std::vector<Key> keys, key_of(connection, event.subscription, event.seq));
+  for (const Key& key : keys) {
+    if (key.aggregate_id.empty()) continue;
+    Status status = connection.run(query::kWaitBehind, event.subscription, key.aggregate_type,
+                                   key.aggregate_id, now, event.seq);
+    if (!status) return status;
+  }
+  return wake_keys(connection, event.subscription, keys, now);
+}
+
 /// Removes a delivered event and counts it, unless a person removed it meanwhile.
 Status end_delivered(Connection& connection, const RetryResult& result, std::int64_t now,
                      Tally& tally) {
@@ -130,10 +154,15 @@ Status settle_one(Connection& connection, const RetryResult& result, std::int64_
                   Tally& tally) {
   OUTBOX_TRY(Statement row, connection.query(query::kParkedKeyOf, result.subscription, result.seq,
                                              bytes_of(result.id)));
+  if (!row.has_row()) return {};  // a person removed or edited it
+  const bool cancelled = !row.is_null(2);
+  const std::string by = row.text(2);
+  const std::string reason = row.text(3);
   OUTBOX_TRY(const std::vector<Key> keys, keys_of(std::move(row)));
-  if (keys.empty()) return {};  // a person removed or edited it
   Status status = {};
-  if (result.state) {
+  if (result.state && cancelled) {
+    status = discard_row(connection, result.subscription, result.seq, by, reason, now);
+  } else if (result.state) {
     status = connection.run(query::kReschedule, result.subscription, result.seq,
                             to_string(*result.state), static_cast<std::int64_t>(result.attempts),
                             due_at(now, result.due_in), storable_text(result.error), now,
@@ -144,7 +173,7 @@ Status settle_one(Connection& connection, const RetryResult& result, std::int64_
     status = end_delivered(connection, result, now, tally);
   }
   if (!status) return status;
-  return order_keys(connection, result.subscription, keys);
+  return wake_keys(connection, result.subscription, keys, now);
 }
 
 }  // namespace
@@ -169,8 +198,7 @@ Status park_events(Connection& connection, std::span<const ParkedEvent> events) 
     if (event.state == ParkedState::dead) {
       if (status = after_death(connection, event.subscription, event.seq); !status) return status;
     }
-    OUTBOX_TRY(const std::vector<Key> keys, key_of(connection, event.subscription, event.seq));
-    if (status = order_keys(connection, event.subscription, keys); !status) return status;
+    if (status = place_new(connection, event, now); !status) return status;
   }
   return {};
 }
@@ -231,6 +259,14 @@ Status finish_task(Connection& connection, const TaskFinish& finish) {
   return connection.run(query::kEndUnique, finish.queue, finish.unique_key, bytes_of(finish.id));
 }
 
+Status discard_row(Connection& connection, std::int64_t subscription, std::int64_t seq,
+                   std::string_view actor, std::string_view reason, std::int64_t now) {
+  Status status = connection.run(query::kDropUnique, subscription, seq);
+  if (status) status = connection.run(query::kDiscardParked, subscription, seq, actor, reason, now);
+  if (!status) return status;
+  return connection.run(query::kRemoveParked, subscription, seq);
+}
+
 Status order_parked_key(Connection& connection, std::int64_t subscription,
                         std::string_view aggregate_type, std::string_view aggregate_id) {
   // Events without a key stand alone.
@@ -253,7 +289,8 @@ Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection, std::i
   while (row.has_row()) {
     keys.push_back({.aggregate_type = row.text(0),
                     .aggregate_id = row.text(1),
-                    .events = static_cast<std::size_t>(row.integer(2))});
+                    .events = static_cast<std::size_t>(row.integer(2)),
+                    .running = row.is_null(3) ? std::nullopt : std::optional(row.integer(3))});
     if (Status status = row.next(); !status) return pass(status);
   }
   return keys;
@@ -261,33 +298,20 @@ Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection, std::i
 
 namespace {
 
-Status add_running(Result<Statement> found, std::vector<RunningRow>& running) {
-  OUTBOX_TRY(Statement row, std::move(found));
-  while (row.has_row()) {
-    running.push_back({.seq = row.integer(0),
-                       .aggregate_type = row.text(1),
-                       .aggregate_id = row.text(2),
-                       .state = parked_state_of(row.bytes(3))});
-    if (Status status = row.next(); !status) return status;
-  }
-  return {};
-}
-
-/// What runs, and the rows with these seqs.
+/// The rows with these seqs.
 Status read_running(Connection& connection, std::int64_t subscription,
                     const std::vector<std::int64_t>& seqs, std::vector<RunningRow>& running) {
-  Status status = add_running(connection.query(query::kRunning, subscription), running);
   for (const std::int64_t seq : seqs) {
-    if (!status) break;
-    status = add_running(connection.query(query::kParkedAt, subscription, seq), running);
+    OUTBOX_TRY(const Statement row, connection.query(query::kParkedAt, subscription, seq));
+    if (row.has_row()) running.push_back({.seq = seq, .state = parked_state_of(row.bytes(0))});
   }
-  return status;
+  return {};
 }
 
 }  // namespace
 
 Result<DueEvents> read_due(Connection& connection, std::int64_t subscription,
-                           std::int64_t generation, std::size_t keys, std::size_t behind,
+                           std::int64_t generation, const DueLimits& limits,
                            const std::vector<std::int64_t>* runs) {
   const std::int64_t now = wall_us();
   DueEvents due;
@@ -295,8 +319,9 @@ Result<DueEvents> read_due(Connection& connection, std::int64_t subscription,
   std::size_t bytes = 0;
   {
     OUTBOX_TRY(Statement row, connection.query(query::kDueParked, subscription, now,
-                                               static_cast<std::int64_t>(keys),
-                                               static_cast<std::int64_t>(behind), generation));
+                                               static_cast<std::int64_t>(limits.events),
+                                               static_cast<std::int64_t>(limits.behind), generation,
+                                               static_cast<std::int64_t>(limits.keys)));
     while (row.has_row()) {
       ParkedRow parked{.event = view_of(row)};
       const std::size_t size = size_of_texts(parked.event);

@@ -22,6 +22,10 @@ namespace outbox::store::sqlite {
 /// Of those that are not over yet.
 [[nodiscard]] Status end_runs(Connection& connection, std::span<const TaskRunEnd> ends);
 [[nodiscard]] Status finish_task(Connection& connection, const TaskFinish& finish);
+/// Removes a parked event for good.
+[[nodiscard]] Status discard_row(Connection& connection, std::int64_t subscription,
+                                 std::int64_t seq, std::string_view actor, std::string_view reason,
+                                 std::int64_t now);
 [[nodiscard]] Status insert_event(Connection& connection, const Event& event);
 
 /// Of each key the first event is retried, and the others wait.
@@ -34,7 +38,7 @@ namespace outbox::store::sqlite {
                                                                 std::int64_t subscription,
                                                                 bool dead_block);
 [[nodiscard]] Result<DueEvents> read_due(Connection& connection, std::int64_t subscription,
-                                         std::int64_t generation, std::size_t keys,
-                                         std::size_t behind, const std::vector<std::int64_t>* runs);
+                                         std::int64_t generation, const DueLimits& limits,
+                                         const std::vector<std::int64_t>* runs);
 
 }  // namespace outbox::store::sqlite

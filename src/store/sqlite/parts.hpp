@@ -7,6 +7,7 @@
 
 #include "store/sqlite/connection.hpp"
 #include "store/store.hpp"
+#include "store/subscription_changes.hpp"
 
 namespace outbox::store::sqlite {
 
@@ -31,5 +32,6 @@ namespace outbox::store::sqlite {
 [[nodiscard]] std::unique_ptr<TaskRuns> make_task_runs(Connection connection);
 [[nodiscard]] std::unique_ptr<TaskQueues> make_task_queues(Connection connection);
 [[nodiscard]] std::unique_ptr<Schedules> make_schedules(Connection connection);
+[[nodiscard]] std::unique_ptr<SubscriptionChanges> make_subscription_changes(Connection connection);
 
 }  // namespace outbox::store::sqlite

@@ -38,6 +38,15 @@ class SqliteProgress final : public Progress {
     return status ? transaction.commit() : status;
   }
 
+  [[nodiscard]] Status begin_beside(std::int32_t base, std::int32_t subscription,
+                                    LaneMask /*lanes*/, std::int64_t generation) override {
+    if (Status status = set_durability(Durability::flushed); !status) return status;
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    if (Status status = check_owner(connection_, base, generation); !status) return status;
+    Status status = connection_.run(query::kBeginBeside, generation, wall_us(), base, subscription);
+    return status ? transaction.commit() : status;
+  }
+
   [[nodiscard]] Result<std::vector<BlockedKey>> blocked_keys(std::int32_t subscription,
                                                              LaneMask /*lanes*/,
                                                              bool dead_block) override {
@@ -50,9 +59,9 @@ class SqliteProgress final : public Progress {
   }
 
   [[nodiscard]] Result<DueEvents> due(std::int32_t subscription, const Holding& holding,
-                                      std::size_t keys, std::size_t behind,
+                                      const DueLimits& limits,
                                       const std::vector<std::int64_t>* runs) override {
-    return read_due(connection_, subscription, holding.generation, keys, behind, runs);
+    return read_due(connection_, subscription, holding.generation, limits, runs);
   }
 
   [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override {

@@ -135,8 +135,8 @@ inline constexpr std::string_view kParkedKey =
     "/* read parked key */ SELECT aggregate_type, aggregate_id FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
 // Unless a person edited it, which gave it another id.
 inline constexpr std::string_view kParkedKeyOf =
-    "/* read parked key */ SELECT aggregate_type, aggregate_id FROM outbox_parked WHERE subscription = ?1 AND seq = ?2"
-    " AND +id = CAST(?3 AS BLOB)";
+    "/* read parked key */ SELECT aggregate_type, aggregate_id, cancelled_by, cancel_reason FROM outbox_parked"
+    " WHERE subscription = ?1 AND seq = ?2 AND +id = CAST(?3 AS BLOB)";
 // ?1 subscription, ?2 and ?3 the key, ?4 now. The first event of the key that is not dead, or dead where dead events block, is
 // retried; the others wait. Index outbox_parked_key.
 inline constexpr std::string_view kOrderParkedKey =
@@ -148,17 +148,30 @@ inline constexpr std::string_view kOrderParkedKey =
     " WHERE outbox_parked.subscription = ?1 AND outbox_parked.aggregate_type = ?2 AND outbox_parked.aggregate_id = ?3"
     " AND (outbox_parked.seq = head.seq AND outbox_parked.state = 'waiting'"
     " OR outbox_parked.seq > head.seq AND outbox_parked.state = 'retrying')";
+// The same for who takes from a key or adds to it, as the relay does, at the cost of one row. kWakeParkedKey: whose turn it is now.
+// kWaitBehind: the event with seq ?5 waits if it is not the first.
+inline constexpr std::string_view kWakeParkedKey =
+    "/* wake parked */ UPDATE outbox_parked SET state = 'retrying', next_attempt_at = ?4 WHERE subscription = ?1 AND seq ="
+    " (SELECT f.seq FROM outbox_parked f WHERE f.subscription = ?1 AND f.aggregate_type = ?2"
+    " AND f.aggregate_id = ?3 AND (f.state <> 'dead' OR (SELECT json_extract(s.config, '$.on_dead') = 'block'"
+    " FROM outbox_subscription s WHERE s.id = ?1)) ORDER BY f.seq LIMIT 1) AND state = 'waiting'";
+inline constexpr std::string_view kWaitBehind =
+    "/* wait behind parked */ UPDATE outbox_parked SET state = 'waiting', next_attempt_at = ?4 WHERE subscription = ?1 AND seq = ?5"
+    " AND state = 'retrying' AND EXISTS (SELECT 1 FROM outbox_parked f WHERE f.subscription = ?1 AND f.aggregate_type = ?2"
+    " AND f.aggregate_id = ?3 AND f.seq < ?5 AND (f.state <> 'dead' OR (SELECT json_extract(s.config, '$.on_dead') = 'block'"
+    " FROM outbox_subscription s WHERE s.id = ?1)))";
 inline constexpr std::string_view kUnsettledKeys =
     "/* list parked keys */ SELECT DISTINCT aggregate_type, aggregate_id FROM outbox_parked"
     " WHERE subscription = ?1 AND state <> 'dead' AND aggregate_id <> ''";
-// ?2: dead events block.
+// ?2: dead events block. Those that run each for itself.
 inline constexpr std::string_view kBlockedKeys =
-    "/* list blocked keys */ SELECT aggregate_type, aggregate_id, count(*) FROM outbox_parked"
-    " WHERE subscription = ?1 AND (state <> 'dead' OR ?2) GROUP BY aggregate_type, aggregate_id";
-// ?1 subscription, ?2 now, ?3 keys, ?4 events behind each, ?5 generation: none if another one owns the group. The rows that are due by
-// outbox_parked_due, what waits behind each by outbox_parked_key, up to a dead event that blocks.
+    "/* list blocked keys */ SELECT aggregate_type, aggregate_id, count(*), CASE state WHEN 'running' THEN seq END"
+    " FROM outbox_parked WHERE subscription = ?1 AND (state <> 'dead' OR ?2) GROUP BY aggregate_type, aggregate_id, 4";
+// ?1 subscription, ?2 now, ?3 rows that are due, ?4 events behind each of the first ?6 of them, ?5 generation: none if another one owns the
+// group. The rows that are due by outbox_parked_due, what waits behind them by outbox_parked_key, up to a dead event that blocks.
 inline constexpr std::string_view kDueParked =
-    "/* read parked */ WITH head AS MATERIALIZED (SELECT seq, aggregate_type, aggregate_id, next_attempt_at FROM outbox_parked"
+    "/* read parked */ WITH head AS MATERIALIZED (SELECT seq, aggregate_type, aggregate_id, next_attempt_at,"
+    " row_number() OVER (ORDER BY next_attempt_at, seq) AS n FROM outbox_parked"
     " WHERE subscription = ?1 AND state = 'retrying' AND next_attempt_at <= ?2"
     " AND ?5 = (SELECT o.generation FROM outbox_owner o JOIN outbox_subscription s ON s.lane_group = o.lane_group WHERE s.id = ?1)"
     " ORDER BY next_attempt_at, seq LIMIT ?3),"
@@ -167,19 +180,16 @@ inline constexpr std::string_view kDueParked =
     " FROM head JOIN outbox_parked p ON p.subscription = ?1 AND p.aggregate_type = head.aggregate_type"
     " AND p.aggregate_id = head.aggregate_id AND p.seq > head.seq AND p.state = 'waiting'"
     // Without a key nothing waits behind it: no look at all the others without one.
-    " WHERE head.aggregate_id <> ''"
+    " WHERE head.aggregate_id <> '' AND head.n <= ?6"
     " AND NOT ((SELECT json_extract(s.config, '$.on_dead') = 'block' FROM outbox_subscription s WHERE s.id = ?1)"
     " AND EXISTS (SELECT 1 FROM outbox_parked d WHERE d.subscription = ?1 AND d.aggregate_type = head.aggregate_type"
     " AND d.aggregate_id = head.aggregate_id AND d.state = 'dead' AND d.seq > head.seq AND d.seq < p.seq)))"
     " SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, t.content_type, t.headers, t.created_at,"
     " t.occurred_at, t.state, t.attempts, t.token FROM chain JOIN outbox_parked t ON t.subscription = ?1 AND t.seq = chain.seq"
     " WHERE chain.place <= ?4 ORDER BY chain.due, chain.head, t.seq";
-// Index outbox_parked_running; primary key.
-inline constexpr std::string_view kRunning =
-    "/* read what runs */ SELECT seq, aggregate_type, aggregate_id, state FROM outbox_parked"
-    " WHERE subscription = ?1 AND state = 'running'";
+// Primary key.
 inline constexpr std::string_view kParkedAt =
-    "/* read parked */ SELECT seq, aggregate_type, aggregate_id, state FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
+    "/* read parked */ SELECT state FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
 inline constexpr std::string_view kNextParked =
     "/* read next parked */ SELECT next_attempt_at FROM outbox_parked WHERE subscription = ?1 AND state = 'retrying'"
     " ORDER BY next_attempt_at LIMIT 1";
@@ -230,6 +240,10 @@ inline constexpr std::string_view kRetryParked =
 inline constexpr std::string_view kDiscardParked =
     "/* discard parked */ INSERT INTO outbox_parked_end (subscription, seq, id, outcome, attempts, actor, reason, at)"
     " SELECT subscription, seq, id, 'discarded', attempts, ?3, ?4, ?5 FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
+// A task that runs: its row stays until its handler has returned. ?3 who, ?4 why.
+inline constexpr std::string_view kCancelRun =
+    "/* cancel run */ UPDATE outbox_parked SET cancelled_by = coalesce(cancelled_by, ?3), cancel_reason = coalesce(cancel_reason, ?4)"
+    " WHERE subscription = ?1 AND seq = ?2 AND state = 'running'";
 // Before it is edited. ?3 new id, ?4 who, ?5 why, ?6 now.
 inline constexpr std::string_view kEndEdited =
     "/* edit parked */ INSERT INTO outbox_parked_end (subscription, seq, id, outcome, attempts, actor, reason, at, replaced_by)"
@@ -245,16 +259,17 @@ inline constexpr std::string_view kNoteParkedChange =
 
 // ---- tasks that run (docs/design/tasks.md)
 
-// ?1 worker, ?2 name, ?3 now, ?4 note. Primary key.
+// ?1 worker, ?2 name, ?3 now, ?4 note. Primary key. The count begins with the time: one whose row was removed must not come to a number
+// again that others have seen.
 inline constexpr std::string_view kBeatWorker =
-    "/* worker heartbeat */ INSERT INTO outbox_worker (id, name, beat, beat_at, types) VALUES (CAST(?1 AS BLOB), ?2, 1, ?3, ?4)"
+    "/* worker heartbeat */ INSERT INTO outbox_worker (id, name, beat, beat_at, types) VALUES (CAST(?1 AS BLOB), ?2, ?3, ?3, ?4)"
     " ON CONFLICT (id) DO UPDATE SET name = excluded.name, beat = beat + 1, beat_at = excluded.beat_at, types = excluded.types";
 // ?2 now. And those that died a day ago without runs, which nobody looks for.
 inline constexpr std::string_view kRemoveWorker =
     "/* remove worker */ DELETE FROM outbox_worker WHERE id = CAST(?1 AS BLOB) OR beat_at < ?2 - 86400000000";
 // ?1 name of a subscription, ?2 worker, ?3 limit. Index outbox_parked_running.
 inline constexpr std::string_view kRunsOfWorker =
-    "/* read runs */ SELECT s.id, p.seq, p.id, p.attempts, p.token, p.event_type, p.headers"
+    "/* read runs */ SELECT s.id, p.seq, p.id, p.attempts, p.token, p.event_type, p.headers, p.cancelled_by IS NOT NULL"
     " FROM outbox_subscription s JOIN outbox_parked p"
     " ON p.subscription = s.id AND p.state = 'running' AND p.worker = CAST(?2 AS BLOB) WHERE s.name = ?1 LIMIT ?3";
 inline constexpr std::string_view kOtherWorkers =
@@ -504,6 +519,13 @@ inline constexpr std::string_view kClaimOne =
     " (subscription, kind, generation, config_version, from_position, position, at, acked_total, filtered_total)"
     " SELECT ?3, 'claim', ?1, c.config_version, c.position, c.position, ?2, c.acked_total, c.filtered_total"
     " FROM outbox_settlement c WHERE c.subscription = ?3 AND c.kind IN ('settle', 'claim', 'reset')"
+    " ORDER BY c.generation DESC, c.id DESC LIMIT 1";
+inline constexpr std::string_view kBeginBeside =
+    "/* write first cursor */ INSERT INTO outbox_settlement"
+    " (subscription, kind, generation, config_version, from_position, position, at)"
+    " SELECT ?4, 'reset', ?1, 1, c.position, c.position, ?2"
+    " FROM outbox_settlement c WHERE c.subscription = ?3 AND c.kind IN ('settle', 'claim', 'reset')"
+    " AND NOT EXISTS (SELECT 1 FROM outbox_settlement t WHERE t.subscription = ?4 AND t.kind IN ('settle', 'claim', 'reset'))"
     " ORDER BY c.generation DESC, c.id DESC LIMIT 1";
 inline constexpr std::string_view kLeave = "/* leave */ DELETE FROM outbox_relay WHERE id = ?1";
 // Relays that waited and died without leaving: of another boot, or silent for ten leases.

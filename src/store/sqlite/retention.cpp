@@ -19,6 +19,7 @@
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/replay_queries.hpp"
+#include "store/sqlite/subscription_queries.hpp"
 
 namespace outbox::store::sqlite {
 namespace {
@@ -30,6 +31,8 @@ constexpr std::int64_t kMostEvents = 50'000;
 /// Per transaction, which takes a few milliseconds: writers wait for it.
 constexpr std::int64_t kRowsAtOnce = 500;
 constexpr std::int64_t kBytesAtOnce = std::int64_t{2} << 20U;
+/// A relay may write for a subscription that is gone until it knows.
+constexpr std::chrono::milliseconds kLateRows = std::chrono::hours(24);
 constexpr std::int64_t kNoEvents = std::numeric_limits<std::int64_t>::max();
 
 struct Place {
@@ -135,6 +138,7 @@ class SqliteRetention final : public Retention {
     const std::int64_t before = wall_us() - keep.count() * 1000;
     Status status = connection_.run(query::kForgetRelays, this_process().boot_id, monotonic_us());
     if (!status) return pass(status);
+    OUTBOX_TRY(const std::int64_t dropped, remove_dropped(stop));
     OUTBOX_TRY(const std::int64_t settlements, remove_settlements(before, stop));
     OUTBOX_TRY(const std::int64_t ends, remove_ends(before, stop));
     OUTBOX_TRY(const std::int64_t replayed, remove_old(query::kRemoveReplayed, {}, stop));
@@ -142,7 +146,7 @@ class SqliteRetention final : public Retention {
     OUTBOX_TRY(const std::int64_t tasks, remove_old(query::kRemoveTaskEnds, noted, stop));
     OUTBOX_TRY(const std::int64_t messages,
                remove_old(query::kRemoveMessages, wall_us() - in_us(kInboxKept), stop));
-    return settlements + ends + replayed + tasks + messages;
+    return dropped + settlements + ends + replayed + tasks + messages;
   }
 
  private:
@@ -319,6 +323,19 @@ class SqliteRetention final : public Retention {
       removed += connection_.changes();
       if (more) rest_.after(began, stop);
     }
+    return removed;
+  }
+
+  /// What is left of subscriptions that are gone.
+  [[nodiscard]] Result<std::int64_t> remove_dropped(const std::stop_token& stop) {
+    std::int64_t removed = 0;
+    for (const std::string_view sql :
+         {query::kRemoveDropped, query::kRemoveDroppedEnds, query::kRemoveDroppedSums}) {
+      OUTBOX_TRY(const std::int64_t rows, remove_old(sql, {}, stop));
+      removed += rows;
+    }
+    OUTBOX_TRY([[maybe_unused]] const std::int64_t forgotten,
+               remove_old(query::kForgetDropped, wall_us() - in_us(kLateRows), stop));
     return removed;
   }
 

@@ -6,6 +6,7 @@
 #include "base/log.hpp"
 #include "store/backends.hpp"
 #include "store/sqlite/checkpoint.hpp"
+#include "store/sqlite/diagnosis.hpp"
 #include "store/sqlite/parts.hpp"
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/schema.hpp"
@@ -157,6 +158,13 @@ Result<std::unique_ptr<Store>> open(StoreOptions options) {
   return std::make_unique<SqliteStore>(std::move(path));
 }
 
+Result<std::unique_ptr<SubscriptionChanges>> open_changes(const StoreOptions& options) {
+  OUTBOX_TRY(const std::string path, path_of(options.url));
+  if (Status status = check_path(path, false); !status) return pass(status);
+  OUTBOX_TRY(Connection connection, Connection::open(path));
+  return make_subscription_changes(std::move(connection));
+}
+
 }  // namespace
 
 extern const Backend backend;
@@ -166,9 +174,11 @@ constexpr Backend backend{
     .file_of = [](const std::string& url) { return written_path(url); },
     .shown_url = [](const std::string& url) { return url; },
     .open = open,
+    .open_changes = open_changes,
     .print_migrations = [](const StoreOptions&) -> Result<std::string> {
       return print_migrations();
     },
+    .diagnose = diagnose,
 };
 
 }  // namespace outbox::store::sqlite

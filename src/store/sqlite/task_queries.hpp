@@ -7,7 +7,8 @@ namespace outbox::store::sqlite::query {
 
 // ?1 name of a subscription, ?2 seq, ?3 id. Primary keys.
 inline constexpr std::string_view kTaskRow =
-    "/* look at a task */ SELECT w.name, p.begun_at, p.percent, p.progress FROM outbox_subscription s"
+    "/* look at a task */ SELECT w.name, p.begun_at, p.percent, p.progress,"
+    " 'cancelled by ' || p.cancelled_by || ': ' || p.cancel_reason FROM outbox_subscription s"
     " JOIN outbox_parked p ON p.subscription = s.id AND p.seq = ?2 AND +p.id = CAST(?3 AS BLOB)"
     " LEFT JOIN outbox_worker w ON w.id = p.worker WHERE s.name = ?1";
 
@@ -15,15 +16,24 @@ inline constexpr std::string_view kTaskRow =
 inline constexpr std::string_view kTaskEnd =
     "/* look at the end of a task */ SELECT outcome, result, reason, at FROM outbox_task_end WHERE id = CAST(?1 AS BLOB)";
 
-// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type, ?4 type and ?5 key, each possibly empty, ?6 limit. By the rowid.
+// ?1 aggregate_type, ?2 type, ?3 seq. Few rows.
+inline constexpr std::string_view kTypeApart =
+    "/* look for a type apart */ SELECT 1 FROM outbox_type_apart WHERE aggregate_type = ?1 AND event_type = ?2 AND begun_at < ?3";
+
+// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type, ?4 type and ?5 key, each possibly empty, ?6 limit, ?7 the type of the
+// subscription, empty: it is that of the queue. By the rowid.
 inline constexpr std::string_view kPendingTasks =
     "/* list pending tasks */ SELECT seq, id, event_type, aggregate_id, created_at FROM"
     " (SELECT seq, id, aggregate_type, event_type, aggregate_id, created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2)"
-    " WHERE aggregate_type = ?3 AND (?4 = '' OR event_type = ?4) AND (?5 = '' OR aggregate_id = ?5) ORDER BY seq LIMIT ?6";
+    " WHERE aggregate_type = ?3 AND (?4 = '' OR event_type = ?4) AND (?5 = '' OR aggregate_id = ?5) AND"
+    " iif(?7 <> '', event_type = ?7, event_type NOT IN (SELECT a.event_type FROM outbox_type_apart a WHERE a.aggregate_type = ?3))"
+    " ORDER BY seq LIMIT ?6";
 
-// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type. By the rowid. Per type, null: what is no task of these.
+// ?1 cursor, ?2 events that are looked at, ?3 aggregate_type, ?4 as ?7 before. By the rowid. Per type, null: what is no task of these.
 inline constexpr std::string_view kCountPendingTasks =
-    "/* count pending tasks */ SELECT iif(aggregate_type = ?3, event_type, NULL) AS type, count(*), min(created_at) FROM"
+    "/* count pending tasks */ SELECT iif(aggregate_type = ?3 AND iif(?4 <> '', event_type = ?4, event_type NOT IN"
+    " (SELECT a.event_type FROM outbox_type_apart a WHERE a.aggregate_type = ?3)), event_type, NULL) AS type,"
+    " count(*), min(created_at) FROM"
     " (SELECT aggregate_type, event_type, created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2) GROUP BY type";
 // ?1 subscription, ?2 rows, ?3 now. Primary key.
 inline constexpr std::string_view kCountTasks =

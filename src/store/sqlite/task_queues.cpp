@@ -2,6 +2,7 @@
 #include "store/task_queues.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -24,6 +25,11 @@ std::string tasks_of(const SubscriptionRow& subscription) {
   return types.empty() ? std::string() : types.front();
 }
 
+/// Empty: all types but those that have a subscription of their own.
+std::string own_type_of(const SubscriptionRow& subscription) {
+  return event::is_of_type(subscription.spec) ? subscription.spec.event_types.front() : "";
+}
+
 class SqliteTaskQueues final : public TaskQueues {
  public:
   explicit SqliteTaskQueues(Connection connection) : connection_(std::move(connection)) {}
@@ -37,9 +43,10 @@ class SqliteTaskQueues final : public TaskQueues {
                                                          std::size_t limit) override {
     OUTBOX_TRY(const std::int64_t position, position_of(subscription));
     const std::string tasks = tasks_of(subscription);
-    OUTBOX_TRY(Statement row,
-               connection_.query(query::kPendingTasks, position, kMostPendingSearched, tasks,
-                                 filter.type, filter.key, static_cast<std::int64_t>(limit)));
+    OUTBOX_TRY(
+        Statement row,
+        connection_.query(query::kPendingTasks, position, kMostPendingSearched, tasks, filter.type,
+                          filter.key, static_cast<std::int64_t>(limit), own_type_of(subscription)));
     std::vector<PendingTask> all;
     while (row.has_row()) {
       all.push_back({.seq = row.integer(0),
@@ -69,8 +76,8 @@ class SqliteTaskQueues final : public TaskQueues {
                                      QueueReport& report) {
     OUTBOX_TRY(const std::int64_t position, position_of(subscription));
     const std::string tasks = tasks_of(subscription);
-    OUTBOX_TRY(Statement row,
-               connection_.query(query::kCountPendingTasks, position, limit + 1, tasks));
+    OUTBOX_TRY(Statement row, connection_.query(query::kCountPendingTasks, position, limit + 1,
+                                                tasks, own_type_of(subscription)));
     std::int64_t looked_at = 0;
     while (row.has_row()) {
       looked_at += row.integer(1);
@@ -124,8 +131,10 @@ class SqliteTaskQueues final : public TaskQueues {
 
   [[nodiscard]] Result<std::int64_t> position_of(const SubscriptionRow& subscription) {
     OUTBOX_TRY(const Statement cursor, connection_.query(query::kNewestCursor, subscription.id));
-    if (!cursor.has_row()) return no_cursor(subscription.spec.name);
-    return cursor.integer(0);
+    if (cursor.has_row()) return cursor.integer(0);
+    // That of a type that has not begun: its tasks are those of the queue.
+    if (event::is_of_type(subscription.spec)) return std::numeric_limits<std::int64_t>::max();
+    return no_cursor(subscription.spec.name);
   }
 
   Connection connection_;

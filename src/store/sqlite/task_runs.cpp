@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "store/common/wait.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/event_row.hpp"
 #include "store/sqlite/parking.hpp"
@@ -42,7 +43,8 @@ class SqliteTaskRuns final : public TaskRuns {
                         .attempts = static_cast<std::size_t>(row.integer(3)),
                         .token = row.integer(4),
                         .type = row.text(5),
-                        .headers = row.text(6)});
+                        .headers = row.text(6),
+                        .cancelled = row.integer(7) != 0});
         if (Status status = row.next(); !status) return pass(status);
       }
     }
@@ -86,6 +88,29 @@ class SqliteTaskRuns final : public TaskRuns {
     }
     if (Status status = transaction.commit(); !status) return pass(status);
     return all;
+  }
+
+  // One worker has a file: there is nobody to share tasks with.
+  [[nodiscard]] Status announce_free_threads(
+      const EventId& /*worker*/, const std::map<std::string, std::size_t>& /*free*/) override {
+    return {};
+  }
+  [[nodiscard]] Result<OtherThreads> other_threads(const EventId& /*me*/,
+                                                   std::string_view /*queue*/,
+                                                   std::chrono::milliseconds /*alive*/) override {
+    return OtherThreads{};
+  }
+  [[nodiscard]] Result<ClaimedTasks> claim(const EventId& /*worker*/,
+                                           std::span<const std::string> /*subscriptions*/,
+                                           std::span<const std::string> /*types*/,
+                                           std::size_t /*limit*/) override {
+    return ClaimedTasks{};
+  }
+  [[nodiscard]] Result<bool> wait(const EventFd& bell,
+                                  std::chrono::steady_clock::time_point until) override {
+    auto rung = wait_for(bell, -1, until);
+    if (!rung) return rung;
+    return false;
   }
 
   [[nodiscard]] Status report(const EventId& worker,

@@ -40,7 +40,7 @@ void add_life(const EventLife& life, TaskStatus& status) {
   status.attempts = static_cast<std::size_t>(life.attempts.value_or(0));
   if (life.next_attempt_at_us) status.next_attempt_at = task_time(*life.next_attempt_at_us);
   if (life.published_by_us) status.ended_at = task_time(*life.published_by_us);
-  status.error = life.error;
+  status.error = life.reason.empty() ? life.error : life.reason;
   set_state(status, life.state);
 }
 
@@ -65,14 +65,19 @@ Status add_run(Connection& connection, const EventListing& event, const EventLif
   if (!row.is_null(1)) status.running_since = task_time(row.integer(1));
   if (!row.is_null(2)) status.percent = static_cast<std::size_t>(row.integer(2));
   status.progress = row.text(3);
+  if (!row.is_null(4)) status.error = row.text(4);
   return {};
 }
 
 Result<std::optional<TaskStatus>> status_of(Connection& connection, const EventListing& event) {
   if (!event::is_task(event.aggregate_type)) return std::nullopt;
-  const std::string subscription = event::subscription_of_task(event.aggregate_type);
-  const auto life = std::find_if(event.subscriptions.begin(), event.subscriptions.end(),
-                                 [&](const auto& one) { return one.subscription == subscription; });
+  const auto find = [&](const std::string& name) {
+    return std::find_if(event.subscriptions.begin(), event.subscriptions.end(),
+                        [&](const auto& one) { return one.subscription == name; });
+  };
+  const std::string of_type = event::subscription_of_type(event.aggregate_type, event.event_type);
+  auto life = find(event::subscription_of_task(event.aggregate_type));
+  if (life == event.subscriptions.end() || life->apart) life = find(of_type);
   // Of a queue that has had no worker yet.
   const bool known = life != event.subscriptions.end();
   if (!known && !event.in_log) return std::nullopt;

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/text.hpp"
-#include "conformance/sink/load.hpp"
+#include "conformance/sink/suite.hpp"
 #include "sink/asynq/config.hpp"
 #include "sink/asynq/names.hpp"
 #include "sink/asynq/task_message.hpp"

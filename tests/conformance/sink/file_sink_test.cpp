@@ -14,7 +14,7 @@
 #include <fstream>
 
 #include "conformance/sink/json_lines.hpp"
-#include "conformance/sink/mini_relay.hpp"
+#include "conformance/sink/suite.hpp"
 #include "support/testkit.hpp"
 
 namespace outbox::test {

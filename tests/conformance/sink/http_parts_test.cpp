@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "conformance/sink/load.hpp"
+#include "conformance/sink/suite.hpp"
 #include "sink/http/answer.hpp"
 #include "sink/http/batch.hpp"
 #include "sink/http/body.hpp"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "conformance/sink/load.hpp"
+#include "conformance/sink/suite.hpp"
 
 namespace outbox::test {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "conformance/sink/mini_relay.hpp"
+#include "conformance/sink/suite.hpp"
 #include "sink/registry.hpp"
 #include "support/testkit.hpp"
 

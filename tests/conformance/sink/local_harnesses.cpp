@@ -12,14 +12,15 @@
 #include <sstream>
 #include <thread>
 
-#include "conformance/sink/harness.hpp"
 #include "conformance/sink/json_lines.hpp"
+#include "conformance/sink/suite.hpp"
 #include "sink/file/file_sink.hpp"
 #include "sink/null/null_sink.hpp"
 #include "sink/stdout/stdout_sink.hpp"
 #include "support/testkit.hpp"
 
-namespace outbox::test {
+namespace outbox {
+namespace test {
 namespace {
 
 class NullHarness final : public Harness {
@@ -142,7 +143,10 @@ class PipeHarness final : public Harness {
 
 }  // namespace
 
-std::vector<HarnessKind> harness_kinds() {
+}  // namespace test
+
+std::vector<conformance::HarnessKind> conformance::harness_kinds() {
+  using namespace test;  // NOLINT(google-build-using-namespace): in one function
   using std::chrono::milliseconds;
   return {
       {"null", [] { return std::unique_ptr<Harness>(new NullHarness); }, "", false},
@@ -156,4 +160,4 @@ std::vector<HarnessKind> harness_kinds() {
   };
 }
 
-}  // namespace outbox::test
+}  // namespace outbox

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "conformance/sink/load.hpp"
+#include "conformance/sink/suite.hpp"
 #include "event/headers.hpp"
 #include "sink/nats/config.hpp"
 #include "sink/nats/error_map.hpp"

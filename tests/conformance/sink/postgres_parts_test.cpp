@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "conformance/sink/load.hpp"
+#include "conformance/sink/suite.hpp"
 #include "sink/kind.hpp"
 #include "sink/postgres/batch.hpp"
 #include "sink/postgres/columns.hpp"

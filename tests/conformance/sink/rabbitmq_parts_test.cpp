@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "conformance/sink/load.hpp"
+#include "conformance/sink/suite.hpp"
 #include "sink/kind.hpp"
 #include "sink/rabbitmq/config.hpp"
 #include "sink/rabbitmq/error_map.hpp"

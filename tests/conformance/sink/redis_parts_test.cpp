@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "conformance/sink/load.hpp"
+#include "conformance/sink/suite.hpp"
 #include "sink/hiredis/connection.hpp"
 #include "sink/hiredis/error_map.hpp"
 #include "sink/hiredis/in_flight.hpp"

@@ -6,8 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "conformance/sink/load.hpp"
-#include "conformance/sink/mini_relay.hpp"
+#include "conformance/sink/suite.hpp"
 
 namespace outbox::test {
 

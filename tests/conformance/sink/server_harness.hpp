@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/sink/harness.hpp"
+#include "conformance/sink/suite.hpp"
 #include "support/servers.hpp"
 
 namespace outbox::test {

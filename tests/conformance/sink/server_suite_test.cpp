@@ -3,20 +3,14 @@
 
 #include <algorithm>
 
-#include "conformance/sink/mini_relay.hpp"
 #include "conformance/sink/server_harness.hpp"
+#include "conformance/sink/suite.hpp"
 #include "support/servers.hpp"
 #include "support/tcp_gate.hpp"
 #include "support/testkit.hpp"
 
-namespace outbox::test {
-
-/// The contract applies to it too.
-std::vector<HarnessKind> harness_kinds() {
-  const ServerHarnessKind kind = server_harness_kind();
-  return {{kind.name, []() -> std::unique_ptr<Harness> { return server_harness_kind().make(); },
-           kind.needs, kind.can_fail}};
-}
+namespace outbox {
+namespace test {
 
 namespace {
 
@@ -303,4 +297,14 @@ TEST_F(SinkServer, a_destination_that_takes_nothing_blocks_and_gets_everything_l
 }
 
 }  // namespace
-}  // namespace outbox::test
+}  // namespace test
+
+/// The contract applies to it too.
+std::vector<conformance::HarnessKind> conformance::harness_kinds() {
+  using namespace test;  // NOLINT(google-build-using-namespace): in one function
+  const ServerHarnessKind kind = server_harness_kind();
+  return {{kind.name, []() -> std::unique_ptr<Harness> { return server_harness_kind().make(); },
+           kind.needs, kind.can_fail}};
+}
+
+}  // namespace outbox

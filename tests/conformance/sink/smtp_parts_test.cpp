@@ -5,7 +5,7 @@
 #include <fstream>
 #include <map>
 
-#include "conformance/sink/load.hpp"
+#include "conformance/sink/suite.hpp"
 #include "sink/registry.hpp"
 #include "sink/smtp/address.hpp"
 #include "sink/smtp/content.hpp"

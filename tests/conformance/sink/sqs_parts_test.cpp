@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "conformance/sink/load.hpp"
+#include "conformance/sink/suite.hpp"
 #include "sink/registry.hpp"
 #include "sink/sqs/answer.hpp"
 #include "sink/sqs/attributes.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "conformance/sink/mini_relay.hpp"
+#include "conformance/sink/suite.hpp"
 #include "sink/json_line.hpp"
 
 namespace outbox::test {

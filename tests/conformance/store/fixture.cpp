@@ -108,7 +108,9 @@ store::Page LogDrive::next() {
       {.cursor = cursor_, .rows = rows_, .bytes = bytes_, .ahead = false, .until = {}})));
   auto page = reader_->finish();
   EXPECT_TRUE(ok(page));
-  if (!page) return {.pair = {}, .drained = true, .caught_up = true, .events = {}, .storage = {}};
+  if (!page)
+    return {
+        .pair = {}, .drained = true, .caught_up = true, .events = {}, .storage = {}, .kinds = {}};
   EXPECT_TRUE(ok(reader_->wait_durable()));
   cursor_ = after(*page);
   return std::move(*page);

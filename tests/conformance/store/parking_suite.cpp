@@ -14,6 +14,7 @@ using std::chrono::seconds;
 using store::ParkedState;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 class ParkingSuite : public StoreTest {
  protected:
@@ -74,7 +75,7 @@ class ParkingSuite : public StoreTest {
   /// The events that are due, by their place, each with its state and attempts.
   std::vector<std::string> due() { return due(generation_); }
   std::vector<std::string> due(std::int64_t generation) {
-    auto read = progress_->due(row_.id, {store::kAllLanes, generation}, 100, 100, nullptr);
+    auto read = progress_->due(row_.id, {store::kAllLanes, generation}, limits_, nullptr);
     EXPECT_TRUE(ok(read));
     std::vector<std::string> all;
     if (!read) return all;
@@ -91,7 +92,10 @@ class ParkingSuite : public StoreTest {
   std::vector<std::string> blocked(bool dead_block = false) {
     std::vector<std::string> all;
     const auto keys = progress_->blocked_keys(row_.id, store::kAllLanes, dead_block).value();
-    for (const auto& key : keys) all.push_back(key.aggregate_id + " " + std::to_string(key.events));
+    for (const auto& key : keys) {
+      all.push_back(key.aggregate_id + " " + std::to_string(key.events));
+      if (key.running) all.back() += ", " + std::to_string(*key.running - first_) + " runs";
+    }
     std::sort(all.begin(), all.end());
     return all;
   }
@@ -106,6 +110,7 @@ class ParkingSuite : public StoreTest {
   std::unique_ptr<test::LaneOwner> relay_;
   std::unique_ptr<store::Progress> progress_;
   std::int64_t generation_{0};
+  store::DueLimits limits_;
   store::SubscriptionRow row_;
   std::vector<EventId> ids_;
   std::int64_t first_{0};
@@ -120,6 +125,20 @@ TEST_P(ParkingSuite, parked_events_are_copied_and_those_that_wait_come_behind_th
   ASSERT_TRUE(ok(status_));
   EXPECT_THAT(due(), ElementsAre("0 retrying 1", "2 waiting 0", "3 waiting 0"));
   EXPECT_THAT(blocked(), ElementsAre("a 3"));
+}
+
+TEST_P(ParkingSuite, a_page_has_what_waits_behind_the_first_keys_only) {
+  settle(make_spec("mails"), {"a", "b", "c", "a", "b", "a", "c"},
+         {retrying(0), retrying(1), retrying(2), waiting(3), waiting(4), waiting(5), waiting(6)});
+  ASSERT_TRUE(ok(status_));
+  limits_ = {.events = 2, .keys = 1, .behind = 1};
+  EXPECT_THAT(due(), ElementsAre("0 retrying 1", "3 waiting 0", "1 retrying 1"));
+  EXPECT_EQ(next_in_, milliseconds(0)) << "there is more";
+  ASSERT_TRUE(
+      ok(append({result(0, std::nullopt), result(3, std::nullopt), result(1, std::nullopt)})));
+  limits_ = {};
+  EXPECT_THAT(due(),
+              UnorderedElementsAre("2 retrying 1", "6 waiting 0", "4 retrying 0", "5 retrying 0"));
 }
 
 TEST_P(ParkingSuite, what_is_not_due_is_announced) {
@@ -340,11 +359,10 @@ class TaskRunsSuite : public ParkingSuite {
     return end;
   }
   Status write_end(const store::TaskRunEnd& end) { return runs_->end({&end, 1}, {}); }
-  /// "event state", of those that run, and of these events.
+  /// "event state" of these events.
   std::vector<std::string> running_of(std::vector<std::int64_t> asked) {
     for (auto& event : asked) event += first_;
-    const auto read =
-        progress_->due(row_.id, {store::kAllLanes, generation_}, 1, 1, &asked).value();
+    const auto read = progress_->due(row_.id, {store::kAllLanes, generation_}, {}, &asked).value();
     std::set<std::string> all;
     for (const auto& row : read.running)
       all.insert(std::to_string(row.seq - first_) + " " + to_string(row.state));
@@ -373,8 +391,7 @@ TEST_P(TaskRunsSuite, what_runs_is_not_due_and_holds_its_key) {
   settle(make_spec("mails"), {"a", "a", "b"}, {running(0), waiting(1), retrying(2)});
   ASSERT_TRUE(ok(status_));
   EXPECT_THAT(due(), ElementsAre("2 retrying 1"));
-  EXPECT_THAT(blocked(), ElementsAre("a 2", "b 1"));
-  EXPECT_THAT(running_of({}), ElementsAre("0 running"));
+  EXPECT_THAT(blocked(), ElementsAre("a 1", "a 1, 0 runs", "b 1"));
   EXPECT_THAT(running_of({0, 2, 7}), ElementsAre("0 running", "2 retrying"));
   EXPECT_THAT(runs_of(worker_), ElementsAre("0 attempts 0 token 1"));
   EXPECT_THAT(runs_of(other_), IsEmpty());

@@ -374,10 +374,10 @@ TEST_F(SqliteStore, a_position_of_tables_that_were_dropped_is_not_written_into_t
   Application application(database_.path());
   application.run("DROP VIEW outbox_new_event");
   for (const char* table :
-       {"event",     "subscription", "settlement", "relay",       "meta",
-        "migration", "parked",       "parked_end", "run",         "trial",
-        "owner",     "pruned",       "replay",     "replay_skip", "replay_event",
-        "worker",    "schedule",     "task_end",   "task_unique", "inbox"})
+       {"event",       "subscription", "settlement",   "relay",  "meta",     "migration",
+        "parked",      "parked_end",   "run",          "trial",  "owner",    "pruned",
+        "replay",      "replay_skip",  "replay_event", "worker", "schedule", "task_end",
+        "task_unique", "inbox",        "former_name",  "dropped"})
     application.run("DROP TABLE outbox_" + std::string(table));
   ASSERT_TRUE(ok(store->migrate()));
   ASSERT_TRUE(ok((*store->catalog())->apply(make_spec("mails"))));

@@ -9,9 +9,8 @@
 #include <string>
 
 #include "conformance/sink/http_server.hpp"
-#include "conformance/sink/load.hpp"
-#include "conformance/sink/mini_relay.hpp"
 #include "conformance/sink/sending.hpp"
+#include "conformance/sink/suite.hpp"
 #include "sink/registry.hpp"
 #include "support/testkit.hpp"
 

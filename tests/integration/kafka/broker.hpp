@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/sink/load.hpp"
+#include "conformance/sink/suite.hpp"
 #include "testkit/kafka.hpp"
 
 namespace outbox::test {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <future>
 
-#include "conformance/sink/mini_relay.hpp"
+#include "conformance/sink/suite.hpp"
 #include "integration/kafka/broker.hpp"
 #include "integration/kafka/sink_maker.hpp"
 #include "support/servers.hpp"

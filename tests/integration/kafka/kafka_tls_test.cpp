@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/log.hpp"
-#include "conformance/sink/mini_relay.hpp"
+#include "conformance/sink/suite.hpp"
 #include "integration/kafka/broker.hpp"
 #include "integration/kafka/sink_maker.hpp"
 #include "support/servers.hpp"

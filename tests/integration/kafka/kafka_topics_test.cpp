@@ -4,7 +4,7 @@
 
 #include <future>
 
-#include "conformance/sink/mini_relay.hpp"
+#include "conformance/sink/suite.hpp"
 #include "integration/kafka/broker.hpp"
 #include "integration/kafka/sink_maker.hpp"
 #include "sink/kafka/kafka_sink.hpp"

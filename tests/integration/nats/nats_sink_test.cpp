@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "conformance/sink/mini_relay.hpp"
+#include "conformance/sink/suite.hpp"
 #include "event/headers.hpp"
 #include "integration/nats/server.hpp"
 #include "integration/nats/sink_maker.hpp"

@@ -2,8 +2,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <future>
+#include <thread>
+
 #include "integration/postgres/harness.hpp"
 #include "support/lane_owner.hpp"
+#include "support/own_postgres.hpp"
 
 namespace outbox::test {
 namespace {
@@ -24,9 +29,10 @@ class PostgresMigrate : public ::testing::Test {
 TEST_F(PostgresMigrate, twice_changes_nothing) {
   auto first = store_->migrate();
   ASSERT_TRUE(ok(first));
-  EXPECT_THAT(*first, ::testing::ElementsAre("0001_init", "0002_second_witness", "0003_enqueue",
-                                             "0004_parking", "0005_status", "0006_retention",
-                                             "0007_replay", "0008_tasks"));
+  EXPECT_THAT(*first,
+              ::testing::ElementsAre("0001_init", "0002_second_witness", "0003_enqueue",
+                                     "0004_parking", "0005_status", "0006_retention", "0007_replay",
+                                     "0008_tasks", "0009_subscriptions", "0010_adopt"));
   auto second = store_->migrate();
   ASSERT_TRUE(ok(second));
   EXPECT_THAT(*second, ::testing::IsEmpty());
@@ -55,7 +61,66 @@ TEST_F(PostgresMigrate, processes_at_once) {
     EXPECT_EQ(status, 0);
   }
   EXPECT_TRUE(ok(store_->check()));
-  EXPECT_EQ(database_->connect().value("SELECT count(*) FROM outbox.migration"), "8");
+  EXPECT_EQ(database_->connect().value("SELECT count(*) FROM outbox.migration"), "10");
+}
+
+/// What `migrate --print` has up to a migration.
+std::string printed_before(const std::string& url, const std::string& migration) {
+  const std::string all = store::print_migrations({.url = url}).value();
+  return all.substr(0, all.find("-- migration " + migration));
+}
+
+TEST_F(PostgresMigrate, while_it_waits_for_a_locked_table_others_do_not_wait_behind_it) {
+  Pg admin(database_->url());
+  admin.run(printed_before(database_->url(), "0004"));
+  // As a backup does; the migration that comes next adds a column to this table.
+  Pg backup(database_->url());
+  backup.run("BEGIN; LOCK TABLE outbox.subscription IN ACCESS SHARE MODE");
+  auto migrated = std::async(std::launch::async, [&] { return store_->migrate(); });
+  const auto waits = [&] {
+    return admin.value(
+        "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock' AND "
+        "database = (SELECT oid FROM pg_database WHERE datname = current_database())");
+  };
+  ASSERT_TRUE(eventually([&] { return waits() == "1"; }));
+  // Gets behind it, and on although the backup goes on; a second time as well, when it tries again.
+  Pg reader(database_->url());
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(eventually([&] { return waits() == "1"; }));
+    EXPECT_EQ(reader.value("SELECT count(*) FROM outbox.subscription"), "0");
+  }
+  backup.run("COMMIT");
+  auto done = migrated.get();
+  ASSERT_TRUE(ok(done));
+  EXPECT_EQ(done->front(), "0004_parking");
+  EXPECT_TRUE(ok(store_->check()));
+}
+
+TEST_F(PostgresMigrate, beside_writers_of_the_version_before) {
+  Pg admin(database_->url());
+  admin.run(printed_before(database_->url(), "0009"));
+  std::atomic<bool> stop{false};
+  std::atomic<int> written{0};
+  std::thread writer([&] {
+    for (Pg application(database_->url()); !stop; ++written)
+      application.run("SELECT outbox.enqueue('order', '1', 'Placed', '{}'::jsonb)");
+  });
+  EXPECT_TRUE(eventually([&] { return written > 20; }));
+  EXPECT_TRUE(ok(store_->migrate()));
+  const int then = written;
+  EXPECT_TRUE(eventually([&] { return written > then + 20; }));
+  stop = true;
+  writer.join();
+  EXPECT_EQ(admin.value("SELECT count(*) FROM outbox.event"), std::to_string(written.load()));
+}
+
+TEST(PostgresMigrateOnStandby, is_refused) {
+  OUTBOX_NEEDS_PGBIN();
+  const OwnPostgres primary;
+  const auto standby = OwnPostgres::standby_of(primary.port());
+  const auto migrated = open_at(standby->url())->migrate();
+  ASSERT_FALSE(migrated);
+  EXPECT_THAT(migrated.error().text(), HasSubstr("connect to the primary"));
 }
 
 TEST_F(PostgresMigrate, no_schema_names_the_command) {

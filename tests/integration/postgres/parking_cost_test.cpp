@@ -1,6 +1,7 @@
 // What it costs to park events and to settle parked ones does not grow with what is parked already, although the planner knows nothing
 // of the table: all of it happens before statistics can exist.
 #include "integration/postgres/harness.hpp"
+#include "store/postgres/queries.hpp"
 
 namespace outbox::test {
 namespace {
@@ -80,6 +81,40 @@ TEST_F(ParkingCost, a_result_reads_its_own_rows_and_the_next_of_the_key) {
   EXPECT_LE(rows_read() - before - 2 * found, 10 * 12);
   EXPECT_EQ(connection_->value("SELECT count(*) FROM outbox.parked WHERE state = 'retrying'"),
             "1000");
+}
+
+/// Rows of the table that are read to find what is due.
+class DueCost : public ParkingCost {
+ protected:
+  std::int64_t rows_read_for_due(std::size_t expected) {
+    const store::postgres::Queries queries("outbox");
+    connection_->exec(R"(UPDATE outbox.subscription SET config = '{"on_dead": "continue"}')");
+    connection_->exec(queries.plan_settings.sql);
+    connection_->exec("PREPARE due AS " + queries.due_parked.sql);
+    const std::int64_t before = rows_read();
+    EXPECT_EQ(connection_->exec("EXECUTE due(1, 1000, 100, 8000000, -1, 1, 100)").size(), expected);
+    const std::int64_t read = rows_read() - before;
+    connection_->exec("DEALLOCATE due");
+    return read;
+  }
+};
+
+TEST_F(DueCost, does_not_grow_with_what_is_due_later) {
+  park(0, 1000);
+  connection_->exec(
+      "UPDATE outbox.parked SET next_attempt_at = now() + interval '1 hour' WHERE seq >= $1::bigint + 10",
+      {std::to_string(first_)});
+  EXPECT_LE(rows_read_for_due(10), 3 * 10);
+}
+
+TEST_F(DueCost, does_not_grow_with_rows_that_have_no_key) {
+  park(0, 12000);  // 1,000 keys with 11 waiting rows each
+  connection_->exec(
+      "UPDATE outbox.parked SET aggregate_id = '', state = 'retrying', next_attempt_at = now() + interval '1 hour' "
+      "WHERE aggregate_id::int >= 10");
+  connection_->exec("ANALYZE outbox.parked");
+  const std::int64_t rows = 10 * 12;
+  EXPECT_LE(rows_read_for_due(rows), 3 * rows);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "conformance/sink/load.hpp"
+#include "conformance/sink/suite.hpp"
 #include "support/own_postgres.hpp"
 #include "testkit/pg.hpp"
 

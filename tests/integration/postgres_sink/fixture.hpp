@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "conformance/sink/mini_relay.hpp"
+#include "conformance/sink/suite.hpp"
 #include "integration/postgres_sink/destination.hpp"
 #include "sink/registry.hpp"
 #include "support/servers.hpp"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/sink/load.hpp"
+#include "conformance/sink/suite.hpp"
 
 struct amqp_connection_state_t_;
 

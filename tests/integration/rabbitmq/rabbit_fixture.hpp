@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "conformance/sink/mini_relay.hpp"
+#include "conformance/sink/suite.hpp"
 #include "integration/rabbitmq/rabbit_client.hpp"
 #include "sink/registry.hpp"
 #include "support/servers.hpp"

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "conformance/sink/mini_relay.hpp"
+#include "conformance/sink/suite.hpp"
 #include "integration/redis/own_redis.hpp"
 #include "sink/registry.hpp"
 #include "support/servers.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "conformance/sink/load.hpp"
+#include "conformance/sink/suite.hpp"
 
 struct redisContext;
 

@@ -1,5 +1,6 @@
 // What a Redis server may refuse: each blocks with its reason, nothing is lost, and it goes on by itself.
 #include "integration/redis/redis_fixture.hpp"
+#include "support/free_port.hpp"
 
 namespace outbox::test {
 namespace {
@@ -92,7 +93,8 @@ TEST_F(RedisSinkTest, of_several_servers_the_one_that_is_the_master_is_used) {
 }
 
 TEST_F(RedisSinkTest, a_node_of_a_cluster_is_refused) {
-  (void)server({"--cluster-enabled", "yes"});
+  // Unless told, it also takes the port 10,000 above its own, which may be somebody's connection.
+  (void)server({"--cluster-enabled", "yes", "--cluster-port", std::to_string(free_port())});
   EXPECT_TRUE(contains(error_of_open(), "Redis Cluster"));
 }
 

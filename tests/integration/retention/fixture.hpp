@@ -37,6 +37,23 @@ BEGIN
 END $$)");
 }
 
+/// Uses up the transaction ids of the newest event's partition.
+inline void close_partition(Pg& admin) {
+  admin.run(R"(DO $$
+DECLARE
+  ending bigint := (SELECT p.end_xid::text::bigint FROM outbox.partitions() p
+                    WHERE (SELECT max(xid::text::bigint) FROM outbox.event) >= p.first_xid::text::bigint
+                      AND (SELECT max(xid::text::bigint) FROM outbox.event) < p.end_xid::text::bigint);
+BEGIN
+  IF ending > pg_current_xact_id()::text::bigint + 1000000 THEN
+    RAISE EXCEPTION 'other sessions have used up the small partitions';
+  END IF;
+  WHILE pg_current_xact_id()::text::bigint < ending LOOP
+    COMMIT;
+  END LOOP;
+END $$)");
+}
+
 class RetentionTest : public PostgresTest {
  protected:
   void SetUp() override {
@@ -60,22 +77,7 @@ class RetentionTest : public PostgresTest {
     return connection.value("SELECT outbox.enqueue('order', '1', 'Placed', '{}')");
   }
 
-  /// Uses up the transaction ids of the newest event's partition.
-  void close_partition() const {
-    admin_->run(R"(DO $$
-DECLARE
-  ending bigint := (SELECT p.end_xid::text::bigint FROM outbox.partitions() p
-                    WHERE (SELECT max(xid::text::bigint) FROM outbox.event) >= p.first_xid::text::bigint
-                      AND (SELECT max(xid::text::bigint) FROM outbox.event) < p.end_xid::text::bigint);
-BEGIN
-  IF ending > pg_current_xact_id()::text::bigint + 1000000 THEN
-    RAISE EXCEPTION 'other sessions have used up the small partitions';
-  END IF;
-  WHILE pg_current_xact_id()::text::bigint < ending LOOP
-    COMMIT;
-  END LOOP;
-END $$)");
-  }
+  void close_partition() const { test::close_partition(*admin_); }
 
   /// Appends a settlement: everything visible now is done in these lanes.
   void settle(std::int32_t subscription, std::int64_t lanes = -1, int generation = 0) const {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "conformance/sink/http_server.hpp"
-#include "conformance/sink/load.hpp"
 #include "conformance/sink/sending.hpp"
+#include "conformance/sink/suite.hpp"
 #include "sink/registry.hpp"
 #include "support/testkit.hpp"
 

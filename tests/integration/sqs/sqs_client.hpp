@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/sink/load.hpp"
+#include "conformance/sink/suite.hpp"
 
 namespace outbox::test {
 

@@ -217,23 +217,90 @@ TEST_P(WorkerTest, a_run_past_its_deadline_is_told_and_fails_also_when_it_has_a_
   }));
 }
 
-TEST_P(WorkerTest, a_person_who_discards_what_runs_stops_its_handler) {
-  Gate gate(*this);
-  WorkerOptions quick = options();
-  quick.heartbeat = milliseconds(100);
-  const auto worker = start(quick);
-  enqueue("slow", {"x"}, "a");
-  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 1; }));
-  const auto row = parked().front();
-  const auto people = store_->parked_events().value();
-  EXPECT_EQ(people->discard(row.subscription, std::vector{row.seq}, "test", "not needed").value(),
-            1U);
-  EXPECT_TRUE(eventually([&] { return gate.told == 1; }));
+/// Of runs that a person cancels.
+class CancelledRunTest : public WorkerTest {
+ protected:
+  void start_quick() {
+    WorkerOptions quick = options();
+    quick.heartbeat = milliseconds(100);
+    worker_ = start(quick);
+  }
+  /// Returns the id of the task.
+  EventId cancel_what_runs() {
+    EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 1; }));
+    const auto row = parked(store::ParkedState::running).front();
+    const auto people = store_->parked_events().value();
+    EXPECT_EQ(people->discard(row.subscription, std::vector{row.seq}, "me", "no need").value(), 1U);
+    return row.id;
+  }
+  [[nodiscard]] std::string look(const EventId& id) const {
+    const auto status = store_->task_queues().value()->task(id).value();
+    return status ? std::string(to_string(status->state)) + " " + status->error : "none";
+  }
+
+  std::unique_ptr<Worker> worker_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Store, CancelledRunTest, ::testing::Values(true, false),
+                         [](const auto& test) { return test.param ? "Postgres" : "Sqlite"; });
+
+TEST_P(CancelledRunTest, its_handler_is_told_and_until_it_returns_the_next_of_its_key_waits) {
+  std::atomic<bool> told{false};
+  std::atomic<bool> returns{false};
+  handlers_.on("stubborn", [&](std::string_view, const TaskRun& run) {
+    EXPECT_TRUE(runs_.begin(run.key));
+    while (!returns) {
+      told = told || run.stop.stop_requested();
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    runs_.end(run.key);
+    return TaskEnd::failed("was told to stop");
+  });
   note("send");
-  enqueue("slow", {"y"}, "a");
-  gate.open();
+  start_quick();
+  enqueue("stubborn", {"x"}, "a");
+  const EventId id = cancel_what_runs();
+  enqueue("send", {"y"}, "a");
+  enqueue("send", {"z"}, "b");
+  EXPECT_TRUE(eventually([&] { return told.load(); }));
+  EXPECT_TRUE(eventually([&] { return runs_.payloads("b").size() == 1; }));
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::waiting).size() == 1; }))
+      << "the worker knows what comes next";
+  EXPECT_EQ(look(id), "running cancelled by me: no need");
+  EXPECT_THAT(runs_.payloads("a"), ::testing::IsEmpty());
+  returns = true;
   EXPECT_TRUE(eventually([&] { return runs_.payloads("a") == std::vector<std::string>{"y"}; }));
   EXPECT_TRUE(eventually([&] { return all_is_done(); }));
+  EXPECT_EQ(look(id), "cancelled no need");
+  expect_sound_ledger("task.mail");
+}
+
+TEST_P(CancelledRunTest, one_that_is_done_all_the_same_is_completed) {
+  Gate gate(*this);
+  auto slow = options();
+  slow.heartbeat = minutes(1);  // it is not told in time
+  worker_ = start(slow);
+  enqueue("slow", {"x"}, "a");
+  const EventId id = cancel_what_runs();
+  gate.open();
+  EXPECT_TRUE(eventually([&] { return all_is_done(); }));
+  EXPECT_EQ(look(id), "completed ");
+  expect_sound_ledger("task.mail");
+}
+
+TEST_P(CancelledRunTest, one_that_a_stop_interrupts_does_not_run_again) {
+  Gate gate(*this);
+  auto slow = options();
+  slow.heartbeat = minutes(1);
+  worker_ = start(slow);
+  enqueue("slow", {"x"}, "a");
+  const EventId id = cancel_what_runs();
+  (void)worker_->stop(milliseconds(0));
+  EXPECT_EQ(look(id), "cancelled no need");
+  gate.open();
+  worker_ = start(slow);
+  EXPECT_TRUE(eventually([&] { return all_is_done(); }));
+  EXPECT_EQ(runs_.count(), 0U);
   expect_sound_ledger("task.mail");
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "event/key.hpp"
+
 namespace outbox::sim {
 namespace {
 
@@ -44,7 +46,11 @@ SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, const store::Holdin
                 .gapless = world.options.gapless,
                 .max_batch = 5,
                 .write_interval = kWriteInterval,
-                .first_token = retained.next_token},
+                .first_token = retained.next_token,
+                .worker = retained.runner ? std::optional(retained.runner->worker()) : std::nullopt,
+                .slow_after = kRowAfter,
+                .token_prefix = static_cast<Token>(kRetries) << kStrandShift,
+                .look_at_runs = std::chrono::milliseconds(20)},
                state_, gate_),
       parked_version_(world.tables.parked_version()) {
   relay::CoreOptions core;
@@ -55,11 +61,18 @@ SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, const store::Holdin
   core.max_in_flight = 25;
   core.settle_events = 8;
   core.settle_interval = kWriteInterval;
+  if (strands.size() == 1 && !replay_) core.passed_interval = 20 * kWriteInterval;
   if (world.options.parks())
     core.parking = replay_ ? relay::replay_parking() : rules(world.options);
   core.first_token = retained.next_token;
+  if (retained.runner) {
+    core.independent = true;
+    core.worker = retained.runner->worker();
+    core.parking->slow_after = retained.runner->row_after();
+  }
   for (const store::Strand& strand : strands) {
     core.row.lanes = strand.lanes;
+    core.token_prefix = static_cast<Token>(cores_.size()) << kStrandShift;
     cores_.push_back(
         std::make_unique<relay::DeliveryCore>(core, strand.cursor, state_, window_, gate_));
     if (replay_) continue;
@@ -69,7 +82,11 @@ SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, const store::Holdin
     begin_replay();
     return;
   }
-  for (const std::uint64_t key : world.tables.blocked_keys(holding.lanes)) gate_.add(key);
+  for (const ParkedTable::Row& row : world.tables.blocking_rows(holding.lanes)) {
+    const std::uint64_t key = event::key_hash(row.event.aggregate_type, row.event.aggregate_id);
+    gate_.add(key);
+    if (row.state == store::ParkedState::running) retries_.runs(row.event.seq, key);
+  }
   if (gate_.rows() > 0) retries_.due_at({});
   for (const auto& event : retained.retry_acks) {
     retries_.remember(event);
@@ -136,10 +153,8 @@ void SimLoop::add_page(std::size_t strand, const std::shared_ptr<const store::Pa
 
 void SimLoop::step(relay::TimePoint now, bool trusted, std::vector<Job>& jobs) {
   take_outcomes(now);
-  if (state_.wants_open(now)) {
-    retained_.sink.open();
-    state_.opened({}, now);
-  }
+  if (retained_.runner) leave_runs_to_owner(now);
+  if (state_.wants_open(now)) state_.opened(retained_.open(), now);
   if (retries_.wants_load(now)) {
     retries_.load_asked();
     asks_ = true;
@@ -175,7 +190,7 @@ void SimLoop::settle(relay::TimePoint now, std::vector<Job>& jobs) {
 void SimLoop::send(std::size_t strand, relay::TimePoint now) {
   const auto sends = cores_[strand]->to_send(now);
   if (sends.empty()) return;
-  const std::size_t taken = world_.random.below(sends.size() + 1);
+  const std::size_t taken = taken_of(sends.size());
   for (std::size_t i = 0; i < taken; ++i) {
     const std::size_t number = number_of(sends[i].event->id);
     const WrittenEvent& event = world_.database.event(number);
@@ -184,7 +199,8 @@ void SimLoop::send(std::size_t strand, relay::TimePoint now) {
     } else {
       world_.checks.sent(event, number, holding_.generation, world_.tables, acked_);
     }
-    hand_over(static_cast<Token>(strand) << kStrandShift | sends[i].token, *sends[i].event, number);
+    hand_over(static_cast<Token>(strand) << kStrandShift | sends[i].token, *sends[i].event, number,
+              sends[i].attempt);
   }
   cores_[strand]->handed_over(taken);
 }
@@ -192,28 +208,56 @@ void SimLoop::send(std::size_t strand, relay::TimePoint now) {
 void SimLoop::send_retries(relay::TimePoint now) {
   const auto sends = retries_.to_send(now);
   if (sends.empty()) return;
-  const std::size_t taken = world_.random.below(sends.size() + 1);
+  const std::size_t taken = taken_of(sends.size());
   for (std::size_t i = 0; i < taken; ++i) {
     const std::size_t number = number_of(sends[i].event->id);
     world_.checks.sent_again(world_.database.event(number), number, holding_.generation,
                              world_.tables, acked_retries_);
     hand_over(static_cast<Token>(kRetries) << kStrandShift | sends[i].token, *sends[i].event,
-              number);
+              number, sends[i].attempt);
   }
   retries_.handed_over(taken);
 }
 
-void SimLoop::hand_over(Token token, EventView event, std::size_t number) {
+std::size_t SimLoop::taken_of(std::size_t sends) {
+  const std::size_t taken = world_.random.below(sends + 1);
+  return retained_.runner ? std::min(taken, retained_.runner->room()) : taken;
+}
+
+/// SubscriptionLoop::leave_runs_to_owner()
+void SimLoop::leave_runs_to_owner(relay::TimePoint now) {
+  if (retained_.runner->rows_changed()) retries_.due_at(now);
+  std::vector<relay::LateSends::Send> written;
+  for (const auto& [seq, send] : gate_.late.all()) {
+    if (send.written && !send.outcome && send.run > 0) written.push_back(send);
+  }
+  for (const relay::LateSends::Send& send : written) {
+    const sink::KeptRun run{.subscription = kSubscription,
+                            .seq = send.seq,
+                            .id = send.id,
+                            .attempts = send.attempts,
+                            .token = send.run};
+    if (!retained_.runner->keep(send.token, run)) continue;
+    gate_.late.remove(send.seq);
+    const auto strand = static_cast<std::size_t>(send.token >> kStrandShift);
+    if (strand < cores_.size()) cores_[strand]->kept(send.token & kTokenMask);
+    retries_.kept(send, now);
+    state_.left(now);
+  }
+}
+
+void SimLoop::hand_over(Token token, EventView event, std::size_t number, std::size_t attempt) {
   world_.trace("g", holding_.generation, " sends event ", number, " (seq ", event.seq, ", ",
                event.aggregate_id, "), strand ", token >> kStrandShift, " token ",
                token & kTokenMask);
+  if (retained_.runner) return retained_.runner->send(token, event, attempt, holding_.generation);
   event.seq = static_cast<std::int64_t>(number);
   if (retained_.sink.has_in_flight(event.seq)) world_.checks.broke("an event is in flight twice");
   retained_.sink.send(token, event);
 }
 
 void SimLoop::take_outcomes(relay::TimePoint now) {
-  for (Outcome& outcome : retained_.sink.receive()) {
+  for (Outcome& outcome : retained_.receive()) {
     const auto strand = static_cast<std::size_t>(outcome.token >> kStrandShift);
     outcome.token &= kTokenMask;
     world_.trace("g", holding_.generation, " strand ", strand, " token ", outcome.token, ": ",
@@ -243,7 +287,7 @@ bool SimLoop::finished() const {
 
 void SimLoop::end(relay::TimePoint now) {
   if (state_.in_flight() > 0) {
-    retained_.sink.purge();
+    retained_.purge();
     take_outcomes(now);
   }
   if (!replay_) {

@@ -14,6 +14,7 @@
 #include "relay/window.hpp"
 #include "sim/groups/shared.hpp"
 #include "sim/sink.hpp"
+#include "sim/tasks/runner.hpp"
 #include "store/cursor.hpp"
 
 namespace outbox::sim {
@@ -21,9 +22,22 @@ namespace outbox::sim {
 /// What outlives a loop: SinkCache.
 struct RetainedSink {
   SimSink sink;
+  std::unique_ptr<SimRunner> runner{};  ///< In place of the sink: handlers.
   Token next_token{1};
   std::vector<relay::EventRef> acks{};
   std::vector<relay::EventRef> retry_acks{};
+
+  [[nodiscard]] Status open() {
+    if (runner) return runner->open();
+    sink.open();
+    return {};
+  }
+  [[nodiscard]] std::vector<Outcome> receive() {
+    return runner ? runner->receive() : sink.receive();
+  }
+  void purge() { runner ? runner->purge() : sink.purge(); }
+  void step() { runner ? runner->step() : sink.step(); }
+  void crash() { runner ? runner->crash() : sink.crash(); }
 };
 
 class SimLoop {
@@ -69,6 +83,12 @@ class SimLoop {
   [[nodiscard]] bool idle() const;
   [[nodiscard]] std::size_t strands() const { return cores_.size(); }
   [[nodiscard]] bool has_room() const { return window_.has_room(1); }
+  /// Rows of keys that it holds back, and without a key.
+  [[nodiscard]] std::size_t blocked_rows() const { return gate_.rows(); }
+  /// What runs elsewhere is asked for, too; null: never.
+  [[nodiscard]] const std::vector<std::int64_t>* asked_runs() const {
+    return retries_.asked_runs();
+  }
   [[nodiscard]] bool failed() const { return state_.mode() == relay::Mode::rejected; }
   [[nodiscard]] bool in_flight() const { return state_.in_flight() > 0; }
   [[nodiscard]] const store::Holding& holding() const { return holding_; }
@@ -81,7 +101,9 @@ class SimLoop {
   void send(std::size_t strand, relay::TimePoint now);
   void send_retries(relay::TimePoint now);
   void settle(relay::TimePoint now, std::vector<Job>& jobs);
-  void hand_over(Token token, EventView event, std::size_t number);
+  void hand_over(Token token, EventView event, std::size_t number, std::size_t attempt);
+  [[nodiscard]] std::size_t taken_of(std::size_t sends);
+  void leave_runs_to_owner(relay::TimePoint now);
   void bring_strands_together();
   void watch_replay();
   [[nodiscard]] bool must_see(std::size_t strand, const store::Page& page) const;

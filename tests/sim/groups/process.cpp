@@ -30,6 +30,10 @@ SimProcess::SimProcess(GroupShared& world, std::uint64_t number, std::vector<InT
   retained_.sink.slow_percent = world.options.slow_percent;
   go_down(world.down_for > 0);
   if (world.healed) heal();
+  if (world.options.clocks_differ && number % 2 == 0) offset_ = std::chrono::hours(1);
+  if (!world.options.tasks) return;
+  retained_.runner = std::make_unique<SimRunner>(world, id_, offset_);
+  run_keeper_ = std::make_unique<SimRunKeeper>(world, id_, offset_, *retained_.runner);
 }
 
 void SimProcess::step() {
@@ -37,7 +41,7 @@ void SimProcess::step() {
     --stopped_;
     return;
   }
-  switch (world_.random.below(12)) {
+  switch (world_.random.below(run_keeper_ ? 15 : 12)) {
     case 0: return step_keeper();
     case 1: return step_lease();
     case 2:
@@ -48,8 +52,10 @@ void SimProcess::step() {
     case 7: return step_loop();
     case 8:
     case 9: return step_settler();
+    case 12:
+    case 13: return run_keeper_->step();
     // What the client has queued goes on being delivered, whatever the loop knows.
-    default: return retained_.sink.step();
+    default: return retained_.step();
   }
 }
 
@@ -59,7 +65,7 @@ void SimProcess::crash() {
       tenure_->reader.incarnation())
     in_transit_.push_back(
         {.batch = tenure_->jobs.front().batch, .incarnation = *tenure_->reader.incarnation()});
-  retained_.sink.crash();
+  retained_.crash();
   if (world_.options.same_machine) world_.tables.process_ended(id_);
 }
 
@@ -76,7 +82,8 @@ void SimProcess::stop_for(int steps, bool clock_too) {
 
 bool SimProcess::at_rest() const {
   return stopped_ == 0 && tenure_ && !tenure_->failed && !tenure_->stopping &&
-         tenure_->jobs.empty() && (!tenure_->loop || tenure_->loop->idle());
+         tenure_->jobs.empty() && (!tenure_->loop || tenure_->loop->idle()) &&
+         (!run_keeper_ || (retained_.runner->idle() && run_keeper_->idle()));
 }
 
 // ---- the lease
@@ -99,7 +106,7 @@ void SimProcess::step_keeper() {
   if (has_left_) return;
   if (!tenure_) {
     if (leaving_for_good_)
-      has_left_ = true;
+      end_relay();
     else if (world_.random.chance(30))
       begin_tenure();
     return;
@@ -120,13 +127,19 @@ void SimProcess::begin_tenure() {
   tenure_ = std::make_unique<Tenure>(world_);
 }
 
+/// Worker::stop()
+void SimProcess::end_relay() {
+  has_left_ = true;
+  if (run_keeper_) run_keeper_->stop(std::chrono::milliseconds(world_.random.below(60)));
+}
+
 /// The store or the lease is lost: what is in flight gets its outcome or is purged, nothing more is written.
 void SimProcess::end_tenure() {
   if (SimLoop* const loop = tenure_->loop.get(); loop != nullptr) {
     loop->stop(now(), false);
     const bool waits = world_.random.chance(70);
     for (int step = 0; waits && loop->in_flight() && step < 1000; ++step) {
-      retained_.sink.step();
+      retained_.step();
       loop->take_outcomes(now());
     }
     if (!tenure_->jobs.empty() && world_.random.chance(50) && tenure_->reader.incarnation())
@@ -159,8 +172,7 @@ void SimProcess::look() {
   if (leaving_for_good_ && !tenure.loop) {
     world_.tables.leave(id_);
     tenure_.reset();
-    has_left_ = true;
-    return;
+    return end_relay();
   }
   const store::Fleet fleet = world_.tables.look(id_, world_.server_now(), kLease);
   if (held_before_.lanes != 0) forget_retries(fleet);
@@ -281,7 +293,7 @@ void SimProcess::step_loop() {
   std::vector<SimLoop::Job> jobs;
   if (!trusted && !tenure_->failed) {
     tenure_->loop->stop(now(), false);
-    retained_.sink.purge();
+    retained_.purge();
     tenure_->loop->take_outcomes(now());
     return lose_connection();
   }
@@ -295,14 +307,18 @@ void SimProcess::step_settler() {
   if (tenure_->jobs.empty()) {
     SimLoop* const loop = tenure_->loop.get();
     if (loop != nullptr && loop->asks())
-      loop->loaded(world_.tables.due(loop->holding(), world_.server_now()), now());
+      loop->loaded(world_.tables.due(loop->holding(), world_.server_now(), loop->asked_runs()),
+                   now());
     return;
   }
   SimReader& reader = tenure_->reader;
   Batch all;
   for (const auto& job : tenure_->jobs) all.add(job.batch);
   check_faults(all);
-  const auto w = world_.write(all, reader.incarnation().value_or(0), world_.random.chance(30));
+  const bool flushed =
+      world_.random.chance(30) ||
+      store::begins_runs({.settlements = all.rows, .parked = all.parked, .results = all.results});
+  const auto w = world_.write(all, reader.incarnation().value_or(0), flushed);
   if (!w) return lose_connection();
   for (const auto& progress : all.replays)
     world_.trace("g", progress.generation, " has replayed lanes ", progress.lanes, " up to ",
@@ -322,8 +338,8 @@ void SimProcess::step_settler() {
 void SimProcess::check_faults(const Batch& batch) {
   const SimSink& sink = retained_.sink;
   // Once healed the dice do not tell who has failed.
-  const bool others_fail =
-      world_.healed || world_.options.fail_percent + world_.options.outages > 0;
+  const bool others_fail = world_.options.tasks || world_.healed ||
+                           world_.options.fail_percent + world_.options.outages > 0;
   for (const store::ParkedEvent& event : batch.parked) {
     const std::size_t number = number_of(event.id);
     const auto dice = static_cast<std::int64_t>(number);

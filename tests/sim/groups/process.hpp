@@ -10,6 +10,7 @@
 #include "sim/groups/loop.hpp"
 #include "sim/groups/reader.hpp"
 #include "sim/groups/shared.hpp"
+#include "sim/tasks/run_keeper.hpp"
 
 namespace outbox::sim {
 
@@ -29,11 +30,24 @@ class SimProcess {
   /// Everything in memory is gone.
   void crash();
   void lose_connection();
+  void lose_runs_connection() {
+    if (run_keeper_) run_keeper_->lose_connection();
+  }
+  /// By one of its handlers.
+  [[nodiscard]] bool is_killed() const { return retained_.runner && retained_.runner->killed(); }
   void stop_for(int steps, bool clock_too);
   /// Asked to stop: hands over.
   void leave() { leaving_for_good_ = true; }
-  [[nodiscard]] bool has_left() const { return has_left_; }
+  [[nodiscard]] bool has_left() const {
+    return has_left_ && (!run_keeper_ || run_keeper_->is_over());
+  }
   [[nodiscard]] bool at_rest() const;
+  /// Rows for which it holds keys back, and that are not there; less than 0: it lets keys go that have rows.
+  [[nodiscard]] int rows_too_many() const {
+    if (!tenure_ || !tenure_->loop || tenure_->loop->replays()) return 0;
+    const auto rows = world_.tables.blocking_rows(tenure_->loop->holding().lanes);
+    return static_cast<int>(tenure_->loop->blocked_rows()) - static_cast<int>(rows.size());
+  }
   void heal() { retained_.sink.fail_percent = retained_.sink.sick_percent = 0; }
   void go_down(bool down) { retained_.sink.outages.go_down(down); }
   [[nodiscard]] const EventId& id() const { return id_; }
@@ -63,6 +77,7 @@ class SimProcess {
   void change_lanes(store::LaneMask lanes);
   void begin_tenure();
   void end_tenure();
+  void end_relay();
   void look();
   void begin_loop();
   /// False: it is not over yet.
@@ -78,7 +93,8 @@ class SimProcess {
   relay::TrustDeadline trust_;
   relay::TimePoint renew_at_{};
   RetainedSink retained_;
-  store::Holding held_before_;  ///< Of the tenure before.
+  store::Holding held_before_;                ///< Of the tenure before.
+  std::unique_ptr<SimRunKeeper> run_keeper_;  ///< Of a worker.
   std::unique_ptr<Tenure> tenure_;
   bool leaving_for_good_{false};
   bool has_left_{false};

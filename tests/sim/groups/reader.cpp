@@ -7,6 +7,7 @@ namespace outbox::sim {
 void SimReader::remove_all() {
   readings_.clear();
   page_.reset();
+  newest_.reset();
   turn_ = 0;
 }
 

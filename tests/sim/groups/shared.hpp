@@ -10,6 +10,7 @@
 #include "sim/random.hpp"
 #include "sim/result.hpp"
 #include "sim/sink.hpp"
+#include "sim/tasks/checks.hpp"
 #include "sim/trace.hpp"
 
 namespace outbox::sim {
@@ -42,9 +43,17 @@ struct GroupOptions {
   unsigned people{0};   ///< A person sends a parked event again, or discards it.
   unsigned replays{0};  ///< One is started, stopped, or resumed.
   bool exact{false};    ///< Nothing happens that excuses a duplicate.
+  /// The relays are workers, and their sinks handlers: those that reject fail, slow ones take long, sick ones do not return until they
+  /// are told to stop.
+  bool tasks{false};
+  unsigned kill_percent{0};  ///< So many of 100 tasks kill the worker, the first times.
+  unsigned snooze_percent{0};
+  bool clocks_differ{false};  ///< Those of half of the processes by an hour.
   bool trace{false};
 
-  [[nodiscard]] bool parks() const { return reject_percent + sick_percent + slow_percent > 0; }
+  [[nodiscard]] bool parks() const {
+    return tasks || reject_percent + sick_percent + slow_percent > 0;
+  }
 };
 
 struct GroupShared {
@@ -58,6 +67,7 @@ struct GroupShared {
     if (!w) return w;
     checks.follow(tables.rows());
     checks.follow(tables.replay());
+    if (options.tasks) runs.wrote(batch);
     for (const auto& event : batch.parked) {
       if (event.state != store::ParkedState::waiting) checks.set_aside(number_of(event.id));
       if (event.state == store::ParkedState::dead) checks.died(number_of(event.id));
@@ -78,6 +88,7 @@ struct GroupShared {
   Tables tables{database, options.dead_blocks};
   Topic topic;
   GroupChecks checks{database, topic, tables.parked(), options.exact, options.dead_blocks};
+  RunChecks runs{checks, database, tables};
   const Trace trace{options.trace, now};
   SimResult result;
 };

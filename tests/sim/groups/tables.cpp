@@ -1,9 +1,9 @@
 #include "sim/groups/tables.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
-#include "event/key.hpp"
 #include "store/postgres/snapshot.hpp"
 
 namespace outbox::sim {
@@ -142,21 +142,23 @@ void Tables::change_parked(const Change& change) {
   parked_changes_.emplace_back(database_.inserted(), change);
 }
 
-store::DueEvents Tables::due(const store::Holding& holding, relay::TimePoint now) const {
+store::DueEvents Tables::due(const store::Holding& holding, relay::TimePoint now,
+                             const std::vector<std::int64_t>* runs) const {
   store::LaneMask owned = 0;
   for (unsigned lane = 0; lane < 64; ++lane) {
     if (lanes_[lane].generation == holding.generation) owned |= bit(lane);
   }
-  return parked_.due(now, holding.lanes & owned);
+  store::DueEvents due = parked_.due(now, holding.lanes & owned);
+  if (runs != nullptr) due.running = parked_.running(*runs);
+  return due;
 }
 
-std::vector<std::uint64_t> Tables::blocked_keys(store::LaneMask lanes) const {
-  std::vector<std::uint64_t> keys;
+std::vector<ParkedTable::Row> Tables::blocking_rows(store::LaneMask lanes) const {
+  std::vector<ParkedTable::Row> rows;
   for (const auto& [seq, row] : parked_.rows()) {
-    if (parked_.blocks(row) && (lanes & bit(row.lane)) != 0)
-      keys.push_back(event::key_hash(row.event.aggregate_type, row.event.aggregate_id));
+    if (parked_.blocks(row) && (lanes & bit(row.lane)) != 0) rows.push_back(row);
   }
-  return keys;
+  return rows;
 }
 
 void Tables::decide(bool discard, std::int64_t seq, relay::TimePoint now) {
@@ -165,6 +167,57 @@ void Tables::decide(bool discard, std::int64_t seq, relay::TimePoint now) {
     discard ? table.discard(seq, now) : table.retry(seq, now);
   });
   ++parked_version_;
+}
+
+// ---- runs of tasks
+
+std::vector<store::TaskRunRow> Tables::runs_of(const EventId& worker) const {
+  std::vector<store::TaskRunRow> runs;
+  for (const auto& [seq, row] : parked_.rows()) {
+    if (row.state == store::ParkedState::running && row.worker == worker)
+      runs.push_back({.subscription = kSubscription,
+                      .queue = "task.sim",
+                      .seq = seq,
+                      .id = row.event.id,
+                      .attempts = row.attempts,
+                      .token = row.token,
+                      .type = std::string(row.event.event_type),
+                      .headers = "{}",
+                      .cancelled = row.cancelled});
+  }
+  return runs;
+}
+
+std::vector<store::OtherWorker> Tables::others(const EventId& me) const {
+  std::map<EventId, std::optional<std::int64_t>> others;
+  for (const auto& [seq, row] : parked_.rows()) {
+    if (row.state != store::ParkedState::running || row.worker == me) continue;
+    const auto beat = beats_.find(row.worker);
+    others[row.worker] = beat == beats_.end() ? std::nullopt : std::optional(beat->second);
+  }
+  std::vector<store::OtherWorker> all;
+  for (const auto& [id, beat] : others) all.push_back({.id = id, .beat = beat});
+  return all;
+}
+
+std::vector<bool> Tables::end_runs(const std::vector<store::TaskRunEnd>& ends,
+                                   const std::vector<store::TaskFinish>& finishes,
+                                   relay::TimePoint now) {
+  database_.commit(database_.begin(), true);
+  std::vector<bool> written;
+  for (const store::TaskRunEnd& end : ends) {
+    const auto done = std::make_shared<bool>();
+    change_parked([done, end, now](ParkedTable& table) { *done = table.end(end, now); });
+    if (*done && end.finish) finish(*end.finish);
+    written.push_back(*done);
+  }
+  for (const store::TaskFinish& one : finishes) finish(one);
+  return written;
+}
+
+/// finish_tasks()
+void Tables::finish(const store::TaskFinish& finish) {
+  if (finish.noted && task_ends_.insert(finish.id).second) ++told_[finish.id];
 }
 
 void Tables::claim(store::LaneMask lanes, std::int64_t generation) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "store/progress.hpp"
 #include "store/replay.hpp"
 #include "store/settlement.hpp"
+#include "store/task_runs.hpp"
 
 namespace outbox::sim {
 
@@ -83,13 +85,32 @@ class Tables {
   // ---- parked events
 
   [[nodiscard]] const ParkedTable& parked() const { return parked_; }
-  /// `due_parked`: none of lanes that another generation owns.
-  [[nodiscard]] store::DueEvents due(const store::Holding& holding, relay::TimePoint now) const;
-  /// The keys of these lanes that are blocked, one for each of their rows: `blocked_keys`.
-  [[nodiscard]] std::vector<std::uint64_t> blocked_keys(store::LaneMask lanes) const;
+  /// `due_parked`: none of lanes that another generation owns. `runs`: and `running_parked`.
+  [[nodiscard]] store::DueEvents due(const store::Holding& holding, relay::TimePoint now,
+                                     const std::vector<std::int64_t>* runs = nullptr) const;
+  /// The rows of these lanes that block their keys: `blocked_keys`.
+  [[nodiscard]] std::vector<ParkedTable::Row> blocking_rows(store::LaneMask lanes) const;
   /// A person's command, of which relays hear through parked_version.
   void decide(bool discard, std::int64_t seq, relay::TimePoint now);
   [[nodiscard]] int parked_version() const { return parked_version_; }
+
+  // ---- runs of tasks: store/postgres/task_runs.cpp. All of it is flushed.
+
+  /// The count begins with a number that was not there before.
+  void beat(const EventId& worker) {
+    const std::uint64_t xid = database_.begin();
+    database_.commit(xid, true);
+    const auto [beat, is_new] = beats_.try_emplace(worker, static_cast<std::int64_t>(xid) * 1000);
+    if (!is_new) ++beat->second;
+  }
+  void forget_worker(const EventId& worker) { beats_.erase(worker); }
+  [[nodiscard]] std::vector<store::TaskRunRow> runs_of(const EventId& worker) const;
+  [[nodiscard]] std::vector<store::OtherWorker> others(const EventId& me) const;
+  /// Returns which of the ends were written.
+  std::vector<bool> end_runs(const std::vector<store::TaskRunEnd>& ends,
+                             const std::vector<store::TaskFinish>& finishes, relay::TimePoint now);
+  /// Of the ends that are noted: how often an event told of each.
+  [[nodiscard]] const std::map<EventId, int>& told() const { return told_; }
 
   // ---- replays
 
@@ -145,6 +166,7 @@ class Tables {
   void change_record(const ReplayChange& change);
   [[nodiscard]] bool owns(const Batch& batch) const;
   [[nodiscard]] const WrittenEvent* find(std::int64_t seq, const EventId& id) const;
+  void finish(const store::TaskFinish& finish);
   void give(std::optional<EventId> owner, store::LaneMask lanes, std::int64_t generation);
 
   Database& database_;
@@ -152,6 +174,9 @@ class Tables {
   ParkedTable parked_{dead_blocks_};
   std::vector<std::pair<std::uint64_t, Change>> parked_changes_;  ///< With their place in the log.
   int parked_version_{0};
+  std::map<EventId, std::int64_t> beats_;  ///< Of workers.
+  std::set<EventId> task_ends_;
+  std::map<EventId, int> told_;
   ReplayRecord replay_;
   std::vector<std::pair<std::uint64_t, ReplayChange>> replay_changes_;
   std::vector<SettlementRow> rows_;

@@ -26,6 +26,7 @@ class GroupWorld {
   void change_destination();
   void decide();
   void change_replay();
+  void kill();
   void crash(std::size_t which);
   void crash_database();
   void write_late();
@@ -68,6 +69,10 @@ void GroupWorld::one_step() {
   for (std::size_t i = 0; i < 4 * relays_.size() && !broken(); ++i) {
     any().step();
     world_.checks.arrivals();
+    kill();
+  }
+  for (const auto& relay : relays_) {
+    if (world_.options.tasks && relay->has_left()) world_.runs.process_is_gone(relay->id());
   }
   std::erase_if(relays_, [](const auto& relay) { return relay->has_left(); });
   if (relays_.empty()) start();
@@ -87,7 +92,9 @@ void GroupWorld::faults() {
   }
   if (often(options.lost_connections)) {
     ++world_.result.store_losses;
-    any().lose_connection();
+    SimProcess& relay = any();
+    if (!options.tasks || world_.random.chance(70)) relay.lose_connection();
+    if (options.tasks && world_.random.chance(50)) relay.lose_runs_connection();
   }
   if (often(options.database_crashes)) crash_database();
   if (often(options.people)) decide();
@@ -141,12 +148,26 @@ void GroupWorld::decide() {
   const bool dead = row->second.state == store::ParkedState::dead;
   if (!dead && world_.random.chance(80)) return;
   const bool discard = world_.random.chance(50);
+  const bool runs = row->second.state == store::ParkedState::running;
   const std::int64_t seq = row->first;
   const std::size_t number = number_of(row->second.event.id);
   world_.trace("a person ", discard ? "discards" : "retries", " event ", number);
-  if (discard) world_.checks.discarded(number);
+  if (discard && !runs) {
+    world_.checks.discarded(number);
+    world_.runs.decided(number);
+  }
   world_.tables.decide(discard, seq, world_.server_now());
   ++world_.result.decisions;
+}
+
+/// Those whose handlers ask for it.
+void GroupWorld::kill() {
+  for (std::size_t which = 0; which < relays_.size(); ++which) {
+    if (!relays_[which]->is_killed()) continue;
+    ++world_.result.kills;
+    crash(which);
+    return start();
+  }
 }
 
 void GroupWorld::crash(std::size_t which) {
@@ -187,13 +208,22 @@ void GroupWorld::heal() {
     relay->heal();
     relay->go_down(false);
   }
+  int too_many = 0;
   for (int step = 0; step < 20000; ++step) {
     one_step();
     if (broken()) return;
     const bool rest = std::all_of(relays_.begin(), relays_.end(),
                                   [](const auto& relay) { return relay->at_rest(); });
-    if (rest && world_.checks.complete(world_.tables)) return;
+    if (!rest || !world_.checks.complete(world_.tables)) continue;
+    if (!world_.options.tasks) return;
+    too_many = 0;
+    for (const auto& relay : relays_) {
+      if (relay->rows_too_many() != 0) too_many = relay->rows_too_many();
+    }
+    if (too_many == 0) return world_.runs.all_ended();
   }
+  if (too_many > 0) return world_.checks.broke("a key is held back that has no row any more");
+  if (too_many < 0) return world_.checks.broke("a key is not held back that has a row");
   world_.checks.broke("liveness: not everything arrived after the faults ended");
 }
 

@@ -4,8 +4,11 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
+#include <vector>
 
 namespace outbox::event {
 namespace {
@@ -102,6 +105,21 @@ TEST(Filter, a_task_matches_only_its_queue_named_in_full) {
   EXPECT_FALSE(Filter(spec).matches(task));
 }
 
+TEST(Filter, a_type_of_a_queue_may_be_left_out) {
+  SubscriptionSpec spec;
+  spec.aggregate_types = {"outbox-task:mail", "Order"};
+  const Filter filter(spec, {"print", "send"});
+  EventView event;
+  event.aggregate_type = "outbox-task:mail";
+  event.event_type = "print";
+  EXPECT_FALSE(filter.matches(event));
+  event.event_type = "prints";
+  EXPECT_TRUE(filter.matches(event));
+  event.aggregate_type = "Order";
+  event.event_type = "print";
+  EXPECT_TRUE(filter.matches(event)) << "it is no task";
+}
+
 TEST(Filter, any_glob_of_a_list_and_each_list) {
   SubscriptionSpec spec;
   spec.event_types = {"Invoice*", "Order*"};
@@ -120,6 +138,67 @@ TEST(Filter, headers_must_be_there_with_exactly_that_value) {
   EXPECT_FALSE(header_matches({{"tenant", "acme"}, {"x", "1"}}, R"({"tenant": "acme"})"));
   EXPECT_TRUE(header_matches({{"tenant", "acme"}, {"x", "1"}}, R"({"tenant": "acme", "x": 1})"));
   EXPECT_TRUE(header_matches({{"tenant", "a\nb"}}, R"({"t\u0065nant": "a\nb"})"));
+}
+
+std::vector<EventView> events_of(const std::vector<int>& numbers) {
+  static const std::vector<std::string> types = [] {
+    std::vector<std::string> all;
+    for (int i = 0; i < 50; ++i) all.push_back(std::to_string(i));
+    return all;
+  }();
+  std::vector<EventView> events;
+  for (const int number : numbers) {
+    events.push_back(order(number % 3 == 0 ? R"({"tenant": "acme"})" : "{}"));
+    events.back().event_type = types.at(static_cast<std::size_t>(number));
+    if (number % 2 == 0) events.back().aggregate_type = "outbox-task:mail";
+  }
+  return events;
+}
+
+TEST(Kinds, events_of_the_same_types_are_of_one_kind) {
+  const auto events = events_of({7, 8, 7, 8, 9});
+  const Kinds kinds{events};
+  EXPECT_EQ(kinds.of_event(), (std::vector<std::uint8_t>{0, 1, 0, 1, 2}));
+  EXPECT_EQ(kinds.first(), (std::vector<std::size_t>{0, 1, 4}));
+  auto other = events_of({7, 7});
+  other[1].aggregate_type = "invoice";
+  EXPECT_EQ(Kinds(other).first().size(), 2U);
+}
+
+TEST(Kinds, too_many_are_not_known) {
+  std::vector<int> numbers(Kinds::kMost);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  EXPECT_TRUE(Kinds(events_of(numbers)).known());
+  numbers.push_back(0);
+  EXPECT_TRUE(Kinds(events_of(numbers)).known());
+  numbers.push_back(static_cast<int>(Kinds::kMost));
+  EXPECT_FALSE(Kinds(events_of(numbers)).known());
+  EXPECT_FALSE(Kinds(events_of({})).known());
+}
+
+/// With kinds or without, and whatever the filter: the same as for each event alone.
+RC_GTEST_PROP(Filter, marks_each_event_as_it_matches, ()) {
+  const auto numbers = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 40));
+  SubscriptionSpec spec;
+  spec.event_types = *rc::gen::element(std::vector<std::string>{}, std::vector<std::string>{"1*"},
+                                       std::vector<std::string>{"99"});
+  spec.aggregate_types =
+      *rc::gen::element(std::vector<std::string>{}, std::vector<std::string>{"outbox-task:mail"},
+                        std::vector<std::string>{"ord*"});
+  if (*rc::gen::arbitrary<bool>()) spec.match_headers = {{"tenant", "acme"}};
+  const Filter filter(spec, {"10", "12"});
+  const auto events = events_of(numbers);
+  std::vector<std::uint8_t> expected;
+  for (const EventView& event : events) expected.push_back(filter.matches(event) ? 1 : 0);
+  const Kinds kinds{events};
+  std::vector<std::uint8_t> marks{7};
+  filter.mark(events, kinds, marks);
+  RC_ASSERT(marks == expected);
+  filter.mark(events, Kinds(), marks);
+  RC_ASSERT(marks == expected);
+  if (filter.surely_none(events, kinds))
+    RC_ASSERT(std::count(expected.begin(), expected.end(), 1) == 0);
+  RC_ASSERT(!filter.surely_none(events, Kinds()));
 }
 
 TEST(Filter, headers_that_are_no_json_object_match_nothing) {

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <numeric>
 #include <optional>
+#include <random>
 
 #include "unit/feed/memory_log.hpp"
 
@@ -22,7 +24,7 @@ class Consumer final : public PageConsumer {
   explicit Consumer(MemoryLog& log) : log_(log) {}
   [[nodiscard]] bool has_room(std::size_t pages) const override {
     const MutexLock lock(mutex_);
-    return pages <= room_;
+    return pages <= room_ && pages_.size() < most_;
   }
   void take_page(const std::shared_ptr<const Page>& page) override {
     EXPECT_TRUE(log_.is_flushed()) << "a crash could undo what was read";
@@ -36,6 +38,11 @@ class Consumer final : public PageConsumer {
   void set_room(std::size_t pages) {
     const MutexLock lock(mutex_);
     room_ = pages;
+  }
+  /// Full for good after so many.
+  void take_at_most(std::size_t pages) {
+    const MutexLock lock(mutex_);
+    most_ = pages;
   }
   /// False: it did not get there in time.
   bool wait_for(std::int64_t seq) const {
@@ -58,6 +65,7 @@ class Consumer final : public PageConsumer {
   mutable Mutex mutex_;
   mutable std::condition_variable_any changed_;
   std::size_t room_ OUTBOX_GUARDED_BY(mutex_){100};
+  std::size_t most_ OUTBOX_GUARDED_BY(mutex_){100'000};
   std::vector<std::int64_t> seqs_ OUTBOX_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<const Page>> pages_ OUTBOX_GUARDED_BY(mutex_);
 };
@@ -123,6 +131,103 @@ TEST_F(PumpTest, one_without_room_holds_up_nobody_and_misses_nothing) {
   pump_.room();
   ASSERT_TRUE(other_.wait_for(7));
   EXPECT_THAT(other_.seqs(), ElementsAre(1, 2, 3, 4, 5, 6, 7));
+}
+
+TEST_F(PumpTest, those_that_are_close_in_a_backlog_come_together) {
+  log_.commit(300);
+  Pump pump(std::make_unique<MemoryReader>(log_), std::make_unique<NoWakeup>(), {.page_rows = 3},
+            [](const Error&) {});
+  // In the middle of a pair that ended earlier, and in the middle of a page of the other one, which has not begun it yet.
+  pump.add(one_, store::kAllLanes, Cursor{.s1 = "0", .s2 = "290", .position = 20, .bound = 0});
+  pump.add(other_, store::kAllLanes, Cursor{.s1 = "0"});
+  ASSERT_TRUE(pump.start());
+  ASSERT_TRUE(one_.wait_for(300));
+  ASSERT_TRUE(other_.wait_for(300));
+  pump.stop();
+  EXPECT_EQ(one_.seqs().size(), 280U);
+  EXPECT_EQ(other_.seqs().size(), 300U);
+  // Until they met one of them had read one page.
+  const auto of_one = one_.pages();
+  const auto of_other = other_.pages();
+  EXPECT_TRUE(std::equal(of_one.begin() + 1, of_one.end(),
+                         of_other.end() - static_cast<std::ptrdiff_t>(of_one.size()) + 1));
+}
+
+TEST_F(PumpTest, one_that_stays_full_in_a_backlog_is_left_behind) {
+  add(one_);
+  add(other_);
+  log_.commit(9);
+  ASSERT_TRUE(one_.wait_for(9));
+  ASSERT_TRUE(other_.wait_for(9));
+  other_.take_at_most(other_.pages().size() + 5);
+  log_.commit(300);
+  ASSERT_TRUE(one_.wait_for(309)) << "it waits for ever";
+  EXPECT_EQ(other_.seqs().size(), 9U + 15U);
+}
+
+TEST_F(PumpTest, pages_are_read_ahead_beside_one_that_is_full) {
+  other_.set_room(0);
+  add(other_);
+  add(one_);
+  log_.commit(30);
+  ASSERT_TRUE(one_.wait_for(30));
+  EXPECT_GT(log_.reads_ahead(), 0);
+}
+
+TEST_F(PumpTest, a_page_for_several_knows_what_they_would_each_count) {
+  add(one_);
+  log_.commit(3);
+  ASSERT_TRUE(one_.wait_for(3));
+  EXPECT_FALSE(one_.pages().back()->kinds.known()) << "nobody shares it";
+  add(other_, 3);
+  for (std::int64_t seq = 4; other_.pages().empty() || one_.pages().back() != other_.pages().back();
+       ++seq) {
+    ASSERT_LT(seq, 1000) << "they never share a page";
+    log_.commit(1);
+    ASSERT_TRUE(one_.wait_for(seq));
+    ASSERT_TRUE(other_.wait_for(seq));
+  }
+  const auto page = one_.pages().back();
+  EXPECT_EQ(page->kinds.of_event().size(), page->events.size());
+  EXPECT_EQ(page->tally, store::tally_of(page->events));
+}
+
+/// Whatever cursors they start at and whenever they have room: nothing twice, nothing left out, in order.
+TEST_F(PumpTest, everybody_gets_every_event_once) {
+  std::mt19937 random(7);  // NOLINT(cert-msc51-cpp): the same each time
+  const auto below = [&](std::int64_t limit) {
+    return std::uniform_int_distribution<std::int64_t>(0, limit - 1)(random);
+  };
+  constexpr std::int64_t kEvents = 3000;
+  log_.commit(kEvents);
+  std::vector<std::unique_ptr<Consumer>> consumers;
+  std::vector<std::int64_t> starts;
+  for (int i = 0; i < 8; ++i) {
+    consumers.push_back(std::make_unique<Consumer>(log_));
+    starts.push_back(below(100));
+    const bool begun = i % 2 == 1;
+    pump_.add(*consumers.back(), store::kAllLanes,
+              begun ? Cursor{.s1 = "0", .s2 = std::to_string(kEvents), .position = starts.back()}
+                    : Cursor{.s1 = std::to_string(starts.back())});
+  }
+  for (int i = 0; i < 2000; ++i) {
+    consumers[static_cast<std::size_t>(below(8))]->set_room(static_cast<std::size_t>(below(3)));
+    pump_.room();
+  }
+  for (const auto& consumer : consumers) consumer->set_room(100);
+  pump_.room();
+  for (std::size_t i = 0; i < consumers.size(); ++i) {
+    ASSERT_TRUE(consumers[i]->wait_for(kEvents)) << i;
+    std::vector<std::int64_t> all(static_cast<std::size_t>(kEvents - starts[i]));
+    std::iota(all.begin(), all.end(), starts[i] + 1);
+    EXPECT_EQ(consumers[i]->seqs(), all) << i;
+    std::int64_t position = consumers[i]->pages().front()->from;
+    for (const auto& page : consumers[i]->pages()) {
+      EXPECT_EQ(page->from, position);
+      position = page->position;
+    }
+    pump_.remove(*consumers[i]);
+  }
 }
 
 TEST_F(PumpTest, other_lanes_are_read_apart) {

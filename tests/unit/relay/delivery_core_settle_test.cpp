@@ -199,6 +199,34 @@ TEST(Settle, a_page_without_a_match_is_settled_without_the_sink) {
   EXPECT_EQ(rows[0].filtered, tally_of({1, 2}));
 }
 
+TEST(Settle, pages_without_a_match_take_no_room_and_are_settled_together) {
+  auto driver = opened({.settle_interval = milliseconds(50),
+                        .passed_interval = milliseconds(1000),
+                        .settle_events = 2});
+  driver.pair("0", "1", {{1, "a", false}, {2, "a", false}, {3, "a", false}});
+  EXPECT_EQ(driver.window.events(), 0U);
+  driver.pass(milliseconds(999));
+  EXPECT_TRUE(driver.core.settle(driver.now).empty());
+  driver.pair("1", "2", {{4, "a", false}});
+  EXPECT_EQ(driver.core.settle_at(), driver.now + milliseconds(1));
+  driver.pass(milliseconds(1));
+  const auto due = driver.core.settle(driver.now);
+  ASSERT_THAT(places(due.rows), ElementsAre("0>2 from 0 to end"));
+  EXPECT_EQ(due.rows[0].filtered, tally_of({1, 2, 3, 4}));
+  driver.core.settled();
+  EXPECT_EQ(driver.window.events(), 0U);
+}
+
+TEST(Settle, what_was_passed_is_settled_with_the_next_that_was_delivered) {
+  auto driver =
+      opened({.settle_interval = milliseconds(50), .passed_interval = milliseconds(1000)});
+  driver.pair("0", "1", {{1, "a", false}});
+  driver.pass(milliseconds(50));
+  driver.pair("1", "2", {{2, "a"}});
+  driver.ack_all(driver.send_all());
+  EXPECT_THAT(places(driver.core.settle(driver.now).rows), ElementsAre("0>2 from 0 to end"));
+}
+
 TEST(Settle, a_store_whose_pair_never_ends_settles_by_position) {
   const store::Pair endless = store::Pair::endless();
   auto driver = opened({}, {.s1 = endless.s1, .s2 = endless.s2, .position = 0});

@@ -26,9 +26,11 @@ class Retries : public ::testing::Test {
     core_.emplace(RetryOptions{.subscription = 4, .rules = std::move(rules), .gapless = gapless},
                   sink_, gate_);
   }
-  /// Rows of keys: the first of each is due.
-  void load(const std::vector<std::pair<std::int64_t, std::string>>& rows) {
+  /// Rows of keys: the first of each is due. `asked`: what became of those that were asked for.
+  void load(const std::vector<std::pair<std::int64_t, std::string>>& rows,
+            const std::vector<store::RunningRow>& asked = {}) {
     store::DueEvents due;
+    due.running = asked;
     auto keys = std::make_shared<std::deque<std::string>>();
     for (const auto& [seq, key] : rows) {
       keys->push_back(key);
@@ -248,6 +250,7 @@ TEST_F(Retries, a_slow_one_does_not_keep_others_from_being_read) {
     row.event.aggregate_id = seq == 5 ? "b" : "a";
     due.rows.push_back(row);
   }
+  gate_.add(event::key_hash("order", "b"));
   core_->loaded(due, now_);
   EXPECT_THAT(send(), ElementsAre(5)) << "not what is in flight, nor what waits behind it";
 }
@@ -427,6 +430,19 @@ TEST_F(Retries, a_stop_waits_for_what_is_in_flight_and_written) {
   EXPECT_TRUE(core_->finished());
 }
 
+TEST_F(Retries, a_row_of_a_key_that_the_stream_sends_is_left_alone) {
+  core_->due_at(now_);
+  core_->load_asked();
+  store::ParkedRow row;
+  row.event.seq = 1;
+  row.event.aggregate_type = "order";
+  row.event.aggregate_id = "a";
+  store::DueEvents due;
+  due.rows.push_back(row);
+  core_->loaded(std::move(due), now_);
+  EXPECT_THAT(send(), IsEmpty()) << "a person has sent it again meanwhile";
+}
+
 // ---- runs that their worker looks after (docs/design/tasks.md, "Runs with a row")
 
 class Runs : public Retries {
@@ -462,9 +478,7 @@ class Runs : public Retries {
     ASSERT_TRUE(core_->wants_load(now_));
     core_->load_asked();
     store::DueEvents due;
-    for (const auto& [seq, state] : rows)
-      due.running.push_back(
-          {.seq = seq, .aggregate_type = "order", .aggregate_id = "a", .state = state});
+    for (const auto& [seq, state] : rows) due.running.push_back({.seq = seq, .state = state});
     core_->loaded(std::move(due), now_);
   }
   /// An event of key "a" runs, and its worker looks after it.
@@ -509,15 +523,60 @@ TEST_F(Runs, one_that_will_be_retried_holds_its_key_and_a_dead_one_does_not) {
   EXPECT_EQ(gate_.rows(), 1U);
 }
 
-TEST_F(Runs, a_run_of_another_worker_is_known_from_the_first_look) {
+TEST_F(Runs, a_run_that_was_there_before_holds_its_key_until_it_has_ended) {
   gate_.add(event::key_hash("order", "a"));
+  core_->runs(9, event::key_hash("order", "a"));
   core_->due_at(now_);
   look({{9, store::ParkedState::running}});
-  look({{9, store::ParkedState::running}});
-  EXPECT_THAT(*core_->asked_runs(), IsEmpty());
   EXPECT_TRUE(blocked("a"));
   look({});
   EXPECT_FALSE(blocked("a"));
+}
+
+TEST_F(Runs, one_that_ended_while_the_rows_were_read_frees_its_key_once) {
+  load({{1, "a"}, {2, "a"}});
+  EXPECT_THAT(send(), ElementsAre(1));
+  EXPECT_THAT(results(), ElementsAre("1 running 0"));
+  core_->due_at(now_);
+  core_->load_asked();
+  report(1, Kind::acked);
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
+  store::DueEvents due;
+  due.running.push_back({.seq = 1, .state = store::ParkedState::running});
+  core_->loaded(std::move(due), now_);
+  look({});
+  EXPECT_EQ(gate_.rows(), 1U) << "what waits behind it";
+}
+
+TEST_F(Runs, what_a_person_puts_before_one_that_runs_waits_for_it) {
+  load({{2, "a"}});
+  EXPECT_THAT(send(), ElementsAre(2));
+  EXPECT_THAT(results(), ElementsAre("2 running 0"));
+  EXPECT_THAT(keep(), ElementsAre(2));
+  load({{1, "a"}}, {{.seq = 2, .state = store::ParkedState::running}});
+  EXPECT_THAT(send(), IsEmpty());
+  now_ += std::chrono::seconds(1);
+  load({{1, "a"}});
+  EXPECT_THAT(send(), ElementsAre(1)) << "it has ended";
+}
+
+TEST_F(Runs, one_of_the_stream_that_is_kept_leaves_a_retry_with_its_token_alone) {
+  load({{1, "a"}});
+  EXPECT_THAT(send(), ElementsAre(1));
+  EXPECT_THAT(results(), ElementsAre("1 running 0"));
+  core_->kept({.token = tokens_.at(1), .seq = 7, .key = event::key_hash("order", "b"), .run = 1},
+              now_);
+  report(1, Kind::acked);
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
+}
+
+TEST_F(Runs, what_was_acked_before_is_remembered_while_its_row_is_there) {
+  core_->remember(ref(1));
+  load({}, {{.seq = 1, .state = store::ParkedState::running}});
+  EXPECT_THAT(*core_->asked_runs(), IsEmpty());
+  load({{1, "a"}}, {{.seq = 1, .state = store::ParkedState::retrying}});
+  EXPECT_THAT(send(), IsEmpty());
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
 }
 
 TEST_F(Runs, an_answer_from_before_the_row_was_written_says_nothing_about_it) {

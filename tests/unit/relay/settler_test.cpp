@@ -26,6 +26,11 @@ class BusyAtFirst final : public store::Progress {
                              std::int64_t /*generation*/) override {
     return {};
   }
+  [[nodiscard]] Status begin_beside(std::int32_t /*base*/, std::int32_t /*subscription*/,
+                                    store::LaneMask /*lanes*/,
+                                    std::int64_t /*generation*/) override {
+    return {};
+  }
   [[nodiscard]] Result<std::vector<store::BlockedKey>> blocked_keys(std::int32_t /*subscription*/,
                                                                     store::LaneMask /*lanes*/,
                                                                     bool /*dead_block*/) override {
@@ -33,7 +38,7 @@ class BusyAtFirst final : public store::Progress {
   }
   [[nodiscard]] Result<store::DueEvents> due(std::int32_t /*subscription*/,
                                              const store::Holding& /*holding*/,
-                                             std::size_t /*keys*/, std::size_t /*behind*/,
+                                             const store::DueLimits& /*limits*/,
                                              const std::vector<std::int64_t>* /*runs*/) override {
     return store::DueEvents{};
   }
@@ -65,6 +70,24 @@ TEST(Settler, the_flush_that_is_due_is_not_done_before_a_write_succeeded) {
     written.get_future().wait();
   }
   EXPECT_THAT(asked, ::testing::ElementsAre(Durability::flushed, Durability::flushed));
+}
+
+/// A crash of the store would begin the task a second time, beside the run that goes on.
+TEST(Settler, a_row_of_a_run_is_flushed) {
+  std::vector<Durability> asked;
+  {
+    relay::Settler settler(std::make_unique<BusyAtFirst>(0, asked), [](const Error&) {});
+    settler.start();
+    for (const auto state : {store::ParkedState::waiting, store::ParkedState::running}) {
+      std::promise<void> written;
+      store::ParkedEvent parked;
+      parked.state = state;
+      settler.settle({.rows = {store::Settlement{}}, .parked = {parked}},
+                     [&] { written.set_value(); });
+      written.get_future().wait();
+    }
+  }
+  EXPECT_EQ(asked.back(), Durability::flushed);
 }
 
 }  // namespace

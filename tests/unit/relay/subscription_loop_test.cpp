@@ -66,6 +66,11 @@ class LedgerProgress final : public store::Progress {
                              std::int64_t /*generation*/) override {
     return {};
   }
+  [[nodiscard]] Status begin_beside(std::int32_t /*base*/, std::int32_t /*subscription*/,
+                                    store::LaneMask /*lanes*/,
+                                    std::int64_t /*generation*/) override {
+    return {};
+  }
   [[nodiscard]] Result<std::vector<store::BlockedKey>> blocked_keys(std::int32_t /*subscription*/,
                                                                     store::LaneMask /*lanes*/,
                                                                     bool /*dead_block*/) override {
@@ -73,7 +78,7 @@ class LedgerProgress final : public store::Progress {
   }
   [[nodiscard]] Result<store::DueEvents> due(std::int32_t /*subscription*/,
                                              const store::Holding& /*holding*/,
-                                             std::size_t /*keys*/, std::size_t /*behind*/,
+                                             const store::DueLimits& /*limits*/,
                                              const std::vector<std::int64_t>* /*runs*/) override {
     const MutexLock lock(ledger_.mutex);
     auto keys = std::make_shared<std::map<std::int64_t, std::string>>(ledger_.parked);
@@ -233,7 +238,8 @@ TEST_F(LoopTest, retries_that_may_not_have_been_written_are_retained_with_the_si
   ASSERT_TRUE(eventually([this] { return ledger_.left() == std::set<std::int64_t>{4, 6}; }));
   // As if that had not been written: the next loop does not send them again, and writes it.
   ledger_.park({{4, "a"}, {6, "b"}, {7, "b"}});
-  begin(std::move(retained));
+  begin(std::move(retained), {{.aggregate_type = "order", .aggregate_id = "a", .events = 1},
+                              {.aggregate_type = "order", .aggregate_id = "b", .events = 2}});
   ASSERT_TRUE(eventually([this] { return ledger_.left() == std::set<std::int64_t>{4, 6, 7}; }));
   ASSERT_EQ(recording->events().size(), 3U);
   EXPECT_EQ(recording->events().back().seq, 7);

@@ -60,16 +60,20 @@ class GatedProgress final : public store::Progress {
                              std::int64_t generation) override {
     return inner_->claim(subscription, lanes, generation);
   }
+  [[nodiscard]] Status begin_beside(std::int32_t base, std::int32_t subscription,
+                                    store::LaneMask lanes, std::int64_t generation) override {
+    return inner_->begin_beside(base, subscription, lanes, generation);
+  }
   [[nodiscard]] Result<std::vector<store::BlockedKey>> blocked_keys(std::int32_t subscription,
                                                                     store::LaneMask lanes,
                                                                     bool dead_block) override {
     return inner_->blocked_keys(subscription, lanes, dead_block);
   }
   [[nodiscard]] Result<store::DueEvents> due(std::int32_t subscription,
-                                             const store::Holding& holding, std::size_t keys,
-                                             std::size_t behind,
+                                             const store::Holding& holding,
+                                             const store::DueLimits& limits,
                                              const std::vector<std::int64_t>* runs) override {
-    return inner_->due(subscription, holding, keys, behind, runs);
+    return inner_->due(subscription, holding, limits, runs);
   }
   [[nodiscard]] Status append(const store::ProgressBatch& batch,
                               store::Durability durability) override {

@@ -36,10 +36,10 @@ class QueueSinkTest : public ::testing::Test {
                                                                 : handler.options.delays,
                                  0)));
     }
-    auto runner = std::make_shared<Runner>("mail", types,
-                                           Runner::Options{.threads = threads, .priorities = {2}});
-    sink_ = std::make_unique<QueueSink>(
-        std::move(runner), 0, types, QueueOptions{.threads = threads}, EventId::generate(), clock_);
+    auto runner = std::make_shared<Runner>("mail", types, Runner::Options{.threads = threads});
+    sink_ =
+        std::make_unique<QueueSink>(runner, runner->add_source("task.mail", 2),
+                                    QueueOptions{.threads = threads}, EventId::generate(), clock_);
     ASSERT_TRUE(sink_->open());
   }
   /// A handler that returns when release() was called, or when it is told to stop if it listens.

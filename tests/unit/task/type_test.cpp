@@ -62,5 +62,34 @@ TEST(Durations, forgets_what_is_older_than_some_minutes) {
   EXPECT_EQ(all_of(durations.counts()), 0U);
 }
 
+TEST(TypeLimit, so_many_at_once) {
+  const TimePoint now{};
+  const auto limit = std::make_shared<TypeLimit>(2, 0);
+  Permit one = limit->take(now);
+  const Permit two = limit->take(now);
+  EXPECT_TRUE(one && two);
+  EXPECT_FALSE(limit->take(now));
+  one.reset();
+  EXPECT_TRUE(limit->take(now));
+}
+
+TEST(TypeLimit, so_often_by_the_part_of_the_lanes) {
+  TimePoint now{};
+  const auto limit = std::make_shared<TypeLimit>(0, 100);
+  limit->set_share(0.5, now);
+  const auto taken_in = [&](std::chrono::milliseconds time) {
+    int taken = 0;
+    for (const TimePoint end = now + time; now < end; now += std::chrono::milliseconds(1)) {
+      while (limit->take(now)) ++taken;
+    }
+    return taken;
+  };
+  (void)taken_in(std::chrono::seconds(1));
+  EXPECT_NEAR(taken_in(std::chrono::seconds(2)), 100, 1);
+  limit->set_share(1, now);
+  (void)taken_in(std::chrono::seconds(1));
+  EXPECT_NEAR(taken_in(std::chrono::seconds(2)), 200, 1);
+}
+
 }  // namespace
 }  // namespace outbox::task

@@ -1,0 +1,121 @@
+-- Renaming, resetting and dropping subscriptions (docs/design/subscriptions.md).
+SELECT set_config('role', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '{schema}.event'::regclass), true);
+
+-- Names that a subscription had. A configuration that still has one must not create a second subscription, which would deliver
+-- everything again.
+CREATE TABLE {schema}.former_name (
+  name          text PRIMARY KEY,
+  subscription  integer NOT NULL,
+  at            timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- Subscriptions that are gone. Retention removes their settlements, of which there may be millions, and what a relay that does not know
+-- yet still writes.
+CREATE TABLE {schema}.dropped (
+  subscription  integer PRIMARY KEY,
+  at            timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- In the next three the caller has locked the subscription, the row of `fleet` and the lanes of its group, so that no relay writes
+-- meanwhile; afterwards hold_lanes() refuses what relays write of the old id.
+
+-- The subscription goes, with its parked events.
+CREATE FUNCTION {schema}.drop_subscription(sub integer) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fn$
+BEGIN
+  INSERT INTO {schema}.dropped (subscription) VALUES (sub);
+  DELETE FROM {schema}.subscription s WHERE s.id = sub;
+  DELETE FROM {schema}.parked p WHERE p.subscription = sub;
+  DELETE FROM {schema}.run r WHERE r.subscription = sub;
+  DELETE FROM {schema}.trial t WHERE t.subscription = sub;
+  DELETE FROM {schema}.former_name n WHERE n.subscription = sub;
+  DELETE FROM {schema}.replay_progress p WHERE p.replay IN (SELECT r.id FROM {schema}.replay r WHERE r.subscription = sub);
+  DELETE FROM {schema}.replay_skip k WHERE k.replay IN (SELECT r.id FROM {schema}.replay r WHERE r.subscription = sub);
+  DELETE FROM {schema}.replay r WHERE r.subscription = sub;
+END
+$fn$;
+
+-- The subscription gets a new id, under which it has no history: its cursor is for the caller to write. Parked events that will be sent
+-- again, those of the log after this seq, go; the others stay parked, and so do the ends. null: none is sent again.
+CREATE FUNCTION {schema}.restart_subscription(sub integer, after_seq bigint) RETURNS integer
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
+DECLARE
+  fresh  integer;
+BEGIN
+  UPDATE {schema}.subscription s SET id = DEFAULT, config_version = s.config_version + 1, changed_at = clock_timestamp(),
+    trouble = '', trouble_since = NULL, trouble_relay = NULL
+  WHERE s.id = sub RETURNING s.id INTO fresh;
+  INSERT INTO {schema}.dropped (subscription) VALUES (sub);
+  DELETE FROM {schema}.parked p
+  WHERE p.subscription = sub AND p.seq > after_seq AND EXISTS (SELECT FROM {schema}.event e WHERE e.seq = p.seq);
+  UPDATE {schema}.parked p SET subscription = fresh WHERE p.subscription = sub;
+  UPDATE {schema}.parked_end d SET subscription = fresh
+  WHERE d.subscription = sub
+    AND NOT (after_seq IS NOT NULL AND d.seq > after_seq AND EXISTS (SELECT FROM {schema}.event e WHERE e.seq = d.seq));
+  DELETE FROM {schema}.run r WHERE r.subscription = sub;
+  DELETE FROM {schema}.trial t WHERE t.subscription = sub;
+  UPDATE {schema}.replay r SET subscription = fresh WHERE r.subscription = sub;
+  UPDATE {schema}.former_name n SET subscription = fresh WHERE n.subscription = sub;
+  PERFORM {schema}.order_all_parked_keys(fresh, -1);
+  RETURN fresh;
+END
+$fn$;
+
+-- The name, which the subscription that is renamed may have had before.
+CREATE FUNCTION {schema}.rename_subscription(sub integer, new_name text) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fn$
+BEGIN
+  DELETE FROM {schema}.former_name n WHERE n.name = new_name;
+  INSERT INTO {schema}.former_name (name, subscription) SELECT s.name, s.id FROM {schema}.subscription s WHERE s.id = sub;
+  UPDATE {schema}.subscription s SET name = new_name, config_version = s.config_version + 1, changed_at = clock_timestamp()
+  WHERE s.id = sub;
+END
+$fn$;
+
+CREATE FUNCTION {schema}.forget_former_name(old_name text) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fn$
+  DELETE FROM {schema}.former_name n WHERE n.name = old_name
+$fn$;
+
+-- Removes rows of subscriptions that are gone, at most so many, and returns one row for each.
+CREATE FUNCTION {schema}.prune_dropped(most integer) RETURNS SETOF integer
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms'
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $fn$
+  WITH rows AS (
+    DELETE FROM {schema}.settlement t WHERE t.ctid = ANY (ARRAY(
+      SELECT y.ctid FROM {schema}.dropped d CROSS JOIN LATERAL (
+        SELECT s.ctid FROM {schema}.settlement s WHERE s.subscription = d.subscription LIMIT most) y LIMIT most))
+    RETURNING 1),
+  ends AS (
+    DELETE FROM {schema}.parked_end t WHERE t.ctid = ANY (ARRAY(
+      SELECT e.ctid FROM {schema}.dropped d JOIN {schema}.parked_end e ON e.subscription = d.subscription LIMIT most))
+    RETURNING 1),
+  sums AS (
+    DELETE FROM {schema}.pruned t WHERE t.ctid = ANY (ARRAY(
+      SELECT p.ctid FROM {schema}.dropped d JOIN {schema}.pruned p ON p.subscription = d.subscription LIMIT most))
+    RETURNING 1),
+  over AS (
+    DELETE FROM {schema}.dropped d WHERE d.at < clock_timestamp() - interval '1 day'
+      AND NOT EXISTS (SELECT FROM {schema}.settlement t WHERE t.subscription = d.subscription)
+      AND NOT EXISTS (SELECT FROM {schema}.parked_end t WHERE t.subscription = d.subscription)
+      AND NOT EXISTS (SELECT FROM {schema}.pruned t WHERE t.subscription = d.subscription))
+  SELECT 1 FROM (SELECT FROM rows UNION ALL SELECT FROM ends UNION ALL SELECT FROM sums LIMIT most) a
+$fn$;
+
+REVOKE EXECUTE ON FUNCTION {schema}.drop_subscription(integer) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {schema}.restart_subscription(integer, bigint) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {schema}.rename_subscription(integer, text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {schema}.forget_former_name(text) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {schema}.prune_dropped(integer) FROM PUBLIC;
+SELECT {schema}.grant_to('outbox_relay',
+  'SELECT ON {schema}.former_name',
+  'SELECT ON {schema}.dropped',
+  'EXECUTE ON FUNCTION {schema}.drop_subscription(integer)',
+  'EXECUTE ON FUNCTION {schema}.restart_subscription(integer, bigint)',
+  'EXECUTE ON FUNCTION {schema}.rename_subscription(integer, text)',
+  'EXECUTE ON FUNCTION {schema}.forget_former_name(text)',
+  'EXECUTE ON FUNCTION {schema}.prune_dropped(integer)');
+SELECT {schema}.grant_to('outbox_reader',
+  'SELECT ON {schema}.former_name',
+  'SELECT ON {schema}.dropped');

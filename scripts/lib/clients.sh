@@ -1,0 +1,105 @@
+# Database clients of other languages, which tests/languages and examples use, fetched once into the cache. Each prints where it is; on
+# failure the reason, in one line. Needs say.sh, cache.sh.
+
+: "${root:?the script that reads this file sets it}"
+# shellcheck source=scripts/lib/python_packages.sh
+. "$root/scripts/lib/python_packages.sh"
+# shellcheck source=scripts/lib/go_programs.sh
+. "$root/scripts/lib/go_programs.sh"
+# shellcheck source=scripts/lib/maven.sh
+. "$root/scripts/lib/maven.sh"
+
+CLIENTS_PSYCOPG=3.3.9
+CLIENTS_SQLALCHEMY=2.1.9
+CLIENTS_DJANGO=5.2.19
+
+# The folder for PYTHONPATH. psycopg finds libpq by itself.
+client_psycopg() {
+  python_packages psycopg==$CLIENTS_PSYCOPG typing_extensions==4.15.0 || { echo 'pip could not install psycopg' && return 1; }
+}
+client_sqlalchemy() {
+  python_packages sqlalchemy==$CLIENTS_SQLALCHEMY typing_extensions==4.15.0 ||
+    { echo 'pip could not install SQLAlchemy' && return 1; }
+}
+client_django() {
+  python_packages django==$CLIENTS_DJANGO asgiref==3.13.0 sqlparse==0.6.1 || { echo 'pip could not install Django' && return 1; }
+}
+
+# The folder for NODE_PATH.
+CLIENTS_PG=8.23.1
+CLIENTS_TYPEORM=1.1.1
+CLIENTS_DRIZZLE=0.45.4
+client_node() (
+  for tool in node npm; do
+    if ! command -v $tool >/dev/null; then
+      echo "no $tool on this machine"
+      exit 1
+    fi
+  done
+  packages="pg@$CLIENTS_PG typeorm@$CLIENTS_TYPEORM drizzle-orm@$CLIENTS_DRIZZLE"
+  folder=$(cache_dir)/node/$(printf '%s' "$packages" | tr ' ' ,)
+  if [ ! -d "$folder" ]; then
+    if ! mkdir -p "${folder%/*}" || ! new=$(mktemp -d "${folder%/*}/new.XXXXXX"); then
+      echo "cannot write to ${folder%/*}"
+      exit 1
+    fi
+    # shellcheck disable=SC2086 # A list of packages.
+    timeout 240 npm install --prefix "$new" --ignore-scripts --no-audit --no-fund --no-save $packages </dev/null >"$new.log" 2>&1 &&
+      mv -T "$new" "$folder" 2>/dev/null
+    rm -rf "$new"
+    if [ ! -d "$folder" ]; then
+      echo "npm could not fetch $packages: $(sed -n 's/^npm [a-zA-Z!]* //p' "$new.log" | head -n 2 | tr '\n' ' ' | head -c 200)"
+      exit 1
+    fi
+    rm -f "$new.log"
+  fi
+  printf '%s\n' "$folder/node_modules"
+)
+
+# The program of tests/languages/go.
+client_go() {
+  go_program tests/languages/go languages
+}
+
+# The folder of the jars.
+CLIENTS_JDBC=42.7.8
+CLIENTS_SQLITE_JDBC=3.46.1.3
+CLIENTS_HIBERNATE=7.4.13.Final
+
+clients_pom() {
+  cat <<END
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>outbox</groupId>
+  <artifactId>clients-for-tests</artifactId>
+  <version>1</version>
+  <packaging>pom</packaging>
+  <dependencies>
+    <dependency>
+      <groupId>org.postgresql</groupId>
+      <artifactId>postgresql</artifactId>
+      <version>$CLIENTS_JDBC</version>
+    </dependency>
+    <dependency>
+      <groupId>org.xerial</groupId>
+      <artifactId>sqlite-jdbc</artifactId>
+      <version>$CLIENTS_SQLITE_JDBC</version>
+    </dependency>
+    <dependency>
+      <groupId>org.hibernate.orm</groupId>
+      <artifactId>hibernate-core</artifactId>
+      <version>$CLIENTS_HIBERNATE</version>
+    </dependency>
+  </dependencies>
+</project>
+END
+}
+
+client_java() {
+  if ! command -v javac >/dev/null; then
+    echo "no javac on this machine"
+    return 1
+  fi
+  jars=$(cache_dir)/java-clients-$CLIENTS_JDBC-$CLIENTS_SQLITE_JDBC-$CLIENTS_HIBERNATE
+  maven_fetch "$jars" "JDBC $CLIENTS_JDBC and Hibernate $CLIENTS_HIBERNATE" clients_pom && printf '%s\n' "$jars/libs"
+}

@@ -1,0 +1,12 @@
+// The subverbs of `outbox subscription` that change more than settings.
+#pragma once
+
+#include "cli/command.hpp"
+#include "cli/context.hpp"
+
+namespace outbox::cli {
+
+/// create, rename, reset, drop.
+void add_subscription_changes(CLI::App& verb, Context& context);
+
+}  // namespace outbox::cli

@@ -1,0 +1,85 @@
+// A worker of the shop: does its tasks as any application does, with the public header outbox/worker.hpp.
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/error.hpp"
+#include "base/signals.hpp"
+#include "demo/demo.hpp"
+#include "demo/order.hpp"
+#include "demo/shop.hpp"
+#include "testkit/failure.hpp"
+
+namespace outbox::demo {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::size_t kThreads = 16;
+/// What a wrapped order takes: 12 times so long.
+constexpr milliseconds kLayer{100};
+constexpr std::size_t kLayers = 12;
+constexpr seconds kGrace{15};
+/// Not used: no signal ends this process.
+constexpr int kInterruptedStatus = 4;
+
+/// Of this thread.
+Packer& packer_of(Shop& shop) {
+  thread_local const std::unique_ptr<Packer> packer = shop.packer();
+  return *packer;
+}
+
+TaskEnd wrap(Shop& shop, std::string_view payload, const TaskRun& run) {
+  for (std::size_t layer = 1; layer <= kLayers; ++layer) {
+    if (run.stop.stop_requested()) return TaskEnd::failed("was told to stop");
+    std::this_thread::sleep_for(kLayer);
+    run.progress(100 * layer / kLayers, "layer " + std::to_string(layer));
+  }
+  packer_of(shop).work(run, order_of(payload), false);
+  return TaskEnd::done();
+}
+
+void work_off(const std::string& url) {
+  const auto shop = make_shop(url);
+  Signals signals{kInterruptedStatus};
+  signals.end_at(0);  // what runs comes to its end
+  const auto work = [&](std::string_view payload, const TaskRun& run) {
+    const Order order = order_of(payload);
+    packer_of(*shop).work(run, order, run.attempt == 1 && run.type == kPack && is_fragile(order));
+  };
+  Handlers handlers;
+  handlers.on(kPack, work).on(kStatement, work);
+  handlers.on(kWrap, [&](std::string_view payload, const TaskRun& run) {
+    return wrap(*shop, payload, run);
+  });
+  // Short, so that what a killed worker leaves goes on while people watch.
+  const auto worker = testkit::must(
+      Worker::create({.relay = {.store_url = url, .schema = shop->schema(), .lease = seconds(3)},
+                      .queues = {kQueue},
+                      .threads = kThreads,
+                      .delays = {"100ms", "200ms", "500ms", "1s", "1s", "2s", "2s", "5s", "5s"},
+                      .heartbeat = seconds(1)},
+                     std::move(handlers)));
+  testkit::must(worker->start());
+  signals.wait();
+  (void)worker->stop(kGrace);
+}
+
+}  // namespace
+
+Status run_worker(const std::string& file) {
+  std::string url;
+  std::ifstream in(file);
+  if (!std::getline(in, url)) return fail(Errc::unavailable, "cannot read " + file);
+  try {
+    work_off(url);
+    return {};
+  } catch (const Exception& failure) {
+    return fail(failure.error());
+  }
+}
+
+}  // namespace outbox::demo

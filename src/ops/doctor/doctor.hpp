@@ -1,0 +1,63 @@
+// All checks of `outbox doctor`: of the configuration, of the store, of what is delivered from it, of each destination. None changes
+// anything, and none waits for another, but for those that need the store.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <outbox/subscription.hpp>
+#include <string>
+#include <vector>
+
+#include "base/mutex.hpp"
+#include "config/load.hpp"
+#include "ops/doctor/checks.hpp"
+#include "ops/doctor/finding.hpp"
+#include "ops/doctor/store.hpp"
+#include "sink/inspection.hpp"
+
+namespace outbox::ops {
+
+/// What is looked at.
+struct Patient {
+  config::Loaded loaded;
+  StoreName store;
+};
+
+/// The problems of a configuration that cannot be used as it is.
+[[nodiscard]] Findings judge_problems(const config::Problems& problems);
+/// Of one that can.
+[[nodiscard]] Findings judge_configuration(const config::Loaded& loaded);
+
+class Doctor {
+ public:
+  /// `patient` must outlive it.
+  Doctor(const Patient& patient, std::chrono::milliseconds timeout);
+
+  /// Starts all checks and waits for them, not longer than the time limit.
+  [[nodiscard]] Findings examine();
+  /// Some have not ended: this object cannot be destroyed, the process has to be ended.
+  [[nodiscard]] bool hangs() { return checks_.hangs(); }
+
+ private:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  void look_at_store(const Checks::Report& report);
+  void look_at_deliveries(const Checks::Report& report);
+  void start_sink(const SubscriptionSpec& spec);
+  void compare_sizes(Findings& findings);
+
+  const Patient& patient_;
+  const TimePoint until_;
+  const TimePoint
+      last_question_;  ///< Of the facts about the store: the rest of the time is for what follows from them.
+  Mutex mutex_;
+  /// By the names of their subscriptions.
+  std::map<std::string, std::pair<SubscriptionSpec, sink::Inspection>> inspected_
+      OUTBOX_GUARDED_BY(mutex_);
+  /// Of SQLite it is each application's own, and this its default.
+  std::int64_t payload_limit_ OUTBOX_GUARDED_BY(mutex_){std::int64_t{1} << 20};
+  Checks checks_;  ///< The last: its threads use the others.
+};
+
+}  // namespace outbox::ops

@@ -1,0 +1,129 @@
+#include "ops/doctor/store.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace outbox::ops {
+namespace {
+
+/// The facts of a question, or that they could not be had.
+template <class Facts>
+void judge_answer(const char* check, const store::PostgresFacts& facts, const Result<Facts>& answer,
+                  Findings& findings) {
+  if (answer) return judge(facts, *answer, findings);
+  findings.not_checked(check, answer.error());
+}
+
+void unreachable(const Error& error, const StoreName& name, Findings& findings) {
+  findings.add({.severity = Severity::error,
+                .check = "store",
+                .subject = name.shown,
+                .what = error.message,
+                .reason = "nothing is delivered while a relay cannot use the store",
+                .command = error.hint});
+}
+
+Findings judge(const store::PostgresFacts& facts, const StoreName& name) {
+  Findings findings;
+  if (facts.server) {
+    judge(*facts.server, name, findings);
+  } else {
+    findings.not_checked("store", facts.server.error());
+  }
+  judge_clock(facts.clock, findings);
+  judge_answer("connections", facts, facts.connections, findings);
+  judge_version(facts.version, name, findings);
+  judge_answer("snapshot", facts, facts.holders, findings);
+  judge_disk(facts, findings);
+  if (!facts.version || facts.version->version != facts.version->wanted || !facts.server)
+    return findings;
+  judge_answer("lineage", facts, facts.log, findings);
+  judge_answer("sequence", facts, facts.sequence, findings);
+  judge_answer("roles", facts, facts.roles, findings);
+  judge_answer("partitions", facts, facts.partitions, findings);
+  judge_answer("autovacuum", facts, facts.vacuum, findings);
+  judge_answer("wake_up", facts, facts.wake, findings);
+  return findings;
+}
+
+}  // namespace
+
+bool can_be_read(const store::Diagnosis& diagnosis) {
+  const auto current = [](const Result<store::SchemaState>& version) {
+    return version && version->version == version->wanted;
+  };
+  if (!diagnosis.reached) return false;
+  if (diagnosis.sqlite) return current(diagnosis.sqlite->version);
+  const auto& facts = *diagnosis.postgres;
+  return current(facts.version) && facts.server && facts.server->may_read && !facts.server->standby;
+}
+
+Findings judge(const store::Diagnosis& diagnosis, const StoreName& name) {
+  Findings findings;
+  if (!diagnosis.reached) {
+    unreachable(diagnosis.reached.error(), name, findings);
+  } else if (diagnosis.postgres) {
+    findings = judge(*diagnosis.postgres, name);
+  } else if (diagnosis.sqlite) {
+    judge(*diagnosis.sqlite, name, findings);
+  }
+  return findings;
+}
+
+void judge_version(const Result<store::SchemaState>& version, const StoreName& name,
+                   Findings& findings) {
+  if (!version) return findings.not_checked("schema", version.error());
+  const auto complain = [&](std::string what, std::string reason, std::string command) {
+    findings.add({.severity = Severity::error,
+                  .check = "schema",
+                  .subject = {},
+                  .what = std::move(what),
+                  .reason = std::move(reason),
+                  .command = std::move(command)});
+  };
+  const auto& [has, wanted, edited] = *version;
+  if (has == 0)
+    return complain("there is no outbox in this store", "writers fail, and no relay starts",
+                    name.migrate);
+  if (has < wanted) {
+    return complain(
+        fmt::format("schema version {} is older than this program, which needs {}", has, wanted),
+        "relays of this version do not start", name.migrate);
+  }
+  if (has > wanted) {
+    return complain(
+        fmt::format("schema version {} is newer than this program, which needs {}", has, wanted),
+        "relays of this version do not start", "install the outbox that made it");
+  }
+  if (!edited.empty()) {
+    return complain(fmt::format("migration {} differs from the one that was applied", edited),
+                    "another build of this version made the tables: this one may not fit them",
+                    "use the build that made them");
+  }
+  findings.ok("schema", fmt::format("version {}", has));
+}
+
+void judge_clock(const Result<store::ClockFacts>& clock, Findings& findings) {
+  if (!clock) return findings.not_checked("clock", clock.error());
+  // It was somewhere between the two readings.
+  std::int64_t off = 0;
+  if (clock->store_us < clock->before_us) off = clock->store_us - clock->before_us;
+  if (clock->store_us > clock->after_us) off = clock->store_us - clock->after_us;
+  const std::chrono::microseconds distance(std::abs(off));
+  if (distance < std::chrono::seconds(1))
+    return findings.ok("clock", "that of the database and that of this machine agree");
+  findings.add(
+      {.severity = distance < std::chrono::seconds(5) ? Severity::note : Severity::warning,
+       .check = "clock",
+       .subject = {},
+       .what = fmt::format("the database's clock is {} {} that of this machine", about(distance),
+                           off < 0 ? "behind" : "ahead of"),
+       .reason =
+           "the times of ids and of scheduled tasks are this machine's, those of leases, retries and "
+           "retention the database's: lags and times that are shown are wrong by this much",
+       .command = "timedatectl set-ntp true"});
+}
+
+}  // namespace outbox::ops

@@ -1,0 +1,46 @@
+// What the facts about a store mean (docs/guide/doctor.md). Pure.
+#pragma once
+
+#include <string>
+
+#include "ops/doctor/finding.hpp"
+#include "store/diagnosis.hpp"
+
+namespace outbox::ops {
+
+/// How the store is named in commands.
+struct StoreName {
+  std::string shown;    ///< Its address without passwords.
+  std::string migrate;  ///< "outbox migrate"
+};
+
+/// All findings about the store itself.
+[[nodiscard]] Findings judge(const store::Diagnosis& diagnosis, const StoreName& name);
+/// The schema is the one of this program, and this login may read it, on a primary: what is in it can be looked at.
+[[nodiscard]] bool can_be_read(const store::Diagnosis& diagnosis);
+
+// The parts of judge().
+void judge_version(const Result<store::SchemaState>& version, const StoreName& name,
+                   Findings& findings);
+void judge_clock(const Result<store::ClockFacts>& clock, Findings& findings);
+
+void judge(const store::ServerFacts& server, const StoreName& name, Findings& findings);
+void judge(const store::PostgresFacts& facts, const store::LogFacts& log, Findings& findings);
+void judge(const store::PostgresFacts& facts, const store::SequenceFacts& sequence,
+           Findings& findings);
+void judge(const store::PostgresFacts& facts, const std::vector<store::RoleFacts>& roles,
+           Findings& findings);
+void judge(const store::PostgresFacts& facts, const store::PartitionFacts& partitions,
+           Findings& findings);
+void judge(const store::PostgresFacts& facts, const store::VacuumFacts& vacuum, Findings& findings);
+void judge(const store::PostgresFacts& facts, const std::vector<store::HolderFacts>& holders,
+           Findings& findings);
+void judge(const store::PostgresFacts& facts, const store::WakeFacts& wake, Findings& findings);
+void judge(const store::PostgresFacts& facts, const store::ConnectionFacts& connections,
+           Findings& findings);
+/// The tables, the WAL, and what replication slots keep of it.
+void judge_disk(const store::PostgresFacts& facts, Findings& findings);
+
+void judge(const store::SqliteFacts& facts, const StoreName& name, Findings& findings);
+
+}  // namespace outbox::ops

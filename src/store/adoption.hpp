@@ -1,0 +1,100 @@
+// Another outbox's table whose INSERTs are forwarded to the log (docs/design/adopt.md).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <outbox/error.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "store/part.hpp"
+#include "store/store.hpp"
+
+namespace outbox::store {
+
+/// Which rows that are in the table already are taken over. by_shape: pending; of Debezium's layout none.
+enum class Backlog : std::uint8_t { by_shape, pending, all, none };
+
+/// What a person says about a table; the rest is recognised.
+struct AdoptionOptions {
+  std::map<std::string, std::string> columns{};  ///< Field to column; empty: no column.
+  std::map<std::string, std::string> values{};   ///< aggregate_type, event_type, content_type.
+  std::vector<std::string> sent_values{};
+  std::vector<std::string> pending_values{};
+  std::vector<std::pair<std::string, std::string>> headers{};  ///< Column, name of the header.
+  Backlog backlog{Backlog::by_shape};
+
+  [[nodiscard]] bool empty() const {
+    return columns.empty() && values.empty() && sent_values.empty() && pending_values.empty() &&
+           headers.empty() && backlog == Backlog::by_shape;
+  }
+};
+
+/// How long writers may wait for a lock of ours, and how long it is tried.
+struct AdoptionLocks {
+  std::chrono::milliseconds wait{std::chrono::seconds(1)};
+  std::chrono::milliseconds patience{std::chrono::minutes(1)};
+};
+
+/// Of a table that is adopted, or was.
+struct AdoptionRow {
+  std::int32_t id{0};
+  std::string table{};
+  /// copying, draining, forwarding, ended; broken: forwarding without its trigger.
+  std::string state{};
+  std::string cut_lsn{};
+  std::int64_t taken_over{0};
+  std::int64_t staged{0};  ///< Forwarded later, because older rows came first.
+  std::int64_t begun_us{0};
+  std::optional<std::int64_t> switched_us{};
+};
+
+struct AdoptionPlan {
+  std::string table{};                                        ///< Quoted, with its schema.
+  std::string layout{};                                       ///< "Debezium's", "hand-written"
+  std::vector<std::pair<std::string, std::string>> fields{};  ///< Field, where it comes from.
+  std::vector<std::string> unused{};                          ///< Columns that go nowhere.
+  std::optional<AdoptionRow> adopted{};  ///< What was begun; then the rest may be missing.
+  std::int64_t pending{0};               ///< Rows that would be taken over.
+  std::int64_t refused{0};               ///< Of these, rows that the log refuses.
+  std::vector<std::string> problems{};   ///< The first of them.
+  std::vector<std::string> statements{};
+};
+
+struct Adopted {
+  AdoptionRow row{};
+  bool changed{false};     ///< False: there was nothing to do.
+  std::int64_t marked{0};  ///< undo: rows that were marked as sent.
+  double longest_lock_ms{
+      0};  ///< How long writers may have waited: for the lock and while it was held.
+};
+
+/// One thread at a time. `says` gets a line per step.
+class Adopter : public Part {
+ public:
+  using Says = std::function<void(const std::string&)>;
+
+  [[nodiscard]] virtual Result<std::vector<AdoptionRow>> list() = 0;
+  /// The adoption of a table that is not ended; `table` as people write it, also of one that was dropped.
+  [[nodiscard]] virtual Result<std::optional<AdoptionRow>> find(const std::string& table) = 0;
+  /// Changes nothing.
+  [[nodiscard]] virtual Result<AdoptionPlan> plan(const std::string& table,
+                                                  const AdoptionOptions& options) = 0;
+  /// Begins, or goes on with what was begun.
+  [[nodiscard]] virtual Result<Adopted> apply(const AdoptionPlan& plan,
+                                              const AdoptionOptions& options,
+                                              const AdoptionLocks& locks, const Says& says) = 0;
+  /// Removes the trigger; what was forwarded stays in the log.
+  [[nodiscard]] virtual Result<Adopted> undo(const AdoptionRow& adopted, const AdoptionLocks& locks,
+                                             const Says& says) = 0;
+};
+
+/// PostgreSQL only.
+[[nodiscard]] Result<std::unique_ptr<Adopter>> open_adopter(const StoreOptions& options);
+
+}  // namespace outbox::store

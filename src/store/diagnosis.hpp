@@ -1,0 +1,205 @@
+// What `outbox doctor` asks of a store (docs/design/doctor.md). Each fact is asked for on its own, so that one that this login may not
+// know, or that takes too long, leaves the others. Nothing is judged here, and nothing is changed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <outbox/error.hpp>
+#include <string>
+#include <vector>
+
+#include "store/store.hpp"
+
+namespace outbox::store {
+
+/// The store's clock was read between two readings of this machine's. Microseconds since 1970, UTC.
+struct ClockFacts {
+  std::int64_t before_us{0};
+  std::int64_t store_us{0};
+  std::int64_t after_us{0};
+};
+
+// ---- PostgreSQL
+
+struct ServerFacts {
+  std::string version{};
+  std::string database{};
+  std::string login{};
+  bool standby{false};
+  bool superuser{false};
+  bool may_read{false};       ///< Events. False also where there are none.
+  bool sees_sessions{false};  ///< Of other logins, in full.
+  bool pooler{false};         ///< Between this program and the server.
+  bool fsync{true};
+  bool full_page_writes{true};
+  std::string synchronous_commit{};
+};
+
+/// What the cursors rely on.
+struct LogFacts {
+  bool own_lineage{true};  ///< Transaction ids and snapshots are of this database.
+  bool indexes{true};
+  bool row_security{false};
+  std::int64_t payload_limit{0};  ///< Bytes.
+};
+
+struct SequenceFacts {
+  std::int64_t cache{1};
+  std::int64_t increment{1};
+  bool cycles{false};
+};
+
+/// A role, and rights that it should have and lacks, or has and should not have: "DELETE ON event".
+struct RoleFacts {
+  enum class Kind : std::uint8_t { app, relay, reader, everybody };
+  std::string name{};
+  std::string quoted{};  ///< For a statement.
+  Kind kind{Kind::app};
+  bool exists{true};
+  bool superuser{false};
+  bool owner{false};           ///< Of the tables, or a member of their owner.
+  bool login{false};           ///< One that has the rights of a role of the outbox.
+  std::string tables_owner{};  ///< As it is written in a statement.
+  std::vector<std::string> lacks{};
+  std::vector<std::string> too_many{};
+};
+
+struct PartitionFacts {
+  std::optional<std::int64_t> end{};  ///< Of the newest one. None: there is no partition.
+  std::int64_t next_xid{0};
+  std::int64_t width{0};  ///< Transaction ids in about six hours.
+  std::int64_t xids_per_h{0};
+  std::int64_t count{0};
+  bool default_used{false};  ///< Events are in the default partition.
+};
+
+struct TableFacts {
+  std::string name{};
+  bool autovacuum{true};
+  std::int64_t live{0};
+  std::int64_t dead{0};
+};
+
+struct VacuumFacts {
+  bool autovacuum{true};
+  bool track_counts{true};
+  std::int64_t freeze_max_age{0};
+  std::int64_t database_age{0};        ///< Of the oldest transaction id that is not frozen.
+  std::int64_t database_multi_age{0};  ///< The same of multixacts.
+  std::vector<TableFacts> tables{};
+};
+
+/// Who holds an old snapshot or transaction id.
+struct HolderFacts {
+  enum class Kind : std::uint8_t { session, standby, prepared, slot };
+  Kind kind{Kind::session};
+  std::int64_t pid{0};
+  std::string name{};  ///< The application; of a prepared transaction its gid, of a slot its name.
+  std::string quoted_name{};  ///< As a literal.
+  std::string login{};
+  std::string state{};  ///< "idle in transaction"
+  std::optional<std::int64_t> age_us{};
+  std::int64_t xids{0};
+  bool active{true};  ///< Of a slot.
+};
+
+/// WAL that a replication slot keeps.
+struct SlotFacts {
+  std::string name{};
+  std::string quoted_name{};
+  bool active{false};
+  std::int64_t bytes{0};
+  std::string wal_status{};
+};
+
+struct WakeFacts {
+  bool notified{false};            ///< LISTEN and NOTIFY work.
+  bool armed{false};               ///< A relay sleeps, or listens.
+  std::int64_t queue_permille{0};  ///< How full the queue of notifications is.
+};
+
+struct ConnectionFacts {
+  std::int64_t allowed{0};  ///< Without those that only superusers get.
+  std::int64_t used{0};
+  std::int64_t role_limit{-1};  ///< -1: none.
+  std::int64_t role_used{0};
+  std::int64_t database_limit{-1};
+  std::int64_t database_used{0};
+};
+
+struct SizeFacts {
+  std::int64_t events{0};
+  std::int64_t progress{0};
+  std::int64_t parked{0};
+  std::int64_t rest{0};
+};
+
+struct PostgresFacts {
+  std::string schema{};  ///< As it is written in a statement.
+  Result<ServerFacts> server;
+  Result<ClockFacts> clock;
+  Result<SchemaState> version;
+  // Only where the version is the one that this program needs:
+  Result<LogFacts> log;
+  Result<SequenceFacts> sequence;
+  Result<std::vector<RoleFacts>> roles;
+  Result<PartitionFacts> partitions;
+  Result<VacuumFacts> vacuum;
+  Result<SizeFacts> sizes;
+  Result<WakeFacts> wake;
+  // Always:
+  Result<std::vector<HolderFacts>> holders;
+  Result<std::vector<SlotFacts>> slots;
+  Result<ConnectionFacts> connections;
+  Result<std::int64_t> wal_bytes;
+};
+
+// ---- SQLite
+
+/// A file that belongs to the database.
+struct FileFacts {
+  std::string path{};
+  std::int64_t bytes{0};
+  std::uint32_t owner{0};
+  std::uint32_t mode{0};  ///< Permission bits.
+  std::uint64_t links{1};
+  bool writable{true};
+};
+
+struct DiskFacts {
+  std::int64_t free_bytes{0};
+  std::int64_t all_bytes{0};
+};
+
+struct SqliteFacts {
+  std::string path{};
+  std::string library{};  ///< "3.40.1"
+  bool wal_reset_bug{false};
+  /// The database first, then -wal, -shm and -journal, those that exist.
+  Result<std::vector<FileFacts>> files;
+  Result<DiskFacts> disk;
+  Result<SchemaState> version;
+  Result<std::string> journal_mode;
+  /// How far a subscription stands behind the end of the log, which is impossible: more than 0.
+  Result<std::int64_t> beyond_log;
+  /// Who has the write lock, as far as it can be seen: pids. Empty: nobody for long.
+  struct Busy {
+    bool locked{false};
+    std::vector<std::int64_t> pids{};
+  };
+  Result<Busy> busy;
+};
+
+/// One of the two, or why the store cannot be reached.
+struct Diagnosis {
+  Status reached{};
+  std::optional<PostgresFacts> postgres{};
+  std::optional<SqliteFacts> sqlite{};
+};
+
+/// Asks for all facts. What is not answered at `until` is an error of that fact.
+[[nodiscard]] Diagnosis diagnose(const StoreOptions& options,
+                                 std::chrono::steady_clock::time_point until);
+
+}  // namespace outbox::store

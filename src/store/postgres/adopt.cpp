@@ -1,0 +1,265 @@
+// Adopts a table of another outbox: docs/design/adopt.md has the states and why the order of the steps matters.
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "store/adoption.hpp"
+#include "store/postgres/adopt_catalog.hpp"
+#include "store/postgres/adopt_shape.hpp"
+#include "store/postgres/adopt_statements.hpp"
+#include "store/postgres/adopt_steps.hpp"
+#include "store/postgres/connection.hpp"
+#include "store/postgres/schema.hpp"
+
+namespace outbox::store::postgres {
+
+/// Called by backends.cpp.
+Result<std::unique_ptr<Adopter>> open_adopter(const StoreOptions& options);
+
+namespace {
+
+using Says = Adopter::Says;
+
+/// A copy of many rows may take long; the connection itself is watched by TCP.
+constexpr std::chrono::hours kDeadline{24};
+constexpr std::chrono::seconds kLookLock{30};
+
+class PostgresAdopter final : public Adopter {
+ public:
+  PostgresAdopter(Connection connection, std::string schema)
+      : connection_(std::move(connection)), schema_(std::move(schema)) {
+    connection_.set_deadline(kDeadline);
+  }
+
+  Result<std::vector<AdoptionRow>> list() override {
+    OUTBOX_TRY(const auto found, find_adoptions(connection_, schema_));
+    std::vector<AdoptionRow> rows;
+    for (const FoundAdoption& one : found) rows.push_back(one.row);
+    return rows;
+  }
+
+  Result<std::optional<AdoptionRow>> find(const std::string& name) override {
+    OUTBOX_TRY(const auto table, find_table(connection_, schema_, name));
+    OUTBOX_TRY(auto adopted, open_adoption(table ? table->table.name : name));
+    if (!adopted) return std::optional<AdoptionRow>{};
+    return std::optional(std::move(adopted->row));
+  }
+
+  Result<AdoptionPlan> plan(const std::string& name, const AdoptionOptions& options) override {
+    AdoptionPlan plan;
+    OUTBOX_TRY(const auto table, find_table(connection_, schema_, name));
+    const std::string full = table ? table->table.name : name;
+    OUTBOX_TRY(const auto adopted, open_adoption(full));
+    if (!table && !adopted)
+      return fail(Errc::not_found, "there is no table " + in_quotes(name),
+                  "write schema.table; a name with capitals needs double quotes: '\"Outbox\"'");
+    plan.table = adopted ? adopted->row.table : full;
+    if (adopted) plan.adopted = adopted->row;
+    if (!table || (adopted && adopted->row.state == "broken")) return plan;
+    OUTBOX_TRY(AdoptShape shape, shape_of(*table, options, adopted));
+    describe(plan, *table, shape);
+    if (adopted || shape.backlog == Backlog::none) return plan;
+    if (Status status = look(plan, *table, shape); !status) return pass(status);
+    return plan;
+  }
+
+  Result<Adopted> apply(const AdoptionPlan& plan, const AdoptionOptions& options,
+                        const AdoptionLocks& locks, const Says& says) override {
+    AdoptSteps steps(connection_, schema_, locks, says);
+    Adopted result;
+    OUTBOX_TRY(const auto table, find_table(connection_, schema_, plan.table));
+    if (!table) return fail(Errc::not_found, "there is no table " + in_quotes(plan.table));
+    OUTBOX_TRY(auto adopted, open_adoption(plan.table));
+    OUTBOX_TRY(const AdoptShape shape, shape_of(*table, options, adopted));
+    if (!adopted) {
+      says("waiting for the transactions that write to " + table->table.name);
+      Status status = steps.first_cut(*table, shape);
+      // Another command was faster: go on with its adoption.
+      if (!status && status.error().origin != "pg:23505") return pass(status);
+      OUTBOX_TRY(adopted, open_adoption(plan.table));
+      if (!adopted) return fail(Errc::cancelled, "another command has undone it");
+    }
+    if (Status status = finish(steps, *table, shape, adopted->row, result); !status)
+      return pass(status);
+    OUTBOX_TRY(result.row, row_of(adopted->row.id));
+    result.longest_lock_ms = steps.longest_lock_ms();
+    return result;
+  }
+
+  Result<Adopted> undo(const AdoptionRow& row, const AdoptionLocks& locks,
+                       const Says& says) override {
+    AdoptSteps steps(connection_, schema_, locks, says);
+    Adopted result;
+    OUTBOX_TRY(const auto table, find_table(connection_, schema_, row.table));
+    OUTBOX_TRY(const auto adopted, open_adoption(row.table));
+    if (!adopted) return fail(Errc::not_found, "table " + row.table + " is not adopted");
+    if (table && !table->may_undo)
+      return fail(Errc::permission_denied,
+                  "only the owner of " + row.table + " may remove its trigger",
+                  "use the owner's login, or a member of that role");
+    const AdoptShape shape = adopt_shape_of(adopted->shape);
+    const bool whole = table && adopted->row.state != "broken";
+    const bool marks = whole && shape.mark != SentMark::none && shape.backlog != Backlog::none;
+    if (whole) {
+      if (Status status = finish(steps, *table, shape, adopted->row, result); !status)
+        return pass(status);
+    }
+    if (marks) {
+      if (Status status = steps.mark(*table, shape, adopted->row.id); !status) return pass(status);
+    }
+    if (Status status = steps.end(table, shape, adopted->row, marks); !status) return pass(status);
+    OUTBOX_TRY(result.row, row_of(adopted->row.id));
+    result.changed = true;
+    result.marked = steps.marked();
+    result.longest_lock_ms = steps.longest_lock_ms();
+    return result;
+  }
+
+ private:
+  /// The adoption of this table that is not ended.
+  [[nodiscard]] Result<std::optional<FoundAdoption>> open_adoption(const std::string& table) {
+    OUTBOX_TRY(auto all, find_adoptions(connection_, schema_));
+    for (FoundAdoption& one : all) {
+      const bool named = one.row.table == table || one.row.table == "public." + table;
+      if (named && one.row.state != "ended") return std::optional(std::move(one));
+    }
+    return std::optional<FoundAdoption>{};
+  }
+
+  [[nodiscard]] Result<AdoptionRow> row_of(std::int32_t id) {
+    OUTBOX_TRY(auto all, find_adoptions(connection_, schema_));
+    for (FoundAdoption& one : all) {
+      if (one.row.id == id) return std::move(one.row);
+    }
+    return fail(Errc::not_found, "the adoption is gone");
+  }
+
+  /// What was decided at the beginning counts; options that say something else are refused.
+  [[nodiscard]] Result<AdoptShape> shape_of(const FoundTable& table, const AdoptionOptions& options,
+                                            const std::optional<FoundAdoption>& adopted) {
+    if (adopted) {
+      AdoptShape stored = adopt_shape_of(adopted->shape);
+      for (const auto& [field, column] : stored.columns) {
+        if (table.table.find(column) == nullptr)
+          return fail(
+              Errc::not_found,
+              "table " + table.table.name + " has no column " + in_quotes(column) + " any more",
+              "its trigger names it: every INSERT fails; bring the column back");
+      }
+      if (options.empty()) return stored;
+      OUTBOX_TRY(AdoptShape said, recognise(table.table, options));
+      said.sent_word = stored.sent_word;
+      if (to_json(said) == to_json(stored)) return stored;
+      return fail(Errc::already_exists,
+                  "table " + table.table.name + " is adopted with other options",
+                  "leave them out, or first --undo");
+    }
+    OUTBOX_TRY(AdoptShape shape, recognise(table.table, options));
+    if (shape.mark == SentMark::word) {
+      if (Status status = classify(table.table, shape); !status) return pass(status);
+    }
+    return shape;
+  }
+
+  /// Every word of a status column must be known to mean sent or not: a guess could lose events, or send them again.
+  [[nodiscard]] Status classify(const AdoptTable& table, AdoptShape& shape) {
+    const Query query = words_in_use(table, shape);
+    Rows words;
+    Status read = AdoptSteps::transaction(connection_, kLookLock, [&]() -> Result<Decision> {
+      OUTBOX_TRY(words, connection_.exec(query));
+      return Decision::rollback;
+    });
+    if (!read) return read;
+    std::string unknown;
+    std::string pending;
+    for (int row = 0; row < words.size(); ++row) {
+      const std::string word = words.text(row, 0);
+      if (means_sent(shape, word)) {
+        if (shape.sent_word.empty()) shape.sent_word = word;
+      } else if (means_pending(shape, word)) {
+        if (pending.empty()) pending = word;
+      } else {
+        unknown += (unknown.empty() ? "" : ", ") + in_quotes(word) + " (" +
+                   with_commas(words.int8(row, 1)) + " rows)";
+      }
+    }
+    if (!unknown.empty())
+      return fail(Errc::invalid_argument,
+                  "column " + in_quotes(*shape.column("sent")) +
+                      ": whether these were sent is not known: " + unknown,
+                  "say so with --sent-values A,B or --pending-values C,D");
+    if (shape.sent_word.empty())
+      shape.sent_word = !pending.empty() && pending == upper(pending) ? "SENT" : "sent";
+    return {};
+  }
+
+  [[nodiscard]] static std::string upper(std::string text) {
+    for (char& c : text) c = to_upper(c);
+    return text;
+  }
+
+  static void describe(AdoptionPlan& plan, const FoundTable& table, const AdoptShape& shape) {
+    plan.layout = shape.debezium ? "Debezium's" : "written by hand";
+    plan.fields = described(table.table, shape);
+    plan.unused = unused_columns(table.table, shape);
+    const std::string number = plan.adopted ? std::to_string(plan.adopted->id) : "N";
+    const auto add = [&](const Query& query) { plan.statements.push_back(query.sql); };
+    if (plan.adopted) return;
+    add(create_adopt_function(table.table, shape, AdoptMode::stage, number));
+    add(create_adopt_trigger(table.table, AdoptMode::stage, number));
+    if (shape.backlog != Backlog::none) add(copy_backlog(table.table, shape, number));
+    add(create_adopt_function(table.table, shape, AdoptMode::forward, number));
+    add(create_adopt_trigger(table.table, AdoptMode::forward, number));
+  }
+
+  /// Counts what is pending, and what of it the log refuses.
+  [[nodiscard]] Status look(AdoptionPlan& plan, const FoundTable& table, const AdoptShape& shape) {
+    const Query query = check_backlog(table.table, shape);
+    return AdoptSteps::transaction(connection_, kLookLock, [&]() -> Result<Decision> {
+      OUTBOX_TRY(const Rows rows, connection_.exec(query));
+      plan.pending = rows.int8(0, 0);
+      plan.refused = rows.int8(0, 1);
+      plan.problems = nlohmann::json::parse(rows.bytes(0, 2)).get<std::vector<std::string>>();
+      return Decision::rollback;
+    });
+  }
+
+  /// Goes on from whatever state to forwarding.
+  [[nodiscard]] static Status finish(AdoptSteps& steps, const FoundTable& table,
+                                     const AdoptShape& shape, const AdoptionRow& adopted,
+                                     Adopted& result) {
+    if (adopted.state == "broken")
+      return fail(
+          Errc::corrupt,
+          "table " + adopted.table +
+              " has lost its trigger, or it is disabled: rows since then are in the table only",
+          "docs/guide/adopt.md, \"The trigger is gone\"; --undo forgets the adoption");
+    if (adopted.state == "forwarding") return {};
+    result.changed = true;
+    if (Status status = steps.copy(table, shape, adopted.id); !status) return status;
+    for (bool done = false; !done;) {
+      if (Status status = steps.drain(adopted.id); !status) return status;
+      OUTBOX_TRY(done, steps.second_cut(table, adopted.id));
+    }
+    return {};
+  }
+
+  Connection connection_;
+  const std::string schema_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Adopter>> open_adopter(const StoreOptions& options) {
+  OUTBOX_TRY(Connection connection, Connection::open(options, "adopt"));
+  if (Status status = check_current(connection); !status) return pass(status);
+  return std::make_unique<PostgresAdopter>(std::move(connection), options.schema);
+}
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,138 @@
+#include "store/postgres/adopt_catalog.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "pg/identifier.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+// $1 a name as people write it. The search path of the login counts, as in its own statements.
+constexpr std::string_view kTable = R"(
+SELECT pg_catalog.format('%I.%I', s.nspname, c.relname), c.oid::bigint, c.relkind::text, c.relpersistence::text, c.relispartition,
+       c.relkind = 'r' AND c.relhassubclass, pg_catalog.has_table_privilege(c.oid, 'SELECT'),
+       pg_catalog.has_table_privilege(c.oid, 'TRIGGER'), pg_catalog.pg_has_role(c.relowner, 'USAGE'),
+       pg_catalog.pg_has_role(o.relowner, 'USAGE'), pg_catalog.pg_get_userbyid(o.relowner)::text
+FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
+JOIN pg_catalog.pg_class o ON o.oid = '{schema}.event'::regclass
+WHERE c.oid = pg_catalog.to_regclass($1::text))";
+
+// $1 the table's oid, $2 whether it is partitioned: then a unique index must have the partition key in it.
+constexpr std::string_view kColumns = R"(
+SELECT a.attname::text, pg_catalog.format_type(t.oid, NULL), t.typtype = 'e',
+       a.attnotnull AND EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid
+                                AND i.indpred IS NULL AND i.indexprs IS NULL
+                                AND (i.indnkeyatts = 1 AND i.indkey[0] = a.attnum
+                                     OR $2::boolean AND i.indisprimary AND a.attnum = ANY (i.indkey::int2[]))),
+       coalesce((SELECT pg_catalog.json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid)::text, '[]')
+FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type d ON d.oid = a.atttypid
+JOIN pg_catalog.pg_type t ON t.oid = CASE WHEN d.typtype = 'd' THEN d.typbasetype ELSE d.oid END
+WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum)";
+
+constexpr std::string_view kAdoptions = R"(
+SELECT a.id, a.table_name, CASE WHEN a.state = 'ended' OR EXISTS (
+         SELECT FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
+         JOIN pg_catalog.pg_namespace s ON s.oid = p.pronamespace
+         WHERE t.tgrelid = pg_catalog.to_regclass(a.table_name) AND NOT t.tgisinternal
+           AND t.tgenabled IN ('O', 'A') AND s.nspname = '{name}'
+           AND p.proname = CASE a.state WHEN 'forwarding' THEN 'adopt_forward_' ELSE 'adopt_stage_' END || a.id)
+       THEN a.state ELSE 'broken' END,
+       a.cut_lsn::text, a.taken_over, a.staged, a.begun_at, a.switched_at, a.shape::text
+FROM {schema}.adoption a ORDER BY a.id)";
+
+// $1 the table's oid. A prepared transaction has no session.
+constexpr std::string_view kHolders = R"(
+SELECT coalesce(pg_catalog.string_agg(h.who, ', '), '') FROM (
+  SELECT DISTINCT CASE WHEN l.pid IS NULL THEN 'a prepared transaction (pg_prepared_xacts)'
+    ELSE pg_catalog.format('pid %s (%s, %s for %s s)', l.pid, coalesce(nullif(a.application_name, ''), a.backend_type), a.state,
+                           pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() - a.xact_start)::int) END AS who
+  FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid
+  WHERE l.relation = $1::bigint::oid AND l.granted AND l.pid IS DISTINCT FROM pg_catalog.pg_backend_pid()
+    AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())
+    AND l.mode NOT IN ('AccessShareLock', 'RowShareLock') LIMIT 5) h)";
+
+Status check(const Rows& found, const std::string& name) {
+  const std::string kind = found.text(0, 2);
+  const std::string table = "table " + name;
+  if (kind != "r" && kind != "p")
+    return fail(Errc::unsupported, name + " is no table",
+                "a view or a foreign table has no rows of its own: adopt the table below it");
+  if (found.text(0, 3) == "t")
+    return fail(Errc::unsupported, table + " is temporary", "only its own session sees it");
+  if (found.boolean(0, 4))
+    return fail(Errc::unsupported, table + " is a partition of another table", "adopt that one");
+  if (found.boolean(0, 5))
+    return fail(Errc::unsupported, table + " has child tables",
+                "inheritance is not supported; partitions are");
+  if (!found.boolean(0, 6) || !found.boolean(0, 7))
+    return fail(Errc::permission_denied,
+                table + ": this login may not read it and put a trigger on it",
+                "use the table's owner, or GRANT SELECT, TRIGGER ON " + name + " TO the login");
+  if (!found.boolean(0, 9))
+    return fail(Errc::permission_denied, "this login may not make functions in the outbox's schema",
+                "GRANT " + found.text(0, 10) + " TO the login, or use the one that migrates");
+  return {};
+}
+
+std::vector<std::string> words_of(std::string_view json) {
+  return nlohmann::json::parse(json).get<std::vector<std::string>>();
+}
+
+}  // namespace
+
+Result<std::optional<FoundTable>> find_table(Connection& connection, const std::string& schema,
+                                             const std::string& name) {
+  const Query table_query = unprepared("look for the table " + in_quotes(name), kTable, schema);
+  OUTBOX_TRY(const Rows found, connection.exec(table_query, {name}));
+  if (found.empty()) return std::optional<FoundTable>{};
+  const std::string full = found.text(0, 0);
+  if (Status status = check(found, full); !status) return pass(status);
+  FoundTable table;
+  table.table.name = full;
+  table.table.schema = pg::quote_identifier(schema);
+  table.table.partitioned = found.text(0, 2) == "p";
+  table.relation = found.int8(0, 1);
+  table.may_undo = found.boolean(0, 8);
+  const Query columns_query = unprepared("read the columns of " + full, kColumns, schema);
+  OUTBOX_TRY(const Rows columns,
+             connection.exec(columns_query, {table.relation, table.table.partitioned}));
+  for (int row = 0; row < columns.size(); ++row) {
+    table.table.columns.push_back({.name = columns.text(row, 0),
+                                   .type = columns.text(row, 1),
+                                   .is_enum = columns.boolean(row, 2),
+                                   .unique = columns.boolean(row, 3),
+                                   .labels = words_of(columns.bytes(row, 4))});
+  }
+  return std::optional(std::move(table));
+}
+
+Result<std::vector<FoundAdoption>> find_adoptions(Connection& connection,
+                                                  const std::string& schema) {
+  const Query query = unprepared("read the adopted tables", kAdoptions, schema);
+  OUTBOX_TRY(const Rows rows, connection.exec(query));
+  std::vector<FoundAdoption> found;
+  for (int row = 0; row < rows.size(); ++row) {
+    FoundAdoption one;
+    one.row = {.id = rows.int4(row, 0),
+               .table = rows.text(row, 1),
+               .state = rows.text(row, 2),
+               .cut_lsn = rows.text(row, 3),
+               .taken_over = rows.int8(row, 4),
+               .staged = rows.int8(row, 5),
+               .begun_us = rows.time_us(row, 6)};
+    if (!rows.is_null(row, 7)) one.row.switched_us = rows.time_us(row, 7);
+    one.shape = rows.text(row, 8);
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
+Result<std::string> lock_holders(Connection& connection, std::int64_t relation) {
+  const Query query = unprepared("look for who holds the lock", kHolders, "");
+  OUTBOX_TRY(const Rows rows, connection.exec(query, {relation}));
+  return rows.text(0, 0);
+}
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,140 @@
+// The SQL of an adopted table's columns. Names and words are quoted here; nothing else of a table gets into a statement.
+#include "base/text.hpp"
+#include "pg/identifier.hpp"
+#include "store/postgres/adopt_shape.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+std::string column_of(const std::string& column) { return "n." + pg::quote_identifier(column); }
+
+bool is_whole(const AdoptColumn& column) {
+  return column.type == "bigint" || column.type == "integer" || column.type == "smallint";
+}
+
+bool is_json(const AdoptColumn& column) { return column.type == "json" || column.type == "jsonb"; }
+
+std::string content_type_of(const AdoptTable& table, const AdoptShape& shape) {
+  if (const auto said = shape.values.find("content_type"); said != shape.values.end())
+    return said->second;
+  const bool bytes = table.find(*shape.column("payload"))->type == "bytea";
+  return bytes ? "application/octet-stream" : "application/json";
+}
+
+/// Text of a field: of its column, or the same in all rows.
+std::string text_of(const AdoptShape& shape, const std::string& field) {
+  if (const std::string* const column = shape.column(field)) return column_of(*column) + "::text";
+  const auto value = shape.values.find(field);
+  return quote_literal(value == shape.values.end() ? "" : value->second) + "::text";
+}
+
+/// Null where there is no payload, as in Debezium's tombstones.
+std::string payload_of(const AdoptTable& table, const AdoptShape& shape) {
+  const AdoptColumn& column = *table.find(*shape.column("payload"));
+  const std::string name = column_of(column.name);
+  if (column.type == "bytea") return name;
+  return "convert_to(nullif(" + name + "::text, ''), 'UTF8')";
+}
+
+std::string event_id_of(const AdoptTable& table, const AdoptShape& shape) {
+  const AdoptColumn& id = *table.find(*shape.column("id"));
+  if (id.type == "uuid") return column_of(id.name);
+  return table.schema + ".adopt_id(" + quote_literal(table.name) + ", " + column_of(id.name) +
+         "::text)";
+}
+
+std::string headers_of(const AdoptTable& table, const AdoptShape& shape) {
+  std::string sql = "'{}'::jsonb";
+  if (const std::string* const column = shape.column("headers"))
+    sql = table.schema + ".adopt_headers(" + column_of(*column) + "::jsonb)";
+  if (!shape.headers.empty()) {
+    sql += " || jsonb_strip_nulls(jsonb_build_object(";
+    const char* comma = "";
+    for (const auto& [column, name] : shape.headers) {
+      sql += comma + quote_literal(name) + ", " + column_of(column) + "::text";
+      comma = ", ";
+    }
+    sql += "))";
+  }
+  const AdoptColumn& id = *table.find(*shape.column("id"));
+  if (id.type == "uuid") return sql;
+  const std::string name = column_of(id.name) + "::text";
+  const std::string original = sql + " || jsonb_build_object('adopted-id', " + name + ")";
+  if (is_whole(id)) return original;
+  return "CASE WHEN " + name + " ~ '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' THEN " +
+         sql + " ELSE " + original + " END";
+}
+
+std::string words_of(const std::vector<std::string>& words) {
+  std::string sql = "ARRAY[";
+  for (const std::string& word : words)
+    sql += (sql.back() == '[' ? "" : ", ") + quote_literal(word);
+  return sql + "]::text[]";
+}
+
+}  // namespace
+
+std::string quote_literal(std::string_view text) {
+  std::string quoted = text.find('\\') == std::string_view::npos ? "'" : "E'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') quoted += c;
+    quoted += c;
+  }
+  return quoted += '\'';
+}
+
+std::string is_pending(const AdoptShape& shape) {
+  const std::string* const column = shape.column("sent");
+  switch (column == nullptr ? SentMark::none : shape.mark) {
+    case SentMark::none: return "true";
+    case SentMark::flag: return column_of(*column) + " IS NOT TRUE";
+    case SentMark::time: return column_of(*column) + " IS NULL";
+    case SentMark::word:
+      return "(lower(" + column_of(*column) + "::text) = ANY (" + words_of(shape.sent) +
+             ")) IS NOT TRUE";
+  }
+  return "true";
+}
+
+std::string marks_sent(const AdoptShape& shape) {
+  const std::string column = pg::quote_identifier(*shape.column("sent"));
+  switch (shape.mark) {
+    case SentMark::none:
+    case SentMark::flag: return column + " = true";
+    case SentMark::time: return column + " = clock_timestamp()";
+    case SentMark::word: return column + " = " + quote_literal(shape.sent_word);
+  }
+  return column + " = true";
+}
+
+std::string events_of(const AdoptTable& table, const AdoptShape& shape, std::string_view source,
+                      Places places) {
+  const AdoptColumn& payload = *table.find(*shape.column("payload"));
+  const std::string content_type = content_type_of(table, shape);
+  const std::string lower_type = to_lower(content_type);
+  const bool json =
+      lower_type.starts_with("application/json") || lower_type.find("+json") != std::string::npos;
+  const std::string* const occurred = shape.column("occurred_at");
+  std::string sql = "SELECT " + column_of(*shape.column("id")) + "::text AS row_id, " +
+                    event_id_of(table, shape) + " AS id, " + text_of(shape, "aggregate_type") +
+                    " AS aggregate_type, coalesce(" + text_of(shape, "aggregate_id") +
+                    ", '') AS aggregate_id, " + text_of(shape, "event_type") + " AS event_type, ";
+  sql += "coalesce(" + payload_of(table, shape) + ", ''::bytea) AS payload, CASE WHEN " +
+         payload_of(table, shape) + " IS NOT NULL THEN " + quote_literal(content_type) +
+         "::text END AS content_type, coalesce(" + headers_of(table, shape) +
+         ", '{}') AS headers, " +
+         (occurred == nullptr ? std::string("NULL") : column_of(*occurred)) +
+         "::timestamptz AS occurred_at, ";
+  sql += json && !is_json(payload) ? payload_of(table, shape) + " IS NULL" : std::string("true");
+  if (places == Places::named) {
+    const std::string* const place = shape.column("order");
+    sql += " AS known_json, " + (place == nullptr ? std::string("NULL") : column_of(*place)) +
+           " AS place, " + column_of(*shape.column("id")) + " AS id_place FROM ";
+  } else {
+    sql += " AS known_json FROM ";
+  }
+  sql += std::string(source) + " n WHERE " + is_pending(shape);
+  return sql + " OFFSET 0";  // so that each expression is computed once
+}
+
+}  // namespace outbox::store::postgres

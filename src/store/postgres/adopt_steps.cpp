@@ -1,0 +1,303 @@
+#include "store/postgres/adopt_steps.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "pg/identifier.hpp"
+#include "store/postgres/adopt_statements.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Rows that may be moved while writers wait: 0.2 s.
+constexpr std::int64_t kUnderLock = 10'000;
+constexpr std::chrono::seconds kRowLock{30};
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+bool is_locked(const Error& error) { return error.origin == "pg:55P03"; }
+
+/// Of "INSERT 0 12" and "UPDATE 12".
+std::int64_t count_of(std::string_view command) {
+  const std::string_view last = command.substr(command.rfind(' ') + 1);
+  std::int64_t count = 0;
+  (void)std::from_chars(last.data(), last.data() + last.size(), count);
+  return count;
+}
+
+}  // namespace
+
+std::string AdoptSteps::in_schema(const std::string& name) const {
+  return pg::quote_identifier(schema_) + "." + name;
+}
+
+Result<Rows> AdoptSteps::run(const std::string& what, const std::string& sql, Params params) {
+  const Query query{.what = what, .sql = sql, .handle = {}};
+  return connection_.exec(query, std::move(params));
+}
+
+Status AdoptSteps::set_state(std::int32_t id, const std::string& set, Params more) {
+  Params params{id};
+  for (auto& param : more) params.push_back(std::move(param));
+  OUTBOX_TRY([[maybe_unused]] const Rows rows,
+             run("note the state",
+                 "UPDATE " + in_schema("adoption") + " SET " + set + " WHERE id = $1::int",
+                 std::move(params)));
+  return {};
+}
+
+Status AdoptSteps::transaction(Connection& connection, std::chrono::milliseconds lock_wait,
+                               const Body& body) {
+  // So that the server ends the statement of a client that was killed. Not every system has it.
+  static const Query watch{
+      .what = "watch the connection",
+      .sql =
+          "DO $$ BEGIN PERFORM set_config('client_connection_check_interval', '1s', true); "
+          "EXCEPTION WHEN others THEN NULL; END $$",
+      .handle = {}};
+  static const Query limits{
+      .what = "set the time limits",
+      .sql =
+          "SELECT set_config('lock_timeout', $1::text, true), set_config('row_security', 'off', true), "
+          "set_config('idle_in_transaction_session_timeout', '10s', true)",
+      .handle = {}};
+  return connection.transact([&]() -> Result<Decision> {
+    connection.send(&Queries::no_limits);
+    connection.send(&Queries::pin_search_path);
+    connection.send(watch);
+    connection.send(limits, {std::to_string(lock_wait.count()) + "ms"});
+    if (auto begun = connection.finish(); !begun) return pass(begun);
+    return body();
+  });
+}
+
+/// Runs a transaction that needs the table's lock, until it has got it.
+Status AdoptSteps::with_lock(std::int64_t relation, const Body& body) {
+  const auto give_up = Clock::now() + locks_.patience;
+  while (true) {
+    const auto start = Clock::now();
+    Status status = transaction(connection_, locks_.wait, body);
+    longest_lock_ms_ = std::max(longest_lock_ms_, ms_since(start));
+    if (status || !is_locked(status.error())) return status;
+    OUTBOX_TRY(std::string holders, lock_holders(connection_, relation));
+    if (holders.empty()) holders = "other sessions";
+    if (Clock::now() >= give_up) {
+      status.error().message = "the table's lock was not got: it is held by " + holders;
+      status.error().hint =
+          "let these transactions end, then run the command again; --lock-wait and --patience set "
+          "how long it is tried";
+      return status;
+    }
+    says_("the table is in use by " + holders + "; writers go on, trying again");
+    std::this_thread::sleep_for(locks_.wait);
+  }
+}
+
+/// The functions belong to the owner of the log, whose rights they need.
+Status AdoptSteps::create_functions(const FoundTable& table, const AdoptShape& shape,
+                                    const std::string& id) {
+  OUTBOX_TRY(const Rows login, run("read the role", "SELECT current_setting('role')"));
+  OUTBOX_TRY([[maybe_unused]] const Rows owner,
+             run("become the owner of the log",
+                 "SELECT set_config('role', pg_get_userbyid(relowner)::text, true) FROM pg_class "
+                 "WHERE oid = $1::text::regclass",
+                 {in_schema("event")}));
+  for (const AdoptMode mode : {AdoptMode::stage, AdoptMode::forward}) {
+    const Query function = create_adopt_function(table.table, shape, mode, id);
+    OUTBOX_TRY([[maybe_unused]] const Rows made, connection_.exec(function));
+  }
+  OUTBOX_TRY([[maybe_unused]] const Rows back,
+             run("become the login again", "SELECT set_config('role', $1::text, true)",
+                 {login.text(0, 0)}));
+  return {};
+}
+
+/// Nobody may put them on another table.
+Status AdoptSteps::withdraw_functions(const FoundTable& table, const std::string& id) {
+  for (const AdoptMode mode : {AdoptMode::stage, AdoptMode::forward}) {
+    OUTBOX_TRY(
+        [[maybe_unused]] const Rows done,
+        run("withdraw the function", "REVOKE EXECUTE ON FUNCTION " +
+                                         adopt_function(table.table, mode, id) + "() FROM PUBLIC"));
+  }
+  return {};
+}
+
+Result<Decision> AdoptSteps::begin(const FoundTable& table, const AdoptShape& shape) {
+  OUTBOX_TRY(const Rows begun, run("begin the adoption",
+                                   "INSERT INTO " + in_schema("adoption") +
+                                       " (table_name, shape, state, cut_lsn) VALUES "
+                                       "($1::text, $2::text::jsonb, 'copying', '0/0') RETURNING id",
+                                   {table.table.name, to_json(shape)}));
+  const std::int32_t id = begun.int4(0, 0);
+  const std::string number = std::to_string(id);
+  if (Status status = create_functions(table, shape, number); !status) return pass(status);
+  const Query trigger = create_adopt_trigger(table.table, AdoptMode::stage, number);
+  auto made = connection_.exec(trigger);
+  if (!made && made.error().origin == "pg:42710")
+    made.error().hint =
+        "another outbox has adopted the table, or this one was made anew: if not, DROP TRIGGER outbox_adopt ON " +
+        table.table.name;
+  if (!made) return pass(made);
+  if (Status status = withdraw_functions(table, number); !status) return pass(status);
+  if (Status status = set_state(id, "cut_lsn = pg_current_wal_insert_lsn()"); !status)
+    return pass(status);
+  return Decision::commit;
+}
+
+Status AdoptSteps::first_cut(const FoundTable& table, const AdoptShape& shape) {
+  return with_lock(table.relation, [&] { return begin(table, shape); });
+}
+
+/// Locks the adoption, so that of two commands each does a step once. Whether it is in this state.
+Result<bool> AdoptSteps::hold(std::int32_t id, std::string_view state) {
+  auto rows =
+      run("lock the adoption",
+          "SELECT state FROM " + in_schema("adoption") + " WHERE id = $1::int FOR UPDATE", {id});
+  if (!rows && is_locked(rows.error())) {
+    rows.error().message = "another command is adopting this table";
+    rows.error().hint = "let it end, then run this one again";
+  }
+  if (!rows) return pass(rows);
+  if (rows->empty()) return fail(Errc::not_found, "the adoption is gone");
+  return rows->bytes(0, 0) == state;
+}
+
+Status AdoptSteps::copy(const FoundTable& table, const AdoptShape& shape, std::int32_t id) {
+  const Query query = copy_backlog(table.table, shape, std::to_string(id));
+  const auto start = Clock::now();
+  std::int64_t copied = 0;
+  Status status = transaction(connection_, kRowLock, [&]() -> Result<Decision> {
+    OUTBOX_TRY(const bool due, hold(id, "copying"));
+    if (!due) return Decision::rollback;
+    if (shape.backlog != Backlog::none) {
+      says_("copying the pending rows; writers go on");
+      OUTBOX_TRY(const Rows rows, connection_.exec(query));
+      copied = count_of(rows.command());
+    }
+    if (Status note = set_state(id, "state = 'draining', taken_over = $2::bigint", {copied}); !note)
+      return pass(note);
+    return Decision::commit;
+  });
+  if (status && copied > 0)
+    says_("copied " + with_commas(copied) + " rows in " +
+          std::to_string(static_cast<std::int64_t>(ms_since(start))) + " ms");
+  return status;
+}
+
+Result<std::int64_t> AdoptSteps::move_staged(std::int32_t id) {
+  OUTBOX_TRY(const Rows rows,
+             run("move what is staged", "SELECT " + in_schema("adopt_drain") + "($1::int)", {id}));
+  return rows.int8(0, 0);
+}
+
+Status AdoptSteps::drain(std::int32_t id) {
+  std::int64_t moved = 0;
+  do {
+    Status status = transaction(connection_, kRowLock, [&]() -> Result<Decision> {
+      moved = 0;
+      OUTBOX_TRY(const bool due, hold(id, "draining"));
+      if (!due) return Decision::rollback;
+      OUTBOX_TRY(moved, move_staged(id));
+      return Decision::commit;
+    });
+    if (!status) return status;
+    if (moved > 0) says_("moved " + with_commas(moved) + " rows that came meanwhile");
+  } while (moved >= kUnderLock / 10);
+  return {};
+}
+
+Result<Decision> AdoptSteps::switch_over(const FoundTable& table, std::int32_t id, bool& done) {
+  OUTBOX_TRY(const bool due, hold(id, "draining"));
+  done = !due;
+  if (done) return Decision::rollback;
+  const std::string number = std::to_string(id);
+  const Query trigger = create_adopt_trigger(table.table, AdoptMode::forward, number);
+  OUTBOX_TRY([[maybe_unused]] const Rows made, connection_.exec(trigger));
+  OUTBOX_TRY(const Rows staged,
+             run("count what is staged",
+                 "SELECT count(*) FROM (SELECT FROM " + in_schema("adopt_stage") +
+                     " WHERE adoption = $1::int LIMIT $2::bigint) s",
+                 {id, kUnderLock + 1}));
+  if (staged.int8(0, 0) > kUnderLock) return Decision::rollback;
+  OUTBOX_TRY([[maybe_unused]] const std::int64_t moved, move_staged(id));
+  OUTBOX_TRY([[maybe_unused]] const Rows dropped,
+             run("drop a function",
+                 "DROP FUNCTION " + adopt_function(table.table, AdoptMode::stage, number) + "()"));
+  if (Status status = set_state(id, "state = 'forwarding', switched_at = clock_timestamp()");
+      !status)
+    return pass(status);
+  done = true;
+  return Decision::commit;
+}
+
+Result<bool> AdoptSteps::second_cut(const FoundTable& table, std::int32_t id) {
+  bool done = false;
+  Status status = with_lock(table.relation, [&] { return switch_over(table, id, done); });
+  if (!status) return pass(status);
+  return done;
+}
+
+Result<std::int64_t> AdoptSteps::mark_rows(const FoundTable& table, const AdoptShape& shape) {
+  const Query query = mark_as_sent(table.table, shape);
+  OUTBOX_TRY(const Rows rows, connection_.exec(query));
+  return count_of(rows.command());
+}
+
+/// As long as the trigger is there, whatever is pending was forwarded.
+Status AdoptSteps::mark(const FoundTable& table, const AdoptShape& shape, std::int32_t id) {
+  says_("marking what was forwarded as sent");
+  std::int64_t rows = 0;
+  Status status = transaction(connection_, kRowLock, [&]() -> Result<Decision> {
+    OUTBOX_TRY(const bool due, hold(id, "forwarding"));
+    if (!due) return fail(Errc::cancelled, "another command has undone it");
+    OUTBOX_TRY(rows, mark_rows(table, shape));
+    return Decision::commit;
+  });
+  if (status) marked_ += rows;
+  return status;
+}
+
+Result<Decision> AdoptSteps::finish(const std::optional<FoundTable>& table, const AdoptShape& shape,
+                                    const AdoptionRow& adopted, bool marks) {
+  OUTBOX_TRY(const bool ended, hold(adopted.id, "ended"));
+  if (ended) return fail(Errc::cancelled, "another command has undone it");
+  if (table) {
+    OUTBOX_TRY([[maybe_unused]] const Rows dropped,
+               run("remove the trigger of " + adopted.table,
+                   "DROP TRIGGER IF EXISTS outbox_adopt ON " + table->table.name));
+  }
+  std::int64_t rows = 0;
+  if (table && marks) {
+    OUTBOX_TRY(rows, mark_rows(*table, shape));
+  }
+  // Of an adoption that lost its trigger before the switch; these rows may be gone from the table.
+  OUTBOX_TRY([[maybe_unused]] const std::int64_t moved, move_staged(adopted.id));
+  for (const char* const kind : {"adopt_stage_", "adopt_forward_"}) {
+    const std::string function = in_schema(pg::quote_identifier(kind + std::to_string(adopted.id)));
+    OUTBOX_TRY([[maybe_unused]] const Rows dropped,
+               run("drop a function", "DROP FUNCTION IF EXISTS " + function + "()"));
+  }
+  if (Status status = set_state(adopted.id, "state = 'ended', ended_at = clock_timestamp()");
+      !status)
+    return pass(status);
+  marked_ += rows;
+  return Decision::commit;
+}
+
+Status AdoptSteps::end(const std::optional<FoundTable>& table, const AdoptShape& shape,
+                       const AdoptionRow& adopted, bool marks) {
+  return with_lock(table ? table->relation : 0,
+                   [&] { return finish(table, shape, adopted, marks); });
+}
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,316 @@
+#include "store/postgres/diagnosis.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/event_fd.hpp"
+#include "pg/errors.hpp"
+#include "store/common/wait.hpp"
+#include "store/postgres/connection.hpp"
+#include "store/postgres/doctor_queries.hpp"
+#include "store/postgres/notifications.hpp"
+#include "store/postgres/schema.hpp"
+
+namespace outbox::store::postgres {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+/// Longer than the server's own limit for a question (DoctorQueries::guard).
+constexpr std::chrono::seconds kAnswer{8};
+constexpr std::chrono::seconds kNotification{3};
+
+std::int64_t here_us() {
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+/// "a, b" -> a and b.
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(", "), text.size());
+    parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 2, text.size()));
+  }
+  return parts;
+}
+
+std::optional<std::int64_t> maybe(const Rows& rows, int row, int column) {
+  if (rows.is_null(row, column)) return std::nullopt;
+  return rows.int8(row, column);
+}
+
+/// A name of the schema that needs no quotes has none.
+std::string shown_schema(const std::string& schema) {
+  const bool plain =
+      std::none_of(schema.begin(), schema.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+  return plain ? schema : '"' + schema + '"';
+}
+
+class Questions {
+ public:
+  Questions(Connection connection, SteadyClock::time_point until)
+      : connection_(std::move(connection)), queries_(connection_.queries().schema), until_(until) {
+    connection_.set_deadline(kAnswer);
+  }
+
+  PostgresFacts all() {
+    PostgresFacts facts{.schema = shown_schema(queries_.schema),
+                        .server = server(),
+                        .clock = clock(),
+                        .version = version(),
+                        .log = not_asked(),
+                        .sequence = not_asked(),
+                        .roles = not_asked(),
+                        .partitions = not_asked(),
+                        .vacuum = not_asked(),
+                        .sizes = not_asked(),
+                        .wake = not_asked(),
+                        .holders = holders(),
+                        .slots = slots(),
+                        .connections = connections(),
+                        .wal_bytes = wal_bytes()};
+    const bool ours = facts.version && facts.version->version == facts.version->wanted;
+    if (!ours || !facts.server) return facts;
+    facts.log = log();
+    facts.sequence = sequence();
+    facts.roles = roles();
+    facts.partitions = partitions();
+    facts.vacuum = vacuum();
+    facts.sizes = sizes();
+    facts.wake = wake(*facts.server);
+    return facts;
+  }
+
+ private:
+  [[nodiscard]] static tl::unexpected<Error> not_asked() {
+    return fail(Errc::unsupported, "not asked", "");
+  }
+
+  [[nodiscard]] Status in_time() const {
+    if (SteadyClock::now() < until_) return {};
+    return fail(Errc::deadline_exceeded, "the time for all checks is up",
+                "give a longer --timeout");
+  }
+
+  /// A read-only transaction of its own, with time limits.
+  [[nodiscard]] Result<Rows> ask(const Query& query) {
+    if (Status time = in_time(); !time) return pass(time);
+    connection_.send(queries_.begin);
+    connection_.send(queries_.guard);
+    connection_.send(query);
+    connection_.send(&Queries::commit);
+    OUTBOX_TRY(auto rows, connection_.finish());
+    return std::move(rows[2]);
+  }
+
+  Result<ServerFacts> server() {
+    OUTBOX_TRY(const Rows rows, ask(queries_.server));
+    return ServerFacts{.version = rows.text(0, 0),
+                       .database = rows.text(0, 1),
+                       .login = rows.text(0, 2),
+                       .standby = rows.boolean(0, 3),
+                       .superuser = rows.boolean(0, 4),
+                       .may_read = rows.boolean(0, 5),
+                       .sees_sessions = rows.boolean(0, 6),
+                       // A pooler invents the process id that it reports to libpq.
+                       .pooler = rows.int4(0, 7) != PQbackendPID(connection_.native()),
+                       .fsync = rows.boolean(0, 8),
+                       .full_page_writes = rows.boolean(0, 9),
+                       .synchronous_commit = rows.text(0, 10)};
+  }
+
+  Result<ClockFacts> clock() {
+    ClockFacts facts{.before_us = here_us()};
+    OUTBOX_TRY(const Rows rows, ask(queries_.clock));
+    facts.after_us = here_us();
+    facts.store_us = rows.time_us(0, 0);
+    return facts;
+  }
+
+  Result<SchemaState> version() {
+    if (Status time = in_time(); !time) return pass(time);
+    return schema_state(connection_);
+  }
+
+  Result<LogFacts> log() {
+    OUTBOX_TRY(const Rows condition, ask(connection_.queries().condition));
+    OUTBOX_TRY(const Rows limit, ask(queries_.payload_limit));
+    const auto holds = [&condition](int column) {
+      return !condition.is_null(0, column) && condition.boolean(0, column);
+    };
+    return LogFacts{.own_lineage = holds(0) && holds(1),
+                    .indexes = holds(3),
+                    .row_security = !holds(4),
+                    .payload_limit = limit.int4(0, 0)};
+  }
+
+  Result<SequenceFacts> sequence() {
+    OUTBOX_TRY(const Rows rows, ask(queries_.sequence));
+    if (rows.empty()) return fail(Errc::not_found, "there is no sequence event_seq", "");
+    return SequenceFacts{
+        .cache = rows.int8(0, 0), .increment = rows.int8(0, 1), .cycles = rows.boolean(0, 2)};
+  }
+
+  Result<std::vector<RoleFacts>> roles() {
+    OUTBOX_TRY(const Rows rows, ask(queries_.roles));
+    std::vector<RoleFacts> all;
+    for (int row = 0; row < rows.size(); ++row) {
+      using Kind = RoleFacts::Kind;
+      const auto kind = rows.bytes(row, 2);
+      all.push_back({.name = rows.text(row, 0),
+                     .quoted = rows.text(row, 1),
+                     .kind = kind == "app"      ? Kind::app
+                             : kind == "relay"  ? Kind::relay
+                             : kind == "reader" ? Kind::reader
+                                                : Kind::everybody,
+                     .exists = rows.boolean(row, 3),
+                     .superuser = rows.boolean(row, 4),
+                     .owner = rows.boolean(row, 5),
+                     .login = rows.boolean(row, 6),
+                     .tables_owner = rows.text(row, 7),
+                     .lacks = split(rows.bytes(row, 8)),
+                     .too_many = split(rows.bytes(row, 9))});
+    }
+    return all;
+  }
+
+  Result<PartitionFacts> partitions() {
+    OUTBOX_TRY(const Rows rows, ask(queries_.partitions));
+    return PartitionFacts{.end = maybe(rows, 0, 0),
+                          .next_xid = rows.int8(0, 1),
+                          .width = rows.int8(0, 2),
+                          .xids_per_h = rows.int8(0, 3),
+                          .count = rows.int8(0, 4),
+                          .default_used = rows.boolean(0, 5)};
+  }
+
+  Result<VacuumFacts> vacuum() {
+    OUTBOX_TRY(const Rows rows, ask(queries_.vacuum));
+    VacuumFacts facts{.autovacuum = rows.boolean(0, 0),
+                      .track_counts = rows.boolean(0, 1),
+                      .freeze_max_age = rows.int8(0, 2),
+                      .database_age = rows.int8(0, 3),
+                      .database_multi_age = rows.int8(0, 4)};
+    OUTBOX_TRY(const Rows tables, ask(queries_.tables));
+    for (int row = 0; row < tables.size(); ++row) {
+      facts.tables.push_back({.name = tables.text(row, 0),
+                              .autovacuum = tables.boolean(row, 1),
+                              .live = tables.int8(row, 2),
+                              .dead = tables.int8(row, 3)});
+    }
+    return facts;
+  }
+
+  Result<std::vector<HolderFacts>> holders() {
+    OUTBOX_TRY(const Rows rows, ask(queries_.holders));
+    std::vector<HolderFacts> all;
+    for (int row = 0; row < rows.size(); ++row) {
+      using Kind = HolderFacts::Kind;
+      const auto kind = rows.bytes(row, 0);
+      all.push_back({.kind = kind == "prepared"  ? Kind::prepared
+                             : kind == "slot"    ? Kind::slot
+                             : kind == "standby" ? Kind::standby
+                                                 : Kind::session,
+                     .pid = rows.int8(row, 1),
+                     .name = rows.text(row, 2),
+                     .quoted_name = rows.text(row, 3),
+                     .login = rows.text(row, 4),
+                     .state = rows.text(row, 5),
+                     .age_us = maybe(rows, row, 6),
+                     .xids = rows.int8(row, 7),
+                     .active = rows.boolean(row, 8)});
+    }
+    return all;
+  }
+
+  Result<std::vector<SlotFacts>> slots() {
+    OUTBOX_TRY(const Rows rows, ask(queries_.slots));
+    std::vector<SlotFacts> all;
+    for (int row = 0; row < rows.size(); ++row) {
+      all.push_back({.name = rows.text(row, 0),
+                     .quoted_name = rows.text(row, 1),
+                     .active = rows.boolean(row, 2),
+                     .bytes = rows.int8(row, 3),
+                     .wal_status = rows.text(row, 4)});
+    }
+    return all;
+  }
+
+  Result<ConnectionFacts> connections() {
+    OUTBOX_TRY(const Rows rows, ask(queries_.connections));
+    if (rows.empty()) return fail(Errc::unsupported, "the server does not list connections", "");
+    return ConnectionFacts{.allowed = rows.int8(0, 0),
+                           .used = rows.int8(0, 1),
+                           .role_limit = rows.int8(0, 2),
+                           .role_used = rows.int8(0, 3),
+                           .database_limit = rows.int8(0, 4),
+                           .database_used = rows.int8(0, 5)};
+  }
+
+  Result<std::int64_t> wal_bytes() {
+    OUTBOX_TRY(const Rows rows, ask(queries_.wal));
+    return rows.int8(0, 0);
+  }
+
+  Result<SizeFacts> sizes() {
+    OUTBOX_TRY(const Rows rows, ask(queries_.sizes));
+    return SizeFacts{.events = rows.int8(0, 0),
+                     .progress = rows.int8(0, 1),
+                     .parked = rows.int8(0, 2),
+                     .rest = rows.int8(0, 3)};
+  }
+
+  Result<WakeFacts> wake(const ServerFacts& server) {
+    OUTBOX_TRY(const Rows rows, ask(queries_.armed));
+    WakeFacts facts{.armed = rows.boolean(0, 0), .queue_permille = rows.int8(0, 1)};
+    if (server.pooler || server.standby) return facts;
+    OUTBOX_TRY(facts.notified, hears_itself());
+    return facts;
+  }
+
+  /// LISTEN, NOTIFY, and what comes back. A channel of this session alone.
+  Result<bool> hears_itself() {
+    const std::string channel =
+        "outbox_doctor_" + std::to_string(PQbackendPID(connection_.native()));
+    const Query there = postgres::listen(channel);
+    OUTBOX_TRY([[maybe_unused]] const Rows listening, ask(there));
+    const Query& notify = queries_.notify;
+    connection_.send(queries_.begin);
+    connection_.send(queries_.guard);
+    connection_.send(notify, {channel});
+    connection_.send(&Queries::commit);
+    OUTBOX_TRY([[maybe_unused]] const auto sent, connection_.finish());
+    OUTBOX_TRY(const EventFd never, EventFd::create());
+    const auto until = std::min(until_, SteadyClock::now() + kNotification);
+    bool heard = false;
+    while (!(heard = take_notifications(connection_.native())) && SteadyClock::now() < until) {
+      OUTBOX_TRY([[maybe_unused]] const bool interrupted,
+                 wait_for(never, PQsocket(connection_.native()), until));
+      if (PQconsumeInput(connection_.native()) != 1)
+        return fail(pg::lost_connection(connection_.native(), "wait for a notification"));
+    }
+    OUTBOX_TRY([[maybe_unused]] const Rows silent, ask(queries_.unlisten));
+    return heard;
+  }
+
+  Connection connection_;
+  const DoctorQueries queries_;
+  const SteadyClock::time_point until_;
+};
+
+}  // namespace
+
+Diagnosis diagnose(const StoreOptions& options, SteadyClock::time_point until) {
+  auto connection = Connection::open(options, "doctor");
+  if (!connection) return {.reached = pass(connection)};
+  Questions questions(std::move(*connection), until);
+  return {.reached = {}, .postgres = questions.all()};
+}
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,88 @@
+// The statements of renaming, resetting and dropping subscriptions (docs/design/subscriptions.md), as in queries.hpp. The functions are
+// in 0009_subscriptions.sql.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "store/postgres/query.hpp"
+
+namespace outbox::store::postgres {
+
+struct SubscriptionQueries {
+  explicit SubscriptionQueries(std::string_view schema_name) : schema(schema_name) {}
+
+  const std::string schema;
+
+  // Few rows.
+  Query former_names = of("list former names", R"(
+SELECT n.name, s.name FROM {schema}.former_name n JOIN {schema}.subscription s ON s.id = n.subscription ORDER BY n.name)");
+
+  // $1 name.
+  Query forget_former_name =
+      of("forget a former name", "SELECT {schema}.forget_former_name($1::text)");
+
+  // $1 name. Unique.
+  Query name_is_taken = of("look for the name", R"(
+SELECT EXISTS (SELECT FROM {schema}.subscription s WHERE s.name = $1::text))");
+
+  // $1 subscription, $2 name.
+  Query rename =
+      of("rename a subscription", "SELECT {schema}.rename_subscription($1::int, $2::text)");
+
+  // $1 subscription. Few rows.
+  Query replay_runs = of("look for a replay", R"(
+SELECT EXISTS (SELECT FROM {schema}.replay r WHERE r.subscription = $1::int AND r.state IN ('loading', 'running')))");
+
+  // $1 subscription.
+  Query drop = of("drop a subscription", "SELECT {schema}.drop_subscription($1::int)");
+
+  // $1 subscription, $2 after which seq, or null.
+  Query restart =
+      of("reset a subscription", "SELECT {schema}.restart_subscription($1::int, $2::bigint)");
+
+  // $1 subscription, $2 from now on; or $3 a snapshot with $4 a seq up to which it is passed, $5 the sequence's value, read after the
+  // snapshot and before this transaction, and $6 the incarnation of both; $7 to $10 what is parked already, and what retries
+  // delivered, each with its hash sum: the ledger begins with that.
+  Query begin_again = of("write a subscription's first cursor", R"(
+INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1, s2, from_position, position, l,
+  parked, parked_hash, acked, acked_hash)
+SELECT s.id, 'reset', -1, 0, s.config_version, CASE WHEN $2::boolean THEN pg_current_snapshot() ELSE '3:3:'::pg_snapshot END,
+       $3::pg_snapshot, coalesce($4::bigint, 0::bigint), $4::bigint, $5::bigint, $7::int, $8::bigint, $9::int, $10::bigint
+FROM {schema}.subscription s WHERE s.id = $1::int AND {schema}.same_server($6::bigint, $3::pg_snapshot) RETURNING id)");
+
+  // $1 subscription, $2 after which seq, or null, $3 headers apart. The whole log, or, if nothing is sent again, what the oldest cursor
+  // does not see.
+  Query count_reset = of("count what is sent again", R"(
+WITH cursor AS MATERIALIZED (
+  SELECT lane.n AS lane, c.s1, c.s2, c.position
+  FROM pg_catalog.generate_series(0, 63) lane(n) CROSS JOIN LATERAL {schema}.newest_settlement($1::int, lane.n) c)
+SELECT r.aggregate_type, r.event_type, r.headers, count(*) FILTER (WHERE r.passed AND r.again),
+       count(*) FILTER (WHERE NOT r.passed AND NOT r.again)
+FROM (
+  SELECT t.aggregate_type, t.event_type, CASE WHEN $3::boolean THEN t.headers::text ELSE ''::text END AS headers,
+         coalesce(t.seq > $2::bigint, false) AS again,
+         CASE WHEN c.position IS NULL THEN pg_visible_in_snapshot(t.xid, coalesce(c.s2, c.s1))
+              ELSE pg_visible_in_snapshot(t.xid, c.s1) OR pg_visible_in_snapshot(t.xid, c.s2) AND t.seq <= c.position END AS passed
+  FROM {schema}.event t JOIN cursor c ON c.lane = t.lane::int
+  WHERE t.xid >= CASE WHEN $2::bigint IS NULL THEN (SELECT min(pg_snapshot_xmin(x.s1)::text::bigint) FROM cursor x)
+                      ELSE 0::bigint END::text::xid8) r
+GROUP BY 1, 2, 3)");
+
+  // $1 subscription, $2 after which seq, or null. Primary key; event_by_seq for each row.
+  Query count_parked = of("count parked events", R"(
+SELECT count(*) FILTER (WHERE r.again), count(*) FILTER (WHERE r.again AND r.corrected), count(*) FILTER (WHERE NOT r.again),
+       (SELECT count(*) FROM {schema}.parked_end d WHERE d.subscription = $1::int AND d.outcome = 'discarded'
+          AND d.seq > $2::bigint AND EXISTS (SELECT FROM {schema}.event e WHERE e.seq = d.seq))
+FROM (
+  SELECT coalesce(p.seq > $2::bigint, false) AND EXISTS (SELECT FROM {schema}.event e WHERE e.seq = p.seq) AS again,
+         EXISTS (SELECT FROM {schema}.parked_end x WHERE x.subscription = $1::int AND x.seq = p.seq AND x.outcome = 'edited') AS corrected
+  FROM {schema}.parked p WHERE p.subscription = $1::int) r)");
+
+ private:
+  [[nodiscard]] Query of(std::string_view what, std::string_view sql) const {
+    return unprepared(what, sql, schema);
+  }
+};
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,296 @@
+// The class Transaction of outbox/postgres.hpp, and with_transaction().
+#include <libpq-fe.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <outbox/postgres.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "pg/identifier.hpp"
+#include "store/common/attempts.hpp"
+#include "store/postgres/error_map.hpp"
+#include "store/postgres/insert.hpp"
+#include "store/postgres/outbox_state.hpp"
+#include "store/postgres/ready.hpp"
+
+namespace outbox::postgres {
+
+using store::postgres::check_encoding;
+using store::postgres::check_ready;
+using store::postgres::Rows;
+using store::postgres::Session;
+using store::postgres::Step;
+
+namespace {
+
+const char* begin_of(Isolation isolation) {
+  switch (isolation) {
+    case Isolation::database_default: return "BEGIN";
+    case Isolation::read_committed: return "BEGIN ISOLATION LEVEL READ COMMITTED";
+    case Isolation::repeatable_read: return "BEGIN ISOLATION LEVEL REPEATABLE READ";
+    case Isolation::serializable: return "BEGIN ISOLATION LEVEL SERIALIZABLE";
+  }
+  return "BEGIN";
+}
+
+Status execute(PGconn* connection, const char* sql, const char* what) {
+  const Rows result(PQexec(connection, sql));
+  if (PQresultStatus(result.native()) == PGRES_COMMAND_OK) return {};
+  return fail(store::postgres::map_result(result.native(), connection, what));
+}
+
+/// Pipeline mode cannot be left before the results of what was sent are read.
+void leave_pipeline(PGconn* connection) {
+  if (PQpipelineStatus(connection) == PQ_PIPELINE_OFF || PQpipelineSync(connection) != 1) return;
+  // A null separates the results of one command from those of the next; two mean the end.
+  for (int nulls = 0; nulls < 2 && PQexitPipelineMode(connection) != 1;) {
+    PGresult* const result = PQgetResult(connection);
+    const auto status = PQresultStatus(result);
+    nulls = result == nullptr ? nulls + 1 : 0;
+    PQclear(result);
+    if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH) return;
+  }
+}
+
+/// Only the end of the session can roll back now.
+void shut(PGconn* connection) {
+  if (const int socket = PQsocket(connection); socket >= 0) (void)::shutdown(socket, SHUT_RDWR);
+}
+
+/// The last of its results. `sql`: BEGIN, and what else is asked in that round trip.
+Rows begin(PGconn* connection, const std::string& sql) {
+  if (Status idle = store::postgres::check_idle(connection, "begin"); !idle)
+    throw Exception(std::move(idle.error()));
+  Rows result(PQexec(connection, sql.c_str()));
+  const auto status = PQresultStatus(result.native());
+  if (status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK) return result;
+  Error error = store::postgres::map_result(result.native(), connection, "begin");
+  error.effect = Effect::none;
+  if (PQtransactionStatus(connection) == PQTRANS_INERROR) PQclear(PQexec(connection, "ROLLBACK"));
+  // A standby gives no ids: the caller wants the primary.
+  if (error.origin == "pg:55000")
+    error = store::postgres::map_sqlstate("25006", "begin", "the server is a standby");
+  throw Exception(std::move(error));
+}
+
+[[noreturn]] void throw_ended(const char* what) {
+  throw Exception(
+      fail(Errc::not_in_transaction, std::string(what) + ": the transaction has ended already")
+          .value());
+}
+
+}  // namespace
+
+Transaction::Transaction(PGconn* connection, Isolation isolation)
+    : state_(std::make_unique<State>()) {
+  (void)begin(connection, begin_of(isolation));
+  state_->connection = connection;
+  state_->open = true;
+}
+
+Transaction::Transaction(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Transaction::Transaction(Transaction&&) noexcept = default;
+
+Transaction::~Transaction() { rollback(); }
+
+PGconn* Transaction::connection() const noexcept { return state_ ? state_->connection : nullptr; }
+
+std::string_view Transaction::id() const noexcept {
+  return state_ ? std::string_view(state_->id) : std::string_view();
+}
+
+bool Transaction::is_open() const noexcept { return state_ && state_->open; }
+
+Status Transaction::State::check(const char* what) const {
+  Status status = check_ready(connection, what);
+  return status && !staged.empty() ? check_encoding(connection, what) : status;
+}
+
+Status Transaction::State::write(Session::Ending ending) const {
+  std::vector<Step> steps;
+  for (const Group& group : staged) {
+    store::postgres::plan_insert(group.outbox->queries, group.events, group.ids, steps);
+  }
+  if (steps.empty())
+    return ending == Session::Ending::commit ? execute(connection, "COMMIT", "commit") : Status{};
+  OUTBOX_TRY(Session* const session, Session::of(connection));
+  return session->run(connection, std::move(steps), ending, staged.front().outbox->queries);
+}
+
+void Transaction::flush() {
+  if (!state_ || !state_->open) throw_ended("enqueue");
+  Status status = state_->check("enqueue");
+  if (status) status = state_->write(Session::Ending::stay);
+  if (!status) throw Exception(std::move(status.error()));
+  state_->staged.clear();
+}
+
+void Transaction::commit() {
+  if (!state_ || !state_->open) throw_ended("commit");
+  Status status = state_->check("commit");
+  // Nothing was sent, and the caller can correct it.
+  if (!status && status.error().code == Errc::invalid_argument)
+    throw Exception(std::move(status.error()));
+  if (status) status = state_->write(Session::Ending::commit);
+  if (!status) {
+    rollback();
+    throw Exception(std::move(status.error()));
+  }
+  state_->open = false;
+  state_->staged.clear();
+}
+
+void Transaction::rollback() noexcept {
+  if (!state_ || !state_->open) return;
+  PGconn* const connection = state_->connection;
+  state_->open = false;
+  state_->staged.clear();
+  leave_pipeline(connection);
+  const auto status = PQtransactionStatus(connection);
+  if (status == PQTRANS_IDLE || status == PQTRANS_UNKNOWN) return;
+  PQclear(PQexec(connection, "ROLLBACK"));
+  if (PQtransactionStatus(connection) != PQTRANS_IDLE) shut(connection);
+}
+
+// ---- with_transaction()
+
+namespace {
+
+constexpr std::string_view kOrigin = "pg:";
+
+/// All of the transaction can be done again, and nobody has to change anything before.
+bool is_conflict_of(const Error& error) {
+  const std::string_view origin = error.origin;
+  if (!origin.starts_with(kOrigin) || error.effect != Effect::none) return false;
+  const std::string_view state = origin.substr(kOrigin.size());
+  // The other two: statements of ours that were prepared are gone, or there already.
+  return is_conflict(state) || state == "26000" || state == "42P05";
+}
+
+bool is_conflict_of(const std::exception& thrown, const store::Attempts& attempts) {
+  if (const auto* ours = dynamic_cast<const Exception*>(&thrown))
+    return is_conflict_of(ours->error());
+  return attempts.calls_conflict(thrown);
+}
+
+Error in_doubt(Error error, std::string_view transaction) {
+  error.message = "the outcome of transaction " + std::string(transaction) +
+                  " is unknown: the connection was lost during COMMIT (" + error.message + ")";
+  error.hint = "ask outbox::postgres::fate_of() on a new connection; do not just do it again";
+  return error;
+}
+
+}  // namespace
+
+InDoubt::InDoubt(Error error, std::string transaction, std::optional<Mark> mark)
+    : Exception(in_doubt(std::move(error), transaction)),
+      transaction_(std::move(transaction)),
+      mark_(std::move(mark)) {}
+
+bool is_conflict(std::string_view sqlstate) noexcept {
+  return sqlstate == "40001" || sqlstate == "40P01";
+}
+
+void check(PGconn* connection, const PGresult* result, std::string_view what) {
+  switch (PQresultStatus(result)) {
+    case PGRES_FATAL_ERROR:
+    case PGRES_BAD_RESPONSE:
+    case PGRES_PIPELINE_ABORTED:
+      throw Exception(store::postgres::map_result(result, connection, what));
+    default: return;
+  }
+}
+
+void detail::run_transaction(PGconn* connection, const std::function<void(Transaction&)>& body,
+                             const TransactionOptions& options) {
+  store::Attempts attempts(options.retry);
+  const std::string sql =
+      std::string(begin_of(options.isolation)) + "; SELECT pg_catalog.pg_current_xact_id()::text";
+  for (;;) {
+    auto state = std::make_unique<Transaction::State>();
+    state->id = PQgetvalue(begin(connection, sql).native(), 0, 0);
+    state->connection = connection;
+    state->open = true;
+    Transaction tx(std::move(state));
+    try {
+      body(tx);
+    } catch (const std::exception& thrown) {
+      // Where f has ended the transaction, by whatever means, its effect may be there.
+      const auto status = PQtransactionStatus(connection);
+      const bool ours = tx.is_open() && (status == PQTRANS_INTRANS || status == PQTRANS_INERROR);
+      if (!ours || !is_conflict_of(thrown, attempts)) throw;
+      tx.rollback();
+      if (!attempts.next()) throw;
+      continue;
+    }
+    if (!tx.is_open()) return;
+    try {
+      tx.commit();
+      return;
+    } catch (const Exception& thrown) {
+      if (thrown.error().effect == Effect::unknown)
+        throw InDoubt(thrown.error(), tx.state_->id, tx.state_->mark);
+      if (!is_conflict_of(thrown.error()) || !attempts.next()) throw;
+    }
+  }
+}
+
+namespace {
+
+constexpr const char* kAsk = "ask for the outcome of a transaction";
+
+/// The only value of a statement; empty: null.
+std::string value_of(PGconn* connection, const std::string& sql,
+                     const std::vector<std::string>& values) {
+  std::vector<const char*> texts;
+  texts.reserve(values.size());
+  for (const std::string& value : values) texts.push_back(value.c_str());
+  const Rows rows(PQexecParams(connection, sql.c_str(), static_cast<int>(texts.size()), nullptr,
+                               texts.data(), nullptr, nullptr, 0));
+  if (PQresultStatus(rows.native()) == PGRES_TUPLES_OK) return PQgetvalue(rows.native(), 0, 0);
+  Error error = store::postgres::map_result(rows.native(), connection, kAsk);
+  error.effect = Effect::none;
+  throw Exception(std::move(error));
+}
+
+/// "committed", "aborted", "in progress"; empty: so old that the server has forgotten.
+std::string xact_status(PGconn* connection, const std::string& transaction) {
+  if (value_of(connection, "SELECT pg_catalog.pg_is_in_recovery()", {}) != "f")
+    throw Exception(store::postgres::map_sqlstate("25006", kAsk, "the server is a standby"));
+  try {
+    return value_of(connection, "SELECT pg_catalog.pg_xact_status($1::xid8)", {transaction});
+  } catch (const Exception& thrown) {
+    // Ahead of what the server has given out: a crash or a failover has forgotten it, so it had not committed.
+    if (thrown.error().origin == "pg:22023") return "aborted";
+    throw;
+  }
+}
+
+}  // namespace
+
+Fate fate_of(PGconn* connection, const InDoubt& doubt) {
+  // Outside of any transaction: each statement sees what has ended before it.
+  if (Status idle = store::postgres::check_idle(connection, kAsk); !idle)
+    throw Exception(std::move(idle.error()));
+  const std::string status = xact_status(connection, doubt.transaction());
+  if (status == "in progress") return Fate::in_progress;
+  if (status == "aborted") return Fate::rolled_back;
+  const auto& mark = doubt.mark();
+  if (mark && value_of(connection,
+                       "SELECT EXISTS (SELECT FROM " + pg::quote_identifier(mark->schema) +
+                           ".event WHERE xid = $1::xid8 AND id = $2::uuid)",
+                       {doubt.transaction(), mark->event.str()}) == "t")
+    return Fate::committed;
+  throw Exception(fail(Errc::not_found,
+                       std::string(kAsk) + ": transaction " + doubt.transaction() +
+                           (mark ? " is not told by its event, which is not in the log (any more)"
+                                 : " has enqueued nothing by which it is known"),
+                       "look for rows of yours that it wrote")
+                      .value());
+}
+
+}  // namespace outbox::postgres

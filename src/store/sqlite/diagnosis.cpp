@@ -1,0 +1,133 @@
+#include "store/sqlite/diagnosis.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "base/error.hpp"
+#include "store/sqlite/checkpoint.hpp"
+#include "store/sqlite/connection.hpp"
+#include "store/sqlite/path.hpp"
+#include "store/sqlite/queries.hpp"
+#include "store/sqlite/schema.hpp"
+
+namespace outbox::store::sqlite {
+namespace {
+
+/// Long enough for the transactions of applications.
+constexpr std::chrono::milliseconds kBusyTimeout{1000};
+/// https://sqlite.org/walformat.html: the byte of the -shm file that a writer locks.
+constexpr std::uint64_t kWriteLock = 120;
+
+tl::unexpected<Error> failed(const std::string& path, int error) {
+  return fail(Errc::unavailable, "sqlite: " + path + ": " + std::generic_category().message(error),
+              "");
+}
+
+Result<std::vector<FileFacts>> files_of(const std::string& path) {
+  std::vector<FileFacts> files;
+  for (const char* const suffix : {"", "-wal", "-shm", "-journal"}) {
+    const std::string name = path + suffix;
+    struct stat found {};
+    if (::stat(name.c_str(), &found) != 0) {
+      if (errno == ENOENT && *suffix != '\0') continue;
+      return failed(name, errno);
+    }
+    files.push_back({.path = name,
+                     .bytes = found.st_size,
+                     .owner = found.st_uid,
+                     .mode = found.st_mode & 07777U,
+                     .links = found.st_nlink,
+                     .writable = ::faccessat(AT_FDCWD, name.c_str(), W_OK, AT_EACCESS) == 0});
+  }
+  return files;
+}
+
+Result<DiskFacts> disk_of(const std::string& path) {
+  struct statvfs found {};
+  if (::statvfs(path.c_str(), &found) != 0) return failed(path, errno);
+  const auto bytes = [&found](fsblkcnt_t blocks) {
+    return static_cast<std::int64_t>(blocks) * static_cast<std::int64_t>(found.f_frsize);
+  };
+  return DiskFacts{.free_bytes = bytes(found.f_bavail), .all_bytes = bytes(found.f_blocks)};
+}
+
+/// Who holds the write lock: proc(5), /proc/locks. "2: POSIX  ADVISORY  WRITE 4711 08:01:131 120 120".
+std::vector<std::int64_t> writers_of(const std::string& path) {
+  struct stat shm {};
+  if (::stat((path + "-shm").c_str(), &shm) != 0) return {};
+  std::vector<std::int64_t> pids;
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    long long pid = 0;
+    unsigned major_number = 0;
+    unsigned minor_number = 0;
+    unsigned long long inode = 0;
+    unsigned long long first = 0;
+    // NOLINTNEXTLINE(cert-err34-c): a line that does not fit is passed over
+    const int found = std::sscanf(line.c_str(), "%*d: %*s %*s WRITE %lld %x:%x:%llu %llu", &pid,
+                                  &major_number, &minor_number, &inode, &first);
+    const bool same = found == 5 && inode == shm.st_ino && first == kWriteLock &&
+                      major_number == major(shm.st_dev) && minor_number == minor(shm.st_dev);
+    if (same && pid > 0) pids.push_back(pid);
+  }
+  return pids;
+}
+
+/// Takes the write lock and gives it back.
+Result<SqliteFacts::Busy> busy(Connection& connection, const std::string& path) {
+  auto locked = WriteTransaction::begin(connection);
+  if (locked) return SqliteFacts::Busy{};
+  if (locked.error().remedy != Remedy::retry_call) return pass(locked);
+  return SqliteFacts::Busy{.locked = true, .pids = writers_of(path)};
+}
+
+Result<std::int64_t> beyond_log(Connection& connection) {
+  OUTBOX_TRY(const std::int64_t farthest, connection.integer(query::kFarthestPosition));
+  OUTBOX_TRY(const std::int64_t newest, connection.integer(query::kNewestSeq));
+  return farthest - newest;
+}
+
+SqliteFacts facts_of(Connection& connection, const std::string& path) {
+  // What another program left in the WAL stays there.
+  sqlite3_db_config(connection.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  SqliteFacts facts{.path = path,
+                    .library = sqlite3_libversion(),
+                    .wal_reset_bug = has_wal_reset_bug(sqlite3_libversion_number()),
+                    .files = files_of(path),
+                    .disk = disk_of(path),
+                    .version = schema_state(connection),
+                    .journal_mode = connection.text(query::kJournalMode),
+                    .beyond_log = 0,
+                    .busy = busy(connection, path)};
+  if (facts.version && facts.version->version == facts.version->wanted)
+    facts.beyond_log = beyond_log(connection);
+  return facts;
+}
+
+}  // namespace
+
+// Nothing here waits for long: `until` need not be looked at.
+Diagnosis diagnose(const StoreOptions& options, std::chrono::steady_clock::time_point /*until*/) {
+  auto path = path_of(options.url);
+  if (!path) return {.reached = pass(path)};
+  if (Status usable = check_path(*path, false); !usable) return {.reached = pass(usable)};
+  auto connection = Connection::open(*path, {.busy_timeout = kBusyTimeout});
+  if (!connection) {
+    Error error = std::move(connection.error());
+    if (error.message.find(*path) == std::string::npos) error.message += ": " + *path;
+    return {.reached = fail(std::move(error))};
+  }
+  return {.reached = {}, .sqlite = facts_of(*connection, *path)};
+}
+
+}  // namespace outbox::store::sqlite

@@ -1,0 +1,179 @@
+// Renaming, resetting and dropping a subscription. One writer at a time: what a relay writes comes before or after.
+#include "store/subscription_changes.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "event/group.hpp"
+#include "store/common/subscription.hpp"
+#include "store/sqlite/clock.hpp"
+#include "store/sqlite/parked_ledger.hpp"
+#include "store/sqlite/parking.hpp"
+#include "store/sqlite/parts.hpp"
+#include "store/sqlite/queries.hpp"
+#include "store/sqlite/replay_queries.hpp"
+#include "store/sqlite/subscription_queries.hpp"
+
+namespace outbox::store::sqlite {
+namespace {
+
+constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+
+/// After which seq events are sent again.
+std::int64_t again_after(const NewStart& start) {
+  switch (start.kind) {
+    case NewStart::Kind::beginning: return 0;
+    case NewStart::Kind::after: return start.after;
+    case NewStart::Kind::now: break;
+  }
+  return kNone;
+}
+
+class SqliteSubscriptionChanges final : public SubscriptionChanges {
+ public:
+  explicit SqliteSubscriptionChanges(Connection connection) : connection_(std::move(connection)) {}
+
+  [[nodiscard]] Result<std::vector<FormerName>> former_names() override {
+    OUTBOX_TRY(Statement row, connection_.query(query::kFormerNames));
+    std::vector<FormerName> names;
+    while (row.has_row()) {
+      names.push_back({.name = row.text(0), .subscription = row.text(1)});
+      if (Status status = row.next(); !status) return pass(status);
+    }
+    return names;
+  }
+
+  [[nodiscard]] Status forget_former_name(std::string_view name) override {
+    return connection_.run(query::kForgetFormerName, name);
+  }
+
+  [[nodiscard]] Status rename(std::string_view name, std::string_view new_name) override {
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    OUTBOX_TRY(const Found found, find(name));
+    OUTBOX_TRY(const SubscriptionSpec spec, renamed_spec(name, found.config, new_name));
+    {
+      OUTBOX_TRY(const Statement taken, connection_.query(query::kSubscriptionByName, new_name));
+      if (taken.has_row()) return name_taken(new_name);
+    }
+    Status status = connection_.run(query::kForgetFormerName, new_name);
+    if (status) status = connection_.run(query::kNoteFormerName, found.id, wall_us());
+    if (status) status = connection_.run(query::kRename, found.id, new_name);
+    const std::string group = event::group_of(spec);
+    if (status && group != found.group) {
+      status = connection_.run(query::kRaiseGeneration);
+      if (status) status = connection_.run(query::kChangeGroup, found.id, group);
+    }
+    return status ? transaction.commit() : status;
+  }
+
+  [[nodiscard]] Result<ResetPlan> plan_reset(std::string_view name, const NewStart& start,
+                                             bool with_headers) override {
+    OUTBOX_TRY(const Found found, find(name));
+    OUTBOX_TRY(const std::int64_t cursor, cursor_of(found.id, name));
+    OUTBOX_TRY(const std::int64_t newest, connection_.integer(query::kNewestSeq));
+    const std::int64_t after = std::min(again_after(start), newest);
+    ResetPlan plan;
+    OUTBOX_TRY(Statement row,
+               connection_.query(query::kCountByType, std::min(after, cursor),
+                                 std::max(after, cursor), std::int64_t{with_headers}));
+    while (row.has_row()) {
+      ResetCount count{
+          .aggregate_type = row.text(0), .event_type = row.text(1), .headers = row.text(2)};
+      (after < cursor ? count.again : count.skipped) = row.integer(3);
+      plan.counts.push_back(std::move(count));
+      if (Status status = row.next(); !status) return pass(status);
+    }
+    OUTBOX_TRY(const Statement parked,
+               connection_.query(query::kCountParkedAfter, found.id, again_after(start)));
+    plan.parked_again = parked.integer(0);
+    plan.corrected_again = parked.integer(1);
+    plan.parked_kept = parked.integer(2);
+    plan.discarded_again = parked.integer(3);
+    return plan;
+  }
+
+  [[nodiscard]] Status reset(std::string_view name, const NewStart& start) override {
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    OUTBOX_TRY(const Found found, find_idle(name));
+    if (Status status = connection_.run(query::kRaiseIds); !status) return status;
+    OUTBOX_TRY(const std::int64_t id, connection_.integer(query::kNewestId));
+    if (Status status = renumber(found.id, id, again_after(start)); !status) return status;
+    if (Status status = order_all_parked_keys(connection_, id); !status) return status;
+    ParkedLedger ledger;
+    if (Status status = add_parked(connection_, id, ledger); !status) return status;
+    OUTBOX_TRY(const std::int64_t newest, connection_.integer(query::kNewestSeq));
+    Status status =
+        connection_.run(query::kBeginAgain, id, std::min(again_after(start), newest), wall_us(),
+                        ledger.parked.count, static_cast<std::int64_t>(ledger.parked.hash),
+                        ledger.delivered.count, static_cast<std::int64_t>(ledger.delivered.hash));
+    return status ? transaction.commit() : status;
+  }
+
+  [[nodiscard]] Status drop(std::string_view name) override {
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    OUTBOX_TRY(const Found found, find_idle(name));
+    Status status = connection_.run(query::kNoteDropped, found.id, wall_us());
+    for (const std::string_view sql :
+         {query::kDropSubscription, query::kDropParked, query::kDropRun, query::kDropTrialsOf,
+          query::kDropFormerNames, query::kDropSkips, query::kDropReplays}) {
+      if (status) status = connection_.run(sql, found.id);
+    }
+    return status ? transaction.commit() : status;
+  }
+
+ private:
+  struct Found {
+    std::int64_t id{0};
+    std::string config;
+    std::string group;
+  };
+
+  [[nodiscard]] Result<Found> find(std::string_view name) {
+    OUTBOX_TRY(const Statement row, connection_.query(query::kSubscriptionByName, name));
+    if (!row.has_row()) return fail(no_such_subscription(name).error());
+    return Found{.id = row.integer(0), .config = row.text(1), .group = row.text(2)};
+  }
+
+  [[nodiscard]] Result<Found> find_idle(std::string_view name) {
+    OUTBOX_TRY(Found found, find(name));
+    OUTBOX_TRY(const Statement replay, connection_.query(query::kRunningReplay, found.id));
+    if (replay.has_row()) return replay_runs(name);
+    return found;
+  }
+
+  [[nodiscard]] Result<std::int64_t> cursor_of(std::int64_t id, std::string_view name) {
+    OUTBOX_TRY(const Statement cursor, connection_.query(query::kNewestCursor, id));
+    if (!cursor.has_row()) return no_cursor(std::string(name));
+    return cursor.integer(0);
+  }
+
+  /// What stays gets the new number. What is sent again does not.
+  [[nodiscard]] Status renumber(std::int64_t id, std::int64_t fresh, std::int64_t after) {
+    Status status = connection_.run(query::kNoteDropped, id, wall_us());
+    for (const std::string_view sql : {query::kForgetParkedAfter, query::kForgetEndsAfter}) {
+      if (status) status = connection_.run(sql, id, after);
+    }
+    for (const std::string_view sql : {query::kRenumber, query::kMoveParked, query::kMoveEnds,
+                                       query::kMoveReplays, query::kMoveFormerNames}) {
+      if (status) status = connection_.run(sql, id, fresh);
+    }
+    for (const std::string_view sql : {query::kDropRun, query::kDropTrialsOf}) {
+      if (status) status = connection_.run(sql, id);
+    }
+    return status;
+  }
+
+  Connection connection_;
+};
+
+}  // namespace
+
+std::unique_ptr<SubscriptionChanges> make_subscription_changes(Connection connection) {
+  return std::make_unique<SqliteSubscriptionChanges>(std::move(connection));
+}
+
+}  // namespace outbox::store::sqlite

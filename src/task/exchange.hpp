@@ -1,0 +1,58 @@
+// Tasks that find no thread here while another worker has one, and those that others have no thread for (docs/design/tasks.md, "Sharing").
+// Called by the keeper of runs, on its connection.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <outbox/error.hpp>
+#include <string>
+#include <vector>
+
+#include "store/task_runs.hpp"
+#include "task/runner.hpp"
+
+namespace outbox::task {
+
+class Exchange {
+ public:
+  /// `heartbeat`: of workers.
+  Exchange(const EventId& worker, std::chrono::milliseconds heartbeat)
+      : worker_(worker), heartbeat_(heartbeat) {}
+
+  void add(std::shared_ptr<Runner> queue) { queues_.push_back({.runner = std::move(queue)}); }
+  /// The connection is a new one: nothing is announced, and rows may have been missed.
+  void start_over();
+  /// There may be tasks to claim.
+  void told() { told_ = true; }
+  /// When it wants its next turn.
+  [[nodiscard]] TimePoint next_at() const { return next_at_; }
+  [[nodiscard]] Status turn(store::TaskRuns& rows, TimePoint now);
+
+ private:
+  struct Queue {
+    std::shared_ptr<Runner> runner;
+    bool free{false};          ///< As it was last.
+    TimePoint since{};         ///< It is so.
+    std::size_t announced{0};  ///< Free threads.
+    TimePoint claim_at{};
+    TimePoint look_at{};
+  };
+
+  [[nodiscard]] Status look_for_others(store::TaskRuns& rows, TimePoint now);
+  [[nodiscard]] Status announce(store::TaskRuns& rows, TimePoint now);
+  [[nodiscard]] Status claim(store::TaskRuns& rows, Queue& queue, TimePoint now);
+  [[nodiscard]] Status look_for_threads(store::TaskRuns& rows, Queue& queue, TimePoint now);
+
+  const EventId worker_;
+  const std::chrono::milliseconds heartbeat_;
+  std::vector<Queue> queues_;
+  bool told_{false};
+  bool alone_{true};
+  TimePoint others_at_{};
+  TimePoint next_at_{};
+};
+
+}  // namespace outbox::task

@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""outbox adopt: which tables it takes, what it refuses, and what the trigger does with a statement."""
+
+import json
+import subprocess
+import unittest
+import uuid
+
+from adopting import Adopting, DEBEZIUM, HAND
+from program import CHECK_FAILED, Case, ERROR, POSTGRES, USAGE
+
+
+class AdoptSqlite(Case):
+    def test_it_says_that_it_is_postgresql_only(self):
+        self.migrate()
+        self.fails(ERROR, *self.at_store("adopt", "outbox"), says=("PostgreSQL only", "outbox_new_event"))
+
+
+class Shapes(Adopting):
+    def plan(self, *arguments):
+        return self.succeeds(*self.adopt(*arguments, "--json")).json()
+
+    def test_a_plan_changes_nothing(self):
+        self.table(HAND)
+        self.insert("1", 1)
+        text = self.succeeds(*self.adopt()).out
+        for part in ("pending rows to take over: 1", "CREATE TRIGGER outbox_adopt AFTER INSERT", "nothing was changed (--apply"):
+            self.assertIn(part, text)
+        plan = self.plan()
+        self.assertEqual((plan["table"], plan["state"], plan["pending"], plan["refused"]), (self.name, None, 1, 0))
+        self.assertEqual(self.sql("SELECT count(*) FROM pg_trigger WHERE tgname = 'outbox_adopt' AND tgrelid = "
+                                  f"'{self.name}'::regclass"), "0\n")
+        self.assertEqual(self.succeeds(*self.adopt(table="")).out, "no table is adopted\n")
+
+    def test_debezium_takes_nothing_over_unless_told(self):
+        self.table(DEBEZIUM)
+        self.sql(f"INSERT INTO {self.name} VALUES (gen_random_uuid(), 'order', '1', 'Placed', '{{\"n\": 1}}')")
+        plan = self.plan()
+        self.assertEqual((plan["layout"], plan["pending"]), ("Debezium's", 0))
+        self.fails(ERROR, *self.adopt("--backlog", "all"), says=("order", "--column order="))
+        done = self.succeeds(*self.adopt("--apply", "--json")).json()
+        self.assertEqual((done["state"], done["taken_over"]), ("forwarding", 0))
+        self.assertRegex(done["cut_lsn"], "^[0-9A-F]+/[0-9A-F]+$")
+        one = self.sql(f"INSERT INTO {self.name} VALUES (gen_random_uuid(), 'order', '1', 'Placed', '{{\"n\": 2}}') RETURNING id").strip()
+        self.assertEqual(self.log("id, aggregate_type, aggregate_id, event_type, convert_from(payload, 'UTF8'), content_type"),
+                         [f"{one}|order|1|Placed|{{\"n\": 2}}|application/json"])
+
+    def test_ways_to_say_what_was_sent(self):
+        for mark, sent, pending in (("processed boolean", "true", "false"), ("is_sent boolean NOT NULL DEFAULT false", "true", "DEFAULT"),
+                                    ("published_at timestamptz", "now()", "NULL"), ("\"sentAt\" timestamp", "now()", "NULL"),
+                                    ("status text DEFAULT 'pending'", "'sent'", "DEFAULT"), ("state varchar(20)", "'DONE'", "'NEW'")):
+            with self.subTest(mark):
+                self.table(f"id bigserial PRIMARY KEY, topic text, key text, type text, payload jsonb, created_at timestamptz DEFAULT now(), {mark}")
+                for value in (sent, pending):
+                    self.sql(f"INSERT INTO {self.name} VALUES (DEFAULT, 'order', '1', 'Placed', '{{}}', DEFAULT, {value})")
+                before = len(self.log())
+                self.assertEqual(self.succeeds(*self.adopt("--apply", "--json")).json()["taken_over"], 1)
+                for value in (sent, pending):
+                    self.sql(f"INSERT INTO {self.name} VALUES (DEFAULT, 'order', '1', 'Placed', '{{}}', DEFAULT, {value})")
+                self.assertEqual(len(self.log()) - before, 2)
+                done = self.succeeds(*self.adopt("--undo", "--apply", "--json")).json()
+                self.assertEqual((done["state"], done["marked"]), ("ended", 2))
+                self.assertEqual(self.plan()["pending"], 0)
+
+    def test_an_enum_and_a_number(self):
+        self.sql(f"CREATE TYPE {self.schema}_s AS ENUM ('waiting', 'done')")
+        self.addCleanup(self.sql, f"DROP TYPE IF EXISTS {self.schema}_s CASCADE")
+        for kind, pending, sent, options in ((f"{self.schema}_s", "'waiting'", "'done'", ()),
+                                             ("smallint", "0", "1", ("--pending-values", "0", "--sent-values", "1"))):
+            self.table(f"id bigserial PRIMARY KEY, topic text, key text, type text, payload text, status {kind}")
+            self.sql(f"INSERT INTO {self.name} VALUES (DEFAULT, 'order', '1', 'Placed', '{{}}', {pending}), (DEFAULT, 'order', '1', 'Placed', '{{}}', {sent})")
+            self.assertEqual(self.succeeds(*self.adopt("--apply", "--json", *options)).json()["taken_over"], 1)
+            self.succeeds(*self.adopt("--undo", "--apply"))
+            self.assertEqual(self.sql(f"SELECT count(*) FROM {self.name} WHERE status = {sent}"), "2\n")
+
+    def test_an_unknown_word_is_not_guessed(self):
+        self.table(HAND)
+        self.insert("1", 1)
+        self.sql(f"UPDATE {self.name} SET status = 'failed'")
+        self.fails(ERROR, *self.adopt("--apply"), says=("'failed' (1 rows)", "--sent-values", "--pending-values"))
+        self.succeeds(*self.adopt("--apply", "--pending-values", "failed"))
+        self.assertEqual(len(self.log()), 1)
+
+    def test_ids_that_are_no_uuids(self):
+        self.table("id varchar(40) PRIMARY KEY, topic text, key text, type text, payload text, created_at timestamptz DEFAULT now(), sent boolean")
+        one = str(uuid.uuid4())
+        for row in (one, "ab-17"):
+            self.sql(f"INSERT INTO {self.name} VALUES ('{row}', 'order', '1', 'Placed', '{{}}')")
+        self.succeeds(*self.adopt("--apply"))
+        self.sql(f"INSERT INTO {self.name} VALUES ('ab-18', 'order', '1', 'Placed', '{{}}')")
+        rows = self.log("id, headers")
+        self.assertEqual(rows[0], f"{one}|{{}}")
+        for row, name in ((rows[1], "ab-17"), (rows[2], "ab-18")):
+            event, headers = row.split("|")
+            self.assertEqual(json.loads(headers), {"adopted-id": name})
+            self.assertEqual(uuid.UUID(event).version, 8)
+        self.assertNotEqual(rows[1].split("|")[0], rows[2].split("|")[0])
+
+    def test_payloads_and_headers(self):
+        for kind, value, body, medium in (("jsonb", "'{\"a\":1}'", '{"a": 1}', "application/json"), ("json", "'{\"a\":1}'", '{"a":1}', "application/json"),
+                                          ("text", "'{\"a\":1}'", '{"a":1}', "application/json"), ("bytea", "'\\x6869'", "hi", "application/octet-stream"),
+                                          ("jsonb", "NULL", "", "")):
+            with self.subTest(kind):
+                self.table(f"id uuid PRIMARY KEY DEFAULT gen_random_uuid(), aggregatetype text, aggregateid int, type text, payload {kind}, "
+                           "headers jsonb, tenant text, unused int")
+                options = ("--header", "tenant=x-tenant", "--apply")
+                self.assertEqual(self.succeeds(*self.adopt("--json")).json()["unused"], ["tenant", "unused"])
+                self.succeeds(*self.adopt(*options))
+                self.sql(f"INSERT INTO {self.name} VALUES (DEFAULT, 'order', 7, 'Placed', {value}, "
+                         "'{\"a\": \"b\", \"n\": 5, \"none\": null}', 'acme')")
+                self.assertEqual(self.log("aggregate_id, convert_from(payload, 'UTF8'), content_type, headers")[-1],
+                                 f'7|{body}|{medium}|{{"a": "b", "n": "5", "x-tenant": "acme"}}')
+                self.succeeds(*self.adopt("--undo", "--apply"))
+
+    def test_rows_that_the_log_refuses_are_listed_before_anything_is_changed(self):
+        self.table(HAND)
+        self.insert("1", 1)
+        self.sql(f"INSERT INTO {self.name} (topic, key, type, payload) VALUES ('order', '1', '', '{{}}'), ('order', '1', 'Placed', jsonb_build_object('x', repeat('y', 1100000)))")
+        for arguments in ((), ("--apply",)):
+            result = self.outbox(*self.adopt(*arguments))
+            self.assertEqual(result.code, CHECK_FAILED, result)
+            for part in ("2 of 3 pending rows are refused", "row 2: event_type: is empty", "row 3: payload: is 1100"):
+                self.assertIn(part, result.err)
+        self.assertEqual(self.sql(f"SELECT count(*) FROM {self.schema}.adoption"), "0\n")
+
+    def test_text_that_is_no_json(self):
+        self.table("id bigserial PRIMARY KEY, topic text, key text, type text, payload text, sent boolean")
+        self.sql(f"INSERT INTO {self.name} VALUES (DEFAULT, 'order', '1', 'Placed', 'hello')")
+        self.assertIn("payload: is not JSON", self.outbox(*self.adopt()).err)
+        self.succeeds(*self.adopt("--apply", "--value", "content_type=text/plain"))
+        self.assertEqual(self.log("convert_from(payload, 'UTF8'), content_type"), ["hello|text/plain"])
+
+    def test_refusals(self):
+        for columns, says in (("id uuid, topic text, key text, type text, payload jsonb, sent boolean", ("no column has a unique id", "--column id=")),
+                              ("id uuid PRIMARY KEY, topic text, key text, type text, sent boolean", ("as payload", "--column payload=")),
+                              ("id uuid PRIMARY KEY, topic text, type text, payload jsonb, sent boolean", ("as aggregate_id", "--column aggregate_id=")),
+                              ("id uuid PRIMARY KEY, key text, type text, payload jsonb, sent boolean", ("as aggregate_type", "--value aggregate_type=")),
+                              ("id uuid PRIMARY KEY, topic text, key text, type text, payload jsonb", ("which rows were sent", "--backlog all")),
+                              ("id uuid PRIMARY KEY, topic text, key text, type text, payload jsonb, sent boolean", ("the order of its rows", "--column order="))):
+            self.table(columns)
+            self.fails(ERROR, *self.adopt("--apply"), says=says)
+        self.fails(ERROR, *self.adopt("--column", "id=nope"), says=("has no column 'nope'", "it has id, topic"))
+        self.fails(ERROR, *self.adopt("--column", "ide=id"), says=("no such field", "aggregate_type"))
+        self.fails(ERROR, *self.adopt("--column", "sent=payload"), says="does not say what was sent")
+        self.fails(ERROR, *self.adopt(table="no_such_table"), says=("there is no table 'no_such_table'", "double quotes"))
+        self.fails(ERROR, *self.adopt("--undo"), says="is not adopted")
+        for wrong in (("--column", "id"), ("--backlog", "some"), ("--lock-wait", "1ms"), ("--column", "id=a", "--column", "id=b")):
+            self.fails(USAGE, *self.adopt(*wrong))
+        self.fails(USAGE, *self.adopt("--apply", table=""), says="no table")
+        self.sql(f"CREATE VIEW {self.schema}.v AS SELECT 1 AS id")
+        self.fails(ERROR, *self.adopt(table=f"{self.schema}.v"), says="is no table")
+
+    def test_odd_names_and_values_are_quoted(self):
+        self.name = f'{self.schema}."Out{{schema}}box"'
+        self.sql(f"""CREATE TABLE {self.name} ("Id" uuid PRIMARY KEY DEFAULT gen_random_uuid(), "aggregate Type" text, "it's" text, "a""b" text,
+                     payload jsonb, created_at timestamptz DEFAULT clock_timestamp(), status text DEFAULT 'to $outbox_adopt$ do')""")
+        self.sql(f"""INSERT INTO {self.name} ("aggregate Type", "it's", "a""b", payload) VALUES ('o', '1', 'x', '{{}}')""")
+        self.succeeds(*self.adopt("--column", "aggregate_type=aggregate Type", "--column", "aggregate_id=it's", "--column", 'event_type=a"b',
+                                  "--pending-values", "to $outbox_adopt$ do", "--sent-values", "it''s {name} \\ done,x", "--apply"))
+        self.sql(f"""INSERT INTO {self.name} ("aggregate Type", "it's", "a""b", payload) VALUES ('o', '2', 'x', '{{}}')""")
+        self.assertEqual(self.log("aggregate_id"), ["1", "2"])
+
+    def test_rights(self):
+        self.table(HAND)
+        login = f"{self.schema}_login"
+        self.sql(f"CREATE ROLE {login} LOGIN; GRANT USAGE ON SCHEMA {self.schema} TO {login}; GRANT SELECT ON ALL TABLES IN SCHEMA {self.schema} TO {login}")
+        self.addCleanup(self.sql, f"DROP OWNED BY {login}; DROP ROLE {login}")
+        store = POSTGRES.replace("postgres@", f"{login}@")
+        command = ("adopt", self.name, "--store", store, *self.flags)
+        self.fails(ERROR, *command, says=("put a trigger on it", "GRANT SELECT, TRIGGER"))
+        self.sql(f"GRANT TRIGGER ON {self.name} TO {login}")
+        self.fails(ERROR, *command, says=("may not make functions", "GRANT outbox_owner"))
+        self.sql(f"GRANT outbox_owner TO {login}")
+        self.succeeds(*command, "--apply")
+        self.fails(ERROR, *command, "--undo", "--apply", says="only the owner")
+        self.insert("1", 1)
+        self.assertEqual(len(self.log()), 1)
+
+
+class Statements(Adopting):
+    """What the trigger makes of each kind of statement. The table has a unique column beside its id."""
+
+    def setUp(self):
+        super().setUp()
+        self.table(HAND + ", mine int UNIQUE")
+        self.succeeds(*self.adopt("--apply"))
+
+    def forwarded(self, statement):
+        before = len(self.log())
+        self.sql(statement)
+        return len(self.log()) - before
+
+    def into(self, rows):
+        return f"INSERT INTO {self.name} (topic, key, type, payload, mine) VALUES {rows}"
+
+    def test_statements(self):
+        row = "('order', '1', 'Placed', '{}', %s)"
+        for expected, statement in (
+                (1, self.into(row % 1)),
+                (0, f"UPDATE {self.name} SET status = 'pending', payload = '{{\"n\": 2}}'"),
+                (0, self.into(row % 1) + " ON CONFLICT (mine) DO NOTHING"),
+                (1, self.into(row % 1 + "," + row % 2) + " ON CONFLICT (mine) DO UPDATE SET payload = excluded.payload"),
+                (0, f"BEGIN; {self.into(row % 3)}; ROLLBACK"),
+                (1, f"BEGIN; SAVEPOINT a; {self.into(row % 3)}; ROLLBACK TO a; {self.into(row % 3)}; COMMIT"),
+                (2, f"BEGIN; {self.into(row % 4 + ',' + row % 5)}; DELETE FROM {self.name} WHERE mine IN (4, 5); COMMIT"),
+                (0, f"INSERT INTO {self.name} (topic, key, type, payload, status) VALUES ('order', '1', 'Placed', '{{}}', 'sent')"),
+                (1, f"INSERT INTO {self.name} (topic, key, type, payload, status) VALUES ('order', '1', 'Placed', '{{}}', NULL)"),
+                (3, f"COPY {self.name} (topic, key, type, payload) FROM PROGRAM 'printf \"order\\t1\\tPlaced\\t{{}}\\n%.0s\" 1 2 3'"),
+                (0, f"DELETE FROM {self.name}")):
+            with self.subTest(statement):
+                self.assertEqual(self.forwarded(statement), expected)
+        self.assertEqual(self.sql(self.into(row % 9) + " RETURNING mine"), "9\n")
+
+    def test_many_rows_keep_their_order(self):
+        self.sql(f"INSERT INTO {self.name} (topic, key, type, payload) SELECT 'order', (i % 3)::text, 'Placed', jsonb_build_object('n', i) "
+                 "FROM generate_series(1, 3000) i")
+        self.assertEqual([int(n) for n in self.log("convert_from(payload, 'UTF8')::json ->> 'n'")], list(range(1, 3001)))
+
+    def test_a_row_that_the_log_refuses_fails_its_statement(self):
+        run = subprocess.run(["psql", POSTGRES, "-qXAtc", self.into("('order', '1', ' ', '{}', 1)")], capture_output=True, text=True, check=False)
+        self.assertIn("event_type: is blank", run.stderr)
+        self.assertEqual((len(self.log()), self.sql(f"SELECT count(*) FROM {self.name}")), (0, "0\n"))
+
+    def test_an_application_needs_no_right_on_the_log(self):
+        app = f"{self.schema}_app"
+        self.sql(f"CREATE ROLE {app}; GRANT USAGE ON SCHEMA {self.schema} TO {app}; GRANT INSERT ON {self.name} TO {app}; "
+                 f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {self.schema} TO {app}")
+        self.addCleanup(self.sql, f"DROP OWNED BY {app}; DROP ROLE {app}")
+        self.sql(f"CREATE FUNCTION {self.schema}.lower(text) RETURNS text LANGUAGE sql AS 'SELECT ''sent'''")
+        self.sql(f"SET ROLE {app}; SET search_path = {self.schema}, pg_catalog; " + self.into("('order', '1', 'Placed', '{}', 4)"))
+        self.assertEqual(len(self.log()), 1)
+
+    def test_again_is_nothing_to_do(self):
+        done = self.succeeds(*self.adopt("--apply", "--json")).json()
+        self.assertEqual((done["state"], done["changed"]), ("forwarding", False))
+        self.assertIn("is adopted", self.succeeds(*self.adopt()).out)
+        self.assertEqual(self.succeeds(*self.adopt("--json", table="")).json()["tables"][0]["state"], "forwarding")
+        self.fails(ERROR, *self.adopt("--apply", "--header", "status"), says="with other options")
+
+    def test_a_trigger_that_is_gone_is_noticed(self):
+        self.sql(f"ALTER TABLE {self.name} DISABLE TRIGGER outbox_adopt")
+        for arguments in ((), ("--apply",)):
+            self.fails(CHECK_FAILED, *self.adopt(*arguments), says="has lost its trigger")
+        self.sql(f"DROP TABLE {self.name}")
+        self.assertEqual(self.outbox(*self.adopt("--json", table="")).json()["tables"][0]["state"], "broken")
+        self.succeeds(*self.adopt("--undo", "--apply"))
+        self.fails(ERROR, *self.adopt(), says="there is no table")
+
+    def test_undo_shows_first(self):
+        self.assertIn("--apply removes the trigger", self.succeeds(*self.adopt("--undo")).out)
+        self.assertEqual(self.forwarded(self.into("('order', '1', 'Placed', '{}', 1)")), 1)
+
+
+class Partitions(Adopting):
+    def test_rows_put_into_a_partition_itself(self):
+        self.sql(f"CREATE TABLE {self.name} (id bigserial, topic text, key text, type text, payload jsonb, sent boolean, day date, "
+                 f"PRIMARY KEY (id, day)) PARTITION BY RANGE (day); CREATE TABLE {self.name}_1 PARTITION OF {self.name} DEFAULT")
+        row = "(topic, key, type, payload, day) VALUES ('order', '1', 'Placed', '{}', now()), ('order', '1', 'Placed', '{}', now())"
+        self.sql(f"INSERT INTO {self.name} {row}")
+        self.fails(ERROR, *self.adopt(table=f"{self.name}_1"), says="is a partition")
+        self.succeeds(*self.adopt("--apply"))
+        self.sql(f"INSERT INTO {self.name} {row}; INSERT INTO {self.name}_1 {row}")
+        self.assertEqual(len(self.log()), 6)
+        self.succeeds(*self.adopt("--undo", "--apply"))
+        self.sql(f"INSERT INTO {self.name}_1 {row}")
+        self.assertEqual(len(self.log()), 6)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,170 @@
+// Findings about relays, subscriptions, the configuration and destinations, from facts.
+#include "base/error.hpp"
+#include "findings.hpp"
+#include "ops/doctor/sinks.hpp"
+#include "ops/doctor/subscriptions.hpp"
+
+namespace outbox::ops {
+namespace {
+
+using store::SubscriptionOverview;
+using ::testing::HasSubstr;
+
+SubscriptionOverview subscription(const std::string& name) {
+  SubscriptionOverview one;
+  one.row.id = 7;
+  one.row.spec.name = name;
+  one.row.spec.sink = "file";
+  one.row.group = "default";
+  return one;
+}
+
+store::RelayRow relay(const std::string& lanes, bool alive = true) {
+  return {.id = "r",
+          .name = "host:1",
+          .owner = true,
+          .alive = alive,
+          .heartbeat_at = {},
+          .lanes = lanes};
+}
+
+Findings of_relays(const std::vector<store::RelayRow>& relays, const SubscriptionOverview& one) {
+  Findings findings;
+  judge_relays(relays, {one}, findings);
+  return findings;
+}
+
+Findings of(const SubscriptionOverview& one) {
+  Findings findings;
+  judge_subscriptions({one}, findings);
+  return findings;
+}
+
+TEST(DoctorRelays, one_that_serves_the_group_is_enough) {
+  expect_in_order(of_relays({relay("default 64")}, subscription("orders")), "relays");
+  EXPECT_EQ(
+      complaint(of_relays({relay("default 64", false)}, subscription("orders")), "relays").what,
+      "no relay is alive");
+  const Finding found = complaint(of_relays({relay("other 64")}, subscription("orders")), "relays");
+  EXPECT_EQ(found.command, "outbox relay --group default");
+  EXPECT_EQ(found.subject, "orders");
+}
+
+TEST(DoctorRelays, a_paused_one_needs_no_relay) {
+  auto one = subscription("orders");
+  one.row.state = store::SubscriptionState::paused;
+  expect_in_order(of_relays({relay("other 64")}, one), "relays");
+}
+
+TEST(DoctorSubscriptions, one_that_delivers) {
+  const Findings findings = of(subscription("orders"));
+  for (const char* const check : {"subscriptions", "pending", "parked"})
+    expect_in_order(findings, check);
+}
+
+TEST(DoctorSubscriptions, none) {
+  Findings findings;
+  judge_subscriptions({}, findings);
+  EXPECT_EQ(complaint(findings, "subscriptions").severity, Severity::warning);
+}
+
+TEST(DoctorSubscriptions, stopped_paused_and_in_trouble) {
+  auto one = subscription("my orders");
+  one.row.state = store::SubscriptionState::stopped;
+  one.row.reason = "rejected";
+  Finding found = complaint(of(one), "subscriptions");
+  EXPECT_EQ(found.severity, Severity::error);
+  EXPECT_EQ(found.command, "outbox subscription resume 'my orders'");
+  one.row.state = store::SubscriptionState::paused;
+  EXPECT_EQ(complaint(of(one), "subscriptions").severity, Severity::note);
+  one.row.state = store::SubscriptionState::active;
+  one.row.trouble = "connection refused";
+  one.row.trouble_since = "2026-01-01T00:00:00Z";
+  found = complaint(of(one), "subscriptions");
+  EXPECT_EQ(found.severity, Severity::warning);
+  EXPECT_THAT(found.what, HasSubstr("connection refused"));
+}
+
+TEST(DoctorSubscriptions, late_and_dead_events) {
+  auto one = subscription("orders");
+  one.progress.pending = 12;
+  one.progress.lag = std::chrono::minutes(4);
+  one.parked.dead = 2;
+  EXPECT_FALSE(of(one).complains("pending"));
+  one.progress.lag = std::chrono::minutes(90);
+  EXPECT_THAT(complaint(of(one), "pending").what,
+              HasSubstr("12 events are pending, the oldest for 1 h"));
+  EXPECT_EQ(complaint(of(one), "parked").command,
+            "outbox parked list --subscription orders --state dead");
+}
+
+TEST(DoctorSubscriptions, a_filter_that_matches_nothing) {
+  auto one = subscription("orders");
+  one.progress.filtered = 5'000;
+  EXPECT_THAT(complaint(of(one), "subscriptions").what, HasSubstr("none of 5000"));
+}
+
+TEST(DoctorHistory, more_than_the_quota_is_an_error) {
+  for (const bool over : {false, true}) {
+    Findings findings;
+    judge_history({{.subscription = 7, .pieces = 2, .bytes = 1'000, .oldest_us = 1}},
+                  {subscription("orders")}, over ? 999 : 1'000, findings);
+    EXPECT_EQ(complaint(findings, "history").severity, over ? Severity::error : Severity::note);
+  }
+}
+
+TEST(DoctorDifference, between_the_configuration_and_the_store) {
+  const auto judged = [](const std::vector<SubscriptionSpec>& wanted) {
+    Findings findings;
+    judge_difference(wanted, {subscription("orders")}, "shop.toml", findings);
+    return findings;
+  };
+  SubscriptionSpec same = subscription("orders").row.spec;
+  expect_in_order(judged({same}), "difference");
+  EXPECT_TRUE(judged({}).all().empty()) << "without a configuration nothing differs";
+  SubscriptionSpec changed = same;
+  changed.topic = "other";
+  EXPECT_THAT(complaint(judged({changed}), "difference").what, HasSubstr("differ in topic"));
+  EXPECT_EQ(complaint(judged({changed}), "difference").command,
+            "outbox subscription apply -c shop.toml");
+  SubscriptionSpec more = same;
+  more.name = "mails";
+  EXPECT_EQ(complaint(judged({same, more}), "difference").subject, "mails");
+  EXPECT_EQ(count(judged({more}).all(), Severity::note), 1U) << "orders is only in the store";
+}
+
+TEST(DoctorSinks, what_a_destination_says_of_itself) {
+  const SubscriptionSpec spec = subscription("orders").row.spec;
+  const auto judged = [&](const Result<sink::Inspection>& inspected) {
+    Findings findings;
+    judge_sink(spec, inspected, findings);
+    return findings;
+  };
+  expect_in_order(
+      judged(sink::Inspection{.destination = "x", .acked = {}, .duplicates = {}, .order = {}}),
+      "sink");
+  EXPECT_EQ(complaint(judged(fail(Errc::not_found, "no topic", "make it")), "sink").severity,
+            Severity::error);
+  sink::Inspection weak{.destination = "x", .acked = {}, .duplicates = {}, .order = {}};
+  weak.weaknesses.push_back({"min.insync.replicas 1", "lost with one broker", "2"});
+  const Finding found = complaint(judged(weak), "sink");
+  EXPECT_EQ(found.severity, Severity::warning);
+  EXPECT_EQ(found.what, "min.insync.replicas 1");
+}
+
+TEST(DoctorSinks, messages_that_are_too_large_for_it) {
+  const SubscriptionSpec spec = subscription("orders").row.spec;
+  sink::Inspection inspection;
+  Findings findings;
+  judge_message_size(spec, inspection, 1 << 20, findings);
+  inspection.largest = {"max_payload", 1 << 20, "raise it"};
+  judge_message_size(spec, inspection, 1 << 20, findings);
+  EXPECT_TRUE(findings.all().empty());
+  inspection.largest->bytes = 1 << 10;
+  judge_message_size(spec, inspection, 1 << 20, findings);
+  EXPECT_EQ(complaint(findings, "sink").what,
+            "max_payload is 1.0 KiB, and the store takes payloads of 1.0 MiB");
+}
+
+}  // namespace
+}  // namespace outbox::ops

@@ -1,0 +1,312 @@
+// Findings about a PostgreSQL server, from facts.
+#include "base/error.hpp"
+#include "findings.hpp"
+#include "ops/doctor/store.hpp"
+
+namespace outbox::ops {
+namespace {
+
+using store::HolderFacts;
+using store::RoleFacts;
+using ::testing::HasSubstr;
+
+const StoreName kName{.shown = "postgresql://app@db/shop", .migrate = "outbox migrate"};
+
+/// Everything is in order.
+store::PostgresFacts sound() {
+  return {
+      .schema = "outbox",
+      .server = store::ServerFacts{.version = "15.4",
+                                   .database = "shop",
+                                   .login = "relay1",
+                                   .standby = false,
+                                   .superuser = false,
+                                   .may_read = true,
+                                   .sees_sessions = true,
+                                   .pooler = false,
+                                   .fsync = true,
+                                   .full_page_writes = true,
+                                   .synchronous_commit = "on"},
+      .clock = store::ClockFacts{.before_us = 1'000, .store_us = 1'500, .after_us = 2'000},
+      .version = store::SchemaState{.version = 8, .wanted = 8, .edited = {}},
+      .log = store::LogFacts{.payload_limit = 1 << 20},
+      .sequence = store::SequenceFacts{},
+      .roles = std::vector<RoleFacts>{},
+      .partitions = store::PartitionFacts{.end = 100'000'000,
+                                          .next_xid = 1'000'000,
+                                          .width = 16'000'000,
+                                          .xids_per_h = 2'500'000,
+                                          .count = 4,
+                                          .default_used = false},
+      .vacuum =
+          store::VacuumFacts{.freeze_max_age = 200'000'000, .database_age = 1'000, .tables = {}},
+      .sizes = store::SizeFacts{},
+      .wake = store::WakeFacts{.notified = true},
+      .holders = std::vector<HolderFacts>{},
+      .slots = std::vector<store::SlotFacts>{},
+      .connections = store::ConnectionFacts{.allowed = 97, .used = 10},
+      .wal_bytes = std::int64_t{1} << 24};
+}
+
+Findings judged(store::PostgresFacts facts) {
+  return judge(store::Diagnosis{.reached = {}, .postgres = std::move(facts), .sqlite = {}}, kName);
+}
+
+Error denied() {
+  return fail(Errc::permission_denied, "ask: permission denied", "GRANT it;").value();
+}
+
+TEST(DoctorPostgres, a_sound_server_has_nothing_but_ok) {
+  const Findings findings = judged(sound());
+  for (const Finding& one : findings.all())
+    EXPECT_EQ(one.severity, Severity::ok) << one.check << ": " << one.what;
+  for (const char* const check : {"store", "durability", "clock", "connections", "schema",
+                                  "snapshot", "disk", "wal", "lineage", "indexes", "sequence",
+                                  "roles", "partitions", "autovacuum", "wraparound", "wake_up"})
+    expect_in_order(findings, check);
+}
+
+TEST(DoctorPostgres, a_store_that_cannot_be_reached_is_one_error) {
+  const Findings findings = judge(
+      store::Diagnosis{.reached = fail(Errc::permission_denied, "password failed", "check it")},
+      kName);
+  ASSERT_EQ(findings.all().size(), 1U);
+  EXPECT_EQ(findings.all().front().severity, Severity::error);
+  EXPECT_EQ(findings.all().front().what, "password failed");
+  EXPECT_EQ(findings.all().front().command, "check it");
+}
+
+TEST(DoctorPostgres, what_it_may_not_ask_is_a_note_and_the_rest_goes_on) {
+  auto facts = sound();
+  facts.wal_bytes = fail(denied());
+  facts.roles = fail(denied());
+  const Findings findings = judged(std::move(facts));
+  EXPECT_EQ(complaint(findings, "roles").severity, Severity::note);
+  EXPECT_EQ(complaint(findings, "wal").severity, Severity::note);
+  EXPECT_THAT(complaint(findings, "wal").command, HasSubstr("GRANT pg_monitor TO \"relay1\";"));
+  expect_in_order(findings, "sequence");
+}
+
+TEST(DoctorPostgres, what_was_not_answered_in_time_is_a_warning) {
+  auto facts = sound();
+  facts.vacuum = fail(Errc::deadline_exceeded, "look at autovacuum: canceled", "");
+  EXPECT_EQ(complaint(judged(std::move(facts)), "autovacuum").severity, Severity::warning);
+}
+
+TEST(DoctorPostgres, another_schema_version_stops_questions_about_the_schema) {
+  for (const int version : {0, 7, 9}) {
+    auto facts = sound();
+    facts.version = store::SchemaState{.version = version, .wanted = 8, .edited = {}};
+    const Findings findings = judged(std::move(facts));
+    EXPECT_EQ(complaint(findings, "schema").severity, Severity::error) << version;
+    EXPECT_EQ(complaint(findings, "schema").command == "outbox migrate", version < 8);
+    for (const Finding& one : findings.all()) EXPECT_NE(one.check, "sequence");
+    expect_in_order(findings, "connections");
+  }
+}
+
+TEST(DoctorPostgres, a_standby_and_a_login_without_rights_leave_deliveries) {
+  const auto readable = [](store::PostgresFacts facts) {
+    return can_be_read(store::Diagnosis{.reached = {}, .postgres = std::move(facts), .sqlite = {}});
+  };
+  auto facts = sound();
+  EXPECT_TRUE(readable(facts));
+  facts.server->standby = true;
+  EXPECT_FALSE(readable(facts));
+  EXPECT_THAT(complaint(judged(facts), "store").command,
+              HasSubstr("target_session_attrs=read-write"));
+  facts = sound();
+  facts.server->may_read = false;
+  EXPECT_FALSE(readable(facts));
+}
+
+TEST(DoctorPostgres, a_sequence_with_a_cache) {
+  auto facts = sound();
+  facts.sequence = store::SequenceFacts{.cache = 32};
+  const Finding found = complaint(judged(std::move(facts)), "sequence");
+  EXPECT_EQ(found.severity, Severity::error);
+  EXPECT_EQ(found.what, "event_seq has CACHE 32");
+  EXPECT_EQ(found.command, "ALTER SEQUENCE outbox.event_seq INCREMENT 1 NO CYCLE CACHE 1;");
+}
+
+TEST(DoctorPostgres, another_databases_lineage_and_missing_indexes) {
+  auto facts = sound();
+  facts.log = store::LogFacts{.own_lineage = false, .indexes = false, .row_security = true};
+  const Findings findings = judged(std::move(facts));
+  EXPECT_THAT(complaint(findings, "lineage").command, HasSubstr("outbox doctor --repair-lineage"));
+  EXPECT_EQ(complaint(findings, "indexes").severity, Severity::error);
+  EXPECT_EQ(complaint(findings, "row_security").severity, Severity::error);
+}
+
+TEST(DoctorPostgres, roles_with_too_few_and_too_many_rights) {
+  auto facts = sound();
+  facts.roles =
+      std::vector<RoleFacts>{{.name = "outbox_app",
+                              .quoted = "outbox_app",
+                              .kind = RoleFacts::Kind::app,
+                              .too_many = {"DELETE ON outbox.event", "SELECT ON outbox.event"}}};
+  Finding found = complaint(judged(std::move(facts)), "roles");
+  EXPECT_EQ(found.severity, Severity::warning);
+  EXPECT_EQ(
+      found.command,
+      "REVOKE DELETE ON outbox.event FROM outbox_app; REVOKE SELECT ON outbox.event FROM outbox_app;");
+
+  facts = sound();
+  facts.roles = std::vector<RoleFacts>{{.name = "outbox_relay",
+                                        .quoted = "outbox_relay",
+                                        .kind = RoleFacts::Kind::relay,
+                                        .lacks = {"SELECT ON outbox.event"}}};
+  found = complaint(judged(std::move(facts)), "roles");
+  EXPECT_EQ(found.severity, Severity::error);
+  EXPECT_EQ(found.command, "GRANT SELECT ON outbox.event TO outbox_relay;");
+}
+
+TEST(DoctorPostgres, a_relay_with_all_rights) {
+  for (const bool superuser : {false, true}) {
+    auto facts = sound();
+    facts.roles = std::vector<RoleFacts>{{.name = "relay1",
+                                          .quoted = "relay1",
+                                          .kind = RoleFacts::Kind::relay,
+                                          .superuser = superuser,
+                                          .owner = !superuser,
+                                          .login = true,
+                                          .tables_owner = "outbox_owner"}};
+    const Finding found = complaint(judged(std::move(facts)), "roles");
+    EXPECT_EQ(found.severity, Severity::warning);
+    EXPECT_THAT(found.what,
+                HasSubstr(superuser ? "login relay1 is a superuser" : "owns the tables"));
+    EXPECT_EQ(found.command, superuser ? "CREATE ROLE outbox_relay1 LOGIN IN ROLE outbox_relay;"
+                                       : "REVOKE outbox_owner FROM relay1;");
+  }
+}
+
+TEST(DoctorPostgres, partitions_that_end_soon_or_have_ended) {
+  auto facts = sound();
+  facts.partitions->end = facts.partitions->next_xid + 1'000'000;
+  Finding found = complaint(judged(facts), "partitions");
+  EXPECT_EQ(found.severity, Severity::warning);
+  EXPECT_THAT(found.what, HasSubstr("0.4 h"));
+  EXPECT_EQ(found.command, "SELECT outbox.make_partitions();");
+  facts.partitions->end = facts.partitions->next_xid;
+  EXPECT_EQ(complaint(judged(facts), "partitions").severity, Severity::error);
+  facts.partitions->end.reset();
+  EXPECT_EQ(complaint(judged(facts), "partitions").severity, Severity::error);
+}
+
+TEST(DoctorPostgres, autovacuum_off_or_too_slow) {
+  auto facts = sound();
+  facts.vacuum->tables = {{.name = "lane", .autovacuum = false},
+                          {.name = "relay", .live = 3, .dead = 200'000}};
+  Findings findings = judged(facts);
+  EXPECT_EQ(count(findings.all(), Severity::warning), 2U);
+  EXPECT_TRUE(findings.complains("autovacuum"));
+  facts = sound();
+  facts.vacuum->autovacuum = false;
+  EXPECT_EQ(complaint(judged(facts), "autovacuum").command, "ALTER SYSTEM SET autovacuum = on;");
+}
+
+TEST(DoctorPostgres, transaction_ids_that_run_out) {
+  auto facts = sound();
+  facts.vacuum->database_age = 450'000'000;
+  EXPECT_EQ(complaint(judged(facts), "wraparound").severity, Severity::warning);
+  facts.vacuum->database_age = 2'100'000'000;
+  EXPECT_EQ(complaint(judged(facts), "wraparound").severity, Severity::error);
+  // An operator who lets autovacuum wait for long has a distance to match.
+  facts.vacuum->freeze_max_age = 1'500'000'000;
+  facts.vacuum->database_age = 1'600'000'000;
+  expect_in_order(judged(facts), "wraparound");
+}
+
+TEST(DoctorPostgres, who_holds_an_old_snapshot) {
+  auto facts = sound();
+  facts.holders = std::vector<HolderFacts>{{.kind = HolderFacts::Kind::session,
+                                            .pid = 4711,
+                                            .name = "report",
+                                            .login = "ana",
+                                            .state = "idle in transaction",
+                                            .age_us = 7'200'000'000,
+                                            .xids = 12}};
+  const Finding found = complaint(judged(facts), "snapshot");
+  EXPECT_EQ(found.severity, Severity::warning);
+  for (const char* const part :
+       {"pid 4711", "application report", "login ana", "idle in transaction", "2 h ago"})
+    EXPECT_THAT(found.what, HasSubstr(part));
+  EXPECT_EQ(found.command, "SELECT pg_terminate_backend(4711);");
+  facts.holders->front().age_us = 1'000'000;
+  expect_in_order(judged(facts), "snapshot");
+}
+
+TEST(DoctorPostgres, prepared_transactions_and_slots_that_hold_rows) {
+  auto facts = sound();
+  facts.holders = std::vector<HolderFacts>{{.kind = HolderFacts::Kind::prepared,
+                                            .name = "it's",
+                                            .quoted_name = "'it''s'",
+                                            .age_us = 3'600'000'000,
+                                            .xids = 12}};
+  EXPECT_EQ(complaint(judged(facts), "snapshot").command, "ROLLBACK PREPARED 'it''s';");
+  facts.holders = std::vector<HolderFacts>{{.kind = HolderFacts::Kind::slot,
+                                            .name = "old",
+                                            .quoted_name = "'old'",
+                                            .xids = 1,
+                                            .active = false}};
+  EXPECT_EQ(complaint(judged(facts), "snapshot").command,
+            "SELECT pg_drop_replication_slot('old');");
+  facts.holders = std::vector<HolderFacts>{
+      {.kind = HolderFacts::Kind::standby, .pid = 7, .name = "replica", .age_us = 3'600'000'000}};
+  EXPECT_THAT(complaint(judged(facts), "snapshot").what, HasSubstr("hot_standby_feedback"));
+}
+
+TEST(DoctorPostgres, that_it_cannot_know_since_when) {
+  auto facts = sound();
+  facts.server->sees_sessions = false;
+  EXPECT_EQ(complaint(judged(facts), "snapshot").severity, Severity::note);
+}
+
+TEST(DoctorPostgres, a_slot_that_keeps_the_wal) {
+  auto facts = sound();
+  facts.slots = std::vector<store::SlotFacts>{{.name = "s",
+                                               .quoted_name = "'s'",
+                                               .active = false,
+                                               .bytes = std::int64_t{20} << 30,
+                                               .wal_status = "extended"}};
+  EXPECT_THAT(complaint(judged(facts), "wal").what, HasSubstr("20.0 GiB"));
+}
+
+TEST(DoctorPostgres, what_forbids_the_wake_up) {
+  auto facts = sound();
+  facts.wake->notified = false;
+  EXPECT_EQ(complaint(judged(facts), "wake_up").severity, Severity::warning);
+  facts.server->pooler = true;
+  const Finding found = complaint(judged(facts), "wake_up");
+  EXPECT_EQ(found.severity, Severity::note);
+  EXPECT_THAT(found.what, HasSubstr("pooler"));
+}
+
+TEST(DoctorPostgres, connections_that_run_out) {
+  auto facts = sound();
+  facts.connections->used = 90;
+  EXPECT_THAT(complaint(judged(facts), "connections").what, HasSubstr("90 of 97"));
+  facts.connections =
+      store::ConnectionFacts{.allowed = 97, .used = 10, .role_limit = 5, .role_used = 1};
+  EXPECT_THAT(complaint(judged(facts), "connections").what, HasSubstr("the limit of this login"));
+}
+
+TEST(DoctorPostgres, clocks_that_differ) {
+  auto facts = sound();
+  facts.clock =
+      store::ClockFacts{.before_us = 10'000'000, .store_us = 3'000'000, .after_us = 10'001'000};
+  const Finding found = complaint(judged(facts), "clock");
+  EXPECT_EQ(found.severity, Severity::warning);
+  EXPECT_THAT(found.what, HasSubstr("7 s behind"));
+}
+
+TEST(DoctorPostgres, commits_that_are_not_on_disk) {
+  auto facts = sound();
+  facts.server->synchronous_commit = "off";
+  EXPECT_EQ(complaint(judged(facts), "durability").severity, Severity::note);
+  facts.server->fsync = false;
+  EXPECT_EQ(complaint(judged(facts), "durability").severity, Severity::error);
+}
+
+}  // namespace
+}  // namespace outbox::ops

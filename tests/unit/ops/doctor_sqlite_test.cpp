@@ -1,0 +1,112 @@
+// Findings about a SQLite file, from facts.
+#include "base/error.hpp"
+#include "findings.hpp"
+#include "ops/doctor/store.hpp"
+
+namespace outbox::ops {
+namespace {
+
+using store::FileFacts;
+using ::testing::HasSubstr;
+
+const StoreName kName{.shown = "sqlite:shop.db",
+                      .migrate = "outbox migrate --store sqlite:shop.db"};
+
+store::SqliteFacts sound() {
+  return {.path = "/srv/shop.db",
+          .library = "3.51.3",
+          .wal_reset_bug = false,
+          .files =
+              std::vector<FileFacts>{
+                  {.path = "/srv/shop.db", .bytes = 4096, .owner = 1, .mode = 0640},
+                  {.path = "/srv/shop.db-wal", .bytes = 4096, .owner = 1, .mode = 0640}},
+          .disk = store::DiskFacts{.free_bytes = std::int64_t{10} << 30,
+                                   .all_bytes = std::int64_t{20} << 30},
+          .version = store::SchemaState{.version = 6, .wanted = 6, .edited = {}},
+          .journal_mode = std::string("wal"),
+          .beyond_log = std::int64_t{0},
+          .busy = store::SqliteFacts::Busy{}};
+}
+
+Findings judged(store::SqliteFacts facts) {
+  return judge(store::Diagnosis{.reached = {}, .postgres = {}, .sqlite = std::move(facts)}, kName);
+}
+
+TEST(DoctorSqlite, a_sound_file_has_nothing_but_ok) {
+  const Findings findings = judged(sound());
+  for (const Finding& one : findings.all())
+    EXPECT_EQ(one.severity, Severity::ok) << one.check << ": " << one.what;
+  for (const char* const check :
+       {"store", "schema", "journal", "sequence", "files", "library", "wal", "busy", "disk"})
+    expect_in_order(findings, check);
+}
+
+TEST(DoctorSqlite, another_journal_mode) {
+  auto facts = sound();
+  facts.journal_mode = std::string("delete");
+  const Finding found = complaint(judged(facts), "journal");
+  EXPECT_EQ(found.severity, Severity::error);
+  EXPECT_EQ(found.command, "outbox migrate --store sqlite:/srv/shop.db");
+}
+
+TEST(DoctorSqlite, a_cursor_beyond_the_log) {
+  auto facts = sound();
+  facts.beyond_log = std::int64_t{5};
+  EXPECT_EQ(complaint(judged(facts), "sequence").severity, Severity::error);
+  facts.version = store::SchemaState{.version = 5, .wanted = 6, .edited = {}};
+  EXPECT_FALSE(judged(facts).complains("sequence")) << "another version's log is not looked at";
+}
+
+TEST(DoctorSqlite, files_that_keep_others_out) {
+  auto facts = sound();
+  facts.files->back().owner = 0;
+  EXPECT_EQ(complaint(judged(facts), "files").severity, Severity::warning);
+  facts.files->back().writable = false;
+  const Finding found = complaint(judged(facts), "files");
+  EXPECT_EQ(found.severity, Severity::error);
+  EXPECT_EQ(found.command, "chown --reference=/srv/shop.db /srv/shop.db-wal");
+}
+
+TEST(DoctorSqlite, files_that_let_others_in) {
+  auto facts = sound();
+  facts.files->front().mode = 0666;
+  EXPECT_EQ(complaint(judged(facts), "files").severity, Severity::warning);
+  facts.files->front().mode = 0644;
+  EXPECT_EQ(complaint(judged(facts), "files").severity, Severity::note);
+}
+
+TEST(DoctorSqlite, a_foreign_journal_and_a_second_name) {
+  auto facts = sound();
+  facts.files->push_back({.path = "/srv/shop.db-journal", .bytes = 512, .owner = 1, .mode = 0640});
+  EXPECT_THAT(complaint(judged(facts), "files").what, HasSubstr("rollback journal"));
+  facts = sound();
+  facts.files->front().links = 2;
+  EXPECT_EQ(complaint(judged(facts), "files").severity, Severity::error);
+}
+
+TEST(DoctorSqlite, a_large_wal_and_a_full_disk) {
+  auto facts = sound();
+  facts.files->back().bytes = std::int64_t{1} << 30;
+  EXPECT_THAT(complaint(judged(facts), "wal").what, HasSubstr("1.0 GiB"));
+  facts.disk = store::DiskFacts{.free_bytes = 500 << 20, .all_bytes = 1 << 30};
+  EXPECT_EQ(complaint(judged(facts), "disk").severity, Severity::warning);
+  facts.disk->free_bytes = 1 << 20;
+  EXPECT_EQ(complaint(judged(facts), "disk").severity, Severity::error);
+}
+
+TEST(DoctorSqlite, who_has_the_write_lock) {
+  auto facts = sound();
+  facts.busy = store::SqliteFacts::Busy{.locked = true, .pids = {12, 13}};
+  const Finding found = complaint(judged(facts), "busy");
+  EXPECT_THAT(found.what, HasSubstr("pid 12, 13"));
+  EXPECT_EQ(found.command, "ps -fp 12,13");
+}
+
+TEST(DoctorSqlite, a_library_with_the_wal_reset_bug) {
+  auto facts = sound();
+  facts.wal_reset_bug = true;
+  EXPECT_EQ(complaint(judged(facts), "library").severity, Severity::note);
+}
+
+}  // namespace
+}  // namespace outbox::ops

@@ -1,0 +1,37 @@
+// Finds what a test expects among findings.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/doctor/finding.hpp"
+
+namespace outbox::ops {
+
+/// The only finding of the check that is not in order; one that says so when there is none or more.
+inline Finding complaint(const Findings& findings, std::string_view check) {
+  std::vector<Finding> found;
+  for (const Finding& one : findings.all()) {
+    if (one.check == check && one.severity != Severity::ok) found.push_back(one);
+  }
+  if (found.size() == 1) return found.front();
+  return {.severity = Severity::ok,
+          .check = std::string(check),
+          .subject = {},
+          .what = std::to_string(found.size()) + " complaints"};
+}
+
+/// Nothing but ok, and something.
+inline void expect_in_order(const Findings& findings, std::string_view check) {
+  EXPECT_FALSE(findings.complains(check)) << check;
+  EXPECT_TRUE(std::any_of(findings.all().begin(), findings.all().end(),
+                          [&](const Finding& one) { return one.check == check; }))
+      << check << " was not looked at";
+}
+
+}  // namespace outbox::ops
