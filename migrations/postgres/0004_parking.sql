@@ -171,15 +171,18 @@ $fn$;
 
 -- Removes rows for good, as cancelled by whom they name, else by the actor. In rows that the caller has locked against others.
 CREATE FUNCTION {schema}.discard_rows(sub integer, seqs bigint[], actor text, reason text, OUT types text[], OUT ids text[])
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+BEGIN
   WITH gone AS (
     DELETE FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs) RETURNING p.*),
   ended AS (
     INSERT INTO {schema}.parked_end (subscription, seq, id, outcome, attempts, actor, reason)
     SELECT g.subscription, g.seq, g.id, 'discarded', g.attempts, coalesce(g.cancelled_by, discard_rows.actor),
       coalesce(g.cancel_reason, discard_rows.reason) FROM gone g),
-  free AS (DELETE FROM {schema}.task_unique u USING gone g WHERE g.headers ? 'task-unique-key' AND u.id = g.id)
-  SELECT array_agg(g.aggregate_type), array_agg(g.aggregate_id) FROM gone g
+  free AS (  -- a table of 0008_tasks.sql
+    DELETE FROM {schema}.task_unique u USING gone g WHERE g.headers ? 'task-unique-key' AND u.id = g.id)
+  SELECT array_agg(g.aggregate_type), array_agg(g.aggregate_id) INTO types, ids FROM gone g;
+END
 $fn$;
 
 -- What became of parked events, in rows that the caller has locked against others: a state of null means delivered. hashes: of the

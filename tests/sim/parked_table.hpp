@@ -26,7 +26,7 @@ class ParkedTable {
     EventId worker{};  ///< Of `running`.
     std::int64_t token{0};
     bool cancelled{false};  ///< A person has discarded it while it ran.
-    bool slow{false};  ///< It was set aside while its send ran, and not sent since.
+    bool slow{false};       ///< It was set aside while its send ran, and not sent since.
 
     [[nodiscard]] std::string key() const { return std::string(event.aggregate_id); }
   };
