@@ -44,7 +44,7 @@ BEGIN
 END
 $fn$;
 
--- ---- Ends of tasks that have a result, or that their handlers cancelled
+-- ---- Ends of tasks that have a result, tell somebody, were cancelled, or had a unique key
 
 CREATE TABLE {schema}.task_end (
   id       uuid PRIMARY KEY,
@@ -113,9 +113,9 @@ BEGIN
 END
 $fn$;
 
--- Notes ends in the transaction of the caller. keeps: a row of task_end. Of a task that was noted before no event is enqueued again.
--- event_ids: null, no event.
-CREATE FUNCTION {schema}.finish_tasks(ids uuid[], keeps boolean[], outcomes text[], results bytea[], reasons text[], queues text[],
+-- Notes ends in the transaction of the caller. Of a task that was noted before the first end counts, and no event is enqueued again: it
+-- ran again because its worker died before the relay knew of its end. event_ids: null, no event.
+CREATE FUNCTION {schema}.finish_tasks(ids uuid[], outcomes text[], results bytea[], reasons text[], queues text[],
                                       keys text[], event_ids uuid[], types text[], aggregates text[], events text[], payloads bytea[])
 RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
@@ -124,8 +124,8 @@ BEGIN
   WITH ended AS (
     INSERT INTO {schema}.task_end AS e (id, outcome, result, reason)
     SELECT DISTINCT ON (n.id) n.id, n.outcome, n.result, n.reason
-    FROM unnest(ids, keeps, outcomes, results, reasons) n(id, keep, outcome, result, reason)
-    WHERE n.keep ON CONFLICT DO NOTHING RETURNING e.id)
+    FROM unnest(ids, outcomes, results, reasons) n(id, outcome, result, reason)
+    ON CONFLICT DO NOTHING RETURNING e.id)
   SELECT array_agg(d.id) INTO noted FROM ended d;
   INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
   SELECT n.event, n.type, n.aggregate, n.name, n.payload, 'application/json', '{}'

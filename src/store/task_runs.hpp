@@ -30,21 +30,20 @@ struct TaskRunRow {
   std::int64_t token{0};
   std::string type;
   std::string headers;  ///< A JSON object.
-  bool cancelled{
-      false};  ///< By a person: its handler is told to stop, and unless it is done it ends so.
+  /// By a person: its handler is told to stop, and unless it is done it ends so.
+  bool cancelled{false};
 };
 
-/// What is written about a task that has ended, beside its settlement or row.
+/// What is written about a task that has ended, beside its settlement or row: a row of `task_end`, once per task.
 struct TaskFinish {
   enum class Outcome : std::uint8_t { done, cancelled };
   EventId id{};
-  bool noted{false};  ///< Has a row of its own: with a result, cancelled, or with an event.
   Outcome outcome{Outcome::done};
   std::optional<std::string> result{};
   std::string reason{};
   std::string queue{};
   std::string unique_key{};      ///< That it gives up; empty: none.
-  std::optional<Event> event{};  ///< That is enqueued, once per task.
+  std::optional<Event> event{};  ///< That is enqueued with that row.
 };
 
 /// How a run ended. `result.worker` is whose run it was; the generation does not matter.

@@ -41,7 +41,6 @@ FinishedRun replaced(const Batch& batch) {
                   .outcome = {.token = job.token, .kind = Outcome::Kind::acked},
                   .finish = {}};
   run.finish.id = job.id;
-  run.finish.noted = true;
   run.finish.outcome = store::TaskFinish::Outcome::cancelled;
   run.finish.reason = "a newer task with its unique key took its place";
   return run;

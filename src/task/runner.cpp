@@ -95,7 +95,6 @@ std::optional<store::TaskFinish> Runner::Shared::finish_of(const Batch& batch,
   if (!cancelled && !end.result() && told == nullptr && !has_key) return std::nullopt;
   store::TaskFinish finish;
   finish.id = job.id;
-  finish.noted = cancelled || end.result() || told != nullptr;
   finish.outcome =
       cancelled ? store::TaskFinish::Outcome::cancelled : store::TaskFinish::Outcome::done;
   finish.result = end.result();

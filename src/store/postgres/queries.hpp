@@ -652,11 +652,10 @@ RETURNING p.seq, p.id, p.aggregate_type, p.aggregate_id, p.event_type, p.payload
   Query end_runs = unprepared("end runs of tasks", R"(
 SELECT pg_catalog.unnest({schema}.end_runs($1::int, $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::uuid[],
                                            $8::bigint[], $9::uuid[], $10::bigint[])))");
-  // Arrays: id, whether it is noted, outcome, result, reason, queue, unique key, and the event: id, its type, key, name, payload. Primary
-  // keys.
+  // Arrays: id, outcome, result, reason, queue, unique key, and the event: id, its type, key, name, payload. Primary keys.
   Query finish_tasks = unprepared("note the ends of tasks", R"(
-SELECT {schema}.finish_tasks($1::uuid[], $2::boolean[], $3::text[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::uuid[],
-                             $9::text[], $10::text[], $11::text[], $12::bytea[]))");
+SELECT {schema}.finish_tasks($1::uuid[], $2::text[], $3::bytea[], $4::text[], $5::text[], $6::text[], $7::uuid[], $8::text[],
+                             $9::text[], $10::text[], $11::bytea[]))");
   // Arrays: queue, unique key, id. Primary key.
   Query begin_unique = prepared("begin unique tasks", R"(
 SELECT b.id, b.may FROM {schema}.begin_unique($1::text[], $2::text[], $3::uuid[]) b)");

@@ -29,7 +29,6 @@ class Finishes {
   void add(const TaskFinish& finish) {
     ++count_;
     ids_.add(finish.id);
-    noted_.add(finish.noted ? std::string_view("\1", 1) : std::string_view("\0", 1));
     outcomes_.add(finish.outcome == TaskFinish::Outcome::done ? "done" : "cancelled");
     finish.result ? results_.add(*finish.result) : results_.add_null();
     reasons_.add(storable_text(finish.reason));
@@ -44,16 +43,15 @@ class Finishes {
   }
   [[nodiscard]] bool empty() const { return count_ == 0; }
   [[nodiscard]] Params params() {
-    return {ids_.take(),     noted_.take(),      outcomes_.take(), results_.take(),
-            reasons_.take(), queues_.take(),     keys_.take(),     events_.take(),
-            types_.take(),   aggregates_.take(), names_.take(),    payloads_.take()};
+    return {ids_.take(),        outcomes_.take(), results_.take(), reasons_.take(),
+            queues_.take(),     keys_.take(),     events_.take(),  types_.take(),
+            aggregates_.take(), names_.take(),    payloads_.take()};
   }
 
  private:
   using Element = ArrayParam::Element;
   std::size_t count_{0};
   ArrayParam ids_{Element::uuid};
-  ArrayParam noted_{Element::boolean};
   ArrayParam outcomes_{Element::text};
   ArrayParam results_{Element::bytea};
   ArrayParam reasons_{Element::text};

@@ -244,17 +244,15 @@ Status end_runs(Connection& connection, std::span<const TaskRunEnd> ends) {
 }
 
 Status finish_task(Connection& connection, const TaskFinish& finish) {
-  Status status = {};
-  if (finish.noted) {
-    const char* const outcome = finish.outcome == TaskFinish::Outcome::done ? "done" : "cancelled";
-    status = finish.result ? connection.run(query::kNoteTaskEnd, bytes_of(finish.id), outcome,
-                                            *finish.result, storable_text(finish.reason), wall_us())
-                           : connection.run(query::kNoteTaskEndWithoutResult, bytes_of(finish.id),
-                                            outcome, storable_text(finish.reason), wall_us());
-    // Of a task that was noted before, no event again.
-    if (status && finish.event && connection.changes() > 0)
-      status = insert_event(connection, *finish.event);
-  }
+  const char* const outcome = finish.outcome == TaskFinish::Outcome::done ? "done" : "cancelled";
+  Status status = finish.result
+                      ? connection.run(query::kNoteTaskEnd, bytes_of(finish.id), outcome,
+                                       *finish.result, storable_text(finish.reason), wall_us())
+                      : connection.run(query::kNoteTaskEndWithoutResult, bytes_of(finish.id),
+                                       outcome, storable_text(finish.reason), wall_us());
+  // Of a task that was noted before, no event again.
+  if (status && finish.event && connection.changes() > 0)
+    status = insert_event(connection, *finish.event);
   if (!status || finish.unique_key.empty()) return status;
   return connection.run(query::kEndUnique, finish.queue, finish.unique_key, bytes_of(finish.id));
 }

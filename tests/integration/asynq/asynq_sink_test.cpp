@@ -3,6 +3,7 @@
 #include <set>
 
 #include "integration/asynq/asynq_fixture.hpp"
+#include "support/free_port.hpp"
 
 namespace outbox::test {
 namespace {
@@ -302,7 +303,8 @@ TEST_F(AsynqSinkTest, a_task_needs_a_type_and_an_id) {
 // ---- the server
 
 TEST_F(AsynqSinkTest, a_node_of_a_cluster_is_refused) {
-  (void)server({"--cluster-enabled", "yes"});
+  // Unless told, it also takes the port 10,000 above its own, which may be somebody's connection.
+  (void)server({"--cluster-enabled", "yes", "--cluster-port", std::to_string(free_port())});
   const std::string error = error_of_open();
   EXPECT_TRUE(contains(error, "asynq: ")) << error;
   EXPECT_TRUE(contains(error, "Redis Cluster")) << error;

@@ -286,6 +286,29 @@ TEST_P(TaskRulesTest, a_dead_task_gives_up_its_unique_key_and_may_run_again) {
   EXPECT_TRUE(eventually([&] { return runs_.count() == 3 && all_is_done(); }));
 }
 
+/// As if its worker had died before the relay knew of its end.
+TEST_P(TaskRulesTest, a_unique_task_that_was_done_stays_so_when_another_one_has_its_key) {
+  note("send");
+  Application application(url_);
+  Task unique = task("send", "first");
+  unique.unique_key = "k";
+  const EventId first = application.enqueue(unique);
+  ASSERT_TRUE(store_->task_runs().value()->end(
+      {}, std::vector{store::TaskFinish{.id = first, .queue = "mail", .unique_key = "k"}}));
+  unique.payload = "second";
+  const EventId second = application.enqueue(unique);
+  EXPECT_NE(second, first);
+  const auto worker = start();
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 1 && all_is_done(); }));
+  EXPECT_EQ(runs_.all().front().payload, "second");
+  for (const EventId& id : {first, second}) {
+    const auto status = application.in_transaction(
+        [&](const auto& box, auto& tx) { return task_status(box, tx, id); });
+    ASSERT_TRUE(status);
+    EXPECT_EQ(status->state, TaskState::completed) << status->error;
+  }
+}
+
 TEST_P(TaskRulesTest, a_corrected_copy_of_a_unique_task_is_done) {
   handlers_.on("send", [&](std::string_view payload, const TaskRun& run) {
     runs_.add(payload, run);

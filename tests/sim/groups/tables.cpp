@@ -217,7 +217,7 @@ std::vector<bool> Tables::end_runs(const std::vector<store::TaskRunEnd>& ends,
 
 /// finish_tasks()
 void Tables::finish(const store::TaskFinish& finish) {
-  if (finish.noted && task_ends_.insert(finish.id).second) ++told_[finish.id];
+  if (task_ends_.insert(finish.id).second) ++told_[finish.id];
 }
 
 void Tables::claim(store::LaneMask lanes, std::int64_t generation) {

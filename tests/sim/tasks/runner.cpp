@@ -187,7 +187,7 @@ void SimRunner::report(const SimRun& run, const TaskEnd& end) {
   retries().decide(outcome, run.attempt, std::nullopt, run.id);
   std::optional<store::TaskFinish> finish;
   if (end.kind() == TaskEnd::Kind::done && is_noted(run.number)) {
-    finish = store::TaskFinish{.id = run.id, .noted = true};
+    finish = store::TaskFinish{.id = run.id};
   }
   if (run.kept) {
     ends_.push_back({.run = *run.kept, .outcome = std::move(outcome), .finish = finish});
