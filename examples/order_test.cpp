@@ -37,13 +37,14 @@ class OrderTest : public ::testing::Test {
   ~OrderTest() override { sqlite3_close(db_); }
 
   /// Gives the sink all events that this subscription has not delivered.
-  static outbox::Status deliver(const std::string& subscription,
-                                std::unique_ptr<outbox::Sink> sink) {
+  static outbox::Result<outbox::RunReport> deliver(const std::string& subscription,
+                                                   std::unique_ptr<outbox::Sink> sink) {
     outbox::RelayOptions options{.store_url = kStore};
     options.subscriptions = {{.name = subscription, .sink = "custom", .max_attempts = 1}};
     auto relay = outbox::Relay::create(options);
     if (!relay) return outbox::unexpected(relay.error());
-    if (auto used = (*relay)->use(subscription, std::move(sink)); !used) return used;
+    if (auto used = (*relay)->use(subscription, std::move(sink)); !used)
+      return outbox::unexpected(used.error());
     return (*relay)->run_once(std::chrono::seconds(60));
   }
 
@@ -55,7 +56,8 @@ TEST_F(OrderTest, each_order_arrives_in_its_order) {
   place_order(db_, "1", "OrderPaid");
   auto sink = std::make_unique<outbox::testing::RecordingSink>();
   const auto recording = sink->recording();
-  ASSERT_TRUE(deliver("arrives", std::move(sink)));
+  const auto report = deliver("arrives", std::move(sink));
+  ASSERT_TRUE(report && report->settled);
   std::vector<std::string> types;
   for (const auto& event : recording->events()) types.push_back(event.event_type);
   EXPECT_EQ(types, (std::vector<std::string>{"OrderPlaced", "OrderPaid"}));
@@ -70,7 +72,9 @@ TEST_F(OrderTest, one_that_the_destination_refuses_does_not_hold_the_others) {
                                      : outbox::Outcome::Kind::acked;
   });
   const auto recording = sink->recording();
-  ASSERT_TRUE(deliver("refused", std::move(sink)));
+  const auto report = deliver("refused", std::move(sink));
+  ASSERT_TRUE(report && report->settled);
+  EXPECT_EQ(report->parked, 1U);
   EXPECT_EQ(recording->events().back().aggregate_id, "3");
 
   const auto status = outbox::StatusReader::open({.store_url = kStore});

@@ -43,7 +43,8 @@ int main(int argc, char** argv) {
   if (auto used = (*relay)->use("printer", std::make_unique<Printer>()); !used)
     return complain(used.error());
   // A service would call start(), go about its business, and stop() at its end.
-  if (auto done = (*relay)->run_once(std::chrono::seconds(30)); !done)
-    return complain(done.error());
-  return 0;
+  const auto done = (*relay)->run_once(std::chrono::seconds(30));
+  if (!done) return complain(done.error());
+  if (!done->settled) (void)std::fprintf(stderr, "%s\n", done->reason.c_str());
+  return done->settled ? 0 : 1;
 }

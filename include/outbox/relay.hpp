@@ -103,6 +103,27 @@ struct StopReport {
   std::uint64_t abandoned{0};
 };
 
+/// What a call of Relay::run_once() did. The numbers are what this relay settled meanwhile, in all its subscriptions together: an event
+/// counts once for each of them.
+struct RunReport {
+  /// Nothing was pending in the end: all that was committed before the call is delivered, filtered or parked, and that is settled.
+  /// False: the limit came first.
+  bool settled{false};
+  /// Why the limit came first: what was still pending, and the newest error of the store. Empty when `settled`.
+  std::string reason;
+  /// Taken by the sink. Also those that were parked before, and those of a replay.
+  std::uint64_t delivered{0};
+  /// Did not match the filter of the subscription.
+  std::uint64_t filtered{0};
+  /// Set aside: rejected, failing or slow ones, and those behind one of their key. One that is delivered later in the call counts there,
+  /// too. What is parked is not pending: the call does not wait for it.
+  std::uint64_t parked{0};
+  /// Of those that are or were parked: not sent again until a person decides (max_attempts).
+  std::uint64_t dead{0};
+  /// In flight at the end, or delivered and not settled: they will be delivered again.
+  std::uint64_t abandoned{0};
+};
+
 class Relay {
  public:
   /// Validates the options. Opens nothing, starts nothing.
@@ -135,9 +156,9 @@ class Relay {
   /// does not answer.
   StopReport stop(std::chrono::milliseconds grace);
 
-  /// For tests: starts, delivers until nothing is pending, and stops. deadline_exceeded when that takes longer than `limit`; an
-  /// error when a subscription is stopped. Can be called repeatedly.
-  [[nodiscard]] Status run_once(std::chrono::milliseconds limit);
+  /// Starts, delivers until nothing is pending or `limit` has passed (see RunReport::settled), and stops: for tests, and for a job that
+  /// runs now and then. An error when it cannot start, the store fails, or a subscription is stopped. Can be called repeatedly.
+  [[nodiscard]] Result<RunReport> run_once(std::chrono::milliseconds limit);
 
   [[nodiscard]] RelayReport report() const;
 

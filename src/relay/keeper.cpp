@@ -172,7 +172,7 @@ Status Keeper::run_once() {
   start_over_with(parts->outbox);
   configuration_.serve(identity_.groups);
   for (const auto& [group, holding] : std::exchange(holdings_, {})) held_before_[group] = holding;
-  Tenure tenure(*store_, options_, configuration_, sinks_, trust_, [this] { ring(); });
+  Tenure tenure(*store_, options_, configuration_, sinks_, settled_, trust_, [this] { ring(); });
   Status status = renew_and_follow(*parts, tenure);
   if (status && parts->membership->leave()) was_member_ = false;
   return status;

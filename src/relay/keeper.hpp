@@ -17,6 +17,7 @@
 #include "relay/configuration.hpp"
 #include "relay/lease_keeper.hpp"
 #include "relay/retention_keeper.hpp"
+#include "relay/settled_counts.hpp"
 #include "relay/sink_cache.hpp"
 #include "relay/tenure.hpp"
 #include "relay/trust_deadline.hpp"
@@ -49,6 +50,8 @@ class Keeper {
   /// True: a stop was requested.
   bool pause(std::chrono::nanoseconds length);
   [[nodiscard]] RelayReport report() const;
+  /// In all its runs.
+  [[nodiscard]] SettledCounts::Counts settled() const { return settled_.now(); }
 
  private:
   enum class Role : std::uint8_t {
@@ -100,6 +103,7 @@ class Keeper {
   [[nodiscard]] bool wait_until(TimePoint until);
 
   const RelayOptions options_;
+  SettledCounts settled_;
   store::RelayIdentity identity_;
   std::unique_ptr<store::Store> store_;
 

@@ -56,7 +56,8 @@ Status check_options(const RelayOptions& options) {
   return {};
 }
 
-Status wait_until_nothing_is_pending(relay::Keeper& keeper, Clock::time_point until) {
+/// Why it did not come to that within the limit; empty: it did.
+Result<std::string> wait_until_nothing_is_pending(relay::Keeper& keeper, Clock::time_point until) {
   auto catalog = keeper.store().catalog();
   if (!catalog) return pass(catalog);
   while (true) {
@@ -65,12 +66,12 @@ Status wait_until_nothing_is_pending(relay::Keeper& keeper, Clock::time_point un
       pending.error().message = "run_once: " + pending.error().message;
       return pass(pending);
     }
-    if (pending->empty() && keeper.has_role()) return {};
+    if (pending->empty() && keeper.has_role()) return std::string();
     if (Clock::now() >= until) {
-      const std::string what = pending->empty()
-                                   ? "the relay could not start delivery"
-                                   : "events of subscription " + *pending + " are still pending";
-      return fail(Errc::deadline_exceeded, "run_once: " + what, keeper.report().last_error);
+      const std::string error = keeper.report().last_error;
+      return (pending->empty() ? "the relay could not start delivery"
+                               : "events of subscription " + *pending + " are still pending") +
+             (error.empty() ? "" : ": " + error);
     }
     keeper.pause(kRunOnceCheck);
   }
@@ -129,13 +130,24 @@ StopReport Relay::stop(std::chrono::milliseconds grace) {
   return impl_->keeper.join();
 }
 
-Status Relay::run_once(std::chrono::milliseconds limit) {
+Result<RunReport> Relay::run_once(std::chrono::milliseconds limit) {
   const auto until = Clock::now() + limit;
-  if (Status status = start({}); !status) return status;
-  Status status = wait_until_nothing_is_pending(impl_->keeper, until);
+  const auto before = impl_->keeper.settled();
+  if (Status status = start({}); !status) return pass(status);
+  auto reason = wait_until_nothing_is_pending(impl_->keeper, until);
+  const bool settled = reason && reason->empty();
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
-  (void)stop(status ? std::max(left, std::chrono::milliseconds(0)) : std::chrono::milliseconds(0));
-  return status;
+  const StopReport stopped =
+      stop(settled ? std::max(left, std::chrono::milliseconds(0)) : std::chrono::milliseconds(0));
+  if (!reason) return pass(reason);
+  const auto counts = impl_->keeper.settled() - before;
+  return RunReport{.settled = settled,
+                   .reason = std::move(*reason),
+                   .delivered = counts.delivered,
+                   .filtered = counts.filtered,
+                   .parked = counts.parked,
+                   .dead = counts.dead,
+                   .abandoned = stopped.abandoned};
 }
 
 RelayReport Relay::report() const { return impl_->keeper.report(); }

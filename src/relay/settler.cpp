@@ -13,9 +13,9 @@ constexpr std::chrono::milliseconds kRetryAfter{50};
 
 }  // namespace
 
-Settler::Settler(std::unique_ptr<store::Progress> progress,
+Settler::Settler(std::unique_ptr<store::Progress> progress, SettledCounts& counts,
                  std::function<void(const Error&)> failed)
-    : progress_(std::move(progress)), failed_(std::move(failed)) {}
+    : progress_(std::move(progress)), counts_(counts), failed_(std::move(failed)) {}
 
 void Settler::start() {
   thread_ = start_thread("ob-settle", [this](const std::stop_token& stop) { run(stop); });
@@ -116,6 +116,7 @@ Status Settler::append(const Work& work) {
   Status status =
       progress_->append(batch, flush ? store::Durability::flushed : store::Durability::eventual);
   if (status && flush) flushed_at_ = now;
+  if (status) counts_.add(batch);
   return status;
 }
 

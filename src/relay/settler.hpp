@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/mutex.hpp"
+#include "relay/settled_counts.hpp"
 #include "store/store.hpp"
 
 namespace outbox::relay {
@@ -27,7 +28,9 @@ class Settler {
   };
 
   /// `failed` is called once, from the settler's thread, when the rows cannot be written. Errors with Remedy::retry_call are retried.
-  Settler(std::unique_ptr<store::Progress> progress, std::function<void(const Error&)> failed);
+  /// `counts` outlives it.
+  Settler(std::unique_ptr<store::Progress> progress, SettledCounts& counts,
+          std::function<void(const Error&)> failed);
 
   /// The destructor returns when all rows are written, or the store has failed.
   void start();
@@ -60,6 +63,7 @@ class Settler {
   [[nodiscard]] Status append(const Work& work);
 
   std::unique_ptr<store::Progress> progress_;
+  SettledCounts& counts_;
   std::function<void(const Error&)> failed_;
   std::chrono::steady_clock::time_point flushed_at_{};
   std::atomic<std::uint64_t> statements_{0};

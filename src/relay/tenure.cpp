@@ -48,11 +48,13 @@ bool has_subscription(const std::vector<store::SubscriptionRow>& rows, const std
 }  // namespace
 
 Tenure::Tenure(store::Store& store, const RelayOptions& options, Configuration& configuration,
-               SinkCache& sinks, const TrustDeadline& trust, std::function<void()> bell)
+               SinkCache& sinks, SettledCounts& settled, const TrustDeadline& trust,
+               std::function<void()> bell)
     : store_(store),
       options_(options),
       configuration_(configuration),
       sinks_(sinks),
+      settled_(settled),
       trust_(trust),
       bell_(std::move(bell)) {}
 
@@ -77,7 +79,7 @@ Status Tenure::begin(const EventId& relay, std::unique_ptr<store::Catalog> catal
     trials_ = std::move(*trials);
   }
   const auto failed = [this](const Error& error) { fail_with(error); };
-  settler_ = std::make_unique<Settler>(std::move(*progress), failed);
+  settler_ = std::make_unique<Settler>(std::move(*progress), settled_, failed);
   pump_ = std::make_unique<feed::Pump>(std::move(*reader), std::move(*wakeup),
                                        pump_options(options_), failed);
   settler_->start();

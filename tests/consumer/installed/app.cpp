@@ -38,8 +38,9 @@ outbox::Status deliver(const std::string& path) {
   auto sink = std::make_unique<outbox::testing::RecordingSink>();
   const auto recording = sink->recording();
   if (auto used = (*relay)->use("test", std::move(sink)); !used) return used;
-  if (auto done = (*relay)->run_once(std::chrono::seconds(30)); !done)
-    return outbox::unexpected(done.error());
+  const auto done = (*relay)->run_once(std::chrono::seconds(30));
+  if (!done) return outbox::unexpected(done.error());
+  if (!done->settled) std::printf("%s\n", done->reason.c_str());
   for (const auto& event : recording->events())
     std::printf("%s %s\n", event.event_type.c_str(), event.body.c_str());
   return {};

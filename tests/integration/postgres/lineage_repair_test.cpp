@@ -111,7 +111,9 @@ class LineageRepairTest : public ::testing::Test {
         ASSERT_TRUE(ok(relay->use(name, std::move(sink))));
       }
     }
-    ASSERT_TRUE(ok(relay->run_once(seconds(60))));
+    const auto report = relay->run_once(seconds(60));
+    ASSERT_TRUE(report) << report.error().text();
+    ASSERT_TRUE(report->settled) << report->reason;
     for (const auto& [name, recording] : recordings)
       for (const auto& event : recording->events()) arrived(name, event.id.str());
   }

@@ -65,6 +65,14 @@ inline std::shared_ptr<const testing::Recording> record(Relay& relay,
   return recording;
 }
 
+/// Everything that is pending, and what run_once() says of it.
+inline RunReport delivered_once(Relay& relay) {
+  const auto report = relay.run_once(std::chrono::seconds(60));
+  if (!report) throw std::runtime_error(report.error().text());
+  EXPECT_TRUE(report->settled) << report->reason;
+  return *report;
+}
+
 inline SubscriptionReport report_of(const Relay& relay, const std::string& subscription) {
   for (const SubscriptionReport& report : relay.report().subscriptions) {
     if (report.name == subscription) return report;

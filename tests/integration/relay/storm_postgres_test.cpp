@@ -94,8 +94,7 @@ TEST_P(Storm, nothing_is_lost_invented_reordered_or_repeated) {
   std::vector<std::shared_ptr<const testing::Recording>> again;
   for (const char* name : {"all", "scattered", "paid", "slow"})
     again.push_back(record(*next, name));
-  const Status status = next->run_once(std::chrono::seconds(60));
-  EXPECT_TRUE(status) << status.error().text();
+  (void)delivered_once(*next);
   for (const auto& recording : again) EXPECT_TRUE(recording->events().empty());
 }
 

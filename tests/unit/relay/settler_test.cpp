@@ -1,4 +1,4 @@
-// When a settlement waits for the disk.
+// When a settlement waits for the disk, and what is counted.
 #include "relay/settler.hpp"
 
 #include <gmock/gmock.h>
@@ -62,9 +62,10 @@ class BusyAtFirst final : public store::Progress {
 
 TEST(Settler, the_flush_that_is_due_is_not_done_before_a_write_succeeded) {
   std::vector<Durability> asked;
+  relay::SettledCounts counts;
   std::promise<void> written;
   {
-    relay::Settler settler(std::make_unique<BusyAtFirst>(1, asked), [](const Error&) {});
+    relay::Settler settler(std::make_unique<BusyAtFirst>(1, asked), counts, [](const Error&) {});
     settler.settle({.rows = {store::Settlement{}}}, [&] { written.set_value(); });
     settler.start();
     written.get_future().wait();
@@ -75,8 +76,9 @@ TEST(Settler, the_flush_that_is_due_is_not_done_before_a_write_succeeded) {
 /// A crash of the store would begin the task a second time, beside the run that goes on.
 TEST(Settler, a_row_of_a_run_is_flushed) {
   std::vector<Durability> asked;
+  relay::SettledCounts counts;
   {
-    relay::Settler settler(std::make_unique<BusyAtFirst>(0, asked), [](const Error&) {});
+    relay::Settler settler(std::make_unique<BusyAtFirst>(0, asked), counts, [](const Error&) {});
     settler.start();
     for (const auto state : {store::ParkedState::waiting, store::ParkedState::running}) {
       std::promise<void> written;
@@ -88,6 +90,41 @@ TEST(Settler, a_row_of_a_run_is_flushed) {
     }
   }
   EXPECT_EQ(asked.back(), Durability::flushed);
+}
+
+TEST(Settler, what_was_written_is_counted_once) {
+  std::vector<Durability> asked;
+  relay::SettledCounts counts;
+  std::promise<void> written;
+  {
+    relay::Settler settler(std::make_unique<BusyAtFirst>(2, asked), counts, [](const Error&) {});
+    store::Settlement row;
+    row.acked.count = 5;
+    row.filtered.count = 3;
+    row.parked.count = 2;
+    store::ParkedEvent dead;
+    dead.state = store::ParkedState::dead;
+    store::RetryResult delivered;
+    store::RetryResult failed;
+    failed.state = store::ParkedState::retrying;
+    store::RetryResult given_up;
+    given_up.state = store::ParkedState::dead;
+    store::ReplayProgress replay;
+    replay.sent = 7;
+    settler.settle({.rows = {row, row},
+                    .parked = {dead, store::ParkedEvent{}},
+                    .results = {delivered, failed, given_up},
+                    .replays = {replay}},
+                   [&] { written.set_value(); });
+    settler.start();
+    written.get_future().wait();
+  }
+  EXPECT_EQ(asked.size(), 3U);
+  const auto now = counts.now();
+  EXPECT_EQ(now.delivered, 2 * 5U + 1 + 7);
+  EXPECT_EQ(now.filtered, 6U);
+  EXPECT_EQ(now.parked, 4U);
+  EXPECT_EQ(now.dead, 2U);
 }
 
 }  // namespace

@@ -164,8 +164,9 @@ class LoopTest : public ::testing::Test {
   TrustDeadline trust_;
   std::atomic<int> rejected_{0};
   std::atomic<int> distrusted_{0};
-  std::unique_ptr<Settler> settler_ =
-      std::make_unique<Settler>(std::make_unique<LedgerProgress>(ledger_), [](const Error&) {});
+  SettledCounts counts_;
+  std::unique_ptr<Settler> settler_ = std::make_unique<Settler>(
+      std::make_unique<LedgerProgress>(ledger_), counts_, [](const Error&) {});
   feed::Pump pump_{std::make_unique<feed::MemoryReader>(log_),
                    std::make_unique<feed::NoWakeup>(),
                    {.page_rows = 3},

@@ -179,8 +179,8 @@ class TenureTest : public ::testing::Test {
     for (const char* group : {"default", "custom:orders", "custom:mails", "custom:orphan"})
       holdings_[group] = owners_->change(group, store::kAllLanes).value().value();
     auto catalog = store_.catalog().value();
-    tenure_ = std::make_unique<relay::Tenure>(store_, options_, configuration_, sinks_, trust_,
-                                              [this] { ++rings_; });
+    tenure_ = std::make_unique<relay::Tenure>(store_, options_, configuration_, sinks_, settled_,
+                                              trust_, [this] { ++rings_; });
     Status status = tenure_->begin(relay_, std::move(catalog));
     if (status) status = update();
     ASSERT_TRUE(status) << status.error().text();
@@ -221,6 +221,7 @@ class TenureTest : public ::testing::Test {
   std::unique_ptr<store::LaneOwners> owners_;
   relay::Holdings holdings_;
   std::atomic<int> rings_{0};
+  relay::SettledCounts settled_;
   std::unique_ptr<relay::Tenure> tenure_;
 };
 
