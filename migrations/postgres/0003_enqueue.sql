@@ -366,6 +366,12 @@ BEGIN
 END
 $fn$;
 
+-- For drivers that say text or varchar, and for json_agg(). A literal or parameter without a type is text, as in enqueue().
+CREATE FUNCTION {schema}.enqueue_many(events text, lock_key boolean DEFAULT NULL) RETURNS SETOF uuid LANGUAGE sql VOLATILE
+  RETURN {schema}.enqueue_many(events::jsonb, lock_key);
+CREATE FUNCTION {schema}.enqueue_many(events json, lock_key boolean DEFAULT NULL) RETURNS SETOF uuid LANGUAGE sql VOLATILE
+  RETURN {schema}.enqueue_many(events::jsonb, lock_key);
+
 -- A view's trigger does not fire where session_replication_role is replica, yet the server counts the row as inserted. The CHECK
 -- of this type of one of its columns runs for each row.
 CREATE DOMAIN {schema}.new_event_text AS text

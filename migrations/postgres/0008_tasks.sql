@@ -207,8 +207,8 @@ LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
 $fn$;
 
 -- enqueue_task(queue, type, payload, key, headers, id, content_type, execute_at, max_attempts, priority, unique_key, on_conflict, on_done,
--- on_dead): a task for the workers of a queue, in the caller's transaction. One function for each type of the payload. Raises an error that
--- names the field. on_conflict: 'skip' (returns the id of the task that has the unique key), 'replace' or 'error'. on_done, on_dead: an
+-- on_dead): a task for the workers of a queue, in the caller's transaction. Two functions for each type of the payload, as of enqueue().
+-- Raises an error that names the field. on_conflict: 'skip' (returns the id of the task that has the unique key), 'replace' or 'error'. on_done, on_dead: an
 -- event, {"aggregate_type": "report", "aggregate_id": "42", "event_type": "ReportMade"}.
 DO $make$
 DECLARE
@@ -226,7 +226,8 @@ DECLARE
   target  pg_catalog.text;
 BEGIN
   PERFORM {schema}.check_task(queue, type, key, execute_at, max_attempts, priority, unique_key, on_conflict, on_done, on_dead);
-  target := pg_catalog.concat('outbox-task:', queue, CASE priority WHEN 2 THEN '' ELSE pg_catalog.concat('!', priority) END);
+  target := pg_catalog.concat('outbox-task:', queue,
+                              CASE WHEN priority OPERATOR(pg_catalog.=) 2 THEN '' ELSE pg_catalog.concat('!', priority) END);
   IF pg_catalog.concat(execute_at, max_attempts, unique_key, on_done, on_dead) OPERATOR(pg_catalog.<>) '' THEN
     headers := {schema}.task_headers(headers, execute_at, max_attempts, unique_key, on_done, on_dead);
   END IF;
@@ -241,6 +242,17 @@ BEGIN
   END IF;
   RETURN {schema}.enqueue(target, key, type, payload, headers, id, content_type);
 END
+$fn$
+$task$, payload_type);
+    -- A key that is a number, a uuid or any other type but an array. It has no default: without a key the one above is meant.
+    EXECUTE format($task$
+CREATE FUNCTION {schema}.enqueue_task(queue text, type text, payload %1$s, key anynonarray, headers jsonb DEFAULT '{}',
+                                      id uuid DEFAULT NULL, content_type text DEFAULT NULL, execute_at timestamptz DEFAULT NULL,
+                                      max_attempts integer DEFAULT NULL, priority integer DEFAULT 2, unique_key text DEFAULT NULL,
+                                      on_conflict text DEFAULT 'skip', on_done jsonb DEFAULT NULL, on_dead jsonb DEFAULT NULL)
+RETURNS uuid LANGUAGE sql VOLATILE AS $fn$
+  SELECT {schema}.enqueue_task(queue, type, payload, key::pg_catalog.text, headers, id, content_type, execute_at, max_attempts,
+                               priority, unique_key, on_conflict, on_done, on_dead)
 $fn$
 $task$, payload_type);
   END LOOP;
@@ -346,6 +358,14 @@ BEGIN
   INSERT INTO {schema}.inbox (consumer, message_id) VALUES (receive.consumer, receive.message_id) ON CONFLICT DO NOTHING;
   RETURN FOUND;
 END
+$fn$;
+
+-- An id that is a number, a uuid or any other type but an array. Settings of the session must not change its text: the message would be
+-- another one.
+CREATE FUNCTION {schema}.receive(consumer text, message_id anynonarray) RETURNS boolean
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD' SET timezone = 'UTC' SET intervalstyle = 'postgres'
+SET bytea_output = 'hex' SET extra_float_digits = 1 AS $fn$
+  SELECT {schema}.receive(consumer, message_id::text)
 $fn$;
 
 -- ---- Tasks that recur

@@ -22,7 +22,14 @@ class PostgresRoles : public PostgresTest {
 TEST_F(PostgresRoles, the_application_enqueues_and_nothing_else) {
   become("outbox_app");
   may("SELECT outbox.enqueue('order', '1', 'A', '{}', lock_key => true)");
-  may("SELECT outbox.enqueue_many('[{\"aggregate_type\": \"a\", \"event_type\": \"E\", \"payload\": 1}]')");
+  for (const char* type : {"", "::text", "::json", "::jsonb"})
+    may(std::string(
+            "SELECT outbox.enqueue_many('[{\"aggregate_type\": \"a\", \"event_type\": \"E\", \"payload\": 1}]'") +
+        type + ")");
+  may("SELECT outbox.enqueue_task('mail', 'send', '{}', 'a')");
+  may("SELECT outbox.enqueue_task('mail', 'send', '{}', 42, unique_key => 'a')");
+  may("SELECT outbox.receive('billing', 'message-1')");
+  may("SELECT outbox.receive('billing', 42)");
   may("INSERT INTO outbox.new_event (aggregate_type, event_type, payload) VALUES ('a', 'b', '1') RETURNING id");
   may("INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers) "
       "VALUES (gen_random_uuid(), 'a', 'b', 'c', 'd', '{}')");
@@ -72,6 +79,10 @@ TEST_F(PostgresRoles, the_reader_reads) {
   may("SELECT * FROM outbox.event");
   may("SELECT * FROM outbox.settlement");
   may_not("SELECT outbox.enqueue('order', '1', 'A', '{}')");
+  may_not(
+      "SELECT outbox.enqueue_many('[{\"aggregate_type\": \"a\", \"event_type\": \"E\", \"payload\": 1}]'::json)");
+  may_not("SELECT outbox.enqueue_task('mail', 'send', '{}', 42)");
+  may_not("SELECT outbox.receive('billing', 42)");
   may_not("UPDATE outbox.subscription SET state = 'paused'");
   may_not("SELECT outbox.make_partitions()");
 }

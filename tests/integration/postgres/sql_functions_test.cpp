@@ -51,94 +51,6 @@ TEST_F(PostgresSql, an_untyped_literal_is_json_byte_for_byte_or_refused) {
   EXPECT_THAT(newest(), ElementsAre("a", "b", "c", "{bad", std::nullopt, "{}"));
 }
 
-/// How people and drivers write it, and what it becomes: key, payload, content type.
-TEST_F(PostgresSql, every_usual_spelling_resolves) {
-  (void)connection_->exec(
-      "CREATE TABLE orders (id bigint, uid uuid, name varchar(20), code char(3), total numeric, doc json, docb jsonb);"
-      "CREATE TYPE mood AS ENUM ('fine'); CREATE DOMAIN order_no AS bigint; CREATE DOMAIN label AS text;"
-      "INSERT INTO orders VALUES (42, '0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1', 'n1', 'abc', 12.5, '{ \"d\":1}', '{\"d\": 1}')");
-  const std::string uid = "0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1";
-  struct Spelling {
-    const char* arguments;
-    std::string key;
-    std::string payload;
-  };
-  const std::vector<Spelling> spellings{
-      {R"('order', '42', 'E', '{"a": 1}')", "42", R"({"a": 1})"},
-      {R"('order', 42, 'E', '{"a": 1}')", "42", R"({"a": 1})"},
-      {R"('order', 42::smallint, 'E', '{"a": 1}')", "42", R"({"a": 1})"},
-      {R"('order', id, 'E', '{"a": 1}')", "42", R"({"a": 1})"},
-      {R"('order', uid, 'E', '{"a": 1}')", uid, R"({"a": 1})"},
-      {R"('order', total, 'E', '1')", "12.5", "1"},
-      {R"('order', name, 'E', '1')", "n1", "1"},
-      {R"('order', code, 'E', '1')", "abc", "1"},
-      {R"('order', 42::order_no, 'E', '1')", "42", "1"},
-      {R"('order', 'x'::label, 'E', '1')", "x", "1"},
-      {R"('order', 'fine'::mood, 'E', '1')", "fine", "1"},
-      {R"('order', date '2026-01-05', 'E', '1')", "2026-01-05", "1"},
-      {R"('order', NULL, 'E', '1')", "", "1"},
-      {R"('order', NULL::bigint, 'E', '1')", "", "1"},
-      {R"('order', '', 'E', '1', NULL, NULL, NULL, NULL, NULL)", "", "1"},
-      {R"('order', id, 'E', row_to_json(orders))", "42", ""},
-      {R"('order', '42', 'E', row_to_json(orders))", "42", ""},
-      {R"('order', id, 'E', to_jsonb(orders))", "42", ""},
-      {R"('order', id, 'E', json_build_object('a', total))", "42", R"({"a" : 12.5})"},
-      {R"('order', id, 'E', jsonb_build_object('a', total))", "42", R"({"a": 12.5})"},
-      {R"('order', '42', 'E', jsonb_build_object('a', total))", "42", R"({"a": 12.5})"},
-      {R"('order', id, 'E', doc)", "42", R"({ "d":1})"},
-      {R"('order', '42', 'E', docb)", "42", R"({"d": 1})"},
-      {R"('order', id, 'E', '{"a":  1}'::json)", "42", R"({"a":  1})"},
-      {R"('order', id, 'E', '{"a":  1}'::jsonb)", "42", R"({"a": 1})"},
-      {R"('order', '42', 'E', '{"a":  1}'::bytea)", "42", R"({"a":  1})"},
-      {R"('order', id, 'E', '{"a":  1}'::bytea)", "42", R"({"a":  1})"},
-      {R"('order', '42', 'E', ('"' || name || '"')::varchar)", "42", R"("n1")"},
-      {R"('order', id::text, 'E', format('{"id": %s}', id))", "42", R"({"id": 42})"},
-      {R"('order'::varchar, id, 'E'::varchar, doc::text)", "42", R"({ "d":1})"},
-      {R"('order', id, 'E', '{}', jsonb_build_object('tenant', name))", "42", "{}"},
-      {R"('order', id, 'E', '{}', '{"tenant": "a"}', gen_random_uuid())", "42", "{}"},
-      {R"('order', id, 'E', '{}', lock_key => true, occurred_at => now())", "42", "{}"},
-      {R"(aggregate_type => 'order', aggregate_id => '42', event_type => 'E', payload => '{}')",
-       "42", "{}"},
-      {R"(payload => doc, event_type => 'E', aggregate_id => id, aggregate_type => 'order')", "42",
-       R"({ "d":1})"}};
-  for (const Spelling& spelling : spellings) {
-    const std::string sql =
-        std::string("SELECT outbox.enqueue(") + spelling.arguments + ") FROM orders";
-    ASSERT_EQ(complaint_of(*connection_, sql), "") << sql;
-    EXPECT_EQ(newest()[1], spelling.key) << sql;
-    EXPECT_EQ(newest()[4], "application/json") << sql;
-    if (!spelling.payload.empty()) {
-      EXPECT_EQ(newest()[3], spelling.payload) << sql;
-    }
-  }
-}
-
-/// As drivers prepare it: without types, with text's names, with those of the program's values.
-TEST_F(PostgresSql, every_prepared_spelling_resolves) {
-  const std::string uid = "'0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1'";
-  for (const auto& [types, key] : std::vector<std::pair<std::string, std::string>>{
-           {"", "'42'"},
-           {"(unknown, unknown, unknown, unknown)", "'42'"},
-           {"(text, text, text, text)", "'42'"},
-           {"(varchar, varchar, varchar, varchar)", "'42'"},
-           {"(varchar, int8, varchar, varchar)", "42"},
-           {"(text, int4, text, jsonb)", "42"},
-           {"(unknown, int2, unknown, json)", "42"},
-           {"(varchar, uuid, varchar, unknown)", uid},
-           {"(text, uuid, text, jsonb)", uid},
-           {"(unknown, unknown, unknown, bytea)", "'42'"}}) {
-    ASSERT_EQ(complaint_of(*connection_, "PREPARE spelling" + types +
-                                             " AS SELECT outbox.enqueue($1, $2, $3, $4)"),
-              "")
-        << types;
-    ASSERT_EQ(
-        complaint_of(*connection_, "EXECUTE spelling('order', " + key + ", 'E', '{\"a\": 1}')"), "")
-        << types;
-    (void)connection_->exec("DEALLOCATE spelling");
-    EXPECT_EQ(newest()[3], "{\"a\": 1}") << types;
-  }
-}
-
 TEST_F(PostgresSql, it_may_have_happened_before_it_was_enqueued) {
   const std::string then = "2001-02-03 04:05:06.789012+00";
   (void)connection_->exec(
@@ -534,6 +446,9 @@ TEST_F(PostgresSql, nothing_planted_in_the_callers_search_path_is_called) {
            "occurred_at": "2001-02-03T04:05:06Z", "headers": {"a": "b"}}]', true))",
        R"(SELECT outbox.enqueue_many('[{"aggregate_type": "a", "event_type": "E", "payload_base64": "aMO8",
            "content_type": "text/plain"}]'))",
+       R"(SELECT outbox.enqueue_many('[{"aggregate_type": "a", "event_type": "E", "payload": 1}]'::pg_catalog.json))",
+       "SELECT outbox.enqueue_task('mail', 'send', '{}')",
+       "SELECT outbox.enqueue_task('mail', 'send', '{}', 42, priority => 3, unique_key => 'u')",
        R"(INSERT INTO outbox.event_in (id, aggregate_type, aggregate_id, event_type, payload, headers, occurred_at)
            VALUES ('0190a1b2-c3d4-7e5f-8a6b-7c8d9eafb0c1', 'a', 'k', 'E', 'x', '{}', '2001-02-03 04:05:06+00'))"}) {
     ++written;

@@ -98,7 +98,7 @@ public class JdbcShop {
         [{"aggregate_type": "order", "aggregate_id": "43", "event_type": "OrderPlaced", "payload": {"number": 1}},
          {"aggregate_type": "order", "aggregate_id": "43", "event_type": "OrderPaid", "payload": {"number": 2}},
          {"aggregate_type": "order", "aggregate_id": "44", "event_type": "OrderPlaced", "payload": {"number": 3}}]""";
-    said("many", query("SELECT outbox.enqueue_many(?::jsonb)", events));   // your function that prepares, sets and executes
+    said("many", query("SELECT outbox.enqueue_many(?)", events));   // your function that prepares, sets and executes
     connection.commit();
   }
 
