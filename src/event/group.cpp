@@ -30,6 +30,11 @@ std::string group_of(const SubscriptionSpec& spec) {
   return spec.group.empty() ? std::string(kDefaultGroup) : spec.group;
 }
 
+std::string group_of(const SubscriptionSpec& spec, std::string_view former) {
+  std::string group = group_of(spec);
+  return has_one_owner(group) && has_one_owner(former) ? std::string(former) : group;
+}
+
 bool has_one_owner(std::string_view group) { return group.starts_with(kFile); }
 
 bool serves(std::span<const std::string> served, std::string_view group) {

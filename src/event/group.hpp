@@ -16,6 +16,8 @@ inline constexpr std::string_view kAllGroups = "*";
 /// The group of a subscription: what its setting says; `custom:NAME` and `file:NAME` for these sinks; else `default`. Custom sinks whose
 /// lanes one process must have together may name the group of one of them.
 [[nodiscard]] std::string group_of(const SubscriptionSpec& spec);
+/// The same for one that is in `former` already. A file keeps its group when the name changes: in another one a second relay could write it.
+[[nodiscard]] std::string group_of(const SubscriptionSpec& spec, std::string_view former);
 [[nodiscard]] std::string custom_group(std::string_view subscription);
 /// Of a file only one process may write a part.
 [[nodiscard]] bool has_one_owner(std::string_view group);

@@ -43,9 +43,23 @@ std::string difference(const SubscriptionSpec& wanted, const store::Subscription
 
 }  // namespace
 
+void Configuration::forget() {
+  applied_.clear();
+  known_.clear();
+}
+
+void Configuration::know(const std::vector<store::SubscriptionRow>& rows) {
+  for (const auto& row : rows) known_[row.spec.name] = row.group;
+}
+
+std::string Configuration::group_of(const SubscriptionSpec& spec) const {
+  const auto known = known_.find(spec.name);
+  return known == known_.end() ? event::group_of(spec) : event::group_of(spec, known->second);
+}
+
 std::set<std::string> Configuration::groups() const {
   std::set<std::string> groups;
-  for (const SubscriptionSpec& spec : wanted_) groups.insert(event::group_of(spec));
+  for (const SubscriptionSpec& spec : wanted_) groups.insert(group_of(spec));
   return groups;
 }
 
@@ -60,7 +74,7 @@ Status Configuration::apply(store::Catalog& catalog, const std::string& group) {
   auto rows = catalog.subscriptions();
   if (!rows) return pass(rows);
   for (const SubscriptionSpec& spec : wanted_) {
-    if (event::group_of(spec) != group) continue;
+    if (group_of(spec) != group) continue;
     auto changed = catalog.apply(spec);
     renamed_.erase(spec.name);
     if (!changed && store::is_renamed(changed.error())) {
@@ -75,17 +89,22 @@ Status Configuration::apply(store::Catalog& catalog, const std::string& group) {
   return {};
 }
 
-/// Why a difference in this group is not applied.
-const char* Configuration::reason(const std::string& group) const {
+/// Why a difference is not applied.
+const char* Configuration::reason(const SubscriptionSpec& spec, bool is_there) const {
+  const std::string group = group_of(spec);
   if (!event::serves(served_, group)) return "this relay does not serve its group";
-  if (is_applied(group))
-    return "the store was changed since; restart the relay to apply its configuration again";
-  return "another relay has the lanes; it is applied when this one gets some of them";
+  if (!is_there && known_.contains(spec.name))
+    return "it was renamed or dropped since; the configuration must be changed, too";
+  if (!is_applied(group))
+    return "another relay has the lanes; it is applied when this one gets some of them";
+  return "the store was changed since; a relay applies its configuration when it starts";
 }
 
 void Configuration::compare(const std::vector<store::SubscriptionRow>& rows) {
   for (const SubscriptionSpec& spec : wanted_) {
-    std::string text = difference(spec, find(rows, spec.name));
+    const store::SubscriptionRow* const row = find(rows, spec.name);
+    if (row != nullptr) renamed_.erase(spec.name);
+    std::string text = difference(spec, row);
     if (renamed_.contains(spec.name)) continue;
     std::string& logged = logged_[spec.name];
     if (logged == text) continue;
@@ -93,9 +112,10 @@ void Configuration::compare(const std::vector<store::SubscriptionRow>& rows) {
     if (logged.empty()) continue;
     log::warn("configuration differs from the store and is not applied",
               {{"subscription", spec.name},
-               {"reason", reason(event::group_of(spec))},
+               {"reason", reason(spec, row != nullptr)},
                {"difference", logged}});
   }
+  know(rows);
 }
 
 }  // namespace outbox::relay

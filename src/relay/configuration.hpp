@@ -26,17 +26,22 @@ class Configuration {
   /// Writes the subscriptions of the group to the store and logs what changes.
   [[nodiscard]] Status apply(store::Catalog& catalog, const std::string& group);
   /// The relay starts anew: everything is applied again.
-  void forget() { applied_.clear(); }
+  void forget();
+  /// What is in the store.
+  void know(const std::vector<store::SubscriptionRow>& rows);
   /// Logs new differences, and why they are not applied.
   void compare(const std::vector<store::SubscriptionRow>& rows);
 
  private:
+  [[nodiscard]] std::string group_of(const SubscriptionSpec& spec) const;
   void log_renamed(const std::string& name, const Error& error);
-  [[nodiscard]] const char* reason(const std::string& group) const;
+  [[nodiscard]] const char* reason(const SubscriptionSpec& spec, bool is_there) const;
 
   const std::vector<SubscriptionSpec>& wanted_;
   std::vector<std::string> served_{"*"};
   std::set<std::string> applied_;  ///< Groups.
+  /// By subscription that is or was in the store: its group.
+  std::map<std::string, std::string> known_;
   std::set<std::string> renamed_;  ///< Subscriptions that have another name in the store.
   std::map<std::string, std::string> logged_;  ///< By subscription: the difference logged last.
 };

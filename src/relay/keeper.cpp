@@ -170,6 +170,10 @@ Status Keeper::run_once() {
   auto parts = open_parts();
   if (!parts) return pass(parts);
   start_over_with(parts->outbox);
+  if (!configuration_.empty()) {
+    OUTBOX_TRY(const auto rows, parts->catalog->subscriptions());
+    configuration_.know(rows);
+  }
   configuration_.serve(identity_.groups);
   for (const auto& [group, holding] : std::exchange(holdings_, {})) held_before_[group] = holding;
   Tenure tenure(*store_, options_, configuration_, sinks_, settled_, trust_, [this] { ring(); });

@@ -128,6 +128,7 @@ class Changes:
         self.enqueue(10, 10)
         wait_until(lambda: self.logged("subscription started subscription=sales"), "it delivers under the new name")
         wait_until(lambda: self.numbers() == list(range(20)), "the next ten")
+        wait_until(lambda: self.logged("it was renamed or dropped since; the configuration must be changed, too"), "a warning")
         self.succeeds("subscription", "reset", "sales", "--to", "beginning", "--apply")
         wait_until(lambda: len(self.lines()) >= 40, "all of them again")
         self.succeeds("subscription", "drop", "sales", "--apply")
@@ -137,6 +138,7 @@ class Changes:
         self.assertEqual(self.names(), [], "only a relay that starts creates it")
         self.stop(relay)
         self.assertEqual(len(self.lines()), held)
+        self.assertFalse(self.logged("restart"), "it followed by itself")
 
     def numbers(self):
         return sorted({line["body"]["number"] for line in self.lines()})

@@ -175,10 +175,10 @@ class PostgresCatalog final : public Catalog {
         return Decision::rollback;
       }
       Status written;
-      const std::string group = event::group_of(spec);
       if (!found.empty()) {
         if (Status status = check_same_type(spec, found.bytes(0, 1)); !status) return pass(status);
         written = connection_.run(&Queries::change_subscription, {found.int4(0, 0), config});
+        const std::string group = event::group_of(spec, found.bytes(0, 2));
         if (written && found.bytes(0, 2) != group)
           written = connection_.run(&Queries::change_group, {found.int4(0, 0), group});
       } else {
@@ -186,7 +186,8 @@ class PostgresCatalog final : public Catalog {
         OUTBOX_TRY(const Rows former, connection_.exec(&Queries::former_name, {spec.name}));
         if (!former.empty()) return fail(renamed(spec.name, former.bytes(0, 0)));
         OUTBOX_TRY(const Rows created,
-                   connection_.exec(&Queries::create_subscription, {spec.name, config, group}));
+                   connection_.exec(&Queries::create_subscription,
+                                    {spec.name, config, event::group_of(spec)}));
         if (created.empty()) {
           applied = Applied::again;
           return Decision::rollback;

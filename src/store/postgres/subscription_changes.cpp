@@ -34,6 +34,7 @@ class PostgresSubscriptionChanges final : public SubscriptionChanges {
   [[nodiscard]] Result<std::vector<FormerName>> former_names() override {
     OUTBOX_TRY(const Rows rows, connection_.exec(queries_.former_names));
     std::vector<FormerName> names;
+    names.reserve(static_cast<std::size_t>(rows.size()));
     for (int row = 0; row < rows.size(); ++row)
       names.push_back({.name = rows.text(row, 0), .subscription = rows.text(row, 1)});
     return names;
@@ -50,7 +51,7 @@ class PostgresSubscriptionChanges final : public SubscriptionChanges {
       OUTBOX_TRY(const Rows taken, connection_.exec(queries_.name_is_taken, {new_name}));
       if (taken.boolean(0, 0)) return name_taken(new_name);
       Status status = run(queries_.rename, {found.id, new_name});
-      const std::string group = event::group_of(spec);
+      const std::string group = event::group_of(spec, found.group);
       if (status && group != found.group)
         status = connection_.run(&Queries::change_group, {found.id, group});
       if (!status) return pass(status);

@@ -181,7 +181,7 @@ class SqliteCatalog final : public Catalog {
   [[nodiscard]] Status change(const Found& found, const SubscriptionSpec& spec,
                               const std::string& config) {
     Status status = connection_.run(query::kChangeSubscription, found.id, config);
-    const std::string group = event::group_of(spec);
+    const std::string group = event::group_of(spec, found.group);
     if (!status || found.group == group) return status;
     status = connection_.run(query::kRaiseGeneration);
     return status ? connection_.run(query::kChangeGroup, found.id, group) : status;

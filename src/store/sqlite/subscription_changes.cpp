@@ -62,7 +62,7 @@ class SqliteSubscriptionChanges final : public SubscriptionChanges {
     Status status = connection_.run(query::kForgetFormerName, new_name);
     if (status) status = connection_.run(query::kNoteFormerName, found.id, wall_us());
     if (status) status = connection_.run(query::kRename, found.id, new_name);
-    const std::string group = event::group_of(spec);
+    const std::string group = event::group_of(spec, found.group);
     if (status && group != found.group) {
       status = connection_.run(query::kRaiseGeneration);
       if (status) status = connection_.run(query::kChangeGroup, found.id, group);

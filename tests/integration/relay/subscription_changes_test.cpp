@@ -3,7 +3,10 @@
 #include "store/subscription_changes.hpp"
 
 #include <atomic>
+#include <fstream>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "integration/relay/both_stores.hpp"
@@ -247,6 +250,63 @@ TEST_P(SubscriptionChanges, renamed_under_load_it_goes_on_where_it_was) {
   write("k", {"Placed"});
   EXPECT_TRUE(eventually([&] { return delivered() == written + 1; }));
   EXPECT_EQ(store_->catalog().value()->subscriptions().value().size(), 1U);
+}
+
+/// What is wrong with the lines of the file; empty: nothing.
+std::string fault_of(const std::string& file) {
+  std::set<std::string> ids;
+  std::map<std::string, std::int64_t> newest;
+  std::ifstream in(file);
+  for (std::string text; std::getline(in, text);) {
+    const auto line = nlohmann::json::parse(text);
+    const auto seq = line.at("seq").get<std::int64_t>();
+    if (!ids.insert(line.at("id")).second) return "twice: seq " + std::to_string(seq);
+    std::int64_t& before = newest[line.at("aggregate_id")];
+    if (seq <= before) return "out of order: seq " + std::to_string(seq);
+    before = seq;
+  }
+  return {};
+}
+
+TEST_P(SubscriptionChanges, a_file_that_is_renamed_under_load_keeps_its_owner) {
+  SubscriptionSpec spec;
+  spec.name = "orders";
+  spec.sink = "file";
+  spec.sink_settings = {{"path", folder_.file("lines")}};
+  options_.subscriptions = {spec};
+  // Two that could have its lanes.
+  options_.name = "first";
+  const auto first = relay_of(options_);
+  ASSERT_TRUE(first->start());
+  options_.name = "second";
+  const auto second = relay_of(options_);
+  ASSERT_TRUE(second->start());
+  std::atomic<bool> stop{false};
+  std::atomic<std::size_t> written{0};
+  std::thread writer([&] {
+    const std::vector<std::string> types(20, "Placed");
+    for (int n = 0; !stop; ++n, written += types.size()) write("k" + std::to_string(n % 7), types);
+  });
+  std::string name = "orders";
+  for (const char* next : {"sales", "invoices", "orders", "lines"}) {
+    const std::size_t before = lines();
+    EXPECT_TRUE(eventually([&] { return lines() > before + 100; }));
+    const Status renamed = changes_->rename(name, next);
+    ASSERT_TRUE(renamed) << renamed.error().text();
+    EXPECT_EQ(row().group, "file:orders");
+    name = next;
+    EXPECT_TRUE(eventually([&] {
+      return !report_of(*first, name).name.empty() || !report_of(*second, name).name.empty();
+    }));
+  }
+  stop = true;
+  writer.join();
+  ASSERT_TRUE(eventually([&] { return pending(name) == 0; }));
+  EXPECT_TRUE(first->stop(std::chrono::seconds(20)).drained);
+  EXPECT_TRUE(second->stop(std::chrono::seconds(20)).drained);
+  EXPECT_EQ(lines(), written.load());
+  EXPECT_EQ(fault_of(folder_.file("lines")), "");
+  EXPECT_EQ(verified(name), "");
 }
 
 TEST_P(SubscriptionChanges, dropped_under_load_it_stops_and_others_go_on) {

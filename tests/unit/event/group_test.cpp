@@ -25,6 +25,13 @@ TEST(Group, follows_from_sink_and_setting) {
   EXPECT_FALSE(has_one_owner("custom:mails"));
 }
 
+TEST(Group, of_a_file_stays_when_its_name_changes) {
+  EXPECT_EQ(group_of(spec("file"), "file:orders"), "file:orders");
+  EXPECT_EQ(group_of(spec("file"), "default"), "file:mails");
+  EXPECT_EQ(group_of(spec("kafka"), "file:orders"), "default");
+  EXPECT_EQ(group_of(spec("custom"), "custom:orders"), "custom:mails");
+}
+
 TEST(Group, all_groups_are_not_those_of_sinks_that_only_an_application_has) {
   const std::vector<std::string> all{"*"};
   EXPECT_TRUE(serves(all, "default"));
