@@ -10,12 +10,16 @@
 . "$root/scripts/lib/maven.sh"
 
 CLIENTS_PSYCOPG=3.3.9
+CLIENTS_ASYNCPG=0.32.0
 CLIENTS_SQLALCHEMY=2.1.9
 CLIENTS_DJANGO=5.2.19
 
 # The folder for PYTHONPATH. psycopg finds libpq by itself.
 client_psycopg() {
   python_packages psycopg==$CLIENTS_PSYCOPG typing_extensions==4.15.0 || { echo 'pip could not install psycopg' && return 1; }
+}
+client_asyncpg() {
+  python_packages asyncpg==$CLIENTS_ASYNCPG || { echo 'pip could not install asyncpg' && return 1; }
 }
 client_sqlalchemy() {
   python_packages sqlalchemy==$CLIENTS_SQLALCHEMY typing_extensions==4.15.0 ||
@@ -25,18 +29,25 @@ client_django() {
   python_packages django==$CLIENTS_DJANGO asgiref==3.13.0 sqlparse==0.6.1 || { echo 'pip could not install Django' && return 1; }
 }
 
-# The folder for NODE_PATH.
+# Each prints the folder for NODE_PATH.
 CLIENTS_PG=8.23.1
 CLIENTS_TYPEORM=1.1.1
 CLIENTS_DRIZZLE=0.45.4
-client_node() (
+client_node() {
+  node_packages 240 --ignore-scripts "pg@$CLIENTS_PG typeorm@$CLIENTS_TYPEORM drizzle-orm@$CLIENTS_DRIZZLE"
+}
+# Its script fetches the compiled part, or compiles it.
+CLIENTS_BETTER_SQLITE3=12.11.1
+client_node_sqlite() { node_packages 540 --foreground-scripts "better-sqlite3@$CLIENTS_BETTER_SQLITE3"; }
+
+node_packages() ( # SECONDS FLAG PACKAGES
+  packages=$3
   for tool in node npm; do
     if ! command -v $tool >/dev/null; then
       echo "no $tool on this machine"
       exit 1
     fi
   done
-  packages="pg@$CLIENTS_PG typeorm@$CLIENTS_TYPEORM drizzle-orm@$CLIENTS_DRIZZLE"
   folder=$(cache_dir)/node/$(printf '%s' "$packages" | tr ' ' ,)
   if [ ! -d "$folder" ]; then
     if ! mkdir -p "${folder%/*}" || ! new=$(mktemp -d "${folder%/*}/new.XXXXXX"); then
@@ -44,7 +55,7 @@ client_node() (
       exit 1
     fi
     # shellcheck disable=SC2086 # A list of packages.
-    timeout 240 npm install --prefix "$new" --ignore-scripts --no-audit --no-fund --no-save $packages </dev/null >"$new.log" 2>&1 &&
+    timeout "$1" npm install --prefix "$new" "$2" --no-audit --no-fund --no-save $packages </dev/null >"$new.log" 2>&1 &&
       mv -T "$new" "$folder" 2>/dev/null
     rm -rf "$new"
     if [ ! -d "$folder" ]; then
@@ -59,6 +70,10 @@ client_node() (
 # The program of tests/languages/go.
 client_go() {
   go_program tests/languages/go languages
+}
+# Compiles SQLite, which is part of the driver.
+client_go_sqlite() {
+  go_program tests/languages/go/sqlite languages-sqlite
 }
 
 # The folder of the jars.

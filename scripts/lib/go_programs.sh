@@ -18,7 +18,7 @@ go_program() ( # FOLDER NAME
   log=$cache/$2.log
   new=$(mktemp "$cache/$2.XXXXXX")
   trap 'rm -f "$new"' EXIT
-  if ! (cd "$root/$1" && timeout 240 go build -o "$new" . </dev/null >"$log" 2>&1); then
+  if ! (cd "$root/$1" && timeout 540 go build -o "$new" . </dev/null >"$log" 2>&1); then
     echo "go could not build it: $(grep -v '^go: downloading ' "$log" | tail -n 1 | tail -c 200) (log: $log)"
     exit 1
   fi

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Go: pgx and GORM, as docs/guide/languages.md and its pages show them."""
+"""Go: pgx and GORM on PostgreSQL, go-sqlite3 on SQLite, as docs/guide/languages.md and its pages show them."""
 
 import unittest
 
-from languages import REFUSED, OnPostgres, client
+from languages import REFUSED, OnPostgres, OnSqlite, client
 
 PROGRAM, NO_PROGRAM = client("go")
+SQLITE, NO_SQLITE = client("go_sqlite")
 
 
 @unittest.skipIf(NO_PROGRAM, NO_PROGRAM)
@@ -23,6 +24,15 @@ class Pgx(OnPostgres):
             self.skipTest("OUTBOX_TEST_PGBOUNCER is not set: no PgBouncer")
         lines = self.check(self.program(PROGRAM, DATABASE_URL=self.pooled, POOLER="1"))
         self.assertEqual([line["body"] for line in lines if line["aggregate_id"] == "51"], [r"\x00ff"] * 2)
+
+
+@unittest.skipIf(NO_SQLITE, NO_SQLITE)
+class Sqlite(OnSqlite):
+    def test_the_events_arrive(self):
+        said = self.program(SQLITE)
+        self.assertEqual(said["stale"], "database is locked")
+        self.assertEqual(said["refused"], "headers: a name is not a token (RFC 9110)")
+        self.check_delivered(said, many=False)
 
 
 if __name__ == "__main__":

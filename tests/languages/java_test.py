@@ -6,7 +6,7 @@ import tempfile
 import unittest
 from urllib.parse import urlsplit
 
-from languages import HERE, HINT, REFUSED, Case, OnPostgres, client
+from languages import HERE, HINT, REFUSED, OnPostgres, OnSqlite, client
 
 JARS, NO_JARS = client("java")
 
@@ -70,10 +70,8 @@ class Hibernate(Program, OnPostgres):
 
 
 @unittest.skipIf(NO_JARS, NO_JARS)
-class Sqlite(Program, Case):
+class Sqlite(Program, OnSqlite):
     def test_the_events_arrive(self):
-        self.migrate("sqlite:shop.db")
-        self.run_it("sqlite3", "shop.db", "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT NOT NULL, cents INTEGER NOT NULL)")
         said = self.shop("SqliteShop")
         self.assertIn("event_type: is blank", said["refused"])
         lines = self.delivered()

@@ -8,6 +8,7 @@ import base64
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import tempfile
 import unittest
@@ -140,6 +141,17 @@ class Case(unittest.TestCase):
         self.assertEqual(own["headers"]["tenant"], "a")
         self.assertEqual(uuid.UUID(said["placed"]).version, 7)
         return lines
+
+
+class OnSqlite(Case):
+    """In a folder with the file shop.db, which has the service's tables."""
+
+    def setUp(self):
+        super().setUp()
+        self.migrate("sqlite:shop.db")
+        with sqlite3.connect(self.folder / "shop.db") as database:
+            database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT NOT NULL, cents INTEGER NOT NULL)")
+        database.close()
 
 
 @unittest.skipUnless(POSTGRES, "OUTBOX_TEST_POSTGRES is not set: no PostgreSQL server")

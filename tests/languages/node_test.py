@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Node: pg, TypeORM and Drizzle, as docs/guide/languages.md and its pages show them."""
+"""Node: pg, TypeORM and Drizzle on PostgreSQL, better-sqlite3 on SQLite, as docs/guide/languages.md and its pages show them."""
 
 import unittest
 
-from languages import HERE, OnPostgres, client
+from languages import HERE, OnPostgres, OnSqlite, client
 
 MODULES, NO_MODULES = client("node")
+SQLITE, NO_SQLITE = client("node_sqlite")
 
 
 @unittest.skipIf(NO_MODULES, NO_MODULES)
@@ -35,6 +36,16 @@ class Orms(OnPostgres):
         self.assertEqual(said["one_save"], ["INSERT INTO", "UPDATE \"orders\""])
         self.assertEqual(said["typeorm"], ["QueryFailedError", "event_type: is blank", "22023"])
         self.assertEqual(said["drizzle"], ["event_type: is blank", "22023"])
+
+
+@unittest.skipIf(NO_SQLITE, NO_SQLITE)
+class Sqlite(OnSqlite):
+    def test_the_events_arrive(self):
+        said = self.program("node", HERE / "node" / "sqlite_shop.mjs", NODE_PATH=SQLITE)
+        self.assertEqual(said["refused"], ["SQLITE_CONSTRAINT_TRIGGER", "headers: a name is not a token (RFC 9110)"])
+        self.assertEqual(said["trips"], {"stale": ["SQLITE_BUSY_SNAPSHOT", "database is locked"], "number": "aggregate_id: must be text", "bigint": "nothing",
+                                         "object": "Too few parameter values were provided"})
+        self.check_delivered(said, many=False)
 
 
 if __name__ == "__main__":

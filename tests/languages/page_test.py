@@ -11,7 +11,7 @@ from languages import HERE, ROOT
 GUIDE = ROOT / "docs" / "guide"
 PAGES = [GUIDE / "languages.md", *sorted((GUIDE / "languages").glob("*.md"))]
 BLOCK = re.compile(r"(<!-- (tests/languages/\S+): (\S+) -->\n```\w*\n)(.*?)(```\n)", re.S)
-SOURCES = sorted(path for folder in ("psql", "python", "node", "go", "java") for path in (HERE / folder).iterdir()
+SOURCES = sorted(path for folder in ("psql", "python", "node", "go", "go/sqlite", "java") for path in (HERE / folder).iterdir()
                  if path.suffix in (".sql", ".py", ".mjs", ".go", ".java"))
 
 
@@ -56,7 +56,8 @@ class Pages(unittest.TestCase):
         module = (HERE / "go" / "go.mod").read_text(encoding="utf-8")
         versions = re.findall(r"^CLIENTS_\w+=([\d.]+\d)", scripts, re.M)
         versions += [re.search(rf"{name} v(\S+)", module)[1] for name in ("pgx/v5", "gorm.io/gorm")]
-        self.assertEqual(len(versions), 11)
+        versions.append(re.search(r"go-sqlite3 v(\S+)", (HERE / "go" / "sqlite" / "go.mod").read_text(encoding="utf-8"))[1])
+        self.assertEqual(len(versions), 14)
         for version in versions:
             self.assertIn(f" {version}", first)
             self.assertIn(f" {version}", rest)

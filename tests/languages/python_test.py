@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Python: psycopg, SQLAlchemy and Django on PostgreSQL, sqlite3 on SQLite, as docs/guide/languages.md and its pages show them."""
+"""Python: psycopg, asyncpg, SQLAlchemy and Django on PostgreSQL, sqlite3 on SQLite, as docs/guide/languages.md and its pages show them."""
 
 import os
-import sqlite3
 import sys
 import unittest
 
-from languages import HERE, Case, OnPostgres, client
+from languages import HERE, HINT, REFUSED, OnPostgres, OnSqlite, client
 
 PSYCOPG, NO_PSYCOPG = client("psycopg")
+ASYNCPG, NO_ASYNCPG = client("asyncpg")
 SQLALCHEMY, NO_SQLALCHEMY = client("sqlalchemy")
 DJANGO, NO_DJANGO = client("django")
 
@@ -33,6 +33,19 @@ class Psycopg(Program, OnPostgres):
         self.check(self.shop_behind_a_pooler("psycopg_shop.py", PSYCOPG))
 
 
+@unittest.skipIf(NO_ASYNCPG, NO_ASYNCPG)
+class Asyncpg(Program, OnPostgres):
+    def test_the_events_arrive(self):
+        said = self.shop("asyncpg_shop.py", ASYNCPG)
+        self.check(said)
+        self.assertEqual(said["refused"]["text"], f"{REFUSED}\nHINT:  {HINT}")
+        for value, kind in (("number", "int"), ("dict", "dict"), ("bytes", "bytes")):
+            self.assertIn(f"(expected str, got {kind})", said["trips"][value])
+
+    def test_behind_a_pooler(self):
+        self.check(self.shop_behind_a_pooler("asyncpg_shop.py", ASYNCPG))
+
+
 @unittest.skipIf(NO_PSYCOPG or NO_SQLALCHEMY, NO_PSYCOPG or NO_SQLALCHEMY)
 class Sqlalchemy(Program, OnPostgres):
     def test_the_events_arrive(self):
@@ -54,12 +67,8 @@ class Django(Program, OnPostgres):
         self.assertEqual(said["save"], 'cannot update view "new_event"')
 
 
-class Sqlite(Program, Case):
+class Sqlite(Program, OnSqlite):
     def test_the_events_arrive(self):
-        self.migrate("sqlite:shop.db")
-        with sqlite3.connect(self.folder / "shop.db") as database:
-            database.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT NOT NULL, cents INTEGER NOT NULL)")
-        database.close()
         said = self.program(sys.executable, HERE / "python" / "sqlite_shop.py", PYTHONDONTWRITEBYTECODE="1")
         self.assertEqual(said["refused"], "headers: a name is not a token (RFC 9110)")
         self.assertIsNone(said["returned"])
