@@ -149,10 +149,8 @@ Json to_json(const store::AdoptionPlan& plan) {
 std::vector<std::string> obstacles(const store::AdoptionPlan& plan) {
   std::vector<std::string> lines;
   if (plan.adopted && plan.adopted->state == "broken")
-    lines.push_back(
-        "table " + plan.table +
-        " has lost its trigger, or it is disabled: rows since then are in the table only (hint: "
-        "docs/guide/adopt.md, \"The trigger is gone\"; --undo --apply forgets the adoption)");
+    lines.push_back("table " + plan.table + ": " + store::broken_text(*plan.adopted) +
+                    " (hint: outbox doctor, and docs/guide/adopt.md, \"The trigger is gone\")");
   if (plan.refused > 0) {
     lines.push_back(
         with_commas(plan.refused) + " of " + with_commas(plan.pending) +
@@ -171,7 +169,7 @@ void print_state(const AdoptionRow& row) {
     return;
   }
   if (row.state == "broken") {
-    print("{} has lost its trigger, or it is disabled\n", row.table);
+    print("{}: {}\n", row.table, store::broken_text(row));
     return;
   }
   print("{} is {}: new rows wait until its old ones were taken over (hint: --apply goes on)\n",

@@ -112,16 +112,16 @@ void refuse_typed(const config::Problems& problems) {
 
 ops::StoreName name_of(const Context& context, const config::Loaded& loaded) {
   const RelayOptions& relay = loaded.config.relay;
-  ops::StoreName name{.shown = store::shown_url(relay.store_url), .migrate = "outbox migrate"};
+  ops::StoreName name{.shown = store::shown_url(relay.store_url), .options = {}};
   const auto flags = context.request(Subscriptions::unused).flags;
   const bool typed = std::any_of(flags.begin(), flags.end(),
                                  [](const auto& flag) { return flag.path == "store.url"; });
   if (typed || loaded.file.empty()) {
-    name.migrate += " --store " + ops::shell_word(name.shown);
+    name.options += " --store " + ops::shell_word(name.shown);
   } else if (loaded.file != "outbox.toml") {
-    name.migrate += " -c " + ops::shell_word(loaded.file);
+    name.options += " -c " + ops::shell_word(loaded.file);
   }
-  if (relay.schema != RelayOptions().schema) name.migrate += " --schema " + relay.schema;
+  if (relay.schema != RelayOptions().schema) name.options += " --schema " + relay.schema;
   return name;
 }
 

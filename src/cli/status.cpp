@@ -14,6 +14,7 @@
 #include "cli/exit.hpp"
 #include "cli/held_back.hpp"
 #include "cli/output.hpp"
+#include "cli/status_adoptions.hpp"
 #include "cli/status_queues.hpp"
 #include "cli/table.hpp"
 #include "cli/terminal.hpp"
@@ -68,6 +69,7 @@ struct View {
   std::vector<Line> subscriptions;
   std::vector<store::RelayRow> relays;
   QueueView queues;
+  Adoptions adoptions;
   std::vector<std::string> problems;
 
   /// A live relay has the lanes.
@@ -175,6 +177,8 @@ std::vector<std::string> problems_of(const View& view,
       found.push_back(lags(line, *max_lag));
   }
   for (std::string& problem : problems_of(view.queues)) found.push_back(std::move(problem));
+  for (std::string& problem : problems_of_adoptions(view.adoptions))
+    found.push_back(std::move(problem));
   return found;
 }
 
@@ -219,6 +223,7 @@ View look(const Options& options, std::optional<std::chrono::milliseconds> max_l
   std::vector<store::SubscriptionRow> rows;
   for (const Line& line : view.subscriptions) rows.push_back(line.row);
   view.queues = look_at_queues(*store, rows, static_cast<std::int64_t>(limit));
+  view.adoptions = must(store::open_adoptions(Context::store_options(loaded)));
   view.problems = problems_of(view, max_lag, loaded);
   return view;
 }
@@ -306,6 +311,7 @@ void print_text(const View& view, bool check) {
   print_subscriptions(view);
   print_relays(view);
   print_queues(view.queues);
+  print_adoptions(view.adoptions);
   if (check) return;  // a failed check reports them on stderr
   for (const std::string& problem : view.problems)
     print("{} {}\n", alarming("PROBLEM:"), plain(problem));
@@ -368,6 +374,7 @@ Json to_json(const View& view) {
           {"relays", relays},
           {"queues", queues_to_json(view.queues)},
           {"workers", workers_to_json(view.queues)},
+          {"adoptions", adoptions_to_json(view.adoptions)},
           {"problems", view.problems}};
 }
 

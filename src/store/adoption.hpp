@@ -41,22 +41,51 @@ struct AdoptionLocks {
   std::chrono::milliseconds patience{std::chrono::minutes(1)};
 };
 
+/// Why the rows of an adopted table are not forwarded any more, or how it was lost sight of.
+enum class AdoptionFault : std::uint8_t {
+  none,
+  dropped,       ///< The table.
+  remade,        ///< Another table has its name.
+  renamed,       ///< Its rows are forwarded, but it is not found by its name.
+  no_trigger,    ///< It was dropped.
+  off,           ///< The trigger is disabled.
+  replica_only,  ///< ENABLE REPLICA TRIGGER: it fires for rows of a replication only.
+};
+
 /// Of a table that is adopted, or was.
 struct AdoptionRow {
   std::int32_t id{0};
   std::string table{};
-  /// copying, draining, forwarding, ended; broken: forwarding without its trigger.
+  /// copying, draining, forwarding, ended; broken: one of these with a fault.
   std::string state{};
   std::string cut_lsn{};
   std::int64_t taken_over{0};
   std::int64_t staged{0};  ///< Forwarded later, because older rows came first.
   std::int64_t begun_us{0};
   std::optional<std::int64_t> switched_us{};
+  bool debezium{false};
+  std::int64_t waiting{0};  ///< Rows that are staged now, at most kManyWaiting.
+  bool more_waiting{false};
+  bool running{false};  ///< A command is adopting a table, this one or another.
+  AdoptionFault fault{AdoptionFault::none};
+  /// Of `renamed` and `remade`: what the adopted table is called now. Of `off` and `replica_only`: on which partition.
+  std::string fault_at{};
+
+  static constexpr std::int64_t kManyWaiting = 10'000;
+
+  [[nodiscard]] bool is_unfinished() const { return state == "copying" || state == "draining"; }
 };
+
+/// "Debezium's", "written by hand"
+[[nodiscard]] const char* layout_text(bool debezium) noexcept;
+/// "its trigger outbox_adopt is disabled"; empty: no fault.
+[[nodiscard]] std::string fault_text(const AdoptionRow& row);
+/// The fault, and where rows go since then: "... is disabled: rows inserted since then are in the table only".
+[[nodiscard]] std::string broken_text(const AdoptionRow& row);
 
 struct AdoptionPlan {
   std::string table{};                                        ///< Quoted, with its schema.
-  std::string layout{};                                       ///< "Debezium's", "hand-written"
+  std::string layout{};                                       ///< "Debezium's", "written by hand"
   std::vector<std::pair<std::string, std::string>> fields{};  ///< Field, where it comes from.
   std::vector<std::string> unused{};                          ///< Columns that go nowhere.
   std::optional<AdoptionRow> adopted{};  ///< What was begun; then the rest may be missing.
@@ -93,6 +122,9 @@ class Adopter : public Part {
   [[nodiscard]] virtual Result<Adopted> undo(const AdoptionRow& adopted, const AdoptionLocks& locks,
                                              const Says& says) = 0;
 };
+
+/// The adoptions that are not ended; none on a store that adopts no tables.
+[[nodiscard]] Result<std::vector<AdoptionRow>> open_adoptions(const StoreOptions& options);
 
 /// PostgreSQL only.
 [[nodiscard]] Result<std::unique_ptr<Adopter>> open_adopter(const StoreOptions& options);

@@ -9,6 +9,7 @@ namespace outbox::store {
 namespace postgres {
 extern const Backend backend;
 Result<std::unique_ptr<Adopter>> open_adopter(const StoreOptions& options);
+Result<std::vector<AdoptionRow>> open_adoptions(const StoreOptions& options);
 }  // namespace postgres
 namespace sqlite {
 extern const Backend backend;
@@ -53,6 +54,13 @@ Diagnosis diagnose(const StoreOptions& options, std::chrono::steady_clock::time_
   auto backend = backend_for(options);
   if (!backend) return {.reached = pass(backend)};
   return (*backend)->diagnose(options, until);
+}
+
+Result<std::vector<AdoptionRow>> open_adoptions([[maybe_unused]] const StoreOptions& options) {
+#ifdef OUTBOX_WITH_POSTGRES
+  if (kind_of(options.url) == StoreKind::postgres) return postgres::open_adoptions(options);
+#endif
+  return std::vector<AdoptionRow>{};
 }
 
 Result<std::unique_ptr<Adopter>> open_adopter(const StoreOptions& options) {

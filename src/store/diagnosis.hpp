@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "store/adoption.hpp"
 #include "store/store.hpp"
 
 namespace outbox::store {
@@ -128,6 +129,34 @@ struct ConnectionFacts {
   std::int64_t database_used{0};
 };
 
+/// A column that the trigger of an adopted table reads, and that is not what it was.
+struct ColumnChange {
+  std::string column{};
+  std::string type{};
+  std::optional<std::string> type_now{};    ///< None: the column is gone.
+  std::optional<std::string> renamed_to{};  ///< It is probably this one.
+  bool says_sent{false};                    ///< It tells which rows were sent.
+};
+
+struct AdoptionFacts {
+  AdoptionRow row{};
+  bool marks_sent{false};  ///< The table says which rows were sent.
+  std::vector<ColumnChange> changes{};
+  bool replicated{false};  ///< It gets rows by logical replication.
+};
+
+/// Whose sessions have session_replication_role = replica, in which no trigger of an adopted table fires.
+struct SilentSessions {
+  std::string login{};     ///< As it is written in a statement; empty: every login.
+  std::string database{};  ///< The same; empty: every database.
+};
+
+/// Tables whose INSERTs are forwarded.
+struct AdoptionsFacts {
+  std::vector<AdoptionFacts> tables{};
+  std::vector<SilentSessions> silent{};
+};
+
 struct SizeFacts {
   std::int64_t events{0};
   std::int64_t progress{0};
@@ -148,6 +177,7 @@ struct PostgresFacts {
   Result<VacuumFacts> vacuum;
   Result<SizeFacts> sizes;
   Result<WakeFacts> wake;
+  Result<AdoptionsFacts> adoptions;
   // Always:
   Result<std::vector<HolderFacts>> holders;
   Result<std::vector<SlotFacts>> slots;

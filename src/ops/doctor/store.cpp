@@ -45,6 +45,11 @@ Findings judge(const store::PostgresFacts& facts, const StoreName& name) {
   judge_answer("partitions", facts, facts.partitions, findings);
   judge_answer("autovacuum", facts, facts.vacuum, findings);
   judge_answer("wake_up", facts, facts.wake, findings);
+  if (facts.adoptions) {
+    judge(*facts.adoptions, name, findings);
+  } else {
+    findings.not_checked("adoption", facts.adoptions.error());
+  }
   return findings;
 }
 
@@ -86,11 +91,11 @@ void judge_version(const Result<store::SchemaState>& version, const StoreName& n
   const auto& [has, wanted, edited] = *version;
   if (has == 0)
     return complain("there is no outbox in this store", "writers fail, and no relay starts",
-                    name.migrate);
+                    name.command("migrate"));
   if (has < wanted) {
     return complain(
         fmt::format("schema version {} is older than this program, which needs {}", has, wanted),
-        "relays of this version do not start", name.migrate);
+        "relays of this version do not start", name.command("migrate"));
   }
   if (has > wanted) {
     return complain(

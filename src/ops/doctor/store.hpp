@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "ops/doctor/finding.hpp"
 #include "store/diagnosis.hpp"
@@ -11,7 +12,12 @@ namespace outbox::ops {
 /// How the store is named in commands.
 struct StoreName {
   std::string shown;    ///< Its address without passwords.
-  std::string migrate;  ///< "outbox migrate"
+  std::string options;  ///< " --store sqlite:shop.db"; empty: the configuration is found without.
+
+  /// "outbox migrate --store sqlite:shop.db"
+  [[nodiscard]] std::string command(std::string_view words) const {
+    return "outbox " + std::string(words) + options;
+  }
 };
 
 /// All findings about the store itself.
@@ -38,6 +44,7 @@ void judge(const store::PostgresFacts& facts, const std::vector<store::HolderFac
 void judge(const store::PostgresFacts& facts, const store::WakeFacts& wake, Findings& findings);
 void judge(const store::PostgresFacts& facts, const store::ConnectionFacts& connections,
            Findings& findings);
+void judge(const store::AdoptionsFacts& adoptions, const StoreName& name, Findings& findings);
 /// The tables, the WAL, and what replication slots keep of it.
 void judge_disk(const store::PostgresFacts& facts, Findings& findings);
 

@@ -19,8 +19,9 @@
 
 namespace outbox::store::postgres {
 
-/// Called by backends.cpp.
+// Called by backends.cpp.
 Result<std::unique_ptr<Adopter>> open_adopter(const StoreOptions& options);
+Result<std::vector<AdoptionRow>> open_adoptions(const StoreOptions& options);
 
 namespace {
 
@@ -205,7 +206,7 @@ class PostgresAdopter final : public Adopter {
   }
 
   static void describe(AdoptionPlan& plan, const FoundTable& table, const AdoptShape& shape) {
-    plan.layout = shape.debezium ? "Debezium's" : "written by hand";
+    plan.layout = layout_text(shape.debezium);
     plan.fields = described(table.table, shape);
     plan.unused = unused_columns(table.table, shape);
     const std::string number = plan.adopted ? std::to_string(plan.adopted->id) : "N";
@@ -235,11 +236,8 @@ class PostgresAdopter final : public Adopter {
                                      const AdoptShape& shape, const AdoptionRow& adopted,
                                      Adopted& result) {
     if (adopted.state == "broken")
-      return fail(
-          Errc::corrupt,
-          "table " + adopted.table +
-              " has lost its trigger, or it is disabled: rows since then are in the table only",
-          "docs/guide/adopt.md, \"The trigger is gone\"; --undo forgets the adoption");
+      return fail(Errc::corrupt, "table " + adopted.table + ": " + broken_text(adopted),
+                  "outbox doctor, and docs/guide/adopt.md, \"The trigger is gone\"");
     if (adopted.state == "forwarding") return {};
     result.changed = true;
     if (Status status = steps.copy(table, shape, adopted.id); !status) return status;
@@ -260,6 +258,16 @@ Result<std::unique_ptr<Adopter>> open_adopter(const StoreOptions& options) {
   OUTBOX_TRY(Connection connection, Connection::open(options, "adopt"));
   if (Status status = check_current(connection); !status) return pass(status);
   return std::make_unique<PostgresAdopter>(std::move(connection), options.schema);
+}
+
+Result<std::vector<AdoptionRow>> open_adoptions(const StoreOptions& options) {
+  OUTBOX_TRY(Connection connection, Connection::open(options, "adoptions"));
+  OUTBOX_TRY(const auto found, find_adoptions(connection, options.schema));
+  std::vector<AdoptionRow> rows;
+  for (const FoundAdoption& one : found) {
+    if (one.row.state != "ended") rows.push_back(one.row);
+  }
+  return rows;
 }
 
 }  // namespace outbox::store::postgres

@@ -1,5 +1,6 @@
 #include "store/postgres/adopt_catalog.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -26,21 +27,10 @@ SELECT a.attname::text, pg_catalog.format_type(t.oid, NULL), t.typtype = 'e',
                                 AND i.indpred IS NULL AND i.indexprs IS NULL
                                 AND (i.indnkeyatts = 1 AND i.indkey[0] = a.attnum
                                      OR $2::boolean AND i.indisprimary AND a.attnum = ANY (i.indkey::int2[]))),
-       coalesce((SELECT pg_catalog.json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid)::text, '[]')
+       coalesce((SELECT pg_catalog.json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid)::text, '[]'), a.attnum::integer
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type d ON d.oid = a.atttypid
 JOIN pg_catalog.pg_type t ON t.oid = CASE WHEN d.typtype = 'd' THEN d.typbasetype ELSE d.oid END
 WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum)";
-
-constexpr std::string_view kAdoptions = R"(
-SELECT a.id, a.table_name, CASE WHEN a.state = 'ended' OR EXISTS (
-         SELECT FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid
-         JOIN pg_catalog.pg_namespace s ON s.oid = p.pronamespace
-         WHERE t.tgrelid = pg_catalog.to_regclass(a.table_name) AND NOT t.tgisinternal
-           AND t.tgenabled IN ('O', 'A') AND s.nspname = '{name}'
-           AND p.proname = CASE a.state WHEN 'forwarding' THEN 'adopt_forward_' ELSE 'adopt_stage_' END || a.id)
-       THEN a.state ELSE 'broken' END,
-       a.cut_lsn::text, a.taken_over, a.staged, a.begun_at, a.switched_at, a.shape::text
-FROM {schema}.adoption a ORDER BY a.id)";
 
 // $1 the table's oid. A prepared transaction has no session.
 constexpr std::string_view kHolders = R"(
@@ -76,6 +66,17 @@ Status check(const Rows& found, const std::string& name) {
   return {};
 }
 
+/// By the words of the view adoption_state.
+AdoptionFault fault_of(std::string_view word) {
+  using enum AdoptionFault;
+  if (word == "dropped") return dropped;
+  if (word == "remade") return remade;
+  if (word == "renamed") return renamed;
+  if (word == "off") return off;
+  if (word == "replica_only") return replica_only;
+  return no_trigger;
+}
+
 std::vector<std::string> words_of(std::string_view json) {
   return nlohmann::json::parse(json).get<std::vector<std::string>>();
 }
@@ -103,30 +104,45 @@ Result<std::optional<FoundTable>> find_table(Connection& connection, const std::
                                    .type = columns.text(row, 1),
                                    .is_enum = columns.boolean(row, 2),
                                    .unique = columns.boolean(row, 3),
-                                   .labels = words_of(columns.bytes(row, 4))});
+                                   .labels = words_of(columns.bytes(row, 4)),
+                                   .number = columns.int4(row, 5)});
   }
   return std::optional(std::move(table));
 }
 
 Result<std::vector<FoundAdoption>> find_adoptions(Connection& connection,
                                                   const std::string& schema) {
-  const Query query = unprepared("read the adopted tables", kAdoptions, schema);
+  const Query query = unprepared(
+      "read the adopted tables",
+      "SELECT " + std::string(kAdoptionColumns) + " FROM {schema}.adoption_state a ORDER BY a.id",
+      schema);
   OUTBOX_TRY(const Rows rows, connection.exec(query));
   std::vector<FoundAdoption> found;
-  for (int row = 0; row < rows.size(); ++row) {
-    FoundAdoption one;
-    one.row = {.id = rows.int4(row, 0),
-               .table = rows.text(row, 1),
-               .state = rows.text(row, 2),
-               .cut_lsn = rows.text(row, 3),
-               .taken_over = rows.int8(row, 4),
-               .staged = rows.int8(row, 5),
-               .begun_us = rows.time_us(row, 6)};
-    if (!rows.is_null(row, 7)) one.row.switched_us = rows.time_us(row, 7);
-    one.shape = rows.text(row, 8);
-    found.push_back(std::move(one));
-  }
+  for (int row = 0; row < rows.size(); ++row) found.push_back(adoption_of(rows, row));
   return found;
+}
+
+FoundAdoption adoption_of(const Rows& rows, int row) {
+  FoundAdoption one;
+  one.shape = rows.text(row, 8);
+  one.row = {.id = rows.int4(row, 0),
+             .table = rows.text(row, 1),
+             .state = rows.text(row, 2),
+             .cut_lsn = rows.text(row, 3),
+             .taken_over = rows.int8(row, 4),
+             .staged = rows.int8(row, 5),
+             .begun_us = rows.time_us(row, 6),
+             .debezium = adopt_shape_of(one.shape).debezium,
+             .waiting = std::min(rows.int8(row, 9), AdoptionRow::kManyWaiting),
+             .more_waiting = rows.int8(row, 9) > AdoptionRow::kManyWaiting,
+             .running = rows.boolean(row, 10)};
+  if (!rows.is_null(row, 7)) one.row.switched_us = rows.time_us(row, 7);
+  if (!rows.is_null(row, 11)) {
+    one.row.state = "broken";
+    one.row.fault = fault_of(rows.text(row, 11));
+    one.row.fault_at = rows.is_null(row, 12) ? "" : rows.text(row, 12);
+  }
+  return one;
 }
 
 Result<std::string> lock_holders(Connection& connection, std::int64_t relation) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "store/adoption.hpp"
@@ -29,6 +30,12 @@ struct FoundAdoption {
 };
 [[nodiscard]] Result<std::vector<FoundAdoption>> find_adoptions(Connection& connection,
                                                                 const std::string& schema);
+
+/// The first columns of a SELECT of the view adoption_state as `a`, for adoption_of().
+inline constexpr std::string_view kAdoptionColumns =
+    "a.id, a.table_name, a.state, a.cut_lsn::text, a.taken_over, a.staged, a.begun_at, a.switched_at, a.shape::text, "
+    "a.waiting, a.running, a.fault, a.fault_at";
+[[nodiscard]] FoundAdoption adoption_of(const Rows& rows, int row);
 
 /// "pid 4711 (shop, idle in transaction for 12 s)", for those that keep a lock on the table from us.
 [[nodiscard]] Result<std::string> lock_holders(Connection& connection, std::int64_t relation);

@@ -19,6 +19,7 @@ struct AdoptColumn {
   bool is_enum{false};
   bool unique{false};                 ///< Alone, without null.
   std::vector<std::string> labels{};  ///< Of an enum.
+  std::int32_t number{0};             ///< Stays when it is renamed.
 };
 
 struct AdoptTable {

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "pg/identifier.hpp"
+#include "store/postgres/adopt_changes.hpp"
 #include "store/postgres/adopt_statements.hpp"
 
 namespace outbox::store::postgres {
@@ -133,11 +134,13 @@ Status AdoptSteps::withdraw_functions(const FoundTable& table, const std::string
 }
 
 Result<Decision> AdoptSteps::begin(const FoundTable& table, const AdoptShape& shape) {
-  OUTBOX_TRY(const Rows begun, run("begin the adoption",
-                                   "INSERT INTO " + in_schema("adoption") +
-                                       " (table_name, shape, state, cut_lsn) VALUES "
-                                       "($1::text, $2::text::jsonb, 'copying', '0/0') RETURNING id",
-                                   {table.table.name, to_json(shape)}));
+  OUTBOX_TRY(
+      const Rows begun,
+      run("begin the adoption",
+          "INSERT INTO " + in_schema("adoption") +
+              " (table_name, relation, shape, columns, state, cut_lsn) SELECT $1::text, $2::bigint::oid, "
+              "$3::text::jsonb, $4::text::jsonb, 'copying', '0/0' RETURNING id",
+          {table.table.name, table.relation, to_json(shape), columns_json(table.table.columns)}));
   const std::int32_t id = begun.int4(0, 0);
   const std::string number = std::to_string(id);
   if (Status status = create_functions(table, shape, number); !status) return pass(status);

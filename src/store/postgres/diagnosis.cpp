@@ -9,6 +9,8 @@
 #include "base/event_fd.hpp"
 #include "pg/errors.hpp"
 #include "store/common/wait.hpp"
+#include "store/postgres/adopt_catalog.hpp"
+#include "store/postgres/adopt_changes.hpp"
 #include "store/postgres/connection.hpp"
 #include "store/postgres/doctor_queries.hpp"
 #include "store/postgres/notifications.hpp"
@@ -71,6 +73,7 @@ class Questions {
                         .vacuum = not_asked(),
                         .sizes = not_asked(),
                         .wake = not_asked(),
+                        .adoptions = not_asked(),
                         .holders = holders(),
                         .slots = slots(),
                         .connections = connections(),
@@ -84,6 +87,7 @@ class Questions {
     facts.vacuum = vacuum();
     facts.sizes = sizes();
     facts.wake = wake(*facts.server);
+    facts.adoptions = adoptions();
     return facts;
   }
 
@@ -271,6 +275,26 @@ class Questions {
     WakeFacts facts{.armed = rows.boolean(0, 0), .queue_permille = rows.int8(0, 1)};
     if (server.pooler || server.standby) return facts;
     OUTBOX_TRY(facts.notified, hears_itself());
+    return facts;
+  }
+
+  Result<AdoptionsFacts> adoptions() {
+    OUTBOX_TRY(const Rows rows, ask(queries_.adoptions));
+    AdoptionsFacts facts;
+    for (int row = 0; row < rows.size(); ++row) {
+      const FoundAdoption found = adoption_of(rows, row);
+      const AdoptShape shape = adopt_shape_of(found.shape);
+      AdoptionFacts& one = facts.tables.emplace_back();
+      one.row = found.row;
+      one.marks_sent = shape.mark != SentMark::none;
+      one.changes =
+          changed_columns(shape, columns_of(rows.bytes(row, 13)), columns_of(rows.bytes(row, 14)));
+      one.replicated = rows.boolean(row, 15);
+    }
+    if (facts.tables.empty()) return facts;
+    OUTBOX_TRY(const Rows silent, ask(queries_.silent_sessions));
+    for (int row = 0; row < silent.size(); ++row)
+      facts.silent.push_back({.login = silent.text(row, 0), .database = silent.text(row, 1)});
     return facts;
   }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "store/postgres/adopt_catalog.hpp"
 #include "store/postgres/query.hpp"
 
 namespace outbox::store::postgres {
@@ -141,6 +142,31 @@ ORDER BY h.xids DESC LIMIT 20)");
 SELECT slot_name::text, quote_literal(slot_name), active, coalesce(CASE WHEN NOT pg_is_in_recovery()
   THEN pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) END, 0)::bigint, coalesce(wal_status, '')
 FROM pg_replication_slots ORDER BY 4 DESC LIMIT 20)");
+
+  // The columns of the table of now, as adopt_changes.hpp keeps them; and whether a subscription of the server fills it. A few rows; the
+  // catalogs by their indexes.
+  Query adoptions = of("look at the adopted tables",
+                       "SELECT " + std::string(kAdoptionColumns) + R"(, a.columns::text, coalesce((
+  SELECT json_agg(json_build_object('name', c.attname, 'number', c.attnum, 'type', format_type(t.oid, NULL)))
+  FROM pg_attribute c JOIN pg_type d ON d.oid = c.atttypid
+  JOIN pg_type t ON t.oid = CASE WHEN d.typtype = 'd' THEN d.typbasetype ELSE d.oid END
+  WHERE c.attrelid = a.relation_now AND c.attnum > 0 AND NOT c.attisdropped), '[]')::text,
+EXISTS (SELECT FROM pg_subscription_rel r WHERE r.srrelid = a.relation_now)
+FROM {schema}.adoption_state a WHERE a.state <> 'ended' ORDER BY a.id LIMIT 100)");
+
+  // Settings of a login, a database or the server by which no trigger fires, but those that were enabled ALWAYS. Of logins only those that
+  // may insert into an adopted table.
+  Query silent_sessions = of("look for sessions without triggers", R"(
+WITH adopted AS (SELECT a.relation_now AS relation FROM {schema}.adoption_state a WHERE a.state <> 'ended' AND NOT a.always)
+SELECT coalesce(quote_ident(r.rolname), ''), coalesce(quote_ident(d.datname), '')
+FROM pg_db_role_setting s LEFT JOIN pg_roles r ON r.oid = s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase
+WHERE EXISTS (SELECT FROM unnest(s.setconfig) c WHERE lower(c) = 'session_replication_role=replica')
+  AND (s.setdatabase = 0 OR d.datname = current_database()) AND (s.setrole = 0 OR r.rolcanlogin)
+  AND EXISTS (SELECT FROM adopted a WHERE s.setrole = 0 OR has_table_privilege(r.oid, a.relation, 'INSERT'))
+UNION ALL
+SELECT '', '' FROM pg_settings WHERE name = 'session_replication_role' AND setting = 'replica'
+  AND source IN ('configuration file', 'command line') AND EXISTS (SELECT FROM adopted)
+ORDER BY 1, 2 LIMIT 20)");
 
   Query wal = of("measure the WAL", "SELECT coalesce(sum(size), 0)::bigint FROM pg_ls_waldir()");
 

@@ -10,7 +10,7 @@ using store::HolderFacts;
 using store::RoleFacts;
 using ::testing::HasSubstr;
 
-const StoreName kName{.shown = "postgresql://app@db/shop", .migrate = "outbox migrate"};
+const StoreName kName{.shown = "postgresql://app@db/shop", .options = {}};
 
 /// Everything is in order.
 store::PostgresFacts sound() {
@@ -42,6 +42,7 @@ store::PostgresFacts sound() {
           store::VacuumFacts{.freeze_max_age = 200'000'000, .database_age = 1'000, .tables = {}},
       .sizes = store::SizeFacts{},
       .wake = store::WakeFacts{.notified = true},
+      .adoptions = store::AdoptionsFacts{},
       .holders = std::vector<HolderFacts>{},
       .slots = std::vector<store::SlotFacts>{},
       .connections = store::ConnectionFacts{.allowed = 97, .used = 10},
@@ -60,9 +61,10 @@ TEST(DoctorPostgres, a_sound_server_has_nothing_but_ok) {
   const Findings findings = judged(sound());
   for (const Finding& one : findings.all())
     EXPECT_EQ(one.severity, Severity::ok) << one.check << ": " << one.what;
-  for (const char* const check : {"store", "durability", "clock", "connections", "schema",
-                                  "snapshot", "disk", "wal", "lineage", "indexes", "sequence",
-                                  "roles", "partitions", "autovacuum", "wraparound", "wake_up"})
+  for (const char* const check :
+       {"store", "durability", "clock", "connections", "schema", "snapshot", "disk", "wal",
+        "lineage", "indexes", "sequence", "roles", "partitions", "autovacuum", "wraparound",
+        "wake_up", "adoption"})
     expect_in_order(findings, check);
 }
 

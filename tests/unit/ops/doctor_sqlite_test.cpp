@@ -9,8 +9,7 @@ namespace {
 using store::FileFacts;
 using ::testing::HasSubstr;
 
-const StoreName kName{.shown = "sqlite:shop.db",
-                      .migrate = "outbox migrate --store sqlite:shop.db"};
+const StoreName kName{.shown = "sqlite:shop.db", .options = " --store sqlite:shop.db"};
 
 store::SqliteFacts sound() {
   return {.path = "/srv/shop.db",

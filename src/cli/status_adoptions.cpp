@@ -1,0 +1,77 @@
+#include "cli/status_adoptions.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/text.hpp"
+#include "cli/table.hpp"
+#include "event/time_text.hpp"
+
+namespace outbox::cli {
+namespace {
+
+using store::AdoptionRow;
+
+/// Since when it is in its state; of one with a fault, since when it was forwarded.
+std::string since(const AdoptionRow& row) {
+  return event::time_text(row.switched_us.value_or(row.begun_us));
+}
+
+/// What keeps its rows from being forwarded; empty: nothing does.
+std::string trouble_of(const AdoptionRow& row) {
+  if (row.fault != store::AdoptionFault::none) return store::broken_text(row);
+  if (row.is_unfinished() && !row.running)
+    return "its adoption was begun and not finished: new rows wait";
+  return "";
+}
+
+std::string waiting_text(const AdoptionRow& row) {
+  return with_commas(row.waiting) + (row.more_waiting ? "+" : "");
+}
+
+}  // namespace
+
+std::vector<std::string> problems_of_adoptions(const Adoptions& adoptions) {
+  std::vector<std::string> found;
+  for (const AdoptionRow& row : adoptions) {
+    const std::string trouble = trouble_of(row);
+    if (trouble.empty()) continue;
+    const bool unfinished = row.fault == store::AdoptionFault::none;
+    found.push_back(fmt::format(
+        "adopted table {}: {} (hint: {})", row.table, trouble,
+        unfinished ? "outbox adopt " + row.table + " --apply goes on" : "outbox doctor"));
+  }
+  return found;
+}
+
+void print_adoptions(const Adoptions& adoptions) {
+  if (adoptions.empty()) return;
+  Table table({"ADOPTED TABLE", "LAYOUT", "STATE", "SINCE", "TAKEN OVER", "WAITING"});
+  for (const AdoptionRow& row : adoptions) {
+    table.add({plain(row.table), store::layout_text(row.debezium), row.state, since(row),
+               with_commas(row.taken_over), waiting_text(row)});
+    if (const std::string trouble = trouble_of(row); !trouble.empty())
+      table.note("  " + plain(trouble));
+  }
+  table.print();
+  print("\n");
+}
+
+Json adoptions_to_json(const Adoptions& adoptions) {
+  Json list = Json::array();
+  for (const AdoptionRow& row : adoptions) {
+    list.push_back({{"table", row.table},
+                    {"layout", store::layout_text(row.debezium)},
+                    {"state", row.state},
+                    {"since", since(row)},
+                    {"taken_over", row.taken_over},
+                    {"staged", row.staged},
+                    {"waiting", row.waiting},
+                    {"waiting_is_more", row.more_waiting},
+                    {"trouble", or_null(trouble_of(row))}});
+  }
+  return list;
+}
+
+}  // namespace outbox::cli

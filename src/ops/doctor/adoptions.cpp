@@ -1,0 +1,173 @@
+// Findings about adopted tables: whether the INSERTs into them still become events.
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "event/time_text.hpp"
+#include "ops/doctor/store.hpp"
+
+namespace outbox::ops {
+namespace {
+
+using store::AdoptionFacts;
+using store::AdoptionFault;
+using store::AdoptionRow;
+using store::ColumnChange;
+
+void add(Findings& findings, Severity severity, std::string subject, std::string what,
+         std::string reason, std::string command) {
+  findings.add({severity, "adoption", std::move(subject), std::move(what), std::move(reason),
+                std::move(command)});
+}
+
+/// "outbox adopt public.t --undo --apply"
+std::string adopt(const StoreName& name, const AdoptionRow& row, const char* options) {
+  return name.command(fmt::format("adopt {} {}", shell_word(row.table), options));
+}
+
+/// Ends the adoption and begins another one, which takes over what is pending.
+std::string adopt_anew(const StoreName& name, const AdoptionRow& row, const char* backlog) {
+  return adopt(name, row, "--undo --apply") + " && " +
+         adopt(name, row, fmt::format("{}--apply", backlog).c_str());
+}
+
+/// The name of the table in "schema.table", as it is quoted.
+std::string last_name(const std::string& full) {
+  bool quoted = false;
+  std::size_t dot = 0;
+  for (std::size_t i = 0; i < full.size(); ++i) {
+    if (full[i] == '"') quoted = !quoted;
+    if (full[i] == '.' && !quoted) dot = i;
+  }
+  return full.substr(dot + 1);
+}
+
+std::string schema_of(const std::string& full) {
+  return full.substr(0, full.size() - last_name(full).size() - 1);
+}
+
+/// Gives a table its name back.
+std::string rename(const std::string& now, const std::string& then) {
+  const std::string schema = schema_of(then);
+  std::string command;
+  if (schema_of(now) != schema) command = fmt::format("ALTER TABLE {} SET SCHEMA {};", now, schema);
+  if (last_name(now) == last_name(then)) return command;
+  const std::string moved = schema + "." + last_name(now);
+  return fmt::format("{}{}ALTER TABLE {} RENAME TO {};", command, command.empty() ? "" : " ", moved,
+                     last_name(then));
+}
+
+void judge_fault(const AdoptionFacts& one, const StoreName& name, Findings& findings) {
+  const AdoptionRow& row = one.row;
+  if (row.fault == AdoptionFault::dropped) {
+    return add(findings, Severity::warning, row.table, store::fault_text(row),
+               "no event comes from it any more; what was forwarded is in the log",
+               adopt(name, row, "--undo --apply"));
+  }
+  if (row.fault == AdoptionFault::renamed) {
+    return add(findings, Severity::warning, row.table, store::fault_text(row),
+               "its rows are still forwarded, but its adoption can be neither finished nor undone",
+               rename(row.fault_at, row.table));
+  }
+  // Which rows of the table were forwarded only a person knows, but for one that was made anew.
+  std::string command = adopt_anew(name, row, one.marks_sent ? "" : "--backlog all ");
+  if (row.fault != AdoptionFault::remade) {
+    command = (one.marks_sent ? "mark the rows that were forwarded before as sent, then: "
+                              : "delete the rows that were forwarded before, then: ") +
+              command;
+  }
+  add(findings, Severity::error, row.table, store::fault_text(row),
+      "rows inserted since then are in the table only: no event of theirs is delivered",
+      std::move(command));
+}
+
+void judge_unfinished(const AdoptionRow& row, const StoreName& name, Findings& findings) {
+  const std::string staged =
+      fmt::format("{}{} new rows wait", row.waiting, row.more_waiting ? " or more" : "");
+  const bool copying = row.state == "copying";
+  if (row.running) {
+    return add(findings, Severity::note, row.table,
+               fmt::format("is being adopted ({}): {}", row.state, staged),
+               "they are delivered once its old rows are in the log", "outbox status");
+  }
+  add(findings, Severity::error, row.table,
+      fmt::format("its adoption was begun at {} and not finished ({}): {}",
+                  event::time_text(row.begun_us), row.state, staged),
+      copying
+          ? "nothing of it is delivered, neither the rows that were pending nor new ones; none is lost"
+          : "new rows are not delivered; none is lost",
+      adopt(name, row, "--apply"));
+}
+
+void judge_change(const AdoptionFacts& one, const ColumnChange& change, const StoreName& name,
+                  Findings& findings) {
+  const AdoptionRow& row = one.row;
+  const std::string column = identifier(change.column);
+  if (change.type_now) {
+    return add(
+        findings, Severity::error, row.table,
+        fmt::format("the type of its column {} was changed from {} to {}", change.column,
+                    change.type, *change.type_now),
+        "the trigger's function was made for the old one: INSERTs fail, or events have other content",
+        change.says_sent ? fmt::format("ALTER TABLE {} ALTER COLUMN {} TYPE {} USING {}::{};",
+                                       row.table, column, change.type, column, change.type)
+                         : adopt_anew(name, row, ""));
+  }
+  std::string command = adopt_anew(name, row, "");
+  if (change.renamed_to) {
+    command = fmt::format("ALTER TABLE {} RENAME COLUMN {} TO {};", row.table,
+                          identifier(*change.renamed_to), column);
+  } else if (change.says_sent) {
+    command = fmt::format("ALTER TABLE {} ADD COLUMN {} {};", row.table, column, change.type);
+  }
+  add(findings, Severity::error, row.table,
+      fmt::format("its column {} {}", change.column,
+                  change.renamed_to ? "is now called " + *change.renamed_to : "was dropped"),
+      "the trigger's function reads it: every INSERT fails, with the transaction that it is in",
+      std::move(command));
+}
+
+void judge_table(const AdoptionFacts& one, const StoreName& name, Findings& findings) {
+  if (one.row.fault != AdoptionFault::none) return judge_fault(one, name, findings);
+  if (one.row.is_unfinished()) judge_unfinished(one.row, name, findings);
+  for (const ColumnChange& change : one.changes) judge_change(one, change, name, findings);
+  if (one.replicated) {
+    add(findings, Severity::note, one.row.table, "it gets rows by logical replication, too",
+        "those are not forwarded: its trigger fires for INSERTs of this server only",
+        "adopt the table on the server where the application writes");
+  }
+}
+
+void judge_silent(const store::SilentSessions& one, Findings& findings) {
+  std::string whose = "of this server";
+  std::string command =
+      "ALTER SYSTEM SET session_replication_role = origin; SELECT pg_reload_conf();";
+  if (!one.login.empty()) {
+    const std::string where = one.database.empty() ? "" : " IN DATABASE " + one.database;
+    whose = "of login " + one.login;
+    command = fmt::format("ALTER ROLE {}{} RESET session_replication_role;", one.login, where);
+  } else if (!one.database.empty()) {
+    whose = "of this database";
+    command = fmt::format("ALTER DATABASE {} RESET session_replication_role;", one.database);
+  }
+  add(findings, one.login.empty() ? Severity::error : Severity::warning, one.login,
+      "session_replication_role of new sessions " + whose + " is replica",
+      "what they insert into adopted tables is not forwarded: no event of it is delivered",
+      std::move(command));
+}
+
+}  // namespace
+
+void judge(const store::AdoptionsFacts& adoptions, const StoreName& name, Findings& findings) {
+  for (const AdoptionFacts& one : adoptions.tables) judge_table(one, name, findings);
+  for (const auto& one : adoptions.silent) judge_silent(one, findings);
+  if (findings.complains("adoption")) return;
+  if (adoptions.tables.empty()) return findings.ok("adoption", "no table is adopted");
+  findings.ok("adoption",
+              adoptions.tables.size() == 1
+                  ? "the rows of " + adoptions.tables.front().row.table + " are forwarded"
+                  : fmt::format("the rows of {} tables are forwarded", adoptions.tables.size()));
+}
+
+}  // namespace outbox::ops

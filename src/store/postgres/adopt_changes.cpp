@@ -1,0 +1,84 @@
+#include "store/postgres/adopt_changes.hpp"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace outbox::store::postgres {
+namespace {
+
+/// What of a type the function depends on (adopt_sql.cpp); the rest is read as text.
+std::string_view kind_of(std::string_view field, std::string_view type, SentMark mark) {
+  const bool json = type == "json" || type == "jsonb";
+  if (field == "id") return type == "uuid" ? "uuid" : "text";
+  if (field == "payload") return json ? "json" : type == "bytea" ? "bytes" : "text";
+  if (field == "headers") return json ? "json" : "text";
+  if (field == "occurred_at") return type.starts_with("timestamp") ? "time" : "text";
+  if (field == "sent" && mark == SentMark::flag) return type == "boolean" ? "flag" : "text";
+  return "text";
+}
+
+template <class Is>
+const AdoptColumn* find_if(const std::vector<AdoptColumn>& columns, Is is) {
+  const auto found = std::find_if(columns.begin(), columns.end(), is);
+  return found == columns.end() ? nullptr : &*found;
+}
+
+const AdoptColumn* find(const std::vector<AdoptColumn>& columns, std::string_view name) {
+  return find_if(columns, [&](const AdoptColumn& one) { return one.name == name; });
+}
+
+/// Column to fields; a header has none. The order of pending rows is not read by the function.
+std::multimap<std::string, std::string> used_columns(const AdoptShape& shape) {
+  std::multimap<std::string, std::string> used;
+  for (const auto& [field, column] : shape.columns) {
+    if (field != "order") used.emplace(column, field);
+  }
+  for (const auto& [column, name] : shape.headers) used.emplace(column, "");
+  return used;
+}
+
+}  // namespace
+
+std::string columns_json(const std::vector<AdoptColumn>& columns) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const AdoptColumn& one : columns)
+    all.push_back({{"name", one.name}, {"number", one.number}, {"type", one.type}});
+  return all.dump();
+}
+
+std::vector<AdoptColumn> columns_of(std::string_view json) {
+  std::vector<AdoptColumn> columns;
+  for (const auto& one : nlohmann::json::parse(json)) {
+    AdoptColumn column;
+    one.at("name").get_to(column.name);
+    one.at("number").get_to(column.number);
+    one.at("type").get_to(column.type);
+    columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+std::vector<ColumnChange> changed_columns(const AdoptShape& shape,
+                                          const std::vector<AdoptColumn>& then,
+                                          const std::vector<AdoptColumn>& now) {
+  std::vector<ColumnChange> changes;
+  for (const auto& [column, field] : used_columns(shape)) {
+    if (!changes.empty() && changes.back().column == column) continue;
+    const AdoptColumn* const was = find(then, column);
+    if (was == nullptr) continue;  // not known
+    ColumnChange change{.column = column, .type = was->type, .says_sent = field == "sent"};
+    if (const AdoptColumn* const is = find(now, column)) {
+      if (kind_of(field, is->type, shape.mark) == kind_of(field, was->type, shape.mark)) continue;
+      change.type_now = is->type;
+    } else if (const AdoptColumn* const renamed = find_if(now, [&](const AdoptColumn& one) {
+                 return one.number == was->number && one.type == was->type;
+               })) {
+      change.renamed_to = renamed->name;
+    }
+    changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
+}  // namespace outbox::store::postgres

@@ -1,0 +1,174 @@
+// Findings about adopted tables, from facts.
+#include "findings.hpp"
+#include "ops/doctor/store.hpp"
+
+namespace outbox::ops {
+namespace {
+
+using store::AdoptionFacts;
+using store::AdoptionFault;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+const StoreName kName{.shown = "postgresql://app@db/shop", .options = " -c shop.toml"};
+
+AdoptionFacts forwarding() {
+  return {.row = {.id = 3,
+                  .table = "public.shop_outbox",
+                  .state = "forwarding",
+                  .cut_lsn = "0/1",
+                  .begun_us = 1'700'000'000'000'000,
+                  .switched_us = 1'700'000'001'000'000},
+          .marks_sent = true};
+}
+
+AdoptionFacts broken(AdoptionFault fault, std::string at = {}) {
+  AdoptionFacts one = forwarding();
+  one.row.state = "broken";
+  one.row.fault = fault;
+  one.row.fault_at = std::move(at);
+  return one;
+}
+
+Findings judged(AdoptionFacts one) {
+  Findings findings;
+  judge(store::AdoptionsFacts{.tables = {std::move(one)}, .silent = {}}, kName, findings);
+  return findings;
+}
+
+Finding only(AdoptionFacts one) { return complaint(judged(std::move(one)), "adoption"); }
+
+TEST(DoctorAdoptions, no_table_and_tables_that_are_forwarded_are_in_order) {
+  Findings none;
+  judge(store::AdoptionsFacts{}, kName, none);
+  expect_in_order(none, "adoption");
+  expect_in_order(judged(forwarding()), "adoption");
+  Findings two;
+  judge(store::AdoptionsFacts{.tables = {forwarding(), forwarding()}, .silent = {}}, kName, two);
+  EXPECT_EQ(two.all().front().what, "the rows of 2 tables are forwarded");
+}
+
+TEST(DoctorAdoptions, a_trigger_that_does_not_fire_loses_events) {
+  for (const auto fault :
+       {AdoptionFault::off, AdoptionFault::replica_only, AdoptionFault::no_trigger}) {
+    const Finding one = only(broken(fault));
+    EXPECT_EQ(one.severity, Severity::error);
+    EXPECT_EQ(one.subject, "public.shop_outbox");
+    EXPECT_THAT(one.reason, HasSubstr("no event of theirs is delivered"));
+    EXPECT_EQ(one.command,
+              "mark the rows that were forwarded before as sent, then: "
+              "outbox adopt public.shop_outbox --undo --apply -c shop.toml && "
+              "outbox adopt public.shop_outbox --apply -c shop.toml");
+  }
+  EXPECT_THAT(only(broken(AdoptionFault::off, "public.p1")).what,
+              HasSubstr("is disabled on partition public.p1"));
+}
+
+TEST(DoctorAdoptions, a_table_without_a_mark_needs_rows_to_be_deleted) {
+  AdoptionFacts one = broken(AdoptionFault::off);
+  one.marks_sent = false;
+  const std::string command = only(std::move(one)).command;
+  EXPECT_THAT(command, StartsWith("delete the rows"));
+  EXPECT_THAT(command, HasSubstr("--backlog all --apply"));
+}
+
+TEST(DoctorAdoptions, a_table_that_was_made_anew_has_no_row_that_was_forwarded) {
+  const Finding one = only(broken(AdoptionFault::remade));
+  EXPECT_EQ(one.severity, Severity::error);
+  EXPECT_THAT(one.command, StartsWith("outbox adopt public.shop_outbox --undo --apply"));
+  EXPECT_THAT(only(broken(AdoptionFault::remade, "public.old")).what,
+              HasSubstr("the adopted one is now called public.old"));
+}
+
+TEST(DoctorAdoptions, a_table_that_was_dropped_can_be_forgotten) {
+  const Finding one = only(broken(AdoptionFault::dropped));
+  EXPECT_EQ(one.severity, Severity::warning);
+  EXPECT_EQ(one.command, "outbox adopt public.shop_outbox --undo --apply -c shop.toml");
+}
+
+TEST(DoctorAdoptions, a_table_that_was_renamed_gets_its_name_back) {
+  struct Case {
+    const char* now;
+    const char* command;
+  };
+  for (const Case& one : {
+           Case{"public.\"A.b\"", "ALTER TABLE public.\"A.b\" RENAME TO shop_outbox;"},
+           Case{"\"M.x\".shop_outbox", "ALTER TABLE \"M.x\".shop_outbox SET SCHEMA public;"},
+           Case{"m.\"a\"\".b\"",
+                "ALTER TABLE m.\"a\"\".b\" SET SCHEMA public; "
+                "ALTER TABLE public.\"a\"\".b\" RENAME TO shop_outbox;"},
+       }) {
+    const Finding found = only(broken(AdoptionFault::renamed, one.now));
+    EXPECT_EQ(found.severity, Severity::warning);
+    EXPECT_EQ(found.command, one.command);
+  }
+}
+
+TEST(DoctorAdoptions, one_that_was_not_finished_is_an_error_unless_it_is_being_finished) {
+  AdoptionFacts one = forwarding();
+  one.row.switched_us.reset();
+  one.row.waiting = 12;
+  for (const char* const state : {"copying", "draining"}) {
+    one.row.state = state;
+    one.row.running = false;
+    const Finding left = only(one);
+    EXPECT_EQ(left.severity, Severity::error) << state;
+    EXPECT_THAT(left.what, HasSubstr("12 new rows wait"));
+    EXPECT_EQ(left.command, "outbox adopt public.shop_outbox --apply -c shop.toml");
+    one.row.running = true;
+    EXPECT_EQ(only(one).severity, Severity::note) << state;
+  }
+}
+
+TEST(DoctorAdoptions, columns_that_the_function_does_not_find) {
+  AdoptionFacts one = forwarding();
+  one.changes = {{.column = "pay\"load", .type = "jsonb", .renamed_to = "body"}};
+  EXPECT_EQ(only(one).severity, Severity::error);
+  EXPECT_THAT(only(one).reason, HasSubstr("every INSERT fails"));
+  EXPECT_EQ(only(one).command,
+            "ALTER TABLE public.shop_outbox RENAME COLUMN \"body\" TO \"pay\"\"load\";");
+  one.changes = {{.column = "made", .type = "text"}};
+  EXPECT_THAT(only(one).what, HasSubstr("made was dropped"));
+  EXPECT_THAT(only(one).command, HasSubstr("--undo --apply"));
+  // Without it nothing could be marked as sent.
+  one.changes = {{.column = "status", .type = "text", .says_sent = true}};
+  EXPECT_EQ(only(one).command, "ALTER TABLE public.shop_outbox ADD COLUMN \"status\" text;");
+}
+
+TEST(DoctorAdoptions, columns_of_another_type) {
+  AdoptionFacts one = forwarding();
+  one.changes = {{.column = "payload", .type = "jsonb", .type_now = "bytea"}};
+  EXPECT_THAT(only(one).what, HasSubstr("changed from jsonb to bytea"));
+  EXPECT_THAT(only(one).command, HasSubstr("--undo --apply"));
+  one.changes = {{.column = "sent", .type = "boolean", .type_now = "text", .says_sent = true}};
+  EXPECT_EQ(only(one).command,
+            "ALTER TABLE public.shop_outbox ALTER COLUMN \"sent\" TYPE boolean USING "
+            "\"sent\"::boolean;");
+}
+
+TEST(DoctorAdoptions, rows_that_arrive_by_replication_are_a_note) {
+  AdoptionFacts one = forwarding();
+  one.replicated = true;
+  EXPECT_EQ(only(one).severity, Severity::note);
+}
+
+TEST(DoctorAdoptions, sessions_in_which_no_trigger_fires) {
+  const auto silent = [](store::SilentSessions sessions) {
+    Findings findings;
+    judge(store::AdoptionsFacts{.tables = {forwarding()}, .silent = {std::move(sessions)}}, kName,
+          findings);
+    return complaint(findings, "adoption");
+  };
+  EXPECT_EQ(silent({.login = "a", .database = ""}).severity, Severity::warning);
+  EXPECT_EQ(silent({.login = "a", .database = ""}).command,
+            "ALTER ROLE a RESET session_replication_role;");
+  EXPECT_EQ(silent({.login = "a", .database = "d"}).command,
+            "ALTER ROLE a IN DATABASE d RESET session_replication_role;");
+  EXPECT_EQ(silent({.login = "", .database = "d"}).severity, Severity::error);
+  EXPECT_EQ(silent({.login = "", .database = "d"}).command,
+            "ALTER DATABASE d RESET session_replication_role;");
+  EXPECT_THAT(silent({}).command, StartsWith("ALTER SYSTEM SET"));
+}
+
+}  // namespace
+}  // namespace outbox::ops
