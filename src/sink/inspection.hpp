@@ -34,7 +34,10 @@ struct Inspection {
   std::string duplicates;  ///< When an event may arrive twice.
   std::string order;       ///< Of what the order is kept.
   std::vector<Weakness> weaknesses{};
-  std::optional<MessageLimit> largest{};  ///< As far as it is known.
+  std::optional<MessageLimit>
+      largest{};  ///< As far as it is known; the subscription's own counts, too.
+  std::optional<MessageLimit>
+      own{};  ///< What the subscription's settings allow, where a person has said.
 };
 
 /// "acked when ...; twice: ...; order: ..."

@@ -178,6 +178,7 @@ struct PostgresFacts {
   Result<SizeFacts> sizes;
   Result<WakeFacts> wake;
   Result<AdoptionsFacts> adoptions;
+  Result<std::int64_t> recent_payload{};  ///< The largest of the newest events. Bytes.
   // Always:
   Result<std::vector<HolderFacts>> holders;
   Result<std::vector<SlotFacts>> slots;
@@ -219,6 +220,7 @@ struct SqliteFacts {
     std::vector<std::int64_t> pids{};
   };
   Result<Busy> busy;
+  Result<std::int64_t> recent_payload{};  ///< The largest of the newest events. Bytes.
 };
 
 /// One of the two, or why the store cannot be reached.

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "event/task_queue.hpp"
-#include "ops/doctor/sinks.hpp"
 #include "ops/doctor/subscriptions.hpp"
 #include "sink/registry.hpp"
 #include "store/store.hpp"
@@ -83,10 +82,7 @@ void Doctor::look_at_store(const Checks::Report& report) {
   const auto options = store_options(patient_.loaded.config.relay);
   const store::Diagnosis diagnosis = store::diagnose(options, last_question_);
   report(judge(diagnosis, patient_.store));
-  if (diagnosis.postgres && diagnosis.postgres->log) {
-    const MutexLock lock(mutex_);
-    payload_limit_ = diagnosis.postgres->log->payload_limit;
-  }
+  note_sizes(diagnosis);
   if (can_be_read(diagnosis)) {
     return checks_.start("subscriptions", "",
                          [this](const auto& later) { look_at_deliveries(later); });
@@ -154,11 +150,19 @@ void Doctor::start_sink(const SubscriptionSpec& spec) {
   });
 }
 
+void Doctor::note_sizes(const store::Diagnosis& diagnosis) {
+  const MutexLock lock(mutex_);
+  if (diagnosis.sqlite) sizes_.recent = diagnosis.sqlite->recent_payload.value_or(0);
+  if (!diagnosis.postgres) return;
+  sizes_.recent = diagnosis.postgres->recent_payload.value_or(0);
+  if (diagnosis.postgres->log) sizes_.limit = diagnosis.postgres->log->payload_limit;
+}
+
 /// Once both the destinations and the store have answered.
 void Doctor::compare_sizes(Findings& findings) {
   const MutexLock lock(mutex_);
   for (const auto& [name, one] : inspected_)
-    judge_message_size(one.first, one.second, payload_limit_, findings);
+    judge_message_size(one.first, one.second, sizes_, findings);
 }
 
 }  // namespace outbox::ops

@@ -13,6 +13,7 @@
 #include "config/load.hpp"
 #include "ops/doctor/checks.hpp"
 #include "ops/doctor/finding.hpp"
+#include "ops/doctor/sinks.hpp"
 #include "ops/doctor/store.hpp"
 #include "sink/inspection.hpp"
 
@@ -45,6 +46,7 @@ class Doctor {
   void look_at_store(const Checks::Report& report);
   void look_at_deliveries(const Checks::Report& report);
   void start_sink(const SubscriptionSpec& spec);
+  void note_sizes(const store::Diagnosis& diagnosis);
   void compare_sizes(Findings& findings);
 
   const Patient& patient_;
@@ -55,8 +57,7 @@ class Doctor {
   /// By the names of their subscriptions.
   std::map<std::string, std::pair<SubscriptionSpec, sink::Inspection>> inspected_
       OUTBOX_GUARDED_BY(mutex_);
-  /// Of SQLite it is each application's own, and this its default.
-  std::int64_t payload_limit_ OUTBOX_GUARDED_BY(mutex_){std::int64_t{1} << 20};
+  PayloadSizes sizes_ OUTBOX_GUARDED_BY(mutex_);
   Checks checks_;  ///< The last: its threads use the others.
 };
 

@@ -23,17 +23,27 @@ void judge_sink(const SubscriptionSpec& spec, const Result<sink::Inspection>& in
 }
 
 void judge_message_size(const SubscriptionSpec& spec, const sink::Inspection& inspection,
-                        std::int64_t payload_limit, Findings& findings) {
+                        const PayloadSizes& sizes, Findings& findings) {
   if (!inspection.largest) return;
   const auto& [setting, bytes, hint] = *inspection.largest;
-  if (bytes >= payload_limit) return;
-  findings.add({.severity = Severity::warning,
-                .check = "sink",
-                .subject = spec.name,
-                .what = fmt::format("{} is {}, and the store takes payloads of {}", setting,
-                                    about_bytes(bytes), about_bytes(payload_limit)),
-                .reason = "a larger event is rejected by the destination, and parked",
-                .command = hint});
+  const auto warn = [&](std::string what, std::string reason, std::string command) {
+    findings.add({Severity::warning, "sink", spec.name, std::move(what), std::move(reason),
+                  std::move(command)});
+  };
+  const std::string takes = fmt::format("{} is {}", setting, about_bytes(bytes));
+  if (sizes.recent > bytes) {
+    warn(fmt::format("{}, and a payload of the newest events has {}", takes,
+                     about_bytes(sizes.recent)),
+         "such an event is rejected, and parked, if the subscription wants it", hint);
+  } else if (sizes.limit > bytes) {
+    warn(fmt::format("{}, and the store takes payloads of {}", takes, about_bytes(sizes.limit)),
+         "a larger event is rejected, and parked", hint);
+  }
+  if (!inspection.own || inspection.own->bytes <= bytes) return;
+  warn(fmt::format("{} is {}, and {}", inspection.own->setting, about_bytes(inspection.own->bytes),
+                   takes),
+       "an event between the two is rejected, and parked: the setting promises more than there is",
+       fmt::format("{}, or lower {}", hint, inspection.own->setting));
 }
 
 }  // namespace outbox::ops

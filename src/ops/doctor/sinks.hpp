@@ -12,8 +12,16 @@ namespace outbox::ops {
 
 void judge_sink(const SubscriptionSpec& spec, const Result<sink::Inspection>& inspected,
                 Findings& findings);
-/// `payload_limit`: the largest payload that the store takes. Unit: bytes.
+/// Payloads of a store. Unit: bytes.
+struct PayloadSizes {
+  std::int64_t limit{
+      std::int64_t{1}
+      << 20};  ///< The largest that it takes. Of SQLite it is each application's own, and this its default.
+  std::int64_t recent{0};  ///< The largest of the newest events; 0: not known.
+};
+
+/// Whether events, and the subscription's own limit, are larger than what the destination takes.
 void judge_message_size(const SubscriptionSpec& spec, const sink::Inspection& inspection,
-                        std::int64_t payload_limit, Findings& findings);
+                        const PayloadSizes& sizes, Findings& findings);
 
 }  // namespace outbox::ops

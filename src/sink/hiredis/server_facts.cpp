@@ -99,4 +99,23 @@ std::size_t most_bytes_of(const ServerFacts& facts, std::size_t configured) {
   return configured == 0 ? most : std::min(most, configured);
 }
 
+std::optional<MessageLimit> own_limit(std::size_t configured, std::string_view sink) {
+  if (configured == 0) return std::nullopt;
+  const std::string setting = fmt::format("{}.max_message_bytes", sink);
+  return MessageLimit{setting, static_cast<std::int64_t>(configured), "raise " + setting};
+}
+
+std::optional<MessageLimit> limit_of(const ServerFacts& facts, std::size_t configured,
+                                     std::string_view sink) {
+  std::optional<MessageLimit> least = own_limit(configured, sink);
+  const auto take = [&](const std::optional<std::size_t>& bytes, const char* name) {
+    if (!bytes || (least && static_cast<std::size_t>(least->bytes) <= *bytes)) return;
+    least = MessageLimit{fmt::format("{} of the server", name), static_cast<std::int64_t>(*bytes),
+                         fmt::format("raise {} of the server", name)};
+  };
+  take(facts.bulk_limit, "proto-max-bulk-len");
+  take(facts.query_limit, "client-query-buffer-limit");
+  return least;
+}
+
 }  // namespace outbox::sink::hiredis

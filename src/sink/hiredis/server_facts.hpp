@@ -38,5 +38,10 @@ void read_info(std::string_view text, ServerFacts& facts);
 
 /// The largest message that the server takes. `configured`: by the subscription; 0: not.
 [[nodiscard]] std::size_t most_bytes_of(const ServerFacts& facts, std::size_t configured);
+/// The same for people. None: the server does not say, and the subscription has no limit.
+[[nodiscard]] std::optional<MessageLimit> limit_of(const ServerFacts& facts, std::size_t configured,
+                                                   std::string_view sink);
+/// That of the subscription. None: it has none.
+[[nodiscard]] std::optional<MessageLimit> own_limit(std::size_t configured, std::string_view sink);
 
 }  // namespace outbox::sink::hiredis

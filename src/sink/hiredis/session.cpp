@@ -55,7 +55,9 @@ class Opening {
                      .acked = synced ? "the server has it on disk" : "the server has it in memory",
                      .duplicates = purpose_.duplicates,
                      .order = purpose_.order,
-                     .weaknesses = weaknesses_of(facts, waits, purpose_)};
+                     .weaknesses = weaknesses_of(facts, waits, purpose_),
+                     .largest = limit_of(facts, options_.max_message_bytes, purpose_.sink),
+                     .own = own_limit(options_.max_message_bytes, purpose_.sink)};
     if (waits) found.acked += fmt::format(" and {} replicas have it", options_.wait_replicas);
     if (endpoint.scheme == "redis" && !endpoint.is_loopback())
       found.weaknesses.push_back(in_clear("rediss:// in " + purpose_.sink + ".url"));

@@ -72,8 +72,25 @@ class Brokers {
 
   /// None: this user may not ask.
   [[nodiscard]] std::optional<TopicConfig> config(const std::string& topic) {
+    return config(RD_KAFKA_RESOURCE_TOPIC, topic);
+  }
+
+  /// Of one of the brokers, which are configured alike. None: this user may not ask.
+  [[nodiscard]] std::optional<TopicConfig> broker_config() {
+    const rd_kafka_metadata_t* answer = nullptr;
+    const auto code =
+        rd_kafka_metadata(handle_.get(), 0, nullptr, &answer, static_cast<int>(kLimit.count()));
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) return std::nullopt;
+    const std::unique_ptr<const rd_kafka_metadata_t, MetadataDelete> owned(answer);
+    if (answer->broker_cnt == 0) return std::nullopt;
+    return config(RD_KAFKA_RESOURCE_BROKER, std::to_string(answer->brokers[0].id));
+  }
+
+ private:
+  [[nodiscard]] std::optional<TopicConfig> config(rd_kafka_ResourceType_t type,
+                                                  const std::string& name) {
     const std::unique_ptr<rd_kafka_ConfigResource_t, ConfigResourceDelete> resource(
-        rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, topic.c_str()));
+        rd_kafka_ConfigResource_new(type, name.c_str()));
     const std::unique_ptr<rd_kafka_AdminOptions_t, AdminOptionsDelete> options(
         rd_kafka_AdminOptions_new(handle_.get(), RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
     const std::unique_ptr<rd_kafka_queue_t, QueueDelete> queue(rd_kafka_queue_new(handle_.get()));
@@ -97,7 +114,6 @@ class Brokers {
     return config;
   }
 
- private:
   Reported reported_;
   std::unique_ptr<rd_kafka_t, HandleDelete> handle_;
 };
@@ -145,6 +161,16 @@ void limit_messages(const char* setting, std::int64_t bytes, const char* hint, I
   found.largest = {setting, bytes, hint};
 }
 
+/// The limit of topics that have none of their own.
+void look_at_broker(Brokers& brokers, Inspection& found) {
+  const auto config = brokers.broker_config();
+  if (!config) return;
+  if (const auto at = config->find("message.max.bytes"); at != config->end())
+    limit_messages("message.max.bytes of the brokers", number_of(at->second),
+                   "raise message.max.bytes of the brokers, or max.message.bytes of the topics",
+                   found);
+}
+
 /// With fewer replicas than must be in sync no event is ever acked.
 Status check_in_sync(const TopicConfig& config, int replicas, const std::string& topic) {
   const auto at = config.find("min.insync.replicas");
@@ -188,10 +214,14 @@ Result<Inspection> inspect(KafkaSettings settings, const SubscriptionSpec& spec)
                    .weaknesses = weaknesses_of(settings, *conf)};
   limit_messages("kafka.message.max.bytes", number_of(property(*conf, "message.max.bytes")),
                  "raise message.max.bytes of this sink, and max.message.bytes of the topic", found);
+  if (settings.properties.contains("message.max.bytes")) found.own = found.largest;
   Brokers brokers;  // its address is given to the client
   if (Status connected = brokers.connect(std::move(conf)); !connected) return pass(connected);
   const auto name = topic.fixed();
-  if (!name) return found;  // the topics are not known
+  if (!name) {  // the topics are not known
+    look_at_broker(brokers, found);
+    return found;
+  }
   if (Status looked = look_at_topic(brokers, *name, found); !looked) return pass(looked);
   return found;
 }

@@ -109,7 +109,11 @@ Inspection RabbitSink::inspection() const {
       .acked = "the server has confirmed it: a quorum queue has it on most of its disks",
       .duplicates = "after a lost confirmation, a crash of the relay or a takeover",
       .order = "of each key in a queue",
-      .weaknesses = weaknesses()};
+      .weaknesses = weaknesses(),
+      // The server's own is told neither by AMQP nor by the management API.
+      .largest = MessageLimit{
+          "rabbitmq.max_message_size", static_cast<std::int64_t>(options_.max_message_size),
+          "raise rabbitmq.max_message_size, and max_message_size of the server"}};
   if (!options_.management) {
     found.weaknesses.push_back(
         {"the queue's properties are not known",

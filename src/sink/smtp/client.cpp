@@ -1,6 +1,7 @@
 #include "sink/smtp/client.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "sink/curl/tls.hpp"
 
@@ -130,6 +131,8 @@ Client::Greeting Client::greet() const {
   Greeting greeting{.ending = ending_of(exchange, easy.get(), code),
                     .login = exchange.dialogue.offers("AUTH"),
                     .utf8 = exchange.dialogue.offers("SMTPUTF8")};
+  const std::string_view size = exchange.dialogue.parameters("SIZE");
+  (void)std::from_chars(size.data(), size.data() + size.size(), greeting.most_bytes);
   sockets.stop_reading();  // QUIT is said when the handle goes
   return greeting;
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "sink/curl/handles.hpp"
 #include "sink/curl/sockets.hpp"
@@ -36,6 +37,7 @@ class Client {
     Ending ending;  ///< With CURLE_OK all is well.
     bool login{false};
     bool utf8{false};
+    std::int64_t most_bytes{0};  ///< SIZE (RFC 1870). 0: it does not say, or has no fixed limit.
   };
   /// Connects, with TLS and the login, and sends no mail. Takes as long as connect_timeout at most.
   [[nodiscard]] Greeting greet() const;

@@ -76,17 +76,21 @@ void Dialogue::line(std::string_view line) {
   if (!text_.empty() && !words.empty()) text_ += ' ';
   text_ += words.substr(0, kTextBytes - std::min(text_.size(), kTextBytes));
   if (stage_ == Stage::hello) {
-    std::string keyword(words.substr(0, words.find(' ')));
+    const std::size_t end = std::min(words.find(' '), words.size());
+    std::string keyword(words.substr(0, end));
     for (char& c : keyword) c = to_upper(c);
-    keywords_.insert(std::move(keyword));
+    keywords_.insert_or_assign(std::move(keyword), std::string(trimmed(words.substr(end))));
   }
   if (!whole_) return;
   code_ = code;
   if (stage_ == Stage::data && code == kWantsMail) said(Stage::content);
 }
 
-bool Dialogue::offers(std::string_view keyword) const {
-  return keywords_.contains(std::string(keyword));
+bool Dialogue::offers(std::string_view keyword) const { return keywords_.contains(keyword); }
+
+std::string_view Dialogue::parameters(std::string_view keyword) const {
+  const auto found = keywords_.find(keyword);
+  return found == keywords_.end() ? std::string_view() : std::string_view(found->second);
 }
 
 }  // namespace outbox::sink::smtp

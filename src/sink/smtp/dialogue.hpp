@@ -4,7 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <set>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -39,6 +40,8 @@ class Dialogue {
   [[nodiscard]] std::size_t recipient() const { return recipient_; }
   /// Whether the last answer to EHLO has the keyword ("SMTPUTF8").
   [[nodiscard]] bool offers(std::string_view keyword) const;
+  /// What the last answer to EHLO says behind the keyword ("10240000" behind SIZE); empty: nothing.
+  [[nodiscard]] std::string_view parameters(std::string_view keyword) const;
 
  private:
   void said(Stage stage);
@@ -50,7 +53,7 @@ class Dialogue {
   bool whole_{true};  ///< The answer has its last line.
   bool over_{false};  ///< What follows is about nothing.
   std::string text_;
-  std::set<std::string> keywords_;
+  std::map<std::string, std::string, std::less<>> keywords_;  ///< With their parameters.
 };
 
 }  // namespace outbox::sink::smtp

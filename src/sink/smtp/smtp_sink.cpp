@@ -43,6 +43,12 @@ Inspection SmtpSink::inspection() const {
         {"insecure_tls", "whoever controls the network can read and swallow mails and the password",
          "smtp.tls_ca with the authority of the server's certificate"});
   }
+  // A mail by a template need not have the payload.
+  if (server_takes_ > 0 && !options_.body) {
+    found.largest = {
+        "SIZE of the mail server", server_takes_,
+        "raise its limit (Postfix: message_size_limit); bytes that are not text take a third more in a mail"};
+  }
   return found;
 }
 
@@ -56,6 +62,7 @@ Status SmtpSink::greet() {
         "remove smtp.username and smtp.password, or use the port for mails that are handed in (587, 465)");
   }
   server_has_utf8_ = greeting.utf8;
+  server_takes_ = greeting.most_bytes;
   return {};
 }
 

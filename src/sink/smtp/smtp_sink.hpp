@@ -2,6 +2,7 @@
 // docs/sinks/smtp.md.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <outbox/sink.hpp>
 #include <vector>
@@ -40,6 +41,7 @@ class SmtpSink final : public Sink {
   Composer composer_;
   WeaknessLog warned_{"smtp"};
   bool server_has_utf8_{false};
+  std::int64_t server_takes_{0};  ///< Bytes of a mail; 0: not known.
   std::vector<Outcome> ready_;
   std::vector<std::unique_ptr<Line>> lines_;  ///< None: closed.
 };

@@ -74,6 +74,7 @@ class Questions {
                         .sizes = not_asked(),
                         .wake = not_asked(),
                         .adoptions = not_asked(),
+                        .recent_payload = not_asked(),
                         .holders = holders(),
                         .slots = slots(),
                         .connections = connections(),
@@ -88,6 +89,7 @@ class Questions {
     facts.sizes = sizes();
     facts.wake = wake(*facts.server);
     facts.adoptions = adoptions();
+    if (facts.server->may_read) facts.recent_payload = recent_payload();
     return facts;
   }
 
@@ -276,6 +278,11 @@ class Questions {
     if (server.pooler || server.standby) return facts;
     OUTBOX_TRY(facts.notified, hears_itself());
     return facts;
+  }
+
+  Result<std::int64_t> recent_payload() {
+    OUTBOX_TRY(const Rows rows, ask(queries_.recent_payload));
+    return rows.int8(0, 0);
   }
 
   Result<AdoptionsFacts> adoptions() {

@@ -36,6 +36,12 @@ current_setting('full_page_writes') = 'on', current_setting('synchronous_commit'
 
   Query payload_limit = of("read the limit of payloads", "SELECT {schema}.payload_limit()");
 
+  // The largest payload among the newest numbers, of which each transaction that was rolled back has used up some. Index (seq) of each
+  // partition, whatever the planner knows of them; the length of a payload is known without reading it.
+  Query recent_payload = of("look at the newest payloads", R"(
+SELECT coalesce(max(octet_length(payload)), 0)::bigint FROM {schema}.event
+WHERE seq > coalesce(pg_sequence_last_value('{schema}.event_seq'::regclass), 0) - 1000)");
+
   Query sequence = of("look at the sequence", R"(
 SELECT seqcache, seqincrement, seqcycle FROM pg_sequence WHERE seqrelid = '{schema}.event_seq'::regclass)");
 

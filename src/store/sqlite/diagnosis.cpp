@@ -109,8 +109,10 @@ SqliteFacts facts_of(Connection& connection, const std::string& path) {
                     .journal_mode = connection.text(query::kJournalMode),
                     .beyond_log = 0,
                     .busy = busy(connection, path)};
-  if (facts.version && facts.version->version == facts.version->wanted)
+  if (facts.version && facts.version->version == facts.version->wanted) {
     facts.beyond_log = beyond_log(connection);
+    facts.recent_payload = connection.integer(query::kRecentPayload);
+  }
   return facts;
 }
 

@@ -560,6 +560,10 @@ inline constexpr std::string_view kFirstFrom =
     "/* read first event */ SELECT seq, created_at FROM outbox_event WHERE seq >= ?1 ORDER BY seq LIMIT 1";
 inline constexpr std::string_view kLastBefore =
     "/* read last event */ SELECT seq, created_at FROM outbox_event WHERE seq < ?1 ORDER BY seq DESC LIMIT 1";
+// For the doctor. By the rows' own order; the length of a payload is known without reading it.
+inline constexpr std::string_view kRecentPayload =
+    "/* look at the newest payloads */ SELECT coalesce(max(length(payload)), 0) FROM"
+    " (SELECT payload FROM outbox_event ORDER BY seq DESC LIMIT 1000)";
 inline constexpr std::string_view kFileBytes =
     "/* ask for the size */ SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
 // ?1 from, ?2 to, ?3 rows. Columns: those of event_row.hpp.

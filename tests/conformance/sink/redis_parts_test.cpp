@@ -360,6 +360,20 @@ TEST(RedisServer, the_smallest_limit_counts) {
   EXPECT_EQ(most_bytes_of(facts, 0), 4000U);
 }
 
+TEST(RedisServer, the_limit_is_named) {
+  ServerFacts facts;
+  EXPECT_FALSE(limit_of(facts, 0, "redis")) << "the server does not say";
+  EXPECT_FALSE(own_limit(0, "redis"));
+  EXPECT_EQ(limit_of(facts, 1000, "asynq")->setting, "asynq.max_message_bytes");
+  facts.bulk_limit = 5000;
+  EXPECT_EQ(limit_of(facts, 0, "redis")->setting, "proto-max-bulk-len of the server");
+  EXPECT_EQ(limit_of(facts, 9000, "redis")->bytes, 5000);
+  EXPECT_EQ(own_limit(9000, "redis")->bytes, 9000);
+  EXPECT_EQ(limit_of(facts, 1000, "redis")->setting, "redis.max_message_bytes");
+  facts.query_limit = 4000;
+  EXPECT_EQ(limit_of(facts, 9000, "redis")->setting, "client-query-buffer-limit of the server");
+}
+
 // ---- in flight
 
 TEST(RedisInFlight, events_that_were_added_wait_for_the_next_wait) {

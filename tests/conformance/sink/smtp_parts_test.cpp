@@ -526,6 +526,19 @@ Dialogue dialogue(const std::vector<std::string>& lines) {
   return made;
 }
 
+TEST(SmtpDialogue, knows_what_is_said_behind_a_keyword) {
+  const auto size = [](const std::vector<std::string>& lines) {
+    return std::string(dialogue(lines).parameters("SIZE"));
+  };
+  EXPECT_EQ(size({"> EHLO me", "< 250-mail.test", "< 250 size 10240000"}), "10240000");
+  EXPECT_EQ(size({"> EHLO me", "< 250-mail.test", "< 250 SIZE"}), "");
+  EXPECT_EQ(size({"> EHLO me", "< 250 mail.test"}), "");
+  EXPECT_EQ(size({"> EHLO me", "< 250-mail.test", "< 250-SIZE 1", "< 250 STARTTLS", "> STARTTLS",
+                  "< 220 go", "> EHLO me", "< 250-mail.test", "< 250 SIZE 2"}),
+            "2")
+      << "what counts is said after TLS";
+}
+
 TEST(SmtpDialogue, knows_the_stage_and_the_answer_to_it) {
   const auto expect = [](const std::vector<std::string>& lines, Stage stage, int code) {
     const Dialogue got = dialogue(lines);

@@ -152,18 +152,55 @@ TEST(DoctorSinks, what_a_destination_says_of_itself) {
   EXPECT_EQ(found.what, "min.insync.replicas 1");
 }
 
-TEST(DoctorSinks, messages_that_are_too_large_for_it) {
-  const SubscriptionSpec spec = subscription("orders").row.spec;
-  sink::Inspection inspection;
-  Findings findings;
-  judge_message_size(spec, inspection, 1 << 20, findings);
-  inspection.largest = {"max_payload", 1 << 20, "raise it"};
-  judge_message_size(spec, inspection, 1 << 20, findings);
-  EXPECT_TRUE(findings.all().empty());
-  inspection.largest->bytes = 1 << 10;
-  judge_message_size(spec, inspection, 1 << 20, findings);
-  EXPECT_EQ(complaint(findings, "sink").what,
-            "max_payload is 1.0 KiB, and the store takes payloads of 1.0 MiB");
+class DoctorSizes : public ::testing::Test {
+ protected:
+  Finding only(const PayloadSizes& sizes) const {
+    Findings findings;
+    judge_message_size(subscription("orders").row.spec, inspection_, sizes, findings);
+    return complaint(findings, "sink");
+  }
+  [[nodiscard]] bool silent(const PayloadSizes& sizes) const {
+    Findings findings;
+    judge_message_size(subscription("orders").row.spec, inspection_, sizes, findings);
+    return findings.all().empty();
+  }
+
+  sink::Inspection inspection_;
+};
+
+TEST_F(DoctorSizes, nothing_is_said_where_all_fits_or_nothing_is_known) {
+  EXPECT_TRUE(silent({.limit = 1 << 20, .recent = 1 << 20}));
+  inspection_.largest = {"max_payload", 1 << 20, "raise it"};
+  EXPECT_TRUE(silent({.limit = 1 << 20, .recent = 1 << 20}));
+  inspection_.own = inspection_.largest;
+  EXPECT_TRUE(silent({.limit = 1 << 20, .recent = 0}));
+}
+
+TEST_F(DoctorSizes, the_store_takes_more_than_the_destination) {
+  inspection_.largest = {"max_payload", 1 << 10, "raise it"};
+  const Finding found = only({.limit = 1 << 20, .recent = 0});
+  EXPECT_EQ(found.severity, Severity::warning);
+  EXPECT_EQ(found.subject, "orders");
+  EXPECT_EQ(found.what, "max_payload is 1.0 KiB, and the store takes payloads of 1.0 MiB");
+  EXPECT_EQ(found.command, "raise it");
+}
+
+TEST_F(DoctorSizes, an_event_that_is_there_is_larger_than_the_destination_takes) {
+  inspection_.largest = {"max_payload", 1 << 10, "raise it"};
+  // One finding: the larger limit of the store says less.
+  EXPECT_EQ(only({.limit = 1 << 20, .recent = 2 << 10}).what,
+            "max_payload is 1.0 KiB, and a payload of the newest events has 2.0 KiB");
+  EXPECT_EQ(only({.limit = 1 << 9, .recent = 2 << 10}).severity, Severity::warning);
+  EXPECT_TRUE(silent({.limit = 1 << 9, .recent = 1 << 10}));
+}
+
+TEST_F(DoctorSizes, the_subscription_allows_more_than_the_destination) {
+  inspection_.largest = {"max.message.bytes of the topic", 1 << 20, "raise max.message.bytes"};
+  inspection_.own = {"kafka.message.max.bytes", 2 << 20, ""};
+  const Finding found = only({.limit = 1 << 20, .recent = 0});
+  EXPECT_EQ(found.what,
+            "kafka.message.max.bytes is 2.0 MiB, and max.message.bytes of the topic is 1.0 MiB");
+  EXPECT_EQ(found.command, "raise max.message.bytes, or lower kafka.message.max.bytes");
 }
 
 }  // namespace
