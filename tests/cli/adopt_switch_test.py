@@ -171,6 +171,44 @@ class Switch(Adopting):
             self.sql(self.one(key))
         self.check()
 
+    def sleeps(self):
+        """The relay has the lock of the wake-up: it reads nothing until a writer notifies, or for an hour."""
+        return self.sql("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND mode = 'ExclusiveLock' AND objsubid = 1 "
+                        "AND (classid::bigint << 32) + objid::bigint = "
+                        f"hashtextextended('outbox:wake:{self.schema}', 0)") == "1\n"
+
+    def delivered(self):
+        path = self.folder / "all.jsonl"
+        return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
+
+    def test_moved_rows_wake_a_relay_that_sleeps(self):
+        """The copy, what was staged, and what is forwarded: each finds it asleep."""
+        self.backlog(3)
+        relay = self.spawn("relay", "--set", "relay.idle_poll=1h")
+        wait_until(self.sleeps, "the relay sleeps")
+
+        blocker, adopt = self.blocked_copy("--lock-wait", "60s")
+        late = self.session()
+        late.run(f"BEGIN; {self.one()}")
+        self.assertTrue(self.sleeps())
+        blocker.run("ROLLBACK")
+        wait_until(lambda: self.delivered() == 3, "the copied rows")
+
+        wait_until(lambda: self.state() == "draining" and self.waits_for_a_lock(), "the second cut")
+        self.kill(adopt)
+        late.run("COMMIT")
+        wait_until(self.sleeps, "the relay sleeps again")
+        self.assertEqual(self.delivered(), 3)
+        self.succeeds(*self.adopt("--apply"))
+        wait_until(lambda: self.delivered() == 4, "the staged row")
+
+        wait_until(self.sleeps, "the relay sleeps again")
+        self.sql(self.one())
+        wait_until(lambda: self.delivered() == 5, "the forwarded row")
+        relay.send_signal(signal.SIGTERM)
+        self.assertEqual(relay.wait(timeout=60), OK)
+        self.check()
+
     def test_killed_while_it_copies_and_run_again(self):
         self.backlog(100)
         blocker, adopt = self.blocked_copy()
