@@ -1,4 +1,4 @@
-# Debian packages, made by CPack from a build folder (scripts/package): outbox is the program and its service, outbox-dev the
+# Debian packages, made by CPack from a build folder (scripts/package): outbox is the program and its services, outbox-dev the
 # library.
 include(GNUInstallDirs)
 set(deploy ${PROJECT_SOURCE_DIR}/deploy)
@@ -15,7 +15,8 @@ endif()
 install(FILES ${deploy}/debian/copyright DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program EXCLUDE_FROM_ALL)
 install(FILES ${deploy}/debian/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/outbox-dev
   COMPONENT development EXCLUDE_FROM_ALL)
-install(FILES ${deploy}/outbox.service DESTINATION lib/systemd/system COMPONENT program EXCLUDE_FROM_ALL)
+install(FILES ${deploy}/outbox.service ${deploy}/outbox-work.service DESTINATION lib/systemd/system
+  COMPONENT program EXCLUDE_FROM_ALL)
 install(FILES ${deploy}/outbox.toml DESTINATION /etc/outbox COMPONENT program EXCLUDE_FROM_ALL)
 
 # What a user of the library compiles and links with. The client libraries of sinks can be left out where only outbox::core

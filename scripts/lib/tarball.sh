@@ -30,7 +30,8 @@ tarball_make() { # BUILD-FOLDER VERSION TEMPORARY OUTPUT
   mv "$stage/usr/bin/outbox" "$tree/bin/"
   if [ -d "$stage/usr/share" ]; then mv "$stage/usr/share" "$tree/"; fi
   rm -rf "$tree/share/doc"
-  cp "$root/LICENSE" "$root/CHANGELOG.md" "$root/deploy/outbox.service" "$root/deploy/outbox.toml" "$tree/"
+  cp "$root/LICENSE" "$root/CHANGELOG.md" "$root/deploy/outbox.service" "$root/deploy/outbox-work.service" \
+    "$root/deploy/outbox.toml" "$tree/"
 
   tarball_libraries "$tree/bin/outbox" >"$3/libraries"
   while IFS= read -r library; do

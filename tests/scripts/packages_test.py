@@ -48,30 +48,55 @@ class Case(unittest.TestCase):
 class Deploy(Case):
     """The files of deploy/ by themselves."""
 
-    def unit(self):
+    UNITS = ("outbox.service", "outbox-work.service")
+
+    def unit(self, name):
         folder = tempfile.TemporaryDirectory(prefix="outbox-unit-")
         self.addCleanup(folder.cleanup)
-        unit = Path(folder.name) / "outbox.service"
+        unit = Path(folder.name) / name
         # systemd looks whether the program is there.
-        text = (ROOT / "deploy" / "outbox.service").read_text(encoding="utf-8")
+        text = (ROOT / "deploy" / name).read_text(encoding="utf-8")
         unit.write_text(text.replace("/usr/bin/outbox", PROGRAM), encoding="utf-8")
         return unit
 
-    @unittest.skipUnless(shutil.which("systemd-analyze"), "there is no systemd-analyze")
-    def test_systemd_accepts_the_unit(self):
-        done = run("systemd-analyze", "verify", "--man=no", self.unit())
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+    def texts(self):
+        return {name: self.unit(name).read_text(encoding="utf-8") for name in self.UNITS}
 
     @unittest.skipUnless(shutil.which("systemd-analyze"), "there is no systemd-analyze")
-    def test_the_unit_is_hardened(self):
+    def test_systemd_accepts_the_units(self):
+        for name in self.UNITS:
+            done = run("systemd-analyze", "verify", "--man=no", self.unit(name))
+            self.assertEqual((done.returncode, done.stderr), (0, ""), name)
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "there is no systemd-analyze")
+    def test_the_units_are_hardened(self):
         # From 0, nothing is exposed, to 100; 20 of 100 are 2.0 of 10.
-        self.succeeds("systemd-analyze", "security", "--offline=true", "--threshold=20", self.unit())
+        for name in self.UNITS:
+            self.succeeds("systemd-analyze", "security", "--offline=true", "--threshold=20", self.unit(name))
 
-    def test_the_unit_stops_later_than_the_relay(self):
-        unit = self.unit().read_text(encoding="utf-8")
-        seconds = int(re.search(r"^TimeoutStopSec=(\d+)$", unit, re.M).group(1))
-        grace = re.search(r"`relay.grace` \| duration \| `\"(\d+)s\"`", self.succeeds(PROGRAM, "config", "reference"))
-        self.assertGreater(seconds, int(grace.group(1)) + 5)
+    def test_the_units_stop_later_than_the_relay_and_the_worker(self):
+        reference = self.succeeds(PROGRAM, "config", "reference")
+        for (name, unit), setting in zip(self.texts().items(), ("relay.grace", "worker.grace")):
+            seconds = int(re.search(r"^TimeoutStopSec=(\d+)$", unit, re.M).group(1))
+            grace = re.search(rf"`{setting}` \| duration \| `\"(\d+)s\"`", reference)
+            self.assertGreater(seconds, int(grace.group(1)) + 5, name)
+
+    def test_a_stop_tells_the_worker_and_not_its_programs(self):
+        self.assertIn("\nKillMode=mixed\n", self.texts()["outbox-work.service"])
+
+    def test_what_the_units_run_is_there(self):
+        for name, unit in self.texts().items():
+            _, verb, *flags = re.search(r"^ExecStart=(.+)$", unit, re.M).group(1).split()
+            usage = self.succeeds(PROGRAM, verb, "--help")
+            for flag in flags:
+                self.assertIn(f"  {flag} ", usage, name)
+
+    def test_the_scripts_of_the_package_know_the_units(self):
+        for script in "postinst", "prerm":
+            text = (ROOT / "deploy" / "debian" / script).read_text(encoding="utf-8")
+            for name in self.UNITS:
+                self.assertRegex(text, rf"systemctl.* {re.escape(name)}\b", script)
+            self.assertNotRegex(text, r"(?m)^ *systemctl.* (enable|start|restart) ", "nothing is started by installing")
 
     def test_the_configuration_is_valid_once_it_has_a_store(self):
         text = (ROOT / "deploy" / "outbox.toml").read_text(encoding="utf-8")
@@ -83,6 +108,10 @@ class Deploy(Case):
             self.assertIn("store.url", done.stderr)
             text = re.sub(r"^# (url = \"sqlite|\[sub|sink|topic|kafka)", r"\1", text, flags=re.M)
             file.write_text(text.replace("/var/lib/outbox", folder), encoding="utf-8")
+            self.succeeds(PROGRAM, "config", "check", "-c", file)
+            # And with its tasks.
+            text = re.sub(r"^# (\[task|queue|command)", r"\1", text, flags=re.M)
+            file.write_text(text.replace("/var/lib/outbox", folder).replace("/usr/local/bin/make-report", "/bin/true"), encoding="utf-8")
             self.succeeds(PROGRAM, "config", "check", "-c", file)
 
     @unittest.skipUnless(os.environ.get("OUTBOX_TEST_HADOLINT"), "there is no hadolint (OUTBOX_TEST_HADOLINT)")
@@ -153,7 +182,8 @@ class Packages(Made):
 
     def test_the_program_package(self):
         contents = self.contents("outbox.deb")
-        for path in "usr/bin/outbox", "usr/lib/systemd/system/outbox.service", "etc/outbox/outbox.toml", "usr/share/doc/outbox/copyright":
+        for path in "usr/bin/outbox", "usr/lib/systemd/system/outbox.service", "usr/lib/systemd/system/outbox-work.service", \
+                "etc/outbox/outbox.toml", "usr/share/doc/outbox/copyright":
             self.assertIn(path, contents)
         for path in "man/man1/outbox.1.gz", "man/man1/outbox-relay.1.gz", "bash-completion/completions/outbox", \
                 "zsh/vendor-completions/_outbox", "fish/vendor_completions.d/outbox.fish":
@@ -188,6 +218,8 @@ class Packages(Made):
         licences = [name for name in names if "/licenses/" in name and not name.endswith("/")]
         self.assertGreater(len(libraries), 10)
         self.assertGreater(len(licences), 10)
+        for unit in Deploy.UNITS:
+            self.assertTrue(any(name.endswith(f"/{unit}") for name in names), unit)
         self.assertFalse([name for name in libraries if re.search(r"/(libc|libm|ld-linux.*)\.so", name)])
 
 
