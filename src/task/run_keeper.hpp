@@ -67,6 +67,7 @@ class RunKeeper {
   void run();
   void wait();
   void ring() const;
+  [[nodiscard]] bool is_first_look_after_stop();
   [[nodiscard]] bool is_over();
   void take_ends();
   /// None of its ends is unwritten.
@@ -113,6 +114,7 @@ class RunKeeper {
   struct Stop {
     TimePoint by;
     bool given_up{false};
+    bool compared{false};  ///< The rows of this worker, after the relay had stopped.
   };
   const EventFd bell_;
   std::atomic<bool> claims_{true};
