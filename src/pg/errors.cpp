@@ -52,7 +52,10 @@ Error failed_connect(const PGconn* connection) {
       says("FATAL:  role \"")) {
     error.code = Errc::permission_denied;
     error.remedy = Remedy::fix;
-    error.hint = "check user, password and pg_hba.conf";
+    error.hint = says("no password supplied")
+                     ? "give a password: in the URL as ${env:NAME}, in PGPASSWORD or in ~/.pgpass"
+                     : "check user and password (URL, PGPASSWORD, ~/.pgpass) and pg_hba.conf; the "
+                       "server's log says why it refused";
   } else if (says("database \"") && says("does not exist")) {
     error.code = Errc::not_found;
     error.remedy = Remedy::fix;

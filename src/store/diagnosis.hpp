@@ -223,7 +223,7 @@ struct SqliteFacts {
   Result<std::int64_t> recent_payload{};  ///< The largest of the newest events. Bytes.
 };
 
-/// One of the two, or why the store cannot be reached.
+/// One of the two, or why the store cannot be reached: then of a SQLite file what is known of it from outside.
 struct Diagnosis {
   Status reached{};
   std::optional<PostgresFacts> postgres{};

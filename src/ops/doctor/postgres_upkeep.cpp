@@ -20,6 +20,8 @@ constexpr std::int64_t kManyXids = 10'000'000;
 constexpr std::int64_t kWraparound = (std::int64_t{1} << 31) - 3'000'000;
 constexpr std::int64_t kManyDead = 100'000;
 constexpr std::int64_t kMuchWal = std::int64_t{10} << 30;
+/// Of a slot that nobody reads: it can only become more.
+constexpr std::int64_t kMuchUnusedWal = std::int64_t{1} << 30;
 
 /// For a statement.
 std::string login_of(const PostgresFacts& facts) {
@@ -58,7 +60,10 @@ std::string end_of(const HolderFacts& holder) {
     case HolderFacts::Kind::standby:
       return "on the standby, end its long query: SELECT pg_cancel_backend(PID);";
     case HolderFacts::Kind::prepared:
-      return fmt::format("ROLLBACK PREPARED {};", holder.quoted_name);
+      // Which of the two only its transaction manager, or a person, knows; and only in its database.
+      return fmt::format(
+          "in database {0}, as was decided: COMMIT PREPARED {1}; or ROLLBACK PREPARED {1};",
+          holder.state, holder.quoted_name);
     case HolderFacts::Kind::slot:
       return fmt::format("SELECT pg_drop_replication_slot({});", holder.quoted_name);
   }
@@ -91,6 +96,34 @@ void judge_wraparound(const store::VacuumFacts& vacuum, Findings& findings) {
            "when none is left the server takes no writes: no event can be enqueued or settled. Something "
            "keeps VACUUM from freezing rows: see the finding about snapshots",
        .command = "VACUUM (FREEZE);"});
+}
+
+/// What a replication slot keeps of the WAL.
+void judge_slot(const store::SlotFacts& slot, Findings& findings) {
+  const auto add = [&](Severity severity, std::string what, std::string reason,
+                       std::string command) {
+    findings.add(
+        {severity, "wal", slot.name, std::move(what), std::move(reason), std::move(command)});
+  };
+  const std::string drop = fmt::format("SELECT pg_drop_replication_slot({});", slot.quoted_name);
+  if (slot.wal_status == "lost") {
+    return add(
+        Severity::warning,
+        fmt::format("replication slot {} has lost WAL that it needed", slot.name),
+        "events are not affected: it keeps nothing any more, and its consumer must begin anew",
+        drop);
+  }
+  const bool unused = !slot.active;
+  const bool much = slot.bytes >= (unused ? kMuchUnusedWal : kMuchWal);
+  if (slot.bytes == 0 || (!much && !unused)) return;
+  add(much ? Severity::warning : Severity::note,
+      fmt::format("replication slot {} keeps {} of WAL{}", slot.name, about_bytes(slot.bytes),
+                  unused ? ", and nobody uses it" : ""),
+      unused && !much
+          ? "it keeps all that is written from now on; when the disk of the WAL is full the server stops, and no event can be "
+            "enqueued or delivered"
+          : "when the disk of the WAL is full the server stops: no event can be enqueued or delivered",
+      unused ? drop : "let its consumer catch up, or limit max_slot_wal_keep_size");
 }
 
 }  // namespace
@@ -206,23 +239,7 @@ void judge_disk(const PostgresFacts& facts, Findings& findings) {
     findings.ok("wal", fmt::format("the write-ahead log has {}", about_bytes(*facts.wal_bytes)));
   }
   if (!facts.slots) return findings.not_checked("wal", facts.slots.error());
-  for (const store::SlotFacts& slot : *facts.slots) {
-    const bool lost = slot.wal_status == "lost";
-    if (!lost && slot.bytes < kMuchWal) continue;
-    findings.add(
-        {.severity = Severity::warning,
-         .check = "wal",
-         .subject = slot.name,
-         .what =
-             lost ? fmt::format("replication slot {} has lost WAL that it needed", slot.name)
-                  : fmt::format("replication slot {} keeps {} of WAL{}", slot.name,
-                                about_bytes(slot.bytes), slot.active ? "" : ", and nobody uses it"),
-         .reason =
-             "when the disk of the WAL is full the server stops: no event can be enqueued or delivered",
-         .command = slot.active
-                        ? "let its consumer catch up, or limit max_slot_wal_keep_size"
-                        : fmt::format("SELECT pg_drop_replication_slot({});", slot.quoted_name)});
-  }
+  for (const store::SlotFacts& slot : *facts.slots) judge_slot(slot, findings);
 }
 
 }  // namespace outbox::ops

@@ -15,6 +15,7 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kLargeWal = 256 * kMiB;
 constexpr std::int64_t kLittleDisk = 1024 * kMiB;
 constexpr std::int64_t kNoDisk = 64 * kMiB;
+constexpr std::int64_t kFullDisk = kMiB;
 constexpr std::uint32_t kOthersWrite = 02;
 constexpr std::uint32_t kOthersRead = 04;
 
@@ -85,18 +86,6 @@ void judge_wal(const SqliteFacts& facts, Findings& findings) {
   if (!findings.complains("wal")) findings.ok("wal", "small");
 }
 
-void judge_disk(const SqliteFacts& facts, Findings& findings) {
-  if (!facts.disk) return findings.not_checked("disk", facts.disk.error());
-  const std::int64_t free = facts.disk->free_bytes;
-  const std::int64_t size = facts.files && !facts.files->empty() ? facts.files->front().bytes : 0;
-  const std::string left =
-      fmt::format("{} are free where the database has {}", about_bytes(free), about_bytes(size));
-  if (free >= kLittleDisk) return findings.ok("disk", left);
-  add(findings, free < kNoDisk ? Severity::error : Severity::warning, "disk", left,
-      "when the disk is full every transaction fails, and the relay cannot write what it delivered",
-      "df -h " + shell_word(facts.path));
-}
-
 void judge_busy(const SqliteFacts& facts, Findings& findings) {
   if (!facts.busy) return findings.not_checked("busy", facts.busy.error());
   if (!facts.busy->locked) return findings.ok("busy", "the write lock could be had");
@@ -134,6 +123,26 @@ void judge_sequence(const SqliteFacts& facts, Findings& findings) {
 }
 
 }  // namespace
+
+void judge_disk(const SqliteFacts& facts, Findings& findings) {
+  if (!facts.disk) return findings.not_checked("disk", facts.disk.error());
+  const std::int64_t free = facts.disk->free_bytes;
+  const std::int64_t size = facts.files && !facts.files->empty() ? facts.files->front().bytes : 0;
+  const std::string left =
+      fmt::format("{} are free where the database has {}", about_bytes(free), about_bytes(size));
+  const std::string command = "free or add space; df -h " + shell_word(facts.path);
+  if (free >= kLittleDisk) return findings.ok("disk", left);
+  if (free < kFullDisk) {
+    return add(
+        findings, Severity::error, "disk", "the disk is full: " + left,
+        "every transaction fails as a whole: no event is enqueued, and what is delivered cannot be noted, so that it comes "
+        "again; none is lost",
+        command);
+  }
+  add(findings, free < kNoDisk ? Severity::error : Severity::warning, "disk", left,
+      "when the disk is full every transaction fails, and the relay cannot write what it delivered",
+      command);
+}
 
 void judge(const SqliteFacts& facts, const StoreName& name, Findings& findings) {
   findings.ok("store", facts.path + " can be read and written");

@@ -69,6 +69,7 @@ Findings judge(const store::Diagnosis& diagnosis, const StoreName& name) {
   Findings findings;
   if (!diagnosis.reached) {
     unreachable(diagnosis.reached.error(), name, findings);
+    if (diagnosis.sqlite) judge_disk(*diagnosis.sqlite, findings);
   } else if (diagnosis.postgres) {
     findings = judge(*diagnosis.postgres, name);
   } else if (diagnosis.sqlite) {

@@ -49,5 +49,7 @@ void judge(const store::AdoptionsFacts& adoptions, const StoreName& name, Findin
 void judge_disk(const store::PostgresFacts& facts, Findings& findings);
 
 void judge(const store::SqliteFacts& facts, const StoreName& name, Findings& findings);
+/// What is free where the file is.
+void judge_disk(const store::SqliteFacts& facts, Findings& findings);
 
 }  // namespace outbox::ops

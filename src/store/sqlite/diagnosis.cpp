@@ -116,6 +116,21 @@ SqliteFacts facts_of(Connection& connection, const std::string& path) {
   return facts;
 }
 
+/// Of a file that cannot be opened, on a full disk for example.
+SqliteFacts from_outside(const std::string& path) {
+  const auto not_asked = fail(Errc::unsupported, "not asked", "");
+  return {.path = path,
+          .library = sqlite3_libversion(),
+          .wal_reset_bug = has_wal_reset_bug(sqlite3_libversion_number()),
+          .files = files_of(path),
+          .disk = disk_of(path),
+          .version = not_asked,
+          .journal_mode = not_asked,
+          .beyond_log = not_asked,
+          .busy = not_asked,
+          .recent_payload = not_asked};
+}
+
 }  // namespace
 
 // Nothing here waits for long: `until` need not be looked at.
@@ -127,7 +142,7 @@ Diagnosis diagnose(const StoreOptions& options, std::chrono::steady_clock::time_
   if (!connection) {
     Error error = std::move(connection.error());
     if (error.message.find(*path) == std::string::npos) error.message += ": " + *path;
-    return {.reached = fail(std::move(error))};
+    return {.reached = fail(std::move(error)), .sqlite = from_outside(*path)};
   }
   return {.reached = {}, .sqlite = facts_of(*connection, *path)};
 }

@@ -48,6 +48,9 @@ constexpr std::array kRules{
     Rule{SQLITE_PROTOCOL, Errc::unavailable, Remedy::retry_call, Effect::none,
          "the locks of the file are contended"},
     Rule{SQLITE_SCHEMA, Errc::unavailable, Remedy::retry_call, Effect::none, ""},
+    // The file is made larger before anything is written to the database.
+    Rule{SQLITE_IOERR_SHMSIZE, Errc::unavailable, Remedy::reconnect, Effect::none,
+         "the -shm file cannot be made larger: is the disk full?"},
     // A failed write or sync may have reached the disk.
     Rule{SQLITE_IOERR, Errc::unavailable, Remedy::reconnect, Effect::unknown,
          "check the disk and the system's log"},

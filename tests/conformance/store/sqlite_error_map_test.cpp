@@ -48,6 +48,7 @@ INSTANTIATE_TEST_SUITE_P(
         Row{SQLITE_NOMEM, Errc::unavailable, Remedy::retry_transaction, Effect::none},
         Row{SQLITE_PROTOCOL, Errc::unavailable, Remedy::retry_call, Effect::none},
         Row{SQLITE_AUTH, Errc::permission_denied, Remedy::fix, Effect::none},
+        Row{SQLITE_IOERR_SHMSIZE, Errc::unavailable, Remedy::reconnect, Effect::none},
         Row{SQLITE_IOERR_FSYNC, Errc::unavailable, Remedy::reconnect, Effect::unknown},
         Row{SQLITE_IOERR, Errc::unavailable, Remedy::reconnect, Effect::unknown},
         Row{SQLITE_MISUSE, Errc::internal, Remedy::fix, Effect::none},

@@ -243,9 +243,12 @@ TEST(DoctorPostgres, prepared_transactions_and_slots_that_hold_rows) {
   facts.holders = std::vector<HolderFacts>{{.kind = HolderFacts::Kind::prepared,
                                             .name = "it's",
                                             .quoted_name = "'it''s'",
+                                            .state = "shop",
                                             .age_us = 3'600'000'000,
                                             .xids = 12}};
-  EXPECT_EQ(complaint(judged(facts), "snapshot").command, "ROLLBACK PREPARED 'it''s';");
+  EXPECT_EQ(
+      complaint(judged(facts), "snapshot").command,
+      "in database shop, as was decided: COMMIT PREPARED 'it''s'; or ROLLBACK PREPARED 'it''s';");
   facts.holders = std::vector<HolderFacts>{{.kind = HolderFacts::Kind::slot,
                                             .name = "old",
                                             .quoted_name = "'old'",
@@ -272,6 +275,27 @@ TEST(DoctorPostgres, a_slot_that_keeps_the_wal) {
                                                .bytes = std::int64_t{20} << 30,
                                                .wal_status = "extended"}};
   EXPECT_THAT(complaint(judged(facts), "wal").what, HasSubstr("20.0 GiB"));
+  EXPECT_EQ(complaint(judged(facts), "wal").severity, Severity::warning);
+  facts.slots->front().bytes = std::int64_t{2} << 30;
+  EXPECT_EQ(complaint(judged(facts), "wal").severity, Severity::warning);
+  facts.slots->front().active = true;
+  EXPECT_FALSE(judged(facts).complains("wal")) << "its consumer is a little behind";
+}
+
+TEST(DoctorPostgres, a_slot_that_nobody_uses) {
+  auto facts = sound();
+  facts.slots = std::vector<store::SlotFacts>{{.name = "s",
+                                               .quoted_name = "'s'",
+                                               .active = false,
+                                               .bytes = 1 << 24,
+                                               .wal_status = "reserved"}};
+  EXPECT_EQ(complaint(judged(facts), "wal").severity, Severity::note);
+  EXPECT_EQ(complaint(judged(facts), "wal").command, "SELECT pg_drop_replication_slot('s');");
+  facts.slots->front().bytes = 0;
+  EXPECT_FALSE(judged(facts).complains("wal")) << "it keeps nothing yet";
+  facts.slots->front().wal_status = "lost";
+  EXPECT_EQ(complaint(judged(facts), "wal").severity, Severity::warning);
+  EXPECT_THAT(complaint(judged(facts), "wal").reason, HasSubstr("events are not affected"));
 }
 
 TEST(DoctorPostgres, what_forbids_the_wake_up) {

@@ -91,6 +91,22 @@ TEST(DoctorSqlite, a_large_wal_and_a_full_disk) {
   EXPECT_EQ(complaint(judged(facts), "disk").severity, Severity::warning);
   facts.disk->free_bytes = 1 << 20;
   EXPECT_EQ(complaint(judged(facts), "disk").severity, Severity::error);
+  facts.disk->free_bytes = 0;
+  EXPECT_EQ(complaint(judged(facts), "disk").what,
+            "the disk is full: 0 bytes are free where the database has 4.0 KiB");
+}
+
+TEST(DoctorSqlite, a_file_that_cannot_be_opened_because_the_disk_is_full) {
+  auto facts = sound();
+  facts.disk->free_bytes = 0;
+  const Findings findings =
+      judge(store::Diagnosis{.reached = fail(Errc::unavailable, "disk I/O error", "is it full?"),
+                             .postgres = {},
+                             .sqlite = std::move(facts)},
+            kName);
+  EXPECT_EQ(complaint(findings, "store").severity, Severity::error);
+  EXPECT_THAT(complaint(findings, "disk").what, HasSubstr("the disk is full"));
+  EXPECT_EQ(findings.all().size(), 2U) << "the rest is not known";
 }
 
 TEST(DoctorSqlite, who_has_the_write_lock) {
