@@ -77,7 +77,7 @@ struct DueEvents {
   std::shared_ptr<const void> storage;  ///< Owns what the rows point into.
   /// When the next one that is not in `rows` is due; none: there is none.
   std::optional<std::chrono::milliseconds> next_in;
-  std::vector<RunningRow> running{};  ///< Where that was asked.
+  std::vector<RunningRow> running{};  ///< Where that was asked; read before the rows.
 };
 
 /// A key that has parked events, and how many. One that is `running` or `ready` is listed for itself.

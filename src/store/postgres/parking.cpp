@@ -144,19 +144,21 @@ Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
   const auto mask = static_cast<std::int64_t>(holding.lanes);
   // Compiled, it would run for longer than it takes; and its plan must not depend on how many rows there were once.
   connection.send(&Queries::plan_settings);
+  // What has become of runs comes before the rows: when another worker ends one in between, its row, or the one behind it, is among them. In
+  // the other order it is in neither answer.
+  if (runs != nullptr)
+    connection.send(&Queries::running_parked, {Param(subscription), Param::int8_array(*runs)});
   connection.send(&Queries::due_parked,
                   {Param(subscription), Param(static_cast<std::int64_t>(limits.events)),
                    Param(static_cast<std::int64_t>(limits.behind)), Param(kDueBytes), Param(mask),
                    Param(holding.generation), Param(static_cast<std::int64_t>(limits.keys))});
   connection.send(&Queries::next_parked, {Param(subscription), Param(mask)});
-  if (runs != nullptr) {
-    connection.send(&Queries::running_parked, {Param(subscription), Param::int8_array(*runs)});
-  }
   OUTBOX_TRY(auto results, connection.finish());
   DueEvents due;
-  if (const Rows& next = results[2]; !next.empty())
+  if (runs != nullptr) due.running = running_of(results[1]);
+  if (const Rows& next = results.back(); !next.empty())
     due.next_in = std::chrono::milliseconds(next.int8(0, 0));
-  const auto rows = std::make_shared<const Rows>(std::move(results[1]));
+  const auto rows = std::make_shared<const Rows>(std::move(results[results.size() - 2]));
   for (int row = 0; row < rows->size(); ++row) {
     ParkedRow parked{.event = view_of(*rows, row)};
     add_parts(parked.event, rows->bytes(row, kPayload), rows->bytes(row, kHeaders));
@@ -166,7 +168,6 @@ Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
     due.rows.push_back(parked);
   }
   due.storage = rows;
-  if (runs != nullptr) due.running = running_of(results[3]);
   return due;
 }
 

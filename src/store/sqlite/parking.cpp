@@ -313,6 +313,11 @@ Result<DueEvents> read_due(Connection& connection, std::int64_t subscription,
                            const std::vector<std::int64_t>* runs) {
   const std::int64_t now = wall_us();
   DueEvents due;
+  // First: what ends in between is looked at again.
+  if (runs != nullptr) {
+    if (Status status = read_running(connection, subscription, *runs, due.running); !status)
+      return pass(status);
+  }
   auto memory = std::make_shared<EventMemory>(kFirstPiece);
   std::size_t bytes = 0;
   {
@@ -338,10 +343,6 @@ Result<DueEvents> read_due(Connection& connection, std::int64_t subscription,
     due.next_in =
         std::chrono::milliseconds(std::max<std::int64_t>(next.integer(0) - now, 0) / 1000);
   due.storage = std::move(memory);
-  if (runs != nullptr) {
-    if (Status status = read_running(connection, subscription, *runs, due.running); !status)
-      return pass(status);
-  }
   return due;
 }
 
