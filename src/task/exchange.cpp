@@ -1,17 +1,15 @@
 #include "task/exchange.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
+
+#include "base/error.hpp"
 
 namespace outbox::task {
 namespace {
 
-/// So long a queue is free, or is not, before others are told.
-constexpr std::chrono::milliseconds kSettled{100};
-/// While there are other workers. Costs no statement as long as nothing changes.
-constexpr std::chrono::milliseconds kTurn{100};
-/// Without a notification, which a pooler holds back.
-constexpr std::chrono::seconds kClaimEvery{1};
 /// A worker whose last heartbeat is older has no free threads.
 constexpr int kMissed = 3;
 
@@ -20,13 +18,13 @@ constexpr int kMissed = 3;
 void Exchange::start_over() {
   told_ = true;
   others_at_ = next_at_ = TimePoint();
-  for (Queue& queue : queues_) queue = Queue{.runner = std::move(queue.runner)};
+  for (Queue& queue : queues_) queue = Queue{.tasks = std::move(queue.tasks)};
 }
 
 Status Exchange::turn(store::TaskRuns& rows, TimePoint now) {
   if (Status status = look_for_others(rows, now); !status) return status;
   for (Queue& queue : queues_) {
-    const bool free = queue.runner->free_threads() > 0;
+    const bool free = queue.tasks->free_threads() > 0;
     if (free != queue.free) queue.since = now;
     queue.free = free;
     if (told_) queue.claim_at = now;
@@ -36,15 +34,15 @@ Status Exchange::turn(store::TaskRuns& rows, TimePoint now) {
     if (Status status = look_for_threads(rows, queue, now); !status) return status;
   }
   told_ = false;
-  next_at_ = now + (alone_ ? heartbeat_ : kTurn);
+  next_at_ = now + (alone_ ? options_.heartbeat : options_.turn);
   return announce(rows, now);
 }
 
 Status Exchange::look_for_others(store::TaskRuns& rows, TimePoint now) {
   if (now < others_at_) return {};
-  OUTBOX_TRY(const auto others, rows.other_threads(worker_, "", kMissed * heartbeat_));
+  OUTBOX_TRY(const auto others, rows.other_threads(worker_, "", kMissed * options_.heartbeat));
   alone_ = others.workers == 0;
-  others_at_ = now + heartbeat_;
+  others_at_ = now + options_.heartbeat;
   return {};
 }
 
@@ -54,37 +52,37 @@ Status Exchange::announce(store::TaskRuns& rows, TimePoint now) {
   bool changed = false;
   std::map<std::string, std::size_t> free;
   for (Queue& queue : queues_) {
-    if ((queue.announced > 0) != queue.free && now - queue.since >= kSettled) {
-      queue.announced = queue.runner->free_threads();
+    if ((queue.announced > 0) != queue.free && now - queue.since >= options_.settled) {
+      queue.announced = queue.tasks->free_threads();
       changed = true;
     }
-    free[queue.runner->queue()] = queue.announced;
+    free[queue.tasks->queue()] = queue.announced;
   }
   return changed ? rows.announce_free_threads(worker_, free) : Status{};
 }
 
 Status Exchange::claim(store::TaskRuns& rows, Queue& queue, TimePoint now) {
   // Also alone: others may have left some behind.
-  queue.claim_at = now + (alone_ ? heartbeat_ : std::chrono::milliseconds(kClaimEvery));
-  const std::size_t free = queue.runner->free_threads();
-  OUTBOX_TRY(const auto claimed, rows.claim(worker_, queue.runner->subscriptions(),
-                                            queue.runner->types_to_share(), free));
-  queue.runner->add_claimed(claimed);
+  queue.claim_at = now + (alone_ ? options_.heartbeat : options_.claim_every);
+  const std::size_t free = queue.tasks->free_threads();
+  OUTBOX_TRY(const auto claimed, rows.claim(worker_, queue.tasks->subscriptions(),
+                                            queue.tasks->types_to_claim(), free));
+  queue.tasks->add_claimed(claimed);
   // There may be more for a thread that becomes free.
   if (claimed.tasks.size() == free) queue.claim_at = now;
   return {};
 }
 
 Status Exchange::look_for_threads(store::TaskRuns& rows, Queue& queue, TimePoint now) {
-  if (alone_ || !queue.runner->is_starved(now)) {
-    queue.runner->set_elsewhere(0);
+  if (alone_ || !queue.tasks->is_starved(now)) {
+    queue.tasks->set_elsewhere(0);
     return {};
   }
   if (now < queue.look_at) return {};
   OUTBOX_TRY(const auto others,
-             rows.other_threads(worker_, queue.runner->queue(), kMissed * heartbeat_));
-  queue.runner->set_elsewhere(static_cast<std::size_t>(std::max<std::int64_t>(others.free, 0)));
-  queue.look_at = now + kTurn;
+             rows.other_threads(worker_, queue.tasks->queue(), kMissed * options_.heartbeat));
+  queue.tasks->set_elsewhere(static_cast<std::size_t>(std::max<std::int64_t>(others.free, 0)));
+  queue.look_at = now + options_.turn;
   return {};
 }
 

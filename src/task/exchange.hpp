@@ -8,21 +8,29 @@
 #include <memory>
 #include <optional>
 #include <outbox/error.hpp>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "store/task_runs.hpp"
-#include "task/runner.hpp"
+#include "task/shared_queue.hpp"
 
 namespace outbox::task {
 
+struct ExchangeOptions {
+  std::chrono::milliseconds heartbeat{std::chrono::seconds(10)};  ///< Of workers.
+  /// So long a queue is free, or is not, before others are told.
+  std::chrono::milliseconds settled{100};
+  /// While there are other workers. Costs no statement as long as nothing changes.
+  std::chrono::milliseconds turn{100};
+  /// Without a notification, which a pooler holds back.
+  std::chrono::milliseconds claim_every{std::chrono::seconds(1)};
+};
+
 class Exchange {
  public:
-  /// `heartbeat`: of workers.
-  Exchange(const EventId& worker, std::chrono::milliseconds heartbeat)
-      : worker_(worker), heartbeat_(heartbeat) {}
+  Exchange(const EventId& worker, ExchangeOptions options) : worker_(worker), options_(options) {}
 
-  void add(std::shared_ptr<Runner> queue) { queues_.push_back({.runner = std::move(queue)}); }
+  void add(std::shared_ptr<SharedQueue> queue) { queues_.push_back({.tasks = std::move(queue)}); }
   /// The connection is a new one: nothing is announced, and rows may have been missed.
   void start_over();
   /// There may be tasks to claim.
@@ -33,7 +41,7 @@ class Exchange {
 
  private:
   struct Queue {
-    std::shared_ptr<Runner> runner;
+    std::shared_ptr<SharedQueue> tasks;
     bool free{false};          ///< As it was last.
     TimePoint since{};         ///< It is so.
     std::size_t announced{0};  ///< Free threads.
@@ -47,7 +55,7 @@ class Exchange {
   [[nodiscard]] Status look_for_threads(store::TaskRuns& rows, Queue& queue, TimePoint now);
 
   const EventId worker_;
-  const std::chrono::milliseconds heartbeat_;
+  const ExchangeOptions options_;
   std::vector<Queue> queues_;
   bool told_{false};
   bool alone_{true};

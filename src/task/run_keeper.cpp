@@ -58,7 +58,7 @@ RunKeeper::RunKeeper(const EventId& worker, std::string name, store::StoreOption
       name_(std::move(name)),
       where_(std::move(store)),
       options_(std::move(options)),
-      exchange_(worker, options_.heartbeat),
+      exchange_(worker, {.heartbeat = options_.heartbeat}),
       bell_(std::move(bell)) {}
 
 RunKeeper::~RunKeeper() { (void)stop(std::chrono::milliseconds(0)); }

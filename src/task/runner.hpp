@@ -23,6 +23,7 @@
 #include "sink/run_owner.hpp"
 #include "store/task_runs.hpp"
 #include "task/batch.hpp"
+#include "task/shared_queue.hpp"
 
 namespace outbox::task {
 
@@ -56,7 +57,7 @@ struct Load {
   bool urgent_wants{false};  ///< A more urgent source has tasks for the next free thread.
 };
 
-class Runner {
+class Runner final : public SharedQueue {
  public:
   using Types = std::vector<std::shared_ptr<TaskType>>;
   struct Options {
@@ -70,7 +71,7 @@ class Runner {
   Runner& operator=(const Runner&) = delete;
   Runner(Runner&&) = delete;
   Runner& operator=(Runner&&) = delete;
-  ~Runner();
+  ~Runner() override;
 
   /// Starts the threads. A second call does nothing.
   void start();
@@ -79,7 +80,7 @@ class Runner {
 
   /// Of the subscription of this name; those with the lowest number go first. The same source for the same name.
   [[nodiscard]] Source add_source(const std::string& subscription, std::size_t priority);
-  [[nodiscard]] std::vector<std::string> subscriptions() const;
+  [[nodiscard]] std::vector<std::string> subscriptions() const override;
   /// Called by any thread when collect() has something, or rows_changed(); none: no longer.
   void on_ready(Source source, std::function<void()> ready);
   void add(std::shared_ptr<Batch> batch);
@@ -106,17 +107,12 @@ class Runner {
 
   // ---- for the keeper
 
-  /// Nothing is taken for them.
-  [[nodiscard]] std::size_t free_threads() const;
-  /// No thread is free, and a sink has left tasks where they are.
-  [[nodiscard]] bool is_starved(TimePoint now) const;
-  /// So many threads of other workers are free.
-  void set_elsewhere(std::size_t threads);
-  /// Of those that any worker may do.
-  [[nodiscard]] std::vector<std::string> types_to_share() const;
-  /// They are kept runs from the beginning.
-  void add_claimed(const store::ClaimedTasks& claimed);
-  [[nodiscard]] const std::string& queue() const;
+  [[nodiscard]] std::size_t free_threads() const override;
+  [[nodiscard]] bool is_starved(TimePoint now) const override;
+  void set_elsewhere(std::size_t threads) override;
+  [[nodiscard]] std::vector<std::string> types_to_claim() const override;
+  void add_claimed(const store::ClaimedTasks& claimed) override;
+  [[nodiscard]] const std::string& queue() const override;
   [[nodiscard]] const Types& types() const;
   /// Null: it has no handler here.
   [[nodiscard]] const TaskType* find_type(std::string_view name) const;

@@ -193,16 +193,15 @@ bool Runner::is_starved(TimePoint now) const {
          free_threads() == 0;
 }
 
-std::vector<std::string> Runner::types_to_share() const {
+std::vector<std::string> Runner::types_to_claim() const {
   std::vector<std::string> names;
-  for (const auto& type : shared_->types) {
-    if (type->limit() == nullptr) names.push_back(type->handler().type);
-  }
+  for (const auto& type : shared_->types) names.push_back(type->handler().type);
   return names;
 }
 
 void Runner::add_claimed(const store::ClaimedTasks& claimed) {
   start();
+  const TimePoint now = std::chrono::steady_clock::now();
   const std::vector<std::string> known = subscriptions();
   for (const store::ClaimedTask& task : claimed.tasks) {
     const auto found = std::find(known.begin(), known.end(), task.subscription_name);
@@ -214,12 +213,16 @@ void Runner::add_claimed(const store::ClaimedTasks& claimed) {
                             .id = task.event.id,
                             .attempts = task.attempts,
                             .token = task.token};
-    if (found == known.end() || type == shared_->types.end()) {
-      shared_->add_kept_end({.run = run});  // it goes back
+    const bool is_known = found != known.end() && type != shared_->types.end();
+    // It was given away when its type had no limit. What goes back is due, at the owner of its lane.
+    TypeLimit* const limit = is_known ? (*type)->limit() : nullptr;
+    Permit permit = limit != nullptr ? limit->take(now) : nullptr;
+    if (!is_known || (limit != nullptr && !permit)) {
+      shared_->add_kept_end({.run = run});
       continue;
     }
-    const auto batch = std::make_shared<Batch>(static_cast<Source>(found - known.begin()),
-                                               std::chrono::steady_clock::now());
+    const auto batch = std::make_shared<Batch>(static_cast<Source>(found - known.begin()), now);
+    batch->hold(std::move(permit));
     event::Arena arena;
     auto rules = event::rules_of(task.event.headers, arena);
     Message message;

@@ -18,7 +18,19 @@ void ParkedTable::park(const store::ParkedEvent& event, const EventView& copied,
   row.event.seq = event.seq;
   of_key_[row.key()].insert(event.seq);
   rows_[event.seq] = row;
+  wait_behind(event.seq);
   order(row.key(), now);
+}
+
+/// A new row of a key that has one already, which the relay did not know.
+void ParkedTable::wait_behind(std::int64_t seq) {
+  Row& row = rows_.at(seq);
+  if (row.state != store::ParkedState::ready) return;
+  const auto& of_key = of_key_.at(row.key());
+  const bool is_first = std::none_of(of_key.begin(), of_key.find(seq), [&](std::int64_t earlier) {
+    return blocks(rows_.at(earlier));
+  });
+  if (!is_first) row.state = store::ParkedState::waiting;
 }
 
 void ParkedTable::settle(const store::RetryResult& result, relay::TimePoint now) {
@@ -53,6 +65,26 @@ bool ParkedTable::end(const store::TaskRunEnd& end, relay::TimePoint now) {
   return true;
 }
 
+/// claim_ready
+std::vector<std::int64_t> ParkedTable::ready(std::span<const std::string> types,
+                                             std::size_t limit) const {
+  std::vector<std::int64_t> seqs;
+  for (const auto& [seq, row] : rows_) {
+    const bool asked = std::find(types.begin(), types.end(), row.event.event_type) != types.end();
+    if (seqs.size() < limit && row.state == store::ParkedState::ready && asked) seqs.push_back(seq);
+  }
+  return seqs;
+}
+
+void ParkedTable::claim(const std::vector<std::int64_t>& seqs, const EventId& worker) {
+  for (const std::int64_t seq : seqs) {
+    Row& row = rows_.at(seq);
+    row.state = store::ParkedState::running;
+    row.worker = worker;
+    ++row.token;
+  }
+}
+
 void ParkedTable::remove(std::int64_t seq, relay::TimePoint now) {
   const std::string key = rows_.at(seq).key();
   rows_.erase(seq);
@@ -63,7 +95,7 @@ void ParkedTable::remove(std::int64_t seq, relay::TimePoint now) {
 void ParkedTable::retry(std::int64_t seq, relay::TimePoint now) {
   const auto row = rows_.find(seq);
   if (row == rows_.end() || row->second.state == store::ParkedState::waiting) return;
-  if (row->second.state != store::ParkedState::running)
+  if (row->second.state == store::ParkedState::dead)
     row->second.state = store::ParkedState::retrying;
   row->second.due = now;
   order(row->second.key(), now);

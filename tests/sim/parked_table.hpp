@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,10 @@ class ParkedTable {
   void settle(const store::RetryResult& result, relay::TimePoint now);
   /// end_runs(). False: it is over, or another one's.
   bool end(const store::TaskRunEnd& end, relay::TimePoint now);
+  /// `ready` rows of these types that a worker may claim, at most so many; and that it claims them.
+  [[nodiscard]] std::vector<std::int64_t> ready(std::span<const std::string> types,
+                                                std::size_t limit) const;
+  void claim(const std::vector<std::int64_t>& seqs, const EventId& worker);
   /// What a person does: sends it again, or discards it; one that runs when its run has ended, unless it is done.
   void retry(std::int64_t seq, relay::TimePoint now);
   void discard(std::int64_t seq, relay::TimePoint now);
@@ -54,6 +59,7 @@ class ParkedTable {
   [[nodiscard]] bool parks_twice() const { return parks_twice_; }
 
  private:
+  void wait_behind(std::int64_t seq);
   void order(const std::string& key, relay::TimePoint now);
   void remove(std::int64_t seq, relay::TimePoint now);
 

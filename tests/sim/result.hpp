@@ -36,13 +36,18 @@ struct SimResult {
   std::uint64_t database_crashes{0};
   // Of tasks:
   std::uint64_t runs{0};
-  std::uint64_t kept{0};        ///< Had a row.
-  std::uint64_t recovered{0};   ///< Of dead workers.
-  std::uint64_t lost{0};        ///< Told to stop, since another worker had them.
-  std::uint64_t runless{0};     ///< Rows that were given back since nothing ran.
-  std::uint64_t given_back{0};  ///< At a stop.
-  std::uint64_t kills{0};       ///< By handlers.
-  std::uint64_t cancelled{0};   ///< By a person, while they ran; and they were not done.
+  std::uint64_t kept{0};         ///< Had a row.
+  std::uint64_t recovered{0};    ///< Of dead workers.
+  std::uint64_t lost{0};         ///< Told to stop, since another worker had them.
+  std::uint64_t runless{0};      ///< Rows that were given back since nothing ran.
+  std::uint64_t given_back{0};   ///< At a stop.
+  std::uint64_t kills{0};        ///< By handlers.
+  std::uint64_t given_away{0};   ///< To any worker, since no thread was free.
+  std::uint64_t claimed{0};      ///< Of them, begun by a worker that had one.
+  std::uint64_t types_begun{0};  ///< First cursors of a type apart.
+  std::uint64_t type_pauses{0};
+  std::uint64_t ready_decisions{0};  ///< Of people, about those that are to be claimed.
+  std::uint64_t cancelled{0};        ///< By a person, while they ran; and they were not done.
 };
 
 }  // namespace outbox::sim

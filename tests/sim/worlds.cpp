@@ -83,10 +83,10 @@ auto groups(const GroupOptions& options) {
 auto tasks(GroupOptions options) {
   options.tasks = true;
   options.gapless = false;
-  options.keys = 12;
+  if (options.keys == GroupOptions{}.keys) options.keys = 12;
   options.filtered_percent = 5;
   options.fail_percent = 0;
-  options.slow_percent = 15;
+  if (options.slow_percent == 0) options.slow_percent = 15;
   return [options](std::uint64_t seed, bool trace) {
     GroupOptions of_seed = options;
     of_seed.seed = seed;
@@ -95,6 +95,16 @@ auto tasks(GroupOptions options) {
     of_seed.clocks_differ = seed / 8 % 2 == 0;
     of_seed.trace = trace;
     return run(of_seed);
+  };
+}
+
+/// A type is set apart while they run: by workers that have a limit for it, or by a person.
+auto types_apart(const GroupOptions& options) {
+  return [options](std::uint64_t seed, bool trace) {
+    GroupOptions of_seed = options;
+    of_seed.limited_from = seed % 3 == 0 ? 0 : 1 + static_cast<unsigned>(seed / 3 % 5);
+    of_seed.pauses_of_type = seed % 3 == 1 ? 0 : 12;
+    return tasks(of_seed)(seed, trace);
   };
 }
 
@@ -317,7 +327,7 @@ std::vector<WorldKind> make_kinds() {
       // Lanes are given from one worker to the other while tasks run, and nothing else happens.
       {.name = "tasks-quiet",
        .seeds = 300,
-       .run = tasks({.joins = 8, .leaves = 5}),
+       .run = tasks({.joins = 8, .leaves = 5, .once = true}),
        .must = {{"kept", &R::kept}, {"given back", &R::given_back}, {"claims", &R::claims}}},
       {.name = "tasks",
        .seeds = 1000,
@@ -353,9 +363,56 @@ std::vector<WorldKind> make_kinds() {
        .must = {{"kept", &R::kept},
                 {"recovered", &R::recovered},
                 {"database crashes", &R::database_crashes}}},
+      // Long tasks at workers of which some have few.
+      {.name = "tasks-sharing",
+       .seeds = 500,
+       .run = tasks({.reject_percent = 3,
+                     .sick_percent = 4,
+                     .slow_percent = 60,
+                     .joins = 8,
+                     .leaves = 4,
+                     .crashes = 5,
+                     .pauses = 4,
+                     .lost_connections = 4,
+                     .database_crashes = 2,
+                     .people = 120,
+                     .snooze_percent = 2}),
+       .must = {{"given away", &R::given_away},
+                {"claimed", &R::claimed},
+                {"recovered", &R::recovered},
+                {"decisions about those given away", &R::ready_decisions},
+                {"database crashes", &R::database_crashes}}},
+      {.name = "tasks-apart-quiet",
+       .seeds = 300,
+       .run = types_apart({.joins = 8, .leaves = 5, .once = true}),
+       .must = {{"first cursors", &R::types_begun},
+                {"pauses of a type", &R::type_pauses},
+                {"kept", &R::kept},
+                {"claims", &R::claims}}},
+      {.name = "tasks-apart",
+       .seeds = 700,
+       .run = types_apart({.reject_percent = 6,
+                           .sick_percent = 2,
+                           .joins = 8,
+                           .leaves = 4,
+                           .crashes = 5,
+                           .pauses = 5,
+                           .freezes = 2,
+                           .lost_connections = 6,
+                           .database_crashes = 3,
+                           .people = 15,
+                           .kill_percent = 1,
+                           .snooze_percent = 2}),
+       .must = {{"first cursors", &R::types_begun},
+                {"pauses of a type", &R::type_pauses},
+                {"kept", &R::kept},
+                {"recovered", &R::recovered},
+                {"decisions", &R::decisions},
+                {"database crashes", &R::database_crashes}}},
       {.name = "tasks-people",
        .seeds = 700,
-       .run = tasks({.reject_percent = 8,
+       .run = tasks({.keys = 24,
+                     .reject_percent = 12,
                      .sick_percent = 2,
                      .joins = 6,
                      .leaves = 3,
@@ -363,7 +420,7 @@ std::vector<WorldKind> make_kinds() {
                      .pauses = 3,
                      .jumps = 4,
                      .lost_connections = 3,
-                     .people = 30}),
+                     .people = 60}),
        .must = {{"kept", &R::kept},
                 {"decisions", &R::decisions},
                 {"cancelled", &R::cancelled},

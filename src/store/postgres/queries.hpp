@@ -634,11 +634,16 @@ UPDATE {schema}.worker SET idle = $2::jsonb WHERE id = $1::uuid)");
   Query other_threads = prepared("look for free threads", R"(
 SELECT count(*), coalesce(sum((w.idle ->> $2::text)::bigint), 0::numeric)::bigint FROM {schema}.worker w
 WHERE w.id <> $1::uuid AND w.beat_at > clock_timestamp() - $3::bigint * interval '1 millisecond')");
-  // $1 worker, $2 names of subscriptions, $3 types, $4 limit. Index parked_ready. What another worker claims meanwhile is passed over.
+  // $1 worker, $2 names of subscriptions, $3 types, $4 limit. Index parked_ready. Not those of types that are paused. What another worker
+  // claims meanwhile is passed over.
   Query claim_ready = prepared("claim tasks", R"(
 WITH mine AS MATERIALIZED (
   SELECT p.ctid AS place FROM {schema}.subscription s JOIN {schema}.parked p ON p.subscription = s.id AND p.state = 'ready'
   WHERE s.name = ANY ($2::text[]) AND s.state = 'active' AND p.event_type = ANY ($3::text[])
+    AND NOT EXISTS (
+      SELECT FROM {schema}.subscription t
+      WHERE t.name LIKE 'type%' AND t.state <> 'active' AND t.config -> 'aggregate_types' = jsonb_build_array(p.aggregate_type)
+        AND t.config -> 'event_types' ->> 0 = p.event_type)
   ORDER BY p.seq LIMIT $4::bigint FOR UPDATE OF p SKIP LOCKED)
 UPDATE {schema}.parked p SET state = 'running', worker = $1::uuid, token = p.token + 1, begun_at = clock_timestamp()
 WHERE p.ctid = ANY (ARRAY(SELECT m.place FROM mine m))

@@ -17,6 +17,7 @@ class TaskSharingTest : public WorkerTest {
     std::atomic<bool> opened{false};
     std::atomic<int> told{0};
   };
+  using WorkerTest::start;
   void start(Hand& hand, const std::string& name, std::size_t threads,
              const std::string& type = "hold") {
     Handlers handlers;
@@ -140,6 +141,58 @@ TEST_P(TaskSharingTest, a_worker_that_stops_gives_back_what_it_took) {
   busy_.opened = true;
   expect_that_all_is_over(2);
   EXPECT_EQ(busy_.done.all().back().attempt, 1U);
+}
+
+/// Of a type that had no limit when its tasks were given away, and has one now.
+TEST_P(TaskSharingTest, what_was_given_away_keeps_to_the_limit_that_its_type_has_by_now) {
+  enqueue("send", {"a", "b", "c", "d"});
+  note("another type");
+  auto before = start();
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 4; }));
+  (void)before->stop(seconds(5));
+  Pg(url_).run("UPDATE outbox.parked SET state = 'ready'");
+  std::atomic<int> now{0};
+  std::atomic<int> most{0};
+  handlers_.on("send", {.max_running = 1}, [&](std::string_view payload, const TaskRun& run) {
+    most = std::max(most.load(), ++now);
+    std::this_thread::sleep_for(milliseconds(5));
+    --now;
+    runs_.add(payload, run);
+  });
+  const auto worker = start();
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 4 && parked().empty(); }));
+  EXPECT_EQ(most, 1);
+  for (const auto& run : runs_.all()) EXPECT_EQ(run.attempt, 1U);
+}
+
+TEST_P(TaskSharingTest, what_was_given_away_waits_while_its_type_is_paused) {
+  enqueue("send", {"a"});
+  note("another type");
+  auto before = start();
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 1; }));
+  (void)before->stop(seconds(5));
+  Pg(url_).run("UPDATE outbox.parked SET state = 'ready'");
+  const auto catalog = store_->catalog().value();
+  const auto rows = catalog->subscriptions().value();
+  const auto base = std::find_if(rows.begin(), rows.end(),
+                                 [](const auto& row) { return row.spec.name == "task.mail"; });
+  ASSERT_NE(base, rows.end());
+  const SubscriptionSpec type = event::spec_of_type(base->spec, "send");
+  ASSERT_TRUE(catalog->apply(type));
+  ASSERT_TRUE(catalog->pause(type.name, "a test"));
+  note("send");
+  WorkerOptions options = this->options();
+  options.heartbeat = milliseconds(100);
+  const auto worker = start(options);
+  // Alone, it claims with each heartbeat.
+  Pg pg(url_);
+  EXPECT_TRUE(eventually([&] { return pg.value("SELECT count(*) FROM outbox.worker") == "1"; }));
+  const std::string first = pg.value("SELECT max(beat) FROM outbox.worker");
+  EXPECT_TRUE(eventually(
+      [&] { return pg.value("SELECT max(beat) >= 3 + " + first + " FROM outbox.worker") == "t"; }));
+  EXPECT_EQ(parked(store::ParkedState::ready).size(), 1U);
+  ASSERT_TRUE(catalog->resume(type.name));
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 1 && parked().empty(); }));
 }
 
 }  // namespace

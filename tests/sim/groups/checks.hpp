@@ -8,32 +8,36 @@
 #include <vector>
 
 #include "sim/groups/database.hpp"
+#include "sim/groups/ledger_checks.hpp"
+#include "sim/groups/promises.hpp"
 #include "sim/groups/tables.hpp"
+#include "sim/groups/type_split.hpp"
 #include "sim/sink.hpp"
 
 namespace outbox::sim {
 
 class GroupChecks {
  public:
-  GroupChecks(const Database& database, const Topic& topic, const ParkedTable& parked, bool exact,
+  GroupChecks(const Database& database, const Topic& topic, const Tables& tables, bool exact,
               bool dead_blocks)
       : database_(database),
         topic_(topic),
-        parked_(parked),
+        tables_(tables),
         exact_(exact),
-        dead_blocks_(dead_blocks) {
-    cursors_.fill({.s1 = "3:3:"});
-  }
+        dead_blocks_(dead_blocks) {}
 
-  /// Follows the rows that were appended since, lane by lane: void under an old generation, a claim repeats the cursor, a settlement
-  /// begins there, counts what it covers, and all that has arrived.
+  /// Follows the rows that were appended since.
   void follow(const std::vector<SettlementRow>& rows);
-  /// P5: an owner sends nothing that its cursor is past, and nothing twice that was acked.
-  void sent(const WrittenEvent& event, std::size_t number, std::int64_t generation,
-            const Tables& tables, const std::set<std::size_t>& acked);
+  /// P5: an owner sends nothing that its cursor is past, nothing twice that was acked, and nothing that another subscription has.
+  void sent(std::int32_t subscription, const WrittenEvent& event, std::size_t number,
+            std::int64_t generation, const std::set<std::size_t>& acked);
   /// The same for a parked event that is sent again.
-  void sent_again(const WrittenEvent& event, std::size_t number, std::int64_t generation,
-                  const Tables& tables, const std::set<std::size_t>& acked);
+  void sent_again(std::int32_t subscription, const WrittenEvent& event, std::size_t number,
+                  std::int64_t generation, const std::set<std::size_t>& acked);
+  /// A relay knows that it has delivered it for this subscription.
+  void remembers(std::int32_t subscription, std::size_t number) {
+    split_.remembers(subscription, number);
+  }
   /// P6: what a relay sets aside, `bad`: by the dice this event fails; and an attempt that it counts.
   void parks(const store::ParkedEvent& event, std::size_t number, bool bad);
   /// By its own fault, or because it takes long: the rest of its key waits.
@@ -42,14 +46,13 @@ class GroupChecks {
   void died(std::size_t number) { ever_dead_.insert(number); }
   void discarded(std::size_t number) { discarded_.insert(number); }
   /// A replay begins: what live delivery has passed in its range and is not parked must be sent again.
-  void replay_begins(const ReplayRecord& record, const Tables& tables);
+  void replay_begins(const ReplayRecord& record);
   /// An owner sends only what live delivery has passed, and nothing that is parked.
-  void replays(const WrittenEvent& event, std::size_t number, std::int64_t generation,
-               const Tables& tables);
+  void replays(const WrittenEvent& event, std::size_t number, std::int64_t generation);
   /// After its rows were written.
   void follow(const ReplayRecord& record);
   /// What a crash took back is delivered again, not by the replay.
-  void forget_unsettled(const Tables& tables);
+  void forget_unsettled();
   /// After a step: what arrived since. P3, P4.
   void arrivals();
   /// These were visible, and are gone. P3.
@@ -57,19 +60,18 @@ class GroupChecks {
   /// Begins again with the rows that a crash has left.
   void begin_again(const std::vector<SettlementRow>& rows);
   /// Everything committed has arrived, and is settled.
-  [[nodiscard]] bool complete(const Tables& tables) const;
+  [[nodiscard]] bool complete() const;
   /// `outbox verify`'s walk over the same rows and events.
   void verify(const std::vector<SettlementRow>& rows);
 
-  void broke(const std::string& what) {
-    if (broken_.empty()) broken_ = what;
+  void broke(const std::string& what) { promises_.broke(what); }
+  [[nodiscard]] const std::string& broken() const { return promises_.broken(); }
+  [[nodiscard]] std::uint64_t void_rows() const {
+    return ledgers_[0].void_rows() + ledgers_[1].void_rows();
   }
-  [[nodiscard]] const std::string& broken() const { return broken_; }
-  [[nodiscard]] std::uint64_t void_rows() const { return void_rows_; }
 
  private:
   void follow(const SettlementRow& row, bool check);
-  void compare(const SettlementRow& row);
   void check_replayed(const WrittenEvent& event, std::size_t number);
   void check_order(const WrittenEvent& event, std::size_t number);
   /// It may come after later ones of its key, or never.
@@ -77,14 +79,15 @@ class GroupChecks {
     return discarded_.contains(number) || (!dead_blocks_ && ever_dead_.contains(number));
   }
   [[nodiscard]] bool is_parked(const EventView& event) const {
-    const auto row = parked_.rows().find(event.seq);
-    return row != parked_.rows().end() && row->second.event.id == event.id;
+    const auto& rows = tables_.parked().rows();
+    const auto row = rows.find(event.seq);
+    return row != rows.end() && row->second.event.id == event.id;
   }
-  [[nodiscard]] bool covers(const SettlementRow& row, const WrittenEvent& event) const;
+  [[nodiscard]] bool is_complete(const WrittenEvent& event, std::size_t number) const;
 
   const Database& database_;
   const Topic& topic_;
-  const ParkedTable& parked_;
+  const Tables& tables_;
   const bool exact_;
   const bool dead_blocks_;
   std::set<std::size_t> ever_dead_;
@@ -94,12 +97,13 @@ class GroupChecks {
   std::set<std::size_t> replayed_;
   std::set<unsigned> troubled_;  ///< Keys of which an event was set aside.
   std::int64_t followed_{0};     ///< The id of the newest row.
-  std::array<store::Cursor, 64> cursors_;
-  std::array<std::int64_t, 64> generations_{};  ///< Of the newest claim.
   std::size_t checked_{0};
   std::vector<bool> arrived_;
-  std::uint64_t void_rows_{0};
-  std::string broken_;
+  Promises promises_;
+  TypeSplit split_{tables_, promises_};
+  std::array<LedgerChecks, kSubscriptions> ledgers_{
+      LedgerChecks(kSubscription, database_, topic_, tables_, split_, promises_),
+      LedgerChecks(kOfType, database_, topic_, tables_, split_, promises_)};
 };
 
 }  // namespace outbox::sim

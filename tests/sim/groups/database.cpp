@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "sim/groups/catalog.hpp"
+
 namespace outbox::sim {
 namespace {
 
 /// nextval() logs so many values in advance: after a crash the sequence goes on behind them.
 constexpr std::int64_t kLoggedAhead = 32;
 constexpr std::size_t kMostWriters = 12;
+constexpr unsigned kOfTypePercent = 35;
 
 }  // namespace
 
@@ -17,8 +20,13 @@ std::size_t number_of(const EventId& id) {
   return static_cast<std::size_t>(number - 1);
 }
 
-Database::Database(Random& random, unsigned keys, unsigned filtered_percent)
-    : random_(random), filtered_percent_(filtered_percent), locks_(keys, false), of_key_(keys) {
+Database::Database(Random& random, unsigned keys, unsigned filtered_percent, bool tasks)
+    : random_(random),
+      filtered_percent_(filtered_percent),
+      tasks_(tasks),
+      queue_(tasks ? event::aggregate_type_of(Catalog::kQueue) : "sim"),
+      locks_(keys, false),
+      of_key_(keys) {
   for (unsigned key = 0; key < keys; ++key) names_.push_back("k" + std::to_string(key));
 }
 
@@ -53,14 +61,16 @@ void Database::insert(Writer& writer) {
   event.key = writer.key;
   event.view.seq = ++sequence_;
   if (sequence_ > sequence_logged_) sequence_logged_ = sequence_ + kLoggedAhead;
-  event.view.aggregate_type = "sim";
+  event.wanted = splitmix64(number) % 100 >= filtered_percent_;
+  event.of_type = tasks_ && splitmix64(number * 67) % 100 < kOfTypePercent;
+  event.view.aggregate_type = queue_;
+  if (tasks_ && !event.wanted) event.view.aggregate_type = "sim";
   event.view.aggregate_id = names_[writer.key];
-  event.view.event_type = "Happened";
+  event.view.event_type = event.of_type ? Catalog::kType : "Happened";
   event.view.headers = "{}";
   for (unsigned byte = 0; byte < 8; ++byte)
     event.view.id.bytes[byte] = static_cast<std::uint8_t>((number + 1) >> (8 * byte));
   event.lane = static_cast<unsigned>(splitmix64(writer.key) % 64);
-  event.wanted = splitmix64(number) % 100 >= filtered_percent_;
   events_.push_back(event);
   rows_.push_back(number);
   writer.events.push_back(number);

@@ -22,6 +22,7 @@ struct WrittenEvent {
   unsigned lane{0};
   bool committed{false};
   bool wanted{true};
+  bool of_type{false};  ///< That may get a subscription of its own.
 };
 
 /// The id of an event is its number.
@@ -29,7 +30,8 @@ struct WrittenEvent {
 
 class Database {
  public:
-  Database(Random& random, unsigned keys, unsigned filtered_percent);
+  /// `tasks`: events are tasks of two types, except those that are filtered.
+  Database(Random& random, unsigned keys, unsigned filtered_percent, bool tasks);
 
   // ---- writers
 
@@ -88,6 +90,8 @@ class Database {
 
   Random& random_;
   const unsigned filtered_percent_;
+  const bool tasks_;
+  const std::string queue_;
   std::vector<std::string> names_;
   std::vector<bool> locks_;
   std::vector<Writer> writers_;

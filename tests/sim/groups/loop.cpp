@@ -29,18 +29,19 @@ relay::ParkingRules rules(const GroupOptions& options) {
 
 }  // namespace
 
-SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, const store::Holding& holding,
-                 const std::vector<store::Strand>& strands, std::int64_t served_replay,
+SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, store::SubscriptionRow row,
+                 const store::Holding& holding, const std::vector<store::Strand>& strands,
                  std::shared_ptr<relay::ReplayRun> replay)
     : world_(world),
       retained_(retained),
+      row_(std::move(row)),
+      filter_(row_.spec, row_.left_out),
       holding_(holding),
-      served_replay_(served_replay),
       replay_(std::move(replay)),
       state_({.first = std::chrono::milliseconds(2), .longest = std::chrono::milliseconds(8)},
              world.options.seed),
       window_({.events = 40, .page_events = kPage}),
-      retries_({.subscription = kSubscription,
+      retries_({.subscription = row_.id,
                 .generation = holding.generation,
                 .rules = rules(world.options),
                 .gapless = world.options.gapless,
@@ -51,10 +52,9 @@ SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, const store::Holdin
                 .slow_after = kRowAfter,
                 .token_prefix = static_cast<Token>(kRetries) << kStrandShift,
                 .look_at_runs = std::chrono::milliseconds(20)},
-               state_, gate_),
-      parked_version_(world.tables.parked_version()) {
+               state_, gate_) {
   relay::CoreOptions core;
-  core.row.subscription = kSubscription;
+  core.row.subscription = row_.id;
   core.row.generation = holding.generation;
   core.gapless = world.options.gapless;
   core.max_batch = 7;
@@ -66,9 +66,10 @@ SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, const store::Holdin
     core.parking = replay_ ? relay::replay_parking() : rules(world.options);
   core.first_token = retained.next_token;
   if (retained.runner) {
+    retained.runner->follow(row_.paused_types);
     core.independent = true;
     core.worker = retained.runner->worker();
-    core.parking->slow_after = retained.runner->row_after();
+    core.parking->slow_after = kRowAfter;
   }
   for (const store::Strand& strand : strands) {
     core.row.lanes = strand.lanes;
@@ -76,16 +77,21 @@ SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, const store::Holdin
     cores_.push_back(
         std::make_unique<relay::DeliveryCore>(core, strand.cursor, state_, window_, gate_));
     if (replay_) continue;
-    for (const auto& event : retained.acks) cores_.back()->remember(event);
+    for (const auto& event : retained.acks) {
+      cores_.back()->remember(event);
+      world.checks.remembers(row_.id, number_of(event.id));
+    }
   }
   if (replay_) {
     begin_replay();
     return;
   }
-  for (const ParkedTable::Row& row : world.tables.blocking_rows(holding.lanes)) {
-    const std::uint64_t key = event::key_hash(row.event.aggregate_type, row.event.aggregate_id);
+  for (const ParkedTable::Row& parked : world.tables.blocking_rows(row_.id, holding.lanes)) {
+    const std::uint64_t key =
+        event::key_hash(parked.event.aggregate_type, parked.event.aggregate_id);
     gate_.add(key);
-    if (row.state == store::ParkedState::running) retries_.runs(row.event.seq, key);
+    if (parked.state == store::ParkedState::running || parked.state == store::ParkedState::ready)
+      retries_.runs(parked.event.seq, key);
   }
   if (gate_.rows() > 0) retries_.due_at({});
   for (const auto& event : retained.retry_acks) {
@@ -118,9 +124,15 @@ void SimLoop::begin_replay() {
   }
 }
 
-bool SimLoop::replay_changed(std::int64_t running) const {
+bool SimLoop::differs(const store::SubscriptionRow& row, std::int64_t replay) const {
+  return row.state != store::SubscriptionState::active ||
+         row.parked_version != row_.parked_version || row.left_out != row_.left_out ||
+         row.paused_types != row_.paused_types || replay_differs(replay);
+}
+
+bool SimLoop::replay_differs(std::int64_t running) const {
   const std::int64_t here = replay_ ? replay_->replay.id : 0;
-  if (running != 0 && running != here && running != served_replay_) return true;
+  if (running != 0 && running != here && running != row_.replay) return true;
   return replayed_ || (here != 0 && here != running);
 }
 
@@ -145,8 +157,10 @@ void SimLoop::add_page(std::size_t strand, const std::shared_ptr<const store::Pa
                        relay::TimePoint now) {
   window_.add(*page);
   std::vector<std::uint8_t> wanted;
-  for (const EventView& event : page->events)
-    wanted.push_back(world_.database.event(number_of(event.id)).wanted ? 1 : 0);
+  for (const EventView& event : page->events) {
+    const bool wanted_at_all = world_.database.event(number_of(event.id)).wanted;
+    wanted.push_back(wanted_at_all && filter_.matches(event) ? 1 : 0);
+  }
   cores_[strand]->page_read(page, wanted, now);
   meeting_ = false;
 }
@@ -176,9 +190,11 @@ void SimLoop::settle(relay::TimePoint now, std::vector<Job>& jobs) {
       jobs.push_back({.strand = strand, .batch = {.rows = {}, .replays = {progress}}});
       continue;
     }
-    for (const auto& event : due.parked)
+    for (const auto& event : due.parked) {
       retries_.due_at(now +
                       (event.state == store::ParkedState::waiting ? kFindOrphans : event.due_in));
+      if (event.state == store::ParkedState::ready) retries_.runs(event.seq, event.key);
+    }
     jobs.push_back({.strand = strand,
                     .batch = {.rows = std::move(due.rows), .parked = std::move(due.parked)}});
   }
@@ -190,54 +206,59 @@ void SimLoop::settle(relay::TimePoint now, std::vector<Job>& jobs) {
 void SimLoop::send(std::size_t strand, relay::TimePoint now) {
   const auto sends = cores_[strand]->to_send(now);
   if (sends.empty()) return;
-  const std::size_t taken = taken_of(sends.size());
-  for (std::size_t i = 0; i < taken; ++i) {
-    const std::size_t number = number_of(sends[i].event->id);
+  const std::size_t offered = world_.random.below(sends.size() + 1);
+  std::size_t taken = 0;
+  for (; taken < offered; ++taken) {
+    const relay::DeliveryCore::Send& send = sends[taken];
+    const std::size_t number = number_of(send.event->id);
     const WrittenEvent& event = world_.database.event(number);
     if (replay_) {
-      world_.checks.replays(event, number, holding_.generation, world_.tables);
+      world_.checks.replays(event, number, holding_.generation);
     } else {
-      world_.checks.sent(event, number, holding_.generation, world_.tables, acked_);
+      world_.checks.sent(row_.id, event, number, holding_.generation, acked_);
     }
-    hand_over(static_cast<Token>(strand) << kStrandShift | sends[i].token, *sends[i].event, number,
-              sends[i].attempt);
+    if (!hand_over(static_cast<Token>(strand) << kStrandShift | send.token, *send.event, number,
+                   send.attempt))
+      break;
   }
+  if (retained_.runner && offered > 0)
+    retained_.runner->offered(retained_.source, taken == offered);
   cores_[strand]->handed_over(taken);
 }
 
 void SimLoop::send_retries(relay::TimePoint now) {
   const auto sends = retries_.to_send(now);
   if (sends.empty()) return;
-  const std::size_t taken = taken_of(sends.size());
-  for (std::size_t i = 0; i < taken; ++i) {
-    const std::size_t number = number_of(sends[i].event->id);
-    world_.checks.sent_again(world_.database.event(number), number, holding_.generation,
-                             world_.tables, acked_retries_);
-    hand_over(static_cast<Token>(kRetries) << kStrandShift | sends[i].token, *sends[i].event,
-              number, sends[i].attempt);
+  const std::size_t offered = world_.random.below(sends.size() + 1);
+  std::size_t taken = 0;
+  for (; taken < offered; ++taken) {
+    const relay::DeliveryCore::Send& send = sends[taken];
+    const std::size_t number = number_of(send.event->id);
+    world_.checks.sent_again(row_.id, world_.database.event(number), number, holding_.generation,
+                             acked_retries_);
+    if (!hand_over(static_cast<Token>(kRetries) << kStrandShift | send.token, *send.event, number,
+                   send.attempt))
+      break;
   }
+  if (retained_.runner && offered > 0)
+    retained_.runner->offered(retained_.source, taken == offered);
   retries_.handed_over(taken);
-}
-
-std::size_t SimLoop::taken_of(std::size_t sends) {
-  const std::size_t taken = world_.random.below(sends + 1);
-  return retained_.runner ? std::min(taken, retained_.runner->room()) : taken;
 }
 
 /// SubscriptionLoop::leave_runs_to_owner()
 void SimLoop::leave_runs_to_owner(relay::TimePoint now) {
-  if (retained_.runner->rows_changed()) retries_.due_at(now);
+  if (retained_.runner->rows_changed(retained_.source)) retries_.due_at(now);
   std::vector<relay::LateSends::Send> written;
   for (const auto& [seq, send] : gate_.late.all()) {
     if (send.written && !send.outcome && send.run > 0) written.push_back(send);
   }
   for (const relay::LateSends::Send& send : written) {
-    const sink::KeptRun run{.subscription = kSubscription,
+    const sink::KeptRun run{.subscription = row_.id,
                             .seq = send.seq,
                             .id = send.id,
                             .attempts = send.attempts,
                             .token = send.run};
-    if (!retained_.runner->keep(send.token, run)) continue;
+    if (!retained_.runner->keep(retained_.source, send.token, run)) continue;
     gate_.late.remove(send.seq);
     const auto strand = static_cast<std::size_t>(send.token >> kStrandShift);
     if (strand < cores_.size()) cores_[strand]->kept(send.token & kTokenMask);
@@ -246,14 +267,18 @@ void SimLoop::leave_runs_to_owner(relay::TimePoint now) {
   }
 }
 
-void SimLoop::hand_over(Token token, EventView event, std::size_t number, std::size_t attempt) {
+bool SimLoop::hand_over(Token token, EventView event, std::size_t number, std::size_t attempt) {
+  const bool taken = !retained_.runner || retained_.runner->take(retained_.source, token, event,
+                                                                 attempt, holding_.generation);
+  if (!taken) return false;
   world_.trace("g", holding_.generation, " sends event ", number, " (seq ", event.seq, ", ",
-               event.aggregate_id, "), strand ", token >> kStrandShift, " token ",
-               token & kTokenMask);
-  if (retained_.runner) return retained_.runner->send(token, event, attempt, holding_.generation);
+               event.aggregate_id, ") of subscription ", row_.id, ", strand ",
+               token >> kStrandShift, " token ", token & kTokenMask);
+  if (retained_.runner) return true;
   event.seq = static_cast<std::int64_t>(number);
   if (retained_.sink.has_in_flight(event.seq)) world_.checks.broke("an event is in flight twice");
   retained_.sink.send(token, event);
+  return true;
 }
 
 void SimLoop::take_outcomes(relay::TimePoint now) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "event/filter.hpp"
 #include "relay/delivery_core.hpp"
 #include "relay/key_gate.hpp"
 #include "relay/replay.hpp"
@@ -15,6 +16,7 @@
 #include "sim/groups/shared.hpp"
 #include "sim/sink.hpp"
 #include "sim/tasks/runner.hpp"
+#include "store/catalog.hpp"
 #include "store/cursor.hpp"
 
 namespace outbox::sim {
@@ -22,20 +24,21 @@ namespace outbox::sim {
 /// What outlives a loop: SinkCache.
 struct RetainedSink {
   SimSink sink;
-  std::unique_ptr<SimRunner> runner{};  ///< In place of the sink: handlers.
+  std::shared_ptr<SimRunner> runner{};  ///< In place of the sink: handlers.
+  task::Source source{0};               ///< Whose tasks these are, to it.
   Token next_token{1};
   std::vector<relay::EventRef> acks{};
   std::vector<relay::EventRef> retry_acks{};
 
   [[nodiscard]] Status open() {
-    if (runner) return runner->open();
+    if (runner) return runner->open(source);
     sink.open();
     return {};
   }
   [[nodiscard]] std::vector<Outcome> receive() {
-    return runner ? runner->receive() : sink.receive();
+    return runner ? runner->receive(source) : sink.receive();
   }
-  void purge() { runner ? runner->purge() : sink.purge(); }
+  void purge() { runner ? runner->purge(source) : sink.purge(); }
   void step() { runner ? runner->step() : sink.step(); }
   void crash() { runner ? runner->crash() : sink.crash(); }
 };
@@ -49,8 +52,8 @@ class SimLoop {
     Batch batch;
   };
 
-  SimLoop(GroupShared& world, RetainedSink& retained, const store::Holding& holding,
-          const std::vector<store::Strand>& strands, std::int64_t served_replay,
+  SimLoop(GroupShared& world, RetainedSink& retained, store::SubscriptionRow row,
+          const store::Holding& holding, const std::vector<store::Strand>& strands,
           std::shared_ptr<relay::ReplayRun> replay);
 
   void take_page(std::size_t strand, const std::shared_ptr<const store::Page>& page,
@@ -59,8 +62,8 @@ class SimLoop {
     strand == kRetries ? retries_.written(now) : cores_[strand]->settled();
     watch_replay();
   }
-  /// Tenure::retire_changed(): another replay runs now, or this one has ended.
-  [[nodiscard]] bool replay_changed(std::int64_t running) const;
+  /// Tenure::retire_changed(). `replay`: the one that runs now.
+  [[nodiscard]] bool differs(const store::SubscriptionRow& row, std::int64_t replay) const;
   [[nodiscard]] bool replays() const { return replay_ != nullptr; }
   /// What the feed's thread does. False: the connection is lost.
   [[nodiscard]] bool read_replay() { return replay_->feed->read_round({}).has_value(); }
@@ -70,8 +73,6 @@ class SimLoop {
     asks_ = false;
     retries_.loaded(std::move(due), now);
   }
-  /// Of the parked events' table, when it began.
-  [[nodiscard]] int parked_version() const { return parked_version_; }
   void step(relay::TimePoint now, bool trusted, std::vector<Job>& jobs);
   /// Sends no more but what fills gaps, and settles.
   void stop(relay::TimePoint now, bool in_order);
@@ -92,6 +93,7 @@ class SimLoop {
   [[nodiscard]] bool failed() const { return state_.mode() == relay::Mode::rejected; }
   [[nodiscard]] bool in_flight() const { return state_.in_flight() > 0; }
   [[nodiscard]] const store::Holding& holding() const { return holding_; }
+  [[nodiscard]] std::int32_t subscription() const { return row_.id; }
 
  private:
   class Reader;
@@ -101,17 +103,21 @@ class SimLoop {
   void send(std::size_t strand, relay::TimePoint now);
   void send_retries(relay::TimePoint now);
   void settle(relay::TimePoint now, std::vector<Job>& jobs);
-  void hand_over(Token token, EventView event, std::size_t number, std::size_t attempt);
-  [[nodiscard]] std::size_t taken_of(std::size_t sends);
+  /// False: the sink does not take it.
+  [[nodiscard]] bool hand_over(Token token, EventView event, std::size_t number,
+                               std::size_t attempt);
   void leave_runs_to_owner(relay::TimePoint now);
   void bring_strands_together();
   void watch_replay();
   [[nodiscard]] bool must_see(std::size_t strand, const store::Page& page) const;
 
+  [[nodiscard]] bool replay_differs(std::int64_t running) const;
+
   GroupShared& world_;
   RetainedSink& retained_;
+  const store::SubscriptionRow row_;
+  const event::Filter filter_;
   const store::Holding holding_;
-  const std::int64_t served_replay_;
   const std::shared_ptr<relay::ReplayRun> replay_;
   relay::SinkState state_;
   relay::Window window_;
@@ -120,7 +126,6 @@ class SimLoop {
   std::vector<std::unique_ptr<relay::DeliveryCore>> cores_;
   std::vector<std::unique_ptr<feed::PageConsumer>> readers_;  ///< Of the replay.
   bool replayed_{false};
-  const int parked_version_;
   bool asks_{false};
   bool meeting_{false};
   bool could_merge_{false};

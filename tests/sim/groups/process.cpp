@@ -1,6 +1,7 @@
 #include "sim/groups/process.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "relay/assignment.hpp"
 #include "sim/groups/replays.hpp"
@@ -16,24 +17,35 @@ EventId id_of(std::uint64_t number) {
   return id;
 }
 
+/// Of the type with a limit, at once in a worker.
+constexpr std::size_t kMostOfType = 1;
+
 }  // namespace
 
 SimProcess::SimProcess(GroupShared& world, std::uint64_t number, std::vector<InTransit>& in_transit)
     : world_(world),
       id_(id_of(number)),
       in_transit_(in_transit),
-      retained_{.sink = SimSink(world.random, world.topic, world.options.gapless)} {
-  retained_.sink.fail_percent = world.options.fail_percent;
-  retained_.sink.lie_percent = world.options.lie_percent;
-  retained_.sink.reject_percent = world.options.reject_percent;
-  retained_.sink.sick_percent = world.options.sick_percent;
-  retained_.sink.slow_percent = world.options.slow_percent;
+      sets_apart_(world.options.limited_from != 0 && number >= world.options.limited_from) {
+  retained_.push_back({.sink = SimSink(world.random, world.topic, world.options.gapless)});
+  SimSink& sink = retained_.front().sink;
+  sink.fail_percent = world.options.fail_percent;
+  sink.lie_percent = world.options.lie_percent;
+  sink.reject_percent = world.options.reject_percent;
+  sink.sick_percent = world.options.sick_percent;
+  sink.slow_percent = world.options.slow_percent;
   go_down(world.down_for > 0);
   if (world.healed) heal();
   if (world.options.clocks_differ && number % 2 == 0) offset_ = std::chrono::hours(1);
   if (!world.options.tasks) return;
-  retained_.runner = std::make_unique<SimRunner>(world, id_, offset_);
-  run_keeper_ = std::make_unique<SimRunKeeper>(world, id_, offset_, *retained_.runner);
+  const auto runner =
+      std::make_shared<SimRunner>(world, id_, offset_, sets_apart_ ? kMostOfType : 0);
+  run_keeper_ = std::make_unique<SimRunKeeper>(world, id_, offset_, runner);
+  retained_.push_back({.sink = SimSink(world.random, world.topic, false)});
+  for (task::Source source = 0; source < retained_.size(); ++source) {
+    retained_[source].runner = runner;
+    retained_[source].source = source;
+  }
 }
 
 void SimProcess::step() {
@@ -55,18 +67,24 @@ void SimProcess::step() {
     case 12:
     case 13: return run_keeper_->step();
     // What the client has queued goes on being delivered, whatever the loop knows.
-    default: return retained_.step();
+    default: return sink().step();
   }
 }
 
 void SimProcess::crash() {
   world_.trace("relay ", +id_.bytes[0], " crashes");
-  if (tenure_ && !tenure_->jobs.empty() && world_.random.chance(50) &&
-      tenure_->reader.incarnation())
-    in_transit_.push_back(
-        {.batch = tenure_->jobs.front().batch, .incarnation = *tenure_->reader.incarnation()});
-  retained_.crash();
-  if (world_.options.same_machine) world_.tables.process_ended(id_);
+  if (tenure_) {
+    for (const auto& served : tenure_->served) keep_in_transit(*served);
+  }
+  sink().crash();
+  if (world_.options.same_machine) world_.tables.members().process_ended(id_);
+}
+
+/// What was sent when the connection broke may be written.
+void SimProcess::keep_in_transit(const Served& served) {
+  if (served.jobs.empty() || !world_.random.chance(50) || !served.reader.incarnation()) return;
+  in_transit_.push_back(
+      {.batch = served.jobs.front().batch, .incarnation = *served.reader.incarnation()});
 }
 
 void SimProcess::lose_connection() {
@@ -81,9 +99,26 @@ void SimProcess::stop_for(int steps, bool clock_too) {
 }
 
 bool SimProcess::at_rest() const {
-  return stopped_ == 0 && tenure_ && !tenure_->failed && !tenure_->stopping &&
-         tenure_->jobs.empty() && (!tenure_->loop || tenure_->loop->idle()) &&
-         (!run_keeper_ || (retained_.runner->idle() && run_keeper_->idle()));
+  if (stopped_ != 0 || !tenure_ || tenure_->failed) return false;
+  // Strands that are to come together settle again and again: two subscriptions hardly ever rest at once.
+  const bool many = tenure_->served.size() > 1;
+  const auto rests = [many](const auto& served) {
+    if (many) return !served->stopping && (!served->loop || !served->loop->in_flight());
+    return !served->stopping && served->jobs.empty() && (!served->loop || served->loop->idle());
+  };
+  return std::all_of(tenure_->served.begin(), tenure_->served.end(), rests) &&
+         (!run_keeper_ || (sink().runner->idle() && run_keeper_->idle()));
+}
+
+int SimProcess::rows_too_many() const {
+  int too_many = 0;
+  for (std::size_t i = 0; tenure_ && i < tenure_->served.size() && too_many == 0; ++i) {
+    const SimLoop* const loop = tenure_->served[i]->loop.get();
+    if (loop == nullptr || loop->replays()) continue;
+    const auto rows = world_.tables.blocking_rows(loop->subscription(), loop->holding().lanes);
+    too_many = static_cast<int>(loop->blocked_rows()) - static_cast<int>(rows.size());
+  }
+  return too_many;
 }
 
 // ---- the lease
@@ -91,7 +126,7 @@ bool SimProcess::at_rest() const {
 void SimProcess::step_lease() {
   if (!tenure_ || tenure_->failed || now() < renew_at_) return;
   const relay::TimePoint before = now();
-  if (!world_.tables.keep(id_, world_.server_now())) {
+  if (!world_.tables.members().keep(id_, world_.server_now())) {
     trust_.end();
     tenure_->failed = true;
     return;
@@ -112,39 +147,42 @@ void SimProcess::step_keeper() {
     return;
   }
   if (tenure_->failed) return end_tenure();
-  if (tenure_->reader.incarnation() &&
-      *tenure_->reader.incarnation() != world_.database.incarnation())
-    return lose_connection();
+  for (const auto& served : tenure_->served) {
+    const auto incarnation = served->reader.incarnation();
+    if (incarnation && *incarnation != world_.database.incarnation()) return lose_connection();
+  }
   look();
 }
 
 void SimProcess::begin_tenure() {
   const relay::TimePoint before = now();
   // A false answer: it was removed, and is registered again.
-  (void)world_.tables.keep(id_, world_.server_now());
+  (void)world_.tables.members().keep(id_, world_.server_now());
   trust_.extend_to(before + kLease - kLease / 5);
   renew_at_ = before + kLease / 3;
-  tenure_ = std::make_unique<Tenure>(world_);
+  tenure_ = std::make_unique<Tenure>();
+  tenure_->served.push_back(std::make_unique<Served>(world_, kSubscription));
 }
 
 /// Worker::stop()
 void SimProcess::end_relay() {
   has_left_ = true;
+  excuse_repeats(0);
   if (run_keeper_) run_keeper_->stop(std::chrono::milliseconds(world_.random.below(60)));
 }
 
 /// The store or the lease is lost: what is in flight gets its outcome or is purged, nothing more is written.
 void SimProcess::end_tenure() {
-  if (SimLoop* const loop = tenure_->loop.get(); loop != nullptr) {
+  for (const auto& served : tenure_->served) {
+    SimLoop* const loop = served->loop.get();
+    if (loop == nullptr) continue;
     loop->stop(now(), false);
     const bool waits = world_.random.chance(70);
     for (int step = 0; waits && loop->in_flight() && step < 1000; ++step) {
-      retained_.step();
+      sink().step();
       loop->take_outcomes(now());
     }
-    if (!tenure_->jobs.empty() && world_.random.chance(50) && tenure_->reader.incarnation())
-      in_transit_.push_back(
-          {.batch = tenure_->jobs.front().batch, .incarnation = *tenure_->reader.incarnation()});
+    keep_in_transit(*served);
     loop->end(now());
   }
   world_.trace("relay ", +id_.bytes[0], " ends its tenure");
@@ -166,34 +204,84 @@ store::LaneMask SimProcess::wanted(const store::Fleet& fleet) const {
   return relay::wanted_lanes(id_, fleet.groups.front(), fleet.members);
 }
 
+bool SimProcess::delivers() const {
+  return std::any_of(tenure_->served.begin(), tenure_->served.end(),
+                     [](const auto& served) { return served->loop != nullptr; });
+}
+
 void SimProcess::look() {
   Tenure& tenure = *tenure_;
-  if (tenure.stopping && !end_loop()) return;
-  if (leaving_for_good_ && !tenure.loop) {
-    world_.tables.leave(id_);
+  for (const auto& served : tenure.served) {
+    if (served->stopping && !end_loop(*served)) return;
+  }
+  if (leaving_for_good_ && !delivers()) {
+    world_.tables.members().leave(id_);
     tenure_.reset();
     return end_relay();
   }
-  const store::Fleet fleet = world_.tables.look(id_, world_.server_now(), kLease);
+  const store::Fleet fleet = world_.tables.members().look(id_, world_.server_now(), kLease);
   if (held_before_.lanes != 0) forget_retries(fleet);
   if (lost_lanes(fleet)) return lose_connection();
   const store::LaneMask lanes = wanted(fleet);
-  const bool merges = tenure.loop && tenure.loop->could_merge() && tenure.jobs.empty();
-  const bool changed =
-      tenure.loop && (tenure.loop->parked_version() != world_.tables.parked_version() ||
-                      tenure.loop->replay_changed(world_.tables.running_replay()));
-  if (lanes == tenure.holding.lanes && !merges && !changed) {
-    if (!tenure.loop && lanes != 0) begin_loop();
+  if (lanes != tenure.holding.lanes) {
+    if (!delivers()) return change_lanes(lanes);
+    for (const auto& served : tenure.served) stop(*served);
     return;
   }
-  if (tenure.loop) {
-    tenure.stopping = true;
-    tenure.reader.remove_all();
-    tenure.stop_by = now() + kLease / 2;
+  if (retire_changed() || lanes == 0) return;
+  begin_type();
+  begin_loops();
+}
+
+/// Ends a loop in order.
+void SimProcess::stop(Served& served) {
+  if (!served.loop) return;
+  served.stopping = true;
+  served.reader.remove_all();
+  served.stop_by = now() + kLease / 2;
+  served.loop->stop(now(), true);
+}
+
+/// True: some are ending now. Then it goes on with the rows that it has read.
+bool SimProcess::retire_changed() {
+  Tenure& tenure = *tenure_;
+  if (std::exchange(tenure.retired, false)) return false;
+  tenure.rows = world_.tables.catalog().rows();
+  for (const auto& served : tenure.served) {
+    if (!served->loop) continue;
+    const store::SubscriptionRow& row = tenure.rows[static_cast<std::size_t>(served->id - 1)];
+    const bool merges = served->loop->could_merge() && served->jobs.empty();
+    if (!merges && !served->loop->differs(row, world_.tables.running_replay())) continue;
     if (merges) ++world_.result.merges;
-    return tenure.loop->stop(now(), true);
+    stop(*served);
+    tenure.retired = true;
   }
-  change_lanes(lanes);
+  return tenure.retired;
+}
+
+/// Tenure::begin_types(), and before it the configuration of a worker with a limit.
+void SimProcess::begin_type() {
+  Tenure& tenure = *tenure_;
+  if (sets_apart_) world_.tables.set_apart(false);
+  if (tenure.rows.size() < kSubscriptions) return;
+  if (tenure.served.size() < kSubscriptions)
+    tenure.served.push_back(std::make_unique<Served>(world_, kOfType));
+  if (tenure.begun_type == tenure.holding) return;
+  if (!world_.tables.begin_beside(tenure.holding.lanes, tenure.holding.generation))
+    return lose_connection();
+  world_.checks.follow(world_.tables.rows());
+  tenure.begun_type = tenure.holding;
+  ++world_.result.types_begun;
+  world_.trace("relay ", +id_.bytes[0], " has begun the type in lanes ", tenure.holding.lanes);
+}
+
+/// Tenure::start_new()
+void SimProcess::begin_loops() {
+  for (const auto& served : tenure_->served) {
+    const store::SubscriptionRow& row = tenure_->rows[static_cast<std::size_t>(served->id - 1)];
+    if (tenure_->failed || served->loop || row.state != store::SubscriptionState::active) continue;
+    begin_loop(*served, row);
+  }
 }
 
 /// Keeper::forget_retries_of_lost_lanes()
@@ -203,7 +291,25 @@ void SimProcess::forget_retries(const store::Fleet& fleet) {
   for (const store::OwnedLanes& owned : fleet.groups.front().owners) {
     if (owned.owner == id_ && owned.generation == before.generation) kept |= owned.lanes;
   }
-  if ((before.lanes & ~kept) != 0) retained_.retry_acks.clear();
+  if ((before.lanes & ~kept) == 0) return;
+  excuse_repeats(kept);
+  forget_retries();
+}
+
+void SimProcess::forget_retries() {
+  for (RetainedSink& retained : retained_) retained.retry_acks.clear();
+}
+
+/// P5: the next owner of lanes does not know what was delivered and not settled in time.
+void SimProcess::excuse_repeats(store::LaneMask kept) {
+  const auto excuse = [&](const relay::EventRef& event) {
+    const std::size_t number = number_of(event.id);
+    if ((kept >> world_.database.event(number).lane & 1U) == 0) world_.runs.forgotten(number);
+  };
+  for (const RetainedSink& retained : retained_) {
+    std::for_each(retained.acks.begin(), retained.acks.end(), excuse);
+    std::for_each(retained.retry_acks.begin(), retained.retry_acks.end(), excuse);
+  }
 }
 
 void SimProcess::change_lanes(store::LaneMask lanes) {
@@ -211,109 +317,117 @@ void SimProcess::change_lanes(store::LaneMask lanes) {
   const auto holding = world_.tables.change(id_, lanes, world_.server_now(), kLease);
   world_.checks.follow(world_.tables.rows());
   if (!holding) return lose_connection();
-  if ((tenure.holding.lanes & ~holding->lanes) != 0) retained_.retry_acks.clear();
+  excuse_repeats(holding->lanes);
+  if ((tenure.holding.lanes & ~holding->lanes) != 0) forget_retries();
   tenure.holding = *holding;
+  tenure.retired = false;
   ++world_.result.claims;
   world_.trace("relay ", +id_.bytes[0], " has lanes ", holding->lanes, ", generation ",
                holding->generation);
 }
 
 /// Tenure::load_strands(): a claim makes lanes that have come to one cursor one strand.
-void SimProcess::begin_loop() {
-  Tenure& tenure = *tenure_;
-  const store::Holding& holding = tenure.holding;
-  auto strands = world_.tables.strands(holding.lanes);
+void SimProcess::begin_loop(Served& served, store::SubscriptionRow row) {
+  const store::Holding& holding = tenure_->holding;
+  auto strands = world_.tables.strands(served.id, holding.lanes);
   const bool claimed =
       std::all_of(strands.begin(), strands.end(), [&](const store::Strand& strand) {
         return strand.generation == holding.generation && strand.rows == 1;
       });
   if (!claimed) {
     // hold_lanes
-    for (unsigned lane = 0; lane < 64; ++lane) {
-      if ((holding.lanes >> lane & 1U) != 0 &&
-          world_.tables.generation_of(lane) != holding.generation)
-        return lose_connection();
-    }
-    world_.tables.claim(holding.lanes, holding.generation);
+    if (!world_.tables.members().owns(holding.lanes, holding.generation)) return lose_connection();
+    world_.tables.claim(served.id, holding.lanes, holding.generation);
     world_.checks.follow(world_.tables.rows());
-    strands = world_.tables.strands(holding.lanes);
+    strands = world_.tables.strands(served.id, holding.lanes);
   }
+  store::LaneMask covered = 0;
+  for (const store::Strand& strand : strands) covered |= strand.lanes;
+  if (covered != holding.lanes) return world_.checks.broke("lanes have no cursor");
   if (strands.size() > 1) ++world_.result.several_strands;
   const auto failed = [](const Error&) {};  // the round says so
-  std::int64_t running = world_.tables.running_replay();
+  row.replay = world_.tables.running_replay();
   std::shared_ptr<relay::ReplayRun> replay;
-  if (running != 0) {
+  if (row.replay != 0) {
     // Tenure::make_loop()
     replay = *relay::begin_replay(std::make_unique<SimReplays>(world_.database, world_.tables),
-                                  running, holding.lanes, strands, {.page_events = 5}, failed);
-    if (!replay) running = 0;
+                                  row.replay, holding.lanes, strands, {.page_events = 5}, failed);
+    if (!replay) row.replay = 0;
     if (replay && replay->strands.empty()) replay = nullptr;
   }
   if (replay) strands = replay->strands;
-  world_.trace("relay ", +id_.bytes[0], replay ? " replays" : " delivers");
-  tenure.loop = std::make_unique<SimLoop>(world_, retained_, holding, strands, running, replay);
+  world_.trace("relay ", +id_.bytes[0], replay ? " replays " : " delivers ", row.spec.name);
+  served.loop = std::make_unique<SimLoop>(world_, retained(served.id), std::move(row), holding,
+                                          strands, replay);
   if (replay) return;
   for (std::size_t i = 0; i < strands.size(); ++i)
-    tenure.reader.add(i, strands[i].lanes, strands[i].cursor);
+    served.reader.add(i, strands[i].lanes, strands[i].cursor);
 }
 
-bool SimProcess::end_loop() {
-  Tenure& tenure = *tenure_;
-  const bool late = now() >= tenure.stop_by;
-  if (!tenure.loop->finished() && !late) return false;
-  tenure.stopping = false;
-  if (!tenure.jobs.empty()) {
+bool SimProcess::end_loop(Served& served) {
+  const bool late = now() >= served.stop_by;
+  if (!served.loop->finished() && !late) return false;
+  served.stopping = false;
+  if (!served.jobs.empty()) {
     lose_connection();  // its last settlement was not written in time
     return false;
   }
-  tenure.loop->end(now());
-  tenure.loop.reset();
+  served.loop->end(now());
+  served.loop.reset();
+  served.due.reset();
   return true;
 }
 
 // ---- the other threads
 
+/// One of the subscriptions.
+SimProcess::Served& SimProcess::any() {
+  auto& served = tenure_->served;
+  return *served[served.size() == 1 ? 0 : world_.random.below(served.size())];
+}
+
 void SimProcess::step_reader() {
   if (!tenure_ || tenure_->failed || tenure_->holding.lanes == 0) return;
-  SimLoop* const loop = tenure_->loop.get();
-  const bool has_room = loop != nullptr && !tenure_->stopping && loop->has_room();
+  Served& served = any();
+  SimLoop* const loop = served.loop.get();
+  const bool has_room = loop != nullptr && !served.stopping && loop->has_room();
   if (loop != nullptr && loop->replays()) {
     if (has_room && !loop->read_replay()) lose_connection();
     return;
   }
-  const bool works = tenure_->reader.step(has_room, [&](std::size_t strand, const auto& page) {
+  const bool works = served.reader.step(has_room, [&](std::size_t strand, const auto& page) {
     loop->take_page(strand, page, now());
   });
   if (!works) lose_connection();
 }
 
 void SimProcess::step_loop() {
-  if (!tenure_ || !tenure_->loop) return;
+  if (!tenure_) return;
+  Served& served = any();
+  if (!served.loop) return;
   const bool trusted = trust_.holds(now());
   std::vector<SimLoop::Job> jobs;
   if (!trusted && !tenure_->failed) {
-    tenure_->loop->stop(now(), false);
-    retained_.purge();
-    tenure_->loop->take_outcomes(now());
+    served.loop->stop(now(), false);
+    retained(served.id).purge();
+    served.loop->take_outcomes(now());
     return lose_connection();
   }
   if (tenure_->failed) return;
-  tenure_->loop->step(now(), trusted, jobs);
-  for (auto& job : jobs) tenure_->jobs.push_back(std::move(job));
+  served.loop->step(now(), trusted, jobs);
+  for (auto& job : jobs) served.jobs.push_back(std::move(job));
 }
 
 void SimProcess::step_settler() {
   if (!tenure_ || tenure_->failed) return;
-  if (tenure_->jobs.empty()) {
-    SimLoop* const loop = tenure_->loop.get();
-    if (loop != nullptr && loop->asks())
-      loop->loaded(world_.tables.due(loop->holding(), world_.server_now(), loop->asked_runs()),
-                   now());
+  Served& served = any();
+  if (served.due || served.jobs.empty()) {
+    if (served.loop && served.loop->asks()) read_due(served);
     return;
   }
-  SimReader& reader = tenure_->reader;
+  SimReader& reader = served.reader;
   Batch all;
-  for (const auto& job : tenure_->jobs) all.add(job.batch);
+  for (const auto& job : served.jobs) all.add(job.batch);
   check_faults(all);
   const bool flushed =
       world_.random.chance(30) ||
@@ -329,14 +443,28 @@ void SimProcess::step_settler() {
                  "] from ", row.from_position, " to ", row.position.value_or(-1), ", acked ",
                  row.acked.count);
   }
-  for (const auto& job : std::exchange(tenure_->jobs, {})) {
-    if (tenure_->loop) tenure_->loop->written(job.strand, now());
+  for (const auto& job : std::exchange(served.jobs, {})) {
+    if (served.loop) served.loop->written(job.strand, now());
   }
+}
+
+/// read_due(): what has become of runs, then what is due.
+void SimProcess::read_due(Served& served) {
+  SimLoop& loop = *served.loop;
+  const std::vector<std::int64_t>* const runs = loop.asked_runs();
+  std::optional<store::DueEvents>& due = served.due;
+  if (runs != nullptr && !due) {
+    due.emplace().running = world_.tables.parked(served.id).running(*runs);
+    return;
+  }
+  store::DueEvents answer = due ? *std::exchange(due, {}) : store::DueEvents{};
+  world_.tables.due(served.id, loop.holding(), world_.server_now(), answer);
+  loop.loaded(std::move(answer), now());
 }
 
 /// P6: what is parked failed by its own fault, and no attempt is counted for an outage.
 void SimProcess::check_faults(const Batch& batch) {
-  const SimSink& sink = retained_.sink;
+  const SimSink& sink = this->sink().sink;
   // Once healed the dice do not tell who has failed.
   const bool others_fail = world_.options.tasks || world_.healed ||
                            world_.options.fail_percent + world_.options.outages > 0;

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "relay/trust_deadline.hpp"
 #include "sim/groups/loop.hpp"
@@ -34,54 +35,78 @@ class SimProcess {
     if (run_keeper_) run_keeper_->lose_connection();
   }
   /// By one of its handlers.
-  [[nodiscard]] bool is_killed() const { return retained_.runner && retained_.runner->killed(); }
+  [[nodiscard]] bool is_killed() const { return sink().runner && sink().runner->killed(); }
   void stop_for(int steps, bool clock_too);
   /// Asked to stop: hands over.
-  void leave() { leaving_for_good_ = true; }
+  void leave() {
+    leaving_for_good_ = true;
+    if (run_keeper_) run_keeper_->claim_no_more();
+  }
   [[nodiscard]] bool has_left() const {
     return has_left_ && (!run_keeper_ || run_keeper_->is_over());
   }
   [[nodiscard]] bool at_rest() const;
   /// Rows for which it holds keys back, and that are not there; less than 0: it lets keys go that have rows.
-  [[nodiscard]] int rows_too_many() const {
-    if (!tenure_ || !tenure_->loop || tenure_->loop->replays()) return 0;
-    const auto rows = world_.tables.blocking_rows(tenure_->loop->holding().lanes);
-    return static_cast<int>(tenure_->loop->blocked_rows()) - static_cast<int>(rows.size());
-  }
-  void heal() { retained_.sink.fail_percent = retained_.sink.sick_percent = 0; }
-  void go_down(bool down) { retained_.sink.outages.go_down(down); }
+  [[nodiscard]] int rows_too_many() const;
+  void heal() { sink().sink.fail_percent = sink().sink.sick_percent = 0; }
+  void go_down(bool down) { sink().sink.outages.go_down(down); }
   [[nodiscard]] const EventId& id() const { return id_; }
-  [[nodiscard]] std::uint64_t lies() const { return retained_.sink.lies; }
+  [[nodiscard]] std::uint64_t lies() const { return sink().sink.lies; }
 
  private:
-  /// From a connection to its loss.
-  struct Tenure {
-    explicit Tenure(GroupShared& world) : reader(world.random, world.database, world.tables) {}
+  /// A subscription, in a tenure.
+  struct Served {
+    Served(GroupShared& world, std::int32_t id_)
+        : id(id_), reader(world.random, world.database, world.tables) {}
+    const std::int32_t id;
     SimReader reader;
-    store::Holding holding;
     std::unique_ptr<SimLoop> loop;
     std::deque<SimLoop::Job> jobs;
-    bool failed{false};
-    bool stopping{false};  ///< The loop, in order.
+    std::optional<store::DueEvents> due{};  ///< One of two statements has answered.
+    bool stopping{false};                   ///< The loop, in order.
     relay::TimePoint stop_by{};
+  };
+  /// From a connection to its loss.
+  struct Tenure {
+    std::vector<std::unique_ptr<Served>> served;
+    std::vector<store::SubscriptionRow> rows;    ///< As they were read last.
+    bool retired{false};                         ///< Loops, because of these rows.
+    std::optional<store::Holding> begun_type{};  ///< The lanes in which the type has its cursor.
+    store::Holding holding;
+    bool failed{false};
   };
 
   [[nodiscard]] relay::TimePoint now() const { return world_.now + offset_; }
+  [[nodiscard]] RetainedSink& sink() { return retained_.front(); }
+  [[nodiscard]] const RetainedSink& sink() const { return retained_.front(); }
+  [[nodiscard]] RetainedSink& retained(std::int32_t subscription) {
+    return retained_[static_cast<std::size_t>(subscription - 1)];
+  }
+  [[nodiscard]] Served& any();
+  [[nodiscard]] bool delivers() const;
   void step_keeper();
   void step_lease();
   void step_reader();
   void step_loop();
   void step_settler();
+  void read_due(Served& served);
   void check_faults(const Batch& batch);
   void forget_retries(const store::Fleet& fleet);
+  void forget_retries();
+  void excuse_repeats(store::LaneMask kept);
   void change_lanes(store::LaneMask lanes);
   void begin_tenure();
   void end_tenure();
   void end_relay();
   void look();
-  void begin_loop();
+  void stop(Served& served);
+  [[nodiscard]] bool retire_changed();
+  void begin_type();
+  void begin_loops();
+  void begin_loop(Served& served, store::SubscriptionRow row);
+  void keep_in_transit(const Served& served);
   /// False: it is not over yet.
-  bool end_loop();
+  bool end_loop(Served& served);
   [[nodiscard]] store::LaneMask wanted(const store::Fleet& fleet) const;
   [[nodiscard]] bool lost_lanes(const store::Fleet& fleet) const;
 
@@ -92,7 +117,8 @@ class SimProcess {
   int stopped_{0};
   relay::TrustDeadline trust_;
   relay::TimePoint renew_at_{};
-  RetainedSink retained_;
+  const bool sets_apart_;                     ///< By its configuration: a type has a limit.
+  std::vector<RetainedSink> retained_;        ///< By subscription.
   store::Holding held_before_;                ///< Of the tenure before.
   std::unique_ptr<SimRunKeeper> run_keeper_;  ///< Of a worker.
   std::unique_ptr<Tenure> tenure_;

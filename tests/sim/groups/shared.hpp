@@ -49,6 +49,11 @@ struct GroupOptions {
   unsigned kill_percent{0};  ///< So many of 100 tasks kill the worker, the first times.
   unsigned snooze_percent{0};
   bool clocks_differ{false};  ///< Those of half of the processes by an hour.
+  bool once{false};  ///< Nothing happens that excuses a task which was done and runs again.
+  /// Workers from this one on have a limit for a type, which gets a subscription of its own; 0: none has.
+  unsigned limited_from{0};
+  unsigned pauses_of_type{
+      0};  ///< Of 1000 steps: a person pauses the type, which sets it apart, or resumes it.
   bool trace{false};
 
   [[nodiscard]] bool parks() const {
@@ -74,6 +79,9 @@ struct GroupShared {
     }
     for (const auto& retried : batch.results) {
       if (retried.state == store::ParkedState::dead) checks.died(number_of(retried.id));
+      // A person had discarded it while it ran.
+      if (tables.parked(retried.subscription).discarded().contains(retried.seq))
+        checks.discarded(number_of(retried.id));
     }
     return w;
   }
@@ -84,11 +92,11 @@ struct GroupShared {
   relay::TimePoint::duration server_offset{};
   bool healed{false};  ///< No more faults.
   int down_for{0};     ///< Steps for which the destination is down.
-  Database database{random, options.keys, options.filtered_percent};
-  Tables tables{database, options.dead_blocks};
+  Database database{random, options.keys, options.filtered_percent, options.tasks};
+  Tables tables{database, options.tasks, options.dead_blocks};
   Topic topic;
-  GroupChecks checks{database, topic, tables.parked(), options.exact, options.dead_blocks};
-  RunChecks runs{checks, database, tables};
+  GroupChecks checks{database, topic, tables, options.exact, options.dead_blocks};
+  RunChecks runs{checks, database, tables, options.once};
   const Trace trace{options.trace, now};
   SimResult result;
 };

@@ -34,13 +34,26 @@ void Batch::add(const Batch& other) {
   replays.insert(replays.end(), other.replays.begin(), other.replays.end());
 }
 
-Tables::Tables(Database& database, bool dead_blocks)
-    : database_(database), dead_blocks_(dead_blocks) {
+Tables::Tables(Database& database, bool tasks, bool dead_blocks)
+    : database_(database),
+      dead_blocks_(dead_blocks),
+      catalog_(tasks),
+      kept_{{{.parked = ParkedTable(dead_blocks)}, {.parked = ParkedTable(dead_blocks)}}} {
   SettlementRow first;
   first.row.subscription = kSubscription;
   first.row.kind = store::SettlementKind::reset;
   first.row.s1 = first.row.s2 = "3:3:";  // nothing is visible in it
   add(std::move(first));
+}
+
+void Tables::set_apart(bool paused) {
+  database_.commit(database_.begin(), true);
+  catalog_.set_apart(paused);
+}
+
+void Tables::set_active(bool active) {
+  database_.commit(database_.begin(), true);
+  catalog_.set_active(active);
 }
 
 // ---- settlements
@@ -51,35 +64,42 @@ void Tables::add(SettlementRow row) {
   if (!row.row.s1.empty()) row.s1 = snapshot_of(row.row.s1);
   if (!row.row.s2.empty()) row.s2 = snapshot_of(row.row.s2);
   rows_.push_back(std::move(row));
-  const SettlementRow& added = rows_.back();
+  note_newest(rows_.size() - 1);
+}
+
+void Tables::note_newest(std::size_t row) {
+  const store::Settlement& added = rows_[row].row;
   for (unsigned lane = 0; lane < 64; ++lane) {
-    if ((added.row.lanes & bit(lane)) == 0) continue;
-    const SettlementRow& before = rows_[newest_[lane]];
-    if (added.row.generation >= before.row.generation) newest_[lane] = rows_.size() - 1;
+    if ((added.lanes & bit(lane)) == 0) continue;
+    auto& newest = kept(added.subscription).newest[lane];
+    if (!newest || added.generation >= rows_[*newest].row.generation) newest = row;
   }
 }
 
-const SettlementRow& Tables::newest(unsigned lane) const { return rows_[newest_[lane]]; }
+const SettlementRow* Tables::newest(std::int32_t subscription, unsigned lane) const {
+  const auto& newest = kept(subscription).newest[lane];
+  return newest ? &rows_[*newest] : nullptr;
+}
 
-std::vector<store::Strand> Tables::strands(store::LaneMask lanes) const {
+std::vector<store::Strand> Tables::strands(std::int32_t subscription, store::LaneMask lanes) const {
   std::vector<store::Strand> strands;
   std::vector<std::vector<std::int64_t>> ids;
   for (unsigned lane = 0; lane < 64; ++lane) {
-    if ((lanes & bit(lane)) == 0) continue;
-    const SettlementRow& row = newest(lane);
-    const store::Cursor cursor = row.row.end();
+    const SettlementRow* const row = newest(subscription, lane);
+    if ((lanes & bit(lane)) == 0 || row == nullptr) continue;
+    const store::Cursor cursor = row->row.end();
     auto strand = std::find_if(strands.begin(), strands.end(),
                                [&](const store::Strand& known) { return known.cursor == cursor; });
     if (strand == strands.end()) {
       strands.push_back(
-          {.lanes = 0, .cursor = cursor, .generation = row.row.generation, .rows = 0});
+          {.lanes = 0, .cursor = cursor, .generation = row->row.generation, .rows = 0});
       ids.emplace_back();
       strand = strands.end() - 1;
     }
     auto& seen = ids[static_cast<std::size_t>(strand - strands.begin())];
-    if (std::find(seen.begin(), seen.end(), row.id) == seen.end()) seen.push_back(row.id);
+    if (std::find(seen.begin(), seen.end(), row->id) == seen.end()) seen.push_back(row->id);
     strand->lanes |= bit(lane);
-    strand->generation = std::min(strand->generation, row.row.generation);
+    strand->generation = std::min(strand->generation, row->row.generation);
     strand->rows = seen.size();
   }
   return strands;
@@ -93,40 +113,41 @@ std::optional<std::uint64_t> Tables::append(const Batch& batch, int incarnation,
   for (const store::Settlement& row : batch.rows) add({.row = row, .w = w, .has_mark = true});
   for (const store::ParkedEvent& event : batch.parked) {
     const WrittenEvent& written = *find(event.seq, event.id);
-    change_parked([event, view = written.view, lane = written.lane, now](ParkedTable& table) {
-      table.park(event, view, lane, now);
-    });
+    change_parked(event.subscription,
+                  [event, view = written.view, lane = written.lane, now](ParkedTable& table) {
+                    table.park(event, view, lane, now);
+                  });
   }
   for (const store::RetryResult& result : batch.results)
-    change_parked([result, now](ParkedTable& table) { table.settle(result, now); });
+    change_parked(result.subscription,
+                  [result, now](ParkedTable& table) { table.settle(result, now); });
   for (const store::ReplayProgress& progress : batch.replays)
     change_record([progress](ReplayRecord& record) { record.settle(progress); });
+  const auto is_ready = [](const auto& row) { return row.state == store::ParkedState::ready; };
+  if (std::any_of(batch.parked.begin(), batch.parked.end(), is_ready) ||
+      std::any_of(batch.results.begin(), batch.results.end(), is_ready))
+    ++told_of_ready_;
   return w;
 }
 
 // ---- parked events
 
-/// hold_lanes()
 bool Tables::owns(const Batch& batch) const {
-  const auto of_lane = [&](unsigned lane, std::int64_t generation) {
-    return lanes_[lane].generation == generation;
+  const auto of_event = [&](const store::ParkedEvent& event) {
+    const WrittenEvent* const written = find(event.seq, event.id);
+    return written != nullptr && members_.owns(bit(written->lane), event.generation);
   };
-  const bool events =
-      std::all_of(batch.parked.begin(), batch.parked.end(), [&](const store::ParkedEvent& event) {
-        const WrittenEvent* const written = find(event.seq, event.id);
-        return written != nullptr && of_lane(written->lane, event.generation);
-      });
-  for (const store::ReplayProgress& progress : batch.replays) {
-    for (unsigned lane = 0; lane < 64; ++lane) {
-      if ((progress.lanes & bit(lane)) != 0 && !of_lane(lane, progress.generation)) return false;
-    }
-  }
-  return events && std::all_of(batch.results.begin(), batch.results.end(),
-                               [&](const store::RetryResult& result) {
-                                 const auto row = parked_.rows().find(result.seq);
-                                 return row == parked_.rows().end() ||
-                                        of_lane(row->second.lane, result.generation);
-                               });
+  const auto of_result = [&](const store::RetryResult& result) {
+    const auto& rows = parked(result.subscription).rows();
+    const auto row = rows.find(result.seq);
+    return row == rows.end() || members_.owns(bit(row->second.lane), result.generation);
+  };
+  const auto of_replay = [&](const store::ReplayProgress& progress) {
+    return members_.owns(progress.lanes, progress.generation);
+  };
+  return std::all_of(batch.parked.begin(), batch.parked.end(), of_event) &&
+         std::all_of(batch.results.begin(), batch.results.end(), of_result) &&
+         std::all_of(batch.replays.begin(), batch.replays.end(), of_replay);
 }
 
 const WrittenEvent* Tables::find(std::int64_t seq, const EventId& id) const {
@@ -137,63 +158,81 @@ const WrittenEvent* Tables::find(std::int64_t seq, const EventId& id) const {
   return nullptr;
 }
 
-void Tables::change_parked(const Change& change) {
-  change(parked_);
-  parked_changes_.emplace_back(database_.inserted(), change);
+void Tables::change_parked(std::int32_t subscription, const Change& change) {
+  Kept& kept = this->kept(subscription);
+  change(kept.parked);
+  kept.changes.emplace_back(database_.inserted(), change);
 }
 
-store::DueEvents Tables::due(const store::Holding& holding, relay::TimePoint now,
-                             const std::vector<std::int64_t>* runs) const {
+void Tables::due(std::int32_t subscription, const store::Holding& holding, relay::TimePoint now,
+                 store::DueEvents& into) const {
   store::LaneMask owned = 0;
   for (unsigned lane = 0; lane < 64; ++lane) {
-    if (lanes_[lane].generation == holding.generation) owned |= bit(lane);
+    if (members_.owns(bit(lane), holding.generation)) owned |= bit(lane);
   }
-  store::DueEvents due = parked_.due(now, holding.lanes & owned);
-  if (runs != nullptr) due.running = parked_.running(*runs);
-  return due;
+  store::DueEvents due = parked(subscription).due(now, holding.lanes & owned);
+  into.rows = std::move(due.rows);
+  into.next_in = due.next_in;
 }
 
-std::vector<ParkedTable::Row> Tables::blocking_rows(store::LaneMask lanes) const {
+std::vector<ParkedTable::Row> Tables::blocking_rows(std::int32_t subscription,
+                                                    store::LaneMask lanes) const {
+  const ParkedTable& parked = this->parked(subscription);
   std::vector<ParkedTable::Row> rows;
-  for (const auto& [seq, row] : parked_.rows()) {
-    if (parked_.blocks(row) && (lanes & bit(row.lane)) != 0) rows.push_back(row);
+  for (const auto& [seq, row] : parked.rows()) {
+    if (parked.blocks(row) && (lanes & bit(row.lane)) != 0) rows.push_back(row);
   }
   return rows;
 }
 
-void Tables::decide(bool discard, std::int64_t seq, relay::TimePoint now) {
+void Tables::decide(bool discard, std::int32_t subscription, std::int64_t seq,
+                    relay::TimePoint now) {
   database_.commit(database_.begin(), true);
-  change_parked([discard, seq, now](ParkedTable& table) {
+  change_parked(subscription, [discard, seq, now](ParkedTable& table) {
     discard ? table.discard(seq, now) : table.retry(seq, now);
   });
-  ++parked_version_;
+  catalog_.parked_changed(subscription);
 }
 
 // ---- runs of tasks
 
+void Tables::beat(const EventId& worker, relay::TimePoint now) {
+  const std::uint64_t xid = database_.begin();
+  database_.commit(xid, true);
+  const auto [row, is_new] =
+      workers_.try_emplace(worker, Worker{.beat = static_cast<std::int64_t>(xid) * 1000});
+  if (!is_new) ++row->second.beat;
+  row->second.beat_at = now;
+}
+
 std::vector<store::TaskRunRow> Tables::runs_of(const EventId& worker) const {
   std::vector<store::TaskRunRow> runs;
-  for (const auto& [seq, row] : parked_.rows()) {
-    if (row.state == store::ParkedState::running && row.worker == worker)
-      runs.push_back({.subscription = kSubscription,
-                      .queue = "task.sim",
-                      .seq = seq,
-                      .id = row.event.id,
-                      .attempts = row.attempts,
-                      .token = row.token,
-                      .type = std::string(row.event.event_type),
-                      .headers = "{}",
-                      .cancelled = row.cancelled});
+  for (const store::SubscriptionRow& subscription : catalog_.rows()) {
+    for (const auto& [seq, row] : parked(subscription.id).rows()) {
+      if (row.state == store::ParkedState::running && row.worker == worker)
+        runs.push_back({.subscription = subscription.id,
+                        .queue = subscription.spec.name,
+                        .seq = seq,
+                        .id = row.event.id,
+                        .attempts = row.attempts,
+                        .token = row.token,
+                        .type = std::string(row.event.event_type),
+                        .headers = "{}",
+                        .cancelled = row.cancelled});
+    }
   }
   return runs;
 }
 
 std::vector<store::OtherWorker> Tables::others(const EventId& me) const {
   std::map<EventId, std::optional<std::int64_t>> others;
-  for (const auto& [seq, row] : parked_.rows()) {
-    if (row.state != store::ParkedState::running || row.worker == me) continue;
-    const auto beat = beats_.find(row.worker);
-    others[row.worker] = beat == beats_.end() ? std::nullopt : std::optional(beat->second);
+  for (const Kept& kept : kept_) {
+    for (const auto& [seq, row] : kept.parked.rows()) {
+      if (row.state != store::ParkedState::running || row.worker == me) continue;
+      const auto worker = workers_.find(row.worker);
+      others[row.worker] =
+          worker == workers_.end() ? std::nullopt : std::optional(worker->second.beat);
+    }
   }
   std::vector<store::OtherWorker> all;
   for (const auto& [id, beat] : others) all.push_back({.id = id, .beat = beat});
@@ -207,7 +246,8 @@ std::vector<bool> Tables::end_runs(const std::vector<store::TaskRunEnd>& ends,
   std::vector<bool> written;
   for (const store::TaskRunEnd& end : ends) {
     const auto done = std::make_shared<bool>();
-    change_parked([done, end, now](ParkedTable& table) { *done = table.end(end, now); });
+    change_parked(end.result.subscription,
+                  [done, end, now](ParkedTable& table) { *done = table.end(end, now); });
     if (*done && end.finish) finish(*end.finish);
     written.push_back(*done);
   }
@@ -215,21 +255,79 @@ std::vector<bool> Tables::end_runs(const std::vector<store::TaskRunEnd>& ends,
   return written;
 }
 
+// ---- tasks for any worker
+
+void Tables::announce_free_threads(const EventId& worker, std::size_t free) {
+  database_.commit(database_.begin(), true);
+  if (const auto row = workers_.find(worker); row != workers_.end()) row->second.idle = free;
+}
+
+store::OtherThreads Tables::other_threads(const EventId& me, relay::TimePoint now,
+                                          std::chrono::milliseconds alive) const {
+  store::OtherThreads others;
+  for (const auto& [id, worker] : workers_) {
+    if (id == me || now - worker.beat_at > alive) continue;
+    ++others.workers;
+    others.free += static_cast<std::int64_t>(worker.idle);
+  }
+  return others;
+}
+
+std::vector<Tables::Claimed> Tables::claim_ready(const EventId& worker,
+                                                 std::span<const std::string> types,
+                                                 std::size_t limit) {
+  database_.commit(database_.begin(), true);
+  std::vector<Claimed> claimed;
+  for (const store::SubscriptionRow& subscription : catalog_.rows()) {
+    if (subscription.state != store::SubscriptionState::active) continue;
+    std::vector<std::string> active(types.begin(), types.end());
+    for (const std::string& paused : subscription.paused_types) std::erase(active, paused);
+    const std::vector<std::int64_t> seqs =
+        parked(subscription.id).ready(active, limit - claimed.size());
+    change_parked(subscription.id,
+                  [seqs, worker](ParkedTable& table) { table.claim(seqs, worker); });
+    for (const std::int64_t seq : seqs)
+      claimed.push_back(
+          {.subscription = subscription.id, .row = parked(subscription.id).rows().at(seq)});
+  }
+  return claimed;
+}
+
 /// finish_tasks()
 void Tables::finish(const store::TaskFinish& finish) {
   if (task_ends_.insert(finish.id).second) ++told_[finish.id];
 }
 
-void Tables::claim(store::LaneMask lanes, std::int64_t generation) {
+void Tables::claim(std::int32_t subscription, store::LaneMask lanes, std::int64_t generation) {
+  store::Settlement row;
+  row.subscription = subscription;
+  row.kind = store::SettlementKind::claim;
+  row.generation = generation;
+  add_cursors(std::move(row), strands(subscription, lanes));
+}
+
+bool Tables::begin_beside(store::LaneMask lanes, std::int64_t generation) {
+  if (!members_.owns(lanes, generation)) return false;
+  store::LaneMask without = 0;
+  for (unsigned lane = 0; lane < 64; ++lane) {
+    if (newest(kOfType, lane) == nullptr) without |= bit(lane);
+  }
+  store::Settlement row;
+  row.subscription = kOfType;
+  row.kind = store::SettlementKind::reset;
+  row.generation = generation;
+  add_cursors(std::move(row), strands(kSubscription, lanes & without));
+  return true;
+}
+
+/// In one transaction.
+void Tables::add_cursors(store::Settlement like, const std::vector<store::Strand>& strands) {
   const std::uint64_t w = database_.begin();
   database_.commit(w, true);
-  for (const store::Strand& strand : strands(lanes)) {
+  for (const store::Strand& strand : strands) {
     const bool begun = !strand.cursor.drained();
-    store::Settlement row;
-    row.subscription = kSubscription;
-    row.kind = store::SettlementKind::claim;
+    store::Settlement row = like;
     row.lanes = strand.lanes;
-    row.generation = generation;
     row.s1 = strand.cursor.s1;
     row.s2 = begun ? strand.cursor.s2 : strand.cursor.s1;
     row.from_position = strand.cursor.position;
@@ -237,6 +335,16 @@ void Tables::claim(store::LaneMask lanes, std::int64_t generation) {
     row.bound = strand.cursor.bound;
     add({.row = std::move(row), .w = w});
   }
+}
+
+std::optional<store::Holding> Tables::change(const EventId& relay, store::LaneMask wanted,
+                                             relay::TimePoint now,
+                                             std::chrono::milliseconds lease) {
+  return members_.change(relay, wanted, now, lease,
+                         [&](store::LaneMask lanes, std::int64_t generation) {
+                           for (const store::SubscriptionRow& row : catalog_.rows())
+                             claim(row.id, lanes, generation);
+                         });
 }
 
 void Tables::mark(std::uint64_t xid, std::int64_t l) {
@@ -256,8 +364,12 @@ std::vector<std::pair<std::uint64_t, std::int64_t>> Tables::marks() const {
   return marks;
 }
 
-bool Tables::is_settled(const WrittenEvent& event) const {
-  const SettlementRow& cursor = newest(event.lane);
+bool Tables::is_settled(std::int32_t subscription, const WrittenEvent& event) const {
+  const SettlementRow* const cursor = newest(subscription, event.lane);
+  return cursor != nullptr && is_before(event, *cursor);
+}
+
+bool Tables::is_before(const WrittenEvent& event, const SettlementRow& cursor) const {
   if (!cursor.row.position) return database_.sees(*cursor.s2, event.xid);
   return database_.sees(*cursor.s1, event.xid) ||
          (event.view.seq <= *cursor.row.position && database_.sees(*cursor.s2, event.xid));
@@ -266,22 +378,18 @@ bool Tables::is_settled(const WrittenEvent& event) const {
 void Tables::crash() {
   std::erase_if(rows_,
                 [this](const SettlementRow& row) { return row.written_at > database_.flushed(); });
-  std::erase_if(parked_changes_,
-                [this](const auto& change) { return change.first > database_.flushed(); });
-  parked_ = ParkedTable(dead_blocks_);
-  for (const auto& [at, change] : parked_changes_) change(parked_);
+  for (Kept& kept : kept_) {
+    std::erase_if(kept.changes,
+                  [this](const auto& change) { return change.first > database_.flushed(); });
+    kept.parked = ParkedTable(dead_blocks_);
+    for (const auto& [at, change] : kept.changes) change(kept.parked);
+    kept.newest = {};
+  }
   std::erase_if(replay_changes_,
                 [this](const auto& change) { return change.first > database_.flushed(); });
   replay_ = {};
   for (const auto& [at, change] : replay_changes_) change(replay_);
-  newest_ = {};
-  for (std::size_t i = 0; i < rows_.size(); ++i) {
-    for (unsigned lane = 0; lane < 64; ++lane) {
-      if ((rows_[i].row.lanes & bit(lane)) != 0 &&
-          rows_[i].row.generation >= rows_[newest_[lane]].row.generation)
-        newest_[lane] = i;
-    }
-  }
+  for (std::size_t row = 0; row < rows_.size(); ++row) note_newest(row);
 }
 
 // ---- replays
@@ -341,94 +449,15 @@ store::ReplayPage Tables::page(const store::ReplayRequest& request) const {
       page.ended = false;
       break;
     }
-    const auto row = parked_.rows().find(seq);
-    const bool held = (row != parked_.rows().end() && row->second.event.id == event.view.id) ||
-                      parked_.discarded().contains(seq);
+    const ParkedTable& parked = this->parked();
+    const auto row = parked.rows().find(seq);
+    const bool held = (row != parked.rows().end() && row->second.event.id == event.view.id) ||
+                      parked.discarded().contains(seq);
     page.events.push_back(event.view);
     page.held.push_back(held ? 1 : 0);
     page.position = seq;
   }
   return page;
-}
-
-// ---- members and lanes
-
-store::Fleet Tables::look(const EventId& asking, relay::TimePoint now,
-                          std::chrono::milliseconds lease) const {
-  store::Fleet fleet;
-  for (const Member& member : members_) {
-    fleet.members.push_back({.id = member.id,
-                             .name = {},
-                             .groups = {"*"},
-                             .alive = member.id == asking || is_alive(member, now, lease)});
-  }
-  store::Group group{.name = "default", .has_subscriptions = true, .owners = {}};
-  for (unsigned lane = 0; lane < 64; ++lane) {
-    group.owners.push_back(
-        {.owner = lanes_[lane].owner, .lanes = bit(lane), .generation = lanes_[lane].generation});
-  }
-  fleet.groups.push_back(std::move(group));
-  return fleet;
-}
-
-bool Tables::keep(const EventId& relay, relay::TimePoint now) {
-  for (Member& member : members_) {
-    if (member.id != relay) continue;
-    member.heartbeat = now;
-    return true;
-  }
-  members_.push_back({.id = relay, .heartbeat = now});
-  return false;
-}
-
-void Tables::leave(const EventId& relay) {
-  for (Lane& lane : lanes_) {
-    if (lane.owner == relay) lane.owner.reset();
-  }
-  std::erase_if(members_, [&](const Member& member) { return member.id == relay; });
-}
-
-void Tables::process_ended(const EventId& relay) {
-  for (Member& member : members_) member.gone = member.gone || member.id == relay;
-}
-
-/// The lanes of the dead get a new generation all, also those that stay free: a late row counts for all of its lanes or for none.
-std::optional<store::Holding> Tables::change(const EventId& relay, store::LaneMask wanted,
-                                             relay::TimePoint now,
-                                             std::chrono::milliseconds lease) {
-  const auto is_living_other = [&](const EventId& owner) {
-    return owner != relay &&
-           std::any_of(members_.begin(), members_.end(), [&](const Member& member) {
-             return member.id == owner && is_alive(member, now, lease);
-           });
-  };
-  const bool registered = std::any_of(members_.begin(), members_.end(),
-                                      [&](const Member& member) { return member.id == relay; });
-  if (!registered) return {};
-  store::LaneMask free = 0;
-  store::LaneMask used = 0;
-  for (unsigned lane = 0; lane < 64; ++lane) {
-    const auto& owner = lanes_[lane].owner;
-    if (owner && is_living_other(*owner)) continue;
-    free |= bit(lane);
-    if (lanes_[lane].generation > 0) used |= bit(lane);
-    if (owner && *owner != relay)
-      std::erase_if(members_, [&](const Member& member) { return member.id == *owner; });
-  }
-  store::Holding holding{.lanes = free & wanted};
-  if (const store::LaneMask rest = used & ~holding.lanes; rest != 0) give({}, rest, ++generation_);
-  if (holding.lanes != 0) {
-    holding.generation = ++generation_;
-    give(relay, holding.lanes, generation_);
-  }
-  return holding;
-}
-
-void Tables::give(std::optional<EventId> owner, store::LaneMask lanes, std::int64_t generation) {
-  for (unsigned lane = 0; lane < 64; ++lane) {
-    if ((lanes & bit(lane)) != 0) lanes_[lane] = {.owner = owner, .generation = generation};
-  }
-  claim(lanes, generation);
 }
 
 }  // namespace outbox::sim

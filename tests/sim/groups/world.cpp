@@ -25,6 +25,7 @@ class GroupWorld {
   }
   void change_destination();
   void decide();
+  void pause_type();
   void change_replay();
   void kill();
   void crash(std::size_t which);
@@ -98,6 +99,7 @@ void GroupWorld::faults() {
   }
   if (often(options.database_crashes)) crash_database();
   if (often(options.people)) decide();
+  if (often(options.pauses_of_type)) pause_type();
   change_destination();
   if (often(options.replays)) change_replay();
   if (!in_transit_.empty() && world_.random.chance(5)) write_late();
@@ -136,17 +138,31 @@ void GroupWorld::change_replay() {
       static_cast<std::int64_t>(world_.random.below(static_cast<std::uint64_t>(last - first + 1)));
   world_.tables.start_replay(first, first + length);
   world_.trace("a person starts a replay of seqs ", first, " to ", first + length);
-  world_.checks.replay_begins(world_.tables.replay(), world_.tables);
+  world_.checks.replay_begins(world_.tables.replay());
+}
+
+void GroupWorld::pause_type() {
+  ++world_.result.type_pauses;
+  const Catalog& catalog = world_.tables.catalog();
+  if (!catalog.has_type()) {
+    world_.trace("a person pauses the type");
+    return world_.tables.set_apart(true);
+  }
+  world_.trace("a person ", catalog.is_active() ? "pauses" : "resumes", " the type");
+  world_.tables.set_active(!catalog.is_active());
 }
 
 /// What people do with dead events mostly.
 void GroupWorld::decide() {
-  const auto& rows = world_.tables.parked().rows();
+  const bool of_type = world_.tables.catalog().has_type() && world_.random.chance(30);
+  const std::int32_t subscription = of_type ? kOfType : kSubscription;
+  const auto& rows = world_.tables.parked(subscription).rows();
   if (rows.empty()) return;
   auto row = rows.begin();
   std::advance(row, static_cast<std::ptrdiff_t>(world_.random.below(rows.size())));
   const bool dead = row->second.state == store::ParkedState::dead;
-  if (!dead && world_.random.chance(80)) return;
+  const bool ready = row->second.state == store::ParkedState::ready;
+  if (!dead && !ready && world_.random.chance(80)) return;
   const bool discard = world_.random.chance(50);
   const bool runs = row->second.state == store::ParkedState::running;
   const std::int64_t seq = row->first;
@@ -156,8 +172,10 @@ void GroupWorld::decide() {
     world_.checks.discarded(number);
     world_.runs.decided(number);
   }
-  world_.tables.decide(discard, seq, world_.server_now());
+  world_.tables.decide(discard, subscription, seq, world_.server_now());
+  if (discard && !runs) world_.runs.is_discarded(subscription, seq);
   ++world_.result.decisions;
+  world_.result.ready_decisions += ready ? 1 : 0;
 }
 
 /// Those whose handlers ask for it.
@@ -186,7 +204,7 @@ void GroupWorld::crash_database() {
   world_.checks.lost(world_.database.crash());
   world_.tables.crash();
   world_.checks.begin_again(world_.tables.rows());
-  world_.checks.forget_unsettled(world_.tables);
+  world_.checks.forget_unsettled();
   for (const auto& relay : relays_) relay->lose_connection();
 }
 
@@ -203,6 +221,7 @@ void GroupWorld::heal() {
   world_.healed = true;
   if (world_.tables.replay().replay.state == store::ReplayState::stopped)
     world_.tables.change_replay(store::ReplayState::running);
+  if (world_.tables.catalog().has_type()) world_.tables.set_active(true);
   world_.down_for = 0;
   for (const auto& relay : relays_) {
     relay->heal();
@@ -214,7 +233,7 @@ void GroupWorld::heal() {
     if (broken()) return;
     const bool rest = std::all_of(relays_.begin(), relays_.end(),
                                   [](const auto& relay) { return relay->at_rest(); });
-    if (!rest || !world_.checks.complete(world_.tables)) continue;
+    if (!rest || !world_.checks.complete()) continue;
     if (!world_.options.tasks) return;
     too_many = 0;
     for (const auto& relay : relays_) {
@@ -224,6 +243,12 @@ void GroupWorld::heal() {
   }
   if (too_many > 0) return world_.checks.broke("a key is held back that has no row any more");
   if (too_many < 0) return world_.checks.broke("a key is not held back that has a row");
+  for (const store::SubscriptionRow& subscription : world_.tables.catalog().rows()) {
+    for (const auto& [seq, row] : world_.tables.parked(subscription.id).rows())
+      world_.trace("event ", number_of(row.event.id), " (seq ", seq, ", ", row.event.aggregate_id,
+                   ") of ", subscription.spec.name, " is left, ", store::to_string(row.state),
+                   ", attempts ", row.attempts);
+  }
   world_.checks.broke("liveness: not everything arrived after the faults ended");
 }
 

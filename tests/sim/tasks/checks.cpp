@@ -13,21 +13,33 @@ bool is_noted(std::size_t number) { return splitmix64(number * 59) % 100 < 20; }
 /// discarded before its row was running. Those may run beside their successors.
 bool RunChecks::counts(const SimRun& run) const {
   if (decided_.contains(run.number)) return false;
-  const bool owned = run.kept || tables_.generation_of(run.lane) == run.generation;
+  const bool owned = run.kept || tables_.members().generation_of(run.lane) == run.generation;
   return owned && !run.dropped && !run.taken;
 }
 
 void RunChecks::begins(const std::shared_ptr<SimRun>& run) {
   ++begun_[run->number];
   for (const auto& other : running_) {
-    if (other->key == run->key && counts(*other) && counts(*run))
+    if (!counts(*other) || !counts(*run)) continue;
+    if (other->key == run->key && other->source == run->source)
       checks_.broke("two tasks of key k" + std::to_string(run->key) + " run at once: " +
                     std::to_string(other->number) + " and " + std::to_string(run->number));
+    if (other->number == run->number)
+      checks_.broke("task " + std::to_string(run->number) + " runs twice at once");
   }
+  if (exact_ && done_.contains(run->number))
+    checks_.broke("task " + std::to_string(run->number) + " runs again although it was done");
   running_.push_back(run);
 }
 
 void RunChecks::over(const std::shared_ptr<SimRun>& run) { std::erase(running_, run); }
+
+void RunChecks::claimed(std::size_t number) {
+  const bool runs = std::any_of(running_.begin(), running_.end(), [&](const auto& run) {
+    return run->number == number && counts(*run);
+  });
+  if (runs) checks_.broke("a task was claimed that runs: " + std::to_string(number));
+}
 
 void RunChecks::process_is_gone(const EventId& worker) {
   std::erase_if(running_, [&](const auto& run) { return run->worker == worker; });
@@ -37,6 +49,8 @@ int RunChecks::runs(std::size_t number) const {
   const auto found = begun_.find(number);
   return found == begun_.end() ? 0 : found->second;
 }
+
+void RunChecks::done(std::size_t number) { done_.insert(number); }
 
 void RunChecks::failed(std::size_t number, bool final) {
   ++failures_[number];
@@ -58,23 +72,30 @@ void RunChecks::wrote(const Batch& batch) {
     if (result.state)
       check_attempts(result.id, result.attempts, result.state == store::ParkedState::dead);
   }
-  for (const auto& [seq, row] : tables_.parked().rows()) {
-    if (!tables_.is_settled(database_.event(number_of(row.event.id))))
-      checks_.broke("a task is pending and has a row");
-    if (tables_.parked().delivered().contains(seq)) checks_.broke("a task has ended and has a row");
+  for (const store::SubscriptionRow& subscription : tables_.catalog().rows()) {
+    const ParkedTable& parked = tables_.parked(subscription.id);
+    for (const auto& [seq, row] : parked.rows()) {
+      if (!tables_.is_settled(subscription.id, database_.event(number_of(row.event.id))))
+        checks_.broke("a task is pending and has a row");
+      if (parked.delivered().contains(seq)) checks_.broke("a task has ended and has a row");
+    }
   }
 }
 
 void RunChecks::writes(const std::vector<store::TaskRunEnd>& ends, const EventId& by) {
   announced_.clear();
   for (const auto& end : ends) {
-    const auto row = tables_.parked().rows().find(end.result.seq);
-    const bool valid = row != tables_.parked().rows().end() &&
-                       row->second.event.id == end.result.id &&
+    const auto& rows = tables_.parked(end.result.subscription).rows();
+    const auto row = rows.find(end.result.seq);
+    const bool valid = row != rows.end() && row->second.event.id == end.result.id &&
                        row->second.state == store::ParkedState::running &&
                        row->second.worker == end.result.worker && row->second.token == end.token;
-    announced_.push_back({.end = end, .valid = valid});
-    if (!valid || end.result.worker == by) continue;
+    const bool recovered = end.result.worker != by;
+    announced_.push_back({.end = end,
+                          .valid = valid,
+                          .recovered = recovered,
+                          .attempts = valid ? row->second.attempts : 0});
+    if (!valid || !recovered) continue;
     // Recovered: its worker counts as dead.
     const std::size_t number = number_of(end.result.id);
     failed(number, false);
@@ -94,13 +115,16 @@ void RunChecks::written(const std::vector<bool>& ends) {
       checks_.broke("two ends of one run were written");
     if (result.state)
       check_attempts(result.id, result.attempts, result.state == store::ParkedState::dead);
+    if (announced_[i].recovered && result.attempts != announced_[i].attempts + 1)
+      checks_.broke("the run of a dead worker counts no attempt");
   }
 }
 
 void RunChecks::goes_on(const sink::KeptRun& run, const EventId& worker,
                         const std::vector<store::TaskRunRow>& compared) {
-  const auto row = tables_.parked().rows().find(run.seq);
-  const bool is_ours = row != tables_.parked().rows().end() && row->second.worker == worker &&
+  const auto& rows = tables_.parked(run.subscription).rows();
+  const auto row = rows.find(run.seq);
+  const bool is_ours = row != rows.end() && row->second.worker == worker &&
                        row->second.state == store::ParkedState::running &&
                        row->second.token == run.token;
   if (!is_ours)
@@ -124,6 +148,11 @@ void RunChecks::decided(std::size_t number) {
   }
 }
 
+void RunChecks::is_discarded(std::int32_t subscription, std::int64_t seq) {
+  if (tables_.parked(subscription).rows().contains(seq))
+    checks_.broke("a task that did not run was not discarded at once");
+}
+
 void RunChecks::taken_for_dead(const EventId& worker, relay::TimePoint now,
                                relay::TimePoint::duration silence) {
   const auto beat = beats_.find(worker);
@@ -134,8 +163,13 @@ void RunChecks::taken_for_dead(const EventId& worker, relay::TimePoint now,
 void RunChecks::all_ended() {
   for (const std::size_t number : database_.rows()) {
     const WrittenEvent& event = database_.event(number);
-    const bool is_dead = tables_.parked().rows().contains(event.view.seq) ||
-                         tables_.parked().discarded().contains(event.view.seq);
+    const std::int64_t seq = event.view.seq;
+    const bool is_dead =
+        std::any_of(tables_.catalog().rows().begin(), tables_.catalog().rows().end(),
+                    [&](const store::SubscriptionRow& row) {
+                      const ParkedTable& parked = tables_.parked(row.id);
+                      return parked.rows().contains(seq) || parked.discarded().contains(seq);
+                    });
     if (!event.committed || !event.wanted || is_dead) continue;
     const auto told = tables_.told().find(event.view.id);
     const int times = told == tables_.told().end() ? 0 : told->second;

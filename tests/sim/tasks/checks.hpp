@@ -17,20 +17,26 @@ namespace outbox::sim {
 
 class RunChecks {
  public:
-  RunChecks(GroupChecks& checks, const Database& database, const Tables& tables)
-      : checks_(checks), database_(database), tables_(tables) {}
+  /// `exact`: nothing happens that excuses a task which was done and runs again.
+  RunChecks(GroupChecks& checks, const Database& database, const Tables& tables, bool exact)
+      : checks_(checks), database_(database), tables_(tables), exact_(exact) {}
 
   // ---- runs
 
-  /// 2: another one of its key may run only if one of the two does not count any more.
+  /// 2: another one of its key and subscription may run only if one of the two does not count any more.
   void begins(const std::shared_ptr<SimRun>& run);
   void over(const std::shared_ptr<SimRun>& run);
+  /// A worker has claimed its row.
+  void claimed(std::size_t number);
   void process_is_gone(const EventId& worker);
   /// How often the task has begun.
   [[nodiscard]] int runs(std::size_t number) const;
 
   // ---- what is written
 
+  /// It was done, and that was reported; or nobody knows that any more.
+  void done(std::size_t number);
+  void forgotten(std::size_t number) { done_.erase(number); }
   /// 6: a failure that may count as an attempt. `final`: its handler says that it is dead.
   void failed(std::size_t number, bool final);
   /// 4, 6: what a relay has written.
@@ -40,6 +46,8 @@ class RunChecks {
   void written(const std::vector<bool>& ends);
   /// A person has discarded it while no run of it had a row.
   void decided(std::size_t number);
+  /// After that: at once.
+  void is_discarded(std::int32_t subscription, std::int64_t seq);
 
   /// What a worker goes on with after it has compared its rows.
   void goes_on(const sink::KeptRun& run, const EventId& worker,
@@ -58,7 +66,9 @@ class RunChecks {
  private:
   struct Announced {
     store::TaskRunEnd end;
-    bool valid{false};  ///< The row says that it runs there, under that token.
+    bool valid{false};        ///< The row says that it runs there, under that token.
+    bool recovered{false};    ///< By another worker.
+    std::size_t attempts{0};  ///< Before it.
   };
   [[nodiscard]] bool counts(const SimRun& run) const;
   void check_attempts(const EventId& id, std::size_t attempts, bool dead);
@@ -66,7 +76,9 @@ class RunChecks {
   GroupChecks& checks_;
   const Database& database_;
   const Tables& tables_;
+  const bool exact_;
   std::vector<std::shared_ptr<SimRun>> running_;
+  std::set<std::size_t> done_;
   std::map<std::size_t, int> begun_;
   std::map<std::size_t, std::size_t> failures_;
   std::set<std::size_t> hopeless_;

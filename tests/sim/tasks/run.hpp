@@ -9,6 +9,8 @@
 
 #include "relay/trust_deadline.hpp"
 #include "sink/run_owner.hpp"
+#include "task/batch.hpp"
+#include "task/type_limit.hpp"
 
 namespace outbox::sim {
 
@@ -21,7 +23,8 @@ struct SimRun {
   };
 
   Token token{0};
-  std::size_t number{0};  ///< Of the event.
+  task::Source source{0};  ///< Of the subscription that sent it.
+  std::size_t number{0};   ///< Of the event.
   std::int64_t seq{0};
   EventId id{};
   std::size_t attempt{1};
@@ -38,6 +41,7 @@ struct SimRun {
   bool replaced{false};  ///< Its thread is given up.
   bool taken{false};     ///< Its worker counts as dead, or a person has decided.
   std::optional<sink::KeptRun> kept{};
+  task::Permit permit{};  ///< Of a type with a limit.
 };
 
 }  // namespace outbox::sim

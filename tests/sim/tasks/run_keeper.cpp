@@ -11,8 +11,19 @@ constexpr int kSilence = 2;
 constexpr std::size_t kMostRows = 1000;
 /// At a stop, for the last ends to be written.
 constexpr std::chrono::milliseconds kLastWrite{40};
+constexpr task::ExchangeOptions kSharing{.heartbeat = kHeartbeat,
+                                         .settled = std::chrono::milliseconds(3),
+                                         .turn = std::chrono::milliseconds(3),
+                                         .claim_every = std::chrono::milliseconds(15)};
 
 }  // namespace
+
+SimRunKeeper::SimRunKeeper(GroupShared& world, const EventId& worker,
+                           const relay::TimePoint::duration& clock,
+                           const std::shared_ptr<SimRunner>& runner)
+    : world_(world), worker_(worker), clock_(clock), runner_(*runner), exchange_(worker, kSharing) {
+  exchange_.add(runner);
+}
 
 void SimRunKeeper::step() {
   if (over_) return;
@@ -22,13 +33,18 @@ void SimRunKeeper::step() {
   if (connected_) {
     work();
   } else if (world_.random.chance(30)) {
-    connected_ = true;
-    incarnation_ = world_.database.incarnation();
-    kept_.reset();
-    dead_.clear();
-    rows_of_dead_.clear();
+    connect();
   }
   watch_stop();
+}
+
+void SimRunKeeper::connect() {
+  connected_ = true;
+  incarnation_ = world_.database.incarnation();
+  kept_.reset();
+  dead_.clear();
+  rows_of_dead_.clear();
+  exchange_.start_over();
 }
 
 void SimRunKeeper::take_ends() {
@@ -43,6 +59,7 @@ void SimRunKeeper::watch_stop() {
   const bool runs = !runner_.kept().empty();
   take_ends();
   if (ends_.empty() && finished_.empty() && !runs) {
+    if (connected_ && !std::exchange(compared_, true)) return compare_after_stop();
     if (connected_) world_.tables.forget_worker(worker_);
     over_ = true;
   } else if (now() >= *stop_by_ && !given_up_) {
@@ -54,16 +71,35 @@ void SimRunKeeper::watch_stop() {
   }
 }
 
+/// The relay may have written the row of a run that it gave up when it stopped. Twice: see OwnRows.
+void SimRunKeeper::compare_after_stop() {
+  for (int i = 0; i < 2; ++i) {
+    unkept_ = runner_.unkept();
+    kept_ = runner_.kept();
+    compare();
+  }
+}
+
 void SimRunKeeper::work() {
   if (kept_) return compare();
   if (!rows_of_dead_.empty() || !dead_.empty()) return recover();
   if (!beat_at_ || now() >= *beat_at_) return begin_comparison();
   if (!ends_.empty() || !finished_.empty()) return write();
+  if (claims_ && now() >= exchange_.next_at()) return share();
   if (!look_at_ || now() >= *look_at_) look();
 }
 
+/// Not every worker is notified: some have a pooler before them.
+void SimRunKeeper::share() {
+  const bool hears = worker_.bytes[1] % 2 == 0;
+  if (std::exchange(heard_of_ready_, world_.tables.told_of_ready()) != heard_of_ready_ && hears)
+    exchange_.told();
+  SimSharedRows rows(world_);
+  if (!exchange_.turn(rows, now())) lose_connection();
+}
+
 void SimRunKeeper::begin_comparison() {
-  world_.tables.beat(worker_);
+  world_.tables.beat(worker_, world_.server_now());
   world_.runs.beats(worker_, world_.now);
   beat_at_ = now() + kHeartbeat;
   unkept_ = runner_.unkept();
@@ -121,7 +157,8 @@ bool SimRunKeeper::end(const std::vector<store::TaskRunEnd>& ends,
   for (std::size_t i = 0; i < ends.size(); ++i) {
     if (!written[i]) continue;
     const std::size_t number = number_of(ends[i].result.id);
-    if (world_.tables.parked().discarded().contains(ends[i].result.seq)) {
+    const ParkedTable& parked = world_.tables.parked(ends[i].result.subscription);
+    if (parked.discarded().contains(ends[i].result.seq)) {
       ++world_.result.cancelled;
       world_.checks.discarded(number);
     } else if (ends[i].result.state == store::ParkedState::dead) {

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "sim/groups/shared.hpp"
 #include "sim/tasks/runner.hpp"
+#include "sim/tasks/shared_rows.hpp"
+#include "task/exchange.hpp"
 #include "task/run_watch.hpp"
 
 namespace outbox::sim {
@@ -16,11 +19,11 @@ inline constexpr std::chrono::milliseconds kHeartbeat{30};
 class SimRunKeeper {
  public:
   SimRunKeeper(GroupShared& world, const EventId& worker, const relay::TimePoint::duration& clock,
-               SimRunner& runner)
-      : world_(world), worker_(worker), clock_(clock), runner_(runner) {}
+               const std::shared_ptr<SimRunner>& runner);
 
   void step();
   void lose_connection() { connected_ = false; }
+  void claim_no_more() { claims_ = false; }
   /// The relay has ended. What runs after `grace` is given back.
   void stop(std::chrono::milliseconds grace) {
     if (!stop_by_) stop_by_ = now() + grace;
@@ -32,12 +35,15 @@ class SimRunKeeper {
  private:
   [[nodiscard]] relay::TimePoint now() const { return world_.now + clock_; }
   void take_ends();
+  void connect();
   void watch_stop();
+  void compare_after_stop();
   void work();
   void begin_comparison();
   void compare();
   void write();
   void look();
+  void share();
   void recover();
   [[nodiscard]] bool end(const std::vector<store::TaskRunEnd>& ends,
                          const std::vector<store::TaskFinish>& finishes);
@@ -48,6 +54,9 @@ class SimRunKeeper {
   SimRunner& runner_;
   task::OwnRows own_rows_;
   task::Heartbeats others_;
+  task::Exchange exchange_;
+  std::uint64_t heard_of_ready_{0};
+  bool claims_{true};
   bool connected_{false};
   int incarnation_{0};
   std::vector<store::TaskRunEnd> ends_;
@@ -60,6 +69,7 @@ class SimRunKeeper {
   std::optional<relay::TimePoint> look_at_;
   std::optional<relay::TimePoint> stop_by_;
   bool given_up_{false};
+  bool compared_{false};  ///< After the stop.
   bool over_{false};
 };
 

@@ -15,9 +15,24 @@ constexpr std::size_t kAhead = 2;
 constexpr std::chrono::milliseconds kDeadline{150};
 constexpr std::chrono::milliseconds kDeadlineGrace{60};
 constexpr std::chrono::milliseconds kLongestWait{5};
+/// Without a thread; then another worker may do it.
+constexpr std::chrono::milliseconds kLongWithoutThread{4};
+/// A sink that has left tasks where they are is heard for so long.
+constexpr std::chrono::milliseconds kWants{6};
+/// Rows of a type that has a subscription of its own by now.
+constexpr std::chrono::milliseconds kLimitedPause{4};
+constexpr std::chrono::milliseconds kPausedPause{10};
 
 std::uint64_t dice_of(std::size_t number, std::uint64_t which) {
   return splitmix64(number * 61 + which);
+}
+
+/// Of the queue, not of a type apart.
+constexpr task::Source kOfQueue = kSubscription - 1;
+
+bool is_of(const SimRun& run, const sink::KeptRun& kept) {
+  return run.kept && run.kept->subscription == kept.subscription && run.kept->seq == kept.seq &&
+         run.kept->token == kept.token;
 }
 
 Outcome outcome(Token token, Outcome::Kind kind, const char* why) {
@@ -33,11 +48,18 @@ const task::RetrySchedule& SimRunner::retries() {
   return schedule;
 }
 
-// ---- the sink
+SimRunner::SimRunner(GroupShared& world, const EventId& worker,
+                     const relay::TimePoint::duration& clock, std::size_t most)
+    : world_(world),
+      worker_(worker),
+      clock_(clock),
+      limit_(most == 0 ? nullptr : std::make_shared<task::TypeLimit>(most, 0)) {}
 
-Status SimRunner::open() const {
-  const bool given_up = std::any_of(running_.begin(), running_.end(), [](const Run& run) {
-    return run->dropped && !run->kept && !run->replaced;
+// ---- the sinks
+
+Status SimRunner::open(task::Source source) const {
+  const bool given_up = std::any_of(running_.begin(), running_.end(), [&](const Run& run) {
+    return run->source == source && run->dropped && !run->kept && !run->replaced;
   });
   if (!given_up) return {};
   return fail(Errc::unavailable, Remedy::retry_call, "handlers that were told to stop still run");
@@ -48,53 +70,109 @@ std::size_t SimRunner::busy() const {
                                                 [](const Run& run) { return !run->replaced; }));
 }
 
-std::size_t SimRunner::room() const {
-  const std::size_t taken = busy() + waiting_.size();
-  return taken >= kThreads + kAhead ? 0 : kThreads + kAhead - taken;
-}
+bool SimRunner::has_room() const { return busy() + waiting_.size() < kThreads + kAhead; }
 
-void SimRunner::send(Token token, const EventView& event, std::size_t attempt,
-                     std::int64_t generation) {
+SimRunner::Run SimRunner::run_of(const EventView& event, std::size_t attempt) const {
   const std::size_t number = number_of(event.id);
   const WrittenEvent& written = world_.database.event(number);
-  waiting_.push_back(std::make_shared<SimRun>(SimRun{.token = token,
-                                                     .number = number,
-                                                     .seq = event.seq,
-                                                     .id = event.id,
-                                                     .attempt = attempt,
-                                                     .key = written.key,
-                                                     .lane = written.lane,
-                                                     .worker = worker_,
-                                                     .generation = generation,
-                                                     .began = now()}));
+  return std::make_shared<SimRun>(SimRun{.number = number,
+                                         .seq = event.seq,
+                                         .id = event.id,
+                                         .attempt = attempt,
+                                         .key = written.key,
+                                         .lane = written.lane,
+                                         .worker = worker_,
+                                         .began = now()});
 }
 
-std::vector<Outcome> SimRunner::receive() {
+bool SimRunner::has_limit(const EventView& event) const {
+  return limit_ && event.event_type == Catalog::kType;
+}
+
+bool SimRunner::is_paused(const EventView& event) const {
+  return std::find(paused_types_.begin(), paused_types_.end(), event.event_type) !=
+         paused_types_.end();
+}
+
+/// QueueSink::take()
+bool SimRunner::take(task::Source source, Token token, const EventView& event, std::size_t attempt,
+                     std::int64_t generation) {
+  if (source == kOfQueue && is_paused(event)) {
+    postpone(source, token, kPausedPause, "its type is paused");
+    return true;
+  }
+  if (!has_room()) return !has_limit(event) && give_away(source, token);
+  task::Permit permit = has_limit(event) ? limit_->take(now()) : nullptr;
+  if (has_limit(event) && !permit) {
+    if (source != kOfQueue) return false;
+    postpone(source, token, kLimitedPause, "the limit of its type is reached");
+    return true;
+  }
+  const Run run = run_of(event, attempt);
+  run->token = token;
+  run->source = source;
+  run->generation = generation;
+  run->permit = std::move(permit);
+  waiting_.push_back(run);
+  desks_[source].took = true;
+  return true;
+}
+
+void SimRunner::postpone(task::Source source, Token token, Duration pause, const char* why) {
+  desks_[source].ready.push_back(outcome(token, Outcome::Kind::postponed, why));
+  desks_[source].ready.back().retry_after = pause;
+}
+
+bool SimRunner::give_away(task::Source source, Token token) {
+  const auto& since = desks_[source].refuses_since;
+  if (!since || now() - *since < kLongWithoutThread || elsewhere_ == 0) return false;
+  --elsewhere_;
+  ++world_.result.given_away;
+  postpone(source, token, Duration::zero(), "no thread was free here");
+  desks_[source].ready.back().for_any_worker = true;
+  return true;
+}
+
+/// QueueSink::send()
+void SimRunner::offered(task::Source source, bool all_taken) {
+  Desk& desk = desks_[source];
+  if (std::exchange(desk.took, false) || all_taken) desk.refuses_since.reset();
+  if (!all_taken && !desk.refuses_since) desk.refuses_since = now();
+  desk.wants_until = all_taken ? relay::TimePoint() : now() + kWants;
+}
+
+std::vector<Outcome> SimRunner::receive(task::Source source) {
   watch();
-  while (!waiting_.empty() && now() - waiting_.front()->began >= kLongestWait) {
-    ready_.push_back(outcome(waiting_.front()->token, Outcome::Kind::postponed, "no thread"));
-    ready_.back().retry_after = Duration::zero();
-    waiting_.pop_front();
-  }
-  return std::exchange(ready_, {});
+  std::erase_if(waiting_, [&](const Run& run) {
+    if (run->source != source || now() - run->began < kLongestWait) return false;
+    postpone(source, run->token, Duration::zero(), "no thread");
+    return true;
+  });
+  return std::exchange(desks_[source].ready, {});
 }
 
-void SimRunner::purge() {
-  for (const Run& run : waiting_)
-    ready_.push_back(outcome(run->token, Outcome::Kind::retry, "it had not begun"));
-  waiting_.clear();
-  for (const Token token : std::exchange(awaited_, {}))
-    ready_.push_back(outcome(token, Outcome::Kind::unknown, "its end was not noted"));
+void SimRunner::purge(task::Source source) {
+  Desk& desk = desks_[source];
+  std::erase_if(waiting_, [&](const Run& run) {
+    if (run->source != source) return false;
+    desk.ready.push_back(outcome(run->token, Outcome::Kind::retry, "it had not begun"));
+    return true;
+  });
+  for (const auto& [token, number] : std::exchange(desk.awaited, {})) {
+    desk.ready.push_back(outcome(token, Outcome::Kind::unknown, "its end was not noted"));
+    world_.runs.forgotten(number);
+  }
   for (const Run& run : running_) {
-    if (run->kept || std::exchange(run->dropped, true)) continue;
+    if (run->source != source || run->kept || std::exchange(run->dropped, true)) continue;
     tell(*run);
-    ready_.push_back(outcome(run->token, Outcome::Kind::unknown, "it ran when the worker stopped"));
+    desk.ready.push_back(
+        outcome(run->token, Outcome::Kind::unknown, "it ran when the worker stopped"));
   }
 }
 
-bool SimRunner::keep(Token token, const sink::KeptRun& run) {
+bool SimRunner::keep(task::Source source, Token token, const sink::KeptRun& run) {
   const auto found = std::find_if(running_.begin(), running_.end(), [&](const Run& one) {
-    return one->token == token && !one->dropped;
+    return one->source == source && one->token == token && !one->dropped;
   });
   if (found == running_.end()) return false;
   (*found)->kept = run;
@@ -104,11 +182,49 @@ bool SimRunner::keep(Token token, const sink::KeptRun& run) {
   return true;
 }
 
+// ---- tasks for any worker
+
+std::vector<std::string> SimRunner::types_to_claim() const { return {"Happened", Catalog::kType}; }
+
+bool SimRunner::is_starved(relay::TimePoint now) const {
+  const bool wants = std::any_of(desks_.begin(), desks_.end(),
+                                 [&](const Desk& desk) { return now < desk.wants_until; });
+  return wants && free_threads() == 0;
+}
+
+std::size_t SimRunner::free_threads() const {
+  const std::size_t taken = busy() + waiting_.size() + claimed_.size();
+  return kThreads - std::min(taken, kThreads);
+}
+
+void SimRunner::add_claimed(const store::ClaimedTasks& claimed) {
+  for (const store::ClaimedTask& task : claimed.tasks) {
+    const Run run = run_of(task.event, task.attempts + 1);
+    run->source = static_cast<task::Source>(task.subscription - 1);
+    run->kept = sink::KeptRun{.subscription = task.subscription,
+                              .seq = task.event.seq,
+                              .id = task.event.id,
+                              .attempts = task.attempts,
+                              .token = task.token};
+    ++world_.result.claimed;
+    world_.trace("worker ", +worker_.bytes[0], " claims task ", run->number, ", token ",
+                 task.token);
+    if (has_limit(task.event)) {
+      run->permit = limit_->take(now());
+      if (!run->permit) {
+        ends_.push_back({.run = *run->kept});
+        continue;
+      }
+    }
+    claimed_.push_back(run);
+  }
+}
+
 // ---- the threads
 
 void SimRunner::step() {
   if (killed_) return;
-  while (!waiting_.empty() && busy() < kThreads) begin_next();
+  while (!(waiting_.empty() && claimed_.empty()) && busy() < kThreads) begin_next();
   const std::vector<Run> runs = running_;
   for (const Run& run : runs) {
     if (run->way == SimRun::Way::hangs && !run->told) continue;
@@ -123,8 +239,9 @@ void SimRunner::step() {
 }
 
 void SimRunner::begin_next() {
-  const Run run = waiting_.front();
-  waiting_.pop_front();
+  std::deque<Run>& next = claimed_.empty() ? waiting_ : claimed_;
+  const Run run = next.front();
+  next.pop_front();
   run->began = now();
   world_.runs.begins(run);
   decide(*run);
@@ -168,6 +285,7 @@ void SimRunner::tell(SimRun& run) const {
 
 void SimRunner::end(const Run& run) {
   std::erase(running_, run);
+  run->permit.reset();
   world_.runs.over(run);
   world_.trace("worker ", +worker_.bytes[0], " ends task ", run->number,
                run->dropped ? ", which does not count" : "");
@@ -183,6 +301,7 @@ void SimRunner::end(const Run& run) {
 void SimRunner::report(const SimRun& run, const TaskEnd& end) {
   const bool final = end.kind() == TaskEnd::Kind::dead;
   if (final || end.kind() == TaskEnd::Kind::failed) world_.runs.failed(run.number, final);
+  if (end.kind() == TaskEnd::Kind::done) world_.runs.done(run.number);
   Outcome outcome = task::outcome_of(run.token, end);
   retries().decide(outcome, run.attempt, std::nullopt, run.id);
   std::optional<store::TaskFinish> finish;
@@ -192,10 +311,10 @@ void SimRunner::report(const SimRun& run, const TaskEnd& end) {
   if (run.kept) {
     ends_.push_back({.run = *run.kept, .outcome = std::move(outcome), .finish = finish});
   } else if (finish) {
-    awaited_.insert(run.token);
-    finished_.push_back({.source = 0, .outcome = std::move(outcome), .finish = *finish});
+    desks_[run.source].awaited.emplace(run.token, run.number);
+    finished_.push_back({.source = run.source, .outcome = std::move(outcome), .finish = *finish});
   } else {
-    ready_.push_back(std::move(outcome));
+    desks_[run.source].ready.push_back(std::move(outcome));
   }
 }
 
@@ -214,6 +333,7 @@ void SimRunner::watch() {
 
 std::vector<sink::KeptRun> SimRunner::kept() const {
   std::vector<sink::KeptRun> all;
+  for (const Run& run : claimed_) all.push_back(*run->kept);
   for (const Run& run : running_) {
     if (run->kept && !run->dropped) all.push_back(*run->kept);
   }
@@ -229,24 +349,29 @@ std::vector<EventId> SimRunner::unkept() const {
 }
 
 void SimRunner::noted(const task::FinishedRun& run) {
-  if (awaited_.erase(run.outcome.token) != 0) ready_.push_back(run.outcome);
+  Desk& desk = desks_[run.source];
+  if (desk.awaited.erase(run.outcome.token) != 0) desk.ready.push_back(run.outcome);
 }
 
 void SimRunner::lose(const sink::KeptRun& run) {
+  std::erase_if(claimed_, [&](const Run& one) { return is_of(*one, run); });
   for (const Run& one : running_) {
-    if (!one->kept || one->kept->seq != run.seq || one->kept->token != run.token) continue;
+    if (!is_of(*one, run)) continue;
     one->dropped = true;
     tell(*one);
   }
 }
 
 void SimRunner::cancel(const sink::KeptRun& run) {
+  if (std::erase_if(claimed_, [&](const Run& one) { return is_of(*one, run); }) > 0)
+    return ends_.push_back({.run = run});
   for (const Run& one : running_) {
-    if (one->kept && one->kept->seq == run.seq && one->kept->token == run.token) tell(*one);
+    if (is_of(*one, run)) tell(*one);
   }
 }
 
 void SimRunner::give_up_kept() {
+  for (const Run& run : std::exchange(claimed_, {})) ends_.push_back({.run = *run->kept});
   for (const sink::KeptRun& run : kept()) {
     lose(run);
     ends_.push_back({.run = run});

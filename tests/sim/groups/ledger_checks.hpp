@@ -1,0 +1,56 @@
+// The ledger of a subscription, lane by lane: void under an old generation, a claim repeats the cursor, a settlement begins there, counts
+// what it covers, and all that has arrived.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "sim/groups/promises.hpp"
+#include "sim/groups/tables.hpp"
+#include "sim/groups/type_split.hpp"
+#include "sim/sink.hpp"
+
+namespace outbox::sim {
+
+class LedgerChecks {
+ public:
+  LedgerChecks(std::int32_t subscription, const Database& database, const Topic& topic,
+               const Tables& tables, const TypeSplit& split, Promises& promises)
+      : subscription_(subscription),
+        database_(database),
+        topic_(topic),
+        tables_(tables),
+        split_(split),
+        promises_(promises) {
+    begin_again();
+  }
+
+  void begin_again();
+  /// `discarded`: by people.
+  void follow(const SettlementRow& row, bool check, const std::set<std::size_t>& discarded);
+  [[nodiscard]] const store::Cursor& cursor(unsigned lane) const { return cursors_[lane]; }
+  [[nodiscard]] std::uint64_t void_rows() const { return void_rows_; }
+  /// `outbox verify`'s walk over the same rows and events.
+  void verify(const std::vector<SettlementRow>& rows) const;
+
+ private:
+  void compare(const SettlementRow& row, const std::set<std::size_t>& discarded) const;
+  [[nodiscard]] bool covers(const SettlementRow& row, const WrittenEvent& event) const;
+  [[nodiscard]] bool has_arrived(const WrittenEvent& event, std::size_t number,
+                                 const std::set<std::size_t>& discarded) const;
+
+  const std::int32_t subscription_;
+  const Database& database_;
+  const Topic& topic_;
+  const Tables& tables_;
+  const TypeSplit& split_;
+  Promises& promises_;
+  std::array<store::Cursor, 64> cursors_;
+  std::array<std::int64_t, 64> generations_{};  ///< Of the newest claim.
+  std::uint64_t void_rows_{0};
+};
+
+}  // namespace outbox::sim
