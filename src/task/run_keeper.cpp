@@ -143,9 +143,19 @@ void RunKeeper::take_ends() {
   }
 }
 
-bool RunKeeper::is_first_look_after_stop() {
-  const MutexLock lock(mutex_);
-  return !std::exchange(stop_->compared, true);
+/// The relay may have written the row of a run that it gave up when it stopped: nobody else gives it back. True: there are such rows.
+bool RunKeeper::finds_last_rows() {
+  {
+    const MutexLock lock(mutex_);
+    if (!rows_ || std::exchange(stop_->compared, true)) return false;
+  }
+  // Twice: see OwnRows.
+  for (int i = 0; i < 2; ++i) {
+    if (!compare_own_rows()) return false;
+  }
+  if (is_written()) return false;
+  ring();  // They are written now, not at the end of the grace period.
+  return true;
 }
 
 /// Stopping, and nothing is left to do or to wait for.
@@ -168,13 +178,7 @@ bool RunKeeper::is_over() {
     }
   }
   if (is_written() && !runs) {
-    if (rows_ && is_first_look_after_stop()) {
-      // The relay may have written the row of a run that it gave up when it stopped: nobody else gives it back. Twice: see OwnRows.
-      for (int i = 0; i < 2; ++i) {
-        if (!compare_own_rows()) break;
-      }
-      return false;
-    }
+    if (finds_last_rows()) return false;
     if (rows_) (void)rows_->leave(worker_);
     return true;
   }

@@ -67,7 +67,7 @@ class RunKeeper {
   void run();
   void wait();
   void ring() const;
-  [[nodiscard]] bool is_first_look_after_stop();
+  [[nodiscard]] bool finds_last_rows();
   [[nodiscard]] bool is_over();
   void take_ends();
   /// None of its ends is unwritten.

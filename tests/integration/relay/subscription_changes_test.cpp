@@ -46,6 +46,28 @@ class SubscriptionChanges : public OnBothStores {
     return Verifier::verify(url_, name);
   }
 
+  /// Writes events of seven keys, until it is told to stop.
+  class Writer {
+   public:
+    explicit Writer(const SubscriptionChanges& test, std::size_t at_once = 1)
+        : thread_([this, &test, at_once](const std::stop_token& stop) {
+            const std::vector<std::string> types(at_once, "Placed");
+            for (int n = 0; !stop.stop_requested(); ++n, written_ += at_once)
+              test.write("k" + std::to_string(n % 7), types);
+          }) {}
+    [[nodiscard]] std::size_t written() const { return written_; }
+    /// How many it has written.
+    std::size_t stop() {
+      thread_.request_stop();
+      thread_.join();
+      return written_;
+    }
+
+   private:
+    std::atomic<std::size_t> written_{0};
+    std::jthread thread_;
+  };
+
   std::unique_ptr<store::SubscriptionChanges> changes_;
   RelayOptions options_;
 };
@@ -66,11 +88,7 @@ TEST_P(SubscriptionChanges, a_reset_under_load_loses_nothing_and_the_ledger_hold
   const auto orders = record(*relay, "orders");
   const auto other = record(*relay, "other");
   ASSERT_TRUE(relay->start());
-  std::atomic<bool> stop{false};
-  std::atomic<std::size_t> written{0};
-  std::thread writer([&] {
-    for (int n = 0; !stop; ++n, ++written) write("k" + std::to_string(n % 7), {"Placed"});
-  });
+  Writer writer(*this);
   const Verifier verifier(url_, "orders");
   for (int round = 0; round < 3; ++round) {
     const std::size_t before = orders->events().size();
@@ -78,14 +96,13 @@ TEST_P(SubscriptionChanges, a_reset_under_load_loses_nothing_and_the_ledger_hold
     const auto reset = changes_->reset("orders", {.kind = Start::Kind::beginning});
     ASSERT_TRUE(reset) << reset.error().text();
   }
-  stop = true;
-  writer.join();
+  const std::size_t written = writer.stop();
   ASSERT_TRUE(eventually([&] { return pending("orders") == 0 && pending("other") == 0; }));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(20)).drained);
   const auto seen = times(*orders);
-  EXPECT_EQ(seen.size(), written.load()) << "each event at least once";
+  EXPECT_EQ(seen.size(), written) << "each event at least once";
   EXPECT_GE(seen.begin()->second, 2) << "the first one again, at least once for all three";
-  EXPECT_EQ(other->events().size(), written.load()) << "the other one is not disturbed";
+  EXPECT_EQ(other->events().size(), written) << "the other one is not disturbed";
   EXPECT_EQ(verifier.found(), "");
   EXPECT_EQ(verified("orders"), "");
   EXPECT_EQ(verified("other"), "");
@@ -224,11 +241,7 @@ TEST_P(SubscriptionChanges, renamed_under_load_it_goes_on_where_it_was) {
   options_.subscriptions = {spec};
   const auto relay = relay_of(options_);
   ASSERT_TRUE(relay->start());
-  std::atomic<bool> stop{false};
-  std::atomic<std::size_t> written{0};
-  std::thread writer([&] {
-    for (int n = 0; !stop; ++n, ++written) write("k" + std::to_string(n % 7), {"Placed"});
-  });
+  Writer writer(*this);
   std::string name = "orders";
   for (const char* next : {"sales", "orders", "invoices"}) {
     const std::size_t before = lines();
@@ -237,11 +250,10 @@ TEST_P(SubscriptionChanges, renamed_under_load_it_goes_on_where_it_was) {
     ASSERT_TRUE(renamed) << renamed.error().text();
     name = next;
   }
-  stop = true;
-  writer.join();
+  const std::size_t written = writer.stop();
   ASSERT_TRUE(eventually([&] { return pending("invoices") == 0; }));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(20)).drained);
-  EXPECT_EQ(delivered(), written.load());
+  EXPECT_EQ(delivered(), written);
   EXPECT_EQ(verified("invoices"), "");
   EXPECT_EQ(changes_->former_names().value().size(), 2U);
   // A relay that still has the first name creates nothing, and delivers the rest.
@@ -281,12 +293,7 @@ TEST_P(SubscriptionChanges, a_file_that_is_renamed_under_load_keeps_its_owner) {
   options_.name = "second";
   const auto second = relay_of(options_);
   ASSERT_TRUE(second->start());
-  std::atomic<bool> stop{false};
-  std::atomic<std::size_t> written{0};
-  std::thread writer([&] {
-    const std::vector<std::string> types(20, "Placed");
-    for (int n = 0; !stop; ++n, written += types.size()) write("k" + std::to_string(n % 7), types);
-  });
+  Writer writer(*this, 20);
   std::string name = "orders";
   for (const char* next : {"sales", "invoices", "orders", "lines"}) {
     const std::size_t before = lines();
@@ -299,12 +306,11 @@ TEST_P(SubscriptionChanges, a_file_that_is_renamed_under_load_keeps_its_owner) {
       return !report_of(*first, name).name.empty() || !report_of(*second, name).name.empty();
     }));
   }
-  stop = true;
-  writer.join();
+  const std::size_t written = writer.stop();
   ASSERT_TRUE(eventually([&] { return pending(name) == 0; }));
   EXPECT_TRUE(first->stop(std::chrono::seconds(20)).drained);
   EXPECT_TRUE(second->stop(std::chrono::seconds(20)).drained);
-  EXPECT_EQ(lines(), written.load());
+  EXPECT_EQ(lines(), written);
   EXPECT_EQ(fault_of(folder_.file("lines")), "");
   EXPECT_EQ(verified(name), "");
 }
@@ -315,23 +321,18 @@ TEST_P(SubscriptionChanges, dropped_under_load_it_stops_and_others_go_on) {
   const auto orders = record(*relay, "orders");
   const auto other = record(*relay, "other");
   ASSERT_TRUE(relay->start());
-  std::atomic<bool> stop{false};
-  std::atomic<std::size_t> written{0};
-  std::thread writer([&] {
-    for (int n = 0; !stop; ++n, ++written) write("k" + std::to_string(n % 7), {"Placed"});
-  });
+  Writer writer(*this);
   EXPECT_TRUE(eventually([&] { return orders->events().size() > 50; }));
   ASSERT_TRUE(changes_->drop("orders"));
   EXPECT_TRUE(eventually([&] { return report_of(*relay, "orders").name.empty(); }));
   const std::size_t held = orders->events().size();
-  const std::size_t then = written;
+  const std::size_t then = writer.written();
   EXPECT_TRUE(eventually([&] { return other->events().size() > then + 50; }));
   EXPECT_EQ(orders->events().size(), held);
-  stop = true;
-  writer.join();
+  const std::size_t written = writer.stop();
   ASSERT_TRUE(eventually([&] { return pending("other") == 0; }));
   EXPECT_TRUE(relay->stop(std::chrono::seconds(20)).drained);
-  EXPECT_EQ(other->events().size(), written.load());
+  EXPECT_EQ(other->events().size(), written);
   EXPECT_EQ(verified("other"), "");
   EXPECT_EQ(pending("orders"), -1);
   // Nothing of it is left after a pass of retention.

@@ -395,6 +395,31 @@ TEST_P(WorkerTest, a_snoozed_task_counts_no_attempt) {
   for (const auto& run : runs_.all()) EXPECT_EQ(run.attempt, 1U);
 }
 
+/// As the relay may write it last: of a run that it gave up when it stopped.
+TEST_P(WorkerTest, a_row_without_a_run_goes_back_at_a_stop_with_no_attempt) {
+  if (!GetParam()) GTEST_SKIP() << "SQLite: one writer at a time";
+  enqueue("unknown", {"x"});
+  note("send");
+  WorkerOptions options = this->options();
+  options.unknown_type_pause = std::chrono::hours(1);
+  options.heartbeat = minutes(1);  // Nothing else gives it back.
+  const auto worker = start(options);
+  Pg pg(url_);
+  EXPECT_TRUE(eventually([&] {
+    return parked(store::ParkedState::retrying).size() == 1 &&
+           pg.value("SELECT count(*) FROM outbox.worker") == "1";
+  }));
+  pg.run(
+      "UPDATE outbox.parked p SET state = 'running', worker = w.id, token = p.token + 1, begun_at = clock_timestamp() "
+      "FROM outbox.worker w");
+  (void)worker->stop(seconds(5));
+  const auto rows = parked();
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows.front().state, store::ParkedState::retrying);
+  EXPECT_EQ(rows.front().attempts, 0U);
+  EXPECT_EQ(pg.value("SELECT count(*) FROM outbox.worker"), "0");
+}
+
 TEST_P(WorkerTest, any_language_enqueues_and_looks_at_a_task_by_sql) {
   if (!GetParam()) GTEST_SKIP() << "functions of PostgreSQL";
   Pg sql(url_);
