@@ -273,7 +273,9 @@ TEST_F(PostgresEnqueue, lock_key_is_locked_before_the_event_gets_its_place) {
     (void)other.exec("COMMIT");
   });
   EXPECT_TRUE(eventually([&] {
-    return value("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted") ==
+    return value(
+               "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted "
+               "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") ==
            "1";
   }));
   (void)box_.enqueue(native(), locked("second"));

@@ -87,7 +87,8 @@ TEST_F(RelayOnPostgres, a_write_about_a_subscription_that_fails_for_a_while_ends
   Pg person(database().url());
   const auto oldest_session = [&] {
     return person.value(
-        "SELECT min(backend_start) FROM pg_stat_activity WHERE application_name LIKE 'outbox relay%'");
+        "SELECT min(backend_start) FROM pg_stat_activity WHERE application_name LIKE 'outbox relay%' "
+        "AND datname = current_database()");
   };
   const std::string before = oldest_session();
   break_subscriptions(person, "UPDATE");

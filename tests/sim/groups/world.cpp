@@ -158,10 +158,15 @@ void GroupWorld::decide() {
   const std::int32_t subscription = of_type ? kOfType : kSubscription;
   const auto& rows = world_.tables.parked(subscription).rows();
   if (rows.empty()) return;
-  auto row = rows.begin();
-  std::advance(row, static_cast<std::ptrdiff_t>(world_.random.below(rows.size())));
+  // Ready rows are few and do not last: a person who sees one decides about it.
+  auto row = std::ranges::find_if(
+      rows, [](const auto& one) { return one.second.state == store::ParkedState::ready; });
+  const bool ready = row != rows.end();
+  if (!ready) {
+    row = rows.begin();
+    std::advance(row, static_cast<std::ptrdiff_t>(world_.random.below(rows.size())));
+  }
   const bool dead = row->second.state == store::ParkedState::dead;
-  const bool ready = row->second.state == store::ParkedState::ready;
   if (!dead && !ready && world_.random.chance(80)) return;
   const bool discard = world_.random.chance(50);
   const bool runs = row->second.state == store::ParkedState::running;
