@@ -136,6 +136,7 @@ DECLARE
   heads       boolean[];
   late        tid[];
   woken       tid[];
+  with_key    uuid[];
 BEGIN
   WITH put AS (
     INSERT INTO {schema}.parked AS p (subscription, seq, id, lane, aggregate_type, aggregate_id, event_type, payload, content_type,
@@ -145,10 +146,12 @@ BEGIN
       n.worker, (n.state = 'running')::integer, CASE n.state WHEN 'running' THEN clock_timestamp() END
     FROM unnest(seqs, states, attempts, due_in_ms, errors, workers) n(seq, state, attempts, due, error, worker)
     JOIN {schema}.event e ON e.seq = n.seq
-    RETURNING p.ctid, p.lane, p.aggregate_type, p.aggregate_id, p.seq, p.state IN ('retrying', 'ready') AS head)
+    RETURNING p.ctid, p.lane, p.aggregate_type, p.aggregate_id, p.seq, p.state IN ('retrying', 'ready') AS head,
+      CASE WHEN p.state = 'retrying' AND p.headers ? 'task-unique-key' THEN p.id END AS with_key)
   SELECT count(*), array_agg(DISTINCT put.lane), array_agg(put.aggregate_type), array_agg(put.aggregate_id),
-    array_agg(put.seq), array_agg(put.ctid), array_agg(put.head)
-  INTO copied, lanes, types, ids, placed, places, heads FROM put;
+    array_agg(put.seq), array_agg(put.ctid), array_agg(put.head),
+    array_agg(put.with_key) FILTER (WHERE put.with_key IS NOT NULL)
+  INTO copied, lanes, types, ids, placed, places, heads, with_key FROM put;
   IF copied <> cardinality(seqs) THEN
     RAISE EXCEPTION '% of % events that were to be parked are gone from the log', cardinality(seqs) - copied, cardinality(seqs)
       USING ERRCODE = 'OX003', HINT = 'never delete from the table event by hand';
@@ -164,6 +167,8 @@ BEGIN
   IF woken IS NOT NULL THEN  -- those before it have gone
     UPDATE {schema}.parked p SET state = 'retrying', next_attempt_at = clock_timestamp() WHERE p.ctid = ANY (woken);
   END IF;
+  -- Functions of 0008_tasks.sql.
+  IF with_key IS NOT NULL THEN PERFORM {schema}.release_unique(with_key, false); END IF;
   IF 'dead' = ANY (states) THEN PERFORM {schema}.tasks_died(sub, placed); END IF;
   IF 'ready' = ANY (states) THEN PERFORM {schema}.tell_of_ready_tasks(); END IF;
 END
@@ -172,16 +177,18 @@ $fn$;
 -- Removes rows for good, as cancelled by whom they name, else by the actor. In rows that the caller has locked against others.
 CREATE FUNCTION {schema}.discard_rows(sub integer, seqs bigint[], actor text, reason text, OUT types text[], OUT ids text[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+DECLARE
+  with_key  uuid[];
 BEGIN
   WITH gone AS (
     DELETE FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs) RETURNING p.*),
   ended AS (
     INSERT INTO {schema}.parked_end (subscription, seq, id, outcome, attempts, actor, reason)
     SELECT g.subscription, g.seq, g.id, 'discarded', g.attempts, coalesce(g.cancelled_by, discard_rows.actor),
-      coalesce(g.cancel_reason, discard_rows.reason) FROM gone g),
-  free AS (  -- a table of 0008_tasks.sql
-    DELETE FROM {schema}.task_unique u USING gone g WHERE g.headers ? 'task-unique-key' AND u.id = g.id)
-  SELECT array_agg(g.aggregate_type), array_agg(g.aggregate_id) INTO types, ids FROM gone g;
+      coalesce(g.cancel_reason, discard_rows.reason) FROM gone g)
+  SELECT array_agg(g.aggregate_type), array_agg(g.aggregate_id), array_agg(g.id) FILTER (WHERE g.headers ? 'task-unique-key')
+  INTO types, ids, with_key FROM gone g;
+  IF with_key IS NOT NULL THEN PERFORM {schema}.release_unique(with_key, true); END IF;
 END
 $fn$;
 
@@ -197,6 +204,7 @@ DECLARE
   ids        text[];
   cancelled  bigint[];
   died       bigint[];
+  with_key   uuid[];
 BEGIN
   -- The retry rows carry a running total: one relay at a time adds to it.
   PERFORM pg_advisory_xact_lock(hashtextextended('outbox:retried:{name}', sub));
@@ -233,8 +241,10 @@ BEGIN
         begun_at = CASE n.state WHEN 'running' THEN clock_timestamp() END, percent = NULL, progress = NULL
     FROM unnest(seqs, states, new_attempts, due_in_ms, errors, event_ids, workers) n(seq, state, attempts, due, error, id, worker)
     WHERE p.subscription = sub AND p.seq = n.seq AND p.id = n.id AND n.state IS NOT NULL AND p.state <> 'dead'
-    RETURNING p.seq, p.state)
-  SELECT array_agg(c.seq) INTO died FROM changed c WHERE c.state = 'dead';
+    RETURNING p.seq, p.state, CASE WHEN p.state = 'retrying' AND p.headers ? 'task-unique-key' THEN p.id END AS with_key)
+  SELECT array_agg(c.seq) FILTER (WHERE c.state = 'dead'), array_agg(c.with_key) FILTER (WHERE c.with_key IS NOT NULL)
+  INTO died, with_key FROM changed c;
+  IF with_key IS NOT NULL THEN PERFORM {schema}.release_unique(with_key, false); END IF;
   IF died IS NOT NULL THEN PERFORM {schema}.tasks_died(sub, died); END IF;
   IF 'ready' = ANY (states) THEN PERFORM {schema}.tell_of_ready_tasks(); END IF;
   PERFORM {schema}.wake_parked_keys(sub, types, ids);

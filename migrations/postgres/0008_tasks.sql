@@ -17,30 +17,42 @@ CREATE FUNCTION {schema}.ready_channel() RETURNS text LANGUAGE sql IMMUTABLE SET
 CREATE FUNCTION {schema}.tell_of_ready_tasks() RETURNS void LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
   RETURN pg_notify({schema}.ready_channel(), '');
 
--- What runs became, of those that are not over yet: as {schema}.write_results. The lanes may have another owner, which must not move rows
--- of these keys meanwhile. Returns the ids of those tasks.
+-- Locks the lanes of these rows, of several subscriptions: before them all, and in one order. Subscriptions of a queue share their lanes, so
+-- whoever locked them for one after the other could wait for somebody who waits for it.
+CREATE FUNCTION {schema}.hold_lanes_of_runs(subs bigint[], run_seqs bigint[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
+BEGIN
+  PERFORM FROM {schema}.lane l WHERE (l.lane_group, l.lane) IN (
+    SELECT s.lane_group, p.lane FROM unnest(subs, run_seqs) n(sub, seq)
+    JOIN {schema}.parked p ON p.subscription = n.sub AND p.seq = n.seq JOIN {schema}.subscription s ON s.id = n.sub)
+  ORDER BY l.lane_group, l.lane FOR UPDATE;
+END
+$fn$;
+
+-- What runs became, of those that are not over yet: as {schema}.write_results. The lanes, which the caller has locked, may have another
+-- owner, which must not move rows of these keys meanwhile. Returns those runs.
 CREATE FUNCTION {schema}.end_runs(sub integer, run_seqs bigint[], states text[], new_attempts bigint[], due_in_ms bigint[],
-                                  errors text[], owners uuid[], hashes bigint[], event_ids uuid[], tokens bigint[]) RETURNS uuid[]
+                                  errors text[], owners uuid[], hashes bigint[], event_ids uuid[], tokens bigint[])
+RETURNS TABLE (run_seq bigint, run_token bigint)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
   generation  bigint;
 BEGIN
-  SELECT max(held.generation) INTO generation FROM (
-    SELECT l.generation FROM {schema}.lane l
-    WHERE l.lane_group = (SELECT s.lane_group FROM {schema}.subscription s WHERE s.id = sub)
-      AND l.lane IN (SELECT p.lane FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (run_seqs))
-    ORDER BY l.lane FOR UPDATE) held;
+  SELECT max(l.generation) INTO generation FROM {schema}.lane l
+  WHERE l.lane_group = (SELECT s.lane_group FROM {schema}.subscription s WHERE s.id = sub)
+    AND l.lane IN (SELECT p.lane FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (run_seqs));
   SELECT array_agg(n.seq), array_agg(n.state), array_agg(n.attempts), array_agg(n.due), array_agg(n.error), array_agg(n.hash),
-    array_agg(n.id)
-  INTO run_seqs, states, new_attempts, due_in_ms, errors, hashes, event_ids
+    array_agg(n.id), array_agg(n.token)
+  INTO run_seqs, states, new_attempts, due_in_ms, errors, hashes, event_ids, tokens
   FROM unnest(run_seqs, states, new_attempts, due_in_ms, errors, owners, hashes, event_ids, tokens)
     n(seq, state, attempts, due, error, owner, hash, id, token)
   JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq
   WHERE p.state = 'running' AND p.worker = n.owner AND p.token = n.token AND p.id = n.id;
-  IF run_seqs IS NULL THEN RETURN NULL; END IF;
+  IF run_seqs IS NULL THEN RETURN; END IF;
   PERFORM {schema}.write_results(sub, coalesce(generation, 0), run_seqs, states, new_attempts, due_in_ms, errors, hashes, event_ids,
                                  array_fill(NULL::uuid, ARRAY[cardinality(run_seqs)]));
-  RETURN event_ids;
+  RETURN QUERY SELECT * FROM unnest(run_seqs, tokens);
 END
 $fn$;
 
@@ -55,15 +67,22 @@ CREATE TABLE {schema}.task_end (
 );
 CREATE INDEX task_end_at ON {schema}.task_end (at);
 
--- The task that has a unique key, until it has ended. begun: it cannot be replaced any more.
+-- The task that has a unique key, until it has ended, and the one of them that runs: `id` may have replaced it, and then begins after it.
 CREATE TABLE {schema}.task_unique (
   queue       text NOT NULL,
   unique_key  text NOT NULL,
   id          uuid NOT NULL,
-  begun       boolean NOT NULL DEFAULT false,
+  running     uuid,
   PRIMARY KEY (queue, unique_key)
 );
 CREATE INDEX task_unique_id ON {schema}.task_unique (id);
+CREATE INDEX task_unique_running ON {schema}.task_unique (running) WHERE running IS NOT NULL;
+
+-- Tasks that do not run any more, whose row of task_unique still says so: an application had locked it. over: nor do they have the key.
+CREATE TABLE {schema}.task_released (
+  id    uuid PRIMARY KEY,
+  over  boolean NOT NULL
+);
 
 -- For a task that is being enqueued. Null: it has the key now. Else the id of the task that has it.
 CREATE FUNCTION {schema}.claim_unique(in_queue text, wanted text, new_id uuid, replace boolean) RETURNS uuid
@@ -74,40 +93,72 @@ BEGIN
   LOOP
     INSERT INTO {schema}.task_unique AS u (queue, unique_key, id) VALUES (in_queue, wanted, new_id) ON CONFLICT DO NOTHING;
     IF FOUND THEN RETURN NULL; END IF;
-    IF replace THEN
-      UPDATE {schema}.task_unique u SET id = new_id, begun = false WHERE u.queue = in_queue AND u.unique_key = wanted;
-      IF FOUND THEN RETURN NULL; END IF;
-    ELSE
-      SELECT u.id INTO held FROM {schema}.task_unique u WHERE u.queue = in_queue AND u.unique_key = wanted;
-      IF FOUND THEN RETURN held; END IF;
-    END IF;
+    SELECT u.id INTO held FROM {schema}.task_unique u WHERE u.queue = in_queue AND u.unique_key = wanted;
+    IF FOUND AND NOT replace AND NOT EXISTS (SELECT FROM {schema}.task_released r WHERE r.id = held AND r.over) THEN RETURN held; END IF;
+    UPDATE {schema}.task_unique u SET id = new_id
+    WHERE u.queue = in_queue AND u.unique_key = wanted AND (replace OR u.id = held);
+    IF FOUND THEN RETURN NULL; END IF;
     -- That task has just ended.
   END LOOP;
 END
 $fn$;
 
--- Before these tasks begin. Returns what each may do: 'begin'; 'replaced', it never begins; 'busy', asked again later: somebody else has
--- locked its row, for whom a worker does not wait. A task whose row is gone (it was dead) gets a new one.
-CREATE FUNCTION {schema}.begin_unique(queues text[], keys text[], ids uuid[]) RETURNS TABLE (id uuid, may text)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
-#variable_conflict use_column
+-- These tasks do not run any more; are_over: nor do they have their unique keys, which go back to a task that they have replaced and that
+-- still runs. An application may have locked a row, to replace its task: nobody waits for it, what is left is noted and done by a later call.
+CREATE FUNCTION {schema}.release_unique(tasks uuid[], are_over boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $fn$
+DECLARE
+  ids       uuid[] := tasks || ARRAY(SELECT r.id FROM {schema}.task_released r WHERE r.id <> ALL (tasks));
+  over_ids  uuid[] := CASE WHEN are_over THEN tasks ELSE '{}' END
+                      || ARRAY(SELECT r.id FROM {schema}.task_released r WHERE r.over AND r.id <> ALL (tasks));
 BEGIN
+  WITH held AS MATERIALIZED (
+    SELECT u.ctid AS place, u.id = ANY (over_ids) AS over, coalesce(u.running <> ALL (ids), false) AS runs
+    FROM {schema}.task_unique u WHERE u.id = ANY (ids) OR u.running = ANY (ids) FOR UPDATE SKIP LOCKED),
+  gone AS (DELETE FROM {schema}.task_unique u USING held h WHERE u.ctid = h.place AND h.over AND NOT h.runs)
+  UPDATE {schema}.task_unique u SET id = CASE WHEN h.over THEN u.running ELSE u.id END, running = CASE WHEN h.runs THEN u.running END
+  FROM held h WHERE u.ctid = h.place AND NOT (h.over AND NOT h.runs) AND (h.over OR NOT h.runs);
+  INSERT INTO {schema}.task_released AS r (id, over)
+  SELECT u.running, u.running = ANY (over_ids) FROM {schema}.task_unique u WHERE u.running = ANY (ids)
+  UNION SELECT u.id, true FROM {schema}.task_unique u WHERE u.id = ANY (over_ids)
+  ON CONFLICT (id) DO UPDATE SET over = EXCLUDED.over WHERE r.over <> EXCLUDED.over;
+  DELETE FROM {schema}.task_released r WHERE r.id = ANY (ids)
+    AND NOT EXISTS (SELECT FROM {schema}.task_unique u WHERE u.running = r.id OR u.id = r.id AND r.over);
+END
+$fn$;
+
+-- Before these tasks begin. Returns what each may do: 'begin'; 'replaced', it never begins; 'later', the one that it has replaced still
+-- runs; 'busy', asked again soon: somebody else has locked its row, for whom a worker does not wait. A task whose row is gone (it was dead)
+-- gets a new one.
+CREATE FUNCTION {schema}.begin_unique(queues text[], keys text[], ids uuid[]) RETURNS TABLE (id uuid, may text)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET lock_timeout = '10ms' AS $fn$
+#variable_conflict use_column
+DECLARE
+  one  record;
+BEGIN
+  IF EXISTS (SELECT FROM {schema}.task_released) THEN PERFORM {schema}.release_unique('{}', true); END IF;
+  FOR one IN SELECT DISTINCT * FROM unnest(queues, keys, ids) w(queue, unique_key, id)
+             WHERE NOT EXISTS (SELECT FROM {schema}.task_unique u WHERE u.queue = w.queue AND u.unique_key = w.unique_key) LOOP
+    BEGIN
+      INSERT INTO {schema}.task_unique (queue, unique_key, id) VALUES (one.queue, one.unique_key, one.id) ON CONFLICT DO NOTHING;
+    EXCEPTION WHEN lock_not_available THEN  -- an application enqueues another one with this key
+    END;
+  END LOOP;
   RETURN QUERY
     WITH wanted AS (SELECT DISTINCT * FROM unnest(queues, keys, ids) w(queue, unique_key, id)),
     free AS MATERIALIZED (
-      SELECT u.ctid AS place, u.id FROM wanted w
-        JOIN {schema}.task_unique u ON u.queue = w.queue AND u.unique_key = w.unique_key AND u.id = w.id
+      SELECT u.ctid AS place, u.id, u.running IS NULL OR u.running = u.id
+        OR EXISTS (SELECT FROM {schema}.task_released r WHERE r.id = u.running) AS idle
+      FROM wanted w JOIN {schema}.task_unique u ON u.queue = w.queue AND u.unique_key = w.unique_key AND u.id = w.id
       FOR UPDATE OF u SKIP LOCKED),
-    begun AS (UPDATE {schema}.task_unique u SET begun = true FROM free f WHERE u.ctid = f.place AND NOT u.begun),
-    made AS (
-      INSERT INTO {schema}.task_unique AS m (queue, unique_key, id, begun)
-      SELECT w.queue, w.unique_key, w.id, true FROM wanted w
-      WHERE NOT EXISTS (SELECT FROM {schema}.task_unique u WHERE u.queue = w.queue AND u.unique_key = w.unique_key)
-      ON CONFLICT DO NOTHING RETURNING m.id)
+    begun AS (UPDATE {schema}.task_unique u SET running = u.id FROM free f WHERE u.ctid = f.place AND f.idle RETURNING u.id),
+    again AS (DELETE FROM {schema}.task_released r USING begun b WHERE r.id = b.id)
     SELECT w.id, CASE
-      WHEN w.id IN (SELECT f.id FROM free f) OR w.id IN (SELECT m.id FROM made m) THEN 'begin'
+      WHEN w.id IN (SELECT b.id FROM begun b) THEN 'begin'
+      WHEN w.id IN (SELECT f.id FROM free f WHERE NOT f.idle) THEN 'later'
       WHEN EXISTS (SELECT FROM {schema}.task_unique u
-                   WHERE u.queue = w.queue AND u.unique_key = w.unique_key AND u.id <> w.id) THEN 'replaced'
+                   WHERE u.queue = w.queue AND u.unique_key = w.unique_key AND u.id <> w.id
+                     AND NOT EXISTS (SELECT FROM {schema}.task_released r WHERE r.id = u.id AND r.over)) THEN 'replaced'
       ELSE 'busy' END
     FROM wanted w;
 END
@@ -115,24 +166,27 @@ $fn$;
 
 -- Notes ends in the transaction of the caller. Of a task that was noted before the first end counts, and no event is enqueued again: it
 -- ran again because its worker died before the relay knew of its end. event_ids: null, no event.
-CREATE FUNCTION {schema}.finish_tasks(ids uuid[], outcomes text[], results bytea[], reasons text[], queues text[],
-                                      keys text[], event_ids uuid[], types text[], aggregates text[], events text[], payloads bytea[])
+CREATE FUNCTION {schema}.finish_tasks(ids uuid[], outcomes text[], results bytea[], reasons text[], keys text[], event_ids uuid[],
+                                      types text[], aggregates text[], events text[], payloads bytea[])
 RETURNS void LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
-  noted  uuid[];
+  noted     uuid[];
+  with_key  uuid[];
 BEGIN
   WITH ended AS (
     INSERT INTO {schema}.task_end AS e (id, outcome, result, reason)
     SELECT DISTINCT ON (n.id) n.id, n.outcome, n.result, n.reason
-    FROM unnest(ids, outcomes, results, reasons) n(id, outcome, result, reason)
+    FROM unnest(ids, outcomes, results, reasons) WITH ORDINALITY n(id, outcome, result, reason, place) ORDER BY n.id, n.place
     ON CONFLICT DO NOTHING RETURNING e.id)
   SELECT array_agg(d.id) INTO noted FROM ended d;
   INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
-  SELECT n.event, n.type, n.aggregate, n.name, n.payload, 'application/json', '{}'
-  FROM unnest(ids, event_ids, types, aggregates, events, payloads) n(id, event, type, aggregate, name, payload)
-  WHERE n.event IS NOT NULL AND n.id = ANY (noted);
-  DELETE FROM {schema}.task_unique u USING unnest(ids, queues, keys) n(id, queue, unique_key)
-  WHERE u.queue = n.queue AND u.unique_key = n.unique_key AND u.id = n.id;
+  SELECT f.event, f.type, f.aggregate, f.name, f.payload, 'application/json', '{}' FROM (
+    SELECT DISTINCT ON (n.id) n.*
+    FROM unnest(ids, event_ids, types, aggregates, events, payloads) WITH ORDINALITY n(id, event, type, aggregate, name, payload, place)
+    WHERE n.id = ANY (noted) ORDER BY n.id, n.place) f
+  WHERE f.event IS NOT NULL;
+  SELECT array_agg(n.id) INTO with_key FROM unnest(ids, keys) n(id, key) WHERE n.key <> '';
+  IF with_key IS NOT NULL THEN PERFORM {schema}.release_unique(with_key, true); END IF;
 END
 $fn$;
 
@@ -155,9 +209,11 @@ $fn$;
 -- Some of these parked events have just become dead: the tasks among them give up their unique keys, and tell who asked.
 CREATE FUNCTION {schema}.tasks_died(sub integer, seqs bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+DECLARE
+  with_key  uuid[] := ARRAY(SELECT p.id FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs) AND p.state = 'dead'
+                                                                  AND p.headers ? 'task-unique-key');
 BEGIN
-  DELETE FROM {schema}.task_unique u USING {schema}.parked p
-  WHERE p.subscription = sub AND p.seq = ANY (seqs) AND p.state = 'dead' AND p.headers ? 'task-unique-key' AND u.id = p.id;
+  IF with_key <> '{}' THEN PERFORM {schema}.release_unique(with_key, true); END IF;
   INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
   SELECT {schema}.new_id(), t.told ->> 'aggregate_type', coalesce(t.told ->> 'aggregate_id', ''), t.told ->> 'event_type',
     convert_to(json_build_object('task', p.id, 'queue', split_part(substr(p.aggregate_type, 13), '!', 1), 'type', p.event_type,
@@ -396,10 +452,12 @@ CREATE TABLE {schema}.schedule (
 
 SELECT {schema}.grant_to('outbox_app',
   'SELECT, INSERT, UPDATE ON {schema}.task_unique',
+  'SELECT ON {schema}.task_released',
   'SELECT, INSERT ON {schema}.inbox');
 SELECT {schema}.grant_to('outbox_relay',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.worker',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.task_unique',
+  'SELECT, INSERT, UPDATE, DELETE ON {schema}.task_released',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.task_end',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.inbox',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.schedule',

@@ -19,15 +19,16 @@ CREATE TABLE outbox_task_end (
 );
 CREATE INDEX outbox_task_end_at ON outbox_task_end (at);
 
--- The task that has a unique key, until it has ended. begun: it cannot be replaced any more.
+-- The task that has a unique key, until it has ended, and the one of them that runs: `id` may have replaced it, and then begins after it.
 CREATE TABLE outbox_task_unique (
   queue       TEXT NOT NULL,
   unique_key  TEXT NOT NULL,
   id          BLOB NOT NULL,
-  begun       INTEGER NOT NULL DEFAULT 0,
+  running     BLOB,
   PRIMARY KEY (queue, unique_key)
 ) WITHOUT ROWID;
 CREATE INDEX outbox_task_unique_id ON outbox_task_unique (id);
+CREATE INDEX outbox_task_unique_running ON outbox_task_unique (running) WHERE running IS NOT NULL;
 
 -- Messages that a consumer has applied.
 CREATE TABLE outbox_inbox (

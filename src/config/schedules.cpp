@@ -1,90 +1,50 @@
 #include "config/schedules.hpp"
 
-#include <map>
 #include <utility>
 
 #include "base/text.hpp"
+#include "config/section.hpp"
 
 namespace outbox::config {
 namespace {
 
-class ScheduleReader {
- public:
-  ScheduleReader(const Member& section, Reading& reading)
-      : section_(section), reading_(reading), path_("schedule." + section.key) {
-    effective_.name = written_.name = section.key;
-  }
+/// As it is written in a file: a name with a dot needs quotes.
+std::string title_of(const std::string& name) {
+  return "schedule." + (name.find('.') == std::string::npos ? name : quote(name));
+}
 
-  std::optional<Schedule> read() {
-    const std::size_t before = reading_.problems.size();
-    auto* const table = reading_.table(section_, path_);
-    if (table == nullptr) return std::nullopt;
-    for (const Member& member : members(*table)) read_member(member);
-    if (reading_.problems.size() == before) check();
-    if (reading_.problems.size() != before) return std::nullopt;
-    add_entries();
-    return std::move(effective_);
+void read_member(const Member& member, Section<Schedule>& schedule) {
+  std::vector<std::string_view> known;
+  for (const auto& row : schedule_settings()) {
+    if (row.setting.name == member.key) return schedule.read(row, member);
+    known.emplace_back(row.setting.name);
   }
+  schedule.complain_about_unknown(member, known);
+}
 
- private:
-  void read_member(const Member& member) {
-    std::vector<std::string_view> known;
-    for (const auto& row : schedule_settings()) {
-      if (row.setting.name == member.key) return read_setting(row, member);
-      known.emplace_back(row.setting.name);
-    }
-    const std::string path = path_ + "." + member.key;
-    reading_.complain("unknown setting " + path, path, member.at, did_you_mean(member.key, known));
-  }
-
-  void read_setting(const SettingRow<Schedule>& row, const Member& member) {
-    const std::string path = path_ + "." + member.key;
-    positions_[member.key] = position(*member.value);
-    if (auto status = assign(row.setting, row.slot(written_), *member.value); !status)
-      return reading_.complain(path, position(*member.value), status.error());
-    if (!reading_.take_references(*member.value, path, true)) return;
-    (void)assign(row.setting, row.slot(effective_), *member.value);
-  }
-
-  void check() {
-    const Status status = validate(effective_);
-    if (!status) reading_.complain(path_, position_of(status.error()), status.error());
-  }
-
-  /// Of the setting that the message begins with.
-  [[nodiscard]] Position position_of(const Error& error) const {
-    const auto found = positions_.find(error.message.substr(0, error.message.find(':')));
-    return found == positions_.end() ? section_.at : found->second;
-  }
-
-  /// As it is written in a file: a name with a dot needs quotes.
-  [[nodiscard]] std::string section_path() const {
-    return section_.key.find('.') == std::string::npos ? path_ : "schedule." + quote(section_.key);
-  }
-
-  void add_entries() {
-    for (const auto& [setting, slot] : schedule_settings()) {
-      const auto at = positions_.find(setting.name);
-      reading_.entries.push_back(
-          {.section = section_path(),
-           .key = setting.name,
-           .value = presentable(setting, slot(effective_), slot(written_)),
-           .origin = at == positions_.end() ? "default" : reading_.origin(at->second)});
-    }
-  }
-
-  const Member& section_;
-  Reading& reading_;
-  const std::string path_;
-  Schedule effective_;
-  Schedule written_;  ///< Before references were replaced.
-  std::map<std::string, Position> positions_;
-};
+void check(const Section<Schedule>& schedule, Reading& reading) {
+  const Status status = validate(schedule.effective);
+  if (status) return;
+  const std::string& message = status.error().message;
+  // It begins with the setting.
+  const Position at = schedule.position_of(message.substr(0, message.find(':')));
+  reading.complain(schedule.path(), at, status.error());
+}
 
 }  // namespace
 
-std::optional<Schedule> read_schedule(const Member& section, Reading& reading) {
-  return ScheduleReader(section, reading).read();
+std::optional<Schedule> read_schedule(const Member& member, Reading& reading) {
+  Section<Schedule> schedule("schedule." + member.key, title_of(member.key), member.at, true,
+                             reading);
+  schedule.effective.name = schedule.written.name = member.key;
+  const std::size_t before = reading.problems.size();
+  auto* const table = reading.table(member, schedule.path());
+  if (table == nullptr) return std::nullopt;
+  for (const Member& setting : members(*table)) read_member(setting, schedule);
+  if (reading.problems.size() == before) check(schedule, reading);
+  if (reading.problems.size() != before) return std::nullopt;
+  for (const auto& row : schedule_settings()) schedule.add_entry(row);
+  return std::move(schedule.effective);
 }
 
 }  // namespace outbox::config

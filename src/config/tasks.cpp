@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <map>
 #include <outbox/task.hpp>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "config/section.hpp"
 #include "config/subscriptions.hpp"
 #include "event/rate.hpp"
 #include "sink/registry.hpp"
@@ -38,8 +38,9 @@ class TaskReader {
       : section_(section),
         resolve_(resolve),
         reading_(reading),
-        path_("task." + quote(section.key)) {
-    effective_.type = written_.type = section.key;
+        path_("task." + quote(section.key)),
+        task_(path_, path_, section.at, resolve, reading) {
+    effective_.type = task_.written.type = section.key;
   }
 
   std::optional<TaskSpec> read() {
@@ -49,7 +50,7 @@ class TaskReader {
     const std::vector<Member> all = members(*table);
     // First: the others depend on it.
     for (const Member& member : all) {
-      if (member.key == kHandler) read_setting(*find_row(kHandler), member);
+      if (member.key == kHandler) task_.read(*find_row(kHandler), member);
     }
     for (const Member& member : all) {
       if (member.key != kHandler) read_member(member);
@@ -89,7 +90,7 @@ class TaskReader {
     const bool fits = handlers.empty() || std::find(handlers.begin(), handlers.end(),
                                                     effective_.handler) != handlers.end();
     if (!fits) return complain_about_other(member, handlers);
-    row != nullptr ? read_setting(*row, member) : of_delivery_.push_back(member);
+    row != nullptr ? task_.read(*row, member) : of_delivery_.push_back(member);
   }
 
   void complain_about_other(const Member& member, const std::vector<std::string_view>& handlers) {
@@ -107,23 +108,13 @@ class TaskReader {
     std::vector<std::string_view> known(kSinks.begin(), kSinks.end());
     for (const auto& row : task_settings()) known.emplace_back(row.setting.name);
     for (const auto& row : shared) known.emplace_back(row.setting.name);
-    const std::string path = path_ + "." + member.key;
-    reading_.complain("unknown setting " + path, path, member.at, did_you_mean(member.key, known));
-  }
-
-  void read_setting(const SettingRow<TaskSpec>& row, const Member& member) {
-    const std::string path = path_ + "." + member.key;
-    positions_[member.key] = position(*member.value);
-    if (auto status = assign(row.setting, row.slot(written_), *member.value); !status)
-      return reading_.complain(path, position(*member.value), status.error());
-    if (!reading_.take_references(*member.value, path, resolve_)) return;
-    (void)assign(row.setting, row.slot(effective_), *member.value);
+    task_.complain_about_unknown(member, known);
   }
 
   void check() {
     const Task task{.queue = effective_.queue, .type = effective_.type, .payload = "{}"};
     if (Status status = validate(task); !status)
-      reading_.complain(path_, position_of("queue"), status.error());
+      reading_.complain(path_, task_.position_of("queue"), status.error());
     check_limits();
     if (effective_.handler == kExec) check_command();
   }
@@ -136,27 +127,27 @@ class TaskReader {
     }
     if (effective_.rate.empty()) return;
     if (const auto rate = event::parse_rate(effective_.rate); !rate)
-      reading_.complain(path_ + ".rate", position_of("rate"), rate.error());
+      reading_.complain(path_ + ".rate", task_.position_of("rate"), rate.error());
   }
 
   void check_command() {
     if (effective_.command.empty() || effective_.command.front().empty()) {
       return reading_.complain(
-          path_ + ".command: is missing", path_ + ".command", position_of("command"),
+          path_ + ".command: is missing", path_ + ".command", task_.position_of("command"),
           "the program that does these tasks: command = [\"/usr/local/bin/make-report\"]; or handler = \"http\" or \"smtp\"");
     }
     std::string& program = effective_.command.front();
     if (program.find('/') != std::string::npos) program = reading_.anchored(program);
     if (!reading_.thorough) return;
     if (const auto found = find_program(program); !found)
-      reading_.complain(path_ + ".command", position_of("command"), found.error());
+      reading_.complain(path_ + ".command", task_.position_of("command"), found.error());
   }
 
   void read_delivery() {
     const std::string& sink = effective_.handler;
     if (const auto missing = sink::not_in_this_build(sink))
       return reading_.complain(path_ + "." + std::string(kHandler),
-                               position_of(std::string(kHandler)), *missing);
+                               task_.position_of(std::string(kHandler)), *missing);
     SinkPart part{.path = path_,
                   .section = path_,
                   .at = section_.at,
@@ -171,20 +162,9 @@ class TaskReader {
       effective_.delivery = std::move(*read);
   }
 
-  [[nodiscard]] Position position_of(const std::string& setting) const {
-    const auto found = positions_.find(setting);
-    return found == positions_.end() ? section_.at : found->second;
-  }
-
   void add_entries() {
-    for (const auto& [setting, slot] : task_settings()) {
-      const auto at = positions_.find(setting.name);
-      if (setting.name == kCommand && effective_.handler != kExec) continue;
-      reading_.entries.push_back(
-          {.section = path_,
-           .key = setting.name,
-           .value = presentable(setting, slot(effective_), slot(written_)),
-           .origin = at == positions_.end() ? "default" : reading_.origin(at->second)});
+    for (const auto& row : task_settings()) {
+      if (row.setting.name != kCommand || effective_.handler == kExec) task_.add_entry(row);
     }
   }
 
@@ -192,9 +172,8 @@ class TaskReader {
   const bool resolve_;
   Reading& reading_;
   const std::string path_;
-  TaskSpec effective_;
-  TaskSpec written_;  ///< Before references were replaced.
-  std::map<std::string, Position> positions_;
+  Section<TaskSpec> task_;
+  TaskSpec& effective_ = task_.effective;
   std::vector<Member> of_delivery_;
 };
 

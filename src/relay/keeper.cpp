@@ -26,6 +26,8 @@ constexpr std::chrono::milliseconds kVacancyCheck{100};
 constexpr std::chrono::milliseconds kUpdateEvery{1000};
 constexpr std::chrono::seconds kMaintainEvery{30};
 constexpr std::chrono::seconds kDefaultGrace{10};
+/// A sum of a time and it must not overflow.
+constexpr std::chrono::milliseconds kLongestGrace = std::chrono::hours(24 * 366);
 /// A failure after a tenure of this length starts a new back-off.
 constexpr std::chrono::seconds kSoundTenure{2};
 /// When the store or the lanes are lost: how long to wait for the outcomes of what is in flight, so that it is not sent twice.
@@ -94,7 +96,7 @@ StopReport Keeper::join() {
 void Keeper::request_stop(std::optional<std::chrono::milliseconds> grace) noexcept {
   {
     const MutexLock lock(mutex_);
-    if (grace) grace_ = *grace;
+    if (grace) grace_ = std::min(*grace, kLongestGrace);
     stop_requested_ = true;
   }
   bell_.notify_all();

@@ -41,7 +41,6 @@ struct TaskFinish {
   Outcome outcome{Outcome::done};
   std::optional<std::string> result{};
   std::string reason{};
-  std::string queue{};
   std::string unique_key{};      ///< That it gives up; empty: none.
   std::optional<Event> event{};  ///< That is enqueued with that row.
 };
@@ -62,7 +61,8 @@ struct UniqueTask {
 enum class MayBegin : std::uint8_t {
   begin,
   replaced,  ///< Another task has its key: it never begins.
-  busy,      ///< Asked again later.
+  later,     ///< The one that it has replaced still runs.
+  busy,      ///< Asked again soon.
 };
 
 struct TaskProgress {
@@ -77,6 +77,7 @@ struct TaskProgress {
 struct OtherWorker {
   EventId id{};
   std::optional<std::int64_t> beat;
+  std::chrono::milliseconds heartbeat{0};  ///< How often it shows that it is alive; 0: not known.
 };
 
 /// Workers that are alive beside one, and how many of their threads are free for a queue.
@@ -116,7 +117,7 @@ class TaskRuns : public Part {
   /// Those that are not over yet, whoever owns their lanes; and tasks that ended without a row. One transaction.
   [[nodiscard]] virtual Status end(std::span<const TaskRunEnd> ends,
                                    std::span<const TaskFinish> finishes) = 0;
-  /// In the order of the tasks. Those that begin cannot be replaced any more.
+  /// In the order of the tasks. One that replaces one that has begun begins after it.
   [[nodiscard]] virtual Result<std::vector<MayBegin>> begin_unique(
       std::span<const UniqueTask> tasks) = 0;
   // ---- Tasks that wait for a thread, where several workers can share them
@@ -124,7 +125,7 @@ class TaskRuns : public Part {
   /// By queue. Shown to other workers until it is changed.
   [[nodiscard]] virtual Status announce_free_threads(
       const EventId& worker, const std::map<std::string, std::size_t>& free) = 0;
-  /// Of workers whose last heartbeat is not older than this, by the clock of the store.
+  /// Of workers whose last heartbeat is not older than this, or than three of theirs, by the clock of the store.
   [[nodiscard]] virtual Result<OtherThreads> other_threads(const EventId& me,
                                                            std::string_view queue,
                                                            std::chrono::milliseconds alive) = 0;

@@ -1,6 +1,7 @@
 // What follows for an event that failed by its own fault, or was postponed: tried again when, or dead. Pure.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,9 @@ struct Verdict {
 [[nodiscard]] inline Verdict verdict(const event::RetryPolicy& policy, const Outcome& outcome,
                                      std::size_t attempts, std::int64_t seq) {
   const auto in_ms = [](Duration pause) {
-    return std::chrono::ceil<std::chrono::milliseconds>(pause);
+    // A sum of a time and a pause must not overflow.
+    constexpr Duration kLongest = std::chrono::years(10);
+    return std::chrono::ceil<std::chrono::milliseconds>(std::min(pause, Duration(kLongest)));
   };
   constexpr Duration kPostponed = std::chrono::seconds(1);
   if (outcome.kind == Outcome::Kind::postponed && outcome.for_any_worker)

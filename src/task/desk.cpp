@@ -13,10 +13,17 @@ Outcome outcome(Token token, Outcome::Kind kind, std::string reason) {
           .error = fail(Errc::internal, Remedy::retry_call, std::move(reason)).value()};
 }
 
-Outcome late(const Batch::Job& job) {
-  Outcome back = outcome(job.token, Outcome::Kind::postponed, "no thread was free for it");
-  back.retry_after = Duration::zero();
+/// For a task that has replaced one that runs.
+constexpr std::chrono::seconds kWhileItRuns{1};
+
+Outcome postponed(const Batch::Job& job, Duration pause, std::string reason) {
+  Outcome back = outcome(job.token, Outcome::Kind::postponed, std::move(reason));
+  back.retry_after = pause;
   return back;
+}
+
+Outcome late(const Batch::Job& job) {
+  return postponed(job, Duration::zero(), "no thread was free for it");
 }
 
 }  // namespace
@@ -55,6 +62,15 @@ std::vector<std::shared_ptr<Batch>> Desk::to_begin() const {
 bool Desk::take_unique(const std::shared_ptr<Batch>& batch) {
   const MutexLock lock(mutex_);
   return std::erase(to_begin_, batch) > 0;
+}
+
+bool Desk::postpone_unique(const std::shared_ptr<Batch>& batch) {
+  const MutexLock lock(mutex_);
+  if (std::erase(to_begin_, batch) == 0) return false;
+  noted_.push_back(
+      postponed(batch->job(0), kWhileItRuns,
+                "the task that it has replaced, with the same unique key, still runs"));
+  return true;
 }
 
 void Desk::return_late(TimePoint before, std::vector<Outcome>& outcomes) {

@@ -40,6 +40,8 @@ class Desk {
   [[nodiscard]] bool wants(TimePoint now) const { return now < wants_until_.load(); }
   /// Takes it from those to begin. False: it was given up.
   [[nodiscard]] bool take_unique(const std::shared_ptr<Batch>& batch);
+  /// The same: it goes back for a while.
+  [[nodiscard]] bool postpone_unique(const std::shared_ptr<Batch>& batch);
   /// Those that were taken before this time go back.
   void return_late(TimePoint before, std::vector<Outcome>& outcomes);
 

@@ -52,11 +52,12 @@ Status Exchange::announce(store::TaskRuns& rows, TimePoint now) {
   bool changed = false;
   std::map<std::string, std::size_t> free;
   for (Queue& queue : queues_) {
-    if ((queue.announced > 0) != queue.free && now - queue.since >= options_.settled) {
+    const bool is_told = queue.announced && (*queue.announced > 0) == queue.free;
+    if (!is_told && now - queue.since >= options_.settled) {
       queue.announced = queue.tasks->free_threads();
       changed = true;
     }
-    free[queue.tasks->queue()] = queue.announced;
+    free[queue.tasks->queue()] = queue.announced.value_or(0);
   }
   return changed ? rows.announce_free_threads(worker_, free) : Status{};
 }

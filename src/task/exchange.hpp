@@ -42,9 +42,10 @@ class Exchange {
  private:
   struct Queue {
     std::shared_ptr<SharedQueue> tasks;
-    bool free{false};          ///< As it was last.
-    TimePoint since{};         ///< It is so.
-    std::size_t announced{0};  ///< Free threads.
+    bool free{false};   ///< As it was last.
+    TimePoint since{};  ///< It is so.
+    /// Free threads. None: what is in the store may be from before.
+    std::optional<std::size_t> announced{};
     TimePoint claim_at{};
     TimePoint look_at{};
   };

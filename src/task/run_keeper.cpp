@@ -20,13 +20,14 @@ namespace {
 /// Others are looked at twice in a heartbeat. With the silence that makes one dead, of two heartbeats, and the first look at it, the runs
 /// of a dead worker begin again within three heartbeats of its last one.
 constexpr int kLooks = 2;
-constexpr int kSilence = 2;
 constexpr std::chrono::seconds kProgress{1};
 /// Deadlines are looked at this often while something runs.
 constexpr std::chrono::milliseconds kWatch{100};
 /// At a stop, for the last ends to be written.
 constexpr std::chrono::seconds kLastWrite{2};
 constexpr std::size_t kMostRows = 1000;
+/// Of its own rows: more than it has threads.
+constexpr std::size_t kAllRows = 1'000'000;
 /// Somebody else has locked the row of a unique key.
 constexpr std::chrono::milliseconds kAskAgain{50};
 constexpr BackoffPolicy kReconnect{.first = std::chrono::milliseconds(50),
@@ -43,6 +44,7 @@ FinishedRun replaced(const Batch& batch) {
   run.finish.id = job.id;
   run.finish.outcome = store::TaskFinish::Outcome::cancelled;
   run.finish.reason = "a newer task with its unique key took its place";
+  run.finish.unique_key = job.rules->unique_key;
   return run;
 }
 
@@ -256,7 +258,7 @@ const RetrySchedule& RunKeeper::retries_of(const store::TaskRunRow& row) const {
   return options_.retries;
 }
 
-/// Those with a unique key begin once that is written: from then on another task cannot take their place.
+/// Those with a unique key begin once that is written: from then on one that takes their place begins after them.
 Status RunKeeper::begin_unique() {
   some_are_busy_ = false;
   for (const auto& queue : queues_) {
@@ -273,6 +275,7 @@ Status RunKeeper::begin_unique() {
     for (std::size_t i = 0; i < answers.size(); ++i) {
       if (answers[i] == store::MayBegin::begin) queue->begin(batches[i]);
       if (answers[i] == store::MayBegin::busy) some_are_busy_ = true;
+      if (answers[i] == store::MayBegin::later) queue->postpone(batches[i]);
       if (answers[i] == store::MayBegin::replaced && queue->refuse(batches[i]))
         finished_.push_back({.run = replaced(*batches[i]), .runner = queue.get()});
     }
@@ -351,10 +354,10 @@ Status RunKeeper::compare_own_rows() {
     }
   }
   take_ends();
-  OUTBOX_TRY(const auto rows, rows_->runs_of(worker_, subscriptions(), kMostRows));
+  OUTBOX_TRY(const auto rows, rows_->runs_of(worker_, subscriptions(), kAllRows));
   std::vector<store::TaskRunEnd> ended;
   for (const End& one : ends_) ended.push_back(one.end);
-  const OwnRows::Difference difference = own_rows_.compare(unkept, kept, ended, rows, kMostRows);
+  const OwnRows::Difference difference = own_rows_.compare(unkept, kept, ended, rows);
   for (const store::TaskRunRow& row : difference.runless) {
     store::TaskRunEnd back = end_of({.run = {.subscription = row.subscription,
                                              .seq = row.seq,
@@ -387,7 +390,7 @@ Status RunKeeper::compare_own_rows() {
 
 Status RunKeeper::look_for_the_dead(TimePoint now) {
   OUTBOX_TRY(const auto others, rows_->others(worker_, subscriptions()));
-  for (const EventId& dead : others_.silent(others, now, options_.heartbeat * kSilence)) {
+  for (const EventId& dead : others_.silent(others, now, options_.heartbeat)) {
     if (Status status = recover(dead); !status) return status;
   }
   return {};

@@ -11,6 +11,8 @@
 namespace outbox::task {
 namespace {
 
+/// In heartbeats.
+constexpr int kSilence = 2;
 /// The schedule of the type decides.
 const event::RetryPolicy kNoPolicy{SubscriptionSpec{}};
 
@@ -65,7 +67,7 @@ store::TaskRunEnd end_of_dead(const store::TaskRunRow& row, const EventId& worke
 OwnRows::Difference OwnRows::compare(std::span<const EventId> unkept,
                                      std::span<const sink::KeptRun> kept,
                                      std::span<const store::TaskRunEnd> ended,
-                                     std::span<const store::TaskRunRow> rows, std::size_t limit) {
+                                     std::span<const store::TaskRunRow> rows) {
   const auto place = [](const auto& run) { return Place{run.subscription, run.seq, run.token}; };
   std::map<Place, sink::KeptRun> runs;
   for (const sink::KeptRun& run : kept) runs.emplace(place(run), run);
@@ -88,7 +90,6 @@ OwnRows::Difference OwnRows::compare(std::span<const EventId> unkept,
     }
   }
   strays_ = std::move(strays);
-  if (rows.size() == limit) return difference;
   for (const auto& [lost, run] : runs) difference.lost.push_back(run);
   return difference;
 }
@@ -96,7 +97,7 @@ OwnRows::Difference OwnRows::compare(std::span<const EventId> unkept,
 // ---- other workers
 
 std::vector<EventId> Heartbeats::silent(std::span<const store::OtherWorker> others, TimePoint now,
-                                        std::chrono::milliseconds limit) {
+                                        std::chrono::milliseconds heartbeat) {
   std::map<EventId, Seen> seen;
   std::vector<EventId> silent;
   for (const store::OtherWorker& other : others) {
@@ -104,7 +105,8 @@ std::vector<EventId> Heartbeats::silent(std::span<const store::OtherWorker> othe
     const bool same = before != others_.end() && before->second.beat == other.beat;
     const Seen& now_seen = seen[other.id] =
         same ? before->second : Seen{.beat = other.beat, .since = now};
-    if (now - now_seen.since >= limit) silent.push_back(other.id);
+    if (now - now_seen.since >= kSilence * std::max(heartbeat, other.heartbeat))
+      silent.push_back(other.id);
   }
   others_ = std::move(seen);
   return silent;

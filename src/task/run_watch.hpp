@@ -37,11 +37,11 @@ class OwnRows {
     std::vector<sink::KeptRun> cancelled;    ///< Runs that a person has cancelled.
   };
 
-  /// `unkept`, then `kept`: what ran before the rows were read. `ended`: not written yet. `limit`: so many rows were asked for.
+  /// `unkept`, then `kept`: what ran before the rows were read. `ended`: not written yet.
   [[nodiscard]] Difference compare(std::span<const EventId> unkept,
                                    std::span<const sink::KeptRun> kept,
                                    std::span<const store::TaskRunEnd> ended,
-                                   std::span<const store::TaskRunRow> rows, std::size_t limit);
+                                   std::span<const store::TaskRunRow> rows);
 
  private:
   using Place =
@@ -53,9 +53,9 @@ class OwnRows {
 /// The heartbeats of other workers, as we first saw them by our clock: theirs does not matter.
 class Heartbeats {
  public:
-  /// `others`: those that have runs. Returns those that were silent for that long.
+  /// `others`: those that have runs. Returns those that were silent for two heartbeats, their own or, if those are longer, ours.
   [[nodiscard]] std::vector<EventId> silent(std::span<const store::OtherWorker> others,
-                                            TimePoint now, std::chrono::milliseconds limit);
+                                            TimePoint now, std::chrono::milliseconds heartbeat);
   /// Its runs are recovered. Should it come back, its silence begins anew.
   void forget(const EventId& worker) { others_.erase(worker); }
 

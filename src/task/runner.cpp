@@ -99,7 +99,6 @@ std::optional<store::TaskFinish> Runner::Shared::finish_of(const Batch& batch,
       cancelled ? store::TaskFinish::Outcome::cancelled : store::TaskFinish::Outcome::done;
   finish.result = end.result();
   finish.reason = end.reason();
-  finish.queue = queue;
   if (has_key) finish.unique_key = job.rules->unique_key;
   if (told != nullptr) {
     finish.event = event::event_of(
@@ -142,8 +141,9 @@ bool Runner::Shared::run_next(Slot& slot, Batch& batch) {
   {
     const MutexLock lock(slot.mutex);
     report(slot, end);
+    // Who has told it to stop may do so only now: that must not reach the next run.
+    if (slot.current->told) slot.stop = std::stop_source();
     slot.current.reset();
-    if (slot.stop.stop_requested()) slot.stop = std::stop_source();
   }
   desks[batch.source()]->announce();
   return true;

@@ -126,6 +126,8 @@ class Runner final : public SharedQueue {
   void begin(const std::shared_ptr<Batch>& batch);
   /// It never begins. False: it was given up.
   [[nodiscard]] bool refuse(const std::shared_ptr<Batch>& batch);
+  /// The task that it replaces still runs: it is offered again in a while.
+  void postpone(const std::shared_ptr<Batch>& batch);
   [[nodiscard]] std::vector<FinishedRun> finished();
   /// It is noted: the relay gets its outcome, unless the run was given up.
   void noted(const FinishedRun& run);

@@ -51,6 +51,11 @@ bool Runner::refuse(const std::shared_ptr<Batch>& batch) {
   return true;
 }
 
+void Runner::postpone(const std::shared_ptr<Batch>& batch) {
+  Desk& desk = *shared_->desks[batch->source()];
+  if (desk.postpone_unique(batch)) desk.announce();
+}
+
 std::vector<FinishedRun> Runner::finished() {
   const MutexLock lock(shared_->ends_mutex);
   return std::exchange(shared_->finished, {});

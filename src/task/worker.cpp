@@ -23,6 +23,8 @@ namespace {
 
 constexpr std::size_t kMostThreads = 1024;
 constexpr std::chrono::milliseconds kShortestHeartbeat{100};
+constexpr std::chrono::milliseconds kLongestDeadline = std::chrono::hours(24 * 366);
+constexpr std::chrono::milliseconds kLongestGrace = kLongestDeadline;
 constexpr std::chrono::milliseconds kShortestRowAfter{10};
 /// Of a priority and worker; with more, nothing is read. What is scheduled for next month must not stop what is to be done now.
 constexpr std::size_t kMostRows = 1'000'000;
@@ -74,8 +76,10 @@ Status check(const WorkerOptions& options, const Handlers& handlers) {
     return bad_field("heartbeat", "must be at least 100 ms", "default: 10s");
   if (handlers.all().empty()) return bad_field("handlers", "there is none", "call Handlers::on()");
   for (const Handlers::Handler& handler : handlers.all()) {
-    if (handler.options.deadline <= std::chrono::milliseconds(0))
-      return bad_field("handlers", handler.type + ": the deadline must be positive");
+    if (handler.options.deadline <= std::chrono::milliseconds(0) ||
+        handler.options.deadline > kLongestDeadline)
+      return bad_field("handlers",
+                       handler.type + ": the deadline must be positive, and at most a year");
     if (Status status = check_delays(handler.options.delays); !status)
       return bad_field("handlers", handler.type + ": " + status.error().message);
     if (Status status = check_limits(handler); !status) return status;
@@ -212,7 +216,7 @@ void Worker::request_stop() noexcept {
 }
 
 StopReport Worker::stop(std::chrono::milliseconds grace) {
-  const auto until = std::chrono::steady_clock::now() + grace;
+  const auto until = std::chrono::steady_clock::now() + std::min(grace, kLongestGrace);
   ticker_->request_stop();
   keeper_->claim_no_more();
   StopReport report = relay_->stop(grace);

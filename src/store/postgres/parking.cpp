@@ -51,6 +51,16 @@ struct Columns {
 using Owner = std::pair<std::int32_t, std::int64_t>;
 using Owned = std::map<Owner, Columns>;
 
+void hold_lanes_of(Connection& connection, const std::set<Owner>& owners) {
+  ArrayParam subscriptions(ArrayParam::Element::int8);
+  ArrayParam generations(ArrayParam::Element::int8);
+  for (const auto& [subscription, generation] : owners) {
+    subscriptions.add(std::int64_t{subscription});
+    generations.add(generation);
+  }
+  connection.send(&Queries::hold_own_lanes, {subscriptions.take(), generations.take()});
+}
+
 }  // namespace
 
 void send_rows(Connection& connection, std::span<const ParkedEvent> parked,
@@ -70,13 +80,11 @@ void send_rows(Connection& connection, std::span<const ParkedEvent> parked,
   std::set<Owner> owners;
   for (const auto& [owner, columns] : to_park) owners.insert(owner);
   for (const auto& [owner, columns] : to_settle) owners.insert(owner);
+  if (to_park.size() + to_settle.size() > 1) hold_lanes_of(connection, owners);
   for (const Owner& owner : owners) {
-    const auto park = to_park.find(owner);
-    const auto settle = to_settle.find(owner);
-    if (park != to_park.end() && settle != to_settle.end())
-      connection.send(&Queries::hold_own_lanes, {Param(owner.first), Param(owner.second)});
-    if (park != to_park.end())
+    if (const auto park = to_park.find(owner); park != to_park.end())
       connection.send(&Queries::park, park->second.params(owner.first, owner.second));
+    const auto settle = to_settle.find(owner);
     if (settle == to_settle.end()) continue;
     Params params = settle->second.params(owner.first, owner.second);
     params.push_back(settle->second.hashes.take());
@@ -90,14 +98,19 @@ void send_run_ends(Connection& connection, std::span<const TaskRunEnd> ends) {
     Columns columns;
     ArrayParam tokens{ArrayParam::Element::int8};
   };
+  ArrayParam subscriptions(ArrayParam::Element::int8);
+  ArrayParam seqs(ArrayParam::Element::int8);
   std::map<std::int32_t, Ends> all;
   for (const TaskRunEnd& end : ends) {
+    subscriptions.add(std::int64_t{end.result.subscription});
+    seqs.add(end.result.seq);
     Ends& of = all[end.result.subscription];
     of.columns.add(end.result);
     end.result.state ? of.columns.states.add(to_string(*end.result.state))
                      : of.columns.states.add_null();
     of.tokens.add(end.token);
   }
+  connection.send(&Queries::hold_lanes_of_runs, {subscriptions.take(), seqs.take()});
   for (auto& [subscription, of] : all) {
     Params params = of.columns.params(subscription, 0);
     params.erase(params.begin() + 1);  // no generation

@@ -13,10 +13,11 @@
 
 namespace outbox::store::postgres {
 
-// One subscription after the other, in the order of their ids, and within each the lanes in their order: all who lock lanes do it so, or
-// they would wait for each other.
+// Whoever writes rows of several subscriptions locks all their lanes first, in one order, and then goes on by their ids: or they would wait
+// for each other.
 void send_rows(Connection& connection, std::span<const ParkedEvent> parked,
                std::span<const RetryResult> results);
+/// Two statements or more. Each but the first returns the runs of a subscription that were not over yet: subscription, seq, token.
 void send_run_ends(Connection& connection, std::span<const TaskRunEnd> ends);
 
 [[nodiscard]] Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection,

@@ -484,12 +484,15 @@ RETURNING w)");
 
   // ---- Parked events (docs/design/parking.md). The functions are in 0004_parking.sql.
 
-  // $1 subscription, $2 generation. Primary key of lane. Before two statements that lock lanes, each in its order.
+  // Arrays: subscription, its generation. Primary key of lane. Before several statements that lock lanes: all of them, in the one order in
+  // which everybody locks lanes of more than one subscription. Subscriptions may share a group.
   Query hold_own_lanes = prepared("hold the lanes", R"(
 SELECT count(*) FROM (
   SELECT FROM {schema}.lane l
-  WHERE l.lane_group = (SELECT s.lane_group FROM {schema}.subscription s WHERE s.id = $1::int) AND l.generation = $2::bigint
-  ORDER BY l.lane FOR SHARE) held)");
+  WHERE (l.lane_group, l.generation) IN (
+    SELECT s.lane_group, o.generation FROM unnest($1::bigint[], $2::bigint[]) o(subscription, generation)
+    JOIN {schema}.subscription s ON s.id = o.subscription)
+  ORDER BY l.lane_group, l.lane FOR SHARE) held)");
 
   // $1 subscription, $2 generation, then arrays: seq, state, attempts, due in milliseconds, error, worker. Index event_by_seq.
   Query park = unprepared("park events", R"(
@@ -623,17 +626,18 @@ FROM {schema}.subscription s JOIN {schema}.parked p ON p.subscription = s.id AND
 WHERE s.name = ANY ($2::text[]) LIMIT $3::bigint)");
   // $1 worker, $2 names of subscriptions. Index parked_running.
   Query other_workers = prepared("look for other workers", R"(
-SELECT r.worker, w.beat FROM (
+SELECT r.worker, w.beat, coalesce((w.types ->> 'heartbeat_ms')::bigint, 0::bigint) FROM (
   SELECT DISTINCT p.worker FROM {schema}.subscription s JOIN {schema}.parked p ON p.subscription = s.id AND p.state = 'running'
   WHERE s.name = ANY ($2::text[]) AND p.worker <> $1::uuid) r
 LEFT JOIN {schema}.worker w ON w.id = r.worker)");
   // $1 worker, $2 free threads by queue. Primary key.
   Query announce_free = prepared("announce free threads", R"(
 UPDATE {schema}.worker SET idle = $2::jsonb WHERE id = $1::uuid)");
-  // $1 worker, $2 queue, $3 milliseconds since the last heartbeat. A few rows.
+  // $1 worker, $2 queue, $3 milliseconds since the last heartbeat, or three of the worker's own. A few rows.
   Query other_threads = prepared("look for free threads", R"(
 SELECT count(*), coalesce(sum((w.idle ->> $2::text)::bigint), 0::numeric)::bigint FROM {schema}.worker w
-WHERE w.id <> $1::uuid AND w.beat_at > clock_timestamp() - $3::bigint * interval '1 millisecond')");
+WHERE w.id <> $1::uuid
+  AND w.beat_at > clock_timestamp() - greatest($3::bigint, 3::bigint * (w.types ->> 'heartbeat_ms')::bigint) * interval '1 millisecond')");
   // $1 worker, $2 names of subscriptions, $3 types, $4 limit. Index parked_ready. Not those of types that are paused. What another worker
   // claims meanwhile is passed over.
   Query claim_ready = prepared("claim tasks", R"(
@@ -653,14 +657,18 @@ RETURNING p.seq, p.id, p.aggregate_type, p.aggregate_id, p.event_type, p.payload
   // The channel, and who we are: behind a pooler not whom libpq knows.
   Query ready_channel = unprepared("ask for the channel of workers",
                                    "SELECT {schema}.ready_channel(), pg_backend_pid()");
-  // $1 subscription, then arrays as for settle_parked, and the tokens of the runs. Primary key.
+  // Arrays: subscription, seq of runs that end. Primary keys.
+  Query hold_lanes_of_runs = prepared("hold the lanes of runs", R"(
+SELECT {schema}.hold_lanes_of_runs($1::bigint[], $2::bigint[]))");
+  // $1 subscription, then arrays as for settle_parked, and the tokens of the runs. Those that were not over yet. Primary key.
   Query end_runs = unprepared("end runs of tasks", R"(
-SELECT pg_catalog.unnest({schema}.end_runs($1::int, $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::uuid[],
-                                           $8::bigint[], $9::uuid[], $10::bigint[])))");
-  // Arrays: id, outcome, result, reason, queue, unique key, and the event: id, its type, key, name, payload. Primary keys.
+SELECT $1::int, r.run_seq, r.run_token
+FROM {schema}.end_runs($1::int, $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::uuid[], $8::bigint[], $9::uuid[],
+                       $10::bigint[]) r)");
+  // Arrays: id, outcome, result, reason, unique key, and the event: id, its type, key, name, payload. Primary keys.
   Query finish_tasks = unprepared("note the ends of tasks", R"(
-SELECT {schema}.finish_tasks($1::uuid[], $2::text[], $3::bytea[], $4::text[], $5::text[], $6::text[], $7::uuid[], $8::text[],
-                             $9::text[], $10::text[], $11::bytea[]))");
+SELECT {schema}.finish_tasks($1::uuid[], $2::text[], $3::bytea[], $4::text[], $5::text[], $6::uuid[], $7::text[], $8::text[],
+                             $9::text[], $10::bytea[]))");
   // Arrays: queue, unique key, id. Primary key.
   Query begin_unique = prepared("begin unique tasks", R"(
 SELECT b.id, b.may FROM {schema}.begin_unique($1::text[], $2::text[], $3::uuid[]) b)");

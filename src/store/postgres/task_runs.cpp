@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "pg/errors.hpp"
@@ -32,7 +33,6 @@ class Finishes {
     outcomes_.add(finish.outcome == TaskFinish::Outcome::done ? "done" : "cancelled");
     finish.result ? results_.add(*finish.result) : results_.add_null();
     reasons_.add(storable_text(finish.reason));
-    queues_.add(finish.queue);
     keys_.add(finish.unique_key);
     const Event event = finish.event.value_or(Event{});
     finish.event ? events_.add(event.id.value_or(EventId::generate())) : events_.add_null();
@@ -43,9 +43,9 @@ class Finishes {
   }
   [[nodiscard]] bool empty() const { return count_ == 0; }
   [[nodiscard]] Params params() {
-    return {ids_.take(),        outcomes_.take(), results_.take(), reasons_.take(),
-            queues_.take(),     keys_.take(),     events_.take(),  types_.take(),
-            aggregates_.take(), names_.take(),    payloads_.take()};
+    return {ids_.take(),   outcomes_.take(), results_.take(), reasons_.take(),
+            keys_.take(),  events_.take(),   types_.take(),   aggregates_.take(),
+            names_.take(), payloads_.take()};
   }
 
  private:
@@ -55,7 +55,6 @@ class Finishes {
   ArrayParam outcomes_{Element::text};
   ArrayParam results_{Element::bytea};
   ArrayParam reasons_{Element::text};
-  ArrayParam queues_{Element::text};
   ArrayParam keys_{Element::text};
   ArrayParam events_{Element::uuid};
   ArrayParam types_{Element::text};
@@ -65,6 +64,9 @@ class Finishes {
 };
 
 class PostgresTaskRuns final : public TaskRuns {
+  /// Subscription, seq, token.
+  using Run = std::tuple<std::int32_t, std::int64_t, std::int64_t>;
+
  public:
   explicit PostgresTaskRuns(Connection connection) : connection_(std::move(connection)) {}
 
@@ -108,7 +110,8 @@ class PostgresTaskRuns final : public TaskRuns {
     for (int row = 0; row < rows.size(); ++row) {
       others.push_back(
           {.id = rows.uuid(row, 0),
-           .beat = rows.is_null(row, 1) ? std::nullopt : std::optional(rows.int8(row, 1))});
+           .beat = rows.is_null(row, 1) ? std::nullopt : std::optional(rows.int8(row, 1)),
+           .heartbeat = std::chrono::milliseconds(rows.int8(row, 2))});
     }
     return others;
   }
@@ -120,14 +123,16 @@ class PostgresTaskRuns final : public TaskRuns {
       connection_.send(&Queries::flushed);
       send_run_ends(connection_, ends);
       OUTBOX_TRY(const auto results, connection_.finish());
-      std::set<EventId> ended;
-      for (std::size_t i = 1; i < results.size(); ++i) {
-        for (int row = 0; row < results[i].size(); ++row) ended.insert(results[i].uuid(row, 0));
+      std::set<Run> ended;
+      for (std::size_t i = 2; i < results.size(); ++i) {
+        for (int row = 0; row < results[i].size(); ++row)
+          ended.emplace(results[i].int4(row, 0), results[i].int8(row, 1), results[i].int8(row, 2));
       }
       Finishes all;
       for (const TaskFinish& finish : finishes) all.add(finish);
       for (const TaskRunEnd& end : ends) {
-        if (end.finish && ended.contains(end.result.id)) all.add(*end.finish);
+        if (end.finish && ended.contains({end.result.subscription, end.result.seq, end.token}))
+          all.add(*end.finish);
       }
       if (all.empty()) return Decision::commit;
       connection_.send(&Queries::finish_tasks, all.params());
@@ -153,6 +158,7 @@ class PostgresTaskRuns final : public TaskRuns {
       const std::string_view may = rows.bytes(row, 1);
       answers[rows.uuid(row, 0)] = may == "begin"      ? MayBegin::begin
                                    : may == "replaced" ? MayBegin::replaced
+                                   : may == "later"    ? MayBegin::later
                                                        : MayBegin::busy;
     }
     std::vector<MayBegin> all;

@@ -123,6 +123,25 @@ Status append_delivered(Connection& connection, const Delivered& delivered, std:
   return {};
 }
 
+/// The task does not run any more; over: nor does it have its unique key.
+Status release_unique(Connection& connection, const EventId& id, bool over) {
+  Status status = connection.run(query::kStopUnique, bytes_of(id));
+  if (status && over) status = connection.run(query::kEndUnique, bytes_of(id));
+  if (status && over) status = connection.run(query::kHandBackUnique, bytes_of(id));
+  return status;
+}
+
+/// Of a parked task that has one.
+Status drop_unique(Connection& connection, std::int64_t subscription, std::int64_t seq) {
+  EventId id;
+  {
+    OUTBOX_TRY(const Statement row, connection.query(query::kUniqueParked, subscription, seq));
+    if (!row.has_row()) return {};
+    id = id_of(row.bytes(0));
+  }
+  return release_unique(connection, id, true);
+}
+
 /// What follows when an event has become dead: a task gives up its unique key, and tells who asked.
 Status after_death(Connection& connection, std::int64_t subscription, std::int64_t seq) {
   std::optional<Event> told;
@@ -147,7 +166,7 @@ Status after_death(Connection& connection, std::int64_t subscription, std::int64
   if (told) {
     if (Status status = insert_event(connection, *told); !status) return status;
   }
-  return connection.run(query::kDropUnique, subscription, seq);
+  return drop_unique(connection, subscription, seq);
 }
 
 Status settle_one(Connection& connection, const RetryResult& result, std::int64_t now,
@@ -169,6 +188,8 @@ Status settle_one(Connection& connection, const RetryResult& result, std::int64_
                             bytes_or_none(result.worker));
     if (status && *result.state == ParkedState::dead && connection.changes() > 0)
       status = after_death(connection, result.subscription, result.seq);
+    if (status && *result.state == ParkedState::retrying)
+      status = release_unique(connection, result.id, false);
   } else {
     status = end_delivered(connection, result, now, tally);
   }
@@ -197,6 +218,9 @@ Status park_events(Connection& connection, std::span<const ParkedEvent> events) 
     }
     if (event.state == ParkedState::dead) {
       if (status = after_death(connection, event.subscription, event.seq); !status) return status;
+    }
+    if (event.state == ParkedState::retrying) {
+      if (status = release_unique(connection, event.id, false); !status) return status;
     }
     if (status = place_new(connection, event, now); !status) return status;
   }
@@ -254,12 +278,12 @@ Status finish_task(Connection& connection, const TaskFinish& finish) {
   if (status && finish.event && connection.changes() > 0)
     status = insert_event(connection, *finish.event);
   if (!status || finish.unique_key.empty()) return status;
-  return connection.run(query::kEndUnique, finish.queue, finish.unique_key, bytes_of(finish.id));
+  return release_unique(connection, finish.id, true);
 }
 
 Status discard_row(Connection& connection, std::int64_t subscription, std::int64_t seq,
                    std::string_view actor, std::string_view reason, std::int64_t now) {
-  Status status = connection.run(query::kDropUnique, subscription, seq);
+  Status status = drop_unique(connection, subscription, seq);
   if (status) status = connection.run(query::kDiscardParked, subscription, seq, actor, reason, now);
   if (!status) return status;
   return connection.run(query::kRemoveParked, subscription, seq);

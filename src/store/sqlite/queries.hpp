@@ -273,7 +273,7 @@ inline constexpr std::string_view kRunsOfWorker =
     " FROM outbox_subscription s JOIN outbox_parked p"
     " ON p.subscription = s.id AND p.state = 'running' AND p.worker = CAST(?2 AS BLOB) WHERE s.name = ?1 LIMIT ?3";
 inline constexpr std::string_view kOtherWorkers =
-    "/* look for workers */ SELECT DISTINCT p.worker, w.beat FROM outbox_subscription s JOIN outbox_parked p"
+    "/* look for workers */ SELECT DISTINCT p.worker, w.beat, w.types ->> 'heartbeat_ms' FROM outbox_subscription s JOIN outbox_parked p"
     " ON p.subscription = s.id AND p.state = 'running' AND p.worker <> CAST(?2 AS BLOB)"
     " LEFT JOIN outbox_worker w ON w.id = p.worker WHERE s.name = ?1";
 // ?1 subscription, ?2 seq, ?3 worker, ?4 token. Primary key.
@@ -306,19 +306,26 @@ inline constexpr std::string_view kTakeUnique =
     "/* claim unique key */ INSERT INTO outbox_task_unique (queue, unique_key, id) VALUES (?1, ?2, CAST(?3 AS BLOB))"
     " ON CONFLICT DO NOTHING";
 inline constexpr std::string_view kReplaceUnique =
-    "/* claim unique key */ UPDATE outbox_task_unique SET id = CAST(?3 AS BLOB), begun = 0 WHERE queue = ?1 AND unique_key = ?2";
+    "/* claim unique key */ UPDATE outbox_task_unique SET id = CAST(?3 AS BLOB) WHERE queue = ?1 AND unique_key = ?2";
 inline constexpr std::string_view kUniqueTask =
     "/* read unique key */ SELECT id FROM outbox_task_unique WHERE queue = ?1 AND unique_key = ?2";
 // One whose row is gone was dead, and gets a new one.
 inline constexpr std::string_view kBeginUnique =
-    "/* begin unique task */ INSERT INTO outbox_task_unique (queue, unique_key, id, begun) VALUES (?1, ?2, CAST(?3 AS BLOB), 1)"
-    " ON CONFLICT (queue, unique_key) DO UPDATE SET begun = 1 WHERE id = excluded.id";
+    "/* begin unique task */ INSERT INTO outbox_task_unique (queue, unique_key, id, running)"
+    " VALUES (?1, ?2, CAST(?3 AS BLOB), CAST(?3 AS BLOB)) ON CONFLICT (queue, unique_key) DO UPDATE SET running = id"
+    " WHERE id = excluded.id AND coalesce(running, id) = id";
+// ?1 id of a task that does not run any more. Index outbox_task_unique_running.
+inline constexpr std::string_view kStopUnique =
+    "/* unique task stops */ UPDATE outbox_task_unique SET running = NULL WHERE running = CAST(?1 AS BLOB)";
+// ?1 the same, it is over. Index outbox_task_unique_id.
 inline constexpr std::string_view kEndUnique =
-    "/* give up unique key */ DELETE FROM outbox_task_unique WHERE queue = ?1 AND unique_key = ?2 AND id = CAST(?3 AS BLOB)";
-// Of a parked task. Primary key; index outbox_task_unique_id.
-inline constexpr std::string_view kDropUnique =
-    "/* give up unique key */ DELETE FROM outbox_task_unique WHERE id ="
-    " (SELECT id FROM outbox_parked WHERE subscription = ?1 AND seq = ?2 AND headers LIKE '%task-unique-key%')";
+    "/* give up unique key */ DELETE FROM outbox_task_unique WHERE id = CAST(?1 AS BLOB) AND running IS NULL";
+// The same: one that it has replaced still runs.
+inline constexpr std::string_view kHandBackUnique =
+    "/* give up unique key */ UPDATE outbox_task_unique SET id = running WHERE id = CAST(?1 AS BLOB)";
+// ?1 subscription, ?2 seq. Primary key.
+inline constexpr std::string_view kUniqueParked =
+    "/* read parked */ SELECT id FROM outbox_parked WHERE subscription = ?1 AND seq = ?2 AND headers LIKE '%task-unique-key%'";
 // ?1 id of a task, ?2 of its corrected copy. Index outbox_task_unique_id.
 inline constexpr std::string_view kHandOverUnique =
     "/* edit parked */ UPDATE outbox_task_unique SET id = CAST(?2 AS BLOB) WHERE id = CAST(?1 AS BLOB)";

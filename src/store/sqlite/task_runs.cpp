@@ -58,7 +58,8 @@ class SqliteTaskRuns final : public TaskRuns {
       OUTBOX_TRY(Statement row, connection_.query(query::kOtherWorkers, name, bytes_of(me)));
       while (row.has_row()) {
         others.push_back({.id = id_of(row.bytes(0)),
-                          .beat = row.is_null(1) ? std::nullopt : std::optional(row.integer(1))});
+                          .beat = row.is_null(1) ? std::nullopt : std::optional(row.integer(1)),
+                          .heartbeat = std::chrono::milliseconds(row.integer(2))});
         if (Status status = row.next(); !status) return pass(status);
       }
     }
@@ -84,7 +85,14 @@ class SqliteTaskRuns final : public TaskRuns {
       Status status =
           connection_.run(query::kBeginUnique, task.queue, task.unique_key, bytes_of(task.id));
       if (!status) return pass(status);
-      all.push_back(connection_.changes() > 0 ? MayBegin::begin : MayBegin::replaced);
+      if (connection_.changes() > 0) {
+        all.push_back(MayBegin::begin);
+        continue;
+      }
+      OUTBOX_TRY(const Statement row,
+                 connection_.query(query::kUniqueTask, task.queue, task.unique_key));
+      const bool has_key = row.has_row() && id_of(row.bytes(0)) == task.id;
+      all.push_back(has_key ? MayBegin::later : MayBegin::replaced);
     }
     if (Status status = transaction.commit(); !status) return pass(status);
     return all;

@@ -259,10 +259,165 @@ TEST_P(TaskRulesTest, a_newer_task_replaces_one_that_has_not_begun) {
   EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 1; }));
   unique.payload = "after";
   application.enqueue(unique);
+  const auto waits = [&] {
+    const auto rows = parked(store::ParkedState::retrying);
+    return rows.size() == 1 && rows.front().error.find("still runs") != std::string::npos;
+  };
+  EXPECT_TRUE(eventually(waits)) << "not two at a time";
+  EXPECT_EQ(gate.begun, 1);
+  EXPECT_EQ(parked(store::ParkedState::retrying).front().attempts, 0U);
   gate.open();
   EXPECT_TRUE(eventually([&] { return runs_.count() == 3 && all_is_done(); }))
       << "what runs is not cancelled, and what came later is done, too";
+  unique.payload = "next";
+  application.enqueue(unique);
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 4 && all_is_done(); })) << "the key is free";
 }
+
+TEST_P(TaskRulesTest, what_replaces_a_task_that_failed_does_not_wait_for_its_retry) {
+  std::atomic<bool> waits{true};
+  handlers_.on("fails", [&](std::string_view payload, const TaskRun& run) {
+    while (waits && !run.stop.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
+    runs_.add(payload, run);
+    return payload == "old" ? TaskEnd::retry_after(hours(1), "no") : TaskEnd::done();
+  });
+  Application application(url_);
+  Task unique = task("fails", "old");
+  unique.unique_key = "k";
+  unique.on_conflict = OnConflict::replace;
+  const EventId old = application.enqueue(unique);
+  const auto worker = start();
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 1; }));
+  unique.payload = "new";
+  application.enqueue(unique);
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 1; }));
+  waits = false;
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 2; })) << "it waits for the run only";
+  ASSERT_TRUE(eventually([&] { return parked().size() == 1; }));
+  EXPECT_EQ(parked().front().id, old);
+}
+
+TEST_P(TaskRulesTest, a_replacement_that_is_cancelled_leaves_the_key_to_the_one_that_runs) {
+  Gate gate(*this);
+  Application application(url_);
+  Task unique = task("slow", "runs");
+  unique.unique_key = "k";
+  unique.on_conflict = OnConflict::replace;
+  const EventId running = application.enqueue(unique);
+  const auto worker = start();
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 1; }));
+  application.enqueue(unique);
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 1; }));
+  const auto waiting = parked(store::ParkedState::retrying).front();
+  EXPECT_TRUE(store_->parked_events().value()->discard(waiting.subscription,
+                                                       std::vector{waiting.seq}, "ann", ""));
+  unique.on_conflict = OnConflict::skip;
+  EXPECT_EQ(application.enqueue(unique), running);
+  gate.open();
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 1 && all_is_done(); }));
+  EXPECT_NE(application.enqueue(unique), running);
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 2 && all_is_done(); }));
+}
+
+#ifdef OUTBOX_WITH_POSTGRES
+/// An application that has locked a unique key, in a transaction that stays open.
+class UniqueKeyIsLocked : public TaskRulesTest {
+ protected:
+  /// enqueue_task(): a task of this type, with the unique key.
+  static std::string sql(const std::string& type, const std::string& on_conflict) {
+    return "SELECT outbox.enqueue_task('mail', '" + type +
+           "', '{}', unique_key => 'k', on_conflict => '" + on_conflict + "')";
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Store, UniqueKeyIsLocked, ::testing::Values(true),
+                         [](const auto&) { return "Postgres"; });
+
+TEST_P(UniqueKeyIsLocked, the_ends_of_tasks_do_not_wait_for_it) {
+  Gate gate(*this);
+  for (const bool commits : {false, true}) {
+    Pg application(url_);
+    const std::string first = application.value(sql("slow", "skip"));
+    enqueue("slow", {"ordinary"});
+    const auto worker = start();
+    EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 2; }));
+    application.run("BEGIN");
+    const std::string second = application.value(sql("slow", "replace"));
+    gate.open();
+    EXPECT_TRUE(eventually([&] { return parked().empty(); })) << "both ends are written";
+    application.run(commits ? "COMMIT" : "ROLLBACK");
+    const std::string next = application.value(sql("slow", "skip"));
+    EXPECT_NE(next, first) << "the key is free";
+    if (!commits) {
+      EXPECT_NE(next, second);
+    }
+    EXPECT_TRUE(eventually([&] { return all_is_done(); }));
+    EXPECT_TRUE(eventually([&] {
+      return application.value("SELECT count(*) FROM outbox.task_unique") == "0" &&
+             application.value("SELECT count(*) FROM outbox.task_released") == "0";
+    }));
+    gate.opened = false;
+  }
+}
+
+TEST_P(UniqueKeyIsLocked, a_task_that_dies_stops_no_others) {
+  std::atomic<bool> waits{true};
+  std::atomic<bool> begun{false};
+  handlers_.on("fails", [&](std::string_view, const TaskRun& run) {
+    begun = true;
+    while (waits && !run.stop.stop_requested()) std::this_thread::sleep_for(milliseconds(1));
+    return TaskEnd::dead("no");
+  });
+  note("send");
+  Pg application(url_);
+  WorkerOptions options = this->options();
+  options.row_after = minutes(1);  // The relay writes its end.
+  const auto worker = start(options);
+  (void)application.value(sql("fails", "skip"));
+  EXPECT_TRUE(eventually([&] { return begun.load(); }));
+  application.run("BEGIN");
+  (void)application.value(sql("send", "replace"));
+  waits = false;
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::dead).size() == 1; }));
+  enqueue("send", {"other"});
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 1; }));
+  application.run("COMMIT");
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 2; })) << "it begins";
+}
+
+TEST_P(UniqueKeyIsLocked, a_worker_that_would_begin_one_stays_alive) {
+  Gate gate(*this);
+  std::atomic<bool> fails{true};
+  handlers_.on("fails", [&](std::string_view payload, const TaskRun& run) {
+    if (fails) return TaskEnd::dead("no");
+    runs_.add(payload, run);
+    return TaskEnd::done();
+  });
+  Pg application(url_);
+  WorkerOptions options = this->options();
+  options.heartbeat = milliseconds(100);
+  const auto worker = start(options);
+  (void)application.value(sql("fails", "skip"));
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::dead).size() == 1; }));
+  fails = false;
+  application.run("BEGIN");
+  (void)application.value(sql("fails", "skip"));
+  const auto dead = parked().front();
+  EXPECT_TRUE(
+      store_->parked_events().value()->retry(dead.subscription, std::vector{dead.seq}, false));
+  enqueue("slow", {"ordinary"});
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 1; }));
+  gate.open();
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 1; }));
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).empty(); }));
+  Pg sql(url_);
+  const auto beat = [&] { return std::stoll(sql.value("SELECT beat FROM outbox.worker")); };
+  const auto before = beat();
+  EXPECT_TRUE(eventually([&] { return beat() > before + 3; }));
+  application.run("ROLLBACK");
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 2 && all_is_done(); }));
+}
+#endif
 
 TEST_P(TaskRulesTest, a_dead_task_gives_up_its_unique_key_and_may_run_again) {
   std::atomic<bool> fails{true};
@@ -294,7 +449,7 @@ TEST_P(TaskRulesTest, a_unique_task_that_was_done_stays_so_when_another_one_has_
   unique.unique_key = "k";
   const EventId first = application.enqueue(unique);
   ASSERT_TRUE(store_->task_runs().value()->end(
-      {}, std::vector{store::TaskFinish{.id = first, .queue = "mail", .unique_key = "k"}}));
+      {}, std::vector{store::TaskFinish{.id = first, .unique_key = "k"}}));
   unique.payload = "second";
   const EventId second = application.enqueue(unique);
   EXPECT_NE(second, first);
@@ -307,6 +462,54 @@ TEST_P(TaskRulesTest, a_unique_task_that_was_done_stays_so_when_another_one_has_
     ASSERT_TRUE(status);
     EXPECT_EQ(status->state, TaskState::completed) << status->error;
   }
+}
+
+/// A worker that could not write for a while has two: the relay had the task run again meanwhile.
+TEST_P(TaskRulesTest, of_two_ends_at_once_the_first_counts_and_tells) {
+  listen();
+  store::TaskFinish first{.id = EventId::generate(),
+                          .result = "1",
+                          .event = Event{.aggregate_type = "outbox-task:mail",
+                                         .aggregate_id = "told",
+                                         .event_type = "told",
+                                         .payload = "first"}};
+  store::TaskFinish second = first;
+  second.result = "2";
+  second.event->payload = "second";
+  ASSERT_TRUE(store_->task_runs().value()->end({}, std::vector{first, second}));
+  const auto worker = start();
+  EXPECT_TRUE(eventually([&] { return runs_.count() == 1 && all_is_done(); }));
+  EXPECT_EQ(runs_.all().front().payload, "first");
+}
+
+TEST_P(TaskRulesTest, the_end_of_a_former_run_does_not_count_beside_that_of_the_new_one) {
+  Gate gate(*this);
+  Application application(url_);
+  Task unique = task("slow");
+  unique.unique_key = "k";
+  const EventId id = application.enqueue(unique);
+  const auto worker = start();
+  EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 1; }));
+  const auto runs = store_->task_runs().value();
+  const std::vector<std::string> subscriptions{"task.mail"};
+  const auto owner = runs->others(EventId{}, subscriptions).value().at(0).id;
+  const auto run = runs->runs_of(owner, subscriptions, 10).value().at(0);
+  store::TaskRunEnd former;
+  former.token = run.token - 1;
+  former.result.subscription = run.subscription;
+  former.result.seq = run.seq;
+  former.result.id = id;
+  former.result.worker = owner;
+  former.finish = store::TaskFinish{.id = id, .result = "made", .unique_key = "k"};
+  store::TaskRunEnd now = former;
+  now.token = run.token;
+  now.finish.reset();
+  now.result.state = store::ParkedState::retrying;
+  now.result.due_in = hours(1);
+  ASSERT_TRUE(runs->end(std::vector{former, now}, {}));
+  EXPECT_EQ(parked(store::ParkedState::retrying).size(), 1U);
+  EXPECT_EQ(application.enqueue(unique), id) << "it still has its key";
+  gate.open();
 }
 
 TEST_P(TaskRulesTest, a_corrected_copy_of_a_unique_task_is_done) {

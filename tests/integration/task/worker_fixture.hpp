@@ -70,6 +70,7 @@ class WorkerTest : public OnBothStores {
   struct Gate {
     explicit Gate(WorkerTest& test) {
       test.handlers_.on("slow", [this, &test](std::string_view payload, const TaskRun& run) {
+        ++begun;
         if (!wait(run)) return TaskEnd::failed("was told to stop");
         test.runs_.add(payload, run);
         return TaskEnd::done();
@@ -85,16 +86,19 @@ class WorkerTest : public OnBothStores {
     void open() { opened = true; }
 
     std::atomic<bool> opened{false};
+    std::atomic<int> begun{0};
     std::atomic<int> told{0};
   };
   void enqueue(const std::string& type, const std::vector<std::string>& payloads,
-               const std::string& key = {}, const std::string& queue = "mail") const {
+               const std::string& key = {}, const std::string& queue = "mail",
+               std::size_t priority = 2) const {
     std::vector<Event> events;
     for (const std::string& payload : payloads)
       events.push_back(event_of({.queue = queue,
                                  .type = type,
                                  .payload = payload,
                                  .key = key,
+                                 .priority = priority,
                                  .content_type = "text/plain"}));
     const auto written = store_->writer().value()->write(events);
     ASSERT_TRUE(written) << written.error().text();

@@ -7,8 +7,6 @@ namespace outbox::sim {
 namespace {
 
 constexpr int kLooks = 2;
-constexpr int kSilence = 2;
-constexpr std::size_t kMostRows = 1000;
 /// At a stop, for the last ends to be written.
 constexpr std::chrono::milliseconds kLastWrite{40};
 constexpr task::ExchangeOptions kSharing{.heartbeat = kHeartbeat,
@@ -109,7 +107,7 @@ void SimRunKeeper::begin_comparison() {
 void SimRunKeeper::compare() {
   const auto kept = *std::exchange(kept_, {});
   const auto rows = world_.tables.runs_of(worker_);
-  const auto difference = own_rows_.compare(unkept_, kept, ends_, rows, kMostRows);
+  const auto difference = own_rows_.compare(unkept_, kept, ends_, rows);
   for (const store::TaskRunRow& row : difference.runless) {
     ++world_.result.runless;
     world_.trace("worker ", +worker_.bytes[0], " gives back task ", number_of(row.id),
@@ -181,9 +179,8 @@ void SimRunKeeper::write() {
 
 void SimRunKeeper::look() {
   look_at_ = now() + kHeartbeat / kLooks;
-  dead_ = others_.silent(world_.tables.others(worker_), now(), kHeartbeat * kSilence);
-  for (const EventId& dead : dead_)
-    world_.runs.taken_for_dead(dead, world_.now, kHeartbeat * kSilence);
+  dead_ = others_.silent(world_.tables.others(worker_), now(), kHeartbeat);
+  for (const EventId& dead : dead_) world_.runs.taken_for_dead(dead, world_.now, kHeartbeat);
 }
 
 void SimRunKeeper::recover() {
