@@ -42,9 +42,13 @@ CREATE FUNCTION {schema}.adopt_id(table_name text, id text) RETURNS uuid LANGUAG
               ELSE overlay(overlay(left(encode(sha256(convert_to(concat('outbox adopt:', table_name, ':', id), 'UTF8')), 'hex'), 32)
                                    PLACING '8' FROM 13) PLACING '8' FROM 17) END::uuid;
 
--- The headers of a row: the members of a JSON object as text, without those that are null.
+-- The headers of a row: the members of a JSON object as text, without those that are null. What is no object becomes an array, which
+-- check_event() refuses with the name of the row, and which stays one when more headers are added.
 CREATE FUNCTION {schema}.adopt_headers(given jsonb) RETURNS jsonb LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN coalesce((SELECT jsonb_object_agg(key, value) FROM jsonb_each_text(given) WHERE value IS NOT NULL), '{}');
+  RETURN CASE coalesce(jsonb_typeof(given), 'null')
+           WHEN 'null' THEN '{}'
+           WHEN 'object' THEN coalesce((SELECT jsonb_object_agg(key, value) FROM jsonb_each_text(given) WHERE value IS NOT NULL), '{}')
+           ELSE jsonb_build_array(given) END;
 
 -- Whether the row is valid at a glance; else check_event() decides. known_json: the payload is JSON, or need not be.
 CREATE FUNCTION {schema}.adopt_is_plain(aggregate_type text, aggregate_id text, event_type text, payload bytea, headers jsonb,

@@ -49,6 +49,12 @@ class Adopting(OnPostgres, Case):
         name = self.name if table is None else table
         return self.at_store("adopt", *((name,) if name else ()), *arguments)
 
+    def refusal(self, statement):
+        """The error with which a statement fails."""
+        with self.assertRaises(subprocess.CalledProcessError) as refused:
+            self.sql(statement)
+        return refused.exception.stderr
+
     def insert(self, key, number):
         self.sql(f"INSERT INTO {self.name} (topic, key, type, payload) VALUES ('order', '{key}', 'Placed', '{{\"n\": {number}}}')")
 
