@@ -281,6 +281,26 @@ class Switch(Adopting):
         self.stop_writers(writers)
         self.check()
 
+    def test_settings_of_a_session_make_no_other_event(self):
+        """A row that comes while old ones are copied is the same event by the trigger and by the copy."""
+        self.table("id bytea PRIMARY KEY, topic text, key text, type text, payload jsonb, created_at timestamp, tenth real, status text")
+        insert = (f"INSERT INTO {self.name} VALUES (convert_to('%s', 'UTF8'), 'order', '0', 'Placed', '{{\"n\": %s}}', "
+                  "'2026-01-05 08:00', 0.1, 'pending')")
+        self.sql(insert % ("old", 1))
+        blocker, adopt = self.blocked_copy("--header", "tenth", "--header", "created_at=made")
+        settings = "SET timezone = 'Asia/Tokyo'; SET bytea_output = 'escape'; SET datestyle = 'SQL, DMY'; SET extra_float_digits = -5; "
+        self.sql(settings + insert % ("new", 2))
+        self.kill(adopt)
+        blocker.run("ROLLBACK")
+        # The command goes on in a session with other settings, too.
+        self.environment["PGOPTIONS"] = "-c timezone=America/New_York -c bytea_output=escape"
+        self.succeeds(*self.adopt("--apply"))
+        self.sql(settings + insert % ("newer", 3))
+        headers = '{{"made": "2026-01-05 08:00:00", "tenth": "0.1", "adopted-id": "\\\\x{}"}}'
+        self.assertEqual(self.log("occurred_at AT TIME ZONE 'UTC', headers"),
+                         ["2026-01-05 08:00:00|" + headers.format(id.encode().hex()) for id in ("old", "new", "newer")])
+        self.check({"0": 3})
+
     def test_undo_in_the_middle_first_finishes(self):
         self.backlog(100)
         blocker, adopt = self.blocked_copy()

@@ -71,9 +71,18 @@ Status AdoptSteps::transaction(Connection& connection, std::chrono::milliseconds
           "SELECT set_config('lock_timeout', $1::text, true), set_config('row_security', 'off', true), "
           "set_config('idle_in_transaction_session_timeout', '10s', true)",
       .handle = {}};
+  // As in the trigger's function: a text must not depend on the settings of a session.
+  static const Query texts{
+      .what = "set how values are written as text",
+      .sql =
+          "SELECT set_config('datestyle', 'ISO, YMD', true), set_config('timezone', 'UTC', true), "
+          "set_config('intervalstyle', 'postgres', true), set_config('bytea_output', 'hex', true), "
+          "set_config('extra_float_digits', '1', true)",
+      .handle = {}};
   return connection.transact([&]() -> Result<Decision> {
     connection.send(&Queries::no_limits);
     connection.send(&Queries::pin_search_path);
+    connection.send(texts);
     connection.send(watch);
     connection.send(limits, {std::to_string(lock_wait.count()) + "ms"});
     if (auto begun = connection.finish(); !begun) return pass(begun);

@@ -39,7 +39,7 @@ class AdoptSteps {
   [[nodiscard]] Status end(const std::optional<FoundTable>& table, const AdoptShape& shape,
                            const AdoptionRow& adopted, bool marks);
 
-  /// A transaction with limits of its own, in which nothing is found by the search path.
+  /// A transaction with limits of its own, in which neither the search path nor how the session writes a value as text counts.
   [[nodiscard]] static Status transaction(Connection& connection,
                                           std::chrono::milliseconds lock_wait, const Body& body);
 
