@@ -72,6 +72,17 @@ class Shapes(Adopting):
             self.succeeds(*self.adopt("--undo", "--apply"))
             self.assertEqual(self.sql(f"SELECT count(*) FROM {self.name} WHERE status = {sent}"), "2\n")
 
+    def test_words_with_letters_of_other_languages(self):
+        """The server has small letters for them, in most locales."""
+        if self.sql("SELECT lower('Ü')") != "ü\n":
+            self.skipTest("the locale of this database has no small letter for Ü")
+        self.table(HAND)
+        for status in ("ÜBERTRAGEN", "OFFEN"):
+            self.sql(f"INSERT INTO {self.name} (topic, key, type, payload, status) VALUES ('order', '{status}', 'Placed', '{{}}', '{status}')")
+        self.succeeds(*self.adopt("--sent-values", "ÜBERTRAGEN", "--pending-values", "OFFEN", "--apply"))
+        self.assertEqual(self.log("aggregate_id"), ["OFFEN"])
+        self.assertEqual(self.succeeds(*self.adopt("--undo", "--apply", "--json")).json()["marked"], 1)
+
     def test_an_unknown_word_is_not_guessed(self):
         self.table(HAND)
         self.insert("1", 1)

@@ -90,8 +90,9 @@ std::string is_pending(const AdoptShape& shape) {
     case SentMark::flag: return column_of(*column) + " IS NOT TRUE";
     case SentMark::time: return column_of(*column) + " IS NULL";
     case SentMark::word:
-      return "(lower(" + column_of(*column) + "::text) = ANY (" + words_of(shape.sent) +
-             ")) IS NOT TRUE";
+      // Small letters as to_lower() makes them: those of the database's locale are others.
+      return "(lower(" + column_of(*column) + "::text COLLATE \"C\") = ANY (" +
+             words_of(shape.sent) + ")) IS NOT TRUE";
   }
   return "true";
 }
