@@ -201,6 +201,9 @@ int show(const Options& options, const store::AdoptionPlan& plan) {
           "nothing was changed (--apply adopts it; first stop what sends these rows now, or they come twice)\n");
   } else {
     if (lines.empty()) print_state(*plan.adopted);
+    if (lines.empty() && plan.misfit)
+      print(
+          "its trigger was made for columns that were changed since (hint: --apply makes it anew)\n");
   }
   if (!lines.empty()) throw Failure(kCheckFailed, lines);
   return kOk;
@@ -218,9 +221,15 @@ void report(const Options& options, const store::Adopted& done) {
   if (done.row.state == "ended") {
     print("{} is not adopted any more; {} rows were marked as sent\n", done.row.table,
           with_commas(done.marked));
+    if (done.unmarked)
+      print(
+          "nothing tells rows that were forwarded from those that were left out (--backlog none): mark as sent what was inserted since {} "
+          "before the old job starts or the table is adopted again\n",
+          event::time_text(done.row.begun_us));
     return;
   }
   print_state(done.row);
+  if (done.remade) print("its trigger was made anew for the columns of now\n");
   if (!done.changed) {
     print("nothing to do\n");
     return;

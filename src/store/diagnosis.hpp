@@ -136,11 +136,15 @@ struct ColumnChange {
   std::optional<std::string> type_now{};    ///< None: the column is gone.
   std::optional<std::string> renamed_to{};  ///< It is probably this one.
   bool says_sent{false};                    ///< It tells which rows were sent.
+  bool needed{false};                       ///< No event can be made without it.
 };
 
 struct AdoptionFacts {
   AdoptionRow row{};
-  bool marks_sent{false};  ///< The table says which rows were sent.
+  bool marks_sent{false};              ///< The table says which rows were sent.
+  bool took_pending{false};            ///< So whatever is pending in it was forwarded.
+  bool has_order{false};               ///< A column gives the order of its rows.
+  std::vector<std::string> options{};  ///< With which it was adopted, without --backlog.
   std::vector<ColumnChange> changes{};
   bool replicated{false};  ///< It gets rows by logical replication.
 };

@@ -83,6 +83,14 @@ class Shapes(Adopting):
         self.assertEqual(self.log("aggregate_id"), ["OFFEN"])
         self.assertEqual(self.succeeds(*self.adopt("--undo", "--apply", "--json")).json()["marked"], 1)
 
+    def test_what_was_left_out_is_not_marked(self):
+        self.table(HAND)
+        self.insert("1", 1)
+        self.succeeds(*self.adopt("--backlog", "none", "--apply"))
+        self.insert("2", 2)
+        self.assertEqual(self.log("aggregate_id"), ["2"])
+        self.assertIn("0 rows were marked as sent\nnothing tells rows that were forwarded from those that were left out", self.succeeds(*self.adopt("--undo", "--apply")).out)
+
     def test_an_unknown_word_is_not_guessed(self):
         self.table(HAND)
         self.insert("1", 1)

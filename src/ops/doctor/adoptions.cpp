@@ -22,14 +22,38 @@ void add(Findings& findings, Severity severity, std::string subject, std::string
 }
 
 /// "outbox adopt public.t --undo --apply"
-std::string adopt(const StoreName& name, const AdoptionRow& row, const char* options) {
+std::string adopt(const StoreName& name, const AdoptionRow& row, const std::string& options) {
   return name.command(fmt::format("adopt {} {}", shell_word(row.table), options));
 }
 
-/// Ends the adoption and begins another one, which takes over what is pending.
-std::string adopt_anew(const StoreName& name, const AdoptionRow& row, const char* backlog) {
-  return adopt(name, row, "--undo --apply") + " && " +
-         adopt(name, row, fmt::format("{}--apply", backlog).c_str());
+/// Ends the adoption and begins another one, with the same options. Without a backlog it takes over what is pending.
+std::string adopt_anew(const StoreName& name, const AdoptionFacts& one, const char* backlog) {
+  std::string options;
+  for (const std::string& word : one.options) options += shell_word(word) + " ";
+  if (*backlog != '\0') options += fmt::format("--backlog {} ", backlog);
+  return adopt(name, one.row, "--undo --apply") + " && " +
+         adopt(name, one.row, options + "--apply");
+}
+
+/// Nothing would tell a row that comes between the two commands from those that were forwarded.
+std::string adopt_anew_at_rest(const StoreName& name, const AdoptionFacts& one) {
+  return fmt::format("stop what inserts into {}, then: {}", one.row.table,
+                     adopt_anew(name, one, "none"));
+}
+
+bool can_say_what_was_forwarded(const AdoptionFacts& one) {
+  return one.marks_sent || one.has_order;
+}
+
+/// Which rows of the table were forwarded only a person knows, but for one that was made anew.
+std::string mend_trigger(const AdoptionFacts& one, const StoreName& name) {
+  if (!can_say_what_was_forwarded(one)) return adopt_anew_at_rest(name, one);
+  const std::string anew = adopt_anew(name, one, one.marks_sent ? "" : "all");
+  if (one.row.fault == AdoptionFault::remade) return anew;
+  if (!one.marks_sent) return "delete the rows that were forwarded or sent before, then: " + anew;
+  return (one.took_pending ? "mark the rows that were forwarded before as sent, then: "
+                           : "mark all rows but those inserted since then as sent, then: ") +
+         anew;
 }
 
 /// The name of the table in "schema.table", as it is quoted.
@@ -70,16 +94,12 @@ void judge_fault(const AdoptionFacts& one, const StoreName& name, Findings& find
                "its rows are still forwarded, but its adoption can be neither finished nor undone",
                rename(row.fault_at, row.table));
   }
-  // Which rows of the table were forwarded only a person knows, but for one that was made anew.
-  std::string command = adopt_anew(name, row, one.marks_sent ? "" : "--backlog all ");
-  if (row.fault != AdoptionFault::remade) {
-    command = (one.marks_sent ? "mark the rows that were forwarded before as sent, then: "
-                              : "delete the rows that were forwarded before, then: ") +
-              command;
-  }
-  add(findings, Severity::error, row.table, store::fault_text(row),
-      "rows inserted since then are in the table only: no event of theirs is delivered",
-      std::move(command));
+  std::string reason =
+      "rows inserted since then are in the table only: no event of theirs is delivered";
+  if (!can_say_what_was_forwarded(one))
+    reason += ", until they are deleted and inserted again after the command";
+  add(findings, Severity::error, row.table, store::fault_text(row), std::move(reason),
+      mend_trigger(one, name));
 }
 
 void judge_unfinished(const AdoptionRow& row, const StoreName& name, Findings& findings) {
@@ -112,14 +132,17 @@ void judge_change(const AdoptionFacts& one, const ColumnChange& change, const St
         "the trigger's function was made for the old one: INSERTs fail, or events have other content",
         change.says_sent ? fmt::format("ALTER TABLE {} ALTER COLUMN {} TYPE {} USING {}::{};",
                                        row.table, column, change.type, column, change.type)
-                         : adopt_anew(name, row, ""));
+                         : adopt(name, row, "--apply"));
   }
-  std::string command = adopt_anew(name, row, "");
+  std::string command = adopt(name, row, "--apply");
   if (change.renamed_to) {
     command = fmt::format("ALTER TABLE {} RENAME COLUMN {} TO {};", row.table,
                           identifier(*change.renamed_to), column);
-  } else if (change.says_sent) {
+  } else if (change.says_sent || (change.needed && row.is_unfinished())) {
     command = fmt::format("ALTER TABLE {} ADD COLUMN {} {};", row.table, column, change.type);
+  } else if (change.needed) {
+    // Another column may be recognised in its place.
+    command = one.took_pending ? adopt_anew(name, one, "") : adopt_anew_at_rest(name, one);
   }
   add(findings, Severity::error, row.table,
       fmt::format("its column {} {}", change.column,

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "store/adoption.hpp"
 #include "store/postgres/adopt_catalog.hpp"
+#include "store/postgres/adopt_changes.hpp"
 #include "store/postgres/adopt_shape.hpp"
 #include "store/postgres/adopt_statements.hpp"
 #include "store/postgres/adopt_steps.hpp"
@@ -65,6 +66,7 @@ class PostgresAdopter final : public Adopter {
     if (!table || (adopted && adopted->row.state == "broken")) return plan;
     OUTBOX_TRY(AdoptShape shape, shape_of(*table, options, adopted));
     describe(plan, *table, shape);
+    plan.misfit = adopted && !changes_of(*table, *adopted).empty();
     if (adopted || shape.backlog == Backlog::none) return plan;
     if (Status status = look(plan, *table, shape); !status) return pass(status);
     return plan;
@@ -78,6 +80,12 @@ class PostgresAdopter final : public Adopter {
     if (!table) return fail(Errc::not_found, "there is no table " + in_quotes(plan.table));
     OUTBOX_TRY(auto adopted, open_adoption(plan.table));
     OUTBOX_TRY(const AdoptShape shape, shape_of(*table, options, adopted));
+    if (adopted && adopted->row.state != "broken" && !changes_of(*table, *adopted).empty()) {
+      says("making the trigger's function for the columns of now");
+      if (Status status = steps.remake(*table, shape, adopted->row.id); !status)
+        return pass(status);
+      result.changed = result.remade = true;
+    }
     if (!adopted) {
       says("waiting for the transactions that write to " + table->table.name);
       Status status = steps.first_cut(*table, shape);
@@ -104,9 +112,16 @@ class PostgresAdopter final : public Adopter {
       return fail(Errc::permission_denied,
                   "only the owner of " + row.table + " may remove its trigger",
                   "use the owner's login, or a member of that role");
-    const AdoptShape shape = adopt_shape_of(adopted->shape);
+    AdoptShape shape = adopt_shape_of(adopted->shape);
     const bool whole = table && adopted->row.state != "broken";
-    const bool marks = whole && shape.mark != SentMark::none && shape.backlog != Backlog::none;
+    const bool has_mark = whole && shape.mark != SentMark::none;
+    const bool marks = has_mark && shape.backlog != Backlog::none;
+    if (marks) {
+      if (Status status = check_there(*table, *shape.column("sent")); !status) return pass(status);
+    }
+    if (whole && adopted->row.is_unfinished()) {
+      OUTBOX_TRY(shape, shape_begun(*table, {}, *adopted));
+    }
     if (whole) {
       if (Status status = finish(steps, *table, shape, adopted->row, result); !status)
         return pass(status);
@@ -118,6 +133,7 @@ class PostgresAdopter final : public Adopter {
     OUTBOX_TRY(result.row, row_of(adopted->row.id));
     result.changed = true;
     result.marked = steps.marked();
+    result.unmarked = has_mark && !marks;
     result.longest_lock_ms = steps.longest_lock_ms();
     return result;
   }
@@ -141,26 +157,57 @@ class PostgresAdopter final : public Adopter {
     return fail(Errc::not_found, "the adoption is gone");
   }
 
+  [[nodiscard]] static std::vector<ColumnChange> changes_of(const FoundTable& table,
+                                                            const FoundAdoption& adopted) {
+    return changed_columns(adopt_shape_of(adopted.shape), columns_of(adopted.columns),
+                           table.table.columns);
+  }
+
+  [[nodiscard]] static Status check_there(const FoundTable& table, const std::string& column) {
+    if (table.table.find(column) != nullptr) return {};
+    return fail(Errc::not_found,
+                "table " + table.table.name + " has no column " + in_quotes(column) + " any more",
+                "its trigger names it: every INSERT fails; bring the column back");
+  }
+
+  /// Changes for which a function cannot simply be made anew.
+  [[nodiscard]] static Status check_changes(const FoundTable& table, const FoundAdoption& adopted) {
+    for (const ColumnChange& change : changes_of(table, adopted)) {
+      const std::string what =
+          "table " + table.table.name + ": its column " + in_quotes(change.column);
+      if (change.renamed_to)
+        return fail(Errc::not_found, what + " is now called " + in_quotes(*change.renamed_to),
+                    "every INSERT fails; outbox doctor says how to rename it back");
+      if (change.says_sent && change.type_now)
+        return fail(Errc::unsupported, what + " is of another type now: " + *change.type_now,
+                    "outbox doctor says how to change it back to " + change.type);
+    }
+    return {};
+  }
+
   /// What was decided at the beginning counts; options that say something else are refused.
+  [[nodiscard]] static Result<AdoptShape> shape_begun(const FoundTable& table,
+                                                      const AdoptionOptions& options,
+                                                      const FoundAdoption& adopted) {
+    if (Status status = check_changes(table, adopted); !status) return pass(status);
+    AdoptShape stored = adopt_shape_of(adopted.shape);
+    leave_out_gone(stored, table.table, adopted.row.state == "copying");
+    for (const auto& [field, column] : stored.columns) {
+      if (Status status = check_there(table, column); !status) return pass(status);
+    }
+    if (options.empty()) return stored;
+    OUTBOX_TRY(AdoptShape said, recognise(table.table, options));
+    said.sent_word = stored.sent_word;
+    said.said = stored.said;
+    if (to_json(said) == to_json(stored)) return stored;
+    return fail(Errc::already_exists,
+                "table " + table.table.name + " is adopted with other options",
+                "leave them out, or first --undo");
+  }
+
   [[nodiscard]] Result<AdoptShape> shape_of(const FoundTable& table, const AdoptionOptions& options,
                                             const std::optional<FoundAdoption>& adopted) {
-    if (adopted) {
-      AdoptShape stored = adopt_shape_of(adopted->shape);
-      for (const auto& [field, column] : stored.columns) {
-        if (table.table.find(column) == nullptr)
-          return fail(
-              Errc::not_found,
-              "table " + table.table.name + " has no column " + in_quotes(column) + " any more",
-              "its trigger names it: every INSERT fails; bring the column back");
-      }
-      if (options.empty()) return stored;
-      OUTBOX_TRY(AdoptShape said, recognise(table.table, options));
-      said.sent_word = stored.sent_word;
-      if (to_json(said) == to_json(stored)) return stored;
-      return fail(Errc::already_exists,
-                  "table " + table.table.name + " is adopted with other options",
-                  "leave them out, or first --undo");
-    }
+    if (adopted) return shape_begun(table, options, *adopted);
     OUTBOX_TRY(AdoptShape shape, recognise(table.table, options));
     if (shape.mark == SentMark::word) {
       if (Status status = classify(table.table, shape); !status) return pass(status);

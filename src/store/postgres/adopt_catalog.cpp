@@ -125,6 +125,7 @@ Result<std::vector<FoundAdoption>> find_adoptions(Connection& connection,
 FoundAdoption adoption_of(const Rows& rows, int row) {
   FoundAdoption one;
   one.shape = rows.text(row, 8);
+  one.columns = rows.text(row, 13);
   one.row = {.id = rows.int4(row, 0),
              .table = rows.text(row, 1),
              .state = rows.text(row, 2),

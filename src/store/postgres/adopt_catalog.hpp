@@ -23,10 +23,10 @@ struct FoundTable {
 [[nodiscard]] Result<std::optional<FoundTable>> find_table(Connection& connection,
                                                            const std::string& schema,
                                                            const std::string& name);
-/// The stored shape is in `shape`.
 struct FoundAdoption {
   AdoptionRow row;
-  std::string shape;
+  std::string shape;    ///< adopt_shape_of()
+  std::string columns;  ///< columns_of()
 };
 [[nodiscard]] Result<std::vector<FoundAdoption>> find_adoptions(Connection& connection,
                                                                 const std::string& schema);
@@ -34,7 +34,7 @@ struct FoundAdoption {
 /// The first columns of a SELECT of the view adoption_state as `a`, for adoption_of().
 inline constexpr std::string_view kAdoptionColumns =
     "a.id, a.table_name, a.state, a.cut_lsn::text, a.taken_over, a.staged, a.begun_at, a.switched_at, a.shape::text, "
-    "a.waiting, a.running, a.fault, a.fault_at";
+    "a.waiting, a.running, a.fault, a.fault_at, a.columns::text";
 [[nodiscard]] FoundAdoption adoption_of(const Rows& rows, int row);
 
 /// "pid 4711 (shop, idle in transaction for 12 s)", for those that keep a lock on the table from us.

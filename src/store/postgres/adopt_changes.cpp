@@ -38,6 +38,12 @@ std::multimap<std::string, std::string> used_columns(const AdoptShape& shape) {
   return used;
 }
 
+std::string listed(const std::vector<std::string>& words) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : ",") + word;
+  return list;
+}
+
 }  // namespace
 
 std::string columns_json(const std::vector<AdoptColumn>& columns) {
@@ -67,7 +73,10 @@ std::vector<ColumnChange> changed_columns(const AdoptShape& shape,
     if (!changes.empty() && changes.back().column == column) continue;
     const AdoptColumn* const was = find(then, column);
     if (was == nullptr) continue;  // not known
-    ColumnChange change{.column = column, .type = was->type, .says_sent = field == "sent"};
+    ColumnChange change{.column = column,
+                        .type = was->type,
+                        .says_sent = field == "sent",
+                        .needed = is_needed(field)};
     if (const AdoptColumn* const is = find(now, column)) {
       if (kind_of(field, is->type, shape.mark) == kind_of(field, was->type, shape.mark)) continue;
       change.type_now = is->type;
@@ -79,6 +88,31 @@ std::vector<ColumnChange> changed_columns(const AdoptShape& shape,
     changes.push_back(std::move(change));
   }
   return changes;
+}
+
+std::vector<std::string> options_again(const AdoptShape& shape,
+                                       const std::vector<ColumnChange>& changes) {
+  std::vector<std::string> words;
+  const auto add = [&](const char* option, const std::string& value) {
+    words.emplace_back(option);
+    words.push_back(value);
+  };
+  const auto is_gone = [&](const std::string& column) {
+    return std::any_of(changes.begin(), changes.end(), [&](const ColumnChange& one) {
+      return one.column == column && !one.type_now;
+    });
+  };
+  const AdoptionOptions& said = shape.said;
+  for (const auto& [field, column] : said.columns) {
+    if (!is_gone(column)) add("--column", field + "=" + column);
+  }
+  for (const auto& [field, value] : said.values) add("--value", field + "=" + value);
+  for (const auto& [column, name] : said.headers) {
+    if (!is_gone(column)) add("--header", column + "=" + name);
+  }
+  if (!said.sent_values.empty()) add("--sent-values", listed(said.sent_values));
+  if (!said.pending_values.empty()) add("--pending-values", listed(said.pending_values));
+  return words;
 }
 
 }  // namespace outbox::store::postgres

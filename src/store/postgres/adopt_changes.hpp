@@ -20,4 +20,8 @@ namespace outbox::store::postgres {
                                                         const std::vector<AdoptColumn>& then,
                                                         const std::vector<AdoptColumn>& now);
 
+/// The options with which a person adopted the table, for another adoption of it; not those about columns that are gone.
+[[nodiscard]] std::vector<std::string> options_again(const AdoptShape& shape,
+                                                     const std::vector<ColumnChange>& changes);
+
 }  // namespace outbox::store::postgres

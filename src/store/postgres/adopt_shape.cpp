@@ -87,6 +87,8 @@ class Recognition {
     if (Status status = check_options(); !status) return pass(status);
     shape_.values = options_.values;
     shape_.headers = options_.headers;
+    shape_.said = options_;
+    shape_.said.backlog = Backlog::by_shape;
     if (Status status = find_id(); !status) return pass(status);
     if (Status status = find_event(); !status) return pass(status);
     if (Status status = find_mark(); !status) return pass(status);
@@ -298,6 +300,21 @@ bool means_pending(const AdoptShape& shape, std::string_view word) {
          (!contains(shape.sent, small) && contains(kPendingWords, small));
 }
 
+bool is_needed(std::string_view field) {
+  constexpr std::array<std::string_view, 5> needed{"id", "aggregate_type", "aggregate_id",
+                                                   "event_type", "payload"};
+  return contains(needed, field);
+}
+
+void leave_out_gone(AdoptShape& shape, const AdoptTable& table, bool copying) {
+  std::erase_if(shape.columns, [&](const auto& pair) {
+    const auto& [field, column] = pair;
+    if (is_needed(field) || field == "sent" || (copying && field == "order")) return false;
+    return table.find(column) == nullptr;
+  });
+  std::erase_if(shape.headers, [&](const auto& pair) { return table.find(pair.first) == nullptr; });
+}
+
 Result<AdoptShape> recognise(const AdoptTable& table, const AdoptionOptions& options) {
   return Recognition(table, options).run();
 }
@@ -333,12 +350,21 @@ std::vector<std::string> unused_columns(const AdoptTable& table, const AdoptShap
 }
 
 std::string to_json(const AdoptShape& shape) {
-  const nlohmann::json json{
-      {"columns", shape.columns},     {"values", shape.values},
-      {"headers", shape.headers},     {"mark", static_cast<int>(shape.mark)},
-      {"sent", shape.sent},           {"pending", shape.pending},
-      {"sent_word", shape.sent_word}, {"backlog", static_cast<int>(shape.backlog)},
-      {"debezium", shape.debezium}};
+  const nlohmann::json json{{"columns", shape.columns},
+                            {"values", shape.values},
+                            {"headers", shape.headers},
+                            {"mark", static_cast<int>(shape.mark)},
+                            {"sent", shape.sent},
+                            {"pending", shape.pending},
+                            {"sent_word", shape.sent_word},
+                            {"backlog", static_cast<int>(shape.backlog)},
+                            {"debezium", shape.debezium},
+                            {"said",
+                             {{"columns", shape.said.columns},
+                              {"values", shape.said.values},
+                              {"headers", shape.said.headers},
+                              {"sent_values", shape.said.sent_values},
+                              {"pending_values", shape.said.pending_values}}}};
   return json.dump();
 }
 
@@ -354,6 +380,12 @@ AdoptShape adopt_shape_of(std::string_view text) {
   json.at("sent_word").get_to(shape.sent_word);
   shape.backlog = static_cast<Backlog>(json.at("backlog").get<int>());
   json.at("debezium").get_to(shape.debezium);
+  const auto& said = json.at("said");
+  said.at("columns").get_to(shape.said.columns);
+  said.at("values").get_to(shape.said.values);
+  said.at("headers").get_to(shape.said.headers);
+  said.at("sent_values").get_to(shape.said.sent_values);
+  said.at("pending_values").get_to(shape.said.pending_values);
   return shape;
 }
 

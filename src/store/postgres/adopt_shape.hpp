@@ -45,6 +45,7 @@ struct AdoptShape {
   std::string sent_word{};             ///< What undo writes.
   Backlog backlog{Backlog::none};
   bool debezium{false};
+  AdoptionOptions said{};  ///< Without the backlog: what a person must say again to have the same.
 
   [[nodiscard]] const std::string* column(const std::string& field) const;
 };
@@ -52,6 +53,11 @@ struct AdoptShape {
 /// Whether a word of a status column is known to mean sent, or not sent.
 [[nodiscard]] bool means_sent(const AdoptShape& shape, std::string_view word);
 [[nodiscard]] bool means_pending(const AdoptShape& shape, std::string_view word);
+
+/// Whether no event can be made without this field.
+[[nodiscard]] bool is_needed(std::string_view field);
+/// Leaves out columns that are gone, but those that are needed. While old rows are copied their order is needed, too.
+void leave_out_gone(AdoptShape& shape, const AdoptTable& table, bool copying);
 
 [[nodiscard]] Result<AdoptShape> recognise(const AdoptTable& table, const AdoptionOptions& options);
 /// Field, and where it comes from; for people.

@@ -43,11 +43,12 @@ Query create_adopt_function(const AdoptTable& table, const AdoptShape& shape, Ad
   return {
       .what = "create the trigger's function",
       // AdoptSteps::transaction() has the same settings, so that trigger and copy make the same event of a row.
-      .sql = fmt::format(R"(CREATE FUNCTION {}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
+      .sql = fmt::format(
+          R"(CREATE OR REPLACE FUNCTION {}() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO, YMD' SET timezone = 'UTC' SET intervalstyle = 'postgres'
 SET bytea_output = 'hex' SET extra_float_digits = 1 AS {})",
-                         adopt_function(table, mode, adoption),
-                         quote_literal("\nBEGIN\n" + statement + ";\nRETURN NULL;\nEND\n")),
+          adopt_function(table, mode, adoption),
+          quote_literal("\nBEGIN\n" + statement + ";\nRETURN NULL;\nEND\n")),
       .handle = {}};
 }
 

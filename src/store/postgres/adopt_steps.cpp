@@ -114,14 +114,14 @@ Status AdoptSteps::with_lock(std::int64_t relation, const Body& body) {
 
 /// The functions belong to the owner of the log, whose rights they need.
 Status AdoptSteps::create_functions(const FoundTable& table, const AdoptShape& shape,
-                                    const std::string& id) {
+                                    const std::string& id, const std::vector<AdoptMode>& modes) {
   OUTBOX_TRY(const Rows login, run("read the role", "SELECT current_setting('role')"));
   OUTBOX_TRY([[maybe_unused]] const Rows owner,
              run("become the owner of the log",
                  "SELECT set_config('role', pg_get_userbyid(relowner)::text, true) FROM pg_class "
                  "WHERE oid = $1::text::regclass",
                  {in_schema("event")}));
-  for (const AdoptMode mode : {AdoptMode::stage, AdoptMode::forward}) {
+  for (const AdoptMode mode : modes) {
     const Query function = create_adopt_function(table.table, shape, mode, id);
     OUTBOX_TRY([[maybe_unused]] const Rows made, connection_.exec(function));
   }
@@ -152,7 +152,10 @@ Result<Decision> AdoptSteps::begin(const FoundTable& table, const AdoptShape& sh
           {table.table.name, table.relation, to_json(shape), columns_json(table.table.columns)}));
   const std::int32_t id = begun.int4(0, 0);
   const std::string number = std::to_string(id);
-  if (Status status = create_functions(table, shape, number); !status) return pass(status);
+  if (Status status =
+          create_functions(table, shape, number, {AdoptMode::stage, AdoptMode::forward});
+      !status)
+    return pass(status);
   const Query trigger = create_adopt_trigger(table.table, AdoptMode::stage, number);
   auto made = connection_.exec(trigger);
   if (!made && made.error().origin == "pg:42710")
@@ -257,6 +260,27 @@ Result<bool> AdoptSteps::second_cut(const FoundTable& table, std::int32_t id) {
   Status status = with_lock(table.relation, [&] { return switch_over(table, id, done); });
   if (!status) return pass(status);
   return done;
+}
+
+/// A function keeps its rights, and the trigger its function: no row is left out.
+Result<Decision> AdoptSteps::replace_functions(const FoundTable& table, const AdoptShape& shape,
+                                               std::int32_t id) {
+  OUTBOX_TRY(const bool ended, hold(id, "ended"));
+  if (ended) return fail(Errc::cancelled, "another command has undone it");
+  OUTBOX_TRY(const bool forwarding, hold(id, "forwarding"));
+  std::vector<AdoptMode> modes{AdoptMode::forward};
+  if (!forwarding) modes.push_back(AdoptMode::stage);
+  if (Status status = create_functions(table, shape, std::to_string(id), modes); !status)
+    return pass(status);
+  if (Status status = set_state(id, "shape = $2::text::jsonb, columns = $3::text::jsonb",
+                                {to_json(shape), columns_json(table.table.columns)});
+      !status)
+    return pass(status);
+  return Decision::commit;
+}
+
+Status AdoptSteps::remake(const FoundTable& table, const AdoptShape& shape, std::int32_t id) {
+  return transaction(connection_, kRowLock, [&] { return replace_functions(table, shape, id); });
 }
 
 Result<std::int64_t> AdoptSteps::mark_rows(const FoundTable& table, const AdoptShape& shape) {

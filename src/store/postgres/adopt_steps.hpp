@@ -8,10 +8,12 @@
 #include <outbox/error.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "store/adoption.hpp"
 #include "store/postgres/adopt_catalog.hpp"
 #include "store/postgres/adopt_shape.hpp"
+#include "store/postgres/adopt_statements.hpp"
 #include "store/postgres/connection.hpp"
 
 namespace outbox::store::postgres {
@@ -33,6 +35,8 @@ class AdoptSteps {
   [[nodiscard]] Status drain(std::int32_t id);
   /// From here on new rows go into the log. False: too many were staged to move them while writers wait.
   [[nodiscard]] Result<bool> second_cut(const FoundTable& table, std::int32_t id);
+  /// The functions are made again for columns that were changed.
+  [[nodiscard]] Status remake(const FoundTable& table, const AdoptShape& shape, std::int32_t id);
   /// Marks most of what was forwarded, while writers go on.
   [[nodiscard]] Status mark(const FoundTable& table, const AdoptShape& shape, std::int32_t id);
   /// Removes the trigger, and marks the rest. No table: it was dropped.
@@ -54,7 +58,9 @@ class AdoptSteps {
                                         const AdoptShape& shape, const AdoptionRow& adopted,
                                         bool marks);
   [[nodiscard]] Status create_functions(const FoundTable& table, const AdoptShape& shape,
-                                        const std::string& id);
+                                        const std::string& id, const std::vector<AdoptMode>& modes);
+  [[nodiscard]] Result<Decision> replace_functions(const FoundTable& table, const AdoptShape& shape,
+                                                   std::int32_t id);
   [[nodiscard]] Status withdraw_functions(const FoundTable& table, const std::string& id);
   [[nodiscard]] Result<bool> hold(std::int32_t id, std::string_view state);
   [[nodiscard]] Result<std::int64_t> move_staged(std::int32_t id);

@@ -294,8 +294,11 @@ class Questions {
       AdoptionFacts& one = facts.tables.emplace_back();
       one.row = found.row;
       one.marks_sent = shape.mark != SentMark::none;
+      one.took_pending = one.marks_sent && shape.backlog == Backlog::pending;
+      one.has_order = shape.column("order") != nullptr;
       one.changes =
-          changed_columns(shape, columns_of(rows.bytes(row, 13)), columns_of(rows.bytes(row, 14)));
+          changed_columns(shape, columns_of(found.columns), columns_of(rows.bytes(row, 14)));
+      one.options = options_again(shape, one.changes);
       one.replicated = rows.boolean(row, 15);
     }
     if (facts.tables.empty()) return facts;

@@ -151,8 +151,8 @@ FROM pg_replication_slots ORDER BY 4 DESC LIMIT 20)");
 
   // The columns of the table of now, as adopt_changes.hpp keeps them; and whether a subscription of the server fills it. A few rows; the
   // catalogs by their indexes.
-  Query adoptions = of("look at the adopted tables",
-                       "SELECT " + std::string(kAdoptionColumns) + R"(, a.columns::text, coalesce((
+  Query adoptions =
+      of("look at the adopted tables", "SELECT " + std::string(kAdoptionColumns) + R"(, coalesce((
   SELECT json_agg(json_build_object('name', c.attname, 'number', c.attnum, 'type', format_type(t.oid, NULL)))
   FROM pg_attribute c JOIN pg_type d ON d.oid = c.atttypid
   JOIN pg_type t ON t.oid = CASE WHEN d.typtype = 'd' THEN d.typbasetype ELSE d.oid END

@@ -19,7 +19,9 @@ AdoptionFacts forwarding() {
                   .cut_lsn = "0/1",
                   .begun_us = 1'700'000'000'000'000,
                   .switched_us = 1'700'000'001'000'000},
-          .marks_sent = true};
+          .marks_sent = true,
+          .took_pending = true,
+          .has_order = true};
 }
 
 AdoptionFacts broken(AdoptionFault fault, std::string at = {}) {
@@ -66,10 +68,32 @@ TEST(DoctorAdoptions, a_trigger_that_does_not_fire_loses_events) {
 
 TEST(DoctorAdoptions, a_table_without_a_mark_needs_rows_to_be_deleted) {
   AdoptionFacts one = broken(AdoptionFault::off);
-  one.marks_sent = false;
-  const std::string command = only(std::move(one)).command;
+  one.marks_sent = one.took_pending = false;
+  const std::string command = only(one).command;
   EXPECT_THAT(command, StartsWith("delete the rows"));
   EXPECT_THAT(command, HasSubstr("--backlog all --apply"));
+
+  // Without an order no row can be taken over.
+  one.has_order = false;
+  EXPECT_EQ(only(one).command,
+            "stop what inserts into public.shop_outbox, then: "
+            "outbox adopt public.shop_outbox --undo --apply -c shop.toml && "
+            "outbox adopt public.shop_outbox --backlog none --apply -c shop.toml");
+  EXPECT_THAT(only(one).reason, HasSubstr("deleted and inserted again"));
+}
+
+TEST(DoctorAdoptions, a_table_of_which_nothing_was_taken_over) {
+  AdoptionFacts one = broken(AdoptionFault::off);
+  one.took_pending = false;
+  EXPECT_THAT(only(one).command, StartsWith("mark all rows but those inserted since then as sent"));
+}
+
+TEST(DoctorAdoptions, a_table_is_adopted_again_with_the_same_options) {
+  AdoptionFacts one = broken(AdoptionFault::off);
+  one.options = {"--column", "payload=the body", "--header", "tenant=x-tenant"};
+  EXPECT_THAT(only(one).command,
+              HasSubstr("outbox adopt public.shop_outbox --column 'payload=the body' --header "
+                        "tenant=x-tenant --apply -c shop.toml"));
 }
 
 TEST(DoctorAdoptions, a_table_that_was_made_anew_has_no_row_that_was_forwarded) {
@@ -129,7 +153,12 @@ TEST(DoctorAdoptions, columns_that_the_function_does_not_find) {
             "ALTER TABLE public.shop_outbox RENAME COLUMN \"body\" TO \"pay\"\"load\";");
   one.changes = {{.column = "made", .type = "text"}};
   EXPECT_THAT(only(one).what, HasSubstr("made was dropped"));
-  EXPECT_THAT(only(one).command, HasSubstr("--undo --apply"));
+  EXPECT_EQ(only(one).command, "outbox adopt public.shop_outbox --apply -c shop.toml");
+  one.changes = {{.column = "key", .type = "text", .needed = true}};
+  EXPECT_THAT(only(one).command, StartsWith("outbox adopt public.shop_outbox --undo --apply"));
+  one.took_pending = false;
+  EXPECT_THAT(only(one).command, StartsWith("stop what inserts into public.shop_outbox, then: "));
+  EXPECT_THAT(only(one).command, HasSubstr("--backlog none --apply"));
   // Without it nothing could be marked as sent.
   one.changes = {{.column = "status", .type = "text", .says_sent = true}};
   EXPECT_EQ(only(one).command, "ALTER TABLE public.shop_outbox ADD COLUMN \"status\" text;");
@@ -139,7 +168,7 @@ TEST(DoctorAdoptions, columns_of_another_type) {
   AdoptionFacts one = forwarding();
   one.changes = {{.column = "payload", .type = "jsonb", .type_now = "bytea"}};
   EXPECT_THAT(only(one).what, HasSubstr("changed from jsonb to bytea"));
-  EXPECT_THAT(only(one).command, HasSubstr("--undo --apply"));
+  EXPECT_EQ(only(one).command, "outbox adopt public.shop_outbox --apply -c shop.toml");
   one.changes = {{.column = "sent", .type = "boolean", .type_now = "text", .says_sent = true}};
   EXPECT_EQ(only(one).command,
             "ALTER TABLE public.shop_outbox ALTER COLUMN \"sent\" TYPE boolean USING "

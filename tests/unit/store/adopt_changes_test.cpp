@@ -124,5 +124,38 @@ TEST(AdoptChanges, types_that_it_reads_alike) {
   EXPECT_TRUE(changed_columns(words, columns(), with_type("done", "text")).empty());
 }
 
+TEST(AdoptChanges, what_was_said_is_kept_but_for_columns_that_are_gone) {
+  AdoptShape said = shape();
+  said.said.columns = {{"payload", "body"}, {"occurred_at", "made"}, {"order", ""}};
+  said.said.values = {{"content_type", "text/plain"}};
+  said.said.headers = {{"tenant", "x-tenant"}};
+  said.said.sent_values = {"DONE", "gone"};
+  const AdoptShape stored = adopt_shape_of(to_json(said));
+  const std::vector<std::string> all{
+      "--column", "occurred_at=made", "--column",      "order=",
+      "--column", "payload=body",     "--value",       "content_type=text/plain",
+      "--header", "tenant=x-tenant",  "--sent-values", "DONE,gone"};
+  EXPECT_EQ(options_again(stored, {}), all);
+  EXPECT_EQ(options_again(stored, changes(with_type("body", "bytea"))), all);
+  EXPECT_EQ(options_again(stored, changes(without("tenant"))).size(), all.size() - 2);
+}
+
+TEST(AdoptChanges, columns_that_are_gone_are_left_out_if_they_can_be) {
+  const auto left = [](const std::string& column, bool copying) {
+    AdoptTable table;
+    table.columns = without(column);
+    AdoptShape rest = shape();
+    leave_out_gone(rest, table, copying);
+    return rest;
+  };
+  EXPECT_EQ(left("made", false).column("occurred_at"), nullptr);
+  EXPECT_EQ(left("meta", false).column("headers"), nullptr);
+  EXPECT_TRUE(left("tenant", false).headers.empty());
+  EXPECT_EQ(left("position", false).column("order"), nullptr);
+  EXPECT_NE(left("position", true).column("order"), nullptr);
+  EXPECT_NE(left("body", false).column("payload"), nullptr);
+  EXPECT_NE(left("done", false).column("sent"), nullptr);
+}
+
 }  // namespace
 }  // namespace outbox::store::postgres
