@@ -370,7 +370,7 @@ class Columns(Told):
         self.sql(insert)
         self.assertEqual(self.log("aggregate_id, convert_from(payload, 'UTF8')")[-1], "after|hi")
 
-    def test_a_change_while_old_rows_are_copied(self):
+    def kill_while_old_rows_are_copied(self):
         self.succeeds(*self.adopt("--undo", "--apply"))
         self.sql(f"UPDATE {self.name} SET status = 'pending'")
         blocker = self.session()
@@ -381,6 +381,23 @@ class Columns(Told):
         adopt.communicate()
         blocker.run("ROLLBACK")
         self.insert("staged", 2)
+
+    def test_a_column_that_is_needed_was_dropped_while_old_rows_are_copied(self):
+        self.kill_while_old_rows_are_copied()
+        for column, kind in (("payload", "jsonb"), ("id", "bigserial PRIMARY KEY")):
+            self.sql(f"ALTER TABLE {self.name} DROP COLUMN {column}")
+            for command in ("--apply",), ("--undo", "--apply"):
+                self.fails(ERROR, *self.adopt(*command), says=(f"has no column '{column}' any more", "bring the column back"))
+            self.assertTrue(any(f'ADD COLUMN "{column}"' in one["command"] for one in self.findings()))
+            self.sql(f"ALTER TABLE {self.name} ADD COLUMN {column} {kind}")
+        self.sql(f"ALTER TABLE {self.name} RENAME COLUMN key TO other")
+        self.fails(ERROR, *self.adopt("--undo", "--apply"), says="its column 'key' is now called 'other'")
+        self.sql(f"ALTER TABLE {self.name} RENAME COLUMN other TO key")
+        self.succeeds(*self.adopt("--undo", "--apply"))
+        self.assertEqual(self.finding()["what"], "no table is adopted")
+
+    def test_a_change_while_old_rows_are_copied(self):
+        self.kill_while_old_rows_are_copied()
         self.sql(f"ALTER TABLE {self.name} DROP COLUMN created_at")
         self.refusal(INSERT.format(self.name, "x", 3))
         self.succeeds(*self.adopt("--apply"))
