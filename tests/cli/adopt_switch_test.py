@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 from adopting import Adopting, HAND
-from program import NOT_NOW, OK, POSTGRES, signal, wait_until
+from program import ERROR, NOT_NOW, OK, POSTGRES, signal, wait_until
 
 WRITER = """
 DO $$ DECLARE
@@ -244,6 +244,30 @@ class Switch(Adopting):
         for one in both:
             self.finish(one)
         self.check()
+
+    def test_two_at_once_that_say_different_things(self):
+        """The second one waits for the first, finds its adoption, and does not copy by options of its own."""
+        self.backlog(20)
+        early = self.session()
+        early.run(f"BEGIN; {self.one()}")
+        first = self.spawn_adopt("--lock-wait", "60s", "--header", "topic=first")
+        wait_until(self.waits_for_a_lock, "the first cut")
+        second = self.spawn_adopt("--lock-wait", "60s", "--header", "topic=second")
+        wait_until(lambda: self.waits_for_another(second), "the second command")
+        early.run("COMMIT")
+        self.finish(first)
+        _, err = second.communicate(timeout=60)
+        self.assertEqual(second.returncode, ERROR, err)
+        self.assertIn("is adopted with other options", err)
+        self.assertEqual(set(self.log("headers ->> 'first'")), {"order"})
+        self.check()
+
+    def waits_for_another(self, process):
+        """A command, for the end of another one's transaction."""
+        return process.poll() is None and self.sql(
+            "SELECT EXISTS (SELECT FROM pg_locks w JOIN pg_locks h USING (transactionid) JOIN pg_locks r ON r.pid = h.pid "
+            "JOIN pg_class c ON c.oid = r.relation WHERE w.locktype = 'transactionid' AND NOT w.granted AND h.granted "
+            f"AND c.relnamespace = '{self.schema}'::regnamespace AND c.relname = 'adoption')") == "t\n"
 
     def test_killed_again_and_again_beside_writers(self):
         self.backlog(5000)

@@ -79,7 +79,7 @@ class PostgresAdopter final : public Adopter {
     OUTBOX_TRY(const auto table, find_table(connection_, schema_, plan.table));
     if (!table) return fail(Errc::not_found, "there is no table " + in_quotes(plan.table));
     OUTBOX_TRY(auto adopted, open_adoption(plan.table));
-    OUTBOX_TRY(const AdoptShape shape, shape_of(*table, options, adopted));
+    OUTBOX_TRY(AdoptShape shape, shape_of(*table, options, adopted));
     if (adopted && adopted->row.state != "broken" && !changes_of(*table, *adopted).empty()) {
       says("making the trigger's function for the columns of now");
       if (Status status = steps.remake(*table, shape, adopted->row.id); !status)
@@ -89,10 +89,14 @@ class PostgresAdopter final : public Adopter {
     if (!adopted) {
       says("waiting for the transactions that write to " + table->table.name);
       Status status = steps.first_cut(*table, shape);
-      // Another command was faster: go on with its adoption.
-      if (!status && status.error().origin != "pg:23505") return pass(status);
+      const bool lost = !status && status.error().origin == "pg:23505";
+      if (!status && !lost) return pass(status);
       OUTBOX_TRY(adopted, open_adoption(plan.table));
       if (!adopted) return fail(Errc::cancelled, "another command has undone it");
+      // Another command was faster: go on with its adoption, by what it was told.
+      if (lost) {
+        OUTBOX_TRY(shape, shape_of(*table, options, adopted));
+      }
     }
     if (Status status = finish(steps, *table, shape, adopted->row, result); !status)
       return pass(status);
