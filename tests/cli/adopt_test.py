@@ -189,6 +189,22 @@ class Shapes(Adopting):
         self.sql(f"CREATE VIEW {self.schema}.v AS SELECT 1 AS id")
         self.fails(ERROR, *self.adopt(table=f"{self.schema}.v"), says="is no table")
 
+    GENERATED = ("id bigserial PRIMARY KEY, topic text, doc jsonb, key text GENERATED ALWAYS AS (doc ->> 'key') STORED, type text, "
+                 "payload jsonb GENERATED ALWAYS AS (doc -> 'body') {}, sent_at timestamptz")
+
+    def test_generated_columns(self):
+        self.table(self.GENERATED.format("STORED") + ", sent boolean GENERATED ALWAYS AS (sent_at IS NOT NULL) STORED")
+        self.fails(ERROR, *self.adopt("--column", "sent=sent"), says=("column 'sent' is generated", "--column sent="))
+        self.succeeds(*self.adopt("--apply"))
+        self.sql(f"INSERT INTO {self.name} (topic, doc, type) VALUES ('order', '{{\"key\": \"7\", \"body\": {{}}}}', 'Placed')")
+        self.assertEqual(self.log("aggregate_id, convert_from(payload, 'UTF8')"), ["7|{}"])
+
+    def test_columns_that_are_generated_when_they_are_read(self):
+        if int(self.sql("SHOW server_version_num")) < 180000:
+            self.skipTest("this server has no virtual generated columns: they come with PostgreSQL 18")
+        self.table(self.GENERATED.format("VIRTUAL"))
+        self.fails(ERROR, *self.adopt(), says=("column 'payload' is generated when it is read", "STORED"))
+
     def test_odd_names_and_values_are_quoted(self):
         self.name = f'{self.schema}."Out{{schema}}box"'
         self.sql(f"""CREATE TABLE {self.name} ("Id" uuid PRIMARY KEY DEFAULT gen_random_uuid(), "aggregate Type" text, "it's" text, "a""b" text,

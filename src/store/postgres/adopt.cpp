@@ -199,6 +199,7 @@ class PostgresAdopter final : public Adopter {
     for (const auto& [field, column] : stored.columns) {
       if (Status status = check_there(table, column); !status) return pass(status);
     }
+    if (Status status = check_columns(table.table, stored); !status) return pass(status);
     if (options.empty()) return stored;
     OUTBOX_TRY(AdoptShape said, recognise(table.table, options));
     said.sent_word = stored.sent_word;

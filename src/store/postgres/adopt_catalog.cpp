@@ -27,7 +27,7 @@ SELECT a.attname::text, pg_catalog.format_type(t.oid, NULL), t.typtype = 'e',
                                 AND i.indpred IS NULL AND i.indexprs IS NULL
                                 AND (i.indnkeyatts = 1 AND i.indkey[0] = a.attnum
                                      OR $2::boolean AND i.indisprimary AND a.attnum = ANY (i.indkey::int2[]))),
-       coalesce((SELECT pg_catalog.json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid)::text, '[]'), a.attnum::integer
+       coalesce((SELECT pg_catalog.json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid)::text, '[]'), a.attnum::integer, a.attgenerated::text
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type d ON d.oid = a.atttypid
 JOIN pg_catalog.pg_type t ON t.oid = CASE WHEN d.typtype = 'd' THEN d.typbasetype ELSE d.oid END
 WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum)";
@@ -77,6 +77,11 @@ AdoptionFault fault_of(std::string_view word) {
   return no_trigger;
 }
 
+Generated generated_of(std::string_view word) {
+  if (word.empty()) return Generated::no;
+  return word == "v" ? Generated::by_reading : Generated::stored;
+}
+
 std::vector<std::string> words_of(std::string_view json) {
   return nlohmann::json::parse(json).get<std::vector<std::string>>();
 }
@@ -105,7 +110,8 @@ Result<std::optional<FoundTable>> find_table(Connection& connection, const std::
                                    .is_enum = columns.boolean(row, 2),
                                    .unique = columns.boolean(row, 3),
                                    .labels = words_of(columns.bytes(row, 4)),
-                                   .number = columns.int4(row, 5)});
+                                   .number = columns.int4(row, 5),
+                                   .generated = generated_of(columns.bytes(row, 6))});
   }
   return std::optional(std::move(table));
 }

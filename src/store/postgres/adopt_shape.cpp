@@ -93,6 +93,7 @@ class Recognition {
     if (Status status = find_event(); !status) return pass(status);
     if (Status status = find_mark(); !status) return pass(status);
     if (Status status = find_backlog(); !status) return pass(status);
+    if (Status status = check_columns(table_, shape_); !status) return pass(status);
     return std::move(shape_);
   }
 
@@ -277,6 +278,15 @@ class Recognition {
   AdoptShape shape_;
 };
 
+Status check_readable(const AdoptColumn& column, const std::string& instead) {
+  if (column.generated == Generated::by_reading)
+    return fail(Errc::unsupported,
+                "column " + in_quotes(column.name) +
+                    " is generated when it is read: a trigger finds NULL in it",
+                "make it STORED, or " + instead);
+  return {};
+}
+
 }  // namespace
 
 const AdoptColumn* AdoptTable::find(std::string_view column) const {
@@ -298,6 +308,27 @@ bool means_pending(const AdoptShape& shape, std::string_view word) {
   const std::string small = to_lower(word);
   return contains(shape.pending, small) ||
          (!contains(shape.sent, small) && contains(kPendingWords, small));
+}
+
+Status check_columns(const AdoptTable& table, const AdoptShape& shape) {
+  for (const auto& [field, name] : shape.columns) {
+    const AdoptColumn* const column = table.find(name);
+    if (column == nullptr) continue;
+    if (field == "sent" && column->generated != Generated::no)
+      return fail(
+          Errc::unsupported,
+          "column " + in_quotes(name) + " is generated: rows cannot be marked as sent in it",
+          "--column sent=COLUMN names the one that the job which sends writes to");
+    if (Status status = check_readable(*column, "--column " + field + "= leaves it out"); !status)
+      return status;
+  }
+  for (const auto& [name, header] : shape.headers) {
+    const AdoptColumn* const column = table.find(name);
+    if (column == nullptr) continue;
+    if (Status status = check_readable(*column, "leave --header " + name + " out"); !status)
+      return status;
+  }
+  return {};
 }
 
 bool is_needed(std::string_view field) {

@@ -13,6 +13,9 @@
 
 namespace outbox::store::postgres {
 
+/// A trigger reads a virtual column as NULL.
+enum class Generated : std::uint8_t { no, stored, by_reading };
+
 struct AdoptColumn {
   std::string name;
   std::string type;  ///< "jsonb", "character varying"; of a domain what it is made of.
@@ -20,6 +23,7 @@ struct AdoptColumn {
   bool unique{false};                 ///< Alone, without null.
   std::vector<std::string> labels{};  ///< Of an enum.
   std::int32_t number{0};             ///< Stays when it is renamed.
+  Generated generated{Generated::no};
 };
 
 struct AdoptTable {
@@ -54,6 +58,8 @@ struct AdoptShape {
 [[nodiscard]] bool means_sent(const AdoptShape& shape, std::string_view word);
 [[nodiscard]] bool means_pending(const AdoptShape& shape, std::string_view word);
 
+/// Whether a trigger can read the columns, and the mark be written.
+[[nodiscard]] Status check_columns(const AdoptTable& table, const AdoptShape& shape);
 /// Whether no event can be made without this field.
 [[nodiscard]] bool is_needed(std::string_view field);
 /// Leaves out columns that are gone, but those that are needed. While old rows are copied their order is needed, too.
