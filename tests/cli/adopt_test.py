@@ -319,6 +319,41 @@ class Partitions(Adopting):
         self.sql(f"INSERT INTO {self.name}_1 {row}")
         self.assertEqual(len(self.log()), 6)
 
+    def parts(self, id):
+        self.sql(f"DROP TABLE IF EXISTS {self.name}; CREATE TABLE {self.name} (id {id}, topic text, key text, type text, payload jsonb, sent boolean, "
+                 f"made bigserial, region text, PRIMARY KEY (region, id)) PARTITION BY LIST (region); "
+                 f"CREATE TABLE {self.name}_1 PARTITION OF {self.name} FOR VALUES IN ('eu'); CREATE TABLE {self.name}_2 PARTITION OF {self.name} DEFAULT")
+
+    def test_an_id_that_is_in_two_partitions(self):
+        """It would be one event for consumers. A uuid is not looked at."""
+        self.parts("bigint")
+        for region in ("eu", "us"):
+            self.sql(f"INSERT INTO {self.name} VALUES (7, 'order', '1', 'Placed', '{{}}', true, DEFAULT, '{region}')")
+        for arguments in ((), ("--apply",)):
+            self.fails(ERROR, *self.adopt(*arguments), says=("several rows have the id '7'", "unique over all partitions"))
+        self.sql(f"UPDATE {self.name} SET id = 8 WHERE region = 'us'")
+        self.succeeds(*self.adopt("--apply"))
+        self.succeeds(*self.adopt("--undo", "--apply"))
+        self.parts("uuid")
+        one = uuid.uuid4()
+        for region in ("eu", "us"):
+            self.sql(f"INSERT INTO {self.name} VALUES ('{one}', 'order', '1', 'Placed', '{{}}', true, DEFAULT, '{region}')")
+        self.succeeds(*self.adopt("--column", "order=made"))
+
+    def test_a_row_that_moves_to_another_partition(self):
+        """The server runs it as an INSERT: it is forwarded again, unless it is marked as sent, or no trigger fires in the session."""
+        self.parts("bigserial")
+        self.succeeds(*self.adopt("--apply"))
+        move = f"UPDATE {self.name} SET region = '%s'"
+        self.sql(f"INSERT INTO {self.name} (topic, key, type, payload, region) VALUES ('order', '1', 'Placed', '{{}}', 'eu')")
+        self.sql(move % "us")
+        self.assertEqual(len(self.log()), 2)
+        self.assertEqual(len(set(self.log())), 1)
+        self.sql("BEGIN; SET LOCAL session_replication_role = replica; " + move % "eu" + "; COMMIT")
+        self.assertEqual(len(self.log()), 2)
+        self.sql(f"UPDATE {self.name} SET sent = true; " + move % "us")
+        self.assertEqual(len(self.log()), 2)
+
 
 if __name__ == "__main__":
     unittest.main()

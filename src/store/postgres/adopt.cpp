@@ -214,10 +214,28 @@ class PostgresAdopter final : public Adopter {
                                             const std::optional<FoundAdoption>& adopted) {
     if (adopted) return shape_begun(table, options, *adopted);
     OUTBOX_TRY(AdoptShape shape, recognise(table.table, options));
+    if (Status status = check_ids(table.table, shape); !status) return pass(status);
     if (shape.mark == SentMark::word) {
       if (Status status = classify(table.table, shape); !status) return pass(status);
     }
     return shape;
+  }
+
+  /// Two rows with one id would be one event for consumers. A uuid is not given twice, whatever the partition.
+  [[nodiscard]] Status check_ids(const AdoptTable& table, const AdoptShape& shape) {
+    const AdoptColumn& id = *table.find(*shape.column("id"));
+    if (!id.repeats || id.type == "uuid") return {};
+    const Query query = repeated_ids(table, shape);
+    Rows repeated;
+    Status read = AdoptSteps::transaction(connection_, kLookLock, [&]() -> Result<Decision> {
+      OUTBOX_TRY(repeated, connection_.exec(query));
+      return Decision::rollback;
+    });
+    if (!read || repeated.empty()) return read;
+    return fail(
+        Errc::invalid_argument,
+        "table " + table.name + ": several rows have the id " + in_quotes(repeated.text(0, 0)),
+        "ids must be unique over all partitions: --column id=COLUMN names others");
   }
 
   /// Every word of a status column must be known to mean sent or not: a guess could lose events, or send them again.

@@ -27,6 +27,8 @@ SELECT a.attname::text, pg_catalog.format_type(t.oid, NULL), t.typtype = 'e',
                                 AND i.indpred IS NULL AND i.indexprs IS NULL
                                 AND (i.indnkeyatts = 1 AND i.indkey[0] = a.attnum
                                      OR $2::boolean AND i.indisprimary AND a.attnum = ANY (i.indkey::int2[]))),
+       NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid
+                   AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum),
        coalesce((SELECT pg_catalog.json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid)::text, '[]'), a.attnum::integer, a.attgenerated::text
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type d ON d.oid = a.atttypid
 JOIN pg_catalog.pg_type t ON t.oid = CASE WHEN d.typtype = 'd' THEN d.typbasetype ELSE d.oid END
@@ -109,9 +111,10 @@ Result<std::optional<FoundTable>> find_table(Connection& connection, const std::
                                    .type = columns.text(row, 1),
                                    .is_enum = columns.boolean(row, 2),
                                    .unique = columns.boolean(row, 3),
-                                   .labels = words_of(columns.bytes(row, 4)),
-                                   .number = columns.int4(row, 5),
-                                   .generated = generated_of(columns.bytes(row, 6))});
+                                   .repeats = columns.boolean(row, 4),
+                                   .labels = words_of(columns.bytes(row, 5)),
+                                   .number = columns.int4(row, 6),
+                                   .generated = generated_of(columns.bytes(row, 7))});
   }
   return std::optional(std::move(table));
 }

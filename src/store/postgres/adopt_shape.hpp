@@ -20,7 +20,8 @@ struct AdoptColumn {
   std::string name;
   std::string type;  ///< "jsonb", "character varying"; of a domain what it is made of.
   bool is_enum{false};
-  bool unique{false};                 ///< Alone, without null.
+  bool unique{false};   ///< Alone or, in a partitioned table, with its key; without null.
+  bool repeats{false};  ///< The same value may be in several partitions.
   std::vector<std::string> labels{};  ///< Of an enum.
   std::int32_t number{0};             ///< Stays when it is renamed.
   Generated generated{Generated::no};

@@ -86,6 +86,14 @@ FROM (SELECT CASE WHEN {0}.adopt_is_plain(e.aggregate_type, e.aggregate_id, e.ev
           .handle = {}};
 }
 
+Query repeated_ids(const AdoptTable& table, const AdoptShape& shape) {
+  return {
+      .what = "look for ids that are there twice",
+      .sql = fmt::format("SELECT n.{1}::text FROM {0} n GROUP BY n.{1} HAVING count(*) > 1 LIMIT 1",
+                         table.name, pg::quote_identifier(*shape.column("id"))),
+      .handle = {}};
+}
+
 Query words_in_use(const AdoptTable& table, const AdoptShape& shape) {
   return {.what = "read the words of a status column",
           .sql = fmt::format("SELECT n.{1}::text, count(*) FROM {0} n WHERE n.{1} IS NOT NULL "

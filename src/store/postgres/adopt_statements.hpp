@@ -26,6 +26,8 @@ enum class AdoptMode : std::uint8_t { stage, forward };
                                  const std::string& adoption);
 /// How many rows would be copied, how many are refused, and the first of these.
 [[nodiscard]] Query check_backlog(const AdoptTable& table, const AdoptShape& shape);
+/// Ids that several rows have.
+[[nodiscard]] Query repeated_ids(const AdoptTable& table, const AdoptShape& shape);
 /// Every word of a status column.
 [[nodiscard]] Query words_in_use(const AdoptTable& table, const AdoptShape& shape);
 [[nodiscard]] Query mark_as_sent(const AdoptTable& table, const AdoptShape& shape);
