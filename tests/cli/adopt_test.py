@@ -215,6 +215,31 @@ class Shapes(Adopting):
         self.sql(f"""INSERT INTO {self.name} ("aggregate Type", "it's", "a""b", payload) VALUES ('o', '2', 'x', '{{}}')""")
         self.assertEqual(self.log("aggregate_id"), ["1", "2"])
 
+    def test_types_whose_casts_are_anybody_s(self):
+        """They would run with the rights of the owner of the log."""
+        kind = f"{self.schema}.kind"
+        self.sql(f"CREATE TYPE {kind} AS (a text); CREATE TYPE {kind}_enum AS ENUM ('1', '2'); CREATE DOMAIN {kind}_text AS text; "
+                 f"CREATE DOMAIN {kind}_short AS {kind}_text CHECK (length(value) < 9); CREATE DOMAIN {kind}_row AS {kind}")
+
+        def table(type):
+            self.table(f"id bigserial PRIMARY KEY, topic text, key {type}, type text, payload jsonb, sent boolean")
+        for type in ("", "_row"):
+            table(kind + type)
+            self.fails(ERROR, *self.adopt(), says=("column 'key' has the type", "rights of the owner of the log"))
+        for type in (kind + "_enum", kind + "_text", kind + "_short", "varchar(9)", "uuid", "int[]", "citext"):
+            with self.subTest(type):
+                if type == "citext":
+                    if self.sql("SELECT count(*) FROM pg_available_extensions WHERE name = 'citext'") == "0\n":
+                        self.skipTest("this server has no extension citext")
+                    self.sql(f"CREATE EXTENSION IF NOT EXISTS citext SCHEMA {self.schema}")
+                    type = self.sql("SELECT t.oid::regtype FROM pg_type t WHERE typname = 'citext'").strip()
+                table(type)
+                self.succeeds(*self.adopt())
+        table(kind + "_enum")
+        self.sql(f"CREATE FUNCTION {self.schema}.as_text({kind}_enum) RETURNS text LANGUAGE sql AS 'SELECT current_user::text'; "
+                 f"CREATE CAST ({kind}_enum AS text) WITH FUNCTION {self.schema}.as_text({kind}_enum)")
+        self.fails(ERROR, *self.adopt(), says="rights of the owner of the log")
+
     def test_rights(self):
         self.table(HAND)
         login = f"{self.schema}_login"

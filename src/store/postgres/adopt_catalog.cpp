@@ -29,7 +29,14 @@ SELECT a.attname::text, pg_catalog.format_type(t.oid, NULL), t.typtype = 'e',
                                      OR $2::boolean AND i.indisprimary AND a.attnum = ANY (i.indkey::int2[]))),
        NOT EXISTS (SELECT FROM pg_catalog.pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indisvalid
                    AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = 1 AND i.indkey[0] = a.attnum),
-       coalesce((SELECT pg_catalog.json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid)::text, '[]'), a.attnum::integer, a.attgenerated::text
+       coalesce((SELECT pg_catalog.json_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid)::text, '[]'), a.attnum::integer, a.attgenerated::text,
+       (WITH RECURSIVE base(oid) AS (SELECT a.atttypid UNION ALL
+          SELECT y.typbasetype FROM base b JOIN pg_catalog.pg_type y ON y.oid = b.oid WHERE y.typtype = 'd')
+        SELECT y.typnamespace <> 'pg_catalog'::regnamespace
+               AND NOT (y.typtype = 'e' AND NOT EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE k.castsource = y.oid))
+               AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend p WHERE p.classid = 'pg_catalog.pg_type'::regclass AND p.objid = y.oid
+                               AND p.refclassid = 'pg_catalog.pg_extension'::regclass AND p.deptype = 'e')
+        FROM base b JOIN pg_catalog.pg_type y ON y.oid = b.oid WHERE y.typtype <> 'd')
 FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type d ON d.oid = a.atttypid
 JOIN pg_catalog.pg_type t ON t.oid = CASE WHEN d.typtype = 'd' THEN d.typbasetype ELSE d.oid END
 WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum)";
@@ -114,7 +121,8 @@ Result<std::optional<FoundTable>> find_table(Connection& connection, const std::
                                    .repeats = columns.boolean(row, 4),
                                    .labels = words_of(columns.bytes(row, 5)),
                                    .number = columns.int4(row, 6),
-                                   .generated = generated_of(columns.bytes(row, 7))});
+                                   .generated = generated_of(columns.bytes(row, 7)),
+                                   .foreign = columns.boolean(row, 8)});
   }
   return std::optional(std::move(table));
 }

@@ -279,6 +279,14 @@ class Recognition {
 };
 
 Status check_readable(const AdoptColumn& column, const std::string& instead) {
+  if (column.foreign)
+    return fail(
+        Errc::unsupported,
+        "column " + in_quotes(column.name) + " has the type " + column.type +
+            ": its cast to text could run anything with the rights of the owner of the log",
+        "types of the server and of extensions, domains over them, and enums without a cast "
+        "of their own can be read; " +
+            instead);
   if (column.generated == Generated::by_reading)
     return fail(Errc::unsupported,
                 "column " + in_quotes(column.name) +

@@ -58,6 +58,19 @@ TEST(AdoptShape, a_column_that_a_trigger_reads_as_null_is_refused) {
   }
 }
 
+TEST(AdoptShape, a_type_that_is_anybody_s_is_refused_where_it_is_read) {
+  for (const char* const name : {"id", "aggregate_id", "payload", "sent", "tenant"}) {
+    AdoptTable one = table();
+    column(one, name).foreign = true;
+    const auto refused = recognise(one, with_tenant());
+    ASSERT_FALSE(refused.has_value()) << name;
+    EXPECT_THAT(refused.error().message, HasSubstr("rights of the owner of the log"));
+  }
+  AdoptTable one = table();
+  column(one, "tenant").foreign = true;
+  EXPECT_TRUE(recognise(one, {}).has_value());
+}
+
 TEST(AdoptShape, a_mark_that_cannot_be_written_is_refused) {
   for (const auto generated : {Generated::stored, Generated::by_reading}) {
     AdoptTable one = table();
