@@ -117,7 +117,8 @@ void judge(const store::ServerFacts& server, const StoreName& name, Findings& fi
     add(Severity::error, "durability",
         fmt::format("{} is off", server.fsync ? "full_page_writes" : "fsync"),
         "when the machine fails, committed events are lost or the whole database is",
-        fmt::format("ALTER SYSTEM SET {} = on;", server.fsync ? "full_page_writes" : "fsync"));
+        fmt::format("ALTER SYSTEM SET {} = on; SELECT pg_reload_conf();",
+                    server.fsync ? "full_page_writes" : "fsync"));
   } else if (server.synchronous_commit == "off") {
     add(Severity::note, "durability", "synchronous_commit is off",
         "a crash of the server takes back the last commits, with their events: none of them was delivered",

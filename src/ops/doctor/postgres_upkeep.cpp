@@ -53,6 +53,12 @@ std::string who(const HolderFacts& holder) {
   return "";
 }
 
+/// A consumer that only stands still goes on where it stopped, as long as its slot is there.
+std::string drop_unused(const std::string& quoted_name) {
+  return fmt::format("if its consumer is gone for good: SELECT pg_drop_replication_slot({});",
+                     quoted_name);
+}
+
 std::string end_of(const HolderFacts& holder) {
   switch (holder.kind) {
     case HolderFacts::Kind::session:
@@ -64,8 +70,7 @@ std::string end_of(const HolderFacts& holder) {
       return fmt::format(
           "in database {0}, as was decided: COMMIT PREPARED {1}; or ROLLBACK PREPARED {1};",
           holder.state, holder.quoted_name);
-    case HolderFacts::Kind::slot:
-      return fmt::format("SELECT pg_drop_replication_slot({});", holder.quoted_name);
+    case HolderFacts::Kind::slot: return drop_unused(holder.quoted_name);
   }
   return "";
 }
@@ -105,13 +110,12 @@ void judge_slot(const store::SlotFacts& slot, Findings& findings) {
     findings.add(
         {severity, "wal", slot.name, std::move(what), std::move(reason), std::move(command)});
   };
-  const std::string drop = fmt::format("SELECT pg_drop_replication_slot({});", slot.quoted_name);
   if (slot.wal_status == "lost") {
     return add(
         Severity::warning,
         fmt::format("replication slot {} has lost WAL that it needed", slot.name),
         "events are not affected: it keeps nothing any more, and its consumer must begin anew",
-        drop);
+        fmt::format("SELECT pg_drop_replication_slot({});", slot.quoted_name));
   }
   const bool unused = !slot.active;
   const bool much = slot.bytes >= (unused ? kMuchUnusedWal : kMuchWal);
@@ -123,7 +127,8 @@ void judge_slot(const store::SlotFacts& slot, Findings& findings) {
           ? "it keeps all that is written from now on; when the disk of the WAL is full the server stops, and no event can be "
             "enqueued or delivered"
           : "when the disk of the WAL is full the server stops: no event can be enqueued or delivered",
-      unused ? drop : "let its consumer catch up, or limit max_slot_wal_keep_size");
+      unused ? drop_unused(slot.quoted_name)
+             : "let its consumer catch up, or limit max_slot_wal_keep_size");
 }
 
 }  // namespace
@@ -168,7 +173,7 @@ void judge(const PostgresFacts& facts, const store::VacuumFacts& vacuum, Finding
   if (!vacuum.autovacuum || !vacuum.track_counts) {
     const char* const off = vacuum.autovacuum ? "track_counts" : "autovacuum";
     add("", fmt::format("{} is off in this server", off), kGrows,
-        fmt::format("ALTER SYSTEM SET {} = on;", off));
+        fmt::format("ALTER SYSTEM SET {} = on; SELECT pg_reload_conf();", off));
   }
   for (const store::TableFacts& table : vacuum.tables) {
     const std::string name = fmt::format("{}.{}", facts.schema, identifier(table.name));

@@ -81,7 +81,8 @@ void judge_wal(const SqliteFacts& facts, Findings& findings) {
     add(findings, Severity::warning, "wal",
         fmt::format("the WAL has {}: {}", about_bytes(file.bytes), file.path),
         "reads become slow and the disk fills: a reader stays open for long, or no program makes checkpoints",
-        fmt::format("sqlite3 {} 'PRAGMA wal_checkpoint(TRUNCATE)'", shell_word(facts.path)));
+        (facts.wal_reset_bug ? "stop all programs that use the database; then " : "") +
+            fmt::format("sqlite3 {} 'PRAGMA wal_checkpoint(TRUNCATE)'", shell_word(facts.path)));
   }
   if (!findings.complains("wal")) findings.ok("wal", "small");
 }

@@ -204,7 +204,8 @@ TEST(DoctorPostgres, autovacuum_off_or_too_slow) {
   EXPECT_TRUE(findings.complains("autovacuum"));
   facts = sound();
   facts.vacuum->autovacuum = false;
-  EXPECT_EQ(complaint(judged(facts), "autovacuum").command, "ALTER SYSTEM SET autovacuum = on;");
+  EXPECT_EQ(complaint(judged(facts), "autovacuum").command,
+            "ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf();");
 }
 
 TEST(DoctorPostgres, transaction_ids_that_run_out) {
@@ -255,7 +256,7 @@ TEST(DoctorPostgres, prepared_transactions_and_slots_that_hold_rows) {
                                             .xids = 1,
                                             .active = false}};
   EXPECT_EQ(complaint(judged(facts), "snapshot").command,
-            "SELECT pg_drop_replication_slot('old');");
+            "if its consumer is gone for good: SELECT pg_drop_replication_slot('old');");
   facts.holders = std::vector<HolderFacts>{
       {.kind = HolderFacts::Kind::standby, .pid = 7, .name = "replica", .age_us = 3'600'000'000}};
   EXPECT_THAT(complaint(judged(facts), "snapshot").what, HasSubstr("hot_standby_feedback"));
@@ -290,12 +291,14 @@ TEST(DoctorPostgres, a_slot_that_nobody_uses) {
                                                .bytes = 1 << 24,
                                                .wal_status = "reserved"}};
   EXPECT_EQ(complaint(judged(facts), "wal").severity, Severity::note);
-  EXPECT_EQ(complaint(judged(facts), "wal").command, "SELECT pg_drop_replication_slot('s');");
+  EXPECT_EQ(complaint(judged(facts), "wal").command,
+            "if its consumer is gone for good: SELECT pg_drop_replication_slot('s');");
   facts.slots->front().bytes = 0;
   EXPECT_FALSE(judged(facts).complains("wal")) << "it keeps nothing yet";
   facts.slots->front().wal_status = "lost";
   EXPECT_EQ(complaint(judged(facts), "wal").severity, Severity::warning);
   EXPECT_THAT(complaint(judged(facts), "wal").reason, HasSubstr("events are not affected"));
+  EXPECT_EQ(complaint(judged(facts), "wal").command, "SELECT pg_drop_replication_slot('s');");
 }
 
 TEST(DoctorPostgres, what_forbids_the_wake_up) {
@@ -332,6 +335,8 @@ TEST(DoctorPostgres, commits_that_are_not_on_disk) {
   EXPECT_EQ(complaint(judged(facts), "durability").severity, Severity::note);
   facts.server->fsync = false;
   EXPECT_EQ(complaint(judged(facts), "durability").severity, Severity::error);
+  EXPECT_EQ(complaint(judged(facts), "durability").command,
+            "ALTER SYSTEM SET fsync = on; SELECT pg_reload_conf();");
 }
 
 }  // namespace

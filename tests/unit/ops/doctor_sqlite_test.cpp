@@ -121,6 +121,12 @@ TEST(DoctorSqlite, a_library_with_the_wal_reset_bug) {
   auto facts = sound();
   facts.wal_reset_bug = true;
   EXPECT_EQ(complaint(judged(facts), "library").severity, Severity::note);
+  facts.files->back().bytes = std::int64_t{1} << 30;
+  const std::string checkpoint = "sqlite3 /srv/shop.db 'PRAGMA wal_checkpoint(TRUNCATE)'";
+  EXPECT_EQ(complaint(judged(facts), "wal").command,
+            "stop all programs that use the database; then " + checkpoint);
+  facts.wal_reset_bug = false;
+  EXPECT_EQ(complaint(judged(facts), "wal").command, checkpoint);
 }
 
 }  // namespace
