@@ -111,9 +111,7 @@ int create(const Options& options, const Context& context) {
                     "outbox subscription apply changes it, outbox subscription reset lets it "
                     "begin anew");
   }
-  must(must(store::open_subscription_changes(Context::store_options(loaded)))
-           ->forget_former_name(spec.name));
-  (void)must(catalog->apply(spec));
+  must(catalog->create(spec));
   print("+ {} created, gets {}\n", spec.name,
         spec.start == "now" ? "events from now on" : "everything from the beginning of the log");
   return kOk;

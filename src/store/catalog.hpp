@@ -94,6 +94,8 @@ class Catalog : public Part {
   /// Creates it with its first cursor row, or changes it (config_version grows), in one transaction. True: something
   /// changed. The `start` of an existing subscription is ignored.
   [[nodiscard]] virtual Result<bool> apply(const SubscriptionSpec& spec) = 0;
+  /// Creates it only, also under a name that another one had before, which is forgotten in the same transaction.
+  [[nodiscard]] virtual Status create(const SubscriptionSpec& spec) = 0;
   /// A stopped one stays stopped, with its reason.
   [[nodiscard]] virtual Status pause(std::string_view name, std::string_view reason) = 0;
   [[nodiscard]] virtual Status resume(std::string_view name) = 0;

@@ -48,8 +48,6 @@ struct FormerName {
 class SubscriptionChanges : public Part {
  public:
   [[nodiscard]] virtual Result<std::vector<FormerName>> former_names() = 0;
-  /// The name may be used for a new subscription again.
-  [[nodiscard]] virtual Status forget_former_name(std::string_view name) = 0;
   /// Everything that it has stays: position, parked events, ledger, replays.
   [[nodiscard]] virtual Status rename(std::string_view name, std::string_view new_name) = 0;
   /// Changes nothing. `with_headers`: count events with different headers apart.

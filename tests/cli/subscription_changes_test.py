@@ -83,6 +83,15 @@ class Changes:
         self.assertEqual(len(self.lines()), 8)
         self.assertEqual(self.verified()["sales"]["delivered"], 8)
 
+    def test_a_create_that_fails_forgets_no_former_name(self):
+        """Else a relay with that name in its file would begin at the beginning of the log."""
+        self.succeeds("subscription", "create", "orders")
+        self.succeeds("subscription", "rename", "orders", "sales")
+        self.fails(ERROR, "subscription", "create", "orders", "--start", "noon", says="start")
+        refused = self.outbox("subscription", "apply")
+        self.assertEqual((refused.code, refused.out.splitlines()[0]), (ERROR, "! orders is now sales"), refused)
+        self.assertEqual(self.names(), ["sales"])
+
     def test_a_configuration_with_the_old_name_creates_nothing(self):
         self.deliver(5)
         self.succeeds("subscription", "rename", "orders", "sales")

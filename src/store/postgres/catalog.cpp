@@ -67,16 +67,12 @@ class PostgresCatalog final : public Catalog {
   }
 
   [[nodiscard]] Result<bool> apply(const SubscriptionSpec& spec) override {
-    if (Status status = event::validate(spec); !status) return pass(status);
-    const std::string config = event::to_json(spec);
-    if (spec.start == "now") {
-      if (Status status = mark_the_start(spec.name); !status) return pass(status);
-    }
-    // Again when another process created it between our select and our insert.
-    for (int attempt = 1;; ++attempt) {
-      OUTBOX_TRY(const Applied applied, apply_once(spec, config));
-      if (applied != Applied::again || attempt == 3) return applied == Applied::changed;
-    }
+    return apply(spec, Wanted::either);
+  }
+
+  [[nodiscard]] Status create(const SubscriptionSpec& spec) override {
+    auto created = apply(spec, Wanted::a_new_one);
+    return created ? Status{} : pass(created);
   }
 
   [[nodiscard]] Status pause(std::string_view name, std::string_view reason) override {
@@ -141,6 +137,27 @@ class PostgresCatalog final : public Catalog {
 
  private:
   enum class Applied : std::uint8_t { nothing, changed, again };
+  enum class Wanted : std::uint8_t { either, a_new_one };
+
+  [[nodiscard]] Result<bool> apply(const SubscriptionSpec& spec, Wanted wanted) {
+    if (Status status = event::validate(spec); !status) return pass(status);
+    const std::string config = event::to_json(spec);
+    if (spec.start == "now") {
+      if (Status status = mark_the_start(spec.name); !status) return pass(status);
+    }
+    // Again when another process created it between our select and our insert.
+    for (int attempt = 1;; ++attempt) {
+      OUTBOX_TRY(const Applied applied, apply_once(spec, config, wanted));
+      if (applied != Applied::again || attempt == 3) return applied == Applied::changed;
+    }
+  }
+
+  /// A former name is refused, or forgotten where a new subscription is wanted.
+  [[nodiscard]] Status release(const std::string& name, Wanted wanted) {
+    if (wanted == Wanted::a_new_one) return connection_.run(&Queries::forget_former_name, {name});
+    OUTBOX_TRY(const Rows former, connection_.exec(&Queries::former_name, {name}));
+    return former.empty() ? Status{} : fail(renamed(name, former.bytes(0, 0)));
+  }
 
   template <class T>
   [[nodiscard]] Result<std::vector<T>> list(Connection::Named query, T (*read)(const Rows&, int)) {
@@ -163,13 +180,14 @@ class PostgresCatalog final : public Catalog {
     return marked ? Status{} : pass(marked);
   }
 
-  [[nodiscard]] Result<Applied> apply_once(const SubscriptionSpec& spec,
-                                           const std::string& config) {
+  [[nodiscard]] Result<Applied> apply_once(const SubscriptionSpec& spec, const std::string& config,
+                                           Wanted wanted) {
     Applied applied = Applied::changed;
     const auto body = [&]() -> Result<Decision> {
       // A crash of the database must not take a first cursor back that was already used.
       if (Status status = connection_.run(&Queries::flushed); !status) return pass(status);
       OUTBOX_TRY(const Rows found, connection_.exec(&Queries::find_subscription, {spec.name}));
+      if (!found.empty() && wanted == Wanted::a_new_one) return name_taken(spec.name);
       if (!found.empty() && same_config(spec.name, found.bytes(0, 1), config)) {
         applied = Applied::nothing;
         return Decision::rollback;
@@ -183,8 +201,7 @@ class PostgresCatalog final : public Catalog {
           written = connection_.run(&Queries::change_group, {found.int4(0, 0), group});
       } else {
         if (Status status = connection_.run(&Queries::lock_fleet); !status) return pass(status);
-        OUTBOX_TRY(const Rows former, connection_.exec(&Queries::former_name, {spec.name}));
-        if (!former.empty()) return fail(renamed(spec.name, former.bytes(0, 0)));
+        if (Status status = release(spec.name, wanted); !status) return pass(status);
         OUTBOX_TRY(const Rows created,
                    connection_.exec(&Queries::create_subscription,
                                     {spec.name, config, event::group_of(spec)}));

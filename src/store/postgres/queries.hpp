@@ -155,6 +155,10 @@ FROM {schema}.subscription s ORDER BY name)");
   Query former_name = unprepared("look for a former name", R"(
 SELECT s.name FROM {schema}.former_name n JOIN {schema}.subscription s ON s.id = n.subscription WHERE n.name = $1::text)");
 
+  // $1 name.
+  Query forget_former_name =
+      unprepared("forget a former name", "SELECT {schema}.forget_former_name($1::text)");
+
   // $1 name, $2 config, $3 group. No row: another process has created it.
   Query create_subscription = unprepared("create a subscription", R"(
 INSERT INTO {schema}.subscription (name, config, lane_group) VALUES ($1::text, $2::jsonb, $3::text) ON CONFLICT (name) DO NOTHING

@@ -40,10 +40,6 @@ class PostgresSubscriptionChanges final : public SubscriptionChanges {
     return names;
   }
 
-  [[nodiscard]] Status forget_former_name(std::string_view name) override {
-    return run(queries_.forget_former_name, {name});
-  }
-
   [[nodiscard]] Status rename(std::string_view name, std::string_view new_name) override {
     return connection_.transact([&]() -> Result<Decision> {
       OUTBOX_TRY(const Found found, lock(name));

@@ -18,10 +18,6 @@ struct SubscriptionQueries {
   Query former_names = of("list former names", R"(
 SELECT n.name, s.name FROM {schema}.former_name n JOIN {schema}.subscription s ON s.id = n.subscription ORDER BY n.name)");
 
-  // $1 name.
-  Query forget_former_name =
-      of("forget a former name", "SELECT {schema}.forget_former_name($1::text)");
-
   // $1 name. Unique.
   Query name_is_taken = of("look for the name", R"(
 SELECT EXISTS (SELECT FROM {schema}.subscription s WHERE s.name = $1::text))");

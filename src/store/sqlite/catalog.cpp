@@ -17,6 +17,7 @@
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/schema.hpp"
 #include "store/sqlite/subscription_queries.hpp"
+#include "store/subscription_changes.hpp"
 
 namespace outbox::store::sqlite {
 namespace {
@@ -69,6 +70,16 @@ class SqliteCatalog final : public Catalog {
     if (written) written = transaction.commit();
     if (!written) return pass(written);
     return true;
+  }
+
+  [[nodiscard]] Status create(const SubscriptionSpec& spec) override {
+    if (Status status = event::validate(spec); !status) return status;
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
+    OUTBOX_TRY(const std::optional<Found> found, find(spec.name));
+    if (found) return name_taken(spec.name);
+    Status written = connection_.run(query::kForgetFormerName, spec.name);
+    if (written) written = create(spec, event::to_json(spec));
+    return written ? transaction.commit() : written;
   }
 
   [[nodiscard]] Status pause(std::string_view name, std::string_view reason) override {

@@ -47,10 +47,6 @@ class SqliteSubscriptionChanges final : public SubscriptionChanges {
     return names;
   }
 
-  [[nodiscard]] Status forget_former_name(std::string_view name) override {
-    return connection_.run(query::kForgetFormerName, name);
-  }
-
   [[nodiscard]] Status rename(std::string_view name, std::string_view new_name) override {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     OUTBOX_TRY(const Found found, find(name));
