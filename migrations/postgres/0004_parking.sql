@@ -305,6 +305,8 @@ DECLARE
   ids      text[];
 BEGIN
   PERFORM {schema}.change_parked(sub, seqs);
+  -- A worker that is about to claim one locks no lane.
+  PERFORM FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs) FOR UPDATE;
   UPDATE {schema}.parked p SET cancelled_by = coalesce(p.cancelled_by, discard_parked.actor),
     cancel_reason = coalesce(p.cancel_reason, discard_parked.reason)
   WHERE p.subscription = sub AND p.seq = ANY (seqs) AND p.state = 'running';

@@ -104,7 +104,7 @@ END
 $fn$;
 
 -- These tasks do not run any more; are_over: nor do they have their unique keys, which go back to a task that they have replaced and that
--- still runs. An application may have locked a row, to replace its task: nobody waits for it, what is left is noted and done by a later call.
+-- still runs. If not, they wait for a retry, which those that were replaced do not get: what is newer must not be done before it. An application may have locked a row, to replace its task: nobody waits for it, what is left is noted and done by a later call.
 CREATE FUNCTION {schema}.release_unique(tasks uuid[], are_over boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $fn$
 DECLARE
@@ -112,6 +112,10 @@ DECLARE
   over_ids  uuid[] := CASE WHEN are_over THEN tasks ELSE '{}' END
                       || ARRAY(SELECT r.id FROM {schema}.task_released r WHERE r.over AND r.id <> ALL (tasks));
 BEGIN
+  INSERT INTO {schema}.task_end AS e (id, outcome, reason)
+  SELECT u.running, 'cancelled', 'a newer task with its unique key took its place'
+  FROM {schema}.task_unique u WHERE u.running = ANY (tasks) AND u.id <> u.running AND NOT are_over
+  ON CONFLICT DO NOTHING;
   WITH held AS MATERIALIZED (
     SELECT u.ctid AS place, u.id = ANY (over_ids) AS over, coalesce(u.running <> ALL (ids), false) AS runs
     FROM {schema}.task_unique u WHERE u.id = ANY (ids) OR u.running = ANY (ids) FOR UPDATE SKIP LOCKED),
@@ -138,25 +142,28 @@ DECLARE
 BEGIN
   IF EXISTS (SELECT FROM {schema}.task_released) THEN PERFORM {schema}.release_unique('{}', true); END IF;
   FOR one IN SELECT DISTINCT * FROM unnest(queues, keys, ids) w(queue, unique_key, id)
-             WHERE NOT EXISTS (SELECT FROM {schema}.task_unique u WHERE u.queue = w.queue AND u.unique_key = w.unique_key) LOOP
+             WHERE NOT EXISTS (SELECT FROM {schema}.task_end e WHERE e.id = w.id AND e.outcome = 'cancelled')
+               AND NOT EXISTS (SELECT FROM {schema}.task_unique u WHERE u.queue = w.queue AND u.unique_key = w.unique_key) LOOP
     BEGIN
       INSERT INTO {schema}.task_unique (queue, unique_key, id) VALUES (one.queue, one.unique_key, one.id) ON CONFLICT DO NOTHING;
     EXCEPTION WHEN lock_not_available THEN  -- an application enqueues another one with this key
     END;
   END LOOP;
   RETURN QUERY
-    WITH wanted AS (SELECT DISTINCT * FROM unnest(queues, keys, ids) w(queue, unique_key, id)),
+    WITH wanted AS MATERIALIZED (
+      SELECT DISTINCT w.*, e.id IS NOT NULL AS over FROM unnest(queues, keys, ids) w(queue, unique_key, id)
+      LEFT JOIN {schema}.task_end e ON e.id = w.id AND e.outcome = 'cancelled'),
     free AS MATERIALIZED (
       SELECT u.ctid AS place, u.id, u.running IS NULL OR u.running = u.id
         OR EXISTS (SELECT FROM {schema}.task_released r WHERE r.id = u.running) AS idle
       FROM wanted w JOIN {schema}.task_unique u ON u.queue = w.queue AND u.unique_key = w.unique_key AND u.id = w.id
-      FOR UPDATE OF u SKIP LOCKED),
+      WHERE NOT w.over FOR UPDATE OF u SKIP LOCKED),
     begun AS (UPDATE {schema}.task_unique u SET running = u.id FROM free f WHERE u.ctid = f.place AND f.idle RETURNING u.id),
     again AS (DELETE FROM {schema}.task_released r USING begun b WHERE r.id = b.id)
     SELECT w.id, CASE
       WHEN w.id IN (SELECT b.id FROM begun b) THEN 'begin'
       WHEN w.id IN (SELECT f.id FROM free f WHERE NOT f.idle) THEN 'later'
-      WHEN EXISTS (SELECT FROM {schema}.task_unique u
+      WHEN w.over OR EXISTS (SELECT FROM {schema}.task_unique u
                    WHERE u.queue = w.queue AND u.unique_key = w.unique_key AND u.id <> w.id
                      AND NOT EXISTS (SELECT FROM {schema}.task_released r WHERE r.id = u.id AND r.over)) THEN 'replaced'
       ELSE 'busy' END

@@ -314,6 +314,14 @@ inline constexpr std::string_view kBeginUnique =
     "/* begin unique task */ INSERT INTO outbox_task_unique (queue, unique_key, id, running)"
     " VALUES (?1, ?2, CAST(?3 AS BLOB), CAST(?3 AS BLOB)) ON CONFLICT (queue, unique_key) DO UPDATE SET running = id"
     " WHERE id = excluded.id AND coalesce(running, id) = id";
+// ?1 id of a task that waits for a retry, ?2 now. One that was replaced gets none. Index outbox_task_unique_running.
+inline constexpr std::string_view kEndReplaced =
+    "/* note end of task */ INSERT INTO outbox_task_end (id, outcome, reason, at)"
+    " SELECT running, 'cancelled', 'a newer task with its unique key took its place', ?2 FROM outbox_task_unique"
+    " WHERE running = CAST(?1 AS BLOB) AND id <> running ON CONFLICT DO NOTHING";
+// ?1 id. Primary key.
+inline constexpr std::string_view kIsCancelled =
+    "/* read end of task */ SELECT 1 FROM outbox_task_end WHERE id = CAST(?1 AS BLOB) AND outcome = 'cancelled'";
 // ?1 id of a task that does not run any more. Index outbox_task_unique_running.
 inline constexpr std::string_view kStopUnique =
     "/* unique task stops */ UPDATE outbox_task_unique SET running = NULL WHERE running = CAST(?1 AS BLOB)";

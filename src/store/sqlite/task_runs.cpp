@@ -82,6 +82,11 @@ class SqliteTaskRuns final : public TaskRuns {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     std::vector<MayBegin> all;
     for (const UniqueTask& task : tasks) {
+      OUTBOX_TRY(const bool over, is_cancelled(task.id));
+      if (over) {
+        all.push_back(MayBegin::replaced);
+        continue;
+      }
       Status status =
           connection_.run(query::kBeginUnique, task.queue, task.unique_key, bytes_of(task.id));
       if (!status) return pass(status);
@@ -134,6 +139,11 @@ class SqliteTaskRuns final : public TaskRuns {
   }
 
  private:
+  [[nodiscard]] Result<bool> is_cancelled(const EventId& task) {
+    OUTBOX_TRY(const Statement row, connection_.query(query::kIsCancelled, bytes_of(task)));
+    return row.has_row();
+  }
+
   Connection connection_;
 };
 

@@ -1,4 +1,6 @@
 // Workers on both stores: each task is done, in the order of its key, and what fails or takes long holds nothing else up.
+#include <future>
+
 #include "integration/task/worker_fixture.hpp"
 
 namespace outbox::test {
@@ -394,6 +396,38 @@ TEST_P(WorkerTest, a_snoozed_task_counts_no_attempt) {
   enqueue("later", {"x"}, "a");
   EXPECT_TRUE(eventually([&] { return runs_.count() == 6 && all_is_done(); }));
   for (const auto& run : runs_.all()) EXPECT_EQ(run.attempt, 1U);
+}
+
+TEST_P(WorkerTest, a_task_that_is_claimed_while_it_is_cancelled_keeps_its_row) {
+  if (!GetParam()) GTEST_SKIP() << "SQLite: one writer at a time";
+  enqueue("unknown", {"x"});
+  note("send");
+  WorkerOptions options = this->options();
+  options.unknown_type_pause = std::chrono::hours(1);
+  const auto worker = start(options);
+  ASSERT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 1; }));
+  EXPECT_TRUE(worker->stop(seconds(10)).drained);
+  Pg claim(url_);
+  claim.run("UPDATE outbox.parked SET state = 'ready'");
+  const auto row = parked().front();
+  claim.run(
+      "BEGIN; UPDATE outbox.parked SET state = 'running', worker = gen_random_uuid(), token = token + 1");
+  auto cancelled = std::async(std::launch::async, [&] {
+    return store_->parked_events().value()->discard(row.subscription, std::vector{row.seq}, "ann",
+                                                    "");
+  });
+  Pg other(url_);
+  EXPECT_TRUE(eventually([&] {
+    return other.value(
+               "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+               "AND datname = current_database()") == "1";
+  }));
+  claim.run("COMMIT");
+  EXPECT_EQ(cancelled.get().value(), 1U);
+  EXPECT_EQ(
+      other.value(
+          "SELECT count(*) FROM outbox.parked WHERE state = 'running' AND cancelled_by = 'ann'"),
+      "1");
 }
 
 /// As the relay may write it last: of a run that it gave up when it stopped.
