@@ -36,8 +36,9 @@ END
 $fn$;
 
 -- The subscription gets a new id, under which it has no history: its cursor is for the caller to write. Parked events that will be sent
--- again, those of the log after this seq, go; the others stay parked, and so do the ends. null: none is sent again.
-CREATE FUNCTION {schema}.restart_subscription(sub integer, after_seq bigint) RETURNS integer
+-- again go: those of the log after this seq, and those that the snapshot of the new start does not see, which were committed and parked
+-- between it and the caller's locks. The others stay parked, and so do the ends. null: none is sent again.
+CREATE FUNCTION {schema}.restart_subscription(sub integer, after_seq bigint, seen pg_snapshot) RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 DECLARE
@@ -48,11 +49,14 @@ BEGIN
   WHERE s.id = sub RETURNING s.id INTO fresh;
   INSERT INTO {schema}.dropped (subscription) VALUES (sub);
   DELETE FROM {schema}.parked p
-  WHERE p.subscription = sub AND p.seq > after_seq AND EXISTS (SELECT FROM {schema}.event e WHERE e.seq = p.seq);
+  WHERE p.subscription = sub
+    AND EXISTS (SELECT FROM {schema}.event e WHERE e.seq = p.seq
+                AND (e.seq > after_seq OR NOT pg_visible_in_snapshot(e.xid, seen)));
   UPDATE {schema}.parked p SET subscription = fresh WHERE p.subscription = sub;
   UPDATE {schema}.parked_end d SET subscription = fresh
   WHERE d.subscription = sub
-    AND NOT (after_seq IS NOT NULL AND d.seq > after_seq AND EXISTS (SELECT FROM {schema}.event e WHERE e.seq = d.seq));
+    AND NOT EXISTS (SELECT FROM {schema}.event e WHERE e.seq = d.seq
+                    AND (e.seq > after_seq OR NOT pg_visible_in_snapshot(e.xid, seen)));
   DELETE FROM {schema}.run r WHERE r.subscription = sub;
   DELETE FROM {schema}.trial t WHERE t.subscription = sub;
   UPDATE {schema}.replay r SET subscription = fresh WHERE r.subscription = sub;
@@ -104,7 +108,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $fn$
 $fn$;
 
 REVOKE EXECUTE ON FUNCTION {schema}.drop_subscription(integer) FROM PUBLIC;
-REVOKE EXECUTE ON FUNCTION {schema}.restart_subscription(integer, bigint) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {schema}.restart_subscription(integer, bigint, pg_snapshot) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION {schema}.rename_subscription(integer, text) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION {schema}.forget_former_name(text) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION {schema}.prune_dropped(integer) FROM PUBLIC;
@@ -112,7 +116,7 @@ SELECT {schema}.grant_to('outbox_relay',
   'SELECT ON {schema}.former_name',
   'SELECT ON {schema}.dropped',
   'EXECUTE ON FUNCTION {schema}.drop_subscription(integer)',
-  'EXECUTE ON FUNCTION {schema}.restart_subscription(integer, bigint)',
+  'EXECUTE ON FUNCTION {schema}.restart_subscription(integer, bigint, pg_snapshot)',
   'EXECUTE ON FUNCTION {schema}.rename_subscription(integer, text)',
   'EXECUTE ON FUNCTION {schema}.forget_former_name(text)',
   'EXECUTE ON FUNCTION {schema}.prune_dropped(integer)');

@@ -6,6 +6,7 @@ import time
 import unittest
 from datetime import datetime, timezone
 
+from adopting import Session
 from program import Case, ERROR, FILE_SUBSCRIPTION, OnPostgres, OnSqlite, USAGE, jsonl, wait_until
 
 RENAMED = FILE_SUBSCRIPTION.replace("subscription.orders", "subscription.sales")
@@ -308,7 +309,31 @@ class ChangesSqlite(OnSqlite, Changes, Case):
 
 
 class ChangesPostgres(OnPostgres, Changes, Case):
-    pass
+    def test_what_is_committed_and_parked_while_a_reset_waits_comes_once(self):
+        """The reset does not see the event, so it comes by the stream, although its seq is before the new start."""
+        self.relay()
+        schema = self.flags[1]
+        late = Session()
+        self.addCleanup(late.close)
+        [pid] = late.run("BEGIN; SELECT pg_backend_pid()")
+        late.run(f"SELECT {schema}.enqueue('order', 'late', 'Placed', '{{}}')")
+        time.sleep(1.2)  # times are looked up a second early
+        moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        self.enqueue(1)
+        self.relay()
+        late.run(f"INSERT INTO {schema}.parked (subscription, seq, id, lane, aggregate_type, aggregate_id, event_type, payload, headers, "
+                 f"created_at, state, attempts, next_attempt_at, error) SELECT s.id, e.seq, e.id, e.lane, e.aggregate_type, e.aggregate_id, e.event_type, "
+                 f"e.payload, e.headers, e.created_at, 'waiting', 1, now(), 'no' FROM {schema}.event e, {schema}.subscription s WHERE e.aggregate_id = 'late'; "
+                 f"SELECT FROM {schema}.fleet FOR UPDATE")
+        reset = self.spawn("subscription", "reset", "orders", "--to", moment, "--apply")
+        wait_until(lambda: self.sql(f"SELECT count(*) FROM pg_stat_activity WHERE {pid} = ANY (pg_blocking_pids(pid))") != "0\n", "the reset waits")
+        late.run("COMMIT")
+        out, err = reset.communicate(timeout=60)
+        self.assertEqual(reset.returncode, 0, out + err)
+        self.assertEqual(self.sql(f"SELECT count(*) FROM {schema}.parked"), "0\n")
+        self.relay()
+        self.assertEqual(sorted(line["key"] for line in self.lines()), ["0", "0", "late"])
+        self.verified()
 
 
 if __name__ == "__main__":

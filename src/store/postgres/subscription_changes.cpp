@@ -83,8 +83,8 @@ class PostgresSubscriptionChanges final : public SubscriptionChanges {
     OUTBOX_TRY(const Place place, read_place(start));
     return connection_.transact([&]() -> Result<Decision> {
       OUTBOX_TRY(const Found found, lock_idle(name));
-      OUTBOX_TRY(const Rows fresh,
-                 connection_.exec(queries_.restart, {found.id, seq_or_null(start)}));
+      OUTBOX_TRY(const Rows fresh, connection_.exec(queries_.restart, {found.id, seq_or_null(start),
+                                                                       place.snapshot}));
       const std::int32_t id = fresh.int4(0, 0);
       ParkedLedger ledger;
       if (Status status = add_parked(connection_, id, ledger); !status) return pass(status);

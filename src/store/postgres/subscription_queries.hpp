@@ -33,9 +33,9 @@ SELECT EXISTS (SELECT FROM {schema}.replay r WHERE r.subscription = $1::int AND 
   // $1 subscription.
   Query drop = of("drop a subscription", "SELECT {schema}.drop_subscription($1::int)");
 
-  // $1 subscription, $2 after which seq, or null.
-  Query restart =
-      of("reset a subscription", "SELECT {schema}.restart_subscription($1::int, $2::bigint)");
+  // $1 subscription, $2 after which seq, or null, $3 the snapshot of that place, or null.
+  Query restart = of("reset a subscription",
+                     "SELECT {schema}.restart_subscription($1::int, $2::bigint, $3::pg_snapshot)");
 
   // $1 subscription, $2 from now on; or $3 a snapshot with $4 a seq up to which it is passed, $5 the sequence's value, read after the
   // snapshot and before this transaction, and $6 the incarnation of both; $7 to $10 what is parked already, and what retries
