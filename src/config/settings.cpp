@@ -96,7 +96,7 @@ std::vector<SettingRow<Config>> relay_rows() {
       {{.name = "relay.retention",
         .type = SettingType::duration,
         .help =
-            "How long events stay in the log after they were written, if all subscriptions have passed them. 0: until then only.",
+            "How long events stay in the log after they were written, if all subscriptions have passed them. 0: they are removed as soon as all subscriptions have passed them.",
         .least = 0,
         .most = in_ms(hours(24 * 3650))},
        [](Config& c) -> Slot { return &c.relay.retention; }},
@@ -148,7 +148,7 @@ std::vector<SettingRow<Config>> worker_rows() {
       {{.name = "worker.heartbeat",
         .type = SettingType::duration,
         .help =
-            "Of runs that have a row. Those of a worker without three of them in a row begin again elsewhere, with an attempt counted.",
+            "Of runs that have a row. Those of a worker without three of them in a row count as failed, and run again elsewhere after the next delay.",
         .least = 100,
         .most = in_ms(minutes(10))},
        [](Config& c) -> Slot { return &c.worker.heartbeat; }},
@@ -194,7 +194,7 @@ std::vector<SettingRow<TaskSpec>> task_rows() {
       {{.name = "deadline",
         .type = SettingType::duration,
         .help =
-            "A program that runs longer gets SIGTERM, and 5s later SIGKILL; a request or a mail is given up. The run has failed.",
+            "A program that runs longer gets SIGTERM, and 5s later SIGKILL; a request or a mail is given up. How it then ends counts.",
         .least = 1,
         .most = in_ms(hours(24 * 30))},
        [](TaskSpec& t) -> Slot { return &t.deadline; }},

@@ -118,6 +118,20 @@ class Deploy(Case):
     def test_hadolint_accepts_the_dockerfile(self):
         self.assertEqual(self.succeeds(os.environ["OUTBOX_TEST_HADOLINT"], ROOT / "deploy" / "Dockerfile"), "")
 
+    def test_the_build_of_the_image_gets_all_that_it_needs(self):
+        def matches(pattern, path):
+            regex = re.escape(pattern.rstrip("/")).replace(r"\*\*/", "(.*/)?").replace(r"\*", "[^/]*")
+            return re.match(rf"{regex}(/|$)", path) is not None
+
+        patterns = (ROOT / "deploy" / "Dockerfile.dockerignore").read_text(encoding="utf-8").split()
+        self.assertTrue(matches("**/build*", "scripts/build"))
+        self.assertFalse(matches("build*/", "scripts/build"))
+        for folder in ("scripts", "cmake", "src", "include", "migrations", "deploy"):
+            for file in (ROOT / folder).rglob("*"):
+                path = file.relative_to(ROOT).as_posix()
+                if "__pycache__" not in path:
+                    self.assertEqual([one for one in patterns if matches(one, path)], [], path)
+
     def test_the_rules_of_the_dockerfile(self):
         lines = dockerfile()
         froms = [line.split() for line in lines if line.startswith("FROM ")]
