@@ -332,7 +332,8 @@ EXCEPTION WHEN data_exception THEN
 END
 $fn$;
 
--- What has become of a task; no row, with a notice: there is none with this id, or retention has removed it.
+-- What has become of a task; no row, with a notice: there is none with this id, or retention has removed it. Who has enqueued it may ask,
+-- without the right to read the log.
 --   pending      no worker has taken it yet
 --   scheduled    its time, `next_attempt_at`, has not come
 --   running      by `worker` since `running_since`, for longer than 1 s, with what its handler has reported
@@ -345,7 +346,7 @@ CREATE FUNCTION {schema}.task_status(id uuid)
 RETURNS TABLE (queue text, type text, key text, state text, attempts integer, enqueued_at timestamptz, next_attempt_at timestamptz,
                ended_at timestamptz, worker text, running_since timestamptz, percent smallint, progress text, error text, result bytea,
                priority integer)
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
 SET enable_mergejoin = off SET jit = off AS $fn$
 #variable_conflict use_column
 DECLARE
@@ -457,10 +458,12 @@ CREATE TABLE {schema}.schedule (
 
 -- ---- Rights
 
+REVOKE EXECUTE ON FUNCTION {schema}.task_status(uuid) FROM PUBLIC;
 SELECT {schema}.grant_to('outbox_app',
   'SELECT, INSERT, UPDATE ON {schema}.task_unique',
   'SELECT ON {schema}.task_released',
-  'SELECT, INSERT ON {schema}.inbox');
+  'SELECT, INSERT ON {schema}.inbox',
+  'EXECUTE ON FUNCTION {schema}.task_status(uuid)');
 SELECT {schema}.grant_to('outbox_relay',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.worker',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.task_unique',
@@ -470,10 +473,12 @@ SELECT {schema}.grant_to('outbox_relay',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.schedule',
   -- Events that tell of the end of a task; tasks of schedules.
   'INSERT ON {schema}.event_in',
+  'EXECUTE ON FUNCTION {schema}.task_status(uuid)',
   'USAGE ON SEQUENCE {schema}.event_seq');
 SELECT {schema}.grant_to('outbox_reader',
   'SELECT ON {schema}.worker',
   'SELECT ON {schema}.task_unique',
   'SELECT ON {schema}.task_end',
   'SELECT ON {schema}.inbox',
+  'EXECUTE ON FUNCTION {schema}.task_status(uuid)',
   'SELECT ON {schema}.schedule');

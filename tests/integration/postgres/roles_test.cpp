@@ -26,7 +26,9 @@ TEST_F(PostgresRoles, the_application_enqueues_and_nothing_else) {
     may(std::string(
             "SELECT outbox.enqueue_many('[{\"aggregate_type\": \"a\", \"event_type\": \"E\", \"payload\": 1}]'") +
         type + ")");
-  may("SELECT outbox.enqueue_task('mail', 'send', '{}', 'a')");
+  const std::string task =
+      connection_->value("SELECT outbox.enqueue_task('mail', 'send', '{}', 'a')");
+  EXPECT_EQ(connection_->value("SELECT state FROM outbox.task_status('" + task + "')"), "pending");
   may("SELECT outbox.enqueue_task('mail', 'send', '{}', 42, unique_key => 'a')");
   may("SELECT outbox.receive('billing', 'message-1')");
   may("SELECT outbox.receive('billing', 42)");
