@@ -1,7 +1,7 @@
 // outbox/error.hpp: the one error type of the library, and how results carry it.
 //
-// Functions that can fail at run time return Result<T> or Status. Only the enqueue family and Result::value() throw
-// (outbox::Exception), because a failed enqueue that is ignored is a lost event and must abort the business transaction.
+// Functions that can fail at run time return Result<T> or Status. What belongs to a transaction of yours (enqueue, Transaction, receive) throws
+// outbox::Exception: a failed enqueue that is ignored is a lost event. Result::value() of an error throws bad_expected_access, which is none.
 //
 //   outbox::Status status = relay->start();
 //   if (!status) std::cerr << status.error().message << '\n';
@@ -67,7 +67,7 @@ template <class T>
 using Result = expected<T, Error>;
 using Status = Result<void>;
 
-/// Thrown by the enqueue family only.
+/// Thrown by what belongs to a transaction of the caller.
 class Exception : public std::runtime_error {
  public:
   explicit Exception(Error error) : std::runtime_error(error.text()), error_(std::move(error)) {}

@@ -28,8 +28,8 @@
 // Lifetime: the connection must outlive the Transaction. Statements are prepared once per connection and forgotten when it
 //           is reset or finished; behind a pooler that shares connections none are.
 // Errors: enqueue, enqueue_many, task and Transaction throw outbox::Exception, because a lost event must abort the business
-//         transaction. After invalid_argument or too_large nothing was sent and the transaction is still usable; otherwise
-//         Remedy says what to redo. commit() with Effect::unknown: the connection broke while COMMIT was under way;
+//         transaction. After invalid_argument or too_large with an empty Error::origin nothing was sent and the transaction is
+//         still usable; otherwise it is lost, and Remedy says what to redo. commit() with Effect::unknown: the connection broke while COMMIT was under way;
 //         with_transaction() then throws InDoubt.
 #pragma once
 
@@ -94,9 +94,9 @@ class Transaction {
   /// events, and after what belongs to it, so that rolling back takes those with it. Throws as enqueue does; what was not
   /// written stays for the next flush() or commit().
   void flush();
-  /// Writes the events and commits. Throws when it fails. After invalid_argument (a command under way, pipeline mode, the
-  /// client encoding) nothing was sent and the transaction is still usable; otherwise Effect::none says that nothing
-  /// happened and the transaction is rolled back.
+  /// Writes the events and commits. Throws when it fails. After invalid_argument with an empty Error::origin (a command under way,
+  /// pipeline mode, the client encoding) nothing was sent and the transaction is still usable; otherwise, also when a deferred
+  /// constraint fails, Effect::none says that nothing happened and the transaction is rolled back.
   void commit();
   /// Ends pipeline mode if it is on, and rolls back. When that fails the connection is shut down, which rolls back as well.
   void rollback() noexcept;

@@ -24,8 +24,8 @@
 // Lifetime: the connection must outlive the Transaction. Our statements are compiled once per connection and finalized with
 //           it: sqlite3_close() works as always.
 // Errors: enqueue, enqueue_many, task and Transaction throw outbox::Exception, because a lost event must abort the business
-//         transaction. After invalid_argument or too_large the transaction is still usable; otherwise Remedy says what
-//         to redo.
+//         transaction. After invalid_argument or too_large with an empty Error::origin the transaction is still usable, but not
+//         after an error of commit(), also of a deferred constraint; otherwise Remedy says what to redo.
 #pragma once
 
 #include <concepts>

@@ -21,7 +21,7 @@ namespace outbox {
 struct SubscriptionSpec {
   /// Letters, digits, '-', '_' and '.', at most 63 bytes.
   std::string name;
-  /// Which sink: "file", "stdout", "null", "kafka", or "custom" for one that the application passes to the Relay.
+  /// Which sink: "kafka", "http", "file" and so on (docs/reference/settings.md), or "custom" for one that the application passes to the Relay.
   std::string sink;
   /// Settings of that sink ("path", "brokers"). Which ones there are: docs/reference. ${env:NAME} and ${file:/PATH} in them are stored as
   /// they are and replaced where the relay runs, so that passwords need not be in the store; $${ is a literal ${.
@@ -53,7 +53,7 @@ struct SubscriptionSpec {
   /// looked at. Default: beginning.
   std::string start{"beginning"};
 
-  // What becomes of an event that the destination rejects (docs/guide/parked.md).
+  // What becomes of an event that the destination rejects (docs/guide/operations.md).
 
   /// "park": it is set aside and tried again, later events of its key wait behind it, all others go on. "stop": the
   /// subscription stops at it until a person resumes it. Default: park.

@@ -98,7 +98,7 @@ class TaskEnd {
   enum class Kind : std::uint8_t { done, failed, snoozed, dead, cancelled };
 
   [[nodiscard]] static TaskEnd done() { return {}; }
-  /// The result is kept in the store as long as events are, for outbox::task(). At most WorkerOptions::result_bytes.
+  /// The result is kept in the store as long as events are, for outbox::task_status(). At most WorkerOptions::result_bytes.
   [[nodiscard]] static TaskEnd done(std::string result) {
     TaskEnd end;
     end.result_ = std::move(result);
@@ -228,8 +228,8 @@ struct WorkerOptions {
   std::size_t jitter{20};
   /// A run that lasts longer gets a row, which shows it, and with which it goes on when the lanes of its worker change. Default: 1 s.
   std::chrono::milliseconds row_after{std::chrono::seconds(1)};
-  /// Of its runs that have a row. Those of a worker without three of them in a row begin again elsewhere, with an attempt
-  /// counted. Default: 10 s.
+  /// Of its runs that have a row. Those of a worker without three of them in a row count as failed, and run again elsewhere after
+  /// the next of their delays. Default: 10 s.
   std::chrono::milliseconds heartbeat{std::chrono::seconds(10)};
   /// A larger result is not kept, and a warning says so. Unit: bytes. Default: 64 KiB.
   std::size_t result_bytes{std::size_t{64} << 10U};
