@@ -42,7 +42,7 @@ class FaultPoints : public ::testing::TestWithParam<int> {
     database_ = std::make_unique<PostgresDatabase>();
     Pg admin(database_->url());
     // Other tests use up transaction ids of the server, too; what is after these is not removed.
-    make_small_partitions(admin, 1000, 100);
+    make_small_partitions(admin, 200, 500);
     shop_ = std::make_unique<Shop>(
         database_->url(),
         ShopOptions{
