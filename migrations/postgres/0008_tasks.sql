@@ -104,7 +104,8 @@ END
 $fn$;
 
 -- These tasks do not run any more; are_over: nor do they have their unique keys, which go back to a task that they have replaced and that
--- still runs. If not, they wait for a retry, which those that were replaced do not get: what is newer must not be done before it. An application may have locked a row, to replace its task: nobody waits for it, what is left is noted and done by a later call.
+-- still runs. If not, they wait for a retry, which those that were replaced do not get: what is newer must not be done before it. An
+-- application may have locked a row, to replace its task: nobody waits for it, what is left is noted and done by a later call.
 CREATE FUNCTION {schema}.release_unique(tasks uuid[], are_over boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $fn$
 DECLARE
@@ -122,12 +123,15 @@ BEGIN
   gone AS (DELETE FROM {schema}.task_unique u USING held h WHERE u.ctid = h.place AND h.over AND NOT h.runs)
   UPDATE {schema}.task_unique u SET id = CASE WHEN h.over THEN u.running ELSE u.id END, running = CASE WHEN h.runs THEN u.running END
   FROM held h WHERE u.ctid = h.place AND NOT (h.over AND NOT h.runs) AND (h.over OR NOT h.runs);
+  -- Those of others are noted already: of a row of theirs nothing is written, and none is waited for.
   INSERT INTO {schema}.task_released AS r (id, over)
-  SELECT u.running, u.running = ANY (over_ids) FROM {schema}.task_unique u WHERE u.running = ANY (ids)
-  UNION SELECT u.id, true FROM {schema}.task_unique u WHERE u.id = ANY (over_ids)
-  ON CONFLICT (id) DO UPDATE SET over = EXCLUDED.over WHERE r.over <> EXCLUDED.over;
-  DELETE FROM {schema}.task_released r WHERE r.id = ANY (ids)
-    AND NOT EXISTS (SELECT FROM {schema}.task_unique u WHERE u.running = r.id OR u.id = r.id AND r.over);
+  SELECT u.running, are_over FROM {schema}.task_unique u WHERE u.running = ANY (tasks)
+  UNION SELECT u.id, true FROM {schema}.task_unique u WHERE are_over AND u.id = ANY (tasks)
+  ON CONFLICT (id) DO UPDATE SET over = EXCLUDED.over;
+  DELETE FROM {schema}.task_released d WHERE d.ctid = ANY (ARRAY(
+    SELECT r.ctid FROM {schema}.task_released r
+    WHERE r.id = ANY (ids) AND NOT EXISTS (SELECT FROM {schema}.task_unique u WHERE u.running = r.id OR u.id = r.id AND r.over)
+    FOR UPDATE SKIP LOCKED));
 END
 $fn$;
 
