@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <outbox/worker.hpp>
@@ -77,17 +78,28 @@ class WorkerTest : public OnBothStores {
       });
     }
     bool wait(const TaskRun& run) {
-      while (!opened) {
-        if (run.stop.stop_requested()) return ++told, false;
-        std::this_thread::sleep_for(milliseconds(1));
-      }
-      return true;
+      std::unique_lock lock(mutex_);
+      if (changed_.wait(lock, run.stop, [this] { return is_open_; })) return true;
+      return ++told, false;
     }
-    void open() { opened = true; }
+    void open() { set(true); }
+    void close() { set(false); }
 
-    std::atomic<bool> opened{false};
     std::atomic<int> begun{0};
     std::atomic<int> told{0};
+
+   private:
+    void set(bool is_open) {
+      {
+        const std::scoped_lock lock(mutex_);
+        is_open_ = is_open;
+      }
+      changed_.notify_all();
+    }
+
+    std::mutex mutex_;
+    std::condition_variable_any changed_;
+    bool is_open_{false};
   };
   void enqueue(const std::string& type, const std::vector<std::string>& payloads,
                const std::string& key = {}, const std::string& queue = "mail",

@@ -399,7 +399,7 @@ TEST_P(WorkerTest, a_snoozed_task_counts_no_attempt) {
 }
 
 TEST_P(WorkerTest, a_task_that_is_claimed_while_it_is_cancelled_keeps_its_row) {
-  if (!GetParam()) GTEST_SKIP() << "SQLite: one writer at a time";
+  if (!GetParam()) GTEST_SKIP() << "needs PostgreSQL: on SQLite workers share no tasks";
   enqueue("unknown", {"x"});
   note("send");
   WorkerOptions options = this->options();
