@@ -1,13 +1,18 @@
--- Events that a relay set aside, and how each of them left (docs/design/parking.md).
+-- Events that a relay set aside, what their keys do next, and how each of them left (docs/design/parking.md, "The law").
 SELECT set_config('role', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '{schema}.event'::regclass), true);
 
--- retrying: the first of its key, sent again at next_attempt_at. waiting: behind an earlier one of its key. dead: not sent again
--- unless a person says so. running: a task that a worker runs (docs/design/tasks.md); token: how often it became so. ready: a task that any worker may take. The event is copied whole, since retention may remove the original.
+-- The event is copied whole, since retention may remove the original. key: of its ordering key (event::key_hash), else its seq. attempts,
+-- error, token, version: of dead ones; of others the row of their key has them.
 CREATE TABLE {schema}.parked (
   subscription     integer NOT NULL,
   seq              bigint NOT NULL,
   id               uuid NOT NULL,
   lane             smallint NOT NULL,
+  key              bigint NOT NULL,
+  dead             boolean NOT NULL,
+  attempts         integer NOT NULL DEFAULT 0,
+  token            bigint NOT NULL DEFAULT 0,
+  version          bigint NOT NULL DEFAULT 0,
   aggregate_type   text NOT NULL,
   aggregate_id     text NOT NULL,
   event_type       text NOT NULL,
@@ -16,25 +21,41 @@ CREATE TABLE {schema}.parked (
   headers          jsonb NOT NULL,
   created_at       timestamptz NOT NULL,
   occurred_at      timestamptz,
-  state            text NOT NULL CHECK (state IN ('retrying', 'waiting', 'dead', 'running', 'ready')),
-  attempts         integer NOT NULL,
-  next_attempt_at  timestamptz NOT NULL,
-  error            text NOT NULL,
+  error            text NOT NULL DEFAULT '',
   parked_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (subscription, seq)
+);
+CREATE INDEX parked_live ON {schema}.parked (subscription, key, seq) WHERE NOT dead;
+CREATE INDEX parked_dead ON {schema}.parked (subscription, seq) WHERE dead;
+CREATE INDEX parked_id ON {schema}.parked (id);
+
+-- There is a row if the key has an event that is not dead, or one that blocks it. version: people's changes. attempts, next_attempt_at,
+-- error: of its first event that is not dead. blocked_by: a dead event that holds it. run_seq: the event that a worker runs, or, without a
+-- worker, that any worker may claim (docs/design/tasks.md). token: how often an event of it began to run. solo: one event without a key.
+CREATE TABLE {schema}.parked_key (
+  subscription     integer NOT NULL,
+  key              bigint NOT NULL,
+  lane             smallint NOT NULL,
+  solo             boolean NOT NULL,
+  version          bigint NOT NULL DEFAULT 0,
+  attempts         integer NOT NULL DEFAULT 0,
+  next_attempt_at  timestamptz NOT NULL,
+  blocked_by       bigint,
+  run_seq          bigint,
   worker           uuid,
   token            bigint NOT NULL DEFAULT 0,
   begun_at         timestamptz,
   percent          smallint,  -- what its handler reported
-  progress         text,
-  cancelled_by     text,      -- who wants a task that runs to end as discarded; null: nobody
+  cancelled_by     text,      -- who wants what runs to end as discarded; null: nobody
   cancel_reason    text,
-  PRIMARY KEY (subscription, seq)
-);
-CREATE INDEX parked_due ON {schema}.parked (subscription, next_attempt_at, seq) WHERE state = 'retrying';
-CREATE INDEX parked_key ON {schema}.parked (subscription, aggregate_type, aggregate_id, seq);
-CREATE INDEX parked_id ON {schema}.parked (id);
-CREATE INDEX parked_running ON {schema}.parked (subscription, worker) WHERE state = 'running';
-CREATE INDEX parked_ready ON {schema}.parked (subscription, seq) WHERE state = 'ready';
+  progress         text,
+  error            text NOT NULL DEFAULT '',
+  PRIMARY KEY (subscription, key)
+) WITH (fillfactor = 70);
+CREATE INDEX parked_key_due ON {schema}.parked_key (subscription, next_attempt_at, key) WHERE run_seq IS NULL;
+CREATE INDEX parked_key_worker ON {schema}.parked_key (subscription, worker) WHERE worker IS NOT NULL;
+CREATE INDEX parked_key_ready ON {schema}.parked_key (subscription, run_seq) WHERE run_seq IS NOT NULL AND worker IS NULL;
+CREATE INDEX parked_key_blocked ON {schema}.parked_key (subscription, key) WHERE blocked_by IS NOT NULL;
 
 CREATE TABLE {schema}.parked_end (
   subscription  integer NOT NULL,
@@ -49,56 +70,36 @@ CREATE TABLE {schema}.parked_end (
 CREATE INDEX parked_end_seq ON {schema}.parked_end (subscription, seq);
 CREATE INDEX parked_end_id ON {schema}.parked_end (id);
 
--- Grows when a person changes parked events, so that the relay reads them again.
+-- Grows when a person changes parked events, so that the relay reads what is due again.
 ALTER TABLE {schema}.subscription ADD COLUMN parked_version integer NOT NULL DEFAULT 0;
 
 -- The newest settlement that counts retried events has the greatest total of them. Found by that, which no other index has.
 CREATE INDEX settlement_retries ON {schema}.settlement (subscription, acked_total) WHERE kind = 'retry';
 
+-- What people see: each parked event with its state. waits_for: the seq of the event that it waits for. Indexes parked_key_pkey and
+-- parked_live, for each row that is read.
+CREATE VIEW {schema}.parked_state AS
+  SELECT p.subscription, p.seq, p.id, p.lane, p.key, p.aggregate_type, p.aggregate_id, p.event_type, p.payload, p.content_type, p.headers,
+    p.created_at, p.occurred_at, p.parked_at, s.state,
+    CASE WHEN s.state = 'waiting' THEN least(nullif(f.first, p.seq), CASE WHEN k.blocked_by < p.seq THEN k.blocked_by END) END AS waits_for,
+    CASE WHEN p.dead THEN p.attempts WHEN s.state = 'waiting' THEN 0 ELSE k.attempts END AS attempts,
+    CASE WHEN p.dead THEN p.error WHEN s.state = 'waiting' THEN '' ELSE k.error END AS error,
+    coalesce(k.next_attempt_at, p.parked_at) AS next_attempt_at, coalesce(k.token, p.token) AS token,
+    CASE WHEN s.state = 'running' THEN k.worker END AS worker, CASE WHEN s.state = 'running' THEN k.begun_at END AS begun_at,
+    CASE WHEN s.state = 'running' THEN k.percent END AS percent, CASE WHEN s.state = 'running' THEN k.progress END AS progress,
+    CASE WHEN s.state = 'running' THEN k.cancelled_by END AS cancelled_by,
+    CASE WHEN s.state = 'running' THEN k.cancel_reason END AS cancel_reason
+  FROM {schema}.parked p
+    LEFT JOIN {schema}.parked_key k ON k.subscription = p.subscription AND k.key = p.key AND NOT p.dead
+    LEFT JOIN LATERAL (SELECT f.seq AS first FROM {schema}.parked f
+                       WHERE f.subscription = p.subscription AND f.key = p.key AND NOT f.dead ORDER BY f.seq LIMIT 1) f ON NOT p.dead
+    CROSS JOIN LATERAL (SELECT CASE
+      WHEN p.dead THEN 'dead'
+      WHEN k.run_seq = p.seq THEN CASE WHEN k.worker IS NULL THEN 'ready' ELSE 'running' END
+      WHEN p.seq <> f.first OR k.blocked_by < p.seq THEN 'waiting'
+      ELSE 'retrying' END AS state) s;
+
 -- ---- Keys
-
--- The first row of each key that is not dead, or dead in a subscription whose dead events block: the one that is retried; the others
--- of the key wait. Events without a key stand alone. n: place in the arrays. Rows are named by their place in the table, so that a
--- change costs the same without statistics as with them (by subscription and seq the planner reads all rows of the subscription).
-CREATE FUNCTION {schema}.first_parked_of_keys(sub integer, types text[], ids text[],
-  OUT n bigint, OUT place tid, OUT seq bigint, OUT state text) RETURNS SETOF record
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
-  SELECT keys.n, first.ctid, first.seq, first.state FROM unnest(types, ids) WITH ORDINALITY keys(t, i, n)
-  CROSS JOIN LATERAL (
-    SELECT f.ctid, f.seq, f.state FROM {schema}.parked f
-    WHERE f.subscription = sub AND f.aggregate_type = keys.t AND f.aggregate_id = keys.i
-      AND (f.state <> 'dead' OR (SELECT s.config ->> 'on_dead' = 'block' FROM {schema}.subscription s WHERE s.id = sub))
-    ORDER BY f.seq LIMIT 1) first
-  WHERE keys.i <> ''
-$fn$;
-
--- After parked events of these keys left: whose turn it is now.
-CREATE FUNCTION {schema}.wake_parked_keys(sub integer, types text[], ids text[]) RETURNS void
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
-  UPDATE {schema}.parked p SET state = 'retrying', next_attempt_at = clock_timestamp()
-  WHERE p.ctid = ANY (ARRAY(
-    SELECT f.place FROM {schema}.first_parked_of_keys(sub, types, ids) f WHERE f.state = 'waiting'))
-$fn$;
-
--- The same after a person's change, which may have put an event before one that is retried. Reads all rows of the keys.
-CREATE FUNCTION {schema}.order_parked_keys(sub integer, types text[], ids text[]) RETURNS void
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
-  SELECT {schema}.wake_parked_keys(sub, types, ids);
-  UPDATE {schema}.parked p SET state = 'waiting', next_attempt_at = clock_timestamp()
-  WHERE p.ctid = ANY (ARRAY(
-    SELECT late.ctid FROM {schema}.first_parked_of_keys(sub, types, ids) f CROSS JOIN LATERAL (
-      SELECT l.ctid FROM {schema}.parked l
-      WHERE l.subscription = sub AND l.aggregate_type = types[f.n] AND l.aggregate_id = ids[f.n]
-        AND l.seq > f.seq AND l.state = 'retrying' OFFSET 0) late))
-$fn$;
-
--- All keys of a subscription in these lanes: when its settings have changed, whether dead events block may have.
-CREATE FUNCTION {schema}.order_all_parked_keys(sub integer, lanes bigint) RETURNS void
-LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
-  SELECT {schema}.order_parked_keys(sub, array_agg(k.aggregate_type), array_agg(k.aggregate_id))
-  FROM (SELECT DISTINCT p.aggregate_type, p.aggregate_id FROM {schema}.parked p
-        WHERE p.subscription = sub AND p.state <> 'dead' AND p.aggregate_id <> '' AND (lanes >> p.lane) & 1 = 1) k
-$fn$;
 
 -- Locks lanes of the subscription's group, so that they do not change hands until the transaction ends, and refuses a relay that
 -- does not own them.
@@ -118,203 +119,358 @@ BEGIN
 END
 $fn$;
 
+-- These events of these keys have left, or died. A key whose first event that was begins anew for the next one; without another one, and
+-- unless a dead one blocks it, its row goes. by_person: what is in flight decides nothing any more.
+CREATE FUNCTION {schema}.parked_left(sub integer, keys bigint[], seqs bigint[], by_person boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
+BEGIN
+  WITH moved AS MATERIALIZED (
+    SELECT m.key, max(m.seq) AS seq, array_agg(m.seq) AS seqs,
+      (SELECT p.seq FROM {schema}.parked p WHERE p.subscription = sub AND p.key = m.key AND NOT p.dead ORDER BY p.seq LIMIT 1) AS first
+    FROM unnest(keys, seqs) m(key, seq) GROUP BY m.key),
+  gone AS (
+    DELETE FROM {schema}.parked_key k USING moved m
+    WHERE k.subscription = sub AND k.key = m.key AND m.first IS NULL AND k.blocked_by IS NULL)
+  UPDATE {schema}.parked_key k
+  SET attempts = CASE WHEN m.anew THEN 0 ELSE k.attempts END, error = CASE WHEN m.anew THEN '' ELSE k.error END,
+    next_attempt_at = CASE WHEN m.first IS NULL OR k.blocked_by < m.first THEN 'infinity'
+                           WHEN m.anew OR k.next_attempt_at = 'infinity' THEN clock_timestamp() ELSE k.next_attempt_at END,
+    version = k.version + (m.anew AND by_person)::integer,
+    run_seq = CASE WHEN k.run_seq = ANY (m.seqs) THEN NULL ELSE k.run_seq END,
+    worker = CASE WHEN k.run_seq = ANY (m.seqs) THEN NULL ELSE k.worker END,
+    begun_at = CASE WHEN k.run_seq = ANY (m.seqs) THEN NULL ELSE k.begun_at END,
+    percent = CASE WHEN k.run_seq = ANY (m.seqs) THEN NULL ELSE k.percent END,
+    progress = CASE WHEN k.run_seq = ANY (m.seqs) THEN NULL ELSE k.progress END,
+    cancelled_by = CASE WHEN k.run_seq = ANY (m.seqs) THEN NULL ELSE k.cancelled_by END,
+    cancel_reason = CASE WHEN k.run_seq = ANY (m.seqs) THEN NULL ELSE k.cancel_reason END
+  FROM (SELECT *, moved.first IS NULL OR moved.first > moved.seq AS anew FROM moved) m
+  WHERE k.subscription = sub AND k.key = m.key AND (m.first IS NOT NULL OR k.blocked_by IS NOT NULL);
+END
+$fn$;
+
+-- These events have just died: in a subscription whose dead events block, each holds its key. Then their keys go on, or wait.
+CREATE FUNCTION {schema}.parked_died(sub integer, dead_keys bigint[], seqs bigint[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
+BEGIN
+  IF (SELECT s.config ->> 'on_dead' = 'block' FROM {schema}.subscription s WHERE s.id = sub) THEN
+    INSERT INTO {schema}.parked_key AS k (subscription, key, lane, solo, next_attempt_at, blocked_by)
+    SELECT sub, p.key, min(p.lane), min(p.seq) = p.key, 'infinity', min(p.seq)
+    FROM unnest(seqs) n(seq) JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq
+    GROUP BY p.key
+    ON CONFLICT (subscription, key) DO UPDATE SET blocked_by = least(k.blocked_by, EXCLUDED.blocked_by);
+  END IF;
+  PERFORM {schema}.parked_left(sub, dead_keys, seqs, false);
+END
+$fn$;
+
+-- Of at most this many keys that dead events hold: they go on, since dead events do not block any more. Returns how many there were.
+CREATE FUNCTION {schema}.unblock_parked(sub integer, lanes bigint, most bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
+DECLARE
+  blocked  bigint[];
+BEGIN
+  WITH held AS (
+    SELECT k.key FROM {schema}.parked_key k
+    WHERE k.subscription = sub AND k.blocked_by IS NOT NULL AND (lanes >> k.lane) & 1 = 1 LIMIT most FOR UPDATE),
+  freed AS (
+    UPDATE {schema}.parked_key k
+    SET blocked_by = NULL,
+      next_attempt_at = CASE WHEN k.next_attempt_at = 'infinity' THEN clock_timestamp() ELSE k.next_attempt_at END
+    FROM held h WHERE k.subscription = sub AND k.key = h.key RETURNING k.key)
+  SELECT array_agg(f.key) INTO blocked FROM freed f;
+  DELETE FROM {schema}.parked_key k USING unnest(blocked) b(key)
+  WHERE k.subscription = sub AND k.key = b.key
+    AND NOT EXISTS (SELECT FROM {schema}.parked p WHERE p.subscription = sub AND p.key = b.key AND NOT p.dead);
+  RETURN coalesce(cardinality(blocked), 0);
+END
+$fn$;
+
 -- ---- The relay's side
 
 -- Sets events of the log aside, in the transaction of the settlement that passes them. A few rows among
 -- millions, by index: the planner, which does not know how few they are, would read the whole log.
-CREATE FUNCTION {schema}.park_events(sub integer, known_generation bigint, seqs bigint[], states text[], attempts bigint[],
-                                     due_in_ms bigint[], errors text[], workers uuid[]) RETURNS void
+CREATE FUNCTION {schema}.park_events(sub integer, known_generation bigint, seqs bigint[], states text[], new_attempts bigint[],
+                                     due_in_ms bigint[], errors text[], workers uuid[], keys bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 DECLARE
-  copied      integer;
-  lanes       smallint[];
-  types       text[];
-  ids         text[];
-  placed      bigint[];
-  places      tid[];
-  heads       boolean[];
-  late        tid[];
-  woken       tid[];
-  with_key    uuid[];
+  copied     integer;
+  lanes      smallint[];
+  dead_keys  bigint[];
+  dead_seqs  bigint[];
+  with_key   uuid[];
 BEGIN
   WITH put AS (
-    INSERT INTO {schema}.parked AS p (subscription, seq, id, lane, aggregate_type, aggregate_id, event_type, payload, content_type,
-      headers, created_at, occurred_at, state, attempts, next_attempt_at, error, worker, token, begun_at)
-    SELECT sub, e.seq, e.id, e.lane, e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers,
-      e.created_at, e.occurred_at, n.state, n.attempts, clock_timestamp() + n.due * interval '1 millisecond', n.error,
-      n.worker, (n.state = 'running')::integer, CASE n.state WHEN 'running' THEN clock_timestamp() END
-    FROM unnest(seqs, states, attempts, due_in_ms, errors, workers) n(seq, state, attempts, due, error, worker)
+    INSERT INTO {schema}.parked AS p (subscription, seq, id, lane, key, dead, attempts, aggregate_type, aggregate_id, event_type, payload,
+      content_type, headers, created_at, occurred_at, error)
+    SELECT sub, e.seq, e.id, e.lane, n.key, n.state = 'dead', CASE n.state WHEN 'dead' THEN n.attempts ELSE 0 END, e.aggregate_type,
+      e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers, e.created_at, e.occurred_at,
+      CASE n.state WHEN 'dead' THEN n.error ELSE '' END
+    FROM unnest(seqs, states, new_attempts, errors, keys) n(seq, state, attempts, error, key)
     JOIN {schema}.event e ON e.seq = n.seq
-    RETURNING p.ctid, p.lane, p.aggregate_type, p.aggregate_id, p.seq, p.state IN ('retrying', 'ready') AS head,
-      CASE WHEN p.state = 'retrying' AND p.headers ? 'task-unique-key' THEN p.id END AS with_key)
-  SELECT count(*), array_agg(DISTINCT put.lane), array_agg(put.aggregate_type), array_agg(put.aggregate_id),
-    array_agg(put.seq), array_agg(put.ctid), array_agg(put.head),
+    RETURNING p.lane, p.seq, p.key, p.dead, CASE WHEN p.headers ? 'task-unique-key' AND NOT p.dead THEN p.id END AS with_key)
+  SELECT count(*), array_agg(DISTINCT put.lane), array_agg(put.key) FILTER (WHERE put.dead), array_agg(put.seq) FILTER (WHERE put.dead),
     array_agg(put.with_key) FILTER (WHERE put.with_key IS NOT NULL)
-  INTO copied, lanes, types, ids, placed, places, heads, with_key FROM put;
+  INTO copied, lanes, dead_keys, dead_seqs, with_key FROM put;
   IF copied <> cardinality(seqs) THEN
     RAISE EXCEPTION '% of % events that were to be parked are gone from the log', cardinality(seqs) - copied, cardinality(seqs)
       USING ERRCODE = 'OX003', HINT = 'never delete from the table event by hand';
   END IF;
-  -- From here on nobody else changes the rows of these lanes: the statement below sees what came or went before.
+  -- From here on nobody else changes the keys of these lanes.
   PERFORM {schema}.hold_lanes(sub, lanes, known_generation);
-  SELECT array_agg(places[f.n]) FILTER (WHERE heads[f.n] AND placed[f.n] > f.seq),
-    array_agg(f.place) FILTER (WHERE f.state = 'waiting')
-  INTO late, woken FROM {schema}.first_parked_of_keys(sub, types, ids) f;
-  IF late IS NOT NULL THEN  -- another one of the key is there already, which this relay did not know
-    UPDATE {schema}.parked p SET state = 'waiting', next_attempt_at = clock_timestamp() WHERE p.ctid = ANY (late);
-  END IF;
-  IF woken IS NOT NULL THEN  -- those before it have gone
-    UPDATE {schema}.parked p SET state = 'retrying', next_attempt_at = clock_timestamp() WHERE p.ctid = ANY (woken);
-  END IF;
+  -- The first of each key. Where the key has a row already they come behind; what runs is a fact all the same.
+  INSERT INTO {schema}.parked_key AS k (subscription, key, lane, solo, attempts, next_attempt_at, error, run_seq, worker, token, begun_at)
+  SELECT DISTINCT ON (n.key) sub, n.key, p.lane, n.key = n.seq, n.attempts, clock_timestamp() + n.due * interval '1 millisecond', n.error,
+    CASE WHEN n.state IN ('running', 'ready') THEN n.seq END, n.worker, (n.state = 'running')::integer,
+    CASE n.state WHEN 'running' THEN clock_timestamp() END
+  FROM unnest(seqs, states, new_attempts, due_in_ms, errors, workers, keys) n(seq, state, attempts, due, error, worker, key)
+  JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq
+  WHERE n.state <> 'dead' ORDER BY n.key, n.seq
+  ON CONFLICT (subscription, key) DO UPDATE
+  SET run_seq = EXCLUDED.run_seq, worker = EXCLUDED.worker, token = k.token + EXCLUDED.token, begun_at = EXCLUDED.begun_at
+  WHERE EXCLUDED.run_seq IS NOT NULL AND k.run_seq IS NULL;
+  IF dead_keys IS NOT NULL THEN PERFORM {schema}.parked_died(sub, dead_keys, dead_seqs); END IF;
   -- Functions of 0008_tasks.sql.
-  IF with_key IS NOT NULL THEN PERFORM {schema}.release_unique(with_key, false); END IF;
-  IF 'dead' = ANY (states) THEN PERFORM {schema}.tasks_died(sub, placed); END IF;
+  IF with_key IS NOT NULL THEN
+    SELECT array_agg(p.id) INTO with_key
+    FROM unnest(seqs, states) n(seq, state) JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq
+    WHERE n.state = 'retrying' AND p.id = ANY (with_key);
+    IF with_key IS NOT NULL THEN PERFORM {schema}.release_unique(with_key, false); END IF;
+  END IF;
+  IF dead_keys IS NOT NULL THEN PERFORM {schema}.tasks_died(sub, dead_seqs); END IF;
   IF 'ready' = ANY (states) THEN PERFORM {schema}.tell_of_ready_tasks(); END IF;
 END
 $fn$;
 
--- Removes rows for good, as cancelled by whom they name, else by the actor. In rows that the caller has locked against others.
-CREATE FUNCTION {schema}.discard_rows(sub integer, seqs bigint[], actor text, reason text, OUT types text[], OUT ids text[])
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+-- Removes rows for good, as cancelled by whom their keys name, else by the actor. In lanes that the caller has locked against others.
+-- by_person: see {schema}.parked_left.
+CREATE FUNCTION {schema}.discard_rows(sub integer, seqs bigint[], actor text, reason text, by_person boolean) RETURNS integer
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 DECLARE
-  with_key  uuid[];
+  gone_keys  bigint[];
+  gone_seqs  bigint[];
+  with_key   uuid[];
 BEGIN
   WITH gone AS (
-    DELETE FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs) RETURNING p.*),
+    DELETE FROM {schema}.parked p USING unnest(seqs) n(seq) WHERE p.subscription = sub AND p.seq = n.seq
+    RETURNING p.key, p.seq, p.id, p.dead, p.attempts, p.headers),
   ended AS (
     INSERT INTO {schema}.parked_end (subscription, seq, id, outcome, attempts, actor, reason)
-    SELECT g.subscription, g.seq, g.id, 'discarded', g.attempts, coalesce(g.cancelled_by, discard_rows.actor),
-      coalesce(g.cancel_reason, discard_rows.reason) FROM gone g)
-  SELECT array_agg(g.aggregate_type), array_agg(g.aggregate_id), array_agg(g.id) FILTER (WHERE g.headers ? 'task-unique-key')
-  INTO types, ids, with_key FROM gone g;
+    SELECT sub, g.seq, g.id, 'discarded', CASE WHEN g.dead THEN g.attempts WHEN l.run OR l.first THEN k.attempts ELSE 0 END,
+      CASE WHEN l.run THEN coalesce(k.cancelled_by, discard_rows.actor) ELSE discard_rows.actor END,
+      CASE WHEN l.run THEN coalesce(k.cancel_reason, discard_rows.reason) ELSE discard_rows.reason END
+    FROM gone g LEFT JOIN {schema}.parked_key k ON k.subscription = sub AND k.key = g.key
+      CROSS JOIN LATERAL (
+        SELECT coalesce(k.run_seq = g.seq, false) AS run, NOT g.dead AND g.seq = (
+          SELECT p.seq FROM {schema}.parked p WHERE p.subscription = sub AND p.key = g.key AND NOT p.dead ORDER BY p.seq LIMIT 1) AS first) l)
+  SELECT array_agg(g.key), array_agg(g.seq), array_agg(g.id) FILTER (WHERE g.headers ? 'task-unique-key')
+  INTO gone_keys, gone_seqs, with_key FROM gone g;
+  IF gone_keys IS NULL THEN RETURN 0; END IF;
+  UPDATE {schema}.parked_key k SET blocked_by = NULL FROM unnest(gone_keys, gone_seqs) g(key, seq)
+  WHERE k.subscription = sub AND k.key = g.key AND k.blocked_by = g.seq;
+  PERFORM {schema}.parked_left(sub, gone_keys, gone_seqs, by_person);
   IF with_key IS NOT NULL THEN PERFORM {schema}.release_unique(with_key, true); END IF;
+  RETURN cardinality(gone_seqs);
 END
 $fn$;
 
--- What became of parked events, in rows that the caller has locked against others: a state of null means delivered. hashes: of the
--- ids, for the ledger. A task that a person has cancelled while it ran ends as discarded, unless it was done.
+-- What became of parked events, in lanes that the caller has locked against others: a state of null means delivered. hashes: of the ids, for
+-- the ledger. versions: of the keys, as the sender saw them; of another one nothing counts but an ack, and that an event runs. A task that a
+-- person has cancelled while it ran ends as discarded, unless it was done.
 CREATE FUNCTION {schema}.write_results(sub integer, known_generation bigint, seqs bigint[], states text[], new_attempts bigint[],
-                                       due_in_ms bigint[], errors text[], hashes bigint[], event_ids uuid[], workers uuid[])
+                                       due_in_ms bigint[], errors text[], workers uuid[], keys bigint[], hashes bigint[],
+                                       event_ids uuid[], versions bigint[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 DECLARE
-  types      text[];
-  ids        text[];
   cancelled  bigint[];
-  died       bigint[];
-  with_key   uuid[];
+  left_keys  bigint[];
+  left_seqs  bigint[];
+  died_keys  bigint[];
+  died_seqs  bigint[];
+  again      uuid[];
 BEGIN
-  -- The retry rows carry a running total: one relay at a time adds to it.
-  PERFORM pg_advisory_xact_lock(hashtextextended('outbox:retried:{name}', sub));
-  SELECT array_agg(p.aggregate_type), array_agg(p.aggregate_id), array_agg(p.seq) FILTER (WHERE p.cancelled_by IS NOT NULL)
-  INTO types, ids, cancelled
-  FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs);
-  IF cancelled IS NOT NULL THEN
-    PERFORM {schema}.discard_rows(sub, ARRAY(
-      SELECT n.seq FROM unnest(seqs, states, event_ids) n(seq, state, id)
-      JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq AND p.id = n.id
-      WHERE n.seq = ANY (cancelled) AND n.state IS NOT NULL), '', '');
+  SELECT array_agg(n.seq) INTO cancelled
+  FROM unnest(seqs, states, keys, event_ids) n(seq, state, key, id)
+    JOIN {schema}.parked_key k ON k.subscription = sub AND k.key = n.key AND k.run_seq = n.seq AND k.cancelled_by IS NOT NULL
+    JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq AND p.id = n.id
+  WHERE n.state IS NOT NULL;
+  IF cancelled IS NOT NULL THEN PERFORM {schema}.discard_rows(sub, cancelled, '', '', false); END IF;
+  IF array_position(states, NULL) IS NOT NULL THEN
+    -- The retry rows carry a running total: one relay at a time adds to it.
+    PERFORM pg_advisory_xact_lock(hashtextextended('outbox:retried:{name}', sub));
+    WITH result AS (
+      SELECT * FROM unnest(seqs, states, new_attempts, hashes, event_ids) n(seq, state, attempts, hash, id) WHERE n.state IS NULL),
+    gone AS (
+      DELETE FROM {schema}.parked p USING result r WHERE p.subscription = sub AND p.seq = r.seq AND p.id = r.id
+      RETURNING p.seq, p.key, p.id, r.attempts, r.hash),
+    ended AS (
+      INSERT INTO {schema}.parked_end (subscription, seq, id, outcome, attempts)
+      SELECT sub, g.seq, g.id, 'delivered', g.attempts FROM gone g RETURNING 1),
+    total AS (
+      SELECT count(*) AS acked, mod(sum(g.hash::numeric), 18446744073709551616) AS hash FROM gone g HAVING count(*) > 0),
+    counted AS (
+      INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, acked, acked_hash, acked_total)
+      SELECT sub, 'retry', 0, known_generation, t.acked,
+        CASE WHEN t.hash >= 9223372036854775808 THEN t.hash - 18446744073709551616
+             WHEN t.hash < -9223372036854775808 THEN t.hash + 18446744073709551616 ELSE t.hash END::bigint,
+        t.acked + coalesce((SELECT last.acked_total FROM {schema}.settlement last
+                            WHERE last.subscription = sub AND last.kind = 'retry' ORDER BY last.acked_total DESC LIMIT 1), 0)
+      FROM total t)
+    SELECT array_agg(g.key), array_agg(g.seq) INTO left_keys, left_seqs FROM gone g;
+    -- An event that had died, or blocked its key, may have been delivered all the same.
+    UPDATE {schema}.parked_key k SET blocked_by = NULL FROM unnest(left_keys, left_seqs) g(key, seq)
+    WHERE k.subscription = sub AND k.key = g.key AND k.blocked_by = g.seq;
+    PERFORM {schema}.parked_left(sub, left_keys, left_seqs, false);
   END IF;
-  WITH result AS (
-    SELECT * FROM unnest(seqs, states, new_attempts, hashes, event_ids) n(seq, state, attempts, hash, id) WHERE n.state IS NULL),
-  gone AS (
-    DELETE FROM {schema}.parked p USING result r WHERE p.subscription = sub AND p.seq = r.seq AND p.id = r.id
-    RETURNING p.seq, p.id, r.attempts, r.hash),
-  ended AS (
-    INSERT INTO {schema}.parked_end (subscription, seq, id, outcome, attempts)
-    SELECT sub, g.seq, g.id, 'delivered', g.attempts FROM gone g RETURNING 1),
-  total AS (
-    SELECT count(*) AS acked, mod(sum(g.hash::numeric), 18446744073709551616) AS hash FROM gone g HAVING count(*) > 0)
-  INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, acked, acked_hash, acked_total)
-  SELECT sub, 'retry', 0, known_generation, t.acked,
-    CASE WHEN t.hash >= 9223372036854775808 THEN t.hash - 18446744073709551616
-         WHEN t.hash < -9223372036854775808 THEN t.hash + 18446744073709551616 ELSE t.hash END::bigint,
-    t.acked + coalesce((SELECT last.acked_total FROM {schema}.settlement last
-                        WHERE last.subscription = sub AND last.kind = 'retry' ORDER BY last.acked_total DESC LIMIT 1), 0)
-  FROM total t;
   WITH changed AS (
-    UPDATE {schema}.parked p
-    SET state = n.state, attempts = n.attempts, next_attempt_at = clock_timestamp() + n.due * interval '1 millisecond', error = n.error,
-        worker = n.worker, token = p.token + (n.state = 'running')::integer,
-        begun_at = CASE n.state WHEN 'running' THEN clock_timestamp() END, percent = NULL, progress = NULL
-    FROM unnest(seqs, states, new_attempts, due_in_ms, errors, event_ids, workers) n(seq, state, attempts, due, error, id, worker)
-    WHERE p.subscription = sub AND p.seq = n.seq AND p.id = n.id AND n.state IS NOT NULL AND p.state <> 'dead'
-    RETURNING p.seq, p.state, CASE WHEN p.state = 'retrying' AND p.headers ? 'task-unique-key' THEN p.id END AS with_key)
-  SELECT array_agg(c.seq) FILTER (WHERE c.state = 'dead'), array_agg(c.with_key) FILTER (WHERE c.with_key IS NOT NULL)
-  INTO died, with_key FROM changed c;
-  IF with_key IS NOT NULL THEN PERFORM {schema}.release_unique(with_key, false); END IF;
-  IF died IS NOT NULL THEN PERFORM {schema}.tasks_died(sub, died); END IF;
+    UPDATE {schema}.parked_key k
+    SET attempts = n.attempts, next_attempt_at = clock_timestamp() + n.due * interval '1 millisecond', error = n.error,
+      run_seq = CASE WHEN n.state IN ('running', 'ready') THEN n.seq END, worker = n.worker,
+      token = k.token + (n.state = 'running')::integer, begun_at = CASE n.state WHEN 'running' THEN clock_timestamp() END,
+      percent = NULL, progress = NULL, cancelled_by = NULL, cancel_reason = NULL
+    FROM unnest(seqs, states, new_attempts, due_in_ms, errors, workers, keys, event_ids, versions)
+        n(seq, state, attempts, due, error, worker, key, id, version)
+      JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq AND p.id = n.id AND NOT p.dead
+    WHERE k.subscription = sub AND k.key = n.key AND n.state IN ('retrying', 'running', 'ready')
+      AND CASE n.state WHEN 'running' THEN k.run_seq IS NULL ELSE k.version = n.version END
+    RETURNING CASE WHEN n.state = 'retrying' AND p.headers ? 'task-unique-key' THEN p.id END AS with_key)
+  SELECT array_agg(c.with_key) FILTER (WHERE c.with_key IS NOT NULL) INTO again FROM changed c;
+  IF again IS NOT NULL THEN PERFORM {schema}.release_unique(again, false); END IF;
+  IF 'dead' = ANY (states) THEN
+    WITH died AS (
+      UPDATE {schema}.parked p SET dead = true, attempts = n.attempts, error = n.error, token = k.token, version = k.version
+      FROM unnest(seqs, states, new_attempts, errors, keys, event_ids, versions) n(seq, state, attempts, error, key, id, version)
+        JOIN {schema}.parked_key k ON k.subscription = sub AND k.key = n.key AND k.version = n.version
+      WHERE n.state = 'dead' AND p.subscription = sub AND p.seq = n.seq AND p.id = n.id AND NOT p.dead
+      RETURNING p.key, p.seq)
+    SELECT array_agg(d.key), array_agg(d.seq) INTO died_keys, died_seqs FROM died d;
+    IF died_keys IS NOT NULL THEN
+      PERFORM {schema}.parked_died(sub, died_keys, died_seqs);
+      PERFORM {schema}.tasks_died(sub, died_seqs);
+    END IF;
+  END IF;
   IF 'ready' = ANY (states) THEN PERFORM {schema}.tell_of_ready_tasks(); END IF;
-  PERFORM {schema}.wake_parked_keys(sub, types, ids);
 END
 $fn$;
 
--- The same of events that were sent again by the owner of their lanes. An event that a person removed or edited meanwhile is left out.
+-- The same of events that were sent again by the owner of their lanes.
 CREATE FUNCTION {schema}.settle_parked(sub integer, known_generation bigint, seqs bigint[], states text[], new_attempts bigint[],
-                                       due_in_ms bigint[], errors text[], workers uuid[], hashes bigint[], event_ids uuid[])
+                                       due_in_ms bigint[], errors text[], workers uuid[], keys bigint[], hashes bigint[],
+                                       event_ids uuid[], versions bigint[])
 RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 BEGIN
-  PERFORM {schema}.hold_lanes(sub, (SELECT array_agg(DISTINCT p.lane) FROM {schema}.parked p
-                                    WHERE p.subscription = sub AND p.seq = ANY (seqs)), known_generation);
-  PERFORM {schema}.write_results(sub, known_generation, seqs, states, new_attempts, due_in_ms, errors, hashes, event_ids, workers);
+  PERFORM {schema}.hold_lanes(sub, ARRAY(SELECT DISTINCT p.lane FROM unnest(seqs) n(seq) JOIN {schema}.parked p
+                                         ON p.subscription = sub AND p.seq = n.seq), known_generation);
+  PERFORM {schema}.write_results(sub, known_generation, seqs, states, new_attempts, due_in_ms, errors, workers, keys, hashes, event_ids,
+                                 versions);
 END
 $fn$;
 
--- ---- A person's side
+-- ---- A person's side: at most 1,000 events in one transaction, since the relay waits for the lanes
 
--- Locks the lanes of these events against the relay that owns them, and tells it to read them again.
+-- The order of locks: the subscription's row, its lanes in their order, what is parked. Then the relay is told to read again.
 CREATE FUNCTION {schema}.change_parked(sub integer, seqs bigint[]) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 BEGIN
+  UPDATE {schema}.subscription SET parked_version = parked_version + 1 WHERE id = sub;
   PERFORM FROM {schema}.lane l
   WHERE l.lane_group = (SELECT s.lane_group FROM {schema}.subscription s WHERE s.id = sub)
-    AND l.lane IN (SELECT p.lane FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs)) ORDER BY l.lane FOR UPDATE;
-  UPDATE {schema}.subscription SET parked_version = parked_version + 1 WHERE id = sub;
+    AND l.lane = ANY (ARRAY(SELECT DISTINCT p.lane FROM unnest(seqs) n(seq) JOIN {schema}.parked p
+                            ON p.subscription = sub AND p.seq = n.seq)) ORDER BY l.lane FOR UPDATE;
 END
 $fn$;
 
--- Sends parked events again, at once or when it is their key's turn; a task does not wait for its execute_at any more. Returns how many.
-CREATE FUNCTION {schema}.retry_parked(sub integer, seqs bigint[], keep_attempts boolean DEFAULT false) RETURNS integer
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+-- Events of lanes that the caller has locked are sent again, at once or when it is their key's turn. A dead one lives again, at its own
+-- place. Returns how many there were.
+CREATE FUNCTION {schema}.revive_parked(sub integer, seqs bigint[], keep_attempts boolean) RETURNS integer
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 DECLARE
-  changed  integer;
+  there          integer;
+  all_keys       bigint[];
+  alive_keys     bigint[];
+  alive_seqs     bigint[];
+  alive_lanes    smallint[];
+  had_attempts   bigint[];
+  had_tokens     bigint[];
+  had_versions   bigint[];
+BEGIN
+  SELECT count(*), array_agg(DISTINCT p.key), array_agg(p.key) FILTER (WHERE p.dead), array_agg(p.seq) FILTER (WHERE p.dead),
+    array_agg(p.lane) FILTER (WHERE p.dead), array_agg(p.attempts) FILTER (WHERE p.dead), array_agg(p.token) FILTER (WHERE p.dead),
+    array_agg(p.version) FILTER (WHERE p.dead)
+  INTO there, all_keys, alive_keys, alive_seqs, alive_lanes, had_attempts, had_tokens, had_versions
+  FROM unnest(seqs) n(seq) JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq;
+  IF alive_keys IS NOT NULL THEN
+    UPDATE {schema}.parked p SET dead = false, attempts = 0, error = '', token = 0, version = 0
+    FROM unnest(alive_seqs) n(seq) WHERE p.subscription = sub AND p.seq = n.seq;
+    INSERT INTO {schema}.parked_key AS k (subscription, key, lane, solo, version, token, next_attempt_at)
+    SELECT sub, a.key, min(a.lane), min(a.seq) = a.key, max(a.version), max(a.token), clock_timestamp()
+    FROM unnest(alive_keys, alive_seqs, alive_lanes, had_tokens, had_versions) a(key, seq, lane, token, version) GROUP BY a.key
+    ON CONFLICT (subscription, key) DO NOTHING;
+    UPDATE {schema}.parked_key k
+    SET blocked_by = NULL,
+      next_attempt_at = CASE WHEN k.next_attempt_at = 'infinity' THEN clock_timestamp() ELSE k.next_attempt_at END
+    FROM unnest(alive_keys, alive_seqs) a(key, seq) WHERE k.subscription = sub AND k.key = a.key AND k.blocked_by = a.seq;
+  END IF;
+  UPDATE {schema}.parked_key k
+  SET version = k.version + 1,
+    attempts = CASE WHEN k.run_seq IS NOT NULL THEN k.attempts WHEN NOT keep_attempts THEN 0
+                    ELSE coalesce(had_attempts[array_position(alive_seqs, f.first)], k.attempts) END,
+    next_attempt_at = CASE WHEN k.run_seq IS NOT NULL THEN k.next_attempt_at WHEN k.blocked_by < f.first THEN 'infinity'
+                           ELSE clock_timestamp() END
+  FROM (
+    SELECT n.key, (SELECT p.seq FROM {schema}.parked p WHERE p.subscription = sub AND p.key = n.key AND NOT p.dead
+                   ORDER BY p.seq LIMIT 1) AS first FROM unnest(all_keys) n(key)) f
+    JOIN unnest(seqs) c(seq) ON c.seq = f.first
+  WHERE k.subscription = sub AND k.key = f.key;
+  RETURN there;
+END
+$fn$;
+
+-- The same for people. A task does not wait for its execute_at any more.
+CREATE FUNCTION {schema}.retry_parked(sub integer, seqs bigint[], keep_attempts boolean DEFAULT false) RETURNS integer
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 BEGIN
   PERFORM {schema}.change_parked(sub, seqs);
-  UPDATE {schema}.parked p
-  SET state = CASE p.state WHEN 'dead' THEN 'retrying' ELSE p.state END, next_attempt_at = clock_timestamp(),
-      attempts = CASE WHEN keep_attempts THEN p.attempts ELSE 0 END,
-      headers = CASE WHEN starts_with(p.aggregate_type, 'outbox-task:') THEN p.headers - 'task-execute-at' ELSE p.headers END
-  WHERE p.subscription = sub AND p.seq = ANY (seqs);
-  GET DIAGNOSTICS changed = ROW_COUNT;
-  PERFORM {schema}.order_parked_keys(sub, array_agg(p.aggregate_type), array_agg(p.aggregate_id))
-  FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs);
-  RETURN changed;
+  UPDATE {schema}.parked p SET headers = p.headers - 'task-execute-at'
+  FROM unnest(seqs) n(seq)
+  WHERE p.subscription = sub AND p.seq = n.seq AND p.headers ? 'task-execute-at' AND starts_with(p.aggregate_type, 'outbox-task:');
+  RETURN {schema}.revive_parked(sub, seqs, keep_attempts);
 END
 $fn$;
 
 -- Removes parked events for good; they are never delivered. The row of a task that runs stays until its handler has returned, so that no
 -- other one of its key runs beside it: its worker tells it to stop. Returns how many there were.
 CREATE FUNCTION {schema}.discard_parked(sub integer, seqs bigint[], actor text, reason text) RETURNS integer
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 DECLARE
-  running  integer;
-  types    text[];
-  ids      text[];
+  running  bigint[];
 BEGIN
   PERFORM {schema}.change_parked(sub, seqs);
   -- A worker that is about to claim one locks no lane.
-  PERFORM FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs) FOR UPDATE;
-  UPDATE {schema}.parked p SET cancelled_by = coalesce(p.cancelled_by, discard_parked.actor),
-    cancel_reason = coalesce(p.cancel_reason, discard_parked.reason)
-  WHERE p.subscription = sub AND p.seq = ANY (seqs) AND p.state = 'running';
-  GET DIAGNOSTICS running = ROW_COUNT;
-  SELECT d.types, d.ids INTO types, ids FROM {schema}.discard_rows(sub, ARRAY(
-    SELECT p.seq FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs) AND p.state <> 'running'), actor, reason) d;
-  PERFORM {schema}.order_parked_keys(sub, types, ids);
-  RETURN running + coalesce(cardinality(types), 0);
+  PERFORM FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = ANY (ARRAY(
+    SELECT p.key FROM unnest(seqs) n(seq) JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq)) FOR UPDATE;
+  WITH told AS (
+    UPDATE {schema}.parked_key k SET cancelled_by = coalesce(k.cancelled_by, discard_parked.actor),
+      cancel_reason = coalesce(k.cancel_reason, discard_parked.reason)
+    FROM unnest(seqs) n(seq) JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq
+    WHERE k.subscription = sub AND k.key = p.key AND k.run_seq = p.seq AND k.worker IS NOT NULL
+    RETURNING k.run_seq)
+  SELECT array_agg(t.run_seq) INTO running FROM told t;
+  RETURN coalesce(cardinality(running), 0) + {schema}.discard_rows(
+    sub, CASE WHEN running IS NULL THEN seqs ELSE ARRAY(SELECT n.seq FROM unnest(seqs) n(seq) WHERE n.seq <> ALL (running)) END,
+    actor, reason, true);
 END
 $fn$;
 
@@ -322,9 +478,13 @@ $fn$;
 
 SELECT {schema}.grant_to('outbox_relay',
   'SELECT, INSERT, UPDATE, DELETE ON {schema}.parked',
+  'SELECT, INSERT, UPDATE, DELETE ON {schema}.parked_key',
+  'SELECT ON {schema}.parked_state',
   'SELECT, INSERT ON {schema}.parked_end');
 SELECT {schema}.grant_to('outbox_reader',
   'SELECT ON {schema}.parked',
+  'SELECT ON {schema}.parked_key',
+  'SELECT ON {schema}.parked_state',
   'SELECT ON {schema}.parked_end');
 
 -- ---- An event that kills the relay

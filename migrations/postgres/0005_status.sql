@@ -247,7 +247,7 @@ SET max_parallel_workers_per_gather = 0 SET jit = off AS $fn$
 #variable_conflict use_column
 DECLARE
   one      record;
-  held     {schema}.parked;
+  held     {schema}.parked_state;
   ended    {schema}.parked_end;
   cursor   {schema}.settlement;
   settled  {schema}.settlement;
@@ -264,7 +264,7 @@ BEGIN
     event_type := one.event_type; created_at := one.created_at; subscription := one.name;
     published_at := NULL; attempts := NULL; next_attempt_at := NULL; last_error := NULL;
     waiting_for := NULL; waiting_for_seq := NULL; ended_by := NULL; reason := NULL; replaced_by := NULL;
-    SELECT p.* INTO held FROM {schema}.parked p WHERE p.subscription = one.sub AND p.seq = one.seq AND p.id = one.id;
+    SELECT p.* INTO held FROM {schema}.parked_state p WHERE p.subscription = one.sub AND p.seq = one.seq AND p.id = one.id;
     IF FOUND THEN
       state := CASE held.state WHEN 'ready' THEN 'pending' ELSE held.state END; attempts := held.attempts; last_error := nullif(held.error, '');
       aggregate_type := held.aggregate_type; aggregate_id := held.aggregate_id; event_type := held.event_type;
@@ -272,9 +272,7 @@ BEGIN
       IF held.state = 'retrying' THEN next_attempt_at := held.next_attempt_at; END IF;
       IF held.state = 'waiting' THEN
         SELECT f.id, f.seq INTO waiting_for, waiting_for_seq FROM {schema}.parked f
-        WHERE f.subscription = one.sub AND f.aggregate_type = held.aggregate_type AND f.aggregate_id = held.aggregate_id
-          AND f.seq < one.seq AND (f.state <> 'dead' OR one.config ->> 'on_dead' = 'block')
-        ORDER BY f.seq LIMIT 1;
+        WHERE f.subscription = one.sub AND f.seq = held.waits_for;
       END IF;
       RETURN NEXT;
       CONTINUE;
@@ -364,10 +362,10 @@ CREATE FUNCTION {schema}.edit_parked(sub integer, place bigint, old_id uuid, new
                                      new_content_type text, new_headers jsonb, actor text, reason text) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
-  old  {schema}.parked;
+  old  {schema}.parked_state;
 BEGIN
   PERFORM {schema}.change_parked(sub, ARRAY[place]);
-  SELECT p.* INTO old FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = place AND p.id = old_id;
+  SELECT p.* INTO old FROM {schema}.parked_state p WHERE p.subscription = sub AND p.seq = place AND p.id = old_id;
   IF NOT FOUND THEN RETURN 'gone'; END IF;
   IF old.state = 'waiting' THEN RETURN 'waiting'; END IF;
   IF old.state IN ('running', 'ready') THEN RETURN 'due'; END IF;
@@ -379,11 +377,11 @@ BEGIN
   INSERT INTO {schema}.parked_end (subscription, seq, id, outcome, attempts, actor, reason, replaced_by)
   VALUES (sub, place, old_id, 'edited', old.attempts, edit_parked.actor, edit_parked.reason, new_id);
   UPDATE {schema}.parked p
-  SET id = new_id, event_type = new_type, payload = new_payload, content_type = new_content_type, headers = new_headers,
-      state = 'retrying', attempts = 0, next_attempt_at = clock_timestamp(), error = ''
+  SET id = new_id, event_type = new_type, payload = new_payload, content_type = new_content_type, headers = new_headers
   WHERE p.subscription = sub AND p.seq = place;
   UPDATE {schema}.task_unique u SET id = new_id WHERE u.id = old_id;  -- the copy has its unique key
-  PERFORM {schema}.order_parked_keys(sub, ARRAY[old.aggregate_type], ARRAY[old.aggregate_id]);
+  PERFORM {schema}.revive_parked(sub, ARRAY[place], false);
+  UPDATE {schema}.parked_key k SET error = '' WHERE k.subscription = sub AND k.key = old.key;
   RETURN 'edited';
 END
 $fn$;

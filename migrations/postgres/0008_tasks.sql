@@ -30,28 +30,31 @@ BEGIN
 END
 $fn$;
 
--- What runs became, of those that are not over yet: as {schema}.write_results. The lanes, which the caller has locked, may have another
--- owner, which must not move rows of these keys meanwhile. Returns those runs.
+-- What runs became, of those that are not over yet: as {schema}.write_results. A run is over when its key runs another event, or has another
+-- worker or token; people's changes do not matter. The lanes, which the caller has locked, may have another owner, which must not move rows
+-- of these keys meanwhile. Returns those runs.
 CREATE FUNCTION {schema}.end_runs(sub integer, run_seqs bigint[], states text[], new_attempts bigint[], due_in_ms bigint[],
-                                  errors text[], owners uuid[], hashes bigint[], event_ids uuid[], tokens bigint[])
+                                  errors text[], owners uuid[], keys bigint[], hashes bigint[], event_ids uuid[], tokens bigint[])
 RETURNS TABLE (run_seq bigint, run_token bigint)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 DECLARE
   generation  bigint;
+  versions    bigint[];
 BEGIN
-  SELECT max(l.generation) INTO generation FROM {schema}.lane l
-  WHERE l.lane_group = (SELECT s.lane_group FROM {schema}.subscription s WHERE s.id = sub)
-    AND l.lane IN (SELECT p.lane FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (run_seqs));
   SELECT array_agg(n.seq), array_agg(n.state), array_agg(n.attempts), array_agg(n.due), array_agg(n.error), array_agg(n.hash),
-    array_agg(n.id), array_agg(n.token)
-  INTO run_seqs, states, new_attempts, due_in_ms, errors, hashes, event_ids, tokens
+    array_agg(n.id), array_agg(n.token), array_agg(p.key), array_agg(k.version), (
+      SELECT max(l.generation) FROM {schema}.lane l
+      WHERE l.lane_group = (SELECT s.lane_group FROM {schema}.subscription s WHERE s.id = sub) AND l.lane = ANY (array_agg(p.lane)))
+  INTO run_seqs, states, new_attempts, due_in_ms, errors, hashes, event_ids, tokens, keys, versions, generation
   FROM unnest(run_seqs, states, new_attempts, due_in_ms, errors, owners, hashes, event_ids, tokens)
     n(seq, state, attempts, due, error, owner, hash, id, token)
-  JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq
-  WHERE p.state = 'running' AND p.worker = n.owner AND p.token = n.token AND p.id = n.id;
+  JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq AND p.id = n.id
+  JOIN {schema}.parked_key k ON k.subscription = sub AND k.key = p.key
+  WHERE k.run_seq = n.seq AND k.worker = n.owner AND k.token = n.token;
   IF run_seqs IS NULL THEN RETURN; END IF;
-  PERFORM {schema}.write_results(sub, coalesce(generation, 0), run_seqs, states, new_attempts, due_in_ms, errors, hashes, event_ids,
-                                 array_fill(NULL::uuid, ARRAY[cardinality(run_seqs)]));
+  PERFORM {schema}.write_results(sub, coalesce(generation, 0), run_seqs, states, new_attempts, due_in_ms, errors,
+                                 array_fill(NULL::uuid, ARRAY[cardinality(run_seqs)]), keys, hashes, event_ids, versions);
   RETURN QUERY SELECT * FROM unnest(run_seqs, tokens);
 END
 $fn$;
@@ -221,7 +224,7 @@ $fn$;
 CREATE FUNCTION {schema}.tasks_died(sub integer, seqs bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
-  with_key  uuid[] := ARRAY(SELECT p.id FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs) AND p.state = 'dead'
+  with_key  uuid[] := ARRAY(SELECT p.id FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs) AND p.dead
                                                                   AND p.headers ? 'task-unique-key');
 BEGIN
   IF with_key <> '{}' THEN PERFORM {schema}.release_unique(with_key, true); END IF;
@@ -231,7 +234,7 @@ BEGIN
                                  'key', p.aggregate_id, 'attempts', p.attempts, 'error', p.error)::text, 'UTF8'),
     'application/json', '{}'
   FROM {schema}.parked p CROSS JOIN LATERAL (SELECT {schema}.told_event(p.headers ->> 'task-on-dead') AS told) t
-  WHERE p.subscription = sub AND p.seq = ANY (seqs) AND p.state = 'dead' AND p.aggregate_type LIKE 'outbox-task:%'
+  WHERE p.subscription = sub AND p.seq = ANY (seqs) AND p.dead AND p.aggregate_type LIKE 'outbox-task:%'
     AND p.headers ? 'task-on-dead' AND t.told IS NOT NULL;
 END
 $fn$;
@@ -365,7 +368,7 @@ BEGIN
       x.result, t.priority
     FROM {schema}.event_life(seqs, array_fill(task_status.id, ARRAY[cardinality(seqs)])) l
       JOIN {schema}.subscription s ON s.name = l.subscription
-      LEFT JOIN {schema}.parked p ON p.subscription = s.id AND p.seq = l.seq AND p.id = l.id
+      LEFT JOIN {schema}.parked_state p ON p.subscription = s.id AND p.seq = l.seq AND p.id = l.id
       LEFT JOIN {schema}.event e ON e.seq = l.seq AND e.id = l.id
       LEFT JOIN {schema}.worker w ON w.id = p.worker
       LEFT JOIN {schema}.task_end x ON x.id = l.id

@@ -26,6 +26,7 @@ BEGIN
   INSERT INTO {schema}.dropped (subscription) VALUES (sub);
   DELETE FROM {schema}.subscription s WHERE s.id = sub;
   DELETE FROM {schema}.parked p WHERE p.subscription = sub;
+  DELETE FROM {schema}.parked_key k WHERE k.subscription = sub;
   DELETE FROM {schema}.run r WHERE r.subscription = sub;
   DELETE FROM {schema}.trial t WHERE t.subscription = sub;
   DELETE FROM {schema}.former_name n WHERE n.subscription = sub;
@@ -42,17 +43,26 @@ CREATE FUNCTION {schema}.restart_subscription(sub integer, after_seq bigint, see
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 DECLARE
-  fresh  integer;
+  fresh      integer;
+  gone_keys  bigint[];
+  gone_seqs  bigint[];
 BEGIN
   UPDATE {schema}.subscription s SET id = DEFAULT, config_version = s.config_version + 1, changed_at = clock_timestamp(),
     trouble = '', trouble_since = NULL, trouble_relay = NULL
   WHERE s.id = sub RETURNING s.id INTO fresh;
   INSERT INTO {schema}.dropped (subscription) VALUES (sub);
-  DELETE FROM {schema}.parked p
-  WHERE p.subscription = sub
-    AND EXISTS (SELECT FROM {schema}.event e WHERE e.seq = p.seq
-                AND (e.seq > after_seq OR NOT pg_visible_in_snapshot(e.xid, seen)));
+  WITH gone AS (
+    DELETE FROM {schema}.parked p
+    WHERE p.subscription = sub
+      AND EXISTS (SELECT FROM {schema}.event e WHERE e.seq = p.seq
+                  AND (e.seq > after_seq OR NOT pg_visible_in_snapshot(e.xid, seen)))
+    RETURNING p.key, p.seq)
+  SELECT array_agg(g.key), array_agg(g.seq) INTO gone_keys, gone_seqs FROM gone g;
   UPDATE {schema}.parked p SET subscription = fresh WHERE p.subscription = sub;
+  UPDATE {schema}.parked_key k SET subscription = fresh WHERE k.subscription = sub;
+  UPDATE {schema}.parked_key k SET blocked_by = NULL FROM unnest(gone_keys, gone_seqs) g(key, seq)
+  WHERE k.subscription = fresh AND k.key = g.key AND k.blocked_by = g.seq;
+  PERFORM {schema}.parked_left(fresh, gone_keys, gone_seqs, true);
   UPDATE {schema}.parked_end d SET subscription = fresh
   WHERE d.subscription = sub
     AND NOT EXISTS (SELECT FROM {schema}.event e WHERE e.seq = d.seq
@@ -61,7 +71,6 @@ BEGIN
   DELETE FROM {schema}.trial t WHERE t.subscription = sub;
   UPDATE {schema}.replay r SET subscription = fresh WHERE r.subscription = sub;
   UPDATE {schema}.former_name n SET subscription = fresh WHERE n.subscription = sub;
-  PERFORM {schema}.order_all_parked_keys(fresh, -1);
   RETURN fresh;
 END
 $fn$;

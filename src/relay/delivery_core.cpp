@@ -100,8 +100,9 @@ std::uint64_t DeliveryCore::key_of(Slot& slot) const {
 void DeliveryCore::chain(Slot& added, Token token) {
   if (key_of(added) == 0) return queue(token);
   const auto [last, is_first] = last_of_key_.try_emplace(added.key, token);
-  if (is_first && gate_.blocked(added.key)) {
-    last_of_key_.erase(last);
+  // Not the first, and blocked: a person has sent a dead event of the key again, which waits for those that are on their way.
+  if (gate_.blocked(added.key)) {
+    if (is_first) last_of_key_.erase(last);
     return park_waiting(token);
   }
   if (is_first) return queue(token);
@@ -132,7 +133,7 @@ std::span<const DeliveryCore::Send> DeliveryCore::to_send(TimePoint now) {
   keep_time(now);
   if (watches() && slow_watch_.looks(now)) watch_slow(now);
   if (!sink_.may_send() && !filling_gaps()) return {};
-  if (sink_.in_flight() >= options_.max_in_flight || is_full()) return {};
+  if (sink_.in_flight() >= options_.max_in_flight) return {};
   if (std::exchange(openings_, sink_.openings()) != sink_.openings()) rewind();
   if (!failing_.empty()) judge_failing(now);
   if (!held_.empty() && sink_.accepted() != held_since_) park_held(now);
@@ -162,14 +163,23 @@ void DeliveryCore::choose(std::size_t limit, TimePoint now) {
 
 void DeliveryCore::fill_batch(std::size_t limit) {
   if (!options_.gapless) {
-    const std::size_t count = std::min(limit, ready_.size());
+    const Token before = send_before();
+    // While too much is parked, those that others wait for come first.
+    const auto sendable =
+        is_full() ? std::stable_partition(ready_.begin(), ready_.end(),
+                                          [before](Token token) { return token < before; })
+                  : ready_.end();
+    const std::size_t count =
+        std::min(limit, static_cast<std::size_t>(sendable - ready_.begin()));
     for (std::size_t i = 0; i < count; ++i)
       batch_.push_back({.token = ready_[i], .event = slot(ready_[i]).event});
     return;
   }
   while (next_ < end() && slot(next_).state != State::ready) ++next_;
   const Token last = stopping() ? std::min(stop_before_, end()) : end();
-  for (Token token = next_; token < last && batch_.size() < limit; ++token) {
+  // What is parked on the way may be too much.
+  for (Token token = next_; token < std::min(last, send_before()) && batch_.size() < limit;
+       ++token) {
     if (slot(token).state == State::ready && may_pass(token))
       batch_.push_back({.token = token, .event = slot(token).event});
   }
@@ -193,7 +203,23 @@ bool DeliveryCore::may_pass(Token token) {
 
 /// Too many events are parked already.
 bool DeliveryCore::is_full() const {
-  return options_.parking && gate_.rows() >= options_.parking->max_waiting;
+  return options_.parking && gate_.live() >= options_.parking->max_waiting;
+}
+
+/// While too much is parked nothing new is sent, but for those that the cursor must pass before what is parked can be written: it could
+/// not be sent again, and nothing would make room.
+Token DeliveryCore::send_before() const {
+  if (!is_full()) return end();
+  return parked_ahead_.empty() ? head_ : parked_ahead_.rbegin()->first;
+}
+
+void DeliveryCore::add_keys_in_flight(std::unordered_set<std::uint64_t>& keys) const {
+  for (const auto& [key, last] : last_of_key_) keys.insert(key);
+  if (!options_.gapless || sink_.in_flight() == 0) return;
+  for (const Slot& slot : slots_) {
+    if (slot.state == State::in_flight)
+      keys.insert(event::key_hash(slot.event->aggregate_type, slot.event->aggregate_id));
+  }
 }
 
 void DeliveryCore::handed_over(std::size_t count) {
@@ -319,9 +345,6 @@ void DeliveryCore::count(store::Settlement& row, Token token) {
     row.parked.add(hash);
     ++parked_;
     parked_open_.push_back(std::move(parked_ahead_.extract(token).mapped()));
-    const bool blocks =
-        parked_open_.back().state != store::ParkedState::dead || options_.parking->dead_blocks;
-    if (!blocks) freed_open_.push_back(done.key);
   } else {
     row.filtered.add(hash);
     ++filtered_;
@@ -411,9 +434,10 @@ DeliveryCore::Due DeliveryCore::settle(TimePoint now) {
   settling_bytes_ = std::exchange(open_bytes_, 0);
   acks_writing_.clear();
   std::swap(acks_writing_, acks_open_);
-  freed_writing_ = std::exchange(freed_open_, {});
   oldest_done_.reset();
   for (const auto& parked : parked_open_) {
+    parked_writing_.push_back({.key = gate_key(parked.key, parked.seq),
+                               .live = parked.state != store::ParkedState::dead});
     if (gate_.late.contains(parked.seq)) late_writing_.push_back(parked.seq);
   }
   return {.rows = std::exchange(rows_, {}), .parked = std::exchange(parked_open_, {})};
@@ -429,7 +453,8 @@ void DeliveryCore::settled() {
   settling_ = false;
   window_.remove(std::exchange(settling_events_, 0), std::exchange(settling_bytes_, 0));
   acks_writing_.clear();
-  for (const std::uint64_t key : std::exchange(freed_writing_, {})) gate_.remove(key);
+  for (const Parked& parked : std::exchange(parked_writing_, {}))
+    gate_.written(parked.key, parked.live);
   for (const std::int64_t seq : std::exchange(late_writing_, {})) gate_.late.written(seq);
 }
 

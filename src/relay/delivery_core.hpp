@@ -23,6 +23,7 @@
 #include <set>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "event/retry_policy.hpp"
@@ -141,6 +142,8 @@ class DeliveryCore {
   [[nodiscard]] bool remembers() const { return !remembered_.empty(); }
   /// What is acked and not in a written settlement, for remember() after the store was lost.
   [[nodiscard]] std::vector<EventRef> unsettled_acks() const;
+  /// Adds the keys of events that are in flight, or will be sent whatever is parked.
+  void add_keys_in_flight(std::unordered_set<std::uint64_t>& keys) const;
   /// Greater than every token in use so far.
   [[nodiscard]] Token next_token() const { return end(); }
   /// Everything before it is acked or filtered.
@@ -189,6 +192,7 @@ class DeliveryCore {
   void fill_batch(std::size_t limit);
   [[nodiscard]] bool may_pass(Token token);
   [[nodiscard]] bool is_full() const;
+  [[nodiscard]] Token send_before() const;
   void hold(Token token, const Outcome& outcome, TimePoint now);
   void set_aside_failed(const Outcome& outcome, TimePoint now);
   void failed(Token token, const Outcome& outcome, TimePoint now);
@@ -259,9 +263,12 @@ class DeliveryCore {
   std::uint64_t slow_{0};
   std::map<Token, store::ParkedEvent> parked_ahead_;  ///< Not passed by the cursor yet.
   std::vector<store::ParkedEvent> parked_open_;       ///< Counted in rows_.
-  // Keys of dead events that block nothing, once they are written.
-  std::vector<std::uint64_t> freed_open_;
-  std::vector<std::uint64_t> freed_writing_;
+  /// An event that is being written.
+  struct Parked {
+    std::uint64_t key{0};  ///< In the gate.
+    bool live{false};
+  };
+  std::vector<Parked> parked_writing_;
 
   // Progress: done_ is where the contiguous prefix ends; rows_ cover what lies between it and what is settled or being written.
   store::Cursor done_;

@@ -1,5 +1,5 @@
 // The keys of a subscription that have parked events: the stream sends none of their events, it parks them behind. Shared by the
-// strands and the retries; the loop's thread only. Pure.
+// strands and the retries; the loop's thread only. Pure. docs/design/parking.md, "Blocked keys".
 #pragma once
 
 #include <cstddef>
@@ -7,37 +7,76 @@
 #include <unordered_map>
 
 #include "relay/late_sends.hpp"
+#include "store/parked.hpp"
 
 namespace outbox::relay {
+
+/// The key in the gate of an event with this number; see store::parked_key(). 0: it has no key.
+[[nodiscard]] constexpr std::uint64_t gate_key(std::uint64_t number, std::int64_t seq) {
+  return number == static_cast<std::uint64_t>(seq) ? 0 : number;
+}
 
 class KeyGate {
  public:
   /// `key`: event::key_hash(); 0 is no key and never blocked. Two keys of one hash block each other.
-  [[nodiscard]] bool blocked(std::uint64_t key) const { return rows_.contains(key); }
-  [[nodiscard]] bool empty() const { return rows_.empty(); }
-  /// Rows of all keys, and those without a key: written, or about to be.
-  [[nodiscard]] std::size_t rows() const { return all_; }
+  [[nodiscard]] bool blocked(std::uint64_t key) const { return keys_.contains(key); }
+  [[nodiscard]] bool empty() const { return keys_.empty(); }
+  /// How many are blocked.
+  [[nodiscard]] std::size_t keys() const { return keys_.size(); }
+  /// Events that are parked and not dead, written or about to be. Of results that a person's change made void some too few, until
+  /// replace_stored().
+  [[nodiscard]] std::size_t live() const { return stored_live_ + open_live_; }
 
-  void add(std::uint64_t key, std::size_t rows = 1) {
-    all_ += rows;
-    if (key != 0) rows_[key] += rows;
+  /// The store has a row of this key.
+  void found(std::uint64_t key) {
+    if (key != 0) keys_[key].stored = true;
   }
-  /// After the transaction that removed the row, or made it dead in a key that goes on, has committed.
-  void remove(std::uint64_t key) {
-    if (all_ > 0) --all_;
-    const auto found = rows_.find(key);
-    if (found != rows_.end() && --found->second == 0) rows_.erase(found);
+  /// An event of this key is parked as soon as its settlement is written. A dead one holds its key until then: another relay may
+  /// still deliver it.
+  void park(std::uint64_t key, bool live) {
+    if (live) ++open_live_;
+    if (key != 0) ++keys_[key].unwritten;
   }
-  void clear() {
-    rows_.clear();
-    all_ = 0;
+  /// It is written. Whether its key has a row now is what released() tells.
+  void written(std::uint64_t key, bool live) {
+    if (live && open_live_ > 0) {
+      --open_live_;
+      ++stored_live_;
+    }
+    const auto entry = keys_.find(key);
+    if (entry == keys_.end()) return;
+    if (entry->second.unwritten > 0) --entry->second.unwritten;
+    entry->second.stored = true;
+  }
+  /// The store has no row of this key any more.
+  void released(std::uint64_t key) {
+    const auto entry = keys_.find(key);
+    if (entry == keys_.end()) return;
+    entry->second.stored = false;
+    if (entry->second.unwritten == 0) keys_.erase(entry);
+  }
+  /// An event was delivered, discarded or is dead, and that is written.
+  void left() {
+    if (stored_live_ > 0) --stored_live_;
+  }
+  /// What the store has, when everything that was written before it was read was told here: people have changed it.
+  void replace_stored(const store::ParkedKeys& all) {
+    std::erase_if(keys_, [](const auto& entry) { return entry.second.unwritten == 0; });
+    for (auto& [key, entry] : keys_) entry.stored = false;
+    for (const auto& key : all.keys) found(key.key);
+    stored_live_ = all.live;
   }
 
   LateSends late;
 
  private:
-  std::unordered_map<std::uint64_t, std::size_t> rows_;
-  std::size_t all_{0};
+  struct Entry {
+    bool stored{false};
+    std::size_t unwritten{0};  ///< Events of it that are about to be parked.
+  };
+  std::unordered_map<std::uint64_t, Entry> keys_;
+  std::size_t stored_live_{0};
+  std::size_t open_live_{0};
 };
 
 }  // namespace outbox::relay

@@ -40,73 +40,74 @@ bool RetryCore::wants_load(TimePoint now) const { return due_ && *due_ <= now &&
 void RetryCore::load_asked() {
   loading_ = true;
   due_.reset();
-  given_ = {};
-  asked_runs_.clear();
-  for (const auto& [seq, key] : runs_) asked_runs_.push_back(seq);
-  for (const EventRef& event : remembered_) asked_runs_.push_back(event.seq);
+  given_.clear();
+  asked_.clear();
+  for (const auto& [seq, key] : runs_) asked_.push_back({.seq = seq, .key = key});
+  for (const EventRef& event : remembered_) {
+    if (!runs_.contains(event.seq)) asked_.push_back({.seq = event.seq});
+  }
 }
 
-/// A row that is gone no longer blocks its key; one that no worker has or may take is looked after as any other. Of those that are
-/// remembered we know in this way that they are gone: a row that is `running`, or that another worker has given back, is not among those
-/// that are due.
-void RetryCore::compare_runs(const std::vector<store::RunningRow>& rows, TimePoint now) {
-  const auto is_left = [](store::ParkedState state) {
-    return state == store::ParkedState::running || state == store::ParkedState::ready;
-  };
-  std::map<std::int64_t, store::ParkedState> found;
-  for (const store::RunningRow& row : rows) found.emplace(row.seq, row.state);
-  for (const std::int64_t seq : std::exchange(asked_runs_, {})) {
-    const auto row = found.find(seq);
-    if (row == found.end())
-      std::erase_if(remembered_, [seq](const EventRef& event) { return event.seq == seq; });
-    const auto run = runs_.find(seq);
+/// A run that has ended elsewhere no longer holds its key; one that no worker has or may take is looked after as any other. Of what is
+/// remembered this shows that it is gone: a row that is `running`, or that another worker has given back, is not among what is due.
+void RetryCore::compare_asked(const std::vector<store::AskedState>& rows, TimePoint now) {
+  for (const store::AskedState& row : rows) {
+    if (!row.state)
+      std::erase_if(remembered_, [&](const EventRef& event) { return event.seq == row.seq; });
+    const auto run = runs_.find(row.seq);
     if (run == runs_.end()) continue;
-    if (row != found.end() && is_left(row->second)) continue;
-    const bool dead = row != found.end() && row->second == store::ParkedState::dead;
-    if (row == found.end() || (dead && !options_.rules.dead_blocks)) gate_.remove(run->second);
+    if (row.state == store::ParkedState::running || row.state == store::ParkedState::ready)
+      continue;
+    const std::uint64_t key = gate_key(run->second, row.seq);
+    if (!row.state || row.state == store::ParkedState::dead) gate_.left();
+    row.key_left ? due_at(now) : gate_.released(key);
     runs_.erase(run);
   }
   if (!runs_.empty())
     due_at(now + std::chrono::duration_cast<TimePoint::duration>(options_.look_at_runs));
 }
 
-RetryCore::Busy RetryCore::busy() const {
-  Busy busy = given_;
-  for (const auto& [token, chain] : chains_) busy.add(chain.key, chain.rows.back().event.seq);
-  for (const auto& [seq, late] : gate_.late.all()) busy.add(late.key, seq);
-  // A person may have put an event before one that runs.
-  for (const auto& [seq, key] : runs_) busy.add(key, seq);
+RetryCore::Keys RetryCore::busy() const {
+  Keys busy = given_;
+  for (const auto& [token, chain] : chains_) busy.insert(chain.key);
+  for (const auto& [seq, late] : gate_.late.all())
+    busy.insert(store::parked_key(late.key, late.seq));
+  for (const auto& [seq, key] : runs_) busy.insert(key);
   return busy;
 }
 
 void RetryCore::loaded(store::DueEvents due, TimePoint now) {
   loading_ = false;
+  compare_asked(due.asked, now);
+  asked_.clear();
   // What is due already stays due while it is in flight: it must not be read again and again.
   if (due.next_in) {
     const auto next_in = std::max<std::chrono::nanoseconds>(*due.next_in, options_.write_interval);
     due_at(now + std::chrono::duration_cast<TimePoint::duration>(next_in));
   }
-  if (options_.worker) compare_runs(due.running, now);
-  const Busy busy = this->busy();
+  // The answer may be older than the change.
+  if (std::exchange(changed_while_loading_, false)) return due_at(now);
+  const Keys busy = this->busy();
   // What was given since is written by the next time.
   if (!given_.empty()) due_at(now);
   std::unordered_map<std::uint64_t, Token> of_key;
   const Token first = next_token_;
   for (const store::ParkedRow& row : due.rows) {
-    const std::uint64_t key = event::key_hash(row.event.aggregate_type, row.event.aggregate_id);
-    if (busy.contains(key, row.event.seq)) continue;
-    // A person has just sent it again: the stream does not know yet that its key is blocked. It will, once this begins anew.
-    if (key != 0 && !gate_.blocked(key)) continue;
-    const auto found = key == 0 ? of_key.end() : of_key.find(key);
-    if (found != of_key.end()) {
+    if (busy.contains(row.key)) continue;
+    const auto [found, is_new] = of_key.try_emplace(row.key, next_token_);
+    if (!is_new) {
       chains_.at(found->second).rows.push_back(row);
       continue;
     }
-    if (key != 0) of_key.emplace(key, next_token_);
     Chain chain;
-    chain.key = key;
+    chain.key = row.key;
     chain.storage = due.storage;
     chain.rows.push_back(row);
+    if (const std::uint64_t key = gate_key(row.key, row.event.seq);
+        key != 0 && !gate_.blocked(key)) {
+      gate_.found(key);
+      chain.waits_for_stream = static_cast<bool>(options_.keys_in_flight);
+    }
     chains_.emplace(next_token_++, std::move(chain));
   }
   std::erase_if(storages_, [](const auto& storage) { return storage.expired(); });
@@ -114,8 +115,14 @@ void RetryCore::loaded(store::DueEvents due, TimePoint now) {
   if (remembered_.empty()) return;
   for (auto chain = chains_.lower_bound(first); chain != chains_.end(); ++chain)
     recall(chain->second, now);
-  if (next_token_ == first && given_.empty() && !options_.worker) forget_those_that_left();
   drop_done_chains(now);
+}
+
+void RetryCore::changed(TimePoint now) {
+  std::erase_if(chains_, [](const auto& entry) { return !entry.second.in_flight; });
+  for (auto& [token, chain] : chains_) chain.rows.resize(chain.at + 1);
+  changed_while_loading_ = loading_;
+  due_at(now);
 }
 
 /// Those at the front of the chain that an earlier run delivered.
@@ -124,17 +131,23 @@ void RetryCore::recall(Chain& chain, TimePoint now) {
     const store::ParkedRow& row = chain.row();
     const EventRef event{row.event.seq, row.event.id};
     if (remembered_.erase(event) == 0) return;
-    give_delivered(event, chain.key, row.attempts + 1, now);
+    give_delivered(subject_of(chain), now);
   }
 }
 
-/// All that is due is in memory, so that the rows of the others are gone.
-void RetryCore::forget_those_that_left() {
-  std::set<EventRef> still;
-  for (const auto& [token, chain] : chains_) {
-    for (const auto& row : chain.rows) still.insert({row.event.seq, row.event.id});
-  }
-  std::erase_if(remembered_, [&](const EventRef& event) { return !still.contains(event); });
+RetryCore::Subject RetryCore::subject_of(const Chain& chain) {
+  const store::ParkedRow& row = chain.row();
+  return {.event = {row.event.seq, row.event.id},
+          .key = row.key,
+          .version = row.version,
+          .attempts = row.attempts};
+}
+
+RetryCore::Subject RetryCore::subject_of(const LateSends::Send& send) {
+  return {.event = {send.seq, send.id},
+          .key = store::parked_key(send.key, send.seq),
+          .version = send.version,
+          .attempts = send.attempts};
 }
 
 // ---- sending
@@ -143,6 +156,7 @@ std::span<const RetryCore::Send> RetryCore::to_send(TimePoint now) {
   batch_.clear();
   now_ = now;
   judge(now);
+  look_at_stream();
   sink_.ask_alone(false);
   if (stopping_ || pick_suspect(now) || !sink_.may_send()) return batch_;
   const std::size_t limit = std::min(options_.max_batch, sink_.batch_limit());
@@ -153,6 +167,16 @@ std::span<const RetryCore::Send> RetryCore::to_send(TimePoint now) {
           {.token = token, .event = &chain.row().event, .attempt = chain.row().attempts + 1});
   }
   return batch_;
+}
+
+/// Two events of a key are never on their way at once. The stream sends no more of these keys.
+void RetryCore::look_at_stream() {
+  const auto waits = [](const auto& entry) { return entry.second.waits_for_stream; };
+  if (std::none_of(chains_.begin(), chains_.end(), waits)) return;
+  Keys keys;
+  options_.keys_in_flight(keys);
+  for (auto& [token, chain] : chains_)
+    chain.waits_for_stream = chain.waits_for_stream && keys.contains(chain.key);
 }
 
 /// One at a time; for a gapless sink, which stops at it, with nothing else in flight. True: nothing else is sent now.
@@ -205,7 +229,7 @@ void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
   switch (outcome.kind) {
     case Outcome::Kind::acked: {
       suspects_.erase(row.event.seq);
-      give_delivered({row.event.seq, row.event.id}, chain.key, row.attempts + 1, now);
+      give_delivered(subject_of(chain), now);
       next_of(found, now);
       sink_.acked(now);
       break;
@@ -274,42 +298,41 @@ void RetryCore::judge(TimePoint now) {
 
 /// By its own fault, or postponed.
 void RetryCore::failed(Chain& chain, const Outcome& outcome, TimePoint now) {
-  const store::ParkedRow& row = chain.row();
-  give_failed({row.event.seq, row.event.id}, chain.key, row.attempts, outcome, now);
+  give_failed(subject_of(chain), outcome, now);
   // What waits behind it waits on; of a dead one until that is written: another relay may still deliver it.
   chain.at = chain.rows.size();
 }
 
-void RetryCore::give_failed(const EventRef& event, std::uint64_t key, std::size_t attempts,
-                            const Outcome& outcome, TimePoint now) {
-  const store::Verdict next = store::verdict(options_.rules.policy, outcome, attempts, event.seq);
-  const bool dead = next.state == store::ParkedState::dead;
+void RetryCore::give_failed(const Subject& subject, const Outcome& outcome, TimePoint now) {
+  const std::int64_t seq = subject.event.seq;
+  const store::Verdict next =
+      store::verdict(options_.rules.policy, outcome, subject.attempts, seq);
   store::RetryResult result;
   result.state = next.state;
   result.attempts = next.attempts;
   result.due_in = next.due_in;
   result.error = outcome.error.text();
-  if (dead) suspects_.erase(event.seq);
-  give(std::move(result), event, key, dead && !options_.rules.dead_blocks, now);
+  if (next.state == store::ParkedState::dead) suspects_.erase(seq);
+  give(std::move(result), subject, now);
   // It is not read back before that is written.
-  if (next.state == store::ParkedState::ready) runs(event.seq, key);
+  if (next.state == store::ParkedState::ready) runs(seq, subject.key);
 }
 
 /// Sends that still ran when their event was set aside.
 void RetryCore::take_late(TimePoint now) {
   for (const LateSends::Send& late : gate_.late.take_ended()) {
-    const EventRef event{late.seq, late.id};
+    const Subject subject = subject_of(late);
     if (late.outcome->kind == Outcome::Kind::acked) {
-      give_delivered(event, late.key, late.attempts + 1, now);
+      give_delivered(subject, now);
     } else if (late.outcome->kind == Outcome::Kind::rejected ||
                late.outcome->kind == Outcome::Kind::postponed) {
-      give_failed(event, late.key, late.attempts, *late.outcome, now);
+      give_failed(subject, *late.outcome, now);
     } else if (late.run > 0 && options_.worker) {
       store::RetryResult given_back;
       given_back.state = store::ParkedState::retrying;
       given_back.attempts = late.attempts;
       given_back.error = late.outcome->error.text();
-      give(std::move(given_back), event, late.key, false, now);
+      give(std::move(given_back), subject, now);
     } else {
       due_at(now);
     }
@@ -334,7 +357,8 @@ void RetryCore::watch_slow(TimePoint now) {
     const LateSends::Send send{.token = options_.token_prefix | token,
                                .seq = row.event.seq,
                                .id = row.event.id,
-                               .key = chain.key,
+                               .key = gate_key(chain.key, row.event.seq),
+                               .version = row.version,
                                .attempts = row.attempts,
                                .run = row.token + 1};
     late_.emplace(token, send.seq);
@@ -351,35 +375,37 @@ void RetryCore::give_run(const LateSends::Send& send, const std::string& error, 
   running.attempts = send.attempts;
   running.error = error;
   running.worker = *options_.worker;
-  give(std::move(running), {send.seq, send.id}, send.key, false, now);
+  give(std::move(running), subject_of(send), now);
   ended_.back().began_to_run = send.seq;
 }
 
 void RetryCore::kept(const LateSends::Send& send, TimePoint now) {
   // Sends of the stream have tokens of their own, which may be the same without the prefix.
   if ((send.token & options_.token_prefix) != 0) late_.erase(send.token & ~options_.token_prefix);
-  runs_.emplace(send.seq, send.key);
+  runs_.emplace(send.seq, store::parked_key(send.key, send.seq));
   due_at(now + std::chrono::duration_cast<TimePoint::duration>(options_.look_at_runs));
 }
 
-void RetryCore::give_delivered(const EventRef& event, std::uint64_t key, std::size_t attempts,
-                               TimePoint now) {
+void RetryCore::give_delivered(const Subject& subject, TimePoint now) {
   store::RetryResult delivered;
-  delivered.attempts = attempts;
-  give(std::move(delivered), event, key, true, now);
+  delivered.attempts = subject.attempts + 1;
+  give(std::move(delivered), subject, now);
 }
 
-void RetryCore::give(store::RetryResult result, const EventRef& event, std::uint64_t key,
-                     bool releases, TimePoint now) {
+void RetryCore::give(store::RetryResult result, const Subject& subject, TimePoint now) {
   const bool acked = !result.state;
+  const EventRef& event = subject.event;
+  ended_.push_back({.key = gate_key(subject.key, event.seq),
+                    .leaves = acked || result.state == store::ParkedState::dead,
+                    .acked = acked ? std::optional(event) : std::nullopt});
   result.subscription = options_.subscription;
   result.generation = options_.generation;
   result.seq = event.seq;
   result.id = event.id;
+  result.key = subject.key;
+  result.version = subject.version;
   results_.push_back(std::move(result));
-  ended_.push_back(
-      {.key = key, .releases = releases, .acked = acked ? std::optional(event) : std::nullopt});
-  given_.add(key, event.seq);
+  given_.insert(subject.key);
   if (!oldest_result_) oldest_result_ = now;
 }
 
@@ -410,9 +436,9 @@ std::vector<store::RetryResult> RetryCore::results(TimePoint now) {
 void RetryCore::written(TimePoint now) {
   for (const Ended& ended : std::exchange(writing_, {})) {
     if (ended.began_to_run != 0) gate_.late.written(ended.began_to_run);
-    if (ended.releases) gate_.remove(ended.key);
+    if (ended.leaves) gate_.left();
     // What waited behind it may be the first of its key now.
-    if (ended.releases && gate_.blocked(ended.key)) due_at(now);
+    if (ended.leaves && gate_.blocked(ended.key)) due_at(now);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <set>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "relay/delivery_core.hpp"
@@ -33,6 +35,8 @@ struct RetryOptions {
   std::optional<EventId> worker{};  ///< What takes long is `running` there.
   std::chrono::nanoseconds slow_after{0};
   Token token_prefix{0};  ///< The sink knows a token with it.
+  /// Adds the keys that the stream has in its hands. None: empty.
+  std::function<void(std::unordered_set<std::uint64_t>& keys)> keys_in_flight{};
   /// The end of a run at another worker is noticed after this time.
   std::chrono::nanoseconds look_at_runs{std::chrono::seconds(1)};
 };
@@ -48,7 +52,7 @@ class RetryCore {
 
   /// An event that is parked may be due then.
   void due_at(TimePoint when);
-  /// A row that was `running` when this began, or is `ready`, and is counted in the gate.
+  /// A row that was `running` when this began, or is `ready`. `key`: store::parked_key().
   void runs(std::int64_t seq, std::uint64_t key) {
     if (options_.worker) runs_.emplace(seq, key);
   }
@@ -57,8 +61,10 @@ class RetryCore {
   void outcome(const Outcome& outcome, TimePoint now);
   /// The sink looks after a send that was set aside. Its row is `running`.
   void kept(const LateSends::Send& send, TimePoint now);
-  /// The results() last given are written.
+  /// The results() last given are written, and the gate knows which keys have nothing to do any more.
   void written(TimePoint now);
+  /// A person has changed parked events: what is not in flight is read again.
+  void changed(TimePoint now);
   void stop_requested() { stopping_ = true; }
   /// An event that an earlier run of this subscription delivered: it was acked, and that it left could not be written, or that was not
   /// heard. If its row is there it is not sent again. Kept until everything that is due was read. A corrected copy has another id.
@@ -72,10 +78,8 @@ class RetryCore {
   /// The events that are due should be read, with those that wait behind them. Then call load_asked(), and loaded() with the answer.
   [[nodiscard]] bool wants_load(TimePoint now) const;
   void load_asked();
-  /// After load_asked(): rows that were `running`, or are remembered, whose state is wanted, too; null: rows are never that here.
-  [[nodiscard]] const std::vector<std::int64_t>* asked_runs() const {
-    return options_.worker ? &asked_runs_ : nullptr;
-  }
+  /// After load_asked(): what is wanted, too, of rows that were left to workers, or that are remembered.
+  [[nodiscard]] const std::vector<store::AskedRow>& asked() const { return asked_; }
   /// The next events to hand over. Hand over a prefix, then call handed_over(n). The pointers stay valid until their outcome.
   [[nodiscard]] std::span<const Send> to_send(TimePoint now);
   void handed_over(std::size_t count);
@@ -105,6 +109,8 @@ class RetryCore {
     bool alone{false};  ///< It was sent alone.
     TimePoint sent_at{};
     bool in_doubt{false};  ///< It failed; whose fault that is, is not known yet.
+    /// A person has sent it again: the stream may have later events of the key in its hands.
+    bool waits_for_stream{false};
     int tries{0};          ///< That counted nothing.
     Doubt doubt{};
     Error error{};
@@ -112,33 +118,29 @@ class RetryCore {
 
     [[nodiscard]] const store::ParkedRow& row() const { return rows[at]; }
     [[nodiscard]] bool may_go(TimePoint now) const {
-      return !in_flight && !in_doubt && at < rows.size() && now >= again_at;
+      return !in_flight && !in_doubt && !waits_for_stream && at < rows.size() && now >= again_at;
     }
   };
   using Chains = std::map<Token, Chain>;
   /// A result, and what it means for its key.
   struct Ended {
-    std::uint64_t key{0};
-    bool releases{false};  ///< The event no longer blocks its key.
+    std::uint64_t key{0};  ///< In the gate.
+    bool leaves{false};    ///< The event was delivered, or is dead.
     std::optional<EventRef> acked{};
     std::int64_t began_to_run{0};  ///< The row with this seq is `running` now.
   };
-  /// The keys of rows that must not be sent now, and those without a key by seq.
-  struct Busy {
-    std::set<std::uint64_t> keys;
-    std::set<std::int64_t> seqs;
-
-    void add(std::uint64_t key, std::int64_t seq) {
-      key != 0 ? void(keys.insert(key)) : void(seqs.insert(seq));
-    }
-    [[nodiscard]] bool empty() const { return keys.empty() && seqs.empty(); }
-    [[nodiscard]] bool contains(std::uint64_t key, std::int64_t seq) const {
-      return key != 0 ? keys.contains(key) : seqs.contains(seq);
-    }
+  /// By store::parked_key(), as all keys here.
+  using Keys = std::unordered_set<std::uint64_t>;
+  /// What a result concerns: an event, and its key as it was read.
+  struct Subject {
+    EventRef event;
+    std::uint64_t key{0};
+    std::int64_t version{0};
+    std::size_t attempts{0};  ///< Before this one.
   };
 
   [[nodiscard]] bool may_load() const;
-  [[nodiscard]] Busy busy() const;
+  [[nodiscard]] Keys busy() const;
   [[nodiscard]] bool is_suspect(const Chain& chain) const {
     return suspects_.contains(chain.row().event.seq);
   }
@@ -149,17 +151,15 @@ class RetryCore {
   void take_late(TimePoint now);
   void watch_slow(TimePoint now);
   void give_run(const LateSends::Send& send, const std::string& error, TimePoint now);
-  void compare_runs(const std::vector<store::RunningRow>& rows, TimePoint now);
-  void give(store::RetryResult result, const EventRef& event, std::uint64_t key, bool releases,
-            TimePoint now);
-  void give_delivered(const EventRef& event, std::uint64_t key, std::size_t attempts,
-                      TimePoint now);
-  /// `attempts`: before this one.
-  void give_failed(const EventRef& event, std::uint64_t key, std::size_t attempts,
-                   const Outcome& outcome, TimePoint now);
+  void compare_asked(const std::vector<store::AskedState>& rows, TimePoint now);
+  void look_at_stream();
+  [[nodiscard]] static Subject subject_of(const Chain& chain);
+  [[nodiscard]] static Subject subject_of(const LateSends::Send& send);
+  void give(store::RetryResult result, const Subject& subject, TimePoint now);
+  void give_delivered(const Subject& subject, TimePoint now);
+  void give_failed(const Subject& subject, const Outcome& outcome, TimePoint now);
   void next_of(Chains::iterator chain, TimePoint now);
   void recall(Chain& chain, TimePoint now);
-  void forget_those_that_left();
   void failed(Chain& chain, const Outcome& outcome, TimePoint now);
   void drop_done_chains(TimePoint now);
 
@@ -171,7 +171,7 @@ class RetryCore {
   std::vector<std::weak_ptr<const void>> storages_;
   /// Events that failed with `unknown` or `retry`: sent alone from then on. True: not only beside another one, of a gapless sink.
   std::map<std::int64_t, bool> suspects_;
-  Busy given_;  ///< Results since rows were last asked for.
+  Keys given_;  ///< Of results since rows were last asked for.
   std::set<EventRef> remembered_;
   std::vector<Send> batch_;
   Token next_token_;
@@ -179,10 +179,11 @@ class RetryCore {
 
   /// Rows that are `running`, here or at another worker, by seq with their keys: they leave without a result of ours.
   std::map<std::int64_t, std::uint64_t> runs_;
-  std::vector<std::int64_t> asked_runs_;
+  std::vector<store::AskedRow> asked_;
   std::map<Token, std::int64_t> late_;  ///< Sends of ours that were set aside.
 
   bool loading_{false};
+  bool changed_while_loading_{false};
   bool stopping_{false};
   std::optional<TimePoint> due_;
   std::vector<store::RetryResult> results_;

@@ -91,8 +91,8 @@ void DeliveryCore::park(Token token, store::ParkedEvent event) {
   event.generation = options_.row.generation;
   event.seq = parked.event->seq;
   event.id = parked.event->id;
-  event.key = key_of(parked);
-  gate_.add(event.key);
+  event.key = store::parked_key(key_of(parked), event.seq);
+  gate_.park(key_of(parked), event.state != store::ParkedState::dead);
   parked_ahead_.emplace(token, std::move(event));
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/error.hpp"
 #include "base/thread.hpp"
 
 namespace outbox::relay {
@@ -21,7 +22,7 @@ void Settler::start() {
   thread_ = start_thread("ob-settle", [this](const std::stop_token& stop) { run(stop); });
 }
 
-void Settler::settle(Work work, std::function<void()> written) {
+void Settler::settle(Work work, WrittenCall written) {
   {
     const MutexLock lock(mutex_);
     jobs_.push_back({std::move(work), std::move(written)});
@@ -29,7 +30,11 @@ void Settler::settle(Work work, std::function<void()> written) {
   changed_.notify_one();
 }
 
-void Settler::read_due(DueQuestion question) {
+void Settler::read_due(DueQuestion question) { ask(std::move(question)); }
+
+void Settler::read_keys(KeysQuestion question) { ask(std::move(question)); }
+
+void Settler::ask(Question question) {
   {
     const MutexLock lock(mutex_);
     questions_.push_back(std::move(question));
@@ -40,7 +45,7 @@ void Settler::read_due(DueQuestion question) {
 void Settler::run(const std::stop_token& stop) {
   while (true) {
     std::vector<Job> jobs;
-    std::vector<DueQuestion> questions;
+    std::vector<Question> questions;
     {
       const MutexLock lock(mutex_);
       changed_.wait(mutex_, stop, [this]() OUTBOX_REQUIRES(mutex_) {
@@ -51,7 +56,12 @@ void Settler::run(const std::stop_token& stop) {
     }
     if (jobs.empty() && stop.stop_requested()) return;  // everything is written
     if (!jobs.empty() && !write(std::move(jobs), stop)) return;
-    if (!stop.stop_requested() && !answer(questions)) return;
+    for (const Question& question : questions) {
+      if (stop.stop_requested()) break;
+      const Status status = std::visit([this](const auto& one) { return answer(one); }, question);
+      statements_.store(progress_->statements(), std::memory_order_relaxed);
+      if (!status) return failed_(status.error());
+    }
   }
 }
 
@@ -67,38 +77,39 @@ bool Settler::write(std::vector<Job> jobs, const std::stop_token& stop) {
     move_to(all.results, job.work.results);
     move_to(all.replays, job.work.replays);
   }
-  Status status = append(all);
+  auto released = append(all);
   // Another connection holds the write lock for long: nothing is written, and a retry is safe.
-  while (!status && status.error().remedy == Remedy::retry_call &&
-         status.error().effect == Effect::none && !stop.stop_requested()) {
+  while (!released && released.error().remedy == Remedy::retry_call &&
+         released.error().effect == Effect::none && !stop.stop_requested()) {
     pause(stop);
-    status = append(all);
+    released = append(all);
   }
   statements_.store(progress_->statements(), std::memory_order_relaxed);
-  if (!status) {
-    failed_(status.error());
+  if (!released) {
+    failed_(released.error());
     return false;
   }
   has_written_.store(true, std::memory_order_relaxed);
-  for (const Job& job : jobs) job.written();
+  for (const Job& job : jobs) job.written(*released);
   return true;
 }
 
-bool Settler::answer(const std::vector<DueQuestion>& questions) {
-  for (const DueQuestion& question : questions) {
-    store::DueLimits limits;
-    limits.events += question.besides;
-    limits.keys += question.besides;
-    auto due = progress_->due(question.subscription, question.holding, limits,
-                              question.runs ? &*question.runs : nullptr);
-    statements_.store(progress_->statements(), std::memory_order_relaxed);
-    if (!due) {
-      failed_(due.error());
-      return false;
-    }
-    question.read(std::move(*due));
-  }
-  return true;
+Status Settler::answer(const DueQuestion& question) {
+  store::DueLimits limits;
+  limits.events += question.besides;
+  limits.keys += question.besides;
+  auto due = progress_->due(question.subscription, question.holding, limits, question.asked);
+  if (!due) return pass(due);
+  question.read(std::move(*due));
+  return {};
+}
+
+Status Settler::answer(const KeysQuestion& question) {
+  // Those that a dead event blocks are left as they are: they go on when the subscription starts.
+  auto keys = progress_->parked_keys(question.subscription, question.holding.lanes, true);
+  if (!keys) return pass(keys);
+  question.read(std::move(*keys));
+  return {};
 }
 
 void Settler::pause(const std::stop_token& stop) {
@@ -106,18 +117,18 @@ void Settler::pause(const std::stop_token& stop) {
   (void)changed_.wait_for(mutex_, stop, kRetryAfter, [] { return false; });
 }
 
-Status Settler::append(const Work& work) {
+Result<std::vector<store::ReleasedKey>> Settler::append(const Work& work) {
   const auto now = std::chrono::steady_clock::now();
   const store::ProgressBatch batch{.settlements = work.rows,
                                    .parked = work.parked,
                                    .results = work.results,
                                    .replays = work.replays};
   const bool flush = now - flushed_at_ >= kFlushEvery || store::begins_runs(batch);
-  Status status =
+  auto released =
       progress_->append(batch, flush ? store::Durability::flushed : store::Durability::eventual);
-  if (status && flush) flushed_at_ = now;
-  if (status) counts_.add(batch);
-  return status;
+  if (released && flush) flushed_at_ = now;
+  if (released) counts_.add(batch);
+  return released;
 }
 
 }  // namespace outbox::relay

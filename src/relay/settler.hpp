@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <variant>
 #include <vector>
 
 #include "base/mutex.hpp"
@@ -34,17 +35,26 @@ class Settler {
 
   /// The destructor returns when all rows are written, or the store has failed.
   void start();
-  /// Any thread. `written` is called from the settler's thread when the rows are committed; never if that fails.
-  void settle(Work work, std::function<void()> written);
+  /// Any thread. `written` is called from the settler's thread when the rows are committed; never if that fails. `released`: keys that
+  /// have nothing to do any more, of all that was written together.
+  using WrittenCall = std::function<void(const std::vector<store::ReleasedKey>& released)>;
+  void settle(Work work, WrittenCall written);
   /// Any thread. Parked events that are due; `read` is called from the settler's thread, after what was given before is written.
   struct DueQuestion {
     std::int32_t subscription{0};
     store::Holding holding{};
     std::size_t besides{0};  ///< So many more, since they cannot be sent now.
-    std::optional<std::vector<std::int64_t>> runs{};  ///< See store::Progress::due().
+    std::vector<store::AskedRow> asked{};  ///< See store::Progress::due().
     std::function<void(store::DueEvents)> read;
   };
   void read_due(DueQuestion question);
+  /// The same of the keys of all parked events.
+  struct KeysQuestion {
+    std::int32_t subscription{0};
+    store::Holding holding{};
+    std::function<void(store::ParkedKeys)> read;
+  };
+  void read_keys(KeysQuestion question);
   /// A settlement was committed.
   [[nodiscard]] bool has_written() const { return has_written_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint64_t statements() const {
@@ -54,13 +64,16 @@ class Settler {
  private:
   struct Job {
     Work work;
-    std::function<void()> written;
+    WrittenCall written;
   };
+  using Question = std::variant<DueQuestion, KeysQuestion>;
   void run(const std::stop_token& stop);
   [[nodiscard]] bool write(std::vector<Job> jobs, const std::stop_token& stop);
-  [[nodiscard]] bool answer(const std::vector<DueQuestion>& questions);
+  void ask(Question question);
+  [[nodiscard]] Status answer(const DueQuestion& question);
+  [[nodiscard]] Status answer(const KeysQuestion& question);
   void pause(const std::stop_token& stop);
-  [[nodiscard]] Status append(const Work& work);
+  [[nodiscard]] Result<std::vector<store::ReleasedKey>> append(const Work& work);
 
   std::unique_ptr<store::Progress> progress_;
   SettledCounts& counts_;
@@ -72,7 +85,7 @@ class Settler {
   Mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<Job> jobs_ OUTBOX_GUARDED_BY(mutex_);
-  std::vector<DueQuestion> questions_ OUTBOX_GUARDED_BY(mutex_);
+  std::vector<Question> questions_ OUTBOX_GUARDED_BY(mutex_);
 
   std::jthread thread_;
 };

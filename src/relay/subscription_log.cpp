@@ -20,8 +20,8 @@ bool is_scheduled(const store::ParkedEvent& event) {
 std::string SubscriptionLoop::trouble() const {
   const SinkState& sink = sink_state_;
   if (sink.mode() == Mode::rejected) return sink.rejection()->error.text();
-  if (!replay_ && row_.spec.on_reject == "park" && gate_.rows() >= row_.spec.max_waiting)
-    return std::to_string(gate_.rows()) +
+  if (!replay_ && row_.spec.on_reject == "park" && gate_.live() >= row_.spec.max_waiting)
+    return std::to_string(gate_.live()) +
            " events are parked, no new ones are delivered until there are fewer than " +
            std::to_string(row_.spec.max_waiting) + " (max_waiting)";
   const bool works = sink.mode() == Mode::delivering && window_.events() == 0;

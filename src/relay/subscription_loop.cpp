@@ -24,6 +24,8 @@ constexpr std::chrono::milliseconds kLookAgain{20};
 constexpr std::chrono::milliseconds kLongest{100};
 /// Pages of which nothing is wanted are settled after so many intervals.
 constexpr int kPassedIntervals = 20;
+/// After a person's changes the keys of parked events are read again: so long after the first of them.
+constexpr std::chrono::seconds kReadKeysAgain{5};
 /// After this many batches the loop takes pages and settlements from its mailbox.
 constexpr int kMostBatches = 16;
 /// The token that the sink gets: the number of the strand, of which there are at most as many as lanes, and the core's token.
@@ -72,9 +74,10 @@ void know_slow_types(ParkingRules& rules, const sink::RunOwner* owner) {
   rules.is_slow = [owner](std::string_view type) { return owner->is_slow(type); };
 }
 
-RetryOptions retry_options(const store::SubscriptionRow& row, const LoopOptions& options,
-                           const SinkTraits& traits, Token first_token,
-                           const sink::RunOwner* owner) {
+RetryOptions retry_options(
+    const store::SubscriptionRow& row, const LoopOptions& options, const SinkTraits& traits,
+    Token first_token, const sink::RunOwner* owner,
+    std::function<void(std::unordered_set<std::uint64_t>& keys)> keys_in_flight) {
   ParkingRules rules = parking_rules(row.spec);
   know_slow_types(rules, owner);
   return {.subscription = row.id,
@@ -86,7 +89,8 @@ RetryOptions retry_options(const store::SubscriptionRow& row, const LoopOptions&
           .first_token = first_token,
           .worker = worker_of(owner),
           .slow_after = owner != nullptr ? owner->row_after() : std::chrono::milliseconds(0),
-          .token_prefix = static_cast<Token>(kRetries) << kStrandShift};
+          .token_prefix = static_cast<Token>(kRetries) << kStrandShift,
+          .keys_in_flight = std::move(keys_in_flight)};
 }
 
 /// What this relay may send of a rate that holds for all relays.
@@ -99,7 +103,7 @@ double share_of(const store::Holding& holding) {
 
 SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer,
                                    const std::vector<store::Strand>& strands,
-                                   const std::vector<store::BlockedKey>& blocked,
+                                   const store::ParkedKeys& parked,
                                    const LoopOptions& options, RetainedSink retained,
                                    Settler& settler, const TrustDeadline& trust, Listener listener)
     : row_(std::move(row)),
@@ -115,15 +119,18 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
       run_owner_(run_owner_of(*sink_, options)),
       sink_state_({}, static_cast<std::uint64_t>(row_.id)),
       trial_(options.trial, options.window.events),
-      retries_(retry_options(row_, options, sink_->traits(), retained.next_token, run_owner_),
+      retries_(retry_options(row_, options, sink_->traits(), retained.next_token, run_owner_,
+                             [this](auto& keys) {
+                               for (const auto& strand : strands_)
+                                 strand->core.add_keys_in_flight(keys);
+                             }),
                sink_state_, gate_) {
   renderer_.bind(sink_->traits());
-  for (const auto& key : blocked) {
-    const std::uint64_t hash = event::key_hash(key.aggregate_type, key.aggregate_id);
-    gate_.add(hash, key.events);
-    if (key.running) retries_.runs(*key.running, hash);
+  gate_.replace_stored(parked);
+  for (const auto& key : parked.keys) {
+    if (key.run_seq != 0) retries_.runs(key.run_seq, key.key);
   }
-  if (gate_.rows() > 0) retries_.due_at(now_steady());
+  if (gate_.live() > 0 || !gate_.empty()) retries_.due_at(now_steady());
   for (const EventRef& event : retained.retry_acks) retries_.remember(event);
   CoreOptions core = core_options(row_, options, sink_->traits(), retained.next_token);
   core.worker = worker_of(run_owner_);
@@ -149,7 +156,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
     strands_.back()->update_wanted_end(replay_ != nullptr);
   }
   if (replay_) {
-    for (const std::uint64_t key : replay_->skipped_keys) gate_.add(key);
+    for (const std::uint64_t key : replay_->skipped_keys) gate_.found(key);
   }
   if (!row_.spec.rate.empty()) {
     // It was checked when it was applied.
@@ -243,8 +250,9 @@ void SubscriptionLoop::take(Mail&& mail, TimePoint now) {
   for (auto& [strand, page] : mail.pages) take_page(*strand, std::move(page), now);
   // Pages that were only passed need no settlement to make room.
   if (!mail.pages.empty()) tell_of_room();
-  take_settled(mail.settled);
-  take_retries(mail, now);
+  take_answers(mail, now);
+  read_what_is_due(now);
+  read_keys_again(now);
   if (mail.stop) take_stop(*mail.stop, now);
 }
 
@@ -255,9 +263,30 @@ void SubscriptionLoop::take_page(Strand& strand, std::shared_ptr<const store::Pa
   strand.update_wanted_end(replay_ != nullptr);
 }
 
-void SubscriptionLoop::take_settled(const std::vector<std::size_t>& strands) {
-  if (strands.empty()) return;
-  for (const std::size_t strand : strands) strands_[strand]->core.settled();
+void SubscriptionLoop::take_answers(Mail& mail, TimePoint now) {
+  for (auto& answer : mail.answers) {
+    if (const auto* const written = std::get_if<Written>(&answer)) {
+      take_written(*written, now);
+    } else if (auto* const due = std::get_if<store::DueEvents>(&answer)) {
+      retries_.loaded(std::move(*due), now);
+    } else {
+      reading_keys_ = false;
+      gate_.replace_stored(std::get<store::ParkedKeys>(answer));
+    }
+  }
+  // After the answers, which may be older.
+  if (!mail.parked_changed || replay_) return;
+  retries_.changed(now);
+  if (!keys_at_) keys_at_ = now + kReadKeysAgain;
+}
+
+/// First which events are parked, then which keys have nothing to do: in this order a key is never free while an event of it is there.
+void SubscriptionLoop::take_written(const Written& written, TimePoint now) {
+  if (written.strand) strands_[*written.strand]->core.settled();
+  if (!replay_) {
+    for (const std::uint64_t key : written.released) gate_.released(key);
+  }
+  if (!written.strand) return retries_.written(now);
   tell_of_room();
   if (replay_) watch_replay();
 }
@@ -268,20 +297,32 @@ void SubscriptionLoop::tell_of_room() {
   if (links_) links_->listener.room();
 }
 
-void SubscriptionLoop::take_retries(Mail& mail, TimePoint now) {
-  if (mail.results_written) retries_.written(now);
-  if (mail.due) retries_.loaded(std::move(*mail.due), now);
+void SubscriptionLoop::read_what_is_due(TimePoint now) {
   if (!retries_.wants_load(now)) return;
   const MutexLock lock(links_mutex_);
   if (!links_) return;
   retries_.load_asked();
-  const auto* const runs = retries_.asked_runs();
   links_->settler->read_due(
       {.subscription = row_.id,
        .holding = holding_,
        .besides = gate_.late.size(),
-       .runs = runs != nullptr ? std::optional(*runs) : std::nullopt,
-       .read = [box = box_](store::DueEvents due) { box->due_read(std::move(due)); }});
+       .asked = retries_.asked(),
+       .read = [box = box_](store::DueEvents due) { box->read(std::move(due)); }});
+}
+
+/// What people have given up leaves keys in the gate that have nothing to do. That delays nothing but a few events, which are parked and
+/// sent at once; but they count as parked, and too many stop the stream.
+void SubscriptionLoop::read_keys_again(TimePoint now) {
+  if (!keys_at_ || reading_keys_ || stop_by_) return;
+  if (now < *keys_at_ && gate_.live() < row_.spec.max_waiting) return;
+  const MutexLock lock(links_mutex_);
+  if (!links_) return;
+  keys_at_.reset();
+  reading_keys_ = true;
+  links_->settler->read_keys(
+      {.subscription = row_.id, .holding = holding_, .read = [box = box_](store::ParkedKeys keys) {
+         box->read(std::move(keys));
+       }});
 }
 
 void SubscriptionLoop::take_stop(const Stop& stop, TimePoint now) {

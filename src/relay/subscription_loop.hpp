@@ -10,6 +10,7 @@
 #include <outbox/sink.hpp>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/mutex.hpp"
@@ -64,7 +65,7 @@ class SubscriptionLoop {
 
   SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer,
                    const std::vector<store::Strand>& strands,
-                   const std::vector<store::BlockedKey>& blocked, const LoopOptions& options,
+                   const store::ParkedKeys& parked, const LoopOptions& options,
                    RetainedSink retained, Settler& settler, const TrustDeadline& trust,
                    Listener listener);
   SubscriptionLoop(const SubscriptionLoop&) = delete;
@@ -76,6 +77,8 @@ class SubscriptionLoop {
   // Any thread.
   void read_from(feed::Pump& pump);
   void stop_reading(feed::Pump& pump);
+  /// A person has changed parked events.
+  void parked_changed();
   /// Sends nothing more, waits at most `grace` for what is in flight, settles, ends the thread. Without `settle` nothing more is
   /// written (the store or the lanes are lost). False: the sink does not return from a call.
   [[nodiscard]] bool stop(std::chrono::nanoseconds grace, bool settle);
@@ -111,11 +114,15 @@ class SubscriptionLoop {
     std::chrono::nanoseconds grace{0};
     bool settle{true};
   };
+  struct Written {
+    std::optional<std::size_t> strand{};  ///< Whose rows are written; none: the results of the retries.
+    std::vector<std::uint64_t> released{};  ///< Keys that have nothing to do any more.
+  };
   struct Mail {
     std::vector<std::pair<Strand*, std::shared_ptr<const store::Page>>> pages;
-    std::vector<std::size_t> settled;  ///< Strands whose rows are written.
-    bool results_written{false};       ///< Of the retries.
-    std::optional<store::DueEvents> due;
+    /// From the settler, in the order in which it wrote and read.
+    std::vector<std::variant<Written, store::DueEvents, store::ParkedKeys>> answers;
+    bool parked_changed{false};
     std::optional<Stop> stop;
   };
   /// Shared by the loop's thread and others. A shared_ptr: callbacks in the settler and the sink may outlive the loop.
@@ -132,9 +139,16 @@ class SubscriptionLoop {
     std::optional<Rejection> rejection OUTBOX_GUARDED_BY(mutex);
 
     void ring();
-    void rows_written(std::size_t strand);
-    void results_written();
-    void due_read(store::DueEvents due);
+    void written(Written written);
+    template <class Answer>
+    void read(Answer answer) {
+      {
+        const MutexLock lock(mutex);
+        mail.answers.emplace_back(std::move(answer));
+        rung = true;
+      }
+      changed.notify_all();
+    }
   };
   /// The parts of the tenure that the thread uses.
   struct Links {
@@ -149,8 +163,10 @@ class SubscriptionLoop {
   void tell_of_room();
   [[nodiscard]] bool needs_loop(const store::Page& page) const;
   void take_page(Strand& strand, std::shared_ptr<const store::Page> page, TimePoint now);
-  void take_settled(const std::vector<std::size_t>& strands);
-  void take_retries(Mail& mail, TimePoint now);
+  void take_answers(Mail& mail, TimePoint now);
+  void take_written(const Written& written, TimePoint now);
+  void read_what_is_due(TimePoint now);
+  void read_keys_again(TimePoint now);
   void take_stop(const Stop& stop, TimePoint now);
   void stop_sending(bool fill_gaps, TimePoint now);
   void take_outcomes(TimePoint now);
@@ -171,7 +187,8 @@ class SubscriptionLoop {
   std::size_t hand_over(Token prefix, std::span<const DeliveryCore::Send> sends, TimePoint now);
   void settle(TimePoint now);
   void settle_retries(TimePoint now);
-  void write(Settler::Work work, std::function<void()> written);
+  /// `strand`: whose rows they are; none: of the retries.
+  void write(Settler::Work work, std::optional<std::size_t> strand);
   [[nodiscard]] bool all_finished() const;
   [[nodiscard]] bool is_over(TimePoint now);
   [[nodiscard]] bool trusted(TimePoint now);
@@ -222,6 +239,8 @@ class SubscriptionLoop {
   bool purged_{false};
   bool reported_rejection_{false};
   bool send_stalled_{false};
+  std::optional<TimePoint> keys_at_;  ///< When the keys of parked events are read again.
+  bool reading_keys_{false};
   std::optional<RateLimit> rate_;
   std::optional<TimePoint> rate_wait_;  ///< There is something to send then.
   Outage outage_;

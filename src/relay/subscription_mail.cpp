@@ -37,33 +37,22 @@ void SubscriptionLoop::Mailbox::ring() {
   changed.notify_all();
 }
 
-void SubscriptionLoop::Mailbox::rows_written(std::size_t strand) {
+void SubscriptionLoop::Mailbox::written(Written written) {
   {
     const MutexLock lock(mutex);
-    mail.settled.push_back(strand);
+    mail.answers.emplace_back(std::move(written));
     --unwritten;
     rung = true;
   }
   changed.notify_all();
 }
 
-void SubscriptionLoop::Mailbox::results_written() {
+void SubscriptionLoop::parked_changed() {
   {
-    const MutexLock lock(mutex);
-    mail.results_written = true;
-    --unwritten;
-    rung = true;
+    const MutexLock lock(box_->mutex);
+    box_->mail.parked_changed = true;
   }
-  changed.notify_all();
-}
-
-void SubscriptionLoop::Mailbox::due_read(store::DueEvents due) {
-  {
-    const MutexLock lock(mutex);
-    mail.due = std::move(due);
-    rung = true;
-  }
-  changed.notify_all();
+  box_->ring();
 }
 
 bool SubscriptionLoop::stop(std::chrono::nanoseconds grace, bool settle) {
@@ -115,8 +104,15 @@ void SubscriptionLoop::take_last_mail() {
     const MutexLock lock(box_->mutex);
     mail = std::exchange(box_->mail, {});
   }
-  for (const std::size_t strand : mail.settled) strands_[strand]->core.settled();
-  if (mail.results_written) retries_.written(std::chrono::steady_clock::now());
+  for (const auto& answer : mail.answers) {
+    const auto* const written = std::get_if<Written>(&answer);
+    if (written == nullptr) continue;
+    if (written->strand) {
+      strands_[*written->strand]->core.settled();
+    } else {
+      retries_.written(std::chrono::steady_clock::now());
+    }
+  }
 }
 
 std::vector<EventRef> SubscriptionLoop::unsettled_acks() const {

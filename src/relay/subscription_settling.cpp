@@ -31,8 +31,7 @@ void SubscriptionLoop::settle(TimePoint now) {
       // Read back after this is written.
       if (parked.state == store::ParkedState::ready) retries_.runs(parked.seq, parked.key);
     }
-    write({.rows = std::move(due.rows), .parked = std::move(due.parked)},
-          [box = box_, strand] { box->rows_written(strand); });
+    write({.rows = std::move(due.rows), .parked = std::move(due.parked)}, strand);
   }
   settle_retries(now);
 }
@@ -42,7 +41,7 @@ void SubscriptionLoop::settle_replay(std::size_t strand, const DeliveryCore::Due
   log_skipped(progress);
   Settler::Work work{.rows = {}};
   work.replays.push_back(std::move(progress));
-  write(std::move(work), [box = box_, strand] { box->rows_written(strand); });
+  write(std::move(work), strand);
 }
 
 /// Live delivery goes on once every strand has come to its end.
@@ -67,17 +66,23 @@ void SubscriptionLoop::settle_retries(TimePoint now) {
     if (result.state == store::ParkedState::dead)
       log_dead(result.seq, result.id, result.attempts, result.error);
   }
-  write({.rows = {}, .results = std::move(results)}, [box = box_] { box->results_written(); });
+  write({.rows = {}, .results = std::move(results)}, std::nullopt);
 }
 
-void SubscriptionLoop::write(Settler::Work work, std::function<void()> written) {
+void SubscriptionLoop::write(Settler::Work work, std::optional<std::size_t> strand) {
   const MutexLock lock(links_mutex_);
   if (!links_) return;
   {
     const MutexLock box_lock(box_->mutex);
     ++box_->unwritten;
   }
-  links_->settler->settle(std::move(work), std::move(written));
+  links_->settler->settle(std::move(work), [box = box_, strand, id = row_.id](const auto& keys) {
+    Written written{.strand = strand};
+    for (const store::ReleasedKey& key : keys) {
+      if (key.subscription == id) written.released.push_back(key.key);
+    }
+    box->written(std::move(written));
+  });
 }
 
 }  // namespace outbox::relay

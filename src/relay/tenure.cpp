@@ -182,9 +182,6 @@ Status Tenure::retire_changed(const Rows& rows) {
                 {{"subscription", name},
                  {"state", store::to_string(row->state)},
                  {"reason", row->reason}});
-    } else if (row->parked_version != served.parked_version) {
-      log::info("parked events were changed, the subscription starts again",
-                {{"subscription", name}});
     } else if (row->left_out != served.left_out || row->paused_types != served.paused_types) {
       log::info("types of tasks have a subscription of their own, or were paused or resumed",
                 {{"subscription", name}});
@@ -200,6 +197,8 @@ Status Tenure::retire_changed(const Rows& rows) {
       log::info("the replay has ended here, live delivery goes on",
                 {{"subscription", name}, {"replay", loop->replay()}});
     } else if (!loop->could_merge()) {
+      std::int32_t& told = told_of_parked_[served.id];
+      if (std::exchange(told, row->parked_version) != row->parked_version) loop->parked_changed();
       continue;
     }
     changed.push_back(loop);
@@ -287,11 +286,12 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
     if (!replay) served.replay = 0;
     if (replay && replay->strands.empty()) replay = nullptr;  // others still have lanes to do
   }
-  std::vector<store::BlockedKey> blocked;
+  store::ParkedKeys parked;
   if (replay) {
     strands = replay->strands;
   } else {
-    OUTBOX_TRY(blocked, loader_->blocked_keys(row.id, holding.lanes, row.spec.on_dead == "block"));
+    OUTBOX_TRY(parked, loader_->parked_keys(row.id, holding.lanes, row.spec.on_dead == "block"));
+    told_of_parked_[row.id] = row.parked_version;
   }
   OUTBOX_TRY(auto trial, begin_trial(row, holding, *strands));
   auto retained = sinks_.take(row);
@@ -311,7 +311,7 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
                             .trial = std::move(trial),
                             .replay = std::move(replay)};
   return std::make_unique<SubscriptionLoop>(std::move(served), std::move(*renderer), *strands,
-                                            blocked, options, std::move(*retained), *settler_,
+                                            parked, options, std::move(*retained), *settler_,
                                             trust_, std::move(listener));
 }
 

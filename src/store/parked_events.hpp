@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "store/parked.hpp"
@@ -28,6 +29,8 @@ struct ParkedFilter {
       scheduled{};  ///< Tasks that wait for the time of their execute_at, or all others.
   std::optional<EventId> id{};
   std::optional<std::int64_t> seq{};
+  /// Only what comes after it, by subscription and seq: the next page.
+  std::optional<std::pair<std::int32_t, std::int64_t>> after{};
 };
 
 struct ParkedListing {
@@ -78,6 +81,9 @@ struct ParkedEdit {
 
 enum class ParkedOutcome : std::uint8_t { delivered, discarded, edited };
 [[nodiscard]] const char* to_string(ParkedOutcome outcome) noexcept;
+
+/// Most events that retry() and discard() take: their transactions must be short, since the relay waits for them.
+inline constexpr std::size_t kMostChanged = 1000;
 
 /// One thread at a time. What changes rows is one transaction, and the relay notices within a second.
 class ParkedEvents : public Part {

@@ -48,19 +48,19 @@ class Progress : public Part {
   /// Those of these lanes in which the subscription has no cursor yet begin where `base` stands. Under a generation that owns the lanes.
   [[nodiscard]] virtual Status begin_beside(std::int32_t base, std::int32_t subscription,
                                             LaneMask lanes, std::int64_t generation) = 0;
-  /// The keys of a subscription in these lanes that have parked events, those of dead ones only if `dead_block`.
-  [[nodiscard]] virtual Result<std::vector<BlockedKey>> blocked_keys(std::int32_t subscription,
-                                                                     LaneMask lanes,
-                                                                     bool dead_block) = 0;
+  /// The keys of a subscription in these lanes that have something to do. Unless dead events block, those that one blocks go on first.
+  [[nodiscard]] virtual Result<ParkedKeys> parked_keys(std::int32_t subscription, LaneMask lanes,
+                                                       bool dead_block) = 0;
   /// Parked events in these lanes that are due, the longest due first, and what waits behind them. Of lanes that another generation owns
-  /// by now, none. `runs`: also what has become of the rows with these seqs.
+  /// by now, none. `asked`: also what has become of these.
   [[nodiscard]] virtual Result<DueEvents> due(std::int32_t subscription, const Holding& holding,
                                               const DueLimits& limits,
-                                              const std::vector<std::int64_t>* runs) = 0;
+                                              std::span<const AskedRow> asked) = 0;
   /// An empty batch writes nothing. What is parked, the results, and what replays did, count only under the generation that owns the lanes;
-  /// otherwise nothing of the batch is written, and the error says so. A result whose row is gone counts nothing: a person
-  /// decided meanwhile.
-  [[nodiscard]] virtual Status append(const ProgressBatch& batch, Durability durability) = 0;
+  /// otherwise nothing of the batch is written, and the error says so. What a result does, docs/design/parking.md says ("The law").
+  /// Returns the keys of the batch that have nothing to do any more, in order.
+  [[nodiscard]] virtual Result<std::vector<ReleasedKey>> append(const ProgressBatch& batch,
+                                                                Durability durability) = 0;
   /// SQL statements sent so far.
   [[nodiscard]] virtual std::uint64_t statements() const = 0;
 };

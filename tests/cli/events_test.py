@@ -5,6 +5,7 @@ import json
 import unittest
 import uuid
 
+from parked_rows import park_blocked
 from program import Case, ERROR, FILE_SUBSCRIPTION, OnPostgres, OnSqlite, USAGE, wait_until
 
 
@@ -81,16 +82,7 @@ class Edit:
         for payload in ('{"n":1}', '{"n":2}'):
             self.succeeds("enqueue", "order", "a", "Placed", payload, "--header", "tenant=7")
         self.succeeds("subscription", "apply")
-        postgres = bool(self.flags)
-        event, table = (f"{self.flags[1]}.event", f"{self.flags[1]}.parked") if postgres else ("outbox_event", "outbox_parked")
-        lane, lane_of = ("lane, ", "e.lane, ") if postgres else ("", "")
-        now = "now()" if postgres else "1"
-        parked_at, parked_value = ("", "") if postgres else (", parked_at", ", 1")
-        self.sql(f"""INSERT INTO {table} (subscription, seq, id, {lane}aggregate_type, aggregate_id, event_type, payload,
-            content_type, headers, created_at, state, attempts, next_attempt_at, error{parked_at})
-            SELECT 1, e.seq, e.id, {lane_of}e.aggregate_type, e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers,
-            e.created_at, CASE e.n WHEN 1 THEN 'dead' ELSE 'waiting' END, 3, {now}, 'bad amount'{parked_value}
-            FROM (SELECT *, row_number() OVER (ORDER BY seq) AS n FROM {event}) e""")
+        park_blocked(self)
         self.first, self.second = self.parked()
 
     def parked(self):

@@ -24,7 +24,7 @@ class Parked:
 
     def test_they_are_listed(self):
         self.assertEqual([(e["subscription"], e["state"], e["attempts"], e["error"]) for e in self.parked()],
-                         [("orders", "dead", 3, "too large"), ("orders", "retrying", 3, "too large"), ("orders", "waiting", 3, None)])
+                         [("orders", "dead", 3, "too large"), ("orders", "retrying", 3, "too large"), ("orders", "waiting", 0, None)])
         text = self.succeeds("parked", "list").out
         self.assertIn("order/a", text)
         self.assertIn("error: too large", text)
@@ -53,7 +53,7 @@ class Parked:
         again = [e for e in self.parked() if e["seq"] == dead][0]
         self.assertEqual((again["state"], again["attempts"]), ("retrying", 0))
         self.succeeds("parked", "retry", "--key", "b", "--keep-attempts")
-        self.assertEqual([e["attempts"] for e in self.parked("--key", "b")], [3, 3])
+        self.assertEqual([e["attempts"] for e in self.parked("--key", "b")], [3, 0])
 
     def test_nothing_is_discarded_without_apply_and_reason(self):
         dry = self.succeeds("parked", "discard", "--state", "dead").out

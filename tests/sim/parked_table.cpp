@@ -1,67 +1,121 @@
 #include "sim/parked_table.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace outbox::sim {
+namespace {
+
+namespace law = store::law;
+
+law::Time time_of(relay::TimePoint at) {
+  return std::chrono::duration_cast<std::chrono::microseconds>(at.time_since_epoch()).count();
+}
+
+law::Time due_of(relay::TimePoint now, std::chrono::milliseconds due_in) {
+  return time_of(now) + std::chrono::microseconds(due_in).count();
+}
+
+}  // namespace
+
+ParkedTable::Key ParkedTable::take(std::uint64_t key) const {
+  const auto found = keys_.find(key);
+  return found == keys_.end() ? Key{} : Key{found->second};
+}
+
+/// Writes the key's row, and what follows from it.
+void ParkedTable::put(std::uint64_t number, const Key& key) {
+  if (key) {
+    keys_[number] = *key;
+  } else {
+    keys_.erase(number);
+  }
+  const auto first = this->first(number);
+  for (const std::int64_t seq : of_key_[number]) {
+    Row& row = rows_.at(seq);
+    row.state = law::state_of(row.facts, seq, key, first.value_or(0));
+    const bool runs = row.state == store::ParkedState::running;
+    row.attempts = row.facts.dead                              ? row.facts.attempts
+                   : row.state == store::ParkedState::waiting ? 0
+                                                               : key->attempts;
+    row.token = key ? key->token : row.facts.token;
+    row.worker = runs ? *key->worker : EventId{};
+    row.cancelled = runs && key->cancelled_by.has_value();
+  }
+}
+
+std::optional<std::int64_t> ParkedTable::first(std::uint64_t key) const {
+  const auto seqs = of_key_.find(key);
+  if (seqs == of_key_.end()) return {};
+  const auto found = std::find_if(seqs->second.begin(), seqs->second.end(), [&](std::int64_t seq) {
+    return !rows_.at(seq).facts.dead;
+  });
+  return found == seqs->second.end() ? std::nullopt : std::optional(*found);
+}
 
 void ParkedTable::park(const store::ParkedEvent& event, const EventView& copied, unsigned lane,
                        relay::TimePoint now) {
   parks_twice_ = parks_twice_ || rows_.contains(event.seq) || delivered_.contains(event.seq);
+  const bool dead = event.state == store::ParkedState::dead;
   Row row{.event = copied,
           .lane = lane,
-          .state = event.state,
-          .attempts = event.attempts,
-          .due = now + event.due_in,
-          .worker = event.worker,
-          .token = event.state == store::ParkedState::running ? 1 : 0,
+          .key = event.key,
+          .facts = {.dead = dead, .attempts = dead ? event.attempts : 0, .error = event.error},
           .slow = event.state == store::ParkedState::retrying && event.attempts == 0};
   row.event.seq = event.seq;
-  of_key_[row.key()].insert(event.seq);
   rows_[event.seq] = row;
-  wait_behind(event.seq);
-  order(row.key(), now);
-}
-
-/// A new row of a key that has one already, which the relay did not know.
-void ParkedTable::wait_behind(std::int64_t seq) {
-  Row& row = rows_.at(seq);
-  if (row.state != store::ParkedState::ready) return;
-  const auto& of_key = of_key_.at(row.key());
-  const bool is_first = std::none_of(of_key.begin(), of_key.find(seq), [&](std::int64_t earlier) {
-    return blocks(rows_.at(earlier));
-  });
-  if (!is_first) row.state = store::ParkedState::waiting;
+  of_key_[event.key].insert(event.seq);
+  Key key = take(event.key);
+  if (dead) {
+    law::park_dead(key, event.seq, dead_blocks_);
+    law::left(key, event.seq, first(event.key), false, time_of(now));
+  } else {
+    law::park(key, event.seq, event.state, event.attempts, due_of(now, event.due_in), event.error,
+              event.worker, time_of(now));
+  }
+  put(event.key, key);
 }
 
 void ParkedTable::settle(const store::RetryResult& result, relay::TimePoint now) {
+  conclude(result, result.version, now);
+}
+
+void ParkedTable::conclude(const store::RetryResult& result, std::int64_t version,
+                           relay::TimePoint now) {
   const auto row = rows_.find(result.seq);
   if (row == rows_.end() || row->second.event.id != result.id) return;
   if (!result.state) {
     delivered_.insert(result.seq);
-    return remove(result.seq, now);
+    return remove(result.seq, false, now);
   }
   if (row->second.cancelled) {
     discarded_.insert(result.seq);
-    return remove(result.seq, now);
+    return remove(result.seq, false, now);
   }
-  row->second.state = *result.state;
-  row->second.attempts = result.attempts;
-  row->second.due = now + result.due_in;
-  row->second.worker = result.worker;
-  row->second.token += *result.state == store::ParkedState::running ? 1 : 0;
+  const std::uint64_t number = row->second.key;
+  Key key = take(number);
+  if (!law::counts(key, row->second.facts, version, *result.state)) return;
   row->second.slow = false;
-  order(row->second.key(), now);
+  if (*result.state == store::ParkedState::dead) {
+    law::died(*key, row->second.facts, result.seq, result.attempts, result.error, dead_blocks_);
+    law::left(key, result.seq, first(number), false, time_of(now));
+  } else {
+    law::reschedule(*key, result.seq, *result.state, result.attempts, due_of(now, result.due_in),
+                    result.error, result.worker, time_of(now));
+  }
+  put(number, key);
 }
 
 bool ParkedTable::end(const store::TaskRunEnd& end, relay::TimePoint now) {
   const auto row = rows_.find(end.result.seq);
   if (row == rows_.end() || row->second.event.id != end.result.id) return false;
-  if (row->second.state != store::ParkedState::running) return false;
-  if (row->second.worker != end.result.worker) return false;
-  if (row->second.token != end.token) return false;
+  const Key key = take(row->second.key);
+  if (!key || !key->runs(end.result.seq) || key->worker != end.result.worker ||
+      key->token != end.token)
+    return false;
   store::RetryResult result = end.result;
   result.worker = {};
-  settle(result, now);
+  conclude(result, key->version, now);
   return true;
 }
 
@@ -78,92 +132,100 @@ std::vector<std::int64_t> ParkedTable::ready(std::span<const std::string> types,
 
 void ParkedTable::claim(const std::vector<std::int64_t>& seqs, const EventId& worker) {
   for (const std::int64_t seq : seqs) {
-    Row& row = rows_.at(seq);
-    row.state = store::ParkedState::running;
-    row.worker = worker;
-    ++row.token;
+    const std::uint64_t number = rows_.at(seq).key;
+    Key key = take(number);
+    key->worker = worker;
+    ++key->token;
+    put(number, key);
   }
 }
 
-void ParkedTable::remove(std::int64_t seq, relay::TimePoint now) {
-  const std::string key = rows_.at(seq).key();
+void ParkedTable::remove(std::int64_t seq, bool by_person, relay::TimePoint now) {
+  const std::uint64_t number = rows_.at(seq).key;
   rows_.erase(seq);
-  of_key_[key].erase(seq);
-  order(key, now);
+  of_key_[number].erase(seq);
+  Key key = take(number);
+  law::discard(key, seq);
+  law::left(key, seq, first(number), by_person, time_of(now));
+  put(number, key);
 }
 
 void ParkedTable::retry(std::int64_t seq, relay::TimePoint now) {
   const auto row = rows_.find(seq);
-  if (row == rows_.end() || row->second.state == store::ParkedState::waiting) return;
-  if (row->second.state == store::ParkedState::dead)
-    row->second.state = store::ParkedState::retrying;
-  row->second.due = now;
-  order(row->second.key(), now);
+  if (row == rows_.end()) return;
+  const std::uint64_t number = row->second.key;
+  Key key = take(number);
+  const std::int64_t first = std::min(this->first(number).value_or(seq), seq);
+  law::retry(key, row->second.facts, seq, first, false, time_of(now));
+  put(number, key);
 }
 
 void ParkedTable::discard(std::int64_t seq, relay::TimePoint now) {
   const auto row = rows_.find(seq);
   if (row == rows_.end()) return;
   if (row->second.state == store::ParkedState::running) {
-    row->second.cancelled = true;
-    return;
+    Key key = take(row->second.key);
+    key->cancelled_by = "somebody";
+    return put(row->second.key, key);
   }
   discarded_.insert(seq);
-  remove(seq, now);
-}
-
-void ParkedTable::order(const std::string& key, relay::TimePoint now) {
-  bool first = true;
-  for (const std::int64_t seq : of_key_[key]) {
-    Row& row = rows_.at(seq);
-    if (!blocks(row)) continue;
-    if (first && row.state == store::ParkedState::waiting) {
-      row.state = store::ParkedState::retrying;
-      row.due = now;
-    }
-    if (!first && row.state == store::ParkedState::retrying)
-      row.state = store::ParkedState::waiting;
-    first = false;
-  }
+  remove(seq, true, now);
 }
 
 bool ParkedTable::rests(std::int64_t seq) const {
   const auto row = rows_.find(seq);
   if (row == rows_.end()) return false;
-  if (row->second.state == store::ParkedState::dead) return true;
-  const Row& first = rows_.at(*of_key_.at(row->second.key()).begin());
-  return dead_blocks_ && first.state == store::ParkedState::dead;
+  if (row->second.facts.dead) return true;
+  const auto& blocked_by = keys_.at(row->second.key).blocked_by;
+  return blocked_by && *blocked_by < seq;
 }
 
-std::vector<store::RunningRow> ParkedTable::running(const std::vector<std::int64_t>& seqs) const {
-  std::vector<store::RunningRow> running;
-  for (const std::int64_t seq : seqs) {
-    const auto row = rows_.find(seq);
-    if (row != rows_.end()) running.push_back({.seq = seq, .state = row->second.state});
+std::vector<store::AskedState> ParkedTable::asked(std::span<const store::AskedRow> rows) const {
+  std::vector<store::AskedState> states;
+  for (const store::AskedRow& one : rows) {
+    const auto row = rows_.find(one.seq);
+    states.push_back({.seq = one.seq,
+                      .state = row == rows_.end() ? std::nullopt : std::optional(row->second.state),
+                      .key_left = keys_.contains(one.key)});
   }
-  return running;
+  return states;
+}
+
+bool ParkedTable::works(std::uint64_t key, store::LaneMask lanes) const {
+  const auto& seqs = of_key_.at(key);
+  return !seqs.empty() && (lanes >> rows_.at(*seqs.begin()).lane & 1U) != 0;
+}
+
+store::ParkedKeys ParkedTable::keys(store::LaneMask lanes) const {
+  store::ParkedKeys all;
+  for (const auto& [number, key] : keys_) {
+    const bool solo = of_key_.at(number).contains(static_cast<std::int64_t>(number));
+    if (works(number, lanes) && (!solo || key.run_seq))
+      all.keys.push_back({.key = number, .run_seq = key.run_seq.value_or(0)});
+  }
+  for (const auto& [seq, row] : rows_)
+    all.live += !row.facts.dead && (lanes >> row.lane & 1U) != 0 ? 1 : 0;
+  return all;
 }
 
 store::DueEvents ParkedTable::due(relay::TimePoint now, store::LaneMask lanes) const {
   store::DueEvents due;
-  const auto add = [&](std::int64_t seq) {
-    const Row& row = rows_.at(seq);
-    due.rows.push_back(
-        {.event = row.event, .state = row.state, .attempts = row.attempts, .token = row.token});
-  };
-  for (const auto& [key, seqs] : of_key_) {
-    if (seqs.empty() || (lanes >> rows_.at(*seqs.begin()).lane & 1U) == 0) continue;
-    bool chain = false;
-    for (const std::int64_t seq : seqs) {
+  for (const auto& [number, key] : keys_) {
+    if (key.run_seq || key.due_at == law::kNever || !works(number, lanes)) continue;
+    const std::chrono::microseconds left(std::max<law::Time>(key.due_at - time_of(now), 0));
+    const auto in = std::chrono::ceil<std::chrono::milliseconds>(left);
+    due.next_in = std::min(due.next_in.value_or(in), in);
+    if (key.due_at > time_of(now)) continue;
+    bool is_first = true;
+    for (const std::int64_t seq : of_key_.at(number)) {
       const Row& row = rows_.at(seq);
-      if (row.state == store::ParkedState::dead && dead_blocks_) break;
-      if (row.state == store::ParkedState::waiting && chain) add(seq);
-      if (row.state != store::ParkedState::retrying) continue;
-      chain = row.due <= now;
-      if (chain) add(seq);
-      const auto in = std::max(std::chrono::ceil<std::chrono::milliseconds>(row.due - now),
-                               std::chrono::milliseconds(0));
-      due.next_in = std::min(due.next_in.value_or(in), in);
+      if (key.blocked_by && seq >= *key.blocked_by) break;
+      if (row.facts.dead) continue;
+      due.rows.push_back({.event = row.event,
+                          .key = number,
+                          .version = key.version,
+                          .attempts = std::exchange(is_first, false) ? key.attempts : 0,
+                          .token = key.token});
     }
   }
   return due;

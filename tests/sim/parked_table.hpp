@@ -1,9 +1,10 @@
-// The table of parked events, by the rules of store/*/parking.cpp: the first row of a key is retried, the others wait behind it.
+// The tables `parked` and `parked_key`, by the law that the store of SQLite applies, too (store/parking_law.hpp).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "relay/trust_deadline.hpp"
 #include "store/cursor.hpp"
 #include "store/parked.hpp"
+#include "store/parking_law.hpp"
 #include "store/task_runs.hpp"
 
 namespace outbox::sim {
@@ -21,15 +23,15 @@ class ParkedTable {
   struct Row {
     EventView event{};
     unsigned lane{0};
+    std::uint64_t key{0};
+    store::law::Facts facts{};
+    bool slow{false};  ///< It was set aside while its send ran, and not sent since.
+    // What follows from the key's row, as people see it:
     store::ParkedState state{store::ParkedState::retrying};
     std::size_t attempts{0};
-    relay::TimePoint due{};
     EventId worker{};  ///< Of `running`.
     std::int64_t token{0};
     bool cancelled{false};  ///< A person has discarded it while it ran.
-    bool slow{false};       ///< It was set aside while its send ran, and not sent since.
-
-    [[nodiscard]] std::string key() const { return std::string(event.aggregate_id); }
   };
 
   explicit ParkedTable(bool dead_blocks) : dead_blocks_(dead_blocks) {}
@@ -47,10 +49,10 @@ class ParkedTable {
   void discard(std::int64_t seq, relay::TimePoint now);
   [[nodiscard]] store::DueEvents due(relay::TimePoint now,
                                      store::LaneMask lanes = store::kAllLanes) const;
-  [[nodiscard]] std::vector<store::RunningRow> running(const std::vector<std::int64_t>& seqs) const;
-  [[nodiscard]] bool blocks(const Row& row) const {
-    return row.state != store::ParkedState::dead || dead_blocks_;
-  }
+  [[nodiscard]] std::vector<store::AskedState> asked(std::span<const store::AskedRow> rows) const;
+  [[nodiscard]] store::ParkedKeys keys(store::LaneMask lanes = store::kAllLanes) const;
+  /// The key has nothing to do any more.
+  [[nodiscard]] bool is_released(std::uint64_t key) const { return !keys_.contains(key); }
   /// Dead, or behind a dead one that blocks.
   [[nodiscard]] bool rests(std::int64_t seq) const;
   [[nodiscard]] const std::map<std::int64_t, Row>& rows() const { return rows_; }
@@ -59,13 +61,18 @@ class ParkedTable {
   [[nodiscard]] bool parks_twice() const { return parks_twice_; }
 
  private:
-  void wait_behind(std::int64_t seq);
-  void order(const std::string& key, relay::TimePoint now);
-  void remove(std::int64_t seq, relay::TimePoint now);
+  using Key = std::optional<store::law::Key>;
+  [[nodiscard]] Key take(std::uint64_t key) const;
+  void put(std::uint64_t number, const Key& key);
+  [[nodiscard]] std::optional<std::int64_t> first(std::uint64_t key) const;
+  [[nodiscard]] bool works(std::uint64_t key, store::LaneMask lanes) const;
+  void remove(std::int64_t seq, bool by_person, relay::TimePoint now);
+  void conclude(const store::RetryResult& result, std::int64_t version, relay::TimePoint now);
 
   bool dead_blocks_;
   std::map<std::int64_t, Row> rows_;
-  std::map<std::string, std::set<std::int64_t>> of_key_;
+  std::map<std::uint64_t, store::law::Key> keys_;
+  std::map<std::uint64_t, std::set<std::int64_t>> of_key_;
   std::set<std::int64_t> delivered_;
   std::set<std::int64_t> discarded_;
   bool parks_twice_{false};

@@ -50,7 +50,8 @@ SimRelay::SimRelay(Environment& world, const SimRelay* before)
                .gapless = world.options.gapless,
                .max_batch = 5,
                .write_interval = std::chrono::milliseconds(5),
-               .first_token = before == nullptr ? kRetryTokens : before->retries.next_token()},
+               .first_token = before == nullptr ? kRetryTokens : before->retries.next_token(),
+               .keys_in_flight = [this](auto& keys) { core.add_keys_in_flight(keys); }},
               state, gate),
       sink(world.random, world.topic, world.options.gapless),
       world_(world),
@@ -62,9 +63,7 @@ SimRelay::SimRelay(Environment& world, const SimRelay* before)
   sink.sick_percent = world.options.sick_percent;
   sink.slow_percent = world.options.slow_percent;
   sink.outages.go_down(world.down_for > 0);
-  for (const auto& [seq, row] : world.parked.rows()) {
-    if (world.parked.blocks(row)) gate.add(world.key_of(seq));
-  }
+  gate.replace_stored(world.parked.keys());
   retries.due_at(world.now);
   sink.lie_percent = world.options.lie_percent;
   if (before == nullptr) return;
@@ -136,7 +135,9 @@ void SimRelay::drive_retries() {
   // The store answers in the order in which it is asked.
   if (loading_ && !loads_after_write_ && world_.random.chance(60)) {
     loading_ = false;
-    retries.loaded(world_.parked.due(world_.now), world_.now);
+    store::DueEvents due = world_.parked.due(world_.now);
+    due.asked = world_.parked.asked(retries.asked());
+    retries.loaded(std::move(due), world_.now);
   }
   const auto sends = retries.to_send(world_.now);
   if (sends.empty()) return;
@@ -179,9 +180,11 @@ void SimRelay::write(bool hears_of_it) {
       world_.checks.broke("ledger: other events are parked than are counted");
     world_.persisted = writing_.rows.back().end();
   }  // else: a zombie's row has a lower generation and loses
-  writing_ = {};
   loads_after_write_ = false;
-  if (hears_of_it) core.settled();
+  const relay::DeliveryCore::Due written = std::exchange(writing_, {});
+  if (!hears_of_it) return;
+  core.settled();
+  if (owns_lanes()) release_keys(written.parked);
 }
 
 void SimRelay::park(const store::ParkedEvent& event) {
@@ -208,10 +211,21 @@ void SimRelay::write_results(bool hears_of_it) {
       if (!result.state && !world_.topic.has(result.seq))
         world_.checks.broke("a retry counts as delivered that never arrived");
     }
-    if (hears_of_it) retries.written(world_.now);
+    if (hears_of_it) {
+      release_keys(results_);
+      retries.written(world_.now);
+    }
   }  // else: its tenure is over
   results_.clear();
   loads_after_write_ = loads_after_write_ && !writing_.empty();
+}
+
+/// As the store tells: those without a row.
+template <class Rows>
+void SimRelay::release_keys(const Rows& rows) {
+  for (const auto& row : rows) {
+    if (world_.parked.is_released(row.key)) gate.released(relay::gate_key(row.key, row.seq));
+  }
 }
 
 void SimRelay::check_attempts(const store::RetryResult& result) {

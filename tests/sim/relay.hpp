@@ -44,6 +44,8 @@ class SimRelay {
   void write(bool hears_of_it);
   void park(const store::ParkedEvent& event);
   void write_results(bool hears_of_it);
+  template <class Rows>
+  void release_keys(const Rows& rows);
   void check_attempts(const store::RetryResult& result);
   [[nodiscard]] bool owns_lanes() const { return generation_ == world_.generation; }
 

@@ -93,17 +93,17 @@ class Progress final : public store::Progress {
                       std::int64_t generation) override {
     return real_->begin_beside(base, subscription, lanes, generation);
   }
-  Result<std::vector<store::BlockedKey>> blocked_keys(std::int32_t subscription,
-                                                      store::LaneMask lanes,
-                                                      bool dead_block) override {
-    return real_->blocked_keys(subscription, lanes, dead_block);
+  Result<store::ParkedKeys> parked_keys(std::int32_t subscription, store::LaneMask lanes,
+                                        bool dead_block) override {
+    return real_->parked_keys(subscription, lanes, dead_block);
   }
   Result<store::DueEvents> due(std::int32_t subscription, const store::Holding& holding,
                                const store::DueLimits& limits,
-                               const std::vector<std::int64_t>* runs) override {
-    return real_->due(subscription, holding, limits, runs);
+                               std::span<const store::AskedRow> asked) override {
+    return real_->due(subscription, holding, limits, asked);
   }
-  Status append(const store::ProgressBatch& batch, store::Durability durability) override {
+  Result<std::vector<store::ReleasedKey>> append(const store::ProgressBatch& batch,
+                                                 store::Durability durability) override {
     const char* const step = !batch.parked.empty()    ? "park"
                              : !batch.results.empty() ? "retry"
                                                       : "settle";

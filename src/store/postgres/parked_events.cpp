@@ -25,7 +25,9 @@ Params params_of(const ParkedFilter& filter, std::size_t limit, bool whole) {
           Param(static_cast<std::int64_t>(limit)),
           Param(whole),
           text_or_null(filter.event_type),
-          filter.scheduled ? Param(*filter.scheduled) : Param::null()};
+          filter.scheduled ? Param(*filter.scheduled) : Param::null(),
+          Param(filter.after ? filter.after->first : 0),
+          Param(filter.after ? filter.after->second : 0)};
 }
 
 ParkedListing listing_of(const Rows& rows, int row) {

@@ -1,5 +1,6 @@
 #include "store/postgres/parking.hpp"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -18,7 +19,9 @@ namespace {
 /// Payloads and headers that are read at once.
 constexpr std::int64_t kDueBytes = std::int64_t{8} << 20U;
 
-enum ParkedColumn : int { kState = kFirstExtra, kAttempts, kToken };
+enum ParkedColumn : int { kKey = kFirstExtra, kVersion, kAttempts, kToken };
+/// Blocked keys that are released in one transaction.
+constexpr std::int64_t kMostUnblocked = 1000;
 
 /// The columns of the functions park_events() and settle_parked().
 struct Columns {
@@ -28,6 +31,7 @@ struct Columns {
   ArrayParam due{ArrayParam::Element::int8};
   ArrayParam errors{ArrayParam::Element::text};
   ArrayParam workers{ArrayParam::Element::uuid};
+  ArrayParam keys{ArrayParam::Element::int8};
   ArrayParam hashes{ArrayParam::Element::int8};
   ArrayParam ids{ArrayParam::Element::uuid};
 
@@ -37,13 +41,15 @@ struct Columns {
     attempts.add(static_cast<std::int64_t>(entry.attempts));
     due.add(std::int64_t{entry.due_in.count()});
     errors.add(storable_text(entry.error));
+    keys.add(static_cast<std::int64_t>(entry.key));
     hashes.add(static_cast<std::int64_t>(event::id_hash(entry.id)));
     ids.add(entry.id);
     entry.worker == EventId{} ? workers.add_null() : workers.add(entry.worker);
   }
   Params params(std::int32_t subscription, std::int64_t generation) {
     return {Param(subscription), Param(generation), seqs.take(),   states.take(),
-            attempts.take(),     due.take(),        errors.take(), workers.take()};
+            attempts.take(),     due.take(),        errors.take(), workers.take(),
+            keys.take()};
   }
 };
 
@@ -61,6 +67,21 @@ void hold_lanes_of(Connection& connection, const std::set<Owner>& owners) {
   connection.send(&Queries::hold_own_lanes, {subscriptions.take(), generations.take()});
 }
 
+void ask_for_released(Connection& connection, std::span<const ParkedEvent> parked,
+                      std::span<const RetryResult> results) {
+  std::set<ReleasedKey> keys;
+  for (const ParkedEvent& event : parked) keys.insert({event.subscription, event.key});
+  for (const RetryResult& result : results) keys.insert({result.subscription, result.key});
+  if (keys.empty()) return;
+  ArrayParam subscriptions(ArrayParam::Element::int8);
+  ArrayParam numbers(ArrayParam::Element::int8);
+  for (const ReleasedKey& key : keys) {
+    subscriptions.add(std::int64_t{key.subscription});
+    numbers.add(static_cast<std::int64_t>(key.key));
+  }
+  connection.send(&Queries::released_keys, {subscriptions.take(), numbers.take()});
+}
+
 }  // namespace
 
 void send_rows(Connection& connection, std::span<const ParkedEvent> parked,
@@ -71,10 +92,14 @@ void send_rows(Connection& connection, std::span<const ParkedEvent> parked,
     columns.add(event);
     columns.states.add(to_string(event.state));
   }
-  Owned to_settle;
+  struct Settled : Columns {
+    ArrayParam versions{ArrayParam::Element::int8};
+  };
+  std::map<Owner, Settled> to_settle;
   for (const RetryResult& result : results) {
-    Columns& columns = to_settle[{result.subscription, result.generation}];
+    Settled& columns = to_settle[{result.subscription, result.generation}];
     columns.add(result);
+    columns.versions.add(result.version);
     result.state ? columns.states.add(to_string(*result.state)) : columns.states.add_null();
   }
   std::set<Owner> owners;
@@ -89,8 +114,19 @@ void send_rows(Connection& connection, std::span<const ParkedEvent> parked,
     Params params = settle->second.params(owner.first, owner.second);
     params.push_back(settle->second.hashes.take());
     params.push_back(settle->second.ids.take());
+    params.push_back(settle->second.versions.take());
     connection.send(&Queries::settle_parked, std::move(params));
   }
+  ask_for_released(connection, parked, results);
+}
+
+std::vector<ReleasedKey> released_keys(const Rows& rows) {
+  std::vector<ReleasedKey> keys;
+  for (int row = 0; row < rows.size(); ++row)
+    keys.push_back({.subscription = static_cast<std::int32_t>(rows.int8(row, 0)),
+                    .key = static_cast<std::uint64_t>(rows.int8(row, 1))});
+  std::sort(keys.begin(), keys.end());
+  return keys;
 }
 
 void send_run_ends(Connection& connection, std::span<const TaskRunEnd> ends) {
@@ -121,46 +157,63 @@ void send_run_ends(Connection& connection, std::span<const TaskRunEnd> ends) {
   }
 }
 
-Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection, std::int32_t subscription,
-                                                  LaneMask lanes, bool dead_block) {
+Result<ParkedKeys> read_parked_keys(Connection& connection, std::int32_t subscription,
+                                    LaneMask lanes, bool dead_block) {
   const auto mask = static_cast<std::int64_t>(lanes);
-  connection.send(&Queries::order_parked, {Param(subscription), Param(mask)});
-  connection.send(&Queries::blocked_keys, {Param(subscription), Param(dead_block), Param(mask)});
-  OUTBOX_TRY(const auto results, connection.finish());
-  const Rows& rows = results.back();
-  std::vector<BlockedKey> keys;
-  for (int row = 0; row < rows.size(); ++row) {
-    keys.push_back(
-        {.aggregate_type = rows.text(row, 0),
-         .aggregate_id = rows.text(row, 1),
-         .events = static_cast<std::size_t>(rows.int8(row, 2)),
-         .running = rows.is_null(row, 3) ? std::nullopt : std::optional(rows.int8(row, 3))});
+  for (bool blocked = !dead_block; blocked;) {
+    connection.send(&Queries::unblock_parked,
+                    {Param(subscription), Param(mask), Param(kMostUnblocked)});
+    OUTBOX_TRY(const auto results, connection.finish());
+    blocked = results.back().int8(0, 0) > 0;
   }
+  connection.send(&Queries::plan_settings);
+  connection.send(&Queries::parked_keys, {Param(subscription), Param(mask)});
+  connection.send(&Queries::count_live, {Param(subscription), Param(mask)});
+  OUTBOX_TRY(const auto results, connection.finish());
+  const Rows& rows = results[1];
+  ParkedKeys keys{.keys = {}, .live = static_cast<std::size_t>(results.back().int8(0, 0))};
+  keys.keys.reserve(static_cast<std::size_t>(rows.size()));
+  for (int row = 0; row < rows.size(); ++row)
+    keys.keys.push_back(
+        {.key = static_cast<std::uint64_t>(rows.int8(row, 0)), .run_seq = rows.int8(row, 1)});
   return keys;
 }
 
 namespace {
 
-std::vector<RunningRow> running_of(const Rows& rows) {
-  std::vector<RunningRow> running;
+std::vector<AskedState> states_of(const Rows& rows) {
+  std::vector<AskedState> states;
   for (int row = 0; row < rows.size(); ++row) {
-    running.push_back({.seq = rows.int8(row, 0), .state = parked_state_of(rows.bytes(row, 1))});
+    states.push_back(
+        {.seq = rows.int8(row, 0),
+         .state = rows.is_null(row, 1) ? std::nullopt
+                                       : std::optional(parked_state_of(rows.bytes(row, 1))),
+         .key_left = rows.boolean(row, 2)});
   }
-  return running;
+  return states;
+}
+
+Params params_of(std::int32_t subscription, std::span<const AskedRow> asked) {
+  ArrayParam seqs(ArrayParam::Element::int8);
+  ArrayParam keys(ArrayParam::Element::int8);
+  for (const AskedRow& row : asked) {
+    seqs.add(row.seq);
+    keys.add(static_cast<std::int64_t>(row.key));
+  }
+  return {Param(subscription), seqs.take(), keys.take()};
 }
 
 }  // namespace
 
 Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
                            const Holding& holding, const DueLimits& limits,
-                           const std::vector<std::int64_t>* runs) {
+                           std::span<const AskedRow> asked) {
   const auto mask = static_cast<std::int64_t>(holding.lanes);
   // Compiled, it would run for longer than it takes; and its plan must not depend on how many rows there were once.
   connection.send(&Queries::plan_settings);
-  // What has become of runs comes before the rows: when another worker ends one in between, its row, or the one behind it, is among them. In
-  // the other order it is in neither answer.
-  if (runs != nullptr)
-    connection.send(&Queries::running_parked, {Param(subscription), Param::int8_array(*runs)});
+  // What has become of runs comes before the rows: when another worker ends one in between, its key is among what is due. In the other
+  // order it is in neither answer.
+  if (!asked.empty()) connection.send(&Queries::asked_parked, params_of(subscription, asked));
   connection.send(&Queries::due_parked,
                   {Param(subscription), Param(static_cast<std::int64_t>(limits.events)),
                    Param(static_cast<std::int64_t>(limits.behind)), Param(kDueBytes), Param(mask),
@@ -168,14 +221,15 @@ Result<DueEvents> read_due(Connection& connection, std::int32_t subscription,
   connection.send(&Queries::next_parked, {Param(subscription), Param(mask)});
   OUTBOX_TRY(auto results, connection.finish());
   DueEvents due;
-  if (runs != nullptr) due.running = running_of(results[1]);
+  if (!asked.empty()) due.asked = states_of(results[1]);
   if (const Rows& next = results.back(); !next.empty())
     due.next_in = std::chrono::milliseconds(next.int8(0, 0));
   const auto rows = std::make_shared<const Rows>(std::move(results[results.size() - 2]));
   for (int row = 0; row < rows->size(); ++row) {
     ParkedRow parked{.event = view_of(*rows, row)};
     add_parts(parked.event, rows->bytes(row, kPayload), rows->bytes(row, kHeaders));
-    parked.state = parked_state_of(rows->bytes(row, kState));
+    parked.key = static_cast<std::uint64_t>(rows->int8(row, kKey));
+    parked.version = rows->int8(row, kVersion);
     parked.attempts = static_cast<std::size_t>(rows->int4(row, kAttempts));
     parked.token = rows->int8(row, kToken);
     due.rows.push_back(parked);

@@ -87,20 +87,22 @@ class PostgresProgress final : public Progress {
     });
   }
 
-  [[nodiscard]] Result<std::vector<BlockedKey>> blocked_keys(std::int32_t subscription,
-                                                             LaneMask lanes,
-                                                             bool dead_block) override {
-    return read_blocked_keys(connection_, subscription, lanes, dead_block);
+  [[nodiscard]] Result<ParkedKeys> parked_keys(std::int32_t subscription, LaneMask lanes,
+                                               bool dead_block) override {
+    return read_parked_keys(connection_, subscription, lanes, dead_block);
   }
 
   [[nodiscard]] Result<DueEvents> due(std::int32_t subscription, const Holding& holding,
                                       const DueLimits& limits,
-                                      const std::vector<std::int64_t>* runs) override {
-    return read_due(connection_, subscription, holding, limits, runs);
+                                      std::span<const AskedRow> asked) override {
+    return read_due(connection_, subscription, holding, limits, asked);
   }
 
-  [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override {
-    if (batch.settlements.empty() && batch.results.empty() && batch.replays.empty()) return {};
+  [[nodiscard]] Result<std::vector<ReleasedKey>> append(const ProgressBatch& batch,
+                                                        Durability durability) override {
+    std::vector<ReleasedKey> released;
+    if (batch.settlements.empty() && batch.results.empty() && batch.replays.empty())
+      return released;
     connection_.send(&Queries::begin);
     connection_.send(&Queries::settle_settings,
                      {durability == Durability::flushed ? "local" : "off"});
@@ -112,11 +114,13 @@ class PostgresProgress final : public Progress {
       connection_.send(replay_queries_.settle, params_of(progress));
     connection_.send(&Queries::commit);
     OUTBOX_TRY(const auto results, connection_.finish());
-    if (batch.settlements.empty()) return {};
+    if (!batch.parked.empty() || !batch.results.empty())
+      released = released_keys(results[results.size() - batch.replays.size() - 2]);
+    if (batch.settlements.empty()) return released;
     // Progress is a mark: its bound was held before the transaction that wrote it began.
     const std::uint64_t w = results[2].uint64(0, 0);
     for (const Settlement& row : batch.settlements) marks_->note(w, row.bound);
-    return {};
+    return released;
   }
 
   [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }

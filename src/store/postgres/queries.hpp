@@ -498,19 +498,24 @@ SELECT count(*) FROM (
     JOIN {schema}.subscription s ON s.id = o.subscription)
   ORDER BY l.lane_group, l.lane FOR SHARE) held)");
 
-  // $1 subscription, $2 generation, then arrays: seq, state, attempts, due in milliseconds, error, worker. Index event_by_seq.
+  // $1 subscription, $2 generation, then arrays: seq, state, attempts, due in milliseconds, error, worker, key. Index event_by_seq.
   Query park = unprepared("park events", R"(
 SELECT {schema}.park_events($1::int, $2::bigint, $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[],
-                            $8::uuid[]))");
+                            $8::uuid[], $9::bigint[]))");
 
-  // The same arrays, and the hashes of the ids, and the ids. Primary key.
+  // The same arrays, and the hashes of the ids, the ids, and the versions of the keys. Primary keys.
   Query settle_parked = unprepared("settle parked events", R"(
 SELECT {schema}.settle_parked($1::int, $2::bigint, $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::text[],
-                              $8::uuid[], $9::bigint[], $10::uuid[]))");
+                              $8::uuid[], $9::bigint[], $10::bigint[], $11::uuid[], $12::bigint[]))");
 
-  // $1 subscription, $2 lanes.
-  Query order_parked = unprepared("order parked events",
-                                  "SELECT {schema}.order_all_parked_keys($1::int, $2::bigint)");
+  // Arrays: subscription, key. Those that have no row. Primary key: not as a join, for which the table might be read as a whole.
+  Query released_keys = unprepared("look which keys are free", R"(
+SELECT n.sub, n.key FROM unnest($1::bigint[], $2::bigint[]) n(sub, key)
+WHERE coalesce((SELECT false FROM {schema}.parked_key k WHERE k.subscription = n.sub::int AND k.key = n.key), true))");
+
+  // $1 subscription, $2 lanes, $3 most keys. Index parked_key_blocked.
+  Query unblock_parked = unprepared("release keys of dead events", R"(
+SELECT {schema}.unblock_parked($1::int, $2::bigint, $3::bigint))");
 
   // $1 subscription, $2 lanes, $3 generation, $4 relay, $5 place. When a relay begins; a row or two.
   Query begin_run = unprepared("begin to deliver", R"(
@@ -523,80 +528,83 @@ SELECT seq, deaths, newest FROM {schema}.begin_run($1::int, $2::bigint, $3::bigi
 WITH ended AS (DELETE FROM {schema}.run WHERE subscription = $1::int AND generation = $2::bigint)
 SELECT {schema}.close_trial($1::int, $2::bigint))");
 
-  // $1 subscription, $2 dead events block, $3 lanes. Those that a worker has or may take each for itself. Index parked_key.
-  Query blocked_keys = unprepared("read the keys of parked events", R"(
-SELECT aggregate_type, aggregate_id, count(*), CASE WHEN state IN ('running', 'ready') THEN seq END FROM {schema}.parked
-WHERE subscription = $1::int AND (state <> 'dead' OR $2::boolean) AND ($3::bigint >> lane::int) & 1::bigint = 1
-GROUP BY aggregate_type, aggregate_id, 4)");
+  // $1 subscription, $2 lanes. Not those of one event without a key, unless a worker has it or may take it. Primary key.
+  Query parked_keys = unprepared("read the keys of parked events", R"(
+SELECT key, coalesce(run_seq, 0::bigint) FROM {schema}.parked_key
+WHERE subscription = $1::int AND (NOT solo OR run_seq IS NOT NULL) AND ($2::bigint >> lane::int) & 1::bigint = 1)");
 
-  // $1 subscription, $2 rows that are due, $3 events behind each of the first $7 of them, $4 bytes, $5 lanes, $6 generation: only of those
-  // lanes that it still owns. First the rows that are due, by parked_due (the time of the statement is one that an index knows: what is not
-  // due is not read), then what waits behind them, by parked_key (a key is written as a range of that index, or the planner prefers the
-  // primary key where most rows have the same key, or none), up to a dead event that blocks; cut where the bytes are reached, but not
-  // before the first row.
+  // $1 subscription, $2 lanes. Index parked_live.
+  Query count_live = unprepared("count parked events", R"(
+SELECT count(*) FROM {schema}.parked
+WHERE subscription = $1::int AND NOT dead AND ($2::bigint >> lane::int) & 1::bigint = 1)");
+
+  // $1 subscription, $2 keys that are due, $3 events behind the first one of each of the first $7 of them, $4 bytes, $5 lanes, $6 generation:
+  // only of those lanes that it still owns. First the keys that are due, by parked_key_due (the time of the statement is one that an index
+  // knows: what is not due is not read), then their events, by parked_live, up to a dead event that blocks; cut where the bytes are
+  // reached, but not before the first row.
   Query due_parked = unprepared("read parked events", R"(
 WITH owned AS (
   SELECT $5::bigint & bit_or(1::bigint << l.lane::int) AS lanes
   FROM {schema}.subscription s JOIN {schema}.lane l ON l.lane_group = s.lane_group
   WHERE s.id = $1::int AND l.generation = $6::bigint AND l.generation >= s.group_generation),
 head AS (
-  SELECT p.seq, p.aggregate_type, p.aggregate_id, p.next_attempt_at, row_number() OVER (ORDER BY p.next_attempt_at, p.seq) AS n
-  FROM {schema}.parked p
-  WHERE p.subscription = $1::int AND p.state = 'retrying' AND p.next_attempt_at <= statement_timestamp()
-    AND ((SELECT lanes FROM owned) >> p.lane::int) & 1::bigint = 1
-  ORDER BY p.next_attempt_at, p.seq LIMIT $2::bigint),
+  SELECT k.key, k.next_attempt_at, k.version, k.attempts, k.token, k.blocked_by,
+         row_number() OVER (ORDER BY k.next_attempt_at, k.key) AS n
+  FROM {schema}.parked_key k
+  WHERE k.subscription = $1::int AND k.run_seq IS NULL AND k.next_attempt_at <= statement_timestamp()
+    AND ((SELECT lanes FROM owned) >> k.lane::int) & 1::bigint = 1
+  ORDER BY k.next_attempt_at, k.key LIMIT $2::bigint),
 chain AS (
-  SELECT h.next_attempt_at AS due, h.seq AS head, r.seq, r.bytes FROM head h CROSS JOIN LATERAL (
-    (SELECT p.seq, octet_length(p.payload) + octet_length(p.headers::text) AS bytes FROM {schema}.parked p
-     WHERE p.subscription = $1::int AND p.seq = h.seq)
-    UNION ALL
-    (SELECT p.seq, octet_length(p.payload) + octet_length(p.headers::text) FROM {schema}.parked p
-     WHERE p.subscription = $1::int AND h.n <= $7::bigint AND h.aggregate_id <> ''::text
-       AND (p.aggregate_type, p.aggregate_id, p.seq) > (h.aggregate_type, h.aggregate_id, h.seq)
-       AND (p.aggregate_type, p.aggregate_id) <= (h.aggregate_type, h.aggregate_id) AND p.state = 'waiting'
-       AND NOT ((SELECT s.config ->> 'on_dead'::text = 'block' FROM {schema}.subscription s WHERE s.id = $1::int)
-         AND EXISTS (
-           SELECT FROM {schema}.parked d WHERE d.subscription = $1::int AND d.state = 'dead'
-             AND (d.aggregate_type, d.aggregate_id, d.seq) > (h.aggregate_type, h.aggregate_id, h.seq)
-             AND (d.aggregate_type, d.aggregate_id, d.seq) < (h.aggregate_type, h.aggregate_id, p.seq)))
-     ORDER BY p.aggregate_type, p.aggregate_id, p.seq LIMIT $3::bigint)) r),
+  SELECT h.*, r.seq, r.bytes, r.place FROM head h CROSS JOIN LATERAL (
+    SELECT p.seq, octet_length(p.payload) + octet_length(p.headers::text) AS bytes, row_number() OVER (ORDER BY p.seq) AS place
+    FROM {schema}.parked p
+    WHERE p.subscription = $1::int AND p.key = h.key AND NOT p.dead AND (h.blocked_by IS NULL OR p.seq < h.blocked_by)
+    ORDER BY p.seq LIMIT CASE WHEN h.n <= $7::bigint THEN $3::bigint + 1::bigint ELSE 1::bigint END) r),
 cut AS (
-  SELECT chain.*, sum(bytes) OVER (ORDER BY due, head, seq) AS total, row_number() OVER (ORDER BY due, head, seq) AS n FROM chain)
+  SELECT chain.*, sum(bytes) OVER (ORDER BY chain.n, seq) AS total, row_number() OVER (ORDER BY chain.n, seq) AS line FROM chain)
 SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, 0 AS bytes, t.content_type, t.headers,
-       t.created_at, t.occurred_at, t.state, t.attempts, t.token
+       t.created_at, t.occurred_at, cut.key, cut.version, CASE cut.place WHEN 1::bigint THEN cut.attempts ELSE 0 END, cut.token
 FROM cut JOIN {schema}.parked t ON t.subscription = $1::int AND t.seq = cut.seq
-WHERE cut.total <= $4::bigint::numeric OR cut.n = 1::bigint
-ORDER BY cut.due, cut.head, cut.seq)");
+WHERE cut.total <= $4::bigint::numeric OR cut.line = 1::bigint
+ORDER BY cut.n, cut.seq)");
 
-  // $1 subscription, $2 seqs. Primary key.
-  Query running_parked = unprepared("read what runs", R"(
-SELECT seq, state FROM {schema}.parked WHERE subscription = $1::int AND seq = ANY ($2::bigint[]))");
+  // $1 subscription, arrays: seq, key. Primary keys.
+  Query asked_parked = unprepared("read what became of parked events", R"(
+SELECT n.seq, (SELECT p.state FROM {schema}.parked_state p WHERE p.subscription = $1::int AND p.seq = n.seq),
+       coalesce((SELECT true FROM {schema}.parked_key k WHERE k.subscription = $1::int AND k.key = n.key), false)
+FROM unnest($2::bigint[], $3::bigint[]) n(seq, key))");
 
-  // $1 subscription, $2 lanes. Index parked_due.
+  // $1 subscription, $2 lanes. Index parked_key_due.
   Query next_parked = unprepared("ask when a parked event is due", R"(
 SELECT greatest(date_part('epoch'::text, next_attempt_at - clock_timestamp()) * 1000::float8, 0::float8)::bigint
-FROM {schema}.parked WHERE subscription = $1::int AND state = 'retrying' AND ($2::bigint >> lane::int) & 1::bigint = 1
+FROM {schema}.parked_key
+WHERE subscription = $1::int AND run_seq IS NULL AND next_attempt_at < 'infinity' AND ($2::bigint >> lane::int) & 1::bigint = 1
 ORDER BY next_attempt_at LIMIT 1)");
 
   // $1 subscription, $2 state, $3 aggregate_type, $4 aggregate_id, $5 part of the error, $6 id, $7 seq: null means any; $8 limit,
-  // $9 with payload and headers, $10 event_type, $11 scheduled or not. Primary key, or parked_id.
+  // $9 with payload and headers, $10 event_type, $11 scheduled or not, $12 and $13 after which subscription and seq. Primary key, or
+  // parked_id.
   Query list_parked = unprepared("list parked events", R"(
 SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at, next_attempt_at,
        CASE WHEN $9::boolean THEN payload END, content_type, CASE WHEN $9::boolean THEN headers::text END,
        created_at, {scheduled}, coalesce((SELECT w.name FROM {schema}.worker w WHERE w.id = p.worker), ''::text), begun_at, percent,
        coalesce(progress, ''::text)
-FROM {schema}.parked p
+FROM {schema}.parked_state p
 WHERE ($1::int IS NULL OR subscription = $1::int) AND ($2::text IS NULL OR state = $2::text)
   AND ($3::text IS NULL OR aggregate_type = $3::text) AND ($4::text IS NULL OR aggregate_id = $4::text)
   AND ($5::text IS NULL OR strpos(error, $5::text) > 0) AND ($6::uuid IS NULL OR id = $6::uuid)
   AND ($7::bigint IS NULL OR seq = $7::bigint) AND ($10::text IS NULL OR event_type = $10::text)
-  AND ($11::boolean IS NULL OR {scheduled} = $11::boolean)
+  AND ($11::boolean IS NULL OR {scheduled} = $11::boolean) AND (subscription, seq) > ($12::int, $13::bigint)
 ORDER BY subscription, seq LIMIT $8::bigint)");
 
-  // $1 subscription. Primary key.
+  // $1 subscription: events that are retried, wait, are dead. Primary key of parked_key, indexes parked_live and parked_dead.
   Query count_parked = prepared("count parked events", R"(
-SELECT count(*) FILTER (WHERE state = 'retrying'), count(*) FILTER (WHERE state = 'waiting'),
-       count(*) FILTER (WHERE state = 'dead') FROM {schema}.parked WHERE subscription = $1::int)");
+SELECT k.retrying, greatest(l.live - k.heads, 0::bigint), d.dead
+FROM (SELECT count(*) FILTER (WHERE run_seq IS NULL AND next_attempt_at < 'infinity') AS retrying,
+             count(*) FILTER (WHERE run_seq IS NOT NULL OR next_attempt_at < 'infinity') AS heads
+      FROM {schema}.parked_key WHERE subscription = $1::int) k,
+     (SELECT count(*) AS live FROM {schema}.parked WHERE subscription = $1::int AND NOT dead) l,
+     (SELECT count(*) AS dead FROM {schema}.parked WHERE subscription = $1::int AND dead) d)");
 
   // $1 subscription, $2 seqs, $3 keep the attempts.
   Query retry_parked = unprepared("retry parked events", R"(
@@ -623,16 +631,17 @@ RETURNING (date_part('epoch'::text, clock_timestamp()) * 1000000::float8)::bigin
   // $1 worker. And those that died without runs, which nobody looks for.
   Query remove_worker = unprepared("remove a worker", R"(
 DELETE FROM {schema}.worker WHERE id = $1::uuid OR beat_at < clock_timestamp() - interval '1 day')");
-  // $1 worker, $2 names of subscriptions, $3 limit. Index parked_running.
+  // $1 worker, $2 names of subscriptions, $3 limit. Index parked_key_worker.
   Query runs_of_worker = prepared("read the runs of a worker", R"(
-SELECT s.id, s.name, p.seq, p.id, p.attempts, p.token, p.event_type, p.headers::text, p.cancelled_by IS NOT NULL
-FROM {schema}.subscription s JOIN {schema}.parked p ON p.subscription = s.id AND p.state = 'running' AND p.worker = $1::uuid
+SELECT s.id, s.name, p.seq, p.id, k.attempts, k.token, p.event_type, p.headers::text, k.cancelled_by IS NOT NULL
+FROM {schema}.subscription s JOIN {schema}.parked_key k ON k.subscription = s.id AND k.worker = $1::uuid
+  JOIN {schema}.parked p ON p.subscription = k.subscription AND p.seq = k.run_seq
 WHERE s.name = ANY ($2::text[]) LIMIT $3::bigint)");
-  // $1 worker, $2 names of subscriptions. Index parked_running.
+  // $1 worker, $2 names of subscriptions. Index parked_key_worker.
   Query other_workers = prepared("look for other workers", R"(
 SELECT r.worker, w.beat, coalesce((w.types ->> 'heartbeat_ms')::bigint, 0::bigint) FROM (
-  SELECT DISTINCT p.worker FROM {schema}.subscription s JOIN {schema}.parked p ON p.subscription = s.id AND p.state = 'running'
-  WHERE s.name = ANY ($2::text[]) AND p.worker <> $1::uuid) r
+  SELECT DISTINCT k.worker FROM {schema}.subscription s JOIN {schema}.parked_key k ON k.subscription = s.id AND k.worker IS NOT NULL
+  WHERE s.name = ANY ($2::text[]) AND k.worker <> $1::uuid) r
 LEFT JOIN {schema}.worker w ON w.id = r.worker)");
   // $1 worker, $2 free threads by queue. Primary key.
   Query announce_free = prepared("announce free threads", R"(
@@ -642,22 +651,26 @@ UPDATE {schema}.worker SET idle = $2::jsonb WHERE id = $1::uuid)");
 SELECT count(*), coalesce(sum((w.idle ->> $2::text)::bigint), 0::numeric)::bigint FROM {schema}.worker w
 WHERE w.id <> $1::uuid
   AND w.beat_at > clock_timestamp() - greatest($3::bigint, 3::bigint * (w.types ->> 'heartbeat_ms')::bigint) * interval '1 millisecond')");
-  // $1 worker, $2 names of subscriptions, $3 types, $4 limit. Index parked_ready. Not those of types that are paused. What another worker
+  // $1 worker, $2 names of subscriptions, $3 types, $4 limit. Index parked_key_ready. Not those of types that are paused. What another worker
   // claims meanwhile is passed over.
   Query claim_ready = prepared("claim tasks", R"(
 WITH mine AS MATERIALIZED (
-  SELECT p.ctid AS place FROM {schema}.subscription s JOIN {schema}.parked p ON p.subscription = s.id AND p.state = 'ready'
+  SELECT k.ctid AS place
+  FROM {schema}.subscription s JOIN {schema}.parked_key k ON k.subscription = s.id AND k.run_seq IS NOT NULL AND k.worker IS NULL
+    JOIN {schema}.parked p ON p.subscription = k.subscription AND p.seq = k.run_seq
   WHERE s.name = ANY ($2::text[]) AND s.state = 'active' AND p.event_type = ANY ($3::text[])
     AND NOT EXISTS (
       SELECT FROM {schema}.subscription t
       WHERE t.name LIKE 'type%' AND t.state <> 'active' AND t.config -> 'aggregate_types' = jsonb_build_array(p.aggregate_type)
         AND t.config -> 'event_types' ->> 0 = p.event_type)
-  ORDER BY p.seq LIMIT $4::bigint FOR UPDATE OF p SKIP LOCKED)
-UPDATE {schema}.parked p SET state = 'running', worker = $1::uuid, token = p.token + 1, begun_at = clock_timestamp()
-WHERE p.ctid = ANY (ARRAY(SELECT m.place FROM mine m))
-RETURNING p.seq, p.id, p.aggregate_type, p.aggregate_id, p.event_type, p.payload, 0 AS bytes, p.content_type, p.headers, p.created_at,
-          p.occurred_at, p.attempts, p.token, p.subscription,
-          (SELECT s.name FROM {schema}.subscription s WHERE s.id = p.subscription))");
+  ORDER BY k.run_seq LIMIT $4::bigint FOR UPDATE OF k SKIP LOCKED),
+claimed AS (
+  UPDATE {schema}.parked_key k SET worker = $1::uuid, token = k.token + 1, begun_at = clock_timestamp()
+  WHERE k.ctid = ANY (ARRAY(SELECT m.place FROM mine m))
+  RETURNING k.subscription, k.run_seq, k.attempts, k.token)
+SELECT p.seq, p.id, p.aggregate_type, p.aggregate_id, p.event_type, p.payload, 0 AS bytes, p.content_type, p.headers, p.created_at,
+       p.occurred_at, c.attempts, c.token, c.subscription, (SELECT s.name FROM {schema}.subscription s WHERE s.id = c.subscription)
+FROM claimed c JOIN {schema}.parked p ON p.subscription = c.subscription AND p.seq = c.run_seq)");
   // The channel, and who we are: behind a pooler not whom libpq knows.
   Query ready_channel = unprepared("ask for the channel of workers",
                                    "SELECT {schema}.ready_channel(), pg_backend_pid()");
@@ -667,8 +680,8 @@ SELECT {schema}.hold_lanes_of_runs($1::bigint[], $2::bigint[]))");
   // $1 subscription, then arrays as for settle_parked, and the tokens of the runs. Those that were not over yet. Primary key.
   Query end_runs = unprepared("end runs of tasks", R"(
 SELECT $1::int, r.run_seq, r.run_token
-FROM {schema}.end_runs($1::int, $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::uuid[], $8::bigint[], $9::uuid[],
-                       $10::bigint[]) r)");
+FROM {schema}.end_runs($1::int, $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::uuid[], $8::bigint[],
+                       $9::bigint[], $10::uuid[], $11::bigint[]) r)");
   // Arrays: id, outcome, result, reason, unique key, and the event: id, its type, key, name, payload. Primary keys.
   Query finish_tasks = unprepared("note the ends of tasks", R"(
 SELECT {schema}.finish_tasks($1::uuid[], $2::text[], $3::bytea[], $4::text[], $5::text[], $6::uuid[], $7::text[], $8::text[],
@@ -681,11 +694,11 @@ SELECT b.id, b.may FROM {schema}.begin_unique($1::text[], $2::text[], $3::uuid[]
 SELECT {schema}.claim_unique($1::text, $2::text, $3::uuid, $4::boolean))");
   // $1 consumer, $2 message id. Primary key.
   Query receive = unprepared("receive a message", "SELECT {schema}.receive($1::text, $2::text)");
-  // $1 worker, then arrays: subscription, seq, token, percent, text. Primary key.
+  // $1 worker, then arrays: subscription, seq, token, percent, text. Index parked_key_worker.
   Query report_progress = unprepared("report the progress of tasks", R"(
-UPDATE {schema}.parked p SET percent = n.percent, progress = n.text
+UPDATE {schema}.parked_key k SET percent = n.percent, progress = n.text
 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[]) n(sub, seq, token, percent, text)
-WHERE p.subscription = n.sub AND p.seq = n.seq AND p.state = 'running' AND p.worker = $1::uuid AND p.token = n.token)");
+WHERE k.subscription = n.sub AND k.worker = $1::uuid AND k.run_seq = n.seq AND k.token = n.token)");
 
   // ---- Schedules of tasks. A few rows, by their primary key or all of them.
 

@@ -8,7 +8,7 @@
 
 namespace outbox::store::postgres {
 
-/// Whether row p of `parked` is a task that waits for the time of its header: one that a worker has set aside for that, so that the header
+/// Whether row p of `parked_state` is a task that waits for the time of its header: one that a worker has set aside for that, so that the header
 /// can be read. (An offset that PostgreSQL does not know is left to next_attempt_at.)
 inline constexpr std::string_view kScheduled =
     "CASE WHEN p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > clock_timestamp() "
@@ -62,14 +62,14 @@ SELECT r.subscription, r.event_type, CASE WHEN r.scheduled THEN 'scheduled'::tex
 FROM pg_catalog.unnest($1::bigint[]) s(id) CROSS JOIN LATERAL (
   SELECT p.subscription, p.event_type, p.state, p.next_attempt_at, )") +
                                            std::string(kScheduled) + R"( AS scheduled
-  FROM {schema}.parked p WHERE p.subscription = s.id::int LIMIT $2::bigint) r
+  FROM {schema}.parked_state p WHERE p.subscription = s.id::int LIMIT $2::bigint) r
 GROUP BY 1, 2, 3)");
 
-  // $1 subscriptions. Few rows; index parked_running.
+  // $1 subscriptions. Few rows; index parked_key_worker.
   Query workers = of("list workers", R"(
 SELECT w.name, (date_part('epoch'::text, clock_timestamp() - w.beat_at) * 1000000::float8)::bigint,
-       (SELECT count(*) FROM {schema}.parked p
-        WHERE p.subscription = ANY ($1::bigint[]) AND p.state = 'running' AND p.worker = w.id), w.types::text
+       (SELECT count(*) FROM {schema}.parked_key k
+        WHERE k.subscription = ANY ($1::bigint[]) AND k.worker = w.id), w.types::text
 FROM {schema}.worker w WHERE w.beat_at > clock_timestamp() - interval '1 hour' ORDER BY w.name, w.id)");
 
  private:

@@ -54,10 +54,8 @@ Result<bool> EventLives::is_parked(const Subscription& subscription, const Event
   if (life.state == "retrying") life.next_attempt_at_us = row.integer(2);
   life.error = row.text(3);
   if (life.state != "waiting") return true;
-  OUTBOX_TRY(
-      const Statement first,
-      connection_->query(query::kWaitingFor, subscription.row.id, event.seq,
-                         static_cast<std::int64_t>(subscription.row.spec.on_dead == "block")));
+  OUTBOX_TRY(const Statement first,
+             connection_->query(query::kWaitingFor, subscription.row.id, event.seq));
   if (!first.has_row()) return true;
   life.waiting_for_seq = first.integer(0);
   life.waiting_for = id_of(first.bytes(1));

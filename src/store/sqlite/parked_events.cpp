@@ -1,7 +1,9 @@
 // Parked events for people.
 #include "store/parked_events.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "store/common/parked_edit.hpp"
 #include "store/common/subscription.hpp"
 #include "store/sqlite/clock.hpp"
+#include "store/sqlite/key_row.hpp"
 #include "store/sqlite/member.hpp"
 #include "store/sqlite/parking.hpp"
 #include "store/sqlite/parts.hpp"
@@ -19,6 +22,8 @@
 
 namespace outbox::store::sqlite {
 namespace {
+
+constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
 
 ParkedListing listing_of(const Statement& row) {
   ParkedListing listing{.subscription = static_cast<std::int32_t>(row.integer(0)),
@@ -53,13 +58,18 @@ class SqliteParkedEvents final : public ParkedEvents {
                                                         std::size_t limit, bool whole) override {
     const std::string state = filter.state ? to_string(*filter.state) : "";
     const std::string id = filter.id ? filter.id->str() : "";
-    OUTBOX_TRY(
-        Statement row,
-        connection_.query(query::kListParked, std::int64_t{filter.subscription.value_or(-1)}, state,
-                          filter.aggregate_type, filter.aggregate_id, filter.error, id,
-                          filter.seq.value_or(-1), static_cast<std::int64_t>(limit),
-                          static_cast<std::int64_t>(whole), filter.event_type,
-                          std::int64_t{filter.scheduled ? int{*filter.scheduled} : -1}, wall_us()));
+    // From its first event on, or that of any.
+    std::pair<std::int32_t, std::int64_t> after(filter.subscription.value_or(-1), -1);
+    if (filter.after) after = std::max(after, *filter.after);
+    const std::int64_t last =
+        filter.subscription.value_or(std::numeric_limits<std::int32_t>::max());
+    OUTBOX_TRY(Statement row,
+               connection_.query(query::kListParked, last, state, filter.aggregate_type,
+                                 filter.aggregate_id, filter.error, id, filter.seq.value_or(-1),
+                                 static_cast<std::int64_t>(limit), static_cast<std::int64_t>(whole),
+                                 filter.event_type,
+                                 std::int64_t{filter.scheduled ? int{*filter.scheduled} : -1},
+                                 wall_us(), after.first, after.second));
     std::vector<ParkedListing> all;
     while (row.has_row()) {
       all.push_back(listing_of(row));
@@ -77,9 +87,10 @@ class SqliteParkedEvents final : public ParkedEvents {
   [[nodiscard]] Result<std::size_t> retry(std::int32_t subscription,
                                           std::span<const std::int64_t> seqs,
                                           bool keep_attempts) override {
-    return change(subscription, seqs, [&](std::int64_t seq, std::int64_t now) {
-      return connection_.run(query::kRetryParked, subscription, seq, now,
-                             static_cast<std::int64_t>(keep_attempts));
+    return change(subscription, seqs, [&](std::int64_t seq) -> Result<bool> {
+      Status status = connection_.run(query::kForgetExecuteAt, subscription, seq);
+      if (!status) return pass(status);
+      return send_again(subscription, seq, keep_attempts, wall_us());
     });
   }
 
@@ -87,10 +98,8 @@ class SqliteParkedEvents final : public ParkedEvents {
                                             std::span<const std::int64_t> seqs,
                                             std::string_view actor,
                                             std::string_view reason) override {
-    return change(subscription, seqs, [&](std::int64_t seq, std::int64_t now) {
-      Status status = connection_.run(query::kCancelRun, subscription, seq, actor, reason);
-      if (!status || connection_.changes() > 0) return status;
-      return discard_row(connection_, subscription, seq, actor, reason, now);
+    return change(subscription, seqs, [&](std::int64_t seq) {
+      return discard_event(connection_, subscription, seq, actor, reason, wall_us());
     });
   }
 
@@ -98,38 +107,59 @@ class SqliteParkedEvents final : public ParkedEvents {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     OUTBOX_TRY(const std::string_view word, replace(edit));
     if (Status status = edit_status(word, edit); !status) return status;
-    Status status = order_all_parked_keys(connection_, edit.subscription);
-    if (status) status = connection_.run(query::kNoteParkedChange, edit.subscription);
-    if (status) status = transaction.commit();
-    return status;
+    Status status = connection_.run(query::kNoteParkedChange, edit.subscription);
+    return status ? transaction.commit() : status;
   }
 
  private:
   /// "edited", or what stands in the way.
   [[nodiscard]] Result<std::string_view> replace(const ParkedEdit& edit) {
     const std::int64_t now = wall_us();
+    std::int64_t attempts = 0;
     {
       OUTBOX_TRY(const Statement row, connection_.query(query::kParkedLife, edit.subscription,
                                                         edit.seq, bytes_of(edit.id)));
       if (!row.has_row()) return "gone";
       const ParkedState state = parked_state_of(row.bytes(0));
       if (state == ParkedState::waiting) return "waiting";
-      if (state == ParkedState::running) return "due";
+      if (state == ParkedState::running || state == ParkedState::ready) return "due";
       OUTBOX_TRY(const bool served, has_live_owner(edit.subscription));
       if (state == ParkedState::retrying && row.integer(2) <= now && served) return "due";
+      attempts = row.integer(1);
     }
     Status status = connection_.run(query::kEndEdited, edit.subscription, edit.seq,
-                                    bytes_of(edit.new_id), edit.actor, edit.reason, now);
+                                    bytes_of(edit.new_id), edit.actor, edit.reason, now, attempts);
     if (status) {
       status =
           connection_.run(query::kEditParked, edit.subscription, edit.seq, bytes_of(edit.new_id),
-                          edit.event_type, edit.payload, edit.content_type, edit.headers, now);
+                          edit.event_type, edit.payload, edit.content_type, edit.headers);
     }
     // The copy has its unique key.
     if (status)
       status = connection_.run(query::kHandOverUnique, bytes_of(edit.id), bytes_of(edit.new_id));
     if (!status) return pass(status);
+    OUTBOX_TRY([[maybe_unused]] const bool there,
+               send_again(edit.subscription, edit.seq, false, now, true));
     return "edited";
+  }
+
+  /// False: it is not parked. `corrected`: what its key says about its first event does not hold any more.
+  [[nodiscard]] Result<bool> send_again(std::int64_t subscription, std::int64_t seq,
+                                        bool keep_attempts, std::int64_t now,
+                                        bool corrected = false) {
+    OUTBOX_TRY(auto event, read_facts(connection_, subscription, seq));
+    if (!event) return false;
+    OUTBOX_TRY(KeyRow key, KeyRow::read(connection_, subscription, event->key));
+    OUTBOX_TRY(const auto first_alive, key.first());
+    const bool was_dead = event->facts.dead;
+    const std::int64_t first = std::min(first_alive.value_or(seq), was_dead ? seq : kLast);
+    key.takes(seq);
+    if (!was_dead && !key.key()) key.key().emplace();  // somebody changed rows by hand
+    law::retry(key.key(), event->facts, seq, first, keep_attempts, now);
+    if (corrected && first == seq) key.key()->error.clear();
+    Status status = was_dead ? write_facts(connection_, subscription, seq, event->facts) : Status{};
+    if (status) status = key.write();
+    return status ? Result<bool>(true) : pass(status);
   }
 
   [[nodiscard]] Result<bool> has_live_owner(std::int64_t subscription) {
@@ -137,18 +167,16 @@ class SqliteParkedEvents final : public ParkedEvents {
     return owner.has_row() && !is_dead(member_of(owner), this_process(), monotonic_us());
   }
 
-  /// `one(seq, now)` changes one row. Then the keys are in order again, and the relay is told.
+  /// `one(seq)` changes one event; false: it is not there. Then the relay is told.
   template <class One>
   [[nodiscard]] Result<std::size_t> change(std::int32_t subscription,
                                            std::span<const std::int64_t> seqs, One one) {
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
     std::size_t changed = 0;
     for (const std::int64_t seq : seqs) {
-      if (Status status = one(seq, wall_us()); !status) return pass(status);
-      changed += static_cast<std::size_t>(connection_.changes());
+      OUTBOX_TRY(const bool there, one(seq));
+      changed += there ? 1 : 0;
     }
-    if (Status status = order_all_parked_keys(connection_, subscription); !status)
-      return pass(status);
     if (Status status = connection_.run(query::kNoteParkedChange, subscription); !status)
       return pass(status);
     if (Status status = transaction.commit(); !status) return pass(status);

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "base/error.hpp"
@@ -14,30 +15,19 @@
 #include "store/settlement.hpp"
 #include "store/sqlite/clock.hpp"
 #include "store/sqlite/event_insert.hpp"
-#include "store/sqlite/event_row.hpp"
+#include "store/sqlite/key_row.hpp"
 #include "store/sqlite/queries.hpp"
+#include "store/sqlite/subscription_queries.hpp"
 #include "store/text.hpp"
 
 namespace outbox::store::sqlite {
 namespace {
 
-/// Texts that are read at once.
-constexpr std::size_t kDueBytes = std::size_t{8} << 20U;
-
-enum ParkedColumn : int { kState = kFirstExtra, kAttempts, kToken };
-
-struct Key {
-  std::string aggregate_type;
-  std::string aggregate_id;
-};
+/// Blocked keys that go on in one transaction.
+constexpr std::int64_t kMostUnblocked = 1000;
 
 std::int64_t due_at(std::int64_t now_us, std::chrono::milliseconds due_in) {
   return now_us + std::chrono::microseconds(due_in).count();
-}
-
-/// Empty: none.
-std::string_view bytes_or_none(const EventId& worker) {
-  return worker == EventId{} ? std::string_view() : bytes_of(worker);
 }
 
 }  // namespace
@@ -51,63 +41,9 @@ Status check_owner(Connection& connection, std::int64_t subscription, std::int64
 
 namespace {
 
-Result<std::vector<Key>> keys_of(Statement row) {
-  std::vector<Key> keys;
-  while (row.has_row()) {
-    keys.push_back({row.text(0), row.text(1)});
-    if (Status status = row.next(); !status) return pass(status);
-  }
-  return keys;
-}
-
-/// The key of a parked event; none: its row is gone.
-Result<std::vector<Key>> key_of(Connection& connection, std::int64_t subscription,
-                                std::int64_t seq) {
-  OUTBOX_TRY(Statement row, connection.query(query::kParkedKey, subscription, seq));
-  return keys_of(std::move(row));
-}
-
-Status order_keys(Connection& connection, std::int64_t subscription, const std::vector<Key>& keys) {
-  for (const Key& key : keys) {
-    Status status =
-        order_parked_key(connection, subscription, key.aggregate_type, key.aggregate_id);
-    if (!status) return status;
-  }
-  return {};
-}
-
-/// After an event of these keys left. Events without a key stand alone.
-Status wake_keys(Connection& connection, std::int64_t subscription, const std::vector<Key>& keys,
-                 std::int64_t now) {
-  for (const Key& key : keys) {
-    if (key.aggregate_id.empty()) continue;
-    Status status = connection.run(query::kWakeParkedKey, subscription, key.aggregate_type,
-                                   key.aggregate_id, now);
-    if (!status) return status;
-  }
-  return {};
-}
-
-/// Another one of the key may be there already, which the relay did not know; or those before it have gone.
-Status place_new(Connection& connection, const ParkedEvent& event, std::int64_t now) {
-  OUTBOX_TRY(const std::vector<Key> keys, key_of(connection, event.subscription, event.seq));
-  for (const Key& key : keys) {
-    if (key.aggregate_id.empty()) continue;
-    Status status = connection.run(query::kWaitBehind, event.subscription, key.aggregate_type,
-                                   key.aggregate_id, now, event.seq);
-    if (!status) return status;
-  }
-  return wake_keys(connection, event.subscription, keys, now);
-}
-
-/// Removes a delivered event and counts it, unless a person removed it meanwhile.
-Status end_delivered(Connection& connection, const RetryResult& result, std::int64_t now,
-                     Tally& tally) {
-  Status status = connection.run(query::kEndParked, result.subscription, result.seq, "delivered",
-                                 static_cast<std::int64_t>(result.attempts), "", "", now);
-  if (!status || connection.changes() == 0) return status;
-  tally.add(event::id_hash(result.id));
-  return connection.run(query::kRemoveParked, result.subscription, result.seq);
+Result<bool> dead_block(Connection& connection, std::int64_t subscription) {
+  OUTBOX_TRY(const Statement row, connection.query(query::kDeadBlock, subscription));
+  return row.has_row();
 }
 
 /// Of one subscription, under one generation.
@@ -170,72 +106,189 @@ Status after_death(Connection& connection, std::int64_t subscription, std::int64
   return drop_unique(connection, subscription, seq);
 }
 
-Status settle_one(Connection& connection, const RetryResult& result, std::int64_t now,
-                  Tally& tally) {
-  OUTBOX_TRY(Statement row, connection.query(query::kParkedKeyOf, result.subscription, result.seq,
-                                             bytes_of(result.id)));
-  if (!row.has_row()) return {};  // a person removed or edited it
-  const bool cancelled = !row.is_null(2);
-  const std::string by = row.text(2);
-  const std::string reason = row.text(3);
-  OUTBOX_TRY(const std::vector<Key> keys, keys_of(std::move(row)));
-  Status status = {};
-  if (result.state && cancelled) {
-    status = discard_row(connection, result.subscription, result.seq, by, reason, now);
-  } else if (result.state) {
-    status = connection.run(query::kReschedule, result.subscription, result.seq,
-                            to_string(*result.state), static_cast<std::int64_t>(result.attempts),
-                            due_at(now, result.due_in), storable_text(result.error), now,
-                            bytes_or_none(result.worker));
-    if (status && *result.state == ParkedState::dead && connection.changes() > 0)
-      status = after_death(connection, result.subscription, result.seq);
-    if (status && *result.state == ParkedState::retrying)
-      status = release_unique(connection, result.id, false);
-  } else {
-    status = end_delivered(connection, result, now, tally);
-  }
-  if (!status) return status;
-  return wake_keys(connection, result.subscription, keys, now);
+/// A parked event, and the row of its key.
+struct Place {
+  std::int64_t subscription{0};
+  std::int64_t seq{0};
+  ParkedFacts event;
+  KeyRow key;
+
+  [[nodiscard]] law::Key* key_or_null() { return key.key() ? &*key.key() : nullptr; }
+};
+
+/// None: it is not parked.
+Result<std::optional<Place>> find(Connection& connection, std::int64_t subscription,
+                                  std::int64_t seq) {
+  OUTBOX_TRY(auto event, read_facts(connection, subscription, seq));
+  if (!event) return std::nullopt;
+  OUTBOX_TRY(KeyRow key, KeyRow::read(connection, subscription, event->key));
+  return Place{subscription, seq, std::move(*event), std::move(key)};
 }
+
+/// After its end was noted.
+Status remove(Connection& connection, Place& place, bool by_person, std::int64_t now) {
+  Status status = connection.run(query::kRemoveParked, place.subscription, place.seq);
+  if (!status) return status;
+  law::discard(place.key.key(), place.seq);
+  return place.key.left(place.seq, by_person, now);
+}
+
+/// Removes a delivered event and counts it.
+Status end_delivered(Connection& connection, const RetryResult& result, Place& place,
+                     std::int64_t now, Tally& tally) {
+  Status status = connection.run(query::kEndParked, result.subscription, result.seq, "delivered",
+                                 static_cast<std::int64_t>(result.attempts), "", "", now);
+  if (!status) return status;
+  tally.add(event::id_hash(result.id));
+  return remove(connection, place, false, now);
+}
+
+/// Of one that waits, none.
+Result<std::size_t> attempts_of(Place& place) {
+  const law::Key* const key = place.key_or_null();
+  if (place.event.facts.dead || key == nullptr) return place.event.facts.attempts;
+  if (key->run_seq == place.seq) return key->attempts;
+  OUTBOX_TRY(const auto first, place.key.first());
+  return first == place.seq ? key->attempts : 0;
+}
+
+Status end_discarded(Connection& connection, Place& place, std::string_view actor,
+                     std::string_view reason, bool by_person, std::int64_t now) {
+  OUTBOX_TRY(const std::size_t attempts, attempts_of(place));
+  Status status = drop_unique(connection, place.subscription, place.seq);
+  if (status) {
+    status = connection.run(query::kEndParked, place.subscription, place.seq, "discarded",
+                            static_cast<std::int64_t>(attempts), actor, reason, now);
+  }
+  return status ? remove(connection, place, by_person, now) : status;
+}
+
+Status die(Connection& connection, const RetryResult& result, Place& place, std::int64_t now) {
+  OUTBOX_TRY(const bool blocks, dead_block(connection, place.subscription));
+  law::died(*place.key.key(), place.event.facts, place.seq, result.attempts,
+            storable_text(result.error), blocks);
+  Status status = write_facts(connection, place.subscription, place.seq, place.event.facts);
+  if (status) status = place.key.left(place.seq, false, now);
+  return status ? after_death(connection, place.subscription, place.seq) : status;
+}
+
+/// `counts`: also if it is not an ack.
+Status settle_one(Connection& connection, const RetryResult& result, Place& place, bool counts,
+                  std::int64_t now, Tally& tally) {
+  if (!result.state) return end_delivered(connection, result, place, now, tally);
+  const law::Key* const key = place.key_or_null();
+  const bool ends_run = key != nullptr && key->run_seq == place.seq &&  // else it runs on
+                        *result.state != ParkedState::running;
+  if (ends_run && key->cancelled_by) {
+    const std::string by = *key->cancelled_by;
+    const std::string reason = key->cancel_reason.value_or("");
+    return end_discarded(connection, place, by, reason, false, now);
+  }
+  if (!counts) return {};
+  if (*result.state == ParkedState::dead) return die(connection, result, place, now);
+  law::reschedule(*place.key.key(), place.seq, *result.state, result.attempts,
+                  due_at(now, result.due_in), storable_text(result.error), result.worker, now);
+  Status status = place.key.write();
+  if (status && *result.state == ParkedState::retrying)
+    status = release_unique(connection, result.id, false);
+  return status;
+}
+
+/// Another one of the key may be there already, which the relay did not know.
+Status park_alive(Connection& connection, const ParkedEvent& event, KeyRow& key, std::int64_t now) {
+  law::park(key.key(), event.seq, event.state, event.attempts, due_at(now, event.due_in),
+            storable_text(event.error), event.worker, now);
+  Status status = key.write();
+  if (status && event.state == ParkedState::retrying)
+    status = release_unique(connection, event.id, false);
+  return status;
+}
+
+Status park_dead(Connection& connection, const ParkedEvent& event, KeyRow& key, std::int64_t now) {
+  OUTBOX_TRY(const bool blocks, dead_block(connection, event.subscription));
+  law::park_dead(key.key(), event.seq, blocks);
+  Status status = key.left(event.seq, false, now);
+  return status ? after_death(connection, event.subscription, event.seq) : status;
+}
+
+Status park_one(Connection& connection, const ParkedEvent& event, std::int64_t now) {
+  OUTBOX_TRY(KeyRow key, KeyRow::read(connection, event.subscription, event.key));
+  key.takes(event.seq);
+  law::Facts facts;
+  if (event.state == ParkedState::dead) {
+    facts = {.dead = true, .attempts = event.attempts, .error = storable_text(event.error)};
+    if (key.key()) {
+      facts.token = key.key()->token;
+      facts.version = key.key()->version;
+    }
+  }
+  Status status = connection.run(query::kPark, event.subscription, event.seq,
+                                 static_cast<std::int64_t>(event.key), std::int64_t{facts.dead},
+                                 static_cast<std::int64_t>(facts.attempts), facts.token,
+                                 facts.version, facts.error, now);
+  if (!status) return status;
+  if (connection.changes() == 0) {
+    return fail(Errc::not_found, Remedy::reconnect,
+                "sqlite: the event with seq " + std::to_string(event.seq) +
+                    " that was to be parked is gone from the log",
+                "reading starts again from the settlements, without what was deleted; never "
+                "delete from the table outbox_event by hand");
+  }
+  return facts.dead ? park_dead(connection, event, key, now)
+                    : park_alive(connection, event, key, now);
+}
+
+/// One subscription and generation after the other: asked once for many events in a row.
+class OwnerCheck {
+ public:
+  explicit OwnerCheck(Connection& connection) : connection_(connection) {}
+
+  [[nodiscard]] Status operator()(std::int32_t subscription, std::int64_t generation) {
+    if (subscription == subscription_ && generation == generation_) return {};
+    subscription_ = subscription;
+    generation_ = generation;
+    return check_owner(connection_, subscription, generation);
+  }
+
+ private:
+  Connection& connection_;
+  std::int32_t subscription_{-1};
+  std::int64_t generation_{-1};
+};
 
 }  // namespace
 
 Status park_events(Connection& connection, std::span<const ParkedEvent> events) {
   const std::int64_t now = wall_us();
-  for (const ParkedEvent& event : events) {
-    if (Status status = check_owner(connection, event.subscription, event.generation); !status)
-      return status;
-    Status status =
-        connection.run(query::kPark, event.subscription, event.seq, to_string(event.state),
-                       static_cast<std::int64_t>(event.attempts), due_at(now, event.due_in),
-                       storable_text(event.error), now, bytes_or_none(event.worker));
+  OwnerCheck check(connection);
+  // What its relay knows of a key is about the first of its events.
+  std::vector<const ParkedEvent*> in_order;
+  in_order.reserve(events.size());
+  for (const ParkedEvent& event : events) in_order.push_back(&event);
+  std::sort(in_order.begin(), in_order.end(), [](const auto* a, const auto* b) {
+    return std::tie(a->subscription, a->seq) < std::tie(b->subscription, b->seq);
+  });
+  for (const ParkedEvent* event : in_order) {
+    Status status = check(event->subscription, event->generation);
+    if (status) status = park_one(connection, *event, now);
     if (!status) return status;
-    if (connection.changes() == 0) {
-      return fail(Errc::not_found, Remedy::reconnect,
-                  "sqlite: the event with seq " + std::to_string(event.seq) +
-                      " that was to be parked is gone from the log",
-                  "reading starts again from the settlements, without what was deleted; never "
-                  "delete from the table outbox_event by hand");
-    }
-    if (event.state == ParkedState::dead) {
-      if (status = after_death(connection, event.subscription, event.seq); !status) return status;
-    }
-    if (event.state == ParkedState::retrying) {
-      if (status = release_unique(connection, event.id, false); !status) return status;
-    }
-    if (status = place_new(connection, event, now); !status) return status;
   }
   return {};
 }
 
 Status settle_parked(Connection& connection, std::span<const RetryResult> results) {
   const std::int64_t now = wall_us();
+  OwnerCheck check(connection);
   Delivered delivered;
   for (const RetryResult& result : results) {
-    if (Status status = check_owner(connection, result.subscription, result.generation); !status)
-      return status;
+    if (Status status = check(result.subscription, result.generation); !status) return status;
+    OUTBOX_TRY(auto place, find(connection, result.subscription, result.seq));
+    if (!place || place->event.id != result.id) continue;  // a person removed or edited it
+    const bool counts = result.state && law::counts(place->key.key(), place->event.facts,
+                                                    result.version, *result.state);
     Tally& tally = delivered[{result.subscription, result.generation}];
-    if (Status status = settle_one(connection, result, now, tally); !status) return status;
+    Status status = settle_one(connection, result, *place, counts, now, tally);
+    if (!status) return status;
   }
   return append_delivered(connection, delivered, now);
 }
@@ -246,22 +299,32 @@ Status insert_event(Connection& connection, const Event& event) {
   return insert_events(insert.raw(), std::span(&event, 1), std::span(&id, 1));
 }
 
+namespace {
+
+/// Not one that is over: its event runs again, or does not run.
+bool is_run(Place& place, const TaskRunEnd& end) {
+  const law::Key* const key = place.key_or_null();
+  return key != nullptr && key->runs(place.seq) && *key->worker == end.result.worker &&
+         key->token == end.token;
+}
+
+Result<std::int64_t> generation_of(Connection& connection, std::int64_t subscription) {
+  OUTBOX_TRY(const Statement owner, connection.query(query::kGenerationOf, subscription));
+  return owner.has_row() ? owner.integer(0) : 0;
+}
+
+}  // namespace
+
 Status end_runs(Connection& connection, std::span<const TaskRunEnd> ends) {
   const std::int64_t now = wall_us();
   Delivered delivered;
   for (const TaskRunEnd& end : ends) {
-    const std::int32_t subscription = end.result.subscription;
-    {
-      OUTBOX_TRY(const Statement run, connection.query(query::kIsRun, subscription, end.result.seq,
-                                                       bytes_of(end.result.worker), end.token));
-      if (!run.has_row()) continue;
-    }
-    RetryResult result = end.result;
-    result.worker = {};
-    OUTBOX_TRY(const Statement owner, connection.query(query::kGenerationOf, subscription));
-    const std::int64_t generation = owner.has_row() ? owner.integer(0) : 0;
-    Tally& tally = delivered[{subscription, generation}];
-    Status status = settle_one(connection, result, now, tally);
+    const RetryResult& result = end.result;
+    OUTBOX_TRY(auto place, find(connection, result.subscription, result.seq));
+    if (!place || place->event.id != result.id || !is_run(*place, end)) continue;
+    OUTBOX_TRY(const std::int64_t generation, generation_of(connection, result.subscription));
+    Tally& tally = delivered[{result.subscription, generation}];
+    Status status = settle_one(connection, result, *place, true, now, tally);
     if (status && end.finish) status = finish_task(connection, *end.finish);
     if (!status) return status;
   }
@@ -282,93 +345,77 @@ Status finish_task(Connection& connection, const TaskFinish& finish) {
   return release_unique(connection, finish.id, true);
 }
 
-Status discard_row(Connection& connection, std::int64_t subscription, std::int64_t seq,
-                   std::string_view actor, std::string_view reason, std::int64_t now) {
-  Status status = drop_unique(connection, subscription, seq);
-  if (status) status = connection.run(query::kDiscardParked, subscription, seq, actor, reason, now);
-  if (!status) return status;
-  return connection.run(query::kRemoveParked, subscription, seq);
+Result<bool> discard_event(Connection& connection, std::int64_t subscription, std::int64_t seq,
+                           std::string_view actor, std::string_view reason, std::int64_t now) {
+  OUTBOX_TRY(auto place, find(connection, subscription, seq));
+  if (!place) return false;
+  const law::Key* const key = place->key_or_null();
+  const bool runs = key != nullptr && key->runs(seq);
+  Status status = runs ? connection.run(query::kCancelRun, subscription,
+                                        static_cast<std::int64_t>(place->event.key), actor, reason)
+                       : end_discarded(connection, *place, actor, reason, true, now);
+  return status ? Result<bool>(true) : pass(status);
 }
 
-Status order_parked_key(Connection& connection, std::int64_t subscription,
-                        std::string_view aggregate_type, std::string_view aggregate_id) {
-  // Events without a key stand alone.
-  if (aggregate_id.empty()) return {};
-  return connection.run(query::kOrderParkedKey, subscription, aggregate_type, aggregate_id,
-                        wall_us());
-}
-
-Status order_all_parked_keys(Connection& connection, std::int64_t subscription) {
-  OUTBOX_TRY(Statement row, connection.query(query::kUnsettledKeys, subscription));
-  OUTBOX_TRY(const std::vector<Key> keys, keys_of(std::move(row)));
-  return order_keys(connection, subscription, keys);
-}
-
-Result<std::vector<BlockedKey>> read_blocked_keys(Connection& connection, std::int64_t subscription,
-                                                  bool dead_block) {
-  OUTBOX_TRY(Statement row, connection.query(query::kBlockedKeys, subscription,
-                                             static_cast<std::int64_t>(dead_block)));
-  std::vector<BlockedKey> keys;
-  while (row.has_row()) {
-    keys.push_back({.aggregate_type = row.text(0),
-                    .aggregate_id = row.text(1),
-                    .events = static_cast<std::size_t>(row.integer(2)),
-                    .running = row.is_null(3) ? std::nullopt : std::optional(row.integer(3))});
-    if (Status status = row.next(); !status) return pass(status);
+Result<std::vector<ReleasedKey>> released_keys(Connection& connection,
+                                               std::span<const ParkedEvent> parked,
+                                               std::span<const RetryResult> results) {
+  std::set<ReleasedKey> keys;
+  for (const ParkedEvent& event : parked) keys.insert({event.subscription, event.key});
+  for (const RetryResult& result : results) keys.insert({result.subscription, result.key});
+  std::vector<ReleasedKey> released;
+  for (const ReleasedKey& key : keys) {
+    OUTBOX_TRY(const Statement row, connection.query(query::kHasParkedKey, key.subscription,
+                                                     static_cast<std::int64_t>(key.key)));
+    if (!row.has_row()) released.push_back(key);
   }
-  return keys;
+  return released;
 }
 
-namespace {
-
-/// The rows with these seqs.
-Status read_running(Connection& connection, std::int64_t subscription,
-                    const std::vector<std::int64_t>& seqs, std::vector<RunningRow>& running) {
-  for (const std::int64_t seq : seqs) {
-    OUTBOX_TRY(const Statement row, connection.query(query::kParkedAt, subscription, seq));
-    if (row.has_row()) running.push_back({.seq = seq, .state = parked_state_of(row.bytes(0))});
+Status forget_parked_after(Connection& connection, std::int64_t subscription, std::int64_t seq) {
+  const std::int64_t now = wall_us();
+  std::map<std::uint64_t, std::vector<std::int64_t>> removed;  // by key
+  {
+    OUTBOX_TRY(Statement row, connection.query(query::kParkedAfter, subscription, seq));
+    while (row.has_row()) {
+      removed[static_cast<std::uint64_t>(row.integer(0))].push_back(row.integer(1));
+      if (Status status = row.next(); !status) return status;
+    }
+  }
+  if (Status status = connection.run(query::kForgetParkedAfter, subscription, seq); !status)
+    return status;
+  for (const auto& [number, seqs] : removed) {
+    OUTBOX_TRY(KeyRow key, KeyRow::read(connection, subscription, number));
+    for (const std::int64_t one : seqs) {
+      law::discard(key.key(), one);
+      if (Status status = key.left(one, true, now); !status) return status;
+    }
   }
   return {};
 }
 
-}  // namespace
-
-Result<DueEvents> read_due(Connection& connection, std::int64_t subscription,
-                           std::int64_t generation, const DueLimits& limits,
-                           const std::vector<std::int64_t>* runs) {
-  const std::int64_t now = wall_us();
-  DueEvents due;
-  // First: what ends in between is looked at again.
-  if (runs != nullptr) {
-    if (Status status = read_running(connection, subscription, *runs, due.running); !status)
-      return pass(status);
-  }
-  auto memory = std::make_shared<EventMemory>(kFirstPiece);
-  std::size_t bytes = 0;
-  {
-    OUTBOX_TRY(Statement row, connection.query(query::kDueParked, subscription, now,
-                                               static_cast<std::int64_t>(limits.events),
-                                               static_cast<std::int64_t>(limits.behind), generation,
-                                               static_cast<std::int64_t>(limits.keys)));
-    while (row.has_row()) {
-      ParkedRow parked{.event = view_of(row)};
-      const std::size_t size = size_of_texts(parked.event);
-      if (!due.rows.empty() && bytes + size > kDueBytes) break;
-      bytes += size;
-      keep(parked.event, size, *memory);
-      parked.state = parked_state_of(row.bytes(kState));
-      parked.attempts = static_cast<std::size_t>(row.integer(kAttempts));
-      parked.token = row.integer(kToken);
-      due.rows.push_back(parked);
-      if (Status status = row.next(); !status) return pass(status);
+Status unblock_keys(Connection& connection, std::int64_t subscription) {
+  for (;;) {
+    std::vector<std::uint64_t> blocked;
+    {
+      OUTBOX_TRY(Statement row,
+                 connection.query(query::kKeysBlockedByDead, subscription, kMostUnblocked));
+      while (row.has_row()) {
+        blocked.push_back(static_cast<std::uint64_t>(row.integer(0)));
+        if (Status status = row.next(); !status) return status;
+      }
     }
+    if (blocked.empty()) return {};
+    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection));
+    const std::int64_t now = wall_us();
+    for (const std::uint64_t number : blocked) {
+      OUTBOX_TRY(KeyRow key, KeyRow::read(connection, subscription, number));
+      OUTBOX_TRY(const auto first, key.first());
+      law::unblock(key.key(), first, now);
+      if (Status status = key.write(); !status) return status;
+    }
+    if (Status status = transaction.commit(); !status) return status;
   }
-  OUTBOX_TRY(const Statement next, connection.query(query::kNextParked, subscription));
-  if (next.has_row())
-    due.next_in =
-        std::chrono::milliseconds(std::max<std::int64_t>(next.integer(0) - now, 0) / 1000);
-  due.storage = std::move(memory);
-  return due;
 }
 
 }  // namespace outbox::store::sqlite

@@ -47,36 +47,29 @@ class SqliteProgress final : public Progress {
     return status ? transaction.commit() : status;
   }
 
-  [[nodiscard]] Result<std::vector<BlockedKey>> blocked_keys(std::int32_t subscription,
-                                                             LaneMask /*lanes*/,
-                                                             bool dead_block) override {
-    OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
-    if (Status status = order_all_parked_keys(connection_, subscription); !status)
+  [[nodiscard]] Result<ParkedKeys> parked_keys(std::int32_t subscription, LaneMask /*lanes*/,
+                                               bool dead_block) override {
+    if (Status status = dead_block ? Status{} : unblock_keys(connection_, subscription); !status)
       return pass(status);
-    OUTBOX_TRY(auto keys, read_blocked_keys(connection_, subscription, dead_block));
-    if (Status status = transaction.commit(); !status) return pass(status);
-    return keys;
+    return read_parked_keys(connection_, subscription);
   }
 
   [[nodiscard]] Result<DueEvents> due(std::int32_t subscription, const Holding& holding,
                                       const DueLimits& limits,
-                                      const std::vector<std::int64_t>* runs) override {
-    return read_due(connection_, subscription, holding.generation, limits, runs);
+                                      std::span<const AskedRow> asked) override {
+    return read_due(connection_, subscription, holding.generation, limits, asked);
   }
 
-  [[nodiscard]] Status append(const ProgressBatch& batch, Durability durability) override {
-    if (batch.settlements.empty() && batch.results.empty() && batch.replays.empty()) return {};
-    if (Status status = set_durability(durability); !status) return status;
+  [[nodiscard]] Result<std::vector<ReleasedKey>> append(const ProgressBatch& batch,
+                                                        Durability durability) override {
+    if (batch.settlements.empty() && batch.results.empty() && batch.replays.empty())
+      return std::vector<ReleasedKey>{};
+    if (Status status = set_durability(durability); !status) return pass(status);
     OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
-    if (Status status = check_outbox(); !status) return status;
-    const std::int64_t at = wall_us();
-    for (const Settlement& row : batch.settlements) {
-      if (Status status = insert(row, at); !status) return status;
-    }
-    if (Status status = park_events(connection_, batch.parked); !status) return status;
-    if (Status status = settle_parked(connection_, batch.results); !status) return status;
-    if (Status status = settle_replays(connection_, batch.replays); !status) return status;
-    return transaction.commit();
+    if (Status status = write(batch); !status) return pass(status);
+    OUTBOX_TRY(auto released, released_keys(connection_, batch.parked, batch.results));
+    if (Status status = transaction.commit(); !status) return pass(status);
+    return released;
   }
 
   [[nodiscard]] std::uint64_t statements() const override { return connection_.statements(); }
@@ -89,6 +82,17 @@ class SqliteProgress final : public Progress {
     return fail(Errc::unavailable, Remedy::reconnect,
                 "sqlite: " + connection_.file() + ": its tables were recreated",
                 "reading starts again from what is there");
+  }
+
+  [[nodiscard]] Status write(const ProgressBatch& batch) {
+    if (Status status = check_outbox(); !status) return status;
+    const std::int64_t at = wall_us();
+    for (const Settlement& row : batch.settlements) {
+      if (Status status = insert(row, at); !status) return status;
+    }
+    Status status = park_events(connection_, batch.parked);
+    if (status) status = settle_parked(connection_, batch.results);
+    return status ? settle_replays(connection_, batch.replays) : status;
   }
 
   // PRAGMA synchronous counts from the next transaction on.

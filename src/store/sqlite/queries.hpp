@@ -124,86 +124,81 @@ inline constexpr std::string_view kCloseTrial =
 
 // ---- parked events (docs/design/parking.md)
 
-// ?1 subscription, ?2 seq, ?3 state, ?4 attempts, ?5 due, ?6 error, ?7 now, ?8 worker or empty. Both tables by their primary key.
+// ?1 subscription, ?2 seq, ?3 key, ?4 dead, ?5 attempts, ?6 token, ?7 version, ?8 error, each of a dead one, ?9 now. Both tables by their
+// primary key.
 inline constexpr std::string_view kPark =
-    "/* park */ INSERT INTO outbox_parked (subscription, seq, id, aggregate_type, aggregate_id, event_type, payload,"
-    " content_type, headers, created_at, occurred_at, state, attempts, next_attempt_at, error, parked_at, worker, token,"
-    " begun_at)"
-    " SELECT ?1, seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at,"
-    " ?3, ?4, ?5, ?6, ?7, CAST(nullif(?8, '') AS BLOB), ?3 = 'running', iif(?3 = 'running', ?7, NULL) FROM outbox_event WHERE seq = ?2";
-inline constexpr std::string_view kParkedKey =
-    "/* read parked key */ SELECT aggregate_type, aggregate_id FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
-// Unless a person edited it, which gave it another id.
-inline constexpr std::string_view kParkedKeyOf =
-    "/* read parked key */ SELECT aggregate_type, aggregate_id, cancelled_by, cancel_reason FROM outbox_parked"
-    " WHERE subscription = ?1 AND seq = ?2 AND +id = CAST(?3 AS BLOB)";
-// ?1 subscription, ?2 and ?3 the key, ?4 now. The first event of the key that is not dead, or dead where dead events block, is
-// retried; the others wait. Index outbox_parked_key.
-inline constexpr std::string_view kOrderParkedKey =
-    "/* order parked */ UPDATE outbox_parked SET next_attempt_at = ?4,"
-    " state = CASE outbox_parked.seq WHEN head.seq THEN 'retrying' ELSE 'waiting' END"
-    " FROM (SELECT f.seq, f.state FROM outbox_parked f WHERE f.subscription = ?1 AND f.aggregate_type = ?2"
-    " AND f.aggregate_id = ?3 AND (f.state <> 'dead' OR (SELECT json_extract(s.config, '$.on_dead') = 'block'"
-    " FROM outbox_subscription s WHERE s.id = ?1)) ORDER BY f.seq LIMIT 1) AS head"
-    " WHERE outbox_parked.subscription = ?1 AND outbox_parked.aggregate_type = ?2 AND outbox_parked.aggregate_id = ?3"
-    " AND (outbox_parked.seq = head.seq AND outbox_parked.state = 'waiting'"
-    " OR outbox_parked.seq > head.seq AND outbox_parked.state = 'retrying')";
-// The same for who takes from a key or adds to it, as the relay does, at the cost of one row. kWakeParkedKey: whose turn it is now.
-// kWaitBehind: the event with seq ?5 waits if it is not the first.
-inline constexpr std::string_view kWakeParkedKey =
-    "/* wake parked */ UPDATE outbox_parked SET state = 'retrying', next_attempt_at = ?4 WHERE subscription = ?1 AND seq ="
-    " (SELECT f.seq FROM outbox_parked f WHERE f.subscription = ?1 AND f.aggregate_type = ?2"
-    " AND f.aggregate_id = ?3 AND (f.state <> 'dead' OR (SELECT json_extract(s.config, '$.on_dead') = 'block'"
-    " FROM outbox_subscription s WHERE s.id = ?1)) ORDER BY f.seq LIMIT 1) AND state = 'waiting'";
-inline constexpr std::string_view kWaitBehind =
-    "/* wait behind parked */ UPDATE outbox_parked SET state = 'waiting', next_attempt_at = ?4 WHERE subscription = ?1 AND seq = ?5"
-    " AND state = 'retrying' AND EXISTS (SELECT 1 FROM outbox_parked f WHERE f.subscription = ?1 AND f.aggregate_type = ?2"
-    " AND f.aggregate_id = ?3 AND f.seq < ?5 AND (f.state <> 'dead' OR (SELECT json_extract(s.config, '$.on_dead') = 'block'"
-    " FROM outbox_subscription s WHERE s.id = ?1)))";
-inline constexpr std::string_view kUnsettledKeys =
-    "/* list parked keys */ SELECT DISTINCT aggregate_type, aggregate_id FROM outbox_parked"
-    " WHERE subscription = ?1 AND state <> 'dead' AND aggregate_id <> ''";
-// ?2: dead events block. Those that run each for itself.
-inline constexpr std::string_view kBlockedKeys =
-    "/* list blocked keys */ SELECT aggregate_type, aggregate_id, count(*), CASE state WHEN 'running' THEN seq END"
-    " FROM outbox_parked WHERE subscription = ?1 AND (state <> 'dead' OR ?2) GROUP BY aggregate_type, aggregate_id, 4";
-// ?1 subscription, ?2 now, ?3 rows that are due, ?4 events behind each of the first ?6 of them, ?5 generation: none if another one owns the
-// group. The rows that are due by outbox_parked_due, what waits behind them by outbox_parked_key, up to a dead event that blocks.
-inline constexpr std::string_view kDueParked =
-    "/* read parked */ WITH head AS MATERIALIZED (SELECT seq, aggregate_type, aggregate_id, next_attempt_at,"
-    " row_number() OVER (ORDER BY next_attempt_at, seq) AS n FROM outbox_parked"
-    " WHERE subscription = ?1 AND state = 'retrying' AND next_attempt_at <= ?2"
-    " AND ?5 = (SELECT o.generation FROM outbox_owner o JOIN outbox_subscription s ON s.lane_group = o.lane_group WHERE s.id = ?1)"
-    " ORDER BY next_attempt_at, seq LIMIT ?3),"
-    " chain AS (SELECT next_attempt_at AS due, seq AS head, seq, 0 AS place FROM head UNION ALL"
-    " SELECT head.next_attempt_at, head.seq, p.seq, row_number() OVER (PARTITION BY head.seq ORDER BY p.seq)"
-    " FROM head JOIN outbox_parked p ON p.subscription = ?1 AND p.aggregate_type = head.aggregate_type"
-    " AND p.aggregate_id = head.aggregate_id AND p.seq > head.seq AND p.state = 'waiting'"
-    // Without a key nothing waits behind it: no look at all the others without one.
-    " WHERE head.aggregate_id <> '' AND head.n <= ?6"
-    " AND NOT ((SELECT json_extract(s.config, '$.on_dead') = 'block' FROM outbox_subscription s WHERE s.id = ?1)"
-    " AND EXISTS (SELECT 1 FROM outbox_parked d WHERE d.subscription = ?1 AND d.aggregate_type = head.aggregate_type"
-    " AND d.aggregate_id = head.aggregate_id AND d.state = 'dead' AND d.seq > head.seq AND d.seq < p.seq)))"
-    " SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, t.content_type, t.headers, t.created_at,"
-    " t.occurred_at, t.state, t.attempts, t.token FROM chain JOIN outbox_parked t ON t.subscription = ?1 AND t.seq = chain.seq"
-    " WHERE chain.place <= ?4 ORDER BY chain.due, chain.head, t.seq";
+    "/* park */ INSERT INTO outbox_parked (subscription, seq, key, dead, attempts, token, version, error, parked_at, id,"
+    " aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at)"
+    " SELECT ?1, seq, ?3, ?4, ?5, ?6, ?7, ?8, ?9, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers,"
+    " created_at, occurred_at FROM outbox_event WHERE seq = ?2";
 // Primary key.
-inline constexpr std::string_view kParkedAt =
-    "/* read parked */ SELECT state FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
-inline constexpr std::string_view kNextParked =
-    "/* read next parked */ SELECT next_attempt_at FROM outbox_parked WHERE subscription = ?1 AND state = 'retrying'"
-    " ORDER BY next_attempt_at LIMIT 1";
+inline constexpr std::string_view kParkedFacts =
+    "/* read parked */ SELECT id, key, dead, attempts, token, version, error FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
+// ?3 dead, ?4 attempts, ?5 token, ?6 version, ?7 error. Primary key.
+inline constexpr std::string_view kWriteFacts =
+    "/* change parked */ UPDATE outbox_parked SET dead = ?3, attempts = ?4, token = ?5, version = ?6, error = ?7"
+    " WHERE subscription = ?1 AND seq = ?2";
+// ?1 subscription, ?2 key. Primary key.
+inline constexpr std::string_view kParkedKey =
+    "/* read parked key */ SELECT version, attempts, next_attempt_at, error, blocked_by, run_seq, worker, token, begun_at, cancelled_by,"
+    " cancel_reason, solo FROM outbox_parked_key WHERE subscription = ?1 AND key = ?2";
+// ?1 subscription, ?2 key, ?3 solo, ?4 version, ?5 attempts, ?6 due, ?7 blocked by, ?8 what runs, ?9 its worker, ?10 token, ?11 when it
+// began, ?12 error; 0 or empty: null. Primary key. What is known of a run lasts as long as the run.
+inline constexpr std::string_view kWriteParkedKey =
+    "/* write parked key */ INSERT INTO outbox_parked_key AS k (subscription, key, solo, version, attempts, next_attempt_at, blocked_by,"
+    " run_seq, worker, token, begun_at, error)"
+    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, nullif(?7, 0), nullif(?8, 0), CAST(nullif(?9, '') AS BLOB), ?10, nullif(?11, 0), ?12)"
+    " ON CONFLICT (subscription, key) DO UPDATE SET solo = excluded.solo, version = excluded.version, attempts = excluded.attempts,"
+    " next_attempt_at = excluded.next_attempt_at, blocked_by = excluded.blocked_by, run_seq = excluded.run_seq,"
+    " worker = excluded.worker, token = excluded.token, begun_at = excluded.begun_at, error = excluded.error,"
+    " percent = iif((k.run_seq, k.worker, k.token) IS (excluded.run_seq, excluded.worker, excluded.token), k.percent, NULL),"
+    " progress = iif((k.run_seq, k.worker, k.token) IS (excluded.run_seq, excluded.worker, excluded.token), k.progress, NULL),"
+    " cancelled_by = iif((k.run_seq, k.worker, k.token) IS (excluded.run_seq, excluded.worker, excluded.token), k.cancelled_by, NULL),"
+    " cancel_reason = iif((k.run_seq, k.worker, k.token) IS (excluded.run_seq, excluded.worker, excluded.token), k.cancel_reason, NULL)";
+inline constexpr std::string_view kRemoveParkedKey =
+    "/* remove parked key */ DELETE FROM outbox_parked_key WHERE subscription = ?1 AND key = ?2";
+inline constexpr std::string_view kHasParkedKey =
+    "/* look whether a key is free */ SELECT 1 FROM outbox_parked_key WHERE subscription = ?1 AND key = ?2";
+// The first event of a key that is not dead. Index outbox_parked_live, which the planner would not choose by itself, as in the statements
+// below: dead events, however many, cost nothing.
+inline constexpr std::string_view kFirstParked =
+    "/* read first parked of a key */ SELECT seq FROM outbox_parked INDEXED BY outbox_parked_live"
+    " WHERE subscription = ?1 AND key = ?2 AND dead = 0 ORDER BY seq LIMIT 1";
+// ?1 subscription. A table of a few rows.
+inline constexpr std::string_view kDeadBlock =
+    "/* ask whether dead events block */ SELECT 1 FROM outbox_subscription WHERE id = ?1 AND json_extract(config, '$.on_dead') = 'block'";
+// ?1 subscription, ?2 limit. Index outbox_parked_key_blocked.
+inline constexpr std::string_view kKeysBlockedByDead =
+    "/* list blocked keys */ SELECT key FROM outbox_parked_key INDEXED BY outbox_parked_key_blocked"
+    " WHERE subscription = ?1 AND blocked_by IS NOT NULL LIMIT ?2";
+// ?1 subscription. The keys whose events the stream must not send, and in the row without a key how many events there are. The primary
+// key of outbox_parked_key; index outbox_parked_live.
+inline constexpr std::string_view kParkedKeys =
+    "/* list parked keys */ SELECT key, coalesce(run_seq, 0) FROM outbox_parked_key"
+    " WHERE subscription = ?1 AND (solo = 0 OR run_seq IS NOT NULL)"
+    " UNION ALL SELECT NULL, count(*) FROM outbox_parked INDEXED BY outbox_parked_live WHERE subscription = ?1 AND dead = 0";
+// ?1 subscription, ?2 seq, ?3 key. Primary keys.
+inline constexpr std::string_view kAskParked =
+    "/* ask what became of parked */ SELECT (SELECT p.state FROM outbox_parked_state p WHERE p.subscription = ?1 AND p.seq = ?2),"
+    " EXISTS (SELECT 1 FROM outbox_parked_key k WHERE k.subscription = ?1 AND k.key = ?3)";
+// ?1 subscription, ?2 a time that is never, ?3 limit, ?4 generation: none if another one owns the group. The longest due first, also what
+// is not due yet. Index outbox_parked_key_due.
+inline constexpr std::string_view kDueKeys =
+    "/* read due keys */ SELECT key, next_attempt_at, version, attempts, token, coalesce(blocked_by, ?2) FROM outbox_parked_key"
+    " INDEXED BY outbox_parked_key_due WHERE subscription = ?1 AND run_seq IS NULL AND next_attempt_at < ?2 AND ?4 ="
+    " (SELECT o.generation FROM outbox_owner o JOIN outbox_subscription s ON s.lane_group = o.lane_group WHERE s.id = ?1)"
+    " ORDER BY next_attempt_at, key LIMIT ?3";
+// ?1 subscription, ?2 key, ?3 the seq of what blocks it, ?4 limit. Index outbox_parked_live.
+inline constexpr std::string_view kDueParked =
+    "/* read parked */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at"
+    " FROM outbox_parked INDEXED BY outbox_parked_live WHERE subscription = ?1 AND key = ?2 AND dead = 0 AND seq < ?3"
+    " ORDER BY seq LIMIT ?4";
 inline constexpr std::string_view kRemoveParked =
     "/* remove parked */ DELETE FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
 // Before it is removed. ?3 outcome, ?4 attempts, ?5 actor, ?6 reason, ?7 now.
 inline constexpr std::string_view kEndParked =
     "/* end parked */ INSERT INTO outbox_parked_end (subscription, seq, id, outcome, attempts, actor, reason, at)"
     " SELECT subscription, seq, id, ?3, ?4, ?5, ?6, ?7 FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
-// ?3 state, ?4 attempts, ?5 due, ?6 error, ?7 now, ?8 worker or empty. Not one that a person let rest meanwhile.
-inline constexpr std::string_view kReschedule =
-    "/* reschedule parked */ UPDATE outbox_parked SET state = ?3, attempts = ?4, next_attempt_at = ?5, error = ?6,"
-    " worker = CAST(nullif(?8, '') AS BLOB), token = token + (?3 = 'running'), begun_at = iif(?3 = 'running', ?7, NULL),"
-    " percent = NULL, progress = NULL WHERE subscription = ?1 AND seq = ?2 AND state <> 'dead'";
 // ?1 subscription, ?2 generation, ?3 count, ?4 hash, ?5 now. It adds to the newest row of its kind: outbox_settlement_retries.
 inline constexpr std::string_view kAppendRetry =
     "/* settle parked */ INSERT INTO outbox_settlement"
@@ -211,9 +206,9 @@ inline constexpr std::string_view kAppendRetry =
     " SELECT ?1, 'retry', ?2, 0, 0, 0, ?3, ?4, ?5, ?3 + coalesce((SELECT r.acked_total FROM outbox_settlement r"
     " WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0)";
 
-// What people see and do. ?1 subscription or -1, ?2 state, ?3 and ?4 the key, ?5 part of the error, ?6 id as a UUID, each of
-// them possibly empty, ?7 seq or -1, ?8 limit, ?9 with payload and headers, ?10 event type or empty, ?11 scheduled or not, or -1, ?12 now.
-// A task is scheduled that waits for the time of its header. Primary key.
+// What people see and do. ?1 the last subscription, ?2 state, ?3 and ?4 the key, ?5 part of the error, ?6 id as a UUID, each of
+// them possibly empty, ?7 seq or -1, ?8 limit, ?9 with payload and headers, ?10 event type or empty, ?11 scheduled or not, or -1, ?12 now,
+// ?13 and ?14 after which subscription and seq. A task is scheduled that waits for the time of its header. Primary key.
 inline constexpr std::string_view kListParked =
     "/* list parked */ SELECT subscription, seq, id, aggregate_type, aggregate_id, event_type, state, attempts, error, parked_at,"
     " next_attempt_at, CASE WHEN ?9 THEN payload END, content_type, CASE WHEN ?9 THEN headers END, created_at, scheduled,"
@@ -221,39 +216,41 @@ inline constexpr std::string_view kListParked =
     " p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > ?12 AND p.aggregate_type LIKE 'outbox-task:%'"
     " AND json_valid(p.headers) AND coalesce(julianday(json_extract(p.headers, '$.\"task-execute-at\"'))"
     " > julianday(?12 / 1000000.0, 'unixepoch'), 0)"
-    " AS scheduled FROM outbox_parked p) r"
-    " WHERE (?1 = -1 OR subscription = ?1) AND (?2 = '' OR state = ?2) AND (?3 = '' OR aggregate_type = ?3)"
+    " AS scheduled FROM outbox_parked_state p) r"
+    " WHERE (subscription, seq) > (?13, ?14) AND subscription <= ?1 AND (?2 = '' OR state = ?2) AND (?3 = '' OR aggregate_type = ?3)"
     " AND (?4 = '' OR aggregate_id = ?4) AND (?5 = '' OR instr(error, ?5) > 0)"
     " AND (?6 = '' OR lower(hex(id)) = replace(?6, '-', '')) AND (?7 = -1 OR seq = ?7)"
     " AND (?10 = '' OR event_type = ?10) AND (?11 = -1 OR scheduled = ?11)"
     " ORDER BY subscription, seq LIMIT ?8";
+// ?1 subscription. Those whose turn it is, those that wait, the dead. What runs is none of them. Indexes outbox_parked_key_due,
+// outbox_parked_key_worker, outbox_parked_live and outbox_parked_dead.
 inline constexpr std::string_view kCountParked =
-    "/* count parked */ SELECT count(*) FILTER (WHERE state = 'retrying'), count(*) FILTER (WHERE state = 'waiting'),"
-    " count(*) FILTER (WHERE state = 'dead') FROM outbox_parked WHERE subscription = ?1";
-// ?3 now, ?4 keep the attempts. A task does not wait for its execute_at any more.
-inline constexpr std::string_view kRetryParked =
-    "/* retry parked */ UPDATE outbox_parked SET state = CASE state WHEN 'dead' THEN 'retrying' ELSE state END,"
-    " next_attempt_at = ?3, attempts = CASE WHEN ?4 THEN attempts ELSE 0 END,"
-    " headers = CASE WHEN aggregate_type LIKE 'outbox-task:%' AND json_valid(headers)"
-    " THEN json_remove(headers, '$.\"task-execute-at\"') ELSE headers END WHERE subscription = ?1 AND seq = ?2";
-// Before it is removed. ?3 who, ?4 why, ?5 now.
-inline constexpr std::string_view kDiscardParked =
-    "/* discard parked */ INSERT INTO outbox_parked_end (subscription, seq, id, outcome, attempts, actor, reason, at)"
-    " SELECT subscription, seq, id, 'discarded', attempts, ?3, ?4, ?5 FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
-// A task that runs: its row stays until its handler has returned. ?3 who, ?4 why.
+    "/* count parked */ WITH n AS MATERIALIZED (SELECT"
+    " (SELECT count(*) FROM outbox_parked_key INDEXED BY outbox_parked_key_due"
+    " WHERE subscription = ?1 AND run_seq IS NULL AND next_attempt_at < 9223372036854775807) AS retrying,"
+    " (SELECT count(*) FROM outbox_parked_key INDEXED BY outbox_parked_key_worker"
+    " WHERE subscription = ?1 AND worker IS NOT NULL) AS running,"
+    " (SELECT count(*) FROM outbox_parked INDEXED BY outbox_parked_live WHERE subscription = ?1 AND dead = 0) AS live,"
+    " (SELECT count(*) FROM outbox_parked INDEXED BY outbox_parked_dead WHERE subscription = ?1 AND dead = 1) AS dead)"
+    " SELECT retrying, max(live - running - retrying, 0), dead FROM n";
+// ?1 subscription, ?2 seq. A task that a person sends again does not wait for its execute_at any more. Primary key.
+inline constexpr std::string_view kForgetExecuteAt =
+    "/* retry parked */ UPDATE outbox_parked SET headers = json_remove(headers, '$.\"task-execute-at\"')"
+    " WHERE subscription = ?1 AND seq = ?2 AND aggregate_type LIKE 'outbox-task:%'"
+    " AND CASE WHEN json_valid(headers) THEN json_type(headers, '$.\"task-execute-at\"') IS NOT NULL ELSE 0 END";
+// ?1 subscription, ?2 key, ?3 who, ?4 why. The event that its worker runs stays until its handler has returned. Primary key.
 inline constexpr std::string_view kCancelRun =
-    "/* cancel run */ UPDATE outbox_parked SET cancelled_by = coalesce(cancelled_by, ?3), cancel_reason = coalesce(cancel_reason, ?4)"
-    " WHERE subscription = ?1 AND seq = ?2 AND state = 'running'";
-// Before it is edited. ?3 new id, ?4 who, ?5 why, ?6 now.
+    "/* cancel run */ UPDATE outbox_parked_key SET cancelled_by = coalesce(cancelled_by, ?3), cancel_reason = coalesce(cancel_reason, ?4)"
+    " WHERE subscription = ?1 AND key = ?2";
+// Before it is edited. ?3 new id, ?4 who, ?5 why, ?6 now, ?7 attempts.
 inline constexpr std::string_view kEndEdited =
     "/* edit parked */ INSERT INTO outbox_parked_end (subscription, seq, id, outcome, attempts, actor, reason, at, replaced_by)"
-    " SELECT subscription, seq, id, 'edited', attempts, ?4, ?5, ?6, CAST(?3 AS BLOB) FROM outbox_parked"
+    " SELECT subscription, seq, id, 'edited', ?7, ?4, ?5, ?6, CAST(?3 AS BLOB) FROM outbox_parked"
     " WHERE subscription = ?1 AND seq = ?2";
-// ?3 new id, ?4 type, ?5 payload, ?6 content type, ?7 headers, ?8 now.
+// ?3 new id, ?4 type, ?5 payload, ?6 content type, ?7 headers.
 inline constexpr std::string_view kEditParked =
     "/* edit parked */ UPDATE outbox_parked SET id = CAST(?3 AS BLOB), event_type = ?4, payload = CAST(?5 AS BLOB),"
-    " content_type = ?6, headers = ?7, state = 'retrying', attempts = 0, next_attempt_at = ?8, error = ''"
-    " WHERE subscription = ?1 AND seq = ?2";
+    " content_type = ?6, headers = ?7 WHERE subscription = ?1 AND seq = ?2";
 inline constexpr std::string_view kNoteParkedChange =
     "/* note parked change */ UPDATE outbox_subscription SET parked_version = parked_version + 1 WHERE id = ?1";
 
@@ -267,23 +264,20 @@ inline constexpr std::string_view kBeatWorker =
 // ?2 now. And those that died a day ago without runs, which nobody looks for.
 inline constexpr std::string_view kRemoveWorker =
     "/* remove worker */ DELETE FROM outbox_worker WHERE id = CAST(?1 AS BLOB) OR beat_at < ?2 - 86400000000";
-// ?1 name of a subscription, ?2 worker, ?3 limit. Index outbox_parked_running.
+// ?1 name of a subscription, ?2 worker, ?3 limit. Index outbox_parked_key_worker.
 inline constexpr std::string_view kRunsOfWorker =
-    "/* read runs */ SELECT s.id, p.seq, p.id, p.attempts, p.token, p.event_type, p.headers, p.cancelled_by IS NOT NULL"
-    " FROM outbox_subscription s JOIN outbox_parked p"
-    " ON p.subscription = s.id AND p.state = 'running' AND p.worker = CAST(?2 AS BLOB) WHERE s.name = ?1 LIMIT ?3";
+    "/* read runs */ SELECT s.id, k.run_seq, p.id, k.attempts, k.token, p.event_type, p.headers, k.cancelled_by IS NOT NULL"
+    " FROM outbox_subscription s CROSS JOIN outbox_parked_key k INDEXED BY outbox_parked_key_worker"
+    " ON k.subscription = s.id AND k.worker = CAST(?2 AS BLOB)"
+    " CROSS JOIN outbox_parked p ON p.subscription = k.subscription AND p.seq = k.run_seq WHERE s.name = ?1 LIMIT ?3";
 inline constexpr std::string_view kOtherWorkers =
-    "/* look for workers */ SELECT DISTINCT p.worker, w.beat, w.types ->> 'heartbeat_ms' FROM outbox_subscription s JOIN outbox_parked p"
-    " ON p.subscription = s.id AND p.state = 'running' AND p.worker <> CAST(?2 AS BLOB)"
-    " LEFT JOIN outbox_worker w ON w.id = p.worker WHERE s.name = ?1";
-// ?1 subscription, ?2 seq, ?3 worker, ?4 token. Primary key.
-inline constexpr std::string_view kIsRun =
-    "/* read run of task */ SELECT 1 FROM outbox_parked WHERE subscription = ?1 AND seq = ?2 AND state = 'running'"
-    " AND worker = CAST(?3 AS BLOB) AND token = ?4";
-// As above, ?5 percent, ?6 text.
+    "/* look for workers */ SELECT DISTINCT k.worker, w.beat, w.types ->> 'heartbeat_ms' FROM outbox_subscription s"
+    " CROSS JOIN outbox_parked_key k INDEXED BY outbox_parked_key_worker ON k.subscription = s.id AND k.worker <> CAST(?2 AS BLOB)"
+    " LEFT JOIN outbox_worker w ON w.id = k.worker WHERE s.name = ?1";
+// ?1 subscription, ?2 seq, ?3 worker, ?4 token, ?5 percent, ?6 text. Index outbox_parked_key_worker.
 inline constexpr std::string_view kReportProgress =
-    "/* report progress */ UPDATE outbox_parked SET percent = ?5, progress = ?6 WHERE subscription = ?1 AND seq = ?2"
-    " AND state = 'running' AND worker = CAST(?3 AS BLOB) AND token = ?4";
+    "/* report progress */ UPDATE outbox_parked_key INDEXED BY outbox_parked_key_worker SET percent = ?5, progress = ?6"
+    " WHERE subscription = ?1 AND worker = CAST(?3 AS BLOB) AND run_seq = ?2 AND token = ?4";
 
 // ?1 id, ?2 outcome, ?3 result, ?4 reason, ?5 now. Primary key.
 inline constexpr std::string_view kNoteTaskEnd =
@@ -340,7 +334,7 @@ inline constexpr std::string_view kHandOverUnique =
 // ?1 subscription, ?2 seq. Primary key. A task that is dead.
 inline constexpr std::string_view kDeadTask =
     "/* read dead task */ SELECT id, aggregate_type, aggregate_id, event_type, attempts, error, headers FROM outbox_parked"
-    " WHERE subscription = ?1 AND seq = ?2 AND state = 'dead' AND aggregate_type LIKE 'outbox-task:%'";
+    " WHERE subscription = ?1 AND seq = ?2 AND dead = 1 AND aggregate_type LIKE 'outbox-task:%'";
 // ?1 consumer, ?2 message id, ?3 now. Primary key.
 inline constexpr std::string_view kReceive =
     "/* receive message */ INSERT INTO outbox_inbox (consumer, message_id, received_at) VALUES (?1, ?2, ?3)"
@@ -452,14 +446,18 @@ inline constexpr std::string_view kListKeyEvents =
     "/* list events of a key */ SELECT seq, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers,"
     " created_at, occurred_at FROM outbox_event WHERE aggregate_type = ?3 AND aggregate_id = ?4 AND seq > ?1 AND seq <= ?2"
     " AND (?5 = '' OR event_type = ?5) AND created_at >= ?6 AND created_at < ?7 ORDER BY seq DESC LIMIT ?8";
-// Primary key, outbox_parked_key and outbox_parked_end_seq.
+// Primary keys, outbox_parked_live and outbox_parked_end_seq.
 inline constexpr std::string_view kParkedLife =
-    "/* read parked event */ SELECT state, attempts, next_attempt_at, error FROM outbox_parked"
+    "/* read parked event */ SELECT state, attempts, next_attempt_at, error FROM outbox_parked_state"
     " WHERE subscription = ?1 AND seq = ?2 AND +id = CAST(?3 AS BLOB)";
+// ?1 subscription, ?2 the seq of an event that waits: for the first of its key, or for a dead one that blocks it.
 inline constexpr std::string_view kWaitingFor =
-    "/* read first parked event of a key */ SELECT f.seq, f.id FROM outbox_parked p JOIN outbox_parked f"
-    " ON f.subscription = p.subscription AND f.aggregate_type = p.aggregate_type AND f.aggregate_id = p.aggregate_id"
-    " WHERE p.subscription = ?1 AND p.seq = ?2 AND f.seq < p.seq AND (f.state <> 'dead' OR ?3) ORDER BY f.seq LIMIT 1";
+    "/* read what a parked event waits for */ SELECT f.seq, f.id FROM outbox_parked p"
+    " CROSS JOIN outbox_parked_key k ON k.subscription = p.subscription AND k.key = p.key"
+    " CROSS JOIN outbox_parked f ON f.subscription = p.subscription AND f.seq = min(coalesce(k.blocked_by, p.seq), coalesce("
+    "(SELECT l.seq FROM outbox_parked l INDEXED BY outbox_parked_live"
+    " WHERE l.subscription = p.subscription AND l.key = p.key AND l.dead = 0 ORDER BY l.seq LIMIT 1), p.seq))"
+    " WHERE p.subscription = ?1 AND p.seq = ?2 AND f.seq < p.seq";
 inline constexpr std::string_view kParkedEndLife =
     "/* read end of parked event */ SELECT outcome, attempts, actor, reason, at, replaced_by FROM outbox_parked_end"
     " WHERE subscription = ?1 AND seq = ?2 AND +id = CAST(?3 AS BLOB) ORDER BY at DESC LIMIT 1";

@@ -98,7 +98,6 @@ class SqliteSubscriptionChanges final : public SubscriptionChanges {
     if (Status status = connection_.run(query::kRaiseIds); !status) return status;
     OUTBOX_TRY(const std::int64_t id, connection_.integer(query::kNewestId));
     if (Status status = renumber(found.id, id, again_after(start)); !status) return status;
-    if (Status status = order_all_parked_keys(connection_, id); !status) return status;
     ParkedLedger ledger;
     if (Status status = add_parked(connection_, id, ledger); !status) return status;
     OUTBOX_TRY(const std::int64_t newest, connection_.integer(query::kNewestSeq));
@@ -114,8 +113,8 @@ class SqliteSubscriptionChanges final : public SubscriptionChanges {
     OUTBOX_TRY(const Found found, find_idle(name));
     Status status = connection_.run(query::kNoteDropped, found.id, wall_us());
     for (const std::string_view sql :
-         {query::kDropSubscription, query::kDropParked, query::kDropRun, query::kDropTrialsOf,
-          query::kDropFormerNames, query::kDropSkips, query::kDropReplays}) {
+         {query::kDropSubscription, query::kDropParked, query::kDropParkedKeys, query::kDropRun,
+          query::kDropTrialsOf, query::kDropFormerNames, query::kDropSkips, query::kDropReplays}) {
       if (status) status = connection_.run(sql, found.id);
     }
     return status ? transaction.commit() : status;
@@ -150,11 +149,11 @@ class SqliteSubscriptionChanges final : public SubscriptionChanges {
   /// What stays gets the new number. What is sent again does not.
   [[nodiscard]] Status renumber(std::int64_t id, std::int64_t fresh, std::int64_t after) {
     Status status = connection_.run(query::kNoteDropped, id, wall_us());
-    for (const std::string_view sql : {query::kForgetParkedAfter, query::kForgetEndsAfter}) {
-      if (status) status = connection_.run(sql, id, after);
-    }
-    for (const std::string_view sql : {query::kRenumber, query::kMoveParked, query::kMoveEnds,
-                                       query::kMoveReplays, query::kMoveFormerNames}) {
+    if (status) status = forget_parked_after(connection_, id, after);
+    if (status) status = connection_.run(query::kForgetEndsAfter, id, after);
+    for (const std::string_view sql :
+         {query::kRenumber, query::kMoveParked, query::kMoveParkedKeys, query::kMoveEnds,
+          query::kMoveReplays, query::kMoveFormerNames}) {
       if (status) status = connection_.run(sql, id, fresh);
     }
     for (const std::string_view sql : {query::kDropRun, query::kDropTrialsOf}) {

@@ -38,6 +38,8 @@ inline constexpr std::string_view kRenumber =
     " trouble_since = '', trouble_relay = '', changed_at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE id = ?1";
 inline constexpr std::string_view kMoveParked =
     "/* keep parked */ UPDATE outbox_parked SET subscription = ?2 WHERE subscription = ?1";
+inline constexpr std::string_view kMoveParkedKeys =
+    "/* keep parked keys */ UPDATE outbox_parked_key SET subscription = ?2 WHERE subscription = ?1";
 inline constexpr std::string_view kMoveEnds =
     "/* keep ends */ UPDATE outbox_parked_end SET subscription = ?2 WHERE subscription = ?1";
 inline constexpr std::string_view kMoveReplays =
@@ -46,6 +48,9 @@ inline constexpr std::string_view kMoveFormerNames =
     "/* keep former names */ UPDATE outbox_former_name SET subscription = ?2 WHERE subscription = ?1";
 
 // ?1 id, ?2 seq. What the log has beyond it is sent again. Primary keys.
+inline constexpr std::string_view kParkedAfter =
+    "/* list parked to be removed */ SELECT key, seq FROM outbox_parked WHERE subscription = ?1 AND seq > ?2"
+    " AND EXISTS (SELECT 1 FROM outbox_event e WHERE e.seq = outbox_parked.seq) ORDER BY key, seq";
 inline constexpr std::string_view kForgetParkedAfter =
     "/* remove parked */ DELETE FROM outbox_parked WHERE subscription = ?1 AND seq > ?2"
     " AND EXISTS (SELECT 1 FROM outbox_event e WHERE e.seq = outbox_parked.seq)";
@@ -65,6 +70,8 @@ inline constexpr std::string_view kDropSubscription =
     "/* drop subscription */ DELETE FROM outbox_subscription WHERE id = ?1";
 inline constexpr std::string_view kDropParked =
     "/* drop parked */ DELETE FROM outbox_parked WHERE subscription = ?1";
+inline constexpr std::string_view kDropParkedKeys =
+    "/* drop parked keys */ DELETE FROM outbox_parked_key WHERE subscription = ?1";
 inline constexpr std::string_view kDropRun =
     "/* drop run */ DELETE FROM outbox_run WHERE subscription = ?1";
 inline constexpr std::string_view kDropTrialsOf =

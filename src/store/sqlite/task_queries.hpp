@@ -7,10 +7,11 @@ namespace outbox::store::sqlite::query {
 
 // ?1 name of a subscription, ?2 seq, ?3 id. Primary keys.
 inline constexpr std::string_view kTaskRow =
-    "/* look at a task */ SELECT w.name, p.begun_at, p.percent, p.progress,"
-    " 'cancelled by ' || p.cancelled_by || ': ' || p.cancel_reason FROM outbox_subscription s"
+    "/* look at a task */ SELECT w.name, k.begun_at, k.percent, k.progress,"
+    " 'cancelled by ' || k.cancelled_by || ': ' || k.cancel_reason FROM outbox_subscription s"
     " JOIN outbox_parked p ON p.subscription = s.id AND p.seq = ?2 AND +p.id = CAST(?3 AS BLOB)"
-    " LEFT JOIN outbox_worker w ON w.id = p.worker WHERE s.name = ?1";
+    " LEFT JOIN outbox_parked_key k ON k.subscription = p.subscription AND k.key = p.key AND k.run_seq = p.seq"
+    " LEFT JOIN outbox_worker w ON w.id = k.worker WHERE s.name = ?1";
 
 // ?1 id. Primary key.
 inline constexpr std::string_view kTaskEnd =
@@ -35,18 +36,18 @@ inline constexpr std::string_view kCountPendingTasks =
     " (SELECT a.event_type FROM outbox_type_apart a WHERE a.aggregate_type = ?3)), event_type, NULL) AS type,"
     " count(*), min(created_at) FROM"
     " (SELECT aggregate_type, event_type, created_at FROM outbox_event WHERE seq > ?1 ORDER BY seq LIMIT ?2) GROUP BY type";
-// ?1 subscription, ?2 rows, ?3 now. Primary key.
+// ?1 subscription, ?2 rows, ?3 now. Primary keys.
 inline constexpr std::string_view kCountTasks =
     "/* count tasks */ SELECT event_type, iif(scheduled, 'scheduled', state) AS word, count(*),"
     " coalesce(max(?3 - next_attempt_at) FILTER (WHERE state = 'retrying'), 0) FROM (SELECT p.event_type, p.state, p.next_attempt_at,"
     " p.state = 'retrying' AND p.attempts = 0 AND p.next_attempt_at > ?3 AND p.aggregate_type LIKE 'outbox-task:%'"
     " AND json_valid(p.headers) AND coalesce(julianday(json_extract(p.headers, '$.\"task-execute-at\"'))"
     " > julianday(?3 / 1000000.0, 'unixepoch'), 0) AS scheduled"
-    " FROM outbox_parked p WHERE p.subscription = ?1 LIMIT ?2) GROUP BY event_type, word";
-// ?1 since when. Few rows; index outbox_parked_running, once for each subscription.
+    " FROM outbox_parked_state p WHERE p.subscription = ?1 LIMIT ?2) GROUP BY event_type, word";
+// ?1 since when. Few rows; index outbox_parked_key_worker, once for each subscription.
 inline constexpr std::string_view kWorkers =
-    "/* list workers */ SELECT w.name, w.beat_at, (SELECT count(*) FROM outbox_subscription s JOIN outbox_parked p"
-    " ON p.subscription = s.id AND p.state = 'running' AND p.worker = w.id), w.types"
+    "/* list workers */ SELECT w.name, w.beat_at, (SELECT count(*) FROM outbox_subscription s CROSS JOIN"
+    " outbox_parked_key k INDEXED BY outbox_parked_key_worker ON k.subscription = s.id AND k.worker = w.id), w.types"
     " FROM outbox_worker w WHERE w.beat_at > ?1 ORDER BY w.name, w.id";
 
 }  // namespace outbox::store::sqlite::query

@@ -39,6 +39,8 @@ class EventsSuite : public StoreTest {
       event.generation = generation_;
       event.id = view.id;
       event.seq = view.seq;
+      event.key =
+          store::parked_key(event::key_hash(view.aggregate_type, view.aggregate_id), view.seq);
     }
     ASSERT_TRUE(ok(progress_->append(
         {.settlements = std::span(&settlement, 1), .parked = events, .results = {}},
@@ -309,7 +311,7 @@ TEST_P(EventsSuite, a_corrected_copy_takes_the_place_of_a_parked_event) {
   ASSERT_TRUE(ok(parked_events->edit(edit)));
   EXPECT_GT(row_of("mails").parked_version, version) << "so that the relay notices";
 
-  const auto due = progress_->due(row.id, {store::kAllLanes, generation_}, {}, nullptr);
+  const auto due = progress_->due(row.id, {store::kAllLanes, generation_}, {}, {});
   ASSERT_TRUE(ok(due));
   ASSERT_EQ(due->rows.size(), 2U) << "it is due now, and what waited waits behind it";
   EXPECT_EQ(due->rows[0].event.id, edit.new_id);

@@ -44,8 +44,9 @@ class ReplaySuite : public StoreTest {
                                          .position = position,
                                          .sent = sent,
                                          .skips = std::move(skips)};
-    return progress_->append({.settlements = {}, .replays = std::span(&progress, 1)},
-                             store::Durability::eventual);
+    const auto written = progress_->append({.settlements = {}, .replays = std::span(&progress, 1)},
+                                           store::Durability::eventual);
+    return written ? Status{} : tl::unexpected(written.error());
   }
   /// A request for everything that `live` has passed.
   [[nodiscard]] store::ReplayRequest request(const store::Cursor& live,
@@ -231,7 +232,8 @@ TEST_P(ReplaySuite, what_is_parked_or_was_given_up_is_marked) {
                       .seq = all.events[i].seq,
                       .id = ids_[i],
                       .attempts = 1,
-                      .error = "no"});
+                      .error = "no",
+                      .key = store::parked_key(0, all.events[i].seq)});
   }
   ASSERT_TRUE(ok(progress_->append({.settlements = std::span(&settlement, 1), .parked = parked},
                                    store::Durability::flushed)));

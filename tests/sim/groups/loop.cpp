@@ -51,6 +51,10 @@ SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, store::Subscription
                 .worker = retained.runner ? std::optional(retained.runner->worker()) : std::nullopt,
                 .slow_after = kRowAfter,
                 .token_prefix = static_cast<Token>(kRetries) << kStrandShift,
+                .keys_in_flight =
+                    [this](auto& keys) {
+                      for (const auto& core : cores_) core->add_keys_in_flight(keys);
+                    },
                 .look_at_runs = std::chrono::milliseconds(20)},
                state_, gate_) {
   relay::CoreOptions core;
@@ -86,14 +90,12 @@ SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, store::Subscription
     begin_replay();
     return;
   }
-  for (const ParkedTable::Row& parked : world.tables.blocking_rows(row_.id, holding.lanes)) {
-    const std::uint64_t key =
-        event::key_hash(parked.event.aggregate_type, parked.event.aggregate_id);
-    gate_.add(key);
-    if (parked.state == store::ParkedState::running || parked.state == store::ParkedState::ready)
-      retries_.runs(parked.event.seq, key);
+  const store::ParkedKeys parked = world.tables.parked(row_.id).keys(holding.lanes);
+  gate_.replace_stored(parked);
+  for (const auto& key : parked.keys) {
+    if (key.run_seq != 0) retries_.runs(key.run_seq, key.key);
   }
-  if (gate_.rows() > 0) retries_.due_at({});
+  if (gate_.live() > 0 || !gate_.empty()) retries_.due_at({});
   for (const auto& event : retained.retry_acks) {
     retries_.remember(event);
     acked_retries_.insert(number_of(event.id));
@@ -117,7 +119,7 @@ class SimLoop::Reader final : public feed::PageConsumer {
 };
 
 void SimLoop::begin_replay() {
-  for (const std::uint64_t key : replay_->skipped_keys) gate_.add(key);
+  for (const std::uint64_t key : replay_->skipped_keys) gate_.found(key);
   for (std::size_t strand = 0; strand < cores_.size(); ++strand) {
     readers_.push_back(std::make_unique<Reader>(*this, strand));
     replay_->feed->add(*readers_.back());
@@ -126,7 +128,7 @@ void SimLoop::begin_replay() {
 
 bool SimLoop::differs(const store::SubscriptionRow& row, std::int64_t replay) const {
   return row.state != store::SubscriptionState::active ||
-         row.parked_version != row_.parked_version || row.left_out != row_.left_out ||
+         row.left_out != row_.left_out ||
          row.paused_types != row_.paused_types || replay_differs(replay);
 }
 

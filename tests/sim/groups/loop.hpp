@@ -58,10 +58,22 @@ class SimLoop {
 
   void take_page(std::size_t strand, const std::shared_ptr<const store::Page>& page,
                  relay::TimePoint now);
-  void written(std::size_t strand, relay::TimePoint now) {
-    strand == kRetries ? retries_.written(now) : cores_[strand]->settled();
+  /// `released`: keys that have nothing to do any more.
+  void written(std::size_t strand, const std::vector<std::uint64_t>& released,
+               relay::TimePoint now) {
+    if (strand != kRetries) cores_[strand]->settled();
+    if (!replay_) {
+      for (const std::uint64_t key : released) gate_.released(key);
+    }
+    if (strand == kRetries) retries_.written(now);
     watch_replay();
   }
+  /// A person has changed parked events.
+  void parked_changed(relay::TimePoint now) {
+    if (!replay_) retries_.changed(now);
+  }
+  [[nodiscard]] bool reads_keys() const { return !replay_; }
+  void keys_read(const store::ParkedKeys& keys) { gate_.replace_stored(keys); }
   /// Tenure::retire_changed(). `replay`: the one that runs now.
   [[nodiscard]] bool differs(const store::SubscriptionRow& row, std::int64_t replay) const;
   [[nodiscard]] bool replays() const { return replay_ != nullptr; }
@@ -84,12 +96,9 @@ class SimLoop {
   [[nodiscard]] bool idle() const;
   [[nodiscard]] std::size_t strands() const { return cores_.size(); }
   [[nodiscard]] bool has_room() const { return window_.has_room(1); }
-  /// Rows of keys that it holds back, and without a key.
-  [[nodiscard]] std::size_t blocked_rows() const { return gate_.rows(); }
-  /// What runs elsewhere is asked for, too; null: never.
-  [[nodiscard]] const std::vector<std::int64_t>* asked_runs() const {
-    return retries_.asked_runs();
-  }
+  [[nodiscard]] const relay::KeyGate& gate() const { return gate_; }
+  /// What runs elsewhere is asked for, too.
+  [[nodiscard]] const std::vector<store::AskedRow>& asked() const { return retries_.asked(); }
   [[nodiscard]] bool failed() const { return state_.mode() == relay::Mode::rejected; }
   [[nodiscard]] bool in_flight() const { return state_.in_flight() > 0; }
   [[nodiscard]] const store::Holding& holding() const { return holding_; }

@@ -110,13 +110,20 @@ bool SimProcess::at_rest() const {
          (!run_keeper_ || (sink().runner->idle() && run_keeper_->idle()));
 }
 
-int SimProcess::rows_too_many() const {
+int SimProcess::keys_too_many() const {
   int too_many = 0;
   for (std::size_t i = 0; tenure_ && i < tenure_->served.size() && too_many == 0; ++i) {
     const SimLoop* const loop = tenure_->served[i]->loop.get();
     if (loop == nullptr || loop->replays()) continue;
-    const auto rows = world_.tables.blocking_rows(loop->subscription(), loop->holding().lanes);
-    too_many = static_cast<int>(loop->blocked_rows()) - static_cast<int>(rows.size());
+    const relay::KeyGate& gate = loop->gate();
+    const auto stored = world_.tables.parked(loop->subscription()).keys(loop->holding().lanes);
+    std::size_t with_key = 0;
+    for (const auto& key : stored.keys) {
+      if (key.key == static_cast<std::uint64_t>(key.run_seq)) continue;  // without a key
+      ++with_key;
+      if (!gate.blocked(key.key)) return -1;
+    }
+    too_many = static_cast<int>(gate.keys() - with_key);
   }
   return too_many;
 }
@@ -251,7 +258,12 @@ bool SimProcess::retire_changed() {
     if (!served->loop) continue;
     const store::SubscriptionRow& row = tenure.rows[static_cast<std::size_t>(served->id - 1)];
     const bool merges = served->loop->could_merge() && served->jobs.empty();
-    if (!merges && !served->loop->differs(row, world_.tables.running_replay())) continue;
+    if (!merges && !served->loop->differs(row, world_.tables.running_replay())) {
+      if (std::exchange(served->parked_version, row.parked_version) == row.parked_version) continue;
+      served->loop->parked_changed(now());
+      served->reads_keys = served->loop->reads_keys();
+      continue;
+    }
     if (merges) ++world_.result.merges;
     stop(*served);
     tenure.retired = true;
@@ -357,6 +369,8 @@ void SimProcess::begin_loop(Served& served, store::SubscriptionRow row) {
   }
   if (replay) strands = replay->strands;
   world_.trace("relay ", +id_.bytes[0], replay ? " replays " : " delivers ", row.spec.name);
+  served.parked_version = row.parked_version;
+  served.reads_keys = false;
   served.loop = std::make_unique<SimLoop>(world_, retained(served.id), std::move(row), holding,
                                           strands, replay);
   if (replay) return;
@@ -421,6 +435,11 @@ void SimProcess::step_loop() {
 void SimProcess::step_settler() {
   if (!tenure_ || tenure_->failed) return;
   Served& served = any();
+  if (served.loop && served.reads_keys && world_.random.chance(20)) {
+    served.reads_keys = false;
+    served.loop->keys_read(
+        world_.tables.parked(served.id).keys(served.loop->holding().lanes));
+  }
   if (served.due || served.jobs.empty()) {
     if (served.loop && served.loop->asks()) read_due(served);
     return;
@@ -443,18 +462,18 @@ void SimProcess::step_settler() {
                  "] from ", row.from_position, " to ", row.position.value_or(-1), ", acked ",
                  row.acked.count);
   }
+  const std::vector<std::uint64_t> released = world_.tables.released(served.id, all);
   for (const auto& job : std::exchange(served.jobs, {})) {
-    if (served.loop) served.loop->written(job.strand, now());
+    if (served.loop) served.loop->written(job.strand, released, now());
   }
 }
 
 /// read_due(): what has become of runs, then what is due.
 void SimProcess::read_due(Served& served) {
   SimLoop& loop = *served.loop;
-  const std::vector<std::int64_t>* const runs = loop.asked_runs();
   std::optional<store::DueEvents>& due = served.due;
-  if (runs != nullptr && !due) {
-    due.emplace().running = world_.tables.parked(served.id).running(*runs);
+  if (!loop.asked().empty() && !due) {
+    due.emplace().asked = world_.tables.parked(served.id).asked(loop.asked());
     return;
   }
   store::DueEvents answer = due ? *std::exchange(due, {}) : store::DueEvents{};

@@ -46,8 +46,8 @@ class SimProcess {
     return has_left_ && (!run_keeper_ || run_keeper_->is_over());
   }
   [[nodiscard]] bool at_rest() const;
-  /// Rows for which it holds keys back, and that are not there; less than 0: it lets keys go that have rows.
-  [[nodiscard]] int rows_too_many() const;
+  /// Keys that it holds back without a row in the store; less than 0: it lets keys go that have one.
+  [[nodiscard]] int keys_too_many() const;
   void heal() { sink().sink.fail_percent = sink().sink.sick_percent = 0; }
   void go_down(bool down) { sink().sink.outages.go_down(down); }
   [[nodiscard]] const EventId& id() const { return id_; }
@@ -63,6 +63,8 @@ class SimProcess {
     std::unique_ptr<SimLoop> loop;
     std::deque<SimLoop::Job> jobs;
     std::optional<store::DueEvents> due{};  ///< One of two statements has answered.
+    std::int32_t parked_version{0};         ///< That the loop knows.
+    bool reads_keys{false};                 ///< Of parked events, since a person has changed them.
     bool stopping{false};                   ///< The loop, in order.
     relay::TimePoint stop_by{};
   };

@@ -175,14 +175,15 @@ void Tables::due(std::int32_t subscription, const store::Holding& holding, relay
   into.next_in = due.next_in;
 }
 
-std::vector<ParkedTable::Row> Tables::blocking_rows(std::int32_t subscription,
-                                                    store::LaneMask lanes) const {
-  const ParkedTable& parked = this->parked(subscription);
-  std::vector<ParkedTable::Row> rows;
-  for (const auto& [seq, row] : parked.rows()) {
-    if (parked.blocks(row) && (lanes & bit(row.lane)) != 0) rows.push_back(row);
-  }
-  return rows;
+std::vector<std::uint64_t> Tables::released(std::int32_t subscription, const Batch& batch) const {
+  std::vector<std::uint64_t> keys;
+  const auto look = [&](const auto& row) {
+    if (row.subscription == subscription && parked(subscription).is_released(row.key))
+      keys.push_back(row.key);
+  };
+  for (const store::ParkedEvent& event : batch.parked) look(event);
+  for (const store::RetryResult& result : batch.results) look(result);
+  return keys;
 }
 
 void Tables::decide(bool discard, std::int32_t subscription, std::int64_t seq,

@@ -108,9 +108,9 @@ class Tables {
   /// `due_parked`: none of lanes that another generation owns.
   void due(std::int32_t subscription, const store::Holding& holding, relay::TimePoint now,
            store::DueEvents& into) const;
-  /// The rows of these lanes that block their keys: `blocked_keys`.
-  [[nodiscard]] std::vector<ParkedTable::Row> blocking_rows(std::int32_t subscription,
-                                                            store::LaneMask lanes) const;
+  /// The keys of a batch that have nothing to do any more, of one subscription.
+  [[nodiscard]] std::vector<std::uint64_t> released(std::int32_t subscription,
+                                                    const Batch& batch) const;
   /// A person's command, of which relays hear through parked_version.
   void decide(bool discard, std::int32_t subscription, std::int64_t seq, relay::TimePoint now);
 

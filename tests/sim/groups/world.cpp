@@ -242,7 +242,7 @@ void GroupWorld::heal() {
     if (!world_.options.tasks) return;
     too_many = 0;
     for (const auto& relay : relays_) {
-      if (relay->rows_too_many() != 0) too_many = relay->rows_too_many();
+      if (relay->keys_too_many() != 0) too_many = relay->keys_too_many();
     }
     if (too_many == 0) return world_.runs.all_ended();
   }

@@ -26,28 +26,67 @@ class Retries : public ::testing::Test {
     core_.emplace(RetryOptions{.subscription = 4, .rules = std::move(rules), .gapless = gapless},
                   sink_, gate_);
   }
-  /// Rows of keys: the first of each is due. `asked`: what became of those that were asked for.
+  static std::uint64_t key(const std::string& id) { return event::key_hash("order", id); }
+  static store::ParkedRow row(std::int64_t seq, const std::string& id) {
+    store::ParkedRow row;
+    row.event.seq = seq;
+    row.event.id = id_of(seq);
+    row.event.aggregate_type = "order";
+    row.event.aggregate_id = id;
+    row.key = key(id);
+    return row;
+  }
+  /// The store has this event.
+  void keep(std::int64_t seq, const std::string& id) {
+    if (!stored_[key(id)].insert(seq).second) return;
+    gate_.park(key(id), true);
+    gate_.written(key(id), true);
+  }
+  void remove(std::uint64_t key, std::int64_t seq) {
+    stored_[key].erase(seq);
+    if (stored_[key].empty()) gate_.released(key);
+  }
+  /// Rows of keys: the first of each is due. `asked`: what became of those that were asked for; of the others nothing is left.
   void load(const std::vector<std::pair<std::int64_t, std::string>>& rows,
-            const std::vector<store::RunningRow>& asked = {}) {
+            const std::map<std::int64_t, store::ParkedState>& asked = {}) {
     store::DueEvents due;
-    due.running = asked;
     auto keys = std::make_shared<std::deque<std::string>>();
-    for (const auto& [seq, key] : rows) {
-      keys->push_back(key);
-      store::ParkedRow row;
-      row.event.seq = seq;
-      row.event.id = id_of(seq);
-      row.event.aggregate_type = "order";
-      row.event.aggregate_id = keys->back();
-      due.rows.push_back(row);
-      gate_.add(event::key_hash("order", key));
+    for (const auto& [seq, id] : rows) {
+      keys->push_back(id);
+      due.rows.push_back(row(seq, keys->back()));
+      keep(seq, id);
     }
     due.storage = keys;
     core_->due_at(now_);
     ASSERT_TRUE(core_->wants_load(now_));
     core_->load_asked();
     EXPECT_FALSE(core_->wants_load(now_));
+    due.asked = answer(asked);
     core_->loaded(std::move(due), now_);
+  }
+  std::vector<store::AskedState> answer(const std::map<std::int64_t, store::ParkedState>& states) {
+    std::vector<store::AskedState> answers;
+    for (const store::AskedRow& one : core_->asked()) {
+      store::AskedState state{.seq = one.seq};
+      const auto of_row = states.find(one.seq);
+      if (of_row != states.end()) {
+        state.state = of_row->second;
+      } else if (one.key != 0 && !stored_[one.key].contains(one.seq)) {
+        state.key_left = !stored_[one.key].empty();
+      } else if (one.key != 0) {
+        stored_[one.key].erase(one.seq);
+      } else if (stored(one.seq)) {
+        state.state = store::ParkedState::retrying;
+      }
+      if (state.state == store::ParkedState::dead) stored_[one.key].erase(one.seq);
+      state.key_left = one.key != 0 && !stored_[one.key].empty();
+      answers.push_back(state);
+    }
+    return answers;
+  }
+  bool stored(std::int64_t seq) const {
+    return std::any_of(stored_.begin(), stored_.end(),
+                       [seq](const auto& entry) { return entry.second.contains(seq); });
   }
   std::vector<std::int64_t> send() {
     const auto sends = core_->to_send(now_);
@@ -72,6 +111,8 @@ class Retries : public ::testing::Test {
       all.push_back(std::to_string(result.seq) + " " +
                     (result.state ? to_string(*result.state) : "delivered") + " " +
                     std::to_string(result.attempts));
+      const bool dead = result.state == store::ParkedState::dead;
+      if (!result.state || (dead && !dead_blocks_)) remove(result.key, result.seq);
     }
     core_->written(now_);
     return all;
@@ -79,7 +120,8 @@ class Retries : public ::testing::Test {
   static EventRef ref(std::int64_t seq) { return {.seq = seq, .id = id_of(seq)}; }
   /// After the connection to the store broke.
   void again(const std::vector<EventRef>& acks) {
-    gate_.clear();
+    gate_ = KeyGate();
+    stored_.clear();
     restart(rules());
     for (const EventRef& event : acks) core_->remember(event);
   }
@@ -88,6 +130,8 @@ class Retries : public ::testing::Test {
   TimePoint now_{std::chrono::hours(1)};
   SinkState sink_;
   KeyGate gate_;
+  bool dead_blocks_{false};
+  std::map<std::uint64_t, std::set<std::int64_t>> stored_;
   std::map<std::int64_t, Token> tokens_;
   std::optional<RetryCore> core_{std::in_place, RetryOptions{.rules = rules(), .gapless = false},
                                  sink_, gate_};
@@ -126,6 +170,7 @@ TEST_F(Retries, the_key_is_free_only_once_the_removal_is_written) {
   report(1, Kind::acked);
   EXPECT_EQ(core_->results(now_).size(), 1U);
   EXPECT_TRUE(blocked("a"));
+  remove(key("a"), 1);
   core_->written(now_);
   EXPECT_FALSE(blocked("a"));
 }
@@ -143,7 +188,9 @@ TEST_F(Retries, one_that_is_rejected_again_waits_longer_and_its_key_behind_it) {
 
 TEST_F(Retries, after_the_last_attempt_it_is_dead_and_its_key_goes_on_once_that_is_written) {
   for (const bool dead_blocks : {false, true}) {
-    gate_.clear();
+    gate_ = KeyGate();
+    stored_.clear();
+    dead_blocks_ = dead_blocks;
     restart(rules(1, dead_blocks));
     load({{1, "a"}, {2, "a"}});
     send();
@@ -151,7 +198,7 @@ TEST_F(Retries, after_the_last_attempt_it_is_dead_and_its_key_goes_on_once_that_
     EXPECT_THAT(send(), IsEmpty());
     EXPECT_THAT(results(), ElementsAre("1 dead 1"));
     EXPECT_TRUE(blocked("a"));
-    EXPECT_EQ(gate_.rows(), dead_blocks ? 2U : 1U);
+    EXPECT_EQ(gate_.live(), 1U);
   }
 }
 
@@ -242,15 +289,10 @@ TEST_F(Retries, a_slow_one_does_not_keep_others_from_being_read) {
   ASSERT_TRUE(core_->wants_load(now_));
   core_->load_asked();
   store::DueEvents due;
-  for (const std::int64_t seq : {1, 2, 5}) {
-    store::ParkedRow row;
-    row.event.seq = seq;
-    row.event.id = id_of(seq);
-    row.event.aggregate_type = "order";
-    row.event.aggregate_id = seq == 5 ? "b" : "a";
-    due.rows.push_back(row);
-  }
-  gate_.add(event::key_hash("order", "b"));
+  const std::string a = "a";
+  const std::string b = "b";
+  due.rows = {row(1, a), row(2, a), row(5, b)};
+  gate_.found(key("b"));
   core_->loaded(due, now_);
   EXPECT_THAT(send(), ElementsAre(5)) << "not what is in flight, nor what waits behind it";
 }
@@ -262,10 +304,8 @@ TEST_F(Retries, a_result_that_is_not_written_yet_is_not_read_as_due) {
   core_->load_asked();
   report(1, Kind::acked);
   store::DueEvents due;
-  due.rows.emplace_back();
-  due.rows[0].event.seq = 1;
-  due.rows[0].event.aggregate_type = "order";
-  due.rows[0].event.aggregate_id = "a";
+  const std::string a = "a";
+  due.rows = {row(1, a)};
   core_->loaded(due, now_);
   EXPECT_THAT(send(), IsEmpty());
   EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
@@ -273,18 +313,14 @@ TEST_F(Retries, a_result_that_is_not_written_yet_is_not_read_as_due) {
 }
 
 TEST_F(Retries, a_send_that_still_runs_is_the_retry) {
-  const std::uint64_t key = event::key_hash("order", "a");
-  gate_.add(key, 2);
-  gate_.late.began({.seq = 1, .id = id_of(1), .key = key});
+  keep(1, "a");
+  keep(2, "a");
+  gate_.late.began({.seq = 1, .id = id_of(1), .key = key("a")});
   core_->due_at(now_);
   core_->load_asked();
   store::DueEvents due;
-  for (const std::int64_t seq : {1, 2}) {
-    due.rows.emplace_back();
-    due.rows.back().event.seq = seq;
-    due.rows.back().event.aggregate_type = "order";
-    due.rows.back().event.aggregate_id = "a";
-  }
+  const std::string a = "a";
+  due.rows = {row(1, a), row(2, a)};
   core_->loaded(due, now_);
   EXPECT_THAT(send(), IsEmpty()) << "neither it nor what waits behind it";
   gate_.late.ended(1, {.token = 7, .kind = Kind::acked});
@@ -294,13 +330,13 @@ TEST_F(Retries, a_send_that_still_runs_is_the_retry) {
   gate_.late.written(1);
   EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
   EXPECT_TRUE(core_->finished());
-  EXPECT_EQ(gate_.rows(), 1U);
+  EXPECT_EQ(gate_.live(), 1U);
 }
 
 TEST_F(Retries, a_running_send_that_is_rejected_counts_and_one_in_doubt_is_sent_again) {
   for (const Kind kind : {Kind::rejected, Kind::unknown, Kind::retry, Kind::blocked}) {
-    const std::uint64_t key = event::key_hash("order", "a");
-    gate_.late.began({.seq = 1, .id = id_of(1), .key = key});
+    keep(1, "a");
+    gate_.late.began({.seq = 1, .id = id_of(1), .key = key("a")});
     gate_.late.written(1);
     gate_.late.ended(1, {.token = 7, .kind = kind});
     const auto given = results();
@@ -337,8 +373,8 @@ TEST_F(Retries, what_was_acked_before_the_store_was_lost_is_not_sent_again) {
 
 TEST_F(Retries, what_was_acked_is_remembered_until_the_store_shows_that_its_row_is_gone) {
   again({ref(1), ref(2)});
-  load({{7, "b"}});
-  EXPECT_THAT(core_->unsettled_acks(), ElementsAre(ref(1), ref(2))) << "there may be more due";
+  load({{7, "b"}}, {{1, store::ParkedState::retrying}, {2, store::ParkedState::waiting}});
+  EXPECT_THAT(core_->unsettled_acks(), ElementsAre(ref(1), ref(2))) << "they are not due";
   load({});
   EXPECT_THAT(core_->unsettled_acks(), IsEmpty());
 }
@@ -430,17 +466,68 @@ TEST_F(Retries, a_stop_waits_for_what_is_in_flight_and_written) {
   EXPECT_TRUE(core_->finished());
 }
 
-TEST_F(Retries, a_row_of_a_key_that_the_stream_sends_is_left_alone) {
+TEST_F(Retries, what_a_person_sends_again_waits_for_what_the_stream_has_of_its_key) {
+  bool stream_has_it = true;
+  core_.emplace(RetryOptions{.rules = rules(),
+                             .gapless = false,
+                             .keys_in_flight =
+                                 [&](auto& keys) {
+                                   if (stream_has_it) keys.insert(key("a"));
+                                 }},
+                sink_, gate_);
   core_->due_at(now_);
   core_->load_asked();
-  store::ParkedRow row;
-  row.event.seq = 1;
-  row.event.aggregate_type = "order";
-  row.event.aggregate_id = "a";
   store::DueEvents due;
-  due.rows.push_back(row);
+  const std::string a = "a";
+  due.rows = {row(1, a)};
   core_->loaded(std::move(due), now_);
-  EXPECT_THAT(send(), IsEmpty()) << "a person has sent it again meanwhile";
+  EXPECT_TRUE(blocked("a")) << "the stream parks what comes from now on";
+  EXPECT_THAT(send(), IsEmpty());
+  stream_has_it = false;
+  EXPECT_THAT(send(), ElementsAre(1));
+}
+
+TEST_F(Retries, after_a_persons_change_what_is_not_in_flight_is_read_again) {
+  load({{1, "a"}, {2, "a"}, {5, "b"}});
+  EXPECT_THAT(send(), ElementsAre(1, 5));
+  report(5, Kind::unknown);
+  core_->changed(now_);
+  report(1, Kind::acked);
+  EXPECT_THAT(send(), IsEmpty()) << "2 may be gone, or another one before it";
+  EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
+  load({{2, "a"}});
+  EXPECT_THAT(send(), ElementsAre(2));
+}
+
+TEST_F(Retries, what_was_read_before_a_persons_change_is_not_sent) {
+  core_->due_at(now_);
+  core_->load_asked();
+  core_->changed(now_);
+  store::DueEvents due;
+  const std::string a = "a";
+  due.rows = {row(1, a)};
+  core_->loaded(due, now_);
+  EXPECT_THAT(send(), IsEmpty());
+  EXPECT_TRUE(core_->wants_load(now_));
+}
+
+TEST_F(Retries, a_result_names_the_key_and_the_version_that_were_read) {
+  core_->due_at(now_);
+  core_->load_asked();
+  store::DueEvents due;
+  const std::string a = "a";
+  due.rows = {row(1, a)};
+  due.rows[0].version = 7;
+  due.rows[0].attempts = 1;
+  core_->loaded(due, now_);
+  EXPECT_THAT(send(), ElementsAre(1));
+  report(1, Kind::rejected);
+  now_ += std::chrono::seconds(1);
+  const auto given = core_->results(now_);
+  ASSERT_EQ(given.size(), 1U);
+  EXPECT_EQ(given[0].key, key("a"));
+  EXPECT_EQ(given[0].version, 7);
+  EXPECT_EQ(given[0].attempts, 2U);
 }
 
 // ---- runs that their worker looks after (docs/design/tasks.md, "Runs with a row")
@@ -456,8 +543,8 @@ class Runs : public Retries {
                                .token_prefix = kPrefix},
                   sink_, gate_);
   }
-  /// The sink keeps all whose rows are written. Their seqs.
-  std::vector<std::int64_t> keep() {
+  /// The sink looks after all whose rows are written. Their seqs.
+  std::vector<std::int64_t> look_after() {
     std::vector<LateSends::Send> kept;
     for (const auto& [seq, send] : gate_.late.all()) {
       if (send.written && !send.outcome) kept.push_back(send);
@@ -473,12 +560,12 @@ class Runs : public Retries {
     return seqs;
   }
   /// What the store says of the rows that were running: those that are left out are gone.
-  void look(const std::vector<std::pair<std::int64_t, store::ParkedState>>& rows) {
+  void look(const std::map<std::int64_t, store::ParkedState>& rows) {
     now_ += std::chrono::seconds(1);
     ASSERT_TRUE(core_->wants_load(now_));
     core_->load_asked();
     store::DueEvents due;
-    for (const auto& [seq, state] : rows) due.running.push_back({.seq = seq, .state = state});
+    due.asked = answer(rows);
     core_->loaded(std::move(due), now_);
   }
   /// An event of key "a" runs, and its worker looks after it.
@@ -486,7 +573,7 @@ class Runs : public Retries {
     load({{1, "a"}, {2, "a"}});
     EXPECT_THAT(send(), ElementsAre(1));
     EXPECT_THAT(results(), ElementsAre("1 running 0"));
-    EXPECT_THAT(keep(), ElementsAre(1));
+    EXPECT_THAT(look_after(), ElementsAre(1));
   }
 
   static constexpr Token kPrefix = Token{64} << 57U;
@@ -506,26 +593,27 @@ TEST_F(Runs, a_retry_that_lasts_is_left_to_its_worker_and_holds_its_key) {
 TEST_F(Runs, one_whose_row_is_gone_frees_its_key_once) {
   run();
   look({});
-  EXPECT_EQ(gate_.rows(), 1U) << "what waits behind it has a row";
-  EXPECT_THAT(*core_->asked_runs(), IsEmpty());
+  EXPECT_EQ(gate_.live(), 1U) << "what waits behind it has a row";
+  EXPECT_THAT(core_->asked(), IsEmpty());
   core_->due_at(now_);
   look({});
-  EXPECT_EQ(gate_.rows(), 1U);
+  EXPECT_EQ(gate_.live(), 1U);
 }
 
 TEST_F(Runs, one_that_will_be_retried_holds_its_key_and_a_dead_one_does_not) {
   run();
   look({{1, store::ParkedState::retrying}});
-  EXPECT_EQ(gate_.rows(), 2U);
-  gate_.clear();
+  EXPECT_EQ(gate_.live(), 2U);
+  gate_ = KeyGate();
+  stored_.clear();
   run();
   look({{1, store::ParkedState::dead}});
-  EXPECT_EQ(gate_.rows(), 1U);
+  EXPECT_EQ(gate_.live(), 1U);
 }
 
 TEST_F(Runs, a_run_that_was_there_before_holds_its_key_until_it_has_ended) {
-  gate_.add(event::key_hash("order", "a"));
-  core_->runs(9, event::key_hash("order", "a"));
+  keep(9, "a");
+  core_->runs(9, key("a"));
   core_->due_at(now_);
   look({{9, store::ParkedState::running}});
   EXPECT_TRUE(blocked("a"));
@@ -542,18 +630,18 @@ TEST_F(Runs, one_that_ended_while_the_rows_were_read_frees_its_key_once) {
   report(1, Kind::acked);
   EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
   store::DueEvents due;
-  due.running.push_back({.seq = 1, .state = store::ParkedState::running});
+  due.asked.push_back({.seq = 1, .state = store::ParkedState::running, .key_left = true});
   core_->loaded(std::move(due), now_);
   look({});
-  EXPECT_EQ(gate_.rows(), 1U) << "what waits behind it";
+  EXPECT_EQ(gate_.live(), 1U) << "what waits behind it";
 }
 
 TEST_F(Runs, what_a_person_puts_before_one_that_runs_waits_for_it) {
   load({{2, "a"}});
   EXPECT_THAT(send(), ElementsAre(2));
   EXPECT_THAT(results(), ElementsAre("2 running 0"));
-  EXPECT_THAT(keep(), ElementsAre(2));
-  load({{1, "a"}}, {{.seq = 2, .state = store::ParkedState::running}});
+  EXPECT_THAT(look_after(), ElementsAre(2));
+  load({{1, "a"}}, {{2, store::ParkedState::running}});
   EXPECT_THAT(send(), IsEmpty());
   now_ += std::chrono::seconds(1);
   load({{1, "a"}});
@@ -572,9 +660,9 @@ TEST_F(Runs, one_of_the_stream_that_is_kept_leaves_a_retry_with_its_token_alone)
 
 TEST_F(Runs, what_was_acked_before_is_remembered_while_its_row_is_there) {
   core_->remember(ref(1));
-  load({}, {{.seq = 1, .state = store::ParkedState::running}});
-  EXPECT_THAT(*core_->asked_runs(), IsEmpty());
-  load({{1, "a"}}, {{.seq = 1, .state = store::ParkedState::retrying}});
+  load({}, {{1, store::ParkedState::running}});
+  EXPECT_THAT(core_->asked(), IsEmpty());
+  load({{1, "a"}}, {{1, store::ParkedState::retrying}});
   EXPECT_THAT(send(), IsEmpty());
   EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
 }
@@ -585,7 +673,7 @@ TEST_F(Runs, an_answer_from_before_the_row_was_written_says_nothing_about_it) {
   EXPECT_THAT(results(), ElementsAre("1 running 0", "2 running 0"));
   core_->due_at(now_);
   core_->load_asked();
-  EXPECT_THAT(keep(), ElementsAre(1, 2));
+  EXPECT_THAT(look_after(), ElementsAre(1, 2));
   core_->loaded({}, now_);
   EXPECT_TRUE(blocked("a"));
   EXPECT_TRUE(blocked("b"));
@@ -596,7 +684,7 @@ TEST_F(Runs, an_outcome_that_comes_before_the_row_is_kept_counts) {
   EXPECT_THAT(send(), ElementsAre(1));
   EXPECT_THAT(results(), ElementsAre("1 running 0"));
   report(1, Kind::acked);
-  EXPECT_THAT(keep(), IsEmpty());
+  EXPECT_THAT(look_after(), IsEmpty());
   EXPECT_THAT(results(), ElementsAre("1 delivered 1"));
   EXPECT_FALSE(blocked("a"));
 }

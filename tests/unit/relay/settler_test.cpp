@@ -31,21 +31,21 @@ class BusyAtFirst final : public store::Progress {
                                     std::int64_t /*generation*/) override {
     return {};
   }
-  [[nodiscard]] Result<std::vector<store::BlockedKey>> blocked_keys(std::int32_t /*subscription*/,
-                                                                    store::LaneMask /*lanes*/,
-                                                                    bool /*dead_block*/) override {
-    return std::vector<store::BlockedKey>{};
+  [[nodiscard]] Result<store::ParkedKeys> parked_keys(std::int32_t /*subscription*/,
+                                                      store::LaneMask /*lanes*/,
+                                                      bool /*dead_block*/) override {
+    return store::ParkedKeys{};
   }
   [[nodiscard]] Result<store::DueEvents> due(std::int32_t /*subscription*/,
                                              const store::Holding& /*holding*/,
                                              const store::DueLimits& /*limits*/,
-                                             const std::vector<std::int64_t>* /*runs*/) override {
+                                             std::span<const store::AskedRow> /*asked*/) override {
     return store::DueEvents{};
   }
-  [[nodiscard]] Status append(const store::ProgressBatch& /*batch*/,
-                              Durability durability) override {
+  [[nodiscard]] Result<std::vector<store::ReleasedKey>> append(
+      const store::ProgressBatch& /*batch*/, Durability durability) override {
     asked_.push_back(durability);
-    if (refusals_-- <= 0) return {};
+    if (refusals_-- <= 0) return std::vector<store::ReleasedKey>{};
     return fail(Error{.code = Errc::unavailable,
                       .remedy = Remedy::retry_call,
                       .effect = Effect::none,
@@ -66,7 +66,7 @@ TEST(Settler, the_flush_that_is_due_is_not_done_before_a_write_succeeded) {
   std::promise<void> written;
   {
     relay::Settler settler(std::make_unique<BusyAtFirst>(1, asked), counts, [](const Error&) {});
-    settler.settle({.rows = {store::Settlement{}}}, [&] { written.set_value(); });
+    settler.settle({.rows = {store::Settlement{}}}, [&](const auto& /*released*/) { written.set_value(); });
     settler.start();
     written.get_future().wait();
   }
@@ -85,7 +85,7 @@ TEST(Settler, a_row_of_a_run_is_flushed) {
       store::ParkedEvent parked;
       parked.state = state;
       settler.settle({.rows = {store::Settlement{}}, .parked = {parked}},
-                     [&] { written.set_value(); });
+                     [&](const auto& /*released*/) { written.set_value(); });
       written.get_future().wait();
     }
   }
@@ -115,7 +115,7 @@ TEST(Settler, what_was_written_is_counted_once) {
                     .parked = {dead, store::ParkedEvent{}},
                     .results = {delivered, failed, given_up},
                     .replays = {replay}},
-                   [&] { written.set_value(); });
+                   [&](const auto& /*released*/) { written.set_value(); });
     settler.start();
     written.get_future().wait();
   }

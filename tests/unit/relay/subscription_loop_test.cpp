@@ -1,4 +1,5 @@
 // The loop of a subscription, over a log in memory, with a progress whose writes can be blocked.
+#include "event/key.hpp"
 #include "relay/subscription_loop.hpp"
 
 #include <gmock/gmock.h>
@@ -71,15 +72,15 @@ class LedgerProgress final : public store::Progress {
                                     std::int64_t /*generation*/) override {
     return {};
   }
-  [[nodiscard]] Result<std::vector<store::BlockedKey>> blocked_keys(std::int32_t /*subscription*/,
-                                                                    store::LaneMask /*lanes*/,
-                                                                    bool /*dead_block*/) override {
-    return std::vector<store::BlockedKey>{};
+  [[nodiscard]] Result<store::ParkedKeys> parked_keys(std::int32_t /*subscription*/,
+                                                      store::LaneMask /*lanes*/,
+                                                      bool /*dead_block*/) override {
+    return store::ParkedKeys{};
   }
   [[nodiscard]] Result<store::DueEvents> due(std::int32_t /*subscription*/,
                                              const store::Holding& /*holding*/,
                                              const store::DueLimits& /*limits*/,
-                                             const std::vector<std::int64_t>* /*runs*/) override {
+                                             std::span<const store::AskedRow> /*asked*/) override {
     const MutexLock lock(ledger_.mutex);
     auto keys = std::make_shared<std::map<std::int64_t, std::string>>(ledger_.parked);
     store::DueEvents due{.rows = {}, .storage = keys, .next_in = {}};
@@ -88,11 +89,12 @@ class LedgerProgress final : public store::Progress {
       due.rows.back().event.seq = seq;
       due.rows.back().event.aggregate_type = "order";
       due.rows.back().event.aggregate_id = key;
+      due.rows.back().key = event::key_hash("order", key);
     }
     return due;
   }
-  [[nodiscard]] Status append(const store::ProgressBatch& batch,
-                              store::Durability /*durability*/) override {
+  [[nodiscard]] Result<std::vector<store::ReleasedKey>> append(
+      const store::ProgressBatch& batch, store::Durability /*durability*/) override {
     Ledger& ledger = ledger_;
     const MutexLock lock(ledger.mutex);
     ledger.changed.wait(ledger.mutex,
@@ -101,7 +103,7 @@ class LedgerProgress final : public store::Progress {
     for (const store::RetryResult& result : batch.results) {
       if (ledger.parked.erase(result.seq) != 0) ledger.delivered.insert(result.seq);
     }
-    return {};
+    return std::vector<store::ReleasedKey>{};
   }
   [[nodiscard]] std::uint64_t statements() const override { return 0; }
 
@@ -135,7 +137,7 @@ class LoopTest : public ::testing::Test {
   void begin(std::unique_ptr<Sink> sink, std::vector<EventRef> acks = {}) {
     begin(RetainedSink{.sink = std::move(sink), .unsettled_acks = std::move(acks)});
   }
-  void begin(RetainedSink retained, const std::vector<store::BlockedKey>& blocked = {},
+  void begin(RetainedSink retained, const store::ParkedKeys& blocked = {},
              const std::string& rate = {}) {
     LoopOptions options{.settle_interval = std::chrono::milliseconds(0),
                         .holding = {.lanes = 0xFF, .generation = 7}};
@@ -224,8 +226,8 @@ TEST_F(LoopTest, retries_that_may_not_have_been_written_are_retained_with_the_si
   auto sink = std::make_unique<outbox::testing::RecordingSink>();
   const auto recording = sink->recording();
   begin(RetainedSink{.sink = std::move(sink), .unsettled_acks = {}},
-        {{.aggregate_type = "order", .aggregate_id = "a", .events = 1},
-         {.aggregate_type = "order", .aggregate_id = "b", .events = 1}});
+        {.keys = {{.key = event::key_hash("order", "a")}, {.key = event::key_hash("order", "b")}},
+         .live = 2});
   ASSERT_TRUE(recording->wait_for(2, kLimit));
   ASSERT_TRUE(eventually([this] { return loop_->has_unwritten_rows(); }));
   loop_->stop_reading(pump_);
@@ -239,8 +241,9 @@ TEST_F(LoopTest, retries_that_may_not_have_been_written_are_retained_with_the_si
   ASSERT_TRUE(eventually([this] { return ledger_.left() == std::set<std::int64_t>{4, 6}; }));
   // As if that had not been written: the next loop does not send them again, and writes it.
   ledger_.park({{4, "a"}, {6, "b"}, {7, "b"}});
-  begin(std::move(retained), {{.aggregate_type = "order", .aggregate_id = "a", .events = 1},
-                              {.aggregate_type = "order", .aggregate_id = "b", .events = 2}});
+  begin(std::move(retained),
+        {.keys = {{.key = event::key_hash("order", "a")}, {.key = event::key_hash("order", "b")}},
+         .live = 3});
   ASSERT_TRUE(eventually([this] { return ledger_.left() == std::set<std::int64_t>{4, 6, 7}; }));
   ASSERT_EQ(recording->events().size(), 3U);
   EXPECT_EQ(recording->events().back().seq, 7);

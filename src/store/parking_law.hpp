@@ -1,0 +1,182 @@
+// What a key with parked events does next, and what changes it: docs/design/parking.md, "The law". Pure: the store of SQLite and the
+// simulation apply these functions to what they read; the functions of migrations/postgres/0004_parking.sql do the same in sets, and
+// the test parking_model compares all of them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <outbox/event.hpp>
+#include <string>
+
+#include "store/parked.hpp"
+
+namespace outbox::store::law {
+
+/// Microseconds since 1970, UTC.
+using Time = std::int64_t;
+inline constexpr Time kNever = std::numeric_limits<Time>::max();
+
+/// A row of `parked_key`.
+struct Key {
+  std::int64_t version{0};
+  std::size_t attempts{0};  ///< Of its first event, as are due_at and error.
+  Time due_at{0};
+  std::string error{};
+  std::optional<std::int64_t> blocked_by{};  ///< A dead event that holds it.
+  std::optional<std::int64_t> run_seq{};     ///< The event that is `running` or `ready`.
+  std::optional<EventId> worker{};           ///< Of `running`.
+  std::int64_t token{0};
+  std::optional<Time> begun_at{};
+  std::optional<std::string> cancelled_by{};
+  std::optional<std::string> cancel_reason{};
+
+  [[nodiscard]] bool runs(std::int64_t seq) const { return run_seq == seq && worker; }
+  void forget_run() {
+    run_seq.reset();
+    worker.reset();
+    begun_at.reset();
+    cancelled_by.reset();
+    cancel_reason.reset();
+  }
+};
+
+/// A row of `parked`, as far as the law goes.
+struct Facts {
+  bool dead{false};
+  // Of a dead one:
+  std::size_t attempts{0};
+  std::string error{};
+  std::int64_t token{0};
+  std::int64_t version{0};
+};
+
+[[nodiscard]] inline ParkedState state_of(const Facts& event, std::int64_t seq,
+                                          const std::optional<Key>& key, std::int64_t first) {
+  if (event.dead || !key) return ParkedState::dead;
+  if (key->run_seq == seq) return key->worker ? ParkedState::running : ParkedState::ready;
+  const bool blocked = key->blocked_by && *key->blocked_by < seq;
+  return seq != first || blocked ? ParkedState::waiting : ParkedState::retrying;
+}
+
+/// An event of the stream that is not dead becomes parked. `event.state`, `attempts`, `due_in`, `error` and `worker` are what its relay
+/// knows; where the key has a row already it only comes behind, unless it runs: that is a fact.
+inline void park(std::optional<Key>& key, std::int64_t seq, ParkedState state, std::size_t attempts,
+                 Time due_at, const std::string& error, const EventId& worker, Time now) {
+  const bool leaves_relay = state == ParkedState::running || state == ParkedState::ready;
+  if (!key) {
+    key.emplace();
+    key->attempts = attempts;
+    key->due_at = due_at;
+    key->error = error;
+  } else if (!leaves_relay || key->run_seq) {
+    return;
+  }
+  if (!leaves_relay) return;
+  key->run_seq = seq;
+  if (state != ParkedState::running) return;
+  key->worker = worker;
+  ++key->token;
+  key->begun_at = now;
+}
+
+/// An event left, or died. `first`: the first one that is left now. `by_person`: what is in flight decides nothing any more.
+inline void left(std::optional<Key>& key, std::int64_t seq, std::optional<std::int64_t> first,
+                 bool by_person, Time now) {
+  if (!key) return;
+  if (key->run_seq == seq) key->forget_run();
+  if (!first && !key->blocked_by) return key.reset();
+  const bool anew = !first || *first > seq;
+  const bool blocked = !first || (key->blocked_by && *key->blocked_by < *first);
+  if (blocked) {
+    key->due_at = kNever;
+  } else if (anew || key->due_at == kNever) {
+    key->due_at = now;
+  }
+  if (!anew) return;
+  key->attempts = 0;
+  key->error.clear();
+  if (by_person) ++key->version;
+}
+
+/// Whether a result that is not an ack counts. `event`: none, it is gone, or has another id.
+[[nodiscard]] inline bool counts(const std::optional<Key>& key, const std::optional<Facts>& event,
+                                 std::int64_t version, ParkedState state) {
+  if (!key || !event || event->dead) return false;
+  if (state == ParkedState::running) return !key->run_seq;  // a fact
+  return key->version == version;
+}
+
+/// The result counts, and the event is not dead: it is sent again, runs, or is ready.
+inline void reschedule(Key& key, std::int64_t seq, ParkedState state, std::size_t attempts,
+                       Time due_at, const std::string& error, const EventId& worker, Time now) {
+  key.forget_run();
+  key.attempts = attempts;
+  key.due_at = due_at;
+  key.error = error;
+  if (state != ParkedState::running && state != ParkedState::ready) return;
+  key.run_seq = seq;
+  if (state != ParkedState::running) return;
+  key.worker = worker;
+  ++key.token;
+  key.begun_at = now;
+}
+
+/// The result counts, and the event is dead. Then call left().
+inline void died(Key& key, Facts& event, std::int64_t seq, std::size_t attempts,
+                 const std::string& error, bool blocks) {
+  event = {.dead = true,
+           .attempts = attempts,
+           .error = error,
+           .token = key.token,
+           .version = key.version};
+  if (blocks) key.blocked_by = std::min(key.blocked_by.value_or(seq), seq);
+}
+
+/// An event that was dead when it was parked: its key has no row but for a dead one that blocks. Then call left().
+inline void park_dead(std::optional<Key>& key, std::int64_t seq, bool blocks) {
+  if (!blocks) return;
+  if (!key) key.emplace().due_at = kNever;
+  key->blocked_by = std::min(key->blocked_by.value_or(seq), seq);
+}
+
+/// A person sends an event again. `first`: of its key, with this one. Changes the event too.
+inline void retry(std::optional<Key>& key, Facts& event, std::int64_t seq, std::int64_t first,
+                  bool keep_attempts, Time now) {
+  const bool lives_again = event.dead;
+  const std::size_t attempts = event.attempts;
+  if (lives_again) {
+    if (!key) {
+      key.emplace();
+      key->version = event.version;
+      key->token = event.token;
+    }
+    if (key->blocked_by == seq) {
+      key->blocked_by.reset();
+      if (key->due_at == kNever) key->due_at = now;
+    }
+    event = {};
+  }
+  if (seq != first) return;
+  ++key->version;
+  if (key->run_seq) return;  // what runs goes on
+  key->attempts = keep_attempts ? (lives_again ? attempts : key->attempts) : 0;
+  key->due_at = key->blocked_by && *key->blocked_by < seq ? kNever : now;
+}
+
+/// A person gives up a dead event, or one that does not run: it goes. Then call left().
+inline void discard(std::optional<Key>& key, std::int64_t seq) {
+  if (key && key->blocked_by == seq) key->blocked_by.reset();
+}
+
+/// On_dead is "continue" now.
+inline void unblock(std::optional<Key>& key, std::optional<std::int64_t> first, Time now) {
+  if (!key || !key->blocked_by) return;
+  key->blocked_by.reset();
+  if (!first) return key.reset();
+  if (key->due_at == kNever) key->due_at = now;
+}
+
+}  // namespace outbox::store::law
