@@ -171,7 +171,7 @@ int list(const Options& options, const Context& context) {
 int show(const Options& options, const Context& context) {
   const ParkedRows open(context.configuration(Subscriptions::unused));
   Json events = Json::array();
-  for (const auto& event : find(options, open, kMostChanged, true))
+  for (const auto& event : find(options, open, store::kMostChanged, true))
     events.push_back(to_json(event, open, true));
   print_json({{"events", events}});
   return kOk;
@@ -188,16 +188,45 @@ void require_choice(const Options& options, const char* verb) {
                 "ids or seqs, or --subscription, --state, --type, --key, --error");
 }
 
+/// Those that are named, or all that fit.
+template <class Take>
+void each_chosen(const Options& options, const ParkedRows& open, Take take) {
+  if (options.events.empty()) return each_page(open, filter_of(options, open), take);
+  take(find(options, open, store::kMostChanged, false));
+}
+
+/// What a command would do; without --apply it changes nothing.
+void would(const char* what, const Options& options, const ParkedRows& open, const char* apply) {
+  constexpr std::size_t kShown = 100;
+  std::size_t all = 0;
+  each_chosen(options, open, [&](const std::vector<store::ParkedListing>& events) {
+    for (const auto& event : events) {
+      if (++all > kShown) continue;
+      print("would {} {} seq {} ({}, {})\n", what, open.name_of(event.subscription), event.seq,
+            plain(key_of(event)), event.id.str());
+    }
+  });
+  if (all > kShown) print("... and {} more\n", all - kShown);
+  print("{} events; nothing was changed ({})\n", all, apply);
+}
+
 int retry(const Options& options, const Context& context) {
   require_choice(options, "retry");
   const ParkedRows open(context.configuration(Subscriptions::unused));
-  const auto events = find(options, open, kMostChanged, false);
-  const std::size_t dead = count_overtaken(events);
-  const std::size_t changed =
-      change_each(events, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
-        return open.parked->retry(subscription, seqs, options.keep_attempts);
-      });
-  print("{} events are sent again\n", changed);
+  if (options.events.empty() && !options.apply) {
+    would("send again", options, open, "--apply sends them again");
+    return kOk;
+  }
+  std::size_t dead = 0;
+  ChangeProgress progress;
+  each_chosen(options, open, [&](const std::vector<store::ParkedListing>& events) {
+    dead += count_overtaken(events);
+    progress.changed(
+        change_each(events, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
+          return open.parked->retry(subscription, seqs, options.keep_attempts);
+        }));
+  });
+  print("{} events are sent again\n", progress.all());
   if (dead > 0)
     print("{} of them were dead: later events of their keys may have been delivered before them\n",
           dead);
@@ -209,20 +238,18 @@ int discard(const Options& options, const Context& context) {
   if (options.apply && !options.reason)
     throw Failure(kUsage, "discard: --reason is missing", "--reason \"duplicate of order 42\"");
   const ParkedRows open(context.configuration(Subscriptions::unused));
-  const auto events = find(options, open, kMostChanged, false);
   if (!options.apply) {
-    for (const auto& event : events)
-      print("would discard {} seq {} ({}, {})\n", open.name_of(event.subscription), event.seq,
-            plain(key_of(event)), event.id.str());
-    print("{} events; nothing was changed (--apply --reason TEXT discards them for good)\n",
-          events.size());
+    would("discard", options, open, "--apply --reason TEXT discards them for good");
     return kOk;
   }
-  const std::size_t changed =
-      change_each(events, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
-        return open.parked->discard(subscription, seqs, this_user(), *options.reason);
-      });
-  print("{} events discarded\n", changed);
+  ChangeProgress progress;
+  each_chosen(options, open, [&](const std::vector<store::ParkedListing>& events) {
+    progress.changed(
+        change_each(events, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
+          return open.parked->discard(subscription, seqs, this_user(), *options.reason);
+        }));
+  });
+  print("{} events discarded\n", progress.all());
   return kOk;
 }
 
@@ -336,7 +363,9 @@ void add_parked(CLI::App& root, Context& context) {
   add_filter(retrying, options);
   add_option(retrying, "--keep-attempts", &options->keep_attempts, {},
              "Do not count the attempts from 0 again");
-  add_example(retrying, "outbox parked retry --subscription orders --error \"too large\"");
+  add_option(retrying, "--apply", &options->apply, {},
+             "Do it to all that fit; without it only shows which");
+  add_example(retrying, "outbox parked retry --subscription orders --error \"too large\" --apply");
   CLI::App& discarding = add_verb(verb, "discard", "Give events up: they are never delivered",
                                   [options, &context] { return discard(*options, context); });
   add_argument(discarding, "EVENT ...", &options->events, "Ids or seqs");

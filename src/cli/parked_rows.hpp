@@ -1,19 +1,19 @@
 // What `outbox parked` and `outbox tasks` share: the store, whose parked events these are, and changing many of them.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/context.hpp"
 #include "cli/exit.hpp"
 
 namespace outbox::cli {
-
-/// Most events that one command changes.
-inline constexpr std::size_t kMostChanged = 100'000;
 
 struct ParkedRows {
   explicit ParkedRows(const config::Loaded& loaded)
@@ -33,6 +33,36 @@ struct ParkedRows {
     }
     return "(removed, id " + std::to_string(subscription) + ")";
   }
+};
+
+/// Calls `take(events)` for all that fit, so many at a time that each change of them is a short transaction.
+template <class Take>
+void each_page(const ParkedRows& open, store::ParkedFilter filter, Take take) {
+  for (bool more = true; more;) {
+    const auto page = must(open.parked->list(filter, store::kMostChanged, false));
+    more = page.size() == store::kMostChanged;
+    if (page.empty()) return;
+    filter.after = {page.back().subscription, page.back().seq};
+    take(page);
+  }
+}
+
+/// Says on stderr how far a command has come that changes many events.
+class ChangeProgress {
+ public:
+  void changed(std::size_t events) {
+    all_ += events;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < again_at_) return;
+    again_at_ = now + std::chrono::seconds(1);
+    if (std::exchange(said_, true)) std::fprintf(stderr, "%zu so far\n", all_);
+  }
+  [[nodiscard]] std::size_t all() const { return all_; }
+
+ private:
+  std::size_t all_{0};
+  bool said_{false};  ///< Not of the first ones: most commands are done at once.
+  std::chrono::steady_clock::time_point again_at_{};
 };
 
 /// Calls `change(subscription, seqs)` for each subscription. Returns how many events there were.

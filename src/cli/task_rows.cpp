@@ -64,13 +64,27 @@ void set_state(store::ParkedFilter& filter, TaskState state) {
   filter.scheduled = state == scheduled;
 }
 
-}  // namespace
-
-std::vector<ParkedListing> rows_of(const TaskChoice& choice, const Queues& open,
-                                   std::size_t limit) {
+store::ParkedFilter filter_of(const TaskChoice& choice) {
   store::ParkedFilter filter{.aggregate_id = choice.key.value_or(""),
                              .event_type = choice.type.value_or("")};
   if (choice.state) set_state(filter, state_of(*choice.state));
+  return filter;
+}
+
+}  // namespace
+
+void each_page_of(const TaskChoice& choice, const Queues& open,
+                  const std::function<void(const std::vector<ParkedListing>&)>& take) {
+  store::ParkedFilter filter = filter_of(choice);
+  for (const auto& subscription : open.of(choice.queue)) {
+    filter.subscription = subscription.id;
+    each_page(open, filter, take);
+  }
+}
+
+std::vector<ParkedListing> rows_of(const TaskChoice& choice, const Queues& open,
+                                   std::size_t limit) {
+  store::ParkedFilter filter = filter_of(choice);
   std::vector<ParkedListing> all;
   for (const auto& subscription : open.of(choice.queue)) {
     if (all.size() >= limit) break;

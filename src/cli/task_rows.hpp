@@ -1,6 +1,7 @@
 // Which tasks the verbs of `outbox tasks` are about: their rows, and what is known of one by its id.
 #pragma once
 
+#include <functional>
 #include <outbox/task.hpp>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ struct TaskChoice {
 
 [[nodiscard]] std::vector<store::ParkedListing> rows_of(const TaskChoice& choice,
                                                         const Queues& open, std::size_t limit);
+/// Calls `take(rows)` for all of them, so many at a time that each change of them is a short transaction.
+void each_page_of(const TaskChoice& choice, const Queues& open,
+                  const std::function<void(const std::vector<store::ParkedListing>&)>& take);
 /// Those with these ids: all of them have rows, or the verb ends.
 [[nodiscard]] std::vector<store::ParkedListing> rows_with_ids(const std::vector<std::string>& ids,
                                                               const Queues& open);

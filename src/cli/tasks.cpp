@@ -1,5 +1,6 @@
 // outbox tasks: tasks of all queues: lists, shows, runs again and cancels them, and pauses queues.
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -217,10 +218,30 @@ void require_choice(const Options& options, const std::string& verb) {
                   "scheduled|running|retrying|waiting|dead");
 }
 
-void would(const char* what, const std::vector<ParkedListing>& rows) {
-  for (const auto& row : rows)
-    print("would {} {} {} {} ({})\n", what, event::queue_of_task(row.aggregate_type),
-          plain(row.event_type), row.id.str(), to_string(state_of(row)));
+using Rows = std::vector<ParkedListing>;
+
+/// Those that are named, or all that fit.
+template <class Take>
+void each_chosen(const Options& options, const Queues& open, Take take) {
+  if (options.ids.empty()) return each_page_of(options.choice, open, take);
+  take(rows_with_ids(options.ids, open));
+}
+
+/// What a command would do; without --apply it changes nothing. `fits`: whether it would do it to a row.
+template <class Fits>
+void would(const char* what, const Options& options, const Queues& open, Fits fits,
+           const char* apply) {
+  constexpr std::size_t kShown = 100;
+  std::size_t all = 0;
+  each_chosen(options, open, [&](const Rows& rows) {
+    for (const auto& row : rows) {
+      if (!fits(row) || ++all > kShown) continue;
+      print("would {} {} {} {} ({})\n", what, event::queue_of_task(row.aggregate_type),
+            plain(row.event_type), row.id.str(), to_string(state_of(row)));
+    }
+  });
+  if (all > kShown) print("... and {} more\n", all - kShown);
+  print("{} tasks; nothing was changed ({})\n", all, apply);
 }
 
 /// A task that runs goes on, and one that waits is behind another one: they are told, or left out.
@@ -243,25 +264,26 @@ int retry(const Options& options, const Context& context) {
                     "dead|retrying|scheduled");
   }
   const Queues open(context.configuration(Subscriptions::unused));
-  auto rows = options.ids.empty() ? rows_of(options.choice, open, kMostChanged)
-                                  : rows_with_ids(options.ids, open);
-  if (options.ids.empty()) {
-    std::erase_if(rows, [](const auto& row) {
-      return row.state == ParkedState::running || row.state == ParkedState::waiting;
-    });
-  }
-  check_retried(rows);
+  const auto can_run = [](const ParkedListing& row) {
+    return row.state != ParkedState::running && row.state != ParkedState::waiting;
+  };
   if (options.ids.empty() && !options.apply) {
-    would("run again", rows);
-    print("{} tasks; nothing was changed (--apply runs them again)\n", rows.size());
+    would("run again", options, open, can_run, "--apply runs them again");
     return kOk;
   }
-  const std::size_t overtaken = count_overtaken(rows);
-  const std::size_t changed =
-      change_each(rows, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
-        return open.parked->retry(subscription, seqs, false);
-      });
-  print("{} tasks run again\n", changed);
+  std::size_t overtaken = 0;
+  ChangeProgress progress;
+  each_chosen(options, open, [&](const Rows& chosen) {
+    if (!options.ids.empty()) check_retried(chosen);
+    Rows rows;
+    std::copy_if(chosen.begin(), chosen.end(), std::back_inserter(rows), can_run);
+    overtaken += count_overtaken(rows);
+    progress.changed(
+        change_each(rows, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
+          return open.parked->retry(subscription, seqs, false);
+        }));
+  });
+  print("{} tasks run again\n", progress.all());
   if (overtaken > 0)
     print("{} of them were dead: later tasks of their keys may have run before them\n", overtaken);
   return kOk;
@@ -273,20 +295,23 @@ int cancel(const Options& options, const Context& context) {
   if (acts && !options.reason)
     throw Failure(kUsage, "cancel: --reason is missing", "--reason \"the order was withdrawn\"");
   const Queues open(context.configuration(Subscriptions::unused));
-  const auto rows = options.ids.empty() ? rows_of(options.choice, open, kMostChanged)
-                                        : rows_with_ids(options.ids, open);
   if (!acts) {
-    would("cancel", rows);
-    print("{} tasks; nothing was changed (--apply --reason TEXT cancels them)\n", rows.size());
+    const auto all = [](const ParkedListing& /*row*/) { return true; };
+    would("cancel", options, open, all, "--apply --reason TEXT cancels them");
     return kOk;
   }
-  const auto running = std::count_if(
-      rows.begin(), rows.end(), [](const auto& row) { return row.state == ParkedState::running; });
-  const std::size_t changed =
-      change_each(rows, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
-        return open.parked->discard(subscription, seqs, this_user(), *options.reason);
-      });
-  print("{} tasks cancelled\n", changed);
+  std::ptrdiff_t running = 0;
+  ChangeProgress progress;
+  each_chosen(options, open, [&](const Rows& rows) {
+    running += std::count_if(rows.begin(), rows.end(), [](const auto& row) {
+      return row.state == ParkedState::running;
+    });
+    progress.changed(
+        change_each(rows, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
+          return open.parked->discard(subscription, seqs, this_user(), *options.reason);
+        }));
+  });
+  print("{} tasks cancelled\n", progress.all());
   if (running > 0)
     print(
         "{} of them run: their handlers are told to stop with the next heartbeat of their worker, and "

@@ -52,7 +52,10 @@ class Parked:
         self.assertIn("1 events are sent again\n1 of them were dead", self.succeeds("parked", "retry", dead).out)
         again = [e for e in self.parked() if e["seq"] == dead][0]
         self.assertEqual((again["state"], again["attempts"]), ("retrying", 0))
-        self.succeeds("parked", "retry", "--key", "b", "--keep-attempts")
+        dry = self.succeeds("parked", "retry", "--key", "b", "--keep-attempts").out
+        self.assertIn("would send again orders seq", dry)
+        self.assertIn("2 events; nothing was changed (--apply sends them again)", dry)
+        self.succeeds("parked", "retry", "--key", "b", "--keep-attempts", "--apply")
         self.assertEqual([e["attempts"] for e in self.parked("--key", "b")], [3, 0])
 
     def test_nothing_is_discarded_without_apply_and_reason(self):

@@ -321,9 +321,11 @@ class ChangesPostgres(OnPostgres, Changes, Case):
         moment = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         self.enqueue(1)
         self.relay()
-        late.run(f"INSERT INTO {schema}.parked (subscription, seq, id, lane, aggregate_type, aggregate_id, event_type, payload, headers, "
-                 f"created_at, state, attempts, next_attempt_at, error) SELECT s.id, e.seq, e.id, e.lane, e.aggregate_type, e.aggregate_id, e.event_type, "
-                 f"e.payload, e.headers, e.created_at, 'waiting', 1, now(), 'no' FROM {schema}.event e, {schema}.subscription s WHERE e.aggregate_id = 'late'; "
+        late.run(f"INSERT INTO {schema}.parked (subscription, seq, id, lane, key, dead, aggregate_type, aggregate_id, event_type, payload, headers, "
+                 f"created_at) SELECT s.id, e.seq, e.id, e.lane, 77, false, e.aggregate_type, e.aggregate_id, e.event_type, "
+                 f"e.payload, e.headers, e.created_at FROM {schema}.event e, {schema}.subscription s WHERE e.aggregate_id = 'late'; "
+                 f"INSERT INTO {schema}.parked_key (subscription, key, lane, solo, next_attempt_at) "
+                 f"SELECT subscription, key, lane, false, now() FROM {schema}.parked WHERE key = 77; "
                  f"SELECT FROM {schema}.fleet FOR UPDATE")
         reset = self.spawn("subscription", "reset", "orders", "--to", moment, "--apply")
         wait_until(lambda: self.sql(f"SELECT count(*) FROM pg_stat_activity WHERE {pid} = ANY (pg_blocking_pids(pid))") != "0\n", "the reset waits")

@@ -72,7 +72,7 @@ class WorkerKilled : public ::testing::Test {
   void expect_all_done() {
     EXPECT_TRUE(eventually([&] {
       return value("SELECT outbox.pending('task.default')") == "0" &&
-             value("SELECT count(*) FROM outbox.parked WHERE state <> 'dead'") == "0";
+             value("SELECT count(*) FROM outbox.parked_state WHERE state <> 'dead'") == "0";
     }));
     Pg connection(database_->url());
     EXPECT_EQ(ledger_fault(connection, "task.default"), "");
@@ -113,7 +113,7 @@ class WorkerKilled : public ::testing::Test {
   void open_gate() const { std::ofstream(file_ + ".go") << "go"; }
   void close_gate() const { (void)::unlink((file_ + ".go").c_str()); }
   [[nodiscard]] std::size_t count_rows(const std::string& state) const {
-    return std::stoul(value("SELECT count(*) FROM outbox.parked WHERE state = '" + state + "'"));
+    return std::stoul(value("SELECT count(*) FROM outbox.parked_state WHERE state = '" + state + "'"));
   }
 
   const TempDir folder_;
@@ -298,7 +298,7 @@ TEST_F(WorkerKilled, what_ran_for_long_runs_again_elsewhere_with_an_attempt_coun
   worker->kill();
   EXPECT_TRUE(eventually([&] { return count("begin x") == 2; }));
   EXPECT_TRUE(eventually([&] { return count_rows("running") == 1; }));
-  EXPECT_EQ(value("SELECT attempts FROM outbox.parked WHERE state = 'running'"), "1");
+  EXPECT_EQ(value("SELECT attempts FROM outbox.parked_state WHERE state = 'running'"), "1");
   EXPECT_EQ(count("begin z"), 0U) << "it waits for the one before it of its key";
   open_gate();
   EXPECT_TRUE(eventually([&] { return count("end x") == 1 && count("end z") == 1; }));
@@ -313,7 +313,7 @@ TEST_F(WorkerKilled, what_a_person_cancelled_while_it_ran_does_not_run_again_els
   worker->signal(SIGSTOP);  // it cannot be told
   EXPECT_EQ(
       value(
-          "SELECT outbox.discard_parked(subscription, ARRAY[seq], 'me', 'no need') FROM outbox.parked"),
+          "SELECT outbox.discard_parked(subscription, ARRAY[seq], 'me', 'no need') FROM outbox.parked_state"),
       "1");
   enqueue("note", "y", "a");
   worker->kill();
@@ -367,7 +367,7 @@ class ClaimerKilled : public WorkerKilled {
   }
   [[nodiscard]] int runs_of(const ChildProcess& worker) const {
     return std::stoi(
-        value("SELECT count(*) FROM outbox.parked p JOIN outbox.worker w ON w.id = p.worker"
+        value("SELECT count(*) FROM outbox.parked_state p JOIN outbox.worker w ON w.id = p.worker"
               " WHERE p.state = 'running' AND w.name = " +
               name_of(worker)));
   }
@@ -395,7 +395,7 @@ class ClaimerKilled : public WorkerKilled {
 TEST_F(ClaimerKilled, what_it_ran_runs_again_with_an_attempt_counted) {
   claimer_->kill();
   EXPECT_TRUE(eventually([&] {
-    return value("SELECT count(*) FROM outbox.parked WHERE attempts = 1") ==
+    return value("SELECT count(*) FROM outbox.parked_state WHERE attempts = 1") ==
            std::to_string(kThreads);
   }));
   expect_that_all_ended(kThreads);
@@ -425,25 +425,25 @@ TEST_F(WorkerKilled, a_task_that_kills_its_worker_after_a_while_ends_dead) {
       worker = start();
     }
     const std::string token =
-        value("SELECT coalesce(max(token::text), '') FROM outbox.parked WHERE state = 'running'");
+        value("SELECT coalesce(max(token::text), '') FROM outbox.parked_state WHERE state = 'running'");
     if (opened.insert(token).second) open_gate();
     return count_rows("dead") == 1;
   };
   EXPECT_TRUE(eventually(is_dead, std::chrono::minutes(2)));
   EXPECT_EQ(count("begin x"), 4U) << "three delays are three retries";
-  EXPECT_EQ(value("SELECT attempts FROM outbox.parked"), "4");
+  EXPECT_EQ(value("SELECT attempts FROM outbox.parked_state"), "4");
 }
 
 TEST_F(WorkerKilled, one_that_was_suspended_past_its_heartbeats_is_told_and_cannot_note_its_end) {
   const auto suspended = start();
   enqueue("slow", "x", "a");
   EXPECT_TRUE(eventually([&] { return count_rows("running") == 1; }));
-  const std::string token = value("SELECT token FROM outbox.parked");
+  const std::string token = value("SELECT token FROM outbox.parked_state");
   suspended->signal(SIGSTOP);
   const auto other = start();
   EXPECT_TRUE(eventually([&] { return count("begin x") == 2; }));
   EXPECT_TRUE(eventually([&] { return count_rows("running") == 1; }));
-  EXPECT_NE(value("SELECT token FROM outbox.parked"), token);
+  EXPECT_NE(value("SELECT token FROM outbox.parked_state"), token);
   suspended->signal(SIGCONT);
   EXPECT_TRUE(eventually([&] { return count("told x") == 1; }));
   EXPECT_EQ(count_rows("running"), 1U) << "the other one's run is untouched";
@@ -477,7 +477,7 @@ TEST_F(WorkerKilled, a_task_that_kills_its_worker_each_time_ends_dead_and_the_ot
   auto worker = start();
   const auto is_dead = [&] {
     if (!worker->running()) worker = start();
-    return value("SELECT count(*) FROM outbox.parked WHERE state = 'dead'") == "1";
+    return value("SELECT count(*) FROM outbox.parked_state WHERE state = 'dead'") == "1";
   };
   EXPECT_TRUE(eventually(is_dead, std::chrono::minutes(2)));
   if (!worker->running()) worker = start();

@@ -26,15 +26,17 @@ class ParkingCost : public PostgresTest {
   void park(int from, int count) {
     connection_->exec(
         "SELECT outbox.park_events(1, 1, array_agg(seq), array_agg(CASE WHEN seq < $1::bigint + 1000 THEN 'retrying' ELSE 'waiting' END), "
-        "array_agg(1::bigint), array_agg(0::bigint), array_agg('no'::text), array_agg(NULL::uuid)) "
+        "array_agg(1::bigint), array_agg(0::bigint), array_agg('no'::text), array_agg(NULL::uuid), "
+        "array_agg(1000000 + (seq - $1::bigint) % 1000)) "
         "FROM generate_series($1::bigint + $2::int, $1::bigint + $2::int + $3::int - 1) seq",
         {std::to_string(first_), std::to_string(from), std::to_string(count)});
   }
   void deliver_retrying(int count) {
     connection_->exec(
         "SELECT outbox.settle_parked(1, 1, array_agg(seq), array_agg(NULL::text), array_agg(2::bigint), array_agg(0::bigint), "
-        "array_agg(''::text), array_agg(NULL::uuid), array_agg(seq), array_agg(id)) "
-        "FROM (SELECT seq, id FROM outbox.parked WHERE state = 'retrying' ORDER BY seq LIMIT $1::int) due",
+        "array_agg(''::text), array_agg(NULL::uuid), array_agg(key), array_agg(seq), array_agg(id), "
+        "array_agg(0::bigint)) "
+        "FROM (SELECT seq, id, key FROM outbox.parked ORDER BY seq LIMIT $1::int) due",
         {std::to_string(count)});
   }
   [[nodiscard]] std::int64_t log_rows_read() const {
@@ -45,8 +47,8 @@ class ParkingCost : public PostgresTest {
   /// Rows of the table read since the transaction began.
   [[nodiscard]] std::int64_t rows_read() const {
     return std::stoll(connection_->value(
-        "SELECT coalesce(idx_tup_fetch, 0) + seq_tup_read FROM pg_stat_xact_user_tables "
-        "WHERE schemaname = 'outbox' AND relname = 'parked'"));
+        "SELECT sum(coalesce(idx_tup_fetch, 0) + seq_tup_read) FROM pg_stat_xact_user_tables "
+        "WHERE schemaname = 'outbox' AND relname IN ('parked', 'parked_key')"));
   }
 
   std::unique_ptr<Pg> connection_;
@@ -60,8 +62,7 @@ TEST_F(ParkingCost, does_not_grow_with_what_is_parked) {
   const std::int64_t before = rows_read();
   park(11000, 1000);
   EXPECT_LE(rows_read() - before, empty + 1000);
-  EXPECT_EQ(connection_->value("SELECT count(*) FROM outbox.parked WHERE state = 'retrying'"),
-            "1000");
+  EXPECT_EQ(connection_->value("SELECT count(*) FROM outbox.parked_key"), "1000");
 }
 
 TEST_F(ParkingCost, only_the_events_that_are_parked_are_read_from_the_log) {
@@ -75,12 +76,11 @@ TEST_F(ParkingCost, a_result_reads_its_own_rows_and_the_next_of_the_key) {
   park(0, 12000);
   const std::int64_t before = rows_read();
   connection_->exec(
-      "CREATE TEMP TABLE due AS SELECT seq, id FROM outbox.parked WHERE state = 'retrying' ORDER BY seq LIMIT 10");
+      "CREATE TEMP TABLE due AS SELECT seq, id, key FROM outbox.parked ORDER BY seq LIMIT 10");
   const std::int64_t found = rows_read() - before;
   deliver_retrying(10);
   EXPECT_LE(rows_read() - before - 2 * found, 10 * 12);
-  EXPECT_EQ(connection_->value("SELECT count(*) FROM outbox.parked WHERE state = 'retrying'"),
-            "1000");
+  EXPECT_EQ(connection_->value("SELECT count(*) FROM outbox.parked_key"), "1000");
 }
 
 /// Rows of the table that are read to find what is due.
@@ -102,17 +102,18 @@ class DueCost : public ParkingCost {
 TEST_F(DueCost, does_not_grow_with_what_is_due_later) {
   park(0, 1000);
   connection_->exec(
-      "UPDATE outbox.parked SET next_attempt_at = now() + interval '1 hour' WHERE seq >= $1::bigint + 10",
-      {std::to_string(first_)});
+      "UPDATE outbox.parked_key SET next_attempt_at = now() + interval '1 hour' WHERE key >= 1000010");
   EXPECT_LE(rows_read_for_due(10), 3 * 10);
 }
 
 TEST_F(DueCost, does_not_grow_with_rows_that_have_no_key) {
   park(0, 12000);  // 1,000 keys with 11 waiting rows each
   connection_->exec(
-      "UPDATE outbox.parked SET aggregate_id = '', state = 'retrying', next_attempt_at = now() + interval '1 hour' "
-      "WHERE aggregate_id::int >= 10");
-  connection_->exec("ANALYZE outbox.parked");
+      "UPDATE outbox.parked SET aggregate_id = '', key = seq WHERE key >= 1000010;"
+      "DELETE FROM outbox.parked_key WHERE key >= 1000010;"
+      "INSERT INTO outbox.parked_key (subscription, key, lane, solo, next_attempt_at) "
+      "SELECT subscription, key, lane, true, now() + interval '1 hour' FROM outbox.parked WHERE key = seq");
+  connection_->exec("ANALYZE outbox.parked, outbox.parked_key");
   const std::int64_t rows = 10 * 12;
   EXPECT_LE(rows_read_for_due(rows), 3 * rows);
 }

@@ -74,13 +74,13 @@ TEST_P(SettlementCost, the_last_settlements_are_found_also_when_nothing_was_ever
 TEST_P(SettlementCost, the_end_of_a_retry_reads_the_total_of_the_one_before) {
   connection_->exec(
       "INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload) VALUES ('Order', '1', 'Placed', '{}'), ('Order', '1', 'Paid', '{}');"
-      "SELECT outbox.park_events(1, 2, array_agg(seq), '{retrying,waiting}', '{1,0}', '{0,0}', '{no,no}', '{NULL,NULL}') "
+      "SELECT outbox.park_events(1, 2, array_agg(seq), '{retrying,waiting}', '{1,0}', '{0,0}', '{no,no}', '{NULL,NULL}', '{77,77}') "
       "FROM (SELECT seq FROM outbox.event ORDER BY seq) e");
   for (int total = 1; total <= 2; ++total) {
     connection_->exec("BEGIN");
     const std::int64_t before = rows_read();
     connection_->exec(
-        "SELECT outbox.settle_parked(1, 2, ARRAY[seq], ARRAY[NULL::text], '{2}', '{0}', '{\"\"}', '{NULL}', ARRAY[seq], ARRAY[id]) "
+        "SELECT outbox.settle_parked(1, 2, ARRAY[seq], ARRAY[NULL::text], '{2}', '{0}', '{\"\"}', '{NULL}', ARRAY[key], ARRAY[seq], ARRAY[id], '{0}') "
         "FROM outbox.parked ORDER BY seq LIMIT 1");
     EXPECT_LE(rows_read() - before, 1);
     connection_->exec("COMMIT");

@@ -99,7 +99,7 @@ TEST_P(TaskSharingTest, an_idle_worker_does_what_finds_no_thread_elsewhere) {
   EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::running).size() == 4; }));
   RecordProperty("milliseconds_until_claimed",
                  Pg(url_).value("SELECT round(max(extract(epoch FROM begun_at - parked_at)) * 1000)"
-                                " FROM outbox.parked WHERE token = 1 AND worker ="
+                                " FROM outbox.parked_state WHERE token = 1 AND worker ="
                                 " (SELECT id FROM outbox.worker WHERE name = 'idle')"));
   busy_.opened = idle_.opened = true;
   expect_that_all_is_over(4);
@@ -150,7 +150,8 @@ TEST_P(TaskSharingTest, what_was_given_away_keeps_to_the_limit_that_its_type_has
   auto before = start();
   EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 4; }));
   (void)before->stop(seconds(5));
-  Pg(url_).run("UPDATE outbox.parked SET state = 'ready'");
+  Pg(url_).run(
+      "UPDATE outbox.parked_key k SET run_seq = p.seq FROM outbox.parked p WHERE p.key = k.key");
   std::atomic<int> now{0};
   std::atomic<int> most{0};
   handlers_.on("send", {.max_running = 1}, [&](std::string_view payload, const TaskRun& run) {
@@ -171,7 +172,8 @@ TEST_P(TaskSharingTest, what_was_given_away_waits_while_its_type_is_paused) {
   auto before = start();
   EXPECT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 1; }));
   (void)before->stop(seconds(5));
-  Pg(url_).run("UPDATE outbox.parked SET state = 'ready'");
+  Pg(url_).run(
+      "UPDATE outbox.parked_key k SET run_seq = p.seq FROM outbox.parked p WHERE p.key = k.key");
   const auto catalog = store_->catalog().value();
   const auto rows = catalog->subscriptions().value();
   const auto base = std::find_if(rows.begin(), rows.end(),

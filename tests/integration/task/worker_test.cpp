@@ -408,10 +408,11 @@ TEST_P(WorkerTest, a_task_that_is_claimed_while_it_is_cancelled_keeps_its_row) {
   ASSERT_TRUE(eventually([&] { return parked(store::ParkedState::retrying).size() == 1; }));
   EXPECT_TRUE(worker->stop(seconds(10)).drained);
   Pg claim(url_);
-  claim.run("UPDATE outbox.parked SET state = 'ready'");
+  claim.run(
+      "UPDATE outbox.parked_key k SET run_seq = p.seq FROM outbox.parked p WHERE p.key = k.key");
   const auto row = parked().front();
   claim.run(
-      "BEGIN; UPDATE outbox.parked SET state = 'running', worker = gen_random_uuid(), token = token + 1");
+      "BEGIN; UPDATE outbox.parked_key SET worker = gen_random_uuid(), token = token + 1");
   auto cancelled = std::async(std::launch::async, [&] {
     return store_->parked_events().value()->discard(row.subscription, std::vector{row.seq}, "ann",
                                                     "");
@@ -426,7 +427,7 @@ TEST_P(WorkerTest, a_task_that_is_claimed_while_it_is_cancelled_keeps_its_row) {
   EXPECT_EQ(cancelled.get().value(), 1U);
   EXPECT_EQ(
       other.value(
-          "SELECT count(*) FROM outbox.parked WHERE state = 'running' AND cancelled_by = 'ann'"),
+          "SELECT count(*) FROM outbox.parked_state WHERE state = 'running' AND cancelled_by = 'ann'"),
       "1");
 }
 
@@ -445,8 +446,9 @@ TEST_P(WorkerTest, a_row_without_a_run_goes_back_at_a_stop_with_no_attempt) {
            pg.value("SELECT count(*) FROM outbox.worker") == "1";
   }));
   pg.run(
-      "UPDATE outbox.parked p SET state = 'running', worker = w.id, token = p.token + 1, begun_at = clock_timestamp() "
-      "FROM outbox.worker w");
+      "UPDATE outbox.parked_key k "
+      "SET run_seq = p.seq, worker = w.id, token = k.token + 1, begun_at = clock_timestamp() "
+      "FROM outbox.worker w, outbox.parked p WHERE p.key = k.key");
   (void)worker->stop(seconds(5));
   const auto rows = parked();
   ASSERT_EQ(rows.size(), 1U);
