@@ -45,6 +45,13 @@ build_with_tests() { # FOLDER WANTED(ON|-)
   fi
 }
 
+# Warnings are errors where a caller says so (OUTBOX_WERROR=ON: scripts/lint and CI), and then stay so in that folder: another
+# option would compile everything again. A user's compiler may warn of what ours does not.
+build_with_werror() { # FOLDER
+  werror=${OUTBOX_WERROR:-$(build_cached "$1" OUTBOX_WERROR)}
+  echo "${werror:-OFF}"
+}
+
 # Configures only if an option differs: the build itself notices a changed CMakeLists.txt.
 build_configure() ( # TYPE TESTS(ON|-)
   folder=$(build_folder "$1")
@@ -54,7 +61,7 @@ build_configure() ( # TYPE TESTS(ON|-)
     if [ -n "$cached" ] && [ "$cached" != "${name#*:}" ]; then fresh=--fresh; fi
   done
   tests=$(build_with_tests "$folder" "$2")
-  options=$(build_options "$1" && printf 'OUTBOX_TESTS=%s\n' "$tests")
+  options=$(build_options "$1" && printf 'OUTBOX_TESTS=%s\nOUTBOX_WERROR=%s\n' "$tests" "$(build_with_werror "$folder")")
   if command -v ccache >/dev/null; then
     options=$(printf '%s\nCMAKE_CXX_COMPILER_LAUNCHER=ccache' "$options")
   fi

@@ -1,5 +1,5 @@
-# The Debian packages the project needs, by purpose, and their installation.
-# "a|b": either suffices; a is installed. Needs say.sh.
+# The Debian packages the project needs, by purpose, and their installation. Debian 12 and 13 have all of them by these names,
+# but 13 has no clang 14. "a|b": either suffices; a is installed. Needs say.sh.
 
 packages_for() {
   case $1 in
@@ -11,7 +11,7 @@ packages_for() {
       ;;
     test)
       echo 'libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libcpp-httplib-dev libpqxx-dev
-            python3 python3-pip python3-aiosmtpd python3-jsonschema python3-yaml zsh fish groff-base mandoc man-db openssl sqlite3
+            python3 python3-pip python3-aiosmtpd python3-jsonschema python3-yaml zsh fish groff-base mandoc man-db openssl sqlite3 jq
             procps util-linux git ca-certificates debootstrap systemd'
       packages_for package
       ;;
@@ -30,11 +30,29 @@ packages_for() {
       command -v npm >/dev/null || echo 'nodejs npm'
       echo 'maven default-jdk-headless|openjdk-17-jdk-headless'
       ;;
-    lint)
-      echo 'clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 shellcheck python3 git'
-      ;;
+    lint) echo 'shellcheck python3 git' ;;
+    clang) echo 'clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14' ;;
     *) die "no such list of packages: $1" ;;
   esac
+}
+
+SYSTEM_RELEASE=/etc/os-release
+
+system_field() { # NAME: what the system says of itself, nothing if it does not
+  sed -n "s/^$1=\"\{0,1\}\([^\"]*\)\"\{0,1\}\$/\1/p" "$SYSTEM_RELEASE" 2>/dev/null || true
+}
+
+# Says so if this is a system that the project is not tested on; ends where nothing can be installed at all.
+system_check() {
+  case $(system_field ID)-$(system_field VERSION_ID) in debian-12 | debian-13) return 0 ;; esac
+  system=$(system_field PRETTY_NAME)
+  system=${system:-an unknown system}
+  if ! command -v apt-get >/dev/null; then
+    die "this is $system, and the packages that are needed can be installed on Debian 12 and 13 only; hint: deploy/Dockerfile \
+builds the program anywhere; or install the libraries that docs/guide/getting-started-cpp.md lists, then scripts/build --no-setup"
+  fi
+  say "packages: this is $system; the project is tested on Debian 12 and 13: elsewhere a package can have another name or a \
+version that does not fit"
 }
 
 package_installed() (

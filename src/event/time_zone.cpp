@@ -97,8 +97,10 @@ sys_seconds change_in(year in, const ZoneRule::Day& day, seconds offset) {
 Result<TimeZone> TimeZone::find(std::string_view name) {
   if (name == "UTC") return TimeZone();
   const auto unknown = [&] {
-    return fail(Errc::not_found, in_quotes(name) + " is no time zone that this machine knows",
-                "a name of the tz database such as Europe/Berlin; the package tzdata has them");
+    return fail(
+        Errc::not_found, in_quotes(name) + " is no time zone that this machine knows",
+        "a name of the tz database such as Europe/Berlin; the package tzdata has them (old names "
+        "such as US/Eastern: tzdata-legacy, since Debian 13)");
   };
   if (!is_zone_name(name)) return unknown();
   const auto file = read_text_file(kFolder + std::string(name), kLargestFile);

@@ -1,7 +1,4 @@
 // A queue of RabbitMQ, reached by the default exchange: a quorum queue, or a stream, which can be read again and again.
-#include <amqp.h>
-#include <amqp_framing.h>
-#include <amqp_tcp_socket.h>
 #include <sys/time.h>
 
 #include <array>
@@ -11,6 +8,7 @@
 
 #include "base/reference.hpp"
 #include "sink/endpoint.hpp"
+#include "sink/rabbitmq/librabbitmq.hpp"
 #include "testkit/destinations.hpp"
 #include "testkit/failure.hpp"
 

@@ -1,13 +1,12 @@
 #include "sink/rabbitmq/error_map.hpp"
 
-#include <amqp.h>
-#include <amqp_framing.h>
 #include <fmt/format.h>
 
 #include <string>
 
 #include "base/text.hpp"
 #include "event/utf8.hpp"
+#include "sink/rabbitmq/librabbitmq.hpp"
 
 namespace outbox::sink::rabbitmq {
 namespace {

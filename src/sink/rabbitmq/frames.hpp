@@ -4,15 +4,14 @@
 // Lifetime: a frame from FrameReader is valid until the next call of next().
 #pragma once
 
-#include <amqp.h>
-#include <amqp_framing.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "sink/rabbitmq/librabbitmq.hpp"
 
 namespace outbox::sink::rabbitmq {
 

@@ -1,9 +1,6 @@
 // A message as AMQP has it: the exchange, and the properties and headers of basic.publish. Pure.
 #pragma once
 
-#include <amqp.h>
-#include <amqp_framing.h>
-
 #include <cstddef>
 #include <optional>
 #include <outbox/sink.hpp>
@@ -14,6 +11,7 @@
 
 #include "event/arena.hpp"
 #include "event/template.hpp"
+#include "sink/rabbitmq/librabbitmq.hpp"
 
 namespace outbox::sink::rabbitmq {
 

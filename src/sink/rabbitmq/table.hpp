@@ -1,10 +1,10 @@
 // Texts and tables of AMQP, as librabbitmq has them. They borrow what they are made of. Pure.
 #pragma once
 
-#include <amqp.h>
-
 #include <span>
 #include <string_view>
+
+#include "sink/rabbitmq/librabbitmq.hpp"
 
 namespace outbox::sink::rabbitmq {
 

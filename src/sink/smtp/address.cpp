@@ -33,7 +33,7 @@ bool is_literal(std::string_view domain) {
                      [](char c) { return is_alnum(c) || c == '.' || c == ':'; });
 }
 
-std::string quoted(std::string_view name) {
+std::string in_quotation_marks(std::string_view name) {
   std::string out = "\"";
   for (const char c : name) {
     if (c == '"' || c == '\\') out += '\\';
@@ -49,7 +49,8 @@ std::string text_of(const Mailbox& mailbox, std::size_t used) {
   const bool plain =
       std::all_of(name.begin(), name.end(), [](char c) { return c >= ' ' && c <= '~'; }) &&
       name.find("=?") == std::string::npos && used + name.size() <= kLineBytes;
-  return (plain ? quoted(name) : encoded_words(name, used)) + "\r\n <" + mailbox.address + ">";
+  return (plain ? in_quotation_marks(name) : encoded_words(name, used)) + "\r\n <" +
+         mailbox.address + ">";
 }
 
 /// "NAME <ADDRESS>" into its parts; without brackets there is no name.

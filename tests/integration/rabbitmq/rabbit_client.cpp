@@ -1,8 +1,5 @@
 #include "integration/rabbitmq/rabbit_client.hpp"
 
-#include <amqp.h>
-#include <amqp_framing.h>
-#include <amqp_tcp_socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -13,6 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sink/rabbitmq/librabbitmq.hpp"
 #include "support/servers.hpp"
 #include "support/testkit.hpp"
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
 #include <random>
 #include <string>
 
@@ -32,31 +34,56 @@ std::string zone_file(const std::string& rule) {
 
 seconds offset_at(const TimeZone& zone, sys_seconds time) { return zone.at(time).offset; }
 
-TEST(TimeZone, agrees_with_the_c_library) {
+constexpr std::array kNames{
+    "UTC",          "Europe/Berlin",   "Europe/Dublin",     "Europe/London",
+    "America/Nuuk", "America/Toronto", "America/New_York",  "America/Santiago",
+    "Asia/Tehran",  "Asia/Kathmandu",  "America/Sao_Paulo", "Australia/Lord_Howe",
+    "Africa/Cairo", "Asia/Jerusalem",  "Africa/Casablanca", "Pacific/Chatham",
+    "Pacific/Apia", "Etc/GMT+5"};
+
+/// Compares offsets at random times, and at both ends of each period, with `offset_there(time)`.
+template <class OffsetThere>
+void expect_same_offsets(const char* name, int first, int last, const OffsetThere& offset_there) {
   std::mt19937_64 random(4711);
-  const std::int64_t first = sys_seconds(sys_days(year(1900) / 1 / 1)).time_since_epoch().count();
-  const std::int64_t last = sys_seconds(sys_days(year(2100) / 1 / 1)).time_since_epoch().count();
-  for (const char* name :
-       {"UTC", "Europe/Berlin", "Europe/Dublin", "Europe/London", "America/New_York",
-        "America/Santiago", "America/Nuuk", "America/Sao_Paulo", "Australia/Lord_Howe",
-        "Asia/Kathmandu", "Asia/Tehran", "Asia/Jerusalem", "Africa/Casablanca", "Africa/Cairo",
-        "Pacific/Apia", "Pacific/Chatham", "Etc/GMT+5", "EST5EDT"}) {
-    const auto zone = TimeZone::find(name);
-    ASSERT_TRUE(zone) << zone.error().text();
-    const ZoneClock clock(name);
-    for (int i = 0; i < 2000; ++i) {
-      const std::int64_t time =
-          first + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(last - first));
-      const auto period = zone->at(sys_seconds(seconds(time)));
-      ASSERT_EQ(period.offset.count(), clock.at(time).tm_gmtoff) << name << " at " << time;
-      // Its ends are where the offset may change, and nowhere between.
-      for (const sys_seconds near : {period.begin, period.end - seconds(1)}) {
-        if (near == TimeZone::kFirst || near == TimeZone::kLast - seconds(1)) continue;
-        const std::int64_t moment = near.time_since_epoch().count();
-        ASSERT_EQ(clock.at(moment).tm_gmtoff, period.offset.count()) << name << " at " << moment;
-      }
+  const auto from = sys_seconds(sys_days(year(first) / 1 / 1));
+  const auto length = (sys_seconds(sys_days(year(last) / 1 / 1)) - from).count();
+  const auto zone = TimeZone::find(name);
+  ASSERT_TRUE(zone) << zone.error().text();
+  for (int i = 0; i < 2000; ++i) {
+    const auto time =
+        from + seconds(static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(length)));
+    const auto period = zone->at(time);
+    ASSERT_EQ(period.offset, offset_there(time))
+        << name << " at " << time.time_since_epoch().count();
+    // Its ends are where the offset may change, and nowhere between.
+    for (const sys_seconds near : {period.begin, period.end - seconds(1)}) {
+      if (near < from || near == TimeZone::kLast - seconds(1)) continue;
+      ASSERT_EQ(offset_there(near), period.offset)
+          << name << " at " << near.time_since_epoch().count();
     }
   }
+}
+
+TEST(TimeZone, agrees_with_the_c_library) {
+  for (const char* name : kNames) {
+    const ZoneClock clock(name);
+    expect_same_offsets(name, 1900, 2100, [&](sys_seconds time) {
+      return seconds(clock.at(time.time_since_epoch().count()).tm_gmtoff);
+    });
+  }
+}
+
+TEST(TimeZone, agrees_with_the_standard_library) {
+#if __cpp_lib_chrono >= 201907L
+  for (const char* name : kNames) {
+    const auto* zone = std::chrono::locate_zone(name);
+    // The zone files may know more about the time before 1970 than the text that this library reads.
+    expect_same_offsets(name, 1971, 2100,
+                        [&](sys_seconds time) { return zone->get_info(time).offset; });
+  }
+#else
+  GTEST_SKIP() << "the standard library of this compiler has no time zones (C++20's tzdb)";
+#endif
 }
 
 TEST(TimeZone, follows_the_rule_where_the_file_has_no_change) {
