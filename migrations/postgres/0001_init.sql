@@ -273,7 +273,7 @@ END;
 
 -- The end of the newest partition; null: no partition. Without the oid of the relation, which would be locked.
 CREATE FUNCTION {schema}.partitions_end() RETURNS bigint LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
-  SELECT max((regexp_match(pg_get_expr(c.relpartbound, 0::oid), 'TO \(''(\d+)''\)'))[1]::bigint)
+  SELECT max((regexp_match(pg_get_expr(c.relpartbound, 0::oid), 'TO [(]''([0-9]+)''[)]'))[1]::bigint)
   FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = '{schema}.event'::regclass
 $fn$;
 

@@ -13,7 +13,7 @@ CREATE FUNCTION {schema}.new_id() RETURNS uuid LANGUAGE sql VOLATILE PARALLEL SA
 -- application/json, or anything that ends in +json.
 CREATE FUNCTION {schema}.is_json_type(content_type text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
   RETURN content_type = 'application/json'
-      OR lower(btrim(split_part(content_type, ';', 1), E' \t')) ~ '^(application/json|[^/]+/.*\+json)$';
+      OR lower(btrim(split_part(content_type, ';', 1), E' \t')) ~ '^(application/json|[^/]+/.*[+]json)$';
 
 CREATE FUNCTION {schema}.is_json(payload bytea) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $fn$
 BEGIN
@@ -42,7 +42,7 @@ BEGIN
     PERFORM {schema}.refuse(field || ': is blank');
   ELSIF octet_length(value) > 255 THEN
     PERFORM {schema}.refuse(format('%s: is %s bytes long, at most 255 are allowed', field, octet_length(value)));
-  ELSIF value ~ '[\x01-\x1f\x7f-\x9f]' THEN
+  ELSIF value ~ E'[\\x01-\\x1f\\x7f-\\x9f]' THEN
     PERFORM {schema}.refuse(field || ': contains a control character');
   END IF;
 END
@@ -70,7 +70,7 @@ BEGIN
                                      field, header.key));
     ELSIF lower(header.key) = 'content-type' AND content_type <> '' THEN
       PERFORM {schema}.refuse(field || ': content-type is set twice', 'set the argument content_type instead of a header');
-    ELSIF header.value ~ '[\r\n]' THEN
+    ELSIF header.value ~ E'[\r\n]' THEN
       PERFORM {schema}.refuse(format('%s: the value of ''%s'' contains a line break', field, header.key));
     ELSIF lower(header.key) = ANY (seen) THEN
       PERFORM {schema}.refuse(format('%s: ''%s'' is given twice', field, header.key),
@@ -106,7 +106,7 @@ RETURNS boolean LANGUAGE sql STABLE
   RETURN coalesce(
     ascii(aggregate_type) > 32 AND ascii(event_type) > 32  -- so neither is empty or blank
     AND greatest(octet_length(aggregate_type), octet_length(aggregate_id), octet_length(event_type)) <= 255
-    AND concat(aggregate_type, aggregate_id, event_type) !~ '[\x01-\x1f\x7f-\x9f]'
+    AND concat(aggregate_type, aggregate_id, event_type) !~ E'[\\x01-\\x1f\\x7f-\\x9f]'
     AND payload_bytes <= {schema}.payload_limit()
     AND NOT {schema}.wants_lock(lock_key), false);
 
@@ -116,7 +116,7 @@ CREATE FUNCTION {schema}.are_defaults(headers jsonb, content_type text, occurred
 CREATE FUNCTION {schema}.are_plain(headers jsonb, content_type text, occurred_at timestamptz) RETURNS boolean LANGUAGE sql STABLE
   RETURN coalesce(
     (headers IS NULL OR headers = '{}' OR octet_length(headers::text) <= 255  -- so no name is longer than that
-     AND headers::text ~ '^\{(?:"[-_.0-9a-z]+": "[^"\\\x01-\x1f\x7f]*"(?:, |\}$))+$'
+     AND headers::text ~ E'^[{](?:"[-_.0-9a-z]+": "[^"\\\\\\x01-\\x1f\\x7f]*"(?:, |[}]$))+$'
      AND headers::text !~ '"outbox-|"content-type"')
     AND (content_type IS NULL OR content_type = 'application/json')
     AND (occurred_at IS NULL OR {schema}.is_time(occurred_at)), false);
@@ -132,7 +132,7 @@ BEGIN
   PERFORM {schema}.check_text(at || 'aggregate_id', aggregate_id, false);
   PERFORM {schema}.check_text(at || 'event_type', event_type, true);
   PERFORM {schema}.check_text(at || 'content_type', content_type, false);
-  IF content_type !~ '^([-!#$%&''*+.^_`|~0-9A-Za-z]+/[-!#$%&''*+.^_`|~0-9A-Za-z]+[ \t]*(;[ -~]*)?)?$' THEN
+  IF content_type !~ E'^([-!#$%&''*+.^_`|~0-9A-Za-z]+/[-!#$%&''*+.^_`|~0-9A-Za-z]+[ \t]*(;[ -~]*)?)?$' THEN
     PERFORM {schema}.refuse(at || 'content_type: is not a media type',
                             'write type/subtype, for example application/json, or leave it empty');
   END IF;
@@ -301,7 +301,7 @@ BEGIN
   ELSIF event ->> 'id' !~ '^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$' THEN
     PERFORM {schema}.refuse(at || 'id: is not a UUID');
   ELSIF event ->> 'occurred_at'
-        !~ '^\d{4}-\d\d-\d\d[Tt ]([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?([Zz]|[-+]([01]\d|2[0-3]):[0-5]\d)$' THEN
+        !~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]([01][0-9]|2[0-3])(:[0-5][0-9]){2}([.][0-9]+)?([Zz]|[-+]([01][0-9]|2[0-3]):[0-5][0-9])$' THEN
     PERFORM {schema}.refuse(at || 'occurred_at: is not a time', 'RFC 3339, for example 2026-01-05T08:09:12.5Z');
   END IF;
 END

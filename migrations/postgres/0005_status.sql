@@ -12,7 +12,7 @@ CREATE INDEX settlement_by_id ON {schema}.settlement (subscription, id);
 
 -- As a pattern of LIKE, in which a character is one of UTF-8, too.
 CREATE FUNCTION {schema}.glob_pattern(glob text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN replace(replace(replace(replace(replace(glob, '\', '\\'), '%', '\%'), '_', '\_'), '*', '%'), '?', '_');
+  RETURN replace(replace(replace(replace(replace(glob, E'\\', E'\\\\'), '%', E'\\%'), '_', E'\\_'), '*', '%'), '?', '_');
 
 CREATE FUNCTION {schema}.any_glob_matches(globs jsonb, value text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $fn$

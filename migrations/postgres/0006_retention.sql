@@ -59,7 +59,7 @@ CREATE FUNCTION {schema}.partitions() RETURNS TABLE (name text, first_xid xid8, 
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fn$
   SELECT p.name, p.bounds[1]::xid8, p.bounds[2]::xid8, p.bytes
   FROM (SELECT c.relname::text AS name, pg_total_relation_size(c.oid) AS bytes,
-               regexp_match(pg_get_expr(c.relpartbound, 0::oid), 'FROM \(''(\d+)''\) TO \(''(\d+)''\)') AS bounds
+               regexp_match(pg_get_expr(c.relpartbound, 0::oid), 'FROM [(]''([0-9]+)''[)] TO [(]''([0-9]+)''[)]') AS bounds
         FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = '{schema}.event'::regclass) p
   ORDER BY p.bounds[1]::xid8
 $fn$;

@@ -4,11 +4,13 @@
 -- Everything here belongs to the owner of the log.
 SELECT set_config('role', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '{schema}.event'::regclass), true);
 
--- One row per adoption. A table has one that is not ended.
+-- One row per adoption. A table has one that is not ended, since it has one trigger of this name. Which table it is, its trigger says:
+-- it goes with the table when that is renamed, and with a dump.
 CREATE TABLE {schema}.adoption (
   id            integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  table_name    text NOT NULL,                -- quoted, with its schema
-  relation      oid NOT NULL,                 -- the table itself, to tell it from another one of this name
+  table_name    text NOT NULL,                -- quoted, with its schema: the last name that a command knew it by
+  id_name       text NOT NULL,                -- the first one, of which ids are made
+  relation      oid NOT NULL,                 -- the table, to tell it from another one of this name when its trigger is gone
   shape         jsonb NOT NULL,               -- which columns are what
   columns       jsonb NOT NULL,               -- [{"name": "payload", "number": 5, "type": "jsonb"}, ...]: what the function was made for
   state         text NOT NULL CHECK (state IN ('copying', 'draining', 'forwarding', 'ended')),
@@ -101,38 +103,45 @@ END
 $fn$;
 REVOKE EXECUTE ON FUNCTION {schema}.adopt_drain(integer) FROM PUBLIC;
 
--- What has become of each adoption. `fault` says why its rows are not forwarded any more, or how it was lost sight of; null: it was not.
--- It reads catalogs by their indexes and takes no lock on the tables, so that it does not wait for DDL; with the rights of its owner, so
+-- What has become of each adoption, whatever its table is called now. `fault` says why rows are not forwarded any more: its own, or, with
+-- 'replaced', those of another table that has its former name; null: all are. It reads catalogs by their indexes and takes no lock on the tables, so that it does not wait for DDL; with the rights of its owner, so
 -- that a reader learns how many rows are staged, and not what is in them.
 CREATE VIEW {schema}.adoption_state AS
-SELECT a.*, named.oid AS relation_now, coalesce(fires.tgenabled = 'A', false) AS always,
+SELECT a.*, coalesce(holder.oid, named.oid) AS relation_now,
+  (SELECT format('%I.%I', s.nspname, c.relname) FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
+   WHERE c.oid = coalesce(holder.oid, named.oid)) AS name_now,
+  coalesce(holder.tgenabled = 'A', false) AS always,
   (SELECT count(*) FROM (SELECT FROM {schema}.adopt_stage s WHERE s.adoption = a.id LIMIT 10001) w) AS waiting,
   EXISTS (SELECT FROM pg_stat_activity c WHERE c.datname = current_database() AND c.application_name LIKE '% adopt'
                                            AND c.pid <> pg_backend_pid()) AS running,
-  CASE WHEN a.state = 'ended' OR fires.tgenabled IS NOT NULL AND off.tgenabled IS NULL THEN NULL
+  CASE WHEN a.state = 'ended' THEN NULL
        WHEN off.tgenabled = 'R' THEN 'replica_only'
        WHEN off.tgenabled IS NOT NULL THEN 'off'
-       WHEN named.oid IS NULL AND was.name IS NULL THEN 'dropped'
-       WHEN named.oid IS NULL THEN 'renamed'
+       WHEN replaced.name IS NOT NULL THEN 'replaced'
+       WHEN holder.oid IS NOT NULL THEN NULL
+       WHEN named.oid IS NULL THEN 'dropped'
        WHEN named.oid <> a.relation THEN 'remade'
        ELSE 'no_trigger' END AS fault,
-  coalesce(off.partition, was.name) AS fault_at  -- the partition, or the adopted table by its name of now
+  coalesce(off.partition, replaced.name) AS fault_at  -- the partition, or the table that has the name
 FROM {schema}.adoption a
 LEFT JOIN LATERAL (SELECT c.oid FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
                    WHERE s.nspname = (parse_ident(a.table_name))[1]::name AND c.relname = (parse_ident(a.table_name))[2]::name
                      AND c.relkind IN ('r', 'p')) named ON true
 LEFT JOIN LATERAL (SELECT p.oid FROM pg_proc p WHERE p.pronamespace = '{schema}'::regnamespace
                      AND p.proname = concat(CASE a.state WHEN 'forwarding' THEN 'adopt_forward_' ELSE 'adopt_stage_' END, a.id)::name) f ON true
-LEFT JOIN LATERAL (SELECT t.tgenabled FROM pg_trigger t WHERE t.tgrelid = named.oid AND t.tgfoid = f.oid) fires ON true
-LEFT JOIN LATERAL (WITH RECURSIVE part(oid) AS (SELECT named.oid UNION ALL
+LEFT JOIN LATERAL (SELECT t.tgrelid AS oid, t.tgenabled FROM pg_depend d JOIN pg_trigger t ON t.oid = d.objid
+                   WHERE d.refclassid = 'pg_proc'::regclass AND d.refobjid = f.oid AND d.classid = 'pg_trigger'::regclass
+                     AND t.tgparentid = 0 LIMIT 1) holder ON true
+LEFT JOIN LATERAL (WITH RECURSIVE part(oid) AS (SELECT holder.oid UNION ALL
                      SELECT h.inhrelid FROM part p JOIN pg_inherits h ON h.inhparent = p.oid)
-                   SELECT t.tgenabled, CASE WHEN c.oid <> named.oid THEN format('%I.%I', s.nspname, c.relname) END AS partition
+                   SELECT t.tgenabled, CASE WHEN c.oid <> holder.oid THEN format('%I.%I', s.nspname, c.relname) END AS partition
                    FROM part p JOIN pg_trigger t ON t.tgrelid = p.oid AND t.tgfoid = f.oid AND t.tgenabled NOT IN ('O', 'A')
                    JOIN pg_class c ON c.oid = p.oid JOIN pg_namespace s ON s.oid = c.relnamespace
-                   ORDER BY c.oid <> named.oid, c.relname LIMIT 1) off ON true
-LEFT JOIN LATERAL (SELECT format('%I.%I', s.nspname, c.relname) AS name FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
-                   JOIN pg_trigger t ON t.tgrelid = c.oid AND t.tgfoid = f.oid
-                   WHERE c.oid = a.relation AND c.oid IS DISTINCT FROM named.oid) was ON true;
+                   ORDER BY c.oid <> holder.oid, c.relname LIMIT 1) off ON true
+LEFT JOIN LATERAL (SELECT a.table_name AS name WHERE off.tgenabled IS NULL AND named.oid <> holder.oid AND NOT EXISTS (
+                     SELECT FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+                     WHERE t.tgrelid = named.oid AND p.pronamespace = '{schema}'::regnamespace
+                       AND starts_with(p.proname::text, 'adopt_'))) replaced ON true;
 
 -- ---- Rights
 

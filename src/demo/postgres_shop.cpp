@@ -36,9 +36,16 @@ constexpr const char* kSchemas =
 // The shop's schema last, since its comment is the permission.
 constexpr const char* kDrop =
     "DROP SCHEMA IF EXISTS outbox_demo CASCADE; DROP SCHEMA IF EXISTS outbox_demo_shop CASCADE";
+/// A connection on which names mean the server's own objects: the database may have others who planted theirs in its search_path.
+Pg connected(const std::string& url) {
+  Pg pg(url);
+  pg.run("SET search_path = pg_catalog, pg_temp");
+  return pg;
+}
+
 class PostgresTill final : public Till {
  public:
-  explicit PostgresTill(const std::string& url) : pg_(url) {}
+  explicit PostgresTill(const std::string& url) : pg_(connected(url)) {}
 
   /// Every second sale is in a transaction that we begin ourselves. Its event is written at once, where outbox::Transaction
   /// writes it with COMMIT: so some of what is rolled back had already been inserted.
@@ -66,7 +73,7 @@ class PostgresTill final : public Till {
 
 class PostgresPacker final : public Packer {
  public:
-  explicit PostgresPacker(const std::string& url) : pg_(url) {}
+  explicit PostgresPacker(const std::string& url) : pg_(connected(url)) {}
 
   void work(const TaskRun& run, const Order& order, bool drops) override {
     postgres::Transaction transaction(pg_.native());
@@ -88,7 +95,7 @@ class PostgresShop final : public Shop {
   }
 
   void open() override {
-    admin_.emplace(url_);
+    admin_.emplace(connected(url_));
     check_alone();
     check_others();
     drop_leftovers();

@@ -19,12 +19,10 @@ const char* layout_text(bool debezium) noexcept {
 std::string fault_text(const AdoptionRow& row) {
   switch (row.fault) {
     case AdoptionFault::none: return "";
-    case AdoptionFault::dropped: return "the table was dropped";
-    case AdoptionFault::remade:
-      return row.fault_at.empty()
-                 ? "the table was dropped and made again, without its trigger"
-                 : "another table has its name; the adopted one is now called " + row.fault_at;
-    case AdoptionFault::renamed: return "the table is now called " + row.fault_at;
+    case AdoptionFault::dropped:
+      return "the table was dropped, or renamed after its trigger was dropped";
+    case AdoptionFault::remade: return "the table was dropped and made again, without its trigger";
+    case AdoptionFault::replaced: return "another table has its former name, " + row.fault_at;
     case AdoptionFault::no_trigger: return "its trigger outbox_adopt was dropped";
     case AdoptionFault::off: return trigger_text(row, "is disabled");
     case AdoptionFault::replica_only:
@@ -38,7 +36,7 @@ std::string broken_text(const AdoptionRow& row) {
   switch (row.fault) {
     case AdoptionFault::none: return "";
     case AdoptionFault::dropped: return fault;
-    case AdoptionFault::renamed: return fault + ": its rows are still forwarded";
+    case AdoptionFault::replaced: return fault + ": rows inserted into that one are in it only";
     default: return fault + ": rows inserted since then are in the table only";
   }
 }

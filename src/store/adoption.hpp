@@ -44,9 +44,9 @@ struct AdoptionLocks {
 /// Why the rows of an adopted table are not forwarded any more, or how it was lost sight of.
 enum class AdoptionFault : std::uint8_t {
   none,
-  dropped,       ///< The table.
-  remade,        ///< Another table has its name.
-  renamed,       ///< Its rows are forwarded, but it is not found by its name.
+  dropped,       ///< The table; or it was renamed, and its trigger dropped.
+  remade,        ///< Another table has its name, and none its trigger.
+  replaced,      ///< Its rows are forwarded, but another table has its former name.
   no_trigger,    ///< It was dropped.
   off,           ///< The trigger is disabled.
   replica_only,  ///< ENABLE REPLICA TRIGGER: it fires for rows of a replication only.
@@ -55,8 +55,8 @@ enum class AdoptionFault : std::uint8_t {
 /// Of a table that is adopted, or was.
 struct AdoptionRow {
   std::int32_t id{0};
-  std::string table{};
-  /// copying, draining, forwarding, ended; broken: one of these with a fault.
+  std::string table{};  ///< Its name of now; of one that is gone the last one that is known.
+  /// copying, draining, forwarding, ended; broken: one of these with a fault, other than `replaced`.
   std::string state{};
   std::string cut_lsn{};
   std::int64_t taken_over{0};
@@ -68,7 +68,7 @@ struct AdoptionRow {
   bool more_waiting{false};
   bool running{false};  ///< A command is adopting a table, this one or another.
   AdoptionFault fault{AdoptionFault::none};
-  /// Of `renamed` and `remade`: what the adopted table is called now. Of `off` and `replica_only`: on which partition.
+  /// Of `off` and `replica_only`: on which partition. Of `replaced`: the former name.
   std::string fault_at{};
 
   static constexpr std::int64_t kManyWaiting = 10'000;
@@ -113,7 +113,8 @@ class Adopter : public Part {
   using Says = std::function<void(const std::string&)>;
 
   [[nodiscard]] virtual Result<std::vector<AdoptionRow>> list() = 0;
-  /// The adoption of a table that is not ended; `table` as people write it, also of one that was dropped.
+  /// The adoption of a table that is not ended; `table` as people write it: what it is called now, or was when it was adopted, also of
+  /// one that was dropped.
   [[nodiscard]] virtual Result<std::optional<AdoptionRow>> find(const std::string& table) = 0;
   /// Changes nothing.
   [[nodiscard]] virtual Result<AdoptionPlan> plan(const std::string& table,

@@ -335,6 +335,72 @@ class Switch(Adopting):
         self.assertEqual(self.sql(f"SELECT count(*) FROM {self.name} WHERE status = 'pending'"), "0\n")
         self.check()
 
+    def renamed_in_the_middle(self):
+        """As a migration between two colours does it: the adoption was killed while it copied, and the table is called otherwise now."""
+        self.backlog(100)
+        blocker, adopt = self.blocked_copy()
+        self.sql(self.one())
+        self.kill(adopt)
+        blocker.run("ROLLBACK")
+        former, self.name = self.name, f'{self.schema}."Blue outbox"'
+        self.sql(f'ALTER TABLE {former} RENAME TO "Blue outbox"')
+        self.sql(self.one())
+        return former
+
+    def test_a_table_that_is_renamed_in_the_middle_is_finished_under_either_name(self):
+        """With the ids that it had: the copy knows by them which rows came meanwhile."""
+        for which in (0, 1):
+            with self.subTest(which):
+                former = self.renamed_in_the_middle()
+                name = (former, self.name)[which]
+                out = self.succeeds(*self.adopt(table=name)).out
+                self.assertIn(f"{self.name} is copying", out)
+                done = self.succeeds(*self.adopt("--apply", "--json", table=name)).json()
+                self.assertEqual((done["table"], done["state"]), (self.name, "forwarding"))
+                self.sql(self.one())
+                self.check()
+                self.succeeds(*self.adopt("--undo", "--apply", table=name))
+                self.sql(f"ALTER TABLE {self.name} RENAME TO shop_outbox")
+                self.name = former
+
+    def test_a_table_that_is_renamed_in_the_middle_is_undone_under_either_name(self):
+        for which in (0, 1):
+            with self.subTest(which):
+                former = self.renamed_in_the_middle()
+                name = (former, self.name)[which]
+                self.assertIn(f"{self.name} is copying", self.succeeds(*self.adopt("--undo", table=name)).out)
+                self.succeeds(*self.adopt("--undo", "--apply", table=name))
+                self.assertEqual(self.sql(f"SELECT count(*) FROM {self.name} WHERE status = 'pending'"), "0\n")
+                self.assertEqual(self.sql(f"SELECT count(*) FROM pg_trigger WHERE tgrelid = '{self.name}'::regclass"), "0\n")
+                self.check()
+                self.sql(f"ALTER TABLE {self.name} RENAME TO shop_outbox")
+                self.name = former
+
+    def test_a_view_that_has_the_former_name_stands_for_the_table(self):
+        former = self.renamed_in_the_middle()
+        self.sql(f"CREATE VIEW {former} AS SELECT * FROM {self.name}")
+        self.succeeds(*self.adopt("--apply", table=former))
+        self.check()
+        self.succeeds(*self.adopt("--undo", "--apply", table=former))
+        self.assertEqual(self.succeeds(*self.adopt("--json", table="")).json()["tables"][-1]["state"], "ended")
+
+    def test_two_tables_that_swap_their_names(self):
+        self.succeeds(*self.adopt("--apply"))
+        green = f"{self.schema}.green"
+        self.sql(self.one())
+        self.sql(f"CREATE TABLE {green} (LIKE {self.name} INCLUDING ALL); "
+                 f"BEGIN; ALTER TABLE {self.name} RENAME TO blue; ALTER TABLE {green} RENAME TO shop_outbox; COMMIT")
+        plan = self.succeeds(*self.adopt("--json")).json()
+        self.assertEqual((plan["state"], plan["pending"]), (None, 0))
+        self.succeeds(*self.adopt("--apply"))
+        self.sql(self.one())
+        blue = f"{self.schema}.blue"
+        self.succeeds(*self.adopt("--undo", "--apply", table=blue))
+        self.sql(self.one())
+        self.check({"0": 3})
+        states = {row["table"]: row["state"] for row in self.succeeds(*self.adopt("--json", table="")).json()["tables"]}
+        self.assertEqual(states, {blue: "ended", self.name: "forwarding"})
+
     def test_a_prepared_transaction_is_named(self):
         if self.sql("SHOW max_prepared_transactions") == "0\n":
             self.skipTest("max_prepared_transactions is 0 on this server")

@@ -198,9 +198,32 @@ class Triggers(Told):
         self.assertEqual(self.keys(), ["forwarded", "missed"])
 
     def test_another_table_took_its_name(self):
+        """Of the other one nothing is forwarded until it is adopted, too."""
+        old = f"{self.schema}.old_outbox"
         self.sql(f"ALTER TABLE {self.name} RENAME TO old_outbox; CREATE TABLE {self.name} ({HAND})")
-        found = self.broken(f"another table has its name; the adopted one is now called {self.schema}.old_outbox")
-        self.assertEqual(found["severity"], "error")
+        self.insert("missed", 2)
+        self.sql(INSERT.format(old, "old", 3))
+        row = self.told()
+        self.assertEqual((row["table"], row["state"]), (old, "forwarding"))
+        self.assertIn(f"another table has its former name, {self.name}: rows inserted into that one are in it only", row["trouble"])
+        [problem] = self.problems()
+        self.assertIn(f"adopted table {old}: ", problem)
+        found = self.finding()
+        self.assertEqual((found["severity"], found["subject"]), ("error", old))
+        self.mend(found)
+        self.insert("new", 4)
+        self.assertEqual(self.problems(), [])
+        self.is_in_order()
+        self.assertEqual(self.keys(), ["forwarded", "old", "missed", "new"])
+        # Each by its own name, also when one of them is gone.
+        self.sql(f"DROP TABLE {old}")
+        found = self.finding()
+        self.assertEqual(found["subject"], old)
+        self.mend(found)
+        self.assertEqual(self.told()["table"], self.name)
+        self.is_in_order()
+        self.succeeds(*self.adopt("--undo", "--apply"))
+        self.assertEqual(self.finding()["what"], "no table is adopted")
 
     def test_a_table_that_was_dropped(self):
         self.sql(f"DROP TABLE {self.name}")
@@ -214,14 +237,16 @@ class Triggers(Told):
         place = f"{self.schema}_moved"
         self.sql(f'CREATE SCHEMA {place}; ALTER TABLE {self.name} SET SCHEMA {place}; ALTER TABLE {place}.shop_outbox RENAME TO "New.Outbox"')
         self.addCleanup(self.drop, place)
-        self.sql(INSERT.format(f'{place}."New.Outbox"', "renamed", 2))
-        found = self.broken(f'the table is now called {place}."New.Outbox"')
-        self.assertEqual(found["severity"], "warning")
-        self.assertIn("still forwarded", found["reason"])
-        self.mend(found)
+        new = f'{place}."New.Outbox"'
+        self.sql(INSERT.format(new, "renamed", 2))
+        self.assertEqual((self.told()["table"], self.told()["state"]), (new, "forwarding"))
+        self.assertEqual(self.problems(), [])
         self.is_in_order()
-        self.insert("after", 3)
-        self.assertEqual(self.keys(), ["forwarded", "renamed", "after"])
+        for name in self.name, new:
+            out = self.succeeds(*self.adopt(table=name)).out
+            self.assertIn(f"{new} is adopted: rows are forwarded", out)
+            self.assertIn("nothing to do", self.succeeds(*self.adopt("--apply", table=name)).out)
+        self.assertEqual(self.keys(), ["forwarded", "renamed"])
 
     def test_a_table_without_a_mark(self):
         self.succeeds(*self.adopt("--undo", "--apply"))

@@ -22,17 +22,23 @@ void add(Findings& findings, Severity severity, std::string subject, std::string
 }
 
 /// "outbox adopt public.t --undo --apply"
-std::string adopt(const StoreName& name, const AdoptionRow& row, const std::string& options) {
-  return name.command(fmt::format("adopt {} {}", shell_word(row.table), options));
+std::string adopt(const StoreName& name, const std::string& table, const std::string& options) {
+  return name.command(fmt::format("adopt {} {}", shell_word(table), options));
 }
 
-/// Ends the adoption and begins another one, with the same options. Without a backlog it takes over what is pending.
-std::string adopt_anew(const StoreName& name, const AdoptionFacts& one, const char* backlog) {
+/// Begins an adoption with the same options. Without a backlog it takes over what is pending.
+std::string begin_again(const StoreName& name, const AdoptionFacts& one, const std::string& table,
+                        const char* backlog) {
   std::string options;
   for (const std::string& word : one.options) options += shell_word(word) + " ";
   if (*backlog != '\0') options += fmt::format("--backlog {} ", backlog);
-  return adopt(name, one.row, "--undo --apply") + " && " +
-         adopt(name, one.row, options + "--apply");
+  return adopt(name, table, options + "--apply");
+}
+
+/// Ends the adoption and begins another one.
+std::string adopt_anew(const StoreName& name, const AdoptionFacts& one, const char* backlog) {
+  return adopt(name, one.row.table, "--undo --apply") + " && " +
+         begin_again(name, one, one.row.table, backlog);
 }
 
 /// Nothing would tell a row that comes between the two commands from those that were forwarded.
@@ -47,8 +53,17 @@ bool can_say_what_was_forwarded(const AdoptionFacts& one) {
 
 /// Which rows of the table were forwarded only a person knows, but for one that was made anew.
 std::string mend_trigger(const AdoptionFacts& one, const StoreName& name) {
-  if (!can_say_what_was_forwarded(one)) return adopt_anew_at_rest(name, one);
-  const std::string anew = adopt_anew(name, one, one.marks_sent ? "" : "all");
+  // The other table is adopted beside the one that had its name.
+  const bool beside = one.row.fault == AdoptionFault::replaced;
+  const auto again = [&](const char* backlog) {
+    return beside ? begin_again(name, one, one.row.fault_at, backlog)
+                  : adopt_anew(name, one, backlog);
+  };
+  if (!can_say_what_was_forwarded(one)) {
+    return fmt::format("stop what inserts into {}, then: {}",
+                       beside ? one.row.fault_at : one.row.table, again("none"));
+  }
+  const std::string anew = again(one.marks_sent ? "" : "all");
   if (one.row.fault == AdoptionFault::remade) return anew;
   if (!one.marks_sent) return "delete the rows that were forwarded or sent before, then: " + anew;
   return (one.took_pending ? "mark the rows that were forwarded before as sent, then: "
@@ -56,46 +71,19 @@ std::string mend_trigger(const AdoptionFacts& one, const StoreName& name) {
          anew;
 }
 
-/// The name of the table in "schema.table", as it is quoted.
-std::string last_name(const std::string& full) {
-  bool quoted = false;
-  std::size_t dot = 0;
-  for (std::size_t i = 0; i < full.size(); ++i) {
-    if (full[i] == '"') quoted = !quoted;
-    if (full[i] == '.' && !quoted) dot = i;
-  }
-  return full.substr(dot + 1);
-}
-
-std::string schema_of(const std::string& full) {
-  return full.substr(0, full.size() - last_name(full).size() - 1);
-}
-
-/// Gives a table its name back.
-std::string rename(const std::string& now, const std::string& then) {
-  const std::string schema = schema_of(then);
-  std::string command;
-  if (schema_of(now) != schema) command = fmt::format("ALTER TABLE {} SET SCHEMA {};", now, schema);
-  if (last_name(now) == last_name(then)) return command;
-  const std::string moved = schema + "." + last_name(now);
-  return fmt::format("{}{}ALTER TABLE {} RENAME TO {};", command, command.empty() ? "" : " ", moved,
-                     last_name(then));
-}
-
 void judge_fault(const AdoptionFacts& one, const StoreName& name, Findings& findings) {
   const AdoptionRow& row = one.row;
   if (row.fault == AdoptionFault::dropped) {
     return add(findings, Severity::warning, row.table, store::fault_text(row),
                "no event comes from it any more; what was forwarded is in the log",
-               adopt(name, row, "--undo --apply"));
-  }
-  if (row.fault == AdoptionFault::renamed) {
-    return add(findings, Severity::warning, row.table, store::fault_text(row),
-               "its rows are still forwarded, but its adoption can be neither finished nor undone",
-               rename(row.fault_at, row.table));
+               adopt(name, row.table, "--undo --apply"));
   }
   std::string reason =
       "rows inserted since then are in the table only: no event of theirs is delivered";
+  if (row.fault == AdoptionFault::replaced) {
+    reason = fmt::format("rows inserted into {} are in it only: no event of theirs is delivered",
+                         row.fault_at);
+  }
   if (!can_say_what_was_forwarded(one))
     reason += ", until they are deleted and inserted again after the command";
   add(findings, Severity::error, row.table, store::fault_text(row), std::move(reason),
@@ -117,7 +105,7 @@ void judge_unfinished(const AdoptionRow& row, const StoreName& name, Findings& f
       copying
           ? "nothing of it is delivered, neither the rows that were pending nor new ones; none is lost"
           : "new rows are not delivered; none is lost",
-      adopt(name, row, "--apply"));
+      adopt(name, row.table, "--apply"));
 }
 
 void judge_change(const AdoptionFacts& one, const ColumnChange& change, const StoreName& name,
@@ -132,9 +120,9 @@ void judge_change(const AdoptionFacts& one, const ColumnChange& change, const St
         "the trigger's function was made for the old one: INSERTs fail, or events have other content",
         change.says_sent ? fmt::format("ALTER TABLE {} ALTER COLUMN {} TYPE {} USING {}::{};",
                                        row.table, column, change.type, column, change.type)
-                         : adopt(name, row, "--apply"));
+                         : adopt(name, row.table, "--apply"));
   }
-  std::string command = adopt(name, row, "--apply");
+  std::string command = adopt(name, row.table, "--apply");
   if (change.renamed_to) {
     command = fmt::format("ALTER TABLE {} RENAME COLUMN {} TO {};", row.table,
                           identifier(*change.renamed_to), column);
@@ -152,7 +140,8 @@ void judge_change(const AdoptionFacts& one, const ColumnChange& change, const St
 }
 
 void judge_table(const AdoptionFacts& one, const StoreName& name, Findings& findings) {
-  if (one.row.fault != AdoptionFault::none) return judge_fault(one, name, findings);
+  if (one.row.fault != AdoptionFault::none) judge_fault(one, name, findings);
+  if (one.row.state == "broken") return;
   if (one.row.is_unfinished()) judge_unfinished(one.row, name, findings);
   for (const ColumnChange& change : one.changes) judge_change(one, change, name, findings);
   if (one.replicated) {

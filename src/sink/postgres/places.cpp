@@ -36,9 +36,10 @@ Status Places::learn(const TableName& table, const pg::Rows& found) {
                            .is_bytes = found.boolean(row, kIsBytes)});
   }
   const Column* const id = id_of(options_.columns);
-  place.insert = options_.remembers() ? insert_remembered(table, options_.delivered_table,
-                                                          options_.columns, place.types)
-                                      : insert_by_id(table, *id, options_.columns, place.types);
+  const TableName full{.schema = found.text(0, kSchema), .table = table.table};
+  place.insert = options_.remembers()
+                     ? insert_remembered(full, delivered_, options_.columns, place.types)
+                     : insert_by_id(full, *id, options_.columns, place.types);
   places_.insert_or_assign(table, std::move(place));
   return {};
 }
@@ -95,7 +96,7 @@ pg::Params Places::parameters(const Place& place, std::span<const Row* const> ro
 std::vector<Statement> Look::next() {
   switch (step_) {
     case Step::look:
-    case Step::look_again: return {find_columns(table_)};
+    case Step::look_again: return {limits(options_.deadline), find_columns(table_, schemas_)};
     case Step::create: return creation();
     case Step::undo: return {rollback()};
     case Step::over: break;
@@ -104,12 +105,14 @@ std::vector<Statement> Look::next() {
 }
 
 std::vector<Statement> Look::creation() const {
+  TableName full = table_;
+  if (full.schema.empty()) full.schema = schemas_.front();
   std::vector<Statement> statements{begin(), limits(options_.deadline), lock_creation()};
   if (kind_ == Kind::target) {
-    statements.push_back({definition_of(table_, options_.columns, !options_.remembers())});
+    statements.push_back({definition_of(full, options_.columns, !options_.remembers())});
   } else {
-    statements.push_back({definition_of_delivered(table_)});
-    statements.push_back({definition_of_index(table_)});
+    statements.push_back({definition_of_delivered(full)});
+    statements.push_back({definition_of_index(full)});
   }
   statements.push_back(commit());
   return statements;
@@ -125,23 +128,33 @@ void Look::answered(const Answer& answer, Places& places) {
   } else if (creating) {
     step_ = Step::look_again;
   } else {
-    found(answer.rows.front(), places);
+    found(answer.rows.back(), places);
   }
 }
 
 void Look::found(const pg::Rows& rows, Places& places) {
-  if (rows.empty() && options_.create && step_ == Step::look) {
-    step_ = Step::create;
-    return;
-  }
-  status_ = kind_ == Kind::target ? places.learn(table_, rows) : check_delivered(rows);
+  if (rows.empty() && options_.create && step_ == Step::look) return create();
+  status_ = kind_ == Kind::target ? places.learn(table_, rows) : learn_delivered(rows, places);
   step_ = Step::over;
 }
 
-Status Look::check_delivered(const pg::Rows& rows) const {
-  if (!rows.empty()) return {};
-  return fail(
-      no_table(table_, definition_of_delivered(table_) + "; " + definition_of_index(table_)));
+void Look::create() {
+  step_ = Step::create;
+  if (!table_.schema.empty() || !schemas_.empty()) return;
+  step_ = Step::over;
+  status_ = fail(Errc::not_found,
+                 "postgres: no schema of the login's search_path exists, so the table " +
+                     table_.quoted() + " cannot be made",
+                 "write schema.table");
+}
+
+Status Look::learn_delivered(const pg::Rows& rows, Places& places) const {
+  if (rows.empty()) {
+    return fail(
+        no_table(table_, definition_of_delivered(table_) + "; " + definition_of_index(table_)));
+  }
+  places.set_delivered({.schema = rows.text(0, kSchema), .table = table_.table});
+  return {};
 }
 
 }  // namespace outbox::sink::postgres

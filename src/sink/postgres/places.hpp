@@ -24,6 +24,13 @@ class Places {
  public:
   explicit Places(const PostgresOptions& options) : options_(options) {}
 
+  /// Where the login of a new connection looks for tables whose name has no schema; what was learned on another one is forgotten.
+  void begin(std::vector<std::string> schemas) {
+    schemas_ = std::move(schemas);
+    forget();
+  }
+  [[nodiscard]] const std::vector<std::string>& schemas() const { return schemas_; }
+
   [[nodiscard]] bool knows(const TableName& table) const { return places_.contains(table); }
   void forget() { places_.clear(); }
   /// Events that make names without end must not fill the memory.
@@ -32,6 +39,9 @@ class Places {
   }
   /// From the rows of find_columns(). The error says what the table lacks, or that there is none, with its definition.
   [[nodiscard]] Status learn(const TableName& table, const pg::Rows& found);
+  /// The table of the ids, with its schema.
+  void set_delivered(TableName table) { delivered_ = std::move(table); }
+  [[nodiscard]] const TableName& delivered() const { return delivered_; }
   /// One statement for each table. All tables are known.
   [[nodiscard]] std::vector<Statement> insert(std::span<const Row* const> rows) const;
 
@@ -42,6 +52,8 @@ class Places {
   [[nodiscard]] pg::Params parameters(const Place& place, std::span<const Row* const> rows) const;
 
   const PostgresOptions& options_;
+  std::vector<std::string> schemas_;
+  TableName delivered_;
   std::map<TableName, Place> places_;
 };
 
@@ -49,8 +61,8 @@ class Places {
 class Look {
  public:
   enum class Kind : std::uint8_t { target, delivered };
-  Look(const PostgresOptions& options, TableName table, Kind kind)
-      : options_(options), table_(std::move(table)), kind_(kind) {}
+  Look(const PostgresOptions& options, TableName table, Kind kind, const Places& places)
+      : options_(options), table_(std::move(table)), kind_(kind), schemas_(places.schemas()) {}
 
   /// The next round trip; empty: it is over.
   [[nodiscard]] std::vector<Statement> next();
@@ -64,11 +76,13 @@ class Look {
 
   [[nodiscard]] std::vector<Statement> creation() const;
   void found(const pg::Rows& rows, Places& places);
-  [[nodiscard]] Status check_delivered(const pg::Rows& rows) const;
+  void create();
+  [[nodiscard]] Status learn_delivered(const pg::Rows& rows, Places& places) const;
 
   const PostgresOptions& options_;
   const TableName table_;
   const Kind kind_;
+  const std::vector<std::string>& schemas_;
   Step step_{Step::look};
   Status status_;
 };

@@ -26,6 +26,12 @@ std::size_t size_of(const Row& row) {
   return bytes;
 }
 
+std::vector<std::string> names_in(const pg::Rows& rows) {
+  std::vector<std::string> names;
+  for (int row = 0; row < rows.size(); ++row) names.push_back(rows.text(row, 0));
+  return names;
+}
+
 std::vector<std::string> keys_of(const Message& message) {
   std::vector<std::string> keys;
   const EventView& event = *message.event;
@@ -82,17 +88,16 @@ Status PostgresSink::open() {
 Status PostgresSink::connect() {
   OUTBOX_TRY(session_, Session::open(options_));
   const TimePoint until = now_steady() + options_.connect_timeout;
-  OUTBOX_TRY(const Answer set, session_->ask(std::vector<Statement>{keep_alive()}, until));
+  const std::vector<Statement> first{keep_alive(), find_schemas()};
+  OUTBOX_TRY(const Answer set, session_->ask(first, until));
   if (set.failure) return fail(describe(*set.failure, session_->address()));
-  places_.forget();
+  places_.begin(names_in(set.rows.back()));
   if (options_.remembers()) {
-    Status looked =
-        look_now(Look(options_, options_.delivered_table, Look::Kind::delivered), until);
-    if (!looked) return looked;
+    if (Status looked = look_now(options_.delivered_table, Look::Kind::delivered, until); !looked)
+      return looked;
   }
   if (auto table = options_.table.fixed()) {
-    if (Status looked = look_now(Look(options_, std::move(*table), Look::Kind::target), until);
-        !looked)
+    if (Status looked = look_now(std::move(*table), Look::Kind::target, until); !looked)
       return looked;
   }
   pruner_ = Pruner(options_.dedup_window, std::max(options_.batch, kLeastPruned));
@@ -100,7 +105,8 @@ Status PostgresSink::connect() {
   return {};
 }
 
-Status PostgresSink::look_now(Look look, TimePoint until) {
+Status PostgresSink::look_now(TableName table, Look::Kind kind, TimePoint until) {
+  Look look(options_, std::move(table), kind, places_);
   for (auto statements = look.next(); !statements.empty(); statements = look.next()) {
     OUTBOX_TRY(const Answer answer, session_->ask(statements, until));
     look.answered(answer, places_);
@@ -244,7 +250,7 @@ void PostgresSink::begin_next() {
   const auto unknown = std::find_if(next_rows_.begin(), next_rows_.end(),
                                     [this](const Row& row) { return !places_.knows(row.table); });
   if (unknown != next_rows_.end()) {
-    look_.emplace(options_, unknown->table, Look::Kind::target);
+    look_.emplace(options_, unknown->table, Look::Kind::target, places_);
     return submit(look_->next());
   }
   batch_.emplace(std::exchange(next_rows_, {}), options_.deadline,
@@ -300,7 +306,7 @@ void PostgresSink::prune_if_due() {
   if (!options_.remembers() || !pruner_.due(now_steady())) return;
   pruning_ = true;
   submit(
-      {limits(options_.deadline), prune(options_.delivered_table, options_.subscription,
+      {limits(options_.deadline), prune(places_.delivered(), options_.subscription,
                                         options_.dedup_window, pruner_.from(), pruner_.chunk())});
 }
 

@@ -49,7 +49,7 @@ class PostgresSink final : public Sink {
     failed,  ///< Takes no more. With a connection it only refused an event: what it took before is still delivered.
   };
   [[nodiscard]] Status connect();
-  [[nodiscard]] Status look_now(Look look, TimePoint until);
+  [[nodiscard]] Status look_now(TableName table, Look::Kind kind, TimePoint until);
 
   [[nodiscard]] bool has_room() const;
   [[nodiscard]] Status check(const Message& message, const TableName& table) const;

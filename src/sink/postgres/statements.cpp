@@ -50,11 +50,14 @@ Statement begin() { return {"BEGIN ISOLATION LEVEL READ COMMITTED"}; }
 
 Statement limits(std::chrono::milliseconds deadline) {
   // What is weaker than "on" would let a crash take back what was acked. remote_apply stays.
-  return {R"(SELECT pg_catalog.set_config('statement_timeout', $1::text, true),
-pg_catalog.set_config('idle_in_transaction_session_timeout', $2::text, true),
+  return {R"(SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true),
+pg_catalog.set_config('standard_conforming_strings', 'on', true),
+pg_catalog.set_config('statement_timeout', $1::pg_catalog.text, true),
+pg_catalog.set_config('idle_in_transaction_session_timeout', $2::pg_catalog.text, true),
 CASE WHEN pg_catalog.current_setting('transaction_timeout', true) IS NOT NULL
-THEN pg_catalog.set_config('transaction_timeout', $2::text, true) END,
-CASE WHEN pg_catalog.current_setting('synchronous_commit') IN ('off', 'local', 'remote_write')
+THEN pg_catalog.set_config('transaction_timeout', $2::pg_catalog.text, true) END,
+CASE WHEN pg_catalog.array_position('{off,local,remote_write}'::pg_catalog.text[],
+                                    pg_catalog.current_setting('synchronous_commit')) IS NOT NULL
 THEN pg_catalog.set_config('synchronous_commit', 'on', true) END)",
           {milliseconds_of(deadline * 3 / 4), milliseconds_of(deadline)}};
 }
@@ -71,14 +74,26 @@ Statement savepoint() { return {"SAVEPOINT outbox"}; }
 Statement release() { return {"RELEASE SAVEPOINT outbox"}; }
 Statement rollback_to() { return {"ROLLBACK TO SAVEPOINT outbox"}; }
 
-Statement find_columns(const TableName& table) {
+Statement find_schemas() {
+  return {"SELECT s.name FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) AS s (name)"};
+}
+
+Statement find_columns(const TableName& table, std::span<const std::string> schemas) {
+  pg::ArrayParam places(pg::ArrayParam::Element::text);
+  if (table.schema.empty()) {
+    for (const std::string& schema : schemas) places.add(schema);
+  } else {
+    places.add(table.schema);
+  }
   return {
-      R"(SELECT n.nspname::text, a.attname::text, pg_catalog.format_type(a.atttypid, -1), t.typcategory = 'S'::"char",
+      R"(SELECT found.schema::text, a.attname::text, format_type(a.atttypid, -1), t.typcategory = 'S'::"char",
 CASE t.typtype WHEN 'd'::"char" THEN t.typbasetype ELSE t.oid END = 17::oid
-FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
-JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-WHERE c.oid = pg_catalog.to_regclass($1::text)::oid AND a.attnum > 0::int2 AND NOT a.attisdropped)",
-      {table.quoted()}};
+FROM (SELECT c.oid, n.nspname AS schema FROM unnest($1::text[]) WITH ORDINALITY AS s (name, place)
+      JOIN pg_namespace n ON n.nspname = s.name::name JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = $2::text::name
+      ORDER BY s.place LIMIT 1) AS found
+JOIN pg_attribute a ON a.attrelid = found.oid JOIN pg_type t ON t.oid = a.atttypid
+WHERE a.attnum > 0::int2 AND NOT a.attisdropped)",
+      {places.take(), table.table}};
 }
 
 std::string definition_of(const TableName& table, std::span<const Column> columns, bool id_is_key) {

@@ -1,5 +1,8 @@
-// The SQL that the sink sends. Functions are named in full: the search_path is the login's. Names are quoted, values are parameters.
-// Each text is parsed each time it is sent, so that the sink works through poolers in transaction mode.
+// The SQL that the sink sends. Names are quoted, values are parameters. Each text is parsed each time it is sent, so that the sink works
+// through poolers in transaction mode.
+//
+// Nothing is looked up in the login's search_path, where others may have planted operators: limits() pins the path of each transaction,
+// and what is sent outside of one names everything in full and uses no operator.
 #pragma once
 
 #include <chrono>
@@ -27,7 +30,8 @@ struct ColumnType {
 };
 
 [[nodiscard]] Statement begin();
-/// Of the transaction: the server gives up a statement before we give up the connection, and COMMIT waits for the disk.
+/// Of the transaction: names mean the server's own objects, the server gives up a statement before we give up the connection, and COMMIT
+/// waits for the disk.
 [[nodiscard]] Statement limits(std::chrono::milliseconds deadline);
 /// Of the session: a server whose client is gone without a word frees the locks of its transaction within half a minute.
 [[nodiscard]] Statement keep_alive();
@@ -38,8 +42,11 @@ struct ColumnType {
 [[nodiscard]] Statement release();
 [[nodiscard]] Statement rollback_to();
 
-/// Rows: schema, column, cast, is_text, is_bytes. None: there is no such table.
-[[nodiscard]] Statement find_columns(const TableName& table);
+/// Rows: the schemas in which the login looks for a table without one, in this order.
+[[nodiscard]] Statement find_schemas();
+/// The table in the first of these schemas that has it, or in its own. Rows: schema, column, cast, is_text, is_bytes. None: there is no
+/// such table. Behind limits(), so that a cast names its type in full.
+[[nodiscard]] Statement find_columns(const TableName& table, std::span<const std::string> schemas);
 
 /// As people may run it.
 [[nodiscard]] std::string definition_of(const TableName& table, std::span<const Column> columns,

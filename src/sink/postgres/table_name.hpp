@@ -14,7 +14,8 @@
 namespace outbox::sink::postgres {
 
 struct TableName {
-  std::string schema;  ///< Empty: the first in the login's search_path that has the table.
+  std::string
+      schema;  ///< Empty until the table was found: the first in the login's search_path that has it.
   std::string table;
 
   /// As SQL takes it.

@@ -1,5 +1,7 @@
 // Adopts a table of another outbox: docs/design/adopt.md has the states and why the order of the steps matters.
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -28,6 +30,15 @@ namespace {
 
 using Says = Adopter::Says;
 
+/// What a person's name of a table stands for.
+struct Meant {
+  std::optional<FoundTable> table{};
+  std::optional<FoundAdoption> adopted{};  ///< That is not ended.
+};
+
+/// A name that another table, or a view, has now may still mean the adopted table that had it before.
+enum class FormerName : std::uint8_t { of_no_table_now, of_any };
+
 /// A copy of many rows may take long; the connection itself is watched by TCP.
 constexpr std::chrono::hours kDeadline{24};
 constexpr std::chrono::seconds kLookLock{30};
@@ -47,21 +58,20 @@ class PostgresAdopter final : public Adopter {
   }
 
   Result<std::optional<AdoptionRow>> find(const std::string& name) override {
-    OUTBOX_TRY(const auto table, find_table(connection_, schema_, name));
-    OUTBOX_TRY(auto adopted, open_adoption(table ? table->table.name : name));
+    OUTBOX_TRY(const NamedTable named, resolve_table(connection_, name));
+    OUTBOX_TRY(auto adopted, open_adoption(named, FormerName::of_any));
     if (!adopted) return std::optional<AdoptionRow>{};
     return std::optional(std::move(adopted->row));
   }
 
   Result<AdoptionPlan> plan(const std::string& name, const AdoptionOptions& options) override {
     AdoptionPlan plan;
-    OUTBOX_TRY(const auto table, find_table(connection_, schema_, name));
-    const std::string full = table ? table->table.name : name;
-    OUTBOX_TRY(const auto adopted, open_adoption(full));
+    OUTBOX_TRY(const Meant meant, look_up(name));
+    const auto& [table, adopted] = meant;
     if (!table && !adopted)
       return fail(Errc::not_found, "there is no table " + in_quotes(name),
                   "write schema.table; a name with capitals needs double quotes: '\"Outbox\"'");
-    plan.table = adopted ? adopted->row.table : full;
+    plan.table = adopted ? adopted->row.table : table->table.name;
     if (adopted) plan.adopted = adopted->row;
     if (!table || (adopted && adopted->row.state == "broken")) return plan;
     OUTBOX_TRY(AdoptShape shape, shape_of(*table, options, adopted));
@@ -76,9 +86,9 @@ class PostgresAdopter final : public Adopter {
                         const AdoptionLocks& locks, const Says& says) override {
     AdoptSteps steps(connection_, schema_, locks, says);
     Adopted result;
-    OUTBOX_TRY(const auto table, find_table(connection_, schema_, plan.table));
+    OUTBOX_TRY(Meant meant, look_up(plan.table));
+    auto& [table, adopted] = meant;
     if (!table) return fail(Errc::not_found, "there is no table " + in_quotes(plan.table));
-    OUTBOX_TRY(auto adopted, open_adoption(plan.table));
     OUTBOX_TRY(AdoptShape shape, shape_of(*table, options, adopted));
     if (adopted && adopted->row.state != "broken" && !changes_of(*table, *adopted).empty()) {
       says("making the trigger's function for the columns of now");
@@ -91,7 +101,7 @@ class PostgresAdopter final : public Adopter {
       Status status = steps.first_cut(*table, shape);
       const bool lost = !status && status.error().origin == "pg:23505";
       if (!status && !lost) return pass(status);
-      OUTBOX_TRY(adopted, open_adoption(plan.table));
+      OUTBOX_TRY(adopted, open_adoption(table->relation));
       if (!adopted) return fail(Errc::cancelled, "another command has undone it");
       // Another command was faster: go on with its adoption, by what it was told.
       if (lost) {
@@ -109,9 +119,10 @@ class PostgresAdopter final : public Adopter {
                        const Says& says) override {
     AdoptSteps steps(connection_, schema_, locks, says);
     Adopted result;
-    OUTBOX_TRY(const auto table, find_table(connection_, schema_, row.table));
-    OUTBOX_TRY(const auto adopted, open_adoption(row.table));
+    OUTBOX_TRY(const auto adopted,
+               open_adoption_where([&](const FoundAdoption& one) { return one.row.id == row.id; }));
     if (!adopted) return fail(Errc::not_found, "table " + row.table + " is not adopted");
+    OUTBOX_TRY(const auto table, table_of(*adopted));
     if (table && !table->may_undo)
       return fail(Errc::permission_denied,
                   "only the owner of " + row.table + " may remove its trigger",
@@ -143,14 +154,45 @@ class PostgresAdopter final : public Adopter {
   }
 
  private:
-  /// The adoption of this table that is not ended.
-  [[nodiscard]] Result<std::optional<FoundAdoption>> open_adoption(const std::string& table) {
+  /// The newest adoption that is not ended and of which this holds.
+  template <class Is>
+  [[nodiscard]] Result<std::optional<FoundAdoption>> open_adoption_where(Is is) {
     OUTBOX_TRY(auto all, find_adoptions(connection_, schema_));
-    for (FoundAdoption& one : all) {
-      const bool named = one.row.table == table || one.row.table == "public." + table;
-      if (named && one.row.state != "ended") return std::optional(std::move(one));
+    for (auto one = all.rbegin(); one != all.rend(); ++one) {
+      if (one->row.state != "ended" && is(*one)) return std::optional(std::move(*one));
     }
     return std::optional<FoundAdoption>{};
+  }
+
+  [[nodiscard]] Result<std::optional<FoundAdoption>> open_adoption(std::int64_t relation) {
+    return open_adoption_where(
+        [&](const FoundAdoption& one) { return one.relation == relation && relation != 0; });
+  }
+
+  /// By the table that has the name; if that is not adopted, by the name that a table had when it was adopted.
+  [[nodiscard]] Result<std::optional<FoundAdoption>> open_adoption(const NamedTable& named,
+                                                                   FormerName former) {
+    OUTBOX_TRY(auto adopted, open_adoption(named.relation));
+    if (adopted || (named.is_table && former == FormerName::of_no_table_now)) return adopted;
+    return open_adoption_where([&](const FoundAdoption& one) {
+      return std::find(named.names.begin(), named.names.end(), one.known_as) != named.names.end();
+    });
+  }
+
+  [[nodiscard]] Result<std::optional<FoundTable>> table_of(const FoundAdoption& adopted) {
+    return read_table(connection_, schema_, adopted.relation, adopted.id_name);
+  }
+
+  [[nodiscard]] Result<Meant> look_up(const std::string& name) {
+    OUTBOX_TRY(const NamedTable named, resolve_table(connection_, name));
+    Meant meant;
+    OUTBOX_TRY(meant.adopted, open_adoption(named, FormerName::of_no_table_now));
+    if (meant.adopted) {
+      OUTBOX_TRY(meant.table, table_of(*meant.adopted));
+    } else {
+      OUTBOX_TRY(meant.table, read_table(connection_, schema_, named.relation, ""));
+    }
+    return meant;
   }
 
   [[nodiscard]] Result<AdoptionRow> row_of(std::int32_t id) {

@@ -10,15 +10,30 @@
 namespace outbox::store::postgres {
 namespace {
 
-// $1 a name as people write it. The search path of the login counts, as in its own statements.
+// Each of these runs under a pinned search path, in which no operator is planted.
+
+// $1 a name as people write it, $2 the schemas of the login's search path. Index pg_class_relname_nsp_index.
+constexpr std::string_view kResolve = R"(
+WITH named AS (SELECT parse_ident($1::text)::name[] AS part),
+place AS (
+  SELECT s.name::name AS schema, n.part[1] AS name, s.place FROM named n CROSS JOIN unnest($2::text[]) WITH ORDINALITY s(name, place)
+  WHERE cardinality(n.part) = 1
+  UNION ALL
+  SELECT n.part[cardinality(n.part) - 1], n.part[cardinality(n.part)], 1 FROM named n
+  WHERE cardinality(n.part) = 2 OR cardinality(n.part) = 3 AND n.part[1] = current_database())
+SELECT format('%I.%I', p.schema, p.name), coalesce(c.oid::bigint, 0::bigint), coalesce(c.relkind IN ('r', 'p'), false)
+FROM place p LEFT JOIN pg_namespace s ON s.nspname = p.schema LEFT JOIN pg_class c ON c.relnamespace = s.oid AND c.relname = p.name
+ORDER BY p.place)";
+
+// $1 the table's oid.
 constexpr std::string_view kTable = R"(
-SELECT pg_catalog.format('%I.%I', s.nspname, c.relname), c.oid::bigint, c.relkind::text, c.relpersistence::text, c.relispartition,
+SELECT pg_catalog.format('%I.%I', s.nspname, c.relname), c.relkind::text, c.relpersistence::text, c.relispartition,
        c.relkind = 'r' AND c.relhassubclass, pg_catalog.has_table_privilege(c.oid, 'SELECT'),
        pg_catalog.has_table_privilege(c.oid, 'TRIGGER'), pg_catalog.pg_has_role(c.relowner, 'USAGE'),
        pg_catalog.pg_has_role(o.relowner, 'USAGE'), pg_catalog.pg_get_userbyid(o.relowner)::text
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
 JOIN pg_catalog.pg_class o ON o.oid = '{schema}.event'::regclass
-WHERE c.oid = pg_catalog.to_regclass($1::text))";
+WHERE c.oid = $1::bigint::oid)";
 
 // $1 the table's oid, $2 whether it is partitioned: then a unique index must have the partition key in it.
 constexpr std::string_view kColumns = R"(
@@ -53,25 +68,25 @@ SELECT coalesce(pg_catalog.string_agg(h.who, ', '), '') FROM (
     AND l.mode NOT IN ('AccessShareLock', 'RowShareLock') LIMIT 5) h)";
 
 Status check(const Rows& found, const std::string& name) {
-  const std::string kind = found.text(0, 2);
+  const std::string kind = found.text(0, 1);
   const std::string table = "table " + name;
   if (kind != "r" && kind != "p")
     return fail(Errc::unsupported, name + " is no table",
                 "a view or a foreign table has no rows of its own: adopt the table below it");
-  if (found.text(0, 3) == "t")
+  if (found.text(0, 2) == "t")
     return fail(Errc::unsupported, table + " is temporary", "only its own session sees it");
-  if (found.boolean(0, 4))
+  if (found.boolean(0, 3))
     return fail(Errc::unsupported, table + " is a partition of another table", "adopt that one");
-  if (found.boolean(0, 5))
+  if (found.boolean(0, 4))
     return fail(Errc::unsupported, table + " has child tables",
                 "inheritance is not supported; partitions are");
-  if (!found.boolean(0, 6) || !found.boolean(0, 7))
+  if (!found.boolean(0, 5) || !found.boolean(0, 6))
     return fail(Errc::permission_denied,
                 table + ": this login may not read it and put a trigger on it",
                 "use the table's owner, or GRANT SELECT, TRIGGER ON " + name + " TO the login");
-  if (!found.boolean(0, 9))
+  if (!found.boolean(0, 8))
     return fail(Errc::permission_denied, "this login may not make functions in the outbox's schema",
-                "GRANT " + found.text(0, 10) + " TO the login, or use the one that migrates");
+                "GRANT " + found.text(0, 9) + " TO the login, or use the one that migrates");
   return {};
 }
 
@@ -80,7 +95,7 @@ AdoptionFault fault_of(std::string_view word) {
   using enum AdoptionFault;
   if (word == "dropped") return dropped;
   if (word == "remade") return remade;
-  if (word == "renamed") return renamed;
+  if (word == "replaced") return replaced;
   if (word == "off") return off;
   if (word == "replica_only") return replica_only;
   return no_trigger;
@@ -97,22 +112,42 @@ std::vector<std::string> words_of(std::string_view json) {
 
 }  // namespace
 
-Result<std::optional<FoundTable>> find_table(Connection& connection, const std::string& schema,
-                                             const std::string& name) {
-  const Query table_query = unprepared("look for the table " + in_quotes(name), kTable, schema);
-  OUTBOX_TRY(const Rows found, connection.exec(table_query, {name}));
+Result<NamedTable> resolve_table(Connection& connection, const std::string& name) {
+  OUTBOX_TRY(const Rows schemas,
+             connection.exec_with(&Queries::logins_search_path, &Queries::schemas));
+  pg::ArrayParam places(pg::ArrayParam::Element::text);
+  for (int row = 0; row < schemas.size(); ++row) places.add(schemas.bytes(row, 0));
+  const Query query = unprepared("look for the table " + in_quotes(name), kResolve, "");
+  OUTBOX_TRY(const Rows rows,
+             connection.exec_with(&Queries::pin_search_path, query, {name, places.take()}));
+  NamedTable table;
+  for (int row = 0; row < rows.size(); ++row) {
+    table.names.push_back(rows.text(row, 0));
+    if (table.relation != 0) continue;
+    table.relation = rows.int8(row, 1);
+    table.is_table = rows.boolean(row, 2);
+  }
+  return table;
+}
+
+Result<std::optional<FoundTable>> read_table(Connection& connection, const std::string& schema,
+                                             std::int64_t relation, const std::string& id_name) {
+  const Query table_query = unprepared("look for a table", kTable, schema);
+  OUTBOX_TRY(const Rows found,
+             connection.exec_with(&Queries::pin_search_path, table_query, {relation}));
   if (found.empty()) return std::optional<FoundTable>{};
   const std::string full = found.text(0, 0);
   if (Status status = check(found, full); !status) return pass(status);
   FoundTable table;
   table.table.name = full;
+  table.table.id_name = id_name.empty() ? full : id_name;
   table.table.schema = pg::quote_identifier(schema);
-  table.table.partitioned = found.text(0, 2) == "p";
-  table.relation = found.int8(0, 1);
-  table.may_undo = found.boolean(0, 8);
+  table.table.partitioned = found.text(0, 1) == "p";
+  table.relation = relation;
+  table.may_undo = found.boolean(0, 7);
   const Query columns_query = unprepared("read the columns of " + full, kColumns, schema);
-  OUTBOX_TRY(const Rows columns,
-             connection.exec(columns_query, {table.relation, table.table.partitioned}));
+  OUTBOX_TRY(const Rows columns, connection.exec_with(&Queries::pin_search_path, columns_query,
+                                                      {table.relation, table.table.partitioned}));
   for (int row = 0; row < columns.size(); ++row) {
     table.table.columns.push_back({.name = columns.text(row, 0),
                                    .type = columns.text(row, 1),
@@ -143,6 +178,9 @@ FoundAdoption adoption_of(const Rows& rows, int row) {
   FoundAdoption one;
   one.shape = rows.text(row, 8);
   one.columns = rows.text(row, 13);
+  one.known_as = rows.text(row, 14);
+  one.id_name = rows.text(row, 16);
+  if (!rows.is_null(row, 15)) one.relation = rows.int8(row, 15);
   one.row = {.id = rows.int4(row, 0),
              .table = rows.text(row, 1),
              .state = rows.text(row, 2),
@@ -156,8 +194,8 @@ FoundAdoption adoption_of(const Rows& rows, int row) {
              .running = rows.boolean(row, 10)};
   if (!rows.is_null(row, 7)) one.row.switched_us = rows.time_us(row, 7);
   if (!rows.is_null(row, 11)) {
-    one.row.state = "broken";
     one.row.fault = fault_of(rows.text(row, 11));
+    if (one.row.fault != AdoptionFault::replaced) one.row.state = "broken";
     one.row.fault_at = rows.is_null(row, 12) ? "" : rows.text(row, 12);
   }
   return one;
@@ -165,7 +203,7 @@ FoundAdoption adoption_of(const Rows& rows, int row) {
 
 Result<std::string> lock_holders(Connection& connection, std::int64_t relation) {
   const Query query = unprepared("look for who holds the lock", kHolders, "");
-  OUTBOX_TRY(const Rows rows, connection.exec(query, {relation}));
+  OUTBOX_TRY(const Rows rows, connection.exec_with(&Queries::pin_search_path, query, {relation}));
   return rows.text(0, 0);
 }
 

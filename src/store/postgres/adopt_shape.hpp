@@ -30,7 +30,9 @@ struct AdoptColumn {
 };
 
 struct AdoptTable {
-  std::string name;    ///< Quoted, with its schema.
+  std::string name;  ///< Quoted, with its schema.
+  /// Its first name, of which ids are made. It stays when the table is renamed: the trigger and the copy must give a row the same id.
+  std::string id_name{};
   std::string schema;  ///< Of the outbox, quoted.
   bool partitioned{false};
   std::vector<AdoptColumn> columns;

@@ -39,7 +39,7 @@ std::string payload_of(const AdoptTable& table, const AdoptShape& shape) {
 std::string event_id_of(const AdoptTable& table, const AdoptShape& shape) {
   const AdoptColumn& id = *table.find(*shape.column("id"));
   if (id.type == "uuid") return column_of(id.name);
-  return table.schema + ".adopt_id(" + quote_literal(table.name) + ", " + column_of(id.name) +
+  return table.schema + ".adopt_id(" + quote_literal(table.id_name) + ", " + column_of(id.name) +
          "::text)";
 }
 

@@ -27,6 +27,11 @@ double ms_since(Clock::time_point start) {
 
 bool is_locked(const Error& error) { return error.origin == "pg:55P03"; }
 
+/// Then a trigger of that name is another outbox's.
+bool lost_its_trigger(const AdoptionRow& row) {
+  return row.fault == AdoptionFault::remade || row.fault == AdoptionFault::no_trigger;
+}
+
 /// Of "INSERT 0 12" and "UPDATE 12".
 std::int64_t count_of(std::string_view command) {
   const std::string_view last = command.substr(command.rfind(' ') + 1);
@@ -142,12 +147,25 @@ Status AdoptSteps::withdraw_functions(const FoundTable& table, const std::string
   return {};
 }
 
+/// An adopted table that had this name before is known by its name of now.
+Status AdoptSteps::free_name(const std::string& name) {
+  OUTBOX_TRY([[maybe_unused]] const Rows rows,
+             run("note the name of now",
+                 "UPDATE " + in_schema("adoption") + " a SET table_name = s.name_now FROM " +
+                     in_schema("adoption_state") +
+                     " s WHERE s.id = a.id AND a.table_name = $1::text AND a.state <> 'ended' "
+                     "AND s.name_now <> a.table_name",
+                 {name}));
+  return {};
+}
+
 Result<Decision> AdoptSteps::begin(const FoundTable& table, const AdoptShape& shape) {
+  if (Status status = free_name(table.table.name); !status) return pass(status);
   OUTBOX_TRY(
       const Rows begun,
       run("begin the adoption",
           "INSERT INTO " + in_schema("adoption") +
-              " (table_name, relation, shape, columns, state, cut_lsn) SELECT $1::text, $2::bigint::oid, "
+              " (table_name, id_name, relation, shape, columns, state, cut_lsn) SELECT $1::text, $1::text, $2::bigint::oid, "
               "$3::text::jsonb, $4::text::jsonb, 'copying', '0/0' RETURNING id",
           {table.table.name, table.relation, to_json(shape), columns_json(table.table.columns)}));
   const std::int32_t id = begun.int4(0, 0);
@@ -307,7 +325,7 @@ Result<Decision> AdoptSteps::finish(const std::optional<FoundTable>& table, cons
                                     const AdoptionRow& adopted, bool marks) {
   OUTBOX_TRY(const bool ended, hold(adopted.id, "ended"));
   if (ended) return fail(Errc::cancelled, "another command has undone it");
-  if (table) {
+  if (table && !lost_its_trigger(adopted)) {
     OUTBOX_TRY([[maybe_unused]] const Rows dropped,
                run("remove the trigger of " + adopted.table,
                    "DROP TRIGGER IF EXISTS outbox_adopt ON " + table->table.name));
@@ -323,7 +341,9 @@ Result<Decision> AdoptSteps::finish(const std::optional<FoundTable>& table, cons
     OUTBOX_TRY([[maybe_unused]] const Rows dropped,
                run("drop a function", "DROP FUNCTION IF EXISTS " + function + "()"));
   }
-  if (Status status = set_state(adopted.id, "state = 'ended', ended_at = clock_timestamp()");
+  if (Status status = set_state(
+          adopted.id, "state = 'ended', ended_at = clock_timestamp(), table_name = $2::text",
+          {adopted.table});
       !status)
     return pass(status);
   marked_ += rows;

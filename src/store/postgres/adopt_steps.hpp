@@ -52,6 +52,7 @@ class AdoptSteps {
 
  private:
   [[nodiscard]] Status with_lock(std::int64_t relation, const Body& body);
+  [[nodiscard]] Status free_name(const std::string& name);
   [[nodiscard]] Result<Decision> begin(const FoundTable& table, const AdoptShape& shape);
   [[nodiscard]] Result<Decision> switch_over(const FoundTable& table, std::int32_t id, bool& done);
   [[nodiscard]] Result<Decision> finish(const std::optional<FoundTable>& table,

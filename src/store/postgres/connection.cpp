@@ -38,8 +38,9 @@ Result<Connection> Connection::open(const StoreOptions& options, std::string_vie
         "PostgreSQL 14 or newer is needed");
   }
   if (PQsetnonblocking(connection, 1) != 0) return fail(pg::lost_connection(connection, "connect"));
-  Status lifted = opened.run(&Queries::no_session_limits, {PQbackendPID(connection)});
-  if (!lifted) return pass(lifted);
+  for (const auto query : {&Queries::session, &Queries::no_session_limits})
+    opened.send(query, {PQbackendPID(connection)});
+  if (auto set = opened.finish(); !set) return pass(set);
   return opened;
 }
 

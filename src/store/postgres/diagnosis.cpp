@@ -296,10 +296,10 @@ class Questions {
       one.marks_sent = shape.mark != SentMark::none;
       one.took_pending = one.marks_sent && shape.backlog == Backlog::pending;
       one.has_order = shape.column("order") != nullptr;
-      one.changes =
-          changed_columns(shape, columns_of(found.columns), columns_of(rows.bytes(row, 14)));
+      one.changes = changed_columns(shape, columns_of(found.columns),
+                                    columns_of(rows.bytes(row, kAdoptionColumnCount)));
       one.options = options_again(shape, one.changes);
-      one.replicated = rows.boolean(row, 15);
+      one.replicated = rows.boolean(row, kAdoptionColumnCount + 1);
     }
     if (facts.tables.empty()) return facts;
     OUTBOX_TRY(const Rows silent, ask(queries_.silent_sessions));

@@ -1,9 +1,9 @@
 // Every SQL statement of the program on PostgreSQL: its name, what it does for error messages, its text, with the purpose and
 // the index. Parameters are cast in the text ($1::bigint); results are binary.
 //
-// Functions and operators get exactly the types they are declared with, or are named in full: the search_path is the login's,
-// and a function planted in it whose types fit better would be called. (unnest() of several arguments is always the server's
-// own.)
+// Functions and operators get exactly the types they are declared with, or are named in full: behind a pooler, and on an application's
+// connection, the search_path is the login's, and a function planted in it whose types fit better would be called. (unnest() of several
+// arguments is always the server's own.)
 #pragma once
 
 #include <string>
@@ -30,6 +30,20 @@ struct Queries {
   // Names without a schema in a migration mean the server's own objects, whatever is in schema public.
   Query pin_search_path =
       unprepared("set the search path", "SET LOCAL search_path = pg_catalog, pg_temp");
+
+  // $1 the backend as libpq knows it. The first statement of a connection of ours, therefore with full names and no operator of the
+  // login's search_path: names mean the server's own objects, and no default of a role or a database changes what a statement means.
+  // Behind a pooler it is another backend, which others share: nothing is set.
+  Query session = unprepared("set up the session", R"(
+SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', false),
+pg_catalog.set_config('standard_conforming_strings', 'on', false), pg_catalog.set_config('quote_all_identifiers', 'off', false),
+pg_catalog.set_config('transform_null_equals', 'off', false) WHERE pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) $1::int)");
+
+  // What an unqualified name means to the login: its own search path, and the schemas that it names, in this order.
+  Query logins_search_path =
+      unprepared("take the login's search path", "SET LOCAL search_path TO DEFAULT");
+  Query schemas = unprepared("read the search path", R"(
+SELECT s.name FROM pg_catalog.unnest(pg_catalog.current_schemas(false)) s(name))");
 
   // For transactions of several round trips, in the round trip of BEGIN. A relay that is frozen in the middle of one must not hold
   // its locks: the server ends the session. lock_timeout is shorter than the lease.

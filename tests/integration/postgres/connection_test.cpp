@@ -132,6 +132,50 @@ TEST_F(PostgresConnection, an_unknown_database_is_named) {
   EXPECT_THAT(failed.error().message, ::testing::HasSubstr("no_such_database"));
 }
 
+constexpr const char* kMeaning =
+    "SELECT pg_catalog.string_agg(setting, ' ' ORDER BY name)::pg_catalog.text FROM pg_catalog.pg_settings WHERE name IN "
+    "('search_path', 'standard_conforming_strings', 'quote_all_identifiers', 'transform_null_equals')";
+
+/// A database whose settings change what statements mean, where others may plant what its search path finds first.
+class PostgresMeaning : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    OUTBOX_NEEDS_POSTGRES();
+    database_ = std::make_unique<PostgresDatabase>(PostgresDatabase::Schema::empty);
+    Pg admin(database_->url());
+    for (const char* setting : {"search_path = public, pg_catalog", "quote_all_identifiers = on",
+                                "standard_conforming_strings = off", "transform_null_equals = on"})
+      (void)admin.exec("ALTER DATABASE " + database_->name() + " SET " + setting);
+    (void)Pg(database_->url())
+        .exec(
+            "CREATE FUNCTION public.set_config(text, text, boolean) RETURNS text LANGUAGE plpgsql AS "
+            "'BEGIN RAISE EXCEPTION ''planted''; END'; CREATE FUNCTION public.equal(int, int) RETURNS boolean "
+            "LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''planted''; END'; "
+            "CREATE OPERATOR public.= (LEFTARG = int, RIGHTARG = int, FUNCTION = public.equal)");
+  }
+  static std::string meaning(Connection& connection) {
+    const auto rows = connection.exec(query(kMeaning));
+    return rows ? rows->text(0, 0) : rows.error().text();
+  }
+  std::unique_ptr<PostgresDatabase> database_;
+};
+
+TEST_F(PostgresMeaning,
+       a_connection_of_ours_has_its_own_settings_whatever_the_database_and_the_url_say) {
+  const std::string ours = "off pg_catalog, pg_temp on off";
+  ASSERT_EQ(Pg(database_->url()).value(kMeaning), "on public, pg_catalog off on");
+  EXPECT_EQ(meaning(*open_connection(database_->url())), ours);
+  EXPECT_EQ(meaning(*open_connection(database_->url() + "&options=-c%20search_path%3Dpublic")),
+            ours);
+}
+
+TEST_F(PostgresMeaning, behind_a_pooler_the_sessions_of_others_keep_theirs) {
+  OUTBOX_NEEDS("OUTBOX_TEST_PGBOUNCER", "pgbouncer in transaction mode");
+  const std::string url = url_of_database(*environment("OUTBOX_TEST_PGBOUNCER"), database_->name());
+  (void)Pg(database_->url()).exec("DROP OPERATOR public.= (int, int)");
+  EXPECT_EQ(meaning(*open_connection(url)), "on public, pg_catalog off on");
+}
+
 constexpr const char* kTimeouts =
     "SELECT string_agg(setting, ',' ORDER BY name)::text FROM pg_settings WHERE name IN ('idle_session_timeout', "
     "'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')";

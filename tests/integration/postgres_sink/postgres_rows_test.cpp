@@ -207,6 +207,83 @@ TEST_F(PostgresSinkTest, events_can_be_routed_to_several_tables_in_one_transacti
   EXPECT_EQ(count("\"" + prefix + "_a\"\"b;_drop_table_x__\""), 30);
 }
 
+/// The login's search_path, until the end of the test.
+class LoginsPath {
+ public:
+  explicit LoginsPath(const std::string& path) {
+    Pg admin = shared_destination()->admin();
+    admin.exec("ALTER ROLE app SET search_path = " + path);
+  }
+  LoginsPath(const LoginsPath&) = delete;
+  LoginsPath& operator=(const LoginsPath&) = delete;
+  ~LoginsPath() { PQclear(PQexec(admin_.native(), "ALTER ROLE app RESET search_path")); }
+
+ private:
+  Pg admin_{shared_destination()->admin()};
+};
+
+TEST_F(PostgresSinkTest, names_without_a_schema_are_found_as_the_login_finds_them) {
+  Pg admin = server().admin();
+  const std::string first = table_ + "_first";
+  const std::string second = table_ + "_second";
+  for (const std::string& schema : {first, second})
+    admin.exec("CREATE SCHEMA " + schema + "; GRANT USAGE, CREATE ON SCHEMA " + schema + " TO app");
+  server().make_table(second + "." + table_);
+  admin.exec("CREATE TYPE " + second + ".mood AS ENUM ('glad')");
+  admin.exec("ALTER TABLE " + second + "." + table_ + " ADD COLUMN mood " + second + ".mood");
+  const LoginsPath path("nowhere, " + first + ", " + second + ", public");
+  open({{"columns.id", "{id}"}, {"columns.mood", "glad"}, {"columns.payload", "{body}"}});
+  Load load;
+  load.add("k", "{}");
+  EXPECT_EQ(outcome_of(load).kind, Outcome::Kind::acked);
+  EXPECT_EQ(count(second + "." + table_), 1);
+  EXPECT_EQ(count(table_), 0) << "the one in public comes later";
+  EXPECT_EQ(count(first + "." + delivered_), 1) << "what is made is made in the first schema";
+
+  const LoginsPath none("nowhere");
+  EXPECT_THAT(error_of_open({{"table", "some"}, {"delivered_table", "none"}}),
+              HasSubstr("no schema of the login's search_path exists"));
+}
+
+TEST_F(PostgresSinkTest, what_others_planted_in_the_search_path_is_never_called) {
+  Pg admin = server().admin();
+  const std::string trap = table_ + "_trap";
+  admin.exec("CREATE SCHEMA " + trap + "; GRANT USAGE ON SCHEMA " + trap + " TO PUBLIC");
+  const std::string body = " LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'planted'; END$$";
+  for (const char* type : {"uuid", "text", "name", "integer", "bigint", "smallint", "oid",
+                           "\"char\"", "boolean", "timestamptz"}) {
+    const std::string pair = std::string("(") + type + ", " + type + ")";
+    admin.exec("CREATE FUNCTION " + trap + ".equal" + pair + " RETURNS boolean" + body);
+    for (const char* sign : {"=", "<", ">", "+"})
+      admin.exec("CREATE OPERATOR " + trap + "." + sign + " (LEFTARG = " + type +
+                 ", RIGHTARG = " + type + ", FUNCTION = " + trap + ".equal)");
+  }
+  for (const char* function :
+       {"set_config(text, text, boolean) RETURNS text", "now() RETURNS timestamptz",
+        "format_type(oid, integer) RETURNS text", "current_setting(text) RETURNS text",
+        "unnest(text[]) RETURNS SETOF text", "count() RETURNS bigint"})
+    admin.exec("CREATE FUNCTION " + trap + "." + function + body);
+  admin.exec("CREATE DOMAIN " + trap + ".text AS integer");
+  const LoginsPath path(trap + ", pg_catalog, public");
+  admin.exec("SET search_path = " + trap + ", pg_catalog");
+  EXPECT_THROW(admin.exec("SELECT 1::oid = 2::oid"), PgError);
+  // A short window, so that old ids are removed, too.
+  open({{"dedup_window", "1ms"}});
+  Load load;
+  load.add_many(10, 3);
+  MiniRelay relay(*sink_, load);
+  ASSERT_TRUE(relay.deliver());
+  EXPECT_TRUE(relay.failures().empty());
+  load.add("late", "{}");
+  EXPECT_EQ(outcome_of(load, 10).kind, Outcome::Kind::acked);
+  sink_->close();
+  make_id_unique();
+  open({{"dedup_window", "0"}});
+  load.add("k", "{}");
+  EXPECT_EQ(outcome_of(load, 11).kind, Outcome::Kind::acked);
+  EXPECT_EQ(count(), 12);
+}
+
 TEST_F(PostgresSinkTest, a_table_that_is_missing_for_some_events_blocks_and_is_named) {
   open({{"table", table_ + "{header:tenant}"}, {"create", "false"}, {"dedup_window", "0"}});
   make_id_unique();

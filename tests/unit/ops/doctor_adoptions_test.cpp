@@ -100,8 +100,6 @@ TEST(DoctorAdoptions, a_table_that_was_made_anew_has_no_row_that_was_forwarded) 
   const Finding one = only(broken(AdoptionFault::remade));
   EXPECT_EQ(one.severity, Severity::error);
   EXPECT_THAT(one.command, StartsWith("outbox adopt public.shop_outbox --undo --apply"));
-  EXPECT_THAT(only(broken(AdoptionFault::remade, "public.old")).what,
-              HasSubstr("the adopted one is now called public.old"));
 }
 
 TEST(DoctorAdoptions, a_table_that_was_dropped_can_be_forgotten) {
@@ -110,22 +108,29 @@ TEST(DoctorAdoptions, a_table_that_was_dropped_can_be_forgotten) {
   EXPECT_EQ(one.command, "outbox adopt public.shop_outbox --undo --apply -c shop.toml");
 }
 
-TEST(DoctorAdoptions, a_table_that_was_renamed_gets_its_name_back) {
-  struct Case {
-    const char* now;
-    const char* command;
-  };
-  for (const Case& one : {
-           Case{"public.\"A.b\"", "ALTER TABLE public.\"A.b\" RENAME TO shop_outbox;"},
-           Case{"\"M.x\".shop_outbox", "ALTER TABLE \"M.x\".shop_outbox SET SCHEMA public;"},
-           Case{"m.\"a\"\".b\"",
-                "ALTER TABLE m.\"a\"\".b\" SET SCHEMA public; "
-                "ALTER TABLE public.\"a\"\".b\" RENAME TO shop_outbox;"},
-       }) {
-    const Finding found = only(broken(AdoptionFault::renamed, one.now));
-    EXPECT_EQ(found.severity, Severity::warning);
-    EXPECT_EQ(found.command, one.command);
-  }
+TEST(DoctorAdoptions, a_table_with_the_former_name_of_an_adopted_one_is_adopted_beside_it) {
+  AdoptionFacts one = forwarding();
+  one.row.table = "public.old_outbox";
+  one.row.fault = AdoptionFault::replaced;
+  one.row.fault_at = "public.shop_outbox";
+  one.options = {"--header", "tenant=x-tenant"};
+  const Finding found = only(one);
+  EXPECT_EQ(found.severity, Severity::error);
+  EXPECT_EQ(found.subject, "public.old_outbox");
+  EXPECT_EQ(found.what, "another table has its former name, public.shop_outbox");
+  EXPECT_THAT(found.reason, HasSubstr("rows inserted into public.shop_outbox are in it only"));
+  EXPECT_EQ(found.command,
+            "mark the rows that were forwarded before as sent, then: "
+            "outbox adopt public.shop_outbox --header tenant=x-tenant --apply -c shop.toml");
+  one.marks_sent = one.took_pending = one.has_order = false;
+  EXPECT_THAT(only(one).command, StartsWith("stop what inserts into public.shop_outbox, then: "));
+
+  // What else there is to say of the one that has another name now.
+  one.row.state = "copying";
+  one.row.switched_us.reset();
+  Findings both = judged(one);
+  EXPECT_EQ(both.all().size(), 2U);
+  EXPECT_EQ(both.all().back().command, "outbox adopt public.old_outbox --apply -c shop.toml");
 }
 
 TEST(DoctorAdoptions, one_that_was_not_finished_is_an_error_unless_it_is_being_finished) {
