@@ -38,12 +38,14 @@ class SimRelay {
  private:
   void read_page();
   void send();
-  void hand_over(const relay::DeliveryCore::Send& send);
+  /// False: the sink refuses it by itself.
+  bool hand_over(const relay::DeliveryCore::Send& send);
   void drive_retries();
   void take_outcomes();
   void write(bool hears_of_it);
   void park(const store::ParkedEvent& event);
   void write_results(bool hears_of_it);
+  [[nodiscard]] bool is_behind_another(const store::ParkedEvent& event) const;
   void check_attempts(const store::RetryResult& result);
   [[nodiscard]] bool owns_lanes() const { return generation_ == world_.generation; }
 
