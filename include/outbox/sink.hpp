@@ -84,6 +84,11 @@ struct Outcome {
   bool final{false};
   /// Of `rejected`: `final` and retry_after alone decide what follows, whatever the delays of the subscription.
   bool own_schedule{false};
+  /// Of `rejected`: the sink refused the message by itself, before the destination's client had any
+  /// of it (an illegal name, too large, not to be expressed in the protocol). That stops nothing and
+  /// says nothing about the destination. A gapless sink goes on too, but takes nothing behind the
+  /// message in the same send(); the relay then offers the rest, except later events of its key.
+  bool unsent{false};
   /// Of `postponed`, by a sink of tasks: its row is for any worker that has a thread free, at once.
   bool for_any_worker{false};
 };
@@ -94,8 +99,9 @@ struct SinkTraits {
   /// As it appears in logs and metrics ("kafka").
   std::string_view name;
   /// The sink itself stops at the first failure: after a message was not acked, none of its key sent later is delivered
-  /// until the relay has called open() again. Then many events of a key may be in flight. Otherwise the relay keeps one
-  /// event per key in flight. Set it only if a test on the real destination shows it. Default: false.
+  /// until the relay has called open() again (but see Outcome::unsent). Then many events of a key
+  /// may be in flight. Otherwise the relay keeps one event per key in flight. Set it only if a test
+  /// on the real destination shows it. Default: false.
   bool gapless{false};
   /// Most messages the relay hands over in one send(). Default: 1000.
   std::size_t max_batch{1000};
@@ -121,7 +127,8 @@ class Sink {
   [[nodiscard]] virtual SinkTraits traits() const noexcept = 0;
 
   /// Connects or prepares. Called before the first send(), and, nothing being in flight, after the destination failed, of a gapless
-  /// sink after each failure, which it then forgets; not after one event of another sink failed. Idempotent. May block for seconds.
+  /// sink after each failure, which it then forgets; not after one event of another sink failed, nor after one that was refused
+  /// unsent. Idempotent. May block for seconds.
   [[nodiscard]] virtual Status open() = 0;
 
   /// Takes messages in order and returns how many it took; the rest is offered again later. Returns at once: a call that takes
@@ -162,7 +169,8 @@ class BatchSink : public Sink {
 
  protected:
   /// Delivers the messages in order and returns how many are durable at the destination. When fewer than all, `failure`
-  /// is the outcome of the next one; the others were not tried.
+  /// is the outcome of the next one; the others were not tried. Those behind a rejected message are
+  /// passed to another call, at a gapless sink only if that message is `unsent`.
   [[nodiscard]] virtual std::size_t deliver(std::span<const Message> batch, Outcome& failure) = 0;
 
  private:

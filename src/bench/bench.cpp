@@ -58,7 +58,8 @@ const std::vector<Benchmark>& all_benchmarks() {
        .by_hand = true,
        .run = bench_relays},
       {.name = "poison",
-       .help = "the others while one key in 10,000, and one in 10, is rejected (by hand)",
+       .help =
+           "the others while one key in 10,000, or in 10, is rejected, every second event is refused, or one in 10 gets a 422 (by hand)",
        .by_hand = true,
        .run = bench_poison},
       {.name = "cold",

@@ -1,6 +1,11 @@
-// poison: how fast the others are delivered while events of some keys are rejected and parked.
+// poison: how fast the others are delivered while events are parked. The bad events are those of some
+// keys, rejected by a destination in memory; every second event, each of a key of its own, refused
+// by the sink before it sends anything; one event in ten, each of a key of its own, answered with 422
+// by a receiver of webhooks.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -8,8 +13,12 @@
 
 #include "bench/bench.hpp"
 #include "bench/postgres_fixture.hpp"
+#include "bench/receiver.hpp"
 #include "event/key.hpp"
 #include "testkit/failure.hpp"
+#ifdef OUTBOX_WITH_KAFKA
+#include "testkit/kafka.hpp"
+#endif
 
 namespace outbox::bench {
 namespace {
@@ -17,6 +26,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kName = "poison";
+constexpr const char* kBadType = "Bad";
 
 /// Rejects the events of one key in so many; 0: none.
 class RejectingSink final : public Sink {
@@ -49,14 +59,51 @@ class RejectingSink final : public Sink {
   std::vector<Outcome> outcomes_;
 };
 
-/// Events delivered per second, until nothing is pending.
-double rate_of(PostgresFixture& log, std::uint64_t one_in) {
-  SubscriptionSpec spec{.name = kName, .sink = "custom"};
+/// Gapless. Refuses the events of one type by itself, as a sink does whose topic is illegal.
+class RefusingSink final : public BatchSink {
+ public:
+  explicit RefusingSink(std::string_view type) : type_(type) {}
+  [[nodiscard]] SinkTraits traits() const noexcept override {
+    return {.name = "refusing", .gapless = true};
+  }
+  [[nodiscard]] Status open() override { return {}; }
+  void close() noexcept override {}
+
+ protected:
+  [[nodiscard]] std::size_t deliver(std::span<const Message> batch, Outcome& failure) override {
+    const auto refused = std::find_if(batch.begin(), batch.end(), [&](const Message& message) {
+      return message.event->event_type == type_;
+    });
+    if (refused != batch.end()) {
+      failure.kind = Outcome::Kind::rejected;
+      failure.unsent = true;
+      failure.error.message = "refused by the benchmark";
+    }
+    return static_cast<std::size_t>(refused - batch.begin());
+  }
+
+ private:
+  const std::string_view type_;
+};
+
+SubscriptionSpec parking(SubscriptionSpec spec) {
   spec.max_waiting = 10'000'000;
   spec.retry_base = std::chrono::hours(1);
   spec.retry_cap = std::chrono::hours(1);
-  const auto relay = testkit::must(Relay::create(log.relay_options(spec)));
-  testkit::must(relay->use(kName, std::make_unique<RejectingSink>(one_in)));
+  return spec;
+}
+
+SubscriptionSpec custom() { return {.name = kName, .sink = "custom"}; }
+
+/// Per second, until nothing is pending.
+struct Rate {
+  double delivered{0};
+  double parked{0};
+};
+
+Rate rate_of(PostgresFixture& log, const SubscriptionSpec& spec, std::unique_ptr<Sink> sink) {
+  const auto relay = testkit::must(Relay::create(log.relay_options(parking(spec))));
+  if (sink) testkit::must(relay->use(spec.name, std::move(sink)));
   const auto start = Clock::now();
   const RunReport report = testkit::must(relay->run_once(std::chrono::minutes(20)));
   if (!report.settled) testkit::give_up(Errc::deadline_exceeded, report.reason);
@@ -65,21 +112,51 @@ double rate_of(PostgresFixture& log, std::uint64_t one_in) {
       std::stoll(log.admin().value(fmt::format("SELECT count(*) FROM {}.parked", kSchema)));
   log.admin().run(fmt::format("TRUNCATE {}.parked", kSchema));
   log.drop_subscriptions();
-  return static_cast<double>(log.options().events - parked) / seconds;
+  return {.delivered = static_cast<double>(log.options().events - parked) / seconds,
+          .parked = static_cast<double>(parked) / seconds};
 }
 
-}  // namespace
+/// Every so many events is bad, of a key of its own.
+Rows with_bad(int one_in) {
+  const auto bad = [&](const std::string& then, const std::string& otherwise) {
+    return fmt::format("CASE WHEN i % {} = 0 THEN {} ELSE {} END", one_in, then, otherwise);
+  };
+  Rows rows;
+  rows.aggregate_id = bad("'bad' || i", rows.aggregate_id);
+  rows.event_type = bad(fmt::format("'{}'", kBadType), rows.event_type);
+  rows.headers = "(" + bad("'{\"suffix\": \" !\"}'", rows.headers) + ")::jsonb";
+  return rows;
+}
 
-std::vector<Figure> bench_poison(const BenchOptions& options) {
+/// The same log twice, in turns: with nothing rejected, and as it is.
+using Measure = std::function<Rate(bool rejects)>;
+
+Figure compared(PostgresFixture& log, const std::string& name, const Measure& measure) {
+  std::vector<double> none;
+  std::vector<double> others;
+  for (int i = 0; i < log.options().repeats; ++i) {
+    none.push_back(measure(false).delivered);
+    const Rate rate = measure(true);
+    others.push_back(rate.delivered);
+    log.say(fmt::format("{}: none rejected {:.0f} per second; delivered {:.0f}, parked {:.0f}",
+                        name, none.back(), rate.delivered, rate.parked));
+  }
+  return Figure(name, median(others), "events/s").beside(median(none)).ratio_at_least(0.5);
+}
+
+std::vector<Figure> of_keys(const BenchOptions& options) {
   PostgresFixture log(options);
   log.fill(options.events);
+  const auto rate = [&](std::uint64_t one_in) {
+    return rate_of(log, custom(), std::make_unique<RejectingSink>(one_in)).delivered;
+  };
   std::vector<double> none;
   std::vector<double> one;
   std::vector<double> many;
   for (int i = 0; i < options.repeats; ++i) {
-    none.push_back(rate_of(log, 0));
-    one.push_back(rate_of(log, 10'000));
-    many.push_back(rate_of(log, 10));
+    none.push_back(rate(0));
+    one.push_back(rate(10'000));
+    many.push_back(rate(10));
     log.say(fmt::format(
         "others per second: none rejected {:.0f}, one key in 10,000 {:.0f}, one in 10 {:.0f}",
         none.back(), one.back(), many.back()));
@@ -87,6 +164,53 @@ std::vector<Figure> bench_poison(const BenchOptions& options) {
   return {
       Figure("poison.one-key", median(one), "events/s").beside(median(none)).ratio_at_least(0.9),
       Figure("poison.tenth", median(many), "events/s").beside(median(none)).ratio_at_least(0.9)};
+}
+
+std::vector<Figure> refused(const BenchOptions& options) {
+  PostgresFixture log(options);
+  log.fill(options.events, with_bad(2));
+  std::vector<Figure> figures;
+  figures.push_back(compared(log, "poison.refused", [&](bool rejects) {
+    return rate_of(log, custom(), std::make_unique<RefusingSink>(rejects ? kBadType : ""));
+  }));
+#ifdef OUTBOX_WITH_KAFKA
+  if (!options.brokers.empty()) {
+    figures.push_back(compared(log, "poison.refused-kafka", [&](bool rejects) {
+      const testkit::KafkaTopic topic(options.brokers, 1);
+      SubscriptionSpec spec = topic.subscription(kName);
+      if (rejects) spec.topic += "{header:suffix}";
+      return rate_of(log, spec, nullptr);
+    }));
+  }
+#endif
+  return figures;
+}
+
+/// A request for each event: a tenth of the events is enough.
+Figure webhooks(const BenchOptions& options) {
+  BenchOptions fewer = options;
+  fewer.events = std::max<std::int64_t>(options.events / 10, 1);
+  PostgresFixture log(fewer);
+  log.fill(fewer.events, with_bad(10));
+  return compared(log, "poison.http", [&](bool rejects) {
+    const Receiver receiver(fmt::format("\r\nevent-type: {}\r\n", rejects ? kBadType : "none"));
+    SubscriptionSpec spec{.name = kName, .sink = "http"};
+    spec.sink_settings = {{"url", receiver.url()},
+                          {"allow_http", "true"},
+                          {"allow_networks", "127.0.0.0/8"},
+                          {"concurrency", "128"}};
+    spec.headers = {{"event-type", "{event_type}"}};
+    return rate_of(log, spec, nullptr);
+  });
+}
+
+}  // namespace
+
+std::vector<Figure> bench_poison(const BenchOptions& options) {
+  std::vector<Figure> figures = of_keys(options);
+  for (Figure& figure : refused(options)) figures.push_back(std::move(figure));
+  figures.push_back(webhooks(options));
+  return figures;
 }
 
 }  // namespace outbox::bench

@@ -196,9 +196,15 @@ bool DeliveryCore::may_pass(Token token) {
   if (std::any_of(held_.begin(), held_.end(), of_key) ||
       std::any_of(failing.begin(), failing.end(), of_key))
     return false;
-  if (!gate_.blocked(key)) return true;
+  if (!gate_.blocked(key) || precedes_refused(key, token)) return true;
   park_waiting(token);
   return false;
+}
+
+/// The key is blocked because of a later event, which was refused while this one was in flight.
+bool DeliveryCore::precedes_refused(std::uint64_t key, Token token) const {
+  const auto found = refused_.find(key);
+  return found != refused_.end() && token < found->second;
 }
 
 /// Too many events are parked already.
@@ -245,6 +251,13 @@ void DeliveryCore::handed_over(std::size_t count) {
   sink_.sent(count);
 }
 
+/// It is parked when it would be sent, behind the one that was refused.
+void DeliveryCore::kept_back(Token token, TimePoint now) {
+  slot(token).state = State::ready;
+  next_ = std::min(next_, token);
+  sink_.left(now);
+}
+
 void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
   if (!late_.empty() && late_outcome(outcome, now)) return;
   // Ignore what a faulty sink reports twice or never got.
@@ -261,6 +274,8 @@ void DeliveryCore::outcome(const Outcome& outcome, TimePoint now) {
   const bool by_itself =
       outcome.kind == Outcome::Kind::postponed ||
       (outcome.kind == Outcome::Kind::rejected && (options_.independent || outcome.final));
+  if (outcome.unsent && outcome.kind == Outcome::Kind::rejected && options_.parking)
+    return refused(outcome, now);
   if (by_itself && options_.parking) return set_aside_failed(outcome, now);
   if (outcome.kind == Outcome::Kind::rejected && options_.parking)
     return hold(outcome.token, outcome, now);
@@ -345,6 +360,9 @@ void DeliveryCore::count(store::Settlement& row, Token token) {
     row.parked.add(hash);
     ++parked_;
     parked_open_.push_back(std::move(parked_ahead_.extract(token).mapped()));
+    if (const auto found = refused_.find(done.key);
+        found != refused_.end() && found->second == token)
+      refused_.erase(found);
   } else {
     row.filtered.add(hash);
     ++filtered_;

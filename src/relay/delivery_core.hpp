@@ -111,6 +111,9 @@ class DeliveryCore {
   /// valid until the event is settled.
   [[nodiscard]] std::span<const Send> to_send(TimePoint now);
   void handed_over(std::size_t count);
+  /// One of them was not given to the sink after all, since the sink refused an earlier event of the
+  /// same key.
+  void kept_back(Token token, TimePoint now);
   /// Instead of handing over the first of to_send(), with nothing in flight: it is parked after so many attempts, and not sent.
   void refuse(std::size_t attempts, const Error& error, TimePoint now);
   /// What is written in one transaction.
@@ -191,10 +194,13 @@ class DeliveryCore {
   void rewind();
   void fill_batch(std::size_t limit);
   [[nodiscard]] bool may_pass(Token token);
+  [[nodiscard]] bool precedes_refused(std::uint64_t key, Token token) const;
   [[nodiscard]] bool is_full() const;
   [[nodiscard]] Token send_before() const;
   void hold(Token token, const Outcome& outcome, TimePoint now);
   void set_aside_failed(const Outcome& outcome, TimePoint now);
+  void refused(const Outcome& outcome, TimePoint now);
+  void wait_behind(std::uint64_t key, Token token);
   void failed(Token token, const Outcome& outcome, TimePoint now);
   void judge_failing(TimePoint now);
   [[nodiscard]] bool pick_failing(TimePoint now, bool at_last);
@@ -262,6 +268,9 @@ class DeliveryCore {
   std::size_t done_ahead_{0};  ///< Behind the oldest that is not done.
   std::uint64_t slow_{0};
   std::map<Token, store::ParkedEvent> parked_ahead_;  ///< Not passed by the cursor yet.
+  /// Of a gapless sink: the first event of each key that the sink refused and the cursor has not
+  /// passed. Earlier events of the key may still be sent.
+  std::unordered_map<std::uint64_t, Token> refused_;
   std::vector<store::ParkedEvent> parked_open_;       ///< Counted in rows_.
   /// An event that is being written.
   struct Parked {

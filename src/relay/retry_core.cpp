@@ -236,7 +236,7 @@ void RetryCore::outcome(const Outcome& outcome, TimePoint now) {
     }
     case Outcome::Kind::postponed:
     case Outcome::Kind::rejected:
-      sink_.retry_failed(options_.gapless, now);
+      sink_.retry_failed(options_.gapless && !outcome.unsent, now);
       failed(chain, outcome, now);
       chains_.erase(found);
       due_at(now);  // there may be more

@@ -33,6 +33,33 @@ void DeliveryCore::set_aside_failed(const Outcome& outcome, TimePoint now) {
   advance(now);
 }
 
+/// The sink refused it before anything was sent, so that it is parked at once and nothing stops. At
+/// a gapless sink earlier events of its key may be in flight, which are sent again if they fail.
+void DeliveryCore::refused(const Outcome& outcome, TimePoint now) {
+  sink_.refused(now);
+  park_failed(outcome.token, outcome);
+  const std::uint64_t key = slot(outcome.token).key;
+  if (options_.gapless && key != 0) refused_.emplace(key, outcome.token);
+  if (outcome.token == head_) advance(now);
+}
+
+/// This event of the key is parked. If it comes before one that the sink refused, the refused one is
+/// not the next of its key, and what its attempt has shown does not count.
+void DeliveryCore::wait_behind(std::uint64_t key, Token token) {
+  const auto found = refused_.find(key);
+  if (found == refused_.end() || token >= found->second) return;
+  for (auto after = parked_ahead_.lower_bound(found->second); after != parked_ahead_.end();
+       ++after) {
+    store::ParkedEvent& event = after->second;
+    if (event.key != key) continue;
+    event.state = store::ParkedState::waiting;
+    event.attempts = 0;
+    event.due_in = {};
+    event.error.clear();
+  }
+  refused_.erase(found);
+}
+
 /// The events are at fault, not the destination.
 void DeliveryCore::park_held(TimePoint now) {
   if (held_.empty()) return;
@@ -91,6 +118,7 @@ void DeliveryCore::park(Token token, store::ParkedEvent event) {
   event.generation = options_.row.generation;
   event.seq = parked.event->seq;
   event.id = parked.event->id;
+  if (!refused_.empty()) wait_behind(key_of(parked), token);
   event.key = store::parked_key(key_of(parked), event.seq);
   gate_.park(key_of(parked), event.state != store::ParkedState::dead);
   parked_ahead_.emplace(token, std::move(event));

@@ -42,6 +42,9 @@ class SinkState {
   /// An event that will be parked. A gapless sink has stopped itself and is opened again; for others nothing changes. Many in a
   /// row with nothing acked in between mean that the destination is at fault.
   void rejected(const Outcome& outcome, const EventView& event, bool gapless, TimePoint now);
+  /// The sink refused an event by itself. Nothing was sent, so the sink has not stopped, and nothing is
+  /// known of the destination.
+  void refused(TimePoint now) { outcome_came(now); }
   /// A parked event failed again, by its own fault. A gapless sink has stopped itself.
   void retry_failed(bool gapless, TimePoint now);
   /// `unknown` or `retry` of an event that may be at fault itself: of a sink that is not gapless, which goes on with other keys, or of one

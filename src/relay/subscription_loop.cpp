@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "event/key.hpp"
@@ -117,6 +118,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
       links_(Links{.settler = &settler, .trust = &trust, .listener = std::move(listener)}),
       sink_(std::move(retained.sink)),
       run_owner_(run_owner_of(*sink_, options)),
+      offering_(*sink_, row_.spec.on_reject == "park"),
       sink_state_({}, static_cast<std::uint64_t>(row_.id)),
       trial_(options.trial, options.window.events),
       retries_(retry_options(row_, options, sink_->traits(), retained.next_token, run_owner_,
@@ -339,7 +341,6 @@ void SubscriptionLoop::stop_sending(bool fill_gaps, TimePoint now) {
 }
 
 void SubscriptionLoop::take_outcomes(TimePoint now) {
-  outcomes_.clear();
   sink_->receive(outcomes_);
   for (Outcome& outcome : outcomes_) {
     const auto strand = static_cast<std::size_t>(outcome.token >> kStrandShift);
@@ -350,6 +351,7 @@ void SubscriptionLoop::take_outcomes(TimePoint now) {
       strands_[strand]->core.outcome(outcome, now);
     }
   }
+  outcomes_.clear();
 }
 
 /// Sends that were set aside and have their rows.
@@ -420,6 +422,7 @@ bool SubscriptionLoop::send_batch(std::size_t strand, TimePoint now) {
   }
   if (!trusted(now_steady())) return false;
   core.handed_over(hand_over(static_cast<Token>(strand) << kStrandShift, sends, now));
+  for (const Token token : offering_.kept_back()) core.kept_back(token & kTokenMask, now);
   take_outcomes(now);
   settle(now);
   return true;
@@ -440,6 +443,7 @@ bool SubscriptionLoop::send_retries(TimePoint now) {
   }
   if (!trusted(now_steady())) return false;
   retries_.handed_over(hand_over(static_cast<Token>(kRetries) << kStrandShift, sends, now));
+  OUTBOX_CHECK(offering_.kept_back().empty());  // of a key one retry at a time
   take_outcomes(now);
   settle_retries(now);
   return true;
@@ -484,7 +488,7 @@ std::size_t SubscriptionLoop::hand_over(Token prefix, std::span<const DeliveryCo
   buffer_.clear();
   for (const auto& send : sends)
     renderer_.render(prefix | send.token, *send.event, buffer_, send.attempt);
-  const std::size_t taken = sink_->send(buffer_.messages());
+  const std::size_t taken = offering_.offer(buffer_.messages(), outcomes_);
   if (taken > 0) trial_.sent();
   if (rate_) rate_->sent(taken);
   send_stalled_ = taken < sends.size();

@@ -21,6 +21,7 @@
 #include "feed/pump.hpp"
 #include "relay/delivery_core.hpp"
 #include "relay/key_gate.hpp"
+#include "relay/offering.hpp"
 #include "relay/replay.hpp"
 #include "relay/retry_core.hpp"
 #include "relay/settler.hpp"
@@ -183,7 +184,7 @@ class SubscriptionLoop {
   [[nodiscard]] Error death_of(const EventView& event) const;
   /// How many may be sent now by the subscription's rate. 0: the loop waits until one may.
   [[nodiscard]] std::size_t rate_allows(TimePoint now);
-  /// How many the sink took.
+  /// How many need no other offer: the sink took them, or offering_ keeps them back.
   std::size_t hand_over(Token prefix, std::span<const DeliveryCore::Send> sends, TimePoint now);
   void settle(TimePoint now);
   void settle_retries(TimePoint now);
@@ -226,6 +227,7 @@ class SubscriptionLoop {
   // The loop's thread only; any after it has ended.
   std::unique_ptr<Sink> sink_;
   sink::RunOwner* const run_owner_;  ///< The sink; null: no sends that go on without the relay.
+  Offering offering_;
   SinkState sink_state_;
   KeyGate gate_;
   TrialGate trial_;

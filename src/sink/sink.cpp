@@ -39,19 +39,28 @@ const char* to_string(Outcome::Kind kind) noexcept {
 
 // ---- BatchSink
 
+// A sink that is not gapless has one event of each key in flight, so a rejected event says nothing
+// about those behind it.
 std::size_t BatchSink::send(std::span<const Message> messages) {
-  if (messages.empty() || failed_) return 0;
-  Outcome failure;
-  const std::size_t delivered = std::min(deliver(messages, failure), messages.size());
-  ready_.reserve(ready_.size() + delivered + 1);
-  for (const Message& message : messages.first(delivered)) {
-    ready_.push_back({.token = message.token, .kind = Outcome::Kind::acked});
+  if (failed_) return 0;
+  const bool gapless = traits().gapless;
+  std::size_t taken = 0;
+  while (taken < messages.size()) {
+    const auto rest = messages.subspan(taken);
+    Outcome failure;
+    const std::size_t delivered = std::min(deliver(rest, failure), rest.size());
+    for (const Message& message : rest.first(delivered))
+      ready_.push_back({.token = message.token, .kind = Outcome::Kind::acked});
+    taken += delivered;
+    if (delivered == rest.size()) break;
+    const bool rejected = failure.kind == Outcome::Kind::rejected;
+    failed_ = gapless && !(rejected && failure.unsent);
+    failure.token = rest[delivered].token;
+    ready_.push_back(std::move(failure));
+    ++taken;
+    if (gapless || !rejected) break;
   }
-  if (delivered == messages.size()) return delivered;
-  failure.token = messages[delivered].token;
-  ready_.push_back(std::move(failure));
-  failed_ = traits().gapless;
-  return delivered + 1;
+  return taken;
 }
 
 void BatchSink::receive(std::vector<Outcome>& outcomes) {

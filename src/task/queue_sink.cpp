@@ -184,7 +184,8 @@ void QueueSink::refuse(const Message& message, std::string reason) {
   ready_.push_back({.token = message.token,
                     .kind = Outcome::Kind::rejected,
                     .error = fail(Errc::invalid_argument, std::move(reason)).value(),
-                    .final = true});
+                    .final = true,
+                    .unsent = true});
 }
 
 void QueueSink::receive(std::vector<Outcome>& outcomes) {

@@ -1,6 +1,10 @@
 #include "sim/relay.hpp"
 
+#include <algorithm>
 #include <chrono>
+#include <set>
+#include <string_view>
+#include <vector>
 
 #include "event/key.hpp"
 
@@ -34,7 +38,9 @@ CoreOptions core_options(const SimOptions& options, const SimRelay* before) {
   core.max_in_flight = 25;
   core.settle_events = options.lazy_settling ? 1000000 : 10;
   if (options.lazy_settling) core.settle_interval = std::chrono::hours(1000);
-  if (options.reject_percent + options.sick_percent + options.slow_percent > 0)
+  if (options.reject_percent + options.refuse_percent + options.sick_percent +
+          options.slow_percent >
+      0)
     core.parking = rules(options);
   return core;
 }
@@ -60,6 +66,7 @@ SimRelay::SimRelay(Environment& world, const SimRelay* before)
   sink.fail_percent = world.options.fail_percent;
   sink.poison = world.poison;
   sink.reject_percent = world.options.reject_percent;
+  sink.refuse_percent = world.options.refuse_percent;
   sink.sick_percent = world.options.sick_percent;
   sink.slow_percent = world.options.slow_percent;
   sink.outages.go_down(world.down_for > 0);
@@ -112,18 +119,31 @@ void SimRelay::send() {
   const auto sends = core.to_send(world_.now);
   if (sends.empty()) return;
   const std::size_t taken = world_.random.below(sends.size() + 1);
-  for (const auto& send : sends.first(taken)) hand_over(send);
+  // As Offering does it. Of a sink that is not gapless no other event of the key is among them.
+  std::set<std::string_view> refused;
+  std::vector<Token> kept_back;
+  for (const auto& send : sends.first(taken)) {
+    const std::string_view key = send.event->aggregate_id;
+    if (refused.contains(key)) {
+      kept_back.push_back(send.token);
+    } else if (!hand_over(send) && !key.empty()) {
+      refused.insert(key);
+    }
+  }
   core.handed_over(taken);
+  for (const Token token : kept_back) core.kept_back(token, world_.now);
 }
 
 /// One that has lost its lanes and does not know it may also read rows of its successor and send them.
-void SimRelay::hand_over(const relay::DeliveryCore::Send& send) {
+bool SimRelay::hand_over(const relay::DeliveryCore::Send& send) {
   const EventView& event = *send.event;
   world_.trace("g", generation_, " sends seq ", event.seq, " of ", event.aggregate_id, ", token ",
                send.token);
   if (owns_lanes() && sink.has_in_flight(event.seq))
     world_.checks.broke("an event is in flight twice");
-  sink.send(send.token, event);
+  const bool taken = sink.send(send.token, event);
+  world_.result.refused += taken ? 0 : 1;
+  return taken;
 }
 
 void SimRelay::drive_retries() {
@@ -142,7 +162,7 @@ void SimRelay::drive_retries() {
   const auto sends = retries.to_send(world_.now);
   if (sends.empty()) return;
   const std::size_t taken = world_.random.below(sends.size() + 1);
-  for (const auto& send : sends.first(taken)) hand_over(send);
+  for (const auto& send : sends.first(taken)) (void)hand_over(send);
   retries.handed_over(taken);
 }
 
@@ -150,8 +170,8 @@ void SimRelay::take_outcomes() {
   for (const Outcome& outcome : sink.receive()) {
     world_.trace("g", generation_, " token ", outcome.token, ": ", to_string(outcome.kind));
     world_.result.failures += outcome.kind == Outcome::Kind::acked ? 0 : 1;
-    if (outcome.kind == Outcome::Kind::unknown || outcome.kind == Outcome::Kind::rejected)
-      world_.checks.excuse_duplicate();
+    const bool rejected = outcome.kind == Outcome::Kind::rejected && !outcome.unsent;
+    if (outcome.kind == Outcome::Kind::unknown || rejected) world_.checks.excuse_duplicate();
     if (outcome.token >= kRetryTokens) {
       retries.outcome(outcome, world_.now);
     } else {
@@ -195,9 +215,20 @@ void SimRelay::park(const store::ParkedEvent& event) {
     world_.checks.broke("P6: an outage parked an event");
   const bool slow = event.state == store::ParkedState::retrying && event.attempts == 0;
   result.slow += slow ? 1 : 0;
-  result.blamed += event.attempts > 0 && sink.rejections(event.seq) == 0 ? 1 : 0;
+  const bool rejected = sink.rejections(event.seq) + sink.refusals(event.seq) > 0;
+  result.blamed += event.attempts > 0 && !rejected ? 1 : 0;
+  if (event.state == store::ParkedState::retrying && is_behind_another(event))
+    world_.checks.broke("P4: an event is to be retried that is behind another one of its key");
   ++result.parked;
   world_.parked.park(event, world_.log.at(event.seq).view, 0, world_.now);
+}
+
+bool SimRelay::is_behind_another(const store::ParkedEvent& event) const {
+  const auto& rows = world_.parked.rows();
+  return event.key != 0 &&
+         std::any_of(rows.begin(), rows.lower_bound(event.seq), [&](const auto& row) {
+           return world_.parked.blocks(row.second) && world_.key_of(row.first) == event.key;
+         });
 }
 
 void SimRelay::write_results(bool hears_of_it) {

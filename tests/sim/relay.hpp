@@ -38,7 +38,8 @@ class SimRelay {
  private:
   void read_page();
   void send();
-  void hand_over(const relay::DeliveryCore::Send& send);
+  /// False: the sink refuses it by itself.
+  bool hand_over(const relay::DeliveryCore::Send& send);
   void drive_retries();
   void take_outcomes();
   void write(bool hears_of_it);
@@ -46,6 +47,7 @@ class SimRelay {
   void write_results(bool hears_of_it);
   template <class Rows>
   void release_keys(const Rows& rows);
+  [[nodiscard]] bool is_behind_another(const store::ParkedEvent& event) const;
   void check_attempts(const store::RetryResult& result);
   [[nodiscard]] bool owns_lanes() const { return generation_ == world_.generation; }
 

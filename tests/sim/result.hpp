@@ -19,6 +19,7 @@ struct SimResult {
   std::uint64_t stopped{0};  ///< By a rejected event.
   std::uint64_t parked{0};
   std::uint64_t dead{0};
+  std::uint64_t refused{0};  ///< By the sink itself, before anything was sent.
   std::uint64_t slow{0};
   std::uint64_t blamed{0};  ///< Parked because they failed again and again.
   std::uint64_t late{0};    ///< A send that ran when its event was set aside was the delivery.

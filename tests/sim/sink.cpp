@@ -22,11 +22,18 @@ std::int64_t replay_of(const EventView& event) {
 
 }  // namespace
 
-void SimSink::send(Token token, const EventView& event) {
+bool SimSink::send(Token token, const EventView& event) {
+  if (refused_[event.seq] < refusals(event.seq)) {
+    ++refused_[event.seq];
+    outages.rejected(event.seq);
+    ready_.push_back({.token = token, .kind = Outcome::Kind::rejected, .unsent = true});
+    return false;
+  }
   const bool slow = splitmix64(static_cast<std::uint64_t>(event.seq) * 37) % 100 < slow_percent &&
                     slowed_.insert(event.seq).second;
   flying_.push_back({token, event.seq, slow ? step_ + 15 + static_cast<int>(random_.below(60)) : 0,
                      replay_of(event)});
+  return true;
 }
 
 void SimSink::settle_front() {
@@ -117,6 +124,12 @@ bool SimSink::has_in_flight(std::int64_t seq) const {
 int SimSink::rejections(std::int64_t seq) const {
   const std::uint64_t dice = splitmix64(static_cast<std::uint64_t>(seq) * 31);
   if (dice % 100 >= reject_percent) return 0;
+  return (dice >> 32U) % 4 == 0 ? 1'000'000 : 1 + static_cast<int>((dice >> 40U) % 3);
+}
+
+int SimSink::refusals(std::int64_t seq) const {
+  const std::uint64_t dice = splitmix64(static_cast<std::uint64_t>(seq) * 43);
+  if (dice % 100 >= refuse_percent) return 0;
   return (dice >> 32U) % 4 == 0 ? 1'000'000 : 1 + static_cast<int>((dice >> 40U) % 3);
 }
 

@@ -46,7 +46,8 @@ class SimSink {
  public:
   SimSink(Random& random, Topic& topic, bool gapless)
       : random_(random), topic_(topic), gapless_(gapless) {}
-  void send(Token token, const EventView& event);
+  /// False: it refuses the event by itself, and goes on.
+  [[nodiscard]] bool send(Token token, const EventView& event);
   /// One step at the destination; outcomes may become ready.
   void step();
   [[nodiscard]] std::vector<Outcome> receive();
@@ -62,6 +63,8 @@ class SimSink {
   std::set<std::int64_t> poison;  ///< These are rejected.
   /// So many of 100 events are rejected: the first times, or for good.
   unsigned reject_percent{0};
+  /// So many of 100 events are refused before anything is sent: the first times, or for good.
+  unsigned refuse_percent{0};
   /// So many of 100 events always fail, without a verdict: the first times, or for good.
   unsigned sick_percent{0};
   /// So many of 100 take long, the first time.
@@ -73,6 +76,8 @@ class SimSink {
 
   /// How often the event is rejected.
   [[nodiscard]] int rejections(std::int64_t seq) const;
+  /// How often the sink refuses it by itself.
+  [[nodiscard]] int refusals(std::int64_t seq) const;
   /// How often it fails without a verdict.
   [[nodiscard]] int failures(std::int64_t seq) const;
   [[nodiscard]] bool has_in_flight(std::int64_t seq) const;
@@ -95,6 +100,7 @@ class SimSink {
   std::vector<Outcome> ready_;
   std::vector<Token> acked_;  ///< Of this client and, by a late report, of those before it.
   std::map<std::int64_t, int> rejected_;
+  std::map<std::int64_t, int> refused_;
   std::map<std::int64_t, int> failed_;
   std::set<std::int64_t> slowed_;
   int step_{0};

@@ -126,7 +126,10 @@ void PipelineSink::add_wait() {
 }
 
 void PipelineSink::refuse(const Message& message, Outcome::Kind kind, Error error) {
-  ready_.push_back({.token = message.token, .kind = kind, .error = std::move(error)});
+  ready_.push_back({.token = message.token,
+                    .kind = kind,
+                    .error = std::move(error),
+                    .unsent = kind == Outcome::Kind::rejected});
 }
 
 void PipelineSink::write_out() {

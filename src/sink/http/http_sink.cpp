@@ -77,7 +77,8 @@ std::size_t HttpSink::send(std::span<const Message> messages) {
     }
     ready_.push_back({.token = messages[taken].token,
                       .kind = Outcome::Kind::rejected,
-                      .error = std::move(request.error())});
+                      .error = std::move(request.error()),
+                      .unsent = true});
     ++taken;
   }
   return taken;

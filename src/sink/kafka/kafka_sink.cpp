@@ -37,6 +37,23 @@ std::size_t bytes_of(const Message& message) {
   return bytes;
 }
 
+Error illegal_name(std::string_view topic) {
+  Error error = describe(RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION, {});
+  error.message = fmt::format("kafka: \"{}\" is not a valid topic name", topic);
+  error.hint =
+      "letters, digits, '.', '_' and '-', at most 249; see the subscription's topic template";
+  return error;
+}
+
+Error too_large(const Message& message, std::size_t bytes) {
+  Error error = describe(RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, message.topic);
+  error.message = fmt::format(
+      "kafka: topic {}: the event's {} bytes are more than this sink's message.max.bytes",
+      message.topic, bytes);
+  error.hint = "raise message.max.bytes here, and max.message.bytes of the topic";
+  return error;
+}
+
 std::int64_t seq_of(const Message& message) {
   return message.event != nullptr ? message.event->seq : static_cast<std::int64_t>(message.token);
 }
@@ -124,6 +141,10 @@ std::size_t KafkaSink::send(std::span<const Message> messages) {
   in_flight_.begin_batch(now);
   const std::int64_t timestamp = now_ms();
   for (std::size_t i = 0; i < room; ++i) {
+    if (!is_topic_name(messages[i].topic)) {
+      refuse_unsent(messages[i], illegal_name(messages[i].topic));
+      return i + 1;
+    }
     if (!make_room(messages[i])) return i;
     const auto place = client_->place(messages[i]);
     if (!place) {
@@ -164,36 +185,37 @@ bool KafkaSink::make_room(const Message& message) {
   return true;
 }
 
+/// The event is at fault. The client has nothing of the message, so it goes on; the relay keeps back
+/// what follows of its key.
+void KafkaSink::refuse_unsent(const Message& message, Error error) {
+  suspects_.settled(seq_of(message));
+  ready_.push_back({.token = message.token,
+                    .kind = Outcome::Kind::rejected,
+                    .error = std::move(error),
+                    .unsent = true});
+}
+
 void KafkaSink::refuse_topic(const Message& message, const TopicRefusal& refusal) {
   Error error = describe(refusal.code, {});
   error.message = fmt::format("kafka: topic {} does not exist and could not be made: {}",
                               message.topic, refusal.text);
-  // A name like that of another topic (a.b, a_b): it depends on the event, so the event is at fault.
-  const bool name = refusal.code == RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION;
-  ready_.push_back({.token = message.token,
-                    .kind = name ? Outcome::Kind::rejected : Outcome::Kind::blocked,
-                    .error = error});
+  // A name like that of another topic (a.b, a_b) depends on the event.
+  if (refusal.code == RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION)
+    return refuse_unsent(message, std::move(error));
+  ready_.push_back({.token = message.token, .kind = Outcome::Kind::blocked, .error = error});
   stop_taking(std::move(error));
 }
 
-/// The client did not accept the message. Messages sent before it continue; nothing is sent after it.
+/// The client did not accept the message. Messages sent before it continue; nothing is sent after it
+/// unless the event itself is at fault.
 void KafkaSink::refuse(const Message& message, const InFlight::Entry& entry,
                        rd_kafka_resp_err_t code) {
+  if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE)
+    return refuse_unsent(message, too_large(message, entry.bytes));
   if (fault_of(code) == Fault::none && code != RD_KAFKA_RESP_ERR__QUEUE_FULL)
     return refuse_after_giving_up(message, code);
   Error error = describe(code, message.topic);
-  if (code == RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION && !is_topic_name(message.topic)) {
-    error.message = fmt::format("kafka: \"{}\" is not a valid topic name", message.topic);
-    error.hint =
-        "letters, digits, '.', '_' and '-', at most 249; see the subscription's topic template";
-    code =
-        RD_KAFKA_RESP_ERR_INVALID_RECORD;  // the name depends on the event, so the event is at fault
-  } else if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE) {
-    error.message = fmt::format(
-        "kafka: topic {}: the event's {} bytes are more than this sink's message.max.bytes",
-        message.topic, entry.bytes);
-    error.hint = "raise message.max.bytes here, and max.message.bytes of the topic";
-  } else if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
+  if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
     error.message = "kafka: a single event does not fit into the client's queue";
     error.hint = "raise queue.buffering.max.kbytes";
     destination_failed_ = true;

@@ -58,6 +58,7 @@ class KafkaSink final : public Sink, private Client::Reports {
   void stop_taking(Error reason);
   [[nodiscard]] Error cause_of(rd_kafka_resp_err_t code, std::string_view topic);
   void refuse_after_giving_up(const Message& message, rd_kafka_resp_err_t code);
+  void refuse_unsent(const Message& message, Error error);
   void refuse_topic(const Message& message, const TopicRefusal& refusal);
   void refuse(const Message& message, const InFlight::Entry& entry, rd_kafka_resp_err_t code);
   void give_up_the_rest();

@@ -177,7 +177,10 @@ std::size_t NatsSink::send(std::span<const Message> messages) {
 }
 
 void NatsSink::refuse(const Message& message, Outcome::Kind kind, Error error) {
-  ready_.push_back({.token = message.token, .kind = kind, .error = std::move(error)});
+  ready_.push_back({.token = message.token,
+                    .kind = kind,
+                    .error = std::move(error),
+                    .unsent = kind == Outcome::Kind::rejected});
 }
 
 // ---- outcomes
@@ -199,8 +202,10 @@ void NatsSink::take_news() {
 void NatsSink::settle(const News& news) {
   for (const auto& [number, answer] : news.answers) settle_answer(number, answer);
   for (const auto& [number, error] : news.refused) {
-    if (const auto entry = in_flight_.find(number); entry != in_flight_.end())
-      settle_one(entry, Outcome::Kind::rejected, error);
+    const auto entry = in_flight_.find(number);
+    if (entry == in_flight_.end()) continue;
+    settle_one(entry, Outcome::Kind::rejected, error);
+    ready_.back().unsent = true;  // by the client
   }
   for (const Number number : news.unsent) {
     const auto entry = in_flight_.find(number);

@@ -156,9 +156,10 @@ std::size_t PostgresSink::send(std::span<const Message> messages) {
     return 1;
   }
   std::size_t taken = 0;
-  while (taken < messages.size() && state_ == State::open && has_room()) {
-    add(messages[taken++]);
-  }
+  // What it refuses ends the call.
+  bool goes_on = true;
+  while (goes_on && taken < messages.size() && state_ == State::open && has_room())
+    goes_on = add(messages[taken++]);
   work();
   watch_socket();
   return taken;
@@ -175,22 +176,23 @@ Status PostgresSink::check(const Message& message, const TableName& table) const
   return check_name(table);
 }
 
-void PostgresSink::add(const Message& message) {
+/// False: the sink refuses it.
+bool PostgresSink::add(const Message& message) {
   arena_.clear();
   TableName table;
   if (message.event != nullptr) table = options_.table.render(*message.event, arena_);
   if (Status legal = check(message, table); !legal) {
-    // What came before it goes on; nothing may follow.
-    ready_.push_back(
-        {.token = message.token, .kind = Outcome::Kind::rejected, .error = legal.error()});
-    stop_taking(std::move(legal.error()));
-    told_ = true;
-    return;
+    ready_.push_back({.token = message.token,
+                      .kind = Outcome::Kind::rejected,
+                      .error = std::move(legal.error()),
+                      .unsent = true});
+    return false;
   }
   Row row = row_of(message, std::move(table));
   ++in_flight_;
   bytes_ += row.bytes;
   queue_.push_back(std::move(row));
+  return true;
 }
 
 Row PostgresSink::row_of(const Message& message, TableName table) {

@@ -53,7 +53,7 @@ class PostgresSink final : public Sink {
 
   [[nodiscard]] bool has_room() const;
   [[nodiscard]] Status check(const Message& message, const TableName& table) const;
-  void add(const Message& message);
+  [[nodiscard]] bool add(const Message& message);
   [[nodiscard]] Row row_of(const Message& message, TableName table);
 
   /// Begins and continues what is to be done, as far as the server has answered.

@@ -200,7 +200,10 @@ void RabbitSink::add(const Message& message) {
 }
 
 void RabbitSink::refuse(const Message& message, Outcome::Kind kind, Error error) {
-  ready_.push_back({.token = message.token, .kind = kind, .error = std::move(error)});
+  ready_.push_back({.token = message.token,
+                    .kind = kind,
+                    .error = std::move(error),
+                    .unsent = kind == Outcome::Kind::rejected});
 }
 
 /// While the server blocks the connection it would not read it anyway.

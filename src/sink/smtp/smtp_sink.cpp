@@ -103,8 +103,10 @@ void SmtpSink::send_one(const Message& message, Line& line) {
         "write the part behind the @ in its ASCII form (xn--...), or use a server that supports it");
   }
   if (mail) return line.send(std::move(*mail));
-  ready_.push_back(
-      {.token = message.token, .kind = Outcome::Kind::rejected, .error = std::move(mail.error())});
+  ready_.push_back({.token = message.token,
+                    .kind = Outcome::Kind::rejected,
+                    .error = std::move(mail.error()),
+                    .unsent = true});
 }
 
 // ---- outcomes

@@ -112,7 +112,8 @@ std::size_t SqsSink::send(std::span<const Message> messages) {
     if (!composed) {
       ready_.push_back({.token = messages[taken].token,
                         .kind = Outcome::Kind::rejected,
-                        .error = std::move(composed.error())});
+                        .error = std::move(composed.error()),
+                        .unsent = true});
     } else if (!place(*composed)) {
       break;
     }

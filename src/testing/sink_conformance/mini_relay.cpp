@@ -98,8 +98,13 @@ void MiniRelay::settle(const Outcome& outcome) {
     if (load_.item(place).key) keys_held_.erase(*load_.item(place).key);
     return;
   }
-  failed_ = true;
-  state_[place] = outcome.kind == Outcome::Kind::rejected ? State::rejected : State::ready;
+  const bool rejected = outcome.kind == Outcome::Kind::rejected;
+  if (rejected && outcome.unsent) {
+    if (load_.item(place).key) keys_held_.erase(*load_.item(place).key);
+  } else {
+    failed_ = true;
+  }
+  state_[place] = rejected ? State::rejected : State::ready;
   failures_.push_back({.place = place, .outcome = outcome});
 }
 

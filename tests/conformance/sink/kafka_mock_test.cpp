@@ -257,5 +257,24 @@ TEST_F(KafkaMockTest, a_refused_batch_blames_nobody_and_a_message_refused_alone_
   EXPECT_EQ(relay_->rejected(), std::vector<std::size_t>{1});
 }
 
+TEST_F(KafkaMockTest, an_event_that_is_refused_before_it_is_sent_stops_nothing) {
+  relay_.emplace(*sink_, load_);
+  ASSERT_TRUE(eventually([this] { return sink_->open().has_value(); }));
+  ASSERT_EQ(relay_->offer(1), 1U);
+  ASSERT_TRUE(relay_->drain());
+  load_.item(5).topic = "not a topic";
+  load_.item(9).body.assign(2'000'000, 'x');
+  EXPECT_EQ(relay_->offer(20), 5U) << "each ends the call, so that the relay can keep back its key";
+  EXPECT_EQ(relay_->offer(20), 4U) << "though others are in flight";
+  EXPECT_EQ(relay_->offer(20), 10U);
+  ASSERT_TRUE(relay_->drain());
+  EXPECT_EQ(relay_->rejected(), (std::vector<std::size_t>{5, 9}));
+  EXPECT_EQ(relay_->acked(), load_.size() - 2);
+  for (const auto& failure : relay_->failures()) {
+    EXPECT_TRUE(failure.outcome.unsent);
+    EXPECT_FALSE(failure.outcome.error.hint.empty());
+  }
+}
+
 }  // namespace
 }  // namespace outbox::test

@@ -250,6 +250,8 @@ TEST_F(SinkServer, an_illegal_topic_is_the_fault_of_its_event) {
     EXPECT_EQ(relay.acked(), load.size() - 1) << topic;
     ASSERT_FALSE(relay.failures().empty());
     EXPECT_FALSE(relay.failures().front().outcome.error.hint.empty()) << topic;
+    EXPECT_TRUE(relay.failures().front().outcome.unsent) << topic;
+    EXPECT_EQ(relay.reopened(), 1U) << "nothing was stopped by it: " << topic;
   }
 }
 

@@ -181,5 +181,52 @@ TEST_P(ParkedTest, thousands_that_wait_behind_one_event_follow_it_in_order) {
   ASSERT_TRUE(eventually([&] { return arrived("a").size() == types.size() + 1; }));
 }
 
+/// Gapless. Refuses events of type "Poison" by itself, before it delivers anything of them.
+class RefusingSink final : public BatchSink {
+ public:
+  [[nodiscard]] SinkTraits traits() const noexcept override {
+    return {.name = "refusing", .gapless = true};
+  }
+  [[nodiscard]] Status open() override {
+    ++*opened;
+    return {};
+  }
+  void close() noexcept override {}
+
+  std::shared_ptr<std::atomic<int>> opened{std::make_shared<std::atomic<int>>(0)};
+  std::shared_ptr<std::atomic<int>> delivered{std::make_shared<std::atomic<int>>(0)};
+
+ protected:
+  [[nodiscard]] std::size_t deliver(std::span<const Message> batch, Outcome& failure) override {
+    std::size_t count = 0;
+    while (count < batch.size() && batch[count].event->event_type != "Poison") ++count;
+    *delivered += static_cast<int>(count);
+    failure = {.kind = Outcome::Kind::rejected, .unsent = true};
+    failure.error.message = "refused by the test";
+    return count;
+  }
+};
+
+TEST_P(ParkedTest, what_a_gapless_sink_refuses_by_itself_stops_no_other_event) {
+  constexpr int kKeys = 40;
+  for (int i = 0; i < kKeys; ++i) {
+    write("good" + std::to_string(i), {"Good"});
+    write("bad" + std::to_string(i), {"Poison", "Behind"});
+  }
+  options_.subscriptions = {spec(1)};
+  const auto relay = relay_of(options_);
+  auto sink = std::make_unique<RefusingSink>();
+  const auto opened = sink->opened;
+  const auto delivered = sink->delivered;
+  ASSERT_TRUE(relay->use("mails", std::move(sink)));
+  ASSERT_TRUE(relay->start());
+  ASSERT_TRUE(eventually([&] { return counts().dead == kKeys && *delivered == 2 * kKeys; }));
+  ASSERT_TRUE(eventually([&] { return counts().waiting + counts().retrying == 0; }));
+  EXPECT_EQ(opened->load(), 1) << "it is not opened again";
+  EXPECT_TRUE(relay->stop(std::chrono::seconds(30)).drained);
+  EXPECT_EQ(delivered->load(), 2 * kKeys) << "nothing arrives twice";
+  expect_sound_ledger("mails");
+}
+
 }  // namespace
 }  // namespace outbox::test

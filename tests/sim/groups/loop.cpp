@@ -279,7 +279,7 @@ bool SimLoop::hand_over(Token token, EventView event, std::size_t number, std::s
   if (retained_.runner) return true;
   event.seq = static_cast<std::int64_t>(number);
   if (retained_.sink.has_in_flight(event.seq)) world_.checks.broke("an event is in flight twice");
-  retained_.sink.send(token, event);
+  (void)retained_.sink.send(token, event);
   return true;
 }
 

@@ -218,6 +218,143 @@ TEST_P(ParkingStream, events_without_a_key_block_nothing) {
   EXPECT_THAT(driver.send_all(), ElementsAre(3));
 }
 
+// ---- what the sink refuses by itself
+
+Outcome refused(std::string why = "an illegal name") {
+  Outcome outcome{.kind = Kind::rejected, .unsent = true};
+  outcome.error.message = std::move(why);
+  return outcome;
+}
+
+/// As Offering does for a gapless sink; a sink that is not gets none of them behind the first.
+void keep_back(CoreDriver& driver, const std::vector<std::int64_t>& seqs, bool gapless) {
+  if (!gapless) return;
+  for (const std::int64_t seq : seqs) driver.core.kept_back(driver.tokens.at(seq), driver.now);
+}
+
+TEST_P(ParkingStream, a_refused_event_is_parked_at_once_and_stops_only_its_key) {
+  auto driver = opened();
+  driver.pair("0", "1", {{1, "b"}, {2, "b"}, {3, "c"}, {4, "b"}});
+  driver.send_all();
+  keep_back(driver, {2, 4}, is_gapless());
+  driver.report(1, refused());
+  EXPECT_EQ(driver.sink.mode(), Mode::delivering) << "nothing is waited for";
+  EXPECT_THAT(driver.send_all(), IsEmpty());
+  ASSERT_EQ(driver.settle().size(), 1U) << "while another one is in flight";
+  EXPECT_THAT(shown(driver.parked), ElementsAre("1 retrying 1", "2 waiting 0"));
+  EXPECT_EQ(driver.parked[0].error, "an illegal name");
+  driver.pair("1", "2", {{5, "d"}, {6, "b"}});
+  EXPECT_THAT(driver.send_all(), ElementsAre(5));
+  driver.ack_all({3, 5});
+  driver.settle();
+  EXPECT_THAT(shown(driver.parked),
+              ElementsAre("1 retrying 1", "2 waiting 0", "4 waiting 0", "6 waiting 0"));
+  EXPECT_TRUE(driver.core.idle());
+}
+
+TEST_P(ParkingStream, however_many_are_refused_the_destination_is_not_suspected) {
+  auto driver = opened();
+  std::vector<Logged> events;
+  for (std::int64_t seq = 1; seq <= 40; ++seq) events.push_back({seq, "k" + std::to_string(seq)});
+  driver.pair("0", "1", events);
+  for (const std::int64_t seq : driver.send_all()) driver.report(seq, refused());
+  EXPECT_EQ(driver.sink.mode(), Mode::delivering);
+  EXPECT_EQ(driver.sink.suspicions(), 0U);
+  EXPECT_EQ(driver.sink.openings(), 1U) << "the sink is not opened again";
+  driver.settle();
+  EXPECT_EQ(driver.parked.size(), 40U);
+}
+
+TEST_P(ParkingStream, refused_events_between_rejected_ones_do_not_clear_the_destination) {
+  auto driver = opened();
+  std::vector<Logged> events;
+  for (std::int64_t seq = 1; seq <= 40; ++seq) events.push_back({seq, "k" + std::to_string(seq)});
+  driver.pair("0", "1", events);
+  int rejected = 0;
+  for (int round = 0; round < 100 && driver.sink.mode() != Mode::backing_off; ++round) {
+    bool stopped = false;
+    for (const std::int64_t seq : driver.send_all()) {
+      if (seq % 2 == 0) {
+        driver.report(seq, refused());
+      } else {
+        driver.report(seq, stopped ? Kind::retry : Kind::rejected, "no");
+        rejected += stopped ? 0 : 1;
+        stopped = is_gapless();
+      }
+    }
+    driver.open();
+  }
+  EXPECT_EQ(driver.sink.mode(), Mode::backing_off);
+  EXPECT_EQ(rejected, is_gapless() ? 16 : 20);
+  driver.settle();
+  EXPECT_THAT(driver.parked, IsEmpty()) << "the cursor does not pass what is held";
+}
+
+TEST_P(ParkingStream, at_a_stop_a_refused_event_is_parked) {
+  auto driver = opened();
+  driver.pair("0", "1", {{1, "a"}, {2, "b"}});
+  driver.send_all();
+  driver.stop(true);
+  driver.report(1, refused());
+  driver.ack(2);
+  driver.settle();
+  EXPECT_THAT(shown(driver.parked), ElementsAre("1 retrying 1"));
+  EXPECT_TRUE(driver.core.finished());
+}
+
+TEST(GaplessStream, an_event_in_flight_before_a_refused_one_of_its_key_may_be_sent_again) {
+  CoreOptions options{.gapless = true};
+  options.parking = rules();
+  CoreDriver driver(options);
+  driver.open();
+  driver.pair("0", "1", {{1, "b"}, {2, "b"}, {3, "b"}, {4, "c"}});
+  driver.send_all();
+  keep_back(driver, {3}, true);
+  driver.report(2, refused());
+  driver.report(1, Kind::retry);
+  driver.report(4, Kind::retry);
+  EXPECT_EQ(driver.sink.mode(), Mode::backing_off);
+  driver.pass_pause();
+  EXPECT_THAT(driver.send_all(), ElementsAre(1, 4)) << "it precedes what is parked";
+  EXPECT_THAT(driver.settle(), IsEmpty());
+  driver.ack_all({1, 4});
+  driver.settle();
+  EXPECT_THAT(shown(driver.parked), ElementsAre("2 retrying 1", "3 waiting 0"));
+}
+
+TEST(GaplessStream, a_refused_event_waits_behind_an_earlier_one_of_its_key_that_is_parked) {
+  CoreOptions options{.gapless = true};
+  options.parking = rules();
+  CoreDriver driver(options);
+  driver.open();
+  driver.pair("0", "1", {{1, "b"}, {2, "b"}, {3, "b"}, {4, "c"}});
+  driver.send_all();
+  keep_back(driver, {3}, true);
+  driver.report(2, refused());
+  driver.report(1, Kind::rejected, "too large");
+  driver.report(4, Kind::retry);
+  driver.open();
+  EXPECT_THAT(driver.send_all(), ElementsAre(4));
+  driver.ack(4);
+  driver.send_all();
+  driver.settle();
+  EXPECT_THAT(shown(driver.parked), ElementsAre("1 retrying 1", "2 waiting 0", "3 waiting 0"));
+  EXPECT_EQ(driver.parked[1].error, "") << "it was not tried in its place";
+  EXPECT_EQ(driver.parked[1].due_in, milliseconds(0));
+}
+
+TEST(GaplessStream, that_stops_at_a_rejected_event_stops_at_a_refused_one) {
+  CoreDriver driver(CoreOptions{.gapless = true});
+  driver.open();
+  driver.pair("0", "1", {{1, "a"}, {2, "b"}});
+  driver.send_all();
+  driver.report(2, refused());
+  driver.ack(1);
+  EXPECT_EQ(driver.sink.mode(), Mode::rejected);
+  ASSERT_TRUE(driver.sink.rejection());
+  EXPECT_EQ(driver.sink.rejection()->seq, 2);
+}
+
 // ---- outcomes of one event alone
 
 TEST_P(ParkingStream, what_is_postponed_is_set_aside_at_once_with_no_attempt_counted) {

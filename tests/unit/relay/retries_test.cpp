@@ -419,6 +419,16 @@ TEST_F(Retries, a_gapless_sink_is_opened_again_after_one_that_is_rejected) {
   EXPECT_THAT(results(), ElementsAre("1 retrying 1", "2 delivered 1"));
 }
 
+TEST_F(Retries, a_gapless_sink_goes_on_after_one_that_it_refuses_by_itself) {
+  restart(rules(), true);
+  load({{1, "a"}, {2, "b"}});
+  EXPECT_THAT(send(), ElementsAre(1, 2));
+  core_->outcome({.token = tokens_.at(1), .kind = Kind::rejected, .unsent = true}, now_);
+  EXPECT_EQ(sink_.mode(), Mode::delivering);
+  report(2, Kind::acked);
+  EXPECT_THAT(results(), ElementsAre("1 retrying 1", "2 delivered 1"));
+}
+
 TEST_F(Retries, it_reads_again_while_there_may_be_more_and_when_the_next_one_is_due) {
   load({{1, "a"}});
   send();
