@@ -868,7 +868,8 @@ SELECT coalesce(max(p.end_xid::text::bigint), 0::bigint)::text::xid8, coalesce(s
        coalesce(sum(p.acked), 0::numeric)::bigint, coalesce(sum(p.filtered), 0::numeric)::bigint,
        coalesce(sum(p.parked), 0::numeric)::bigint,
        coalesce((max(ARRAY[p.generation, p.settlement]) FILTER (WHERE p.settlement IS NOT NULL))[1], 0::bigint),
-       coalesce((max(ARRAY[p.generation, p.settlement]) FILTER (WHERE p.settlement IS NOT NULL))[2], 0::bigint)
+       coalesce((max(ARRAY[p.generation, p.settlement]) FILTER (WHERE p.settlement IS NOT NULL))[2], 0::bigint),
+       coalesce(sum(p.discarded), 0::numeric)::bigint
 FROM {schema}.pruned p WHERE p.subscription = $1::int)");
 
   // $1 and $2 the transactions, $3 the moment, $4 and $5 the seqs, $6 lanes. Index event_by_xid.

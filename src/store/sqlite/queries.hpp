@@ -87,7 +87,7 @@ inline constexpr std::string_view kAppendSettlement =
 // The newest row has the totals of all that count, and almost always is a settlement.
 inline constexpr std::string_view kSettledTotals =
     "/* read totals */ SELECT acked_total + coalesce((SELECT r.acked_total FROM outbox_settlement r"
-    " WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0), filtered_total,"
+    " INDEXED BY outbox_settlement_retries WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0), filtered_total,"
     " (SELECT t.at FROM outbox_settlement t WHERE t.subscription = ?1 AND t.kind = 'settle'"
     " ORDER BY t.generation DESC, t.id DESC LIMIT 1)"
     " FROM outbox_settlement WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset')"
@@ -209,7 +209,7 @@ inline constexpr std::string_view kAppendRetry =
     "/* settle parked */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position, acked, acked_hash, at, acked_total)"
     " SELECT ?1, 'retry', ?2, 0, 0, 0, ?3, ?4, ?5, ?3 + coalesce((SELECT r.acked_total FROM outbox_settlement r"
-    " WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0)";
+    " INDEXED BY outbox_settlement_retries WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0)";
 
 // What people see and do. ?1 subscription or -1, ?2 state, ?3 and ?4 the key, ?5 part of the error, ?6 id as a UUID, each of
 // them possibly empty, ?7 seq or -1, ?8 limit, ?9 with payload and headers, ?10 event type or empty, ?11 scheduled or not, or -1, ?12 now.
@@ -568,7 +568,7 @@ inline constexpr std::string_view kPositions =
     " min((SELECT t.position FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
     " ORDER BY t.generation DESC, t.id DESC LIMIT 1),"
     " coalesce((SELECT r.first_seq - 1 FROM outbox_replay r WHERE r.subscription = s.id AND r.state = 'running'"
-    " AND r.archived = 0), 9223372036854775807)),"
+    " AND r.state IN ('loading', 'running') AND r.archived = 0), 9223372036854775807)),"
     " (SELECT t.position FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind = 'reset'"
     " ORDER BY t.generation, t.id LIMIT 1) FROM outbox_subscription s";
 inline constexpr std::string_view kFirstFrom =
@@ -597,16 +597,18 @@ inline constexpr std::string_view kNotePruned =
     "/* write ledger */ INSERT INTO outbox_pruned (subscription, last_seq, events, hash, at) VALUES (?1, ?2, ?3, ?4, ?5)"
     " ON CONFLICT (subscription) DO UPDATE SET last_seq = excluded.last_seq, events = events + excluded.events,"
     " hash = excluded.hash, at = excluded.at";
-// The rows that stay whatever their age: cursors, totals of retries, and when was settled last.
+// ?1 subscription. The rows that stay whatever their age: its cursor, the total of its retries, and when was settled last. Indexes
+// outbox_settlement_newest and outbox_settlement_retries.
 inline constexpr std::string_view kKeptSettlements =
-    "/* list newest settlements */ SELECT (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id"
+    "/* find newest settlements */ SELECT (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id"
     " AND t.kind IN ('settle', 'claim', 'reset') ORDER BY t.generation DESC, t.id DESC LIMIT 1),"
-    " (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind = 'retry' ORDER BY t.id DESC LIMIT 1),"
+    " (SELECT t.id FROM outbox_settlement t INDEXED BY outbox_settlement_retries WHERE t.subscription = s.id"
+    " AND t.kind = 'retry' ORDER BY t.id DESC LIMIT 1),"
     " (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind = 'settle'"
-    " ORDER BY t.generation DESC, t.id DESC LIMIT 1) FROM outbox_subscription s";
+    " ORDER BY t.generation DESC, t.id DESC LIMIT 1) FROM outbox_subscription s WHERE s.id = ?1";
 // ?1 after which id, ?2 rows.
 inline constexpr std::string_view kOldSettlements =
-    "/* read settlements */ SELECT id, kind, position, at FROM outbox_settlement WHERE id > ?1 ORDER BY id LIMIT ?2";
+    "/* read settlements */ SELECT id, kind, position, at, subscription FROM outbox_settlement WHERE id > ?1 ORDER BY id LIMIT ?2";
 // ?1 id, ?2 now. Before it is removed. A late row of a former owner, older than a claim of a higher generation, never counted.
 inline constexpr std::string_view kNotePrunedSettlement =
     "/* write ledger */ INSERT INTO outbox_pruned (subscription, generation, settlement, acked, filtered, parked, at)"
@@ -619,7 +621,7 @@ inline constexpr std::string_view kNotePrunedSettlement =
     " ELSE settlement END";
 // ?1 subscription.
 inline constexpr std::string_view kPruned =
-    "/* read ledger */ SELECT last_seq, events, acked, filtered, parked, generation, settlement FROM outbox_pruned"
+    "/* read ledger */ SELECT last_seq, events, acked, filtered, parked, generation, settlement, discarded FROM outbox_pruned"
     " WHERE subscription = ?1";
 inline constexpr std::string_view kRemoveSettlement =
     "/* remove settlement */ DELETE FROM outbox_settlement WHERE id = ?1";
