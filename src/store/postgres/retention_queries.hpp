@@ -106,10 +106,15 @@ DELETE FROM {schema}.replay_event WHERE ctid = ANY (ARRAY(
   WHERE NOT EXISTS (SELECT FROM {schema}.replay r WHERE r.id = e.replay AND r.state <> 'done') LIMIT $1::int))
 RETURNING seq)");
 
-  // $1 age in ms, $2 rows. Index task_end_at.
+  // $1 age in ms, $2 rows. Index task_end_at. That of a task that was replaced stays until the task is neither in the log, whose oldest
+  // event is younger by then, nor set aside (index parked_id).
   Query prune_task_ends = of("remove ends of tasks", R"(
 DELETE FROM {schema}.task_end WHERE ctid = ANY (ARRAY(
-  SELECT e.ctid FROM {schema}.task_end e WHERE e.at < clock_timestamp() - $1::bigint::float8 * interval '1 ms'
+  SELECT e.ctid FROM {schema}.task_end e
+  WHERE e.at < clock_timestamp() - $1::bigint::float8 * interval '1 ms'
+    AND (NOT e.waits OR e.at < coalesce((SELECT v.created_at FROM {schema}.event v ORDER BY v.seq LIMIT 1), 'infinity'::timestamptz)
+                               - interval '1 hour'
+                        AND NOT EXISTS (SELECT FROM {schema}.parked p WHERE p.id = e.id))
   ORDER BY e.at LIMIT $2::int))
 RETURNING 1)");
   // $1 age in ms, $2 rows. Index inbox_received.

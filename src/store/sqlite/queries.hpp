@@ -293,10 +293,13 @@ inline constexpr std::string_view kNoteTaskEnd =
 inline constexpr std::string_view kNoteTaskEndWithoutResult =
     "/* note end of task */ INSERT INTO outbox_task_end (id, outcome, reason, at)"
     " VALUES (CAST(?1 AS BLOB), ?2, ?3, ?4) ON CONFLICT DO NOTHING";
-// ?1 rows, ?2 a time. Index outbox_task_end_at.
+// ?1 rows, ?2 a time. Index outbox_task_end_at. That of a task that was replaced stays until the task is neither in the log, whose oldest
+// event is younger by then, nor set aside (index outbox_parked_id).
 inline constexpr std::string_view kRemoveTaskEnds =
     "/* remove ends of tasks */ DELETE FROM outbox_task_end WHERE id IN"
-    " (SELECT id FROM outbox_task_end WHERE at < ?2 ORDER BY at LIMIT ?1)";
+    " (SELECT e.id FROM outbox_task_end e WHERE e.at < ?2 AND (e.waits = 0 OR"
+    " e.at < coalesce((SELECT v.created_at FROM outbox_event v ORDER BY v.seq LIMIT 1), 9223372036854775807) - 3600000000"
+    " AND NOT EXISTS (SELECT 1 FROM outbox_parked p WHERE p.id = e.id)) ORDER BY e.at LIMIT ?1)";
 // The same. Index outbox_inbox_received.
 inline constexpr std::string_view kRemoveMessages =
     "/* remove old messages */ DELETE FROM outbox_inbox WHERE (consumer, message_id) IN"
@@ -307,6 +310,12 @@ inline constexpr std::string_view kTakeUnique =
     " ON CONFLICT DO NOTHING";
 inline constexpr std::string_view kReplaceUnique =
     "/* claim unique key */ UPDATE outbox_task_unique SET id = CAST(?3 AS BLOB) WHERE queue = ?1 AND unique_key = ?2";
+// ?1 queue, ?2 unique key, ?3 id, ?4 now. Before it: what is replaced never runs, unless it does already. Primary keys; outbox_parked_id.
+inline constexpr std::string_view kCancelReplaced =
+    "/* claim unique key */ INSERT INTO outbox_task_end (id, outcome, reason, at, waits, set_aside)"
+    " SELECT u.id, 'cancelled', 'a newer task with its unique key took its place', ?4, 1,"
+    " EXISTS (SELECT 1 FROM outbox_parked p WHERE p.id = u.id) FROM outbox_task_unique u"
+    " WHERE u.queue = ?1 AND u.unique_key = ?2 AND u.id <> CAST(?3 AS BLOB) AND u.running IS NOT u.id ON CONFLICT DO NOTHING";
 inline constexpr std::string_view kUniqueTask =
     "/* read unique key */ SELECT id FROM outbox_task_unique WHERE queue = ?1 AND unique_key = ?2";
 // One whose row is gone was dead, and gets a new one.
@@ -316,9 +325,18 @@ inline constexpr std::string_view kBeginUnique =
     " WHERE id = excluded.id AND coalesce(running, id) = id";
 // ?1 id of a task that waits for a retry, ?2 now. One that was replaced gets none. Index outbox_task_unique_running.
 inline constexpr std::string_view kEndReplaced =
-    "/* note end of task */ INSERT INTO outbox_task_end (id, outcome, reason, at)"
-    " SELECT running, 'cancelled', 'a newer task with its unique key took its place', ?2 FROM outbox_task_unique"
+    "/* note end of task */ INSERT INTO outbox_task_end (id, outcome, reason, at, waits, set_aside)"
+    " SELECT running, 'cancelled', 'a newer task with its unique key took its place', ?2, 1, 1 FROM outbox_task_unique"
     " WHERE running = CAST(?1 AS BLOB) AND id <> running ON CONFLICT DO NOTHING";
+// ?1 id of a task that was replaced before, ?2 now: set aside since, or (the next) passed over. Primary key.
+inline constexpr std::string_view kSetReplacedAside =
+    "/* note end of task */ UPDATE outbox_task_end SET set_aside = 1, at = ?2 WHERE id = CAST(?1 AS BLOB) AND waits = 1 AND set_aside = 0";
+inline constexpr std::string_view kPassReplaced =
+    "/* note end of task */ UPDATE outbox_task_end SET waits = 0, set_aside = 0, at = ?2 WHERE id = CAST(?1 AS BLOB) AND waits = 1";
+// ?1 name of a subscription, ?2 rows. Indexes outbox_task_end_set_aside and outbox_parked_id.
+inline constexpr std::string_view kReplacedParked =
+    "/* list replaced tasks */ SELECT p.subscription, p.seq FROM outbox_task_end e CROSS JOIN outbox_parked p ON p.id = e.id"
+    " JOIN outbox_subscription s ON s.id = p.subscription WHERE e.set_aside = 1 AND s.name = ?1 LIMIT ?2";
 // ?1 id. Primary key.
 inline constexpr std::string_view kIsCancelled =
     "/* read end of task */ SELECT 1 FROM outbox_task_end WHERE id = CAST(?1 AS BLOB) AND outcome = 'cancelled'";
