@@ -8,7 +8,7 @@ ALTER TABLE {schema}.meta ADD COLUMN pruner uuid, ADD COLUMN pruner_until timest
 
 -- The ledger's entry for what was removed: the events of the transaction ids first_xid <= xid < end_xid that count for the
 -- subscription, with the sum of the hashes of their ids; or settlements, what they counted and the newest of them, of its generation;
--- or rows of parked_end, by outcome.
+-- or rows of parked_end, by outcome. Many rows become one (fold_pruned).
 CREATE TABLE {schema}.pruned (
   id            bigint GENERATED ALWAYS AS IDENTITY,
   subscription  integer NOT NULL,
@@ -29,17 +29,56 @@ CREATE TABLE {schema}.pruned (
   at            timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX pruned_subscription ON {schema}.pruned (subscription, id);
+CREATE INDEX pruned_last_seq ON {schema}.pruned (last_seq);  -- from where on nothing was removed (0007_replay.sql)
+
+-- The first cursors of a subscription: a row, or a few of lanes that began one after the other.
+CREATE INDEX settlement_resets ON {schema}.settlement (subscription, generation, id) WHERE kind = 'reset';
 
 -- ---- What has passed
 
--- The newest row of every lane of every subscription, and the snapshot up to which it is done: of a pair that was begun, the
--- first one. Null: a lane without a cursor, which holds everything.
-CREATE FUNCTION {schema}.lane_cursors() RETURNS TABLE (subscription integer, settlement bigint, done pg_snapshot)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+-- The newest row of every lane of a subscription, and the snapshot up to which it is done: of a pair that was begun, the first one.
+-- Null: a lane without a cursor, which holds everything. The newest row of each owner is looked up first, which usually has all its
+-- lanes, and only what it has not lane by lane. In PL/pgSQL, which plans it once per session: planning takes longer than looking.
+CREATE FUNCTION {schema}.cursors_of(sub integer) RETURNS TABLE (settlement bigint, done pg_snapshot)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off AS $fn$
-  SELECT s.id, c.id, CASE WHEN c.position IS NULL THEN coalesce(c.s2, c.s1) ELSE c.s1 END
-  FROM {schema}.subscription s CROSS JOIN generate_series(0, 63) AS lane
-    LEFT JOIN LATERAL {schema}.newest_settlement(s.id, lane) c ON true
+BEGIN
+  RETURN QUERY
+  WITH owned AS MATERIALIZED (
+    SELECT l.generation AS low, l.generation AS high, bit_or(1::bigint << l.lane) AS lanes
+    FROM {schema}.subscription s JOIN {schema}.lane l ON l.lane_group = s.lane_group AND l.generation >= s.group_generation
+    WHERE s.id = sub GROUP BY l.generation),
+  searched AS MATERIALIZED (
+    SELECT o.low, o.high, o.lanes FROM owned o
+    UNION ALL SELECT 0, 9223372036854775807, ~coalesce(bit_or(o.lanes), 0) FROM owned o),
+  newest AS MATERIALIZED (
+    SELECT t.*, t.lanes & o.lanes AS has FROM searched o CROSS JOIN LATERAL (
+      SELECT n.* FROM {schema}.settlement n
+      WHERE n.subscription = sub AND n.lanes & o.lanes <> 0 AND n.generation >= o.low AND n.generation <= o.high
+      ORDER BY n.generation DESC, n.id DESC LIMIT 1) t
+    WHERE o.lanes <> 0),
+  missing AS MATERIALIZED (
+    SELECT n AS lane FROM generate_series(0, 63) n
+    WHERE ((SELECT coalesce(bit_or(w.has), 0) FROM newest w) >> n) & 1 = 0),
+  every AS (
+    SELECT w.id, w.s1, w.s2, w.position FROM newest w
+    UNION ALL
+    SELECT c.id, c.s1, c.s2, c.position FROM missing m LEFT JOIN LATERAL {schema}.newest_settlement(sub, m.lane) c ON true)
+  SELECT e.id, CASE WHEN e.position IS NULL THEN coalesce(e.s2, e.s1) ELSE e.s1 END FROM every e
+  WHERE EXISTS (SELECT FROM {schema}.subscription s WHERE s.id = sub);
+END
+$fn$;
+
+CREATE FUNCTION {schema}.lane_cursors() RETURNS TABLE (subscription integer, settlement bigint, done pg_snapshot)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
+  SELECT s.id, c.settlement, c.done FROM {schema}.subscription s CROSS JOIN LATERAL {schema}.cursors_of(s.id) c
+$fn$;
+
+-- What changes when a lane may go back or a subscription is new: each claim raises the generation, and who makes a subscription gives it
+-- a higher id. Both lock the row of `fleet` exclusively.
+CREATE FUNCTION {schema}.owners_now(OUT generation bigint, OUT subscription integer)
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
+  SELECT f.generation, (SELECT max(s.id) FROM {schema}.subscription s) FROM {schema}.fleet f
 $fn$;
 
 -- A transaction has passed if its id is less than `below` and not in `open`: it is over, and visible in every cursor. Without a
@@ -83,19 +122,24 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET
 $fn$;
 
 -- Empties the partition of these transaction ids and appends what was in it to the ledger: per subscription how many events, with
--- which hash. False: something does not let it go. After the lock on the fleet no cursor can go back and no subscription can
--- appear, so cursors that are read now, in a new statement, decide.
+-- which hash. False: something does not let it go. The cursors are read before the lock on the fleet, since there may be many; under it no
+-- cursor can go back and no subscription can appear, and if none did since they were read, they are at least there. Else: the next pass.
 CREATE FUNCTION {schema}.remove_partition(first xid8, ending xid8, subs integer[], counts bigint[], hashes bigint[],
                                           from_seq bigint, to_seq bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $fn$
 DECLARE
   partition  text;
+  passed     record;  -- all in one statement: of one snapshot
 BEGIN
+  SELECT p.below, p.open, o.generation, o.subscription INTO passed FROM {schema}.passed() p CROSS JOIN {schema}.owners_now() o;
+  IF ending > passed.below OR EXISTS (SELECT FROM unnest(passed.open) x(xid) WHERE x.xid >= first AND x.xid < ending) THEN
+    RETURN false;
+  END IF;
   PERFORM FROM {schema}.fleet FOR SHARE;
   SELECT p.name INTO partition FROM {schema}.partitions() p WHERE p.first_xid = first AND p.end_xid = ending;
-  IF partition IS NULL OR EXISTS (
-       SELECT FROM {schema}.passed() p
-       WHERE ending > p.below OR EXISTS (SELECT FROM unnest(p.open) x(xid) WHERE x.xid >= first AND x.xid < ending))
+  IF partition IS NULL
+     OR NOT EXISTS (SELECT FROM {schema}.owners_now() o
+                    WHERE o.generation = passed.generation AND o.subscription = passed.subscription)
      OR EXISTS (SELECT FROM {schema}.replay_reads(first, ending)) THEN  -- of 0007_replay.sql
     RETURN false;
   END IF;
@@ -112,12 +156,19 @@ CREATE FUNCTION {schema}.remove_default(known bigint, subs integer[], counts big
                                         to_seq bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms' AS $fn$
 DECLARE
-  first  xid8;
-  last   xid8;
+  first   xid8;
+  last    xid8;
+  passed  record;
 BEGIN
+  SELECT p.below, p.open, o.generation, o.subscription INTO passed FROM {schema}.passed() p CROSS JOIN {schema}.owners_now() o;
+  IF EXISTS (SELECT FROM ONLY {schema}.event_default e WHERE e.xid >= passed.below OR e.xid = ANY (passed.open)) THEN
+    RETURN false;
+  END IF;
   PERFORM FROM {schema}.fleet FOR SHARE;
   LOCK TABLE ONLY {schema}.event_default IN ACCESS EXCLUSIVE MODE;
-  IF EXISTS (SELECT FROM {schema}.passed() p JOIN ONLY {schema}.event_default e ON e.xid >= p.below OR e.xid = ANY (p.open))
+  IF NOT EXISTS (SELECT FROM {schema}.owners_now() o
+                 WHERE o.generation = passed.generation AND o.subscription = passed.subscription)
+     OR EXISTS (SELECT FROM ONLY {schema}.event_default e WHERE e.xid >= passed.below OR e.xid = ANY (passed.open))
      OR EXISTS (SELECT FROM {schema}.replay_reads(NULL, NULL))
      OR (SELECT count(*) FROM ONLY {schema}.event_default) <> known THEN
     RETURN false;
@@ -165,73 +216,158 @@ EXCEPTION WHEN lock_not_available THEN
 END
 $fn$;
 
--- Removes settlements of one generation from the oldest on: the generation of the first row after (after_generation, after_id). Looks at
--- `most` rows at most and stops at the first that is younger than `age` or covers an event that exists: `oldest` is the least
--- transaction id in the log, null if it is empty. What stays: the first row of the subscription, the cursor of each lane, the newest 200
--- marks, which the floor comes from, and the newest row of retries, which has their total.
--- A claim shows that late rows of former owners are void, so it must not go before them. So the claims of the generations that own lanes
--- now stay, and of the others one goes after the other: where one of them stops (`blocked`), the later ones wait for it.
--- What the removed rows counted goes to `pruned`, except where they were void, and which of them was the newest. Returns how many it
--- removed and where to go on; null: nowhere.
-CREATE FUNCTION {schema}.prune_settlements(sub integer, age interval, oldest xid8, after_generation bigint, after_id bigint,
-                                           most integer, INOUT blocked boolean, OUT removed bigint, OUT generation bigint,
-                                           OUT id bigint)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms'
+-- The settlements of one generation after `after_id`, the oldest first: where they are in the table, which of them stay, and which others are older
+-- than `age` and cover no event that exists: `oldest` is the least transaction id in the log, null if it is empty. What stays: the
+-- first row of the subscription, the cursor of each lane, the newest 200 marks, which the floor comes from, the newest row of retries, which has
+-- their total, and the claims of a generation that owns lanes.
+CREATE FUNCTION {schema}.old_settlements(sub integer, age interval, oldest xid8, this bigint, after_id bigint, is_live boolean, most integer)
+RETURNS TABLE (id bigint, place tid, stays boolean, is_over boolean)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off AS $fn$
 #variable_conflict use_column
-DECLARE
-  is_live  boolean;  -- it owns lanes
-  stopped  boolean;
-  seen     bigint;
-  last_id  bigint;
-  this     bigint;
 BEGIN
-  removed := 0;
-  SELECT t.generation INTO this FROM {schema}.settlement t
-  WHERE t.subscription = sub AND (t.generation, t.id) > (after_generation, after_id) ORDER BY t.generation, t.id LIMIT 1;
-  IF this IS NULL THEN RETURN; END IF;
-  generation := this;
-  id := 9223372036854775807;
-  is_live := EXISTS (SELECT FROM {schema}.lane l JOIN {schema}.subscription s ON s.lane_group = l.lane_group
-                     WHERE s.id = sub AND l.generation = this);
-  IF prune_settlements.blocked AND NOT is_live THEN RETURN; END IF;
-  PERFORM FROM {schema}.fleet FOR SHARE;
+  RETURN QUERY
+  WITH kept AS MATERIALIZED (
+    SELECT c.settlement AS id FROM {schema}.cursors_of(sub) c WHERE c.settlement IS NOT NULL
+    UNION ALL
+    (SELECT t.id FROM {schema}.settlement t WHERE t.subscription = sub AND t.kind = 'retry' ORDER BY t.acked_total DESC LIMIT 1)),
+  mark AS MATERIALIZED (  -- the 200th
+    SELECT t.generation, t.id FROM {schema}.settlement t WHERE t.subscription = sub AND t.l IS NOT NULL AND t.kind <> 'claim'
+    ORDER BY t.generation DESC, t.id DESC OFFSET 199 LIMIT 1)
+  SELECT t.id, t.ctid, t.kind = 'reset' OR t.kind = 'claim' AND is_live
+         OR t.l IS NOT NULL AND t.kind <> 'claim' AND coalesce((t.generation, t.id) >= (m.generation, m.id), true)
+         OR t.id IN (SELECT k.id FROM kept k),
+         t.at < clock_timestamp() - age
+         AND (t.s1 IS NULL OR oldest IS NULL OR pg_snapshot_xmax(coalesce(t.s2, t.s1)) <= oldest)
+  FROM {schema}.settlement t LEFT JOIN mark m ON true
+  -- A range instead of an equality, so that only settlement_newest has this order.
+  WHERE t.subscription = sub AND t.generation <= this AND (t.generation, t.id) > (this, after_id)
+  ORDER BY t.generation, t.id LIMIT most;
+END
+$fn$;
+
+-- How far a cursor is, for comparing the cursors that a lane has had.
+CREATE FUNCTION {schema}.rank_of(s1 pg_snapshot, s2 pg_snapshot, "position" bigint) RETURNS bigint[] LANGUAGE sql IMMUTABLE
+  RETURN (SELECT ARRAY[pg_snapshot_xmax(b.base)::text::bigint, -(SELECT count(*) FROM pg_snapshot_xip(b.base)), coalesce("position", 0)]
+          FROM (SELECT CASE WHEN "position" IS NULL THEN coalesce(s2, s1) ELSE s1 END AS base) b);
+
+-- Deletes those of old_settlements() that may go, up to the first that must not go yet (`stopped`), and adds what they counted to `pruned`,
+-- with which of them was the newest. What is void counts nothing: the next claim of its lanes was written before it, or stands before its end.
+-- The lanes `owned` were not claimed since.
+CREATE FUNCTION {schema}.remove_settlements(sub integer, age interval, oldest xid8, this bigint, after_id bigint, owned bigint, most integer,
+                                            OUT removed bigint, OUT stopped boolean, OUT seen bigint, OUT last_id bigint)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off AS $fn$
+BEGIN
   -- In one statement, so that all of it sees the same rows: a row that is appended meanwhile would else be removed, although it is the
   -- cursor by then.
-  WITH kept AS MATERIALIZED (
-    SELECT c.settlement AS id FROM {schema}.lane_cursors() c WHERE c.subscription = sub
-    UNION ALL
-    (SELECT t.id FROM {schema}.settlement t WHERE t.subscription = sub AND t.kind = 'retry' ORDER BY t.acked_total DESC LIMIT 1)
-    UNION ALL
-    (SELECT t.id FROM {schema}.settlement t WHERE t.subscription = sub AND t.l IS NOT NULL AND t.kind <> 'claim'
-     ORDER BY t.generation DESC, t.id DESC LIMIT 200)),
-  seen AS MATERIALIZED (
-    SELECT t.id, t.ctid AS place, t.kind = 'reset' OR t.kind = 'claim' AND is_live OR t.id IN (SELECT k.id FROM kept k) AS stays,
-           t.at < clock_timestamp() - age
-           AND (t.s1 IS NULL OR oldest IS NULL OR pg_snapshot_xmax(coalesce(t.s2, t.s1)) <= oldest) AS is_over
-    FROM {schema}.settlement t
-    -- A range instead of an equality, so that only settlement_newest has this order.
-    WHERE t.subscription = sub AND t.generation <= this
-      AND (t.generation, t.id) > (this, CASE WHEN after_generation = this THEN after_id ELSE 0 END)
-    ORDER BY t.generation, t.id LIMIT most),
+  WITH seen AS MATERIALIZED (
+    SELECT s.* FROM {schema}.old_settlements(sub, age, oldest, this, after_id, owned <> 0, most) s),
   stop AS (SELECT min(s.id) AS id FROM seen s WHERE NOT s.stays AND NOT s.is_over),
   gone AS (
     DELETE FROM {schema}.settlement t USING seen s
     WHERE t.ctid = s.place AND NOT s.stays AND s.id < coalesce((SELECT stop.id FROM stop), 9223372036854775807)
-    RETURNING t.lanes, t.id, t.acked, t.filtered, t.parked),
+    RETURNING t.lanes, t.id, t.s1, t.s2, t.position, t.acked, t.filtered, t.parked),
+  claimed AS MATERIALIZED (
+    SELECT d.lanes, c.id, {schema}.rank_of(c.s1, c.s2, c.position) AS rank
+    FROM (SELECT DISTINCT g.lanes FROM gone g WHERE g.lanes & ~owned <> 0 AND g.acked + g.filtered + g.parked > 0) d
+    CROSS JOIN LATERAL (
+      SELECT t.id, t.s1, t.s2, t.position FROM {schema}.settlement t
+      WHERE t.subscription = sub AND t.kind IN ('claim', 'reset') AND t.kind = 'claim' AND t.generation > this AND t.lanes & d.lanes <> 0
+      ORDER BY t.generation, t.id LIMIT 1) c),
   counts AS (
-    SELECT g.* FROM gone g
-    WHERE g.acked + g.filtered + g.parked > 0 AND NOT EXISTS (
-      SELECT FROM {schema}.settlement c
-      WHERE c.subscription = sub AND c.kind = 'claim' AND c.generation > this AND c.id < g.id AND c.lanes & g.lanes <> 0)),
+    SELECT g.id, g.acked, g.filtered, g.parked FROM gone g
+    WHERE NOT EXISTS (SELECT FROM claimed c WHERE c.lanes = g.lanes
+                        AND (c.id < g.id OR c.rank < {schema}.rank_of(g.s1, g.s2, g.position)))),
   noted AS (
     INSERT INTO {schema}.pruned (subscription, generation, settlement, acked, filtered, parked)
     SELECT sub, this, max(g.id), coalesce(sum(c.acked), 0), coalesce(sum(c.filtered), 0), coalesce(sum(c.parked), 0)
     FROM gone g LEFT JOIN counts c USING (id) HAVING count(*) > 0)
   SELECT (SELECT count(*) FROM gone), (SELECT stop.id IS NOT NULL FROM stop), count(*), max(s.id)
   INTO removed, stopped, seen, last_id FROM seen s;
-  blocked := prune_settlements.blocked OR (stopped AND NOT is_live);
-  IF NOT stopped AND seen = most THEN id := last_id; END IF;
+END
+$fn$;
+
+-- Many rows of a subscription in `pruned` become one with their sums.
+CREATE FUNCTION {schema}.fold_pruned(sub integer) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $fn$
+BEGIN
+  IF (SELECT count(*) FROM (SELECT FROM {schema}.pruned p WHERE p.subscription = sub LIMIT 64) few) < 64 THEN RETURN; END IF;
+  WITH gone AS (
+    DELETE FROM {schema}.pruned p WHERE p.subscription = sub RETURNING p.*),
+  total AS (
+    SELECT mod(sum(g.hash::numeric), 18446744073709551616) AS hash, max(ARRAY[g.generation, g.settlement]) FILTER (WHERE g.settlement IS NOT NULL) AS newest,
+      min(g.first_xid::text::bigint) AS first_xid, max(g.end_xid::text::bigint) AS end_xid, min(g.first_seq) AS first_seq,
+      max(g.last_seq) AS last_seq, sum(g.events) AS events, sum(g.acked) AS acked, sum(g.filtered) AS filtered,
+      sum(g.parked) AS parked, sum(g.delivered) AS delivered, sum(g.discarded) AS discarded, sum(g.edited) AS edited, max(g.at) AS at
+    FROM gone g HAVING count(*) > 0)
+  INSERT INTO {schema}.pruned (subscription, first_xid, end_xid, first_seq, last_seq, events, hash, generation, settlement, acked,
+    filtered, parked, delivered, discarded, edited, at)
+  SELECT sub, t.first_xid::text::xid8, t.end_xid::text::xid8, t.first_seq, t.last_seq, t.events,
+    CASE WHEN t.hash >= 9223372036854775808 THEN t.hash - 18446744073709551616
+         WHEN t.hash < -9223372036854775808 THEN t.hash + 18446744073709551616 ELSE t.hash END::bigint,
+    t.newest[1], t.newest[2], t.acked, t.filtered, t.parked, t.delivered, t.discarded, t.edited, t.at
+  FROM total t;
+END
+$fn$;
+
+-- Removes settlements of a subscription from the oldest on, after the row (after_generation, after_id). Looks at `most` rows or a few more, and
+-- ends with the first batch that it removes, so that its transaction is short. Returns how many it removed and where to go on; null:
+-- nowhere.
+-- A claim shows that late rows of former owners are void, so it must not go before them. So the claims of the generations that own lanes
+-- now stay, and of the others one goes after the other: where one of them stops (`blocked`), the later ones wait for it.
+-- Removal shares `fleet` with others, so that no claim copies a cursor that is older than what is removed; looking does not.
+CREATE FUNCTION {schema}.prune_settlements(sub integer, age interval, oldest xid8, after_generation bigint, after_id bigint,
+                                           most integer, INOUT blocked boolean, OUT removed bigint, OUT generation bigint,
+                                           OUT id bigint)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '100ms'
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off SET jit = off AS $fn$
+#variable_conflict use_column
+DECLARE
+  no_id   CONSTANT bigint := 9223372036854775807;
+  looked  bigint := 0;
+  owned   bigint;  -- lanes, by this generation
+  found   record;
+  this    bigint;
+BEGIN
+  removed := 0;
+  generation := prune_settlements.after_generation;
+  id := prune_settlements.after_id;
+  LOOP
+    IF prune_settlements.blocked THEN
+      SELECT min(l.generation) INTO this FROM {schema}.subscription s JOIN {schema}.lane l ON l.lane_group = s.lane_group
+      WHERE s.id = sub AND (l.generation > prune_settlements.generation
+                            OR l.generation = prune_settlements.generation AND prune_settlements.id < no_id);
+    ELSE
+      SELECT t.generation INTO this FROM {schema}.settlement t
+      WHERE t.subscription = sub AND (t.generation, t.id) > (prune_settlements.generation, prune_settlements.id)
+      ORDER BY t.generation, t.id LIMIT 1;
+    END IF;
+    IF this IS NULL THEN
+      generation := NULL;
+      id := NULL;
+      PERFORM {schema}.fold_pruned(sub);
+      RETURN;
+    END IF;
+    IF this <> prune_settlements.generation THEN id := 0; END IF;
+    generation := this;
+    SELECT coalesce(bit_or(1::bigint << l.lane), 0) INTO owned
+    FROM {schema}.subscription s JOIN {schema}.lane l ON l.lane_group = s.lane_group WHERE s.id = sub AND l.generation = this;
+    SELECT count(*) FILTER (WHERE o.is_over AND NOT o.stays) AS removed, coalesce(bool_or(NOT o.is_over AND NOT o.stays), false) AS stopped,
+      count(*) AS seen, max(o.id) AS last_id
+    INTO found FROM {schema}.old_settlements(sub, age, oldest, this, prune_settlements.id, owned <> 0, most) o;
+    IF found.removed > 0 THEN
+      PERFORM FROM {schema}.fleet FOR SHARE;
+      SELECT * INTO found FROM {schema}.remove_settlements(sub, age, oldest, this, prune_settlements.id, owned, most);
+    END IF;
+    looked := looked + found.seen;
+    removed := found.removed;
+    blocked := prune_settlements.blocked OR (found.stopped AND owned = 0);
+    id := CASE WHEN NOT found.stopped AND found.seen = most THEN found.last_id ELSE no_id END;
+    IF removed > 0 OR looked >= most THEN RETURN; END IF;
+  END LOOP;
 END
 $fn$;
 

@@ -56,7 +56,8 @@ CREATE TABLE {schema}.replay_event (
 );
 
 -- From which seq on nothing was removed from the log; 1: nothing ever was.
-CREATE FUNCTION {schema}.retained_from() RETURNS bigint LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
+CREATE FUNCTION {schema}.retained_from() RETURNS bigint LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off AS $fn$
   SELECT coalesce(max(p.last_seq), 0) + 1 FROM {schema}.pruned p
 $fn$;
 

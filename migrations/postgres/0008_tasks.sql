@@ -61,14 +61,28 @@ $fn$;
 
 -- ---- Ends of tasks that have a result, tell somebody, were cancelled, or had a unique key
 
+-- waits: a newer task has replaced this one, which is still in the log or set aside: the row stays until a worker has passed it over, and
+-- nobody runs it before that. set_aside: it has a row in `parked`, which a worker removes.
 CREATE TABLE {schema}.task_end (
-  id       uuid PRIMARY KEY,
-  outcome  text NOT NULL CHECK (outcome IN ('done', 'cancelled')),
-  result   bytea,
-  reason   text NOT NULL DEFAULT '',
-  at       timestamptz NOT NULL DEFAULT clock_timestamp()
+  id         uuid PRIMARY KEY,
+  outcome    text NOT NULL CHECK (outcome IN ('done', 'cancelled')),
+  result     bytea,
+  reason     text NOT NULL DEFAULT '',
+  at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+  waits      boolean NOT NULL DEFAULT false,
+  set_aside  boolean NOT NULL DEFAULT false
 );
 CREATE INDEX task_end_at ON {schema}.task_end (at);
+CREATE INDEX task_end_set_aside ON {schema}.task_end (id) WHERE set_aside;
+
+-- These tasks never run (again), whatever becomes of those that have replaced them.
+CREATE FUNCTION {schema}.cancel_replaced(tasks uuid[], are_set_aside boolean) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+  INSERT INTO {schema}.task_end (id, outcome, reason, waits, set_aside)
+  SELECT DISTINCT t.id, 'cancelled', 'a newer task with its unique key took its place', true,
+    are_set_aside OR EXISTS (SELECT FROM {schema}.parked p WHERE p.id = t.id)
+  FROM unnest(tasks) t(id) ON CONFLICT DO NOTHING
+$fn$;
 
 -- The task that has a unique key, until it has ended, and the one of them that runs: `id` may have replaced it, and then begins after it.
 CREATE TABLE {schema}.task_unique (
@@ -87,21 +101,33 @@ CREATE TABLE {schema}.task_released (
   over  boolean NOT NULL
 );
 
--- For a task that is being enqueued. Null: it has the key now. Else the id of the task that has it.
+-- For a task that is being enqueued. Null: it has the key now. Else the id of the task that has it. One that is replaced is cancelled in the
+-- same transaction, unless it runs: then release_unique() does that when it waits for a retry. Of its row in `parked` nothing is
+-- written, nor are its lanes locked: the transaction is the application's, may take long, and relays must not wait for it.
 CREATE FUNCTION {schema}.claim_unique(in_queue text, wanted text, new_id uuid, replace boolean) RETURNS uuid
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
-  held  uuid;
+  held   uuid;
+  runs   uuid;
+  ended  boolean;  -- and its row says that it still has the key, or runs; over: it has not
 BEGIN
   LOOP
     INSERT INTO {schema}.task_unique AS u (queue, unique_key, id) VALUES (in_queue, wanted, new_id) ON CONFLICT DO NOTHING;
     IF FOUND THEN RETURN NULL; END IF;
-    SELECT u.id INTO held FROM {schema}.task_unique u WHERE u.queue = in_queue AND u.unique_key = wanted;
-    IF FOUND AND NOT replace AND NOT EXISTS (SELECT FROM {schema}.task_released r WHERE r.id = held AND r.over) THEN RETURN held; END IF;
-    UPDATE {schema}.task_unique u SET id = new_id
-    WHERE u.queue = in_queue AND u.unique_key = wanted AND (replace OR u.id = held);
-    IF FOUND THEN RETURN NULL; END IF;
-    -- That task has just ended.
+    IF replace THEN
+      SELECT u.id, u.running INTO held, runs FROM {schema}.task_unique u WHERE u.queue = in_queue AND u.unique_key = wanted FOR UPDATE;
+    ELSE
+      SELECT u.id INTO held FROM {schema}.task_unique u WHERE u.queue = in_queue AND u.unique_key = wanted;
+    END IF;
+    CONTINUE WHEN held IS NULL;  -- that task has just ended
+    ended := (SELECT r.over FROM {schema}.task_released r WHERE r.id = held);
+    IF NOT replace AND ended IS NOT TRUE THEN RETURN held; END IF;
+    UPDATE {schema}.task_unique u SET id = new_id WHERE u.queue = in_queue AND u.unique_key = wanted AND u.id = held;
+    CONTINUE WHEN NOT FOUND;
+    IF replace AND held <> new_id AND ended IS NOT TRUE AND (runs IS DISTINCT FROM held OR ended IS NOT NULL) THEN
+      PERFORM {schema}.cancel_replaced(ARRAY[held], false);
+    END IF;
+    RETURN NULL;
   END LOOP;
 END
 $fn$;
@@ -116,10 +142,12 @@ DECLARE
   over_ids  uuid[] := CASE WHEN are_over THEN tasks ELSE '{}' END
                       || ARRAY(SELECT r.id FROM {schema}.task_released r WHERE r.over AND r.id <> ALL (tasks));
 BEGIN
-  INSERT INTO {schema}.task_end AS e (id, outcome, reason)
-  SELECT u.running, 'cancelled', 'a newer task with its unique key took its place'
-  FROM {schema}.task_unique u WHERE u.running = ANY (tasks) AND u.id <> u.running AND NOT are_over
-  ON CONFLICT DO NOTHING;
+  PERFORM {schema}.cancel_replaced(ARRAY(
+    SELECT u.running FROM {schema}.task_unique u
+    WHERE u.running = ANY (ids) AND u.id <> u.running AND u.running <> ALL (over_ids)), true);
+  -- Those that were replaced before: passed over, or set aside since.
+  UPDATE {schema}.task_end e SET waits = NOT are_over, set_aside = NOT are_over, at = clock_timestamp()
+  WHERE e.id = ANY (tasks) AND e.waits AND (are_over OR NOT e.set_aside);
   WITH held AS MATERIALIZED (
     SELECT u.ctid AS place, u.id = ANY (over_ids) AS over, coalesce(u.running <> ALL (ids), false) AS runs
     FROM {schema}.task_unique u WHERE u.id = ANY (ids) OR u.running = ANY (ids) FOR UPDATE SKIP LOCKED),
@@ -161,12 +189,17 @@ BEGIN
       SELECT DISTINCT w.*, e.id IS NOT NULL AS over FROM unnest(queues, keys, ids) w(queue, unique_key, id)
       LEFT JOIN {schema}.task_end e ON e.id = w.id AND e.outcome = 'cancelled'),
     free AS MATERIALIZED (
-      SELECT u.ctid AS place, u.id, u.running IS NULL OR u.running = u.id
+      SELECT u.ctid AS place, u.id, u.running AS was, u.running IS NULL OR u.running = u.id
         OR EXISTS (SELECT FROM {schema}.task_released r WHERE r.id = u.running) AS idle
       FROM wanted w JOIN {schema}.task_unique u ON u.queue = w.queue AND u.unique_key = w.unique_key AND u.id = w.id
       WHERE NOT w.over FOR UPDATE OF u SKIP LOCKED),
     begun AS (UPDATE {schema}.task_unique u SET running = u.id FROM free f WHERE u.ctid = f.place AND f.idle RETURNING u.id),
-    again AS (DELETE FROM {schema}.task_released r USING begun b WHERE r.id = b.id)
+    again AS (DELETE FROM {schema}.task_released r USING begun b WHERE r.id = b.id),
+    -- What it has replaced waits for a retry.
+    ended AS (
+      INSERT INTO {schema}.task_end (id, outcome, reason, waits, set_aside)
+      SELECT f.was, 'cancelled', 'a newer task with its unique key took its place', true, true
+      FROM free f JOIN {schema}.task_released r ON r.id = f.was AND NOT r.over WHERE f.idle AND f.was <> f.id ON CONFLICT DO NOTHING)
     SELECT w.id, CASE
       WHEN w.id IN (SELECT b.id FROM begun b) THEN 'begin'
       WHEN w.id IN (SELECT f.id FROM free f WHERE NOT f.idle) THEN 'later'
@@ -392,11 +425,12 @@ BEGIN
   IF FOUND THEN RETURN; END IF;
   RETURN QUERY  -- of a queue that has had no worker yet
     SELECT split_part(substr(e.aggregate_type, 13), '!', 1), e.event_type, e.aggregate_id,
-      CASE WHEN h.execute_at > clock_timestamp() THEN 'scheduled' ELSE 'pending' END, 0, e.created_at,
-      CASE WHEN h.execute_at > clock_timestamp() THEN h.execute_at END, NULL::timestamptz,
-      NULL::text, NULL::timestamptz, NULL::smallint, NULL::text, NULL::text, NULL::bytea,
+      CASE WHEN x.id IS NOT NULL THEN 'cancelled' WHEN h.execute_at > clock_timestamp() THEN 'scheduled' ELSE 'pending' END, 0, e.created_at,
+      CASE WHEN h.execute_at > clock_timestamp() AND x.id IS NULL THEN h.execute_at END, x.at,
+      NULL::text, NULL::timestamptz, NULL::smallint, NULL::text, x.reason, NULL::bytea,
       coalesce(nullif(split_part(e.aggregate_type, '!', 2), ''), '2')::integer
     FROM {schema}.event e CROSS JOIN LATERAL (SELECT {schema}.execute_at(e.headers) AS execute_at) h
+      LEFT JOIN {schema}.task_end x ON x.id = e.id
     WHERE e.seq = ANY (seqs) AND e.id = task_status.id AND e.aggregate_type LIKE 'outbox-task:%';
 END
 $fn$;
@@ -466,9 +500,9 @@ CREATE TABLE {schema}.schedule (
 -- ---- Rights
 
 REVOKE EXECUTE ON FUNCTION {schema}.task_status(uuid) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION {schema}.claim_unique(text, text, uuid, boolean) FROM PUBLIC;
 SELECT {schema}.grant_to('outbox_app',
-  'SELECT, INSERT, UPDATE ON {schema}.task_unique',
-  'SELECT ON {schema}.task_released',
+  'EXECUTE ON FUNCTION {schema}.claim_unique(text, text, uuid, boolean)',
   'SELECT, INSERT ON {schema}.inbox',
   'EXECUTE ON FUNCTION {schema}.task_status(uuid)');
 SELECT {schema}.grant_to('outbox_relay',
@@ -481,6 +515,7 @@ SELECT {schema}.grant_to('outbox_relay',
   -- Events that tell of the end of a task; tasks of schedules.
   'INSERT ON {schema}.event_in',
   'EXECUTE ON FUNCTION {schema}.task_status(uuid)',
+  'EXECUTE ON FUNCTION {schema}.claim_unique(text, text, uuid, boolean)',
   'USAGE ON SEQUENCE {schema}.event_seq');
 SELECT {schema}.grant_to('outbox_reader',
   'SELECT ON {schema}.worker',

@@ -102,11 +102,13 @@ SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $fn$
     RETURNING 1),
   ends AS (
     DELETE FROM {schema}.parked_end t WHERE t.ctid = ANY (ARRAY(
-      SELECT e.ctid FROM {schema}.dropped d JOIN {schema}.parked_end e ON e.subscription = d.subscription LIMIT most))
+      SELECT y.ctid FROM {schema}.dropped d CROSS JOIN LATERAL (
+        SELECT e.ctid FROM {schema}.parked_end e WHERE e.subscription = d.subscription LIMIT most) y LIMIT most))
     RETURNING 1),
   sums AS (
     DELETE FROM {schema}.pruned t WHERE t.ctid = ANY (ARRAY(
-      SELECT p.ctid FROM {schema}.dropped d JOIN {schema}.pruned p ON p.subscription = d.subscription LIMIT most))
+      SELECT y.ctid FROM {schema}.dropped d CROSS JOIN LATERAL (
+        SELECT p.ctid FROM {schema}.pruned p WHERE p.subscription = d.subscription LIMIT most) y LIMIT most))
     RETURNING 1),
   over AS (
     DELETE FROM {schema}.dropped d WHERE d.at < clock_timestamp() - interval '1 day'

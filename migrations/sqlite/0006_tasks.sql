@@ -9,15 +9,20 @@ CREATE TABLE outbox_worker (
   types    TEXT NOT NULL DEFAULT '{}'  -- that it has handlers for, and how long their runs took: for people
 ) WITHOUT ROWID;
 
--- Ends of tasks that have a result, or that were cancelled before they began, or by their handlers.
+-- Ends of tasks that have a result, or that were cancelled before they began, or by their handlers. waits: a newer task has replaced this
+-- one, which is still in the log or set aside: the row stays until a worker has passed it over, and nobody runs it before that. set_aside: it
+-- has a row in outbox_parked, which a worker removes.
 CREATE TABLE outbox_task_end (
-  id       BLOB PRIMARY KEY,
-  outcome  TEXT NOT NULL CHECK (outcome IN ('done', 'cancelled')),
-  result   BLOB,
-  reason   TEXT NOT NULL DEFAULT '',
-  at       INTEGER NOT NULL
+  id         BLOB PRIMARY KEY,
+  outcome    TEXT NOT NULL CHECK (outcome IN ('done', 'cancelled')),
+  result     BLOB,
+  reason     TEXT NOT NULL DEFAULT '',
+  at         INTEGER NOT NULL,
+  waits      INTEGER NOT NULL DEFAULT 0,
+  set_aside  INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX outbox_task_end_at ON outbox_task_end (at);
+CREATE INDEX outbox_task_end_set_aside ON outbox_task_end (id) WHERE set_aside = 1;
 
 -- The task that has a unique key, until it has ended, and the one of them that runs: `id` may have replaced it, and then begins after it.
 CREATE TABLE outbox_task_unique (

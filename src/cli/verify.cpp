@@ -180,7 +180,7 @@ void print_text(const Line& line) {
   const auto& found = line.found;
   print("{}: {} enqueued = {} delivered + {} filtered + {} pending + {} parked + {} discarded",
         line.name, found.enqueued, found.delivered(), found.filtered(), found.ledger.pending,
-        found.parked.rows, found.parked.discarded);
+        found.parked.rows, found.discarded());
   if (found.ledger.skipped > 0) print(" + {} passed by a reset", found.ledger.skipped);
   print("\n  {} settlements compared", found.ledger.settlements);
   if (found.ledger.unchecked > 0)
@@ -236,7 +236,7 @@ Json to_json(const Line& line) {
           {"filtered", found.filtered()},
           {"pending", found.ledger.pending},
           {"parked", found.parked.rows},
-          {"discarded", found.parked.discarded},
+          {"discarded", found.discarded()},
           {"skipped", found.ledger.skipped},
           {"settlements", found.ledger.settlements},
           {"settlements_unchecked", found.ledger.unchecked},

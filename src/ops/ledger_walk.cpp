@@ -137,7 +137,7 @@ std::vector<LedgerWalk::Strand*> LedgerWalk::strands_of(LaneMask lanes) {
 void LedgerWalk::begin_lanes(const EntryPtr& entry, Strand& strand) {
   const LedgerRow& row = entry->row;
   strand.base = row.kind == SettlementKind::settle ? start_of(row) : end_of(row);
-  if (!report_.baseline) report_.baseline = strand.base;
+  report_.beginnings.push_back({.lanes = strand.lanes, .place = strand.base});
   if (row.kind == SettlementKind::reset || pruned_.any()) return;
   row_fault(
       FaultKind::beginning, *entry, strand.lanes,

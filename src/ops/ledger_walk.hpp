@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +48,12 @@ struct Fault {
   std::string text;
 };
 
+/// Where the ledger of some lanes begins: what is before it never counted.
+struct Beginning {
+  store::LaneMask lanes{0};
+  Place place;
+};
+
 struct LedgerReport {
   // Of settlements that count.
   store::Tally acked{};
@@ -65,8 +70,8 @@ struct LedgerReport {
   std::int64_t unchecked{0};    ///< Their events are gone, or partly.
   std::int64_t voided{0};
   std::size_t fault_count{0};
-  std::vector<Fault> faults{};  ///< The first of them.
-  std::optional<Place> baseline{};
+  std::vector<Fault> faults{};          ///< The first of them.
+  std::vector<Beginning> beginnings{};  ///< Of each lane one.
 };
 
 class LedgerWalk {

@@ -1,8 +1,10 @@
 #include "ops/verify.hpp"
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 
@@ -44,15 +46,40 @@ Status walk_rows(LedgerWalk& walk, LedgerReader& reader, const Place& now,
   return compare(walk, reader, observer);
 }
 
-/// What is in the log between the baseline and now.
-Result<std::int64_t> count(LedgerReader& reader, const Place& baseline,
+/// What is in the log between the beginning of some lanes and now.
+Result<std::int64_t> count(LedgerReader& reader, const Beginning& beginning,
                            const store::LedgerMoment& moment) {
-  const EventRange all{.after = baseline.s1, .upto = moment.now, .last = moment.last_seq};
-  OUTBOX_TRY(std::int64_t events, reader.count(all));
-  if (!baseline.begun()) return events;
-  OUTBOX_TRY(const std::int64_t before,
-             reader.count({.after = baseline.s1, .upto = baseline.s2, .last = baseline.position}));
+  const auto& [lanes, place] = beginning;
+  OUTBOX_TRY(const std::int64_t events,
+             reader.count(
+                 {.lanes = lanes, .after = place.s1, .upto = moment.now, .last = moment.last_seq}));
+  if (!place.begun()) return events;
+  OUTBOX_TRY(
+      const std::int64_t before,
+      reader.count({.lanes = lanes, .after = place.s1, .upto = place.s2, .last = place.position}));
   return events - before;
+}
+
+/// What is in the log between the beginnings and now. Lanes that begin at one place are counted together.
+Result<std::int64_t> count(LedgerReader& reader, const std::vector<Beginning>& beginnings,
+                           const store::LedgerMoment& moment) {
+  std::vector<Beginning> places;
+  for (const Beginning& beginning : beginnings) {
+    const auto known = std::find_if(places.begin(), places.end(), [&](const Beginning& other) {
+      return same(other.place, beginning.place);
+    });
+    if (known == places.end()) {
+      places.push_back(beginning);
+    } else {
+      known->lanes |= beginning.lanes;
+    }
+  }
+  std::int64_t events = 0;
+  for (const Beginning& place : places) {
+    OUTBOX_TRY(const std::int64_t here, count(reader, place, moment));
+    events += here;
+  }
+  return events;
 }
 
 std::string tally_text(const store::Tally& tally, const store::Tally& other) {
@@ -79,16 +106,12 @@ void check_parked(LedgerWalk& walk, const store::ParkedLedger& parked) {
 }
 
 /// Once nothing else is wrong: any other fault would show here too.
-void check_sum(LedgerWalk& walk, const store::Pruned& pruned, std::int64_t enqueued) {
-  const LedgerReport& report = walk.report();
-  const std::int64_t settled = report.acked.count + report.filtered.count + report.parked.count -
-                               report.repeated + pruned.acked + pruned.filtered + pruned.parked;
-  const std::int64_t sum = settled + report.pending + report.skipped;
-  if (report.fault_count > 0 || sum == enqueued) return;
+void check_sum(LedgerWalk& walk, const Verification& found) {
+  if (walk.report().fault_count > 0 || found.sum() == found.enqueued) return;
   walk.fault({.kind = FaultKind::sum,
-              .text = "the log has " + std::to_string(enqueued) + " events; " +
-                      std::to_string(settled) + " are settled and " +
-                      std::to_string(report.pending) + " pending"});
+              .text = std::to_string(found.enqueued) + " events were enqueued, and " +
+                      std::to_string(found.sum()) +
+                      " are accounted for: delivered, filtered, pending, parked or discarded"});
 }
 
 Result<Verification> verify_once(LedgerReader& reader, std::int32_t subscription,
@@ -103,24 +126,21 @@ Result<Verification> verify_once(LedgerReader& reader, std::int32_t subscription
   LedgerWalk walk(pruned, options.limits);
   if (Status status = walk_rows(walk, reader, place_of(moment), observer); !status)
     return pass(status);
-  std::int64_t enqueued = pruned.events;
-  if (const auto& baseline = walk.report().baseline) {
-    OUTBOX_TRY(const std::int64_t events, count(reader, *baseline, moment));
-    enqueued += events + walk.report().carried;
-  } else {
+  if (walk.report().beginnings.empty()) {
     walk.fault({.kind = FaultKind::beginning,
                 .text = "it has no settlement at all: the row of its first cursor is missing"});
   }
-  // Settlements that are gone parked events of which rows may be left, and the sums of both are written at different times.
-  if (!pruned.any()) {
-    check_parked(walk, moment.parked);
-    check_sum(walk, pruned, enqueued);
-  }
-  return Verification{.ledger = walk.report(),
-                      .parked = moment.parked,
-                      .pruned = pruned,
-                      .moment = place_of(moment),
-                      .enqueued = enqueued};
+  // The hashes of what settlements parked and delivered go with them.
+  if (!pruned.any() && pruned.newest == store::LedgerRank{}) check_parked(walk, moment.parked);
+  OUTBOX_TRY(const std::int64_t events, count(reader, walk.report().beginnings, moment));
+  Verification found{.ledger = walk.report(),
+                     .parked = moment.parked,
+                     .pruned = pruned,
+                     .moment = place_of(moment),
+                     .enqueued = pruned.events + events + walk.report().carried};
+  check_sum(walk, found);
+  found.ledger = walk.report();
+  return found;
 }
 
 }  // namespace

@@ -16,11 +16,15 @@ struct Verification {
   Place moment;              ///< Everything before it was looked at.
   std::int64_t enqueued{0};  ///< Since the baseline, counted by the database.
 
-  // enqueued = delivered() + filtered() + ledger.pending + parked.rows + parked.discarded, and what a reset passed
+  // enqueued = sum(): what retention removed is part of both sides.
   [[nodiscard]] std::int64_t delivered() const {
     return ledger.acked.count + ledger.retried.count - ledger.repeated + pruned.acked;
   }
   [[nodiscard]] std::int64_t filtered() const { return ledger.filtered.count + pruned.filtered; }
+  [[nodiscard]] std::int64_t discarded() const { return parked.discarded + pruned.discarded; }
+  [[nodiscard]] std::int64_t sum() const {
+    return delivered() + filtered() + ledger.pending + parked.rows + discarded() + ledger.skipped;
+  }
   [[nodiscard]] bool ok() const { return ledger.fault_count == 0; }
 };
 

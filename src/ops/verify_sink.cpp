@@ -49,9 +49,9 @@ Status add_rest(store::LedgerReader& reader, std::int32_t subscription, const Ve
   for (const store::EventRange& range : rest) {
     if (Status status = reader.scan(range, add); !status) return status;
   }
-  if (!ledger.ledger.baseline) return {};
+  if (ledger.ledger.beginnings.empty()) return {};
   const Place beginning{.s1 = store::Visible::nothing()};
-  for (const auto& range : events_between(beginning, *ledger.ledger.baseline)) {
+  for (const auto& range : events_between(beginning, ledger.ledger.beginnings.front().place)) {
     if (Status status = reader.scan(range, add); !status) return status;
   }
   return {};

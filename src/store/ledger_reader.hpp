@@ -127,7 +127,8 @@ struct Pruned {
   std::int64_t acked{0};        ///< Counted by settlements that are gone, too.
   std::int64_t filtered{0};
   std::int64_t parked{0};
-  LedgerRank newest{};  ///< Of those settlements. Others of lower ranks may be there.
+  std::int64_t discarded{0};  ///< Ends of parked events that are gone: those that were discarded.
+  LedgerRank newest{};        ///< Of those settlements. Others of lower ranks may be there.
 
   [[nodiscard]] bool any() const noexcept { return below_xid > 0 || through_seq > 0; }
   bool operator==(const Pruned&) const = default;

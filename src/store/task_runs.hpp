@@ -52,6 +52,12 @@ struct TaskRunEnd {
   std::optional<TaskFinish> finish{};  ///< If the run was not over before.
 };
 
+/// A parked task that another one with its unique key has replaced.
+struct ReplacedTask {
+  std::int32_t subscription{0};
+  std::int64_t seq{0};
+};
+
 /// A task with a unique key that is to begin.
 struct UniqueTask {
   EventId id{};
@@ -120,6 +126,9 @@ class TaskRuns : public Part {
   /// In the order of the tasks. One that replaces one that has begun begins after it.
   [[nodiscard]] virtual Result<std::vector<MayBegin>> begin_unique(
       std::span<const UniqueTask> tasks) = 0;
+  /// Of these subscriptions, some of them: none of them ever runs.
+  [[nodiscard]] virtual Result<std::vector<ReplacedTask>> replaced(
+      std::span<const std::string> subscriptions) = 0;
   // ---- Tasks that wait for a thread, where several workers can share them
 
   /// By queue. Shown to other workers until it is changed.

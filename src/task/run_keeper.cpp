@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "base/thread.hpp"
 #include "event/task_queue.hpp"
 #include "store/common/wait.hpp"
+#include "store/parked_events.hpp"
 #include "store/text.hpp"
 #include "store/worker_note.hpp"
 
@@ -214,7 +216,9 @@ Status RunKeeper::work(TimePoint now) {
     if (Status status = exchange_.turn(*rows_, now); !status) return status;
   }
   if (now >= look_at_) {
-    if (Status status = look_for_the_dead(now); !status) return status;
+    Status status = look_for_the_dead(now);
+    if (status) status = remove_replaced();
+    if (!status) return status;
     look_at_ = now + options_.heartbeat / kLooks;
   }
   if (now < progress_at_) return {};
@@ -409,6 +413,23 @@ Status RunKeeper::recover(const EventId& dead) {
   }
   others_.forget(dead);
   return rows_->leave(dead);
+}
+
+/// Parked tasks that others with their unique keys have replaced: they would hold their keys until it is their turn. Rarely any: a
+/// connection of its own does it, as for a person.
+Status RunKeeper::remove_replaced() {
+  OUTBOX_TRY(const auto tasks, rows_->replaced(subscriptions()));
+  if (tasks.empty()) return {};
+  std::map<std::int32_t, std::vector<std::int64_t>> seqs;
+  for (const store::ReplacedTask& task : tasks) seqs[task.subscription].push_back(task.seq);
+  OUTBOX_TRY(const auto store, store::open_store(where_));
+  OUTBOX_TRY(const auto parked, store->parked_events());
+  for (const auto& [subscription, places] : seqs) {
+    OUTBOX_TRY([[maybe_unused]] const std::size_t removed,
+               parked->discard(subscription, places, "",
+                               "a newer task with its unique key took its place"));
+  }
+  return {};
 }
 
 /// For people: `outbox status`.

@@ -85,6 +85,7 @@ class RunKeeper {
   [[nodiscard]] Status compare_own_rows();
   [[nodiscard]] Status look_for_the_dead(TimePoint now);
   [[nodiscard]] Status recover(const EventId& dead);
+  [[nodiscard]] Status remove_replaced();
   [[nodiscard]] Status report_progress();
   [[nodiscard]] const RetrySchedule& retries_of(const store::TaskRunRow& row) const;
   void note(const Status& status);

@@ -65,6 +65,37 @@ class Prune:
             self.assertEqual([report[key] for key in ("enqueued", "delivered", "filtered", "pending", "parked", "discarded")],
                              [7, 7, 0, 0, 0, 0], report)
 
+    def table(self, name):
+        return f"{self.flags[1]}.{name}" if self.flags else f"outbox_{name}"
+
+    def discard_two(self):
+        """As if two of the first subscription's events had been parked, and discarded by a person."""
+        settlement, end = self.table("settlement"), self.table("parked_end")
+        at = ", at" if not self.flags else ""
+        self.sql(f"UPDATE {settlement} SET acked = acked - 2, parked = parked + 2 WHERE id ="
+                 f" (SELECT min(id) FROM {settlement} WHERE subscription = 1 AND acked >= 2)")
+        self.sql(f"INSERT INTO {end} (subscription, seq, id, outcome, attempts, actor{at}) SELECT 1, seq, id, 'discarded', 1, 'ann'"
+                 f"{', 1' if at else ''} FROM {self.table('event')} ORDER BY seq LIMIT 2")
+
+    def test_verify_adds_up_with_discarded_events_that_were_removed(self):
+        self.deliver()
+        self.discard_two()
+        self.assertGreaterEqual(self.prune("--older-than", "0", "--apply")["removed"]["events"], 5)
+        orders = self.succeeds("verify", "--json").json()["subscriptions"][0]
+        self.assertEqual([orders[key] for key in ("ok", "enqueued", "delivered", "discarded")], [True, 6, 4, 2], orders)
+        self.assertIn("orders: 6 enqueued = 4 delivered + 0 filtered + 0 pending + 0 parked + 2 discarded",
+                      self.succeeds("verify", "--subscription", "orders").out)
+
+    def test_an_equation_that_does_not_add_up_is_a_difference(self):
+        self.deliver()
+        self.prune("--older-than", "0", "--apply")
+        self.sql(f"UPDATE {self.table('pruned')} SET events = events + 1 WHERE subscription = 1 AND events > 0")
+        failed = self.outbox("verify", "--json")
+        self.assertEqual(failed.code, CHECK_FAILED, failed)
+        orders, slow = failed.json()["subscriptions"]
+        self.assertEqual(([fault["kind"] for fault in orders["faults"]], slow["faults"]), (["sum"], []))
+        self.assertIn("7 events were enqueued, and 6 are accounted for", orders["faults"][0]["text"])
+
     def test_what_a_paused_subscription_has_not_passed_stays(self):
         self.succeeds("subscription", "pause", "slow")
         self.deliver()

@@ -52,7 +52,7 @@ WITH o AS (SELECT relowner AS owner FROM pg_class WHERE oid = '{schema}.event'::
 wanted(kind, privilege, type, object, good) AS (VALUES
   ('app', 'USAGE', 'SCHEMA', '', true), ('relay', 'USAGE', 'SCHEMA', '', true), ('reader', 'USAGE', 'SCHEMA', '', true),
   ('app', 'INSERT', '', 'event_in', true), ('app', 'INSERT', '', 'new_event', true), ('app', 'SELECT', '', 'migration', true),
-  ('app', 'USAGE', 'SEQUENCE', 'event_seq', true), ('app', 'INSERT', '', 'inbox', true), ('app', 'INSERT', '', 'task_unique', true),
+  ('app', 'USAGE', 'SEQUENCE', 'event_seq', true), ('app', 'INSERT', '', 'inbox', true), ('app', 'EXECUTE', 'FUNCTION', 'claim_unique(text,text,uuid,boolean)', true),
   ('app', 'SELECT', '', 'event', false), ('app', 'UPDATE', '', 'event', false), ('app', 'DELETE', '', 'event', false),
   ('app', 'TRUNCATE', '', 'event', false), ('app', 'INSERT', '', 'settlement', false), ('app', 'UPDATE', '', 'settlement', false),
   ('app', 'DELETE', '', 'settlement', false),

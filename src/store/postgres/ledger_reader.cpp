@@ -143,6 +143,7 @@ class PostgresLedgerReader final : public LedgerReader {
                   .acked = row.int8(0, 2),
                   .filtered = row.int8(0, 3),
                   .parked = row.int8(0, 4),
+                  .discarded = row.int8(0, 7),
                   .newest = {.generation = row.int8(0, 5), .id = row.int8(0, 6)}};
   }
 

@@ -143,11 +143,16 @@ SELECT setval('{schema}.event_seq'::regclass, top.seq) FROM (
   Query forget_settlements = of("remove the settlements", "TRUNCATE {schema}.settlement");
   Query forget_pruned = of("remove what was pruned", "TRUNCATE {schema}.pruned");
 
-  // $1 the transaction that restored. The snapshot: everything up to it is visible but the classes that are pending.
+  // $1 the transaction that restored. The snapshot: everything up to it is visible but the classes that are pending. What was parked
+  // before is carried over, as by a reset.
   Query begin_again = of("write the cursors", R"(
-INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1, acked_total, filtered_total)
+INSERT INTO {schema}.settlement (subscription, kind, lanes, generation, config_version, s1, acked_total, filtered_total, acked, parked)
 SELECT t.subscription, 'reset', -1, (SELECT f.generation FROM {schema}.fleet f), t.config_version,
-       format('%s:%s:%s', coalesce(x.first, $1::bigint + 1), $1::bigint + 1, x.all)::pg_snapshot, t.acked, t.filtered
+       format('%s:%s:%s', coalesce(x.first, $1::bigint + 1), $1::bigint + 1, x.all)::pg_snapshot, t.acked, t.filtered,
+       (SELECT count(*) FROM {schema}.parked_end d WHERE d.subscription = t.subscription AND d.outcome = 'delivered'),
+       (SELECT count(*) FROM {schema}.parked p WHERE p.subscription = t.subscription)
+         + (SELECT count(*) FROM {schema}.parked_end d
+            WHERE d.subscription = t.subscription AND d.outcome = ANY ('{delivered,discarded}'::text[]))
 FROM {schema}.lineage_total t CROSS JOIN LATERAL (
   SELECT min(c.xid) AS first, string_agg(c.xid::text, ',' ORDER BY c.xid) AS all
   FROM {schema}.lineage_class c WHERE t.subscription = ANY (c.subs)) x)");

@@ -703,6 +703,12 @@ SELECT {schema}.finish_tasks($1::uuid[], $2::text[], $3::bytea[], $4::text[], $5
   // Arrays: queue, unique key, id. Primary key.
   Query begin_unique = prepared("begin unique tasks", R"(
 SELECT b.id, b.may FROM {schema}.begin_unique($1::text[], $2::text[], $3::uuid[]) b)");
+  // $1 names of subscriptions. Indexes task_end_set_aside and parked_id.
+  Query replaced_parked = prepared("list replaced tasks", R"(
+WITH replaced AS MATERIALIZED (SELECT e.id FROM {schema}.task_end e WHERE e.set_aside LIMIT 1000)
+SELECT p.subscription, p.seq FROM replaced r
+CROSS JOIN LATERAL (SELECT k.subscription, k.seq FROM {schema}.parked k WHERE k.id = r.id OFFSET 0) p
+JOIN {schema}.subscription s ON s.id = p.subscription WHERE s.name = ANY ($1::text[]))");
   // $1 queue, $2 unique key, $3 id, $4 whether it replaces another. Primary key.
   Query claim_unique = unprepared("claim a unique key", R"(
 SELECT {schema}.claim_unique($1::text, $2::text, $3::uuid, $4::boolean))");
@@ -895,7 +901,8 @@ SELECT coalesce(max(p.end_xid::text::bigint), 0::bigint)::text::xid8, coalesce(s
        coalesce(sum(p.acked), 0::numeric)::bigint, coalesce(sum(p.filtered), 0::numeric)::bigint,
        coalesce(sum(p.parked), 0::numeric)::bigint,
        coalesce((max(ARRAY[p.generation, p.settlement]) FILTER (WHERE p.settlement IS NOT NULL))[1], 0::bigint),
-       coalesce((max(ARRAY[p.generation, p.settlement]) FILTER (WHERE p.settlement IS NOT NULL))[2], 0::bigint)
+       coalesce((max(ARRAY[p.generation, p.settlement]) FILTER (WHERE p.settlement IS NOT NULL))[2], 0::bigint),
+       coalesce(sum(p.discarded), 0::numeric)::bigint
 FROM {schema}.pruned p WHERE p.subscription = $1::int)");
 
   // $1 and $2 the transactions, $3 the moment, $4 and $5 the seqs, $6 lanes. Index event_by_xid.

@@ -24,6 +24,7 @@ namespace outbox::store::postgres {
 namespace {
 
 constexpr int kXid = kFirstExtra;
+constexpr int kLane = kFirstExtra + 1;
 /// Per statement. Of whole events fewer, since each may have a payload of a megabyte.
 constexpr std::int64_t kIdsAtOnce = 1000;
 constexpr std::int64_t kEventsAtOnce = 100;
@@ -42,26 +43,34 @@ struct Done {
   }
 };
 
-/// What a subscription has to count, and its ledger's entry.
+/// What a subscription has to count on some lanes, and its ledger's entry.
 struct Account {
   std::int32_t subscription{0};
+  LaneMask lanes{kAllLanes};
   Snapshot before;  ///< What is visible in it does not count.
   Snapshot begun;   ///< Nor what is visible in this one, up to `position`.
   std::int64_t position{0};
   Tally tally;
 
+  /// All events of these transactions count.
+  [[nodiscard]] bool has_all_from(std::uint64_t xid) const {
+    return lanes == kAllLanes && position == 0 && before.xip.empty() && before.xmax <= xid;
+  }
   static bool sees(const Snapshot& snapshot, std::uint64_t xid) {
     return xid < snapshot.xmax &&
            !std::binary_search(snapshot.xip.begin(), snapshot.xip.end(), xid);
   }
-  void add(std::uint64_t xid, std::int64_t seq, std::uint64_t hash) {
+  void add(std::uint64_t xid, std::int64_t seq, std::int16_t lane, std::uint64_t hash) {
+    if ((lanes >> static_cast<unsigned>(lane) & 1U) == 0) return;
     if (!sees(before, xid) && !(seq <= position && sees(begun, xid))) tally.add(hash);
   }
 };
 
 /// What was read of a piece before it is removed.
 struct Contents {
-  std::vector<Account> accounts;
+  std::vector<std::int32_t> whole;  ///< Subscriptions for which every event counts: most.
+  Tally all;                        ///< Of each of those.
+  std::vector<Account> accounts;    ///< Of the others.
   std::int64_t events{0};
   std::int64_t first_seq{0};
   std::int64_t last_seq{0};
@@ -234,11 +243,12 @@ class PostgresRetention final : public Retention {
     return !holds.boolean(0, 0);
   }
 
-  [[nodiscard]] Result<std::vector<Account>> accounts() {
+  [[nodiscard]] Result<Contents> accounts(const LogPiece& piece) {
     OUTBOX_TRY(const Rows rows, planned(queries_.baselines));
-    std::vector<Account> accounts;
+    Contents contents;
     for (int row = 0; row < rows.size(); ++row) {
       Account account{.subscription = rows.int4(row, 0),
+                      .lanes = static_cast<LaneMask>(rows.int8(row, 4)),
                       .before = {},
                       .begun = {},
                       .position = rows.int8(row, 3),
@@ -249,16 +259,19 @@ class PostgresRetention final : public Retention {
       if (!rows.is_null(row, 2)) {
         OUTBOX_TRY(account.begun, parse_snapshot(rows.bytes(row, 2)));
       }
-      accounts.push_back(std::move(account));
+      if (account.has_all_from(piece.first)) {
+        contents.whole.push_back(account.subscription);
+      } else {
+        contents.accounts.push_back(std::move(account));
+      }
     }
-    return accounts;
+    return contents;
   }
 
   /// Reads the whole piece. Its transactions are over: no rows can appear between two of these statements.
   [[nodiscard]] Result<Contents> read(const LogPiece& piece, std::optional<ArchiveFile>& file,
                                       const std::stop_token& stop) {
-    Contents contents;
-    OUTBOX_TRY(contents.accounts, accounts());
+    OUTBOX_TRY(Contents contents, accounts(piece));
     const std::int64_t most = file ? kEventsAtOnce : kIdsAtOnce;
     const Query& query = is_default(piece) ? queries_.default_events : queries_.events;
     for (std::int64_t got = most; got == most && !stop.stop_requested();) {
@@ -280,8 +293,9 @@ class PostgresRetention final : public Retention {
     contents.last_seq = rows.int8(row, kSeq);
     if (contents.events++ == 0) contents.first_seq = contents.last_seq;
     const std::uint64_t hash = event::id_hash(rows.uuid(row, kId));
+    contents.all.add(hash);
     for (Account& account : contents.accounts)
-      account.add(rows.uint64(row, kXid), contents.last_seq, hash);
+      account.add(rows.uint64(row, kXid), contents.last_seq, rows.int2(row, kLane), hash);
     if (!file) return {};
     EventView event = view_of(rows, row);
     add_parts(event, rows.bytes(row, kPayload), rows.bytes(row, kHeaders));
@@ -293,12 +307,14 @@ class PostgresRetention final : public Retention {
     std::vector<std::int64_t> subscriptions;
     std::vector<std::int64_t> counts;
     std::vector<std::int64_t> hashes;
-    for (const Account& account : contents.accounts) {
-      if (account.tally.count == 0) continue;
-      subscriptions.push_back(account.subscription);
-      counts.push_back(account.tally.count);
-      hashes.push_back(static_cast<std::int64_t>(account.tally.hash));
-    }
+    const auto note = [&](std::int32_t subscription, const Tally& tally) {
+      if (tally.count == 0) return;
+      subscriptions.push_back(subscription);
+      counts.push_back(tally.count);
+      hashes.push_back(static_cast<std::int64_t>(tally.hash));
+    };
+    for (const std::int32_t subscription : contents.whole) note(subscription, contents.all);
+    for (const Account& account : contents.accounts) note(account.subscription, account.tally);
     Params params = is_default(piece)
                         ? Params{contents.events}
                         : Params{std::to_string(piece.first), std::to_string(piece.end)};
@@ -324,12 +340,14 @@ class PostgresRetention final : public Retention {
       OUTBOX_TRY(const Rows done,
                  limited(queries_.prune_settlements, {subscription, keep.count(), least, generation,
                                                       id, kRowsAtOnce, blocked}));
-      removed += done.int8(0, 0);
+      const std::int64_t gone = done.int8(0, 0);
+      removed += gone;
       if (done.is_null(0, 1)) break;
       generation = done.int8(0, 1);
       id = done.int8(0, 2);
       blocked = done.boolean(0, 3);
-      rest_.after(began, stop);
+      // Of thousands of subscriptions most have little or nothing that may go, which costs others nothing.
+      if (gone > kRowsAtOnce / 10) rest_.after(began, stop);
     }
     return {};
   }

@@ -24,7 +24,8 @@ struct RetentionQueries {
   Query partitions =
       of("list partitions", "SELECT name, first_xid, end_xid, bytes FROM {schema}.partitions()");
 
-  // Up to where each subscription is done, once for all lanes at one place; 0: now. Index settlement_newest, once per lane.
+  // Up to where each subscription is done, once for all lanes at one place; 0: now. Index settlement_newest, once per owner and for
+  // each lane that this does not show.
   Query cursors = of("read the cursors", R"(
 SELECT 0, pg_current_snapshot()::text
 UNION ALL SELECT DISTINCT c.subscription, c.done::text FROM {schema}.lane_cursors() c)");
@@ -49,14 +50,12 @@ SELECT EXISTS (SELECT FROM ONLY {schema}.event_default t WHERE t.xid >= $1::xid8
   Query replays =
       of("look for replays", "SELECT {schema}.replay_reads($1::text::xid8, $2::text::xid8)");
 
-  // The first cursor of each subscription: what is visible in it, or up to its place in a pair, never counted. Index settlement_newest,
-  // from its beginning.
+  // The first cursors of each subscription: what is visible there, or up to the place in a pair, never counted. Index settlement_resets.
   Query baselines = of("read the first cursors", R"(
-SELECT s.id, f.s1, f.s2, coalesce(f.position, 0::bigint) FROM {schema}.subscription s LEFT JOIN LATERAL (
-  SELECT t.s1::text, t.s2::text, t.position FROM {schema}.settlement t WHERE t.subscription = s.id AND t.kind = 'reset'
-  ORDER BY t.generation, t.id LIMIT 1) f ON true)");
+SELECT s.id, t.s1::text, t.s2::text, coalesce(t.position, 0::bigint), coalesce(t.lanes, -1::bigint) FROM {schema}.subscription s
+LEFT JOIN {schema}.settlement t ON t.subscription = s.id AND t.kind = 'reset')");
 
-  // $1 and $2: from and before which xid, $3 after which seq, $4 rows, $5 with everything. Columns: those of event_row.hpp, xid.
+  // $1 and $2: from and before which xid, $3 after which seq, $4 rows, $5 with everything. Columns: those of event_row.hpp, xid, lane.
   // Index event_by_seq of one partition.
   Query events = of("read events to be removed", std::string(kEvents) + R"(
 FROM {schema}.event t WHERE t.xid >= $1::xid8 AND t.xid < $2::xid8 AND t.seq > $3::bigint ORDER BY t.seq LIMIT $4::bigint)");
@@ -107,10 +106,15 @@ DELETE FROM {schema}.replay_event WHERE ctid = ANY (ARRAY(
   WHERE NOT EXISTS (SELECT FROM {schema}.replay r WHERE r.id = e.replay AND r.state <> 'done') LIMIT $1::int))
 RETURNING seq)");
 
-  // $1 age in ms, $2 rows. Index task_end_at.
+  // $1 age in ms, $2 rows. Index task_end_at. That of a task that was replaced stays until the task is neither in the log, whose oldest
+  // event is younger by then, nor set aside (index parked_id).
   Query prune_task_ends = of("remove ends of tasks", R"(
 DELETE FROM {schema}.task_end WHERE ctid = ANY (ARRAY(
-  SELECT e.ctid FROM {schema}.task_end e WHERE e.at < clock_timestamp() - $1::bigint::float8 * interval '1 ms'
+  SELECT e.ctid FROM {schema}.task_end e
+  WHERE e.at < clock_timestamp() - $1::bigint::float8 * interval '1 ms'
+    AND (NOT e.waits OR e.at < coalesce((SELECT v.created_at FROM {schema}.event v ORDER BY v.seq LIMIT 1), 'infinity'::timestamptz)
+                               - interval '1 hour'
+                        AND NOT EXISTS (SELECT FROM {schema}.parked p WHERE p.id = e.id))
   ORDER BY e.at LIMIT $2::int))
 RETURNING 1)");
   // $1 age in ms, $2 rows. Index inbox_received.
@@ -123,7 +127,7 @@ RETURNING 1)");
  private:
   static constexpr std::string_view kEvents =
       "SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, CASE WHEN $5::boolean THEN t.payload END AS payload, "
-      "0 AS bytes, t.content_type, CASE WHEN $5::boolean THEN t.headers END AS headers, t.created_at, t.occurred_at, t.xid ";
+      "0 AS bytes, t.content_type, CASE WHEN $5::boolean THEN t.headers END AS headers, t.created_at, t.occurred_at, t.xid, t.lane ";
 
   [[nodiscard]] Query of(std::string_view what, std::string_view sql) const {
     return unprepared(what, sql, schema);

@@ -169,6 +169,16 @@ class PostgresTaskRuns final : public TaskRuns {
     return all;
   }
 
+  [[nodiscard]] Result<std::vector<ReplacedTask>> replaced(
+      std::span<const std::string> subscriptions) override {
+    OUTBOX_TRY(const Rows rows,
+               connection_.exec(&Queries::replaced_parked, {names_of(subscriptions)}));
+    std::vector<ReplacedTask> all;
+    for (int row = 0; row < rows.size(); ++row)
+      all.push_back({.subscription = rows.int4(row, 0), .seq = rows.int8(row, 1)});
+    return all;
+  }
+
   [[nodiscard]] Status announce_free_threads(
       const EventId& worker, const std::map<std::string, std::size_t>& free) override {
     return done(connection_.exec(&Queries::announce_free,

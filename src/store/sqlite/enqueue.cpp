@@ -254,6 +254,8 @@ std::optional<EventId> Outbox::claim_unique(sqlite3* db, const Task& task) const
   (void)ask(db, query::kTakeUnique, {task.queue, task.unique_key, id});
   if (sqlite3_changes(db) > 0) return std::nullopt;
   if (task.on_conflict == OnConflict::replace) {
+    const std::string now = std::to_string(store::sqlite::wall_us());
+    (void)ask(db, query::kCancelReplaced, {task.queue, task.unique_key, id, now});
     (void)ask(db, query::kReplaceUnique, {task.queue, task.unique_key, id});
     return std::nullopt;
   }

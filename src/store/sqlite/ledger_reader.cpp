@@ -92,6 +92,7 @@ class SqliteLedgerReader final : public LedgerReader {
                   .acked = row.integer(2),
                   .filtered = row.integer(3),
                   .parked = row.integer(4),
+                  .discarded = row.integer(7),
                   .newest = {.generation = row.integer(5), .id = row.integer(6)}};
   }
 

@@ -62,6 +62,9 @@ Status append_delivered(Connection& connection, const Delivered& delivered, std:
 /// The task does not run any more; over: nor does it have its unique key.
 Status release_unique(Connection& connection, const EventId& id, bool over) {
   Status status = over ? Status{} : connection.run(query::kEndReplaced, bytes_of(id), wall_us());
+  if (status)
+    status = connection.run(over ? query::kPassReplaced : query::kSetReplacedAside, bytes_of(id),
+                            wall_us());
   if (status) status = connection.run(query::kStopUnique, bytes_of(id));
   if (status && over) status = connection.run(query::kEndUnique, bytes_of(id));
   if (status && over) status = connection.run(query::kHandBackUnique, bytes_of(id));

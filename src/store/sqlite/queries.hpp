@@ -87,7 +87,7 @@ inline constexpr std::string_view kAppendSettlement =
 // The newest row has the totals of all that count, and almost always is a settlement.
 inline constexpr std::string_view kSettledTotals =
     "/* read totals */ SELECT acked_total + coalesce((SELECT r.acked_total FROM outbox_settlement r"
-    " WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0), filtered_total,"
+    " INDEXED BY outbox_settlement_retries WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0), filtered_total,"
     " (SELECT t.at FROM outbox_settlement t WHERE t.subscription = ?1 AND t.kind = 'settle'"
     " ORDER BY t.generation DESC, t.id DESC LIMIT 1)"
     " FROM outbox_settlement WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset')"
@@ -204,7 +204,7 @@ inline constexpr std::string_view kAppendRetry =
     "/* settle parked */ INSERT INTO outbox_settlement"
     " (subscription, kind, generation, config_version, from_position, position, acked, acked_hash, at, acked_total)"
     " SELECT ?1, 'retry', ?2, 0, 0, 0, ?3, ?4, ?5, ?3 + coalesce((SELECT r.acked_total FROM outbox_settlement r"
-    " WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0)";
+    " INDEXED BY outbox_settlement_retries WHERE r.subscription = ?1 AND r.kind = 'retry' ORDER BY r.id DESC LIMIT 1), 0)";
 
 // What people see and do. ?1 the last subscription, ?2 state, ?3 and ?4 the key, ?5 part of the error, ?6 id as a UUID, each of
 // them possibly empty, ?7 seq or -1, ?8 limit, ?9 with payload and headers, ?10 event type or empty, ?11 scheduled or not, or -1, ?12 now,
@@ -287,10 +287,13 @@ inline constexpr std::string_view kNoteTaskEnd =
 inline constexpr std::string_view kNoteTaskEndWithoutResult =
     "/* note end of task */ INSERT INTO outbox_task_end (id, outcome, reason, at)"
     " VALUES (CAST(?1 AS BLOB), ?2, ?3, ?4) ON CONFLICT DO NOTHING";
-// ?1 rows, ?2 a time. Index outbox_task_end_at.
+// ?1 rows, ?2 a time. Index outbox_task_end_at. That of a task that was replaced stays until the task is neither in the log, whose oldest
+// event is younger by then, nor set aside (index outbox_parked_id).
 inline constexpr std::string_view kRemoveTaskEnds =
     "/* remove ends of tasks */ DELETE FROM outbox_task_end WHERE id IN"
-    " (SELECT id FROM outbox_task_end WHERE at < ?2 ORDER BY at LIMIT ?1)";
+    " (SELECT e.id FROM outbox_task_end e WHERE e.at < ?2 AND (e.waits = 0 OR"
+    " e.at < coalesce((SELECT v.created_at FROM outbox_event v ORDER BY v.seq LIMIT 1), 9223372036854775807) - 3600000000"
+    " AND NOT EXISTS (SELECT 1 FROM outbox_parked p WHERE p.id = e.id)) ORDER BY e.at LIMIT ?1)";
 // The same. Index outbox_inbox_received.
 inline constexpr std::string_view kRemoveMessages =
     "/* remove old messages */ DELETE FROM outbox_inbox WHERE (consumer, message_id) IN"
@@ -301,6 +304,12 @@ inline constexpr std::string_view kTakeUnique =
     " ON CONFLICT DO NOTHING";
 inline constexpr std::string_view kReplaceUnique =
     "/* claim unique key */ UPDATE outbox_task_unique SET id = CAST(?3 AS BLOB) WHERE queue = ?1 AND unique_key = ?2";
+// ?1 queue, ?2 unique key, ?3 id, ?4 now. Before it: what is replaced never runs, unless it does already. Primary keys; outbox_parked_id.
+inline constexpr std::string_view kCancelReplaced =
+    "/* claim unique key */ INSERT INTO outbox_task_end (id, outcome, reason, at, waits, set_aside)"
+    " SELECT u.id, 'cancelled', 'a newer task with its unique key took its place', ?4, 1,"
+    " EXISTS (SELECT 1 FROM outbox_parked p WHERE p.id = u.id) FROM outbox_task_unique u"
+    " WHERE u.queue = ?1 AND u.unique_key = ?2 AND u.id <> CAST(?3 AS BLOB) AND u.running IS NOT u.id ON CONFLICT DO NOTHING";
 inline constexpr std::string_view kUniqueTask =
     "/* read unique key */ SELECT id FROM outbox_task_unique WHERE queue = ?1 AND unique_key = ?2";
 // One whose row is gone was dead, and gets a new one.
@@ -310,9 +319,18 @@ inline constexpr std::string_view kBeginUnique =
     " WHERE id = excluded.id AND coalesce(running, id) = id";
 // ?1 id of a task that waits for a retry, ?2 now. One that was replaced gets none. Index outbox_task_unique_running.
 inline constexpr std::string_view kEndReplaced =
-    "/* note end of task */ INSERT INTO outbox_task_end (id, outcome, reason, at)"
-    " SELECT running, 'cancelled', 'a newer task with its unique key took its place', ?2 FROM outbox_task_unique"
+    "/* note end of task */ INSERT INTO outbox_task_end (id, outcome, reason, at, waits, set_aside)"
+    " SELECT running, 'cancelled', 'a newer task with its unique key took its place', ?2, 1, 1 FROM outbox_task_unique"
     " WHERE running = CAST(?1 AS BLOB) AND id <> running ON CONFLICT DO NOTHING";
+// ?1 id of a task that was replaced before, ?2 now: set aside since, or (the next) passed over. Primary key.
+inline constexpr std::string_view kSetReplacedAside =
+    "/* note end of task */ UPDATE outbox_task_end SET set_aside = 1, at = ?2 WHERE id = CAST(?1 AS BLOB) AND waits = 1 AND set_aside = 0";
+inline constexpr std::string_view kPassReplaced =
+    "/* note end of task */ UPDATE outbox_task_end SET waits = 0, set_aside = 0, at = ?2 WHERE id = CAST(?1 AS BLOB) AND waits = 1";
+// ?1 name of a subscription, ?2 rows. Indexes outbox_task_end_set_aside and outbox_parked_id.
+inline constexpr std::string_view kReplacedParked =
+    "/* list replaced tasks */ SELECT p.subscription, p.seq FROM outbox_task_end e CROSS JOIN outbox_parked p ON p.id = e.id"
+    " JOIN outbox_subscription s ON s.id = p.subscription WHERE e.set_aside = 1 AND s.name = ?1 LIMIT ?2";
 // ?1 id. Primary key.
 inline constexpr std::string_view kIsCancelled =
     "/* read end of task */ SELECT 1 FROM outbox_task_end WHERE id = CAST(?1 AS BLOB) AND outcome = 'cancelled'";
@@ -566,7 +584,7 @@ inline constexpr std::string_view kPositions =
     " min((SELECT t.position FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind IN ('settle', 'claim', 'reset')"
     " ORDER BY t.generation DESC, t.id DESC LIMIT 1),"
     " coalesce((SELECT r.first_seq - 1 FROM outbox_replay r WHERE r.subscription = s.id AND r.state = 'running'"
-    " AND r.archived = 0), 9223372036854775807)),"
+    " AND r.state IN ('loading', 'running') AND r.archived = 0), 9223372036854775807)),"
     " (SELECT t.position FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind = 'reset'"
     " ORDER BY t.generation, t.id LIMIT 1) FROM outbox_subscription s";
 inline constexpr std::string_view kFirstFrom =
@@ -595,16 +613,18 @@ inline constexpr std::string_view kNotePruned =
     "/* write ledger */ INSERT INTO outbox_pruned (subscription, last_seq, events, hash, at) VALUES (?1, ?2, ?3, ?4, ?5)"
     " ON CONFLICT (subscription) DO UPDATE SET last_seq = excluded.last_seq, events = events + excluded.events,"
     " hash = excluded.hash, at = excluded.at";
-// The rows that stay whatever their age: cursors, totals of retries, and when was settled last.
+// ?1 subscription. The rows that stay whatever their age: its cursor, the total of its retries, and when was settled last. Indexes
+// outbox_settlement_newest and outbox_settlement_retries.
 inline constexpr std::string_view kKeptSettlements =
-    "/* list newest settlements */ SELECT (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id"
+    "/* find newest settlements */ SELECT (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id"
     " AND t.kind IN ('settle', 'claim', 'reset') ORDER BY t.generation DESC, t.id DESC LIMIT 1),"
-    " (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind = 'retry' ORDER BY t.id DESC LIMIT 1),"
+    " (SELECT t.id FROM outbox_settlement t INDEXED BY outbox_settlement_retries WHERE t.subscription = s.id"
+    " AND t.kind = 'retry' ORDER BY t.id DESC LIMIT 1),"
     " (SELECT t.id FROM outbox_settlement t WHERE t.subscription = s.id AND t.kind = 'settle'"
-    " ORDER BY t.generation DESC, t.id DESC LIMIT 1) FROM outbox_subscription s";
+    " ORDER BY t.generation DESC, t.id DESC LIMIT 1) FROM outbox_subscription s WHERE s.id = ?1";
 // ?1 after which id, ?2 rows.
 inline constexpr std::string_view kOldSettlements =
-    "/* read settlements */ SELECT id, kind, position, at FROM outbox_settlement WHERE id > ?1 ORDER BY id LIMIT ?2";
+    "/* read settlements */ SELECT id, kind, position, at, subscription FROM outbox_settlement WHERE id > ?1 ORDER BY id LIMIT ?2";
 // ?1 id, ?2 now. Before it is removed. A late row of a former owner, older than a claim of a higher generation, never counted.
 inline constexpr std::string_view kNotePrunedSettlement =
     "/* write ledger */ INSERT INTO outbox_pruned (subscription, generation, settlement, acked, filtered, parked, at)"
@@ -617,7 +637,7 @@ inline constexpr std::string_view kNotePrunedSettlement =
     " ELSE settlement END";
 // ?1 subscription.
 inline constexpr std::string_view kPruned =
-    "/* read ledger */ SELECT last_seq, events, acked, filtered, parked, generation, settlement FROM outbox_pruned"
+    "/* read ledger */ SELECT last_seq, events, acked, filtered, parked, generation, settlement, discarded FROM outbox_pruned"
     " WHERE subscription = ?1";
 inline constexpr std::string_view kRemoveSettlement =
     "/* remove settlement */ DELETE FROM outbox_settlement WHERE id = ?1";

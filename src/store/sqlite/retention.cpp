@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -258,50 +259,61 @@ class SqliteRetention final : public Retention {
     OUTBOX_TRY(const auto oldest, place(query::kFirstFrom, 0));
     const std::int64_t first_event = oldest ? oldest->seq : kNoEvents;
     std::int64_t removed = 0;
-    std::int64_t after = 0;
-    for (bool more = true; more && !stop.stop_requested();) {
+    OldSettlements batch;
+    while (batch.more && !stop.stop_requested()) {
       const auto began = Clock::now();
+      const std::int64_t after = batch.last;
+      // Looked at without the lock first: of thousands of subscriptions most have nothing that may go.
+      OUTBOX_TRY(batch, old_settlements(after, before, first_event));
+      if (batch.over.empty()) continue;
       OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection_));
-      OUTBOX_TRY(const std::set<std::int64_t> kept, kept_settlements());
-      std::vector<std::int64_t> over;
-      OUTBOX_TRY(more, read_over(after, before, first_event, kept, over));
-      for (const std::int64_t id : over) {
+      OUTBOX_TRY(batch, old_settlements(after, before, first_event));
+      for (const std::int64_t id : batch.over) {
         Status status = connection_.run(query::kNotePrunedSettlement, id, wall_us());
         if (status) status = connection_.run(query::kRemoveSettlement, id);
         if (!status) return pass(status);
       }
       if (Status status = transaction.commit(); !status) return pass(status);
-      removed += static_cast<std::int64_t>(over.size());
-      if (more) rest_.after(began, stop);
+      removed += static_cast<std::int64_t>(batch.over.size());
+      if (batch.more) rest_.after(began, stop);
     }
     return removed;
   }
 
-  /// Appends the ids of settlements after `after` that may go, and moves it on. False: that is the end.
-  [[nodiscard]] Result<bool> read_over(std::int64_t& after, std::int64_t before,
-                                       std::int64_t first_event, const std::set<std::int64_t>& kept,
-                                       std::vector<std::int64_t>& over) {
+  struct OldSettlements {
+    std::vector<std::int64_t> over;  ///< The ids of those that may go.
+    std::int64_t last{0};            ///< The last one that was looked at.
+    bool more{true};                 ///< There are others behind it that may go.
+  };
+
+  /// Looks at some settlements after this one.
+  [[nodiscard]] Result<OldSettlements> old_settlements(std::int64_t after, std::int64_t before,
+                                                       std::int64_t first_event) {
+    OldSettlements old{.over = {}, .last = after, .more = false};
+    std::map<std::int64_t, std::set<std::int64_t>> kept;  // by subscription
     std::int64_t seen = 0;
     OUTBOX_TRY(Statement row, connection_.query(query::kOldSettlements, after, kRowsAtOnce));
     for (; row.has_row(); ++seen) {
-      after = row.integer(0);
-      const bool stays = row.bytes(1) == "reset" || kept.contains(after);
+      old.last = row.integer(0);
+      const std::int64_t subscription = row.integer(4);
+      if (!kept.contains(subscription)) {
+        OUTBOX_TRY(kept[subscription], kept_settlements(subscription));
+      }
+      const bool stays = row.bytes(1) == "reset" || kept[subscription].contains(old.last);
       const bool is_over =
           row.integer(3) < before && (row.bytes(1) == "retry" || row.integer(2) < first_event);
-      if (!stays && !is_over) return false;
-      if (!stays) over.push_back(after);
+      if (!stays && !is_over) return old;
+      if (!stays) old.over.push_back(old.last);
       if (Status status = row.next(); !status) return pass(status);
     }
-    return seen == kRowsAtOnce;
+    old.more = seen == kRowsAtOnce;
+    return old;
   }
 
-  [[nodiscard]] Result<std::set<std::int64_t>> kept_settlements() {
-    OUTBOX_TRY(Statement row, connection_.query(query::kKeptSettlements));
+  [[nodiscard]] Result<std::set<std::int64_t>> kept_settlements(std::int64_t subscription) {
+    OUTBOX_TRY(const Statement row, connection_.query(query::kKeptSettlements, subscription));
     std::set<std::int64_t> kept;
-    while (row.has_row()) {
-      for (const int column : {0, 1, 2}) kept.insert(row.integer(column));
-      if (Status status = row.next(); !status) return pass(status);
-    }
+    if (row.has_row()) kept = {row.integer(0), row.integer(1), row.integer(2)};
     return kept;
   }
 

@@ -103,6 +103,21 @@ class SqliteTaskRuns final : public TaskRuns {
     return all;
   }
 
+  [[nodiscard]] Result<std::vector<ReplacedTask>> replaced(
+      std::span<const std::string> subscriptions) override {
+    constexpr std::int64_t kMost = 1000;
+    std::vector<ReplacedTask> all;
+    for (const std::string& name : subscriptions) {
+      OUTBOX_TRY(Statement row, connection_.query(query::kReplacedParked, name, kMost));
+      while (row.has_row()) {
+        all.push_back(
+            {.subscription = static_cast<std::int32_t>(row.integer(0)), .seq = row.integer(1)});
+        if (Status status = row.next(); !status) return pass(status);
+      }
+    }
+    return all;
+  }
+
   // One worker has a file: there is nobody to share tasks with.
   [[nodiscard]] Status announce_free_threads(
       const EventId& /*worker*/, const std::map<std::string, std::size_t>& /*free*/) override {

@@ -90,8 +90,8 @@ Result<std::optional<TaskStatus>> status_of(Connection& connection, const EventL
   if (known) {
     add_life(*life, status);
     if (Status read = add_run(connection, event, *life, status); !read) return pass(read);
-    if (Status read = add_end(connection, status); !read) return pass(read);
   }
+  if (Status read = add_end(connection, status); !read) return pass(read);
   add_schedule(event, status);
   return status;
 }

@@ -17,7 +17,10 @@
 #include "conformance/store/sqlite_database.hpp"
 #include "store/sqlite/checkpoint.hpp"
 #include "store/sqlite/path.hpp"
+#include "store/sqlite/queries.hpp"
+#include "store/sqlite/subscription_queries.hpp"
 #include "support/lane_owner.hpp"
+#include "testkit/sqlite.hpp"
 
 namespace outbox::conformance {
 namespace {
@@ -491,6 +494,33 @@ TEST_F(SqliteStore, an_unchanged_subscription_is_applied_while_somebody_writes) 
   ASSERT_TRUE(ok(again));
   EXPECT_FALSE(*again);
   application.run("ROLLBACK");
+}
+
+/// What grows with history is found by an index, or read on from a row id.
+TEST_F(SqliteStore, no_statement_reads_all_settlements_or_all_that_was_removed) {
+  using namespace store::sqlite::query;
+  (void)migrated();
+  testkit::SqliteFile file(database_.path());
+  for (const std::string_view sql :
+       {kFarthestPosition, kNewestCursor, kAppendSettlement, kSettledTotals, kAppendRetry,
+        kNewestSettlement, kLedgerRows, kPositions, kKeptSettlements, kOldSettlements, kNotePruned,
+        kPrunedHash, kNotePrunedSettlement, kPruned, kRemoveSettlement, kNotePrunedEnd,
+        kRemoveDropped, kRemoveDroppedSums, kForgetDropped}) {
+    for (const auto& row : file.exec("EXPLAIN QUERY PLAN " + std::string(sql))) {
+      const std::string step = row.at(3).value();
+      // s and d: subscriptions, and those that were dropped.
+      EXPECT_TRUE(!step.starts_with("SCAN ") || step == "SCAN s" ||
+                  step.starts_with("SCAN s USING ") || step == "SCAN d" ||
+                  step == "SCAN outbox_dropped" || step == "SCAN CONSTANT ROW" ||
+                  step == "SCAN (subquery-1)")
+          << step << ": " << sql;
+      // Where nothing was ever retried the others would all be read to find that out.
+      EXPECT_FALSE(sql.find("r.kind = 'retry'") != std::string_view::npos &&
+                   step.starts_with("SEARCH r ") &&
+                   step.find("outbox_settlement_retries") == std::string::npos)
+          << step << ": " << sql;
+    }
+  }
 }
 
 TEST_F(SqliteStore, processes_migrate_at_once) {

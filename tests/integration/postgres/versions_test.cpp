@@ -197,9 +197,14 @@ TEST_P(PostgresCore, does_all_that_is_promised) {
       [&] { return settled() && admin_->value("SELECT count(*) FROM outbox.parked") == "0"; }));
   for (const char* name : {"orders", "strict", "task.mail"})
     EXPECT_EQ(Verifier::verify(url_, name), "") << name;
-  const int before = std::stoi(admin_->value("SELECT count(*) FROM outbox.event"));
-  ASSERT_EQ(outbox({"prune", "--older-than", "0s", "--apply"}), 0) << said_;
-  EXPECT_LT(std::stoi(admin_->value("SELECT count(*) FROM outbox.event")), before) << said_;
+  // Cursors that were taken while other transactions of the server ran hold those; the next event moves them on.
+  const auto prunes = [&] {
+    admin_->run("SELECT outbox.enqueue('order', '1', 'Later', '{}'::jsonb)");
+    if (!eventually([&] { return settled(); })) return false;
+    EXPECT_EQ(outbox({"prune", "--older-than", "0s", "--apply"}), 0) << said_;
+    return admin_->value("SELECT coalesce(sum(events), 0) > 0 FROM outbox.pruned") == "t";
+  };
+  EXPECT_TRUE(eventually(prunes)) << said_;
 
   // What people use.
   using Words = std::vector<std::string>;

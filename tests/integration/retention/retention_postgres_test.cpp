@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "integration/retention/fixture.hpp"
 #include "support/lane_owner.hpp"
@@ -232,6 +233,45 @@ TEST_F(PostgresRetention, a_claim_that_sets_a_lane_back_comes_before_a_removal) 
   EXPECT_EQ(prune().events, 0);
   claimant.run("COMMIT");
   EXPECT_EQ(prune().events, 0);
+  EXPECT_EQ(events().size(), 1U);
+}
+
+// Its cursors were read before it waits for the lock.
+TEST_F(PostgresRetention, a_claim_that_commits_while_a_removal_waits_for_it_holds) {
+  const auto subscription = subscribe("orders");
+  (void)enqueue();
+  close_partition();
+  settle(subscription);
+  const auto pieces = store_->retention().value()->survey({}).value();
+  const auto piece = std::find_if(pieces.begin(), pieces.end(),
+                                  [](const auto& one) { return one.state == State::removable; });
+  ASSERT_NE(piece, pieces.end());
+  Pg claimant(database_->url());
+  claimant.run("BEGIN; UPDATE outbox.fleet SET generation = generation + 5");
+  claimant.run(
+      "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, s1) "
+      "SELECT id, 'claim', -1, 5, '3:3:' FROM outbox.subscription");
+  std::string removed;
+  std::jthread remover([&] {
+    Pg connection(database_->url());
+    while (removed.empty()) {
+      try {
+        removed =
+            connection.value("SELECT outbox.remove_partition('" + std::to_string(piece->first) +
+                             "', '" + std::to_string(piece->end) + "', '{}', '{}', '{}', 0, 0)");
+      } catch (const PgError& error) {
+        ASSERT_EQ(error.state(), "55P03");  // it does not wait for long
+      }
+    }
+  });
+  EXPECT_TRUE(eventually([&] {
+    return value(
+               "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() "
+               "AND wait_event_type = 'Lock' AND query LIKE '%remove_partition%'") == "t";
+  }));
+  claimant.run("COMMIT");
+  remover.join();
+  EXPECT_EQ(removed, "f");
   EXPECT_EQ(events().size(), 1U);
 }
 

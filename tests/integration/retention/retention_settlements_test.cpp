@@ -177,6 +177,24 @@ TEST_F(PostgresRetentionRows, a_young_row_of_a_former_owner_keeps_what_shows_tha
   EXPECT_EQ(count("settlement WHERE kind = 'claim'"), 0);
 }
 
+// Its relay had its id before the claim, and its transaction ended after it: the events come again under the claim.
+TEST_F(PostgresRetentionRows, what_a_claim_did_not_see_is_not_counted) {
+  const auto subscription = subscribe("orders");
+  const std::string before = value("SELECT pg_current_snapshot()");
+  (void)enqueue();
+  close_partition();
+  const std::string settlement =
+      "INSERT INTO outbox.settlement (subscription, kind, lanes, generation, l, s1, s2, acked) VALUES (" +
+      std::to_string(subscription) + ", 'settle', -1, ";
+  admin_->run(settlement + "1, 0, '" + before + "', pg_current_snapshot(), 1)");
+  write(subscription, "claim", -1, 2, "'" + before + "', NULL, NULL");
+  admin_->run(settlement + "2, 0, '" + before + "', pg_current_snapshot(), 1)");
+  append(subscription, 300, "settle", -1, 3);
+  EXPECT_EQ(prune().events, 1);
+  EXPECT_EQ(count("settlement WHERE generation < 3 AND kind = 'settle'"), 0);
+  EXPECT_EQ(value("SELECT sum(acked) FROM outbox.pruned"), "1");
+}
+
 TEST_F(PostgresRetentionRows, the_newest_row_of_retries_has_their_total_and_stays) {
   const auto subscription = subscribe_and_empty();
   for (int n = 1; n <= 3; ++n) {

@@ -69,6 +69,10 @@ class SimSharedRows final : public store::TaskRuns {
       std::span<const store::UniqueTask> /*tasks*/) override {
     return unused();
   }
+  [[nodiscard]] Result<std::vector<store::ReplacedTask>> replaced(
+      std::span<const std::string> /*subscriptions*/) override {
+    return unused();
+  }
   [[nodiscard]] Result<bool> wait(const EventFd& /*bell*/,
                                   std::chrono::steady_clock::time_point /*until*/) override {
     return unused();

@@ -55,6 +55,9 @@ class OneOther final : public store::TaskRuns {
   Result<std::vector<store::MayBegin>> begin_unique(std::span<const store::UniqueTask>) override {
     return std::vector<store::MayBegin>{};
   }
+  Result<std::vector<store::ReplacedTask>> replaced(std::span<const std::string>) override {
+    return std::vector<store::ReplacedTask>{};
+  }
   Result<bool> wait(const EventFd&, std::chrono::steady_clock::time_point) override {
     return false;
   }
