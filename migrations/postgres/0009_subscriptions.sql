@@ -27,7 +27,6 @@ BEGIN
   DELETE FROM {schema}.subscription s WHERE s.id = sub;
   DELETE FROM {schema}.parked p WHERE p.subscription = sub;
   DELETE FROM {schema}.run r WHERE r.subscription = sub;
-  DELETE FROM {schema}.trial t WHERE t.subscription = sub;
   DELETE FROM {schema}.former_name n WHERE n.subscription = sub;
   DELETE FROM {schema}.replay_progress p WHERE p.replay IN (SELECT r.id FROM {schema}.replay r WHERE r.subscription = sub);
   DELETE FROM {schema}.replay_skip k WHERE k.replay IN (SELECT r.id FROM {schema}.replay r WHERE r.subscription = sub);
@@ -58,7 +57,6 @@ BEGIN
     AND NOT EXISTS (SELECT FROM {schema}.event e WHERE e.seq = d.seq
                     AND (e.seq > after_seq OR NOT pg_visible_in_snapshot(e.xid, seen)));
   DELETE FROM {schema}.run r WHERE r.subscription = sub;
-  DELETE FROM {schema}.trial t WHERE t.subscription = sub;
   UPDATE {schema}.replay r SET subscription = fresh WHERE r.subscription = sub;
   UPDATE {schema}.former_name n SET subscription = fresh WHERE n.subscription = sub;
   PERFORM {schema}.order_all_parked_keys(fresh, -1);

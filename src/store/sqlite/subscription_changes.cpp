@@ -114,8 +114,8 @@ class SqliteSubscriptionChanges final : public SubscriptionChanges {
     OUTBOX_TRY(const Found found, find_idle(name));
     Status status = connection_.run(query::kNoteDropped, found.id, wall_us());
     for (const std::string_view sql :
-         {query::kDropSubscription, query::kDropParked, query::kDropRun, query::kDropTrialsOf,
-          query::kDropFormerNames, query::kDropSkips, query::kDropReplays}) {
+         {query::kDropSubscription, query::kDropParked, query::kDropRun, query::kDropFormerNames,
+          query::kDropSkips, query::kDropReplays}) {
       if (status) status = connection_.run(sql, found.id);
     }
     return status ? transaction.commit() : status;
@@ -157,10 +157,7 @@ class SqliteSubscriptionChanges final : public SubscriptionChanges {
                                        query::kMoveReplays, query::kMoveFormerNames}) {
       if (status) status = connection_.run(sql, id, fresh);
     }
-    for (const std::string_view sql : {query::kDropRun, query::kDropTrialsOf}) {
-      if (status) status = connection_.run(sql, id);
-    }
-    return status;
+    return status ? connection_.run(query::kDropRun, id) : status;
   }
 
   Connection connection_;
