@@ -487,81 +487,48 @@ SELECT {schema}.grant_to('outbox_reader',
   'SELECT ON {schema}.parked_state',
   'SELECT ON {schema}.parked_end');
 
--- ---- An event that kills the relay
+-- ---- An event that kills the relay (docs/design/trials.md)
 
--- Relays that deliver, each with where the cursor of its lanes stood when it began. One that ends in order removes its rows, so that what
--- is left was left by a death. deaths: of relays before it in a row, at the same place.
+-- Runs: a relay that delivers a subscription has a row for each of its strands, which it removes when it ends in order. What is left of
+-- a relay that is not registered any more was left by a death.
 CREATE TABLE {schema}.run (
   subscription  integer NOT NULL,
   lanes         bigint NOT NULL,
   generation    bigint NOT NULL,
-  relay         uuid NOT NULL,
-  place         text NOT NULL,
-  deaths        integer NOT NULL,
+  relay         uuid,               -- null: no death. The run ended in order during a trial, or its relay has come back
+  place         text NOT NULL,      -- where the cursor of the strand stood when the run began
+  tried         bigint NOT NULL,    -- events that were sent on trial and have not survived yet
+  first_seq     bigint,             -- the first of them
+  uncounted     bigint NOT NULL,    -- those of its lanes on which no other run has begun since
   PRIMARY KEY (subscription, lanes, generation)
 );
 
--- Events that are, or were, sent on trial. generation: of the relay that has not got the outcome yet. deaths: of relays while it was so.
-CREATE TABLE {schema}.trial (
-  subscription  integer NOT NULL,
-  seq           bigint NOT NULL,
-  lanes         bigint NOT NULL,
-  generation    bigint,
-  deaths        integer NOT NULL DEFAULT 0,
-  PRIMARY KEY (subscription, seq)
-);
-
--- A relay begins on these lanes. Row with seq null: how many relays died here in a row. Others: events that were on trial; newest: the
--- last relay died of it. A former row of the same relay is no death: it lost its connection.
-CREATE FUNCTION {schema}.begin_run(sub integer, mine bigint, known_generation bigint, me uuid, here text)
-RETURNS TABLE (seq bigint, deaths integer, newest boolean)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
-DECLARE
-  died   integer;
-  fatal  bigint[];
-BEGIN
-  SELECT coalesce(max(CASE WHEN r.relay = me THEN r.deaths WHEN r.place = here THEN r.deaths + 1 ELSE 0 END), 0) INTO died
-  FROM {schema}.run r WHERE r.subscription = sub AND r.lanes & mine <> 0;
-  WITH open AS (
-    UPDATE {schema}.trial t SET deaths = t.deaths + 1, generation = NULL
-    WHERE t.subscription = sub AND t.generation IN (
-      SELECT r.generation FROM {schema}.run r WHERE r.subscription = sub AND r.lanes & mine <> 0 AND r.relay <> me)
-    RETURNING t.seq)
-  SELECT array_agg(o.seq) INTO fatal FROM open o;
-  DELETE FROM {schema}.run r WHERE r.subscription = sub AND r.lanes & mine <> 0;
-  DELETE FROM {schema}.trial t
-  WHERE t.subscription = sub AND t.lanes & mine <> 0 AND t.seq <> ALL (coalesce(fatal, '{}'))
-    AND NOT EXISTS (SELECT FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = t.seq);
-  INSERT INTO {schema}.run VALUES (sub, mine, known_generation, me, here, died);
-  RETURN QUERY SELECT NULL::bigint, died, false
-    UNION ALL SELECT t.seq, t.deaths, t.seq = ANY (coalesce(fatal, '{}')) FROM {schema}.trial t
-    WHERE t.subscription = sub AND t.lanes & mine <> 0 AND t.deaths > 0;
-END
-$fn$;
-
--- The event on trial has survived.
-CREATE FUNCTION {schema}.close_trial(sub integer, known_generation bigint) RETURNS void
+-- Runs on these lanes, up to a generation, are forgotten, but for those of some generations; alone: of these, but for those that died
+-- of one event.
+CREATE FUNCTION {schema}.forget_runs(sub integer, mine bigint, newest bigint, keep bigint[], alone boolean) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
-  DELETE FROM {schema}.trial WHERE subscription = sub AND generation = known_generation AND deaths = 0;
-  UPDATE {schema}.trial SET generation = NULL WHERE subscription = sub AND generation = known_generation;
+  DELETE FROM {schema}.run r
+  WHERE r.subscription = sub AND r.lanes & ~mine = 0 AND r.generation <= newest
+    AND (r.generation <> ALL (keep) OR (alone AND r.tried <> 1));
+  UPDATE {schema}.run r SET lanes = r.lanes & ~mine
+  WHERE r.subscription = sub AND r.lanes & mine <> 0 AND r.generation <= newest
+    AND (r.generation <> ALL (keep) OR (alone AND r.tried <> 1));
 $fn$;
 
--- The next event is sent on trial, by a relay that has not been replaced.
-CREATE FUNCTION {schema}.open_trial(sub integer, known_generation bigint, event bigint) RETURNS void
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
-BEGIN
-  PERFORM {schema}.close_trial(sub, known_generation);
-  INSERT INTO {schema}.trial (subscription, seq, lanes, generation)
-  SELECT sub, event, bit_or(r.lanes), known_generation FROM {schema}.run r
-  WHERE r.subscription = sub AND r.generation = known_generation HAVING count(*) > 0
-  ON CONFLICT (subscription, seq) DO UPDATE SET generation = EXCLUDED.generation;
-  IF NOT FOUND THEN
-    RAISE EXCEPTION 'the lanes of these events have another owner' USING ERRCODE = 'OX002';
-  END IF;
-END
+CREATE FUNCTION {schema}.begin_run(sub integer, mine bigint, known_generation bigint, me uuid, here text, range bigint, keep bigint[])
+RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+  SELECT {schema}.forget_runs(sub, mine, known_generation, keep, false);
+  UPDATE {schema}.run r SET uncounted = r.uncounted & ~mine WHERE r.subscription = sub AND r.lanes & mine <> 0;
+  INSERT INTO {schema}.run (subscription, lanes, generation, relay, place, tried, uncounted)
+  VALUES (sub, mine, known_generation, me, here, range, mine);
 $fn$;
 
-SELECT {schema}.grant_to('outbox_relay',
-  'SELECT, INSERT, UPDATE, DELETE ON {schema}.run',
-  'SELECT, INSERT, UPDATE, DELETE ON {schema}.trial');
-SELECT {schema}.grant_to('outbox_reader', 'SELECT ON {schema}.run', 'SELECT ON {schema}.trial');
+CREATE FUNCTION {schema}.close_trial(sub integer, mine bigint, known_generation bigint, keep bigint[]) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
+  SELECT {schema}.forget_runs(sub, mine, known_generation - 1, keep, true);
+  UPDATE {schema}.run r SET tried = 0, first_seq = NULL WHERE r.subscription = sub AND r.generation = known_generation;
+$fn$;
+
+SELECT {schema}.grant_to('outbox_relay', 'SELECT, INSERT, UPDATE, DELETE ON {schema}.run');
+SELECT {schema}.grant_to('outbox_reader', 'SELECT ON {schema}.run');

@@ -28,7 +28,6 @@ BEGIN
   DELETE FROM {schema}.parked p WHERE p.subscription = sub;
   DELETE FROM {schema}.parked_key k WHERE k.subscription = sub;
   DELETE FROM {schema}.run r WHERE r.subscription = sub;
-  DELETE FROM {schema}.trial t WHERE t.subscription = sub;
   DELETE FROM {schema}.former_name n WHERE n.subscription = sub;
   DELETE FROM {schema}.replay_progress p WHERE p.replay IN (SELECT r.id FROM {schema}.replay r WHERE r.subscription = sub);
   DELETE FROM {schema}.replay_skip k WHERE k.replay IN (SELECT r.id FROM {schema}.replay r WHERE r.subscription = sub);
@@ -68,7 +67,6 @@ BEGIN
     AND NOT EXISTS (SELECT FROM {schema}.event e WHERE e.seq = d.seq
                     AND (e.seq > after_seq OR NOT pg_visible_in_snapshot(e.xid, seen)));
   DELETE FROM {schema}.run r WHERE r.subscription = sub;
-  DELETE FROM {schema}.trial t WHERE t.subscription = sub;
   UPDATE {schema}.replay r SET subscription = fresh WHERE r.subscription = sub;
   UPDATE {schema}.former_name n SET subscription = fresh WHERE n.subscription = sub;
   RETURN fresh;

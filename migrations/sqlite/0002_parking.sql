@@ -95,22 +95,15 @@ ALTER TABLE outbox_subscription ADD COLUMN parked_version INTEGER NOT NULL DEFAU
 -- The newest settlement that counts retried events; it has their total.
 CREATE INDEX outbox_settlement_retries ON outbox_settlement (subscription, id) WHERE kind = 'retry';
 
--- Relays that deliver, each with where its cursor stood when it began. One that ends in order removes its row, so that what is left was
--- left by a death. deaths: of relays before it in a row, at the same place.
+-- Runs: a relay that delivers a subscription has a row, which it removes when it ends in order. What is left of a relay that is not
+-- registered any more was left by a death (docs/design/trials.md).
 CREATE TABLE outbox_run (
-  subscription  INTEGER PRIMARY KEY,
-  generation    INTEGER NOT NULL,
-  relay         TEXT NOT NULL,
-  place         TEXT NOT NULL,
-  deaths        INTEGER NOT NULL
-);
-
--- Events that are, or were, sent on trial. generation: of the relay that has not got the outcome yet; 0: none. deaths: of relays while it
--- was so.
-CREATE TABLE outbox_trial (
   subscription  INTEGER NOT NULL,
-  seq           INTEGER NOT NULL,
   generation    INTEGER NOT NULL,
-  deaths        INTEGER NOT NULL DEFAULT 0,
-  PRIMARY KEY (subscription, seq)
+  relay         TEXT NOT NULL,      -- empty: no death. The run ended in order during a trial, or its relay has come back
+  place         TEXT NOT NULL,      -- where the cursor stood when the run began
+  tried         INTEGER NOT NULL,   -- events that were sent on trial and have not survived yet
+  first_seq     INTEGER NOT NULL DEFAULT 0,  -- the first of them; 0: none was sent
+  counted       INTEGER NOT NULL DEFAULT 0,  -- 1: another run has begun since
+  PRIMARY KEY (subscription, generation)
 ) WITHOUT ROWID;

@@ -22,6 +22,7 @@
 #include "cli/watch.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
+#include "store/trials.hpp"
 #include "store/url.hpp"
 
 namespace outbox::cli {
@@ -234,13 +235,20 @@ std::string pending_text(const store::SubscriptionProgress& progress) {
   return std::to_string(progress.pending) + (progress.pending_capped ? "+" : "");
 }
 
+std::string trouble_text(const store::SubscriptionRow& row, std::string trouble, bool has_owner) {
+  std::string since = has_owner ? "  waiting since " : "  the last relay was waiting since ";
+  if (trouble.starts_with(store::kOnTrial)) {
+    since = has_owner ? "  on trial since " : "  the last relay was on trial since ";
+    trouble.erase(0, store::kOnTrial.size());
+  }
+  return since + row.trouble_since + ": " + trouble;
+}
+
 void add_notes(Table& table, bool has_owner, const Line& line) {
   const auto& [row, progress, parked, hold, replay] = line;
   if (!row.reason.empty()) table.note("  reason: " + row.reason);
   if (const std::string trouble = trouble_of(row); !trouble.empty()) {
-    const char* const since =
-        has_owner ? "  waiting since " : "  the last relay was waiting since ";
-    table.note(since + row.trouble_since + ": " + trouble);
+    table.note(trouble_text(row, trouble, has_owner));
   }
   if (replay) {
     table.note(fmt::format(

@@ -136,6 +136,8 @@ class DeliveryCore {
   [[nodiscard]] bool finished() const;
   /// Everything read is acked, filtered or parked, and settled.
   [[nodiscard]] bool idle() const { return pages_.empty() && rows_.empty() && !settling_; }
+  /// Everything that the cursor has passed is settled.
+  [[nodiscard]] bool is_written() const { return open_events_ == 0 && settling_events_ == 0; }
   [[nodiscard]] std::uint64_t acked() const { return acked_; }
   [[nodiscard]] std::uint64_t filtered() const { return filtered_; }
   [[nodiscard]] std::uint64_t parked() const { return parked_; }

@@ -92,6 +92,12 @@ class RetryCore {
 
   // ---- how it stands
 
+  /// What became of all that was sent is written.
+  [[nodiscard]] bool is_written() const { return results_.empty() && writing_.empty(); }
+  /// Nothing is due, and nothing is on its way.
+  [[nodiscard]] bool is_quiet(TimePoint now) const {
+    return is_written() && chains_.empty() && !loading_ && !(due_ && *due_ <= now);
+  }
   /// Stopping, nothing in flight, all results written.
   [[nodiscard]] bool finished() const;
   [[nodiscard]] Token next_token() const { return next_token_; }

@@ -16,7 +16,7 @@ bool is_scheduled(const store::ParkedEvent& event) {
 
 }  // namespace
 
-/// Why it makes no progress. After a failure, opening the sink again is no proof that it works: an ack is, or an empty window.
+/// Why it makes no progress, or is slow. After a failure, opening the sink again is no proof that it works: an ack is, or an empty window.
 std::string SubscriptionLoop::trouble() const {
   const SinkState& sink = sink_state_;
   if (sink.mode() == Mode::rejected) return sink.rejection()->error.text();
@@ -25,7 +25,12 @@ std::string SubscriptionLoop::trouble() const {
            " events are parked, no new ones are delivered until there are fewer than " +
            std::to_string(row_.spec.max_waiting) + " (max_waiting)";
   const bool works = sink.mode() == Mode::delivering && window_.events() == 0;
-  return sink.failures() > 0 && !works ? sink.last_failure().text() : std::string();
+  if (sink.failures() > 0 && !works) return sink.last_failure().text();
+  if (!trial_.on()) return {};
+  return std::string(store::kOnTrial) +
+         "relays died here, and growing numbers of events are sent to find one that kills them: " +
+         std::to_string(trial_.passed()) + " of at most " + std::to_string(trial_.most()) +
+         " have been sent";
 }
 
 void SubscriptionLoop::log_changes() {

@@ -120,7 +120,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
       run_owner_(run_owner_of(*sink_, options)),
       offering_(*sink_, row_.spec.on_reject == "park"),
       sink_state_({}, static_cast<std::uint64_t>(row_.id)),
-      trial_(options.trial, options.window.events),
+      trial_(options.trial),
       retries_(retry_options(row_, options, sink_->traits(), retained.next_token, run_owner_,
                              [this](auto& keys) {
                                for (const auto& strand : strands_)
@@ -155,7 +155,7 @@ SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer r
     strands_.push_back(
         std::make_unique<Strand>(core, strand.cursor, sink_state_, window_, gate_, offer));
     for (const EventRef& event : retained.unsettled_acks) strands_.back()->core.remember(event);
-    strands_.back()->update_wanted_end(replay_ != nullptr);
+    strands_.back()->update_wanted_end(replay_ != nullptr || trial_.on());
   }
   if (replay_) {
     for (const std::uint64_t key : replay_->skipped_keys) gate_.found(key);
@@ -196,6 +196,7 @@ void SubscriptionLoop::run() {
     open_if_wanted(now);
     send_what_may_go(now);
     settle(now);
+    watch_trial(now);
     bring_strands_together();
     publish_state();
   } while (!is_over(now_steady()));
@@ -261,8 +262,9 @@ void SubscriptionLoop::take(Mail&& mail, TimePoint now) {
 void SubscriptionLoop::take_page(Strand& strand, std::shared_ptr<const store::Page> page,
                                  TimePoint now) {
   filter_.mark(page->events, page->kinds, wanted_);
+  strand.saw_end = strand.saw_end || page->caught_up;
   strand.core.page_read(std::move(page), wanted_, now);
-  strand.update_wanted_end(replay_ != nullptr);
+  strand.update_wanted_end(replay_ != nullptr || trial_.on());
 }
 
 void SubscriptionLoop::take_answers(Mail& mail, TimePoint now) {
@@ -393,13 +395,17 @@ void SubscriptionLoop::open_if_wanted(TimePoint now) {
 }
 
 void SubscriptionLoop::send_what_may_go(TimePoint now) {
-  send_stalled_ = false;
+  send_stalled_ = trial_waits_ = false;
   rate_wait_.reset();
+  const std::size_t sources = strands_.size() + 1;
   for (int batch = 0; batch < kMostBatches; ++batch) {
-    bool sent = send_retries(now);
-    if (send_stalled_) return;
-    for (std::size_t strand = 0; strand < strands_.size(); ++strand) {
-      sent = send_batch(strand, now) || sent;
+    const std::size_t first = trial_.turn();
+    bool sent = false;
+    for (std::size_t i = 0; i < sources; ++i) {
+      const std::size_t source = (first + i) % sources;
+      const bool here =
+          source == TrialGate::kRetries ? send_retries(now) : send_batch(source - 1, now);
+      sent = here || sent;
       if (send_stalled_) return;
     }
     if (!sent) return;
@@ -411,16 +417,13 @@ bool SubscriptionLoop::send_batch(std::size_t strand, TimePoint now) {
   DeliveryCore& core = strands_[strand]->core;
   auto sends = core.to_send(now);
   if (sends.empty() || rate_allows(now) == 0) return false;
-  if (trial_.tries_stream() && row_.spec.on_reject == "park") {
-    const Trial trial = try_event(*sends.front().event);
-    if (trial == Trial::wait) return false;
-    if (trial == Trial::culprit) {
-      core.refuse(culprit_deaths_, death_of(*sends.front().event), now);
-      return true;
-    }
-    sends = sends.first(1);
+  const std::size_t room = may_go(strand + 1, strands_[strand]->lanes(), sends);
+  if (const std::size_t deaths = std::exchange(culprit_deaths_, 0); deaths > 0) {
+    core.refuse(deaths, death_of(*sends.front().event, deaths), now);
+    return true;
   }
-  if (!trusted(now_steady())) return false;
+  sends = sends.first(room);
+  if (sends.empty() || !trusted(now_steady())) return false;
   core.handed_over(hand_over(static_cast<Token>(strand) << kStrandShift, sends, now));
   for (const Token token : offering_.kept_back()) core.kept_back(token & kTokenMask, now);
   take_outcomes(now);
@@ -431,17 +434,14 @@ bool SubscriptionLoop::send_batch(std::size_t strand, TimePoint now) {
 bool SubscriptionLoop::send_retries(TimePoint now) {
   auto sends = retries_.to_send(now);
   if (sends.empty() || rate_allows(now) == 0) return false;
-  if (trial_.tries_retries()) {
-    const Trial trial = try_event(*sends.front().event);
-    if (trial == Trial::wait) return false;
-    if (trial == Trial::culprit) {
-      retries_.refuse(death_of(*sends.front().event), now);
-      settle_retries(now);
-      return true;
-    }
-    sends = sends.first(1);
+  const std::size_t room = may_go(TrialGate::kRetries, store::kAllLanes, sends);
+  if (const std::size_t deaths = std::exchange(culprit_deaths_, 0); deaths > 0) {
+    retries_.refuse(death_of(*sends.front().event, deaths), now);
+    settle_retries(now);
+    return true;
   }
-  if (!trusted(now_steady())) return false;
+  sends = sends.first(room);
+  if (sends.empty() || !trusted(now_steady())) return false;
   retries_.handed_over(hand_over(static_cast<Token>(kRetries) << kStrandShift, sends, now));
   OUTBOX_CHECK(offering_.kept_back().empty());  // of a key one retry at a time
   take_outcomes(now);
@@ -449,29 +449,67 @@ bool SubscriptionLoop::send_retries(TimePoint now) {
   return true;
 }
 
-/// With nothing else in flight, and recorded before it is rendered. The thread waits for the store: this is rare.
-SubscriptionLoop::Trial SubscriptionLoop::try_event(const EventView& event) {
-  if (sink_state_.in_flight() > 0) return Trial::wait;
-  if (const auto deaths = trial_.take_culprit(event.seq)) {
-    culprit_deaths_ = *deaths;
-    return Trial::culprit;
+/// A range is recorded with nothing in flight, before any of it is rendered. The thread waits for the store: this is rare.
+std::size_t SubscriptionLoop::may_go(std::size_t source, store::LaneMask lanes,
+                                     std::span<const DeliveryCore::Send> sends) {
+  using Kind = TrialGate::Step::Kind;
+  if (!trial_.active()) return sends.size();
+  const bool rests = sink_state_.in_flight() == 0 && retries_.is_written() &&
+                     std::all_of(strands_.begin(), strands_.end(),
+                                 [](const auto& strand) { return strand->core.is_written(); });
+  const TrialGate::Step step = trial_.next(source, sends, rests);
+  if (step.kind == Kind::send) return step.count;
+  if (step.kind == Kind::wait) {
+    trial_waits_ = true;
+    return 0;
   }
-  if (trial_.is_open(event.seq)) return Trial::passed;
-  const MutexLock lock(links_mutex_);
-  if (!links_ || !links_->listener.trial || !links_->listener.trial(event.seq)) return Trial::wait;
-  trial_.opened(event.seq);
-  return Trial::passed;
+  if (step.kind == Kind::record) {
+    const std::int64_t seq = sends.front().event->seq;
+    const auto dead = try_range({.lanes = lanes, .events = step.count, .seq = seq});
+    if (!dead) return 0;
+    if (trial_.recorded(source, seq, *dead)) return may_go(source, lanes, sends);
+  }
+  end_trial();
+  if (step.kind != Kind::culprit) return may_go(source, lanes, sends);
+  culprit_deaths_ = step.count;
+  return 0;
 }
 
-Error SubscriptionLoop::death_of(const EventView& event) const {
+std::optional<std::vector<std::int64_t>> SubscriptionLoop::try_range(
+    const store::Trials::Range& range) {
+  const MutexLock lock(links_mutex_);
+  if (!links_ || !links_->listener.try_range) return {};
+  return links_->listener.try_range(range);
+}
+
+void SubscriptionLoop::end_trial() {
+  if (trial_.on()) {
+    log::info("the trial is over, events are sent as always",
+              {{"subscription", row_.spec.name}, {"tried", trial_.passed()}});
+  }
+  const auto keep = trial_.end();
+  const MutexLock lock(links_mutex_);
+  if (links_ && links_->listener.end_trial) links_->listener.end_trial(keep);
+}
+
+/// Also over when the log has no more events: all that the dead relays had in flight has survived.
+void SubscriptionLoop::watch_trial(TimePoint now) {
+  if (!trial_.active() || stop_by_ || sink_state_.in_flight() > 0) return;
+  const bool nothing_left = window_.events() == 0 && retries_.is_quiet(now) &&
+                            std::all_of(strands_.begin(), strands_.end(),
+                                        [](const auto& strand) { return strand->saw_end; });
+  if (trial_.on() ? nothing_left : trial_.used_up()) end_trial();
+}
+
+Error SubscriptionLoop::death_of(const EventView& event, std::size_t deaths) const {
   Error error;
   error.code = Errc::internal;
-  error.message = TrialGate::error(culprit_deaths_);
+  error.message = "the relay died " + std::to_string(deaths) + " times while it sent this event";
   log::error("an event that kills the relay was found and is parked",
              {{"subscription", row_.spec.name},
               {"seq", event.seq},
               {"event", event.id.str()},
-              {"deaths", culprit_deaths_}});
+              {"deaths", deaths}});
   return error;
 }
 
@@ -489,7 +527,7 @@ std::size_t SubscriptionLoop::hand_over(Token prefix, std::span<const DeliveryCo
   for (const auto& send : sends)
     renderer_.render(prefix | send.token, *send.event, buffer_, send.attempt);
   const std::size_t taken = offering_.offer(buffer_.messages(), outcomes_);
-  if (taken > 0) trial_.sent();
+  trial_.sent(taken);
   if (rate_) rate_->sent(taken);
   send_stalled_ = taken < sends.size();
   batch_limit_ =

@@ -47,7 +47,7 @@ struct LoopOptions {
   std::chrono::nanoseconds settle_interval{std::chrono::milliseconds(50)};
   std::size_t settle_events{1000};
   store::Holding holding{};  ///< Of the subscription's group.
-  store::Trial trial{};      ///< What the relays before left behind.
+  TrialGate trial{};         ///< What the relays before left behind.
   /// Sends this again instead of delivering what is new; the strands and the blocked keys are then those of the replay.
   std::shared_ptr<ReplayRun> replay{};
 };
@@ -59,8 +59,11 @@ class SubscriptionLoop {
     std::function<void()> room;        ///< The window has room again.
     std::function<void()> rejected;    ///< See rejection().
     std::function<void()> distrusted;  ///< The trust deadline passed.
-    /// Records that this event is sent next. False: the store is lost.
-    std::function<bool(std::int64_t seq)> trial{};
+    /// Records that these events are sent next. Returns the generations of former runs that died; nothing if the store is lost.
+    std::function<std::optional<std::vector<std::int64_t>>(const store::Trials::Range&)>
+        try_range{};
+    /// The trial is over; these generations of former runs still matter.
+    std::function<void(const std::vector<std::int64_t>& keep)> end_trial{};
     std::function<void()> replayed{};  ///< The replay is done here: see replayed().
   };
 
@@ -178,10 +181,15 @@ class SubscriptionLoop {
   /// True: something was sent.
   bool send_batch(std::size_t strand, TimePoint now);
   bool send_retries(TimePoint now);
-  enum class Trial : std::uint8_t { passed, wait, culprit };
-  /// Of an event that is to be sent on trial.
-  [[nodiscard]] Trial try_event(const EventView& event);
-  [[nodiscard]] Error death_of(const EventView& event) const;
+  /// How many of these events may go now, on trial or not.
+  [[nodiscard]] std::size_t may_go(std::size_t source, store::LaneMask lanes,
+                                   std::span<const DeliveryCore::Send> sends);
+  /// See Listener.
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> try_range(
+      const store::Trials::Range& range);
+  void end_trial();
+  void watch_trial(TimePoint now);
+  [[nodiscard]] Error death_of(const EventView& event, std::size_t deaths) const;
   /// How many may be sent now by the subscription's rate. 0: the loop waits until one may.
   [[nodiscard]] std::size_t rate_allows(TimePoint now);
   /// How many need no other offer: the sink took them, or offering_ keeps them back.
@@ -231,7 +239,9 @@ class SubscriptionLoop {
   SinkState sink_state_;
   KeyGate gate_;
   TrialGate trial_;
-  std::size_t culprit_deaths_{0};
+  std::size_t culprit_deaths_{
+      0};  ///< Of the event that may_go() was asked about first; 0: it is no culprit.
+  bool trial_waits_{false};  ///< For what is in flight, or not settled.
   RetryCore retries_;
   std::vector<std::unique_ptr<Strand>> strands_;
   event::RenderBuffer buffer_;

@@ -14,8 +14,10 @@ constexpr std::chrono::seconds kFindOrphans{1};
 
 void SubscriptionLoop::settle(TimePoint now) {
   if (!may_settle_) return;
+  // What is tried next waits for it.
+  const TimePoint by = trial_waits_ && sink_state_.in_flight() == 0 ? TimePoint::max() : now;
   for (std::size_t strand = 0; strand < strands_.size(); ++strand) {
-    auto due = strands_[strand]->core.settle(now);
+    auto due = strands_[strand]->core.settle(by);
     if (due.empty()) continue;
     settlements_ += due.rows.size();
     if (replay_) {

@@ -293,17 +293,9 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
     OUTBOX_TRY(parked, loader_->parked_keys(row.id, holding.lanes, row.spec.on_dead == "block"));
     told_of_parked_[row.id] = row.parked_version;
   }
-  OUTBOX_TRY(auto trial, begin_trial(row, holding, *strands));
+  OUTBOX_TRY(auto trial, begin_runs(row, holding, *strands));
   auto retained = sinks_.take(row);
   if (!retained) return pass(retained);
-  SubscriptionLoop::Listener listener{
-      .room = [this] { pump_->room(); },
-      .rejected = bell_,
-      .distrusted = [this] { fail_with(lease_lost("the lease could not be renewed in time")); },
-      .trial = [this, id = row.id,
-                holding](std::int64_t seq) { return open_trial(id, holding, seq); },
-      .replayed = bell_,
-  };
   const LoopOptions options{.window = window_of(options_),
                             .settle_interval = options_.settle_interval,
                             .settle_events = options_.settle_events,
@@ -312,7 +304,7 @@ Result<std::unique_ptr<SubscriptionLoop>> Tenure::make_loop(const store::Subscri
                             .replay = std::move(replay)};
   return std::make_unique<SubscriptionLoop>(std::move(served), std::move(*renderer), *strands,
                                             parked, options, std::move(*retained), *settler_,
-                                            trust_, std::move(listener));
+                                            trust_, listen(row.id, holding));
 }
 
 /// A claim continues the totals of rows whose lanes are one strand again, and is the first row of a new subscription under this
@@ -331,37 +323,56 @@ Result<std::vector<store::Strand>> Tenure::load_strands(const store::Subscriptio
   return loader_->load(row.id, holding.lanes);
 }
 
-Result<store::Trial> Tenure::begin_trial(const store::SubscriptionRow& row,
-                                         const store::Holding& holding,
-                                         const std::vector<store::Strand>& strands) {
-  store::Trial all;
+Result<TrialGate> Tenure::begin_runs(const store::SubscriptionRow& row,
+                                     const store::Holding& holding,
+                                     const std::vector<store::Strand>& strands) {
+  // Without parking there is nothing to be done about an event that kills the relay.
+  TrialGate trial(row.spec.on_reject == "park" ? options_.window_events : 0);
   const MutexLock lock(trials_mutex_);
+  std::size_t source = TrialGate::kRetries;
   for (const store::Strand& strand : strands) {
     const store::Cursor& cursor = strand.cursor;
     std::string place = cursor.s1 + " " + cursor.s2 + " " + std::to_string(cursor.position);
     if (row.replay != 0) place += " of replay " + std::to_string(row.replay);
-    auto found = trials_->begin(row.id, {.lanes = strand.lanes, .generation = holding.generation},
-                                relay_, place);
-    if (!found) return found;
-    all.deaths = std::max(all.deaths, found->deaths);
-    all.events.insert(all.events.end(), found->events.begin(), found->events.end());
+    OUTBOX_TRY(auto former, trials_->former(row.id, strand.lanes, relay_));
+    const auto beginning = trial.add(++source, std::move(former), place);
+    Status status =
+        trials_->begin(row.id, {.lanes = strand.lanes, .generation = holding.generation}, relay_,
+                       place, beginning.range, beginning.keep);
+    if (!status) return pass(status);
   }
-  if (all.deaths >= TrialGate::kDeaths)
-    log::warn("relays died here again and again: events are sent one by one to find out why",
-              {{"subscription", row.spec.name}, {"deaths", all.deaths}});
-  return all;
+  if (trial.on())
+    log::warn(
+        "relays died here again and again: growing numbers of events are tried to find out why",
+        {{"subscription", row.spec.name}});
+  return trial;
 }
 
-/// The loop's thread.
-bool Tenure::open_trial(std::int32_t subscription, const store::Holding& holding,
-                        std::int64_t seq) {
-  const MutexLock lock(trials_mutex_);
-  const Status status = trials_->open(subscription, holding, seq);
-  if (!status) fail_with(status.error());
-  return status.has_value();
+SubscriptionLoop::Listener Tenure::listen(std::int32_t subscription,
+                                          const store::Holding& holding) {
+  return {
+      .room = [this] { pump_->room(); },
+      .rejected = bell_,
+      .distrusted = [this] { fail_with(lease_lost("the lease could not be renewed in time")); },
+      .try_range = [this, subscription, holding](const store::Trials::Range& range)
+          -> std::optional<std::vector<std::int64_t>> {
+        const MutexLock lock(trials_mutex_);
+        auto dead = trials_->open(subscription, holding, range);
+        if (dead) return std::move(*dead);
+        fail_with(dead.error());
+        return {};
+      },
+      .end_trial =
+          [this, subscription, holding](const std::vector<std::int64_t>& keep) {
+            const MutexLock lock(trials_mutex_);
+            const Status status = trials_->close(subscription, holding, keep);
+            if (!status) fail_with(status.error());
+          },
+      .replayed = bell_,
+  };
 }
 
-Status Tenure::end_trial(const SubscriptionLoop& loop) {
+Status Tenure::end_run(const SubscriptionLoop& loop) {
   const MutexLock lock(trials_mutex_);
   return trials_->end(loop.row().id, loop.holding());
 }
@@ -384,7 +395,7 @@ Status Tenure::retire(const std::vector<SubscriptionLoop*>& loops) {
     const bool ended = loop->ended();
     if (loop->has_unwritten_rows()) unwritten = name;
     if (ended) {
-      if (Status status = end_trial(*loop); !status) fail_with(status.error());
+      if (Status status = end_run(*loop); !status) fail_with(status.error());
     }
     std::unique_ptr<SubscriptionLoop> retired;
     {
@@ -504,7 +515,7 @@ StopReport Tenure::end(std::chrono::nanoseconds grace, bool settle) {
   StopReport report{.drained = true, .abandoned = 0};
   for (auto& [name, loop] : loops) {
     const bool ended = loop->ended();
-    if (settle && ended) (void)end_trial(*loop);  // else it looks like a death, which harms nothing
+    if (settle && ended) (void)end_run(*loop);  // else it looks like a death, which harms nothing
     report.drained = report.drained && ended && loop->drained();
     report.abandoned += ended ? loop->abandoned() : loop->window_events();
     sinks_.put_back(std::move(loop));

@@ -73,14 +73,15 @@ class Tenure {
   [[nodiscard]] Result<std::vector<store::Strand>> load_strands(const store::SubscriptionRow& row,
                                                                 const store::Holding& holding);
   [[nodiscard]] const store::Holding* holding_of(const store::SubscriptionRow& row) const;
-  /// What the relays before left behind on these lanes.
-  [[nodiscard]] Result<store::Trial> begin_trial(const store::SubscriptionRow& row,
-                                                 const store::Holding& holding,
-                                                 const std::vector<store::Strand>& strands);
-  [[nodiscard]] bool open_trial(std::int32_t subscription, const store::Holding& holding,
-                                std::int64_t seq);
+  /// Runs begin on these strands. What the relays before left behind there.
+  [[nodiscard]] Result<TrialGate> begin_runs(const store::SubscriptionRow& row,
+                                             const store::Holding& holding,
+                                             const std::vector<store::Strand>& strands);
   /// A loop ended in order.
-  [[nodiscard]] Status end_trial(const SubscriptionLoop& loop);
+  [[nodiscard]] Status end_run(const SubscriptionLoop& loop);
+  /// The listener of a loop.
+  [[nodiscard]] SubscriptionLoop::Listener listen(std::int32_t subscription,
+                                                  const store::Holding& holding);
   [[nodiscard]] Status retire(const std::vector<SubscriptionLoop*>& loops);
   [[nodiscard]] Status write_troubles(const Rows& rows);
   [[nodiscard]] std::string trouble_of(const std::string& name) const;

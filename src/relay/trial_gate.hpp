@@ -1,62 +1,112 @@
-// Which events are sent on trial: alone, and recorded before, after relays have died here. Pure.
-// docs/design/parking.md, "An event that kills the relay".
+// Which events may be sent while an event that kills the relay is looked for: a range of them at a time, recorded before it is sent. Pure.
+// docs/design/trials.md.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "relay/delivery_core.hpp"
 #include "store/trials.hpp"
 
 namespace outbox::relay {
 
 class TrialGate {
  public:
-  /// So many deaths at one place, and the next relay goes event by event; so many of one event, and it is parked.
+  /// So many deaths at one place put events on trial, and so many of one event that was alone park it.
   static constexpr std::size_t kDeaths = 2;
+  /// The number of the retries among the sources of events; the strands follow.
+  static constexpr std::size_t kRetries = 0;
 
-  TrialGate() = default;
-  /// `window`: most events that were sent and not settled when the relay died.
-  TrialGate(const store::Trial& found, std::size_t window) {
-    bool newest = false;
-    for (const auto& event : found.events) {
-      events_[event.seq] = event;
-      newest = newest || event.newest;
-    }
-    if (newest || found.deaths >= kDeaths) left_ = window;
-  }
+  /// `window`: how many events a relay may have sent and not settled when it dies. 0: nothing is tried.
+  explicit TrialGate(std::size_t window = 0) : window_(window) {}
 
-  /// Of an event of the stream, or one that is parked.
-  [[nodiscard]] bool tries_stream() const { return left_ > 0; }
-  [[nodiscard]] bool tries_retries() const { return left_ > 0 || !events_.empty(); }
-  /// The relay died of it, too often: how many times. It is not sent now. Each death is told once.
-  [[nodiscard]] std::optional<std::size_t> take_culprit(std::int64_t seq) {
-    const auto found = events_.find(seq);
-    if (found == events_.end() || !found->second.newest || found->second.deaths < kDeaths)
-      return {};
-    found->second.newest = false;
-    left_ = 0;
-    return found->second.deaths;
-  }
-  /// It was recorded.
-  void opened(std::int64_t seq) { open_ = seq; }
-  [[nodiscard]] bool is_open(std::int64_t seq) const { return open_ == seq; }
-  void sent() {
-    open_.reset();
-    if (left_ > 0) --left_;
-  }
+  // ---- before the run begins
 
-  [[nodiscard]] static std::string error(std::size_t deaths) {
-    return "the relay died " + std::to_string(deaths) + " times while it sent this event";
-  }
+  /// What is written when the run of a strand begins.
+  struct Beginning {
+    std::size_t range{0};            ///< Events on trial.
+    std::vector<std::int64_t> keep;  ///< Generations of former runs that still matter.
+  };
+  /// A strand whose cursor stands at `place`, and what former runs left on its lanes, the newest first.
+  [[nodiscard]] Beginning add(std::size_t source, std::vector<store::FormerRun> runs,
+                              const std::string& place);
+
+  // ---- during the run
+
+  /// The stream is on trial.
+  [[nodiscard]] bool on() const { return on_; }
+  /// Some events may not simply be sent. If not, there is nothing to ask.
+  [[nodiscard]] bool active() const { return limits() || !lone_.empty(); }
+  /// The source that is asked first for what it would send.
+  [[nodiscard]] std::size_t turn() const;
+  struct Step {
+    enum class Kind : std::uint8_t {
+      send,    ///< So many of the events.
+      wait,    ///< Until nothing is in flight and all is settled.
+      record,  ///< That a range of so many begins with the first event. Then call recorded().
+      culprit,  ///< So many relays died of the first event. It is not sent, and the trial is over: call end().
+      over,  ///< The trial is over: call end(), and ask again.
+    };
+    Kind kind{Kind::send};
+    std::size_t count{0};
+  };
+  /// A source would send these events next. `rests`: nothing is in flight, and all is settled.
+  [[nodiscard]] Step next(std::size_t source, std::span<const DeliveryCore::Send> sends,
+                          bool rests);
+  /// The store has the range, and takes the runs of these generations for dead. False: too few are left, since relays have come back. The
+  /// trial is over.
+  [[nodiscard]] bool recorded(std::size_t source, std::int64_t seq,
+                              const std::vector<std::int64_t>& dead);
+  void sent(std::size_t events) { sent_ += range_ > 0 ? events : 0; }
+  /// The open range is sent.
+  [[nodiscard]] bool used_up() const { return range_ > 0 && sent_ >= range_; }
+  /// The trial is over. Returns the generations of former runs that still matter: those that died of a parked event.
+  [[nodiscard]] std::vector<std::int64_t> end();
+
+  /// How many events have been sent on trial, and how many are at most.
+  [[nodiscard]] std::size_t passed() const { return survived_ + sent_; }
+  [[nodiscard]] std::size_t most() const { return window_; }
 
  private:
-  std::map<std::int64_t, store::TriedEvent> events_;
-  std::size_t left_{0};  ///< Events of the stream to be tried.
-  std::optional<std::int64_t> open_;
+  /// An event that was alone in flight when relays died.
+  struct Lone {
+    std::set<std::int64_t> generations;  ///< Of their runs.
+    bool parked{false};
+    bool fresh{false};  ///< The newest death is not counted yet.
+  };
+
+  [[nodiscard]] bool limits() const { return on_ || range_ > 0 || asked_; }
+  void continue_range(const store::FormerRun& newest, std::size_t source);
+  [[nodiscard]] std::size_t room(std::size_t source,
+                                 std::span<const DeliveryCore::Send> sends) const;
+  void survived();
+  [[nodiscard]] std::optional<std::size_t> take_culprit(std::int64_t seq);
+  [[nodiscard]] std::size_t next_range(std::size_t source, std::int64_t seq) const;
+
+  std::size_t window_;
+  bool on_{false};
+  std::map<std::int64_t, Lone> lone_;  ///< By seq. They are sent alone.
+  std::set<std::int64_t> deaths_;      ///< The generations for whose deaths there is a trial.
+  std::int64_t newest_{0};  ///< The generation of the newest run that died during a trial.
+
+  std::size_t suspected_{kRetries};  ///< The source of the range in which a relay died.
+  std::size_t suspects_{0};          ///< How many events are left of that range.
+  std::size_t growing_{1};           ///< The size of the next range of other events.
+  std::size_t survived_{0};
+
+  // The open range.
+  std::size_t range_{0};  ///< 0: none is open.
+  std::size_t source_{0};
+  std::int64_t seq_{0};  ///< Its first event.
+  std::size_t sent_{0};
+  /// Outside of a trial: a source that has an event which must be alone. The others send nothing until it was sent.
+  std::optional<std::size_t> asked_;
 };
 
 }  // namespace outbox::relay

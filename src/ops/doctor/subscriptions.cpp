@@ -8,6 +8,7 @@
 #include "event/spec.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
+#include "store/trials.hpp"
 
 namespace outbox::ops {
 namespace {
@@ -67,6 +68,14 @@ void judge_state(const SubscriptionOverview& one, Findings& findings) {
                   .what = "paused: " + row.reason,
                   .reason = "its events stay pending, and hold history back",
                   .command = "outbox subscription resume " + shell_word(name)});
+  } else if (row.trouble.starts_with(store::kOnTrial)) {
+    findings.add(
+        {.severity = Severity::note,
+         .check = "subscriptions",
+         .subject = name,
+         .what = fmt::format("since {} {}", row.trouble_since, row.trouble),
+         .reason = "it is slower until that is over; then an event that kills relays is parked",
+         .command = "outbox status"});
   } else if (!row.trouble.empty()) {
     findings.add(
         {.severity = Severity::warning,

@@ -59,7 +59,7 @@ wanted(kind, privilege, type, object, good) AS (VALUES
   ('relay', 'SELECT', '', 'event', true), ('relay', 'INSERT', '', 'settlement', true), ('relay', 'INSERT', '', 'incarnation', true),
   ('relay', 'UPDATE', '', 'subscription', true), ('relay', 'DELETE', '', 'relay', true), ('relay', 'UPDATE', '', 'lane', true),
   ('relay', 'UPDATE', '', 'fleet', true), ('relay', 'DELETE', '', 'parked', true), ('relay', 'INSERT', '', 'parked_end', true),
-  ('relay', 'DELETE', '', 'run', true), ('relay', 'DELETE', '', 'trial', true), ('relay', 'DELETE', '', 'worker', true),
+  ('relay', 'DELETE', '', 'run', true), ('relay', 'DELETE', '', 'worker', true),
   ('relay', 'EXECUTE', 'FUNCTION', 'make_partitions(interval)', true),
   ('relay', 'UPDATE', '', 'event', false), ('relay', 'DELETE', '', 'event', false), ('relay', 'TRUNCATE', '', 'event', false),
   ('relay', 'UPDATE', '', 'settlement', false), ('relay', 'DELETE', '', 'settlement', false),

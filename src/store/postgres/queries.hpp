@@ -330,6 +330,7 @@ ORDER BY r.joined_at)");
 
   // $1 id, $2 name, $3 groups, $4 boot id, $5 pid namespace, $6 pid, $7 process start, $8 lease in ms. True: it is new.
   Query join = unprepared("register the relay", R"(
+WITH alive AS (UPDATE {schema}.run SET relay = NULL WHERE relay = $1::uuid)
 INSERT INTO {schema}.relay (id, name, groups, boot_id, pid_ns, pid, started, lease)
 VALUES ($1::uuid, $2::text, pg_catalog.string_to_array($3::text, ','), $4::text, $5::text, $6::bigint, $7::bigint,
         $8::bigint::float8 * interval '1 millisecond')
@@ -531,16 +532,36 @@ WHERE coalesce((SELECT false FROM {schema}.parked_key k WHERE k.subscription = n
   Query unblock_parked = unprepared("release keys of dead events", R"(
 SELECT {schema}.unblock_parked($1::int, $2::bigint, $3::bigint))");
 
-  // $1 subscription, $2 lanes, $3 generation, $4 relay, $5 place. When a relay begins; a row or two.
+  // ---- Runs and trials (docs/design/trials.md). The functions are in 0004_parking.sql. `run` has a few rows; the others are found by
+  // primary key.
+
+  // $1 subscription, $2 lanes, $3 relay. A relay that is registered lives: whoever takes its lanes over removes its row.
+  Query former_runs = unprepared("read former runs", R"(
+SELECT r.generation, r.lanes & $2::bigint, r.place, r.tried, coalesce(r.first_seq, 0::bigint),
+  EXISTS (SELECT FROM {schema}.parked p WHERE p.subscription = r.subscription AND p.seq = r.first_seq),
+  r.relay IS NULL OR r.relay = $3::uuid OR EXISTS (SELECT FROM {schema}.relay m WHERE m.id = r.relay),
+  r.uncounted & $2::bigint = 0::bigint
+FROM {schema}.run r WHERE r.subscription = $1::int AND r.lanes & $2::bigint <> 0::bigint ORDER BY r.generation DESC)");
+  // $1 subscription, $2 lanes, $3 generation, $4 relay, $5 place, $6 events on trial, $7 generations that are kept.
   Query begin_run = unprepared("begin to deliver", R"(
-SELECT seq, deaths, newest FROM {schema}.begin_run($1::int, $2::bigint, $3::bigint, $4::uuid, $5::text))");
-  // $1 subscription, $2 generation, $3 seq. Per event, but only while an event that kills the relay is looked for.
-  Query open_trial =
-      unprepared("try an event", "SELECT {schema}.open_trial($1::int, $2::bigint, $3::bigint)");
+SELECT {schema}.begin_run($1::int, $2::bigint, $3::bigint, $4::uuid, $5::text, $6::bigint, $7::bigint[]))");
+  // $1 subscription, $2 lanes that are held, $3 generation, $4 lanes of the events, $5 how many, $6 the first one. Only by a relay that was
+  // not taken for dead. Fourteen times in a trial that finds nothing.
+  Query open_range = unprepared("try events", R"(
+WITH mine AS (
+  UPDATE {schema}.run r SET tried = CASE WHEN r.lanes & $4::bigint <> 0::bigint THEN $5::bigint ELSE 0::bigint END,
+    first_seq = CASE WHEN r.lanes & $4::bigint <> 0::bigint THEN $6::bigint END
+  WHERE r.subscription = $1::int AND r.generation = $3::bigint
+    AND EXISTS (SELECT FROM {schema}.relay m WHERE m.id = r.relay) RETURNING r.generation)
+SELECT generation FROM mine UNION SELECT r.generation FROM {schema}.run r
+WHERE r.subscription = $1::int AND r.generation < $3::bigint AND r.lanes & $2::bigint <> 0::bigint AND r.relay IS NOT NULL)");
+  // $1 subscription, $2 lanes, $3 generation, $4 generations that are kept.
+  Query close_trial = unprepared("end a trial", R"(
+SELECT {schema}.close_trial($1::int, $2::bigint, $3::bigint, $4::bigint[]))");
   // $1 subscription, $2 generation.
   Query end_run = unprepared("end in order", R"(
-WITH ended AS (DELETE FROM {schema}.run WHERE subscription = $1::int AND generation = $2::bigint)
-SELECT {schema}.close_trial($1::int, $2::bigint))");
+WITH gone AS (DELETE FROM {schema}.run WHERE subscription = $1::int AND generation = $2::bigint AND tried = 0)
+UPDATE {schema}.run SET relay = NULL, first_seq = NULL WHERE subscription = $1::int AND generation = $2::bigint AND tried > 0)");
 
   // $1 subscription, $2 lanes. Not those of one event without a key, unless a worker has it or may take it. Primary key.
   Query parked_keys = unprepared("read the keys of parked events", R"(

@@ -1,41 +1,83 @@
-// The trials of events that may kill the relay; the functions are in 0004_parking.sql.
+// What relays record of their runs; the functions are in 0004_parking.sql.
 #include "store/trials.hpp"
 
 #include <utility>
 
+#include "base/error.hpp"
 #include "store/postgres/parts.hpp"
 
 namespace outbox::store::postgres {
 namespace {
 
+Param array_of(const std::vector<std::int64_t>& numbers) {
+  ArrayParam array(ArrayParam::Element::int8);
+  for (const std::int64_t number : numbers) array.add(number);
+  return array.take();
+}
+
+Param bits(LaneMask lanes) { return static_cast<std::int64_t>(lanes); }
+
 class PostgresTrials final : public Trials {
  public:
   explicit PostgresTrials(Connection connection) : connection_(std::move(connection)) {}
 
-  [[nodiscard]] Result<Trial> begin(std::int32_t subscription, const Holding& holding,
-                                    const EventId& relay, const std::string& place) override {
+  [[nodiscard]] Result<std::vector<FormerRun>> former(std::int32_t subscription, LaneMask lanes,
+                                                      const EventId& relay) override {
     OUTBOX_TRY(const Rows rows,
-               connection_.exec_with(&Queries::flushed, &Queries::begin_run,
-                                     {subscription, static_cast<std::int64_t>(holding.lanes),
-                                      holding.generation, relay, place}));
-    Trial trial;
+               connection_.exec(&Queries::former_runs, {subscription, bits(lanes), relay}));
+    std::vector<FormerRun> runs;
     for (int row = 0; row < rows.size(); ++row) {
-      const auto deaths = static_cast<std::size_t>(rows.int4(row, 1));
-      if (rows.is_null(row, 0)) {
-        trial.deaths = deaths;
-      } else {
-        trial.events.push_back(
-            {.seq = rows.int8(row, 0), .deaths = deaths, .newest = rows.boolean(row, 2)});
-      }
+      runs.push_back({.generation = rows.int8(row, 0),
+                      .lanes = static_cast<LaneMask>(rows.int8(row, 1)),
+                      .place = rows.text(row, 2),
+                      .range = static_cast<std::size_t>(rows.int8(row, 3)),
+                      .seq = rows.int8(row, 4),
+                      .parked = rows.boolean(row, 5),
+                      .alive = rows.boolean(row, 6),
+                      .counted = rows.boolean(row, 7)});
     }
-    return trial;
+    return runs;
   }
 
-  [[nodiscard]] Status open(std::int32_t subscription, const Holding& holding,
-                            std::int64_t seq) override {
-    auto opened = connection_.exec_with(&Queries::flushed, &Queries::open_trial,
-                                        {subscription, holding.generation, seq});
-    return opened ? Status{} : Status(pass(opened));
+  [[nodiscard]] Status begin(std::int32_t subscription, const Holding& holding,
+                             const EventId& relay, const std::string& place, std::size_t range,
+                             const std::vector<std::int64_t>& keep) override {
+    auto begun =
+        connection_.exec_with(&Queries::flushed, &Queries::begin_run,
+                              {subscription, bits(holding.lanes), holding.generation, relay, place,
+                               static_cast<std::int64_t>(range), array_of(keep)});
+    return begun ? Status{} : Status(pass(begun));
+  }
+
+  [[nodiscard]] Result<std::vector<std::int64_t>> open(std::int32_t subscription,
+                                                       const Holding& holding,
+                                                       const Range& range) override {
+    OUTBOX_TRY(const Rows rows,
+               connection_.exec_with(
+                   &Queries::flushed, &Queries::open_range,
+                   {subscription, bits(holding.lanes), holding.generation, bits(range.lanes),
+                    static_cast<std::int64_t>(range.events), range.seq}));
+    std::vector<std::int64_t> dead;
+    bool recorded = false;
+    for (int row = 0; row < rows.size(); ++row) {
+      const std::int64_t generation = rows.int8(row, 0);
+      if (generation == holding.generation) {
+        recorded = true;
+      } else {
+        dead.push_back(generation);
+      }
+    }
+    if (recorded) return dead;
+    return fail(Errc::lease_lost, Remedy::reconnect,
+                "the lanes of these events have another owner");
+  }
+
+  [[nodiscard]] Status close(std::int32_t subscription, const Holding& holding,
+                             const std::vector<std::int64_t>& keep) override {
+    auto closed = connection_.exec_with(
+        &Queries::flushed, &Queries::close_trial,
+        {subscription, bits(holding.lanes), holding.generation, array_of(keep)});
+    return closed ? Status{} : Status(pass(closed));
   }
 
   [[nodiscard]] Status end(std::int32_t subscription, const Holding& holding) override {

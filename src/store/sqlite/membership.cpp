@@ -64,6 +64,7 @@ class SqliteMembership final : public Membership {
  private:
   [[nodiscard]] Status join(std::chrono::milliseconds lease) {
     Status status = connection_.run(query::kForgetRelays, self_.boot_id, monotonic_us());
+    if (status) status = connection_.run(query::kComeBack, id_);
     if (!status) return status;
     return connection_.run(query::kWriteRelay, id_, name_, groups_, self_.boot_id, self_.pid_ns,
                            self_.pid, self_.started, monotonic_us(), std::int64_t{lease.count()});

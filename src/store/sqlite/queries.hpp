@@ -93,34 +93,37 @@ inline constexpr std::string_view kSettledTotals =
     " FROM outbox_settlement WHERE subscription = ?1 AND kind IN ('settle', 'claim', 'reset')"
     " ORDER BY generation DESC, id DESC LIMIT 1";
 
-// ---- trials (docs/design/parking.md, "An event that kills the relay"). ?1 subscription; all by primary keys, a row or two.
+// ---- runs and trials (docs/design/trials.md). ?1 subscription; all by primary keys, a row or two.
 
-inline constexpr std::string_view kRun =
-    "/* read run */ SELECT generation, relay, place, deaths FROM outbox_run WHERE subscription = ?1";
-// ?2 generation, ?3 relay, ?4 place, ?5 deaths.
-inline constexpr std::string_view kBeginRun =
-    "/* begin run */ INSERT OR REPLACE INTO outbox_run (subscription, generation, relay, place, deaths)"
-    " VALUES (?1, ?2, ?3, ?4, ?5)";
-inline constexpr std::string_view kEndRun =
-    "/* end run */ DELETE FROM outbox_run WHERE subscription = ?1 AND generation = ?2";
-inline constexpr std::string_view kTrials =
-    "/* read trials */ SELECT seq, generation, deaths FROM outbox_trial WHERE subscription = ?1";
-// ?2 the generation that ended by a death. What was neither fatal nor is parked is over.
-inline constexpr std::string_view kDropTrials =
-    "/* drop trials */ DELETE FROM outbox_trial WHERE subscription = ?1 AND (generation <> ?2 OR ?2 = 0)"
-    " AND NOT EXISTS (SELECT 1 FROM outbox_parked p WHERE p.subscription = ?1 AND p.seq = outbox_trial.seq)";
-inline constexpr std::string_view kCountDeath =
-    "/* count death */ UPDATE outbox_trial SET deaths = deaths + 1, generation = 0"
-    " WHERE subscription = ?1 AND generation = ?2 AND ?2 <> 0";
-// ?2 seq, ?3 generation.
-inline constexpr std::string_view kOpenTrial =
-    "/* open trial */ INSERT INTO outbox_trial (subscription, seq, generation) VALUES (?1, ?2, ?3)"
-    " ON CONFLICT (subscription, seq) DO UPDATE SET generation = excluded.generation";
+// ?2 relay. A relay that is registered lives: whoever takes its group over removes its row.
+inline constexpr std::string_view kFormerRuns =
+    "/* read former runs */ SELECT generation, place, tried, first_seq,"
+    " EXISTS (SELECT 1 FROM outbox_parked p WHERE p.subscription = ?1 AND p.seq = r.first_seq),"
+    " relay IN ('', ?2) OR EXISTS (SELECT 1 FROM outbox_relay m WHERE m.id = r.relay), counted"
+    " FROM outbox_run r WHERE subscription = ?1 ORDER BY generation DESC";
 // ?2 generation.
-inline constexpr std::string_view kDropSurvivor =
-    "/* drop trial */ DELETE FROM outbox_trial WHERE subscription = ?1 AND generation = ?2 AND deaths = 0";
-inline constexpr std::string_view kCloseTrial =
-    "/* close trial */ UPDATE outbox_trial SET generation = 0 WHERE subscription = ?1 AND generation = ?2";
+inline constexpr std::string_view kForgetRun =
+    "/* forget run */ DELETE FROM outbox_run WHERE subscription = ?1 AND generation = ?2";
+inline constexpr std::string_view kCountRuns =
+    "/* count runs */ UPDATE outbox_run SET counted = 1 WHERE subscription = ?1";
+// ?2 generation, ?3 relay, ?4 place, ?5 events on trial.
+inline constexpr std::string_view kBeginRun =
+    "/* begin run */ INSERT INTO outbox_run (subscription, generation, relay, place, tried)"
+    " VALUES (?1, ?2, ?3, ?4, ?5)";
+// ?2 generation, ?3 events, ?4 the first one.
+inline constexpr std::string_view kOpenRange =
+    "/* try events */ UPDATE outbox_run SET tried = ?3, first_seq = ?4"
+    " WHERE subscription = ?1 AND generation = ?2 AND relay <> ''";
+inline constexpr std::string_view kDeadRuns =
+    "/* read deaths */ SELECT generation FROM outbox_run WHERE subscription = ?1 AND generation < ?2 AND relay <> ''";
+// ?2 generation.
+inline constexpr std::string_view kEndRun =
+    "/* end run */ DELETE FROM outbox_run WHERE subscription = ?1 AND generation = ?2 AND tried = 0";
+inline constexpr std::string_view kLeaveTrial =
+    "/* leave trial */ UPDATE outbox_run SET relay = '', first_seq = 0 WHERE subscription = ?1 AND generation = ?2";
+// ?1 relay. A scan of a few rows.
+inline constexpr std::string_view kComeBack =
+    "/* come back */ UPDATE outbox_run SET relay = '' WHERE relay = ?1";
 
 // ---- parked events (docs/design/parking.md)
 

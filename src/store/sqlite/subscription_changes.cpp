@@ -114,7 +114,7 @@ class SqliteSubscriptionChanges final : public SubscriptionChanges {
     Status status = connection_.run(query::kNoteDropped, found.id, wall_us());
     for (const std::string_view sql :
          {query::kDropSubscription, query::kDropParked, query::kDropParkedKeys, query::kDropRun,
-          query::kDropTrialsOf, query::kDropFormerNames, query::kDropSkips, query::kDropReplays}) {
+          query::kDropFormerNames, query::kDropSkips, query::kDropReplays}) {
       if (status) status = connection_.run(sql, found.id);
     }
     return status ? transaction.commit() : status;
@@ -156,10 +156,7 @@ class SqliteSubscriptionChanges final : public SubscriptionChanges {
           query::kMoveReplays, query::kMoveFormerNames}) {
       if (status) status = connection_.run(sql, id, fresh);
     }
-    for (const std::string_view sql : {query::kDropRun, query::kDropTrialsOf}) {
-      if (status) status = connection_.run(sql, id);
-    }
-    return status;
+    return status ? connection_.run(query::kDropRun, id) : status;
   }
 
   Connection connection_;

@@ -133,5 +133,46 @@ TEST_F(Takeover, three_relays_are_killed_and_frozen_past_their_lease_in_turn) {
   }
 }
 
+TEST_F(Takeover, after_twenty_freezes_and_kills_in_a_row_nothing_is_on_trial_for_long) {
+  const auto options = relay_options(std::chrono::seconds(1));
+  shop_->start();
+  std::array<std::unique_ptr<ChildProcess>, 3> relays;
+  for (auto& relay : relays) relay = start_relay(options);
+  ASSERT_TRUE(shared_by(3));
+  // No timing decides: how long it takes is only recorded.
+  const auto burst = [&](const std::string& name) {
+    const std::size_t seen = lines_in(file_);
+    const auto begun = std::chrono::steady_clock::now();
+    (void)query(
+        "WITH many AS (INSERT INTO outbox.new_event (aggregate_type, aggregate_id, event_type, payload) "
+        "SELECT 'burst', 'b' || i % 100, 'Made', '{}' FROM generate_series(1, 20000) i RETURNING 1) SELECT count(*) FROM many");
+    ASSERT_TRUE(eventually([&] { return lines_in(file_) > seen + 20000; }));
+    const auto took = std::chrono::steady_clock::now() - begun;
+    RecordProperty(
+        name, std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()));
+  };
+  burst("milliseconds_before");
+  for (std::size_t round = 0; round < 20; ++round) {
+    auto& victim = relays.at(round % relays.size());
+    if (round % 2 == 0) {
+      victim->signal(SIGSTOP);
+      ASSERT_TRUE(lost_its_lanes(*victim));
+      victim->signal(SIGCONT);
+    } else {
+      victim->kill();
+      victim = start_relay(options);
+    }
+  }
+  burst("milliseconds_after");
+  EXPECT_TRUE(eventually([&] {
+    return query("SELECT count(*) FROM outbox.run WHERE tried > 0") == "0" &&
+           query("SELECT trouble FROM outbox.subscription") == "";
+  }));
+  EXPECT_EQ(query("SELECT count(*) FROM outbox.parked"), "0");
+  const Verdict verdict = finish();
+  EXPECT_TRUE(verdict.kept()) << verdict;
+  expect_ledger();
+}
+
 }  // namespace
 }  // namespace outbox::test
