@@ -579,7 +579,7 @@ cut AS (
 SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, 0 AS bytes, t.content_type, t.headers,
        t.created_at, t.occurred_at, t.state, t.attempts, t.token
 FROM cut JOIN {schema}.parked t ON t.subscription = $1::int AND t.seq = cut.seq
-WHERE cut.total <= $4::bigint::numeric OR cut.n = 1::bigint
+WHERE cut.total <= $4::bigint OR cut.n = 1::bigint
 ORDER BY cut.due, cut.head, cut.seq)");
 
   // $1 subscription, $2 seqs. Primary key.
