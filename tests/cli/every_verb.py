@@ -6,7 +6,7 @@ import signal
 import subprocess
 import uuid
 
-from program import CHECK_FAILED, Case, INTERRUPTED, OK, POSTGRES, drop_database, wait_until
+from program import Case, INTERRUPTED, OK, POSTGRES, drop_database, wait_until
 
 # The settings of this file's own statements, whatever those of the database are.
 SANE = ("-c search_path=pg_catalog,pg_temp -c standard_conforming_strings=on -c default_transaction_read_only=off "
@@ -60,14 +60,17 @@ class EveryVerb(Case):
         self.database = "cli_" + uuid.uuid4().hex[:12]
         subprocess.run(["psql", POSTGRES, "-qXc", f"CREATE DATABASE {self.database}"], check=True)
         self.addCleanup(drop_database, POSTGRES, self.database)
-        self.store = f"{POSTGRES.rpartition('/')[0]}/{self.database}"
+        self.store = self.direct = self.at_database(POSTGRES)
+
+    def at_database(self, server):
+        return f"{server.rpartition('/')[0]}/{self.database}"
 
     def sql(self, statement, options=SANE):
         """`options`: None: those of the database."""
         environment = {name: value for name, value in os.environ.items() if name != "PGOPTIONS"}
         if options:
             environment["PGOPTIONS"] = options
-        run = subprocess.run(["psql", self.store, "-qXAt", "-v", "ON_ERROR_STOP=1", "-c", statement], check=False, capture_output=True,
+        run = subprocess.run(["psql", self.direct, "-qXAt", "-v", "ON_ERROR_STOP=1", "-c", statement], check=False, capture_output=True,
                              text=True, env=environment)
         self.assertEqual(run.returncode, 0, f"{statement}\n{run.stderr}")
         return run.stdout
@@ -75,13 +78,8 @@ class EveryVerb(Case):
     def their_insert(self, key):
         self.sql(f"INSERT INTO public.ob (topic, key, type, payload, tenant) VALUES ('order', '{key}', 'Placed', '{{\"n\": 1}}', 'acme')")
 
-    def reads(self, *arguments, code=OK):
-        """As people and as programs see it."""
-        for more in ((), ("--json",)):
-            result = self.outbox(*arguments, *more)
-            self.assertEqual(result.code, code, result)
-            self.assertNotIn("planted", result.out + result.err)
-        return result.json()
+    def reads(self, *arguments):
+        return self.succeeds(*arguments, "--json").json()
 
     def every_verb(self):
         self.sql(COPIES + "; " + THEIRS)
@@ -127,8 +125,8 @@ class EveryVerb(Case):
         self.succeeds("parked", "retry", "--subscription", "copies", "--error", "23514")
         self.succeeds("relay", "--once")
         self.succeeds("parked", "discard", two, "--apply", "--reason", "nobody's")
-        self.succeeds("parked", "discard", three, "--apply")
-        self.succeeds("parked", "edit", one, "--payload", '{"n": 2}', "--event-type", "Placed", "--apply")
+        self.succeeds("parked", "discard", three, "--apply", "--reason", "noon")
+        self.succeeds("parked", "edit", one, "--payload", '{"n": 2}', "--event-type", "Placed", "--reason", "a typo", "--apply")
         self.succeeds("relay", "--once")
         self.reads("verify")
 
@@ -148,7 +146,7 @@ class EveryVerb(Case):
     def adopting(self):
         self.their_insert("old")
         for options in ((), ("--column", "headers=", "--column", "sent=status", "--sent-values", "sent,DONE", "--pending-values", "pending"),
-                        ("--header", "tenant=x-tenant", "--value", "content_type=application/json", "--backlog", "all")):
+                        ("--header", "tenant=x-tenant", "--value", "content_type=application/json", "--backlog", "pending")):
             self.reads("adopt", "ob", *options)
             self.reads("adopt", "public.ob", *options)
         self.succeeds("adopt", "ob", "--header", "tenant=x-tenant", "--apply")
@@ -184,7 +182,7 @@ class EveryVerb(Case):
         one, two = (task["id"] for task in dead)
         self.reads("tasks", "show", one)
         self.succeeds("tasks", "retry", one, "--apply")
-        self.succeeds("tasks", "cancel", two, "--apply")
+        self.succeeds("tasks", "cancel", two, "--apply", "--reason", "noon")
         self.succeeds("tasks", "pause", "default", "--reason", "noon")
         self.succeeds("tasks", "resume", "default")
         self.reads("tasks", "schedule", "list")
@@ -193,4 +191,4 @@ class EveryVerb(Case):
         self.succeeds("tasks", "schedule", "remove", "monthly", "--apply")
 
 
-__all__ = ["CHECK_FAILED", "EveryVerb", "SANE"]
+__all__ = ["EveryVerb", "SANE"]

@@ -2,6 +2,7 @@
 """What a login with CREATE on schema public plants there is never called, whatever verb a superuser runs, and wherever the search path of
 the database has the schema."""
 
+import os
 import re
 import subprocess
 import unittest
@@ -13,6 +14,7 @@ TYPES = """text varchar bpchar name "char" bytea integer bigint smallint boolean
 cid tid oid regclass regnamespace regproc regprocedure regtype regrole pg_lsn pg_snapshot real float8 numeric text[] name[]
 "char"[] integer[] bigint[] smallint[] oid[] xid8[] uuid[] boolean[] bytea[] int2vector oidvector""".split()
 FEW = "text varchar name integer bigint boolean jsonb timestamptz interval xid8 oid regclass pg_lsn numeric text[] name[]".split()
+POOLER = os.environ.get("OUTBOX_TEST_PGBOUNCER")
 # Of every place with SQL of ours.
 SOURCES = ("migrations/postgres", "src/store/postgres", "src/sink/postgres", "src/ops", "src/demo")
 
@@ -78,6 +80,13 @@ class Planted(EveryVerb):
         for expression in ("1::oid = 'pg_class'::regclass", "quote_ident('a'::name)", "format_type(1::bigint, 2::bigint)"):
             self.assertTrue(self.is_called(expression), expression)
         self.assertFalse(self.is_called("1 = 2"))
+        self.every_verb()
+
+    @unittest.skipUnless(POOLER, "OUTBOX_TEST_PGBOUNCER is not set: no PgBouncer")
+    def test_behind_a_pooler_that_shares_sessions(self):
+        """A search path of their own would be everybody's: statements that leave nothing to choose protect these."""
+        self.plant()
+        self.store = self.at_database(POOLER)
         self.every_verb()
 
     def test_before_the_server_s_own(self):

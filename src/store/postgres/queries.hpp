@@ -600,7 +600,7 @@ cut AS (
 SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, 0 AS bytes, t.content_type, t.headers,
        t.created_at, t.occurred_at, cut.key, cut.version, CASE cut.place WHEN 1::bigint THEN cut.attempts ELSE 0 END, cut.token
 FROM cut JOIN {schema}.parked t ON t.subscription = $1::int AND t.seq = cut.seq
-WHERE cut.total <= $4::bigint::numeric OR cut.line = 1::bigint
+WHERE cut.total <= $4::bigint OR cut.line = 1::bigint
 ORDER BY cut.n, cut.seq)");
 
   // $1 subscription, arrays: seq, key. Primary keys.
