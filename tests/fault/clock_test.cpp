@@ -1,5 +1,6 @@
 // Somebody sets the clock, of the relays' machine or of the database's, back and forth, by an hour and by days.
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>

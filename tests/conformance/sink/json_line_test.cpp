@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "conformance/sink/suite.hpp"
 
 namespace outbox::test {

@@ -1,4 +1,6 @@
 // Several relays share the lanes of a group, and subscriptions have relays of their own.
+#include <cstdlib>
+
 #include "integration/relay/harness.hpp"
 #include "support/ledger_check.hpp"
 #include "support/postgres_database.hpp"
