@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/count.hpp"
 #include "base/text.hpp"
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
@@ -141,7 +142,7 @@ Json to_json(const store::ParkedListing& event, const ParkedRows& open, bool who
 
 int list(const Options& options, const Context& context) {
   if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be shown", "1 or more");
-  const ParkedRows open(context.configuration(Subscriptions::unused));
+  const ParkedRows open(context.store_configuration());
   const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(options.limit, 1'000'000));
   auto found = find(options, open, limit + 1, false);
   const bool more = found.size() > limit;
@@ -169,7 +170,7 @@ int list(const Options& options, const Context& context) {
 }
 
 int show(const Options& options, const Context& context) {
-  const ParkedRows open(context.configuration(Subscriptions::unused));
+  const ParkedRows open(context.store_configuration());
   Json events = Json::array();
   for (const auto& event : find(options, open, kMostChanged, true))
     events.push_back(to_json(event, open, true));
@@ -190,17 +191,17 @@ void require_choice(const Options& options, const char* verb) {
 
 int retry(const Options& options, const Context& context) {
   require_choice(options, "retry");
-  const ParkedRows open(context.configuration(Subscriptions::unused));
+  const ParkedRows open(context.store_configuration());
   const auto events = find(options, open, kMostChanged, false);
   const std::size_t dead = count_overtaken(events);
   const std::size_t changed =
       change_each(events, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
         return open.parked->retry(subscription, seqs, options.keep_attempts);
       });
-  print("{} events are sent again\n", changed);
+  print("{} sent again\n", count("event", changed, "is", "are"));
   if (dead > 0)
-    print("{} of them were dead: later events of their keys may have been delivered before them\n",
-          dead);
+    print("{} dead: later events of the same key may have been delivered before\n",
+          count("event", dead, "was", "were"));
   return kOk;
 }
 
@@ -208,21 +209,21 @@ int discard(const Options& options, const Context& context) {
   require_choice(options, "discard");
   if (options.apply && !options.reason)
     throw Failure(kUsage, "discard: --reason is missing", "--reason \"duplicate of order 42\"");
-  const ParkedRows open(context.configuration(Subscriptions::unused));
+  const ParkedRows open(context.store_configuration());
   const auto events = find(options, open, kMostChanged, false);
   if (!options.apply) {
     for (const auto& event : events)
       print("would discard {} seq {} ({}, {})\n", open.name_of(event.subscription), event.seq,
             plain(key_of(event)), event.id.str());
-    print("{} events; nothing was changed (--apply --reason TEXT discards them for good)\n",
-          events.size());
+    print("{}; nothing was changed (--apply --reason TEXT discards them for good)\n",
+          count("event", events.size()));
     return kOk;
   }
   const std::size_t changed =
       change_each(events, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
         return open.parked->discard(subscription, seqs, this_user(), *options.reason);
       });
-  print("{} events discarded\n", changed);
+  print("{} discarded\n", count("event", changed));
   return kOk;
 }
 
@@ -270,7 +271,7 @@ int edit(const Options& options, const Context& context) {
                   "--payload, --event-type, --content-type, --header or --without-header");
   if (options.apply && !options.reason)
     throw Failure(kUsage, "edit: --reason is missing", "--reason \"amount had a comma\"");
-  const ParkedRows open(context.configuration(Subscriptions::unused));
+  const ParkedRows open(context.store_configuration());
   const store::ParkedListing old = find_one(options, open);
   Event event = corrected(options, old);
   const std::string place = fmt::format("{} seq {} ({}, {})", open.name_of(old.subscription),

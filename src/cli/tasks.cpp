@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/count.hpp"
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -127,7 +128,7 @@ int list(const Options& options, const Context& context) {
   if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be shown", "1 or more");
   const bool pending =
       options.choice.state && state_of(*options.choice.state) == TaskState::pending;
-  const Queues open(context.configuration(Subscriptions::unused));
+  const Queues open(context.store_configuration());
   const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(options.limit, 100'000));
   if (pending) return list_pending(options, open, limit);
   auto rows = rows_of(options.choice, open, limit + 1);
@@ -188,7 +189,7 @@ Json to_json(const FoundTask& found) {
 
 int show(const Options& options, const Context& context) {
   (void)parse_task_id(options.id);
-  const Queues open(context.configuration(Subscriptions::unused));
+  const Queues open(context.store_configuration());
   const Json json = to_json(find_task(open, options.id));
   if (options.json) {
     print_json(json);
@@ -242,7 +243,7 @@ int retry(const Options& options, const Context& context) {
       throw Failure(kUsage, "--state " + *options.choice.state + ": there is nothing to run again",
                     "dead|retrying|scheduled");
   }
-  const Queues open(context.configuration(Subscriptions::unused));
+  const Queues open(context.store_configuration());
   auto rows = options.ids.empty() ? rows_of(options.choice, open, kMostChanged)
                                   : rows_with_ids(options.ids, open);
   if (options.ids.empty()) {
@@ -253,7 +254,7 @@ int retry(const Options& options, const Context& context) {
   check_retried(rows);
   if (options.ids.empty() && !options.apply) {
     would("run again", rows);
-    print("{} tasks; nothing was changed (--apply runs them again)\n", rows.size());
+    print("{}; nothing was changed (--apply runs them again)\n", count("task", rows.size()));
     return kOk;
   }
   const std::size_t overtaken = count_overtaken(rows);
@@ -261,9 +262,10 @@ int retry(const Options& options, const Context& context) {
       change_each(rows, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
         return open.parked->retry(subscription, seqs, false);
       });
-  print("{} tasks run again\n", changed);
+  print("{} again\n", count("task", changed, "runs", "run"));
   if (overtaken > 0)
-    print("{} of them were dead: later tasks of their keys may have run before them\n", overtaken);
+    print("{} dead: later tasks of the same key may have run before\n",
+          count("task", overtaken, "was", "were"));
   return kOk;
 }
 
@@ -272,12 +274,13 @@ int cancel(const Options& options, const Context& context) {
   const bool acts = options.apply || !options.ids.empty();
   if (acts && !options.reason)
     throw Failure(kUsage, "cancel: --reason is missing", "--reason \"the order was withdrawn\"");
-  const Queues open(context.configuration(Subscriptions::unused));
+  const Queues open(context.store_configuration());
   const auto rows = options.ids.empty() ? rows_of(options.choice, open, kMostChanged)
                                         : rows_with_ids(options.ids, open);
   if (!acts) {
     would("cancel", rows);
-    print("{} tasks; nothing was changed (--apply --reason TEXT cancels them)\n", rows.size());
+    print("{}; nothing was changed (--apply --reason TEXT cancels them)\n",
+          count("task", rows.size()));
     return kOk;
   }
   const auto running = std::count_if(
@@ -286,12 +289,12 @@ int cancel(const Options& options, const Context& context) {
       change_each(rows, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
         return open.parked->discard(subscription, seqs, this_user(), *options.reason);
       });
-  print("{} tasks cancelled\n", changed);
+  print("{} cancelled\n", count("task", changed));
   if (running > 0)
     print(
-        "{} of them run: their handlers are told to stop with the next heartbeat of their worker, and "
-        "they end when those return; until then the next task of their key waits\n",
-        running);
+        "{} now: the handler is told to stop with the next heartbeat of its worker, and the task ends "
+        "when it returns; until then the next task of the key waits\n",
+        count("task", running, "runs", "run"));
   return kOk;
 }
 
@@ -324,7 +327,7 @@ int pause_type(const Options& options, const Queues& open) {
 }
 
 int pause(const Options& options, const Context& context) {
-  const Queues open(context.configuration(Subscriptions::unused));
+  const Queues open(context.store_configuration());
   if (options.type) return pause_type(options, open);
   for (const auto& row : open.of(options.name))
     must(open.catalog->pause(row.spec.name, options.pause));
@@ -338,7 +341,7 @@ int pause(const Options& options, const Context& context) {
 }
 
 int resume(const Options& options, const Context& context) {
-  const Queues open(context.configuration(Subscriptions::unused));
+  const Queues open(context.store_configuration());
   if (options.type) {
     const auto names = subscriptions_of_type(options, open);
     if (names.empty())

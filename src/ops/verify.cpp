@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/count.hpp"
 #include "base/error.hpp"
 
 namespace outbox::ops {
@@ -57,7 +58,7 @@ Result<std::int64_t> count(LedgerReader& reader, const Place& baseline,
 
 std::string tally_text(const store::Tally& tally, const store::Tally& other) {
   if (tally.count != other.count) return std::to_string(tally.count);
-  return std::to_string(tally.count) + " others";
+  return outbox::count("other", tally.count);
 }
 
 /// What became of parked events is recorded twice: in settlements, and in rows.
@@ -65,16 +66,16 @@ void check_parked(LedgerWalk& walk, const store::ParkedLedger& parked) {
   const LedgerReport& report = walk.report();
   if (report.parked != parked.parked) {
     walk.fault({.kind = FaultKind::parked,
-                .text = "the settlements parked " + std::to_string(report.parked.count) +
-                        " events; in parked and parked_end are " +
+                .text = "the settlements parked " + outbox::count("event", report.parked.count) +
+                        "; in parked and parked_end are " +
                         tally_text(parked.parked, report.parked)});
   }
   if (report.retried != parked.delivered) {
     walk.fault({.kind = FaultKind::parked,
                 .text = "the settlements of retries delivered " +
-                        std::to_string(report.retried.count) +
-                        " parked events; parked_end says that " +
-                        tally_text(parked.delivered, report.retried) + " were"});
+                        outbox::count("parked event", report.retried.count) +
+                        "; parked_end says that " + tally_text(parked.delivered, report.retried) +
+                        " were"});
   }
 }
 
@@ -86,7 +87,7 @@ void check_sum(LedgerWalk& walk, const store::Pruned& pruned, std::int64_t enque
   const std::int64_t sum = settled + report.pending + report.skipped;
   if (report.fault_count > 0 || sum == enqueued) return;
   walk.fault({.kind = FaultKind::sum,
-              .text = "the log has " + std::to_string(enqueued) + " events; " +
+              .text = "the log has " + outbox::count("event", enqueued) + "; " +
                       std::to_string(settled) + " are settled and " +
                       std::to_string(report.pending) + " pending"});
 }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "base/count.hpp"
 #include "store/trials.hpp"
 
 namespace outbox::relay {
@@ -50,7 +51,7 @@ class TrialGate {
   }
 
   [[nodiscard]] static std::string error(std::size_t deaths) {
-    return "the relay died " + std::to_string(deaths) + " times while it sent this event";
+    return "the relay died " + count("time", deaths) + " while it sent this event";
   }
 
  private:
