@@ -42,6 +42,18 @@ set(module_of_relay outbox_relay)
 set(module_of_worker outbox_task)
 set(module_of_testing outbox_testing)
 
+# First of all rules.
+set(outbox_archives "")
+foreach(component IN LISTS components)
+  list(APPEND outbox_archives $<TARGET_FILE:outbox_archive_${component}>)
+endforeach()
+set(outbox_program "")
+if(OUTBOX_PROGRAM)
+  set(outbox_program $<TARGET_FILE:outbox_cli>)
+endif()
+install(CODE "set(outbox_archives \"${outbox_archives}\")\nset(outbox_program \"${outbox_program}\")" ALL_COMPONENTS)
+install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/InstallBuilt.cmake ALL_COMPONENTS)
+
 # All that a module links, and what that links: our modules into `modules`, libraries of others into `others`.
 function(outbox_collect target)
   get_target_property(aliased ${target} ALIASED_TARGET)

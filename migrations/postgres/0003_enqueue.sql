@@ -15,10 +15,17 @@ CREATE FUNCTION {schema}.is_json_type(content_type text) RETURNS boolean LANGUAG
   RETURN content_type = 'application/json'
       OR lower(btrim(split_part(content_type, ';', 1), E' \t')) ~ '^(application/json|[^/]+/.*[+]json)$';
 
+-- Whether a \u escape of this JSON is half of a surrogate pair (\ud83d alone), which is no character: the parsers of consumers do not
+-- agree about it, and other writers refuse it. jsonb cannot have it, the type json can. Escaped backslashes and whole pairs are
+-- taken out before what is left is looked at.
+CREATE FUNCTION {schema}.has_half_pair(json text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN strpos(json, E'\\u') > 0
+     AND regexp_replace(json, E'\\\\\\\\|\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', ' ', 'g') ~ E'\\\\u[dD][89a-fA-F]';
+
 CREATE FUNCTION {schema}.is_json(payload bytea) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $fn$
 BEGIN
   PERFORM convert_from(payload, 'UTF8')::json;
-  RETURN true;
+  RETURN NOT {schema}.has_half_pair(convert_from(payload, 'UTF8'));
 EXCEPTION WHEN data_exception OR statement_too_complex THEN  -- too deeply nested JSON is refused
   RETURN false;
 END
@@ -65,10 +72,10 @@ BEGIN
     ELSIF header.key !~ '^[-!#$%&''*+.^_`|~0-9A-Za-z]+$' THEN
       PERFORM {schema}.refuse(format('%s: %s is not a header name', field, quote_literal(header.key)),
                               'letters, digits and !#$%&''*+-.^_`|~ are allowed');
-    ELSIF lower(header.key) LIKE 'outbox-%' THEN
-      PERFORM {schema}.refuse(format('%s: ''%s'' is reserved: names that begin with outbox- are set by outbox itself',
+    ELSIF lower(header.key) ~ '^outbox[-_]' THEN
+      PERFORM {schema}.refuse(format('%s: ''%s'' is reserved: names that begin with outbox- or outbox_ are set by outbox itself',
                                      field, header.key));
-    ELSIF lower(header.key) = 'content-type' AND content_type <> '' THEN
+    ELSIF lower(header.key) IN ('content-type', 'content_type') AND content_type <> '' THEN
       PERFORM {schema}.refuse(field || ': content-type is set twice', 'set the argument content_type instead of a header');
     ELSIF header.value ~ E'[\r\n]' THEN
       PERFORM {schema}.refuse(format('%s: the value of ''%s'' contains a line break', field, header.key));
@@ -117,7 +124,7 @@ CREATE FUNCTION {schema}.are_plain(headers jsonb, content_type text, occurred_at
   RETURN coalesce(
     (headers IS NULL OR headers = '{}' OR octet_length(headers::text) <= 255  -- so no name is longer than that
      AND headers::text ~ E'^[{](?:"[-_.0-9a-z]+": "[^"\\\\\\x01-\\x1f\\x7f]*"(?:, |[}]$))+$'
-     AND headers::text !~ '"outbox-|"content-type"')
+     AND headers::text !~ '"outbox[-_]|"content[-_]type"')
     AND (content_type IS NULL OR content_type = 'application/json')
     AND (occurred_at IS NULL OR {schema}.is_time(occurred_at)), false);
 
@@ -235,10 +242,13 @@ DECLARE
 BEGIN
   FOREACH key IN ARRAY ARRAY['text', 'anynonarray'] LOOP
     FOR kind IN SELECT * FROM (VALUES
-        ('text',  'payload', 'pg_catalog.convert_to(payload, ''UTF8'')', ' AND payload::pg_catalog.json IS NOT NULL'),
+        ('text',  'payload', 'pg_catalog.convert_to(payload, ''UTF8'')',
+                  ' AND payload::pg_catalog.json IS NOT NULL AND NOT {schema}.has_half_pair(payload)'),
         ('bytea', 'pg_catalog.convert_from(payload, ''UTF8'')', 'payload',
-                  ' AND pg_catalog.convert_from(payload, ''UTF8'')::pg_catalog.json IS NOT NULL'),
-        ('json',  'payload::pg_catalog.text', 'pg_catalog.convert_to(payload::pg_catalog.text, ''UTF8'')', ''),
+                  ' AND pg_catalog.convert_from(payload, ''UTF8'')::pg_catalog.json IS NOT NULL'
+                  ' AND NOT {schema}.has_half_pair(pg_catalog.convert_from(payload, ''UTF8''))'),
+        ('json',  'payload::pg_catalog.text', 'pg_catalog.convert_to(payload::pg_catalog.text, ''UTF8'')',
+                  ' AND NOT {schema}.has_half_pair(payload::pg_catalog.text)'),
         ('jsonb', 'payload::pg_catalog.text', 'pg_catalog.convert_to(payload::pg_catalog.text, ''UTF8'')', '')
       ) AS k(type, as_text, as_bytes, is_json) LOOP
       EXECUTE format($enqueue$
@@ -268,7 +278,7 @@ BEGIN
                                content_type, lock_key, occurred_at);
 END
 $fn$
-$enqueue$, key, kind.type, kind.as_text, kind.as_bytes, kind.is_json, kind.is_json = '');
+$enqueue$, key, kind.type, kind.as_text, kind.as_bytes, kind.is_json, kind.type LIKE 'json%');
     END LOOP;
   END LOOP;
 END

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/count.hpp"
 #include "base/text.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -153,8 +154,8 @@ std::vector<std::string> obstacles(const store::AdoptionPlan& plan) {
                     " (hint: outbox doctor, and docs/guide/adopt.md, \"The trigger is gone\")");
   if (plan.refused > 0) {
     lines.push_back(
-        with_commas(plan.refused) + " of " + with_commas(plan.pending) +
-        " pending rows are refused by the log, nothing was changed (hint: correct them, mark them as sent, or "
+        with_commas(plan.refused) + " of " + count("pending row", plan.pending, "is", "are") +
+        " refused by the log, nothing was changed (hint: correct them, mark them as sent, or "
         "say what the columns are)");
     for (const auto& problem : plan.problems) lines.push_back(problem);
   }
@@ -163,9 +164,9 @@ std::vector<std::string> obstacles(const store::AdoptionPlan& plan) {
 
 void print_state(const AdoptionRow& row) {
   if (row.state == "forwarding") {
-    print("{} is adopted: rows are forwarded since {}\n{} pending rows were taken over\n",
-          row.table, event::time_text(row.switched_us.value_or(row.begun_us)),
-          with_commas(row.taken_over));
+    print("{} is adopted: rows are forwarded since {}\n{} taken over\n", row.table,
+          event::time_text(row.switched_us.value_or(row.begun_us)),
+          count("pending row", row.taken_over, "was", "were"));
     return;
   }
   if (row.state == "broken") {
@@ -219,8 +220,8 @@ void report(const Options& options, const store::Adopted& done) {
     return;
   }
   if (done.row.state == "ended") {
-    print("{} is not adopted any more; {} rows were marked as sent\n", done.row.table,
-          with_commas(done.marked));
+    print("{} is not adopted any more; {} marked as sent\n", done.row.table,
+          count("row", done.marked, "was", "were"));
     if (done.unmarked)
       print(
           "nothing tells rows that were forwarded from those that were left out (--backlog none): mark as sent what was inserted since {} "
@@ -235,8 +236,8 @@ void report(const Options& options, const store::Adopted& done) {
     return;
   }
   print(
-      "{} rows came meanwhile; writers waited {:.0f} ms at most\nthe first forwarded row lies behind {} in the write-ahead log\n",
-      with_commas(done.row.staged), std::ceil(done.longest_lock_ms), done.row.cut_lsn);
+      "{} came meanwhile; writers waited {:.0f} ms at most\nthe first forwarded row lies behind {} in the write-ahead log\n",
+      count("row", done.row.staged), std::ceil(done.longest_lock_ms), done.row.cut_lsn);
 }
 
 int undo(const Options& options, store::Adopter& adopter, const store::AdoptionLocks& locks,
@@ -263,7 +264,7 @@ int adopt(const Options& options, const Context& context) {
     throw Failure(kUsage, "--undo takes no options about columns: outbox adopt", "leave them out");
   if (!options.table && (options.apply || options.undo || !wanted.empty()))
     throw Failure(kUsage, "no table: outbox adopt", "outbox adopt public.outbox");
-  const auto loaded = context.configuration(Subscriptions::unused);
+  const auto loaded = context.store_configuration();
   const auto adopter = must(repeatable(store::open_adopter(Context::store_options(loaded))));
   if (!options.table) return list(options, *adopter);
   const auto says = [](const std::string& line) { write_err("outbox: " + plain(line) + "\n"); };

@@ -93,7 +93,7 @@ int bench(const Options& options, const Context& context) {
   if (options.list) return list(options.json);
   check(options);
   bench::BenchOptions wanted = wanted_of(options);
-  const auto loaded = context.configuration(Subscriptions::unused);
+  const auto loaded = context.store_configuration();
   (void)Context::store_options(loaded);
   wanted.store_url = loaded.config.relay.store_url;
   Signals signals(kInterrupted);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/count.hpp"
 #include "base/setting.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -56,9 +57,8 @@ int check(const Options& options, const Context& context) {
   }
   print_check(options, loaded->file, loaded->warnings, {});
   if (options.json) return kOk;
-  const std::size_t count = loaded->config.relay.subscriptions.size();
   const std::string file = loaded->file.empty() ? "no file" : loaded->file;
-  print("{}: ok, {} subscription{}\n", file, count, count == 1 ? "" : "s");
+  print("{}: ok, {}\n", file, count("subscription", loaded->config.relay.subscriptions.size()));
   return kOk;
 }
 

@@ -15,6 +15,23 @@ config::Flag parse_setting(const std::string& text) {
   return {.path = text.substr(0, equals), .value = text.substr(equals + 1), .flag = "--set"};
 }
 
+/// Ends the verb on an error. Configures logging.
+config::Loaded in_use(tl::expected<config::Loaded, config::Problems> loaded) {
+  if (!loaded) {
+    std::vector<std::string> lines;
+    bool typed = true;  // every problem is on the command line
+    for (const auto& problem : loaded.error()) {
+      lines.push_back(problem.text());
+      typed = typed && problem.where.starts_with("--");
+    }
+    throw Failure(typed ? kUsage : kError, std::move(lines));
+  }
+  const config::Config& config = loaded->config;
+  log::configure(config.log_level,
+                 config.log_format == "json" ? log::Format::json : log::Format::text);
+  return std::move(*loaded);
+}
+
 }  // namespace
 
 void Context::add_options(CLI::App& root) {
@@ -49,20 +66,26 @@ config::Request Context::request(Subscriptions subscriptions, Tasks tasks) const
 }
 
 config::Loaded Context::configuration(Subscriptions subscriptions, Tasks tasks) const {
-  auto loaded = config::load(request(subscriptions, tasks));
-  if (!loaded) {
-    std::vector<std::string> lines;
-    bool typed = true;  // every problem is on the command line
-    for (const auto& problem : loaded.error()) {
-      lines.push_back(problem.text());
-      typed = typed && problem.where.starts_with("--");
-    }
-    throw Failure(typed ? kUsage : kError, std::move(lines));
-  }
-  const config::Config& config = loaded->config;
-  log::configure(config.log_level,
-                 config.log_format == "json" ? log::Format::json : log::Format::text);
-  return std::move(*loaded);
+  return in_use(config::load(request(subscriptions, tasks)));
+}
+
+config::Loaded Context::store_configuration() const {
+  config::Request only = request(Subscriptions::unused);
+  only.only_store = true;
+  return in_use(config::load(only));
+}
+
+config::Loaded Context::store_and_more() const {
+  config::Request request = this->request(Subscriptions::unused);
+  auto whole = config::load(request);
+  if (whole) return in_use(std::move(whole));
+  request.only_store = true;
+  auto only = config::load(request);
+  if (!only) return in_use(std::move(whole));
+  config::Loaded loaded = in_use(std::move(only));
+  log::warn("the configuration file in this folder is passed over",
+            {{"reason", whole.error().front().text()}});
+  return loaded;
 }
 
 store::StoreOptions Context::store_options(const config::Loaded& loaded) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/count.hpp"
 #include "base/log.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -57,15 +58,11 @@ void print_finding(const Finding& one) {
   if (!one.command.empty()) print("         > {}\n", plain(one.command));
 }
 
-std::string counted(std::size_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 void print_findings(const std::vector<Finding>& findings) {
   for (const Finding& one : findings) print_finding(one);
-  print("\n{}, {}, {}; {} in order\n", counted(count(findings, Severity::error), "error"),
-        counted(count(findings, Severity::warning), "warning"),
-        counted(count(findings, Severity::note), "note"), count(findings, Severity::ok));
+  print("\n{}, {}, {}; {} in order\n", count("error", ops::count(findings, Severity::error)),
+        count("warning", ops::count(findings, Severity::warning)),
+        count("note", ops::count(findings, Severity::note)), ops::count(findings, Severity::ok));
 }
 
 /// One for each finding that fails the check.
@@ -187,7 +184,8 @@ int repair_lineage(const Options& options, store::Store& store) {
     print("the outbox is of this database: there is nothing to repair\n");
     return kOk;
   }
-  print("{} events were restored, {} were written since\n\n", repair.restored, repair.fresh);
+  print("{} restored, {} {} written since\n\n", count("event", repair.restored, "was", "were"),
+        repair.fresh, repair.fresh == 1 ? "was" : "were");
   Table table({"SUBSCRIPTION", "PENDING OF THE RESTORED"});
   for (const auto& [subscription, events] : repair.pending)
     table.add({plain(subscription), std::to_string(events)});
@@ -210,7 +208,7 @@ int doctor(const Options& options, const Context& context) {
   if (options.timeout < std::chrono::seconds(1))
     throw Failure(kUsage, "--timeout: is shorter than a second", "--timeout 30s");
   if (!options.repair_lineage) return examine(options, context);
-  const auto store = Context::store(context.configuration(Subscriptions::unused));
+  const auto store = Context::store(context.store_configuration());
   return repair_lineage(options, *store);
 }
 

@@ -64,7 +64,7 @@ int enqueue_one(const Options& options, const Context& context) {
   Signals signals(kInterrupted);
   signals.end_at(1);
   const Event event = make_event(options);
-  const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
+  const auto store = Context::checked_store(context.store_configuration());
   const auto writer = must(store->writer());
   const auto ids = must(writer->write({&event, 1}));
   const std::string id = ids.front().str();
@@ -88,7 +88,7 @@ int enqueue(const Options& options, const Context& context) {
     throw Failure(kUsage, "--ids and --json exclude each other: outbox enqueue",
                   "--ids alone prints one id per line");
   }
-  const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
+  const auto store = Context::checked_store(context.store_configuration());
   return enqueue_lines({.path = *options.jsonl,
                         .ids = options.ids,
                         .json = options.json,

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/count.hpp"
 #include "base/signals.hpp"
 #include "base/text.hpp"
 #include "cli/exit.hpp"
@@ -123,7 +124,7 @@ class LineEnqueuer {
   /// The first line that was not written.
   [[nodiscard]] std::uint64_t resume_line() const { return batch_.empty() ? line_ : first_line_; }
   [[nodiscard]] std::string committed() const {
-    return fmt::format("{} {} committed", written_, written_ == 1 ? "event was" : "events were");
+    return count("event", written_, "was committed", "were committed");
   }
   [[nodiscard]] std::string resume() const {
     return fmt::format("continue with line {}", resume_line());

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/count.hpp"
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -63,7 +64,7 @@ std::string key_of(const store::EventListing& event) {
 std::string line_of(const store::EventLife& life) {
   std::string line = "  " + life.subscription + ": " + life.state;
   if (life.published_by_us) line += " by " + event::time_text(*life.published_by_us);
-  if (life.attempts) line += ", " + std::to_string(*life.attempts) + " attempts";
+  if (life.attempts) line += ", " + count("attempt", *life.attempts);
   if (life.next_attempt_at_us) line += ", next " + event::time_text(*life.next_attempt_at_us);
   if (life.waiting_for) {
     line += ", behind " + life.waiting_for->str() + " (seq " +
@@ -141,7 +142,7 @@ void print_text(const store::EventPage& page, bool payload) {
 int events(const Options& options, const Context& context) {
   if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be shown", "1 or more");
   const store::EventFilter filter = filter_of(options);
-  const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
+  const auto store = Context::checked_store(context.store_configuration());
   const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(options.limit, 100'000));
   auto page = must(must(store->events())->list(filter, limit + 1, options.payload));
   if (filter.id && page.events.empty()) event_not_found(*options.id, "event", page.complete);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/count.hpp"
 #include "cli/exit.hpp"
 #include "cli/man_page.hpp"
 #include "cli/output.hpp"
@@ -56,7 +57,7 @@ int man(const CLI::App& root, const std::string& folder) {
   write_page(fs::path(folder) / "outbox.1", program_page(program, day));
   for (const VerbDefinition& verb : program.verbs)
     write_page(fs::path(folder) / ("outbox-" + verb.name + ".1"), verb_page(verb, day));
-  print("{} pages written to {}\n", program.verbs.size() + 1, plain(folder));
+  print("{} written to {}\n", count("page", program.verbs.size() + 1), plain(folder));
   return kOk;
 }
 

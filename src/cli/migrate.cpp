@@ -90,7 +90,7 @@ int migrate(const Options& options, const Context& context) {
   if (options.lookup_indexes && (options.print || options.status))
     throw Failure(kUsage, "--with-lookup-indexes changes the schema: outbox migrate",
                   "leave --print and --status out");
-  const auto loaded = context.configuration(Subscriptions::unused);
+  const auto loaded = context.store_configuration();
   if (options.print) return print_sql(loaded);
   const auto store = Context::store(loaded);
   if (options.status) return show_status(options, *store);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/count.hpp"
 #include "base/text.hpp"
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
@@ -141,7 +142,7 @@ Json to_json(const store::ParkedListing& event, const ParkedRows& open, bool who
 
 int list(const Options& options, const Context& context) {
   if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be shown", "1 or more");
-  const ParkedRows open(context.configuration(Subscriptions::unused));
+  const ParkedRows open(context.store_configuration());
   const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(options.limit, 1'000'000));
   auto found = find(options, open, limit + 1, false);
   const bool more = found.size() > limit;
@@ -169,7 +170,7 @@ int list(const Options& options, const Context& context) {
 }
 
 int show(const Options& options, const Context& context) {
-  const ParkedRows open(context.configuration(Subscriptions::unused));
+  const ParkedRows open(context.store_configuration());
   Json events = Json::array();
   for (const auto& event : find(options, open, store::kMostChanged, true))
     events.push_back(to_json(event, open, true));
@@ -207,12 +208,12 @@ void would(const char* what, const Options& options, const ParkedRows& open, con
     }
   });
   if (all > kShown) print("... and {} more\n", all - kShown);
-  print("{} events; nothing was changed ({})\n", all, apply);
+  print("{}; nothing was changed ({})\n", count("event", all), apply);
 }
 
 int retry(const Options& options, const Context& context) {
   require_choice(options, "retry");
-  const ParkedRows open(context.configuration(Subscriptions::unused));
+  const ParkedRows open(context.store_configuration());
   if (options.events.empty() && !options.apply) {
     would("send again", options, open, "--apply sends them again");
     return kOk;
@@ -226,10 +227,10 @@ int retry(const Options& options, const Context& context) {
           return open.parked->retry(subscription, seqs, options.keep_attempts);
         }));
   });
-  print("{} events are sent again\n", progress.all());
+  print("{} sent again\n", count("event", progress.all(), "is", "are"));
   if (dead > 0)
-    print("{} of them were dead: later events of their keys may have been delivered before them\n",
-          dead);
+    print("{} dead: later events of the same key may have been delivered before\n",
+          count("event", dead, "was", "were"));
   return kOk;
 }
 
@@ -237,7 +238,7 @@ int discard(const Options& options, const Context& context) {
   require_choice(options, "discard");
   if (options.apply && !options.reason)
     throw Failure(kUsage, "discard: --reason is missing", "--reason \"duplicate of order 42\"");
-  const ParkedRows open(context.configuration(Subscriptions::unused));
+  const ParkedRows open(context.store_configuration());
   if (!options.apply) {
     would("discard", options, open, "--apply --reason TEXT discards them for good");
     return kOk;
@@ -249,7 +250,7 @@ int discard(const Options& options, const Context& context) {
           return open.parked->discard(subscription, seqs, this_user(), *options.reason);
         }));
   });
-  print("{} events discarded\n", progress.all());
+  print("{} discarded\n", count("event", progress.all()));
   return kOk;
 }
 
@@ -297,7 +298,7 @@ int edit(const Options& options, const Context& context) {
                   "--payload, --event-type, --content-type, --header or --without-header");
   if (options.apply && !options.reason)
     throw Failure(kUsage, "edit: --reason is missing", "--reason \"amount had a comma\"");
-  const ParkedRows open(context.configuration(Subscriptions::unused));
+  const ParkedRows open(context.store_configuration());
   const store::ParkedListing old = find_one(options, open);
   Event event = corrected(options, old);
   const std::string place = fmt::format("{} seq {} ({}, {})", open.name_of(old.subscription),

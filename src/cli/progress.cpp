@@ -45,8 +45,8 @@ void Progress::print(const std::string& line) {
 void Progress::at(std::uint64_t events, std::size_t bytes) {
   if (!is_due()) return;
   const auto rate = static_cast<std::int64_t>(static_cast<double>(events) / seconds());
-  std::string line = fmt::format("{} events, {}/s", with_commas(static_cast<std::int64_t>(events)),
-                                 with_commas(rate));
+  std::string line = fmt::format("{} event{}, {}/s", with_commas(static_cast<std::int64_t>(events)),
+                                 events == 1 ? "" : "s", with_commas(rate));
   if (total_bytes_ > 0) line += fmt::format(", {} %", 100 * bytes / total_bytes_);
   print(line);
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/count.hpp"
 #include "base/units.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -106,6 +107,12 @@ Json to_json(const std::vector<store::LogPiece>& pieces, const Names& names) {
   return {{"parts", parts}, {"holds", holds}};
 }
 
+std::size_t count_removable(const std::vector<store::LogPiece>& pieces) {
+  return static_cast<std::size_t>(
+      std::count_if(pieces.begin(), pieces.end(),
+                    [](const store::LogPiece& piece) { return piece.state == State::removable; }));
+}
+
 void show(const Options& options, store::Retention& retention, const Names& names,
           const relay::RetentionRules& rules) {
   const auto pieces = must(retention.survey(rules.keep));
@@ -116,21 +123,12 @@ void show(const Options& options, store::Retention& retention, const Names& name
     return;
   }
   print_pieces(pieces, names);
-  std::int64_t count = 0;
   std::int64_t bytes = 0;
   for (const auto& piece : pieces) {
-    if (piece.state != State::removable) continue;
-    ++count;
-    bytes += piece.bytes;
+    if (piece.state == State::removable) bytes += piece.bytes;
   }
-  print("would remove {} parts, {}, older than {}; nothing was changed (--apply removes them)\n",
-        count, size_text(bytes), format_duration(rules.keep));
-}
-
-std::size_t count_removable(const std::vector<store::LogPiece>& pieces) {
-  return static_cast<std::size_t>(
-      std::count_if(pieces.begin(), pieces.end(),
-                    [](const store::LogPiece& piece) { return piece.state == State::removable; }));
+  print("would remove {}, {}, older than {}; nothing was changed (--apply removes them)\n",
+        count("part", count_removable(pieces)), size_text(bytes), format_duration(rules.keep));
 }
 
 void apply(const Options& options, store::Retention& retention, const Names& names,
@@ -146,7 +144,7 @@ void apply(const Options& options, store::Retention& retention, const Names& nam
     waiting.reset();
     if (!removal.archived.empty()) archived.push_back(removal.archived);
     if (!options.json) {
-      print("removed {}: {} events{}\n", piece.name, removal.events,
+      print("removed {}: {}{}\n", piece.name, count("event", removal.events),
             removal.archived.empty() ? "" : ", archived in " + removal.archived);
     }
     ++part;
@@ -171,9 +169,10 @@ void apply(const Options& options, store::Retention& retention, const Names& nam
   }
   if (pass.pieces > 0) print("\n");
   print_pieces(pass.left, names);
-  print("removed {} events, and {} rows about them\n", pass.events, pass.rows);
+  print("removed {}, and {} about them\n", count("event", pass.events), count("row", pass.rows));
   if (pass.locked > 0)
-    print("{} parts were locked by other sessions and stay; try again later\n", pass.locked);
+    print("{} locked by other sessions; try again later\n",
+          count("part", pass.locked, "stays,", "stay,"));
 }
 
 int prune(const Options& options, const Context& context) {

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/count.hpp"
 #include "base/signals.hpp"
 #include "base/text.hpp"
 #include "cli/event_input.hpp"
@@ -216,8 +217,8 @@ Chosen chosen_of(const store::Replay& replay, const store::SubscriptionRow& row)
 }
 
 /// What live delivery has passed by now.
-ReplayCount count(const store::Replay& replay, const Open& open,
-                  const store::SubscriptionRow& row) {
+ReplayCount count_events(const store::Replay& replay, const Open& open,
+                         const store::SubscriptionRow& row) {
   const Chosen chosen = chosen_of(replay, row);
   ReplayCount count;
   Progress progress(Progress::Wanted::on_terminal, 0, "counting");
@@ -327,33 +328,45 @@ int show(const Options& options, const Open& open) {
 
 /// What it skipped, and why; at most the first few.
 std::vector<std::string> skipped_lines(const store::Replay& replay, const Open& open) {
-  std::vector<std::string> lines{fmt::format(
-      "replay {}: {} events were skipped: rejected, or behind a rejected one of their key "
-      "(hint: outbox replay --show {} lists them)",
-      replay.id, replay.skipped, replay.id)};
+  std::vector<std::string> lines{
+      fmt::format("replay {}: {} skipped: rejected, or behind a rejected one of the same key "
+                  "(hint: outbox replay --show {} lists what was skipped)",
+                  replay.id, count("event", replay.skipped, "was", "were"), replay.id)};
   for (const auto& skip : must(open.replays->skips(replay.id, 5)))
     lines.push_back(fmt::format("seq {} ({}): {}", skip.seq, skip.id.str(),
                                 skip.error.empty() ? "behind one that was rejected" : skip.error));
   return lines;
 }
 
+/// A replay that was started goes on, also when this command cannot look at it any more.
+store::Replay find_started(std::int64_t id, const Open& open) {
+  const auto found = open.replays->find(id);
+  if (found) return open.find(static_cast<std::uint64_t>(id));
+  throw Failure(
+      kInterrupted,
+      fmt::format("replay {} goes on in the relays, but cannot be watched any more: {}", id,
+                  found.error().message),
+      fmt::format("outbox replay --show {} tells how far it is, --stop {} stops it", id, id));
+}
+
 /// Until it has ended. The relays carry it out; this only looks.
 int follow(std::int64_t id, const Options& options, const Open& open, const Signals& signals) {
-  store::Replay replay = open.find(static_cast<std::uint64_t>(id));
+  store::Replay replay = find_started(id, open);
   Progress progress(Progress::Wanted::on_terminal, 0, fmt::format("replay {}", id));
   while (replay.state == State::running) {
     if (signals.wait_for(kLook))
       throw Failure(
           kInterrupted, fmt::format("replay {} goes on in the relays", id),
           fmt::format("outbox replay --stop {} stops it, outbox replay --list shows it", id));
-    replay = open.find(static_cast<std::uint64_t>(id));
+    replay = find_started(id, open);
     progress.say(progress_text(replay));
   }
   progress.clear();
   if (options.json) {
     print_json({{"replay", to_json(replay, open)}});
   } else {
-    print("replay {} is {}: {} events sent again\n", id, to_string(replay.state), replay.sent);
+    print("replay {} is {}: {} sent again\n", id, to_string(replay.state),
+          count("event", replay.sent));
   }
   if (replay.state == State::stopped)
     throw Failure(kError, fmt::format("replay {} was stopped: {}", id, replay.reason),
@@ -364,7 +377,7 @@ int follow(std::int64_t id, const Options& options, const Open& open, const Sign
 
 int after_start(std::int64_t id, const Options& options, const Open& open, const Signals& signals) {
   if (!options.json) print("replay {} started; live delivery of it waits meanwhile\n", id);
-  const auto replay = open.find(static_cast<std::uint64_t>(id));
+  const auto replay = find_started(id, open);
   for (const auto& row : open.rows) {
     if (row.id == replay.subscription && row.state != store::SubscriptionState::active)
       write_err(fmt::format("subscription {} is {}: it begins when that is resumed\n",
@@ -376,6 +389,14 @@ int after_start(std::int64_t id, const Options& options, const Open& open, const
 }
 
 // ---- starting and stopping
+
+/// Where the answer was lost, whether it was started must be said to be open: another one would be refused, or sent twice.
+template <class T>
+T must_start(Result<T> started) {
+  if (started || started.error().effect != Effect::unknown) return must(std::move(started));
+  throw Failure(kError, "the replay may have been started: " + started.error().message,
+                "outbox replay --list shows whether it was");
+}
 
 [[noreturn]] void nothing_chosen() {
   throw Failure(kError, "there are no such events", "outbox events shows seqs and times");
@@ -406,14 +427,14 @@ void print_count(const ReplayCount& found, const Options& options,
                 {"replay", nullptr}});
     return;
   }
-  print("would send {} events again to {} (sink {}, topic {})\n", found.events, row.spec.name,
-        row.spec.sink, row.spec.topic.empty() ? "-" : plain(row.spec.topic));
+  print("would send {} again to {} (sink {}, topic {})\n", count("event", found.events),
+        row.spec.name, row.spec.sink, row.spec.topic.empty() ? "-" : plain(row.spec.topic));
   if (found.events > 0)
     print("  seq {} to {}, created {} to {}\n", found.first, found.last,
           event::time_text(found.first_us), event::time_text(found.last_us));
   if (found.held > 0)
-    print("  left out: {} that are parked now, or that a person discarded or corrected\n",
-          found.held);
+    print("  left out: {} parked now, or that a person discarded or corrected\n",
+          count("event", found.held, "that is", "that are"));
   if (options.archive) print("  of these, what the log still has is left out\n");
   print("nothing was sent (--apply starts it; live delivery of {} then waits until it is done)\n",
         row.spec.name);
@@ -424,14 +445,14 @@ int start(const Options& options, const Open& open, const Signals& signals) {
   const store::Replay replay = replay_of(options, open, row);
   if (!options.apply) {
     print_count(options.archive ? count_archive(*options.archive, chosen_of(replay, row))
-                                : count(replay, open, row),
+                                : count_events(replay, open, row),
                 options, row);
     return kOk;
   }
   if (options.archive)
     return after_start(start_archived(options, replay, open, row, signals), options, open, signals);
   if (replay.first > replay.last) nothing_chosen();
-  return after_start(must(open.replays->start(replay)), options, open, signals);
+  return after_start(must_start(open.replays->start(replay)), options, open, signals);
 }
 
 int stop(const Options& options, const Open& open) {
@@ -474,7 +495,7 @@ int replay(const Options& options, const Context& context) {
                   "leave the subscription and --apply out");
   Signals signals(kInterrupted);
   signals.end_at(2);
-  const Open open(context.configuration(Subscriptions::unused));
+  const Open open(context.store_configuration());
   if (options.list) return list(options, open);
   if (options.show) return show(options, open);
   if (options.stop) return stop(options, open);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/count.hpp"
 #include "base/outage.hpp"
 #include "base/units.hpp"
 #include "cli/exit.hpp"
@@ -101,9 +102,9 @@ std::string no_owner(const View& view) {
   if (alive == 0)
     return "nothing is delivered: no relay is alive (hint: outbox relay -c outbox.toml)";
   return fmt::format(
-      "nothing is delivered: no live relay has the lanes, {} wait for them "
-      "(hint: run this again in a moment, then see their logs)",
-      alive);
+      "nothing is delivered: no live relay has the lanes, {} for them "
+      "(hint: run this again in a moment, then see the relays' logs)",
+      count("relay", alive, "waits", "wait"));
 }
 
 /// In "default 32, heavy 64".
@@ -275,9 +276,9 @@ void add_notes(Table& table, bool has_owner, const Line& line) {
   }
   if (matches_nothing(line)) {
     table.note(
-        fmt::format("  its filter has matched none of {} events; compare it with what the "
+        fmt::format("  its filter has matched none of {}; compare it with what the "
                     "application writes: outbox subscription list",
-                    progress.filtered));
+                    count("event", progress.filtered)));
   }
 }
 
@@ -437,7 +438,7 @@ int status(const Options& options, const Context& context) {
   if (options.watch && options.check)
     throw Failure(kUsage, "--watch and --check exclude each other: outbox status", "choose one");
   const auto max_lag = max_lag_of(options);
-  const auto loaded = context.configuration(Subscriptions::unused);
+  const auto loaded = context.store_and_more();
   if (options.watch) return watch_status(options, loaded);
   const View view = look(options, max_lag, loaded);
   if (options.json) {

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/count.hpp"
 #include "base/outage.hpp"
 #include "cli/exit.hpp"
 #include "cli/table.hpp"
@@ -125,9 +126,10 @@ std::vector<std::string> problems_of(const QueueView& view) {
   for (const QueueLine& line : view.lines) {
     if (line.has_handler || tasks_to_do(line) == 0 || !has_worker(view, line.queue)) continue;
     found.push_back(fmt::format(
-        "queue {0}: no worker has a handler for type {1}, {2}{3} tasks of it wait (hint: start a worker that has one; "
+        "queue {0}: no worker has a handler for type {1}, and {2}{3} (hint: start a worker that has one; "
         "outbox tasks list --queue {0} --type {1})",
-        line.queue, line.type, tasks_to_do(line), line.more ? "+" : ""));
+        line.queue, line.type, line.more ? "more than " : "",
+        count("task", tasks_to_do(line), "of it waits", "of it wait")));
   }
   return found;
 }

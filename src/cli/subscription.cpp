@@ -79,7 +79,7 @@ std::string globs(const Json& list) {
 }
 
 int list(const Options& options, const Context& context) {
-  const auto loaded = context.configuration(Subscriptions::unused);
+  const auto loaded = context.store_and_more();
   const Open open(loaded);
   Json all = Json::array();
   for (const auto& row : open.rows) all.push_back(to_json(row, loaded));
@@ -219,7 +219,7 @@ void require(const Open& open, const std::string& name) {
 }
 
 int pause(const Options& options, const Context& context) {
-  const Open open(context.configuration(Subscriptions::unused));
+  const Open open(context.store_configuration());
   require(open, options.name);
   must(open.catalog->pause(options.name, options.reason));
   for (const auto& row : must(open.catalog->subscriptions())) {
@@ -232,7 +232,7 @@ int pause(const Options& options, const Context& context) {
 }
 
 int resume(const Options& options, const Context& context) {
-  const Open open(context.configuration(Subscriptions::unused));
+  const Open open(context.store_configuration());
   require(open, options.name);
   must(open.catalog->resume(options.name));
   print("{} resumed\n", options.name);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/count.hpp"
 #include "base/text.hpp"
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
@@ -38,7 +39,7 @@ struct Options {
 /// A store, and one subscription of it.
 struct Open {
   Open(const Context& context, const std::string& name)
-      : loaded(context.configuration(Subscriptions::unused)),
+      : loaded(context.store_and_more()),
         store(Context::checked_store(loaded)),
         catalog(must(store->catalog())),
         changes(must(store::open_subscription_changes(Context::store_options(loaded)))),
@@ -207,16 +208,23 @@ void show(const Options& options, const Target& target, const Effect& effect) {
     return;
   }
   print("{} {} at {}\n", options.name, options.apply ? "begins" : "would begin", target.text);
-  print("  {} events that it has passed are delivered again\n", effect.again);
-  print("  {} events that wait for it are never delivered by it\n", effect.skipped);
+  print("  {} delivered again\n",
+        count("event", effect.again, "that it has passed is", "that it has passed are"));
+  print("  {} never delivered by it\n",
+        count("event", effect.skipped, "that waits for it is", "that wait for it are"));
   if (parked.parked_again > 0)
-    print("  {} parked events are delivered again from the log\n", parked.parked_again);
+    print("  {} delivered again from the log\n",
+          count("parked event", parked.parked_again, "is", "are"));
   if (parked.corrected_again > 0)
-    print("  {} of them were corrected by hand: they are delivered as they were written\n",
-          parked.corrected_again);
+    print(
+        "  {} of them {} corrected by hand: the log still has what was written, and that is delivered\n",
+        parked.corrected_again, parked.corrected_again == 1 ? "was" : "were");
   if (parked.discarded_again > 0)
-    print("  {} events that were discarded by hand are delivered again\n", parked.discarded_again);
-  if (parked.parked_kept > 0) print("  {} parked events stay parked\n", parked.parked_kept);
+    print("  {} delivered again\n",
+          count("event", parked.discarded_again, "that was discarded by hand is",
+                "that were discarded by hand are"));
+  if (parked.parked_kept > 0)
+    print("  {} parked\n", count("parked event", parked.parked_kept, "stays", "stay"));
   if (!options.apply) print("nothing was changed (--apply does it)\n");
 }
 
@@ -263,10 +271,12 @@ int drop(const Options& options, const Context& context) {
     return kOk;
   }
   print("{} {}\n", options.name, options.apply ? "is dropped" : "would be dropped");
-  print("  {}{} events of the log wait for it, matching or not, and are not delivered by it\n",
-        found.progress.pending_capped ? "more than " : "", found.progress.pending);
-  print("  {} parked events are removed: {} retrying, {} waiting, {} dead\n", all, parked.retrying,
-        parked.waiting, parked.dead);
+  print("  {}{} for it, matching or not, and {} not delivered by it\n",
+        found.progress.pending_capped ? "more than " : "",
+        count("event", found.progress.pending, "of the log waits", "of the log wait"),
+        found.progress.pending == 1 ? "is" : "are");
+  print("  {} removed: {} retrying, {} waiting, {} dead\n", count("parked event", all, "is", "are"),
+        parked.retrying, parked.waiting, parked.dead);
   print(
       "  {} [subscription.{}]: remove it; a relay that starts with it creates the subscription "
       "anew, which delivers everything again\n",

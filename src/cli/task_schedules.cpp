@@ -76,7 +76,7 @@ Json to_json(const store::ScheduleRow& row) {
 }
 
 int list(const Options& options, const Context& context) {
-  const Open open(context.configuration(Subscriptions::unused));
+  const Open open(context.store_configuration());
   if (options.json) {
     Json all = Json::array();
     for (const auto& row : open.rows) all.push_back(to_json(row));
@@ -100,7 +100,7 @@ int list(const Options& options, const Context& context) {
 }
 
 int pause(const Options& options, const Context& context) {
-  const Open open(context.configuration(Subscriptions::unused));
+  const Open open(context.store_configuration());
   const auto& row = open.find(options.name);
   if (row.paused) {
     print("{} is paused already\n", options.name);
@@ -112,7 +112,7 @@ int pause(const Options& options, const Context& context) {
 }
 
 int resume(const Options& options, const Context& context) {
-  const Open open(context.configuration(Subscriptions::unused));
+  const Open open(context.store_configuration());
   const auto& row = open.find(options.name);
   if (!row.paused) {
     print("{} is not paused, its next tick is at {}\n", options.name, shown(row.next_at_us));
@@ -130,7 +130,7 @@ int resume(const Options& options, const Context& context) {
 }
 
 int remove(const Options& options, const Context& context) {
-  const Open open(context.configuration(Subscriptions::unused));
+  const Open open(context.store_configuration());
   const auto& schedule = open.find(options.name).schedule;
   const std::string what =
       fmt::format("{} (queue {}, type {})", schedule.name, schedule.queue, plain(schedule.type));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/count.hpp"
 #include "cli/event_input.hpp"
 #include "cli/exit.hpp"
 #include "cli/output.hpp"
@@ -128,7 +129,7 @@ int list(const Options& options, const Context& context) {
   if (options.limit == 0) throw Failure(kUsage, "--limit 0: nothing would be shown", "1 or more");
   const bool pending =
       options.choice.state && state_of(*options.choice.state) == TaskState::pending;
-  const Queues open(context.configuration(Subscriptions::unused));
+  const Queues open(context.store_configuration());
   const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(options.limit, 100'000));
   if (pending) return list_pending(options, open, limit);
   auto rows = rows_of(options.choice, open, limit + 1);
@@ -189,7 +190,7 @@ Json to_json(const FoundTask& found) {
 
 int show(const Options& options, const Context& context) {
   (void)parse_task_id(options.id);
-  const Queues open(context.configuration(Subscriptions::unused));
+  const Queues open(context.store_configuration());
   const Json json = to_json(find_task(open, options.id));
   if (options.json) {
     print_json(json);
@@ -241,7 +242,7 @@ void would(const char* what, const Options& options, const Queues& open, Fits fi
     }
   });
   if (all > kShown) print("... and {} more\n", all - kShown);
-  print("{} tasks; nothing was changed ({})\n", all, apply);
+  print("{}; nothing was changed ({})\n", count("task", all), apply);
 }
 
 /// A task that runs goes on, and one that waits is behind another one: they are told, or left out.
@@ -263,7 +264,7 @@ int retry(const Options& options, const Context& context) {
       throw Failure(kUsage, "--state " + *options.choice.state + ": there is nothing to run again",
                     "dead|retrying|scheduled");
   }
-  const Queues open(context.configuration(Subscriptions::unused));
+  const Queues open(context.store_configuration());
   const auto can_run = [](const ParkedListing& row) {
     return row.state != ParkedState::running && row.state != ParkedState::waiting;
   };
@@ -283,9 +284,10 @@ int retry(const Options& options, const Context& context) {
           return open.parked->retry(subscription, seqs, false);
         }));
   });
-  print("{} tasks run again\n", progress.all());
+  print("{} again\n", count("task", progress.all(), "runs", "run"));
   if (overtaken > 0)
-    print("{} of them were dead: later tasks of their keys may have run before them\n", overtaken);
+    print("{} dead: later tasks of the same key may have run before\n",
+          count("task", overtaken, "was", "were"));
   return kOk;
 }
 
@@ -294,29 +296,30 @@ int cancel(const Options& options, const Context& context) {
   const bool acts = options.apply || !options.ids.empty();
   if (acts && !options.reason)
     throw Failure(kUsage, "cancel: --reason is missing", "--reason \"the order was withdrawn\"");
-  const Queues open(context.configuration(Subscriptions::unused));
+  const Queues open(context.store_configuration());
   if (!acts) {
     const auto all = [](const ParkedListing& /*row*/) { return true; };
     would("cancel", options, open, all, "--apply --reason TEXT cancels them");
     return kOk;
   }
-  std::ptrdiff_t running = 0;
+  std::size_t running = 0;
   ChangeProgress progress;
   each_chosen(options, open, [&](const Rows& rows) {
-    running += std::count_if(rows.begin(), rows.end(), [](const auto& row) {
-      return row.state == ParkedState::running;
-    });
+    running += static_cast<std::size_t>(
+        std::count_if(rows.begin(), rows.end(), [](const auto& row) {
+          return row.state == ParkedState::running;
+        }));
     progress.changed(
         change_each(rows, [&](std::int32_t subscription, const std::vector<std::int64_t>& seqs) {
           return open.parked->discard(subscription, seqs, this_user(), *options.reason);
         }));
   });
-  print("{} tasks cancelled\n", progress.all());
+  print("{} cancelled\n", count("task", progress.all()));
   if (running > 0)
     print(
-        "{} of them run: their handlers are told to stop with the next heartbeat of their worker, and "
-        "they end when those return; until then the next task of their key waits\n",
-        running);
+        "{} now: the handler is told to stop with the next heartbeat of its worker, and the task ends "
+        "when it returns; until then the next task of the key waits\n",
+        count("task", running, "runs", "run"));
   return kOk;
 }
 
@@ -349,7 +352,7 @@ int pause_type(const Options& options, const Queues& open) {
 }
 
 int pause(const Options& options, const Context& context) {
-  const Queues open(context.configuration(Subscriptions::unused));
+  const Queues open(context.store_configuration());
   if (options.type) return pause_type(options, open);
   for (const auto& row : open.of(options.name))
     must(open.catalog->pause(row.spec.name, options.pause));
@@ -363,7 +366,7 @@ int pause(const Options& options, const Context& context) {
 }
 
 int resume(const Options& options, const Context& context) {
-  const Queues open(context.configuration(Subscriptions::unused));
+  const Queues open(context.store_configuration());
   if (options.type) {
     const auto names = subscriptions_of_type(options, open);
     if (names.empty())

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/count.hpp"
 #include "base/signals.hpp"
 #include "base/text.hpp"
 #include "cli/exit.hpp"
@@ -170,9 +171,10 @@ void print_rest(const ops::SinkFound& sink) {
   }
   if (sink.uncompared > 0) {
     print(
-        "  {} delivered events are not there; they may be among the {} messages removed there, of before {} (hint: let them be "
+        "  {} not there; perhaps among the {} removed there, of before {} (hint: let messages be "
         "kept there for longer than relay.retention)\n",
-        sink.uncompared, sink.removed, event::time_text(sink.removed_before_us));
+        count("delivered event", sink.uncompared, "is", "are"), count("message", sink.removed),
+        event::time_text(sink.removed_before_us));
   }
 }
 
@@ -182,14 +184,15 @@ void print_text(const Line& line) {
         line.name, found.enqueued, found.delivered(), found.filtered(), found.ledger.pending,
         found.parked.rows, found.discarded());
   if (found.ledger.skipped > 0) print(" + {} passed by a reset", found.ledger.skipped);
-  print("\n  {} settlements compared", found.ledger.settlements);
+  print("\n  {} compared", count("settlement", found.ledger.settlements));
   if (found.ledger.unchecked > 0)
     print(", {} not, since their events were removed", found.ledger.unchecked);
   if (found.ledger.voided > 0)
     print(", {} of relays that had lost their lanes", found.ledger.voided);
   if (line.sink) {
-    print("; {} messages in the destination, {} of them duplicates, {} not settled yet",
-          line.sink->ids.in_sink, line.sink->ids.duplicates, line.sink->ids.unsettled);
+    print("; {} in the destination, {} of them duplicates, {} not settled yet",
+          count("message", line.sink->ids.in_sink), line.sink->ids.duplicates,
+          line.sink->ids.unsettled);
     if (line.sink->without_id > 0) print(", and {} without an id", line.sink->without_id);
   }
   print(": {}\n", found.ok() ? "nothing differs"
@@ -251,7 +254,7 @@ int verify(const Options& options, const Context& context) {
     throw Failure(kUsage, "--delivered: by which subscription?", "--subscription NAME");
   Signals signals(kInterrupted);
   signals.end_at(1);  // it has written nothing
-  const auto store = Context::checked_store(context.configuration(Subscriptions::unused));
+  const auto store = Context::checked_store(context.store_configuration());
   const auto rows = chosen(options, must(must(store->catalog())->subscriptions()));
   if (options.sink) {
     for (const store::SubscriptionRow& row : rows) must(sink::check_read_back(row.spec));

@@ -10,6 +10,7 @@
 #include "base/reference.hpp"
 #include "base/text.hpp"
 #include "base/text_file.hpp"
+#include "config/belonging.hpp"
 #include "config/reading.hpp"
 #include "config/schedules.hpp"
 #include "config/subscriptions.hpp"
@@ -30,6 +31,7 @@ constexpr std::string_view kSubscription = "subscription";
 constexpr std::string_view kTask = "task";
 constexpr std::string_view kSchedule = "schedule";
 constexpr const char* kStoreUrl = "store.url";
+constexpr const char* kStoreSchema = "store.schema";
 
 /// An empty variable counts as not set: compose files and unit files leave one out that way.
 std::optional<std::string> variable(const std::string& name) {
@@ -38,16 +40,13 @@ std::optional<std::string> variable(const std::string& name) {
   return std::string(value);
 }
 
-/// "did you mean relay.page?": by the whole name, or by the key alone where the section is missing.
+/// "did you mean relay.page?": by the whole name, or by the key alone where it is in the wrong section or in none.
 std::string suggest(const std::string& path) {
   std::vector<std::string_view> known;
   for (const auto& row : settings()) known.emplace_back(row.setting.name);
-  std::string otherwise = "`outbox config reference` lists all settings";
   const std::string_view key = std::string_view(path).substr(path.rfind('.') + 1);
-  for (const auto& row : settings()) {
-    if (row.setting.key() == key) otherwise = "did you mean " + row.setting.name + "?";
-  }
-  return did_you_mean(path, known, otherwise);
+  return did_you_mean(
+      path, known, where_it_belongs(key).value_or("`outbox config reference` lists all settings"));
 }
 
 struct Found {
@@ -96,6 +95,8 @@ class Loader {
   void read_file() {
     const Found found = find_file(request_);
     if (found.path.empty()) return;
+    const auto url = given_outside(kStoreUrl);
+    if (request_.only_store && found.how.empty() && url) return read_schema(found.path, *url);
     reading_.file = found.path;
     const auto file = read_text_file(found.path, kLargestFile);
     if (!file) {
@@ -106,6 +107,36 @@ class Loader {
     auto document = parse_toml(file->text, found.path);
     if (!document) return reading_.problems.push_back(document.error());
     for (const Member& section : members(*document)) read_section(section);
+  }
+
+  /// What a flag, or else a variable, gives.
+  [[nodiscard]] std::optional<std::string> given_outside(const std::string& path) const {
+    for (auto flag = request_.flags.rbegin(); flag != request_.flags.rend(); ++flag) {
+      if (flag->path == path) return flag->value;
+    }
+    return variable(environment_name(find_setting(path)->setting));
+  }
+
+  /// From a file that may have nothing to do with this store. One that cannot be read is passed over if the word is not in it.
+  void read_schema(const std::string& path, const std::string& url) {
+    if (!store::file_of(url).empty() || given_outside(kStoreSchema)) return;
+    const auto file = read_text_file(path, kLargestFile);
+    if (file && file->text.find("schema") == std::string::npos) return;
+    constexpr const char* kHint = "with --schema NAME, such as --schema outbox, it is not read";
+    if (!file)
+      return reading_.complain("configuration file: " + file.error().message, {}, {}, kHint);
+    auto document = parse_toml(file->text, path);
+    if (!document) {
+      document.error().hint = kHint;
+      return reading_.problems.push_back(document.error());
+    }
+    for (const Member& section : members(*document)) {
+      if (section.key != "store" || !section.value->is_table()) continue;
+      reading_.file = path;
+      for (const Member& member : members(*section.value->as_table())) {
+        if (section.key + "." + member.key == kStoreSchema) read_setting(kStoreSchema, member);
+      }
+    }
   }
 
   void read_section(const Member& section) {
@@ -202,7 +233,7 @@ class Loader {
     } else if (request_.thorough) {
       complain_about_no_store();
     }
-    check_setting("store.schema", store::check_schema_name(relay.schema));
+    check_setting(kStoreSchema, store::check_schema_name(relay.schema));
     check_window();
     check_groups();
   }

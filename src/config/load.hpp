@@ -28,6 +28,9 @@ struct Request {
   bool resolve_subscriptions{true};
   /// The same in handlers of tasks.
   bool resolve_tasks{true};
+  /// Nothing but the store is needed. Once flags or the environment say where it is, a file that nobody named is not read, but for
+  /// store.schema, which PostgreSQL needs.
+  bool only_store{false};
   /// Also report what would otherwise fail only in use: no store, a directory that does not exist.
   bool thorough{false};
 };

@@ -1,5 +1,6 @@
 #include "config/subscriptions.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -7,6 +8,7 @@
 
 #include "base/reference.hpp"
 #include "base/text.hpp"
+#include "config/belonging.hpp"
 #include "config/secret.hpp"
 #include "event/spec.hpp"
 #include "sink/registry.hpp"
@@ -35,11 +37,12 @@ class SubscriptionReader {
     const std::size_t before = reading_.problems.size();
     const std::size_t references_before = reading_.references.size();
     for (const Member& member : part_.members) read_member(member);
+    sink_ = sink::find_kind(effective_.sink);
+    for (const Member& member : unknown_) complain_about_unknown(member);
     if (effective_.sink.empty()) {
       if (reading_.problems.size() == before) complain_about_missing_sink();
       return std::nullopt;
     }
-    sink_ = sink::find_kind(effective_.sink);
     const bool readable = read_sink_tables();
     if (resolve_ || reading_.references.size() == references_before) check(readable);
     if (reading_.problems.size() != before) return std::nullopt;
@@ -58,20 +61,49 @@ class SubscriptionReader {
   }
 
   void read_member(const Member& member) {
-    std::vector<std::string_view> known;
     for (const auto& row : part_.rows) {
-      if (row.setting.name == member.key) {
-        if (is_missing_sink(member)) return;
-        return read_setting(row, member);
-      }
-      known.emplace_back(row.setting.name);
+      if (row.setting.name != member.key) continue;
+      if (is_missing_sink(member)) return;
+      return read_setting(row, member);
     }
     if (member.value->is_table() && sink::find_kind(member.key) != nullptr)
       return sink_tables_.push_back(member);
     // The complaint is about the sink.
     if (member.value->is_table() && sink::not_in_this_build(member.key)) return;
+    unknown_.push_back(member);
+  }
+
+  /// The sink is known by now, if there is one.
+  void complain_about_unknown(const Member& member) {
+    const std::string path = path_ + "." + member.key;
+    if (sink_ != nullptr && is_of_sink(member)) {
+      return reading_.complain(
+          path + ": is a setting of the sink, not of the " + std::string(part_.owner), path,
+          member.at, "write it below [" + part_.section + "." + effective_.sink + "]");
+    }
+    std::vector<std::string_view> known;
+    for (const auto& row : part_.rows) known.emplace_back(row.setting.name);
     for (const auto& kind : sink::kinds()) known.emplace_back(kind.name);
-    unknown(path_ + "." + member.key, member.key, member.at, known);
+    if (nearest(member.key, known)) return unknown(path, member.key, member.at, known);
+    if (const std::string sinks = sinks_with(member.key); sink_ != nullptr && !sinks.empty()) {
+      return reading_.complain(
+          path + ": is a setting of sink " + sinks, path, member.at,
+          "the sink of this " + std::string(part_.owner) + " is " + effective_.sink);
+    }
+    const auto elsewhere = where_it_belongs(member.key);
+    if (elsewhere) return reading_.complain("unknown setting " + path, path, member.at, *elsewhere);
+    unknown(path, member.key, member.at, known);
+  }
+
+  /// A sink that passes settings on has others with dots, which are tables here.
+  [[nodiscard]] bool is_of_sink(const Member& member) const {
+    if (has_setting(*sink_, member.key)) return true;
+    if (!sink_->passed_on || !member.value->is_table()) return false;
+    std::vector<std::string_view> tables;
+    for (const auto& row : part_.rows) {
+      if (row.setting.type == SettingType::table) tables.emplace_back(row.setting.name);
+    }
+    return !nearest(member.key, tables);
   }
 
   void unknown(const std::string& path, const std::string& key, Position at,
@@ -117,12 +149,28 @@ class SubscriptionReader {
   void gather(toml::table& table, const std::string& prefix) {
     for (const Member& member : members(table)) {
       const std::string name = prefix + member.key;
-      if (auto* const inner = member.value->as_table()) {
+      if (is_of_section(name, *member.value)) {
+        const std::string path = path_ + "." + effective_.sink + "." + name;
+        reading_.complain(
+            path + ": is a setting of the " + std::string(part_.owner) + ", not of its sink", path,
+            member.at, "write it below [" + part_.section + "]");
+      } else if (auto* const inner = member.value->as_table()) {
         gather(*inner, name + ".");
       } else if (is_known(name, member.at)) {
         read_sink_setting(name, member);
       }
     }
+  }
+
+  /// Whether a setting in the table of the sink is one of the section that the table is in.
+  [[nodiscard]] bool is_of_section(const std::string& name, const toml::node& value) const {
+    if (has_setting(*sink_, name)) return false;
+    const auto& others = part_.others;
+    if (std::find(others.begin(), others.end(), name) != others.end()) return true;
+    return std::any_of(part_.rows.begin(), part_.rows.end(), [&](const auto& row) {
+      return row.setting.name == name &&
+             (!value.is_table() || row.setting.type == SettingType::table);
+    });
   }
 
   /// Complains when it is not.
@@ -251,6 +299,7 @@ class SubscriptionReader {
   SubscriptionSpec effective_;
   SubscriptionSpec written_;  ///< Before references were replaced.
   const sink::SinkKind* sink_{nullptr};
+  std::vector<Member> unknown_;
   std::vector<Member> sink_tables_;
   std::map<std::string, Position> positions_;  ///< By field: "topic", "kafka.brokers".
   FieldErrors refused_;

@@ -26,6 +26,8 @@ struct SinkPart {
   SubscriptionSpec preset;  ///< Its sink, and defaults.
   std::map<std::string, std::string>
       settled{};  ///< Settings of the sink that `preset` has and the file must not: why.
+  std::string_view owner{"subscription"};  ///< Whose section it is, for messages.
+  std::vector<std::string> others{};       ///< Settings of the section that are not in `rows`.
 };
 /// None after a complaint. Without `resolve` a section with references is checked less.
 [[nodiscard]] std::optional<SubscriptionSpec> read_sink_part(SinkPart part, bool resolve,

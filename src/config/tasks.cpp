@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "config/belonging.hpp"
 #include "config/section.hpp"
 #include "config/subscriptions.hpp"
 #include "event/rate.hpp"
@@ -104,6 +105,18 @@ class TaskReader {
   }
 
   void complain_about_unknown(const Member& member) {
+    std::vector<std::string_view> with;
+    for (const std::string_view handler : kSinks) {
+      const auto* const kind = sink::find_kind(handler);
+      if (kind != nullptr && has_setting(*kind, member.key)) with.push_back(handler);
+    }
+    if (std::find(with.begin(), with.end(), effective_.handler) != with.end()) {
+      const std::string path = path_ + "." + member.key;
+      return reading_.complain(path + ": is a setting of the handler, not of the task", path,
+                               member.at,
+                               "write it below [" + path_ + "." + effective_.handler + "]");
+    }
+    if (!with.empty()) return complain_about_other(member, with);
     const auto shared = task_message_settings();
     std::vector<std::string_view> known(kSinks.begin(), kSinks.end());
     for (const auto& row : task_settings()) known.emplace_back(row.setting.name);
@@ -155,7 +168,9 @@ class TaskReader {
                   .rows = task_message_settings(),
                   // What is refused is dead, as far as the sink knows.
                   .preset = {.name = "task", .sink = sink, .on_reject = "stop"},
-                  .settled = settled_by_worker(sink)};
+                  .settled = settled_by_worker(sink),
+                  .owner = "task"};
+    for (const auto& row : task_settings()) part.others.push_back(row.setting.name);
     for (const auto& [name, why] : part.settled) part.preset.sink_settings[name] = "1";
     if (sink == kHttp) part.preset.sink_settings["idempotency_key"] = "true";
     if (auto read = read_sink_part(std::move(part), resolve_, reading_))

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/count.hpp"
 #include "base/text.hpp"
 
 namespace outbox::demo {
@@ -16,10 +17,6 @@ constexpr std::chrono::milliseconds kLineEvery{1000};
 bool is_terminal(std::FILE* out) {
   const char* const term = std::getenv("TERM");
   return isatty(fileno(out)) == 1 && (term == nullptr || std::string_view(term) != "dumb");
-}
-
-std::string plural(int count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 std::string row(std::string_view name, std::uint64_t number, std::string_view meaning) {
@@ -35,7 +32,7 @@ std::uint64_t ghosts_of(const testkit::Verdict& verdict) {
 std::string how_often_killed(int kills) {
   return kills == 0 ? "Not killed this time."
                     : fmt::format("Killed {} with SIGKILL, and started again.",
-                                  kills == 1 ? "once" : plural(kills, "time"));
+                                  kills == 1 ? "once" : count("time", kills));
 }
 
 std::string conclusion(const DemoOptions& options, const Outcome& outcome) {
@@ -56,7 +53,7 @@ std::string conclusion(const DemoOptions& options, const Outcome& outcome) {
 
 std::string introduction(const DemoOptions& options, const std::string& shop,
                          const std::string& destination) {
-  const std::string writers = plural(options.writers, "writer");
+  const std::string writers = count("writer", options.writers);
   if (options.naive) {
     return fmt::format(
         "The same shop without an outbox: it writes to its database and to a publisher.\n\n"

@@ -2,6 +2,7 @@
 // structured mode (formats/json-format), with the extensions partitioning, distributed tracing and correlation.
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "base/text.hpp"
@@ -35,10 +36,17 @@ bool is_taken(std::string_view name) {
   return std::find(kTaken.begin(), kTaken.end(), name) != kTaken.end();
 }
 
-/// The extension that a header of the event becomes; empty: none.
-std::string_view extension_of(std::string_view header) {
+bool has_header(std::span<const HeaderView> headers, std::string_view name) {
+  return std::any_of(headers.begin(), headers.end(),
+                     [&](const HeaderView& header) { return header.name == name; });
+}
+
+/// The extension that a header becomes, which is one of `all` of the event; empty: none. No two become the same one.
+std::string_view extension_of(std::string_view header, std::span<const HeaderView> all) {
   if (header == "correlation_id") return "correlationid";
   if (header == "causation_id") return "causationid";
+  if (header == "correlationid" && has_header(all, "correlation_id")) return {};
+  if (header == "causationid" && has_header(all, "causation_id")) return {};
   const bool legal =
       !header.empty() && header.size() <= kLongestExtension &&
       std::all_of(header.begin(), header.end(), [](char c) { return is_lower(c) || is_digit(c); });
@@ -93,7 +101,7 @@ class CloudEvents : public Format {
 
  protected:
   /// Visits the attributes but datacontenttype, in a fixed order, then the event's headers as extensions; the others and those of
-  /// tracing go to `plain`.
+  /// tracing go to `plain`. A header with the prefix of attributes is left out: receivers would take it for an attribute.
   template <class Visit>
   void attributes(Draft& draft, std::vector<HeaderView>& plain, Visit visit) const {
     const EventView& event = draft.event;
@@ -110,11 +118,12 @@ class CloudEvents : public Format {
     std::vector<HeaderView> own;
     read_headers(event.headers, arena, own);
     for (const HeaderView& header : own) {
-      const std::string_view extension = extension_of(header.name);
+      const std::string_view extension = extension_of(header.name, own);
       if (!extension.empty()) visit(Attribute{extension, header.value});
       const bool traces = extension == "traceparent" || extension == "tracestate";
-      const bool typed = equal_ignoring_case(header.name, kContentTypeHeader);
-      if ((extension.empty() || traces) && !typed) plain.push_back(header);
+      const bool is_ours = same_header(header.name, kContentTypeHeader) ||
+                           has_header_prefix(header.name, draft.attribute_prefix);
+      if ((extension.empty() || traces) && !is_ours) plain.push_back(header);
     }
   }
 

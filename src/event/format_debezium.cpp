@@ -1,5 +1,6 @@
 // What Debezium's outbox event router sends (io.debezium.transforms.outbox.EventRouter), so that its consumers need no change. Compared
 // with messages captured from Debezium 3.4.1; the options have the names and defaults of the router and of the converter.
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
@@ -120,9 +121,24 @@ class Debezium final : public Format {
                                in_quotes(placement.field + ":" + std::string(where)),
                            "for example type:header:eventType, traceparent:header"});
       }
+      if (is_taken(placement)) {
+        return errors.add(
+            {"format_options.placement", in_quotes(placement.alias) + " is written already",
+             "give it another name: " + placement.field + ":" + std::string(where) + ":NAME"});
+      }
       has_envelope_ = has_envelope_ || placement.envelope;
       placements_.push_back(std::move(placement));
     }
+  }
+
+  /// Whether the message has a header, or the envelope a member, of that name without it.
+  [[nodiscard]] bool is_taken(const Placement& placement) const {
+    const std::string_view ours = placement.envelope ? "payload" : "id";
+    return same_header(placement.alias, ours) ||
+           std::any_of(placements_.begin(), placements_.end(), [&](const Placement& other) {
+             return other.envelope == placement.envelope &&
+                    same_header(other.alias, placement.alias);
+           });
   }
 
   void append_envelope(std::string& out, const Draft& draft) const {

@@ -17,7 +17,7 @@ void drop_second_content_type(std::vector<HeaderView>& headers, std::size_t firs
   const auto own = headers.begin() + static_cast<std::ptrdiff_t>(first_own);
   headers.erase(
       std::remove_if(own, headers.end(),
-                     [](const auto& h) { return equal_ignoring_case(h.name, kContentTypeHeader); }),
+                     [](const auto& h) { return same_header(h.name, kContentTypeHeader); }),
       headers.end());
 }
 

@@ -1,5 +1,6 @@
 #include "event/headers.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/text.hpp"
@@ -23,11 +24,21 @@ std::string_view text_of_value(std::string_view value, Arena& arena) {
   return text_of(JsonString{.raw = raw, .escaped = escaped}, arena);
 }
 
+char folded(char c) noexcept { return c == '_' || c == ':' ? '-' : to_lower(c); }
+
 }  // namespace
 
+bool same_header(std::string_view a, std::string_view b) noexcept {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return folded(x) == folded(y); });
+}
+
+bool has_header_prefix(std::string_view name, std::string_view prefix) noexcept {
+  return same_header(name.substr(0, prefix.size()), prefix);
+}
+
 bool is_reserved_header(std::string_view name) noexcept {
-  return name.size() >= kReservedPrefix.size() &&
-         equal_ignoring_case(name.substr(0, kReservedPrefix.size()), kReservedPrefix);
+  return has_header_prefix(name, kReservedPrefix);
 }
 
 void read_headers(std::string_view json, Arena& arena, std::vector<HeaderView>& into) {

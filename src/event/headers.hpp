@@ -12,11 +12,17 @@
 
 namespace outbox::event {
 
-/// Names with this prefix, in any case, are ours. Events cannot set them.
+/// Whether a destination may take one name for the other. HTTP and mail ignore case. A program behind an HTTP server sees '-' as '_'
+/// (CGI, WSGI, PHP), and receivers of CloudEvents over AMQP take '_' for ':'.
+[[nodiscard]] bool same_header(std::string_view a, std::string_view b) noexcept;
+/// Whether a destination may take the name for one with that prefix.
+[[nodiscard]] bool has_header_prefix(std::string_view name, std::string_view prefix) noexcept;
+
+/// Names with this prefix, as a destination may read it, are ours. Events cannot set them.
 inline constexpr std::string_view kReservedPrefix = "outbox-";
 /// The id of the event, in formats that do not have it elsewhere.
 inline constexpr std::string_view kIdHeader = "outbox-id";
-/// Set by the format when the content type of the event is known. Case does not matter.
+/// Set by the format when the content type of the event is known.
 inline constexpr std::string_view kContentTypeHeader = "content-type";
 [[nodiscard]] bool is_reserved_header(std::string_view name) noexcept;
 /// The one of them that is stored with an event, and sent: on the corrected copy of a parked event, the id of the original.

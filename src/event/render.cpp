@@ -14,12 +14,12 @@ namespace outbox::event {
 
 Status Renderer::check_header(const std::string& name, const Headers& before) {
   if (auto status = check_header_name("headers", name); !status) return status;
-  if (equal_ignoring_case(name, kContentTypeHeader))
+  if (same_header(name, kContentTypeHeader))
     return fail(Errc::invalid_argument, "headers: content-type is set by the format");
-  const auto same = [&](const auto& other) { return equal_ignoring_case(other.first, name); };
+  const auto same = [&](const auto& other) { return same_header(other.first, name); };
   if (std::none_of(before.begin(), before.end(), same)) return {};
   return fail(Errc::invalid_argument, "headers: " + in_quotes(name) + " is given twice",
-              "upper and lower case are the same in header names");
+              "upper and lower case, and - and _, are the same in header names");
 }
 
 std::optional<Renderer> Renderer::compile(const SubscriptionSpec& spec, FieldErrors& errors) {
@@ -55,17 +55,13 @@ void Renderer::check(const SubscriptionSpec& spec, FieldErrors& errors) {
 
 namespace {
 
-/// Headers of the subscription override those of the event.
+/// A header of the subscription takes the place of every one that a destination may take for it.
 void set_header(std::vector<HeaderView>& headers, HeaderView header) {
-  const auto same = [&](const HeaderView& other) {
-    return equal_ignoring_case(other.name, header.name);
-  };
+  const auto same = [&](const HeaderView& other) { return same_header(other.name, header.name); };
   const auto there = std::find_if(headers.begin(), headers.end(), same);
-  if (there == headers.end()) {
-    headers.push_back(header);
-  } else {
-    there->value = header.value;
-  }
+  if (there == headers.end()) return headers.push_back(header);
+  *there = header;
+  headers.erase(std::remove_if(there + 1, headers.end(), same), headers.end());
 }
 
 std::span<const HeaderView> keep(const std::vector<HeaderView>& headers, Arena& arena) {

@@ -72,8 +72,8 @@ Status check_header_name(std::string_view field, std::string_view name) {
   }
   if (!is_reserved_header(name)) return {};
   return bad_field(
-      field,
-      in_quotes(name) + " is reserved: names that begin with outbox- are set by outbox itself");
+      field, in_quotes(name) +
+                 " is reserved: names that begin with outbox- or outbox_ are set by outbox itself");
 }
 
 Status check_header_value(std::string_view field, std::string_view name, std::string_view value) {

@@ -42,7 +42,7 @@ Status check_headers(const Event& event, const EventLimits& limits) {
   for (const auto& [name, value] : event.headers) {
     if (auto status = event::check_header_name("headers", name); !status) return status;
     if (auto status = event::check_header_value("headers", name, value); !status) return status;
-    if (has_type && equal_ignoring_case(name, event::kContentTypeHeader)) {
+    if (has_type && event::same_header(name, event::kContentTypeHeader)) {
       return fail(Errc::invalid_argument, "headers: content-type is set twice",
                   "set the event's content_type instead of a header");
     }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "base/count.hpp"
 #include "event/key.hpp"
 
 namespace outbox::ops {
@@ -29,10 +30,6 @@ Tally claimed_by(const LedgerRow& row) {
 std::string text_of(const Place& place) {
   if (place.begun()) return "seq " + std::to_string(place.position);
   return place.s1->xmax == 0 ? "the beginning" : "transaction " + std::to_string(place.s1->xmax);
-}
-
-std::string events_text(std::int64_t count) {
-  return std::to_string(count) + (count == 1 ? " event" : " events");
 }
 
 /// Strands that read the same events read them together.
@@ -352,7 +349,7 @@ void LedgerWalk::settle_up(const Entry& entry) {
     case Use::uncovered:
       if (entry.found.count == 0) return;
       row_fault(FaultKind::uncovered, entry, entry.row.lanes,
-                events_text(entry.found.count) +
+                outbox::count("event", entry.found.count) +
                     " before it are in the log, and no settlement covers them: they may never have "
                     "been delivered");
       return;
@@ -373,7 +370,7 @@ void LedgerWalk::compare(const Entry& entry) {
   }
   ++report_.settlements;
   if (entry.use == Use::disputed) return;
-  const std::string counted = "it counts " + events_text(claimed.count);
+  const std::string counted = "it counts " + outbox::count("event", claimed.count);
   if (entry.voided != 0) {
     report_.repeated += claimed.count - entry.found.count;
     if (entry.found.count > claimed.count)

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/count.hpp"
 #include "base/error.hpp"
 
 namespace outbox::ops {
@@ -84,7 +85,7 @@ Result<std::int64_t> count(LedgerReader& reader, const std::vector<Beginning>& b
 
 std::string tally_text(const store::Tally& tally, const store::Tally& other) {
   if (tally.count != other.count) return std::to_string(tally.count);
-  return std::to_string(tally.count) + " others";
+  return outbox::count("other", tally.count);
 }
 
 /// What became of parked events is recorded twice: in settlements, and in rows.
@@ -92,16 +93,16 @@ void check_parked(LedgerWalk& walk, const store::ParkedLedger& parked) {
   const LedgerReport& report = walk.report();
   if (report.parked != parked.parked) {
     walk.fault({.kind = FaultKind::parked,
-                .text = "the settlements parked " + std::to_string(report.parked.count) +
-                        " events; in parked and parked_end are " +
+                .text = "the settlements parked " + outbox::count("event", report.parked.count) +
+                        "; in parked and parked_end are " +
                         tally_text(parked.parked, report.parked)});
   }
   if (report.retried != parked.delivered) {
     walk.fault({.kind = FaultKind::parked,
                 .text = "the settlements of retries delivered " +
-                        std::to_string(report.retried.count) +
-                        " parked events; parked_end says that " +
-                        tally_text(parked.delivered, report.retried) + " were"});
+                        outbox::count("parked event", report.retried.count) +
+                        "; parked_end says that " + tally_text(parked.delivered, report.retried) +
+                        " were"});
   }
 }
 
@@ -109,7 +110,7 @@ void check_parked(LedgerWalk& walk, const store::ParkedLedger& parked) {
 void check_sum(LedgerWalk& walk, const Verification& found) {
   if (walk.report().fault_count > 0 || found.sum() == found.enqueued) return;
   walk.fault({.kind = FaultKind::sum,
-              .text = std::to_string(found.enqueued) + " events were enqueued, and " +
+              .text = outbox::count("event", found.enqueued, "was", "were") + " enqueued, and " +
                       std::to_string(found.sum()) +
                       " are accounted for: delivered, filtered, pending, parked or discarded"});
 }

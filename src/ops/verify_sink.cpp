@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/count.hpp"
 #include "base/error.hpp"
 
 namespace outbox::ops {
@@ -76,14 +77,14 @@ void judge(SinkVerification& found) {
     const char* const which = filtered == 0 ? ": " : ", among others filtered: ";
     add_fault(
         report, FaultKind::lost,
-        std::to_string(lost) + " events that were delivered are not in the destination" +
+        outbox::count("delivered event", lost, "is", "are") + " not in the destination" +
             (ids.some_missing.empty() ? ", nor among the messages that it removed"
                                       : which + examples(ids.some_missing, ids.young_missing)));
   }
   if (ids.ghosts > 0) {
     add_fault(report, FaultKind::ghosts,
-              std::to_string(ids.ghosts) + " ids in the destination are of no committed event: " +
-                  examples(ids.some_ghosts, ids.ghosts));
+              outbox::count("id", ids.ghosts, "in the destination is", "in the destination are") +
+                  " of no committed event: " + examples(ids.some_ghosts, ids.ghosts));
   }
 }
 

@@ -4,6 +4,8 @@
 #include <limits>
 #include <string>
 
+#include "base/count.hpp"
+
 namespace outbox::relay {
 namespace {
 
@@ -110,8 +112,8 @@ void SinkState::suspect_slow(std::size_t keys, TimePoint now) {
   if (mode_ != Mode::delivering) return;
   last_failure_ = Error{};
   last_failure_.code = Errc::unavailable;
-  last_failure_.message = "the destination takes long for " + std::to_string(keys) +
-                          " keys at once, while others are delivered";
+  last_failure_.message = "the destination takes long for " + count("key", keys) +
+                          " at once, while others are delivered";
   give_up();
   if (in_flight_ == 0) enter_pause(now);
 }

@@ -1,6 +1,7 @@
 // What a subscription's loop reports and logs.
 #include <utility>
 
+#include "base/count.hpp"
 #include "base/log.hpp"
 #include "relay/subscription_loop.hpp"
 
@@ -21,8 +22,8 @@ std::string SubscriptionLoop::trouble() const {
   const SinkState& sink = sink_state_;
   if (sink.mode() == Mode::rejected) return sink.rejection()->error.text();
   if (!replay_ && row_.spec.on_reject == "park" && gate_.live() >= row_.spec.max_waiting)
-    return std::to_string(gate_.live()) +
-           " events are parked, no new ones are delivered until there are fewer than " +
+    return count("event", gate_.live(), "is", "are") +
+           " parked, no new ones are delivered until there are fewer than " +
            std::to_string(row_.spec.max_waiting) + " (max_waiting)";
   const bool works = sink.mode() == Mode::delivering && window_.events() == 0;
   if (sink.failures() > 0 && !works) return sink.last_failure().text();

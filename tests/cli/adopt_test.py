@@ -169,6 +169,14 @@ class Shapes(Adopting):
         self.succeeds(*self.adopt("--apply", "--value", "content_type=text/plain"))
         self.assertEqual(self.log("convert_from(payload, 'UTF8'), content_type"), ["hello|text/plain"])
 
+    def test_json_with_half_of_a_surrogate_pair(self):
+        self.table("id bigserial PRIMARY KEY, topic text, key text, type text, payload json, sent boolean")
+        self.sql(f"INSERT INTO {self.name} VALUES (DEFAULT, 'order', '1', 'Placed', '\"\\ud83d\"')")
+        self.assertIn("row 1: payload: is not JSON", self.outbox(*self.adopt()).err)
+        self.sql(f"UPDATE {self.name} SET payload = '\"\\ud83d\\ude00\"'")
+        self.succeeds(*self.adopt("--apply"))
+        self.assertEqual(self.log("convert_from(payload, 'UTF8')"), ['"\\ud83d\\ude00"'])
+
     def test_refusals(self):
         for columns, says in (("id uuid, topic text, key text, type text, payload jsonb, sent boolean", ("no column has a unique id", "--column id=")),
                               ("id uuid PRIMARY KEY, topic text, key text, type text, sent boolean", ("as payload", "--column payload=")),

@@ -478,7 +478,7 @@ class Unfinished(Told):
         self.assertEqual(self.problems(), [])
         found = self.finding()
         self.assertEqual(found["severity"], "note")
-        self.assertIn("is being adopted (copying): 1 new rows wait", found["what"])
+        self.assertIn("is being adopted (copying): 1 new row waits", found["what"])
 
         adopt.kill()
         adopt.communicate()
@@ -490,7 +490,7 @@ class Unfinished(Told):
         self.assertIn("begun and not finished", self.succeeds("status").out)
         found = self.finding()
         self.assertEqual(found["severity"], "error")
-        self.assertIn("not finished (copying): 1 new rows wait", found["what"])
+        self.assertIn("not finished (copying): 1 new row waits", found["what"])
         blocker.run("ROLLBACK")
         self.mend(found)
         self.is_in_order()

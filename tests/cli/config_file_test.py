@@ -65,6 +65,67 @@ class Sources(Case):
         self.assertIn("OUTBOX_RELAY_PAEG is not a setting (hint: did you mean OUTBOX_RELAY_PAGE?)", result.err)
 
 
+class InTheFolder(Case):
+    """A verb that has its store from elsewhere does not care for an outbox.toml that happens to lie there."""
+
+    BROKEN = "[relay\n"
+    # They need nothing but the store.
+    STORE_VERBS = (("migrate",), ("enqueue", "order", "1", "Placed", "{}"), ("parked", "list"), ("tasks", "list"), ("tasks", "schedule"),
+                   ("replay", "--list"), ("verify",), ("migrate", "--status"))
+    # They would show more with the rest of the configuration.
+    SHOWING_VERBS = (("status",), ("subscription", "list"))
+    # What they do depends on it.
+    WHOLE_VERBS = (("relay",), ("work",), ("prune",), ("subscription", "apply"), ("config", "check"), ("config", "show"))
+
+    def test_a_broken_one_does_not_matter_to_what_needs_only_the_store(self):
+        self.write("outbox.toml", self.BROKEN)
+        for verb in self.STORE_VERBS:
+            for given in ({"env": {"OUTBOX_STORE_URL": self.store}}, None):
+                result = self.succeeds(*verb, **given) if given else self.succeeds(*self.at_store(*verb))
+                self.assertEqual(result.err, "", verb)
+
+    def test_one_that_would_be_used_for_more_is_passed_over_aloud(self):
+        self.write("outbox.toml", self.BROKEN)
+        self.migrate()
+        for verb in self.SHOWING_VERBS:
+            result = self.succeeds(*self.at_store(*verb))
+            self.assertIn("outbox.toml:", result.err)
+            self.assertIn("passed over", result.err)
+
+    def test_what_depends_on_it_does_not_run_without_it(self):
+        self.write("outbox.toml", self.BROKEN)
+        self.migrate()
+        for verb in self.WHOLE_VERBS:
+            self.fails(ERROR, *self.at_store(*verb), says="outbox.toml:")
+
+    def test_one_that_was_named_must_be_right(self):
+        self.write("outbox.toml", self.BROKEN)
+        for verb in self.STORE_VERBS + self.SHOWING_VERBS:
+            self.fails(ERROR, *self.at_store(*verb), "-c", "outbox.toml", says="outbox.toml:")
+            self.fails(ERROR, *self.at_store(*verb), env={"OUTBOX_CONFIG": "outbox.toml"}, says="outbox.toml:")
+
+    def test_without_another_store_it_must_be_right(self):
+        self.write("outbox.toml", self.BROKEN)
+        for verb in self.STORE_VERBS + self.SHOWING_VERBS:
+            self.fails(ERROR, *verb, says="outbox.toml:")
+
+    def printed(self, toml, *arguments):
+        self.write("outbox.toml", toml)
+        return self.outbox("migrate", "--print", "--store", "postgresql://h/d", *arguments)
+
+    def test_the_schema_is_needed_too(self):
+        if "postgresql" not in self.succeeds("version", "--json").json()["stores"]:
+            self.skipTest("built without PostgreSQL")
+        said = '[store]\nschema = "shop_box"\n'
+        self.assertIn("shop_box.event", self.printed(said).out)
+        self.assertIn("shop_box.event", self.printed(said + '[relay]\npaeg = 5\n[subscription.x]\nsink = "nowhere"\n').out)
+        self.assertIn("other.event", self.printed(said, "--schema", "other").out)
+        self.assertIn("outbox.event", self.printed(self.BROKEN).out)
+        self.assertIn("other.event", self.printed(self.BROKEN + said, "--schema", "other").out)
+        refused = self.printed(self.BROKEN + said)
+        self.assertEqual((refused.code, "with --schema NAME" in refused.err), (ERROR, True), refused)
+
+
 class Secrets(Case):
     def test_passwords_are_never_shown(self):
         self.write("outbox.toml", '[store]\nurl = "postgresql://app:hush@db/shop?sslpassword=hush&sslmode=require"\n'

@@ -326,7 +326,7 @@ class DoctorOnPostgres(Doctor, OnPostgres, Case):
         self.sql(f"SELECT {self.schema}.enqueue('order', '1', 'Paid', '{{}}'::jsonb)")
 
         shown = self.succeeds("doctor", "--repair-lineage").out
-        self.assertRegex(shown, r"7 events were restored, 1 were written since\n")
+        self.assertRegex(shown, r"7 events were restored, 1 was written since\n")
         self.assertRegex(shown, r"orders +4\n")
         self.assertIn("nothing was changed", shown)
         self.fails(CHECK_FAILED, "doctor")

@@ -49,7 +49,7 @@ class Parked:
 
     def test_a_dead_one_is_sent_again(self):
         dead = self.parked("--state", "dead")[0]["seq"]
-        self.assertIn("1 events are sent again\n1 of them were dead", self.succeeds("parked", "retry", dead).out)
+        self.assertIn("1 event is sent again\n1 event was dead", self.succeeds("parked", "retry", dead).out)
         again = [e for e in self.parked() if e["seq"] == dead][0]
         self.assertEqual((again["state"], again["attempts"]), ("retrying", 0))
         dry = self.succeeds("parked", "retry", "--key", "b", "--keep-attempts").out
@@ -64,7 +64,7 @@ class Parked:
         self.assertIn("nothing was changed", dry)
         self.assertEqual(len(self.parked()), 3)
         self.fails(USAGE, "parked", "discard", "--state", "dead", "--apply", says="--reason")
-        self.assertIn("1 events discarded", self.succeeds("parked", "discard", "--state", "dead", "--apply", "--reason", "a test").out)
+        self.assertIn("1 event discarded", self.succeeds("parked", "discard", "--state", "dead", "--apply", "--reason", "a test").out)
         self.assertEqual([e["state"] for e in self.parked()], ["retrying", "waiting"])
         self.succeeds("parked", "discard", "--state", "retrying", "--apply", "--reason", "a test")
         self.assertEqual([e["state"] for e in self.parked()], ["retrying"])

@@ -4,6 +4,7 @@
 import json
 import subprocess
 import unittest
+import uuid
 
 from program import CHECK_FAILED, ERROR, FILE_SUBSCRIPTION, INTERRUPTED, Case, OnPostgres, OnSqlite, USAGE, signal, wait_until
 
@@ -237,7 +238,20 @@ class ReplayOnSqlite(Replay, OnSqlite, Case):
 
 
 class ReplayOnPostgres(Replay, OnPostgres, Case):
-    pass
+    def test_a_command_that_loses_its_connection_says_that_the_replay_goes_on(self):
+        name = "outbox-test-" + uuid.uuid4().hex[:12]
+        store = self.store + ("&" if "?" in self.store else "?") + "application_name=" + name
+        process = self.spawn("replay", "orders", "--apply", "--store", store, *self.flags)
+        self.assertIn("replay 1 started", process.stdout.readline())
+        wait_until(lambda: self.sql(f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '{name}'") != "0\n",
+                   "its connection")
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, INTERRUPTED, err)
+        self.assertIn("replay 1 goes on in the relays, but cannot be watched any more", err)
+        self.assertIn("outbox replay --show 1", err)
+        self.relay()
+        wait_until(lambda: self.state(1) == "done", "the replay is done")
+        self.assertEqual(self.again(), [0, 1, 2, 3, 4, 5])
 
 
 if __name__ == "__main__":

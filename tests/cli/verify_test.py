@@ -217,7 +217,7 @@ class Verify:
         report = self.with_sink()
         self.assertEqual((report["delivered"], report["filtered"], report["sink"]["missing"]), (10, 5, 5))
         self.write("orders.jsonl", "".join(self.lines()[1:]))
-        self.assertIn("1 events that were delivered", self.with_sink(CHECK_FAILED)["faults"][0]["text"])
+        self.assertIn("1 delivered event is not", self.with_sink(CHECK_FAILED)["faults"][0]["text"])
 
     def test_a_destination_that_cannot_be_read(self):
         self.config('[subscription.orders]\nsink = "null"\n')

@@ -131,5 +131,40 @@ class Installed(unittest.TestCase):
                           "-I", ROOT / "src", "-DSPDLOG_FMT_EXTERNAL", *own, ROOT / "src" / file)
 
 
+class Partly(unittest.TestCase):
+    """A folder in which only the program was built, or only the library: cmake/InstallBuilt.cmake, with files in their place."""
+
+    def installs(self, archives, program, component=""):
+        """What is installed of these, and what is said: none of it for an error."""
+        with tempfile.TemporaryDirectory(prefix="outbox-installed-") as folder:
+            there, missing = Path(folder) / "there", Path(folder) / "missing"
+            there.write_text("", encoding="utf-8")
+            script = Path(folder) / "script.cmake"
+            places = {True: there, False: missing, None: ""}
+            script.write_text(f'set(outbox_archives "{there};{places[archives]}")\nset(outbox_program "{places[program]}")\n'
+                              f'set(CMAKE_INSTALL_COMPONENT "{component}")\ninclude({ROOT}/cmake/InstallBuilt.cmake)\n'
+                              'message(STATUS "installs [${CMAKE_INSTALL_COMPONENT}]")\n', encoding="utf-8")
+            done = run("cmake", "-P", script)
+            installed = re.search(r"installs \[(.*)\]", done.stdout)
+            self.assertEqual(done.returncode == 0, installed is not None, done.stderr)
+            return installed and installed.group(1), done.stdout + done.stderr
+
+    def test_what_was_built_is_installed(self):
+        self.assertEqual(self.installs(True, True)[0], "")
+        self.assertEqual(self.installs(True, None)[0], "", "a build of the library alone")
+        for archives, program, component, says in ((False, True, "program", "the library was not built, so only the program is installed"),
+                                                   (True, False, "development", "the program was not built, so only the library is installed")):
+            installed, said = self.installs(archives, program)
+            self.assertEqual(installed, component)
+            self.assertIn(says, said)
+            self.assertEqual(self.installs(archives, program, component)[0], component)
+
+    def test_what_was_asked_for_must_be_there(self):
+        for archives, program, component in ((False, True, "development"), (True, False, "program"), (False, False, ""), (False, None, "")):
+            installed, said = self.installs(archives, program, component)
+            self.assertIsNone(installed)
+            self.assertIn("was not built", said)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

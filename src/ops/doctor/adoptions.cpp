@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/count.hpp"
 #include "event/time_text.hpp"
 #include "ops/doctor/store.hpp"
 
@@ -91,8 +92,8 @@ void judge_fault(const AdoptionFacts& one, const StoreName& name, Findings& find
 }
 
 void judge_unfinished(const AdoptionRow& row, const StoreName& name, Findings& findings) {
-  const std::string staged =
-      fmt::format("{}{} new rows wait", row.waiting, row.more_waiting ? " or more" : "");
+  const std::string staged = (row.more_waiting ? "more than " : "") +
+                             outbox::count("new row", row.waiting, "waits", "wait");
   const bool copying = row.state == "copying";
   if (row.running) {
     return add(findings, Severity::note, row.table,

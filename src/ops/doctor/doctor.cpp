@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/count.hpp"
 #include "event/task_queue.hpp"
 #include "ops/doctor/subscriptions.hpp"
 #include "sink/registry.hpp"
@@ -54,10 +55,9 @@ Findings judge_configuration(const config::Loaded& loaded) {
                   .command = "outbox config show"});
   }
   if (!findings.complains("configuration")) {
-    const std::size_t count = loaded.config.relay.subscriptions.size();
     findings.ok("configuration",
-                fmt::format("{}: {} subscription{}", loaded.file.empty() ? "no file" : loaded.file,
-                            count, count == 1 ? "" : "s"));
+                (loaded.file.empty() ? "no file" : loaded.file) + ": " +
+                    outbox::count("subscription", loaded.config.relay.subscriptions.size()));
   }
   return findings;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/count.hpp"
 #include "event/spec.hpp"
 #include "event/task_queue.hpp"
 #include "event/time_text.hpp"
@@ -90,7 +91,7 @@ void judge_state(const SubscriptionOverview& one, Findings& findings) {
         {.severity = Severity::warning,
          .check = "subscriptions",
          .subject = name,
-         .what = fmt::format("its filter has matched none of {} events", one.progress.filtered),
+         .what = "its filter has matched none of " + outbox::count("event", one.progress.filtered),
          .reason = "it delivers nothing: the filter is probably wrong",
          .command = "outbox subscription list"});
   }
@@ -100,14 +101,15 @@ void judge_state(const SubscriptionOverview& one, Findings& findings) {
 bool judge_pending(const SubscriptionOverview& one, Findings& findings) {
   const bool active = one.row.state == SubscriptionState::active;
   if (one.progress.pending == 0 || !active || one.progress.lag < kOldPending) return false;
-  findings.add(
-      {.severity = Severity::warning,
-       .check = "pending",
-       .subject = one.row.spec.name,
-       .what = fmt::format("{}{} events are pending, the oldest for {}", one.progress.pending,
-                           one.progress.pending_capped ? " or more" : "", about(one.progress.lag)),
-       .reason = "they are late, and hold history back",
-       .command = "outbox status"});
+  findings.add({.severity = Severity::warning,
+                .check = "pending",
+                .subject = one.row.spec.name,
+                .what = fmt::format("{}{} pending, the oldest for {}",
+                                    one.progress.pending_capped ? "more than " : "",
+                                    outbox::count("event", one.progress.pending, "is", "are"),
+                                    about(one.progress.lag)),
+                .reason = "they are late, and hold history back",
+                .command = "outbox status"});
   return true;
 }
 
@@ -118,8 +120,7 @@ bool judge_dead(const SubscriptionOverview& one, Findings& findings) {
   findings.add({.severity = Severity::warning,
                 .check = "parked",
                 .subject = one.row.spec.name,
-                .what = fmt::format("{} dead {}{}", one.parked.dead, queue ? "task" : "event",
-                                    one.parked.dead == 1 ? "" : "s"),
+                .what = outbox::count(queue ? "dead task" : "dead event", one.parked.dead),
                 .reason = queue ? "they do not run again until a person acts"
                                 : "they are not sent again until a person acts",
                 .command = queue ? fmt::format("outbox tasks list --queue {} --state dead",

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.hpp"
+#include "event/headers.hpp"
 #include "event/text_rules.hpp"
 
 namespace outbox::sink::http {
@@ -28,7 +29,7 @@ constexpr std::array<std::string_view, 16> kOurs{"connection",
                                                  "webhook-signature"};
 
 bool is_ours(std::string_view name, const OwnHeaders& own) {
-  const auto same = [&](std::string_view other) { return equal_ignoring_case(name, other); };
+  const auto same = [&](std::string_view other) { return event::same_header(name, other); };
   return std::any_of(kOurs.begin(), kOurs.end(), same) ||
          (own.authorization && same("authorization")) ||
          (own.idempotency_key && same("idempotency-key"));

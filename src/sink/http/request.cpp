@@ -56,9 +56,9 @@ Result<Request> Composer::single(const Message& message) {
   }
   for (const HeaderView& header : message.headers) {
     if (const auto fault = fault_of(header, own_)) return refused(*fault);
-    const bool is_type = equal_ignoring_case(header.name, event::kContentTypeHeader);
-    if (is_type && options_.body) continue;  // of the payload
-    has_type = has_type || is_type;
+    // Of the payload.
+    if (options_.body && event::same_header(header.name, event::kContentTypeHeader)) continue;
+    has_type = has_type || equal_ignoring_case(header.name, event::kContentTypeHeader);
     request.headers.push_back(header_line(header.name, header.value));
   }
   // Else libcurl adds the type of a form.

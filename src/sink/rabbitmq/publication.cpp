@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <utility>
 
@@ -25,15 +26,35 @@ Error refused(Errc code, std::string what, std::string hint) {
   return fail(code, "rabbitmq: " + std::move(what), std::move(hint)).value();
 }
 
-/// RabbitMQ routes to the keys in these headers too, and closes the channel when they are text.
-bool routes(std::string_view name) { return name == "CC" || name == "BCC"; }
+/// RabbitMQ routes to the keys in CC and BCC too, and closes the channel when they are text. The others it writes itself, about dead
+/// letters, deliveries, streams and moves between brokers, and consumers decide by them how often to try.
+bool is_rabbitmqs(std::string_view name) {
+  constexpr std::array<std::string_view, 11> kNames{
+      "CC",
+      "BCC",
+      "x-death",
+      "x-delivery-count",
+      "x-acquired-count",
+      "x-stream-offset",
+      "x-received-from",
+      "x-shovelled",
+      "x-shovelled-by",
+      "x-shovelled-timestamp",
+      "x-routed-by",
+  };
+  constexpr std::array<std::string_view, 3> kPrefixes{"x-first-death-", "x-last-death-",
+                                                      "x-opt-rabbitmq-"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
+         std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
 
 std::optional<Error> refusal_of_header(std::string_view name) {
   if (name.size() > kLongestShortString)
     return refused(Errc::invalid_argument,
                    fmt::format("the name of header {} is longer than 255 bytes", in_quotes(name)),
                    "AMQP has no longer names");
-  if (routes(name))
+  if (is_rabbitmqs(name))
     return refused(Errc::invalid_argument,
                    fmt::format("header {} has a meaning of its own for RabbitMQ", name),
                    "give the header another name");

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "event/filter.hpp"
+#include "event/headers.hpp"
 #include "event/text_rules.hpp"
 #include "event/time_text.hpp"
 #include "sink/smtp/content.hpp"
@@ -19,6 +21,8 @@ namespace {
 
 /// The message's key, for x_headers.
 constexpr std::string_view kKeyHeader = "outbox-key";
+/// Of CloudEvents attributes, as in HTTP.
+constexpr std::string_view kAttributePrefix = SinkTraits().attribute_prefix;
 /// A line must not have more than 998 bytes (RFC 5322, 2.1.1), and a name cannot be folded.
 constexpr std::size_t kLongestName = 200;
 constexpr std::int64_t kMicros = 1'000'000;
@@ -32,8 +36,29 @@ tl::unexpected<Error> refused(const std::string& why, const char* hint = kFix) {
   return fail(Errc::invalid_argument, "smtp: the event cannot be sent: " + why, hint);
 }
 
-bool has_x(std::string_view name) {
-  return name.size() > 2 && equal_ignoring_case(name.substr(0, 2), "x-");
+constexpr std::string_view kPrefix = "X-";
+
+/// The name of a header as it is in a mail, less its X-, which only some have.
+std::string_view name_after_x(std::string_view name) {
+  const bool has_x =
+      name.size() > kPrefix.size() && equal_ignoring_case(name.substr(0, kPrefix.size()), kPrefix);
+  return has_x ? name.substr(kPrefix.size()) : name;
+}
+
+/// Whether formats write a header of this name.
+bool is_of_format(std::string_view name) {
+  return event::is_reserved_header(name) || event::has_header_prefix(name, kAttributePrefix) ||
+         event::same_header(name, event::kContentTypeHeader);
+}
+
+/// Whether a header is left out because its name in the mail is another one's: that of x-outbox-id would be that of outbox-id. Of two
+/// others the last one is sent, since those of the subscription are last.
+bool is_hidden(std::span<const HeaderView> headers, const HeaderView& header) {
+  const std::string_view name = name_after_x(header.name);
+  if (name.size() != header.name.size() && is_of_format(name)) return true;
+  return std::any_of(&header + 1, headers.data() + headers.size(), [&](const HeaderView& later) {
+    return event::same_header(name_after_x(later.name), name);
+  });
 }
 
 bool is_wanted(const std::vector<std::string>& globs, std::string_view name) {
@@ -48,8 +73,8 @@ Result<std::string> x_field(const HeaderView& header) {
     return refused(in_quotes(header.name) + " is not a name of a header field");
   if (const auto fault = fault_of(header.value))
     return refused("the value of the header " + in_quotes(header.name) + " " + *fault);
-  const std::string prefix = has_x(header.name) ? "" : "X-";
-  return field(prefix + std::string(header.name), header.value);
+  const bool has_x = name_after_x(header.name).size() != header.name.size();
+  return field(std::string(has_x ? "" : kPrefix).append(header.name), header.value);
 }
 
 }  // namespace
@@ -94,7 +119,7 @@ Result<std::string> Composer::x_fields(const Message& message) const {
   const std::vector<std::string>& wanted = options_.plain.x_headers;
   std::string out;
   for (const HeaderView& header : message.headers) {
-    if (!is_wanted(wanted, header.name)) continue;
+    if (!is_wanted(wanted, header.name) || is_hidden(message.headers, header)) continue;
     OUTBOX_TRY(const std::string line, x_field(header));
     out += line;
   }

@@ -12,8 +12,6 @@ bool is_whole(const AdoptColumn& column) {
   return column.type == "bigint" || column.type == "integer" || column.type == "smallint";
 }
 
-bool is_json(const AdoptColumn& column) { return column.type == "json" || column.type == "jsonb"; }
-
 std::string content_type_of(const AdoptTable& table, const AdoptShape& shape) {
   if (const auto said = shape.values.find("content_type"); said != shape.values.end())
     return said->second;
@@ -34,6 +32,19 @@ std::string payload_of(const AdoptTable& table, const AdoptShape& shape) {
   const std::string name = column_of(column.name);
   if (column.type == "bytea") return name;
   return "convert_to(nullif(" + name + "::text, ''), 'UTF8')";
+}
+
+/// Whether check_event() need not look for faults of JSON in the payload. The type jsonb has none, the type json half pairs only.
+std::string known_json(const AdoptTable& table, const AdoptShape& shape) {
+  const AdoptColumn& column = *table.find(*shape.column("payload"));
+  const std::string type = to_lower(content_type_of(table, shape));
+  const bool must_be_json =
+      type.starts_with("application/json") || type.find("+json") != std::string::npos;
+  if (!must_be_json || column.type == "jsonb") return "true";
+  const std::string is_null = payload_of(table, shape) + " IS NULL";
+  if (column.type != "json") return is_null;
+  return is_null + " OR NOT " + table.schema + ".has_half_pair(" + column_of(column.name) +
+         "::text)";
 }
 
 std::string event_id_of(const AdoptTable& table, const AdoptShape& shape) {
@@ -110,11 +121,7 @@ std::string marks_sent(const AdoptShape& shape) {
 
 std::string events_of(const AdoptTable& table, const AdoptShape& shape, std::string_view source,
                       Places places) {
-  const AdoptColumn& payload = *table.find(*shape.column("payload"));
   const std::string content_type = content_type_of(table, shape);
-  const std::string lower_type = to_lower(content_type);
-  const bool json =
-      lower_type.starts_with("application/json") || lower_type.find("+json") != std::string::npos;
   const std::string* const occurred = shape.column("occurred_at");
   std::string sql = "SELECT " + column_of(*shape.column("id")) + "::text AS row_id, " +
                     event_id_of(table, shape) + " AS id, " + text_of(shape, "aggregate_type") +
@@ -126,7 +133,7 @@ std::string events_of(const AdoptTable& table, const AdoptShape& shape, std::str
          ", '{}') AS headers, " +
          (occurred == nullptr ? std::string("NULL") : column_of(*occurred)) +
          "::timestamptz AS occurred_at, ";
-  sql += json && !is_json(payload) ? payload_of(table, shape) + " IS NULL" : std::string("true");
+  sql += known_json(table, shape);
   if (places == Places::named) {
     const std::string* const place = shape.column("order");
     sql += " AS known_json, " + (place == nullptr ? std::string("NULL") : column_of(*place)) +

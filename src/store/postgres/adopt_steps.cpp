@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/count.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "pg/identifier.hpp"
@@ -222,7 +223,7 @@ Status AdoptSteps::copy(const FoundTable& table, const AdoptShape& shape, std::i
     return Decision::commit;
   });
   if (status && copied > 0)
-    says_("copied " + with_commas(copied) + " rows in " +
+    says_("copied " + count("row", copied) + " in " +
           std::to_string(static_cast<std::int64_t>(ms_since(start))) + " ms");
   return status;
 }
@@ -244,7 +245,7 @@ Status AdoptSteps::drain(std::int32_t id) {
       return Decision::commit;
     });
     if (!status) return status;
-    if (moved > 0) says_("moved " + with_commas(moved) + " rows that came meanwhile");
+    if (moved > 0) says_("moved " + count("row", moved) + " that came meanwhile");
   } while (moved >= kUnderLock / 10);
   return {};
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/count.hpp"
 #include "base/error.hpp"
 #include "pg/identifier.hpp"
 #include "store/postgres/event_row.hpp"
@@ -55,9 +56,8 @@ tl::unexpected<Error> removed_meanwhile(const std::vector<std::int64_t>& seqs, c
   for (int row = 0; row < left.size(); ++row) std::erase(missing, left.int8(row, 0));
   const std::int64_t first = missing.empty() ? seqs.front() : missing.front();
   return fail(Errc::not_found, Remedy::reconnect,
-              std::to_string(missing.size()) +
-                  " events were deleted before they were delivered, the first one with seq " +
-                  std::to_string(first),
+              count("event", missing.size(), "was", "were") +
+                  " deleted before delivery, the first one with seq " + std::to_string(first),
               "reading starts again from the settlements, without what was deleted; never delete "
               "from the table event by hand");
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/mutex.hpp"
 #include "pg/url.hpp"
 #include "store/backends.hpp"
 #include "store/common/schema_name.hpp"
@@ -35,9 +36,14 @@ class PostgresStore final : public Store {
     return postgres::schema_state(connection);
   }
 
+  /// The connection is kept for the catalog, which most callers open next.
   Status check() override {
-    OUTBOX_TRY(Connection connection, connect("check"));
-    return postgres::check(connection);
+    (void)take_checked();
+    OUTBOX_TRY(Connection connection, connect("catalog"));
+    if (Status status = postgres::check(connection); !status) return status;
+    const MutexLock lock(mutex_);
+    checked_.emplace(std::move(connection));
+    return {};
   }
 
   Result<LineageRepair> plan_lineage_repair() override {
@@ -65,7 +71,11 @@ class PostgresStore final : public Store {
   Result<std::unique_ptr<LaneOwners>> lane_owners(const EventId& relay) override {
     return make("owners", make_lane_owners, relay);
   }
-  Result<std::unique_ptr<Catalog>> catalog() override { return make("catalog", make_catalog); }
+  Result<std::unique_ptr<Catalog>> catalog() override {
+    if (auto checked = take_checked(); checked && !checked->broken())
+      return make_catalog(std::move(*checked));
+    return make("catalog", make_catalog);
+  }
   Result<std::unique_ptr<Maintenance>> maintenance() override {
     return make("maintenance", make_maintenance);
   }
@@ -103,6 +113,11 @@ class PostgresStore final : public Store {
     return Connection::open(options_, purpose, queries_);
   }
 
+  [[nodiscard]] std::optional<Connection> take_checked() {
+    const MutexLock lock(mutex_);
+    return std::exchange(checked_, std::nullopt);
+  }
+
   template <class Part, class... Params, class... Args>
   [[nodiscard]] Result<std::unique_ptr<Part>> make(std::string_view purpose,
                                                    std::unique_ptr<Part> (*factory)(Connection,
@@ -116,6 +131,8 @@ class PostgresStore final : public Store {
   const std::shared_ptr<const Queries> queries_;
   /// Written by the settler, used by the reader.
   const std::shared_ptr<MarkBook> marks_{std::make_shared<MarkBook>()};
+  Mutex mutex_;
+  std::optional<Connection> checked_ OUTBOX_GUARDED_BY(mutex_);
 };
 
 Result<std::unique_ptr<Store>> open(StoreOptions options) {

@@ -9,6 +9,11 @@ import uuid
 
 GOOD = {"aggregate_type": "order", "aggregate_id": "42", "event_type": "OrderPlaced", "payload": '{"total": 12.5}'}
 
+# JSON with half of a surrogate pair, which is refused, and JSON that only looks like it.
+HALF_PAIRS = [r'"\ud83d"', r'"\uDE00"', r'{"\uD83d": 1}', r'["\ud83d\ud83d\ude00"]', r'"\\\ud83d"', r'"\ud83dx\ude00"', r'"\ud83d\\\ude00"',
+              r'"\u0000\ude00"', r'"\ud83d\u0000\ude00"']
+WHOLE_PAIRS = [r'"\ud83d\ude00"', r'"\\ud83d"', r'"\u005cud83d"', r'["\uD83D\uDE00\\", "\u00fc"]', '"\ud7ff \U0001f680 \\ud83d\\ude80"']
+
 
 def connect(path):
     return sqlite3.connect(path, timeout=10, isolation_level=None)
@@ -67,6 +72,11 @@ def stores_what_it_was_given(db):
     expect(newest(db)[2] == "", "no key")
     insert(db, **{**GOOD, "payload": '"\U0001f680 \\u00fc"'})
     expect(newest(db)[4].decode() == '"\U0001f680 \\u00fc"', "unicode")
+    for whole in WHOLE_PAIRS:
+        insert(db, **{**GOOD, "payload": whole})
+        expect(newest(db)[4].decode() == whole, whole)
+    insert(db, **{**GOOD, "payload": HALF_PAIRS[0], "content_type": "text/plain"})
+    expect(newest(db)[4].decode() == HALF_PAIRS[0], "text may be anything")
 
     for occurred, expected in (("2001-02-03T05:05:06.789+01:00", 981173106789000), ("2001-02-03 04:05:06Z", 981173106000000),
                                (981173106789012, 981173106789012), (None, None)):
@@ -95,6 +105,8 @@ def refuses_in_words(db):
         ("payload: is not JSON", {"payload": ""}),
         ("payload: is not JSON", {"payload": "{}\0"}),
         ("payload: is not JSON", {"payload": "x", "content_type": "Application/Vnd.Shop+JSON; v=1"}),
+        *(("payload: is not JSON: a \\u escape is half of a pair", {"payload": payload}) for payload in HALF_PAIRS),
+        ("payload: is not JSON: a \\u escape is half of a pair", {"payload": HALF_PAIRS[0], "content_type": "A/B+JSON;c=d"}),
         ("payload: is larger than", {"payload": "x" * (1024 * 1024 + 1), "content_type": "text/plain"}),
         ("content_type: must be text", {"content_type": b"text/plain"}),
         ("headers: must be a JSON object", {"headers": "[]"}),
@@ -104,7 +116,10 @@ def refuses_in_words(db):
         ("headers: a value has a control character", {"headers": '{"a": "\\u0000"}'}),
         ("headers: a name is not a token", {"headers": '{"a b": "c"}'}),
         ("headers: a name comes twice", {"headers": '{"a": "1", "A": "2"}'}),
-        ("headers: names that begin with outbox- are reserved", {"headers": '{"Outbox-Seq": "1"}'}),
+        ("headers: a \\u escape is half of a pair", {"headers": '{"a": "\\ud83d"}'}),
+        ("headers: names that begin with outbox- or outbox_ are reserved", {"headers": '{"Outbox-Seq": "1"}'}),
+        ("headers: names that begin with outbox- or outbox_ are reserved", {"headers": '{"OUTBOX_SEQ": "1"}'}),
+        ("headers: content-type is set twice", {"headers": '{"Content_Type": "text/plain"}'}),
         ("headers: are larger than", {"headers": json.dumps({"a": "x" * 65536})}),
         ("occurred_at: is not a time", {"occurred_at": "yesterday"}),
         ("occurred_at: is not a time", {"occurred_at": "now"}),

@@ -257,8 +257,8 @@ TEST_F(KafkaVerify, one_missing_one_twice_one_never_committed_and_one_of_somebod
   EXPECT_EQ(report["sink"]["without_id"], 1);
   EXPECT_EQ(report["fault_count"], 2);
   EXPECT_EQ(faults(report),
-            "lost: 1 events that were delivered are not in the destination: " + missing +
-                "\nghosts: 1 ids in the destination are of no committed event: " + ghost + "\n");
+            "lost: 1 delivered event is not in the destination: " + missing +
+                "\nghosts: 1 id in the destination is of no committed event: " + ghost + "\n");
   // Duplicates alone are no fault.
   configure(topic.name(), brokers_);
   Forger again(brokers_, topic.name());
@@ -304,7 +304,7 @@ TEST_F(KafkaVerify, topics_of_a_template_and_one_of_another_outbox_that_fits_it)
   close.flush();
   report = verify(3);
   EXPECT_EQ(faults(report),
-            "ghosts: 1 ids in the destination are of no committed event: " + ghost + "\n");
+            "ghosts: 1 id in the destination is of no committed event: " + ghost + "\n");
 }
 
 TEST_F(KafkaVerify, what_the_topics_retention_removed_is_not_called_lost) {
@@ -317,7 +317,7 @@ TEST_F(KafkaVerify, what_the_topics_retention_removed_is_not_called_lost) {
   EXPECT_EQ(report["sink"]["removed"], 10);
   EXPECT_EQ(report["sink"]["uncompared"], 10);
   const Ran text = run({"verify", "--sink"});
-  EXPECT_NE(text.output.find("10 delivered events are not there; they may be among the 10 messages "
+  EXPECT_NE(text.output.find("10 delivered events are not there; perhaps among the 10 messages "
                              "removed there, of before 20"),
             std::string::npos)
       << text.output;
@@ -343,7 +343,7 @@ TEST_F(KafkaVerify, an_event_created_after_what_retention_removed_is_lost) {
   const json report = verify(3);
   EXPECT_EQ(report["sink"]["removed"], 100);
   EXPECT_EQ(report["sink"]["uncompared"], 0);
-  EXPECT_EQ(faults(report), "lost: 1 events that were delivered are not in the destination: " +
+  EXPECT_EQ(faults(report), "lost: 1 delivered event is not in the destination: " +
                                 records[1].headers.at("outbox-id") + "\n");
 }
 
@@ -361,7 +361,7 @@ TEST_F(KafkaVerify, more_are_missing_than_were_removed) {
   EXPECT_EQ(report["sink"]["missing"], 13);
   EXPECT_EQ(report["sink"]["uncompared"], 10);
   EXPECT_EQ(faults(report),
-            "lost: 3 events that were delivered are not in the destination, nor among the messages "
+            "lost: 3 delivered events are not in the destination, nor among the messages "
             "that it removed\n");
 }
 

@@ -53,6 +53,27 @@ class PostgresCatalog : public PostgresTest {
   std::unique_ptr<store::Catalog> catalog_;
 };
 
+TEST_F(PostgresCatalog, has_the_connection_that_checked_the_store) {
+  catalog_.reset();
+  const auto store = open_at(database_->url());
+  const std::string sessions =
+      "SELECT coalesce(string_agg(pid::text, ' '), 'none') FROM pg_stat_activity "
+      "WHERE datname = current_database() AND application_name = 'outbox catalog'";
+  Pg here = connect();
+  // The end of a session takes a while.
+  ASSERT_TRUE(eventually([&] { return here.value(sessions) == "none"; }));
+  ASSERT_TRUE(ok(store->check()));
+  const std::string checked = here.value(sessions);
+  EXPECT_NE(checked, "none");
+  const auto catalog = store->catalog();
+  ASSERT_TRUE(ok(catalog));
+  EXPECT_EQ(here.value(sessions), checked);
+  ASSERT_TRUE(ok((*catalog)->subscriptions()));
+  const auto another = store->catalog();
+  ASSERT_TRUE(ok(another)) << "the first one is in use";
+  EXPECT_NE(here.value(sessions), checked);
+}
+
 TEST_F(PostgresCatalog, two_that_create_at_once_make_one) {
   std::atomic<int> changed{0};
   {

@@ -82,7 +82,7 @@ TEST_F(PostgresReading, a_big_event_deleted_under_the_reader_is_named_and_the_ne
   const auto refused = read->finish();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().remedy, Remedy::reconnect);
-  EXPECT_THAT(refused.error().message, HasSubstr("1 events were deleted"));
+  EXPECT_THAT(refused.error().message, HasSubstr("1 event was deleted"));
   EXPECT_THAT(refused.error().message, HasSubstr("seq 2"));
   const auto next = reader();
   ASSERT_TRUE(ok(next->begin({})));

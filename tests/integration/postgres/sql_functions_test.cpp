@@ -147,6 +147,10 @@ TEST_F(PostgresSql, refuses_with_the_fields_name) {
               HasSubstr("is given twice"));
   EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', 'd', '{"Outbox-Seq": "1"}'))"),
               HasSubstr("is reserved"));
+  EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', '{}', '{"outbox_seq": "1"}'))"),
+              HasSubstr("is reserved"));
+  EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', '{}', '{"content_type": "text/plain"}'))"),
+              HasSubstr("content-type is set twice"));
   EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', 'd', '{"x": "1\n2"}'))"),
               HasSubstr("contains a line break"));
   EXPECT_THAT(complaint(R"(enqueue('a', 'b', 'c', '{}', '{"content-type": "text/plain"}'))"),
@@ -222,6 +226,36 @@ TEST_F(PostgresSql, what_is_nested_too_deeply_for_the_server_is_not_json) {
         complaint(std::string("enqueue('a', 'b', 'c', repeat('[', 100000), content_type => ") +
                   type + ")"),
         HasSubstr("payload: is not JSON"));
+  }
+}
+
+// As everywhere: jsonb refuses such text itself, the type json does not.
+TEST_F(PostgresSql, half_of_a_surrogate_pair_is_not_json) {
+  for (const char* half :
+       {R"("\ud83d")", R"("\uDE00")", R"({"\uD83d": 1})", R"(["\ud83d\ud83d\ude00"])",
+        R"("\\\ud83d")", R"("\ud83dx\ude00")", R"("\ud83d\\\ude00")", R"("\u0000\ude00")"}) {
+    for (const char* type : {"", "::json"}) {
+      EXPECT_THAT(complaint(std::string("enqueue('a', 'b', 'c', '") + half + "'" + type + ")"),
+                  HasSubstr("payload: is not JSON"))
+          << half << type;
+    }
+    EXPECT_THAT(
+        complaint(std::string("enqueue('a', 'b', 'c', convert_to('") + half + "', 'UTF8'))"),
+        HasSubstr("payload: is not JSON"));
+    EXPECT_THAT(complaint(std::string("enqueue('a', 'b', 'c', convert_to('") + half +
+                          "', 'UTF8'), content_type => 'a/x+json')"),
+                HasSubstr("payload: is not JSON"));
+    EXPECT_NE(complaint(std::string("enqueue('a', 'b', 'c', '") + half + "'::jsonb)"), "");
+    EXPECT_EQ(complaint(std::string("enqueue('a', 'b', 'c', '") + half +
+                        "', content_type => 'text/plain')"),
+              "");
+  }
+  for (const char* whole : {R"("\ud83d\ude00")", R"("\\ud83d")", R"("\u005cud83d")",
+                            R"(["\uD83D\uDE00\\", "\u00fc"])"}) {
+    for (const char* type : {"", "::json"}) {
+      EXPECT_EQ(complaint(std::string("enqueue('a', 'b', 'c', '") + whole + "'" + type + ")"), "");
+      EXPECT_EQ(newest()[3], whole);
+    }
   }
 }
 

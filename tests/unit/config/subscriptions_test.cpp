@@ -4,11 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "config/belonging.hpp"
+#include "config/settings.hpp"
 #include "configuration.hpp"
 
 namespace outbox::config {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -43,6 +48,60 @@ TEST(Subscriptions, unknown_settings_come_with_the_nearest_known_one) {
               ElementsAre("3 unknown setting subscription.a.null.x (this sink has no settings)"));
   EXPECT_THAT(Configuration("[subscription.a]\nsink = \"flie\"\n").problems(),
               ElementsAre(HasSubstr("did you mean \"file\"?")));
+}
+
+// A setting at the wrong level, for every setting of a subscription and of its sink.
+TEST(Subscriptions, a_setting_at_the_wrong_level_is_told_where_it_belongs) {
+  const auto of_type = [](const Setting& setting) {
+    return setting.type == SettingType::table ? "{ x = \"y\" }" : "\"x\"";
+  };
+  for (const sink::SinkKind& kind : sink::kinds()) {
+    const std::string start = "[subscription.a]\nsink = \"" + kind.name + "\"\n";
+    for (const auto& [setting, slot] : subscription_settings()) {
+      if (has_setting(kind, setting.name)) continue;
+      const std::string path = kind.name + "." + setting.name;
+      EXPECT_THAT(Configuration(start + path + " = " + of_type(setting) + "\n").problems(),
+                  Contains("3 subscription.a." + path +
+                           ": is a setting of the subscription, not of its sink (write it below "
+                           "[subscription.a])"));
+    }
+    for (const Setting& setting : kind.settings) {
+      const std::string group = setting.name.substr(0, setting.name.find('.'));
+      const bool both = std::any_of(subscription_settings().begin(), subscription_settings().end(),
+                                    [&](const auto& row) { return row.setting.name == group; });
+      if (both) continue;
+      EXPECT_THAT(Configuration(start + setting.name + " = \"x\"\n").problems(),
+                  Contains("3 subscription.a." + group +
+                           ": is a setting of the sink, not of the subscription (write it below "
+                           "[subscription.a." +
+                           kind.name + "])"));
+    }
+  }
+}
+
+TEST(Subscriptions, a_setting_of_another_sink_or_section_is_told_where_it_belongs) {
+  OUTBOX_NEEDS_KAFKA_SINK();
+  const std::pair<std::string, std::string> cases[] = {
+      {kFile + "file.path = \"x\"\nbrokers = \"b:1\"\n",
+       "4 subscription.a.brokers: is a setting of sink kafka (the sink of this subscription is file)"},
+      {kKafka + "socket.timeout.ms = 5\n",
+       "4 subscription.a.socket: is a setting of the sink, not of the subscription (write it below "
+       "[subscription.a.kafka])"},
+      {kFile + "file.path = \"x\"\npage = 5\n",
+       "4 unknown setting subscription.a.page (did you mean relay.page?)"},
+      {"[subscription.\"a.b\"]\nsink = \"kafka\"\nkafka.brokers = \"b:1\"\nkafka.topic = \"x\"\n",
+       "4 subscription.a.b.kafka.topic: is a setting of the subscription, not of its sink (write it "
+       "below [subscription.\"a.b\"])"},
+      {"[kafka]\nbrokers = \"b:1\"\n",
+       "1 unknown section kafka (settings of this sink are below [subscription.NAME.kafka])"},
+      {"[relay]\ntopic = \"x\"\n",
+       "2 unknown setting relay.topic (write it below [subscription.NAME])"},
+      {"brokers = \"b:1\"\n",
+       "1 unknown setting brokers (it is a setting of sink kafka: write it below "
+       "[subscription.NAME.SINK])"},
+  };
+  for (const auto& [text, problem] : cases)
+    EXPECT_THAT(Configuration(text).problems(), Contains(problem)) << text;
 }
 
 TEST(Subscriptions, all_problems_of_one_are_found_each_at_its_place) {

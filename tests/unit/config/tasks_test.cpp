@@ -106,6 +106,13 @@ TEST(Tasks, wrong_settings_come_with_their_place) {
        "3 task.\"x\".format: "},
       {"[task.x]\nhandler = \"http\"\ntopic = \"y\"\nhttp.url = \"https://h/\"\n",
        "3 unknown setting task.\"x\".topic"},
+      {"[task.x]\nhandler = \"http\"\nurl = \"https://h/\"\n",
+       "3 task.\"x\".url: is a setting of the handler, not of the task (write it below "
+       "[task.\"x\".http])"},
+      {"[task.x]\nurl = \"https://h/\"\n", "2 task.\"x\".url: belongs to handler http and smtp"},
+      {kHttp + "queue = \"y\"\n",
+       "5 task.\"report.make\".http.queue: is a setting of the task, not of its sink (write it below "
+       "[task.\"report.make\"])"},
       {kMail + "max_in_flight = 2\n", "8 task.\"mail\".smtp.max_in_flight: cannot be set here"},
       {kMail + "subject = \"{nope}\"\n", "8 task.\"mail\".smtp.subject: "},
   };

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "event/render.hpp"
 
@@ -68,6 +69,33 @@ TEST(CloudEventsBinary, golden_with_kafkas_prefix) {
             "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n"
             "\n"
             "{ \"total\":12.50 }");
+}
+
+TEST(CloudEventsBinary, no_header_of_the_event_passes_for_an_attribute) {
+  EventView event = placed();
+  event.headers =
+      R"({"ce_id": "x", "CE-ID": "x", "ce_new": "x", "cloudEvents_id": "x", "Content_Type": "x"})";
+  const auto spoofed = [&](const std::string& format, std::string_view prefix) {
+    std::string names;
+    std::istringstream lines(shown(event, format, prefix));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.ends_with(": x")) names += line.substr(0, line.size() - 2);
+    }
+    return names;
+  };
+  for (const char* format : {"cloudevents", "cloudevents-json"}) {
+    for (const char* prefix : {"ce_", "ce-"})
+      EXPECT_EQ(spoofed(format, prefix), "cloudEvents_id:") << format << prefix;
+    EXPECT_EQ(spoofed(format, "cloudEvents:"), "ce_id:CE-ID:ce_new:") << format;
+  }
+}
+
+TEST(CloudEventsStructured, two_headers_do_not_become_one_attribute) {
+  EventView event = placed();
+  event.headers = R"({"correlationid": "second", "correlation_id": "first"})";
+  const std::string text = shown(event, "cloudevents-json", "ce-");
+  EXPECT_EQ(structured(event)["correlationid"], "first");
+  EXPECT_EQ(text.find("\"correlationid\""), text.rfind("\"correlationid\""));
 }
 
 TEST(CloudEventsBinary, values_are_percent_encoded_for_http) {

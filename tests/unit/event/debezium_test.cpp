@@ -134,6 +134,13 @@ TEST(FormatDebezium, options_that_make_no_sense_are_refused) {
   EXPECT_EQ(
       error({{"placement", "type:partition"}}),
       "format_options.placement: expected field:header or field:envelope, found 'type:partition'");
+  EXPECT_EQ(error({{"placement", "tenant:header:ID"}}),
+            "format_options.placement: 'ID' is written already");
+  EXPECT_EQ(error({{"converter", "json"}, {"placement", "tenant:envelope:payload"}}),
+            "format_options.placement: 'payload' is written already");
+  EXPECT_EQ(error({{"placement", "type:header:kind, tenant:header:kind"}}),
+            "format_options.placement: 'kind' is written already");
+  EXPECT_EQ(error({{"placement", "tenant:header:payload"}}), "");
   EXPECT_EQ(error({{"converter", "jsn"}}), "format_options.converter: unknown value 'jsn'");
   EXPECT_EQ(error({{"expand", "true"}}),
             "format_options.expand: format debezium has no such option");

@@ -42,6 +42,17 @@ TEST(Headers, an_event_cannot_bring_names_that_are_ours) {
   EXPECT_EQ(
       read(R"({"outbox-id": "forged", "Outbox-Seq": "1", "out\u0062ox-x": "1", "outbox": "kept"})"),
       (Pairs{{"outbox", "kept"}}));
+  EXPECT_EQ(read(R"({"OUTBOX_ID": "behind CGI", "outboxid": "kept"})"),
+            (Pairs{{"outboxid", "kept"}}));
+}
+
+TEST(Headers, names_that_a_destination_may_mix_up_are_the_same) {
+  EXPECT_TRUE(same_header("X-Tenant", "x_tenant"));
+  EXPECT_TRUE(same_header("cloudEvents:id", "cloudevents_id"));
+  EXPECT_FALSE(same_header("tenant", "tenants"));
+  EXPECT_FALSE(same_header("a-b", "ab"));
+  EXPECT_TRUE(has_header_prefix("CE-id", "ce_"));
+  EXPECT_FALSE(has_header_prefix("ce", "ce_"));
 }
 
 TEST(Headers, a_corrected_copy_names_its_original) {

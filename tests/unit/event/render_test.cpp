@@ -69,6 +69,22 @@ TEST(Render, headers_of_the_subscription_come_last_and_hold_against_the_events_o
   EXPECT_EQ(message.headers.back().value, "ACME");
 }
 
+TEST(Render, a_header_of_the_subscription_replaces_every_spelling_of_it) {
+  SubscriptionSpec spec;
+  spec.headers = {{"x-kind", "{event_type|kebab}"}};
+  EventView event = placed();
+  event.headers = R"({"X_Kind": "own", "x-other": "1", "X-KIND": "own"})";
+  RenderBuffer buffer;
+  const auto made = renderer(spec);
+  made.render(1, event, buffer);
+  std::string own;
+  for (const auto& one : buffer.messages()[0].headers) {
+    if (!one.name.starts_with("outbox-") && one.name != "content-type")
+      own.append(one.name).append("=").append(one.value).append(" ");
+  }
+  EXPECT_EQ(own, "x-kind=order-placed x-other=1 ");
+}
+
 TEST(Render, later_messages_leave_earlier_ones_as_they_were) {
   SubscriptionSpec spec;
   spec.format = "json";

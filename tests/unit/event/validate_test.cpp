@@ -110,7 +110,8 @@ TEST(Validate, header_names_are_tokens_and_not_ours) {
   EXPECT_EQ(wrong_header("gr\xc3\xbcn", "x"), "headers: 'gr\\xc3\\xbcn' is not a header name");
   EXPECT_EQ(
       wrong_header("Outbox-Id", "x"),
-      "headers: 'Outbox-Id' is reserved: names that begin with outbox- are set by outbox itself");
+      "headers: 'Outbox-Id' is reserved: names that begin with outbox- or outbox_ are set by outbox itself");
+  EXPECT_NE(wrong_header("OUTBOX_ID", "x"), "") << "a program behind CGI sees it as outbox-id";
   EXPECT_EQ(wrong_header("outbox", "x"), "");
 }
 

@@ -1,0 +1,33 @@
+# Run first by `cmake --install`: the program is a target of its own (scripts/demo, scripts/build --target outbox_cli), so that one of the
+# components may not have been built. Then the other one is installed, and the message says so; a component that was asked for and is not
+# there is an error. `outbox_archives` and `outbox_program` are files; the program may be none of this build.
+function(outbox_is_built result)
+  set(${result} TRUE PARENT_SCOPE)
+  if(NOT ARGN)
+    set(${result} FALSE PARENT_SCOPE)
+  endif()
+  foreach(file IN LISTS ARGN)
+    if(NOT EXISTS ${file})
+      set(${result} FALSE PARENT_SCOPE)
+    endif()
+  endforeach()
+endfunction()
+
+outbox_is_built(outbox_has_development ${outbox_archives})
+outbox_is_built(outbox_has_program ${outbox_program})
+set(outbox_name_of_development "the library")
+set(outbox_name_of_program "the program")
+set(outbox_other_of_development program)
+set(outbox_other_of_program development)
+
+foreach(component development program)
+  set(outbox_other ${outbox_other_of_${component}})
+  if(outbox_has_${component} OR CMAKE_INSTALL_COMPONENT STREQUAL outbox_other OR (component STREQUAL program AND NOT outbox_program))
+    continue()
+  endif()
+  if(CMAKE_INSTALL_COMPONENT OR NOT outbox_has_${outbox_other})
+    message(FATAL_ERROR "${outbox_name_of_${component}} was not built, so there is nothing to install (hint: cmake --build the folder first)")
+  endif()
+  message(STATUS "${outbox_name_of_${component}} was not built, so only ${outbox_name_of_${outbox_other}} is installed (hint: cmake --build the folder for both)")
+  set(CMAKE_INSTALL_COMPONENT ${outbox_other})
+endforeach()
