@@ -72,6 +72,17 @@ CREATE TABLE {schema}.migration (
   applied_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
+-- What the schema consists of, as the server printed it when `outbox migrate` had made it: `outbox doctor` compares it with what is
+-- there. Each row has the statements that make it so, and undo it.
+CREATE TABLE {schema}.definition (
+  place    integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  object   text NOT NULL,
+  part     text NOT NULL,
+  grantee  text NOT NULL,
+  makes    text NOT NULL,
+  undoes   text NOT NULL
+);
+
 -- One row. A relay that reads another identity notices that these tables were dropped and recreated. The rate of transaction ids
 -- in the whole cluster determines the width of partitions.
 CREATE TABLE {schema}.meta (

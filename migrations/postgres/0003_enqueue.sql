@@ -420,5 +420,5 @@ SELECT {schema}.grant_to('outbox_app',
   'USAGE ON SCHEMA {schema}',
   'INSERT ON {schema}.event_in',
   'USAGE ON SEQUENCE {schema}.event_seq',
-  'SELECT ON {schema}.migration',
+  'SELECT ON {schema}.migration, {schema}.definition',
   'INSERT, SELECT ON {schema}.new_event');

@@ -21,6 +21,15 @@ CREATE TABLE outbox_migration (
   applied_at  TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
 );
 
+-- What the outbox consists of, as SQLite had it when `outbox migrate` had made it: `outbox doctor` compares it with what is there.
+CREATE TABLE outbox_definition (
+  place   INTEGER PRIMARY KEY,
+  object  TEXT NOT NULL,
+  part    TEXT NOT NULL,
+  makes   TEXT NOT NULL,
+  undoes  TEXT NOT NULL
+);
+
 -- Append-only. created_at: microseconds since 1970, UTC. One short CHECK, because every connection of the application
 -- compiles it into its INSERT: seven thorough ones cost 9 us per prepared statement, this one 3 us.
 CREATE TABLE outbox_event (

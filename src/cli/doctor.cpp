@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,11 +52,20 @@ std::string headline(const Finding& one) {
   return one.check + (one.subject.empty() ? "" : " " + one.subject) + ": " + one.what;
 }
 
+/// Its own lines, which matter in the body of a function, and nothing else that controls a terminal.
+std::string lines_of(const std::string& command) {
+  std::string text;
+  std::istringstream lines(command);
+  for (std::string line; std::getline(lines, line);)
+    text.append(text.empty() ? "" : "\n").append(plain(line));
+  return text;
+}
+
 void print_finding(const Finding& one) {
   print("{:<8} {}\n", ops::to_string(one.severity), plain(headline(one)));
   if (one.severity == Severity::ok) return;
   print("         {}\n", plain(one.reason));
-  if (!one.command.empty()) print("         > {}\n", plain(one.command));
+  if (!one.command.empty()) print("         > {}\n", lines_of(one.command));
 }
 
 void print_findings(const std::vector<Finding>& findings) {
@@ -72,7 +82,9 @@ std::vector<std::string> failures(const Options& options, const std::vector<Find
     const bool fails =
         one.severity == Severity::error || (options.strict && one.severity == Severity::warning);
     if (!fails) continue;
-    lines.push_back(headline(one) + (one.command.empty() ? "" : " (hint: " + one.command + ")"));
+    const bool shown_above = one.command.find('\n') != std::string::npos;
+    const std::string hint = shown_above ? "run what stands behind > above" : one.command;
+    lines.push_back(headline(one) + (hint.empty() ? "" : " (hint: " + hint + ")"));
   }
   return lines;
 }

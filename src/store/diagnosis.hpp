@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "store/adoption.hpp"
+#include "store/definition.hpp"
 #include "store/store.hpp"
 
 namespace outbox::store {
@@ -39,31 +40,24 @@ struct ServerFacts {
 
 /// What the cursors rely on.
 struct LogFacts {
-  bool own_lineage{true};  ///< Transaction ids and snapshots are of this database.
-  bool indexes{true};
-  bool row_security{false};
+  bool own_lineage{true};         ///< Transaction ids and snapshots are of this database.
   std::int64_t payload_limit{0};  ///< Bytes.
 };
 
+/// A sequence whose last number is not above those that are in use.
 struct SequenceFacts {
-  std::int64_t cache{1};
-  std::int64_t increment{1};
-  bool cycles{false};
+  std::string name{};
+  std::string quoted_name{};  ///< As a literal.
+  std::int64_t last{0};
+  std::int64_t used{0};
 };
 
-/// A role, and rights that it should have and lacks, or has and should not have: "DELETE ON event".
+/// A role that is not as it should be, beyond what the definitions tell.
 struct RoleFacts {
-  enum class Kind : std::uint8_t { app, relay, reader, everybody };
-  std::string name{};
-  std::string quoted{};  ///< For a statement.
-  Kind kind{Kind::app};
   bool exists{true};
-  bool superuser{false};
-  bool owner{false};           ///< Of the tables, or a member of their owner.
-  bool login{false};           ///< One that has the rights of a role of the outbox.
-  std::string tables_owner{};  ///< As it is written in a statement.
-  std::vector<std::string> lacks{};
-  std::vector<std::string> too_many{};
+  std::string name{};
+  std::string what{};       ///< "has DELETE ON outbox.event, as a member of pg_write_all_data"
+  std::string statement{};  ///< Mends it.
 };
 
 struct PartitionFacts {
@@ -161,6 +155,12 @@ struct AdoptionsFacts {
   std::vector<SilentSessions> silent{};
 };
 
+/// What the schema should consist of, and does. Both of the same program.
+struct SchemaFacts {
+  Definitions wanted{};
+  Definitions found{};
+};
+
 struct SizeFacts {
   std::int64_t events{0};
   std::int64_t progress{0};
@@ -175,7 +175,8 @@ struct PostgresFacts {
   Result<SchemaState> version;
   // Only where the version is the one that this program needs:
   Result<LogFacts> log;
-  Result<SequenceFacts> sequence;
+  Result<SchemaFacts> schema_facts{};
+  Result<std::vector<SequenceFacts>> sequences;
   Result<std::vector<RoleFacts>> roles;
   Result<PartitionFacts> partitions;
   Result<VacuumFacts> vacuum;
@@ -215,6 +216,7 @@ struct SqliteFacts {
   Result<std::vector<FileFacts>> files;
   Result<DiskFacts> disk;
   Result<SchemaState> version;
+  Result<SchemaFacts> schema_facts{};
   Result<std::string> journal_mode;
   /// How far a subscription stands behind the end of the log, which is impossible: more than 0.
   Result<std::int64_t> beyond_log;

@@ -2,6 +2,7 @@
 """outbox doctor: faults that are made on purpose are found, named and mended; and the repair of a restored outbox."""
 
 import os
+import shlex
 import socket
 import sqlite3
 import subprocess
@@ -150,6 +151,26 @@ class DoctorOnSqlite(Doctor, OnSqlite, Case):
         self.succeeds(*self.complaint("journal")["command"].split()[1:])
         self.in_order("journal")
 
+    def test_what_somebody_changed(self):
+        for damage, object_ in (("DROP INDEX outbox_settlement_newest", "table outbox_settlement"),
+                                ("DROP TRIGGER outbox_event_is_never_changed", "table outbox_event"),
+                                ("DROP VIEW outbox_new_event", "view outbox_new_event"),
+                                ("DROP TABLE outbox_former_name", "table outbox_former_name"),
+                                ("CREATE TRIGGER mine AFTER INSERT ON outbox_event BEGIN DELETE FROM outbox_event; END", "table outbox_event"),
+                                ("CREATE UNIQUE INDEX mine ON outbox_event (id)", "table outbox_event")):
+            with self.subTest(damage):
+                self.sql(damage)
+                found = self.complaint("schema")
+                self.assertEqual((found["subject"], found["severity"]), (object_, "error"))
+                *_, statements = shlex.split(found["command"])
+                with sqlite3.connect(self.folder / "shop.db") as database:
+                    database.executescript(statements)
+                self.in_order("schema")
+        self.succeeds("migrate", "--with-lookup-indexes", *self.at_store())
+        self.in_order("schema")
+        self.sql("ALTER TABLE outbox_event ADD COLUMN mine TEXT")
+        self.assertIn("differs", self.complaint("schema")["what"])
+
     def test_who_holds_the_write_lock(self):
         database = sqlite3.connect(self.folder / "shop.db", isolation_level=None)
         self.addCleanup(database.close)
@@ -198,21 +219,21 @@ class DoctorOnPostgres(Doctor, OnPostgres, Case):
         self.assertEqual(rest, [])
         return found
 
-    def test_a_role_with_too_many_rights(self):
-        found = self.mended("roles", f"GRANT DELETE, SELECT ON {self.schema}.event TO outbox_app", subject="outbox_app")
-        self.assertEqual(found["severity"], "warning")
-        self.assertIn(f"has DELETE ON {self.schema}.event, SELECT ON {self.schema}.event", found["what"])
-        self.mended("roles", f"GRANT UPDATE ON {self.schema}.event TO PUBLIC", subject="PUBLIC")
+    def wrong(self, *arguments):
+        """What is wrong with the schema, rights and numbers."""
+        return [one for one in self.findings(*arguments) if one["check"] in ("schema", "roles", "sequence")
+                and one["severity"] != "ok" and "this login, postgres" not in one["what"]]
 
-    def test_a_role_with_too_few_rights(self):
-        found = self.mended("roles", f"REVOKE SELECT ON {self.schema}.event FROM outbox_relay", subject="outbox_relay")
-        self.assertEqual(found["severity"], "error")
-        found = self.mended("roles", f"REVOKE EXECUTE ON FUNCTION {self.schema}.make_partitions(interval) FROM outbox_relay",
-                            subject="outbox_relay")
-        self.assertIn("make_partitions(interval)", found["what"])
-
-    def test_a_sequence_with_a_cache(self):
-        self.mended("sequence", f"ALTER SEQUENCE {self.schema}.event_seq CACHE 32")
+    def restored(self, damage, *expected):
+        """Does damage; the findings have these subjects, and their commands, in this order, leave nothing wrong."""
+        with self.subTest(damage):
+            self.sql(damage.replace("{s}", self.schema))
+            found = self.wrong()
+            self.assertEqual({one["subject"].replace(self.schema, "s") for one in found}, set(expected), found)
+            for one in found:
+                self.sql(one["command"])
+            self.assertEqual(self.wrong(), [])
+            return found
 
     def test_autovacuum_off(self):
         found = self.mended("autovacuum", f"ALTER TABLE {self.schema}.lane SET (autovacuum_enabled = off)")
@@ -266,7 +287,7 @@ class DoctorOnPostgres(Doctor, OnPostgres, Case):
         found = self.complaint("subscriptions", "--store", store)
         self.assertEqual((found["severity"], found["command"]), ("note", f'GRANT outbox_reader TO "{name}";'))
         self.assertEqual(self.complaint("wal", "--store", store)["command"], f'GRANT pg_monitor TO "{name}";')
-        for check in ("store", "schema", "connections", "sequence", "sink"):
+        for check in ("store", "schema", "connections", "sink"):
             self.in_order(check, "--store", store)
 
     def test_a_login_that_delivers(self):
@@ -301,6 +322,151 @@ class DoctorOnPostgres(Doctor, OnPostgres, Case):
         before = self.sql(rows)
         self.succeeds("doctor")
         self.assertEqual(self.sql(rows), before)
+
+    def test_parts_that_are_missing_or_changed(self):
+        self.assertEqual(self.wrong(), [])
+        for table in ("settlement", "parked"):
+            for index in self.sql(f"SELECT c.oid::regclass FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+                                  f"WHERE i.indrelid = '{self.schema}.{table}'::regclass AND NOT i.indisprimary").split():
+                self.restored(f"DROP INDEX {index}", f"table s.{table}")
+        event, view = "table s.event", "view s.event_in"
+        for damage, *expected in (
+                ("DROP INDEX {s}.event_by_seq", event),
+                ("UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{s}.settlement_newest'::regclass", "table s.settlement"),
+                ("ALTER TABLE {s}.event ALTER xid DROP DEFAULT", event),
+                ("ALTER TABLE {s}.event ALTER created_at SET DEFAULT '2020-01-01'", event),
+                ("ALTER TABLE {s}.event ALTER payload DROP NOT NULL", event),
+                ("DROP RULE append ON {s}.event_in", view),
+                ("ALTER TABLE {s}.lane DROP CONSTRAINT lane_pkey", "table s.lane"),
+                ("ALTER TABLE {s}.settlement ALTER id SET CACHE 32", "table s.settlement"),
+                ("ALTER TABLE {s}.subscription ALTER reason TYPE varchar", "table s.subscription"),
+                ("ALTER SEQUENCE {s}.event_seq CACHE 32", "sequence s.event_seq"),
+                ("ALTER SEQUENCE {s}.event_seq INCREMENT -1", "sequence s.event_seq"),
+                ("DROP FUNCTION {s}.make_partitions(interval)", "function s.make_partitions"),
+                ("ALTER FUNCTION {s}.make_partitions(interval) SECURITY INVOKER", "function s.make_partitions"),
+                ("ALTER FUNCTION {s}.make_partitions(interval) RESET search_path", "function s.make_partitions"),
+                ("DROP FUNCTION {s}.wake_and_xid() CASCADE", "function s.wake_and_xid", event),
+                ("DROP VIEW {s}.new_event", "view s.new_event"),
+                ("DROP DOMAIN {s}.new_event_text CASCADE", "domain s.new_event_text", "view s.new_event"),
+                ("DROP TRIGGER new_event_insert ON {s}.new_event", "view s.new_event"),
+                ("DROP TABLE {s}.former_name", "table s.former_name"),
+                ("DROP TABLE {s}.event_default", event),
+                ("ALTER TABLE {s}.incarnation SET LOGGED", "table s.incarnation")):
+            self.restored(damage, *expected)
+
+    def test_what_somebody_added(self):
+        self.sql(f"CREATE FUNCTION {self.schema}.mine() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
+        part = self.sql(f"SELECT name FROM {self.schema}.partitions() WHERE first_xid IS NOT NULL").split()[0]
+        event = "table s.event"
+        for damage, *expected in (
+                ("CREATE TRIGGER t BEFORE INSERT ON {s}.event FOR EACH ROW EXECUTE FUNCTION {s}.mine()", event),
+                ("CREATE TRIGGER t BEFORE INSERT ON {s}." + part + " FOR EACH ROW EXECUTE FUNCTION {s}.mine()", event),
+                ("CREATE RULE r AS ON INSERT TO {s}.settlement DO INSTEAD NOTHING", "table s.settlement"),
+                ("ALTER TABLE {s}.event ENABLE ROW LEVEL SECURITY", event),
+                ("ALTER TABLE {s}.event FORCE ROW LEVEL SECURITY", event),
+                ("ALTER TABLE {s}." + part + " ENABLE ROW LEVEL SECURITY", event),
+                ("ALTER TABLE {s}." + part + " SET UNLOGGED", event),
+                ("ALTER TABLE {s}.settlement SET UNLOGGED", "table s.settlement"),
+                ("ALTER TABLE {s}.event ADD CHECK (event_type <> 'Forbidden')", event),
+                ("CREATE UNIQUE INDEX once ON {s}." + part + " (id)", event),
+                ("ALTER TABLE {s}.parked ADD COLUMN mine integer NOT NULL DEFAULT 1", "table s.parked"),
+                ("CREATE FUNCTION {s}.enqueue(varchar, varchar, varchar, jsonb) RETURNS uuid LANGUAGE sql AS 'SELECT NULL::uuid'",
+                 "function s.enqueue"),
+                ("ALTER TABLE {s}.settlement OWNER TO postgres", "table s.settlement")):
+            self.restored(damage, *expected)
+
+    def test_rights(self):
+        for damage, *expected in (
+                ("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA {s} FROM PUBLIC", "PUBLIC"),
+                ("GRANT EXECUTE ON FUNCTION {s}.make_partitions(interval) TO PUBLIC", "PUBLIC"),
+                ("GRANT INSERT ON {s}.settlement TO outbox_app", "outbox_app"),
+                ("GRANT SELECT ON {s}.parked TO outbox_app", "outbox_app"),
+                ("GRANT SELECT (payload) ON {s}.event TO outbox_app", "outbox_app"),
+                ("GRANT SELECT ON {s}.event_default TO outbox_app", "outbox_app"),
+                ("GRANT INSERT ON {s}.event_in TO outbox_app WITH GRANT OPTION", "outbox_app"),
+                ("GRANT UPDATE ON {s}.event TO PUBLIC", "PUBLIC"),
+                ("GRANT CREATE ON SCHEMA {s} TO outbox_app; REVOKE USAGE ON SCHEMA {s} FROM outbox_relay", "outbox_app", "outbox_relay"),
+                ("GRANT UPDATE ON SEQUENCE {s}.event_seq TO outbox_app", "outbox_app"),
+                ("REVOKE SELECT ON {s}.event FROM outbox_relay", "outbox_relay"),
+                ("REVOKE INSERT ON {s}.event FROM outbox_owner", "outbox_owner")):
+            self.restored(damage, *expected)
+        [found] = self.restored("GRANT DELETE, SELECT ON {s}.event TO outbox_app", "outbox_app")
+        self.assertEqual((found["check"], found["severity"]), ("roles", "warning"))
+        self.assertIn(f"has DELETE ON {self.schema}.event, SELECT ON {self.schema}.event", found["what"])
+
+    def test_rights_of_a_login_and_those_through_a_membership(self):
+        name, _ = self.login("outbox_relay")
+        self.sql(f"CREATE ROLE {name}_team")
+        self.addCleanup(self.sql, f"DROP ROLE IF EXISTS {name}_team")
+        for damage, subject, command in (
+                (f"GRANT pg_write_all_data TO {name}", name, f"REVOKE pg_write_all_data FROM {name};"),
+                ("GRANT pg_write_all_data TO outbox_app", "outbox_app", "REVOKE pg_write_all_data FROM outbox_app;"),
+                (f"GRANT outbox_owner TO {name}", name, f"REVOKE outbox_owner FROM {name};"),
+                (f"GRANT pg_write_all_data TO {name}_team; GRANT {name}_team TO {name}", name, f"REVOKE {name}_team FROM {name};"),
+                (f"GRANT outbox_relay, pg_write_all_data TO {name}_team; GRANT {name}_team TO {name}", f"{name}_team",
+                 f"REVOKE pg_write_all_data FROM {name}_team;"),
+                (f"GRANT DELETE ON {self.schema}.event TO {name}", name, f"REVOKE DELETE ON {self.schema}.event FROM {name};")):
+            [found] = self.restored(damage, subject)
+            self.assertEqual((found["check"], found["severity"], found["command"]), ("roles", "warning", command))
+
+    def test_a_sequence_that_was_set_back(self):
+        self.succeeds("enqueue", "order", "1", "Placed", "{}")
+        self.succeeds("enqueue", "order", "2", "Placed", "{}")
+        [found] = self.restored("SELECT setval('{s}.event_seq', 1)", "s.event_seq")
+        self.assertEqual((found["check"], found["what"]), ("sequence", "stands at 1, and 2 is in use"))
+        self.succeeds("relay", "--once")
+        self.restored("DELETE FROM {s}.event; SELECT setval('{s}.event_seq', 1)", "s.event_seq")
+        self.restored("ALTER TABLE {s}.settlement ALTER id RESTART", "s.settlement_id_seq")
+
+    def test_what_people_may_choose_is_no_finding(self):
+        name, _ = self.login("outbox_relay")
+        self.succeeds("migrate", "--with-lookup-indexes")
+        self.sql(f"CREATE ROLE {name}_report; GRANT USAGE ON SCHEMA {self.schema} TO {name}_report; "
+                 f"GRANT SELECT ON {self.schema}.event TO {name}_report; CREATE VIEW {self.schema}.mine AS SELECT 1; "
+                 f"CREATE INDEX mine_too ON {self.schema}.parked_end (outcome); "
+                 f"ALTER TABLE {self.schema}.relay SET (fillfactor = 70); COMMENT ON TABLE {self.schema}.event IS 'the log'; "
+                 f"CREATE TABLE {name}_orders (id bigserial PRIMARY KEY, topic text, key text, type text, payload jsonb, sent boolean)")
+        self.addCleanup(self.sql, f"DROP OWNED BY {name}_report CASCADE; DROP ROLE {name}_report; DROP TABLE {name}_orders")
+        self.succeeds("adopt", f"public.{name}_orders", "--apply")
+        self.sql(f"SELECT {self.schema}.make_partitions()")
+        self.assertEqual(self.wrong(), [])
+
+    def test_damage_is_seen_by_logins_with_few_rights(self):
+        for role in ("outbox_app", "outbox_relay", "outbox_reader"):
+            _, store = self.login(role)
+            self.assertEqual(self.wrong("--store", store), [])
+            self.sql(f"DROP INDEX {self.schema}.settlement_newest")
+            [found] = self.wrong("--store", store)
+            self.assertEqual((found["subject"], found["what"]), (f"table {self.schema}.settlement", "lacks index settlement_newest"))
+            self.sql(found["command"])
+
+    def test_the_printed_text_of_a_function_restores_it(self):
+        self.sql(f"DROP FUNCTION {self.schema}.make_partitions(interval)")
+        result = self.outbox("doctor")
+        self.assertEqual(result.code, CHECK_FAILED, result)
+        self.assertIn(f"function {self.schema}.make_partitions: is missing (hint: run what stands behind > above)", result.err)
+        self.sql(result.out.partition("> SET ROLE")[2].partition("RESET ROLE;")[0].join(("SET ROLE", "RESET ROLE;")))
+        self.assertEqual(self.wrong(), [])
+
+    def test_a_migration_does_not_bless_damage(self):
+        self.drop(self.schema)
+        printed = self.succeeds("migrate", "--print").out
+        last, end = printed.rindex("-- migration "), printed.index("-- for outbox doctor")
+        for script in (printed[:last], printed[end:]):
+            subprocess.run(["psql", POSTGRES, "-qX", "-v", "ON_ERROR_STOP=1"], input=script, check=True, text=True, stdout=subprocess.DEVNULL)
+        self.sql(f"DROP INDEX {self.schema}.settlement_newest; ALTER TABLE {self.schema}.event ADD COLUMN mine text")
+        self.migrate()
+        self.assertEqual({(one["subject"].replace(self.schema, "s"), one["what"]) for one in self.wrong()},
+                         {("table s.settlement", "lacks index settlement_newest"), ("table s.event", "has what is not of the outbox: column mine")})
+
+    def test_what_another_version_has_stored_is_renewed(self):
+        for damage in ("DELETE FROM {s}.definition", "UPDATE {s}.definition SET makes = 'PostgreSQL 9' WHERE part = 'made by'"):
+            self.sql(damage.replace("{s}", self.schema))
+            [found] = self.wrong()
+            self.assertEqual((found["check"], found["severity"]), ("schema", "warning"))
+            self.assertIn("not compared", found["what"])
+            self.succeeds(*found["command"].split()[1:])
+            self.assertEqual(self.wrong(), [])
 
     def copy(self):
         """The schema as a dump and restore leave it."""

@@ -12,90 +12,8 @@ namespace {
 using store::PostgresFacts;
 using store::RoleFacts;
 
-const char* to_string(RoleFacts::Kind kind) {
-  switch (kind) {
-    case RoleFacts::Kind::app: return "writes events";
-    case RoleFacts::Kind::relay: return "delivers";
-    case RoleFacts::Kind::reader: return "only reads";
-    case RoleFacts::Kind::everybody: return "is every login";
-  }
-  return "";
-}
-
-/// "DELETE ON outbox.event, ..."
-std::string joined(const std::vector<std::string>& list) {
-  return fmt::format("{}", fmt::join(list, ", "));
-}
-
-/// The statements for rights, which differ in their object.
-std::string statements(const char* verb, const char* to, const std::vector<std::string>& rights,
-                       const std::string& role) {
-  std::string text;
-  for (const std::string& right : rights)
-    text += fmt::format("{}{} {} {} {};", text.empty() ? "" : " ", verb, right, to, role);
-  return text;
-}
-
 /// A login must keep what it is for other uses, and a relay gets one of its own.
 constexpr const char* kOwnLogin = "CREATE ROLE outbox_relay1 LOGIN IN ROLE outbox_relay;";
-
-std::string less_mighty(const RoleFacts& role) {
-  if (role.owner && role.quoted != role.tables_owner)
-    return fmt::format("REVOKE {} FROM {};", role.tables_owner, role.quoted);
-  return role.login ? kOwnLogin : fmt::format("ALTER ROLE {} NOSUPERUSER;", role.quoted);
-}
-
-/// One with all rights, which the rights of its role cannot limit.
-void judge_mighty(const RoleFacts& role, Findings& findings) {
-  const char* const who = role.superuser ? "is a superuser" : "owns the tables of the outbox";
-  findings.add(
-      {.severity = Severity::warning,
-       .check = "roles",
-       .subject = role.name,
-       .what = fmt::format("{} {} {}", role.login ? "login" : "role", role.name, who),
-       .reason =
-           "a mistake, or whoever takes it over, can change and delete events that were not delivered; a "
-           "relay needs outbox_relay, a writer outbox_app",
-       .command = less_mighty(role)});
-}
-
-/// True: something is wrong with it.
-bool judge_role(const RoleFacts& role, Findings& findings) {
-  if (!role.exists) {
-    findings.add({.severity = Severity::note,
-                  .check = "roles",
-                  .subject = role.name,
-                  .what = fmt::format("there is no role {}", role.name),
-                  .reason = "rights must be given to each login by hand",
-                  .command = fmt::format("CREATE ROLE {} NOLOGIN;", role.quoted)});
-    return true;
-  }
-  if (role.superuser || role.owner) {
-    judge_mighty(role, findings);
-    return true;
-  }
-  if (!role.lacks.empty()) {
-    findings.add(
-        {.severity = Severity::error,
-         .check = "roles",
-         .subject = role.name,
-         .what = fmt::format("{} lacks {}", role.name, joined(role.lacks)),
-         .reason = fmt::format("it {}, and fails where it needs that", to_string(role.kind)),
-         .command = statements("GRANT", "TO", role.lacks, role.quoted)});
-  }
-  if (!role.too_many.empty()) {
-    findings.add(
-        {.severity = Severity::warning,
-         .check = "roles",
-         .subject = role.name,
-         .what = fmt::format("{} has {}", role.name, joined(role.too_many)),
-         .reason = fmt::format(
-             "it {}: it does not need that, and a mistake can read, change or delete events",
-             to_string(role.kind)),
-         .command = statements("REVOKE", "FROM", role.too_many, role.quoted)});
-  }
-  return !role.lacks.empty() || !role.too_many.empty();
-}
 
 }  // namespace
 
@@ -133,7 +51,7 @@ void judge(const store::ServerFacts& server, const StoreName& name, Findings& fi
   }
 }
 
-void judge(const PostgresFacts& facts, const store::LogFacts& log, Findings& findings) {
+void judge(const PostgresFacts&, const store::LogFacts& log, Findings& findings) {
   const auto complain = [&](std::string check, std::string what, std::string reason,
                             std::string command) {
     findings.add({Severity::error,
@@ -152,53 +70,41 @@ void judge(const PostgresFacts& facts, const store::LogFacts& log, Findings& fin
         "nothing can be delivered from this copy",
         "outbox doctor --repair-lineage, once the relays of the original are stopped for good");
   }
-  if (log.indexes) {
-    findings.ok("indexes", "event_by_seq and event_by_xid are there");
-  } else {
-    complain(
-        "indexes",
-        "the index event_by_seq or event_by_xid of the table event is missing or invalid",
-        "no relay starts: each of its reads would be of the whole log. An invalid one must be dropped first",
-        fmt::format(
-            "CREATE INDEX IF NOT EXISTS event_by_seq ON {0}.event (seq); CREATE INDEX IF NOT EXISTS event_by_xid ON {0}.event "
-            "(xid, seq);",
-            facts.schema));
-  }
-  if (log.row_security) {
-    complain(
-        "row_security", "row level security is on for a table of the outbox",
-        "it may hide events, which would not be delivered",
-        fmt::format(
-            "DO $$ DECLARE t regclass; BEGIN FOR t IN SELECT oid FROM pg_class WHERE relnamespace = '{}'::regnamespace "
-            "AND relrowsecurity LOOP EXECUTE format('ALTER TABLE %s DISABLE ROW LEVEL SECURITY', t); END LOOP; END $$;",
-            facts.schema));
-  }
 }
 
-void judge(const PostgresFacts& facts, const store::SequenceFacts& sequence, Findings& findings) {
-  if (sequence.cache == 1 && sequence.increment > 0 && !sequence.cycles)
-    return findings.ok("sequence", "event_seq numbers in order");
-  std::string what = "event_seq does not number in order";
-  if (sequence.cache != 1) what = fmt::format("event_seq has CACHE {}", sequence.cache);
-  if (sequence.increment <= 0) what = fmt::format("event_seq has INCREMENT {}", sequence.increment);
-  findings.add(
-      {.severity = Severity::error,
-       .check = "sequence",
-       .subject = {},
-       .what = std::move(what),
-       .reason =
-           "sessions number their events out of order: those of one key are delivered in the wrong order, "
-           "and some can be passed over",
-       .command =
-           fmt::format("ALTER SEQUENCE {}.event_seq INCREMENT 1 NO CYCLE CACHE 1;", facts.schema)});
+void judge(const PostgresFacts&, const std::vector<store::SequenceFacts>& behind,
+           Findings& findings) {
+  for (const store::SequenceFacts& one : behind) {
+    findings.add(
+        {.severity = Severity::error,
+         .check = "sequence",
+         .subject = one.name,
+         .what = fmt::format("stands at {}, and {} is in use", one.last, one.used),
+         .reason =
+             "numbers come twice: what gets an old one is taken for delivered or for older than it is",
+         .command = fmt::format("SELECT setval({}, {});", one.quoted_name, one.used)});
+  }
+  if (behind.empty()) findings.ok("sequence", "no number can come twice");
 }
 
 void judge(const PostgresFacts&, const std::vector<RoleFacts>& roles, Findings& findings) {
-  bool sound = true;
-  for (const RoleFacts& role : roles) sound = !judge_role(role, findings) && sound;
-  if (sound)
+  for (const RoleFacts& role : roles) {
+    findings.add(
+        {.severity = role.exists ? Severity::warning : Severity::note,
+         .check = "roles",
+         .subject = role.name,
+         .what = role.what,
+         .reason =
+             role.exists
+                 ? "it does not need that: a mistake, or whoever takes it over, can read, change or "
+                   "delete events that were not delivered"
+                 : "its rights must be given to each login by hand: those that grant_to() gives in "
+                   "`outbox migrate --print`",
+         .command = role.statement + ";"});
+  }
+  if (!findings.complains("roles"))
     findings.ok("roles",
-                "outbox_app, outbox_relay and outbox_reader have the rights that they need");
+                "none is a superuser or has further rights, itself or as a member of another one");
 }
 
 void judge(const PostgresFacts& facts, const store::WakeFacts& wake, Findings& findings) {

@@ -148,6 +148,14 @@ void judge_disk(const SqliteFacts& facts, Findings& findings) {
 void judge(const SqliteFacts& facts, const StoreName& name, Findings& findings) {
   findings.ok("store", facts.path + " can be read and written");
   judge_version(facts.version, name, findings);
+  if (facts.version && facts.version->version == facts.version->wanted) {
+    judge_schema(
+        facts.schema_facts, name,
+        [&](const std::string& statements, bool) {
+          return fmt::format("sqlite3 {} {}", shell_word(facts.path), shell_word(statements));
+        },
+        findings);
+  }
   judge_journal(facts, findings);
   judge_sequence(facts, findings);
   if (facts.files) {

@@ -25,6 +25,17 @@ void unreachable(const Error& error, const StoreName& name, Findings& findings) 
                 .command = error.hint});
 }
 
+/// What is made belongs to who makes it.
+std::string in_psql(const store::PostgresFacts& facts, const std::string& statements, bool makes) {
+  if (!makes || statements.find("CREATE ") == std::string::npos) return statements + ";";
+  const auto& found = facts.schema_facts->found;
+  const auto owner = std::find_if(found.begin(), found.end(), [](const auto& one) {
+    return one.object.empty() && one.part == "owner";
+  });
+  if (owner == found.end()) return statements + ";";
+  return fmt::format("SET ROLE {}; {}; RESET ROLE;", owner->makes, statements);
+}
+
 Findings judge(const store::PostgresFacts& facts, const StoreName& name) {
   Findings findings;
   if (facts.server) {
@@ -40,7 +51,11 @@ Findings judge(const store::PostgresFacts& facts, const StoreName& name) {
   if (!facts.version || facts.version->version != facts.version->wanted || !facts.server)
     return findings;
   judge_answer("lineage", facts, facts.log, findings);
-  judge_answer("sequence", facts, facts.sequence, findings);
+  judge_schema(
+      facts.schema_facts, name,
+      [&](const std::string& statements, bool makes) { return in_psql(facts, statements, makes); },
+      findings);
+  if (facts.server->may_read) judge_answer("sequence", facts, facts.sequences, findings);
   judge_answer("roles", facts, facts.roles, findings);
   judge_answer("partitions", facts, facts.partitions, findings);
   judge_answer("autovacuum", facts, facts.vacuum, findings);

@@ -1,6 +1,7 @@
 // What the facts about a store mean (docs/guide/doctor.md). Pure.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -28,11 +29,16 @@ struct StoreName {
 // The parts of judge().
 void judge_version(const Result<store::SchemaState>& version, const StoreName& name,
                    Findings& findings);
+/// The command that runs statements; those that make an object have to run as the owner of the others.
+using Restore = std::function<std::string(const std::string& statements, bool makes)>;
+/// What the schema consists of.
+void judge_schema(const Result<store::SchemaFacts>& facts, const StoreName& name,
+                  const Restore& restore, Findings& findings);
 void judge_clock(const Result<store::ClockFacts>& clock, Findings& findings);
 
 void judge(const store::ServerFacts& server, const StoreName& name, Findings& findings);
 void judge(const store::PostgresFacts& facts, const store::LogFacts& log, Findings& findings);
-void judge(const store::PostgresFacts& facts, const store::SequenceFacts& sequence,
+void judge(const store::PostgresFacts& facts, const std::vector<store::SequenceFacts>& behind,
            Findings& findings);
 void judge(const store::PostgresFacts& facts, const std::vector<store::RoleFacts>& roles,
            Findings& findings);

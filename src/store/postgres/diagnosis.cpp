@@ -12,6 +12,7 @@
 #include "store/postgres/adopt_catalog.hpp"
 #include "store/postgres/adopt_changes.hpp"
 #include "store/postgres/connection.hpp"
+#include "store/postgres/definitions.hpp"
 #include "store/postgres/doctor_queries.hpp"
 #include "store/postgres/notifications.hpp"
 #include "store/postgres/schema.hpp"
@@ -29,17 +30,6 @@ std::int64_t here_us() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
              std::chrono::system_clock::now().time_since_epoch())
       .count();
-}
-
-/// "a, b" -> a and b.
-std::vector<std::string> split(std::string_view text) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(", "), text.size());
-    parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 2, text.size()));
-  }
-  return parts;
 }
 
 std::optional<std::int64_t> maybe(const Rows& rows, int row, int column) {
@@ -67,7 +57,8 @@ class Questions {
                         .clock = clock(),
                         .version = version(),
                         .log = not_asked(),
-                        .sequence = not_asked(),
+                        .schema_facts = not_asked(),
+                        .sequences = not_asked(),
                         .roles = not_asked(),
                         .partitions = not_asked(),
                         .vacuum = not_asked(),
@@ -82,7 +73,8 @@ class Questions {
     const bool ours = facts.version && facts.version->version == facts.version->wanted;
     if (!ours || !facts.server) return facts;
     facts.log = log();
-    facts.sequence = sequence();
+    facts.schema_facts = schema_facts();
+    facts.sequences = sequences();
     facts.roles = roles();
     facts.partitions = partitions();
     facts.vacuum = vacuum();
@@ -150,38 +142,37 @@ class Questions {
     const auto holds = [&condition](int column) {
       return !condition.is_null(0, column) && condition.boolean(0, column);
     };
-    return LogFacts{.own_lineage = holds(0) && holds(1),
-                    .indexes = holds(3),
-                    .row_security = !holds(4),
-                    .payload_limit = limit.int4(0, 0)};
+    return LogFacts{.own_lineage = holds(0) && holds(1), .payload_limit = limit.int4(0, 0)};
   }
 
-  Result<SequenceFacts> sequence() {
-    OUTBOX_TRY(const Rows rows, ask(queries_.sequence));
-    if (rows.empty()) return fail(Errc::not_found, "there is no sequence event_seq", "");
-    return SequenceFacts{
-        .cache = rows.int8(0, 0), .increment = rows.int8(0, 1), .cycles = rows.boolean(0, 2)};
+  Result<SchemaFacts> schema_facts() {
+    const DefinitionQueries definitions(queries_.schema);
+    OUTBOX_TRY(const Rows wanted, ask(definitions.wanted));
+    OUTBOX_TRY(const Rows found, ask(definitions.found));
+    return SchemaFacts{.wanted = definitions_of(wanted), .found = definitions_of(found)};
+  }
+
+  Result<std::vector<SequenceFacts>> sequences() {
+    OUTBOX_TRY(const Rows rows, ask(queries_.sequences));
+    std::vector<SequenceFacts> behind;
+    for (int row = 0; row < rows.size(); ++row) {
+      SequenceFacts one{
+          .name = rows.text(row, 0), .quoted_name = rows.text(row, 1), .last = rows.int8(row, 2)};
+      OUTBOX_TRY(const Rows used, ask(Query{"look at the numbers in use", rows.text(row, 3), {}}));
+      one.used = maybe(used, 0, 0).value_or(0);
+      if (one.used > one.last) behind.push_back(std::move(one));
+    }
+    return behind;
   }
 
   Result<std::vector<RoleFacts>> roles() {
     OUTBOX_TRY(const Rows rows, ask(queries_.roles));
     std::vector<RoleFacts> all;
     for (int row = 0; row < rows.size(); ++row) {
-      using Kind = RoleFacts::Kind;
-      const auto kind = rows.bytes(row, 2);
-      all.push_back({.name = rows.text(row, 0),
-                     .quoted = rows.text(row, 1),
-                     .kind = kind == "app"      ? Kind::app
-                             : kind == "relay"  ? Kind::relay
-                             : kind == "reader" ? Kind::reader
-                                                : Kind::everybody,
-                     .exists = rows.boolean(row, 3),
-                     .superuser = rows.boolean(row, 4),
-                     .owner = rows.boolean(row, 5),
-                     .login = rows.boolean(row, 6),
-                     .tables_owner = rows.text(row, 7),
-                     .lacks = split(rows.bytes(row, 8)),
-                     .too_many = split(rows.bytes(row, 9))});
+      all.push_back({.exists = rows.boolean(row, 0),
+                     .name = rows.text(row, 1),
+                     .what = rows.text(row, 2),
+                     .statement = rows.text(row, 3)});
     }
     return all;
   }

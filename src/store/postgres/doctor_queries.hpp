@@ -42,63 +42,59 @@ current_setting('full_page_writes') = 'on', current_setting('synchronous_commit'
 SELECT coalesce(max(octet_length(payload)), 0)::bigint FROM {schema}.event
 WHERE seq > coalesce(pg_sequence_last_value('{schema}.event_seq'::regclass), 0) - 1000)");
 
-  Query sequence = of("look at the sequence", R"(
-SELECT seqcache, seqincrement, seqcycle FROM pg_sequence WHERE seqrelid = '{schema}.event_seq'::regclass)");
+  // The sequences of columns that this login may look at, and the statement that finds the greatest number that is in use. Of the log
+  // also what is in marks and positions, since events are removed: index (seq) of each partition, and all settlements.
+  Query sequences = of("look at the sequences", R"(
+SELECT s.oid::regclass::text, quote_literal(s.oid::regclass::text), coalesce(pg_sequence_last_value(s.oid), 0),
+  CASE WHEN c.oid = '{schema}.event'::regclass
+       THEN 'SELECT greatest(max(seq), (SELECT max(greatest(l, position)) FROM {schema}.settlement)) FROM {schema}.event'
+       ELSE format('SELECT max(%I)::bigint FROM %s', a.attname, c.oid::regclass) END
+FROM pg_class s JOIN pg_depend d ON d.classid = 'pg_class'::regclass AND d.objid = s.oid AND d.deptype IN ('a', 'i')
+JOIN pg_class c ON c.oid = d.refobjid JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.refobjsubid
+WHERE s.relnamespace = '{schema}'::regnamespace AND CASE s.relkind WHEN 'S' THEN has_sequence_privilege(s.oid, 'SELECT, USAGE') END
+  AND has_table_privilege(c.oid, 'SELECT') AND has_table_privilege('{schema}.settlement'::regclass::oid, 'SELECT')
+ORDER BY s.oid)");
 
-  // The roles of the outbox, everybody, and the logins that have the rights of one, or deliver although they are superusers: what each lacks
-  // of what the migrations grant, and what it has beyond that. What does not exist here is null, and not missing.
+  // What the definitions do not tell. `held`: who has the rights of which role of the outbox; whoever delivers counts as a relay. `edge`:
+  // what such a role has been given, itself or by being a member of one that is none of them; what that allows beyond is named, three at
+  // most. Who is a member by the grant of which role matters since PostgreSQL 16.
   Query roles = of("look at the roles", R"(
-WITH o AS (SELECT relowner AS owner FROM pg_class WHERE oid = '{schema}.event'::regclass),
-wanted(kind, privilege, type, object, good) AS (VALUES
-  ('app', 'USAGE', 'SCHEMA', '', true), ('relay', 'USAGE', 'SCHEMA', '', true), ('reader', 'USAGE', 'SCHEMA', '', true),
-  ('app', 'INSERT', '', 'event_in', true), ('app', 'INSERT', '', 'new_event', true), ('app', 'SELECT', '', 'migration', true),
-  ('app', 'USAGE', 'SEQUENCE', 'event_seq', true), ('app', 'INSERT', '', 'inbox', true), ('app', 'EXECUTE', 'FUNCTION', 'claim_unique(text,text,uuid,boolean)', true),
-  ('app', 'SELECT', '', 'event', false), ('app', 'UPDATE', '', 'event', false), ('app', 'DELETE', '', 'event', false),
-  ('app', 'TRUNCATE', '', 'event', false), ('app', 'INSERT', '', 'settlement', false), ('app', 'UPDATE', '', 'settlement', false),
-  ('app', 'DELETE', '', 'settlement', false),
-  ('relay', 'SELECT', '', 'event', true), ('relay', 'INSERT', '', 'settlement', true), ('relay', 'INSERT', '', 'incarnation', true),
-  ('relay', 'UPDATE', '', 'subscription', true), ('relay', 'DELETE', '', 'relay', true), ('relay', 'UPDATE', '', 'lane', true),
-  ('relay', 'UPDATE', '', 'fleet', true), ('relay', 'DELETE', '', 'parked', true), ('relay', 'INSERT', '', 'parked_end', true),
-  ('relay', 'DELETE', '', 'run', true), ('relay', 'DELETE', '', 'worker', true),
-  ('relay', 'EXECUTE', 'FUNCTION', 'make_partitions(interval)', true),
-  ('relay', 'UPDATE', '', 'event', false), ('relay', 'DELETE', '', 'event', false), ('relay', 'TRUNCATE', '', 'event', false),
-  ('relay', 'UPDATE', '', 'settlement', false), ('relay', 'DELETE', '', 'settlement', false),
-  ('reader', 'SELECT', '', 'event', true), ('reader', 'SELECT', '', 'settlement', true), ('reader', 'SELECT', '', 'parked', true),
-  ('reader', 'UPDATE', '', 'event', false), ('reader', 'DELETE', '', 'event', false), ('reader', 'TRUNCATE', '', 'event', false),
-  ('reader', 'INSERT', '', 'settlement', false), ('reader', 'UPDATE', '', 'subscription', false),
-  ('reader', 'UPDATE', '', 'parked', false), ('reader', 'DELETE', '', 'parked', false),
-  ('everybody', 'SELECT', '', 'event', false), ('everybody', 'UPDATE', '', 'event', false), ('everybody', 'DELETE', '', 'event', false),
-  ('everybody', 'INSERT', '', 'event', false), ('everybody', 'SELECT', '', 'parked', false),
-  ('everybody', 'INSERT', '', 'settlement', false)),
-roles(oid, name, kind, super, owner, login) AS (
-  SELECT r.oid, g.name, g.kind, r.rolsuper, NOT r.rolsuper AND pg_has_role(r.oid, o.owner, 'MEMBER'), false
-  FROM o, (VALUES ('outbox_app', 'app'), ('outbox_relay', 'relay'), ('outbox_reader', 'reader')) g(name, kind)
-  LEFT JOIN pg_roles r ON r.rolname = g.name
-  UNION ALL SELECT 0::oid, 'PUBLIC', 'everybody', false, false, false
-  UNION ALL
-  SELECT r.oid, r.rolname::text, CASE WHEN d.delivers OR m.relay THEN 'relay' WHEN m.app THEN 'app' ELSE 'reader' END, r.rolsuper,
-         NOT r.rolsuper AND pg_has_role(r.oid, o.owner, 'MEMBER'), true
-  FROM o, pg_roles r CROSS JOIN LATERAL (
-    SELECT EXISTS (SELECT FROM pg_stat_activity a WHERE a.usesysid = r.oid AND a.datname = current_database()
-                     AND a.application_name ~ ' (lease|settler)$') AS delivers) d
-  CROSS JOIN LATERAL (
-    SELECT coalesce(bool_or(g.rolname = 'outbox_relay'), false) AS relay, coalesce(bool_or(g.rolname = 'outbox_app'), false) AS app,
-           coalesce(bool_or(g.rolname = 'outbox_reader'), false) AS reader
-    FROM pg_roles g WHERE g.rolname = ANY (ARRAY['outbox_app', 'outbox_relay', 'outbox_reader']) AND NOT r.rolsuper
-      AND pg_has_role(r.oid, g.oid, 'MEMBER')) m
-  WHERE r.rolcanlogin AND (d.delivers OR m.relay OR m.app OR m.reader))
-SELECT r.name, CASE r.kind WHEN 'everybody' THEN r.name ELSE quote_ident(r.name) END, r.kind, r.oid IS NOT NULL, coalesce(r.super, false), coalesce(r.owner, false), r.login,
-  quote_ident((SELECT pg_get_userbyid(owner)::text FROM o)),
-  coalesce(string_agg(h.shown, ', ' ORDER BY h.shown) FILTER (WHERE h.good AND NOT h.has), ''),
-  coalesce(string_agg(h.shown, ', ' ORDER BY h.shown) FILTER (WHERE NOT h.good AND h.has), '')
-FROM roles r LEFT JOIN LATERAL (
-  SELECT w.good, concat_ws(' ', w.privilege, 'ON', nullif(w.type, ''), quote_ident('{name}') || coalesce('.' || nullif(w.object, ''), '')) AS shown,
-    CASE w.type WHEN 'SCHEMA' THEN has_schema_privilege(r.oid, '{schema}'::regnamespace::oid, w.privilege)
-      WHEN 'SEQUENCE' THEN has_sequence_privilege(r.oid, to_regclass('{schema}.' || w.object)::oid, w.privilege)
-      WHEN 'FUNCTION' THEN has_function_privilege(r.oid, to_regprocedure('{schema}.' || w.object)::oid, w.privilege)
-      ELSE has_table_privilege(r.oid, to_regclass('{schema}.' || w.object)::oid, w.privilege) END AS has
-  FROM wanted w WHERE w.kind = r.kind AND NOT coalesce(r.super OR r.owner, true)) h ON true
-GROUP BY 1, 2, 3, 4, 5, 6, 7, 8 ORDER BY r.login, r.name LIMIT 200)");
+WITH ours(name) AS (VALUES ('outbox_app'), ('outbox_relay'), ('outbox_reader')),
+delivers AS (SELECT DISTINCT usesysid AS oid FROM pg_stat_activity
+             WHERE datname = current_database() AND application_name ~ ' (lease|settler)$'),
+held AS (
+  SELECT r.oid AS member, o.oid AS role FROM pg_roles r JOIN pg_roles o ON o.rolname IN (SELECT name FROM ours)
+  WHERE NOT r.rolsuper AND (pg_has_role(r.oid, o.oid, 'USAGE') OR o.rolname = 'outbox_relay' AND r.oid IN (SELECT oid FROM delivers))),
+edge AS (
+  SELECT m.member, m.roleid AS role, m.grantor FROM pg_auth_members m
+  WHERE m.member IN (SELECT member FROM held) AND m.roleid NOT IN (SELECT member FROM held)
+  UNION SELECT member, member, 0 FROM held h WHERE h.member NOT IN (SELECT role FROM held)),
+beyond AS (
+  SELECT e.*, format('%s ON %s', p.privilege, c.oid::regclass) AS shown
+  FROM edge e CROSS JOIN pg_class c CROSS JOIN (VALUES ('DELETE'), ('UPDATE'), ('TRUNCATE'), ('INSERT'), ('SELECT')) p(privilege)
+  WHERE c.relnamespace = '{schema}'::regnamespace AND c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition
+    AND CASE WHEN e.role <> e.member THEN has_table_privilege(e.role, c.oid, p.privilege)
+        ELSE EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE a.grantee = e.member AND a.grantee <> c.relowner AND a.privilege_type = p.privilege) END
+    AND NOT EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE a.privilege_type = p.privilege
+                    AND (a.grantee = 0 OR a.grantee IN (SELECT h.role FROM held h WHERE h.member = e.member))))
+SELECT false, name, 'does not exist', format('CREATE ROLE %I NOLOGIN', name) FROM ours WHERE name NOT IN (SELECT rolname FROM pg_roles)
+UNION ALL
+SELECT true, rolname::text, 'is a superuser', CASE WHEN oid IN (SELECT oid FROM delivers) THEN 'CREATE ROLE outbox_relay1 LOGIN IN ROLE outbox_relay'
+    ELSE format('ALTER ROLE %I NOSUPERUSER', rolname) END
+FROM pg_roles WHERE rolsuper AND (rolname IN (SELECT name FROM ours) OR oid IN (SELECT oid FROM delivers))
+UNION ALL
+SELECT true, r.rolname::text, 'delivers, and owns the tables of the outbox', 'CREATE ROLE outbox_relay1 LOGIN IN ROLE outbox_relay'
+FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner
+WHERE c.oid = '{schema}.event'::regclass AND NOT r.rolsuper AND c.relowner IN (SELECT oid FROM delivers)
+UNION ALL
+SELECT true, pg_get_userbyid(member)::text, concat('has ', array_to_string((array_agg(shown ORDER BY shown !~ '[.]event$', shown))[1:3], ', '),
+    CASE WHEN count(*) > 3 THEN format(' and %s more rights', count(*) - 3) END,
+    CASE WHEN role <> member THEN format(', as a member of %s', pg_get_userbyid(role)) END),
+  CASE WHEN role = member THEN string_agg(format('REVOKE %s FROM %I', shown, pg_get_userbyid(member)), '; ' ORDER BY shown)
+  ELSE format('REVOKE %I FROM %I%s', pg_get_userbyid(role), pg_get_userbyid(member), CASE WHEN current_setting('server_version_num')::integer >= 160000
+         THEN format(' GRANTED BY %I', pg_get_userbyid(grantor)) ELSE '' END) END
+FROM beyond GROUP BY member, role, grantor
+ORDER BY 2, 3 LIMIT 200)");
 
   // Whether the default partition has a row: its index (xid, seq). The rest is a row of meta and the catalog.
   Query partitions = of("look at the partitions", R"(

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "pg/identifier.hpp"
+#include "store/postgres/definitions.hpp"
 
 namespace outbox::store::postgres {
 namespace {
@@ -44,6 +45,26 @@ std::string migrate_command(const std::string& schema) {
   return std::string("outbox migrate") + (usual ? "" : " --schema " + schema);
 }
 
+/// Runs and records it, and stores what the schema then consists of. `again`: migrations were applied before.
+Status run_migration(Connection& connection, const Migration& next, bool again) {
+  const DefinitionQueries queries(connection.queries().schema);
+  Definitions wanted;
+  Definitions before;
+  if (again) {
+    OUTBOX_TRY(wanted, read_definitions(connection, queries.wanted));
+    OUTBOX_TRY(before, read_definitions(connection, queries.found));
+  }
+  const std::string name(next.name);
+  Status status =
+      connection.script("migration " + name, with_schema(next.sql, connection.queries().schema));
+  if (status)
+    status = connection.run(&Queries::record_migration, {next.version, name, next.checksum});
+  // Of a schema that is being made, only what the last migration leaves is looked at.
+  if (!status || (wanted.empty() && next.version != migrations().back().version)) return status;
+  OUTBOX_TRY(const Definitions after, read_definitions(connection, queries.found));
+  return store_definitions(connection, wanted_after(wanted, before, after));
+}
+
 /// The next migration that is missing, or none, in the transaction that holds the lock.
 Result<std::optional<std::string>> apply_next(Connection& connection) {
   for (const auto query :
@@ -54,16 +75,14 @@ Result<std::optional<std::string>> apply_next(Connection& connection) {
   OUTBOX_TRY(const auto done, applied(connection));
   const SchemaState state = store::schema_state(migrations(), done);
   if (Status status = check_migratable(state, place(connection)); !status) return pass(status);
-  if (done.size() == migrations().size()) return std::optional<std::string>{};
+  if (done.size() == migrations().size()) {
+    if (Status status = renew_definitions(connection); !status) return pass(status);
+    return std::optional<std::string>{};
+  }
   const Migration& next = migrations()[done.size()];
   const std::string name(next.name);
-  Status status =
-      connection.script("migration " + name, with_schema(next.sql, connection.queries().schema));
-  if (status) {
-    status = connection.run(&Queries::record_migration, {next.version, name, next.checksum});
-  }
-  if (status) status = connection.run(&Queries::commit);
-  if (!status) return pass(status);
+  if (Status status = run_migration(connection, next, !done.empty()); !status) return pass(status);
+  if (Status status = connection.run(&Queries::commit); !status) return pass(status);
   return std::optional<std::string>(name);
 }
 
@@ -169,7 +188,7 @@ std::string print_migrations(const std::string& schema) {
     text += migration_script(migration, begin, with_schema(migration.sql, schema),
                              pg::quote_identifier(schema) + ".migration");
   }
-  return text;
+  return text + "-- for outbox doctor\n" + begin + "\n" + definitions_script(schema) + "COMMIT;\n";
 }
 
 }  // namespace outbox::store::postgres

@@ -16,6 +16,7 @@
 #include "base/error.hpp"
 #include "store/sqlite/checkpoint.hpp"
 #include "store/sqlite/connection.hpp"
+#include "store/sqlite/definition_queries.hpp"
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/queries.hpp"
 #include "store/sqlite/schema.hpp"
@@ -97,6 +98,12 @@ Result<std::int64_t> beyond_log(Connection& connection) {
   return farthest - newest;
 }
 
+Result<SchemaFacts> schema_facts(Connection& connection) {
+  OUTBOX_TRY(Definitions wanted, read_definitions(connection, query::kWantedDefinitions));
+  OUTBOX_TRY(Definitions found, read_definitions(connection, query::kFoundDefinitions));
+  return SchemaFacts{.wanted = std::move(wanted), .found = std::move(found)};
+}
+
 SqliteFacts facts_of(Connection& connection, const std::string& path) {
   // What another program left in the WAL stays there.
   sqlite3_db_config(connection.handle(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
@@ -110,6 +117,7 @@ SqliteFacts facts_of(Connection& connection, const std::string& path) {
                     .beyond_log = 0,
                     .busy = busy(connection, path)};
   if (facts.version && facts.version->version == facts.version->wanted) {
+    facts.schema_facts = schema_facts(connection);
     facts.beyond_log = beyond_log(connection);
     facts.recent_payload = connection.integer(query::kRecentPayload);
   }

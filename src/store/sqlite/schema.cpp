@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "store/sqlite/definition_queries.hpp"
 #include "store/sqlite/path.hpp"
 #include "store/sqlite/queries.hpp"
 
@@ -43,6 +44,17 @@ Status check_encoding(Connection& connection, const std::string& path) {
               "payloads would be stored in it; use a database with PRAGMA encoding = 'UTF-8'");
 }
 
+Status store_definitions(Connection& connection, const Definitions& wanted) {
+  if (Status status = connection.run(query::kForgetDefinitions); !status) return status;
+  for (const Definition& one : wanted) {
+    Status status = connection.run(query::kStoreDefinition, std::string_view(one.object),
+                                   std::string_view(one.part), std::string_view(one.makes),
+                                   std::string_view(one.undoes));
+    if (!status) return status;
+  }
+  return {};
+}
+
 Status check_log(Connection& connection, const std::string& path) {
   OUTBOX_TRY(const std::string mode, connection.text(query::kJournalMode));
   if (mode != "wal") {
@@ -72,6 +84,12 @@ Result<std::vector<std::string>> migrate(const std::string& path) {
   OUTBOX_TRY(WriteTransaction transaction, WriteTransaction::begin(connection));
   OUTBOX_TRY(const SchemaState state, schema_state(connection));
   if (Status status = check_migratable(state, place_of(path)); !status) return pass(status);
+  Definitions wanted;
+  Definitions before;
+  if (state.version > 0) {
+    OUTBOX_TRY(wanted, read_definitions(connection, query::kWantedDefinitions));
+    OUTBOX_TRY(before, read_definitions(connection, query::kFoundDefinitions));
+  }
   std::vector<std::string> applied;
   for (const Migration& migration : migrations().subspan(static_cast<std::size_t>(state.version))) {
     const std::string name(migration.name);
@@ -82,6 +100,11 @@ Result<std::vector<std::string>> migrate(const std::string& path) {
     }
     if (!status) return pass(status);
     applied.push_back(name);
+  }
+  if (!applied.empty() || made_by(wanted) != made_by(before)) {
+    OUTBOX_TRY(Definitions after, read_definitions(connection, query::kFoundDefinitions));
+    if (made_by(wanted) == made_by(before)) after = wanted_after(wanted, before, after);
+    if (Status status = store_definitions(connection, after); !status) return pass(status);
   }
   if (Status status = transaction.commit(); !status) return pass(status);
   return applied;
@@ -115,6 +138,20 @@ Result<SchemaState> schema_state(Connection& connection) {
   return store::schema_state(migrations(), applied);
 }
 
+Result<Definitions> read_definitions(Connection& connection, std::string_view sql) {
+  OUTBOX_TRY(Statement row, connection.query(sql));
+  Definitions list;
+  while (row.has_row()) {
+    list.push_back({.object = row.text(0),
+                    .part = row.text(1),
+                    .grantee = {},
+                    .makes = row.text(2),
+                    .undoes = row.text(3)});
+    if (Status status = row.next(); !status) return pass(status);
+  }
+  return list;
+}
+
 Result<std::string> identity_of(Connection& connection) {
   if (Status status = connection.check_in_place(); !status) return pass(status);
   return connection.text(query::kIdentity);
@@ -132,7 +169,11 @@ std::string print_migrations() {
   std::string text = "PRAGMA journal_mode = WAL;\n";
   for (const Migration& migration : migrations())
     text += migration_script(migration, "BEGIN IMMEDIATE;", migration.sql, "outbox_migration");
-  return text;
+  return text.append("-- for outbox doctor\nBEGIN IMMEDIATE;\n")
+      .append(query::kForgetDefinitions)
+      .append(";\nINSERT INTO outbox_definition (object, part, makes, undoes) ")
+      .append(query::kFoundDefinitions)
+      .append(";\nCOMMIT;\n");
 }
 
 }  // namespace outbox::store::sqlite

@@ -4,9 +4,11 @@
 #include <outbox/error.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "store/common/migrations.hpp"
+#include "store/definition.hpp"
 #include "store/sqlite/connection.hpp"
 #include "store/store.hpp"
 
@@ -22,6 +24,9 @@ namespace outbox::store::sqlite {
 [[nodiscard]] Result<std::vector<std::string>> make_lookup_indexes(Connection& connection);
 
 [[nodiscard]] Result<SchemaState> schema_state(Connection& connection);
+
+/// What the outbox consists of (`sql`: one of definition_queries.hpp).
+[[nodiscard]] Result<Definitions> read_definitions(Connection& connection, std::string_view sql);
 
 /// The random name that migrate() gave the outbox. Fails when the file is no longer the one at its path.
 [[nodiscard]] Result<std::string> identity_of(Connection& connection);

@@ -12,6 +12,32 @@ using ::testing::HasSubstr;
 
 const StoreName kName{.shown = "postgresql://app@db/shop", .options = {}};
 
+store::Definitions definitions() {
+  return {{.part = "made by", .makes = "PostgreSQL 15"},
+          {.part = "owner", .makes = "outbox_owner"},
+          {.object = "table outbox.event", .makes = "CREATE TABLE outbox.event ()"},
+          {.object = "table outbox.event",
+           .part = "index event_by_seq",
+           .makes = "DROP INDEX IF EXISTS outbox.event_by_seq; CREATE INDEX event_by_seq",
+           .undoes = "DROP INDEX outbox.event_by_seq"},
+          {.object = "table outbox.event",
+           .part = "SELECT ON outbox.event",
+           .grantee = "outbox_relay",
+           .makes = "GRANT SELECT ON outbox.event TO outbox_relay",
+           .undoes = "REVOKE SELECT ON outbox.event FROM outbox_relay"},
+          {.object = "sequence outbox.event_seq",
+           .makes = "ALTER SEQUENCE outbox.event_seq INCREMENT 1 CACHE 1 NO CYCLE"},
+          {.object = "function outbox.prune",
+           .part = "outbox.prune()",
+           .makes = "CREATE OR REPLACE FUNCTION outbox.prune()",
+           .undoes = "DROP FUNCTION outbox.prune()"},
+          {.object = "function outbox.prune",
+           .part = "EXECUTE ON FUNCTION outbox.prune()",
+           .grantee = "PUBLIC",
+           .makes = "REVOKE EXECUTE ON FUNCTION outbox.prune() FROM PUBLIC",
+           .undoes = "GRANT EXECUTE ON FUNCTION outbox.prune() TO PUBLIC"}};
+}
+
 /// Everything is in order.
 store::PostgresFacts sound() {
   return {
@@ -30,7 +56,8 @@ store::PostgresFacts sound() {
       .clock = store::ClockFacts{.before_us = 1'000, .store_us = 1'500, .after_us = 2'000},
       .version = store::SchemaState{.version = 8, .wanted = 8, .edited = {}},
       .log = store::LogFacts{.payload_limit = 1 << 20},
-      .sequence = store::SequenceFacts{},
+      .schema_facts = store::SchemaFacts{.wanted = definitions(), .found = definitions()},
+      .sequences = std::vector<store::SequenceFacts>{},
       .roles = std::vector<RoleFacts>{},
       .partitions = store::PartitionFacts{.end = 100'000'000,
                                           .next_xid = 1'000'000,
@@ -61,10 +88,9 @@ TEST(DoctorPostgres, a_sound_server_has_nothing_but_ok) {
   const Findings findings = judged(sound());
   for (const Finding& one : findings.all())
     EXPECT_EQ(one.severity, Severity::ok) << one.check << ": " << one.what;
-  for (const char* const check :
-       {"store", "durability", "clock", "connections", "schema", "snapshot", "disk", "wal",
-        "lineage", "indexes", "sequence", "roles", "partitions", "autovacuum", "wraparound",
-        "wake_up", "adoption"})
+  for (const char* const check : {"store", "durability", "clock", "connections", "schema",
+                                  "snapshot", "disk", "wal", "lineage", "sequence", "roles",
+                                  "partitions", "autovacuum", "wraparound", "wake_up", "adoption"})
     expect_in_order(findings, check);
 }
 
@@ -122,64 +148,135 @@ TEST(DoctorPostgres, a_standby_and_a_login_without_rights_leave_deliveries) {
   EXPECT_FALSE(readable(facts));
 }
 
-TEST(DoctorPostgres, a_sequence_with_a_cache) {
+TEST(DoctorPostgres, a_sequence_that_was_set_back) {
   auto facts = sound();
-  facts.sequence = store::SequenceFacts{.cache = 32};
+  facts.sequences = std::vector<store::SequenceFacts>{
+      {.name = "outbox.event_seq", .quoted_name = "'outbox.event_seq'", .last = 3, .used = 7}};
   const Finding found = complaint(judged(std::move(facts)), "sequence");
   EXPECT_EQ(found.severity, Severity::error);
-  EXPECT_EQ(found.what, "event_seq has CACHE 32");
-  EXPECT_EQ(found.command, "ALTER SEQUENCE outbox.event_seq INCREMENT 1 NO CYCLE CACHE 1;");
+  EXPECT_EQ(found.what, "stands at 3, and 7 is in use");
+  EXPECT_EQ(found.command, "SELECT setval('outbox.event_seq', 7);");
 }
 
-TEST(DoctorPostgres, another_databases_lineage_and_missing_indexes) {
+TEST(DoctorPostgres, another_databases_lineage) {
   auto facts = sound();
-  facts.log = store::LogFacts{.own_lineage = false, .indexes = false, .row_security = true};
-  const Findings findings = judged(std::move(facts));
-  EXPECT_THAT(complaint(findings, "lineage").command, HasSubstr("outbox doctor --repair-lineage"));
-  EXPECT_EQ(complaint(findings, "indexes").severity, Severity::error);
-  EXPECT_EQ(complaint(findings, "row_security").severity, Severity::error);
+  facts.log->own_lineage = false;
+  EXPECT_THAT(complaint(judged(std::move(facts)), "lineage").command,
+              HasSubstr("outbox doctor --repair-lineage"));
+}
+
+/// The findings once the definitions have been changed.
+template <class Change>
+Findings changed(const Change& change) {
+  auto facts = sound();
+  change(facts.schema_facts->found);
+  return judged(std::move(facts));
+}
+
+void drop(store::Definitions& found, const std::string& part) {
+  std::erase_if(found, [&](const auto& one) { return one.part == part; });
+}
+
+TEST(DoctorPostgres, a_part_that_is_missing_is_made_again) {
+  const Finding found =
+      complaint(changed([](auto& list) { drop(list, "index event_by_seq"); }), "schema");
+  EXPECT_EQ(found.severity, Severity::error);
+  EXPECT_EQ(found.subject, "table outbox.event");
+  EXPECT_EQ(found.what, "lacks index event_by_seq");
+  EXPECT_THAT(found.reason, HasSubstr("relays do not start"));
+  EXPECT_EQ(
+      found.command,
+      "SET ROLE outbox_owner; DROP INDEX IF EXISTS outbox.event_by_seq; CREATE INDEX event_by_seq; RESET ROLE;");
+}
+
+TEST(DoctorPostgres, an_object_that_is_gone_is_made_again_with_its_rights_by_its_owner) {
+  const Findings findings = changed([](auto& list) {
+    std::erase_if(list, [](const auto& one) { return one.object == "function outbox.prune"; });
+  });
+  const Finding found = complaint(findings, "schema");
+  EXPECT_EQ(found.what, "is missing");
+  EXPECT_EQ(found.command,
+            "SET ROLE outbox_owner; CREATE OR REPLACE FUNCTION outbox.prune(); "
+            "REVOKE EXECUTE ON FUNCTION outbox.prune() FROM PUBLIC; RESET ROLE;");
+  EXPECT_FALSE(findings.complains("roles"));
+}
+
+TEST(DoctorPostgres, what_differs_is_shown) {
+  const Finding found = complaint(
+      changed([](auto& list) { list[5].makes = "ALTER SEQUENCE outbox.event_seq CACHE 32"; }),
+      "schema");
+  EXPECT_EQ(found.what,
+            "differs in its definition, which is ALTER SEQUENCE outbox.event_seq CACHE 32");
+  EXPECT_EQ(found.command, "ALTER SEQUENCE outbox.event_seq INCREMENT 1 CACHE 1 NO CYCLE;");
+}
+
+TEST(DoctorPostgres, what_was_added_is_as_bad_as_what_it_can_do) {
+  for (const auto& [part, severity] :
+       {std::pair("trigger audit", Severity::error),
+        std::pair("row level security", Severity::error), std::pair("column x", Severity::warning),
+        std::pair("unique index y", Severity::error), std::pair("index z", Severity::ok)}) {
+    const Findings findings = changed([&, part = part](auto& list) {
+      list.push_back({.object = "table outbox.event", .part = part, .undoes = "UNDO"});
+    });
+    if (severity == Severity::ok) {
+      EXPECT_FALSE(findings.complains("schema")) << "a plain index is a person's choice";
+      continue;
+    }
+    const Finding found = complaint(findings, "schema");
+    EXPECT_EQ(found.severity, severity) << part;
+    EXPECT_EQ(found.command, "UNDO;");
+  }
 }
 
 TEST(DoctorPostgres, roles_with_too_few_and_too_many_rights) {
-  auto facts = sound();
-  facts.roles =
-      std::vector<RoleFacts>{{.name = "outbox_app",
-                              .quoted = "outbox_app",
-                              .kind = RoleFacts::Kind::app,
-                              .too_many = {"DELETE ON outbox.event", "SELECT ON outbox.event"}}};
-  Finding found = complaint(judged(std::move(facts)), "roles");
-  EXPECT_EQ(found.severity, Severity::warning);
-  EXPECT_EQ(
-      found.command,
-      "REVOKE DELETE ON outbox.event FROM outbox_app; REVOKE SELECT ON outbox.event FROM outbox_app;");
-
-  facts = sound();
-  facts.roles = std::vector<RoleFacts>{{.name = "outbox_relay",
-                                        .quoted = "outbox_relay",
-                                        .kind = RoleFacts::Kind::relay,
-                                        .lacks = {"SELECT ON outbox.event"}}};
-  found = complaint(judged(std::move(facts)), "roles");
+  Finding found =
+      complaint(changed([](auto& list) { drop(list, "SELECT ON outbox.event"); }), "roles");
   EXPECT_EQ(found.severity, Severity::error);
+  EXPECT_EQ(found.what, "lacks SELECT ON outbox.event");
   EXPECT_EQ(found.command, "GRANT SELECT ON outbox.event TO outbox_relay;");
+
+  found = complaint(changed([](auto& list) {
+                      list.push_back({.object = "table outbox.event",
+                                      .part = "DELETE ON outbox.event",
+                                      .grantee = "outbox_app",
+                                      .makes = "GRANT DELETE ON outbox.event TO outbox_app",
+                                      .undoes = "REVOKE DELETE ON outbox.event FROM outbox_app"});
+                    }),
+                    "roles");
+  EXPECT_EQ(found.severity, Severity::warning);
+  EXPECT_EQ(found.what, "has DELETE ON outbox.event");
+  EXPECT_EQ(found.command, "REVOKE DELETE ON outbox.event FROM outbox_app;");
+
+  // A right that everybody has by itself, and that was taken away.
+  found = complaint(changed([](auto& list) { drop(list, "EXECUTE ON FUNCTION outbox.prune()"); }),
+                    "roles");
+  EXPECT_EQ(found.severity, Severity::warning);
+  EXPECT_EQ(found.what, "has EXECUTE ON FUNCTION outbox.prune()");
+  EXPECT_EQ(found.command, "REVOKE EXECUTE ON FUNCTION outbox.prune() FROM PUBLIC;");
 }
 
-TEST(DoctorPostgres, a_relay_with_all_rights) {
-  for (const bool superuser : {false, true}) {
+TEST(DoctorPostgres, lists_of_different_makers_are_not_compared) {
+  for (const char* const by : {"", "PostgreSQL 14"}) {
     auto facts = sound();
-    facts.roles = std::vector<RoleFacts>{{.name = "relay1",
-                                          .quoted = "relay1",
-                                          .kind = RoleFacts::Kind::relay,
-                                          .superuser = superuser,
-                                          .owner = !superuser,
-                                          .login = true,
-                                          .tables_owner = "outbox_owner"}};
-    const Finding found = complaint(judged(std::move(facts)), "roles");
+    facts.schema_facts->wanted = {{.part = "made by", .makes = by}};
+    const Finding found = complaint(judged(std::move(facts)), "schema");
     EXPECT_EQ(found.severity, Severity::warning);
-    EXPECT_THAT(found.what,
-                HasSubstr(superuser ? "login relay1 is a superuser" : "owns the tables"));
-    EXPECT_EQ(found.command, superuser ? "CREATE ROLE outbox_relay1 LOGIN IN ROLE outbox_relay;"
-                                       : "REVOKE outbox_owner FROM relay1;");
+    EXPECT_THAT(found.what, HasSubstr("not compared"));
+    EXPECT_EQ(found.command, "outbox migrate");
   }
+}
+
+TEST(DoctorPostgres, rights_beside_those_of_a_role) {
+  auto facts = sound();
+  facts.roles = std::vector<RoleFacts>{
+      {.name = "relay1",
+       .what = "has DELETE ON outbox.event, as a member of pg_write_all_data",
+       .statement = "REVOKE pg_write_all_data FROM relay1"}};
+  const Finding found = complaint(judged(facts), "roles");
+  EXPECT_EQ(found.severity, Severity::warning);
+  EXPECT_EQ(found.command, "REVOKE pg_write_all_data FROM relay1;");
+  facts.roles->front().exists = false;
+  EXPECT_EQ(complaint(judged(facts), "roles").severity, Severity::note);
 }
 
 TEST(DoctorPostgres, partitions_that_end_soon_or_have_ended) {

@@ -11,6 +11,15 @@ using ::testing::HasSubstr;
 
 const StoreName kName{.shown = "sqlite:shop.db", .options = " --store sqlite:shop.db"};
 
+store::Definitions definitions() {
+  return {{.part = "made by", .makes = "outbox 1"},
+          {.object = "table outbox_event", .makes = "CREATE TABLE outbox_event (seq)"},
+          {.object = "table outbox_event",
+           .part = "trigger never_changed",
+           .makes = "DROP TRIGGER IF EXISTS \"never_changed\"; CREATE TRIGGER never_changed",
+           .undoes = "DROP TRIGGER \"never_changed\""}};
+}
+
 store::SqliteFacts sound() {
   return {.path = "/srv/shop.db",
           .library = "3.51.3",
@@ -22,6 +31,7 @@ store::SqliteFacts sound() {
           .disk = store::DiskFacts{.free_bytes = std::int64_t{10} << 30,
                                    .all_bytes = std::int64_t{20} << 30},
           .version = store::SchemaState{.version = 6, .wanted = 6, .edited = {}},
+          .schema_facts = store::SchemaFacts{.wanted = definitions(), .found = definitions()},
           .journal_mode = std::string("wal"),
           .beyond_log = std::int64_t{0},
           .busy = store::SqliteFacts::Busy{}};
@@ -46,6 +56,22 @@ TEST(DoctorSqlite, another_journal_mode) {
   const Finding found = complaint(judged(facts), "journal");
   EXPECT_EQ(found.severity, Severity::error);
   EXPECT_EQ(found.command, "outbox migrate --store sqlite:/srv/shop.db");
+}
+
+TEST(DoctorSqlite, a_schema_that_somebody_changed) {
+  auto facts = sound();
+  facts.schema_facts->found.pop_back();
+  Finding found = complaint(judged(facts), "schema");
+  EXPECT_EQ(found.what, "lacks trigger never_changed");
+  EXPECT_EQ(
+      found.command,
+      "sqlite3 /srv/shop.db 'DROP TRIGGER IF EXISTS \"never_changed\"; CREATE TRIGGER never_changed'");
+  facts = sound();
+  facts.schema_facts->found[1].makes = "CREATE TABLE outbox_event (seq, mine)";
+  found = complaint(judged(facts), "schema");
+  EXPECT_EQ(found.what,
+            "differs in its definition, which is CREATE TABLE outbox_event (seq, mine)");
+  EXPECT_THAT(found.command, HasSubstr("should be: CREATE TABLE outbox_event (seq)"));
 }
 
 TEST(DoctorSqlite, a_cursor_beyond_the_log) {
