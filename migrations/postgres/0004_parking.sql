@@ -120,15 +120,16 @@ END
 $fn$;
 
 -- These events of these keys have left, or died. A key whose first event that was begins anew for the next one; without another one, and
--- unless a dead one blocks it, its row goes. by_person: what is in flight decides nothing any more.
-CREATE FUNCTION {schema}.parked_left(sub integer, keys bigint[], seqs bigint[], by_person boolean) RETURNS void
+-- unless a dead one blocks it, its row goes. were_dead: those that were so before were not the first, whatever their seq. by_person: what is in
+-- flight decides nothing any more.
+CREATE FUNCTION {schema}.parked_left(sub integer, keys bigint[], seqs bigint[], were_dead boolean[], by_person boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 BEGIN
   WITH moved AS MATERIALIZED (
-    SELECT m.key, max(m.seq) AS seq, array_agg(m.seq) AS seqs,
+    SELECT m.key, max(m.seq) FILTER (WHERE NOT m.dead) AS seq, array_agg(m.seq) AS seqs,
       (SELECT p.seq FROM {schema}.parked p WHERE p.subscription = sub AND p.key = m.key AND NOT p.dead ORDER BY p.seq LIMIT 1) AS first
-    FROM unnest(keys, seqs) m(key, seq) GROUP BY m.key),
+    FROM unnest(keys, seqs, were_dead) m(key, seq, dead) GROUP BY m.key),
   gone AS (
     DELETE FROM {schema}.parked_key k USING moved m
     WHERE k.subscription = sub AND k.key = m.key AND m.first IS NULL AND k.blocked_by IS NULL)
@@ -144,13 +145,14 @@ BEGIN
     progress = CASE WHEN k.run_seq = ANY (m.seqs) THEN NULL ELSE k.progress END,
     cancelled_by = CASE WHEN k.run_seq = ANY (m.seqs) THEN NULL ELSE k.cancelled_by END,
     cancel_reason = CASE WHEN k.run_seq = ANY (m.seqs) THEN NULL ELSE k.cancel_reason END
-  FROM (SELECT *, moved.first IS NULL OR moved.first > moved.seq AS anew FROM moved) m
+  FROM (SELECT *, moved.seq IS NOT NULL AND (moved.first IS NULL OR moved.first > moved.seq) AS anew FROM moved) m
   WHERE k.subscription = sub AND k.key = m.key AND (m.first IS NOT NULL OR k.blocked_by IS NOT NULL);
 END
 $fn$;
 
--- These events have just died: in a subscription whose dead events block, each holds its key. Then their keys go on, or wait.
-CREATE FUNCTION {schema}.parked_died(sub integer, dead_keys bigint[], seqs bigint[]) RETURNS void
+-- These events are dead: in a subscription whose dead events block, each holds its key. Then their keys go on, or wait. at_once: they
+-- were never anything else.
+CREATE FUNCTION {schema}.parked_died(sub integer, dead_keys bigint[], seqs bigint[], at_once boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 BEGIN
@@ -161,7 +163,7 @@ BEGIN
     GROUP BY p.key
     ON CONFLICT (subscription, key) DO UPDATE SET blocked_by = least(k.blocked_by, EXCLUDED.blocked_by);
   END IF;
-  PERFORM {schema}.parked_left(sub, dead_keys, seqs, false);
+  PERFORM {schema}.parked_left(sub, dead_keys, seqs, array_fill(at_once, ARRAY[cardinality(seqs)]), false);
 END
 $fn$;
 
@@ -232,7 +234,12 @@ BEGIN
   ON CONFLICT (subscription, key) DO UPDATE
   SET run_seq = EXCLUDED.run_seq, worker = EXCLUDED.worker, token = k.token + EXCLUDED.token, begun_at = EXCLUDED.begun_at
   WHERE EXCLUDED.run_seq IS NOT NULL AND k.run_seq IS NULL;
-  IF dead_keys IS NOT NULL THEN PERFORM {schema}.parked_died(sub, dead_keys, dead_seqs); END IF;
+  -- Transactions do not commit in the order of seq: one may come before a dead event that holds its key.
+  UPDATE {schema}.parked_key k SET next_attempt_at = clock_timestamp()
+  FROM unnest(seqs, states, keys) n(seq, state, key)
+  WHERE k.subscription = sub AND k.key = n.key AND k.next_attempt_at = 'infinity' AND n.state <> 'dead'
+    AND (k.blocked_by < n.seq) IS NOT TRUE;
+  IF dead_keys IS NOT NULL THEN PERFORM {schema}.parked_died(sub, dead_keys, dead_seqs, true); END IF;
   -- Functions of 0008_tasks.sql.
   IF with_key IS NOT NULL THEN
     SELECT array_agg(p.id) INTO with_key
@@ -253,6 +260,7 @@ SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_merg
 DECLARE
   gone_keys  bigint[];
   gone_seqs  bigint[];
+  were_dead  boolean[];
   with_key   uuid[];
 BEGIN
   WITH gone AS (
@@ -267,12 +275,12 @@ BEGIN
       CROSS JOIN LATERAL (
         SELECT coalesce(k.run_seq = g.seq, false) AS run, NOT g.dead AND g.seq = (
           SELECT p.seq FROM {schema}.parked p WHERE p.subscription = sub AND p.key = g.key AND NOT p.dead ORDER BY p.seq LIMIT 1) AS first) l)
-  SELECT array_agg(g.key), array_agg(g.seq), array_agg(g.id) FILTER (WHERE g.headers ? 'task-unique-key')
-  INTO gone_keys, gone_seqs, with_key FROM gone g;
+  SELECT array_agg(g.key), array_agg(g.seq), array_agg(g.dead), array_agg(g.id) FILTER (WHERE g.headers ? 'task-unique-key')
+  INTO gone_keys, gone_seqs, were_dead, with_key FROM gone g;
   IF gone_keys IS NULL THEN RETURN 0; END IF;
   UPDATE {schema}.parked_key k SET blocked_by = NULL FROM unnest(gone_keys, gone_seqs) g(key, seq)
   WHERE k.subscription = sub AND k.key = g.key AND k.blocked_by = g.seq;
-  PERFORM {schema}.parked_left(sub, gone_keys, gone_seqs, by_person);
+  PERFORM {schema}.parked_left(sub, gone_keys, gone_seqs, were_dead, by_person);
   IF with_key IS NOT NULL THEN PERFORM {schema}.release_unique(with_key, true); END IF;
   RETURN cardinality(gone_seqs);
 END
@@ -291,6 +299,7 @@ DECLARE
   cancelled  bigint[];
   left_keys  bigint[];
   left_seqs  bigint[];
+  were_dead  boolean[];
   died_keys  bigint[];
   died_seqs  bigint[];
   again      uuid[];
@@ -308,7 +317,7 @@ BEGIN
       SELECT * FROM unnest(seqs, states, new_attempts, hashes, event_ids) n(seq, state, attempts, hash, id) WHERE n.state IS NULL),
     gone AS (
       DELETE FROM {schema}.parked p USING result r WHERE p.subscription = sub AND p.seq = r.seq AND p.id = r.id
-      RETURNING p.seq, p.key, p.id, r.attempts, r.hash),
+      RETURNING p.seq, p.key, p.dead, p.id, r.attempts, r.hash),
     ended AS (
       INSERT INTO {schema}.parked_end (subscription, seq, id, outcome, attempts)
       SELECT sub, g.seq, g.id, 'delivered', g.attempts FROM gone g RETURNING 1),
@@ -322,21 +331,25 @@ BEGIN
         t.acked + coalesce((SELECT last.acked_total FROM {schema}.settlement last
                             WHERE last.subscription = sub AND last.kind = 'retry' ORDER BY last.acked_total DESC LIMIT 1), 0)
       FROM total t)
-    SELECT array_agg(g.key), array_agg(g.seq) INTO left_keys, left_seqs FROM gone g;
+    SELECT array_agg(g.key), array_agg(g.seq), array_agg(g.dead) INTO left_keys, left_seqs, were_dead FROM gone g;
     -- An event that had died, or blocked its key, may have been delivered all the same.
     UPDATE {schema}.parked_key k SET blocked_by = NULL FROM unnest(left_keys, left_seqs) g(key, seq)
     WHERE k.subscription = sub AND k.key = g.key AND k.blocked_by = g.seq;
-    PERFORM {schema}.parked_left(sub, left_keys, left_seqs, false);
+    PERFORM {schema}.parked_left(sub, left_keys, left_seqs, were_dead, false);
   END IF;
   WITH changed AS (
     UPDATE {schema}.parked_key k
-    SET attempts = n.attempts, next_attempt_at = clock_timestamp() + n.due * interval '1 millisecond', error = n.error,
+    SET attempts = CASE WHEN f.over THEN k.attempts ELSE n.attempts END, error = CASE WHEN f.over THEN k.error ELSE n.error END,
+      next_attempt_at = CASE WHEN f.over THEN k.next_attempt_at ELSE clock_timestamp() + n.due * interval '1 millisecond' END,
       run_seq = CASE WHEN n.state IN ('running', 'ready') THEN n.seq END, worker = n.worker,
       token = k.token + (n.state = 'running')::integer, begun_at = CASE n.state WHEN 'running' THEN clock_timestamp() END,
       percent = NULL, progress = NULL, cancelled_by = NULL, cancel_reason = NULL
     FROM unnest(seqs, states, new_attempts, due_in_ms, errors, workers, keys, event_ids, versions)
         n(seq, state, attempts, due, error, worker, key, id, version)
       JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq AND p.id = n.id AND NOT p.dead
+      -- Of a run that ends while a person has put an event before it, only that it is over.
+      CROSS JOIN LATERAL (SELECT n.state = 'retrying' AND n.seq <> (
+        SELECT e.seq FROM {schema}.parked e WHERE e.subscription = sub AND e.key = n.key AND NOT e.dead ORDER BY e.seq LIMIT 1) AS over) f
     WHERE k.subscription = sub AND k.key = n.key AND n.state IN ('retrying', 'running', 'ready')
       AND CASE n.state WHEN 'running' THEN k.run_seq IS NULL ELSE k.version = n.version END
     RETURNING CASE WHEN n.state = 'retrying' AND p.headers ? 'task-unique-key' THEN p.id END AS with_key)
@@ -351,7 +364,7 @@ BEGIN
       RETURNING p.key, p.seq)
     SELECT array_agg(d.key), array_agg(d.seq) INTO died_keys, died_seqs FROM died d;
     IF died_keys IS NOT NULL THEN
-      PERFORM {schema}.parked_died(sub, died_keys, died_seqs);
+      PERFORM {schema}.parked_died(sub, died_keys, died_seqs, false);
       PERFORM {schema}.tasks_died(sub, died_seqs);
     END IF;
   END IF;
@@ -415,7 +428,9 @@ BEGIN
     INSERT INTO {schema}.parked_key AS k (subscription, key, lane, solo, version, token, next_attempt_at)
     SELECT sub, a.key, min(a.lane), min(a.seq) = a.key, max(a.version), max(a.token), clock_timestamp()
     FROM unnest(alive_keys, alive_seqs, alive_lanes, had_tokens, had_versions) a(key, seq, lane, token, version) GROUP BY a.key
-    ON CONFLICT (subscription, key) DO NOTHING;
+    -- Neither may come again: results and ends of runs name them.
+    ON CONFLICT (subscription, key) DO UPDATE
+    SET token = greatest(k.token, EXCLUDED.token), version = greatest(k.version, EXCLUDED.version);
     UPDATE {schema}.parked_key k
     SET blocked_by = NULL,
       next_attempt_at = CASE WHEN k.next_attempt_at = 'infinity' THEN clock_timestamp() ELSE k.next_attempt_at END

@@ -45,6 +45,7 @@ DECLARE
   fresh      integer;
   gone_keys  bigint[];
   gone_seqs  bigint[];
+  were_dead  boolean[];
 BEGIN
   UPDATE {schema}.subscription s SET id = DEFAULT, config_version = s.config_version + 1, changed_at = clock_timestamp(),
     trouble = '', trouble_since = NULL, trouble_relay = NULL
@@ -55,13 +56,13 @@ BEGIN
     WHERE p.subscription = sub
       AND EXISTS (SELECT FROM {schema}.event e WHERE e.seq = p.seq
                   AND (e.seq > after_seq OR NOT pg_visible_in_snapshot(e.xid, seen)))
-    RETURNING p.key, p.seq)
-  SELECT array_agg(g.key), array_agg(g.seq) INTO gone_keys, gone_seqs FROM gone g;
+    RETURNING p.key, p.seq, p.dead)
+  SELECT array_agg(g.key), array_agg(g.seq), array_agg(g.dead) INTO gone_keys, gone_seqs, were_dead FROM gone g;
   UPDATE {schema}.parked p SET subscription = fresh WHERE p.subscription = sub;
   UPDATE {schema}.parked_key k SET subscription = fresh WHERE k.subscription = sub;
   UPDATE {schema}.parked_key k SET blocked_by = NULL FROM unnest(gone_keys, gone_seqs) g(key, seq)
   WHERE k.subscription = fresh AND k.key = g.key AND k.blocked_by = g.seq;
-  PERFORM {schema}.parked_left(fresh, gone_keys, gone_seqs, true);
+  PERFORM {schema}.parked_left(fresh, gone_keys, gone_seqs, were_dead, true);
   UPDATE {schema}.parked_end d SET subscription = fresh
   WHERE d.subscription = sub
     AND NOT EXISTS (SELECT FROM {schema}.event e WHERE e.seq = d.seq

@@ -72,6 +72,8 @@ inline void park(std::optional<Key>& key, std::int64_t seq, ParkedState state, s
     key->due_at = due_at;
     key->error = error;
   } else if (!leaves_relay || key->run_seq) {
+    // It may come before a dead event that holds the key, since transactions do not commit in the order of seq.
+    if (key->due_at == kNever && !(key->blocked_by && *key->blocked_by < seq)) key->due_at = now;
     return;
   }
   if (!leaves_relay) return;
@@ -82,13 +84,14 @@ inline void park(std::optional<Key>& key, std::int64_t seq, ParkedState state, s
   key->begun_at = now;
 }
 
-/// An event left, or died. `first`: the first one that is left now. `by_person`: what is in flight decides nothing any more.
+/// An event left, or died. `first`: the first one that is left now. `was_dead`: it was not the first, whatever its seq. `by_person`: what
+/// is in flight decides nothing any more.
 inline void left(std::optional<Key>& key, std::int64_t seq, std::optional<std::int64_t> first,
-                 bool by_person, Time now) {
+                 bool was_dead, bool by_person, Time now) {
   if (!key) return;
   if (key->run_seq == seq) key->forget_run();
   if (!first && !key->blocked_by) return key.reset();
-  const bool anew = !first || *first > seq;
+  const bool anew = !was_dead && (!first || *first > seq);
   const bool blocked = !first || (key->blocked_by && *key->blocked_by < *first);
   if (blocked) {
     key->due_at = kNever;
@@ -109,10 +112,13 @@ inline void left(std::optional<Key>& key, std::int64_t seq, std::optional<std::i
   return key->version == version;
 }
 
-/// The result counts, and the event is not dead: it is sent again, runs, or is ready.
-inline void reschedule(Key& key, std::int64_t seq, ParkedState state, std::size_t attempts,
-                       Time due_at, const std::string& error, const EventId& worker, Time now) {
+/// The result counts, and the event is not dead: it is sent again, runs, or is ready. Of a run that ends while a person has put an event
+/// before it, only that it is over.
+inline void reschedule(Key& key, std::int64_t seq, std::int64_t first, ParkedState state,
+                       std::size_t attempts, Time due_at, const std::string& error,
+                       const EventId& worker, Time now) {
   key.forget_run();
+  if (seq != first && state == ParkedState::retrying) return;
   key.attempts = attempts;
   key.due_at = due_at;
   key.error = error;
@@ -148,11 +154,10 @@ inline void retry(std::optional<Key>& key, Facts& event, std::int64_t seq, std::
   const bool lives_again = event.dead;
   const std::size_t attempts = event.attempts;
   if (lives_again) {
-    if (!key) {
-      key.emplace();
-      key->version = event.version;
-      key->token = event.token;
-    }
+    if (!key) key.emplace();
+    // Neither may come again: results and ends of runs name them.
+    key->version = std::max(key->version, event.version);
+    key->token = std::max(key->token, event.token);
     if (key->blocked_by == seq) {
       key->blocked_by.reset();
       if (key->due_at == kNever) key->due_at = now;

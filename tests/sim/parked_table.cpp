@@ -68,7 +68,7 @@ void ParkedTable::park(const store::ParkedEvent& event, const EventView& copied,
   Key key = take(event.key);
   if (dead) {
     law::park_dead(key, event.seq, dead_blocks_);
-    law::left(key, event.seq, first(event.key), false, time_of(now));
+    law::left(key, event.seq, first(event.key), true, false, time_of(now));
   } else {
     law::park(key, event.seq, event.state, event.attempts, due_of(now, event.due_in), event.error,
               event.worker, time_of(now));
@@ -98,9 +98,9 @@ void ParkedTable::conclude(const store::RetryResult& result, std::int64_t versio
   row->second.slow = false;
   if (*result.state == store::ParkedState::dead) {
     law::died(*key, row->second.facts, result.seq, result.attempts, result.error, dead_blocks_);
-    law::left(key, result.seq, first(number), false, time_of(now));
+    law::left(key, result.seq, first(number), false, false, time_of(now));
   } else {
-    law::reschedule(*key, result.seq, *result.state, result.attempts, due_of(now, result.due_in),
+    law::reschedule(*key, result.seq, first(number).value_or(result.seq), *result.state, result.attempts, due_of(now, result.due_in),
                     result.error, result.worker, time_of(now));
   }
   put(number, key);
@@ -142,11 +142,12 @@ void ParkedTable::claim(const std::vector<std::int64_t>& seqs, const EventId& wo
 
 void ParkedTable::remove(std::int64_t seq, bool by_person, relay::TimePoint now) {
   const std::uint64_t number = rows_.at(seq).key;
+  const bool was_dead = rows_.at(seq).facts.dead;
   rows_.erase(seq);
   of_key_[number].erase(seq);
   Key key = take(number);
   law::discard(key, seq);
-  law::left(key, seq, first(number), by_person, time_of(now));
+  law::left(key, seq, first(number), was_dead, by_person, time_of(now));
   put(number, key);
 }
 

@@ -82,10 +82,10 @@ Result<std::optional<std::int64_t>> KeyRow::first() const {
   return row.has_row() ? std::optional(row.integer(0)) : std::nullopt;
 }
 
-Status KeyRow::left(std::int64_t seq, bool by_person, std::int64_t now) {
+Status KeyRow::left(std::int64_t seq, bool was_dead, bool by_person, std::int64_t now) {
   if (!key_) return write();
   OUTBOX_TRY(const auto first_left, first());
-  law::left(key_, seq, first_left, by_person, now);
+  law::left(key_, seq, first_left, was_dead, by_person, now);
   return write();
 }
 

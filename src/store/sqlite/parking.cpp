@@ -133,7 +133,7 @@ Status remove(Connection& connection, Place& place, bool by_person, std::int64_t
   Status status = connection.run(query::kRemoveParked, place.subscription, place.seq);
   if (!status) return status;
   law::discard(place.key.key(), place.seq);
-  return place.key.left(place.seq, by_person, now);
+  return place.key.left(place.seq, place.event.facts.dead, by_person, now);
 }
 
 /// Removes a delivered event and counts it.
@@ -171,7 +171,7 @@ Status die(Connection& connection, const RetryResult& result, Place& place, std:
   law::died(*place.key.key(), place.event.facts, place.seq, result.attempts,
             storable_text(result.error), blocks);
   Status status = write_facts(connection, place.subscription, place.seq, place.event.facts);
-  if (status) status = place.key.left(place.seq, false, now);
+  if (status) status = place.key.left(place.seq, false, false, now);
   return status ? after_death(connection, place.subscription, place.seq) : status;
 }
 
@@ -189,8 +189,10 @@ Status settle_one(Connection& connection, const RetryResult& result, Place& plac
   }
   if (!counts) return {};
   if (*result.state == ParkedState::dead) return die(connection, result, place, now);
-  law::reschedule(*place.key.key(), place.seq, *result.state, result.attempts,
-                  due_at(now, result.due_in), storable_text(result.error), result.worker, now);
+  OUTBOX_TRY(const auto first, place.key.first());
+  law::reschedule(*place.key.key(), place.seq, first.value_or(place.seq), *result.state,
+                  result.attempts, due_at(now, result.due_in), storable_text(result.error),
+                  result.worker, now);
   Status status = place.key.write();
   if (status && *result.state == ParkedState::retrying)
     status = release_unique(connection, result.id, false);
@@ -210,7 +212,7 @@ Status park_alive(Connection& connection, const ParkedEvent& event, KeyRow& key,
 Status park_dead(Connection& connection, const ParkedEvent& event, KeyRow& key, std::int64_t now) {
   OUTBOX_TRY(const bool blocks, dead_block(connection, event.subscription));
   law::park_dead(key.key(), event.seq, blocks);
-  Status status = key.left(event.seq, false, now);
+  Status status = key.left(event.seq, true, false, now);
   return status ? after_death(connection, event.subscription, event.seq) : status;
 }
 
@@ -391,7 +393,7 @@ Status forget_parked_after(Connection& connection, std::int64_t subscription, st
     OUTBOX_TRY(KeyRow key, KeyRow::read(connection, subscription, number));
     for (const std::int64_t one : seqs) {
       law::discard(key.key(), one);
-      if (Status status = key.left(one, true, now); !status) return status;
+      if (Status status = key.left(one, false, true, now); !status) return status;
     }
   }
   return {};
