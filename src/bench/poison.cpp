@@ -110,7 +110,7 @@ Rate rate_of(PostgresFixture& log, const SubscriptionSpec& spec, std::unique_ptr
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const auto parked =
       std::stoll(log.admin().value(fmt::format("SELECT count(*) FROM {}.parked", kSchema)));
-  log.admin().run(fmt::format("TRUNCATE {}.parked", kSchema));
+  log.admin().run(fmt::format("TRUNCATE {0}.parked, {0}.parked_key", kSchema));
   log.drop_subscriptions();
   return {.delivered = static_cast<double>(log.options().events - parked) / seconds,
           .parked = static_cast<double>(parked) / seconds};

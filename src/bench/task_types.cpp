@@ -62,7 +62,7 @@ double rate_of_the_eight(PostgresFixture& log, std::int64_t tasks, bool bad) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   (void)worker->stop(std::chrono::seconds(1));
   log.drop_subscriptions();
-  log.admin().run(fmt::format("TRUNCATE {0}.parked, {0}.parked_end", kSchema));
+  log.admin().run(fmt::format("TRUNCATE {0}.parked, {0}.parked_key, {0}.parked_end", kSchema));
   return static_cast<double>(all - first) / took.count();
 }
 

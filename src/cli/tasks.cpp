@@ -305,8 +305,8 @@ int cancel(const Options& options, const Context& context) {
   std::size_t running = 0;
   ChangeProgress progress;
   each_chosen(options, open, [&](const Rows& rows) {
-    running += static_cast<std::size_t>(
-        std::count_if(rows.begin(), rows.end(), [](const auto& row) {
+    running +=
+        static_cast<std::size_t>(std::count_if(rows.begin(), rows.end(), [](const auto& row) {
           return row.state == ParkedState::running;
         }));
     progress.changed(

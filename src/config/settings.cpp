@@ -394,7 +394,8 @@ std::vector<SettingRow<SubscriptionSpec>> spec_rows() {
        [](Spec& s) -> Slot { return &s.retry_jitter; }},
       {{.name = "max_waiting",
         .type = SettingType::count,
-        .help = "With so many parked events that are not dead no new ones are delivered until there are fewer.",
+        .help =
+            "With so many parked events that are not dead no new ones are delivered until there are fewer.",
         .least = 1,
         .most = 10'000'000},
        [](Spec& s) -> Slot { return &s.max_waiting; }},

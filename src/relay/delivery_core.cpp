@@ -169,8 +169,7 @@ void DeliveryCore::fill_batch(std::size_t limit) {
         is_full() ? std::stable_partition(ready_.begin(), ready_.end(),
                                           [before](Token token) { return token < before; })
                   : ready_.end();
-    const std::size_t count =
-        std::min(limit, static_cast<std::size_t>(sendable - ready_.begin()));
+    const std::size_t count = std::min(limit, static_cast<std::size_t>(sendable - ready_.begin()));
     for (std::size_t i = 0; i < count; ++i)
       batch_.push_back({.token = ready_[i], .event = slot(ready_[i]).event});
     return;

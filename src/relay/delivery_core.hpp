@@ -273,7 +273,7 @@ class DeliveryCore {
   /// Of a gapless sink: the first event of each key that the sink refused and the cursor has not
   /// passed. Earlier events of the key may still be sent.
   std::unordered_map<std::uint64_t, Token> refused_;
-  std::vector<store::ParkedEvent> parked_open_;       ///< Counted in rows_.
+  std::vector<store::ParkedEvent> parked_open_;  ///< Counted in rows_.
   /// An event that is being written.
   struct Parked {
     std::uint64_t key{0};  ///< In the gate.

@@ -17,8 +17,8 @@ class LateSends {
     Token token{0};  ///< As the sink knows it.
     std::int64_t seq{0};
     EventId id{};
-    std::uint64_t key{0};      ///< In the gate.
-    std::int64_t version{0};   ///< Of the key's row.
+    std::uint64_t key{0};     ///< In the gate.
+    std::int64_t version{0};  ///< Of the key's row.
     std::size_t attempts{0};  ///< Before this one.
     std::int64_t run{0};      ///< Of a row that is `running`: its token.
     bool written{false};      ///< The row of the event exists.

@@ -305,8 +305,7 @@ void RetryCore::failed(Chain& chain, const Outcome& outcome, TimePoint now) {
 
 void RetryCore::give_failed(const Subject& subject, const Outcome& outcome, TimePoint now) {
   const std::int64_t seq = subject.event.seq;
-  const store::Verdict next =
-      store::verdict(options_.rules.policy, outcome, subject.attempts, seq);
+  const store::Verdict next = store::verdict(options_.rules.policy, outcome, subject.attempts, seq);
   store::RetryResult result;
   result.state = next.state;
   result.attempts = next.attempts;

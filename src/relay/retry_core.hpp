@@ -117,7 +117,7 @@ class RetryCore {
     bool in_doubt{false};  ///< It failed; whose fault that is, is not known yet.
     /// A person has sent it again: the stream may have later events of the key in its hands.
     bool waits_for_stream{false};
-    int tries{0};          ///< That counted nothing.
+    int tries{0};  ///< That counted nothing.
     Doubt doubt{};
     Error error{};
     TimePoint again_at{};  ///< Not sent before.

@@ -43,7 +43,7 @@ class Settler {
   struct DueQuestion {
     std::int32_t subscription{0};
     store::Holding holding{};
-    std::size_t besides{0};  ///< So many more, since they cannot be sent now.
+    std::size_t besides{0};                ///< So many more, since they cannot be sent now.
     std::vector<store::AskedRow> asked{};  ///< See store::Progress::due().
     std::function<void(store::DueEvents)> read;
   };

@@ -104,9 +104,9 @@ double share_of(const store::Holding& holding) {
 
 SubscriptionLoop::SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer,
                                    const std::vector<store::Strand>& strands,
-                                   const store::ParkedKeys& parked,
-                                   const LoopOptions& options, RetainedSink retained,
-                                   Settler& settler, const TrustDeadline& trust, Listener listener)
+                                   const store::ParkedKeys& parked, const LoopOptions& options,
+                                   RetainedSink retained, Settler& settler,
+                                   const TrustDeadline& trust, Listener listener)
     : row_(std::move(row)),
       renderer_(std::move(renderer)),
       filter_(row_.spec, row_.left_out),

@@ -68,10 +68,9 @@ class SubscriptionLoop {
   };
 
   SubscriptionLoop(store::SubscriptionRow row, event::Renderer renderer,
-                   const std::vector<store::Strand>& strands,
-                   const store::ParkedKeys& parked, const LoopOptions& options,
-                   RetainedSink retained, Settler& settler, const TrustDeadline& trust,
-                   Listener listener);
+                   const std::vector<store::Strand>& strands, const store::ParkedKeys& parked,
+                   const LoopOptions& options, RetainedSink retained, Settler& settler,
+                   const TrustDeadline& trust, Listener listener);
   SubscriptionLoop(const SubscriptionLoop&) = delete;
   SubscriptionLoop& operator=(const SubscriptionLoop&) = delete;
   ~SubscriptionLoop();
@@ -119,7 +118,8 @@ class SubscriptionLoop {
     bool settle{true};
   };
   struct Written {
-    std::optional<std::size_t> strand{};  ///< Whose rows are written; none: the results of the retries.
+    std::optional<std::size_t>
+        strand{};  ///< Whose rows are written; none: the results of the retries.
     std::vector<std::uint64_t> released{};  ///< Keys that have nothing to do any more.
   };
   struct Mail {

@@ -103,7 +103,8 @@ class Tenure {
   TimePoint warn_again_at_{};
   /// Subscriptions of a type whose cursors are there, in the lanes that were held then.
   std::map<std::int32_t, store::Holding> begun_types_;
-  std::map<std::int32_t, std::int32_t> told_of_parked_;  ///< The `parked_version` that a loop knows.
+  std::map<std::int32_t, std::int32_t>
+      told_of_parked_;                    ///< The `parked_version` that a loop knows.
   std::set<std::string> judged_filters_;  ///< Subscriptions whose filter matches or was warned of.
   std::map<std::string, std::string> broken_;  ///< Why a subscription cannot start.
 

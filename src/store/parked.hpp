@@ -49,8 +49,9 @@ struct RetryResult {
   std::int64_t generation{0};
   std::int64_t seq{0};
   EventId id{};
-  std::uint64_t key{0};     ///< See parked_key().
-  std::int64_t version{0};  ///< Of the key, when the event was read. Of another one only an ack counts.
+  std::uint64_t key{0};  ///< See parked_key().
+  std::int64_t version{
+      0};  ///< Of the key, when the event was read. Of another one only an ack counts.
   std::optional<ParkedState> state{};  ///< None: it was delivered, and its row goes.
   std::size_t attempts{0};
   std::chrono::milliseconds due_in{0};  ///< Of `retrying`.
@@ -61,10 +62,10 @@ struct RetryResult {
 /// A parked event that is due, or one that waits behind it.
 struct ParkedRow {
   EventView event;
-  std::uint64_t key{0};      ///< See parked_key().
-  std::int64_t version{0};   ///< Of its key.
-  std::size_t attempts{0};   ///< Of the first event of the key; 0 for those behind it.
-  std::int64_t token{0};     ///< How often an event of its key became `running`.
+  std::uint64_t key{0};     ///< See parked_key().
+  std::int64_t version{0};  ///< Of its key.
+  std::size_t attempts{0};  ///< Of the first event of the key; 0 for those behind it.
+  std::int64_t token{0};    ///< How often an event of its key became `running`.
 };
 
 /// A row that the relay asks about when it reads what is due: it was left to a worker, or its end could not be written.
@@ -92,7 +93,8 @@ struct DueEvents {
   std::shared_ptr<const void> storage;  ///< Owns what the rows point into.
   /// When the next key that is not in `rows` is due; none: there is none.
   std::optional<std::chrono::milliseconds> next_in;
-  std::vector<AskedState> asked{};  ///< One for each row that was asked about; read before the rows.
+  std::vector<AskedState>
+      asked{};  ///< One for each row that was asked about; read before the rows.
 };
 
 /// The keys of a subscription that have a row in `parked_key`: the stream sends none of their events.

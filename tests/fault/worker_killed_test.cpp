@@ -113,7 +113,8 @@ class WorkerKilled : public ::testing::Test {
   void open_gate() const { std::ofstream(file_ + ".go") << "go"; }
   void close_gate() const { (void)::unlink((file_ + ".go").c_str()); }
   [[nodiscard]] std::size_t count_rows(const std::string& state) const {
-    return std::stoul(value("SELECT count(*) FROM outbox.parked_state WHERE state = '" + state + "'"));
+    return std::stoul(
+        value("SELECT count(*) FROM outbox.parked_state WHERE state = '" + state + "'"));
   }
 
   const TempDir folder_;
@@ -424,8 +425,8 @@ TEST_F(WorkerKilled, a_task_that_kills_its_worker_after_a_while_ends_dead) {
       close_gate();
       worker = start();
     }
-    const std::string token =
-        value("SELECT coalesce(max(token::text), '') FROM outbox.parked_state WHERE state = 'running'");
+    const std::string token = value(
+        "SELECT coalesce(max(token::text), '') FROM outbox.parked_state WHERE state = 'running'");
     if (opened.insert(token).second) open_gate();
     return count_rows("dead") == 1;
   };

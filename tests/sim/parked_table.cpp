@@ -35,9 +35,9 @@ void ParkedTable::put(std::uint64_t number, const Key& key) {
     Row& row = rows_.at(seq);
     row.state = law::state_of(row.facts, seq, key, first.value_or(0));
     const bool runs = row.state == store::ParkedState::running;
-    row.attempts = row.facts.dead                              ? row.facts.attempts
+    row.attempts = row.facts.dead                             ? row.facts.attempts
                    : row.state == store::ParkedState::waiting ? 0
-                                                               : key->attempts;
+                                                              : key->attempts;
     row.token = key ? key->token : row.facts.token;
     row.worker = runs ? *key->worker : EventId{};
     row.cancelled = runs && key->cancelled_by.has_value();
@@ -47,9 +47,8 @@ void ParkedTable::put(std::uint64_t number, const Key& key) {
 std::optional<std::int64_t> ParkedTable::first(std::uint64_t key) const {
   const auto seqs = of_key_.find(key);
   if (seqs == of_key_.end()) return {};
-  const auto found = std::find_if(seqs->second.begin(), seqs->second.end(), [&](std::int64_t seq) {
-    return !rows_.at(seq).facts.dead;
-  });
+  const auto found = std::find_if(seqs->second.begin(), seqs->second.end(),
+                                  [&](std::int64_t seq) { return !rows_.at(seq).facts.dead; });
   return found == seqs->second.end() ? std::nullopt : std::optional(*found);
 }
 
@@ -100,8 +99,9 @@ void ParkedTable::conclude(const store::RetryResult& result, std::int64_t versio
     law::died(*key, row->second.facts, result.seq, result.attempts, result.error, dead_blocks_);
     law::left(key, result.seq, first(number), false, false, time_of(now));
   } else {
-    law::reschedule(*key, result.seq, first(number).value_or(result.seq), *result.state, result.attempts, due_of(now, result.due_in),
-                    result.error, result.worker, time_of(now));
+    law::reschedule(*key, result.seq, first(number).value_or(result.seq), *result.state,
+                    result.attempts, due_of(now, result.due_in), result.error, result.worker,
+                    time_of(now));
   }
   put(number, key);
 }

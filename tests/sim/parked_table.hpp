@@ -51,6 +51,11 @@ class ParkedTable {
                                      store::LaneMask lanes = store::kAllLanes) const;
   [[nodiscard]] std::vector<store::AskedState> asked(std::span<const store::AskedRow> rows) const;
   [[nodiscard]] store::ParkedKeys keys(store::LaneMask lanes = store::kAllLanes) const;
+  /// Of the key's row; 0: it has none.
+  [[nodiscard]] std::int64_t version(std::uint64_t key) const {
+    const auto found = keys_.find(key);
+    return found == keys_.end() ? 0 : found->second.version;
+  }
   /// The key has nothing to do any more.
   [[nodiscard]] bool is_released(std::uint64_t key) const { return !keys_.contains(key); }
   /// Dead, or behind a dead one that blocks.

@@ -47,9 +47,8 @@ struct Columns {
     entry.worker == EventId{} ? workers.add_null() : workers.add(entry.worker);
   }
   Params params(std::int32_t subscription, std::int64_t generation) {
-    return {Param(subscription), Param(generation), seqs.take(),   states.take(),
-            attempts.take(),     due.take(),        errors.take(), workers.take(),
-            keys.take()};
+    return {Param(subscription), Param(generation), seqs.take(),    states.take(), attempts.take(),
+            due.take(),          errors.take(),     workers.take(), keys.take()};
   }
 };
 
@@ -184,11 +183,11 @@ namespace {
 std::vector<AskedState> states_of(const Rows& rows) {
   std::vector<AskedState> states;
   for (int row = 0; row < rows.size(); ++row) {
-    states.push_back(
-        {.seq = rows.int8(row, 0),
-         .state = rows.is_null(row, 1) ? std::nullopt
-                                       : std::optional(parked_state_of(rows.bytes(row, 1))),
-         .key_left = rows.boolean(row, 2)});
+    states.push_back({.seq = rows.int8(row, 0),
+                      .state = rows.is_null(row, 1)
+                                   ? std::nullopt
+                                   : std::optional(parked_state_of(rows.bytes(row, 1))),
+                      .key_left = rows.boolean(row, 2)});
   }
   return states;
 }

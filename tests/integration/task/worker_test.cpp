@@ -411,8 +411,7 @@ TEST_P(WorkerTest, a_task_that_is_claimed_while_it_is_cancelled_keeps_its_row) {
   claim.run(
       "UPDATE outbox.parked_key k SET run_seq = p.seq FROM outbox.parked p WHERE p.key = k.key");
   const auto row = parked().front();
-  claim.run(
-      "BEGIN; UPDATE outbox.parked_key SET worker = gen_random_uuid(), token = token + 1");
+  claim.run("BEGIN; UPDATE outbox.parked_key SET worker = gen_random_uuid(), token = token + 1");
   auto cancelled = std::async(std::launch::async, [&] {
     return store_->parked_events().value()->discard(row.subscription, std::vector{row.seq}, "ann",
                                                     "");

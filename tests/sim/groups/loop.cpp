@@ -127,8 +127,7 @@ void SimLoop::begin_replay() {
 }
 
 bool SimLoop::differs(const store::SubscriptionRow& row, std::int64_t replay) const {
-  return row.state != store::SubscriptionState::active ||
-         row.left_out != row_.left_out ||
+  return row.state != store::SubscriptionState::active || row.left_out != row_.left_out ||
          row.paused_types != row_.paused_types || replay_differs(replay);
 }
 

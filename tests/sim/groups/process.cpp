@@ -437,8 +437,7 @@ void SimProcess::step_settler() {
   Served& served = any();
   if (served.loop && served.reads_keys && world_.random.chance(20)) {
     served.reads_keys = false;
-    served.loop->keys_read(
-        world_.tables.parked(served.id).keys(served.loop->holding().lanes));
+    served.loop->keys_read(world_.tables.parked(served.id).keys(served.loop->holding().lanes));
   }
   if (served.due || served.jobs.empty()) {
     if (served.loop && served.loop->asks()) read_due(served);

@@ -123,7 +123,8 @@ TEST_P(ParkingStream, with_one_attempt_the_event_is_dead_and_its_key_goes_on_onc
     driver.settle();
     EXPECT_THAT(shown(driver.parked), ElementsAre("1 dead 1", "3 waiting 0"));
     EXPECT_EQ(driver.gate.live(), 1U);
-    EXPECT_TRUE(driver.gate.blocked(event::key_hash("order", "a"))) << "the store says when it is free";
+    EXPECT_TRUE(driver.gate.blocked(event::key_hash("order", "a")))
+        << "the store says when it is free";
   }
 }
 

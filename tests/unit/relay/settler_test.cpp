@@ -66,7 +66,8 @@ TEST(Settler, the_flush_that_is_due_is_not_done_before_a_write_succeeded) {
   std::promise<void> written;
   {
     relay::Settler settler(std::make_unique<BusyAtFirst>(1, asked), counts, [](const Error&) {});
-    settler.settle({.rows = {store::Settlement{}}}, [&](const auto& /*released*/) { written.set_value(); });
+    settler.settle({.rows = {store::Settlement{}}},
+                   [&](const auto& /*released*/) { written.set_value(); });
     settler.start();
     written.get_future().wait();
   }

@@ -1,5 +1,4 @@
 // The loop of a subscription, over a log in memory, with a progress whose writes can be blocked.
-#include "event/key.hpp"
 #include "relay/subscription_loop.hpp"
 
 #include <gmock/gmock.h>
@@ -9,6 +8,7 @@
 #include <outbox/testing.hpp>
 #include <set>
 
+#include "event/key.hpp"
 #include "testkit/eventually.hpp"
 #include "unit/feed/memory_log.hpp"
 

@@ -64,8 +64,9 @@ class GatedProgress final : public store::Progress {
                                     store::LaneMask lanes, std::int64_t generation) override {
     return inner_->begin_beside(base, subscription, lanes, generation);
   }
-  [[nodiscard]] Result<store::ParkedKeys> parked_keys(std::int32_t subscription, store::LaneMask lanes,
-                                        bool dead_block) override {
+  [[nodiscard]] Result<store::ParkedKeys> parked_keys(std::int32_t subscription,
+                                                      store::LaneMask lanes,
+                                                      bool dead_block) override {
     return inner_->parked_keys(subscription, lanes, dead_block);
   }
   [[nodiscard]] Result<store::DueEvents> due(std::int32_t subscription,
@@ -74,8 +75,8 @@ class GatedProgress final : public store::Progress {
                                              std::span<const store::AskedRow> asked) override {
     return inner_->due(subscription, holding, limits, asked);
   }
-  [[nodiscard]] Result<std::vector<store::ReleasedKey>> append(const store::ProgressBatch& batch,
-                                                 store::Durability durability) override {
+  [[nodiscard]] Result<std::vector<store::ReleasedKey>> append(
+      const store::ProgressBatch& batch, store::Durability durability) override {
     gate_.pass();
     return inner_->append(batch, durability);
   }
