@@ -140,13 +140,13 @@ std::string stopped(const store::SubscriptionRow& row) {
 std::string dead(const Line& line) {
   if (const auto queue = event::queue_of_subscription(line.row.spec.name)) {
     return fmt::format(
-        "queue {0}: {1} dead tasks do not run again (hint: outbox tasks list --queue {0} --state dead)",
-        *queue, line.parked.dead);
+        "queue {0}: {1} not run again (hint: outbox tasks list --queue {0} --state dead)", *queue,
+        count("dead task", line.parked.dead, "does", "do"));
   }
   return fmt::format(
-      "subscription {0}: {1} dead events are not sent again (hint: outbox parked list --subscription {0} "
+      "subscription {0}: {1} not sent again (hint: outbox parked list --subscription {0} "
       "--state dead)",
-      line.row.spec.name, line.parked.dead);
+      line.row.spec.name, count("dead event", line.parked.dead, "is", "are"));
 }
 
 std::string lags(const Line& line, std::chrono::milliseconds max_lag) {

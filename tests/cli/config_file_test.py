@@ -75,7 +75,7 @@ class InTheFolder(Case):
     # They would show more with the rest of the configuration.
     SHOWING_VERBS = (("status",), ("subscription", "list"))
     # What they do depends on it.
-    WHOLE_VERBS = (("relay",), ("work",), ("prune",), ("subscription", "apply"), ("config", "check"), ("config", "show"))
+    WHOLE_VERBS = (("relay",), ("work",), ("prune",), ("subscription", "apply"), ("config", "show"))
 
     def test_a_broken_one_does_not_matter_to_what_needs_only_the_store(self):
         self.write("outbox.toml", self.BROKEN)
@@ -117,11 +117,11 @@ class InTheFolder(Case):
         if "postgresql" not in self.succeeds("version", "--json").json()["stores"]:
             self.skipTest("built without PostgreSQL")
         said = '[store]\nschema = "shop_box"\n'
-        self.assertIn("shop_box.event", self.printed(said).out)
-        self.assertIn("shop_box.event", self.printed(said + '[relay]\npaeg = 5\n[subscription.x]\nsink = "nowhere"\n').out)
-        self.assertIn("other.event", self.printed(said, "--schema", "other").out)
-        self.assertIn("outbox.event", self.printed(self.BROKEN).out)
-        self.assertIn("other.event", self.printed(self.BROKEN + said, "--schema", "other").out)
+        self.assertIn('TABLE "shop_box".event ', self.printed(said).out)
+        self.assertIn('TABLE "shop_box".event ', self.printed(said + '[relay]\npaeg = 5\n[subscription.x]\nsink = "nowhere"\n').out)
+        self.assertIn('TABLE "other".event ', self.printed(said, "--schema", "other").out)
+        self.assertIn('TABLE "outbox".event ', self.printed(self.BROKEN).out)
+        self.assertIn('TABLE "other".event ', self.printed(self.BROKEN + said, "--schema", "other").out)
         refused = self.printed(self.BROKEN + said)
         self.assertEqual((refused.code, "with --schema NAME" in refused.err), (ERROR, True), refused)
 

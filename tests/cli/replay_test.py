@@ -242,9 +242,12 @@ class ReplayOnPostgres(Replay, OnPostgres, Case):
         name = "outbox-test-" + uuid.uuid4().hex[:12]
         store = self.store + ("&" if "?" in self.store else "?") + "application_name=" + name
         process = self.spawn("replay", "orders", "--apply", "--store", store, *self.flags)
-        self.assertIn("replay 1 started", process.stdout.readline())
-        wait_until(lambda: self.sql(f"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = '{name}'") != "0\n",
-                   "its connection")
+        wait_until(lambda: self.succeeds("replay", "--list", "--json").json()["replays"], "a replay")
+        # It looks again and again.
+        looked = f"SELECT max(query_start) FROM pg_stat_activity WHERE application_name = '{name}'"
+        first = self.sql(looked)
+        wait_until(lambda: self.sql(looked) != first, "the command looks at the replay")
+        self.sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{name}'")
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, INTERRUPTED, err)
         self.assertIn("replay 1 goes on in the relays, but cannot be watched any more", err)
