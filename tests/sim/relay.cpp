@@ -225,10 +225,9 @@ void SimRelay::park(const store::ParkedEvent& event) {
 
 bool SimRelay::is_behind_another(const store::ParkedEvent& event) const {
   const auto& rows = world_.parked.rows();
-  return event.key != 0 &&
-         std::any_of(rows.begin(), rows.lower_bound(event.seq), [&](const auto& row) {
-           return world_.parked.blocks(row.second) && world_.key_of(row.first) == event.key;
-         });
+  return std::any_of(rows.begin(), rows.lower_bound(event.seq), [&](const auto& row) {
+    return row.second.key == event.key && !row.second.facts.dead;
+  });
 }
 
 void SimRelay::write_results(bool hears_of_it) {

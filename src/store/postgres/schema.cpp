@@ -52,7 +52,10 @@ Status run_migration(Connection& connection, const Migration& next, bool again) 
   Definitions before;
   if (again) {
     OUTBOX_TRY(wanted, read_definitions(connection, queries.wanted));
-    OUTBOX_TRY(before, read_definitions(connection, queries.found));
+    // Of a schema that is being made, nothing was there before that others may have changed.
+    if (!wanted.empty()) {
+      OUTBOX_TRY(before, read_definitions(connection, queries.found));
+    }
   }
   const std::string name(next.name);
   Status status =

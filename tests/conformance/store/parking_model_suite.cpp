@@ -67,7 +67,8 @@ class ParkingModel : public StoreTest {
   }
   void compare() {
     std::map<std::int64_t, std::string> shown;
-    for (const auto& event : people_->list({.subscription = row_.id}, 1000, false).value())
+    const auto listed = people_->list({.subscription = row_.id}, 1000, false).value();
+    for (const auto& event : listed)
       shown[event.seq] = std::string(to_string(event.state)) + " " + std::to_string(event.attempts);
     std::map<std::int64_t, std::string> expected;
     for (const auto& [seq, row] : model_->rows())
