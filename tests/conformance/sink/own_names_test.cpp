@@ -3,7 +3,7 @@
 // test writes it.
 #include <amqp.h>
 #include <gtest/gtest.h>
-#include <nats.h>
+#include <nats/nats.h>
 
 #include <algorithm>
 #include <chrono>

@@ -70,7 +70,8 @@ class PostgresIncarnation : public ::testing::Test {
     EXPECT_EQ(count("vanishes"), "0") << "the crash took nothing back: this proves nothing";
     return std::move(*reader);
   }
-  static void expect_other_incarnation(const Status& status) {
+  template <class Answer>
+  static void expect_other_incarnation(const Answer& status) {
     ASSERT_FALSE(status);
     EXPECT_EQ(status.error().remedy, Remedy::reconnect);
     EXPECT_EQ(status.error().effect, Effect::none);
@@ -127,7 +128,7 @@ TEST_F(PostgresIncarnation, what_was_read_before_a_crash_is_not_settled_after_it
   EXPECT_TRUE(
       ok((*progress)->append({.settlements = std::span(&row, 1)}, store::Durability::flushed)));
   crash();
-  const Status refused =
+  const auto refused =
       (*progress)->append({.settlements = std::span(&row, 1)}, store::Durability::flushed);
   expect_other_incarnation(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("not the server that was read from"));

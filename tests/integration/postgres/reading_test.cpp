@@ -124,7 +124,7 @@ TEST_F(PostgresReading, what_another_server_knows_more_of_is_not_settled_here) {
       "SELECT x || ':' || x || ':' FROM (SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint "
       "+ 1000000 AS x) s");
   const std::vector<store::Settlement> rows{settlement(now), settlement(ahead), settlement(now)};
-  const Status refused = (*progress)->append({.settlements = rows}, store::Durability::eventual);
+  const auto refused = (*progress)->append({.settlements = rows}, store::Durability::eventual);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().remedy, Remedy::reconnect);
   EXPECT_EQ(refused.error().effect, Effect::none);
@@ -143,7 +143,7 @@ TEST_F(PostgresReading, what_was_read_before_a_restart_is_not_settled_after_it) 
   const auto progress = store::postgres::make_progress(std::move(*connection), book);
   book->read_from(12345);
   const store::Settlement row = settlement(value("SELECT pg_current_snapshot()"));
-  const Status refused =
+  const auto refused =
       progress->append({.settlements = std::span(&row, 1)}, store::Durability::flushed);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().remedy, Remedy::reconnect);

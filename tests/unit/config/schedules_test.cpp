@@ -66,7 +66,7 @@ TEST(Schedules, that_are_wrong_are_refused_with_the_place) {
       problems("type = \"a\"\ncron = \"@daily\"\ntime_zone = \"Mars\"\n"),
       ElementsAre("4 schedule.x: time_zone: 'Mars' is no time zone that this machine knows "
                   "(a name of the tz database such as Europe/Berlin; the package tzdata has "
-                  "them)"));
+                  "them (old names such as US/Eastern: tzdata-legacy, since Debian 13))"));
   EXPECT_THAT(problems("type = \"a\"\nevery = \"100ms\"\n"),
               ElementsAre("3 schedule.x: every: '100ms' is not from 1s to 366d"));
   EXPECT_EQ(problems("type = \"a\"\nevery = \"1h\"\npayload = \"{\"\n").size(), 1U);

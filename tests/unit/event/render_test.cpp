@@ -63,8 +63,8 @@ TEST(Render, headers_of_the_subscription_come_last_and_hold_against_the_events_o
   const auto made = renderer(spec);
   made.render(1, event, buffer);
   const Message& message = buffer.messages()[0];
-  EXPECT_EQ(header(message, "x-kind"), "order-placed");
-  EXPECT_EQ(header(message, "X-Kind"), "(none)");
+  EXPECT_EQ(header(message, "X-Kind"), "order-placed");
+  EXPECT_EQ(header(message, "x-kind"), "(none)") << "as the subscription spells it";
   EXPECT_EQ(message.headers.back().name, "x-tenant");
   EXPECT_EQ(message.headers.back().value, "ACME");
 }
