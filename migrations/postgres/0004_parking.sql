@@ -226,11 +226,16 @@ BEGIN
   -- The first of each key. Where the key has a row already they come behind; what runs is a fact all the same.
   INSERT INTO {schema}.parked_key AS k (subscription, key, lane, solo, attempts, next_attempt_at, error, run_seq, worker, token, begun_at)
   SELECT DISTINCT ON (n.key) sub, n.key, p.lane, n.key = n.seq, n.attempts, clock_timestamp() + n.due * interval '1 millisecond', n.error,
-    CASE WHEN n.state IN ('running', 'ready') THEN n.seq END, n.worker, (n.state = 'running')::integer,
-    CASE n.state WHEN 'running' THEN clock_timestamp() END
-  FROM unnest(seqs, states, new_attempts, due_in_ms, errors, workers, keys) n(seq, state, attempts, due, error, worker, key)
+    n.run_seq, n.run_worker, (n.run_state IS NOT DISTINCT FROM 'running')::integer, CASE n.run_state WHEN 'running' THEN clock_timestamp() END
+  FROM (
+    SELECT u.*, (array_agg(u.seq) FILTER (WHERE u.state IN ('running', 'ready')) OVER of_key)[1] AS run_seq,
+      (array_agg(u.worker) FILTER (WHERE u.state IN ('running', 'ready')) OVER of_key)[1] AS run_worker,
+      (array_agg(u.state) FILTER (WHERE u.state IN ('running', 'ready')) OVER of_key)[1] AS run_state
+    FROM unnest(seqs, states, new_attempts, due_in_ms, errors, workers, keys) u(seq, state, attempts, due, error, worker, key)
+    WHERE u.state <> 'dead'
+    WINDOW of_key AS (PARTITION BY u.key ORDER BY u.seq ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) n
   JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq
-  WHERE n.state <> 'dead' ORDER BY n.key, n.seq
+  ORDER BY n.key, n.seq
   ON CONFLICT (subscription, key) DO UPDATE
   SET run_seq = EXCLUDED.run_seq, worker = EXCLUDED.worker, token = k.token + EXCLUDED.token, begun_at = EXCLUDED.begun_at
   WHERE EXCLUDED.run_seq IS NOT NULL AND k.run_seq IS NULL;

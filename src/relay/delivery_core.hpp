@@ -41,7 +41,6 @@ namespace outbox::relay {
 /// What becomes of an event that is rejected, slow, or fails while others succeed.
 struct ParkingRules {
   event::RetryPolicy policy;
-  bool dead_blocks{false};  ///< A dead event blocks its key until a person decides.
   std::size_t max_waiting{100000};
   /// Sets events aside that take long.
   bool watches_slow{true};

@@ -51,7 +51,6 @@ ParkingRules replay_parking() {
   SubscriptionSpec once;
   once.max_attempts = 1;
   return {.policy = event::RetryPolicy(once),
-          .dead_blocks = true,
           .max_waiting = static_cast<std::size_t>(store::kMostSkipped),
           .watches_slow = false};
 }

@@ -37,7 +37,6 @@ constexpr Token kTokenMask = (Token{1} << kStrandShift) - 1;
 
 ParkingRules parking_rules(const SubscriptionSpec& spec) {
   return {.policy = event::RetryPolicy(spec),
-          .dead_blocks = spec.on_dead == "block",
           .max_waiting = spec.max_waiting};
 }
 

@@ -25,7 +25,6 @@ relay::ParkingRules rules(const SimOptions& options) {
   spec.retry_cap = std::chrono::milliseconds(20);
   return {
       .policy = event::RetryPolicy(spec),
-      .dead_blocks = options.dead_blocks,
       .slow_after = std::chrono::milliseconds(10),
       .failing = {.first = std::chrono::milliseconds(2), .longest = std::chrono::milliseconds(8)}};
 }

@@ -8,18 +8,15 @@
 
 namespace outbox::relay {
 
-inline SubscriptionSpec spec_of(std::size_t max_attempts, bool dead_blocks) {
+inline SubscriptionSpec spec_of(std::size_t max_attempts) {
   SubscriptionSpec spec{.name = "orders", .sink = "custom"};
   spec.max_attempts = max_attempts;
-  spec.on_dead = dead_blocks ? "block" : "continue";
   spec.retry_jitter = 0;
   return spec;
 }
 
-inline ParkingRules rules(std::size_t max_attempts = 3, bool dead_blocks = false) {
-  return {.policy = event::RetryPolicy(spec_of(max_attempts, dead_blocks)),
-          .dead_blocks = dead_blocks,
-          .max_waiting = 1000};
+inline ParkingRules rules(std::size_t max_attempts = 3) {
+  return {.policy = event::RetryPolicy(spec_of(max_attempts)), .max_waiting = 1000};
 }
 
 /// "3 waiting" and the like.

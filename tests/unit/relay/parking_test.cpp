@@ -108,24 +108,22 @@ TEST_P(ParkingStream, later_pages_are_parked_behind_until_the_key_is_free_again)
 }
 
 TEST_P(ParkingStream, with_one_attempt_the_event_is_dead_and_its_key_goes_on_once_that_is_written) {
-  for (const bool dead_blocks : {false, true}) {
-    auto driver = opened(rules(1, dead_blocks));
-    driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "a"}});
-    driver.send_all();
-    driver.report(1, Kind::rejected);
-    if (is_gapless()) {
-      reopen(driver, {2, 3});
-      EXPECT_THAT(driver.send_all(), ElementsAre(2));
-    }
-    driver.ack(2);
-    EXPECT_THAT(driver.send_all(), IsEmpty());
-    EXPECT_EQ(driver.gate.live(), 1U);
-    driver.settle();
-    EXPECT_THAT(shown(driver.parked), ElementsAre("1 dead 1", "3 waiting 0"));
-    EXPECT_EQ(driver.gate.live(), 1U);
-    EXPECT_TRUE(driver.gate.blocked(event::key_hash("order", "a")))
-        << "the store says when it is free";
+  auto driver = opened(rules(1));
+  driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "a"}});
+  driver.send_all();
+  driver.report(1, Kind::rejected);
+  if (is_gapless()) {
+    reopen(driver, {2, 3});
+    EXPECT_THAT(driver.send_all(), ElementsAre(2));
   }
+  driver.ack(2);
+  EXPECT_THAT(driver.send_all(), IsEmpty());
+  EXPECT_EQ(driver.gate.live(), 1U);
+  driver.settle();
+  EXPECT_THAT(shown(driver.parked), ElementsAre("1 dead 1", "3 waiting 0"));
+  EXPECT_EQ(driver.gate.live(), 1U);
+  EXPECT_TRUE(driver.gate.blocked(event::key_hash("order", "a")))
+      << "the store says when it is free";
 }
 
 TEST_P(ParkingStream, a_destination_that_rejects_everything_is_at_fault_and_nothing_is_parked) {

@@ -191,7 +191,7 @@ TEST_F(Retries, after_the_last_attempt_it_is_dead_and_its_key_goes_on_once_that_
     gate_ = KeyGate();
     stored_.clear();
     dead_blocks_ = dead_blocks;
-    restart(rules(1, dead_blocks));
+    restart(rules(1));
     load({{1, "a"}, {2, "a"}});
     send();
     report(1, Kind::rejected);
