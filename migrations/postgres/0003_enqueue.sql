@@ -18,9 +18,9 @@ CREATE FUNCTION {schema}.is_json_type(content_type text) RETURNS boolean LANGUAG
 -- Whether a \u escape of this JSON is half of a surrogate pair (\ud83d alone), which is no character: the parsers of consumers do not
 -- agree about it, and other writers refuse it. jsonb cannot have it, the type json can. Escaped backslashes and whole pairs are
 -- taken out before what is left is looked at.
-CREATE FUNCTION {schema}.has_half_pair(json text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
-  RETURN strpos(json, E'\\u') > 0
-     AND regexp_replace(json, E'\\\\\\\\|\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', ' ', 'g') ~ E'\\\\u[dD][89a-fA-F]';
+CREATE FUNCTION {schema}.has_half_pair(document text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  RETURN strpos(document, E'\\u') > 0
+     AND regexp_replace(document, E'\\\\\\\\|\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD][c-fC-F][0-9a-fA-F]{2}', ' ', 'g') ~ E'\\\\u[dD][89a-fA-F]';
 
 CREATE FUNCTION {schema}.is_json(payload bytea) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $fn$
 BEGIN

@@ -99,6 +99,12 @@ CREATE VIEW {schema}.parked_state AS
       WHEN p.seq <> f.first OR k.blocked_by < p.seq THEN 'waiting'
       ELSE 'retrying' END AS state) s;
 
+-- How the functions below find rows: a minute may pass before there are statistics, and without them the planner would read all rows of
+-- a subscription and compare each with each. So rows are found by scalar subqueries, each by a whole key of an index, and changed by the
+-- ctid that they have in the statement's own snapshot; OFFSET 0 keeps the planner from making joins of them. A row that somebody else
+-- changes meanwhile has another ctid afterwards and would be passed over, so rows of `parked_key`, which workers change too, are locked
+-- first; all who change `parked` hold its lanes.
+
 -- ---- Keys
 
 -- Locks lanes of the subscription's group, so that they do not change hands until the transaction ends, and refuses a relay that
@@ -119,7 +125,35 @@ BEGIN
 END
 $fn$;
 
--- These events of these keys have left, or died. A key whose first event that was begins anew for the next one; without another one, and
+CREATE FUNCTION {schema}.lanes_of_parked(sub integer, seqs bigint[]) RETURNS smallint[]
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
+  SELECT array_agg(DISTINCT n.lane) FILTER (WHERE n.lane IS NOT NULL) FROM (
+    SELECT (SELECT p.lane FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq) AS lane
+    FROM unnest(seqs) n(seq) OFFSET 0) n
+$fn$;
+
+CREATE FUNCTION {schema}.lock_keys(sub integer, keys bigint[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
+BEGIN
+  PERFORM FROM (SELECT DISTINCT n.key FROM unnest(keys) n(key) ORDER BY n.key) n
+    CROSS JOIN LATERAL (SELECT FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = n.key OFFSET 0 FOR UPDATE) k;
+END
+$fn$;
+
+-- These dead events hold their keys, which are locked, no more.
+CREATE FUNCTION {schema}.release_keys(sub integer, keys bigint[], seqs bigint[]) RETURNS void
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
+  UPDATE {schema}.parked_key k SET blocked_by = NULL
+  FROM (
+    SELECT n.seq, (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = n.key) AS at
+    FROM unnest(keys, seqs) n(key, seq) OFFSET 0) n
+  WHERE k.ctid = n.at AND k.blocked_by = n.seq
+$fn$;
+
+-- These events of these keys, which are locked, have left, or died. A key whose first event that was begins anew for the next one; without another one, and
 -- unless a dead one blocks it, its row goes. were_dead: those that were so before were not the first, whatever their seq. by_person: what is in
 -- flight decides nothing any more.
 CREATE FUNCTION {schema}.parked_left(sub integer, keys bigint[], seqs bigint[], were_dead boolean[], by_person boolean) RETURNS void
@@ -128,11 +162,12 @@ SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_merg
 BEGIN
   WITH moved AS MATERIALIZED (
     SELECT m.key, max(m.seq) FILTER (WHERE NOT m.dead) AS seq, array_agg(m.seq) AS seqs,
+      (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = m.key) AS at,
       (SELECT p.seq FROM {schema}.parked p WHERE p.subscription = sub AND p.key = m.key AND NOT p.dead ORDER BY p.seq LIMIT 1) AS first
     FROM unnest(keys, seqs, were_dead) m(key, seq, dead) GROUP BY m.key),
   gone AS (
     DELETE FROM {schema}.parked_key k USING moved m
-    WHERE k.subscription = sub AND k.key = m.key AND m.first IS NULL AND k.blocked_by IS NULL)
+    WHERE k.ctid = m.at AND m.first IS NULL AND k.blocked_by IS NULL)
   UPDATE {schema}.parked_key k
   SET attempts = CASE WHEN m.anew THEN 0 ELSE k.attempts END, error = CASE WHEN m.anew THEN '' ELSE k.error END,
     next_attempt_at = CASE WHEN m.first IS NULL OR k.blocked_by < m.first THEN 'infinity'
@@ -146,7 +181,7 @@ BEGIN
     cancelled_by = CASE WHEN k.run_seq = ANY (m.seqs) THEN NULL ELSE k.cancelled_by END,
     cancel_reason = CASE WHEN k.run_seq = ANY (m.seqs) THEN NULL ELSE k.cancel_reason END
   FROM (SELECT *, moved.seq IS NOT NULL AND (moved.first IS NULL OR moved.first > moved.seq) AS anew FROM moved) m
-  WHERE k.subscription = sub AND k.key = m.key AND (m.first IS NOT NULL OR k.blocked_by IS NOT NULL);
+  WHERE k.ctid = m.at AND (m.first IS NOT NULL OR k.blocked_by IS NOT NULL);
 END
 $fn$;
 
@@ -158,11 +193,12 @@ SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_merg
 BEGIN
   IF (SELECT s.config ->> 'on_dead' = 'block' FROM {schema}.subscription s WHERE s.id = sub) THEN
     INSERT INTO {schema}.parked_key AS k (subscription, key, lane, solo, next_attempt_at, blocked_by)
-    SELECT sub, p.key, min(p.lane), min(p.seq) = p.key, 'infinity', min(p.seq)
-    FROM unnest(seqs) n(seq) JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq
-    GROUP BY p.key
+    SELECT sub, n.key, min((SELECT p.lane FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq)), min(n.seq) = n.key,
+      'infinity', min(n.seq)
+    FROM unnest(dead_keys, seqs) n(key, seq) GROUP BY n.key
     ON CONFLICT (subscription, key) DO UPDATE SET blocked_by = least(k.blocked_by, EXCLUDED.blocked_by);
   END IF;
+  PERFORM {schema}.lock_keys(sub, dead_keys);
   PERFORM {schema}.parked_left(sub, dead_keys, seqs, array_fill(at_once, ARRAY[cardinality(seqs)]), false);
 END
 $fn$;
@@ -175,17 +211,20 @@ DECLARE
   blocked  bigint[];
 BEGIN
   WITH held AS (
-    SELECT k.key FROM {schema}.parked_key k
+    SELECT k.key, k.ctid AS at FROM {schema}.parked_key k
     WHERE k.subscription = sub AND k.blocked_by IS NOT NULL AND (lanes >> k.lane) & 1 = 1 LIMIT most FOR UPDATE),
   freed AS (
     UPDATE {schema}.parked_key k
     SET blocked_by = NULL,
       next_attempt_at = CASE WHEN k.next_attempt_at = 'infinity' THEN clock_timestamp() ELSE k.next_attempt_at END
-    FROM held h WHERE k.subscription = sub AND k.key = h.key RETURNING k.key)
+    FROM held h WHERE k.ctid = h.at RETURNING k.key)
   SELECT array_agg(f.key) INTO blocked FROM freed f;
-  DELETE FROM {schema}.parked_key k USING unnest(blocked) b(key)
-  WHERE k.subscription = sub AND k.key = b.key
-    AND NOT EXISTS (SELECT FROM {schema}.parked p WHERE p.subscription = sub AND p.key = b.key AND NOT p.dead);
+  DELETE FROM {schema}.parked_key k USING (
+    SELECT (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = b.key) AS at
+    FROM unnest(blocked) b(key)
+    WHERE (SELECT p.seq FROM {schema}.parked p WHERE p.subscription = sub AND p.key = b.key AND NOT p.dead ORDER BY p.seq LIMIT 1) IS NULL
+    OFFSET 0) b
+  WHERE k.ctid = b.at;
   RETURN coalesce(cardinality(blocked), 0);
 END
 $fn$;
@@ -225,7 +264,8 @@ BEGIN
   PERFORM {schema}.hold_lanes(sub, lanes, known_generation);
   -- The first of each key. Where the key has a row already they come behind; what runs is a fact all the same.
   INSERT INTO {schema}.parked_key AS k (subscription, key, lane, solo, attempts, next_attempt_at, error, run_seq, worker, token, begun_at)
-  SELECT DISTINCT ON (n.key) sub, n.key, p.lane, n.key = n.seq, n.attempts, clock_timestamp() + n.due * interval '1 millisecond', n.error,
+  SELECT DISTINCT ON (n.key) sub, n.key, (SELECT p.lane FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq),
+    n.key = n.seq, n.attempts, clock_timestamp() + n.due * interval '1 millisecond', n.error,
     n.run_seq, n.run_worker, (n.run_state IS NOT DISTINCT FROM 'running')::integer, CASE n.run_state WHEN 'running' THEN clock_timestamp() END
   FROM (
     SELECT u.*, (array_agg(u.seq) FILTER (WHERE u.state IN ('running', 'ready')) OVER of_key)[1] AS run_seq,
@@ -234,21 +274,22 @@ BEGIN
     FROM unnest(seqs, states, new_attempts, due_in_ms, errors, workers, keys) u(seq, state, attempts, due, error, worker, key)
     WHERE u.state <> 'dead'
     WINDOW of_key AS (PARTITION BY u.key ORDER BY u.seq ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)) n
-  JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq
   ORDER BY n.key, n.seq
   ON CONFLICT (subscription, key) DO UPDATE
   SET run_seq = EXCLUDED.run_seq, worker = EXCLUDED.worker, token = k.token + EXCLUDED.token, begun_at = EXCLUDED.begun_at
   WHERE EXCLUDED.run_seq IS NOT NULL AND k.run_seq IS NULL;
   -- Transactions do not commit in the order of seq: one may come before a dead event that holds its key.
   UPDATE {schema}.parked_key k SET next_attempt_at = clock_timestamp()
-  FROM unnest(seqs, states, keys) n(seq, state, key)
-  WHERE k.subscription = sub AND k.key = n.key AND k.next_attempt_at = 'infinity' AND n.state <> 'dead'
-    AND (k.blocked_by < n.seq) IS NOT TRUE;
+  FROM (
+    SELECT (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = n.key) AS at, min(n.seq) AS seq
+    FROM unnest(seqs, states, keys) n(seq, state, key) WHERE n.state <> 'dead' GROUP BY n.key OFFSET 0) n
+  WHERE k.ctid = n.at AND k.next_attempt_at = 'infinity' AND (k.blocked_by < n.seq) IS NOT TRUE;
   IF dead_keys IS NOT NULL THEN PERFORM {schema}.parked_died(sub, dead_keys, dead_seqs, true); END IF;
   -- Functions of 0008_tasks.sql.
   IF with_key IS NOT NULL THEN
     SELECT array_agg(p.id) INTO with_key
-    FROM unnest(seqs, states) n(seq, state) JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq
+    FROM unnest(seqs, states) n(seq, state)
+      CROSS JOIN LATERAL (SELECT p.id FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq OFFSET 0) p
     WHERE n.state = 'retrying' AND p.id = ANY (with_key);
     IF with_key IS NOT NULL THEN PERFORM {schema}.release_unique(with_key, false); END IF;
   END IF;
@@ -269,22 +310,26 @@ DECLARE
   with_key   uuid[];
 BEGIN
   WITH gone AS (
-    DELETE FROM {schema}.parked p USING unnest(seqs) n(seq) WHERE p.subscription = sub AND p.seq = n.seq
+    DELETE FROM {schema}.parked p USING (
+      SELECT (SELECT p.ctid FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq) AS at
+      FROM unnest(seqs) n(seq) OFFSET 0) n
+    WHERE p.ctid = n.at
     RETURNING p.key, p.seq, p.id, p.dead, p.attempts, p.headers),
   ended AS (
     INSERT INTO {schema}.parked_end (subscription, seq, id, outcome, attempts, actor, reason)
     SELECT sub, g.seq, g.id, 'discarded', CASE WHEN g.dead THEN g.attempts WHEN l.run OR l.first THEN k.attempts ELSE 0 END,
       CASE WHEN l.run THEN coalesce(k.cancelled_by, discard_rows.actor) ELSE discard_rows.actor END,
       CASE WHEN l.run THEN coalesce(k.cancel_reason, discard_rows.reason) ELSE discard_rows.reason END
-    FROM gone g LEFT JOIN {schema}.parked_key k ON k.subscription = sub AND k.key = g.key
+    FROM gone g
+      LEFT JOIN LATERAL (SELECT * FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = g.key OFFSET 0) k ON true
       CROSS JOIN LATERAL (
         SELECT coalesce(k.run_seq = g.seq, false) AS run, NOT g.dead AND g.seq = (
           SELECT p.seq FROM {schema}.parked p WHERE p.subscription = sub AND p.key = g.key AND NOT p.dead ORDER BY p.seq LIMIT 1) AS first) l)
   SELECT array_agg(g.key), array_agg(g.seq), array_agg(g.dead), array_agg(g.id) FILTER (WHERE g.headers ? 'task-unique-key')
   INTO gone_keys, gone_seqs, were_dead, with_key FROM gone g;
   IF gone_keys IS NULL THEN RETURN 0; END IF;
-  UPDATE {schema}.parked_key k SET blocked_by = NULL FROM unnest(gone_keys, gone_seqs) g(key, seq)
-  WHERE k.subscription = sub AND k.key = g.key AND k.blocked_by = g.seq;
+  PERFORM {schema}.lock_keys(sub, gone_keys);
+  PERFORM {schema}.release_keys(sub, gone_keys, gone_seqs);
   PERFORM {schema}.parked_left(sub, gone_keys, gone_seqs, were_dead, by_person);
   IF with_key IS NOT NULL THEN PERFORM {schema}.release_unique(with_key, true); END IF;
   RETURN cardinality(gone_seqs);
@@ -309,19 +354,21 @@ DECLARE
   died_seqs  bigint[];
   again      uuid[];
 BEGIN
+  PERFORM {schema}.lock_keys(sub, keys);
   SELECT array_agg(n.seq) INTO cancelled
   FROM unnest(seqs, states, keys, event_ids) n(seq, state, key, id)
-    JOIN {schema}.parked_key k ON k.subscription = sub AND k.key = n.key AND k.run_seq = n.seq AND k.cancelled_by IS NOT NULL
-    JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq AND p.id = n.id
-  WHERE n.state IS NOT NULL;
+  WHERE n.state IS NOT NULL
+    AND (SELECT k.run_seq = n.seq AND k.cancelled_by IS NOT NULL FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = n.key)
+    AND (SELECT p.id = n.id FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq);
   IF cancelled IS NOT NULL THEN PERFORM {schema}.discard_rows(sub, cancelled, '', '', false); END IF;
   IF array_position(states, NULL) IS NOT NULL THEN
     -- The retry rows carry a running total: one relay at a time adds to it.
     PERFORM pg_advisory_xact_lock(hashtextextended('outbox:retried:{name}', sub));
     WITH result AS (
-      SELECT * FROM unnest(seqs, states, new_attempts, hashes, event_ids) n(seq, state, attempts, hash, id) WHERE n.state IS NULL),
+      SELECT n.*, (SELECT p.ctid FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq) AS at
+      FROM unnest(seqs, states, new_attempts, hashes, event_ids) n(seq, state, attempts, hash, id) WHERE n.state IS NULL OFFSET 0),
     gone AS (
-      DELETE FROM {schema}.parked p USING result r WHERE p.subscription = sub AND p.seq = r.seq AND p.id = r.id
+      DELETE FROM {schema}.parked p USING result r WHERE p.ctid = r.at AND p.id = r.id
       RETURNING p.seq, p.key, p.dead, p.id, r.attempts, r.hash),
     ended AS (
       INSERT INTO {schema}.parked_end (subscription, seq, id, outcome, attempts)
@@ -338,8 +385,7 @@ BEGIN
       FROM total t)
     SELECT array_agg(g.key), array_agg(g.seq), array_agg(g.dead) INTO left_keys, left_seqs, were_dead FROM gone g;
     -- An event that had died, or blocked its key, may have been delivered all the same.
-    UPDATE {schema}.parked_key k SET blocked_by = NULL FROM unnest(left_keys, left_seqs) g(key, seq)
-    WHERE k.subscription = sub AND k.key = g.key AND k.blocked_by = g.seq;
+    PERFORM {schema}.release_keys(sub, left_keys, left_seqs);
     PERFORM {schema}.parked_left(sub, left_keys, left_seqs, were_dead, false);
   END IF;
   WITH changed AS (
@@ -349,13 +395,18 @@ BEGIN
       run_seq = CASE WHEN n.state IN ('running', 'ready') THEN n.seq END, worker = n.worker,
       token = k.token + (n.state = 'running')::integer, begun_at = CASE n.state WHEN 'running' THEN clock_timestamp() END,
       percent = NULL, progress = NULL, cancelled_by = NULL, cancel_reason = NULL
-    FROM unnest(seqs, states, new_attempts, due_in_ms, errors, workers, keys, event_ids, versions)
-        n(seq, state, attempts, due, error, worker, key, id, version)
-      JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq AND p.id = n.id AND NOT p.dead
+    FROM (
+        SELECT n.*, (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = n.key) AS at
+        FROM unnest(seqs, states, new_attempts, due_in_ms, errors, workers, keys, event_ids, versions)
+          n(seq, state, attempts, due, error, worker, key, id, version)
+        WHERE n.state IN ('retrying', 'running', 'ready') OFFSET 0) n
+      CROSS JOIN LATERAL (
+        SELECT p.id, p.headers FROM {schema}.parked p
+        WHERE p.subscription = sub AND p.seq = n.seq AND p.id = n.id AND NOT p.dead OFFSET 0) p
       -- Of a run that ends while a person has put an event before it, only that it is over.
       CROSS JOIN LATERAL (SELECT n.state = 'retrying' AND n.seq <> (
         SELECT e.seq FROM {schema}.parked e WHERE e.subscription = sub AND e.key = n.key AND NOT e.dead ORDER BY e.seq LIMIT 1) AS over) f
-    WHERE k.subscription = sub AND k.key = n.key AND n.state IN ('retrying', 'running', 'ready')
+    WHERE k.ctid = n.at
       AND CASE n.state WHEN 'running' THEN k.run_seq IS NULL ELSE k.version = n.version END
     RETURNING CASE WHEN n.state = 'retrying' AND p.headers ? 'task-unique-key' THEN p.id END AS with_key)
   SELECT array_agg(c.with_key) FILTER (WHERE c.with_key IS NOT NULL) INTO again FROM changed c;
@@ -363,9 +414,14 @@ BEGIN
   IF 'dead' = ANY (states) THEN
     WITH died AS (
       UPDATE {schema}.parked p SET dead = true, attempts = n.attempts, error = n.error, token = k.token, version = k.version
-      FROM unnest(seqs, states, new_attempts, errors, keys, event_ids, versions) n(seq, state, attempts, error, key, id, version)
-        JOIN {schema}.parked_key k ON k.subscription = sub AND k.key = n.key AND k.version = n.version
-      WHERE n.state = 'dead' AND p.subscription = sub AND p.seq = n.seq AND p.id = n.id AND NOT p.dead
+      FROM (
+          SELECT n.*, (SELECT p.ctid FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq) AS at
+          FROM unnest(seqs, states, new_attempts, errors, keys, event_ids, versions) n(seq, state, attempts, error, key, id, version)
+          WHERE n.state = 'dead' OFFSET 0) n
+        CROSS JOIN LATERAL (
+          SELECT k.token, k.version FROM {schema}.parked_key k
+          WHERE k.subscription = sub AND k.key = n.key AND k.version = n.version OFFSET 0) k
+      WHERE p.ctid = n.at AND p.id = n.id AND NOT p.dead
       RETURNING p.key, p.seq)
     SELECT array_agg(d.key), array_agg(d.seq) INTO died_keys, died_seqs FROM died d;
     IF died_keys IS NOT NULL THEN
@@ -385,8 +441,7 @@ RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 BEGIN
-  PERFORM {schema}.hold_lanes(sub, ARRAY(SELECT DISTINCT p.lane FROM unnest(seqs) n(seq) JOIN {schema}.parked p
-                                         ON p.subscription = sub AND p.seq = n.seq), known_generation);
+  PERFORM {schema}.hold_lanes(sub, {schema}.lanes_of_parked(sub, seqs), known_generation);
   PERFORM {schema}.write_results(sub, known_generation, seqs, states, new_attempts, due_in_ms, errors, workers, keys, hashes, event_ids,
                                  versions);
 END
@@ -402,8 +457,7 @@ BEGIN
   UPDATE {schema}.subscription SET parked_version = parked_version + 1 WHERE id = sub;
   PERFORM FROM {schema}.lane l
   WHERE l.lane_group = (SELECT s.lane_group FROM {schema}.subscription s WHERE s.id = sub)
-    AND l.lane = ANY (ARRAY(SELECT DISTINCT p.lane FROM unnest(seqs) n(seq) JOIN {schema}.parked p
-                            ON p.subscription = sub AND p.seq = n.seq)) ORDER BY l.lane FOR UPDATE;
+    AND l.lane = ANY ({schema}.lanes_of_parked(sub, seqs)) ORDER BY l.lane FOR UPDATE;
 END
 $fn$;
 
@@ -426,10 +480,14 @@ BEGIN
     array_agg(p.lane) FILTER (WHERE p.dead), array_agg(p.attempts) FILTER (WHERE p.dead), array_agg(p.token) FILTER (WHERE p.dead),
     array_agg(p.version) FILTER (WHERE p.dead)
   INTO there, all_keys, alive_keys, alive_seqs, alive_lanes, had_attempts, had_tokens, had_versions
-  FROM unnest(seqs) n(seq) JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq;
+  FROM unnest(seqs) n(seq) CROSS JOIN LATERAL (SELECT * FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq OFFSET 0) p;
+  PERFORM {schema}.lock_keys(sub, all_keys);
   IF alive_keys IS NOT NULL THEN
     UPDATE {schema}.parked p SET dead = false, attempts = 0, error = '', token = 0, version = 0
-    FROM unnest(alive_seqs) n(seq) WHERE p.subscription = sub AND p.seq = n.seq;
+    FROM (
+      SELECT (SELECT p.ctid FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq) AS at
+      FROM unnest(alive_seqs) n(seq) OFFSET 0) n
+    WHERE p.ctid = n.at;
     INSERT INTO {schema}.parked_key AS k (subscription, key, lane, solo, version, token, next_attempt_at)
     SELECT sub, a.key, min(a.lane), min(a.seq) = a.key, max(a.version), max(a.token), clock_timestamp()
     FROM unnest(alive_keys, alive_seqs, alive_lanes, had_tokens, had_versions) a(key, seq, lane, token, version) GROUP BY a.key
@@ -439,7 +497,10 @@ BEGIN
     UPDATE {schema}.parked_key k
     SET blocked_by = NULL,
       next_attempt_at = CASE WHEN k.next_attempt_at = 'infinity' THEN clock_timestamp() ELSE k.next_attempt_at END
-    FROM unnest(alive_keys, alive_seqs) a(key, seq) WHERE k.subscription = sub AND k.key = a.key AND k.blocked_by = a.seq;
+    FROM (
+      SELECT a.seq, (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = a.key) AS at
+      FROM unnest(alive_keys, alive_seqs) a(key, seq) OFFSET 0) a
+    WHERE k.ctid = a.at AND k.blocked_by = a.seq;
   END IF;
   UPDATE {schema}.parked_key k
   SET version = k.version + 1,
@@ -448,10 +509,12 @@ BEGIN
     next_attempt_at = CASE WHEN k.run_seq IS NOT NULL THEN k.next_attempt_at WHEN k.blocked_by < f.first THEN 'infinity'
                            ELSE clock_timestamp() END
   FROM (
-    SELECT n.key, (SELECT p.seq FROM {schema}.parked p WHERE p.subscription = sub AND p.key = n.key AND NOT p.dead
-                   ORDER BY p.seq LIMIT 1) AS first FROM unnest(all_keys) n(key)) f
-    JOIN unnest(seqs) c(seq) ON c.seq = f.first
-  WHERE k.subscription = sub AND k.key = f.key;
+    SELECT (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = n.key) AS at, n.first
+    FROM (
+      SELECT n.key, (SELECT p.seq FROM {schema}.parked p WHERE p.subscription = sub AND p.key = n.key AND NOT p.dead
+                     ORDER BY p.seq LIMIT 1) AS first FROM unnest(all_keys) n(key) OFFSET 0) n
+    WHERE n.first = ANY (seqs) OFFSET 0) f
+  WHERE k.ctid = f.at;
   RETURN there;
 END
 $fn$;
@@ -463,8 +526,10 @@ SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_merg
 BEGIN
   PERFORM {schema}.change_parked(sub, seqs);
   UPDATE {schema}.parked p SET headers = p.headers - 'task-execute-at'
-  FROM unnest(seqs) n(seq)
-  WHERE p.subscription = sub AND p.seq = n.seq AND p.headers ? 'task-execute-at' AND starts_with(p.aggregate_type, 'outbox-task:');
+  FROM (
+    SELECT (SELECT p.ctid FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq) AS at
+    FROM unnest(seqs) n(seq) OFFSET 0) n
+  WHERE p.ctid = n.at AND p.headers ? 'task-execute-at' AND starts_with(p.aggregate_type, 'outbox-task:');
   RETURN {schema}.revive_parked(sub, seqs, keep_attempts);
 END
 $fn$;
@@ -479,13 +544,16 @@ DECLARE
 BEGIN
   PERFORM {schema}.change_parked(sub, seqs);
   -- A worker that is about to claim one locks no lane.
-  PERFORM FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = ANY (ARRAY(
-    SELECT p.key FROM unnest(seqs) n(seq) JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq)) FOR UPDATE;
+  PERFORM {schema}.lock_keys(sub, ARRAY(
+    SELECT (SELECT p.key FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq) FROM unnest(seqs) n(seq)));
   WITH told AS (
     UPDATE {schema}.parked_key k SET cancelled_by = coalesce(k.cancelled_by, discard_parked.actor),
       cancel_reason = coalesce(k.cancel_reason, discard_parked.reason)
-    FROM unnest(seqs) n(seq) JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq
-    WHERE k.subscription = sub AND k.key = p.key AND k.run_seq = p.seq AND k.worker IS NOT NULL
+    FROM (
+      SELECT n.seq, (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = p.key) AS at
+      FROM unnest(seqs) n(seq)
+        CROSS JOIN LATERAL (SELECT p.key FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq OFFSET 0) p OFFSET 0) n
+    WHERE k.ctid = n.at AND k.run_seq = n.seq AND k.worker IS NOT NULL
     RETURNING k.run_seq)
   SELECT array_agg(t.run_seq) INTO running FROM told t;
   RETURN coalesce(cardinality(running), 0) + {schema}.discard_rows(

@@ -25,7 +25,8 @@ SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_merg
 BEGIN
   PERFORM FROM {schema}.lane l WHERE (l.lane_group, l.lane) IN (
     SELECT s.lane_group, p.lane FROM unnest(subs, run_seqs) n(sub, seq)
-    JOIN {schema}.parked p ON p.subscription = n.sub AND p.seq = n.seq JOIN {schema}.subscription s ON s.id = n.sub)
+      CROSS JOIN LATERAL (SELECT p.lane FROM {schema}.parked p WHERE p.subscription = n.sub AND p.seq = n.seq OFFSET 0) p
+      JOIN {schema}.subscription s ON s.id = n.sub)
   ORDER BY l.lane_group, l.lane FOR UPDATE;
 END
 $fn$;
@@ -49,8 +50,8 @@ BEGIN
   INTO run_seqs, states, new_attempts, due_in_ms, errors, hashes, event_ids, tokens, keys, versions, generation
   FROM unnest(run_seqs, states, new_attempts, due_in_ms, errors, owners, hashes, event_ids, tokens)
     n(seq, state, attempts, due, error, owner, hash, id, token)
-  JOIN {schema}.parked p ON p.subscription = sub AND p.seq = n.seq AND p.id = n.id
-  JOIN {schema}.parked_key k ON k.subscription = sub AND k.key = p.key
+  CROSS JOIN LATERAL (SELECT p.key, p.lane FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq AND p.id = n.id OFFSET 0) p
+  CROSS JOIN LATERAL (SELECT * FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = p.key OFFSET 0) k
   WHERE k.run_seq = n.seq AND k.worker = n.owner AND k.token = n.token;
   IF run_seqs IS NULL THEN RETURN; END IF;
   PERFORM {schema}.write_results(sub, coalesce(generation, 0), run_seqs, states, new_attempts, due_in_ms, errors,
@@ -257,8 +258,10 @@ $fn$;
 CREATE FUNCTION {schema}.tasks_died(sub integer, seqs bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $fn$
 DECLARE
-  with_key  uuid[] := ARRAY(SELECT p.id FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = ANY (seqs) AND p.dead
-                                                                  AND p.headers ? 'task-unique-key');
+  with_key  uuid[] := ARRAY(
+    SELECT p.id FROM unnest(seqs) n(seq)
+      CROSS JOIN LATERAL (SELECT * FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq OFFSET 0) p
+    WHERE p.dead AND p.headers ? 'task-unique-key');
 BEGIN
   IF with_key <> '{}' THEN PERFORM {schema}.release_unique(with_key, true); END IF;
   INSERT INTO {schema}.event_in (id, aggregate_type, aggregate_id, event_type, payload, content_type, headers)
@@ -266,8 +269,10 @@ BEGIN
     convert_to(json_build_object('task', p.id, 'queue', split_part(substr(p.aggregate_type, 13), '!', 1), 'type', p.event_type,
                                  'key', p.aggregate_id, 'attempts', p.attempts, 'error', p.error)::text, 'UTF8'),
     'application/json', '{}'
-  FROM {schema}.parked p CROSS JOIN LATERAL (SELECT {schema}.told_event(p.headers ->> 'task-on-dead') AS told) t
-  WHERE p.subscription = sub AND p.seq = ANY (seqs) AND p.dead AND p.aggregate_type LIKE 'outbox-task:%'
+  FROM unnest(seqs) n(seq)
+    CROSS JOIN LATERAL (SELECT * FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq OFFSET 0) p
+    CROSS JOIN LATERAL (SELECT {schema}.told_event(p.headers ->> 'task-on-dead') AS told) t
+  WHERE p.dead AND p.aggregate_type LIKE 'outbox-task:%'
     AND p.headers ? 'task-on-dead' AND t.told IS NOT NULL;
 END
 $fn$;

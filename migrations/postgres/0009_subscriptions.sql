@@ -60,8 +60,7 @@ BEGIN
   SELECT array_agg(g.key), array_agg(g.seq), array_agg(g.dead) INTO gone_keys, gone_seqs, were_dead FROM gone g;
   UPDATE {schema}.parked p SET subscription = fresh WHERE p.subscription = sub;
   UPDATE {schema}.parked_key k SET subscription = fresh WHERE k.subscription = sub;
-  UPDATE {schema}.parked_key k SET blocked_by = NULL FROM unnest(gone_keys, gone_seqs) g(key, seq)
-  WHERE k.subscription = fresh AND k.key = g.key AND k.blocked_by = g.seq;
+  PERFORM {schema}.release_keys(fresh, gone_keys, gone_seqs);
   PERFORM {schema}.parked_left(fresh, gone_keys, gone_seqs, were_dead, true);
   UPDATE {schema}.parked_end d SET subscription = fresh
   WHERE d.subscription = sub

@@ -48,6 +48,9 @@ void DeliveryCore::page_read(std::shared_ptr<const store::Page> page,
   OUTBOX_CHECK(read_.drained() ? page->from == 0
                                : page->from == read_.position && page->pair->s2 == read_.s2);
   begins_pairs_ = begins_pairs_ || read_.drained();
+  // An earlier run cannot have read beyond the end of a pair that this run has read from its beginning.
+  const bool at_end = page->caught_up || (page->drained && begins_pairs_);
+  saw_end_ = saw_end_ || at_end;
   read_ = page->end();
   const bool resting = pages_.empty() && remembered_.empty();
   if (resting && !page->events.empty() && none_of(wanted)) return pass_page(*page, now);
@@ -65,8 +68,7 @@ void DeliveryCore::page_read(std::shared_ptr<const store::Page> page,
     }
     if (added.state == State::acked || added.state == State::filtered) ++done_ahead_;
   }
-  // An earlier run cannot have read beyond the end of a pair that this run has read from its beginning.
-  if (page->caught_up || (page->drained && begins_pairs_)) remembered_.clear();
+  if (at_end) remembered_.clear();
   if (page->events.empty() && !page->drained) return;  // the cursor does not move
   pages_.push_back(HeldPage{.page = std::move(page), .end = token});
   advance(now);

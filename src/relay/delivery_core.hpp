@@ -135,6 +135,8 @@ class DeliveryCore {
   [[nodiscard]] bool finished() const;
   /// Everything read is acked, filtered or parked, and settled.
   [[nodiscard]] bool idle() const { return pages_.empty() && rows_.empty() && !settling_; }
+  /// A page has ended behind all that an earlier run may have read.
+  [[nodiscard]] bool saw_end() const { return saw_end_; }
   /// Everything that the cursor has passed is settled.
   [[nodiscard]] bool is_written() const { return open_events_ == 0 && settling_events_ == 0; }
   [[nodiscard]] std::uint64_t acked() const { return acked_; }
@@ -289,6 +291,7 @@ class DeliveryCore {
   std::set<EventRef> remembered_;       ///< Not read yet.
   /// A pair was read from its beginning, not only the rest of one that was begun before.
   bool begins_pairs_{false};
+  bool saw_end_{false};
   std::size_t settling_events_{0};
   std::size_t settling_bytes_{0};
   std::size_t open_events_{0};  ///< Done, and not returned by settle() yet.

@@ -27,7 +27,6 @@ class Strand final : public feed::PageConsumer {
 
   // The loop's thread.
   DeliveryCore core;
-  bool saw_end{false};  ///< A page showed that the log had no more events.
   /// Call after each change of what the core remembers. `meeting`: the cursor should follow to the end of the log.
   void update_wanted_end(bool meeting) {
     wants_end_.store(meeting || core.remembers(), std::memory_order_relaxed);

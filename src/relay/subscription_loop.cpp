@@ -36,8 +36,7 @@ constexpr std::size_t kRetries = 64;
 constexpr Token kTokenMask = (Token{1} << kStrandShift) - 1;
 
 ParkingRules parking_rules(const SubscriptionSpec& spec) {
-  return {.policy = event::RetryPolicy(spec),
-          .max_waiting = spec.max_waiting};
+  return {.policy = event::RetryPolicy(spec), .max_waiting = spec.max_waiting};
 }
 
 /// A replay writes no rows.
@@ -261,7 +260,6 @@ void SubscriptionLoop::take(Mail&& mail, TimePoint now) {
 void SubscriptionLoop::take_page(Strand& strand, std::shared_ptr<const store::Page> page,
                                  TimePoint now) {
   filter_.mark(page->events, page->kinds, wanted_);
-  strand.saw_end = strand.saw_end || page->caught_up;
   strand.core.page_read(std::move(page), wanted_, now);
   strand.update_wanted_end(replay_ != nullptr || trial_.on());
 }
@@ -491,12 +489,12 @@ void SubscriptionLoop::end_trial() {
   if (links_ && links_->listener.end_trial) links_->listener.end_trial(keep);
 }
 
-/// Also over when the log has no more events: all that the dead relays had in flight has survived.
+/// Also over when the log had no more events: all that the dead relays had in flight has survived.
 void SubscriptionLoop::watch_trial(TimePoint now) {
   if (!trial_.active() || stop_by_ || sink_state_.in_flight() > 0) return;
   const bool nothing_left = window_.events() == 0 && retries_.is_quiet(now) &&
                             std::all_of(strands_.begin(), strands_.end(),
-                                        [](const auto& strand) { return strand->saw_end; });
+                                        [](const auto& strand) { return strand->core.saw_end(); });
   if (trial_.on() ? nothing_left : trial_.used_up()) end_trial();
 }
 

@@ -51,13 +51,19 @@ bool is_of_format(std::string_view name) {
          event::same_header(name, event::kContentTypeHeader);
 }
 
-/// Whether a header is left out because its name in the mail is another one's: that of x-outbox-id would be that of outbox-id. Of two
-/// others the last one is sent, since those of the subscription are last.
+/// The name of x-outbox-id would be that of outbox-id in the mail.
+bool imitates_format(std::string_view name) {
+  const std::string_view rest = name_after_x(name);
+  return rest.size() != name.size() && is_of_format(rest);
+}
+
+/// Whether a header is left out because its name in the mail is another one's. Of two that do not imitate the format, the last one is
+/// sent, since those of the subscription are last.
 bool is_hidden(std::span<const HeaderView> headers, const HeaderView& header) {
-  const std::string_view name = name_after_x(header.name);
-  if (name.size() != header.name.size() && is_of_format(name)) return true;
+  if (imitates_format(header.name)) return true;
   return std::any_of(&header + 1, headers.data() + headers.size(), [&](const HeaderView& later) {
-    return event::same_header(name_after_x(later.name), name);
+    return !imitates_format(later.name) &&
+           event::same_header(name_after_x(later.name), name_after_x(header.name));
   });
 }
 

@@ -599,7 +599,7 @@ cut AS (
   SELECT chain.*, sum(bytes) OVER (ORDER BY chain.n, seq) AS total, row_number() OVER (ORDER BY chain.n, seq) AS line FROM chain)
 SELECT t.seq, t.id, t.aggregate_type, t.aggregate_id, t.event_type, t.payload, 0 AS bytes, t.content_type, t.headers,
        t.created_at, t.occurred_at, cut.key, cut.version, CASE cut.place WHEN 1::bigint THEN cut.attempts ELSE 0 END, cut.token
-FROM cut JOIN {schema}.parked t ON t.subscription = $1::int AND t.seq = cut.seq
+FROM cut CROSS JOIN LATERAL (SELECT * FROM {schema}.parked p WHERE p.subscription = $1::int AND p.seq = cut.seq OFFSET 0) t
 WHERE cut.total <= $4::bigint OR cut.line = 1::bigint
 ORDER BY cut.n, cut.seq)");
 
@@ -705,7 +705,8 @@ claimed AS (
   RETURNING k.subscription, k.run_seq, k.attempts, k.token)
 SELECT p.seq, p.id, p.aggregate_type, p.aggregate_id, p.event_type, p.payload, 0 AS bytes, p.content_type, p.headers, p.created_at,
        p.occurred_at, c.attempts, c.token, c.subscription, (SELECT s.name FROM {schema}.subscription s WHERE s.id = c.subscription)
-FROM claimed c JOIN {schema}.parked p ON p.subscription = c.subscription AND p.seq = c.run_seq)");
+FROM claimed c
+CROSS JOIN LATERAL (SELECT * FROM {schema}.parked k WHERE k.subscription = c.subscription AND k.seq = c.run_seq OFFSET 0) p)");
   // The channel, and who we are: behind a pooler not whom libpq knows.
   Query ready_channel = unprepared("ask for the channel of workers",
                                    "SELECT {schema}.ready_channel(), pg_backend_pid()");

@@ -117,7 +117,7 @@ TEST_F(PostgresMembership, a_claim_is_neither_compiled_nor_planned_by_statistics
   (void)connect().exec(
       "CREATE TABLE seen (jit text, seqscan text);"
       "CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-      "  INSERT INTO seen VALUES (current_setting('jit'), current_setting('enable_seqscan')); RETURN NEW; END $$;"
+      "  INSERT INTO public.seen VALUES (current_setting('jit'), current_setting('enable_seqscan')); RETURN NEW; END $$;"
       "CREATE TRIGGER look BEFORE INSERT ON outbox.settlement FOR EACH ROW EXECUTE FUNCTION look();"
       "GRANT INSERT ON seen TO PUBLIC");
   const auto member = this->member("first");

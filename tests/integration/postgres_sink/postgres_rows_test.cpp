@@ -268,12 +268,14 @@ TEST_F(PostgresSinkTest, what_others_planted_in_the_search_path_is_never_called)
   admin.exec("SET search_path = " + trap + ", pg_catalog");
   EXPECT_THROW(admin.exec("SELECT 1::oid = 2::oid"), PgError);
   // A short window, so that old ids are removed, too.
-  open({{"dedup_window", "1ms"}});
+  open({{"dedup_window", "1ms"}, {"delivered_table", "public." + delivered_}});
   Load load;
   load.add_many(10, 3);
-  MiniRelay relay(*sink_, load);
-  ASSERT_TRUE(relay.deliver());
-  EXPECT_TRUE(relay.failures().empty());
+  {
+    MiniRelay relay(*sink_, load);
+    ASSERT_TRUE(relay.deliver());
+    EXPECT_TRUE(relay.failures().empty());
+  }
   load.add("late", "{}");
   EXPECT_EQ(outcome_of(load, 10).kind, Outcome::Kind::acked);
   sink_->close();

@@ -142,7 +142,7 @@ TEST_F(PostgresRetentionRows, of_each_owner_the_old_rows_go_but_not_the_claims) 
 
 // The claim of a relay that has lived for longer than history is kept stays, and what it settled first is gone.
 TEST_F(PostgresRetentionRows, verify_finds_nothing_behind_a_claim_that_stays) {
-  const auto subscription = subscribe_and_empty();
+  const auto subscription = subscribe("orders");
   LaneOwner relay(*store_, "relay");
   ASSERT_TRUE(relay.keep());
   for (int i = 0; i < 300; ++i) settle_on(subscription);
@@ -229,7 +229,7 @@ TEST_F(PostgresRetentionRows, parked_events_outlive_the_log) {
   admin_->run(
       "SELECT outbox.park_events(" + std::to_string(subscription) + ", " +
       std::to_string(generation) +
-      ", ARRAY(SELECT seq FROM outbox.event), '{dead}', '{1}', '{0}', '{refused}', '{NULL}')");
+      ", ARRAY(SELECT seq FROM outbox.event), '{dead}', '{1}', '{0}', '{refused}', '{NULL}', ARRAY(SELECT seq FROM outbox.event))");
   close_partition();
   settle(subscription, -1, static_cast<int>(generation));
   EXPECT_EQ(prune().events, 1);

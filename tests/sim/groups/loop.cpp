@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds kWriteInterval{6};
 /// SubscriptionLoop::settle(): what waits is looked for again.
 constexpr std::chrono::milliseconds kFindOrphans{20};
 
-relay::ParkingRules rules(const GroupOptions& options) {
+relay::ParkingRules rules() {
   SubscriptionSpec spec{.name = "sim", .sink = "custom"};
   spec.max_attempts = 5;
   spec.retry_base = std::chrono::milliseconds(3);
@@ -42,7 +42,7 @@ SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, store::Subscription
       window_({.events = 40, .page_events = kPage}),
       retries_({.subscription = row_.id,
                 .generation = holding.generation,
-                .rules = rules(world.options),
+                .rules = rules(),
                 .gapless = world.options.gapless,
                 .max_batch = 5,
                 .write_interval = kWriteInterval,
@@ -65,8 +65,7 @@ SimLoop::SimLoop(GroupShared& world, RetainedSink& retained, store::Subscription
   core.settle_events = 8;
   core.settle_interval = kWriteInterval;
   if (strands.size() == 1 && !replay_) core.passed_interval = 20 * kWriteInterval;
-  if (world.options.parks())
-    core.parking = replay_ ? relay::replay_parking() : rules(world.options);
+  if (world.options.parks()) core.parking = replay_ ? relay::replay_parking() : rules();
   core.first_token = retained.next_token;
   if (retained.runner) {
     retained.runner->follow(row_.paused_types);

@@ -312,6 +312,17 @@ TEST(Settle, what_is_remembered_and_was_settled_after_all_is_forgotten_at_the_en
   EXPECT_TRUE(driver.core.idle());
 }
 
+TEST(Settle,
+     all_that_an_earlier_run_may_have_read_was_seen_at_the_end_of_a_pair_that_this_run_began) {
+  auto driver = opened({}, {.s1 = "0", .s2 = "1", .position = 2});
+  driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 2, {{3, "a"}}, true);
+  EXPECT_FALSE(driver.core.saw_end()) << "the earlier run may have begun the next pair";
+  driver.page({.s1 = "1", .s2 = "2", .bound = 9}, 0, {{4, "a"}}, false);
+  EXPECT_FALSE(driver.core.saw_end());
+  driver.page({.s1 = "1", .s2 = "2", .bound = 9}, 4, {}, true);
+  EXPECT_TRUE(driver.core.saw_end());
+}
+
 TEST(Settle, each_row_says_whose_it_is) {
   const store::Settlement stamp{
       .subscription = 3, .lanes = 0xF0, .generation = 7, .config_version = 2};
