@@ -2,7 +2,7 @@
 SELECT set_config('role', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '{schema}.event'::regclass), true);
 
 -- The event is copied whole, since retention may remove the original. key: of its ordering key (event::key_hash), else its seq. attempts,
--- error, token, version: of dead ones; of others the row of their key has them.
+-- error, token, version: of dead ones; of others the row of their key has them. blocks: it is dead, and holds its key.
 CREATE TABLE {schema}.parked (
   subscription     integer NOT NULL,
   seq              bigint NOT NULL,
@@ -10,6 +10,7 @@ CREATE TABLE {schema}.parked (
   lane             smallint NOT NULL,
   key              bigint NOT NULL,
   dead             boolean NOT NULL,
+  blocks           boolean NOT NULL DEFAULT false,
   attempts         integer NOT NULL DEFAULT 0,
   token            bigint NOT NULL DEFAULT 0,
   version          bigint NOT NULL DEFAULT 0,
@@ -27,10 +28,11 @@ CREATE TABLE {schema}.parked (
 );
 CREATE INDEX parked_live ON {schema}.parked (subscription, key, seq) WHERE NOT dead;
 CREATE INDEX parked_dead ON {schema}.parked (subscription, seq) WHERE dead;
+CREATE INDEX parked_blocks ON {schema}.parked (subscription, key, seq) WHERE blocks;
 CREATE INDEX parked_id ON {schema}.parked (id);
 
 -- There is a row if the key has an event that is not dead, or one that blocks it. version: people's changes. attempts, next_attempt_at,
--- error: of its first event that is not dead. blocked_by: a dead event that holds it. run_seq: the event that a worker runs, or, without a
+-- error: of its first event that is not dead. blocked_by: the first dead event that holds it. run_seq: the event that a worker runs, or, without a
 -- worker, that any worker may claim (docs/design/tasks.md). token: how often an event of it began to run. solo: one event without a key.
 CREATE TABLE {schema}.parked_key (
   subscription     integer NOT NULL,
@@ -142,11 +144,17 @@ BEGIN
 END
 $fn$;
 
--- These dead events hold their keys, which are locked, no more.
+CREATE FUNCTION {schema}.dead_events_block(sub integer) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $fn$
+  SELECT s.config ->> 'on_dead' = 'block' FROM {schema}.subscription s WHERE s.id = sub
+$fn$;
+
+-- These events, which are gone or live again, do not hold their keys any more, which are locked; others may.
 CREATE FUNCTION {schema}.release_keys(sub integer, keys bigint[], seqs bigint[]) RETURNS void
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
-  UPDATE {schema}.parked_key k SET blocked_by = NULL
+  UPDATE {schema}.parked_key k
+  SET blocked_by = (SELECT p.seq FROM {schema}.parked p WHERE p.subscription = sub AND p.key = k.key AND p.blocks ORDER BY p.seq LIMIT 1)
   FROM (
     SELECT n.seq, (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = n.key) AS at
     FROM unnest(keys, seqs) n(key, seq) OFFSET 0) n
@@ -191,7 +199,7 @@ CREATE FUNCTION {schema}.parked_died(sub integer, dead_keys bigint[], seqs bigin
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $fn$
 BEGIN
-  IF (SELECT s.config ->> 'on_dead' = 'block' FROM {schema}.subscription s WHERE s.id = sub) THEN
+  IF {schema}.dead_events_block(sub) THEN
     INSERT INTO {schema}.parked_key AS k (subscription, key, lane, solo, next_attempt_at, blocked_by)
     SELECT sub, n.key, min((SELECT p.lane FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq)), min(n.seq) = n.key,
       'infinity', min(n.seq)
@@ -219,6 +227,11 @@ BEGIN
       next_attempt_at = CASE WHEN k.next_attempt_at = 'infinity' THEN clock_timestamp() ELSE k.next_attempt_at END
     FROM held h WHERE k.ctid = h.at RETURNING k.key)
   SELECT array_agg(f.key) INTO blocked FROM freed f;
+  UPDATE {schema}.parked p SET blocks = false
+  FROM (
+    SELECT p.at FROM unnest(blocked) b(key) CROSS JOIN LATERAL (
+      SELECT p.ctid AS at FROM {schema}.parked p WHERE p.subscription = sub AND p.key = b.key AND p.blocks OFFSET 0) p OFFSET 0) b
+  WHERE p.ctid = b.at;
   DELETE FROM {schema}.parked_key k USING (
     SELECT (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = b.key) AS at
     FROM unnest(blocked) b(key)
@@ -245,9 +258,9 @@ DECLARE
   with_key   uuid[];
 BEGIN
   WITH put AS (
-    INSERT INTO {schema}.parked AS p (subscription, seq, id, lane, key, dead, attempts, aggregate_type, aggregate_id, event_type, payload,
+    INSERT INTO {schema}.parked AS p (subscription, seq, id, lane, key, dead, blocks, attempts, aggregate_type, aggregate_id, event_type, payload,
       content_type, headers, created_at, occurred_at, error)
-    SELECT sub, e.seq, e.id, e.lane, n.key, n.state = 'dead', CASE n.state WHEN 'dead' THEN n.attempts ELSE 0 END, e.aggregate_type,
+    SELECT sub, e.seq, e.id, e.lane, n.key, n.state = 'dead', n.state = 'dead' AND {schema}.dead_events_block(sub), CASE n.state WHEN 'dead' THEN n.attempts ELSE 0 END, e.aggregate_type,
       e.aggregate_id, e.event_type, e.payload, e.content_type, e.headers, e.created_at, e.occurred_at,
       CASE n.state WHEN 'dead' THEN n.error ELSE '' END
     FROM unnest(seqs, states, new_attempts, errors, keys) n(seq, state, attempts, error, key)
@@ -413,7 +426,7 @@ BEGIN
   IF again IS NOT NULL THEN PERFORM {schema}.release_unique(again, false); END IF;
   IF 'dead' = ANY (states) THEN
     WITH died AS (
-      UPDATE {schema}.parked p SET dead = true, attempts = n.attempts, error = n.error, token = k.token, version = k.version
+      UPDATE {schema}.parked p SET dead = true, blocks = {schema}.dead_events_block(sub), attempts = n.attempts, error = n.error, token = k.token, version = k.version
       FROM (
           SELECT n.*, (SELECT p.ctid FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq) AS at
           FROM unnest(seqs, states, new_attempts, errors, keys, event_ids, versions) n(seq, state, attempts, error, key, id, version)
@@ -483,7 +496,7 @@ BEGIN
   FROM unnest(seqs) n(seq) CROSS JOIN LATERAL (SELECT * FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq OFFSET 0) p;
   PERFORM {schema}.lock_keys(sub, all_keys);
   IF alive_keys IS NOT NULL THEN
-    UPDATE {schema}.parked p SET dead = false, attempts = 0, error = '', token = 0, version = 0
+    UPDATE {schema}.parked p SET dead = false, blocks = false, attempts = 0, error = '', token = 0, version = 0
     FROM (
       SELECT (SELECT p.ctid FROM {schema}.parked p WHERE p.subscription = sub AND p.seq = n.seq) AS at
       FROM unnest(alive_seqs) n(seq) OFFSET 0) n
@@ -494,13 +507,7 @@ BEGIN
     -- Neither may come again: results and ends of runs name them.
     ON CONFLICT (subscription, key) DO UPDATE
     SET token = greatest(k.token, EXCLUDED.token), version = greatest(k.version, EXCLUDED.version);
-    UPDATE {schema}.parked_key k
-    SET blocked_by = NULL,
-      next_attempt_at = CASE WHEN k.next_attempt_at = 'infinity' THEN clock_timestamp() ELSE k.next_attempt_at END
-    FROM (
-      SELECT a.seq, (SELECT k.ctid FROM {schema}.parked_key k WHERE k.subscription = sub AND k.key = a.key) AS at
-      FROM unnest(alive_keys, alive_seqs) a(key, seq) OFFSET 0) a
-    WHERE k.ctid = a.at AND k.blocked_by = a.seq;
+    PERFORM {schema}.release_keys(sub, alive_keys, alive_seqs);
   END IF;
   UPDATE {schema}.parked_key k
   SET version = k.version + 1,

@@ -8,6 +8,7 @@ CREATE TABLE outbox_parked (
   seq             INTEGER NOT NULL,
   key             INTEGER NOT NULL,
   dead            INTEGER NOT NULL DEFAULT 0 CHECK (dead IN (0, 1)),
+  blocks          INTEGER NOT NULL DEFAULT 0 CHECK (blocks IN (0, 1)),  -- it is dead, and holds its key
   attempts        INTEGER NOT NULL DEFAULT 0,
   token           INTEGER NOT NULL DEFAULT 0,
   version         INTEGER NOT NULL DEFAULT 0,
@@ -27,11 +28,12 @@ CREATE TABLE outbox_parked (
 -- They end in a constant, without which SQLite would look up each row for its condition.
 CREATE INDEX outbox_parked_live ON outbox_parked (subscription, key, seq, dead) WHERE dead = 0;
 CREATE INDEX outbox_parked_dead ON outbox_parked (subscription, seq, dead) WHERE dead = 1;
+CREATE INDEX outbox_parked_blocks ON outbox_parked (subscription, key, seq, blocks) WHERE blocks = 1;
 CREATE INDEX outbox_parked_id ON outbox_parked (id);
 
 -- What a key does next. It has a row if it has an event that is not dead, or is blocked by a dead one. key: the hash of the ordering key,
 -- or the seq of an event without one, which is a key of its own (solo). version: raised by people's changes. attempts, next_attempt_at,
--- error: of its first event that is not dead. blocked_by: a dead event that holds it. run_seq: the event that a worker runs
+-- error: of its first event that is not dead. blocked_by: the first dead event that holds it. run_seq: the event that a worker runs
 -- (docs/design/tasks.md). token: how often one of its events began to run.
 CREATE TABLE outbox_parked_key (
   subscription     INTEGER NOT NULL,

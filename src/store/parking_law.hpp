@@ -25,7 +25,7 @@ struct Key {
   std::size_t attempts{0};  ///< Of its first event, as are due_at and error.
   Time due_at{0};
   std::string error{};
-  std::optional<std::int64_t> blocked_by{};  ///< A dead event that holds it.
+  std::optional<std::int64_t> blocked_by{};  ///< The first dead event that holds it.
   std::optional<std::int64_t> run_seq{};     ///< The event that is `running` or `ready`.
   std::optional<EventId> worker{};           ///< Of `running`.
   std::int64_t token{0};
@@ -47,6 +47,7 @@ struct Key {
 struct Facts {
   bool dead{false};
   // Of a dead one:
+  bool blocks{false};  ///< It holds its key: it died where dead events block.
   std::size_t attempts{0};
   std::string error{};
   std::int64_t token{0};
@@ -134,6 +135,7 @@ inline void reschedule(Key& key, std::int64_t seq, std::int64_t first, ParkedSta
 inline void died(Key& key, Facts& event, std::int64_t seq, std::size_t attempts,
                  const std::string& error, bool blocks) {
   event = {.dead = true,
+           .blocks = blocks,
            .attempts = attempts,
            .error = error,
            .token = key.token,
@@ -148,7 +150,12 @@ inline void park_dead(std::optional<Key>& key, std::int64_t seq, bool blocks) {
   key->blocked_by = std::min(key->blocked_by.value_or(seq), seq);
 }
 
-/// A person sends an event again. `first`: of its key, with this one. Changes the event too.
+/// An event does not hold its key any more. `next`: the first other dead event that does.
+inline void release(std::optional<Key>& key, std::int64_t seq, std::optional<std::int64_t> next) {
+  if (key && key->blocked_by == seq) key->blocked_by = next;
+}
+
+/// A person sends an event again, which does not hold its key any more. `first`: of its key, with this one. Changes the event too.
 inline void retry(std::optional<Key>& key, Facts& event, std::int64_t seq, std::int64_t first,
                   bool keep_attempts, Time now) {
   const bool lives_again = event.dead;
@@ -158,10 +165,6 @@ inline void retry(std::optional<Key>& key, Facts& event, std::int64_t seq, std::
     // Neither may come again: results and ends of runs name them.
     key->version = std::max(key->version, event.version);
     key->token = std::max(key->token, event.token);
-    if (key->blocked_by == seq) {
-      key->blocked_by.reset();
-      if (key->due_at == kNever) key->due_at = now;
-    }
     event = {};
   }
   if (seq != first) return;
@@ -171,12 +174,7 @@ inline void retry(std::optional<Key>& key, Facts& event, std::int64_t seq, std::
   key->due_at = key->blocked_by && *key->blocked_by < seq ? kNever : now;
 }
 
-/// A person gives up a dead event, or one that does not run: it goes. Then call left().
-inline void discard(std::optional<Key>& key, std::int64_t seq) {
-  if (key && key->blocked_by == seq) key->blocked_by.reset();
-}
-
-/// On_dead is "continue" now.
+/// On_dead is "continue" now, and no event of the key holds it any more.
 inline void unblock(std::optional<Key>& key, std::optional<std::int64_t> first, Time now) {
   if (!key || !key->blocked_by) return;
   key->blocked_by.reset();

@@ -52,6 +52,13 @@ std::optional<std::int64_t> ParkedTable::first(std::uint64_t key) const {
   return found == seqs->second.end() ? std::nullopt : std::optional(*found);
 }
 
+std::optional<std::int64_t> ParkedTable::next_block(std::uint64_t key) const {
+  const auto& seqs = of_key_.at(key);
+  const auto found = std::find_if(seqs.begin(), seqs.end(),
+                                  [&](std::int64_t seq) { return rows_.at(seq).facts.blocks; });
+  return found == seqs.end() ? std::nullopt : std::optional(*found);
+}
+
 void ParkedTable::park(const store::ParkedEvent& event, const EventView& copied, unsigned lane,
                        relay::TimePoint now) {
   parks_twice_ = parks_twice_ || rows_.contains(event.seq) || delivered_.contains(event.seq);
@@ -59,7 +66,7 @@ void ParkedTable::park(const store::ParkedEvent& event, const EventView& copied,
   Row row{.event = copied,
           .lane = lane,
           .key = event.key,
-          .facts = {.dead = dead, .attempts = dead ? event.attempts : 0, .error = event.error},
+          .facts = {.dead = dead, .blocks = dead && dead_blocks_, .attempts = dead ? event.attempts : 0, .error = event.error},
           .slow = event.state == store::ParkedState::retrying && event.attempts == 0};
   row.event.seq = event.seq;
   rows_[event.seq] = row;
@@ -146,7 +153,7 @@ void ParkedTable::remove(std::int64_t seq, bool by_person, relay::TimePoint now)
   rows_.erase(seq);
   of_key_[number].erase(seq);
   Key key = take(number);
-  law::discard(key, seq);
+  law::release(key, seq, next_block(number));
   law::left(key, seq, first(number), was_dead, by_person, time_of(now));
   put(number, key);
 }
@@ -157,6 +164,8 @@ void ParkedTable::retry(std::int64_t seq, relay::TimePoint now) {
   const std::uint64_t number = row->second.key;
   Key key = take(number);
   const std::int64_t first = std::min(this->first(number).value_or(seq), seq);
+  row->second.facts.blocks = false;
+  law::release(key, seq, next_block(number));
   law::retry(key, row->second.facts, seq, first, false, time_of(now));
   put(number, key);
 }

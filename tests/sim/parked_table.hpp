@@ -70,6 +70,8 @@ class ParkedTable {
   [[nodiscard]] Key take(std::uint64_t key) const;
   void put(std::uint64_t number, const Key& key);
   [[nodiscard]] std::optional<std::int64_t> first(std::uint64_t key) const;
+  /// The first dead event that holds the key.
+  [[nodiscard]] std::optional<std::int64_t> next_block(std::uint64_t key) const;
   [[nodiscard]] bool works(std::uint64_t key, store::LaneMask lanes) const;
   void remove(std::int64_t seq, bool by_person, relay::TimePoint now);
   void conclude(const store::RetryResult& result, std::int64_t version, relay::TimePoint now);

@@ -50,6 +50,7 @@ Result<std::optional<ParkedFacts>> read_facts(Connection& connection, std::int64
   return ParkedFacts{.id = id_of(row.bytes(0)),
                      .key = static_cast<std::uint64_t>(row.integer(1)),
                      .facts = {.dead = row.integer(2) != 0,
+                               .blocks = row.integer(7) != 0,
                                .attempts = static_cast<std::size_t>(row.integer(3)),
                                .error = row.text(6),
                                .token = row.integer(4),
@@ -60,7 +61,7 @@ Status write_facts(Connection& connection, std::int64_t subscription, std::int64
                    const law::Facts& facts) {
   return connection.run(query::kWriteFacts, subscription, seq, std::int64_t{facts.dead},
                         static_cast<std::int64_t>(facts.attempts), facts.token, facts.version,
-                        facts.error);
+                        facts.error, std::int64_t{facts.blocks});
 }
 
 Result<KeyRow> KeyRow::read(Connection& connection, std::int64_t subscription,
@@ -80,6 +81,14 @@ Result<std::optional<std::int64_t>> KeyRow::first() const {
   OUTBOX_TRY(const Statement row, connection_->query(query::kFirstParked, subscription_,
                                                      static_cast<std::int64_t>(number_)));
   return row.has_row() ? std::optional(row.integer(0)) : std::nullopt;
+}
+
+Status KeyRow::release(std::int64_t seq) {
+  if (!key_ || key_->blocked_by != seq) return {};
+  OUTBOX_TRY(const Statement row, connection_->query(query::kNextBlock, subscription_,
+                                                     static_cast<std::int64_t>(number_), seq));
+  law::release(key_, seq, row.has_row() ? std::optional(row.integer(0)) : std::nullopt);
+  return {};
 }
 
 Status KeyRow::left(std::int64_t seq, bool was_dead, bool by_person, std::int64_t now) {

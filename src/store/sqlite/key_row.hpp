@@ -35,6 +35,8 @@ class KeyRow {
   [[nodiscard]] Result<std::optional<std::int64_t>> first() const;
   /// Call it for an event that comes to the key: only one without a key is alone in it.
   void takes(std::int64_t seq) { solo_ = solo_ && static_cast<std::int64_t>(number_) == seq; }
+  /// An event was removed, or lives again: it does not hold the key any more.
+  [[nodiscard]] Status release(std::int64_t seq);
   /// An event was removed, or died.
   [[nodiscard]] Status left(std::int64_t seq, bool was_dead, bool by_person, std::int64_t now);
   [[nodiscard]] Status write();

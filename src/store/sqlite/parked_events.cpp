@@ -155,6 +155,7 @@ class SqliteParkedEvents final : public ParkedEvents {
     const std::int64_t first = std::min(first_alive.value_or(seq), was_dead ? seq : kLast);
     key.takes(seq);
     if (!was_dead && !key.key()) key.key().emplace();  // somebody changed rows by hand
+    if (Status status = key.release(seq); !status) return pass(status);
     law::retry(key.key(), event->facts, seq, first, keep_attempts, now);
     if (corrected && first == seq) key.key()->error.clear();
     Status status = was_dead ? write_facts(connection_, subscription, seq, event->facts) : Status{};

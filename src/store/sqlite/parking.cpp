@@ -131,8 +131,8 @@ Result<std::optional<Place>> find(Connection& connection, std::int64_t subscript
 /// After its end was noted.
 Status remove(Connection& connection, Place& place, bool by_person, std::int64_t now) {
   Status status = connection.run(query::kRemoveParked, place.subscription, place.seq);
+  if (status) status = place.key.release(place.seq);
   if (!status) return status;
-  law::discard(place.key.key(), place.seq);
   return place.key.left(place.seq, place.event.facts.dead, by_person, now);
 }
 
@@ -209,8 +209,8 @@ Status park_alive(Connection& connection, const ParkedEvent& event, KeyRow& key,
   return status;
 }
 
-Status park_dead(Connection& connection, const ParkedEvent& event, KeyRow& key, std::int64_t now) {
-  OUTBOX_TRY(const bool blocks, dead_block(connection, event.subscription));
+Status park_dead(Connection& connection, const ParkedEvent& event, bool blocks, KeyRow& key,
+                 std::int64_t now) {
   law::park_dead(key.key(), event.seq, blocks);
   Status status = key.left(event.seq, true, false, now);
   return status ? after_death(connection, event.subscription, event.seq) : status;
@@ -221,7 +221,8 @@ Status park_one(Connection& connection, const ParkedEvent& event, std::int64_t n
   key.takes(event.seq);
   law::Facts facts;
   if (event.state == ParkedState::dead) {
-    facts = {.dead = true, .attempts = event.attempts, .error = storable_text(event.error)};
+    OUTBOX_TRY(const bool blocks, dead_block(connection, event.subscription));
+    facts = {.dead = true, .blocks = blocks, .attempts = event.attempts, .error = storable_text(event.error)};
     if (key.key()) {
       facts.token = key.key()->token;
       facts.version = key.key()->version;
@@ -230,7 +231,7 @@ Status park_one(Connection& connection, const ParkedEvent& event, std::int64_t n
   Status status = connection.run(query::kPark, event.subscription, event.seq,
                                  static_cast<std::int64_t>(event.key), std::int64_t{facts.dead},
                                  static_cast<std::int64_t>(facts.attempts), facts.token,
-                                 facts.version, facts.error, now);
+                                 facts.version, facts.error, now, std::int64_t{facts.blocks});
   if (!status) return status;
   if (connection.changes() == 0) {
     return fail(Errc::not_found, Remedy::reconnect,
@@ -239,7 +240,7 @@ Status park_one(Connection& connection, const ParkedEvent& event, std::int64_t n
                 "reading starts again from the settlements, without what was deleted; never "
                 "delete from the table outbox_event by hand");
   }
-  return facts.dead ? park_dead(connection, event, key, now)
+  return facts.dead ? park_dead(connection, event, facts.blocks, key, now)
                     : park_alive(connection, event, key, now);
 }
 
@@ -392,7 +393,7 @@ Status forget_parked_after(Connection& connection, std::int64_t subscription, st
   for (const auto& [number, seqs] : removed) {
     OUTBOX_TRY(KeyRow key, KeyRow::read(connection, subscription, number));
     for (const std::int64_t one : seqs) {
-      law::discard(key.key(), one);
+      if (Status status = key.release(one); !status) return status;
       if (Status status = key.left(one, false, true, now); !status) return status;
     }
   }
@@ -417,7 +418,11 @@ Status unblock_keys(Connection& connection, std::int64_t subscription) {
       OUTBOX_TRY(KeyRow key, KeyRow::read(connection, subscription, number));
       OUTBOX_TRY(const auto first, key.first());
       law::unblock(key.key(), first, now);
-      if (Status status = key.write(); !status) return status;
+      Status status = key.write();
+      if (status) {
+        status = connection.run(query::kUnblock, subscription, static_cast<std::int64_t>(number));
+      }
+      if (!status) return status;
     }
     if (Status status = transaction.commit(); !status) return status;
   }

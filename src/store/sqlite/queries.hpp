@@ -127,19 +127,19 @@ inline constexpr std::string_view kComeBack =
 
 // ---- parked events (docs/design/parking.md)
 
-// ?1 subscription, ?2 seq, ?3 key, ?4 dead, ?5 attempts, ?6 token, ?7 version, ?8 error, each of a dead one, ?9 now. Both tables by their
+// ?1 subscription, ?2 seq, ?3 key, ?4 dead, ?5 attempts, ?6 token, ?7 version, ?8 error, each of a dead one, ?9 now, ?10 whether it blocks. Both tables by their
 // primary key.
 inline constexpr std::string_view kPark =
-    "/* park */ INSERT INTO outbox_parked (subscription, seq, key, dead, attempts, token, version, error, parked_at, id,"
+    "/* park */ INSERT INTO outbox_parked (subscription, seq, key, dead, attempts, token, version, error, parked_at, blocks, id,"
     " aggregate_type, aggregate_id, event_type, payload, content_type, headers, created_at, occurred_at)"
-    " SELECT ?1, seq, ?3, ?4, ?5, ?6, ?7, ?8, ?9, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers,"
+    " SELECT ?1, seq, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, id, aggregate_type, aggregate_id, event_type, payload, content_type, headers,"
     " created_at, occurred_at FROM outbox_event WHERE seq = ?2";
 // Primary key.
 inline constexpr std::string_view kParkedFacts =
-    "/* read parked */ SELECT id, key, dead, attempts, token, version, error FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
-// ?3 dead, ?4 attempts, ?5 token, ?6 version, ?7 error. Primary key.
+    "/* read parked */ SELECT id, key, dead, attempts, token, version, error, blocks FROM outbox_parked WHERE subscription = ?1 AND seq = ?2";
+// ?3 dead, ?4 attempts, ?5 token, ?6 version, ?7 error, ?8 whether it blocks. Primary key.
 inline constexpr std::string_view kWriteFacts =
-    "/* change parked */ UPDATE outbox_parked SET dead = ?3, attempts = ?4, token = ?5, version = ?6, error = ?7"
+    "/* change parked */ UPDATE outbox_parked SET dead = ?3, attempts = ?4, token = ?5, version = ?6, error = ?7, blocks = ?8"
     " WHERE subscription = ?1 AND seq = ?2";
 // ?1 subscription, ?2 key. Primary key.
 inline constexpr std::string_view kParkedKey =
@@ -167,6 +167,14 @@ inline constexpr std::string_view kHasParkedKey =
 inline constexpr std::string_view kFirstParked =
     "/* read first parked of a key */ SELECT seq FROM outbox_parked INDEXED BY outbox_parked_live"
     " WHERE subscription = ?1 AND key = ?2 AND dead = 0 ORDER BY seq LIMIT 1";
+// ?1 subscription, ?2 key, ?3 an event. The first other one that holds the key. Index outbox_parked_blocks.
+inline constexpr std::string_view kNextBlock =
+    "/* read what else blocks a key */ SELECT seq FROM outbox_parked INDEXED BY outbox_parked_blocks"
+    " WHERE subscription = ?1 AND key = ?2 AND blocks = 1 AND seq <> ?3 ORDER BY seq LIMIT 1";
+// ?1 subscription, ?2 key. Index outbox_parked_blocks.
+inline constexpr std::string_view kUnblock =
+    "/* unblock a key */ UPDATE outbox_parked INDEXED BY outbox_parked_blocks SET blocks = 0"
+    " WHERE subscription = ?1 AND key = ?2 AND blocks = 1";
 // ?1 subscription. A table of a few rows.
 inline constexpr std::string_view kDeadBlock =
     "/* ask whether dead events block */ SELECT 1 FROM outbox_subscription WHERE id = ?1 AND json_extract(config, '$.on_dead') = 'block'";

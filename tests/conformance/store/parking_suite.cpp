@@ -623,6 +623,23 @@ TEST_P(ParkingSuite, what_is_behind_a_dead_event_that_blocks_is_not_sent_with_wh
   EXPECT_THAT(blocked(true), ElementsAre("a"));
 }
 
+TEST_P(ParkingSuite, each_dead_event_that_blocks_holds_its_key_until_a_person_decides) {
+  SubscriptionSpec spec = make_spec("mails");
+  settle(spec, {"a", "a", "a"}, {retrying(0), waiting(1), waiting(2)});
+  ASSERT_TRUE(ok(append({result(0, ParkedState::dead)})));
+  spec.on_dead = "block";
+  spec.start = "now";
+  subscribe(spec);
+  ASSERT_TRUE(ok(append({result(1, ParkedState::dead)})));
+  EXPECT_EQ(retry({0}), 1U);
+  ASSERT_TRUE(ok(append({result(0, ParkedState::dead)})));
+  EXPECT_EQ(discard({0}), 1U);
+  EXPECT_THAT(due(), IsEmpty()) << "the second one is dead, too";
+  EXPECT_THAT(blocked(true), ElementsAre("a"));
+  EXPECT_EQ(discard({1}), 1U);
+  EXPECT_THAT(due(), ElementsAre("2 attempts 0"));
+}
+
 TEST_P(ParkingSuite, a_person_discards_an_event_and_its_key_goes_on) {
   settle(make_spec("mails"), {"a", "a"}, {retrying(0, seconds(100)), waiting(1)});
   EXPECT_EQ(discard({0}), 1U);
