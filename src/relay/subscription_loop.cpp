@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "base/steady.hpp"
 #include "base/thread.hpp"
 #include "event/key.hpp"
 #include "event/rate.hpp"
@@ -14,8 +15,6 @@
 
 namespace outbox::relay {
 namespace {
-
-TimePoint now_steady() { return std::chrono::steady_clock::now(); }
 
 /// The rest of a batch that the sink did not take is offered again after this time at the latest.
 constexpr std::chrono::milliseconds kOfferAgain{1};
@@ -36,8 +35,7 @@ constexpr std::size_t kRetries = 64;
 constexpr Token kTokenMask = (Token{1} << kStrandShift) - 1;
 
 ParkingRules parking_rules(const SubscriptionSpec& spec) {
-  return {.policy = event::RetryPolicy(spec),
-          .max_waiting = spec.max_waiting};
+  return {.policy = event::RetryPolicy(spec), .max_waiting = spec.max_waiting};
 }
 
 /// A replay writes no rows.

@@ -18,7 +18,7 @@ constexpr std::size_t kPage = 9;
 /// The tokens of retries begin here.
 constexpr Token kRetryTokens = Token{1} << 57U;
 
-relay::ParkingRules rules(const SimOptions& options) {
+relay::ParkingRules rules() {
   SubscriptionSpec spec{.name = "sim", .sink = "custom"};
   spec.max_attempts = 5;
   spec.retry_base = std::chrono::milliseconds(3);
@@ -40,7 +40,7 @@ CoreOptions core_options(const SimOptions& options, const SimRelay* before) {
   if (options.reject_percent + options.refuse_percent + options.sick_percent +
           options.slow_percent >
       0)
-    core.parking = rules(options);
+    core.parking = rules();
   return core;
 }
 
@@ -51,7 +51,7 @@ SimRelay::SimRelay(Environment& world, const SimRelay* before)
             world.options.seed),
       window({.events = world.options.window, .page_events = kPage}),
       core(core_options(world.options, before), world.persisted, state, window, gate),
-      retries({.rules = rules(world.options),
+      retries({.rules = rules(),
                .gapless = world.options.gapless,
                .max_batch = 5,
                .write_interval = std::chrono::milliseconds(5),
