@@ -168,16 +168,16 @@ Target target_of(const ChangeOptions& options, const OpenChange& open) {
   return {{.kind = Kind::after, .after = after}, "seq " + std::to_string(after + 1)};
 }
 
-struct Effect {
+struct StartEffect {
   std::int64_t again{0};
   std::int64_t skipped{0};
   store::ResetPlan parked;
 };
 
 /// What its filter matches.
-Effect effect_of(const OpenChange& open, const store::NewStart& start) {
+StartEffect effect_of(const OpenChange& open, const store::NewStart& start) {
   const event::Filter filter(open.row.spec, open.row.left_out);
-  Effect effect;
+  StartEffect effect;
   effect.parked = must(
       open.changes->plan_reset(open.row.spec.name, start, !open.row.spec.match_headers.empty()));
   for (const auto& count : effect.parked.counts) {
@@ -192,7 +192,7 @@ Effect effect_of(const OpenChange& open, const store::NewStart& start) {
   return effect;
 }
 
-void show(const ChangeOptions& options, const Target& target, const Effect& effect) {
+void show(const ChangeOptions& options, const Target& target, const StartEffect& effect) {
   const store::ResetPlan& parked = effect.parked;
   if (options.json) {
     print_json({{"name", options.name},
@@ -233,7 +233,7 @@ int reset(const ChangeOptions& options, const Context& context) {
   refuse_queue(open.row);
   refuse_during_replay(open);
   const Target target = target_of(options, open);
-  const Effect effect = effect_of(open, target.start);
+  const StartEffect effect = effect_of(open, target.start);
   if (options.apply) must(open.changes->reset(options.name, target.start));
   show(options, target, effect);
   if (options.apply && !options.json && open.row.state != store::SubscriptionState::active)
