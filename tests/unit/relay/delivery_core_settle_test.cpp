@@ -31,15 +31,15 @@ std::vector<std::string> places(const std::vector<store::Settlement>& rows) {
   return all;
 }
 
-CoreDriver opened_to_settle(CoreOptions options = {}, store::Cursor start = drained_at("0"),
-                            Window::Limits limits = {}) {
+CoreDriver opened(CoreOptions options = {}, store::Cursor start = drained_at("0"),
+                  Window::Limits limits = {}) {
   CoreDriver driver(std::move(options), std::move(start), limits);
   driver.open();
   return driver;
 }
 
 TEST(Settle, a_whole_pair_is_one_row_with_its_ledger) {
-  auto driver = opened_to_settle();
+  auto driver = opened();
   driver.pair("0", "1", {{1, "a"}, {2, "b", false}, {3, "c"}});
   driver.ack_all(driver.send_all());
   const auto rows = driver.settle();
@@ -54,7 +54,7 @@ TEST(Settle, a_whole_pair_is_one_row_with_its_ledger) {
 }
 
 TEST(Settle, nothing_is_due_before_the_interval_or_the_count) {
-  auto driver = opened_to_settle({.settle_interval = milliseconds(50), .settle_events = 3});
+  auto driver = opened({.settle_interval = milliseconds(50), .settle_events = 3});
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c"}, {4, "d"}, {5, "e"}});
   driver.send_all();
   EXPECT_THAT(driver.core.settle(driver.now + milliseconds(500)).rows, IsEmpty())
@@ -78,7 +78,7 @@ TEST(Settle, nothing_is_due_before_the_interval_or_the_count) {
 }
 
 TEST(Settle, large_snapshots_are_settled_less_often) {
-  auto driver = opened_to_settle({.settle_interval = milliseconds(50), .settle_events = 2});
+  auto driver = opened({.settle_interval = milliseconds(50), .settle_events = 2});
   const std::string large(32 << 10, 's');
   const TimePoint first_done = driver.now;
   driver.pair("0", large, {{1, "a"}, {2, "b"}});
@@ -97,7 +97,7 @@ TEST(Settle, large_snapshots_are_settled_less_often) {
 }
 
 TEST(Settle, while_rows_are_being_written_no_others_are_due) {
-  auto driver = opened_to_settle();
+  auto driver = opened();
   driver.pair("0", "1", {{1, "a"}, {2, "b"}});
   driver.send_all();
   driver.ack(1);
@@ -113,7 +113,7 @@ TEST(Settle, while_rows_are_being_written_no_others_are_due) {
 }
 
 TEST(Settle, only_the_unbroken_beginning_is_settled) {
-  auto driver = opened_to_settle();
+  auto driver = opened();
   driver.pair("0", "1", {{1, "a"}, {2, "b"}, {3, "c", false}, {4, "d"}});
   driver.send_all();
   driver.ack(4);
@@ -126,7 +126,7 @@ TEST(Settle, only_the_unbroken_beginning_is_settled) {
 }
 
 TEST(Settle, a_settlement_has_the_rest_of_a_pair_the_whole_pairs_and_the_part_of_the_last) {
-  auto driver = opened_to_settle();
+  auto driver = opened();
   driver.page({.s1 = "0", .s2 = "1", .bound = 10}, 0, {{1, "a"}, {2, "b"}}, false);
   driver.ack_all(driver.send_all());
   EXPECT_THAT(places(driver.settle()), ElementsAre("0>1 from 0 to 2"));
@@ -153,7 +153,7 @@ TEST(Settle, a_settlement_has_the_rest_of_a_pair_the_whole_pairs_and_the_part_of
 }
 
 TEST(Settle, a_begun_cursor_goes_on_where_it_stands) {
-  auto driver = opened_to_settle({}, {.s1 = "3", .s2 = "4", .position = 17, .bound = 30});
+  auto driver = opened({}, {.s1 = "3", .s2 = "4", .position = 17, .bound = 30});
   driver.page({.s1 = "3", .s2 = "4", .bound = 30}, 17, {{18, "a"}}, false);
   driver.page({.s1 = "3", .s2 = "4", .bound = 30}, 18, {}, true);
   driver.ack_all(driver.send_all());
@@ -162,7 +162,7 @@ TEST(Settle, a_begun_cursor_goes_on_where_it_stands) {
 }
 
 TEST(Settle, empty_pairs_that_the_core_did_not_see_are_bridged_in_the_same_row) {
-  auto driver = opened_to_settle({}, drained_at("3"));
+  auto driver = opened({}, drained_at("3"));
   driver.pair("9", "10", {{1, "a"}});
   EXPECT_THAT(driver.settle(), IsEmpty())
       << "a bridge alone is not worth a row while its event is on its way";
@@ -173,7 +173,7 @@ TEST(Settle, empty_pairs_that_the_core_did_not_see_are_bridged_in_the_same_row) 
 }
 
 TEST(Settle, a_bridge_before_a_begun_pair_is_a_row_of_its_own) {
-  auto driver = opened_to_settle({}, drained_at("3"));
+  auto driver = opened({}, drained_at("3"));
   driver.page({.s1 = "9", .s2 = "10", .bound = 30}, 0, {{1, "a"}, {2, "a"}}, false);
   driver.send_all();
   driver.ack(1);
@@ -183,7 +183,7 @@ TEST(Settle, a_bridge_before_a_begun_pair_is_a_row_of_its_own) {
 }
 
 TEST(Settle, the_news_of_an_empty_pair_moves_a_quiet_cursor) {
-  auto driver = opened_to_settle();
+  auto driver = opened();
   driver.pair("0", "77", {});
   const auto rows = driver.settle();
   ASSERT_THAT(places(rows), ElementsAre("0>77 from 0 to end"));
@@ -200,9 +200,9 @@ TEST(Settle, a_page_without_a_match_is_settled_without_the_sink) {
 }
 
 TEST(Settle, pages_without_a_match_take_no_room_and_are_settled_together) {
-  auto driver = opened_to_settle({.settle_interval = milliseconds(50),
-                                  .passed_interval = milliseconds(1000),
-                                  .settle_events = 2});
+  auto driver = opened({.settle_interval = milliseconds(50),
+                        .passed_interval = milliseconds(1000),
+                        .settle_events = 2});
   driver.pair("0", "1", {{1, "a", false}, {2, "a", false}, {3, "a", false}});
   EXPECT_EQ(driver.window.events(), 0U);
   driver.pass(milliseconds(999));
@@ -218,8 +218,8 @@ TEST(Settle, pages_without_a_match_take_no_room_and_are_settled_together) {
 }
 
 TEST(Settle, what_was_passed_is_settled_with_the_next_that_was_delivered) {
-  auto driver = opened_to_settle(
-      {.settle_interval = milliseconds(50), .passed_interval = milliseconds(1000)});
+  auto driver =
+      opened({.settle_interval = milliseconds(50), .passed_interval = milliseconds(1000)});
   driver.pair("0", "1", {{1, "a", false}});
   driver.pass(milliseconds(50));
   driver.pair("1", "2", {{2, "a"}});
@@ -229,7 +229,7 @@ TEST(Settle, what_was_passed_is_settled_with_the_next_that_was_delivered) {
 
 TEST(Settle, a_store_whose_pair_never_ends_settles_by_position) {
   const store::Pair endless = store::Pair::endless();
-  auto driver = opened_to_settle({}, {.s1 = endless.s1, .s2 = endless.s2, .position = 0});
+  auto driver = opened({}, {.s1 = endless.s1, .s2 = endless.s2, .position = 0});
   driver.page(endless, 0, {{1, "a"}, {2, "a"}}, false);
   driver.ack_all(driver.send_all());
   EXPECT_THAT(places(driver.settle()), ElementsAre("->- from 0 to 2"));
@@ -242,7 +242,7 @@ TEST(Settle, a_store_whose_pair_never_ends_settles_by_position) {
 TEST(Settle, rows_lead_from_the_first_cursor_to_the_last_without_a_gap) {
   CoreOptions options;
   options.gapless = false;
-  auto driver = opened_to_settle(options);
+  auto driver = opened(options);
   store::Cursor at = drained_at("0");
   store::Tally acked;
   std::vector<std::int64_t> all;
@@ -287,7 +287,7 @@ TEST(Settle, rows_lead_from_the_first_cursor_to_the_last_without_a_gap) {
 }
 
 TEST(Settle, what_an_earlier_run_delivered_is_acked_whatever_the_filter_says_today) {
-  auto driver = opened_to_settle();
+  auto driver = opened();
   driver.core.remember(ref_of(1));
   driver.core.remember(ref_of(2));
   driver.pair("0", "1", {{1, "a"}, {2, "b", false}, {3, "c", false}});
@@ -300,7 +300,7 @@ TEST(Settle, what_an_earlier_run_delivered_is_acked_whatever_the_filter_says_tod
 
 TEST(Settle, what_is_remembered_and_was_settled_after_all_is_forgotten_at_the_end_of_the_log) {
   const store::Pair endless = store::Pair::endless();
-  auto driver = opened_to_settle({}, {.s1 = endless.s1, .s2 = endless.s2, .position = 7});
+  auto driver = opened({}, {.s1 = endless.s1, .s2 = endless.s2, .position = 7});
   driver.core.remember(ref_of(7));
   EXPECT_TRUE(driver.core.remembers());
   auto page = std::make_shared<store::Page>(*page_of(endless, 7, {}, false));
@@ -315,7 +315,7 @@ TEST(Settle, what_is_remembered_and_was_settled_after_all_is_forgotten_at_the_en
 TEST(Settle, each_row_says_whose_it_is) {
   const store::Settlement stamp{
       .subscription = 3, .lanes = 0xF0, .generation = 7, .config_version = 2};
-  auto driver = opened_to_settle({.row = stamp});
+  auto driver = opened({.row = stamp});
   driver.page({.s1 = "5", .s2 = "6", .bound = 9}, 0, {{1, "a"}}, false);  // a bridge before it
   driver.ack_all(driver.send_all());
   const auto rows = driver.settle();
@@ -332,8 +332,8 @@ TEST(Settle, each_row_says_whose_it_is) {
 // ---- the window
 
 TEST(Window, without_room_for_a_page_what_is_done_is_settled_at_once) {
-  auto driver = opened_to_settle({.settle_interval = std::chrono::hours(1), .settle_events = 1000},
-                                 drained_at("0"), {.events = 10, .page_events = 8});
+  auto driver = opened({.settle_interval = std::chrono::hours(1), .settle_events = 1000},
+                       drained_at("0"), {.events = 10, .page_events = 8});
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{1, "a"}, {2, "a"}}, false);
   driver.ack_all(driver.send_all());
   EXPECT_THAT(driver.core.settle(driver.now).rows, IsEmpty()) << "a page of 8 fits beside 2";
@@ -346,7 +346,7 @@ TEST(Window, without_room_for_a_page_what_is_done_is_settled_at_once) {
 }
 
 TEST(Window, holds_what_was_read_until_it_is_settled) {
-  auto driver = opened_to_settle();
+  auto driver = opened();
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{1, "a"}, {2, "b", false}}, false);
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 2, {{3, "c"}}, true);
   EXPECT_EQ(driver.window.events(), 3U);
@@ -362,7 +362,7 @@ TEST(Window, holds_what_was_read_until_it_is_settled) {
 }
 
 TEST(Window, gives_back_what_a_settlement_covers_and_no_more) {
-  auto driver = opened_to_settle();
+  auto driver = opened();
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 0, {{1, "a"}, {2, "b"}}, false);
   driver.page({.s1 = "0", .s2 = "1", .bound = 9}, 2, {{3, "c"}, {4, "d"}}, true);
   driver.send_all();
